@@ -1,0 +1,111 @@
+"""The program: what the tracer hands to every back end (LLVM, C, PTX).
+
+A program is data: blocks of instructions in single-assignment form over numbered values, in an order in which
+every value is defined before it is used. Control flow is structured: an instruction may own blocks.
+
+Kinds of values
+    real    one floating-point number a lane
+    bool    one truth value a lane
+    index   one integer shared by all lanes (loop counters, table positions)
+    array   a scratch array of reals, one a lane; written in place, used linearly (the old value dies with a store)
+
+Operations, with `args -> out` and `data`
+    const                () -> real             data: float
+    input                () -> real             data: (input number, element number)
+    add sub mul div      (a, b) -> real
+    fma fms fnma         (a, b, c) -> real      a*b+c, a*b-c, c-a*b, each rounded once
+    neg abs sqrt floor   (a) -> real
+    sin cos tan asin acos exp log   (a) -> real
+    atan2 pow min max copysign      (a, b) -> real     min and max propagate NaN, as numpy.minimum does
+    lt le eq ne          (a, b) -> bool         ordered, so false on NaN, but ne, which is true on NaN
+    and or xor           (p, q) -> bool
+    not                  (p) -> bool
+    true false           () -> bool
+    select               (p, a, b) -> real|bool    a where p else b; no arithmetic on the value not taken
+    index                () -> index            data: int
+    iadd isub imul       (i, j) -> index
+    table                (i) -> real            data: tuple of floats; a constant table, read at a uniform index
+    itable               (i) -> index           data: tuple of ints
+    array                () -> array            data: length; filled with zeros
+    load                 (x, i) -> real         element i of array x
+    store                (x, i, a) -> array     array x with element i set to a
+    while                (carry..., captured...) -> carry...   data: While(condition, body, carried)
+    when                 (p, captured...) -> results...        data: When(then, otherwise)
+    for                  (carry..., captured...) -> carry...   data: For(count, body, carried)
+
+In `while`, the condition block has the parameters (carry..., captured...) and one bool result; the body has the
+same parameters and the carry as results. A lane whose condition is false keeps its carry, bit for bit, while other
+lanes go on; the loop ends when no lane wants another turn. In `when`, both blocks have the captured values as
+parameters and the same results; each is run if any lane wants it, and each lane takes the results of its own
+branch. In `for`, the body has the parameters (index, carry..., captured...) and the carry as results.
+An array may be carried; lanes that are done do not write to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["real", "bool", "index", "array"]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One operation: `out` are the numbers of the values that it defines, `args` of those that it reads."""
+
+    op: str
+    args: tuple[int, ...]
+    out: tuple[int, ...]
+    data: Any = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Instructions in order, between the values that come in and the values that go out."""
+
+    parameters: tuple[int, ...]
+    instructions: tuple[Instruction, ...]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class While:
+    condition: Block
+    body: Block
+    carried: int
+
+
+@dataclass(frozen=True)
+class When:
+    then: Block
+    otherwise: Block
+
+
+@dataclass(frozen=True)
+class For:
+    count: int
+    body: Block
+    carried: int
+
+
+@dataclass(frozen=True)
+class Port:
+    """A named array at the door: its flat size per world. Names are opaque text, never identifiers."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """A whole function: flat inputs to flat outputs, one world a lane.
+
+    `body` has no parameters (inputs are read by `input` instructions); its results are the elements of all outputs,
+    one after the other. `kinds` gives the kind of every value, and for arrays `lengths` their length.
+    """
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    body: Block
+    kinds: dict[int, Kind]
+    lengths: dict[int, int]
