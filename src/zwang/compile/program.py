@@ -16,7 +16,8 @@ Operations, with `args -> out` and `data`
     fma fms fnma         (a, b, c) -> real      a*b+c, a*b-c, c-a*b, each rounded once
     neg abs sqrt floor   (a) -> real
     sin cos tan asin acos exp log   (a) -> real
-    atan2 pow min max copysign      (a, b) -> real     min and max propagate NaN, as numpy.minimum does
+    atan2 pow copysign   (a, b) -> real
+    min max              (a, b) -> real         NaN if either is, as numpy.minimum does; of equals, the second
     lt le eq ne          (a, b) -> bool         ordered, so false on NaN, but ne, which is true on NaN
     and or xor           (p, q) -> bool
     not                  (p) -> bool
@@ -29,6 +30,10 @@ Operations, with `args -> out` and `data`
     array                () -> array            data: length; filled with zeros
     load                 (x, i) -> real         element i of array x
     store                (x, i, a) -> array     array x with element i set to a
+    bit                  (a) -> bool            data: int; whether that bit of a's representation is set, 0 lowest
+    bit_and bit_or       (a) -> real            data: int; on the 64 (float32: 32) bits of a
+    bit_add              (a) -> real            data: int; modulo 2**64 (2**32)
+    shift_left shift_right   (a) -> real        data: int; filling with zero bits
     while                (carry..., captured...) -> carry...   data: While(condition, body, carried)
     when                 (p, captured...) -> results...        data: When(then, otherwise)
     for                  (carry..., captured...) -> carry...   data: For(count, body, carried)
@@ -39,6 +44,9 @@ lanes go on; the loop ends when no lane wants another turn. In `when`, both bloc
 parameters and the same results; each is run if any lane wants it, and each lane takes the results of its own
 branch. In `for`, the body has the parameters (index, carry..., captured...) and the carry as results.
 An array may be carried; lanes that are done do not write to it.
+
+The operations on bits are what elementary functions are made of. They depend on the type: only `elementary.expand`
+writes them, into a program that is then for that type alone.
 """
 
 from __future__ import annotations
@@ -79,6 +87,7 @@ class While:
 class When:
     then: Block
     otherwise: Block
+    rare: bool = False  # `then` is hardly ever wanted: keep its code out of the way
 
 
 @dataclass(frozen=True)
