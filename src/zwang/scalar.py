@@ -79,6 +79,7 @@ class Reading:
 
 _READINGS: dict[type, Reading] = {}
 _LAZY: dict[str, Callable[[], object]] = {}
+_DECODERS: dict[str, Callable[[Any], Any]] = {}
 _AT_HAND: ContextVar[Reading | None] = ContextVar("reading at hand", default=None)
 
 
@@ -465,6 +466,19 @@ def value_is_constant(x: Any) -> bool:
     return reading_of(x) is _FLOATS
 
 
+def are_constant(*values: Any) -> bool:
+    """Whether all of these are plain numbers."""
+    return all(value_is_constant(value) for value in values)
+
+
+def is_scalar(x: Any) -> bool:
+    """Whether some reading answers for x: a number, a symbolic expression or a traced scalar; no text, no array."""
+    try:
+        return reading_of(x).rank < ArrayReading.rank
+    except TypeError:
+        return False
+
+
 def is_zero(x: Any) -> bool:
     """Whether x is zero by structure: a constant zero, or an array of such; never asks a value."""
     return bool(reading_of(x).is_zero(x))
@@ -478,6 +492,24 @@ def substitute(x: Any, mapping: Mapping[Any, Any]) -> Any:
 def symbols_of(x: Any) -> frozenset[Any]:
     """The symbols on which x depends; none for numbers."""
     return reading_of(x).symbols_of(x)
+
+
+def to_data(x: Any) -> dict[str, Any]:
+    """An expression as plain data for a document: {kind of expression: a tree of lists, texts and numbers}."""
+    return reading_of(x).to_data(x)
+
+
+def from_data(data: Mapping[str, Any]) -> Any:
+    """The expression that `to_data` wrote. Raises KeyError for a kind of expression that no reading knows."""
+    ((kind, tree),) = data.items()
+    if kind not in _DECODERS and kind in _LAZY:
+        _LAZY.pop(kind)()
+    return _DECODERS[kind](tree)
+
+
+def register_decoder(kind: str, decode: Callable[[Any], Any]) -> None:
+    """Let `decode` read the trees that `to_data` wrote under the name `kind`."""
+    _DECODERS[kind] = decode
 
 
 # ---------------------------------------------------------------------------------------------- control flow

@@ -1,0 +1,56 @@
+"""Inertias: of shapes, about other points, and whether a body can have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zwang.algebra.rotation import skew
+from zwang.errors import DescriptionError
+from zwang.scalar import are_constant
+
+TRIANGLE_TOLERANCE = 1e-6  # relative to the largest moment: files print their numbers rounded
+
+
+def matrix(inertia: Any, where: str) -> Any:
+    """The 3x3 inertia from 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a matrix (checked symmetric)."""
+    items = list(inertia)
+    if len(items) == 3 and all(np.ndim(row) == 1 and len(row) == 3 for row in items):
+        if any(items[i][j] != items[j][i] for i in range(3) for j in range(i)):
+            raise DescriptionError(f"inertia of {where} is not symmetric: {items!r}")
+        return tuple(tuple(row) for row in items)
+    if len(items) == 3:
+        a, b, c = items
+        return ((a, 0, 0), (0, b, 0), (0, 0, c))
+    if len(items) == 6:
+        xx, yy, zz, xy, xz, yz = items
+        return ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
+    raise DescriptionError(
+        f"inertia of {where} is {inertia!r}; give 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix"
+    )
+
+
+def check(mass: Any, inertia: Any, where: str) -> None:
+    """Raises DescriptionError unless a body can have this mass and this inertia about its centre of mass."""
+    if are_constant(mass) and mass < 0:
+        raise DescriptionError(f"mass of {where} is {mass}; it must not be negative")
+    if not are_constant(*(x for row in inertia for x in row)):
+        return
+    moments = np.linalg.eigvalsh(np.asarray(inertia, dtype=float))
+    slack = TRIANGLE_TOLERANCE * max(abs(moments))
+    if moments[0] < -slack:
+        raise DescriptionError(
+            f"inertia of {where} has the principal moments {moments.tolist()}; none may be negative (not positive definite)"
+        )
+    if moments[0] + moments[1] < moments[2] - slack:
+        raise DescriptionError(
+            f"inertia of {where} has the principal moments {moments.tolist()}: the largest exceeds the sum of the others, "
+            "which no body can have (triangle inequality)"
+        )
+
+
+def shifted(mass: Any, offset: Any) -> np.ndarray:
+    """What a mass at `offset` from a point adds to the inertia about that point: m (c.c 1 - c c^T) (Steiner)."""
+    c = skew(offset)
+    return mass * (c @ c.T)

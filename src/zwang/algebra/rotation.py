@@ -1,0 +1,169 @@
+"""Rotations: matrices R_AB (columns are B's axes in A), unit quaternions (w, x, y, z), rotation vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zwang.errors import DescriptionError
+from zwang.scalar import are_constant, atan2, cos, sin, sqrt, where
+
+PARALLEL = 1e-12
+ROTATION_TOLERANCE = 1e-6
+
+
+def skew(a: Any) -> np.ndarray:
+    """The matrix [a]x with [a]x b = a x b."""
+    x, y, z = a
+    return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+
+
+def from_axis_angle(axis: Any, angle: Any) -> np.ndarray:
+    """R of a turn by `angle` [rad] about the unit vector `axis`: R = 1 + sin [a]x + (1 - cos) [a]x^2 (Rodrigues).
+
+    Written as cos 1 + sin [a]x + (1 - cos) a a^T, so that a turn about a coordinate axis has exact zeros and ones.
+    """
+    a = np.array(axis)
+    s, c = sin(angle), cos(angle)
+    aa = np.outer(a, a)
+    return c * (np.eye(3, dtype=int) - aa) + s * skew(a) + aa
+
+
+def from_quaternion(q: Any) -> np.ndarray:
+    """R of the unit quaternion (w, x, y, z)."""
+    w, x, y, z = q
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def to_quaternion(R: Any) -> np.ndarray:
+    """The unit quaternion (w >= 0 first where it can) of a rotation matrix of plain numbers.
+
+    Shepperd's choice of the largest of the four components keeps it accurate everywhere. Source: Shepperd,
+    J. Guidance and Control 1 (1978) 223.
+    """
+    R = np.asarray(R, dtype=float)
+    traces = np.array([np.trace(R), *np.diag(R)])
+    k = int(np.argmax(traces))
+    if k == 0:
+        w = np.sqrt(1 + traces[0]) / 2
+        q = np.array([w, *(np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / (4 * w))])
+    else:
+        i = k - 1
+        j, l = (i + 1) % 3, (i + 2) % 3
+        u = np.sqrt(1 + R[i, i] - R[j, j] - R[l, l]) / 2
+        q = np.zeros(4)
+        q[0] = (R[l, j] - R[j, l]) / (4 * u)
+        q[1 + i], q[1 + j], q[1 + l] = u, (R[j, i] + R[i, j]) / (4 * u), (R[l, i] + R[i, l]) / (4 * u)
+    return q if q[0] >= 0 else -q
+
+
+def multiply(p: Any, q: Any) -> np.ndarray:
+    """The quaternion product p q: the turn q, then p."""
+    pw, px, py, pz = p
+    qw, qx, qy, qz = q
+    return np.array(
+        [
+            pw * qw - px * qx - py * qy - pz * qz,
+            pw * qx + px * qw + py * qz - pz * qy,
+            pw * qy - px * qz + py * qw + pz * qx,
+            pw * qz + px * qy - py * qx + pz * qw,
+        ]
+    )
+
+
+def exponential(phi: Any) -> np.ndarray:
+    """The unit quaternion of the rotation vector phi [rad].
+
+    Below an angle of 1e-4 rad the sine quotient is its series to the fourth order, with a relative error under 1e-18.
+    """
+    x, y, z = phi
+    square = x * x + y * y + z * z
+    small = square < 1e-8
+    angle = sqrt(where(small, 1.0, square))
+    quotient = where(small, 0.5 - square / 48 + square * square / 3840, sin(angle / 2) / angle)
+    w = where(small, 1 - square / 8 + square * square / 384, cos(angle / 2))
+    return np.array([w, quotient * x, quotient * y, quotient * z])
+
+
+def logarithm(q: Any) -> np.ndarray:
+    """The rotation vector [rad], of length at most pi, of the unit quaternion q.
+
+    Where the vector part is under 1e-8 the quotient is its limit 2, with a relative error under 1e-16.
+    """
+    w, x, y, z = q
+    flip = where(w < 0, -1.0, 1.0)
+    w, x, y, z = flip * w, flip * x, flip * y, flip * z
+    square = x * x + y * y + z * z
+    small = square < 1e-16
+    length = sqrt(where(small, 1.0, square))
+    quotient = where(small, 2.0, 2 * atan2(length, w) / length)
+    return np.array([quotient * x, quotient * y, quotient * z])
+
+
+def from_rpy(roll: Any, pitch: Any, yaw: Any) -> np.ndarray:
+    """R = Rz(yaw) Ry(pitch) Rx(roll), as URDF has it [rad]."""
+    return (
+        from_axis_angle((0, 0, 1), yaw) @ from_axis_angle((0, 1, 0), pitch) @ from_axis_angle((1, 0, 0), roll)
+    )
+
+
+def unit_vector(a: Any, place: str) -> tuple[Any, ...]:
+    """`a` at unit length: exact where it lies along a coordinate axis. Raises DescriptionError for a zero vector."""
+    if not are_constant(*a):
+        return tuple(a)
+    if sum(1 for x in a if x != 0) == 1:
+        return tuple(int(np.sign(x)) for x in a)
+    length = float(np.linalg.norm(np.asarray(a, dtype=float)))
+    if not length > 1e-9:
+        raise DescriptionError(f"{place} is {tuple(a)}, which has no direction; give a vector of length 1")
+    return tuple(a) if abs(length - 1) < 1e-15 else tuple(float(x) / length for x in a)
+
+
+def unit_quaternion(q: Any, place: str) -> tuple[Any, ...]:
+    """`q` at unit length. Raises DescriptionError for a zero quaternion."""
+    if not are_constant(*q):
+        return tuple(q)
+    if sum(1 for x in q if x != 0) == 1:
+        return tuple(int(np.sign(x)) for x in q)
+    length = float(np.linalg.norm(np.asarray(q, dtype=float)))
+    if not length > 1e-9:
+        raise DescriptionError(f"{place} is the quaternion {tuple(q)}, which has no direction; give (1, 0, 0, 0)")
+    return tuple(q) if abs(length - 1) < 1e-15 else tuple(float(x) / length for x in q)
+
+
+def check_rotation(R: Any, place: str) -> None:
+    """Raises DescriptionError unless the numeric matrix R is a proper rotation."""
+    if not are_constant(*(x for row in R for x in row)):
+        return
+    matrix = np.asarray(R, dtype=float)
+    error = np.abs(matrix @ matrix.T - np.eye(3)).max()
+    if error > ROTATION_TOLERANCE or np.linalg.det(matrix) < 0:
+        raise DescriptionError(f"{place} is no rotation: R R^T differs from 1 by {error:.2g}, det R = "
+                               f"{np.linalg.det(matrix):.3g}; give a unit quaternion (w, x, y, z) or a rotation matrix")
+
+
+def are_parallel(a: Any, b: Any) -> bool:
+    """Are two numeric unit vectors parallel (or opposite)?"""
+    return bool(np.abs(np.cross(np.asarray(a, float), np.asarray(b, float))).max() < PARALLEL)
+
+
+def across(axis: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Two unit vectors that make a right-handed frame (first, second, axis); exact for coordinate axes."""
+    x, y, z = axis
+    exact = {(0, 0, 1): ((1, 0, 0), (0, 1, 0)), (1, 0, 0): ((0, 1, 0), (0, 0, 1)), (0, 1, 0): ((0, 0, 1), (1, 0, 0)),
+             (0, 0, -1): ((0, 1, 0), (1, 0, 0)), (-1, 0, 0): ((0, 0, 1), (0, 1, 0)), (0, -1, 0): ((1, 0, 0), (0, 0, 1))}
+    if are_constant(x, y, z) and (x, y, z) in exact:
+        return exact[(x, y, z)]
+    if not are_constant(x, y, z):
+        raise DescriptionError(f"the axis {axis} is symbolic; the plane across it is known for numeric axes only")
+    a = np.asarray(axis, float)
+    first = np.cross(np.eye(3)[int(np.argmin(np.abs(a)))], a)
+    first /= np.linalg.norm(first)
+    return tuple(first.tolist()), tuple(np.cross(a, first).tolist())

@@ -1,0 +1,347 @@
+"""Loops, branches and scratch arrays on traced scalars.
+
+A body is traced once, on parameters in place of the carry. What it uses from outside is captured when the graph is
+lowered. A scratch array that is only read and set at plain integers stays a list of nodes and costs nothing; it
+becomes an array of the program when a loop carries it or reads it at a traced index.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zwang.compile.graph import Array, Control, Graph, Index, Node, Real, Scope, Truth, number_or_real, user_line
+from zwang.compile.rules import index_node, truth
+from zwang.errors import TraceError
+from zwang.scalar import Scratch, leaves_of, rebuild, structure_of
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A traced body: the nodes that stand for its carry and those that it gives."""
+
+    scope: Scope
+    parameters: tuple[Node, ...]
+    results: tuple[Node, ...]
+
+
+# ---------------------------------------------------------------------------------------------- scratch arrays
+
+
+class TracedScratch(Scratch):
+    """A scratch array while tracing: a list of scalars, or the node of one version of an array.
+
+    `origin` is shared by all versions of one array, `scope` is that in which this version was made.
+    """
+
+    __slots__ = ("graph", "node", "origin", "scope")
+
+    def __init__(
+        self, graph: Graph, shape: tuple[int, ...], elements: list | None, node: Node | None, origin: object
+    ) -> None:
+        super().__init__(shape, elements)
+        self.graph = graph
+        self.node = node
+        self.origin = origin
+        self.scope = graph.innermost
+
+    def as_node(self) -> Node:
+        """The node of this version; a list of scalars is stored into a new array, in the list's own scope."""
+        self._check_alive()
+        if self.node is None:
+            graph, elements = self.graph, self._elements or []
+            node = graph.unshared(Array, "array", (), len(elements), self.scope)
+            for i, element in enumerate(elements):
+                if type(element) is Real or element != 0:
+                    args = (node, index_node(graph, i), real_node(graph, element))
+                    node = graph.unshared(Array, "store", args, None, self.scope)
+            self.node, self._elements = node, None
+        return self.node
+
+    def consume(self) -> Node:
+        """The node of this version, which may not be used any more."""
+        node = self.as_node()
+        self.node = None
+        return node
+
+    def copy(self) -> TracedScratch:
+        """Another array of the same elements, only of one that is still a list."""
+        return TracedScratch(self.graph, self.shape, list(self._elements or []), None, object())
+
+    @property
+    def is_list(self) -> bool:
+        return self._elements is not None
+
+    def _load(self, position: Any) -> Any:
+        self._check_alive()
+        if self._elements is not None and type(position) is int:
+            return self._elements[position]
+        graph = self.graph
+        return graph.make(Real, "load", (self.as_node(), index_node(graph, whole(position))))
+
+    def _store(self, position: Any, value: Any) -> Scratch:
+        self._check_alive()
+        if self.scope is not self.graph.innermost:
+            raise TraceError(
+                f"{user_line()}: a loop or branch sets an element of a scratch array from outside: "
+                "carry the array, or give it to when() as an operand, and return it"
+            )
+        value = number_or_real(value)
+        if self._elements is not None and type(position) is int:
+            elements, self._elements = self._elements, None
+            elements[position] = value
+            return TracedScratch(self.graph, self.shape, elements, None, self.origin)
+        args = (self.consume(), index_node(self.graph, whole(position)), real_node(self.graph, value))
+        node = self.graph.unshared(Array, "store", args, None)
+        return TracedScratch(self.graph, self.shape, None, node, self.origin)
+
+    def _check_alive(self) -> None:
+        if self._elements is None and self.node is None:
+            raise TraceError(
+                f"{user_line()}: this scratch array was changed by set(), or carried into a loop: "
+                "use the array that came out of it"
+            )
+        if not self.scope.open:
+            raise TraceError(f"{user_line()}: a scratch array made inside a loop or branch is used outside it")
+
+
+def whole(position: Any) -> Any:
+    """A position in a table or array: an int or an index that all lanes share."""
+    if type(position) in (int, Index):
+        return position
+    raise TraceError(
+        f"{user_line()}: a table or scratch array is read at an integer or at an index of for_each, "
+        f"not at a traced {type(position).__name__.lower()}, which may differ from lane to lane"
+    )
+
+
+def real_node(graph: Graph, value: Any) -> Real:
+    """A number or traced real as a node."""
+    value = number_or_real(value)
+    if value is NotImplemented:
+        raise TraceError(f"{user_line()}: a number is needed here")
+    return value if type(value) is Real else graph.constant(value)
+
+
+def truth_node(graph: Graph, value: Any) -> Truth:
+    """A truth value as a node."""
+    value = truth(value)
+    return graph.make(Truth, "true" if value else "false", ()) if type(value) is bool else value
+
+
+# ---------------------------------------------------------------------------------------------- carries
+
+
+def _start(graph: Graph, leaf: Any) -> Node:
+    """The node of a carried value before a loop; an array that is carried in is used up."""
+    if isinstance(leaf, TracedScratch):
+        return leaf.consume()
+    if isinstance(leaf, Index):
+        raise TraceError(
+            f"{user_line()}: an index is carried: carry a number (1.0 * index), or read the index from a table"
+        )
+    if type(leaf) is Truth or isinstance(leaf, bool):
+        return truth_node(graph, leaf)
+    return real_node(graph, leaf)
+
+
+def _stand_in(graph: Graph, op: str, args: tuple, data: Any, like: Node, leaf: Any) -> Any:
+    """A new value of the kind of `like`: a body's parameter or a loop's result, as the user sees it."""
+    node = graph.unshared(type(like), op, args, data)
+    return TracedScratch(graph, leaf.shape, None, node, object()) if type(like) is Array else node
+
+
+def _node_of(value: Any) -> Node:
+    return value.as_node() if isinstance(value, TracedScratch) else value
+
+
+def _results(graph: Graph, given: Any, init: Any, parameters: Sequence[Any], what: str) -> tuple[Node, ...]:
+    """The nodes that a body gives back, of the kinds and in the structure of the carry."""
+    if structure_of(given) != structure_of(init):
+        raise TraceError(
+            f"{user_line()}: {what} has to return the structure that it was given: "
+            f"{structure_of(init)}, not {structure_of(given)}"
+        )
+    nodes = []
+    for value, parameter in zip(leaves_of(given), parameters, strict=True):
+        if isinstance(parameter, TracedScratch):
+            nodes.append(_same_array(value, parameter, what))
+        elif type(parameter) is Truth:
+            nodes.append(truth_node(graph, value))
+        else:
+            nodes.append(real_node(graph, value))
+    return tuple(nodes)
+
+
+def _same_array(value: Any, parameter: TracedScratch, what: str) -> Node:
+    if not isinstance(value, TracedScratch) or value.origin is not parameter.origin:
+        raise TraceError(f"{user_line()}: {what} has to return each scratch array in its own place of the carry")
+    return value.as_node()
+
+
+def _after(graph: Graph, control: Node, bodies: Sequence[Node], init: Any) -> Any:
+    leaves = leaves_of(init)
+    out = [_stand_in(graph, "result", (control,), k, bodies[k], leaves[k]) for k in range(len(leaves))]
+    return rebuild(init, out)
+
+
+# ---------------------------------------------------------------------------------------------- loops
+
+
+def while_loop(graph: Graph, condition: Callable, body: Callable, init: Any) -> Any:
+    """Trace a loop that each lane leaves when its own condition fails."""
+    leaves = leaves_of(init)
+    start = [_start(graph, leaf) for leaf in leaves]
+
+    scope, parameters, carry = _open(graph, start, leaves, init)
+    test = truth_node(graph, condition(carry))
+    _check_unchanged(parameters, "the condition of while_loop")
+    graph.leave()
+    asks = Body(scope, tuple(map(_node_of, parameters)), (test,))
+
+    turns = _body(graph, start, leaves, init, body, "the body of while_loop")
+    control = graph.unshared(Control, "while", tuple(start), (asks, turns))
+    return _after(graph, control, start, init)
+
+
+def _open(graph: Graph, start: Sequence[Node], leaves: Sequence[Any], init: Any) -> tuple[Scope, list, Any]:
+    scope = graph.enter(keeps=False)
+    parameters = [_stand_in(graph, "parameter", (), None, node, leaf) for node, leaf in zip(start, leaves, strict=True)]
+    return scope, parameters, rebuild(init, parameters)
+
+
+def _body(
+    graph: Graph, start: Sequence[Node], leaves: Sequence[Any], init: Any, body: Callable, what: str
+) -> Body:
+    scope, parameters, carry = _open(graph, start, leaves, init)
+    nodes = tuple(map(_node_of, parameters))
+    results = _results(graph, body(carry), init, parameters, what)
+    graph.leave()
+    return Body(scope, nodes, results)
+
+
+def _check_unchanged(values: Sequence[Any], what: str) -> None:
+    for value in values:
+        if isinstance(value, TracedScratch) and value.node is None:
+            raise TraceError(f"{user_line()}: {what} may read a scratch array, not change it")
+
+
+def for_each(graph: Graph, count: int, body: Callable, init: Any, unroll: bool | None, limit: int) -> Any:
+    """Unroll a loop over indices where that makes fewer than `limit` nodes, else trace it as a loop."""
+    if count == 0:
+        return init
+    if unroll is None:
+        unroll = _is_small(graph, count, body, init, limit)
+    if not unroll:
+        return _indexed_loop(graph, count, body, init)
+    carry = init
+    for i in range(count):
+        carry = body(i, carry)
+    return carry
+
+
+def _is_small(graph: Graph, count: int, body: Callable, init: Any, limit: int) -> bool:
+    """Whether `count` turns as large as the first make fewer than `limit` nodes."""
+    leaves = leaves_of(init)
+    arrays = [leaf for leaf in leaves if isinstance(leaf, TracedScratch)]
+    if any(not array.is_list for array in arrays):
+        return count == 1
+    if count <= 2:
+        return True
+    before = graph.count
+    body(0, rebuild(init, [leaf.copy() if isinstance(leaf, TracedScratch) else leaf for leaf in leaves]))
+    return (graph.count - before) * count <= limit
+
+
+def _indexed_loop(graph: Graph, count: int, body: Callable, init: Any) -> Any:
+    leaves = leaves_of(init)
+    start = [_start(graph, leaf) for leaf in leaves]
+    scope, parameters, carry = _open(graph, start, leaves, init)
+    index = graph.unshared(Index, "parameter", (), count)
+    nodes = (index, *map(_node_of, parameters))
+    results = _results(graph, body(index, carry), init, parameters, "the body of for_each")
+    graph.leave()
+    control = graph.unshared(Control, "for", tuple(start), (count, Body(scope, nodes, results)))
+    return _after(graph, control, start, init)
+
+
+# ---------------------------------------------------------------------------------------------- branches
+
+
+def when(graph: Graph, predicate: Truth, then: Callable, otherwise: Callable, operands: tuple) -> Any:
+    """Trace both branches; each is run only if some lane wants it."""
+    leaves = leaves_of(operands)
+    arrays = [leaf for leaf in leaves if isinstance(leaf, TracedScratch)]
+    versions = [array.as_node() for array in arrays]
+    taken = _branch(graph, then, operands, arrays)
+    not_taken = _branch(graph, otherwise, operands, arrays)
+    if structure_of(taken[0]) != structure_of(not_taken[0]):
+        raise TraceError(
+            f"{user_line()}: the two branches of when() have to return the same structure: "
+            f"{structure_of(taken[0])} and {structure_of(not_taken[0])}"
+        )
+    kinds = _common_kinds(leaves_of(taken[0]), leaves_of(not_taken[0]))
+    sides = [_close(graph, side, kinds) for side in (taken, not_taken)]
+    returned = {leaf.origin for leaf in leaves_of(taken[0]) if isinstance(leaf, TracedScratch)}
+    for array in arrays:
+        if array.origin in returned:
+            array.consume()
+    args = (predicate, *(version for version, array in zip(versions, arrays, strict=True)))
+    control = graph.unshared(Control, "when", args, tuple(sides))
+    return _joined(graph, control, taken[0], kinds)
+
+
+def _branch(graph: Graph, function: Callable, operands: tuple, arrays: Sequence[TracedScratch]) -> tuple:
+    """The results of a branch, its scope, and the parameters that stand for the arrays among its operands."""
+    scope = graph.enter(keeps=True)
+    inside = iter(
+        [
+            TracedScratch(
+                graph, array.shape, None, graph.unshared(Array, "parameter", (), None), array.origin
+            )
+            for array in arrays
+        ]
+    )
+    leaves = [next(inside) if isinstance(leaf, TracedScratch) else leaf for leaf in leaves_of(operands)]
+    parameters = [leaf for leaf in leaves if isinstance(leaf, TracedScratch)]
+    nodes = tuple(parameter.as_node() for parameter in parameters)
+    given = function(*rebuild(operands, leaves))
+    results = [leaf.consume() if isinstance(leaf, TracedScratch) else leaf for leaf in leaves_of(given)]
+    graph.leave()
+    return given, scope, nodes, results
+
+
+def _common_kinds(taken: Sequence[Any], not_taken: Sequence[Any]) -> list[type[Node]]:
+    kinds: list[type[Node]] = []
+    for a, b in zip(taken, not_taken, strict=True):
+        if isinstance(a, TracedScratch) or isinstance(b, TracedScratch):
+            if not (isinstance(a, TracedScratch) and isinstance(b, TracedScratch) and a.origin is b.origin):
+                raise TraceError(f"{user_line()}: both branches of when() have to return the same scratch array")
+            kinds.append(Array)
+        else:
+            kinds.append(Truth if isinstance(a, (bool, Truth)) and isinstance(b, (bool, Truth)) else Real)
+    return kinds
+
+
+def _close(graph: Graph, side: tuple, kinds: Sequence[type[Node]]) -> Body:
+    _, scope, parameters, results = side
+    nodes = []
+    for value, kind in zip(results, kinds, strict=True):
+        convert = {Array: lambda _, v: v, Truth: truth_node, Real: real_node}[kind]
+        nodes.append(convert(graph, value))
+    return Body(scope, parameters, tuple(nodes))
+
+
+def _joined(graph: Graph, control: Node, given: Any, kinds: Sequence[type[Node]]) -> Any:
+    out = []
+    for k, (kind, leaf) in enumerate(zip(kinds, leaves_of(given), strict=True)):
+        node = graph.unshared(kind, "result", (control,), k)
+        out.append(TracedScratch(graph, leaf.shape, None, node, leaf.origin) if kind is Array else node)
+    return rebuild(given, out)
+
+
+def new_scratch(graph: Graph, shape: tuple[int, ...]) -> TracedScratch:
+    """A scratch array of zeros."""
+    return TracedScratch(graph, shape, [0.0] * math.prod(shape), None, object())

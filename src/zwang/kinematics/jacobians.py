@@ -1,0 +1,73 @@
+"""Jacobians of frames, and the acceleration that the speeds alone give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zwang.kinematics.poses import Pose, link_pose, link_poses, motion_subspace, place_pose
+from zwang.mechanism.tree import Place, Tree
+
+
+def place_jacobian(tree: Tree, poses: list[Pose], place: Place) -> np.ndarray:
+    """J (6, nv): linear velocity of the place's origin and its angular velocity, in world axes, are J v.
+
+    A link's speed turns the point p about the link's origin: v = R S_v + (R S_w) x (p - p_link), w = R S_w.
+    """
+    columns = [np.zeros(6, int)] * tree.nv
+    p = place_pose(poses, place).p
+    for i in tree.path(place.link):
+        link, (R, p_link) = tree.links[i], poses[i]
+        for k, s in zip(range(link.v.start, link.v.stop), motion_subspace(link).T, strict=True):
+            linear, angular = R @ s[:3], R @ s[3:]
+            columns[k] = np.concatenate([linear + np.cross(angular, p - p_link), angular])
+    return np.stack(columns, axis=1) if columns else np.zeros((6, 0))
+
+
+def frame_jacobian(tree: Tree, q: Any, frame: str, axes: str = "world") -> np.ndarray:
+    """J (6, nv) of a frame, linear rows first, in "world" or "body" (the frame's own) axes.
+
+    J v = (velocity of the frame's origin [m/s], angular velocity [rad/s]). Source: Siciliano et al., Robotics (2009),
+    Sec. 3.1, the geometric Jacobian. Raises UnknownNameError for the frame.
+    """
+    place = tree.place(frame)
+    poses = link_poses(tree, q)
+    J = place_jacobian(tree, poses, place)
+    if axes == "world":
+        return J
+    R = place_pose(poses, place).R
+    return np.concatenate([R.T @ J[:3], R.T @ J[3:]])
+
+
+def frame_motion(tree: Tree, q: Any, v: Any, a: Any, frame: str) -> tuple[np.ndarray, np.ndarray]:
+    """Velocity and acceleration (each 6, linear first, world axes) of a frame's origin, for speeds v and their rates a.
+
+    With a = 0 the acceleration is Jdot v. The links' recursion, in link axes: with u the velocity of the link against its parent,
+    w' = R^T w + u_w,  wd' = R^T wd + S_w a + (R^T w) x u_w,  and for the origins  ad' = R^T (ad + wd x p + w x (w x p)) +
+    S_v a + 2 (R^T w) x u_v.
+    """
+    place = tree.place(frame)
+    zero = np.zeros(3, int)
+    R_world, vel, w, acc, wd = np.eye(3, dtype=int), zero, zero, zero, zero
+    for i in tree.path(place.link):
+        link = tree.links[i]
+        R, p = link_pose(link, q)
+        S = motion_subspace(link)
+        u, s = S @ v[link.v], S @ a[link.v]
+        acc = R.T @ (acc + np.cross(wd, p) + np.cross(w, np.cross(w, p))) + s[:3] + 2 * np.cross(R.T @ w, u[:3])
+        vel = R.T @ (vel + np.cross(w, p)) + u[:3]
+        wd = R.T @ wd + s[3:] + np.cross(R.T @ w, u[3:])
+        w = R.T @ w + u[3:]
+        R_world = R_world @ R
+    p = place.p
+    velocity = [vel + np.cross(w, p), w]
+    acceleration = [acc + np.cross(wd, p) + np.cross(w, np.cross(w, p)), wd]
+    return tuple(np.concatenate([R_world @ part for part in parts]) for parts in (velocity, acceleration))
+
+
+def frame_jacobian_rate(tree: Tree, q: Any, v: Any, frame: str) -> np.ndarray:
+    """Jdot v (6,): the acceleration of a frame's origin and its angular acceleration when a = 0, in world axes."""
+    return frame_motion(tree, q, v, np.zeros(tree.nv, int), frame)[1]
+
+

@@ -1,0 +1,152 @@
+"""What pushes: motors, actuators, springs, dampers, wrenches. Data only; `gauss.applied` gives their generalised forces.
+
+A force with an `input` (a Motor, an Actuator, a Wrench with an input's name) is driven by `control`; the others act by themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from zwang.errors import DescriptionError
+from zwang.mechanism.numbers import Number, Vector3, number, vector
+from zwang.scalar import are_constant
+
+Point = tuple[str, Vector3]
+
+
+@dataclass(frozen=True)
+class Motor:
+    """An effort u on a joint: tau = gear * u, u clipped to control_range [N m or N]. Its input has the motor's name."""
+
+    name: str
+    joint: str
+    gear: Number = 1
+    control_range: tuple[Number, Number] | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "gear", number(self.gear, f"gear of motor {self.name!r}"))
+        _check_range(self.control_range, f"control_range of motor {self.name!r}")
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """MuJoCo's general actuator: force = gain * u + b0 + b1 * length + b2 * speed, on a joint, a tendon or a frame.
+
+    gain may depend on the state too: gain = g0 + g1 * length + g2 * speed, with `gain` = (g0, g1, g2). u is `control` clipped to control_range, or
+    the activation, if `activation` names its dynamics: ("integrator", ()), ("filter", (time constant,)), ("filterexact", (time constant,)).
+    The force is clipped to force_range. length = gear times joint position (or tendon length).
+    On a joint, `gear` is (g,) or, for ball and free joints, one number a speed; on a frame, it is a wrench (force, torque) in that frame.
+    """
+
+    name: str
+    joint: str | None = None
+    tendon: str | None = None
+    frame: str | None = None
+    gear: tuple[Number, ...] = (1,)
+    gain: tuple[Number, ...] = (1, 0, 0)
+    bias: tuple[Number, ...] = (0, 0, 0)
+    control_range: tuple[Number, Number] | None = None
+    force_range: tuple[Number, Number] | None = None
+    activation: tuple[str, tuple[Number, ...]] | None = None
+    activation_range: tuple[Number, Number] | None = None
+    kind: str = "general"
+
+    def __post_init__(self):
+        where = f"actuator {self.name!r}"
+        if sum(target is not None for target in (self.joint, self.tendon, self.frame)) != 1:
+            raise DescriptionError(f"{where} must have exactly one target: a joint, a tendon or a frame")
+        for name in ("gear", "gain", "bias"):
+            values = getattr(self, name)
+            object.__setattr__(self, name, vector(values, len(values), f"{name} of {where}"))
+        for name in ("control_range", "force_range", "activation_range"):
+            _check_range(getattr(self, name), f"{name} of {where}")
+
+
+@dataclass(frozen=True)
+class Damper:
+    """A viscous damper on every speed of a joint: tau = -coefficient * v [N m s/rad or N s/m]."""
+
+    joint: str
+    coefficient: Number
+
+    def __post_init__(self):
+        where = f"coefficient of the damper on joint {self.joint!r}"
+        object.__setattr__(self, "coefficient", number(self.coefficient, where))
+        if are_constant(self.coefficient) and self.coefficient < 0:
+            raise DescriptionError(f"{where} is {self.coefficient}; negative damping feeds the motion")
+
+
+@dataclass(frozen=True)
+class Spring:
+    """A spring on a joint: tau = -(k1 x + k2 x^2 + k3 x^3 + ...) with x = q - rest, or x = q - q_other - rest.
+
+    stiffness is k1, or (k1, k2, ...). With `relative_to`, a torsion spring between two joints, which pushes the other
+    one back. On a ball joint (or the turning part of a free one) x is the rotation vector from `rest` = 0, and k2 = k3 = ... = 0; on a free joint the
+    sliding part is pulled to the home position.
+    """
+
+    joint: str
+    stiffness: Number | tuple[Number, ...]
+    rest: Number = 0
+    relative_to: str | None = None
+
+    def __post_init__(self):
+        where = f"stiffness of the spring on joint {self.joint!r}"
+        k = self.stiffness if isinstance(self.stiffness, (tuple, list)) else (self.stiffness,)
+        object.__setattr__(self, "stiffness", vector(k, len(k), where))
+        object.__setattr__(self, "rest", number(self.rest, f"rest of the spring on joint {self.joint!r}"))
+
+
+@dataclass(frozen=True)
+class PointSpring:
+    """A spring (and damper) between two points, each (body name, point in its frame [m]).
+
+    Pull along the line: k (l - length) + c dl/dt; stiffness [N/m], length [m], damping [N s/m].
+    """
+
+    a: Point
+    b: Point
+    stiffness: Number
+    length: Number = 0
+    damping: Number = 0
+
+    def __post_init__(self):
+        for end in ("a", "b"):
+            body, point = getattr(self, end)
+            object.__setattr__(self, end, (body, vector(point, 3, f"point {end} of the spring on {body!r}")))
+        for name in ("stiffness", "length", "damping"):
+            object.__setattr__(self, name, number(getattr(self, name), f"{name} of a point spring"))
+
+
+@dataclass(frozen=True)
+class Wrench:
+    """A force [N] and a torque [N m] on a body at a point of its frame, in world or body axes.
+
+    Constant; or, with `input`, multiplied by the control of that name.
+    """
+
+    body: str
+    force: Vector3 = (0, 0, 0)
+    torque: Vector3 = (0, 0, 0)
+    point: Vector3 = (0, 0, 0)
+    axes: Literal["world", "body"] = "world"
+    input: str | None = None
+
+    def __post_init__(self):
+        for name in ("force", "torque", "point"):
+            value = vector(getattr(self, name), 3, f"{name} of the wrench on body {self.body!r}")
+            object.__setattr__(self, name, value)
+        if self.axes not in ("world", "body"):
+            raise DescriptionError(f"axes of the wrench on body {self.body!r} is {self.axes!r}; it is 'world' or 'body'")
+
+
+Force = Motor | Actuator | Damper | Spring | PointSpring | Wrench
+
+
+def _check_range(ends: tuple[Number, Number] | None, where: str) -> None:
+    if ends is None:
+        return
+    lower, upper = (number(end, where, infinite=True) for end in ends)
+    if are_constant(lower, upper) and lower > upper:
+        raise DescriptionError(f"{where} is ({lower}, {upper}); the lower must not exceed the upper")

@@ -1,0 +1,235 @@
+"""The kinds of joints, one row a kind.
+
+Each kind is a sequence of moves, and there are four kinds of moves only: to turn about an axis, to slide along one, to do both
+at once (screw), and to turn freely (ball). So a cylindrical joint turns and slides, a planar one slides, slides and
+turns, and a free one slides along the three axes of its parent and turns as a ball. Hence
+its speeds: the velocity of the body frame's origin in the parent's axes and the angular velocity in body axes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+from zwang.algebra import rotation
+from zwang.errors import DescriptionError
+from zwang.mechanism.numbers import Number, Vector3, number, vector
+from zwang.scalar import are_constant
+
+X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
+
+
+class Move(NamedTuple):
+    """One move of a joint: its kind, its axis (unit, in the moving frame), and for a screw the advance per radian."""
+
+    kind: Literal["turn", "slide", "screw", "ball"]
+    axis: Vector3 = Z
+    pitch: Number = 0
+    nq: int = 1
+    nv: int = 1
+
+
+@dataclass(frozen=True)
+class Softness:
+    """How softly a constraint acts, in MuJoCo's numbers.
+
+    solref: (time constant [s], damping ratio), or both negative: (-stiffness, -damping).
+    solimp: (d0, d_width, width, midpoint, power) of the impedance d(r). margin: distance at which it sets in.
+    """
+
+    solref: tuple[Number, ...] = (0.02, 1.0)
+    solimp: tuple[Number, ...] = (0.9, 0.95, 0.001, 0.5, 2.0)
+    margin: Number = 0.0
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What all joints have.
+
+    position [m]: a point on the joint's axis, in the body's frame. armature [kg m^2 or kg]: rotor inertia times the
+    square of the gear ratio, added to each of the joint's speeds. limits: (lower, upper) of the coordinate
+    [rad or m]; for a ball, (0, largest angle). velocity_limit, effort_limit: of the
+    actuator, kept and not enforced. friction [N m or N]: the largest dry friction. reference: the coordinate's value at which the
+    body is where `Body.position` says. The softness of limits and friction matters where these act.
+    Raises DescriptionError for a zero axis, negative armature or friction, or limits in the wrong order.
+    """
+
+    name: str
+
+    coordinates: ClassVar[tuple[str, ...]] = ("",)
+    speeds: ClassVar[tuple[str, ...]] = ("",)
+
+    @property
+    def nq(self) -> int:
+        return len(self.coordinates)
+
+    @property
+    def nv(self) -> int:
+        return len(self.speeds)
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__.lower()
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Fixed(Joint):
+    """No motion: the body is part of its parent. The name may be left out."""
+
+    name: str = ""
+    coordinates: ClassVar[tuple[str, ...]] = ()
+    speeds: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class _Moving(Joint):
+    axis: Vector3 = Z
+    position: Vector3 = (0, 0, 0)
+    armature: Number = 0
+    limits: tuple[Number, Number] | None = None
+    velocity_limit: Number | None = None
+    effort_limit: Number | None = None
+    friction: Number = 0
+    reference: Number = 0
+    limit_softness: Softness = Softness()
+    friction_softness: Softness = Softness()
+
+    def __post_init__(self):
+        where = f"joint {self.name!r}"
+        if not isinstance(self.name, str) or not self.name:
+            raise DescriptionError(f"a joint's name is {self.name!r}; it must be a text that is not empty")
+        put = object.__setattr__
+        put(self, "axis", rotation.unit_vector(vector(self.axis, 3, f"axis of {where}"), f"axis of {where}"))
+        put(self, "position", vector(self.position, 3, f"position of {where}"))
+        for name in ("armature", "friction", "reference", "velocity_limit", "effort_limit"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            put(self, name, number(value, f"{name} of {where}", infinite=name.endswith("limit")))
+            if name != "reference" and are_constant(value) and value < 0:
+                raise DescriptionError(f"{name} of {where} is {value}; it must not be negative")
+        if self.limits is not None:
+            put(self, "limits", self._checked_limits(where))
+
+    def _checked_limits(self, where: str) -> tuple[Number, Number]:
+        ends = tuple(self.limits or ())
+        if len(ends) != 2:
+            raise DescriptionError(f"limits of {where} are {self.limits!r}; give (lower, upper)")
+        lower, upper = (number(end, f"limits of {where}", infinite=True) for end in ends)
+        if are_constant(lower, upper) and lower > upper:
+            raise DescriptionError(f"limits of {where} are ({lower}, {upper}); the lower must not exceed the upper")
+        return lower, upper
+
+
+@dataclass(frozen=True)
+class Revolute(_Moving):
+    """Turns about `axis` by the angle q [rad]."""
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        return (Move("turn", self.axis),)
+
+
+@dataclass(frozen=True)
+class Prismatic(_Moving):
+    """Slides along `axis` by q [m]."""
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        return (Move("slide", self.axis),)
+
+
+@dataclass(frozen=True)
+class Screw(_Moving):
+    """Turns about `axis` by q [rad] and slides along it by pitch * q; pitch [m/rad]."""
+
+    pitch: Number = 0
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        return (Move("screw", self.axis, number(self.pitch, f"pitch of joint {self.name!r}")),)
+
+
+@dataclass(frozen=True)
+class Cylindrical(_Moving):
+    """Turns about `axis` and slides along it: q = (angle [rad], displacement [m])."""
+
+    coordinates: ClassVar[tuple[str, ...]] = ("angle", "displacement")
+    speeds: ClassVar[tuple[str, ...]] = ("angle", "displacement")
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        return (Move("turn", self.axis), Move("slide", self.axis))
+
+
+@dataclass(frozen=True)
+class Universal(_Moving):
+    """Turns about `axis`, then about `second_axis`: q = (first, second) [rad]."""
+
+    axis: Vector3 = X
+    second_axis: Vector3 = Y
+    coordinates: ClassVar[tuple[str, ...]] = ("first", "second")
+    speeds: ClassVar[tuple[str, ...]] = ("first", "second")
+
+    def __post_init__(self):
+        super().__post_init__()
+        where = f"second_axis of joint {self.name!r}"
+        object.__setattr__(
+            self, "second_axis", rotation.unit_vector(vector(self.second_axis, 3, where), where)
+        )
+        if are_constant(*self.axis, *self.second_axis):
+            if rotation.are_parallel(self.axis, self.second_axis):
+                raise DescriptionError(f"{where} is parallel to its first axis; give another direction")
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        return (Move("turn", self.axis), Move("turn", self.second_axis))
+
+
+@dataclass(frozen=True)
+class Planar(_Moving):
+    """Moves in the plane across `axis`: q = (x, y [m], angle [rad]); x and y along two fixed axes of that plane.
+
+    For the axes z, x and y of the frame, (x, y) run along (x, y), (y, z) and (z, x).
+    """
+
+    coordinates: ClassVar[tuple[str, ...]] = ("x", "y", "angle")
+    speeds: ClassVar[tuple[str, ...]] = ("x", "y", "angle")
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        first, second = rotation.across(self.axis)
+        return (Move("slide", first), Move("slide", second), Move("turn", self.axis))
+
+
+@dataclass(frozen=True)
+class Ball(_Moving):
+    """Turns freely: q is a unit quaternion (w, x, y, z), v the angular velocity in body axes [rad/s]."""
+
+    coordinates: ClassVar[tuple[str, ...]] = ("qw", "qx", "qy", "qz")
+    speeds: ClassVar[tuple[str, ...]] = ("wx", "wy", "wz")
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        return (Move("ball", nq=4, nv=3),)
+
+
+@dataclass(frozen=True)
+class Free(_Moving):
+    """Moves freely: q = (x, y, z, qw, qx, qy, qz); v = (velocity of the body frame's origin in the parent's axes
+    [m/s], angular velocity in body axes [rad/s])."""
+
+    coordinates: ClassVar[tuple[str, ...]] = ("x", "y", "z", "qw", "qx", "qy", "qz")
+    speeds: ClassVar[tuple[str, ...]] = ("vx", "vy", "vz", "wx", "wy", "wz")
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        return (Move("slide", X), Move("slide", Y), Move("slide", Z), Move("ball", nq=4, nv=3))

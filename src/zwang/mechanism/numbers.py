@@ -1,0 +1,61 @@
+"""What counts as a number in a description, and how vectors and matrices of numbers are kept: as nested tuples."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from zwang.algebra import rotation
+from zwang.errors import DescriptionError
+from zwang.scalar import are_constant, is_scalar
+
+Number = Any
+Vector3 = tuple[Number, Number, Number]
+Matrix3 = tuple[Vector3, Vector3, Vector3]
+
+IDENTITY: Matrix3 = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+
+
+def number(value: Any, where: str, *, infinite: bool = False) -> Number:
+    """`value` as a Python number or a symbolic one. Raises DescriptionError for text, NaN and (unless asked) infinity."""
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        value = value.item()  # a NumPy scalar
+    if isinstance(value, bool) or not is_scalar(value):
+        raise DescriptionError(f"{where} is {value!r}; it must be a number or a symbolic expression")
+    if isinstance(value, (int, float)):
+        if math.isnan(value) or (math.isinf(value) and not infinite):
+            raise DescriptionError(f"{where} is {value}; it must be a finite number")
+    return value
+
+
+def vector(values: Any, length: int, where: str) -> tuple[Number, ...]:
+    """`values` as a tuple of `length` numbers. Raises DescriptionError with the length found."""
+    try:
+        items = tuple(values)
+    except TypeError:
+        raise DescriptionError(f"{where} is {values!r}; it must have {length} numbers") from None
+    if isinstance(values, str) or len(items) != length:
+        raise DescriptionError(f"{where} is {values!r}; it must have {length} numbers, not {len(items)}")
+    return tuple(number(item, where) for item in items)
+
+
+def matrix3(values: Any, where: str) -> Matrix3:
+    """`values` as three rows of three numbers. Raises DescriptionError for another shape."""
+    try:
+        rows = tuple(values)
+    except TypeError:
+        rows = ()
+    if len(rows) != 3:
+        raise DescriptionError(f"{where} is {values!r}; it must be 3x3")
+    return tuple(vector(row, 3, where) for row in rows)  # type: ignore[return-value]
+
+
+def orientation_of(value: Any, where: str) -> Matrix3:
+    """A rotation matrix from a unit quaternion (w, x, y, z), normalised if numeric, or from a matrix, checked."""
+    rows = list(value)
+    if len(rows) == 4:
+        quaternion = vector(rows, 4, where)
+        return matrix3(rotation.from_quaternion(rotation.unit_quaternion(quaternion, where)), where)
+    matrix = matrix3(value, where)
+    rotation.check_rotation(matrix, where)
+    return matrix
