@@ -12,7 +12,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zwang.compile.graph import Array, Control, Graph, Index, Node, Real, Scope, Truth, number_or_real, user_line
+import numpy as np
+
+from zwang.compile.graph import (
+    Array,
+    Control,
+    Graph,
+    Index,
+    Node,
+    Real,
+    Scope,
+    Truth,
+    number_or_real,
+    user_line,
+)
 from zwang.compile.rules import index_node, truth
 from zwang.errors import TraceError
 from zwang.scalar import Scratch, leaves_of, rebuild, structure_of
@@ -39,7 +52,7 @@ class TracedScratch(Scratch):
     __slots__ = ("graph", "node", "origin", "scope")
 
     def __init__(
-        self, graph: Graph, shape: tuple[int, ...], elements: list | None, node: Node | None, origin: object
+        self, graph: Graph, shape: tuple[int, ...], elements: list | None, node: Array | None, origin: object
     ) -> None:
         super().__init__(shape, elements)
         self.graph = graph
@@ -47,20 +60,21 @@ class TracedScratch(Scratch):
         self.origin = origin
         self.scope = graph.innermost
 
-    def as_node(self) -> Node:
+    def as_node(self) -> Array:
         """The node of this version; a list of scalars is stored into a new array, in the list's own scope."""
         self._check_alive()
         if self.node is None:
             graph, elements = self.graph, self._elements or []
-            node = graph.unshared(Array, "array", (), len(elements), self.scope)
+            length = len(elements)
+            node = array_node(graph, "array", (), length, length, self.scope)
             for i, element in enumerate(elements):
                 if type(element) is Real or element != 0:
                     args = (node, index_node(graph, i), real_node(graph, element))
-                    node = graph.unshared(Array, "store", args, None, self.scope)
+                    node = array_node(graph, "store", args, None, length, self.scope)
             self.node, self._elements = node, None
         return self.node
 
-    def consume(self) -> Node:
+    def consume(self) -> Array:
         """The node of this version, which may not be used any more."""
         node = self.as_node()
         self.node = None
@@ -94,7 +108,7 @@ class TracedScratch(Scratch):
             elements[position] = value
             return TracedScratch(self.graph, self.shape, elements, None, self.origin)
         args = (self.consume(), index_node(self.graph, whole(position)), real_node(self.graph, value))
-        node = self.graph.unshared(Array, "store", args, None)
+        node = array_node(self.graph, "store", args, None, args[0].length)
         return TracedScratch(self.graph, self.shape, None, node, self.origin)
 
     def _check_alive(self) -> None:
@@ -104,7 +118,9 @@ class TracedScratch(Scratch):
                 "use the array that came out of it"
             )
         if not self.scope.open:
-            raise TraceError(f"{user_line()}: a scratch array made inside a loop or branch is used outside it")
+            raise TraceError(
+                f"{user_line()}: a scratch array made inside a loop or branch is used outside it"
+            )
 
 
 def whole(position: Any) -> Any:
@@ -115,6 +131,15 @@ def whole(position: Any) -> Any:
         f"{user_line()}: a table or scratch array is read at an integer or at an index of for_each, "
         f"not at a traced {type(position).__name__.lower()}, which may differ from lane to lane"
     )
+
+
+def array_node(
+    graph: Graph, op: str, args: tuple, data: Any, length: int, scope: Scope | None = None
+) -> Array:
+    """A version of a scratch array."""
+    node = graph.unshared(Array, op, args, data, scope)
+    node.length = length
+    return node
 
 
 def real_node(graph: Graph, value: Any) -> Real:
@@ -142,15 +167,17 @@ def _start(graph: Graph, leaf: Any) -> Node:
         raise TraceError(
             f"{user_line()}: an index is carried: carry a number (1.0 * index), or read the index from a table"
         )
-    if type(leaf) is Truth or isinstance(leaf, bool):
+    if isinstance(leaf, (Truth, bool, np.bool_)):
         return truth_node(graph, leaf)
     return real_node(graph, leaf)
 
 
 def _stand_in(graph: Graph, op: str, args: tuple, data: Any, like: Node, leaf: Any) -> Any:
     """A new value of the kind of `like`: a body's parameter or a loop's result, as the user sees it."""
-    node = graph.unshared(type(like), op, args, data)
-    return TracedScratch(graph, leaf.shape, None, node, object()) if type(like) is Array else node
+    if type(like) is Array:
+        node = array_node(graph, op, args, data, like.length)
+        return TracedScratch(graph, leaf.shape, None, node, leaf.origin)
+    return graph.unshared(type(like), op, args, data)
 
 
 def _node_of(value: Any) -> Node:
@@ -177,7 +204,9 @@ def _results(graph: Graph, given: Any, init: Any, parameters: Sequence[Any], wha
 
 def _same_array(value: Any, parameter: TracedScratch, what: str) -> Node:
     if not isinstance(value, TracedScratch) or value.origin is not parameter.origin:
-        raise TraceError(f"{user_line()}: {what} has to return each scratch array in its own place of the carry")
+        raise TraceError(
+            f"{user_line()}: {what} has to return each scratch array in its own place of the carry"
+        )
     return value.as_node()
 
 
@@ -208,7 +237,9 @@ def while_loop(graph: Graph, condition: Callable, body: Callable, init: Any) -> 
 
 def _open(graph: Graph, start: Sequence[Node], leaves: Sequence[Any], init: Any) -> tuple[Scope, list, Any]:
     scope = graph.enter(keeps=False)
-    parameters = [_stand_in(graph, "parameter", (), None, node, leaf) for node, leaf in zip(start, leaves, strict=True)]
+    parameters = [
+        _stand_in(graph, "parameter", (), None, node, leaf) for node, leaf in zip(start, leaves, strict=True)
+    ]
     return scope, parameters, rebuild(init, parameters)
 
 
@@ -288,27 +319,24 @@ def when(graph: Graph, predicate: Truth, then: Callable, otherwise: Callable, op
     for array in arrays:
         if array.origin in returned:
             array.consume()
-    args = (predicate, *(version for version, array in zip(versions, arrays, strict=True)))
-    control = graph.unshared(Control, "when", args, tuple(sides))
+    control = graph.unshared(Control, "when", (predicate, *versions), tuple(sides))
     return _joined(graph, control, taken[0], kinds)
 
 
 def _branch(graph: Graph, function: Callable, operands: tuple, arrays: Sequence[TracedScratch]) -> tuple:
     """The results of a branch, its scope, and the parameters that stand for the arrays among its operands."""
     scope = graph.enter(keeps=True)
-    inside = iter(
-        [
-            TracedScratch(
-                graph, array.shape, None, graph.unshared(Array, "parameter", (), None), array.origin
-            )
-            for array in arrays
-        ]
-    )
+    nodes = tuple(array_node(graph, "parameter", (), None, array.as_node().length) for array in arrays)
+    parameters = [
+        TracedScratch(graph, array.shape, None, node, array.origin)
+        for array, node in zip(arrays, nodes, strict=True)
+    ]
+    inside = iter(parameters)
     leaves = [next(inside) if isinstance(leaf, TracedScratch) else leaf for leaf in leaves_of(operands)]
-    parameters = [leaf for leaf in leaves if isinstance(leaf, TracedScratch)]
-    nodes = tuple(parameter.as_node() for parameter in parameters)
     given = function(*rebuild(operands, leaves))
     results = [leaf.consume() if isinstance(leaf, TracedScratch) else leaf for leaf in leaves_of(given)]
+    returned = {leaf.origin for leaf in leaves_of(given) if isinstance(leaf, TracedScratch)}
+    _check_unchanged([p for p in parameters if p.origin not in returned], "a branch that does not return it")
     graph.leave()
     return given, scope, nodes, results
 
@@ -318,11 +346,17 @@ def _common_kinds(taken: Sequence[Any], not_taken: Sequence[Any]) -> list[type[N
     for a, b in zip(taken, not_taken, strict=True):
         if isinstance(a, TracedScratch) or isinstance(b, TracedScratch):
             if not (isinstance(a, TracedScratch) and isinstance(b, TracedScratch) and a.origin is b.origin):
-                raise TraceError(f"{user_line()}: both branches of when() have to return the same scratch array")
+                raise TraceError(
+                    f"{user_line()}: both branches of when() have to return the same scratch array"
+                )
             kinds.append(Array)
         else:
-            kinds.append(Truth if isinstance(a, (bool, Truth)) and isinstance(b, (bool, Truth)) else Real)
+            kinds.append(Truth if _is_truth(a) and _is_truth(b) else Real)
     return kinds
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_, Truth))
 
 
 def _close(graph: Graph, side: tuple, kinds: Sequence[type[Node]]) -> Body:
@@ -337,8 +371,11 @@ def _close(graph: Graph, side: tuple, kinds: Sequence[type[Node]]) -> Body:
 def _joined(graph: Graph, control: Node, given: Any, kinds: Sequence[type[Node]]) -> Any:
     out = []
     for k, (kind, leaf) in enumerate(zip(kinds, leaves_of(given), strict=True)):
-        node = graph.unshared(kind, "result", (control,), k)
-        out.append(TracedScratch(graph, leaf.shape, None, node, leaf.origin) if kind is Array else node)
+        if kind is Array:
+            node = array_node(graph, "result", (control,), k, math.prod(leaf.shape))
+            out.append(TracedScratch(graph, leaf.shape, None, node, leaf.origin))
+        else:
+            out.append(graph.unshared(kind, "result", (control,), k))
     return rebuild(given, out)
 
 

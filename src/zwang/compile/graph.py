@@ -82,7 +82,9 @@ class Node:
 
 def refuse(what: str, instead: str) -> NoReturn:
     """Raise the TraceError that names the line of the user's code that is at work."""
-    raise TraceError(f"{user_line()}: {what}, which it has only when the compiled function runs. Use {instead}.")
+    raise TraceError(
+        f"{user_line()}: {what}, which it has only when the compiled function runs. Use {instead}."
+    )
 
 
 def user_line() -> str:
@@ -227,7 +229,9 @@ def number_or_real(value: Any) -> Any:
     if isinstance(value, Index):
         return value.as_real()
     if isinstance(value, Truth):
-        raise TraceError(f"{user_line()}: a truth value is used as a number: write zwang.scalar.where(it, 1, 0)")
+        raise TraceError(
+            f"{user_line()}: a truth value is used as a number: write zwang.scalar.where(it, 1, 0)"
+        )
     return NotImplemented
 
 
@@ -334,9 +338,11 @@ Index.__hash__ = Node.__hash__  # type: ignore[method-assign]
 
 
 class Array(Node):
-    """One version of a scratch array."""
+    """One version of a scratch array of this length."""
 
-    __slots__ = ()
+    __slots__ = ("length",)
+
+    length: int
 
 
 class Control(Node):

@@ -99,10 +99,14 @@ class For:
 
 @dataclass(frozen=True)
 class Port:
-    """A named array at the door: its flat size per world. Names are opaque text, never identifiers."""
+    """A named array at the door: its flat size per world. Names are opaque text, never identifiers.
+
+    `shape` is that of one world's array, for whoever calls the program; back ends need the size only.
+    """
 
     name: str
     size: int
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

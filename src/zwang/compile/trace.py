@@ -1,0 +1,149 @@
+"""Tracing: run a function once on traced scalars, and keep what it did as a program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from zwang import scalar
+from zwang.compile import control
+from zwang.compile.graph import RULES, Graph, Index, Real, Truth, number_or_real, user_line
+from zwang.compile.lower import lower
+from zwang.compile.program import Port, Program
+from zwang.compile.rules import look_up
+from zwang.errors import TraceError
+
+UNROLLED_NODES = 5_000
+"""A `for_each` that would make more nodes than this when unrolled is compiled as a loop."""
+
+_RULE_OF = {
+    **{name: name for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "floor", "atan2")},
+    **{"absolute": "abs", "power": "pow", "divide": "div", "minimum": "min", "maximum": "max"},
+    **{"copysign": "copysign", "less": "lt", "less_equal": "le", "equal": "eq", "not_equal": "ne"},
+}
+
+
+class TraceReading(scalar.Reading):
+    """Traced scalars: each primitive is a node. Control flow needs the graph that is being traced."""
+
+    def __init__(self, graph: Graph | None = None, unroll: int = UNROLLED_NODES) -> None:
+        self._graph = graph
+        self._unroll = unroll
+        for primitive, rule in _RULE_OF.items():
+            setattr(self, primitive, _primitive(RULES[rule]))
+
+    where = staticmethod(RULES["select"])
+    logical_and = staticmethod(RULES["and"])
+    logical_or = staticmethod(RULES["or"])
+    logical_not = staticmethod(RULES["not"])
+
+    @property
+    def graph(self) -> Graph:
+        if self._graph is None:
+            raise TraceError(
+                f"{user_line()}: a loop over traced values is outside the function that is traced"
+            )
+        return self._graph
+
+    def look_up(self, table: scalar.Table, index: Any) -> Any:
+        return look_up(table.entries, control.whole(index))
+
+    def scratch(self, shape: tuple[int, ...]) -> scalar.Scratch:
+        return control.new_scratch(self.graph, shape)
+
+    def while_loop(self, condition: Callable, body: Callable, init: Any) -> Any:
+        return control.while_loop(self.graph, condition, body, init)
+
+    def when(self, predicate: Any, then: Callable, otherwise: Callable, operands: tuple) -> Any:
+        graph = self._graph or predicate.graph
+        return control.when(graph, control.truth_node(graph, predicate), then, otherwise, operands)
+
+    def for_each(self, count: int, body: Callable, init: Any, unroll: bool | None) -> Any:
+        return control.for_each(self.graph, count, body, init, unroll, self._unroll)
+
+
+def _primitive(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule for arguments of any kind that is a number."""
+
+    def call(*args: Any) -> Any:
+        reals = [a if type(a) is Real else number_or_real(a) for a in args]
+        if any(a is NotImplemented for a in reals):
+            kinds = ", ".join(type(a).__name__ for a in args)
+            raise TraceError(f"{user_line()}: a traced scalar does not mix with these: {kinds}")
+        return rule(*reals)
+
+    return call
+
+
+_READING = TraceReading()
+for _kind in (Real, Truth, Index, control.TracedScratch):
+    scalar.register(_kind, _READING)
+
+
+def trace(
+    function: Callable[..., Any], inputs: Mapping[str, tuple[int, ...]], *, unroll: int = UNROLLED_NODES
+) -> Program:
+    """The program of a function, found by running it once on traced scalars.
+
+    `inputs` maps names to shapes; the function is called with one array of traced scalars for each, in this order (a
+    bare scalar for the shape ()). It returns an array, scalar, or nested list of such, which becomes the output "out",
+    or a tuple ("out0", "out1", ...) or dictionary of them. The program's operations are those of the function, in
+    the function's order, with equal ones shared and constants folded by the rules of `rules.py`, and no others.
+
+    `for_each` loops are unrolled up to `unroll` nodes each. Raises TraceError, with the line of the function, where
+    Python needs the number in a traced value.
+    """
+    graph = Graph()
+    shapes = {name: _shape(shape) for name, shape in inputs.items()}
+    arrays = [_input(graph, number, shape) for number, shape in enumerate(shapes.values())]
+    with scalar.at_hand(TraceReading(graph, unroll)):
+        given = function(*arrays)
+    outputs = {name: _array(value) for name, value in _named(given).items()}
+    results = [_output(graph, name, element) for name, array in outputs.items() for element in array.flat]
+    return lower(
+        graph,
+        [Port(name, math.prod(shape), shape) for name, shape in shapes.items()],
+        [Port(name, array.size, array.shape) for name, array in outputs.items()],
+        results,
+    )
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+def _input(graph: Graph, number: int, shape: tuple[int, ...]) -> Any:
+    nodes = [graph.make(Real, "input", (), (number, element)) for element in range(math.prod(shape))]
+    if not shape:
+        return nodes[0]
+    array = np.empty(len(nodes), dtype=object)
+    array[:] = nodes
+    return array.reshape(shape)
+
+
+def _named(given: Any) -> dict[str, Any]:
+    if isinstance(given, Mapping):
+        return {str(name): value for name, value in given.items()}
+    if isinstance(given, tuple):
+        return {f"out{k}": value for k, value in enumerate(given)}
+    return {"out": given}
+
+
+def _array(value: Any) -> np.ndarray:
+    return np.asarray(value, dtype=object)
+
+
+def _output(graph: Graph, name: str, element: Any) -> Real:
+    if isinstance(element, (Truth, bool, np.bool_)):
+        raise TraceError(f"output {name!r} holds a truth value: give zwang.scalar.where(it, 1, 0)")
+    number = number_or_real(element)
+    if number is NotImplemented:
+        raise TraceError(
+            f"output {name!r} holds a {type(element).__name__}, which is no number and no traced scalar"
+        )
+    if type(number) is Real and number.graph is not graph:
+        raise TraceError(f"output {name!r} holds a value of another trace")
+    return control.real_node(graph, number)
