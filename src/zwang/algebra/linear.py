@@ -1,0 +1,75 @@
+"""Linear systems: with the sparsity of a tree, and small dense ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from zwang.scalar import sqrt
+
+
+def ltdl(H: Any, parents: Sequence[int]) -> tuple[list[list[Any]], list[Any]]:
+    """L and 1/D of H = L^T D L, with unit lower triangular L that fills nothing in outside the branches.
+
+    parents[k] < k is the speed next to k towards the root, or -1. L[k][i] is there for ancestors i of k only. D's reciprocals are kept, so
+    that each is divided once. Source: Featherstone, RBDA (2008), Table 6.3.
+    """
+    n = len(parents)
+    A = [[H[k][i] if i <= k else 0 for i in range(n)] for k in range(n)]
+    reciprocals: list[Any] = [None] * n
+    for k in reversed(range(n)):
+        reciprocals[k] = 1 / A[k][k]
+        ancestors = _ancestors(parents, k)
+        for i in ancestors:
+            a = A[k][i] * reciprocals[k]
+            for j in [i, *_ancestors(parents, i)]:
+                A[i][j] = A[i][j] - a * A[k][j]
+            A[k][i] = a
+    return A, reciprocals
+
+
+def ltdl_solve(L: Any, reciprocals: Any, parents: Sequence[int], b: Any) -> np.ndarray:
+    """x of L^T D L x = b. Source: Featherstone, RBDA (2008), Table 6.5."""
+    n = len(parents)
+    x = list(b)
+    for k in reversed(range(n)):
+        for i in _ancestors(parents, k):
+            x[i] = x[i] - L[k][i] * x[k]
+    for k in range(n):
+        x[k] = x[k] * reciprocals[k]
+        for i in _ancestors(parents, k):
+            x[k] = x[k] - L[k][i] * x[i]
+    return np.array(x)
+
+
+def _ancestors(parents: Sequence[int], k: int) -> list[int]:
+    """The speeds from the parent of k to the root."""
+    found = []
+    while (k := parents[k]) >= 0:
+        found.append(k)
+    return found
+
+
+def cholesky(A: Any) -> list[list[Any]]:
+    """L (lower, with 1 / L[k][k] on its diagonal) of a symmetric positive definite A = L L^T, for small dense A."""
+    n = len(A)
+    L: list[list[Any]] = [[0] * n for _ in range(n)]
+    for j in range(n):
+        d = A[j][j] - sum((L[j][k] * L[j][k] for k in range(j)), start=0)
+        L[j][j] = 1 / sqrt(d)
+        for i in range(j + 1, n):
+            L[i][j] = (A[i][j] - sum((L[i][k] * L[j][k] for k in range(j)), start=0)) * L[j][j]
+    return L
+
+
+def cholesky_solve(L: Any, b: Any) -> np.ndarray:
+    """x of L L^T x = b, with the L that `cholesky` gives."""
+    n = len(L)
+    x = list(b)
+    for i in range(n):
+        x[i] = (x[i] - sum((L[i][k] * x[k] for k in range(i)), start=0)) * L[i][i]
+    for i in reversed(range(n)):
+        x[i] = (x[i] - sum((L[k][i] * x[k] for k in range(i + 1, n)), start=0)) * L[i][i]
+    return np.array(x)

@@ -1,0 +1,108 @@
+"""Energies, momentum, and the Zwang itself: sums over the bodies, as Gauss has them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.kinematics.jacobians import frame_motion, place_jacobian
+from zwang.kinematics.poses import link_poses, place_pose
+from zwang.mechanism.tree import Place, Solid, Tree
+
+
+class Energy(NamedTuple):
+    """Kinetic energy of the motion and potential energy of the height (zero at the world's origin) and of springs [J]."""
+
+    kinetic: Any
+    potential: Any
+
+
+def kinetic_energy(tree: Tree, q: Any, v: Any) -> Any:
+    """1/2 v^T H v [J], summed over the bodies: 1/2 m |v_c|^2 + 1/2 w^T I w, and over rotors: 1/2 armature v^2."""
+    poses = link_poses(tree, q)
+    total = sum((link.armature * x * x / 2 for link in tree.links for x in v[link.v]), start=0)
+    for solid in tree.solids:
+        linear, angular = _velocity(tree, poses, solid, v)
+        total = total + solid.mass * (linear @ linear) / 2 + angular @ (solid.inertia @ angular) / 2
+    return total
+
+
+def potential_energy(tree: Tree, q: Any) -> Any:
+    """-sum m g . c [J], over all bodies, also those fixed to the world; zero at the world's origin."""
+    poses = link_poses(tree, q)
+    return -sum((s.mass * (tree.gravity @ place_pose(poses, s.place).p) for s in tree.solids), start=0)
+
+
+def _velocity(tree: Tree, poses: Any, solid: Solid, v: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Velocity of the centre of mass in world axes and angular velocity in the solid's axes."""
+    twist = place_jacobian(tree, poses, solid.place) @ v
+    return twist[:3], place_pose(poses, solid.place).R.T @ twist[3:]
+
+
+def total_mass(tree: Tree) -> Any:
+    """The mass of all bodies [kg]."""
+    return sum((solid.mass for solid in tree.solids), start=0)
+
+
+def mass_centre(tree: Tree, q: Any) -> np.ndarray:
+    """The centre of mass of all bodies in the world (3,) [m]. Raises ZeroDivisionError without mass."""
+    poses = link_poses(tree, q)
+    moments = [solid.mass * place_pose(poses, solid.place).p for solid in tree.solids]
+    return sum(moments[1:], start=moments[0]) / total_mass(tree)
+
+
+def momentum_matrix(tree: Tree, q: Any) -> np.ndarray:
+    """A (6, nv): linear momentum [kg m/s] and angular momentum about the mass centre [kg m^2/s], world axes, are A v.
+
+    Source: Orin, Goswami, Lee, Autonomous Robots 35 (2013) 161, the centroidal momentum matrix.
+    """
+    poses, c = link_poses(tree, q), mass_centre(tree, q)
+    A = np.zeros((6, tree.nv), int)
+    for solid in tree.solids:
+        J, (R, p) = place_jacobian(tree, poses, solid.place), place_pose(poses, solid.place)
+        linear = solid.mass * J[:3]
+        angular = R @ solid.inertia @ R.T @ J[3:] + np.stack([np.cross(p - c, column) for column in linear.T], axis=1)
+        A = A + np.concatenate([linear, angular])
+    return A
+
+
+def momentum(tree: Tree, q: Any, v: Any) -> np.ndarray:
+    """Linear momentum and angular momentum about the mass centre (6,), in world axes."""
+    return momentum_matrix(tree, q) @ v
+
+
+def mass_centre_jacobian(tree: Tree, q: Any) -> np.ndarray:
+    """J (3, nv): the velocity of the mass centre is J v [m/s]."""
+    return momentum_matrix(tree, q)[:3] / total_mass(tree)
+
+
+def zwang_by_body(tree: Tree, q: Any, v: Any, tau: Any, a: Any) -> dict[str, Any]:
+    """Each body's part of Z(a) [kg m^2/s^4], and of the efforts' in the entry "efforts"; their sum is `zwang_of`.
+
+    A body's free acceleration is gravity's and its own gyroscopic one: with deviations d = a_c - g and
+    e = wd + I^-1 (w x I w) the part is 1/2 (m d^2 + e^T I e). A speed's rotor and effort add 1/2 armature a^2 - tau a. Source: seed
+    000, V(qdd), with J^T w the efforts.
+    """
+    parts: dict[str, Any] = {}
+    for solid in tree.solids:
+        vel, acc = frame_motion(_with_place(tree, solid.place), q, v, a, "solid")
+        R = place_pose(link_poses(tree, q), solid.place).R
+        d, w, wd = acc[:3] - tree.gravity, R.T @ vel[3:], R.T @ acc[3:]
+        I = solid.inertia
+        n = np.cross(w, I @ w)
+        turning = wd @ (I @ wd) / 2 + wd @ n  # less the constant 1/2 n I^-1 n, which no acceleration changes
+        parts[solid.body] = solid.mass * (d @ d) / 2 + turning
+    efforts = -sum((t * x for t, x in zip(tau, a, strict=True)), start=0)
+    rotors = sum((link.armature * x * x / 2 for link in tree.links for x in a[link.v]), start=0)
+    parts["efforts"] = efforts + rotors
+    return parts
+
+
+def zwang_of(tree: Tree, q: Any, v: Any, tau: Any, a: Any) -> Any:
+    """Z(a) [kg m^2/s^4], less what no acceleration changes: the quantity that the true motion makes least."""
+    return sum(zwang_by_body(tree, q, v, tau, a).values(), start=0)
+
+
+def _with_place(tree: Tree, place: Place) -> Tree:
+    return Tree(tree.links, {"solid": place}, tree.solids, tree.gravity, tree.nq, tree.nv)
