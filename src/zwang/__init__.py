@@ -1,0 +1,63 @@
+"""zwang: mechanisms by Gauss's principle of least constraint.
+
+Describe a mechanism once, or load it from a file, and get its equations on paper, its motion by code compiled for
+that one mechanism, its constraint forces, and its abilities as a robot. Heavy libraries load when they are used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from zwang import scalar
+
+__version__ = "0.1.0"
+
+_PLACES = {
+    "zwang.mechanism.mechanism": ("Mechanism",),
+    "zwang.mechanism.parts": ("Body", "Frame"),
+    "zwang.mechanism.joint_kinds": (
+        *("Ball", "Cylindrical", "Fixed", "Free", "Planar", "Prismatic", "Revolute", "Screw", "Softness", "Universal"),
+    ),
+    "zwang.mechanism.shapes": (
+        *("Box", "Capsule", "Cylinder", "Ellipsoid", "Mesh", "Plane", "Sphere", "Surface"),
+    ),
+    "zwang.mechanism.forces": ("Actuator", "Damper", "Motor", "PointSpring", "Spring", "Wrench"),
+    "zwang.mechanism.restrictions": (
+        *("Connect", "ContactExclude", "ContactPair", "Couple", "CoupleTendons", "Distance"),
+        *("Keyframe", "Options", "Tendon", "Weld"),
+    ),
+    "zwang.reference": (
+        *("bias_forces", "difference_configuration", "energy", "forward_dynamics", "frame_jacobian"),
+        *("frame_jacobian_rate", "frame_pose", "integrate_configuration", "inverse_dynamics", "mass_centre"),
+        *("mass_matrix", "momentum", "zwang_by_body", "zwang_of"),
+    ),
+    "zwang.fast": ("compile",),
+}
+_NAMES = {name: place for place, names in _PLACES.items() for name in names}
+_ROOMS = ("errors", "robot", "scalar")
+
+__all__ = [*_NAMES, *_ROOMS]
+
+
+def __getattr__(name: str) -> Any:
+    """The public name, from the room that has it, loaded now."""
+    if name in _NAMES:
+        value = getattr(importlib.import_module(_NAMES[name]), name)
+    elif name in _ROOMS:
+        value = importlib.import_module(f"zwang.{name}")
+    else:
+        raise AttributeError(f"zwang has no name {name!r}; dir(zwang) lists those that it has")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
+
+
+def _load_symbolic() -> None:
+    importlib.import_module("zwang.symbolic.reading")
+
+
+scalar.register_lazily("sympy", _load_symbolic)

@@ -1,0 +1,135 @@
+"""The float reference: every function of the front door for one world, slow and obvious, what the tests trust.
+
+q (nq,): coordinates [rad, m, unit quaternions (w, x, y, z)]; v, a (nv,): speeds and their rates; tau (nv,): efforts [N m, N]. tau is
+added to what springs, dampers and constant wrenches of the mechanism give. Constraints, limits and contacts do not act here;
+they act in `constrained_dynamics` and `simulate`.
+All raise ShapeError or StateError for arrays that do not fit, ParameterError for symbols without values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from zwang import door
+from zwang.errors import DescriptionError
+from zwang.gauss import applied, energy as energies, forward, inverse
+from zwang.gauss import mass_matrix as matrices
+from zwang.kinematics import configuration, jacobians, poses
+from zwang.kinematics.poses import Pose
+from zwang.mechanism.mechanism import Mechanism
+
+
+def forward_dynamics(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> np.ndarray:
+    """The accelerations a (nv,) [rad/s^2, m/s^2] that the efforts tau give.
+
+    Source: seed 000, H(q) a + h(q, v) = J^T w; solved with the sparsity of the tree (Featherstone, RBDA, Ch. 6).
+    """
+    m = door.numeric(mechanism)
+    q, v, tau = door.configuration(m, q), door.speeds(m, v, "v"), door.speeds(m, tau, "tau")
+    return _floats(forward.forward_dynamics(m.tree, q, v, tau + applied.passive_forces(m, q, v)))
+
+
+def inverse_dynamics(mechanism: Mechanism, q: Any, v: Any, a: Any) -> np.ndarray:
+    """The efforts tau (nv,) [N m, N] that give the accelerations a: `forward_dynamics` the other way round."""
+    m = door.numeric(mechanism)
+    q, v, a = door.configuration(m, q), door.speeds(m, v, "v"), door.speeds(m, a, "a")
+    return _floats(inverse.inverse_dynamics(m.tree, q, v, a) - applied.passive_forces(m, q, v))
+
+
+def mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
+    """H (nv, nv), symmetric, positive definite [kg m^2, kg m, kg]; kinetic energy is 1/2 v^T H v."""
+    m = door.numeric(mechanism)
+    return _floats(matrices.mass_matrix(m.tree, door.configuration(m, q)))
+
+
+def bias_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
+    """h (nv,) [N m, N]: Coriolis, centrifugal and gravity efforts, without springs and dampers."""
+    m = door.numeric(mechanism)
+    return _floats(inverse.bias_forces(m.tree, door.configuration(m, q), door.speeds(m, v, "v")))
+
+
+def frame_pose(mechanism: Mechanism, q: Any, frame: str) -> Pose:
+    """(R, p) of a body's or a named frame in the world: rotation (3, 3) and origin (3,) [m].
+
+    Raises UnknownNameError with the names there are.
+    """
+    m = door.numeric(mechanism)
+    R, p = poses.frame_pose(m.tree, door.configuration(m, q), frame)
+    return Pose(_floats(R), _floats(p))
+
+
+def frame_jacobian(
+    mechanism: Mechanism, q: Any, frame: str, axes: Literal["world", "body"] = "world"
+) -> np.ndarray:
+    """J (6, nv), linear rows first: J v is the velocity of the frame's origin and its angular velocity.
+
+    In world axes or in the frame's own. Raises UnknownNameError, and ValueError for other axes.
+    """
+    m = door.numeric(mechanism)
+    if axes not in ("world", "body"):
+        raise DescriptionError(f"axes is {axes!r}; it must be 'world' or 'body'")
+    return _floats(jacobians.frame_jacobian(m.tree, door.configuration(m, q), frame, axes))
+
+
+def frame_jacobian_rate(mechanism: Mechanism, q: Any, v: Any, frame: str) -> np.ndarray:
+    """J_dot v (6,) in world axes: the frame's acceleration [m/s^2, rad/s^2] while the speeds do not change."""
+    m = door.numeric(mechanism)
+    q, v = door.configuration(m, q), door.speeds(m, v, "v")
+    return _floats(jacobians.frame_jacobian_rate(m.tree, q, v, frame))
+
+
+def energy(mechanism: Mechanism, q: Any, v: Any) -> energies.Energy:
+    """(kinetic, potential) [J]: of motion; of height, zero at the world's origin, and of springs."""
+    m = door.numeric(mechanism)
+    q, v = door.configuration(m, q), door.speeds(m, v, "v")
+    potential = energies.potential_energy(m.tree, q) + applied.spring_energy(m, q)
+    return energies.Energy(float(energies.kinetic_energy(m.tree, q, v)), float(potential))
+
+
+def momentum(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
+    """Linear momentum [kg m/s] and angular momentum about the mass centre [kg m^2/s] (6,), world axes."""
+    m = door.numeric(mechanism)
+    return _floats(energies.momentum(m.tree, door.configuration(m, q), door.speeds(m, v, "v")))
+
+
+def mass_centre(mechanism: Mechanism, q: Any) -> np.ndarray:
+    """The centre of mass of all bodies (3,) in the world [m]."""
+    m = door.numeric(mechanism)
+    return _floats(energies.mass_centre(m.tree, door.configuration(m, q)))
+
+
+def integrate_configuration(mechanism: Mechanism, q: Any, v: Any, dt: float) -> np.ndarray:
+    """q after moving with the speeds v for dt [s]; quaternions turn by their exponential and stay unit."""
+    m = door.numeric(mechanism)
+    q, v = door.configuration(m, q), door.speeds(m, v, "v")
+    return _floats(configuration.integrate_configuration(m.tree, q, v, float(dt)))
+
+
+def difference_configuration(mechanism: Mechanism, q1: Any, q0: Any) -> np.ndarray:
+    """The speeds (nv,) that lead from q0 to q1 in one second: the inverse of `integrate_configuration`."""
+    m = door.numeric(mechanism)
+    q1, q0 = door.configuration(m, q1), door.configuration(m, q0)
+    return _floats(configuration.difference_configuration(m.tree, q1, q0))
+
+
+def zwang_of(mechanism: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> float:
+    """Z(a), the quantity that the true acceleration makes least, less a part that no acceleration changes [W/s].
+
+    Source: Gauss (1829); seed 000.
+    """
+    return float(sum(zwang_by_body(mechanism, q, v, tau, a).values()))
+
+
+def zwang_by_body(mechanism: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> dict[str, float]:
+    """Each body's part in `zwang_of`, by name, and the part of efforts and rotors as "efforts"."""
+    m = door.numeric(mechanism)
+    q, v = door.configuration(m, q), door.speeds(m, v, "v")
+    tau, a = door.speeds(m, tau, "tau"), door.speeds(m, a, "a")
+    parts = energies.zwang_by_body(m.tree, q, v, tau + applied.passive_forces(m, q, v), a)
+    return {name: float(part) for name, part in parts.items()}
+
+
+def _floats(array: Any) -> np.ndarray:
+    return np.array(array, dtype=float)

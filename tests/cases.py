@@ -1,0 +1,22 @@
+"""The reference cases beside the checkout: others' numbers, as dictionaries."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+SHARED = Path(os.environ.get("ZWANG_SHARED", Path(__file__).parents[2] / "shared"))
+
+
+@cache
+def case(folder: str, name: str) -> dict[str, Any]:
+    """The case `name` (without ending) in a folder of shared/cases."""
+    plain = SHARED / "cases" / folder / f"{name}.json"
+    if plain.exists():
+        return json.loads(plain.read_text())
+    with gzip.open(plain.with_suffix(".json.gz"), "rt") as file:
+        return json.load(file)
