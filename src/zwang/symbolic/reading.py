@@ -1,0 +1,204 @@
+"""SymPy expressions as scalars: the primitives, values for symbols, and expressions as plain data.
+
+No text is ever turned into an expression by SymPy's parsers, which would run it: documents name node kinds of a fixed list, and symbols' names stay names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import sympy as sp
+from sympy.logic.boolalg import Boolean, BooleanFalse, BooleanTrue
+
+from zwang import scalar
+from zwang.errors import ParameterError
+
+
+class SymbolReading(scalar.Reading):
+    """The primitives on SymPy expressions; constants stay exact."""
+
+    sin, cos, tan, exp, log = (staticmethod(f) for f in (sp.sin, sp.cos, sp.tan, sp.exp, sp.log))
+    asin, acos, sqrt = (staticmethod(f) for f in (sp.asin, sp.acos, sp.sqrt))
+    absolute, floor, atan2 = staticmethod(sp.Abs), staticmethod(sp.floor), staticmethod(sp.atan2)
+    minimum, maximum = staticmethod(sp.Min), staticmethod(sp.Max)
+    logical_and, logical_or, logical_not = staticmethod(sp.And), staticmethod(sp.Or), staticmethod(sp.Not)
+    less, less_equal, equal, not_equal = (staticmethod(f) for f in (sp.Lt, sp.Le, sp.Eq, sp.Ne))
+
+    @staticmethod
+    def power(x: Any, y: Any) -> Any:
+        return sp.Pow(x, y)
+
+    @staticmethod
+    def divide(x: Any, y: Any) -> Any:
+        return sp.S(x) / y
+
+    @staticmethod
+    def copysign(x: Any, y: Any) -> Any:
+        return sp.Piecewise((sp.Abs(x), sp.Ge(y, 0)), (-sp.Abs(x), True))
+
+    @staticmethod
+    def where(condition: Any, x: Any, y: Any) -> Any:
+        return sp.Piecewise((x, condition), (y, True))
+
+    def is_zero(self, x: Any) -> bool:
+        return bool(x.is_Number and x.is_zero)
+
+    def symbols_of(self, x: Any) -> frozenset[Any]:
+        return frozenset(x.free_symbols)
+
+    def substitute(self, x: Any, mapping: Mapping[Any, Any]) -> Any:
+        return substituted(x, mapping)
+
+    def to_data(self, x: Any) -> dict[str, Any]:
+        return {"sympy": tree_of(x)}
+
+
+def substituted(x: sp.Basic, mapping: Mapping[Any, Any]) -> Any:
+    """x with other scalars of any reading for its symbols, worked out with the primitives.
+
+    Where all of them are SymPy's, the result is too. A constant that is not mixed with symbols comes out as a plain
+    number, an integer as an exact one.
+    """
+    if mapping and all(isinstance(value, sp.Basic) for value in mapping.values()):
+        return x.xreplace(dict(mapping))
+    return _worked_out(x, mapping, {})
+
+
+def _worked_out(x: Any, mapping: Mapping[Any, Any], known: dict[Any, Any]) -> Any:
+    if x in known:
+        return known[x]
+    if x in mapping:
+        result = mapping[x]
+    elif isinstance(x, BooleanTrue | BooleanFalse):
+        result = bool(x)
+    elif not x.free_symbols:
+        result = plain(x)
+    elif not any(symbol in mapping for symbol in x.free_symbols):
+        result = x
+    elif isinstance(x, sp.Piecewise):
+        result = _chosen([tuple(_worked_out(a, mapping, known) for a in pair.args) for pair in x.args])
+    else:
+        result = _apply(x, [_worked_out(a, mapping, known) for a in x.args])
+    known[x] = result
+    return result
+
+
+def _apply(x: Any, args: list[Any]) -> Any:
+    if x.func not in _PRIMITIVES:
+        raise ParameterError(f"the expression {x} has the function {x.func.__name__}, which is none of "
+                             f"{', '.join(sorted(f.__name__ for f in _PRIMITIVES))}")  # fmt: skip
+    return _PRIMITIVES[x.func](*args)
+
+
+def _chosen(pairs: list[tuple[Any, Any]]) -> Any:
+    value: Any = float("nan")
+    for x, condition in reversed(pairs):
+        value = x if condition is True or condition == sp.true else scalar.where(condition, x, value)
+    return value
+
+
+def plain(x: Any) -> int | float:
+    """A constant expression as a Python number, integers exactly."""
+    return int(x) if x.is_Integer else float(x)
+
+
+def _sum(*terms: Any) -> Any:
+    return reduce(lambda a, b: a + b, terms)
+
+
+def _product(*factors: Any) -> Any:
+    return reduce(lambda a, b: a * b, factors)
+
+
+def _power(x: Any, y: Any) -> Any:
+    return scalar.power(x, plain(y) if isinstance(y, sp.Number) else y)
+
+
+_PRIMITIVES: dict[Any, Callable[..., Any]] = {
+    sp.Add: _sum, sp.Mul: _product, sp.Pow: _power, sp.sin: scalar.sin, sp.cos: scalar.cos, sp.tan: scalar.tan,
+    sp.asin: scalar.asin, sp.acos: scalar.acos, sp.atan2: scalar.atan2, sp.exp: scalar.exp, sp.log: scalar.log,
+    sp.atan: lambda x: scalar.atan2(x, 1), sp.Abs: scalar.absolute, sp.floor: scalar.floor, sp.sign: scalar.sign,
+    sp.Min: lambda *a: reduce(scalar.minimum, a), sp.Max: lambda *a: reduce(scalar.maximum, a),
+    sp.StrictLessThan: scalar.less, sp.LessThan: scalar.less_equal, sp.Eq: scalar.equal, sp.Ne: scalar.not_equal,
+    sp.StrictGreaterThan: lambda a, b: scalar.less(b, a), sp.GreaterThan: lambda a, b: scalar.less_equal(b, a),
+    sp.And: lambda *a: reduce(scalar.logical_and, a), sp.Or: lambda *a: reduce(scalar.logical_or, a),
+    sp.Not: scalar.logical_not,
+}  # fmt: skip
+
+_KINDS: dict[str, Any] = {f.__name__: f for f in (*_PRIMITIVES, sp.Piecewise)}
+_CONSTANTS = {"pi": sp.pi, "E": sp.E, "true": sp.true, "false": sp.false}
+
+
+def tree_of(x: Any) -> list[Any]:
+    """An expression as nested lists [kind, arguments...]. Raises ParameterError for a kind that documents do not have."""
+    for name, constant in _CONSTANTS.items():
+        if x == constant:
+            return [name]
+    if isinstance(x, sp.Symbol):
+        assumptions = getattr(x, "_assumptions_orig", None) or x.assumptions0
+        return [
+            "Symbol",
+            x.name,
+            {key: bool(value) for key, value in sorted(assumptions.items()) if value is not None},
+        ]
+    if isinstance(x, sp.Rational):
+        return ["Rational", int(x.p), int(x.q)]
+    if isinstance(x, sp.Float):
+        sign, mantissa, exponent, bits = x._mpf_
+        return ["Float", [int(sign), int(mantissa), int(exponent), int(bits)], int(x._prec)]
+    if isinstance(x, sp.functions.elementary.piecewise.ExprCondPair):
+        return ["Pair", *(tree_of(a) for a in x.args)]
+    if x.func.__name__ not in _KINDS:
+        raise ParameterError(
+            f"the expression {x} has the function {x.func.__name__}, which a document cannot keep"
+        )
+    return [x.func.__name__, *(tree_of(a) for a in x.args)]
+
+
+def expression_of(tree: Sequence[Any]) -> Any:
+    """The expression that `tree_of` wrote. Raises KeyError or TypeError for anything else; runs no text."""
+    if not isinstance(tree, list) or not tree or not isinstance(tree[0], str):
+        raise TypeError(f"an expression must be a list [kind, arguments...], not {tree!r}")
+    kind, *parts = tree
+    if kind in _CONSTANTS:
+        return _CONSTANTS[kind]
+    if kind == "Symbol":
+        return _symbol(*parts)
+    if kind == "Rational":
+        return sp.Rational(*(_integer(p) for p in parts))
+    if kind == "Float":
+        return sp.Float._new(tuple(_integer(p) for p in parts[0]), _integer(parts[1]))
+    arguments = [expression_of(part) for part in parts]
+    return (
+        sp.functions.elementary.piecewise.ExprCondPair(*arguments)
+        if kind == "Pair"
+        else _KINDS[kind](*arguments)
+    )
+
+
+def _symbol(name: Any, assumptions: Any) -> sp.Symbol:
+    if not isinstance(name, str) or not name or not isinstance(assumptions, dict):
+        raise TypeError(f"a symbol needs a name and its assumptions, not {name!r} and {assumptions!r}")
+    if not all(value in (True, False) for value in assumptions.values()):
+        raise TypeError(f"the assumptions of symbol {name!r} must be true or false")
+    return sp.Symbol(name, **assumptions)
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"an integer is needed, not {value!r}")
+    return value
+
+
+def symbol(name: str, **assumptions: bool) -> sp.Symbol:
+    """A SymPy symbol whose name is taken as it is (real unless said otherwise)."""
+    return sp.Symbol(name, **{"real": True, **assumptions})
+
+
+_READING = SymbolReading()
+scalar.register(sp.Basic, _READING)
+scalar.register(sp.Expr, _READING)
+scalar.register(Boolean, _READING)
+scalar.register_decoder("sympy", expression_of)
