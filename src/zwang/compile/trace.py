@@ -19,10 +19,17 @@ from zwang.errors import TraceError
 UNROLLED_NODES = 5_000
 """A `for_each` that would make more nodes than this when unrolled is compiled as a loop."""
 
-_RULE_OF = {
-    **{name: name for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "floor", "atan2")},
-    **{"absolute": "abs", "power": "pow", "divide": "div", "minimum": "min", "maximum": "max"},
-    **{"copysign": "copysign", "less": "lt", "less_equal": "le", "equal": "eq", "not_equal": "ne"},
+_SAME = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "floor", "atan2", "copysign")
+_RULE_OF = dict(zip(_SAME, _SAME, strict=True)) | {
+    "absolute": "abs",
+    "power": "pow",
+    "divide": "div",
+    "minimum": "min",
+    "maximum": "max",
+    "less": "lt",
+    "less_equal": "le",
+    "equal": "eq",
+    "not_equal": "ne",
 }
 
 

@@ -1,0 +1,80 @@
+"""Fused multiply-adds, formed by our own rule, so that every back end rounds alike.
+
+A product is fused into the additions and subtractions that use it when it is used by nothing else in its block, and
+each of them takes one product only. Products with one use are served first, then those with two and more, each in
+order from the block's end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zwang.compile.program import Block, For, Instruction, Program, When, While
+
+USES = 3
+"""A product with more uses than this stays one."""
+
+
+def fuse(program: Program) -> Program:
+    """The program with its multiply-adds fused."""
+    return replace(program, body=_block(program.body))
+
+
+def _block(block: Block) -> Block:
+    users: dict[int, list[int]] = {}
+    for position, instruction in enumerate(block.instructions):
+        for a in instruction.args:
+            users.setdefault(a, []).append(position)
+    for result in block.results:
+        users.setdefault(result, []).append(-1)
+    chosen = _choose(block, users)
+    fused = {product for product, _ in chosen.values()}
+    instructions = []
+    for position, instruction in enumerate(block.instructions):
+        if position in chosen:
+            instructions.append(_fused(instruction, *chosen[position], block.instructions))
+        elif position not in fused:
+            instructions.append(_with_blocks(instruction))
+    return Block(block.parameters, tuple(instructions), block.results)
+
+
+def _choose(block: Block, users: dict[int, list[int]]) -> dict[int, tuple[int, int]]:
+    """For each addition that takes a product in: the product's position, and which argument it is."""
+    instructions = block.instructions
+    products = [p for p, instruction in enumerate(instructions) if instruction.op == "mul"]
+    chosen: dict[int, tuple[int, int]] = {}
+    for count in range(1, USES + 1):
+        for product in reversed(products):
+            value = instructions[product].out[0]
+            places = users.get(value, [])
+            if len(places) != count or len(set(places)) != count:
+                continue
+            if all(p >= 0 and p not in chosen and instructions[p].op in ("add", "sub") for p in places):
+                for p in places:
+                    chosen[p] = (product, instructions[p].args.index(value))
+    return chosen
+
+
+def _fused(
+    instruction: Instruction, product: int, which: int, instructions: tuple[Instruction, ...]
+) -> Instruction:
+    """a*b + c, a*b - c or c - a*b in one."""
+    a, b = instructions[product].args
+    c = instruction.args[1 - which]
+    op = "fma" if instruction.op == "add" else ("fms", "fnma")[which]
+    return Instruction(op, (a, b, c), instruction.out)
+
+
+def _with_blocks(instruction: Instruction) -> Instruction:
+    data = instruction.data
+    if isinstance(data, While):
+        return replace(
+            instruction, data=replace(data, condition=_block(data.condition), body=_block(data.body))
+        )
+    if isinstance(data, When):
+        return replace(
+            instruction, data=replace(data, then=_block(data.then), otherwise=_block(data.otherwise))
+        )
+    if isinstance(data, For):
+        return replace(instruction, data=replace(data, body=_block(data.body)))
+    return instruction
