@@ -1,0 +1,1 @@
+"""Numbers to numbers: rotations, inertias, linear systems. It knows no mechanism."""

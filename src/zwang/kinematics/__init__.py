@@ -1,0 +1,1 @@
+"""From q and v to where everything is and how it moves."""

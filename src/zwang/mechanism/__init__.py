@@ -1,0 +1,1 @@
+"""The description of a mechanism: frozen data, checked when built."""
