@@ -1,0 +1,254 @@
+"""Rates along a motion: a scalar together with its derivative, of any reading (forward differentiation).
+
+`Dual(x, xd)` goes through an algorithm and gives the value and its derivative together, exactly. An algorithm that
+takes derivatives by `Second` may itself run on `Dual`s. Where the value stands at a kink (absolute, minimum), the rate is that of one side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from zwang import scalar
+from zwang.scalar import cos, divide, exp, log, sin, sqrt
+
+
+class Dual:
+    """A value and its rate."""
+
+    __slots__ = ("rate", "value")
+    level = 1
+
+    def __init__(self, value: Any, rate: Any) -> None:
+        self.value = value
+        self.rate = rate
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.value!r}, {self.rate!r})"
+
+    def _parts(self, other: Any) -> tuple[Any, Any] | None:
+        """The other's value and rate at this level; None where it is of a higher level, or no scalar."""
+        if type(other) is type(self):
+            return other.value, other.rate
+        if isinstance(other, np.ndarray) or getattr(other, "level", 0) > self.level:
+            return None
+        return other, 0
+
+    def __add__(self, other: Any) -> Any:
+        parts = self._parts(other)
+        return NotImplemented if parts is None else type(self)(self.value + parts[0], self.rate + parts[1])
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Any:
+        return type(self)(-self.value, -self.rate)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __sub__(self, other: Any) -> Any:
+        parts = self._parts(other)
+        return NotImplemented if parts is None else type(self)(self.value - parts[0], self.rate - parts[1])
+
+    def __rsub__(self, other: Any) -> Any:
+        return (-self).__add__(other)
+
+    def __mul__(self, other: Any) -> Any:
+        parts = self._parts(other)
+        if parts is None:
+            return NotImplemented
+        x, xd = parts
+        return type(self)(self.value * x, self.rate * x + self.value * xd)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        parts = self._parts(other)
+        return NotImplemented if parts is None else _quotient(type(self), (self.value, self.rate), parts)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        parts = self._parts(other)
+        return NotImplemented if parts is None else _quotient(type(self), parts, (self.value, self.rate))
+
+    def __pow__(self, exponent: Any) -> Any:
+        return scalar.power(self, exponent)
+
+    def __abs__(self) -> Any:
+        return scalar.absolute(self)
+
+    def __lt__(self, other: Any) -> Any:
+        return scalar.less(self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return scalar.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return scalar.less(other, self)
+
+    def __ge__(self, other: Any) -> Any:
+        return scalar.less_equal(other, self)
+
+
+class Second(Dual):
+    """A value and its rate, either of which may be a `Dual`."""
+
+    __slots__ = ()
+    level = 2
+
+
+def _quotient(kind: type[Dual], a: tuple[Any, Any], b: tuple[Any, Any]) -> Dual:
+    x = divide(a[0], b[0])
+    return kind(x, divide(a[1] - x * b[1], b[0]))
+
+
+class Choice:
+    """A truth value about duals, so that `where` chooses values and rates."""
+
+    __slots__ = ("truth",)
+
+    def __init__(self, truth: Any) -> None:
+        self.truth = truth
+
+
+class DualReading(scalar.Reading):
+    """The primitives with their derivatives."""
+
+    def __init__(self, kind: type[Dual]) -> None:
+        self.kind = kind
+        self.rank = 1 + kind.level / 10
+
+    def _parts(self, x: Any) -> tuple[Any, Any]:
+        return (x.value, x.rate) if type(x) is self.kind else (x, 0)
+
+    def _chain(self, x: Any, value: Any, slope: Any) -> Dual:
+        return self.kind(value, slope * x.rate)
+
+    def sin(self, x: Any) -> Any:
+        return self._chain(x, sin(x.value), cos(x.value))
+
+    def cos(self, x: Any) -> Any:
+        return self._chain(x, cos(x.value), -sin(x.value))
+
+    def tan(self, x: Any) -> Any:
+        t = scalar.tan(x.value)
+        return self._chain(x, t, 1 + t * t)
+
+    def asin(self, x: Any) -> Any:
+        return self._chain(x, scalar.asin(x.value), divide(1, sqrt(1 - x.value * x.value)))
+
+    def acos(self, x: Any) -> Any:
+        return self._chain(x, scalar.acos(x.value), -divide(1, sqrt(1 - x.value * x.value)))
+
+    def exp(self, x: Any) -> Any:
+        e = exp(x.value)
+        return self._chain(x, e, e)
+
+    def log(self, x: Any) -> Any:
+        return self._chain(x, log(x.value), divide(1, x.value))
+
+    def sqrt(self, x: Any) -> Any:
+        root = sqrt(x.value)
+        return self._chain(x, root, divide(1, 2 * root))
+
+    def absolute(self, x: Any) -> Any:
+        return self._chain(x, scalar.absolute(x.value), scalar.sign(x.value))
+
+    def floor(self, x: Any) -> Any:
+        return self.kind(scalar.floor(x.value), 0)
+
+    def divide(self, x: Any, y: Any) -> Any:
+        return _quotient(self.kind, self._parts(x), self._parts(y))
+
+    def atan2(self, y: Any, x: Any) -> Any:
+        (b, bd), (a, ad) = self._parts(y), self._parts(x)
+        return self.kind(scalar.atan2(b, a), divide(a * bd - b * ad, a * a + b * b))
+
+    def power(self, x: Any, y: Any) -> Any:
+        (a, ad), (b, bd) = self._parts(x), self._parts(y)
+        value = scalar.power(a, b)
+        rate = b * scalar.power(a, b - 1) * ad
+        return self.kind(value, rate if scalar.is_zero(bd) else rate + value * log(a) * bd)
+
+    def copysign(self, x: Any, y: Any) -> Any:
+        (a, ad), (b, _) = self._parts(x), self._parts(y)
+        value = scalar.copysign(a, b)
+        return self.kind(value, ad * scalar.sign(a) * scalar.copysign(1, b))
+
+    def minimum(self, x: Any, y: Any) -> Any:
+        return self.where(self.less(x, y), x, y)
+
+    def maximum(self, x: Any, y: Any) -> Any:
+        return self.where(self.less(y, x), x, y)
+
+    def less(self, x: Any, y: Any) -> Any:
+        return _choice(scalar.less(self._parts(x)[0], self._parts(y)[0]))
+
+    def less_equal(self, x: Any, y: Any) -> Any:
+        return _choice(scalar.less_equal(self._parts(x)[0], self._parts(y)[0]))
+
+    def equal(self, x: Any, y: Any) -> Any:
+        return _choice(scalar.equal(self._parts(x)[0], self._parts(y)[0]))
+
+    def not_equal(self, x: Any, y: Any) -> Any:
+        return _choice(scalar.not_equal(self._parts(x)[0], self._parts(y)[0]))
+
+    def logical_and(self, p: Any, q: Any) -> Any:
+        return _choice(scalar.logical_and(_truth(p), _truth(q)))
+
+    def logical_or(self, p: Any, q: Any) -> Any:
+        return _choice(scalar.logical_or(_truth(p), _truth(q)))
+
+    def logical_not(self, p: Any) -> Any:
+        return _choice(scalar.logical_not(_truth(p)))
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        kind = _kind_of(x, y)
+        truth = _truth(condition)
+        if kind is None:
+            return scalar.where(truth, x, y)
+        (a, ad), (b, bd) = ((z.value, z.rate) if type(z) is kind else (z, 0) for z in (x, y))
+        return kind(scalar.where(truth, a, b), scalar.where(truth, ad, bd))
+
+    def substitute(self, x: Any, mapping: Any) -> Any:
+        return self.kind(scalar.substitute(x.value, mapping), scalar.substitute(x.rate, mapping))
+
+    def is_zero(self, x: Any) -> bool:
+        return isinstance(x, Dual) and scalar.is_zero(x.value) and scalar.is_zero(x.rate)
+
+
+def _choice(truth: Any) -> Any:
+    return truth if isinstance(truth, bool) else Choice(truth)
+
+
+def _truth(p: Any) -> Any:
+    return p.truth if isinstance(p, Choice) else p
+
+
+def _kind_of(*values: Any) -> type[Dual] | None:
+    kinds = [type(x) for x in values if isinstance(x, Dual)]
+    return max(kinds, key=lambda kind: kind.level) if kinds else None
+
+
+scalar.register(Dual, DualReading(Dual))
+scalar.register(Second, DualReading(Second))
+scalar.register(Choice, DualReading(Dual))
+
+
+def rated(
+    function: Callable[[Any], Any], x: Any, rate: Any, kind: type[Dual] = Dual
+) -> tuple[np.ndarray, np.ndarray]:
+    """function(x) and its derivative while x changes at `rate`; arrays of scalars of any reading."""
+    seeds = np.empty(len(x), dtype=object)
+    seeds[:] = [kind(a, b) for a, b in zip(x, rate, strict=True)]
+    return parts(function(seeds), kind)
+
+
+def parts(result: Any, kind: type[Dual] = Dual) -> tuple[np.ndarray, np.ndarray]:
+    """The values and the rates in an array of duals (plain scalars among them have the rate 0)."""
+    array = np.asarray(result, dtype=object)
+    values, rates = np.empty(array.shape, dtype=object), np.empty(array.shape, dtype=object)
+    for index, item in np.ndenumerate(array):
+        values[index], rates[index] = (item.value, item.rate) if type(item) is kind else (item, 0)
+    return values, rates

@@ -1,0 +1,40 @@
+"""Rates by duals against SymPy's derivatives, on floats and on symbols, once and nested."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from zwang import scalar
+from zwang.algebra.dual import Second, parts, rated
+from zwang.symbolic import reading  # noqa: F401  (registers the symbols used below)
+
+x, y = sp.symbols("x y", real=True)
+FUNCTIONS = {
+    "products": lambda a, b: a * b - b / a + 3 * a - (2 - a) * b,
+    "circle": lambda a, b: scalar.sin(a) * scalar.cos(b) + scalar.tan(a * b),
+    "inverse": lambda a, b: scalar.asin(a / 3) + scalar.acos(b / 4) + scalar.atan2(b, a),
+    "powers": lambda a, b: scalar.sqrt(a) + scalar.power(b, 3) + a**2 + scalar.power(a, b),
+    "growth": lambda a, b: scalar.exp(a) * scalar.log(b) + scalar.absolute(a - b),
+    "choice": lambda a, b: scalar.where(a < b, a * a, b) + scalar.minimum(a, b) + scalar.maximum(2 * a, b),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_rate_is_the_derivative_along_the_motion(name):
+    f = FUNCTIONS[name]
+    at = {x: sp.Rational(7, 10), y: sp.Rational(13, 10)}
+    _, rate = rated(lambda s: f(*s), [0.7, 1.3], [2.0, -0.5])
+    expression = f(x, y)
+    exact = 2 * sp.diff(expression, x) - sp.diff(expression, y) / 2
+    assert float(rate) == pytest.approx(float(exact.subs(at).doit()), rel=1e-13)
+    _, symbolic = rated(lambda s: f(*s), [x, y], [2, -sp.Rational(1, 2)])
+    assert float(symbolic.item().subs(at)) == pytest.approx(float(rate), rel=1e-13)
+
+
+def test_nested_duals_give_the_second_derivative():
+    def slope(a):
+        return parts(scalar.sin(Second(a, 1)) * a, Second)[1].item()
+
+    value, rate = rated(lambda s: slope(s[0]), [0.4], [1])
+    assert float(value) == pytest.approx(0.4 * np.cos(0.4), rel=1e-15)
+    assert float(rate) == pytest.approx(np.cos(0.4) - 0.4 * np.sin(0.4), rel=1e-15)
