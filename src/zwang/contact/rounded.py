@@ -1,0 +1,131 @@
+"""Gaps of spheres, capsules and cylinders with each other. Source: MuJoCo's collision functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zwang.contact.gap import FAR, TINY, Gap, contact_frame, unit
+from zwang.contact.kinds import Placed
+from zwang.scalar import (
+    absolute,
+    clip,
+    divide,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    sqrt,
+    when,
+    where,
+)
+
+
+def ball_ball(a: np.ndarray, r_a: Any, b: np.ndarray, r_b: Any, spare: Any) -> Gap:
+    """The gap of two balls; where the centres coincide the normal is `spare` at unit length, or x."""
+    normal, distance = unit(b - a, unit(spare)[0])
+    gap = distance - r_a - r_b
+    return Gap(gap, a + normal * (r_a + gap / 2), contact_frame(normal))
+
+
+def _spare(a: Placed, b: Placed) -> np.ndarray:
+    return np.cross(a.R[:, 2], b.R[:, 2])
+
+
+def sphere_sphere(a: Placed, b: Placed, reach: Any) -> tuple[Gap, ...]:
+    """One gap, on the line of the centres."""
+    return (ball_ball(a.p, a.sizes[0], b.p, b.sizes[0], _spare(a, b)),)
+
+
+def sphere_capsule(sphere: Placed, capsule: Placed, reach: Any) -> tuple[Gap, ...]:
+    """One gap: the sphere and a ball at the nearest point of the capsule's axis."""
+    radius, half = capsule.sizes
+    axis = capsule.R[:, 2]
+    nearest = capsule.p + axis * clip(axis @ (sphere.p - capsule.p), -half, half)
+    return (ball_ball(sphere.p, sphere.sizes[0], nearest, radius, _spare(sphere, capsule)),)
+
+
+def sphere_cylinder(sphere: Placed, cylinder: Placed, reach: Any) -> tuple[Gap, ...]:
+    """One gap: with the side, with a cap, or with a rim, whichever the sphere's centre faces (or is nearest to, inside)."""
+    (r,), (radius, half) = sphere.sizes, cylinder.sizes
+    axis = cylinder.R[:, 2]
+    offset = sphere.p - cylinder.p
+    x = axis @ offset
+    outward = offset - axis * x
+    square = outward @ outward
+    side, cap = less(absolute(x), half), less(square, radius * radius)
+    nearer_cap = less(half - absolute(x), radius - sqrt(square))
+    on_cap = logical_and(cap, logical_not(logical_and(side, logical_not(nearer_cap))))
+    on_side = logical_and(side, logical_not(on_cap))
+    up = where(less(0, x), 1, -1)
+    rim = (
+        cylinder.p
+        + axis * (up * half)
+        + outward * divide(radius, sqrt(where(less(square, TINY * TINY), 1.0, square)))
+    )
+    centre = np.array([where(on_side, s, e) for s, e in zip(cylinder.p + axis * x, rim, strict=True)])
+    ball = ball_ball(sphere.p, r, centre, where(on_side, radius, 0), _spare(sphere, cylinder))
+    distance = up * x - half - r
+    flat = Gap(distance, sphere.p - axis * (up * (r + distance / 2)), contact_frame(-axis * up))
+    return (choose(on_cap, flat, ball),)
+
+
+def choose(condition: Any, one: Gap, other: Gap) -> Gap:
+    """The one gap where the condition holds, else the other."""
+    frame = [
+        [where(condition, x, y) for x, y in zip(p, q, strict=True)]
+        for p, q in zip(one.frame, other.frame, strict=True)
+    ]
+    position = [where(condition, x, y) for x, y in zip(one.position, other.position, strict=True)]
+    return Gap(where(condition, one.distance, other.distance), np.array(position), np.array(frame))
+
+
+def capsule_capsule(a: Placed, b: Placed, reach: Any) -> tuple[Gap, ...]:
+    """One gap at the nearest points of the axes, or two where these are parallel.
+
+    With u, v the projections of the centres' difference, the nearest points x1, x2 in [-1, 1] along the half axes
+    minimise |d + x1 A1 - x2 A2|^2. Source: MuJoCo, mjc_CapsuleCapsule.
+    """
+    A, B = a.R[:, 2] * a.sizes[1], b.R[:, 2] * b.sizes[1]
+    d = a.p - b.p
+    aa, ab, bb = a.sizes[1] * a.sizes[1], -(A @ B), b.sizes[1] * b.sizes[1]
+    u, v = -(A @ d), B @ d
+    det = aa * bb - ab * ab
+    spare = _spare(a, b)
+
+    def at(x1: Any, x2: Any) -> Gap:
+        return ball_ball(a.p + A * x1, a.sizes[0], b.p + B * x2, b.sizes[0], spare)
+
+    def crossing(aa: Any, ab: Any, bb: Any, u: Any, v: Any, det: Any) -> tuple[Gap, ...]:
+        x1 = divide(bb * u - ab * v, det)
+        x2 = divide(aa * v - ab * u, det)
+        end = clip(x1, -1, 1)
+        x2 = where(less(1, absolute(x1)), divide(v - ab * end, bb), x2)
+        beyond = less(1, absolute(x2))
+        x2 = clip(x2, -1, 1)
+        x1 = where(beyond, clip(divide(u - ab * x2, aa), -1, 1), end)
+        gap = at(x1, x2)
+        return gap, Gap(FAR, gap.position, gap.frame)
+
+    def parallel(aa: Any, ab: Any, bb: Any, u: Any, v: Any, det: Any) -> tuple[Gap, ...]:
+        ends = [at(s, clip(divide(v - ab * s, bb), -1, 1)) for s in (1, -1)]
+        ends += [at(clip(divide(u - ab * s, aa), -1, 1), s) for s in (1, -1)]
+        return first_two(ends, reach)
+
+    return when(less_equal(TINY, absolute(det)), crossing, parallel, aa, ab, bb, u, v, det)
+
+
+def first_two(gaps: list[Gap], reach: Any) -> tuple[Gap, Gap]:
+    """The first two of the gaps within reach, FAR ones for what is missing."""
+    slots = [Gap(FAR, gaps[0].position, gaps[0].frame)] * 2
+    filled: list[Any] = [False, False]
+    for gap in gaps:
+        near = less_equal(gap.distance, reach)
+        for k in range(2):
+            here = logical_and(near, logical_not(filled[k]))
+            slots[k] = choose(here, gap, slots[k])
+            filled[k] = logical_or(filled[k], here)
+            near = logical_and(near, logical_not(here))
+    return slots[0], slots[1]
