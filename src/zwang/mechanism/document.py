@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import numpy as np
+
 from zwang import scalar
-from zwang.errors import LoadError
+from zwang.errors import LoadError, ZwangError
 from zwang.mechanism import forces, joint_kinds, parts, report, restrictions, shapes
+from zwang.mechanism.numbers import Block
 
 FORMAT = "zwang 1"
+_PLAIN = str | bool | int | float | Block
 _ROOMS = (forces, joint_kinds, parts, report, restrictions, shapes)
 
 
@@ -32,7 +37,7 @@ def symbols_in(value: Any) -> set[str]:
         return set().union(*(symbols_in(getattr(value, f.name)) for f in fields(value)))
     if isinstance(value, tuple):
         return set().union(*(symbols_in(item) for item in value))
-    if value is None or isinstance(value, str | bool | int | float):
+    if value is None or isinstance(value, _PLAIN):
         return set()
     return {str(symbol) for symbol in scalar.symbols_of(value)}
 
@@ -43,7 +48,7 @@ def substituted(value: Any, values: Mapping[str, Any]) -> Any:
         return type(value)(**{f.name: substituted(getattr(value, f.name), values) for f in fields(value)})
     if isinstance(value, tuple):
         return tuple(substituted(item, values) for item in value)
-    if value is None or isinstance(value, str | bool | int | float):
+    if value is None or isinstance(value, _PLAIN):
         return value
     return scalar.substitute(value, {s: values[str(s)] for s in scalar.symbols_of(value) if str(s) in values})
 
@@ -63,7 +68,9 @@ def from_json(text: str, root: type) -> Any:
         raise LoadError(f"this JSON text is no mechanism: it must have the entry format = {FORMAT!r}")
     try:
         value = _decoded(document["value"], _kinds(root))
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+    except ZwangError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise LoadError(f"this JSON text is no mechanism: {error}") from None
     if not isinstance(value, root):
         raise LoadError(f"this JSON text describes a {type(value).__name__}, not a {root.__name__}")
@@ -82,7 +89,24 @@ def _encoded(value: Any) -> Any:
         return {"number": repr(value)}
     if value is None or isinstance(value, str | bool | int | float):
         return value
+    if isinstance(value, Block):
+        return _encoded_block(np.asarray(value))
     return {"expression": scalar.to_data(value)}
+
+
+def _encoded_block(array: np.ndarray) -> dict[str, Any]:
+    """An array's bytes, little-endian, as base64 text."""
+    kind = "<f8" if array.dtype.kind == "f" else "<i8"
+    text = base64.b64encode(array.astype(kind).tobytes()).decode("ascii")
+    return {"of": kind, "columns": array.shape[1], "block": text}
+
+
+def _decoded_block(value: Mapping[str, Any]) -> Block:
+    columns = value["columns"]
+    if value["of"] not in ("<f8", "<i8") or type(columns) is not int or columns < 1:
+        raise LoadError("this JSON text has a block of numbers that is damaged")
+    array = np.frombuffer(base64.b64decode(value["block"], validate=True), dtype=value["of"])
+    return Block(array.reshape(-1, columns), columns, float if value["of"] == "<f8" else int)
 
 
 def _decoded(value: Any, kinds: dict[str, type]) -> Any:
@@ -92,6 +116,8 @@ def _decoded(value: Any, kinds: dict[str, type]) -> Any:
         return value
     if set(value) == {"number"}:
         return float(value["number"])
+    if set(value) == {"block", "columns", "of"}:
+        return _decoded_block(value)
     if set(value) == {"expression"}:
         return scalar.from_data(value["expression"])
     arguments = {k: _decoded(v, kinds) for k, v in value.items() if k != "kind"}

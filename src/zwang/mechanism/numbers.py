@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from zwang.algebra import rotation
 from zwang.errors import DescriptionError
@@ -14,6 +17,45 @@ Vector3 = tuple[Number, Number, Number]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
 IDENTITY: Matrix3 = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+
+
+class Block:
+    """A frozen array of plain numbers, for what is too large for tuples: the vertices and faces of a mesh.
+
+    It compares by value, gives its rows as tuples, and `numpy.asarray` reads it without a copy.
+    """
+
+    __slots__ = ("_array",)
+
+    def __init__(self, values: Any, columns: int, kind: type = float):
+        array = np.array(values, dtype=np.float64 if kind is float else np.int64)
+        self._array = array.reshape(0, columns) if array.size == 0 else array
+        self._array.setflags(write=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._array.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self._array, dtype=dtype) if copy else np.asarray(self._array, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return (tuple(row) for row in self._array.tolist())
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        return tuple(self._array[index].tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Block) and np.array_equal(self._array, other._array)
+
+    def __hash__(self) -> int:
+        return hash((self._array.shape, self._array.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} rows of {self._array.shape[1]}>"
 
 
 def number(value: Any, where: str, *, infinite: bool = False) -> Number:

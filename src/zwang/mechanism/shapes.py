@@ -10,7 +10,7 @@ import numpy as np
 
 from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError
-from zwang.mechanism.numbers import IDENTITY, Matrix3, Number, Vector3, number, orientation_of, vector
+from zwang.mechanism.numbers import IDENTITY, Block, Matrix3, Number, Vector3, number, orientation_of, vector
 
 PI = np.pi
 
@@ -20,7 +20,8 @@ class Surface:
     """How a shape touches others: MuJoCo's contact attributes, with MuJoCo's defaults.
 
     friction: (sliding, torsional [m], rolling [m]). contype, conaffinity: bit masks; two shapes may touch if one's
-    contype meets the other's conaffinity. margin, gap [m]. solref, solimp: see `Softness`.
+    contype meets the other's conaffinity. margin, gap [m]. solref, solimp: see `Softness`. hard: whatever touches it does so
+    exactly, without softness: no penetration that lasts, no creep.
     """
 
     friction: tuple[Number, ...] = (1.0, 0.005, 0.0001)
@@ -34,6 +35,7 @@ class Surface:
     margin: Number = 0.0
     gap: Number = 0.0
     group: int = 0
+    hard: bool = False
 
     def __post_init__(self):
         if self.condim not in (1, 3, 4, 6):
@@ -159,16 +161,31 @@ class Plane(Geometry):
 
 @dataclass(frozen=True)
 class Mesh(Geometry):
-    """A triangle mesh: vertices (n, 3) [m] and faces (m, 3) of vertex numbers, or, if it was not read, its file only."""
+    """A triangle mesh: vertices (n, 3) [m], scaled, and faces (m, 3) of vertex numbers; both empty if it was not read.
 
-    vertices: tuple[tuple[float, float, float], ...] = ()
-    faces: tuple[tuple[int, int, int], ...] = ()
+    file: its name as the model has it; scale: what its numbers were multiplied with.
+    """
+
+    vertices: Block | tuple[tuple[float, float, float], ...] = ()
+    faces: Block | tuple[tuple[int, int, int], ...] = ()
     file: str = ""
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
+    def __post_init__(self):
+        super().__post_init__()
+        where = f"mesh {self.name or self.file!r}"
+        vertices = _block(self.vertices, float, f"vertices of {where}")
+        faces = _block(self.faces, int, f"faces of {where}")
+        numbers = np.asarray(faces)
+        if len(faces) and (numbers.min() < 0 or numbers.max() >= len(vertices)):
+            raise DescriptionError(f"a face of {where} has a vertex number out of range; there are {len(vertices)} vertices")
+        object.__setattr__(self, "vertices", vertices)
+        object.__setattr__(self, "faces", faces)
+        object.__setattr__(self, "scale", vector(self.scale, 3, f"scale of {where}"))
+
     @property
     def solid(self) -> bool:
-        return bool(self.faces) and not self.visual_only
+        return len(self.faces) > 0 and not self.visual_only
 
     def unit_properties(self):
         """By signed tetrahedra from the origin; right for a closed mesh whose faces are wound outward."""
@@ -186,6 +203,18 @@ class Mesh(Geometry):
         )
         spread = second / 20 - volume * np.outer(centroid, centroid)
         return volume, centroid, np.trace(spread) * np.eye(3) - spread
+
+
+def _block(values: Any, kind: type, where: str) -> Block:
+    try:
+        block = values if isinstance(values, Block) else Block(values, 3, kind)
+    except (TypeError, ValueError):
+        raise DescriptionError(f"{where} must be rows of three numbers") from None
+    if len(block.shape) != 2 or block.shape[1] != 3:
+        raise DescriptionError(f"{where} have the shape {block.shape}; they must be rows of three numbers")
+    if not np.isfinite(np.asarray(block)).all():
+        raise DescriptionError(f"{where} must be finite")
+    return block
 
 
 def _diagonal(a: Number, b: Number, c: Number) -> np.ndarray:
