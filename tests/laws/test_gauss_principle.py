@@ -26,7 +26,9 @@ def test_every_joint_kind_is_among_the_random_mechanisms():
 def test_composite_inertias_give_gauss_sum_over_bodies(at):
     m, q, *_ = at
     H = zw.mass_matrix(m, q)
-    np.testing.assert_allclose(H, mass_matrix.mass_matrix_sum(m.tree, q).astype(float), rtol=0, atol=1e-12 * abs(H).max())
+    np.testing.assert_allclose(
+        H, mass_matrix.mass_matrix_sum(m.tree, q).astype(float), rtol=0, atol=1e-12 * abs(H).max()
+    )
     assert np.linalg.eigvalsh(H).min() > 0
 
 
@@ -35,12 +37,16 @@ def test_true_acceleration_makes_the_zwang_least(at):
     m, q, v, tau, _ = at
     rows, right = [], []
     for solid in m.tree.solids:
-        body = zw.Mechanism(bodies=m.bodies, gravity=m.gravity, frames=[zw.Frame("c", solid.body, m.body(solid.body).com)])
+        body = zw.Mechanism(
+            bodies=m.bodies, gravity=m.gravity, frames=[zw.Frame("c", solid.body, m.body(solid.body).com)]
+        )
         J, Jdv = zw.frame_jacobian(body, q, "c", axes="world"), zw.frame_jacobian_rate(body, q, v, "c")
         R = zw.frame_pose(body, q, "c").R
         I = R @ np.array(m.body(solid.body).inertia, float) @ R.T
         w = J[3:] @ v
-        root = np.linalg.cholesky(np.block([[solid.mass * np.eye(3), np.zeros((3, 3))], [np.zeros((3, 3)), I]])).T
+        root = np.linalg.cholesky(
+            np.block([[solid.mass * np.eye(3), np.zeros((3, 3))], [np.zeros((3, 3)), I]])
+        ).T
         free = np.concatenate([m.gravity, -np.linalg.solve(I, np.cross(w, I @ w))])
         rows.append(root @ J)
         right.append(root @ (free - Jdv))
@@ -63,7 +69,9 @@ def test_zwang_is_stationary_and_grows_with_the_mass_matrix(at):
 
 def test_forward_and_inverse_dynamics_are_inverse(at):
     m, q, v, tau, a = at
-    np.testing.assert_allclose(zw.forward_dynamics(m, q, v, zw.inverse_dynamics(m, q, v, a)), a, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        zw.forward_dynamics(m, q, v, zw.inverse_dynamics(m, q, v, a)), a, rtol=1e-9, atol=1e-9
+    )
 
 
 def test_articulated_bodies_give_the_same_accelerations(at):
@@ -93,7 +101,11 @@ def test_bias_at_rest_is_the_slope_of_the_potential(at):
     m, q, *_ = at
     h = 1e-5
     slope = [
-        (zw.energy(m, moved(m, q, h * e), 0 * e).potential - zw.energy(m, moved(m, q, -h * e), 0 * e).potential) / (2 * h)
+        (
+            zw.energy(m, moved(m, q, h * e), 0 * e).potential
+            - zw.energy(m, moved(m, q, -h * e), 0 * e).potential
+        )
+        / (2 * h)
         for e in np.eye(m.nv)
     ]
     np.testing.assert_allclose(zw.bias_forces(m, q, np.zeros(m.nv)), slope, rtol=1e-6, atol=1e-6)
@@ -115,7 +127,9 @@ def test_jacobian_rate_is_the_derivative_of_the_jacobian(at):
     m, q, v, *_ = at
     h = 1e-5
     J = [zw.frame_jacobian(m, moved(m, q, s * v), "tip") @ v for s in (h, -h)]
-    np.testing.assert_allclose(zw.frame_jacobian_rate(m, q, v, "tip"), (J[0] - J[1]) / (2 * h), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        zw.frame_jacobian_rate(m, q, v, "tip"), (J[0] - J[1]) / (2 * h), rtol=1e-5, atol=1e-5
+    )
 
 
 def test_momentum_moves_the_mass_centre(at):
@@ -124,7 +138,9 @@ def test_momentum_moves_the_mass_centre(at):
     slope = (zw.mass_centre(m, moved(m, q, h * v)) - zw.mass_centre(m, moved(m, q, -h * v))) / (2 * h)
     linear = zw.momentum(m, q, v)[:3]
     np.testing.assert_allclose(linear, energy.total_mass(m.tree) * slope, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(energy.mass_centre_jacobian(m.tree, q).astype(float) @ v, slope, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        energy.mass_centre_jacobian(m.tree, q).astype(float) @ v, slope, rtol=1e-6, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -141,4 +157,6 @@ def test_a_free_mechanism_keeps_its_momentum_without_gravity(seed):
         p = zw.momentum(m, at_q, at_v)
         return np.concatenate([p[:3], p[3:] + np.cross(zw.mass_centre(m, at_q), p[:3])])
 
-    np.testing.assert_allclose((about_origin(h) - about_origin(-h)) / (2 * h), 0, atol=2e-5 * abs(about_origin(0)).max())
+    np.testing.assert_allclose(
+        (about_origin(h) - about_origin(-h)) / (2 * h), 0, atol=2e-5 * abs(about_origin(0)).max()
+    )

@@ -64,6 +64,29 @@ def to_quaternion(R: Any) -> np.ndarray:
     return q if q[0] >= 0 else -q
 
 
+def largest_quaternion(R: Any) -> np.ndarray:
+    """The unit quaternion, w not negative, of a rotation matrix of any scalar: of the four rows of 4 q q^T the longest, scaled.
+
+    Source: Shepperd, J. Guidance and Control 1 (1978) 223.
+    """
+    x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    xy, xz, yz = R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1]
+    a, b, c = R[0, 0], R[1, 1], R[2, 2]
+    rows = (
+        (1 + a + b + c, x, y, z),
+        (x, 1 + a - b - c, xy, xz),
+        (y, xy, 1 - a + b - c, yz),
+        (z, xz, yz, 1 - a - b + c),
+    )
+    best, largest = rows[0], rows[0][0]
+    for k in (1, 2, 3):
+        larger = largest < rows[k][k]
+        best = [where(larger, new, old) for new, old in zip(rows[k], best, strict=True)]
+        largest = where(larger, rows[k][k], largest)
+    scale = where(best[0] < 0, -0.5, 0.5) / sqrt(largest)
+    return np.array([scale * component for component in best])
+
+
 def multiply(p: Any, q: Any) -> np.ndarray:
     """The quaternion product p q: the turn q, then p."""
     pw, px, py, pz = p
@@ -150,7 +173,9 @@ def unit_quaternion(q: Any, place: str) -> tuple[Any, ...]:
         return tuple(int(np.sign(x)) for x in q)
     length = float(np.linalg.norm(np.asarray(q, dtype=float)))
     if not length > 1e-9:
-        raise DescriptionError(f"{place} is the quaternion {tuple(q)}, which has no direction; give (1, 0, 0, 0)")
+        raise DescriptionError(
+            f"{place} is the quaternion {tuple(q)}, which has no direction; give (1, 0, 0, 0)"
+        )
     return tuple(q) if abs(length - 1) < 1e-15 else tuple(float(x) / length for x in q)
 
 
@@ -161,8 +186,10 @@ def check_rotation(R: Any, place: str) -> None:
     matrix = np.asarray(R, dtype=float)
     error = np.abs(matrix @ matrix.T - np.eye(3)).max()
     if error > ROTATION_TOLERANCE or np.linalg.det(matrix) < 0:
-        raise DescriptionError(f"{place} is no rotation: R R^T differs from 1 by {error:.2g}, det R = "
-                               f"{np.linalg.det(matrix):.3g}; give a unit quaternion (w, x, y, z) or a rotation matrix")
+        raise DescriptionError(
+            f"{place} is no rotation: R R^T differs from 1 by {error:.2g}, det R = "
+            f"{np.linalg.det(matrix):.3g}; give a unit quaternion (w, x, y, z) or a rotation matrix"
+        )
 
 
 def are_parallel(a: Any, b: Any) -> bool:
@@ -173,12 +200,20 @@ def are_parallel(a: Any, b: Any) -> bool:
 def across(axis: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Two unit vectors that make a right-handed frame (first, second, axis); exact for coordinate axes."""
     x, y, z = axis
-    exact = {(0, 0, 1): ((1, 0, 0), (0, 1, 0)), (1, 0, 0): ((0, 1, 0), (0, 0, 1)), (0, 1, 0): ((0, 0, 1), (1, 0, 0)),
-             (0, 0, -1): ((0, 1, 0), (1, 0, 0)), (-1, 0, 0): ((0, 0, 1), (0, 1, 0)), (0, -1, 0): ((1, 0, 0), (0, 0, 1))}
+    exact = {
+        (0, 0, 1): ((1, 0, 0), (0, 1, 0)),
+        (1, 0, 0): ((0, 1, 0), (0, 0, 1)),
+        (0, 1, 0): ((0, 0, 1), (1, 0, 0)),
+        (0, 0, -1): ((0, 1, 0), (1, 0, 0)),
+        (-1, 0, 0): ((0, 0, 1), (0, 1, 0)),
+        (0, -1, 0): ((1, 0, 0), (0, 0, 1)),
+    }
     if are_constant(x, y, z) and (x, y, z) in exact:
         return exact[(x, y, z)]
     if not are_constant(x, y, z):
-        raise DescriptionError(f"the axis {axis} is symbolic; the plane across it is known for numeric axes only")
+        raise DescriptionError(
+            f"the axis {axis} is symbolic; the plane across it is known for numeric axes only"
+        )
     a = np.asarray(axis, float)
     first = np.cross(np.eye(3)[int(np.argmin(np.abs(a)))], a)
     first /= np.linalg.norm(first)

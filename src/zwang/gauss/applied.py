@@ -11,11 +11,11 @@ from zwang.algebra import rotation
 from zwang.kinematics.jacobians import place_jacobian
 from zwang.kinematics.poses import link_poses, place_pose
 from zwang.kinematics.tendons import tendon_length
-from zwang.mechanism.forces import Actuator, Damper, Motor, PointSpring, Spring, Wrench
+from zwang.mechanism.forces import Actuator, Damper, GravityCompensation, Motor, PointSpring, Spring, Wrench
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.restrictions import Tendon
 from zwang.mechanism.tree import Place
-from zwang.scalar import clip, divide, exp, is_zero, maximum, minimum, sqrt
+from zwang.scalar import absolute, clip, divide, exp, is_zero, maximum, minimum, sqrt
 
 
 def passive_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
@@ -24,20 +24,30 @@ def passive_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
     for force in mechanism.forces:
         match force:
             case Damper():
-                tau = tau + _at(mechanism, force.joint, [-force.coefficient * x for x in _speeds(mechanism, force.joint, v)])
+                tau = tau + _at(
+                    mechanism, force.joint, [damping(force, x) for x in _speeds(mechanism, force.joint, v)]
+                )
             case Spring():
                 tau = tau + spring_force(mechanism, force, q)
             case PointSpring():
                 tau = tau + _point_spring_force(mechanism, force, q, v)
             case Wrench(input=None):
                 tau = tau + wrench_force(mechanism, force, q)
+            case GravityCompensation():
+                body = mechanism.body(force.body)
+                weight = tuple(force.factor * body.mass * g for g in mechanism.gravity)
+                tau = tau - wrench_force(mechanism, Wrench(body.name, weight, point=body.com), q)
     for tendon in mechanism.tendons:
         tau = tau + _tendon_force(mechanism, tendon, q, v)
     return tau
 
 
 def actuator_forces(
-    mechanism: Mechanism, q: Any, v: Any, control: Mapping[str, Any], activation: Mapping[str, Any] | None = None
+    mechanism: Mechanism,
+    q: Any,
+    v: Any,
+    control: Mapping[str, Any],
+    activation: Mapping[str, Any] | None = None,
 ) -> np.ndarray:
     """tau (nv,) of motors, actuators and driven wrenches for the controls by name; an input that is missing is 0.
 
@@ -55,10 +65,24 @@ def actuator_forces(
                 tau = tau + _actuator_force(mechanism, force, q, v, control.get(force.name, 0), state)
             case Wrench(input=str()):
                 tau = tau + control.get(force.input, 0) * wrench_force(mechanism, force, q)
+    for joint in mechanism.joints:
+        ends = getattr(joint.joint, "actuator_range", None)
+        if ends is not None:
+            tau[joint.v] = [clip(x, *ends) for x in tau[joint.v]]
     return tau
 
 
-def activation_rates(mechanism: Mechanism, control: Mapping[str, Any], activation: Mapping[str, Any]) -> dict[str, Any]:
+def damping(damper: Damper, v: Any) -> Any:
+    """The effort of a damper on one speed."""
+    force: Any = damper.coefficient * v
+    for power, c in enumerate(damper.higher, start=2):
+        force = force + c * (v**power if power % 2 else v ** (power - 1) * absolute(v))
+    return -force
+
+
+def activation_rates(
+    mechanism: Mechanism, control: Mapping[str, Any], activation: Mapping[str, Any]
+) -> dict[str, Any]:
     """d(activation)/dt of every actuator with dynamics: u, or (u - activation) / time constant."""
     rates = {}
     for force in mechanism.forces:
@@ -82,7 +106,9 @@ def spring_force(mechanism: Mechanism, spring: Spring, q: Any) -> np.ndarray:
     """tau (nv,) of a joint's spring."""
     joint = mechanism.joint(spring.joint)
     if joint.kind in ("ball", "free"):
-        return _at(mechanism, spring.joint, [-spring.stiffness[0] * x for x in _displacement(mechanism, joint, q)])
+        return _at(
+            mechanism, spring.joint, [-spring.stiffness[0] * x for x in _displacement(mechanism, joint, q)]
+        )
     x = _stretch(mechanism, spring, q)
     force = -sum((k * x ** (i + 1) for i, k in enumerate(spring.stiffness)), start=0)
     tau = _at(mechanism, spring.joint, [force])
@@ -96,7 +122,9 @@ def spring_energy(mechanism: Mechanism, q: Any) -> Any:
         if isinstance(force, Spring):
             joint = mechanism.joint(force.joint)
             if joint.kind in ("ball", "free"):
-                total = total + force.stiffness[0] * sum(x * x for x in _displacement(mechanism, joint, q)) / 2
+                total = (
+                    total + force.stiffness[0] * sum(x * x for x in _displacement(mechanism, joint, q)) / 2
+                )
             else:
                 x = _stretch(mechanism, force, q)
                 total = total + sum(k * x ** (i + 2) / (i + 2) for i, k in enumerate(force.stiffness))
@@ -186,7 +214,9 @@ def _tendon_stretch(tendon: Tendon, length: Any) -> Any:
     return maximum(length - upper, 0) + minimum(length - lower, 0)
 
 
-def _actuator_force(mechanism: Mechanism, actuator: Actuator, q: Any, v: Any, control: Any, activation: Any) -> np.ndarray:
+def _actuator_force(
+    mechanism: Mechanism, actuator: Actuator, q: Any, v: Any, control: Any, activation: Any
+) -> np.ndarray:
     length, moment = transmission(mechanism, actuator, q)
     speed = moment @ v
     u = _limited(control, actuator.control_range) if actuator.activation is None else activation

@@ -25,7 +25,9 @@ def articulated_dynamics(tree: Tree, q: Any, v: Any, tau: Any) -> np.ndarray:
     subspaces = [motion_subspace(link) for link in tree.links]
     bias = _velocity_parts(tree, poses, subspaces, v)
     articulated = [rigid_inertia(link.mass, link.h, link.J) for link in tree.links]
-    wrenches = [np.concatenate([W @ link.h, vee(W @ link.J)]) for link, (_, W) in zip(tree.links, bias, strict=True)]
+    wrenches = [
+        np.concatenate([W @ link.h, vee(W @ link.J)]) for link, (_, W) in zip(tree.links, bias, strict=True)
+    ]
     joints: list[Any] = [None] * len(tree.links)
     for i, link in reversed(list(enumerate(tree.links))):
         S, (c, _) = subspaces[i], bias[i]
@@ -64,7 +66,9 @@ def _accelerations(tree: Tree, poses: Any, subspaces: Any, bias: Any, joints: An
     frames: list[np.ndarray] = []
     result: list[Any] = [0] * tree.nv
     for i, link in enumerate(tree.links):
-        base = frames[link.parent] if link.parent != WORLD else np.concatenate([-tree.gravity, np.zeros(3, int)])
+        base = (
+            frames[link.parent] if link.parent != WORLD else np.concatenate([-tree.gravity, np.zeros(3, int)])
+        )
         R, p = poses[i]
         carried = np.concatenate([R.T @ (base[:3] + np.cross(base[3:], p)), R.T @ base[3:]])
         gain, u = joints[i]

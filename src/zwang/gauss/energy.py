@@ -62,7 +62,9 @@ def momentum_matrix(tree: Tree, q: Any) -> np.ndarray:
     for solid in tree.solids:
         J, (R, p) = place_jacobian(tree, poses, solid.place), place_pose(poses, solid.place)
         linear = solid.mass * J[:3]
-        angular = R @ solid.inertia @ R.T @ J[3:] + np.stack([np.cross(p - c, column) for column in linear.T], axis=1)
+        angular = R @ solid.inertia @ R.T @ J[3:] + np.stack(
+            [np.cross(p - c, column) for column in linear.T], axis=1
+        )
         A = A + np.concatenate([linear, angular])
     return A
 

@@ -11,13 +11,17 @@ from zwang.mechanism.tree import Place, Tree
 
 
 def place_jacobian(tree: Tree, poses: list[Pose], place: Place) -> np.ndarray:
-    """J (6, nv): linear velocity of the place's origin and its angular velocity, in world axes, are J v.
+    """J (6, nv): linear velocity of the place's origin and its angular velocity, in world axes, are J v."""
+    return point_jacobian(tree, poses, place.link, place_pose(poses, place).p)
+
+
+def point_jacobian(tree: Tree, poses: list[Pose], at: int, p: Any) -> np.ndarray:
+    """J (6, nv): velocity of the point of link number `at` that is at p in the world, and the link's angular velocity.
 
     A link's speed turns the point p about the link's origin: v = R S_v + (R S_w) x (p - p_link), w = R S_w.
     """
     columns = [np.zeros(6, int)] * tree.nv
-    p = place_pose(poses, place).p
-    for i in tree.path(place.link):
+    for i in tree.path(at):
         link, (R, p_link) = tree.links[i], poses[i]
         for k, s in zip(range(link.v.start, link.v.stop), motion_subspace(link).T, strict=True):
             linear, angular = R @ s[:3], R @ s[3:]
@@ -43,11 +47,18 @@ def frame_jacobian(tree: Tree, q: Any, frame: str, axes: str = "world") -> np.nd
 def frame_motion(tree: Tree, q: Any, v: Any, a: Any, frame: str) -> tuple[np.ndarray, np.ndarray]:
     """Velocity and acceleration (each 6, linear first, world axes) of a frame's origin, for speeds v and their rates a.
 
+    With a = 0 the acceleration is Jdot v. Raises UnknownNameError for the frame.
+    """
+    return place_motion(tree, q, v, a, tree.place(frame))
+
+
+def place_motion(tree: Tree, q: Any, v: Any, a: Any, place: Place) -> tuple[np.ndarray, np.ndarray]:
+    """Velocity and acceleration (each 6, linear first, world axes) of a place's origin, for speeds v and their rates a.
+
     With a = 0 the acceleration is Jdot v. The links' recursion, in link axes: with u the velocity of the link against its parent,
     w' = R^T w + u_w,  wd' = R^T wd + S_w a + (R^T w) x u_w,  and for the origins  ad' = R^T (ad + wd x p + w x (w x p)) +
     S_v a + 2 (R^T w) x u_v.
     """
-    place = tree.place(frame)
     zero = np.zeros(3, int)
     R_world, vel, w, acc, wd = np.eye(3, dtype=int), zero, zero, zero, zero
     for i in tree.path(place.link):
@@ -55,7 +66,9 @@ def frame_motion(tree: Tree, q: Any, v: Any, a: Any, frame: str) -> tuple[np.nda
         R, p = link_pose(link, q)
         S = motion_subspace(link)
         u, s = S @ v[link.v], S @ a[link.v]
-        acc = R.T @ (acc + np.cross(wd, p) + np.cross(w, np.cross(w, p))) + s[:3] + 2 * np.cross(R.T @ w, u[:3])
+        acc = (
+            R.T @ (acc + np.cross(wd, p) + np.cross(w, np.cross(w, p))) + s[:3] + 2 * np.cross(R.T @ w, u[:3])
+        )
         vel = R.T @ (vel + np.cross(w, p)) + u[:3]
         wd = R.T @ wd + s[3:] + np.cross(R.T @ w, u[3:])
         w = R.T @ w + u[3:]
@@ -69,5 +82,3 @@ def frame_motion(tree: Tree, q: Any, v: Any, a: Any, frame: str) -> tuple[np.nda
 def frame_jacobian_rate(tree: Tree, q: Any, v: Any, frame: str) -> np.ndarray:
     """Jdot v (6,): the acceleration of a frame's origin and its angular acceleration when a = 0, in world axes."""
     return frame_motion(tree, q, v, np.zeros(tree.nv, int), frame)[1]
-
-

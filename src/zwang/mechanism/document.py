@@ -55,7 +55,9 @@ def substituted(value: Any, values: Mapping[str, Any]) -> Any:
 
 def to_json(value: Any) -> str:
     """The description as JSON text; floats keep every bit, expressions are kept as trees."""
-    return json.dumps({"format": FORMAT, "value": _encoded(value)}, indent=1, allow_nan=False, ensure_ascii=False)
+    return json.dumps(
+        {"format": FORMAT, "value": _encoded(value)}, indent=1, allow_nan=False, ensure_ascii=False
+    )
 
 
 def from_json(text: str, root: type) -> Any:

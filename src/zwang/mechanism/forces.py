@@ -65,14 +65,19 @@ class Actuator:
 
 @dataclass(frozen=True)
 class Damper:
-    """A viscous damper on every speed of a joint: tau = -coefficient * v [N m s/rad or N s/m]."""
+    """A viscous damper on every speed of a joint: tau = -(c v + c2 v |v| + c3 v^3 + c4 v^3 |v| + ...).
+
+    coefficient: c [N m s/rad or N s/m]; higher: (c2, c3, ...).
+    """
 
     joint: str
     coefficient: Number
+    higher: tuple[Number, ...] = ()
 
     def __post_init__(self):
         where = f"coefficient of the damper on joint {self.joint!r}"
         object.__setattr__(self, "coefficient", number(self.coefficient, where))
+        object.__setattr__(self, "higher", vector(self.higher, len(self.higher), where))
         if are_constant(self.coefficient) and self.coefficient < 0:
             raise DescriptionError(f"{where} is {self.coefficient}; negative damping feeds the motion")
 
@@ -138,10 +143,25 @@ class Wrench:
             value = vector(getattr(self, name), 3, f"{name} of the wrench on body {self.body!r}")
             object.__setattr__(self, name, value)
         if self.axes not in ("world", "body"):
-            raise DescriptionError(f"axes of the wrench on body {self.body!r} is {self.axes!r}; it is 'world' or 'body'")
+            raise DescriptionError(
+                f"axes of the wrench on body {self.body!r} is {self.axes!r}; it is 'world' or 'body'"
+            )
 
 
-Force = Motor | Actuator | Damper | Spring | PointSpring | Wrench
+@dataclass(frozen=True)
+class GravityCompensation:
+    """A force at a body's centre of mass against gravity: -factor * mass * gravity; 1 makes the body weightless."""
+
+    body: str
+    factor: Number = 1
+
+    def __post_init__(self):
+        object.__setattr__(
+            self, "factor", number(self.factor, f"factor of the compensation of {self.body!r}")
+        )
+
+
+Force = Motor | Actuator | Damper | Spring | PointSpring | Wrench | GravityCompensation
 
 
 def _check_range(ends: tuple[Number, Number] | None, where: str) -> None:

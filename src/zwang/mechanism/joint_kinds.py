@@ -49,8 +49,9 @@ class Joint:
     position [m]: a point on the joint's axis, in the body's frame. armature [kg m^2 or kg]: rotor inertia times the
     square of the gear ratio, added to each of the joint's speeds. limits: (lower, upper) of the coordinate
     [rad or m]; for a ball, (0, largest angle). velocity_limit, effort_limit: of the
-    actuator, kept and not enforced. friction [N m or N]: the largest dry friction. reference: the coordinate's value at which the
-    body is where `Body.position` says. The softness of limits and friction matters where these act.
+    actuator, kept and not enforced. actuator_range: the sum of all actuators' efforts on the joint is clipped to
+    it [N m or N]. friction [N m or N]: the largest dry friction. reference: the coordinate's value at which the
+    body is where `Body.position` says. The softness of limits and friction matters where these act; None makes them exact.
     Raises DescriptionError for a zero axis, negative armature or friction, or limits in the wrong order.
     """
 
@@ -99,8 +100,9 @@ class _Moving(Joint):
     effort_limit: Number | None = None
     friction: Number = 0
     reference: Number = 0
-    limit_softness: Softness = Softness()
-    friction_softness: Softness = Softness()
+    actuator_range: tuple[Number, Number] | None = None
+    limit_softness: Softness | None = Softness()
+    friction_softness: Softness | None = Softness()
 
     def __post_init__(self):
         where = f"joint {self.name!r}"
@@ -117,16 +119,18 @@ class _Moving(Joint):
             if name != "reference" and are_constant(value) and value < 0:
                 raise DescriptionError(f"{name} of {where} is {value}; it must not be negative")
         if self.limits is not None:
-            put(self, "limits", self._checked_limits(where))
+            put(self, "limits", _checked_range(self.limits, f"limits of {where}"))
+        if self.actuator_range is not None:
+            put(self, "actuator_range", _checked_range(self.actuator_range, f"actuator_range of {where}"))
 
-    def _checked_limits(self, where: str) -> tuple[Number, Number]:
-        ends = tuple(self.limits or ())
-        if len(ends) != 2:
-            raise DescriptionError(f"limits of {where} are {self.limits!r}; give (lower, upper)")
-        lower, upper = (number(end, f"limits of {where}", infinite=True) for end in ends)
-        if are_constant(lower, upper) and lower > upper:
-            raise DescriptionError(f"limits of {where} are ({lower}, {upper}); the lower must not exceed the upper")
-        return lower, upper
+
+def _checked_range(ends: tuple[Number, Number], where: str) -> tuple[Number, Number]:
+    if len(tuple(ends)) != 2:
+        raise DescriptionError(f"{where} are {ends!r}; give (lower, upper)")
+    lower, upper = (number(end, where, infinite=True) for end in ends)
+    if are_constant(lower, upper) and lower > upper:
+        raise DescriptionError(f"{where} are ({lower}, {upper}); the lower must not exceed the upper")
+    return lower, upper
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,16 @@ class Mechanism:
 
     def __post_init__(self):
         put = object.__setattr__
-        for name in ("bodies", "forces", "constraints", "frames", "geometry", "tendons", "contacts", "keyframes"):
+        for name in (
+            "bodies",
+            "forces",
+            "constraints",
+            "frames",
+            "geometry",
+            "tendons",
+            "contacts",
+            "keyframes",
+        ):
             put(self, name, tuple(getattr(self, name)))
         put(self, "gravity", vector(self.gravity, 3, f"gravity of mechanism {self.name!r}"))
         _check_tree(self.bodies)
@@ -208,8 +217,12 @@ def _check_tree(bodies: tuple[Body, ...]) -> None:
             if body.parent not in names:
                 raise UnknownNameError("body", body.parent, ["world", *names])
             if _leads_to(body, {b.name: b for b in bodies}):
-                raise DescriptionError(f"body {body.name!r} is part of a cycle: it is an ancestor of its own parent")
-            raise DescriptionError(f"body {body.name!r} stands before its parent {body.parent!r}; put the parent first")
+                raise DescriptionError(
+                    f"body {body.name!r} is part of a cycle: it is an ancestor of its own parent"
+                )
+            raise DescriptionError(
+                f"body {body.name!r} stands before its parent {body.parent!r}; put the parent first"
+            )
         seen.add(body.name)
 
 
@@ -263,7 +276,13 @@ def _check_references(m: Mechanism) -> None:
 def _mentions(part: Any) -> list[tuple[str, str]]:
     """The names of joints, bodies, frames and tendons that a force or a constraint mentions."""
     found = []
-    for field, kind in (("joint", "joint"), ("relative_to", "joint"), ("tendon", "tendon"), ("frame", "frame"), ("body", "body")):
+    for field, kind in (
+        ("joint", "joint"),
+        ("relative_to", "joint"),
+        ("tendon", "tendon"),
+        ("frame", "frame"),
+        ("body", "body"),
+    ):
         name = getattr(part, field, None)
         if name is not None:
             found.append((kind, name))
@@ -306,5 +325,3 @@ def _subtree(name: str, children: dict[str, list[str]]) -> list[str]:
     for at in found:
         found.extend(children.get(at, ()))
     return found
-
-

@@ -12,7 +12,16 @@ from typing import Any
 from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError
 from zwang.mechanism.joint_kinds import Fixed, Joint
-from zwang.mechanism.numbers import IDENTITY, Matrix3, Number, Vector3, matrix3, number, orientation_of, vector
+from zwang.mechanism.numbers import (
+    IDENTITY,
+    Matrix3,
+    Number,
+    Vector3,
+    matrix3,
+    number,
+    orientation_of,
+    vector,
+)
 from zwang.mechanism.shapes import Geometry, mass_properties
 
 
@@ -61,7 +70,9 @@ class Body:
         joints = self.joint if isinstance(self.joint, (tuple, list)) else (self.joint,)
         for joint in joints:
             if not isinstance(joint, Joint):
-                raise DescriptionError(f"joint of {where} is {joint!r}; give a joint such as zw.Revolute('name')")
+                raise DescriptionError(
+                    f"joint of {where} is {joint!r}; give a joint such as zw.Revolute('name')"
+                )
         put = object.__setattr__
         put(self, "joint", joints[0] if len(joints) == 1 else tuple(joints))
         put(self, "position", vector(self.position, 3, f"position of {where}"))

@@ -90,9 +90,7 @@ class Couple:
 
     def __post_init__(self):
         where = f"coefficients of couple {self.name!r}"
-        object.__setattr__(
-            self, "coefficients", vector(self.coefficients, len(self.coefficients), where)
-        )
+        object.__setattr__(self, "coefficients", vector(self.coefficients, len(self.coefficients), where))
         if self.to == self.joint:
             raise DescriptionError(f"couple {self.name!r} (mimic) ties joint {self.joint!r} to itself")
 
@@ -115,8 +113,8 @@ class Tendon:
     limits: tuple[Number, Number] | None = None
     friction: Number = 0
     armature: Number = 0
-    limit_softness: Softness = Softness()
-    friction_softness: Softness = Softness()
+    limit_softness: Softness | None = Softness()
+    friction_softness: Softness | None = Softness()
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,9 @@ class Mesh(Geometry):
         faces = _block(self.faces, int, f"faces of {where}")
         numbers = np.asarray(faces)
         if len(faces) and (numbers.min() < 0 or numbers.max() >= len(vertices)):
-            raise DescriptionError(f"a face of {where} has a vertex number out of range; there are {len(vertices)} vertices")
+            raise DescriptionError(
+                f"a face of {where} has a vertex number out of range; there are {len(vertices)} vertices"
+            )
         object.__setattr__(self, "vertices", vertices)
         object.__setattr__(self, "faces", faces)
         object.__setattr__(self, "scale", vector(self.scale, 3, f"scale of {where}"))
@@ -233,7 +235,9 @@ def mass_properties(
         raise DescriptionError(f"density of {where} is {density}; it must be positive")
     solids = [shape for shape in geometry if shape.solid]
     if not solids:
-        raise DescriptionError(f"{where} has a density but no shape with a volume; give it geometry, or a mass")
+        raise DescriptionError(
+            f"{where} has a density but no shape with a volume; give it geometry, or a mass"
+        )
     parts = [shape.mass_properties(density) for shape in solids]
     mass = sum(m for m, _, _ in parts)
     com = sum(m * c for m, c, _ in parts) / mass

@@ -144,5 +144,3 @@ def _with_mass(link: Link, parts: list[Any]) -> Link:
     mass, h, J = (sum(part[k] for part in parts[1:]) + parts[0][k] for k in range(3))
     return Link(link.name, link.parent, link.move, link.R, link.p, link.reference, link.q, link.v, link.armature,
                 mass, h, J)  # fmt: skip
-
-
