@@ -1,0 +1,1 @@
+"""What a mechanism can do as a robot: manipulability, statics, inverse kinematics."""

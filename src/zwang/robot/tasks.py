@@ -1,0 +1,142 @@
+"""What is asked of frames: errors of position and orientation, and how the speeds change them.
+
+An error is (target - frame): p_d - p [m] and the rotation vector of R_d R^T [rad], in world axes, or both seen in the frame's
+own axes. Its rate is -J v, up to terms that vanish with the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zwang.errors import DescriptionError
+from zwang.kinematics.jacobians import place_jacobian
+from zwang.kinematics.poses import Pose, place_pose
+from zwang.mechanism.tree import Place, Tree
+from zwang.scalar import atan2, maximum, sqrt, where
+
+COMPONENTS = ("x", "y", "z", "rx", "ry", "rz")
+PARTS = {"pose": COMPONENTS, "position": COMPONENTS[:3], "orientation": COMPONENTS[3:]}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one frame has to reach: which components of position ("x" ...) and rotation vector ("rx" ...), in which axes.
+
+    axes: "world", or "body" for the frame's own; so the components x, y, z, rx, ry in body axes leave the spin about the
+    tool's z free. weight: of this task against others where not all can be had.
+    """
+
+    frame: str
+    components: tuple[str, ...] = COMPONENTS
+    axes: str = "world"
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        unknown = [c for c in self.components if c not in COMPONENTS]
+        if unknown or not self.components or len(set(self.components)) < len(self.components):
+            raise DescriptionError(
+                f"components of the task on frame {self.frame!r} are {self.components!r}; "
+                f"give some of {', '.join(COMPONENTS)}, each once"
+            )
+        if self.axes not in ("world", "body"):
+            raise DescriptionError(
+                f"axes of the task on frame {self.frame!r} is {self.axes!r}; it is 'world' or 'body'"
+            )
+        if not self.weight > 0:
+            raise DescriptionError(
+                f"weight of the task on frame {self.frame!r} is {self.weight}; it must be positive"
+            )
+
+    @property
+    def rows(self) -> list[int]:
+        """The rows of a 6-vector that count."""
+        return sorted(COMPONENTS.index(c) for c in self.components)
+
+    @property
+    def has_position(self) -> bool:
+        return self.rows[0] < 3
+
+    @property
+    def has_orientation(self) -> bool:
+        return self.rows[-1] >= 3
+
+
+def rotation_vector(R: np.ndarray) -> np.ndarray:
+    """The rotation vector [rad], of length at most pi, of a rotation matrix: w angle / sin, w = the vector of (R - R^T) / 2.
+
+    Below a sine of 1e-10 the quotient is 1, with a relative error under 1e-20; near half a turn, below a sine of 1e-6, the axis comes
+    from the symmetric part, with an error under 1e-6 rad in a vector of length pi.
+    """
+    w = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
+    cosine = (R[0, 0] + R[1, 1] + R[2, 2] - 1) / 2
+    square = w @ w
+    tiny = square < 1e-20
+    sine = sqrt(where(tiny, 1.0, square))
+    angle = atan2(where(tiny, sqrt(square), sine), cosine)
+    near_half_turn = where(square < 1e-12, where(cosine < 0, 1.0, 0.0), 0.0) > 0.5
+    factor = where(tiny, 1.0, angle / sine)
+    axis = _half_turn_axis(R)
+    return np.array([where(near_half_turn, angle * a, factor * x) for a, x in zip(axis, w, strict=True)])
+
+
+def _half_turn_axis(R: np.ndarray) -> np.ndarray:
+    """The axis a of a half turn: the longest column of R + R^T + (1 - tr R) 1 = 2 (1 - cos) a a^T, at unit length."""
+    S = R + R.T
+    trace = R[0, 0] + R[1, 1] + R[2, 2]
+    columns = [[S[i, k] + (1 - trace if i == k else 0) for i in range(3)] for k in range(3)]
+    best = columns[0]
+    largest = columns[0][0]
+    for k in (1, 2):
+        longer = columns[k][k] > largest
+        best = [where(longer, x, y) for x, y in zip(columns[k], best, strict=True)]
+        largest = where(longer, columns[k][k], largest)
+    length = sqrt(maximum(sum(x * x for x in best), 1e-300))
+    return np.array([x / length for x in best])
+
+
+def task_error(task: Task, pose: Pose, target: Mapping[str, Any]) -> np.ndarray:
+    """The components of the error (m,) [m, rad] that the task asks for; target has "p" (3,) and "R" (3, 3) where needed."""
+    zero = np.zeros(3, int)
+    linear = np.asarray(target["p"]) - pose.p if task.has_position else zero
+    angular = rotation_vector(np.asarray(target["R"]) @ pose.R.T) if task.has_orientation else zero
+    if task.axes == "body":
+        linear, angular = pose.R.T @ linear, pose.R.T @ angular
+    return np.concatenate([linear, angular])[task.rows]
+
+
+def task_jacobian(tree: Tree, poses: list[Pose], task: Task) -> np.ndarray:
+    """J (m, nv) of the components that the task asks for."""
+    place = tree.place(task.frame)
+    J = place_jacobian(tree, poses, place)
+    if task.axes == "body":
+        R = place_pose(poses, place).R
+        J = np.concatenate([R.T @ J[:3], R.T @ J[3:]])
+    return J[task.rows]
+
+
+def jacobian_derivative(tree: Tree, poses: list[Pose], place: Place) -> np.ndarray:
+    """dJ (6, nv, nv): dJ[:, j, i] is how column j of the world Jacobian changes when speed i moves the mechanism.
+
+    With columns (l, w): for i at or before j on the way to the frame (w_i x l_j, w_i x w_j), else (w_j x l_i, 0). Source: Hourtash
+    (2005), The kinematic Hessian and higher derivatives; Haviland, Corke (2023), Manipulator differential kinematics II.
+    """
+    J = place_jacobian(tree, poses, place)
+    order = {k: n for n, i in enumerate(tree.path(place.link)) for k in _speeds(tree, i)}
+    zero = np.zeros(6, int)
+    rows = [[_change(J[:, j], J[:, i], order[i] <= order[j]) if {i, j} <= set(order) else zero
+             for i in range(tree.nv)] for j in range(tree.nv)]  # fmt: skip
+    return np.array(rows, dtype=object).transpose(2, 0, 1)
+
+
+def _speeds(tree: Tree, link: int) -> range:
+    return range(tree.links[link].v.start, tree.links[link].v.stop)
+
+
+def _change(column: np.ndarray, by: np.ndarray, carried: bool) -> np.ndarray:
+    if carried:
+        return np.concatenate([np.cross(by[3:], column[:3]), np.cross(by[3:], column[3:])])
+    return np.concatenate([np.cross(column[3:], by[:3]), np.zeros(3, int)])
