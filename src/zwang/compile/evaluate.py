@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import struct
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -15,17 +16,18 @@ from zwang.errors import ShapeError
 from zwang.scalar import FloatReading
 
 
-def evaluate(program: Program, inputs: Mapping[str, Any], dtype: Any = np.float64) -> dict[str, np.ndarray]:
+def evaluate(program: Program, inputs: Mapping[str, Any], dtype: Any = "float64") -> dict[str, np.ndarray]:
     """The outputs of a program for inputs of shape (size,) or (lanes, size), worked out lane by lane.
 
     Every operation is rounded to `dtype` once. Elementary functions are those of Python's math, rounded to `dtype`.
     """
+    dtype = np.dtype(dtype)
     arrays = {port.name: _lanes(port.name, port.size, inputs) for port in program.inputs}
     lanes = max((array.shape[0] for array in arrays.values() if array.ndim == 2), default=None)
     results = []
     for lane in range(lanes or 1):
         rows = [array[lane] if array.ndim == 2 else array for array in arrays.values()]
-        machine = _Machine([[float(dtype(x)) for x in row] for row in rows], np.dtype(dtype))
+        machine = _Machine([row.astype(dtype).tolist() for row in rows], dtype)
         results.append(machine.run(program.body, ()))
     table = np.array(results, dtype=dtype).reshape(lanes or 1, -1)
     out, start = {}, 0
@@ -108,6 +110,16 @@ _OTHERS: dict[str, Callable[..., Any]] = {
 }
 
 
+_ON_BITS: dict[str, Callable[[int, int], int]] = {
+    "bit": lambda bits, n: bits >> n & 1,
+    "bit_and": operator.and_,
+    "bit_or": operator.or_,
+    "bit_add": operator.add,
+    "shift_left": operator.lshift,
+    "shift_right": operator.rshift,
+}
+
+
 class _Machine:
     """One lane's run."""
 
@@ -117,6 +129,7 @@ class _Machine:
             float if dtype == np.float64 else lambda x: float(np.float32(x))
         )
         self.fused = fused if dtype == np.float64 else _fused_single
+        self.codes = ("<d", "<Q", 64) if dtype == np.float64 else ("<f", "<I", 32)
 
     def run(self, block: Block, arguments: tuple) -> list[Any]:
         values = dict(zip(block.parameters, arguments, strict=True))
@@ -137,7 +150,15 @@ class _Machine:
                 return [self.round(self.fused(-a if op == "fnma" else a, b, -c if op == "fms" else c))]
         if op in _OTHERS:
             return [_OTHERS[op](*args)]
+        if op in _ON_BITS:
+            return [self._on_bits(op, data, args[0])]
         return getattr(self, f"_{op}")(data, *args)
+
+    def _on_bits(self, op: str, data: int, value: float) -> float | bool:
+        real, whole, size = self.codes
+        [bits] = struct.unpack(whole, struct.pack(real, value))
+        result = _ON_BITS[op](bits, data % 2**size)
+        return bool(result) if op == "bit" else struct.unpack(real, struct.pack(whole, result % 2**size))[0]
 
     def _const(self, data: float) -> list[float]:
         with np.errstate(all="ignore"):

@@ -144,14 +144,13 @@ def _price(graph: _Graph, k: int, alive: set[int]) -> int:
 def traffic(graph: _Graph, order: Sequence[int], registers: int = 28) -> int:
     """Stores and loads that the best allocation for this order needs (Belady: out goes what is used last)."""
     next_uses: list[list[int]] = [[] for _ in graph.instructions]
-    place = {k: t for t, k in enumerate(order)}
     for t in range(len(order) - 1, -1, -1):
         for b in graph.values[order[t]]:
             next_uses[b].append(t)
     held: set[int] = set()
     stored: set[int] = set()
     moves = 0
-    for t, k in enumerate(order):
+    for k in order:
         for b in graph.values[k]:
             next_uses[b].pop()
             if b not in held:
@@ -167,7 +166,6 @@ def traffic(graph: _Graph, order: Sequence[int], registers: int = 28) -> int:
             held.discard(out)
             moves += out not in stored
             stored.add(out)
-    assert len(place) == len(order)
     return moves
 
 
