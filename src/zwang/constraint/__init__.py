@@ -1,0 +1,1 @@
+"""What restricts a mechanism, as rows of Gauss's problem: one file a kind of restriction."""

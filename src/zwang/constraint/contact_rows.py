@@ -1,0 +1,129 @@
+"""Contacts: rows for the normal and for friction, as edges of a pyramid or as an elliptic cone. Source: MuJoCo, "Contact"."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.constraint.instant import Instant
+from zwang.constraint.rows import Cone, Rows, array
+from zwang.constraint.softness import TINY, exact_rows, impedance, reference, regularisation, soft_rows
+from zwang.contact import Gap, Pair, candidate_pairs, gaps
+from zwang.kinematics.jacobians import point_jacobian
+from zwang.mechanism.joint_kinds import Softness
+from zwang.scalar import maximum, sqrt, value_is_constant
+
+
+class Touch(NamedTuple):
+    """One gap with its Jacobian J (6, nv): J v is the velocity of b against a in contact axes, normal first, linear first.
+
+    weight: (of translation, of rotation). friction: condim - 1 coefficients.
+    """
+
+    name: str
+    pair: Pair
+    gap: Any
+    J: np.ndarray
+    weight: tuple[Any, Any]
+    friction: tuple[Any, ...]
+    active: Any
+
+    @property
+    def hard(self) -> bool:
+        """Whether one of the shapes asks for exact contact."""
+        return self.pair.a.shape.surface.hard or self.pair.b.shape.surface.hard
+
+
+def contact_rows(instant: Instant) -> list[Rows]:
+    """The rows of every pair of shapes that touches, or, where values are not known, may touch."""
+    cone = instant.mechanism.options.cone
+    parts = []
+    for pair in candidate_pairs(instant.mechanism):
+        for k, gap in enumerate(gaps(pair, instant.poses)):
+            active = gap.distance < pair.margin
+            if value_is_constant(active) and not active:
+                continue  # it is known not to act
+            touch = touch_of(instant, pair, gap, k, active)
+            parts.append(rows_of_touch(instant, touch, cone))
+    return parts
+
+
+def touch_of(instant: Instant, pair: Pair, gap: Gap, number: int, active: Any) -> Touch:
+    """A gap with its Jacobian and the numbers of its contact."""
+    tree, poses = instant.mechanism.tree, instant.poses
+    a, b = (point_jacobian(tree, poses, solid.place.link, gap.position) for solid in (pair.a, pair.b))
+    J = np.concatenate([gap.frame @ (b - a)[:3], gap.frame @ (b - a)[3:]])
+    first, second = (instant.weights.bodies[solid.body] for solid in (pair.a, pair.b))
+    weight = (first[0] + second[0], first[1] + second[1])
+    name = pair.name or f"contact of {pair.a.name} and {pair.b.name}"
+    name = f"{name} #{number + 1}" if pair.count > 1 else name
+    return Touch(name, pair, gap.distance, J, weight, tuple(pair.friction[: pair.condim - 1]), active)
+
+
+def rows_of_touch(instant: Instant, touch: Touch, cone: str) -> Rows:
+    """One contact's rows: frictionless, pyramidal or elliptic, soft or hard."""
+    if touch.pair.condim == 1:
+        return _edges(instant, touch, touch.J[:1], touch.weight[0])
+    if cone == "pyramidal":
+        return _pyramid(instant, touch)
+    return _ellipse_hard(instant, touch) if touch.hard else _ellipse(instant, touch)
+
+
+def _edges(instant: Instant, touch: Touch, J: np.ndarray, weight: Any) -> Rows:
+    """Rows that are not negative, all with the contact's gap."""
+    gap, active = [touch.gap] * len(J), touch.active
+    if touch.hard:
+        return exact_rows(
+            touch.name, "contact", J, instant.v, gap, weight=weight, timestep=instant.timestep, active=active
+        )
+    softness = Softness(touch.pair.solref, touch.pair.solimp)
+    return soft_rows(
+        touch.name, "contact", J, instant.v, gap, softness, weight=weight, margin=touch.pair.margin,
+        shortest_time=instant.shortest_time, active=active,
+    )  # fmt: skip
+
+
+def _pyramid(instant: Instant, touch: Touch) -> Rows:
+    """Two edges for each direction of friction: J_normal +- friction J_direction. Their common R is 2 mu^2 R_normal.
+
+    So the pyramid is as stiff across as the elliptic cone. R_normal is made with the first edge's weight (1 + friction^2) weight.
+    """
+    n, *directions = touch.J[: touch.pair.condim]
+    edges = [n + s * mu * t for mu, t in zip(touch.friction, directions, strict=True) for s in (1, -1)]
+    slope = touch.friction[0] * touch.friction[0]
+    mu_squared = slope / maximum(TINY, instant.mechanism.options.impratio)
+    weight = 2 * mu_squared * (1 + slope) * touch.weight[0]
+    return _edges(instant, touch, np.array(edges), weight)
+
+
+def _ellipse(instant: Instant, touch: Touch) -> Rows:
+    """A cone: the normal with the contact's softness; friction rows without stiffness, R_j friction_j^2 = R_1 friction_1^2."""
+    pair, n = touch.pair, touch.pair.condim
+    J, r = touch.J[:n], touch.gap - touch.pair.margin
+    velocity = J @ np.array(instant.v)
+    d = impedance(pair.solimp, r)
+    K, B = reference(pair.solref, pair.solimp, instant.shortest_time)
+    slipping = pair.solreffriction if any(pair.solreffriction) else pair.solref
+    _, B_slip = reference(slipping, pair.solimp, instant.shortest_time)
+    ratio = maximum(TINY, instant.mechanism.options.impratio)
+    normal, f = regularisation(d, touch.weight[0]), touch.friction
+    R = [normal, *(normal / ratio * (f[0] * f[0]) / (x * x) for x in f)]
+    aref = [-B * velocity[0] - K * d * r, *(-B_slip * u for u in velocity[1:])]
+    rest = [0] * (n - 1)
+    return Rows(
+        (touch.name,) * n, ("cone",) * n, J, array(aref), array(R), array([touch.gap, *rest]), velocity,
+        array([pair.margin, *rest]), array([d] * n), array([x * d / (1 - d) for x in R]), array([0] * n),
+        np.array([touch.active] * n), (Cone(0, f, f[0] / sqrt(ratio)),),
+    )  # fmt: skip
+
+
+def _ellipse_hard(instant: Instant, touch: Touch) -> Rows:
+    """A cone with R = 0: after the step the gap is closed at most, and nothing slips unless friction's bound is reached."""
+    n, f, h = touch.pair.condim, touch.friction, instant.timestep
+    weights = [touch.weight[0], *(touch.weight[0] * (f[0] * f[0]) / (x * x) for x in f)]
+    rows = exact_rows(
+        touch.name, "contact", touch.J[:n], instant.v, [touch.gap, *[0] * (n - 1)], weight=weights, timestep=h,
+        active=touch.active,
+    )  # fmt: skip
+    return rows.as_cone(Cone(0, f, f[0]))

@@ -1,0 +1,84 @@
+"""Limits of joints and tendons: a force that pushes back, never pulls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zwang.algebra.rotation import logarithm
+from zwang.constraint.instant import Instant
+from zwang.constraint.rows import Rows
+from zwang.constraint.softness import exact_rows, soft_rows
+from zwang.errors import DescriptionError
+from zwang.kinematics.tendons import tendon_length
+from zwang.mechanism.joint_kinds import Softness
+from zwang.mechanism.mechanism import JointIndex
+from zwang.scalar import divide, maximum, sqrt, value_is_constant, where
+
+
+def limit_rows(instant: Instant) -> list[Rows]:
+    """Rows for the lower and the upper end of every joint with limits, then of every tendon."""
+    parts = []
+    for index in instant.mechanism.joints:
+        limits = index.joint.limits
+        if limits is not None:
+            parts += _ball(instant, index) if index.kind == "ball" else _joint(instant, index)
+    for tendon in instant.mechanism.tendons:
+        if tendon.limits is not None:
+            length, moment = tendon_length(instant.mechanism, tendon, instant.q)
+            weight = instant.weights.tendons[tendon.name]
+            parts += _ends(instant, tendon.name, tendon.limits, length, moment, weight, tendon.limit_softness)
+    return parts
+
+
+def _joint(instant: Instant, index: JointIndex) -> list[Rows]:
+    if index.joint.nq != 1:
+        raise DescriptionError(
+            f"limits of joint {index.name!r}: a {index.kind} joint's coordinates are several, and one pair of limits does not say "
+            "which it means; split it into single joints, or leave the limits out"
+        )
+    k = index.v.start
+    J = np.eye(instant.mechanism.nv, dtype=int)[k]
+    weight, softness = instant.weights.speeds[k], index.joint.limit_softness
+    return _ends(instant, index.name, index.joint.limits, instant.q[index.q.start], J, weight, softness)
+
+
+def _ends(
+    instant: Instant, name: str, limits: Any, x: Any, J: np.ndarray, weight: Any, softness: Softness | None
+) -> list[Rows]:
+    """x - lower >= 0 and upper - x >= 0, where these are finite."""
+    lower, upper = limits
+    ends = [("lower", x - lower, J, lower), ("upper", upper - x, -J, upper)]
+    return [
+        _row(instant, f"{end} limit of {name}", gap, J_end, weight, softness)
+        for end, gap, J_end, limit in ends
+        if not (value_is_constant(limit) and np.isinf(limit))
+    ]
+
+
+def _ball(instant: Instant, index: JointIndex) -> list[Rows]:
+    """The angle of a ball's rotation vector stays below the larger limit; its rate is the speeds' part along the vector."""
+    turn = logarithm(instant.q[index.q])
+    square = turn @ turn
+    angle = where(square > 0, sqrt(square), 0.0)
+    axis = [where(square > 0, divide(x, angle), unit) for x, unit in zip(turn, (1.0, 0.0, 0.0), strict=True)]
+    J: list[Any] = [0] * instant.mechanism.nv
+    for k, x in zip(range(index.v.start, index.v.stop), axis, strict=True):
+        J[k] = -x
+    weight = instant.weights.speeds[index.v.start]
+    gap = maximum(*index.joint.limits) - angle
+    return [_row(instant, f"limit of {index.name}", gap, np.array(J), weight, index.joint.limit_softness)]
+
+
+def _row(
+    instant: Instant, name: str, gap: Any, J: np.ndarray, weight: Any, softness: Softness | None
+) -> Rows:
+    J = J.reshape(1, -1)
+    if softness is None:
+        return exact_rows(name, "limit", J, instant.v, [gap], weight=weight, timestep=instant.timestep)
+    margin = softness.margin
+    return soft_rows(
+        name, "limit", J, instant.v, [gap], softness, weight=weight, margin=margin, shortest_time=instant.shortest_time,
+        active=gap < margin,
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+"""solref and solimp to K, B, impedance, R and aref: MuJoCo's own numbers, and the identity of the soft row."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cases import case
+from zwang.constraint.softness import impedance, reference, regularisation, response, soft_rows
+from zwang.mechanism.joint_kinds import Softness
+
+ROWS = case("seeds", "A09_mujoco_solref_solimp")["reference"]
+FORCE_TYPE = {
+    "limit": "limit",
+    "equality_joint": "equality",
+    "frictionloss": "friction",
+    "connect": "equality",
+}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["kind"])
+def test_stiffness_damping_and_impedance_are_mujocos(row):
+    shortest = 2 * row["timestep"] if row["refsafe"] else 0
+    solref, slip = row["solref"], row["solreffriction"]
+    r = np.array(row["efc_pos"]) - row["efc_margin"]
+    size = np.linalg.norm(r) if row["kind"] == "connect" else r[0]
+    for j, (K, B, d, _) in enumerate(row["efc_KBIP"]):
+        slipping = row["kind"] == "contact" and row["cone"] == "elliptic" and j > 0
+        ours = reference(slip if slipping and slip and any(slip) else solref, row["solimp"], shortest)
+        without_stiffness = row["kind"] == "frictionloss" or slipping
+        assert (0 if without_stiffness else ours[0]) == pytest.approx(K, rel=1e-12, abs=1e-12)
+        assert ours[1] == pytest.approx(B, rel=1e-12, abs=1e-12)
+        assert impedance(row["solimp"], size) == pytest.approx(d, rel=1e-12)
+        aref = -ours[1] * row["efc_vel"][j] - (0 if without_stiffness else ours[0]) * d * r[j]
+        assert aref == pytest.approx(row["efc_aref"][j], rel=1e-10, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row["kind"] in FORCE_TYPE], ids=lambda row: row["kind"]
+)
+def test_soft_rows_have_mujocos_regularisation(row):
+    n = len(row["efc_pos"])
+    size = np.linalg.norm(row["efc_pos"]) if row["kind"] == "connect" else None
+    softness = Softness(tuple(row["solref"]), tuple(row["solimp"]))
+    weight = row["body_invweight0"][0] if row["kind"] == "connect" else row["dof_invweight0"]
+    rows = soft_rows(
+        "row", FORCE_TYPE[row["kind"]], np.diag(row["efc_vel"]), np.ones(n), row["efc_pos"], softness, weight=weight,
+        margin=row["margin"] or 0, violation=size, shortest_time=2 * row["timestep"] if row["refsafe"] else 0,
+    )  # fmt: skip
+    np.testing.assert_allclose(rows.R.astype(float), row["efc_R"], rtol=1e-10)
+    np.testing.assert_allclose(rows.D.astype(float), row["efc_D"], rtol=1e-10)
+    np.testing.assert_allclose(rows.aref.astype(float), row["efc_aref"], rtol=1e-10, atol=1e-10)
+
+
+numbers = st.floats(0.01, 0.99)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    d0=numbers,
+    dw=numbers,
+    r=st.floats(-0.02, 0.02),
+    v=st.floats(-2, 2),
+    a0=st.floats(-50, 50),
+    A=st.floats(0.01, 100),
+)
+def test_a_single_soft_row_moves_as_the_identity_of_seed_002_says(d0, dw, r, v, a0, A):
+    answer = response(Softness((0.05, 0.7), (d0, dw, 0.01, 0.4, 3)), r)
+    aref = -answer.B * v - answer.K * answer.d * r
+    R = regularisation(answer.d, A)
+    force = (aref - a0) / (A + R)
+    a1 = a0 + A * force
+    b, k = answer.B, answer.K * answer.d
+    scale = max(1, abs(a0), abs(b * v), abs(k * r))
+    assert abs(a1 + answer.d * (b * v + k * r) - (1 - answer.d) * a0) < 1e-12 * scale
+
+
+def test_impedance_is_continuous_at_the_midpoint_and_flat_outside():
+    solimp = (0.3, 0.8, 0.01, 0.3, 2.5)
+    below, above = impedance(solimp, 0.003 - 1e-12), impedance(solimp, 0.003 + 1e-12)
+    assert below == pytest.approx(above, abs=1e-9)
+    assert impedance(solimp, 0) == 0.3
+    assert impedance(solimp, 5.0) == pytest.approx(0.8)
