@@ -65,11 +65,11 @@ def actuator_forces(
                 tau = tau + _actuator_force(mechanism, force, q, v, control.get(force.name, 0), state)
             case Wrench(input=str()):
                 tau = tau + control.get(force.input, 0) * wrench_force(mechanism, force, q)
+    efforts = list(tau)
     for joint in mechanism.joints:
         ends = getattr(joint.joint, "actuator_range", None)
-        if ends is not None:
-            tau[joint.v] = [clip(x, *ends) for x in tau[joint.v]]
-    return tau
+        efforts[joint.v] = [_limited(x, ends) for x in efforts[joint.v]]
+    return np.array(efforts)
 
 
 def damping(damper: Damper, v: Any) -> Any:
