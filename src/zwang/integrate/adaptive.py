@@ -1,24 +1,33 @@
-"""Error-controlled integration with dense output, by SciPy."""
+"""Error-controlled integration with dense output, by SciPy's solvers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.integrate import solve_ivp
+from scipy import integrate
 
 from zwang.errors import SimulationError
 
-METHODS = {"dop853": "DOP853", "rk45": "RK45", "radau": "Radau", "bdf": "BDF", "lsoda": "LSODA"}
+METHODS = {
+    "dop853": integrate.DOP853,
+    "rk45": integrate.RK45,
+    "radau": integrate.Radau,
+    "bdf": integrate.BDF,
+    "lsoda": integrate.LSODA,
+}
+LEAST_RTOL = 3e-14  # SciPy's solvers accept no less
 
 
 @dataclass(frozen=True)
 class Adaptive:
-    """An error-controlled integrator: DOP853 for smooth motions, Radau or LSODA for stiff ones.
+    """An error-controlled integrator: "dop853" or "rk45" for smooth motions, "radau", "bdf" or "lsoda" for stiff ones.
 
-    rtol, atol: the error of a step may be atol + rtol * |y|, for each coordinate [rad or m] and speed. max_step [s].
+    A step's error is kept under atol + rtol * |y|, for each coordinate [rad or m] and each speed. max_step [s].
+    Raises SimulationError for another method, or tolerances that are not positive.
     """
 
     method: str = "dop853"
@@ -27,7 +36,7 @@ class Adaptive:
     max_step: float = np.inf
 
     def __post_init__(self):
-        if not isinstance(self.method, str) or self.method.lower() not in METHODS:
+        if str(self.method).lower() not in METHODS:
             raise SimulationError(f"there is no adaptive method {self.method!r}; there are {', '.join(METHODS)}")
         object.__setattr__(self, "method", self.method.lower())
         for name in ("rtol", "atol", "max_step"):
@@ -36,39 +45,48 @@ class Adaptive:
 
 
 @dataclass(frozen=True)
-class Dense:
-    """States y (times, n) at the times asked for, up to `end` [s]; `reason` says why it stopped early, or is empty."""
+class Solution:
+    """y (n, size) at the first n of the times asked for; `end` [s]: how far it came; `failure`: why no further, or empty."""
 
     y: np.ndarray
     end: float
-    reason: str = ""
+    failure: str = ""
 
 
 def integrate_adaptively(
-    rate: Callable[[float, np.ndarray], np.ndarray],
+    rate: Callable[[float, np.ndarray, float], np.ndarray],
     y0: np.ndarray,
-    times: np.ndarray,
+    times: Sequence[float],
     integrator: Adaptive,
     *,
-    blown_up: Callable[[np.ndarray], Any] | None = None,
-) -> Dense:
-    """y at the `times` [s], the first of which is y0's, for y_dot = rate(t, y); between steps by the method's dense output.
+    breaks: Sequence[float] = (),
+    within: Callable[[np.ndarray], Any] = lambda y: np.isfinite(y).all(),
+    tick: Callable[[float], None] = lambda t: None,
+) -> Solution:
+    """y at the `times` [s] (rising; y0 at the first) for y_dot = rate(t, y, since); between steps by the method's dense output.
 
-    It ends early where a step gets too small, or where `blown_up(y)` becomes positive.
+    It starts anew at the `breaks`, where the rate jumps; `since` is the last of them. It stops where `within(y)` fails. tick(t) is told after every step.
     """
-    events = []
-    if blown_up is not None:
-        events.append(lambda _, y: blown_up(y))
-        events[0].terminal = True
-    with np.errstate(all="ignore"):
-        solution = solve_ivp(
-            rate, (times[0], times[-1]), y0, method=METHODS[integrator.method], t_eval=times, events=events or None,
-            rtol=max(integrator.rtol, 3e-14), atol=integrator.atol, max_step=integrator.max_step,
+    rows, y = [np.array(y0, dtype=float)], np.array(y0, dtype=float)
+    ends = [t for t in breaks if times[0] < t < times[-1]] + [times[-1]]
+    begin = times[0]
+    for end in ends:
+        solver = METHODS[integrator.method](
+            partial(_after_break, rate, begin), begin, y, end,
+            rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol, max_step=integrator.max_step,
         )  # fmt: skip
-    y = solution.y.T if len(solution.t) else np.empty((0, len(y0)))
-    if solution.status == 0:
-        return Dense(y, float(times[-1]))
-    if solution.status == 1:
-        return Dense(y, float(solution.t_events[0][0]), "it left every bound")
-    last = float(solution.t[-1]) if len(solution.t) else float(times[0])
-    return Dense(y, last, str(solution.message))
+        while solver.status == "running":
+            with np.errstate(all="ignore"):
+                message = solver.step()
+            if solver.status == "failed" or not within(solver.y):
+                return Solution(np.array(rows), float(solver.t_old or begin), message or "it left every bound")
+            dense = solver.dense_output()
+            while len(rows) < len(times) and times[len(rows)] <= solver.t:
+                rows.append(dense(times[len(rows)]))
+            tick(solver.t)
+        begin, y = end, solver.y
+    return Solution(np.array(rows), float(times[-1]))
+
+
+def _after_break(rate: Callable[..., np.ndarray], since: float, t: float, y: np.ndarray) -> np.ndarray:
+    return rate(t, y, since)

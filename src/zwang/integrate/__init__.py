@@ -1,0 +1,1 @@
+"""Integrators: they take functions, not mechanisms."""

@@ -1,0 +1,116 @@
+"""`simulate`: from a mechanism and a start to a labelled recording, on the fastest path there is."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from zwang.errors import SimulationWarning
+from zwang.integrate.fixed import Point
+from zwang.mechanism.mechanism import Mechanism
+from zwang.simulate.progress import progress_bar
+from zwang.simulate.adaptive import continuous
+from zwang.simulate.constraints import check_restrictions
+from zwang.simulate.control import Called, Held, control_of
+from zwang.simulate.observe import observed_in_python
+from zwang.simulate.record import dataset
+from zwang.simulate.rollout import Motion, PythonRoller, StepProgram, roll_out
+from zwang.simulate.settings import Settings, settings
+from zwang.simulate.start import Start, start
+from zwang.simulate.step import step as one_step
+
+
+def simulate(
+    mechanism: Mechanism,
+    q0: Any = None,
+    v0: Any = None,
+    *,
+    duration: float,
+    step: float | None = None,
+    integrator: Any = None,
+    control: Any = None,
+    worlds: int | None = None,
+    params: Mapping[Any, Any] | None = None,
+    record: Any = None,
+    compiled: bool = True,
+    progress: bool = True,
+) -> xr.Dataset:
+    """The motion over `duration` [s], recorded over (world, time, ...).
+
+    q0, v0: (nq,), (nv,), with worlds in front if they differ, or dictionaries by coordinate; by default home, at rest.
+    step [s], integrator: by default the mechanism's options. Of fixed step are "euler" (semi-implicit, joint damping
+    implicit) and "rk4"; error-controlled "dop853", "radau", "lsoda" ..., or `zw.Adaptive(method, rtol, atol)`.
+    control: drives the mechanism's inputs by name, or tau where it has none: numbers, arrays over the steps, or a function
+    control(t, q, v) of one world; of fixed step, it is asked at the beginning of each step and held.
+    params: a value, or one a world, for each symbol of the mechanism. record: keep every k-th step, or
+    {"every": k, "frames": [names]}; by default all, or with very many worlds as many as 20 million numbers allow.
+
+    A world that leaves every bound stops, with a SimulationWarning and its `status`, and the others go on.
+    Raises SimulationError, ShapeError, StateError, ParameterError or UnknownNameError for a call that cannot be.
+    """
+    begin = start(mechanism, q0, v0, worlds, params)
+    plan = settings(mechanism, begin.worlds, duration, step, integrator, record)
+    check_restrictions(mechanism)
+    drive = control_of(mechanism, control, plan.steps, begin.worlds)
+    with progress_bar(f"simulating {mechanism.name}", begin.worlds * plan.steps, shown=progress) as tick:
+        motion = moved(mechanism, begin, drive, plan, tick)
+    observed = observed_in_python(mechanism, begin, plan.frames, motion)
+    run = dataset(mechanism, motion, observed, begin, plan, _attributes(plan, drive))
+    _warn_of_stops(mechanism, begin, plan, motion)
+    return run
+
+
+def moved(mechanism: Mechanism, begin: Start, drive: Held | Called, plan: Settings, tick: Any) -> Motion:
+    """The motion of all worlds by the integrator of the plan."""
+    with np.errstate(all="ignore"):  # a world that blows up is reported once, by name
+        if plan.adaptive is not None:
+            return continuous(mechanism, begin, drive, plan, plan.adaptive, tick)
+        roller = PythonRoller(StepProgram(mechanism, plan), begin)
+        return roll_out(roller, begin, drive, plan, tick)
+
+
+def _attributes(plan: Settings, drive: Held | Called) -> dict[str, Any]:
+    """The settings, as numbers and texts that every file format keeps."""
+    found = {"step": plan.step, "duration": plan.steps * plan.step, "record_every": plan.every}
+    if plan.adaptive is None:
+        found["integrator"] = str(plan.integrator)
+    else:
+        found |= {"integrator": plan.adaptive.method, "rtol": plan.adaptive.rtol, "atol": plan.adaptive.atol}
+    found["control"] = "function" if isinstance(drive, Called) else "held"
+    return found
+
+
+def _warn_of_stops(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motion) -> None:
+    """One warning for all worlds that stopped: when, at which joint, and what may help."""
+    ends = motion.clock[-1, :, 0]
+    stopped = np.flatnonzero(ends < plan.steps)
+    if not len(stopped):
+        return
+    lines = [f"world {w} stopped at t = {ends[w] * plan.step:.6g} s: {_what_left(mechanism, begin, plan, motion, w)}"
+             for w in stopped[:5]]  # fmt: skip
+    more = f"; and {len(stopped) - 5} more worlds" if len(stopped) > 5 else ""
+    mend = f"a smaller step than {plan.step:g} s" if plan.adaptive is None else "integrator='radau'"
+    warnings.warn(
+        "; ".join(lines) + more + f". The others went on. Try {mend}, and look at what drives that joint; "
+        "the recording keeps what came before (see its `status` and `stop_time`)",
+        SimulationWarning,
+        stacklevel=3,
+    )
+
+
+def _what_left(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motion, w: int) -> str:
+    """The joint whose speed is largest, or no number, after the step that failed, tried again from the last good state."""
+    row = {name: float(x[w]) for name, x in begin.params.items()}
+    one = mechanism.subs(row) if row else mechanism
+    at = Point(motion.q[-1, w], motion.v[-1, w], motion.z[-1, w])
+    integrator = "rk4" if plan.adaptive is not None else str(plan.integrator)
+    with np.errstate(all="ignore"):
+        v = np.asarray(one_step(one, at, motion.u[-1, w], plan.step, integrator).v, dtype=float)
+    grown = np.abs(v) if np.isfinite(v).all() else np.abs(at.v)
+    k = int(np.argmax(grown))
+    joint = next(j.name for j in mechanism.joints if j.v.start <= k < j.v.stop)
+    return f"the speed of joint {joint!r} left every bound (before: {at.v[k]:.3g})"

@@ -1,0 +1,81 @@
+"""Motions by error-controlled integrators, world by world."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zwang.gauss.forward import forward_dynamics
+from zwang.integrate.adaptive import Adaptive, integrate_adaptively
+from zwang.kinematics.configuration import configuration_rate, normalized_configuration
+from zwang.mechanism.mechanism import Mechanism
+from zwang.simulate.constraints import constraint_forces
+from zwang.simulate.control import Called, Held
+from zwang.simulate.rollout import BOUND, Motion, Tick
+from zwang.simulate.settings import Settings
+from zwang.simulate.start import Start
+from zwang.simulate.step import activation_rate, applied_efforts
+
+
+def continuous(
+    mechanism: Mechanism, begin: Start, control: Held | Called, settings: Settings, integrator: Adaptive, tick: Tick
+) -> Motion:
+    """The motion of all worlds; a function for control is asked at every time that the integrator visits."""
+    motions = []
+    for w in range(begin.worlds):
+        row = {name: float(x[w]) for name, x in begin.params.items()}
+        one = mechanism.subs(row) if row else mechanism
+        motions.append(_one_world(one, begin, w, control, settings, integrator, tick))
+    return Motion(*(np.stack(parts, axis=1) for parts in zip(*motions, strict=True)))
+
+
+def _one_world(
+    mechanism: Mechanism, begin: Start, w: int, control: Held | Called, settings: Settings, integrator: Adaptive, tick: Tick
+) -> tuple[np.ndarray, ...]:
+    """(clock, q, v, z, u), each (samples, n), of one world; rows after it stopped repeat its last."""
+    nq, nv, h = mechanism.nq, mechanism.nv, settings.step
+    done = 0
+
+    def drive(t: float, q: Any, v: Any, since: float) -> np.ndarray:
+        if isinstance(control, Called):
+            return np.asarray(control(t, q, v), dtype=float)
+        return control.during(round(since / h), 1, begin.worlds)[0, w]
+
+    def rate(t: float, y: np.ndarray, since: float) -> np.ndarray:
+        q, v, z = np.split(y, [nq, nq + nv])
+        unit = normalized_configuration(mechanism.tree, q)
+        u = drive(t, unit, v, since)
+        tau = applied_efforts(mechanism, unit, v, z, u)
+        tau = tau + constraint_forces(mechanism, unit, v, tau)
+        a = forward_dynamics(mechanism.tree, unit, v, tau)
+        parts = [configuration_rate(mechanism.tree, q, v), a, activation_rate(mechanism, z, u)]
+        return np.concatenate(parts).astype(float)
+
+    def count(t: float) -> None:
+        nonlocal done
+        tick(int(t / h) - done)
+        done = int(t / h)
+
+    solution = integrate_adaptively(
+        rate, np.concatenate([begin.q[w], begin.v[w], begin.z[w]]), settings.times, integrator,
+        breaks=_jumps(control, w, settings), within=lambda y: bool((np.abs(y) < BOUND).all()), tick=count,
+    )  # fmt: skip
+    q, v, z = np.split(solution.y, [nq, nq + nv], axis=1)
+    q = np.stack([normalized_configuration(mechanism.tree, row) for row in q]).astype(float)
+    u = np.stack([drive(t, *state, since=t) for t, *state in zip(settings.times, q, v, strict=False)])
+    clock = settings.samples.astype(float)[:, None]
+    rest = len(settings.samples) - len(q)
+    if rest:
+        clock = np.append(clock[: len(q)], np.full((rest, 1), solution.end / h), axis=0)
+    filled = [np.append(x, np.repeat(x[-1:], rest, axis=0), axis=0) for x in (q, v, z, u)]
+    return clock, *filled
+
+
+def _jumps(control: Held | Called, w: int, settings: Settings) -> list[float]:
+    """The times at which a control given beforehand changes."""
+    if isinstance(control, Called):
+        return []
+    values = control.values[: settings.steps, w if control.values.shape[1] > 1 else 0]
+    changes = np.flatnonzero((np.diff(values, axis=0) != 0).any(axis=1)) + 1
+    return (changes * settings.step).tolist()

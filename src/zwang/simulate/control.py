@@ -1,0 +1,112 @@
+"""What drives a mechanism: constants, values over time, or a function of time and state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zwang.errors import ShapeError, SimulationError, StateError, UnknownNameError
+from zwang.mechanism.mechanism import Mechanism
+
+
+@dataclass(frozen=True)
+class Held:
+    """Controls given beforehand, (times, worlds or 1, nu); each is held for one step. One time stands for all."""
+
+    values: np.ndarray
+
+    def during(self, first: int, count: int, worlds: int) -> np.ndarray:
+        """The controls (count, worlds, nu) of the steps from `first` on; after the last one, the last one."""
+        at = np.minimum(np.arange(first, first + count), len(self.values) - 1)
+        return np.broadcast_to(self.values[at], (count, worlds, self.values.shape[2]))
+
+
+@dataclass(frozen=True)
+class Called:
+    """A function control(t, q, v) of one world, giving an array (nu,) or a dictionary by name; the rest is zero."""
+
+    function: Callable[[Any, Any, Any], Any]
+    names: tuple[str, ...]
+
+    def __call__(self, t: Any, q: Any, v: Any) -> np.ndarray:
+        """The control (nu,), checked; on any scalar."""
+        value = self.function(t, q, v)
+        if isinstance(value, Mapping):
+            _check_names(value, self.names)
+            return np.array([value.get(name, 0) for name in self.names])
+        array = np.atleast_1d(np.asarray(value))
+        if array.shape != (len(self.names),):
+            raise ShapeError(
+                f"control(t, q, v) returned the shape {array.shape}; it must return ({len(self.names)},) for "
+                f"{', '.join(self.names)}, or a dictionary by these names"
+            )
+        return array
+
+
+def driven(mechanism: Mechanism) -> tuple[str, ...]:
+    """The names that control drives: the mechanism's inputs, or, where it has none, its speeds."""
+    return mechanism.inputs or mechanism.speed_names
+
+
+def control_of(mechanism: Mechanism, control: Any, steps: int, worlds: int) -> Held | Called:
+    """The user's `control`, checked.
+
+    None: nothing drives. A function (t, q, v). A dictionary by name of numbers or of values over time. An array (nu,), held all
+    the time; (times, nu); or (worlds, times, nu). Raises ShapeError, StateError, UnknownNameError or SimulationError.
+    """
+    names = driven(mechanism)
+    if control is None:
+        return Held(np.zeros((1, 1, len(names))))
+    if callable(control):
+        return Called(control, names)
+    if isinstance(control, Mapping):
+        control = _by_name(control, names)
+    try:
+        array = np.asarray(control, dtype=float)
+    except (TypeError, ValueError):
+        raise SimulationError(
+            f"control is {str(control)[:60]!r}; give a function control(t, q, v), a dictionary by name, or an array"
+        ) from None
+    return Held(_over_time(array, names, steps, worlds))
+
+
+def _over_time(array: np.ndarray, names: tuple[str, ...], steps: int, worlds: int) -> np.ndarray:
+    """(times, worlds or 1, nu)."""
+    n = len(names)
+    if array.ndim == 1 and array.shape == (n,):
+        array = array[None, None]
+    elif array.ndim == 2:
+        array = array[:, None]
+    elif array.ndim == 3:
+        array = array.transpose(1, 0, 2)
+    else:
+        raise ShapeError(f"control has the shape {array.shape}; {_shapes(names, steps, worlds)}")
+    if array.shape[0] not in (1, steps, steps + 1) or array.shape[1] not in (1, worlds) or array.shape[2] != n:
+        given = array.shape[0] if array.shape[1] == 1 else array.shape[:2]
+        raise ShapeError(
+            f"control is given for {given} times (worlds) and {array.shape[2]} inputs; {_shapes(names, steps, worlds)}"
+        )
+    if not np.isfinite(array).all():
+        raise StateError("control holds NaN or infinity; every element must be finite")
+    return array
+
+
+def _shapes(names: tuple[str, ...], steps: int, worlds: int) -> str:
+    n = len(names)
+    return f"give ({n},), ({steps}, {n}) or ({worlds}, {steps}, {n}): worlds, steps, and {', '.join(names) or 'no inputs'}"
+
+
+def _by_name(values: Mapping, names: tuple[str, ...]) -> np.ndarray:
+    """An array (nu,), (times, nu) or (worlds, times, nu) from numbers, (times,) or (worlds, times) by name."""
+    _check_names(values, names)
+    columns = [np.asarray(values.get(name, 0.0), dtype=float) for name in names]
+    return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
+
+
+def _check_names(values: Mapping, names: tuple[str, ...]) -> None:
+    for key in values:
+        if key not in names:
+            raise UnknownNameError("input", key, names)

@@ -1,0 +1,146 @@
+"""Recordings: a motion as a labelled xarray.Dataset with units, to and from NetCDF and Zarr without loss.
+
+Variables over (world, time, ...): q, v, tau (the efforts of all that pushes), control, kinetic_energy, potential_energy,
+energy. Over (world): status (0: ran to the end, 1: stopped early) and stop_time. After a stop the rest is NaN.
+`mechanism` is the description as JSON text; `mechanism_of(run)` reads it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from zwang.errors import LoadError, SimulationError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.simulate.control import driven
+from zwang.simulate.rollout import Motion
+from zwang.simulate.settings import Settings
+from zwang.simulate.start import Start
+from zwang.simulate.step import activations
+
+FORMAT = "zwang run 1"
+_LENGTHS = ("prismatic",)
+_UNITS = {"angle": "rad", "displacement": "m", "x": "m", "y": "m", "z": "m", "vx": "m", "vy": "m", "vz": "m",
+          "wx": "rad", "wy": "rad", "wz": "rad", "first": "rad", "second": "rad"}  # fmt: skip
+
+
+def dataset(
+    mechanism: Mechanism, motion: Motion, observed: dict[str, np.ndarray], begin: Start, settings: Settings, attributes: dict[str, Any]
+) -> xr.Dataset:
+    """The recording of a motion."""
+    stopped = motion.clock[-1, :, 0] < settings.steps
+    gone = motion.clock[..., 0] < settings.samples[:, None]
+    per = {
+        "q": (("coordinate",), motion.q, "configuration", "coordinate_unit"),
+        "v": (("speed",), motion.v, "generalised velocity", "speed_unit"),
+        "tau": (("speed",), observed["tau"], "generalised effort of springs, dampers and drives", "N m or N"),
+        "control": (("input",), motion.u, "control", "as driven"),
+        "kinetic_energy": ((), observed["energies"][..., 0], "kinetic energy", "J"),
+        "potential_energy": ((), observed["energies"][..., 1], "potential energy of height and springs", "J"),
+        "energy": ((), observed["energies"].sum(axis=-1), "kinetic and potential energy", "J"),
+    }
+    if motion.z.shape[2]:
+        per["activation"] = (("actuator",), motion.z, "states of actuators", "1")
+    if settings.frames:
+        positions = observed["positions"].reshape(*gone.shape, len(settings.frames), 3)
+        per["frame_position"] = (("frame", "axis"), positions, "positions of frames in the world", "m")
+    variables: dict[str, Any] = {}
+    for name, (dims, values, long_name, units) in per.items():
+        values = np.where(gone.reshape(gone.shape + (1,) * len(dims)), np.nan, values)
+        rows = np.ascontiguousarray(np.moveaxis(values, 0, 1))
+        variables[name] = (("world", "time", *dims), rows, {"long_name": long_name, "units": units})
+    meanings = {"long_name": "how the world ended", "flag_values": [0, 1], "flag_meanings": "finished stopped"}
+    variables["status"] = ("world", stopped.astype(np.int8), meanings)
+    ends = np.where(stopped, motion.clock[-1, :, 0] * settings.step, settings.times[-1])
+    variables["stop_time"] = ("world", ends, {"long_name": "time of the last good state", "units": "s"})
+    variables["mechanism"] = ((), mechanism.to_json(), {"long_name": "description, for zwang.mechanism_of"})
+    attributes = {"format": FORMAT, "title": mechanism.name, **attributes}
+    return xr.Dataset(variables, _coordinates(mechanism, begin, settings, motion), attributes)
+
+
+def _coordinates(mechanism: Mechanism, begin: Start, settings: Settings, motion: Motion) -> dict[str, Any]:
+    joints = mechanism.joints
+    found: dict[str, Any] = {
+        "world": ("world", np.arange(begin.worlds)),
+        "time": ("time", settings.times, {"long_name": "time", "units": "s"}),
+        "coordinate": ("coordinate", _texts(mechanism.coordinate_names)),
+        "speed": ("speed", _texts(mechanism.speed_names)),
+        "input": ("input", _texts(driven(mechanism))),
+        "coordinate_unit": ("coordinate", _texts(coordinate_units(mechanism))),
+        "speed_unit": ("speed", _texts(speed_units(mechanism))),
+        "coordinate_joint": ("coordinate", _texts([j.name for j in joints for _ in j.coordinates])),
+        "speed_joint": ("speed", _texts([j.name for j in joints for _ in j.speeds])),
+        "coordinate_body": ("coordinate", _texts([j.body for j in joints for _ in j.coordinates])),
+    }
+    if motion.z.shape[2]:
+        found["actuator"] = ("actuator", _texts(activations(mechanism)))
+    if settings.frames:
+        found["frame"] = ("frame", _texts(settings.frames))
+        found["axis"] = ("axis", _texts("xyz"))
+    if begin.params:
+        found["parameter"] = ("parameter", _texts(begin.params))
+        table = np.stack(list(begin.params.values()), axis=1)
+        found["parameters"] = (("world", "parameter"), table, {"long_name": "parameters of each world"})
+    return found
+
+
+def _texts(names: Any) -> np.ndarray:
+    return np.array([str(name) for name in names], dtype=str)
+
+
+def coordinate_units(mechanism: Mechanism) -> list[str]:
+    """The unit of each coordinate: "rad", "m", or "1" for a quaternion's part."""
+    return [_unit(j.kind, part, "1") for j in mechanism.joints for part in j.joint.coordinates]
+
+
+def speed_units(mechanism: Mechanism) -> list[str]:
+    """The unit of each speed: "rad/s" or "m/s"."""
+    return [_unit(j.kind, part, "rad") + "/s" for j in mechanism.joints for part in j.joint.speeds]
+
+
+def _unit(kind: str, part: str, otherwise: str) -> str:
+    if part == "":
+        return "m" if kind in _LENGTHS else "rad"
+    return _UNITS.get(part, otherwise)
+
+
+def mechanism_of(run: xr.Dataset) -> Mechanism:
+    """The mechanism whose motion a recording holds. Raises LoadError for another dataset."""
+    if "mechanism" not in run:
+        raise LoadError("this dataset holds no recording of zwang: it has no variable 'mechanism'")
+    return Mechanism.from_json(str(run["mechanism"].item()))
+
+
+def save(run: xr.Dataset, path: str | Path) -> None:
+    """Write a recording without loss: to a NetCDF file (.nc) or a Zarr folder (.zarr). Raises SimulationError for others."""
+    suffix = Path(path).suffix
+    if suffix == ".nc":
+        run.to_netcdf(path, engine="h5netcdf")
+    elif suffix == ".zarr":
+        _with_texts(run, object).to_zarr(path, mode="w", consolidated=False)
+    else:
+        raise SimulationError(f"{str(path)!r} ends in {suffix!r}; a recording is written to .nc (NetCDF) or .zarr")
+
+
+def open_run(path: str | Path) -> xr.Dataset:
+    """The recording that `save` wrote, in memory. Raises LoadError for files that hold none."""
+    try:
+        opener = xr.open_zarr(path, consolidated=False) if Path(path).suffix == ".zarr" else xr.open_dataset(path, engine="h5netcdf")
+        with opener as opened:
+            run = _with_texts(opened.load(), str)
+    except (OSError, ValueError, KeyError) as error:
+        raise LoadError(f"{str(path)!r} holds no recording: {error}") from None
+    if run.attrs.get("format") != FORMAT:
+        raise LoadError(f"{str(path)!r} holds no recording of zwang: its attribute 'format' is {run.attrs.get('format')!r}")
+    return run
+
+
+def _with_texts(run: xr.Dataset, kind: type) -> xr.Dataset:
+    """The recording with its texts as NumPy's of fixed length (str), or as Python's (object), which Zarr has a format for."""
+    texts = {name: x.astype(kind) for name, x in run.variables.items() if x.dtype.kind in "OUT"}
+    return run.assign_coords({k: x for k, x in texts.items() if k in run.coords}).assign(
+        {k: x for k, x in texts.items() if k not in run.coords}
+    )

@@ -1,0 +1,168 @@
+"""Many steps of many worlds: the program of one step, and its repetition in plain Python.
+
+A world that leaves every bound keeps its last good state, and its clock, which counts steps, stands still.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from zwang.integrate.fixed import Point
+from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import absolute, less, logical_and, where
+from zwang.simulate.control import Called, Held
+from zwang.simulate.settings import Settings
+from zwang.simulate.start import Start
+from zwang.simulate.step import step
+
+BOUND = 1e10  # MuJoCo's mjMAXVAL: what is larger is not motion any more
+CHUNK = 0.2  # seconds of work between two ticks of a progress bar
+
+Arrays = dict[str, np.ndarray]
+Tick = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class StepProgram:
+    """One step of one world as a function of named flat arrays: clock, q, v, z and u, and one for each parameter.
+
+    It returns the next clock, q, v, z. With a `controller` u is not read but worked out at the step's beginning.
+    """
+
+    mechanism: Mechanism
+    settings: Settings
+    controller: Called | None = None
+
+    def __call__(self, clock: Any, q: Any, v: Any, z: Any, u: Any, **params: Any) -> dict[str, Any]:
+        mechanism = self.mechanism.subs({k: x[0] for k, x in params.items()}) if params else self.mechanism
+        h = self.settings.step
+        if self.controller is not None:
+            u = self.controller(clock[0] * h, q, v)
+        after = step(mechanism, Point(q, v, z), u, h, str(self.settings.integrator))
+        return kept_in_bounds(clock, Point(q, v, z), after)
+
+
+def kept_in_bounds(clock: Any, before: Point, after: Point) -> dict[str, Any]:
+    """The state after a step with the clock one further, or, if that left every bound, the state before it."""
+    fine = in_bounds(np.concatenate([after.q, after.v]))
+    kept = [where(fine, new, old) for new, old in zip(after, before, strict=True)]
+    return {"clock": np.array([clock[0] + where(fine, 1, 0)]), "q": kept[0], "v": kept[1], "z": kept[2]}
+
+
+def in_bounds(values: Any) -> Any:
+    """Whether all values are numbers below the bound."""
+    fine: Any = True
+    for value in values:
+        fine = logical_and(less(absolute(value), BOUND), fine)
+    return fine
+
+
+class Roller(Protocol):
+    """Repeats a step program over many worlds."""
+
+    def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
+        """(state, records): the state after samples * every steps, and records (samples, worlds, n), one after each `every`.
+
+        state: clock, q, v, z, each (worlds, n). u: (samples * every, worlds, nu), the control of each step.
+        """
+        ...
+
+
+class PythonRoller:
+    """Repeats a step program in Python, world by world: the reference."""
+
+    def __init__(self, program: StepProgram, start: Start):
+        self._programs = [program]
+        if start.params:
+            rows = [{name: float(x[w]) for name, x in start.params.items()} for w in range(start.worlds)]
+            self._programs = [replace(program, mechanism=program.mechanism.subs(row)) for row in rows]
+
+    def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
+        records = {name: np.empty((samples, *x.shape)) for name, x in state.items()}
+        for w in range(len(state["q"])):
+            program = self._programs[w % len(self._programs)]
+            at: Mapping[str, Any] = {name: x[w] for name, x in state.items()}
+            for k in range(samples * every):
+                at = program(**at, u=u[k, w])
+                if (k + 1) % every == 0:
+                    for name, x in at.items():
+                        records[name][k // every, w] = x
+        return {name: x[-1] for name, x in records.items()}, records
+
+
+@dataclass(frozen=True)
+class Motion:
+    """What was recorded: the clock (samples, worlds, 1) in steps, q, v, z, and the control u, each (samples, worlds, n)."""
+
+    clock: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    z: np.ndarray
+    u: np.ndarray
+
+
+def roll_out(roller: Roller, begin: Start, control: Held | Called, settings: Settings, tick: Tick) -> Motion:
+    """The motion of all worlds. A function for control that is not part of the program is called for every world and step.
+
+    tick(n) is told after n more steps.
+    """
+    state = {"clock": np.zeros((begin.worlds, 1)), "q": begin.q, "v": begin.v, "z": begin.z}
+    records = [{name: x[None] for name, x in state.items()}]
+    controls, done = [], 0
+    for samples, every in _chunks(settings):
+        if isinstance(control, Held):
+            u = control.during(done, samples * every, begin.worlds)
+            state, recorded = roller.roll(state, u, samples, every)
+        else:
+            u, state, recorded = _roll_called(roller, control, state, settings.step, samples, every)
+        controls.append(u[::every].copy())
+        records.append(recorded)
+        done += samples * every
+        tick(samples * every)
+    controls.append(_control_at(control, state, done, settings.step))
+    whole = {name: np.concatenate([r[name] for r in records]) for name in state}
+    return Motion(**whole, u=np.concatenate(controls))
+
+
+def _roll_called(
+    roller: Roller, control: Called, state: Arrays, h: float, samples: int, every: int
+) -> tuple[np.ndarray, Arrays, Arrays]:
+    """Step by step, with the control worked out before each step."""
+    controls, records = [], []
+    for k in range(samples * every):
+        controls.append(_control_at(control, state, 0, h))
+        state, _ = roller.roll(state, controls[-1], 1, 1)
+        if (k + 1) % every == 0:
+            records.append(state)
+    stacked = {name: np.stack([record[name] for record in records]) for name in state}
+    return np.concatenate(controls), state, stacked
+
+
+def _control_at(control: Held | Called, state: Arrays, steps: int, h: float) -> np.ndarray:
+    """The control (1, worlds, nu) of the step to come."""
+    worlds = len(state["q"])
+    if isinstance(control, Held):
+        return control.during(steps, 1, worlds).copy()
+    rows = zip(state["clock"][:, 0] * h, state["q"], state["v"], strict=True)
+    u = [np.asarray(control(t, q, v), dtype=float) for t, q, v in rows]
+    return np.array(u).reshape(1, worlds, len(control.names))
+
+
+def _chunks(settings: Settings) -> Iterator[tuple[int, int]]:
+    """(samples, every) of stretches that each take about a fifth of a second; a shorter one may end the run."""
+    whole, rest = divmod(settings.steps, settings.every)
+    samples = 1
+    while whole > 0:
+        samples = min(samples, whole)
+        began = time.perf_counter()
+        yield samples, settings.every
+        taken = time.perf_counter() - began
+        whole -= samples
+        samples = max(1, min(4 * samples, int(samples * CHUNK / max(taken, 1e-9))))
+    if rest:
+        yield 1, rest

@@ -1,0 +1,114 @@
+"""What a simulation is asked for, checked: steps, integrator, what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zwang.errors import SimulationError, UnknownNameError
+from zwang.integrate.adaptive import METHODS, Adaptive
+from zwang.mechanism.mechanism import Mechanism
+from zwang.simulate.step import STEPPERS
+
+RECORDED_NUMBERS = 20_000_000  # with no `record`, a run keeps at most so many
+MOST_STEPS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """duration = steps * step [s]; every `every`-th step is recorded, and the last; frames whose positions are recorded."""
+
+    step: float
+    steps: int
+    every: int
+    integrator: str | Adaptive
+    frames: tuple[str, ...] = ()
+
+    @property
+    def samples(self) -> np.ndarray:
+        """The numbers of the steps after which the state is recorded, from 0 on."""
+        return np.unique(np.append(np.arange(0, self.steps + 1, self.every), self.steps))
+
+    @property
+    def times(self) -> np.ndarray:
+        """The recorded times [s]."""
+        return self.samples * self.step
+
+    @property
+    def adaptive(self) -> Adaptive | None:
+        """The error-controlled integrator, or None for one of fixed steps."""
+        return self.integrator if isinstance(self.integrator, Adaptive) else None
+
+
+def settings(
+    mechanism: Mechanism, worlds: int, duration: Any, step: Any, integrator: Any, record: Any
+) -> Settings:
+    """The settings of a run; what is not given comes from the mechanism's options.
+
+    Raises SimulationError for times that are not positive, unknown integrators, or more steps than can be meant.
+    """
+    h = positive(mechanism.options.timestep if step is None else step, "step")
+    steps = positive(duration, "duration") / h
+    if steps > MOST_STEPS:
+        raise SimulationError(f"duration / step is {steps:.3g} steps; at most {MOST_STEPS:,} are run: give a larger step")
+    count = round(steps)
+    if count < 1:
+        raise SimulationError(f"duration is {duration} s, less than half of one step of {h} s")
+    every, frames = recording(mechanism, record)
+    for frame in frames:
+        mechanism.tree.place(frame)
+    if every is None:
+        numbers = worlds * count * (mechanism.nq + 2 * mechanism.nv + len(mechanism.inputs) + 3 + 3 * len(frames))
+        every = max(1, -(-numbers // RECORDED_NUMBERS))
+    return Settings(h, count, min(every, count), chosen_integrator(mechanism, integrator), frames)
+
+
+def positive(value: Any, name: str) -> float:
+    """A time [s] above zero. Raises SimulationError."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise SimulationError(f"{name} is {value!r}; it must be a time in seconds") from None
+    if not 0 < number < np.inf:
+        raise SimulationError(f"{name} is {value!r}; it must be a positive, finite time in seconds")
+    return number
+
+
+def chosen_integrator(mechanism: Mechanism, integrator: Any) -> str | Adaptive:
+    """The integrator asked for, or that of the mechanism's options. Raises SimulationError."""
+    if isinstance(integrator, Adaptive):
+        return integrator
+    name = mechanism.options.integrator if integrator is None else integrator
+    key = str(name).lower()
+    if key in METHODS:
+        return Adaptive(key)
+    if key not in STEPPERS:
+        raise SimulationError(
+            f"there is no integrator {name!r}; of fixed step there are {', '.join(STEPPERS)}, "
+            f"error-controlled {', '.join(METHODS)} (or zw.Adaptive(method, rtol=..., atol=...))"
+        )
+    return key
+
+
+def recording(mechanism: Mechanism, record: Any) -> tuple[int | None, tuple[str, ...]]:
+    """(every, frames) from `record`: a whole number, or a dictionary with "every" and "frames"."""
+    if record is None:
+        return None, ()
+    if not isinstance(record, Mapping):
+        return _every(record), ()
+    for key in record:
+        if key not in ("every", "frames"):
+            raise UnknownNameError("entry of record", key, ("every", "frames"))
+    frames = record.get("frames", ())
+    every = record.get("every")
+    return None if every is None else _every(every), (frames,) if isinstance(frames, str) else tuple(frames)
+
+
+def _every(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise SimulationError(f"record is {value!r}; give a whole number k >= 1 to keep every k-th step")
+    return int(value)
+
