@@ -140,7 +140,9 @@ def open_run(path: str | Path) -> xr.Dataset:
 
 def _with_texts(run: xr.Dataset, kind: type) -> xr.Dataset:
     """The recording with its texts as NumPy's of fixed length (str), or as Python's (object), which Zarr has a format for."""
-    texts = {name: x.astype(kind) for name, x in run.variables.items() if x.dtype.kind in "OUT"}
-    return run.assign_coords({k: x for k, x in texts.items() if k in run.coords}).assign(
-        {k: x for k, x in texts.items() if k not in run.coords}
-    )
+    changed = run.copy()
+    for name, x in run.variables.items():
+        if x.dtype.kind in "OUT":
+            values = np.array(x.values.tolist(), dtype=object)
+            changed[name] = (x.dims, values.astype(kind), x.attrs)
+    return changed
