@@ -354,7 +354,7 @@ def log(x: Any) -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """x to the power of y; by multiplications and one square root where y is a small half-integer constant."""
+    """x to the power of y; by products and one square root where y is a constant half-integer up to 64."""
     if type(x) is not np.ndarray and value_is_constant(y) and abs(y) <= 64 and 2 * y == int(2 * y):
         return _half_power(x, int(2 * y))
     return _shared(x, y).power(x, y)

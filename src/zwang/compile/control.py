@@ -30,6 +30,9 @@ from zwang.compile.rules import index_node, truth
 from zwang.errors import TraceError
 from zwang.scalar import Scratch, leaves_of, rebuild, structure_of
 
+_TURNS = 3
+"""After so many turns the size of a whole unrolled loop is guessed."""
+
 
 @dataclass(frozen=True, eq=False)
 class Body:
@@ -81,12 +84,15 @@ class TracedScratch(Scratch):
         return node
 
     def copy(self) -> TracedScratch:
-        """Another array of the same elements, only of one that is still a list."""
-        return TracedScratch(self.graph, self.shape, list(self._elements or []), None, object())
+        """The same version once more, to try something with it."""
+        elements = None if self._elements is None else list(self._elements)
+        again = TracedScratch(self.graph, self.shape, elements, self.node, self.origin)
+        again.scope = self.scope
+        return again
 
-    @property
-    def is_list(self) -> bool:
-        return self._elements is not None
+    def end(self) -> None:
+        """Let this version not be used any more."""
+        self.node = self._elements = None
 
     def _load(self, position: Any) -> Any:
         self._check_alive()
@@ -260,30 +266,27 @@ def _check_unchanged(values: Sequence[Any], what: str) -> None:
 
 
 def for_each(graph: Graph, count: int, body: Callable, init: Any, unroll: bool | None, limit: int) -> Any:
-    """Unroll a loop over indices where that makes fewer than `limit` nodes, else trace it as a loop."""
-    if count == 0:
-        return init
-    if unroll is None:
-        unroll = _is_small(graph, count, body, init, limit)
-    if not unroll:
+    """Unroll a loop over indices where that makes at most `limit` nodes, else trace it as a loop."""
+    if unroll is False and count > 0:
         return _indexed_loop(graph, count, body, init)
-    carry = init
+    arrays = [leaf for leaf in leaves_of(init) if isinstance(leaf, TracedScratch)]
+    carry = rebuild(
+        init, [leaf.copy() if isinstance(leaf, TracedScratch) else leaf for leaf in leaves_of(init)]
+    )
+    start, largest = graph.count, 0
     for i in range(count):
+        before = graph.count
         carry = body(i, carry)
+        largest = max(largest, graph.count - before)
+        if unroll is None and (graph.count - start > limit or (i == _TURNS and largest * count > limit)):
+            return _indexed_loop(graph, count, body, init)
+    for array in arrays:
+        array.end()
     return carry
 
 
-def _is_small(graph: Graph, count: int, body: Callable, init: Any, limit: int) -> bool:
-    """Whether `count` turns as large as the first make fewer than `limit` nodes."""
-    leaves = leaves_of(init)
-    arrays = [leaf for leaf in leaves if isinstance(leaf, TracedScratch)]
-    if any(not array.is_list for array in arrays):
-        return count == 1
-    if count <= 2:
-        return True
-    before = graph.count
-    body(0, rebuild(init, [leaf.copy() if isinstance(leaf, TracedScratch) else leaf for leaf in leaves]))
-    return (graph.count - before) * count <= limit
+def _with_copies(init: Any) -> Any:
+    return rebuild(init, [leaf.copy() if isinstance(leaf, TracedScratch) else leaf for leaf in leaves_of(init)])
 
 
 def _indexed_loop(graph: Graph, count: int, body: Callable, init: Any) -> Any:

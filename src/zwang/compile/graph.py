@@ -289,7 +289,12 @@ class Truth(Node):
     def __invert__(self) -> Any:
         return RULES["not"](self)
 
+    def as_number(self, other: Any = None) -> NoReturn:
+        """Refuse to be one."""
+        raise TraceError(f"{user_line()}: a truth value is used as a number: write zwang.scalar.where(it, 1, 0)")
+
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = as_number
 
 
 class Index(Node):
