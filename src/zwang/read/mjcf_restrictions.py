@@ -1,0 +1,266 @@
+"""What restricts in a compiled MJCF model: equalities, tendons, contact pairs; its options and keyframes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zwang.mechanism.joint_kinds import Softness
+from zwang.mechanism.restrictions import (
+    Connect,
+    ContactExclude,
+    ContactPair,
+    Couple,
+    CoupleTendons,
+    Keyframe,
+    Options,
+    Tendon,
+    Weld,
+)
+from zwang.read.mjcf_library import mujoco, numbers_of
+from zwang.read.mjcf_parts import matrix_of, zeroed
+from zwang.read.mjcf_source import Source
+
+EQUALITY, WRAP, OBJECT = (numbers_of(kind) for kind in (mujoco.mjtEq, mujoco.mjtWrap, mujoco.mjtObj))
+_DISABLED = (
+    "constraint", "equality", "frictionloss", "limit", "contact", "spring", "damper", "gravity", "clampctrl",
+    "warmstart", "filterparent", "actuation", "refsafe", "sensor", "midphase", "eulerdamp", "autoreset", "nativeccd",
+    "island", "multiccd",
+)  # fmt: skip
+_ENABLED = ("override", "energy", "fwdinv", "invdiscrete", "sleep", "diagexact", "ipc", "speculative")
+_CHANGING = {
+    "override",
+    "sleep",
+    "diagexact",
+    "ipc",
+    "speculative",
+}  # of the enabled flags, those that change the motion
+_INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast", "discrete")
+
+
+def options(source: Source) -> Options:
+    """The option element; what in it would change the motion and is not there is refused."""
+    o = source.model.opt
+    where = next(
+        (f"{e.source}, line {e.line}" for e in source.files.elements() if e.name == "option"),
+        source.files.source,
+    )
+    disabled = tuple(name for bit, name in enumerate(_DISABLED) if o.disableflags & (1 << bit))
+    enabled = tuple(name for bit, name in enumerate(_ENABLED) if o.enableflags & (1 << bit))
+    for name in enabled:
+        if name in _CHANGING:
+            source.unsupported(f"the option flag {name!r}", where)
+    if o.density > 0 or o.viscosity > 0:
+        source.unsupported(f"the fluid around (density {o.density:g}, viscosity {o.viscosity:g})", where)
+    elif np.any(o.wind):
+        source.note("ignored", "wind without a fluid's density or viscosity has no effect", where)
+    if o.noslip_iterations > 0:
+        source.unsupported("the noslip solver (noslip_iterations)", where)
+    integrator = _INTEGRATORS[int(o.integrator)]
+    if integrator == "discrete":
+        source.unsupported("the integrator 'discrete'", where)
+        integrator = "euler"
+    return Options(
+        timestep=float(o.timestep),
+        integrator=integrator,
+        cone=("pyramidal", "elliptic")[int(o.cone)],
+        impratio=float(o.impratio),
+        solver=("pgs", "cg", "newton")[int(o.solver)],
+        iterations=int(o.iterations),
+        tolerance=float(o.tolerance),
+        contact="contact" not in disabled and "constraint" not in disabled,
+        disabled=disabled,
+        enabled=enabled,
+    )
+
+
+def tendons(source: Source) -> tuple[Tendon, ...]:
+    """Fixed tendons, and spatial ones that run straight from site to site."""
+    found = []
+    for t in range(source.model.ntendon):
+        with source.at("tendon", t):
+            tendon = _tendon(source, t)
+        if tendon is not None:
+            found.append(tendon)
+    return tuple(found)
+
+
+def _tendon(source: Source, t: int) -> Tendon | None:
+    m = source.model
+    fault = _tendon_fault(m, t)
+    if fault:
+        source.unsupported(f"tendon {source.name('tendon', t)!r} with {fault}", source.place("tendon", t))
+        return None
+    joints: list[tuple[str, Any]] = []
+    path: list[str | None] = []
+    divisors: list[Any] = []
+    for w in range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t])):
+        if m.wrap_type[w] == WRAP.mjWRAP_JOINT:
+            joints.append((source.name("joint", int(m.wrap_objid[w])), float(m.wrap_prm[w])))
+        elif m.wrap_type[w] == WRAP.mjWRAP_PULLEY:
+            path.append(None)
+            divisors.append(float(m.wrap_prm[w]))
+        else:
+            path.append(source.name("site", int(m.wrap_objid[w])))
+    if path and path[0] is not None:
+        divisors.insert(0, 1)
+    return Tendon(
+        name=source.name("tendon", t),
+        joints=tuple(joints),
+        path=tuple(path),
+        divisors=tuple(divisors),
+        stiffness=_unless(source, t, "spring", m.tendon_stiffness[t]),
+        damping=_unless(source, t, "damper", m.tendon_damping[t]),
+        spring_length=_pair(m.tendon_lengthspring[t]),
+        limits=_pair(m.tendon_range[t]) if m.tendon_limited[t] else None,
+        friction=zeroed([m.tendon_frictionloss[t]])[0],
+        armature=zeroed([m.tendon_armature[t]])[0],
+        limit_softness=_softness(m.tendon_solref_lim[t], m.tendon_solimp_lim[t], m.tendon_margin[t]),
+        friction_softness=_softness(m.tendon_solref_fri[t], m.tendon_solimp_fri[t]),
+    )
+
+
+def _tendon_fault(m: Any, t: int) -> str:
+    """Why a tendon cannot be read; nothing if it can."""
+    wraps = range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
+    if any(m.wrap_type[w] in (WRAP.mjWRAP_SPHERE, WRAP.mjWRAP_CYLINDER) for w in wraps):
+        return "a geom that it wraps around"
+    if m.tendon_springyield[t] > 0:
+        return "a plastic spring (springyield)"
+    if np.any(m.tendon_stiffnesspoly[t]) or np.any(m.tendon_dampingpoly[t]):
+        return "a polynomial spring or damper"
+    if m.tendon_armature[t] != 0:
+        return "armature"
+    if m.tendon_actfrclimited[t]:
+        return "a range for its actuators' force (actuatorfrcrange)"
+    return ""
+
+
+def _unless(source: Source, t: int, flag: str, value: Any) -> Any:
+    """The value, unless the option flag turned its kind of force off."""
+    off = source.model.opt.disableflags & (1 << _DISABLED.index(flag))
+    return 0 if off else zeroed([value])[0]
+
+
+def _pair(ends: Any) -> tuple[float, float]:
+    return float(ends[0]), float(ends[1])
+
+
+def _softness(solref: Any, solimp: Any, margin: Any = 0) -> Softness:
+    return Softness(tuple(float(x) for x in solref), tuple(float(x) for x in solimp), zeroed([margin])[0])
+
+
+def equalities(source: Source, kept_tendons: set[str]) -> tuple[Any, ...]:
+    """The equality constraints that are active."""
+    m = source.model
+    found = []
+    for e in range(m.neq):
+        name, where = source.name("equality", e), source.place("equality", e)
+        if not m.eq_active0[e]:
+            source.note("ignored", f"equality {name!r} is not active", where)
+            continue
+        with source.at("equality", e):
+            constraint = _equality(source, e, name, kept_tendons)
+        if constraint is None:
+            source.unsupported(
+                f"equality {name!r} ({mujoco.mjtEq(int(m.eq_type[e])).name[5:].lower()})", where
+            )
+        else:
+            found.append(constraint)
+    return tuple(found)
+
+
+def _equality(source: Source, e: int, name: str, kept_tendons: set[str]) -> Any:
+    m = source.model
+    data, kind = m.eq_data[e], int(m.eq_type[e])
+    softness = _softness(m.eq_solref[e], m.eq_solimp[e])
+    first, second = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
+    if kind == EQUALITY.mjEQ_CONNECT:
+        a, b = _ends(source, e, data[0:3], data[3:6])
+        return Connect(name, (a[0], a[1]), (b[0], b[1]), softness)
+    if kind == EQUALITY.mjEQ_WELD:
+        a, b = _ends(source, e, data[3:6], data[0:3])
+        turn = np.array(a[2]) @ np.array(b[2]).T if a[2] is not None else np.array(matrix_of(data[6:10]))
+        orientation = tuple(tuple(row) for row in turn.tolist())
+        return Weld(name, a[0], b[0], a[1], orientation, b[1], float(data[10]), softness)
+    if kind not in (EQUALITY.mjEQ_JOINT, EQUALITY.mjEQ_TENDON):
+        return None
+    of = "joint" if kind == EQUALITY.mjEQ_JOINT else "tendon"
+    names = [source.name(of, first), source.name(of, second) if second >= 0 else None]
+    if of == "tendon" and not all(n is None or n in kept_tendons for n in names):
+        return None
+    return (Couple if of == "joint" else CoupleTendons)(
+        name, names[0], names[1], _trimmed(data[:5]), softness
+    )
+
+
+def _trimmed(coefficients: Any) -> tuple[Any, ...]:
+    """Without zeros at the end, but with two at least."""
+    values = zeroed(coefficients)
+    while len(values) > 2 and values[-1] == 0:
+        values = values[:-1]
+    return values
+
+
+def _ends(source: Source, e: int, first: Any, second: Any) -> list[tuple[str, tuple[Any, ...], Any]]:
+    """Body, point and (of a site) rotation at both ends."""
+    m = source.model
+    ids = (int(m.eq_obj1id[e]), int(m.eq_obj2id[e]))
+    if m.eq_objtype[e] == OBJECT.mjOBJ_SITE:
+        return [
+            (source.name("body", int(m.site_bodyid[s])), zeroed(m.site_pos[s]), matrix_of(m.site_quat[s]))
+            for s in ids
+        ]
+    return [
+        (source.name("body", b), zeroed(point), None) for b, point in zip(ids, (first, second), strict=True)
+    ]
+
+
+def contacts(source: Source) -> tuple[ContactPair | ContactExclude, ...]:
+    """Explicit pairs of shapes, and bodies that never touch."""
+    m = source.model
+    found: list[ContactPair | ContactExclude] = []
+    for p in range(m.npair):
+        shapes = tuple(m.geom(int(g)).name for g in (m.pair_geom1[p], m.pair_geom2[p]))
+        if np.any(m.pair_adhesion[p]):
+            source.unsupported(f"the adhesion of the contact pair {shapes}", source.place("pair", p))
+        reference = tuple(float(x) for x in m.pair_solreffriction[p])
+        found.append(
+            ContactPair(
+                m.pair(p).name,
+                shapes,
+                condim=int(m.pair_dim[p]),
+                friction=tuple(float(x) for x in m.pair_friction[p]),
+                solref=tuple(float(x) for x in m.pair_solref[p]),
+                solreffriction=reference if any(reference) else (),
+                solimp=tuple(float(x) for x in m.pair_solimp[p]),
+                margin=float(m.pair_margin[p]),
+                gap=float(m.pair_gap[p]),
+            )
+        )
+    for x in range(m.nexclude):
+        signature = int(m.exclude_signature[x])
+        found.append(
+            ContactExclude((source.name("body", signature >> 16), source.name("body", signature & 0xFFFF)))
+        )
+    return tuple(found)
+
+
+def keyframes(source: Source, kept: list[str]) -> tuple[Keyframe, ...]:
+    """The stored states; `kept` are the actuators that were read, in their order."""
+    m = source.model
+    names = [source.name("actuator", k) for k in range(m.nactuator)]
+    controls = [int(m.actuator_ctrladr[names.index(name)]) for name in kept]
+    states = [int(m.actuator_actadr[names.index(name)]) for name in kept]
+    return tuple(
+        Keyframe(
+            source.name("key", k),
+            q=tuple(m.key_qpos[k].tolist()),
+            v=tuple(m.key_qvel[k].tolist()),
+            control=tuple(float(m.key_ctrl[k][c]) for c in controls),
+            activation=tuple(float(m.key_act[k][s]) for s in states if s >= 0),
+            time=float(m.key_time[k]),
+        )
+        for k in range(m.nkey)
+    )
