@@ -137,6 +137,8 @@ def test_momentum_moves_the_mass_centre(at):
     h = 1e-6
     slope = (zw.mass_centre(m, moved(m, q, h * v)) - zw.mass_centre(m, moved(m, q, -h * v))) / (2 * h)
     linear = zw.momentum(m, q, v)[:3]
+    matrix = energy.momentum_matrix(m.tree, q).astype(float)
+    np.testing.assert_allclose(zw.momentum(m, q, v), matrix @ v, atol=1e-11 * abs(matrix).max())
     np.testing.assert_allclose(linear, energy.total_mass(m.tree) * slope, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(
         energy.mass_centre_jacobian(m.tree, q).astype(float) @ v, slope, rtol=1e-6, atol=1e-6

@@ -6,9 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.rotation import skew
+from zwang.gauss.inverse import vee
 from zwang.kinematics.jacobians import frame_motion, place_jacobian
-from zwang.kinematics.poses import link_poses, place_pose
-from zwang.mechanism.tree import Place, Solid, Tree
+from zwang.kinematics.poses import link_pose, link_poses, place_pose
+from zwang.kinematics.velocities import link_velocities
+from zwang.mechanism.tree import WORLD, Place, Tree
 
 
 class Energy(NamedTuple):
@@ -19,12 +22,14 @@ class Energy(NamedTuple):
 
 
 def kinetic_energy(tree: Tree, q: Any, v: Any) -> Any:
-    """1/2 v^T H v [J], summed over the bodies: 1/2 m |v_c|^2 + 1/2 w^T I w, and over rotors: 1/2 armature v^2."""
-    poses = link_poses(tree, q)
+    """The energy of motion [J]: 1/2 the integral of |velocity|^2 over the mass, and of rotors 1/2 armature v^2.
+
+    A link's points move with u + W r, W = [w]x, so its part is 1/2 (m u.u + 2 u.W h + tr(W J W^T)).
+    """
     total = sum((link.armature * x * x / 2 for link in tree.links for x in v[link.v]), start=0)
-    for solid in tree.solids:
-        linear, angular = _velocity(tree, poses, solid, v)
-        total = total + solid.mass * (linear @ linear) / 2 + angular @ (solid.inertia @ angular) / 2
+    for link, (u, w) in zip(tree.links, link_velocities(tree, q, v), strict=True):
+        W = skew(w)
+        total = total + (link.mass * (u @ u) + np.trace(W @ link.J @ W.T)) / 2 + u @ (W @ link.h)
     return total
 
 
@@ -32,12 +37,6 @@ def potential_energy(tree: Tree, q: Any) -> Any:
     """-sum m g . c [J], over all bodies, also those fixed to the world; zero at the world's origin."""
     poses = link_poses(tree, q)
     return -sum((s.mass * (tree.gravity @ place_pose(poses, s.place).p) for s in tree.solids), start=0)
-
-
-def _velocity(tree: Tree, poses: Any, solid: Solid, v: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Velocity of the centre of mass in world axes and angular velocity in the solid's axes."""
-    twist = place_jacobian(tree, poses, solid.place) @ v
-    return twist[:3], place_pose(poses, solid.place).R.T @ twist[3:]
 
 
 def total_mass(tree: Tree) -> Any:
@@ -70,8 +69,25 @@ def momentum_matrix(tree: Tree, q: Any) -> np.ndarray:
 
 
 def momentum(tree: Tree, q: Any, v: Any) -> np.ndarray:
-    """Linear momentum and angular momentum about the mass centre (6,), in world axes."""
-    return momentum_matrix(tree, q) @ v
+    """Linear momentum and angular momentum about the mass centre (6,), in world axes.
+
+    Each link's, m u + W h and the integral of r x (u + W r), is added to its parent's, as a wrench would be.
+    """
+    parts = []
+    for link, (u, w) in zip(tree.links, link_velocities(tree, q, v), strict=True):
+        W = skew(w)
+        parts.append((link.mass * u + W @ link.h, vee(W @ link.J + np.outer(u, link.h))))
+    world = (np.zeros(3, int), np.zeros(3, int))
+    for i, link in reversed(list(enumerate(tree.links))):
+        R, p = link_pose(link, q)
+        linear, angular = R @ parts[i][0], R @ parts[i][1]
+        base = parts[link.parent] if link.parent != WORLD else world
+        moved = (base[0] + linear, base[1] + angular + np.cross(p, linear))
+        if link.parent != WORLD:
+            parts[link.parent] = moved
+        else:
+            world = moved
+    return np.concatenate([world[0], world[1] - np.cross(mass_centre(tree, q), world[0])])
 
 
 def mass_centre_jacobian(tree: Tree, q: Any) -> np.ndarray:
