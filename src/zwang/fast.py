@@ -1,0 +1,343 @@
+"""The one seam: a mechanism and settings in, compiled functions of it out.
+
+Every function of the front door is here as a function of arrays for the compiler to trace: the spine's own text, on the
+mechanism with traced values for its symbols. Each is compiled when first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.linear import ltdl, ltdl_solve
+from zwang.compile import c
+from zwang.compile.derive import jacobian
+from zwang.compile.optimise import count_operations, optimise
+from zwang.compile.program import Program
+from zwang.compile.run import Compiled
+from zwang.compile.trace import trace
+from zwang.errors import DescriptionError, ParameterError, UnknownNameError
+from zwang.gauss import applied, energy, inverse
+from zwang.gauss.dynamics import accelerations
+from zwang.gauss.forward import speed_parents
+from zwang.gauss.mass_matrix import mass_matrix
+from zwang.gauss.regroup import regrouped
+from zwang.kinematics import configuration, jacobians, poses
+from zwang.kinematics.poses import Pose
+from zwang.mechanism.mechanism import Mechanism
+
+PARAMETERS = "parameters"
+Params = Mapping[Any, Any] | None
+
+
+class Derivatives(NamedTuple):
+    """Derivatives (..., nv, nv) of a (or tau) by displacements dq in the tangent space, by v, and by tau (or a);
+    `parameters` (..., nv, symbols) by the symbols, in the order of `mechanism.symbols`."""
+
+    dq: np.ndarray
+    dv: np.ndarray
+    dtau: np.ndarray
+    parameters: np.ndarray
+
+
+def _forward(m: Mechanism, q: Any, v: Any, tau: Any) -> Any:
+    return accelerations(m.tree, q, v, tau + applied.passive_forces(m, q, v))
+
+
+def _inverse(m: Mechanism, q: Any, v: Any, a: Any) -> Any:
+    return inverse.inverse_dynamics(regrouped(m.tree), q, v, a) - applied.passive_forces(m, q, v)
+
+
+def _inverse_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
+    """Of tau by dq, v, a and the symbols."""
+    tau = _inverse(m, q, v, a)
+    rates = [configuration.configuration_rate(m.tree, q, unit) for unit in np.eye(m.nv, dtype=int)]
+    by_q = jacobian(tau, q) @ np.stack(rates, axis=1)  # d tau / dq G(q)
+    return by_q, jacobian(tau, v), mass_matrix(regrouped(m.tree), q), jacobian(tau, parameters)
+
+
+def _forward_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
+    """Of the acceleration a by dq, v, tau and the symbols: from H da = dtau - (d tau / dx)_a dx."""
+    by_q, by_v, H, by_parameters = _inverse_derivatives(m, parameters, q, v, a)
+    parents = speed_parents(m.tree)
+    L, reciprocals = ltdl(H, parents)
+
+    def solved(B: Any) -> np.ndarray:
+        columns = [ltdl_solve(L, reciprocals, parents, column) for column in np.array(B).T]
+        return np.stack(columns, axis=1) if columns else np.zeros((m.nv, 0))
+
+    return solved(-by_q), solved(-by_v), solved(np.eye(m.nv, dtype=int)), solved(-by_parameters)
+
+
+def _energy(m: Mechanism, q: Any, v: Any) -> tuple[Any, Any]:
+    potential = energy.potential_energy(m.tree, q) + applied.spring_energy(m, q)
+    return energy.kinetic_energy(m.tree, q, v), potential
+
+
+def _zwang(m: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> Any:
+    return energy.zwang_of(m.tree, q, v, tau + applied.passive_forces(m, q, v), a)
+
+
+Text = Callable[..., Any]
+
+TEXTS: dict[str, tuple[str, Text]] = {
+    "forward_dynamics": ("q v tau", _forward),
+    "inverse_dynamics": ("q v a", _inverse),
+    "mass_matrix": ("q", lambda m, q: mass_matrix(regrouped(m.tree), q)),
+    "bias_forces": ("q v", lambda m, q, v: inverse.bias_forces(regrouped(m.tree), q, v)),
+    "energy": ("q v", _energy),
+    "momentum": ("q v", lambda m, q, v: energy.momentum(m.tree, q, v)),
+    "mass_centre": ("q", lambda m, q: energy.mass_centre(m.tree, q)),
+    "zwang_of": ("q v tau a", _zwang),
+    "integrate_configuration": (
+        "q v dt",
+        lambda m, q, v, dt: configuration.integrate_configuration(m.tree, q, v, dt),
+    ),
+    "difference_configuration": (
+        "q q0",
+        lambda m, q, q0: configuration.difference_configuration(m.tree, q, q0),
+    ),
+}
+DERIVATIVES: dict[str, tuple[str, Text]] = {
+    "inverse_dynamics_derivatives": ("q v a", _inverse_derivatives),
+    "forward_dynamics_derivatives": ("q v a", _forward_derivatives),
+}
+
+
+class Fast:
+    """A mechanism's functions as machine code, over one world or many at a time.
+
+    Arrays have the worlds first: q (..., nq), v, tau, a (..., nv), of any strides; shapes in front are broadcast. What comes out
+    has the same worlds in front. The functions are those of the float reference of the same names, and
+    equal them to rounding; results are the same bits whatever the number of worlds, lanes and threads.
+
+    A symbol of the mechanism is an input: params={"m": value or array (...)} gives every symbol a value, one a world if wanted.
+    Raises ShapeError naming the argument, and ParameterError naming the symbol. Non-finite inputs of a world give
+    non-finite outputs of that world only.
+    """
+
+    def __init__(
+        self, mechanism: Mechanism, *, dtype: str, lanes: int | None, threads: int | None, cache: bool
+    ):
+        self.mechanism = mechanism
+        self._settings: dict[str, Any] = {"dtype": dtype, "lanes": lanes, "threads": threads, "cache": cache}
+        self._programs: dict[Any, Program] = {}
+        self._functions: dict[Any, Any] = {}
+        self._symbolic = bool(mechanism.symbols)
+
+    def forward_dynamics(self, q: Any, v: Any, tau: Any, *, params: Params = None) -> np.ndarray:
+        """The accelerations (..., nv) that the efforts tau give [rad/s^2, m/s^2]."""
+        return self._call("forward_dynamics", (q, v, tau), params)
+
+    def inverse_dynamics(self, q: Any, v: Any, a: Any, *, params: Params = None) -> np.ndarray:
+        """The efforts (..., nv) that give the accelerations a [N m, N]."""
+        return self._call("inverse_dynamics", (q, v, a), params)
+
+    def mass_matrix(self, q: Any, *, params: Params = None) -> np.ndarray:
+        """H (..., nv, nv) [kg m^2, kg m, kg]."""
+        return self._call("mass_matrix", (q,), params)
+
+    def bias_forces(self, q: Any, v: Any, *, params: Params = None) -> np.ndarray:
+        """h (..., nv): Coriolis, centrifugal and gravity efforts [N m, N]."""
+        return self._call("bias_forces", (q, v), params)
+
+    def frame_pose(self, q: Any, frame: str, *, params: Params = None) -> Pose:
+        """(R, p) of a frame in the world: (..., 3, 3) and (..., 3) [m]."""
+        self.mechanism.tree.place(frame)
+        return Pose(*self._call(("frame_pose", frame), (q,), params))
+
+    def frame_jacobian(self, q: Any, frame: str, axes: str = "world", *, params: Params = None) -> np.ndarray:
+        """J (..., 6, nv) of a frame, linear rows first, in "world" or "body" axes."""
+        self.mechanism.tree.place(frame)
+        if axes not in ("world", "body"):
+            raise DescriptionError(f"axes is {axes!r}; it must be 'world' or 'body'")
+        return self._call(("frame_jacobian", frame, axes), (q,), params)
+
+    def energy(self, q: Any, v: Any, *, params: Params = None) -> energy.Energy:
+        """(kinetic, potential), each (...) [J]."""
+        return energy.Energy(*self._call("energy", (q, v), params))
+
+    def momentum(self, q: Any, v: Any, *, params: Params = None) -> np.ndarray:
+        """Linear and angular momentum about the mass centre (..., 6), world axes."""
+        return self._call("momentum", (q, v), params)
+
+    def mass_centre(self, q: Any, *, params: Params = None) -> np.ndarray:
+        """The centre of mass (..., 3) in the world [m]."""
+        return self._call("mass_centre", (q,), params)
+
+    def zwang_of(self, q: Any, v: Any, tau: Any, a: Any, *, params: Params = None) -> np.ndarray:
+        """Z(a) (...), less what no acceleration changes."""
+        return self._call("zwang_of", (q, v, tau, a), params)
+
+    def integrate_configuration(self, q: Any, v: Any, dt: Any, *, params: Params = None) -> np.ndarray:
+        """q (..., nq) after moving with the speeds v for dt (...) [s]."""
+        return self._call("integrate_configuration", (q, v, dt), params)
+
+    def difference_configuration(self, q1: Any, q0: Any, *, params: Params = None) -> np.ndarray:
+        """The speeds (..., nv) that lead from q0 to q1 in one second."""
+        return self._call("difference_configuration", (q1, q0), params)
+
+    def forward_dynamics_derivatives(self, q: Any, v: Any, tau: Any, *, params: Params = None) -> Derivatives:
+        """Derivatives of the accelerations by displacements of q in the tangent space, by v, tau and the symbols."""
+        a = self.forward_dynamics(q, v, tau, params=params)
+        return Derivatives(*self._call("forward_dynamics_derivatives", (q, v, a), params))
+
+    def inverse_dynamics_derivatives(self, q: Any, v: Any, a: Any, *, params: Params = None) -> Derivatives:
+        """Derivatives of the efforts by displacements of q in the tangent space, by v, a and the symbols."""
+        return Derivatives(*self._call("inverse_dynamics_derivatives", (q, v, a), params))
+
+    def count_operations(self, function: str = "forward_dynamics") -> dict[str, int]:
+        """The arithmetic operations of a function for one world, by kind, with their "total" and "flops"."""
+        return count_operations(self._program(function))
+
+    def source(self, language: Literal["llvm", "c", "ptx"] = "c", function: str = "forward_dynamics") -> str:
+        """A function's code as text: "llvm" IR for this machine, portable "c" (C99), or "ptx" for NVIDIA GPUs."""
+        if language not in SOURCES:
+            raise DescriptionError(f"language is {language!r}; it must be one of {', '.join(SOURCES)}")
+        return SOURCES[language](self._program(function), self._settings)
+
+    def prepare(self, function: str) -> None:
+        """Compile a function now, for one world and for many."""
+        for worlds in (1, 2):
+            self._compiled(function).prepare(worlds=worlds)
+
+    def _call(self, key: Any, arrays: tuple[Any, ...], params: Params) -> Any:
+        function = self._functions.get(key)
+        if function is None:
+            function = self._compiled(key)
+        if params is not None or self._symbolic:
+            arrays = (*arrays, parameter_array(self.mechanism, params))
+        return function(*arrays)
+
+    def _compiled(self, key: Any) -> Callable[..., Any]:
+        if key not in self._functions:
+            self._functions[key] = Shaped.of(self._program(key), self._settings)
+        return self._functions[key]
+
+    def _program(self, key: Any) -> Program:
+        if key not in self._programs:
+            self._programs[key] = program_of(self.mechanism, key)
+        return self._programs[key]
+
+    def __repr__(self) -> str:
+        ready = ", ".join(str(key) for key in self._functions) or "nothing yet"
+        return f"<compiled {self.mechanism!r}: {ready}>"
+
+
+class Shaped:
+    """A compiled function whose inputs and outputs have the shapes of the program's ports, not flat ones."""
+
+    def __init__(self, compiled: Compiled):
+        self.compiled = compiled
+        self._inputs = [port.shape for port in compiled.program.inputs]
+        self._outputs = [port.shape for port in compiled.program.outputs]
+
+    @staticmethod
+    def of(program: Program, settings: Mapping[str, Any]) -> Shaped | Compiled:
+        """The compiled function, with nothing around it where all ports are flat anyway."""
+        compiled = Compiled(program, **settings)
+        flat = all(len(port.shape) == 1 for port in (*program.inputs, *program.outputs))
+        return compiled if flat else Shaped(compiled)
+
+    def prepare(self, *, worlds: int) -> None:
+        self.compiled.prepare(worlds=worlds)
+
+    def __call__(self, *arrays: Any) -> Any:
+        given = [
+            np.asarray(a)[..., None] if shape == () else a
+            for a, shape in zip(arrays, self._inputs, strict=True)
+        ]
+        made = self.compiled(*given)
+        results = made if isinstance(made, tuple) else (made,)
+        shaped = [r.reshape(r.shape[:-1] + shape) for r, shape in zip(results, self._outputs, strict=True)]
+        return shaped[0] if len(shaped) == 1 else tuple(shaped)
+
+
+SOURCES: dict[str, Callable[[Program, Mapping[str, Any]], str]] = {
+    "llvm": lambda program, settings: Compiled(program, **settings).text(),
+    "c": lambda program, settings: c.source(program, dtype=settings["dtype"]),
+}
+
+
+def compile(
+    mechanism: Mechanism,
+    *,
+    dtype: str = "float64",
+    lanes: int | None = None,
+    threads: int | None = None,
+    outputs: Sequence[str] = (),
+    cache: bool = True,
+) -> Fast:
+    """The mechanism's functions as machine code made for it alone: an object with the front door's functions.
+
+    dtype "float64" or "float32"; lanes: worlds side by side in one instruction, by default what the processor has; threads: by default
+    one a core for large batches. outputs: functions to compile at once; the others when first called. cache=False keeps no object code on disk.
+    Raises TypeError, UnknownNameError for an output that there is not, and CompileError.
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(
+            f"zw.compile needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
+        )
+    fast = Fast(mechanism, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
+    for name in outputs:
+        if name not in TEXTS and name not in DERIVATIVES:
+            raise UnknownNameError("function", name, [*TEXTS, *DERIVATIVES])
+        fast.prepare(name)
+    return fast
+
+
+def program_of(mechanism: Mechanism, key: Any) -> Program:
+    """The program of one function: the spine's text, traced, and made ready for a back end."""
+    names, text = _text_of(key)
+    sizes = {"q": mechanism.nq, "q0": mechanism.nq, "dt": ()}
+    inputs = {name: sizes.get(name, mechanism.nv) for name in names.split()}
+
+    def function(*arrays: Any) -> Any:
+        values = dict(zip([*inputs, PARAMETERS], arrays, strict=False))
+        parameters = values.pop(PARAMETERS, np.zeros(0))
+        m = (
+            mechanism.subs(dict(zip(mechanism.symbols, parameters, strict=True)))
+            if mechanism.symbols
+            else mechanism
+        )
+        for name in {"q", "q0"} & set(values):
+            values[name] = configuration.normalized_configuration(m.tree, values[name])
+        leading = (m, parameters) if key in DERIVATIVES else (m,)
+        return text(*leading, *values.values())
+
+    if mechanism.symbols:
+        inputs[PARAMETERS] = len(mechanism.symbols)
+    return optimise(trace(function, inputs))
+
+
+def _text_of(key: Any) -> tuple[str, Text]:
+    match key:
+        case ("frame_pose", frame):
+            return "q", lambda m, q: tuple(poses.frame_pose(m.tree, q, frame))
+        case ("frame_jacobian", frame, axes):
+            return "q", lambda m, q: jacobians.frame_jacobian(m.tree, q, frame, axes)
+    table = {**TEXTS, **DERIVATIVES}
+    if key not in table:
+        raise UnknownNameError("function", key, table)
+    return table[key]
+
+
+def parameter_array(mechanism: Mechanism, params: Params) -> np.ndarray:
+    """The values of all symbols (..., symbols), in order. Raises ParameterError naming what is missing or unknown."""
+    given = {str(name): value for name, value in (params or {}).items()}
+    for name in given:
+        if name not in mechanism.symbols:
+            raise ParameterError(
+                f"there is no parameter {name!r}; the symbols are: {', '.join(mechanism.symbols) or 'none'}"
+            )
+    missing = [name for name in mechanism.symbols if name not in given]
+    if missing:
+        raise ParameterError(
+            f"the parameter {missing[0]!r} has no value; give params={{{missing[0]!r}: ...}}"
+        )
+    if not given:
+        raise ParameterError(f"mechanism {mechanism.name!r} has no symbols; leave params out")
+    columns = np.broadcast_arrays(*(np.asarray(given[name], float) for name in mechanism.symbols))
+    return np.stack(columns, axis=-1)
