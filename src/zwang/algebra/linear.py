@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.scalar import sqrt
+from zwang.scalar import is_zero, sqrt
 
 
 def ltdl(H: Any, parents: Sequence[int]) -> tuple[list[list[Any]], list[Any]]:
@@ -72,4 +72,40 @@ def cholesky_solve(L: Any, b: Any) -> np.ndarray:
         x[i] = (x[i] - sum((L[i][k] * x[k] for k in range(i)), start=0)) * L[i][i]
     for i in reversed(range(n)):
         x[i] = (x[i] - sum((L[k][i] * x[k] for k in range(i + 1, n)), start=0)) * L[i][i]
+    return np.array(x)
+
+
+def sparse_ltdl(H: Any) -> tuple[list[list[Any]], list[Any]]:
+    """L and 1/D of a symmetric positive definite H = L^T D L, as `ltdl`, with the sparsity (and fill-in) that H itself shows.
+
+    Eliminated from the last row to the first, entries that are zero by structure are skipped: a tree's matrix fills in nothing.
+    """
+    n = len(H)
+    A = [[H[k][i] if i <= k else 0 for i in range(n)] for k in range(n)]
+    reciprocals: list[Any] = [None] * n
+    for k in reversed(range(n)):
+        reciprocals[k] = 1 / A[k][k]
+        row = A[k]
+        filled = [i for i in range(k) if not is_zero(row[i])]
+        for i in reversed(filled):
+            a = row[i] * reciprocals[k]
+            for j in filled:
+                if j <= i:
+                    A[i][j] = A[i][j] - a * row[j]
+            row[i] = a
+    return A, reciprocals
+
+
+def sparse_ltdl_solve(L: Any, reciprocals: Any, b: Any) -> np.ndarray:
+    """x of L^T D L x = b, with what `sparse_ltdl` gives."""
+    n = len(L)
+    x = list(b)
+    filled = [[i for i in range(k) if not is_zero(L[k][i])] for k in range(n)]
+    for k in reversed(range(n)):
+        for i in filled[k]:
+            x[i] = x[i] - L[k][i] * x[k]
+    for k in range(n):
+        x[k] = x[k] * reciprocals[k]
+        for i in filled[k]:
+            x[k] = x[k] - L[k][i] * x[i]
     return np.array(x)

@@ -49,10 +49,13 @@ def equality_rows(instant: Instant, constraint: Any) -> Rows:
             name, "equality", violation.J, instant.v, violation.r, weight=violation.weight, bias=violation.bias,
             settling_time=instant.settling_time,
         )  # fmt: skip
+    bias = (
+        0 if isinstance(constraint, Couple | CoupleTendons) else violation.bias
+    )  # MuJoCo's couplings leave it out
     size = sqrt(sum(x * x for x in violation.r)) if len(violation.r) > 1 else violation.r[0]
     return soft_rows(
         name, "equality", violation.J, instant.v, violation.r, constraint.softness, weight=violation.weight,
-        violation=size, shortest_time=instant.shortest_time,
+        violation=size, bias=bias, shortest_time=instant.shortest_time,
     )  # fmt: skip
 
 

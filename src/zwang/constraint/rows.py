@@ -83,6 +83,10 @@ class Rows:
         """The cone of each row that belongs to one."""
         return {i: cone for cone in self.cones for i in range(cone.start, cone.stop)}
 
+    def replaced(self, **changes: Any) -> Rows:
+        """The same rows with other numbers."""
+        return replace(self, **changes)
+
     def as_cone(self, cone: Cone) -> Rows:
         """These rows as those of one elliptic cone."""
         return replace(self, kinds=("cone",) * len(self), cones=(cone,))

@@ -84,12 +84,12 @@ def regularisation(d: Any, weight: Any) -> Any:
 
 def soft_rows(
     name: str, kind: str, J: Any, v: Any, position: Any, softness: Softness, *, weight: Any, margin: Any = 0,
-    violation: Any = None, shortest_time: Any = 0, bound: Any = 0, active: Any = True,
+    violation: Any = None, bias: Any = 0, shortest_time: Any = 0, bound: Any = 0, active: Any = True,
 ) -> Rows:  # fmt: skip
-    """Rows of one constraint with common softness: aref = -B J v - K d (position - margin), R from d and the weights.
+    """Rows of one constraint with common softness: aref = -B J v - K d (position - margin) - bias, R from d and the weights.
 
-    violation: the r of d(r), by default each row's position - margin. shortest_time [s]: see `reference`. J (n, nv);
-    position (n,); weight, margin, bound, active are one for each row or one for all.
+    violation: the r of d(r), by default each row's position - margin. bias: Jdot v, where it counts. shortest_time [s]: see `reference`. J (n, nv);
+    position (n,); weight, margin, bias, bound, active are one for each row or one for all.
     """
     J, n = np.array(J), len(position)
     velocity = J @ np.array(v)
@@ -98,7 +98,8 @@ def soft_rows(
     answers = [response(softness, x if violation is None else violation, shortest_time) for x in r]
     if kind == "friction":
         answers = [answer._replace(K=0) for answer in answers]
-    aref = [-a.B * u - a.K * a.d * x for a, u, x in zip(answers, velocity, r, strict=True)]
+    biases = _each(bias, n)
+    aref = [-a.B * u - a.K * a.d * x - b for a, u, x, b in zip(answers, velocity, r, biases, strict=True)]
     R = [regularisation(a.d, w) for a, w in zip(answers, weights, strict=True)]
     return Rows(
         (name,) * n, (kind,) * n, J, array(aref), array(R), array(list(position)), velocity, array(margins),

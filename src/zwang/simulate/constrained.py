@@ -1,0 +1,136 @@
+"""Constrained dynamics: a mechanism's part of Gauss's problem and its rows put together, and solved.
+
+`constrained` runs on any scalar and is a stage of a step; `constrained_dynamics` is the checked door on floats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang import door
+from zwang.algebra.linear import ltdl, ltdl_solve
+from zwang.constraint.assemble import constraint_rows
+from zwang.constraint.instant import instant_of
+from zwang.constraint.rows import Rows
+from zwang.constraint.weights import Weights
+from zwang.gauss.applied import passive_forces
+from zwang.gauss.forward import speed_parents
+from zwang.gauss.inverse import bias_forces
+from zwang.gauss.mass_matrix import mass_matrix
+from zwang.gauss.problem import GaussProblem
+from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import value_is_constant
+from zwang.solve.gauss import solve
+from zwang.solve.solution import Solution, kkt_residual
+
+
+class Constrained(NamedTuple):
+    """Gauss's problem of a mechanism at one instant, its rows, and the solution."""
+
+    problem: GaussProblem
+    rows: Rows
+    solution: Solution
+
+    @property
+    def efforts(self) -> np.ndarray:
+        """J^T f (nv,): what all constraints together do to the speeds [N m or N]."""
+        return self.rows.J.T @ self.solution.force if len(self.rows) else 0 * self.problem.a_free
+
+
+def gauss_problem(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> GaussProblem:
+    """M and a_free = M^-1 (tau - h(q, v)) for all applied efforts tau (nv,) [N m or N], springs and dampers included."""
+    tree = mechanism.tree
+    M, parents = mass_matrix(tree, q), speed_parents(tree)
+    free = ltdl_solve(*ltdl(M, parents), parents, np.array(tau) - bias_forces(tree, q, v))
+    return GaussProblem(M, free, tuple(parents))
+
+
+def constrained(
+    mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton", timestep: Any = None,
+    known: Weights | None = None, settling_time: Any = None, start: Any = None,
+) -> Constrained:  # fmt: skip
+    """The problem, rows and solution for all applied efforts tau (nv,), on any scalar.
+
+    timestep [s]: the step that hard inequalities look ahead (by default the options'). known: `weights(mechanism)`, to save
+    working them out again. settling_time [s]: stabilises hard equalities. start: accelerations to begin with.
+    """
+    problem = gauss_problem(mechanism, q, v, tau)
+    instant = instant_of(mechanism, q, v, known=known, timestep=timestep, settling_time=settling_time)
+    rows = constraint_rows(instant)
+    if all(value_is_constant(on) for on in rows.active):
+        rows = rows.only_active()
+    return Constrained(problem, rows, solve(problem, rows, solver=solver, start=start))
+
+
+@dataclass(frozen=True)
+class ConstrainedDynamics:
+    """What Gauss's principle gives under all constraints, limits, friction and contacts.
+
+    acceleration (nv,). forces: by constraint, one number a row [N, N m, or as the row]. rows: with J, aref, R, position,
+    velocity and more, of those that act. force (n,): of all rows. zwang: Z of the acceleration. kkt_residual: relative.
+    converged: whether the solver reached its tolerance, in `iterations`.
+    """
+
+    acceleration: np.ndarray
+    forces: dict[str, np.ndarray]
+    rows: ActingRows
+    force: np.ndarray
+    kkt_residual: float
+    zwang: float
+    iterations: int
+    converged: bool
+
+    @property
+    def status(self) -> str:
+        """How it went, in a sentence."""
+        if self.converged:
+            return f"converged in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}"
+        return (
+            f"not converged in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}: constraints may contradict "
+            "each other; give exact ones a softness, or check masses and friction for very large ratios"
+        )
+
+
+@dataclass(frozen=True)
+class ActingRows(Rows):
+    """The rows that act, with their forces."""
+
+    force: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+
+def constrained_dynamics(
+    mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton"
+) -> ConstrainedDynamics:
+    """The acceleration under constraints, limits, dry friction and contacts, with every constraint's force.
+
+    q (nq,), v (nv,), tau (nv,) added to what springs and dampers give. solver: "newton", "conjugate", "projected", of the same answer.
+    Raises UnknownNameError for the solver, SolveError naming exact constraints that contradict each other, ShapeError or
+    StateError. Source: seed 002; MuJoCo's numbers.
+    """
+    m = door.numeric(mechanism)
+    q, v, tau = door.configuration(m, q), door.speeds(m, v, "v"), door.speeds(m, tau, "tau")
+    found = constrained(m, q, v, tau + passive_forces(m, q, v), solver=solver)
+    problem, rows, solution = found
+    a, force = np.asarray(solution.acceleration, float), np.asarray(solution.force, float)
+    forces: dict[str, list[float]] = {}
+    for name, f in zip(rows.names, force, strict=True):
+        forces.setdefault(name, []).append(float(f))
+    return ConstrainedDynamics(
+        acceleration=a,
+        forces={name: np.array(values) for name, values in forces.items()},
+        rows=ActingRows(**vars(floats(rows)), force=force),
+        force=force,
+        kkt_residual=float(kkt_residual(problem, rows, a, force)),
+        zwang=float(problem.zwang(a)),
+        iterations=int(solution.iterations),
+        converged=bool(solution.converged),
+    )
+
+
+def floats(rows: Rows) -> Rows:
+    """The same rows with arrays of floats."""
+    numbers = ("J", "aref", "R", "position", "velocity", "margin", "impedance", "weight", "bound")
+    return rows.replaced(**{name: np.asarray(getattr(rows, name), float) for name in numbers})

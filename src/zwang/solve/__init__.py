@@ -1,0 +1,1 @@
+"""Gauss's problem with rows: accelerations and constraint forces. Records only, never a mechanism."""

@@ -1,0 +1,65 @@
+"""Gauss's problem with all its rows: hard equalities taken out, hard inequalities by multipliers, the rest by a solver's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from zwang.constraint.rows import Rows, array
+from zwang.errors import UnknownNameError
+from zwang.gauss.problem import GaussProblem
+from zwang.scalar import are_constant
+from zwang.solve.conjugate import conjugate
+from zwang.solve.equality import reduced, within
+from zwang.solve.hard import with_hard_rows
+from zwang.solve.newton import newton
+from zwang.solve.projected import projected_gauss_seidel
+from zwang.solve.solution import Solution
+
+SOLVERS: dict[str, Callable[..., Solution]] = {
+    "newton": newton,
+    "conjugate": conjugate,
+    "projected": projected_gauss_seidel,
+}
+
+
+def solve(problem: GaussProblem, rows: Rows, *, solver: str = "newton", start: Any = None) -> Solution:
+    """The acceleration that Gauss's principle with softness picks, and the rows' forces, on any scalar.
+
+    solver: "newton", "conjugate" or "projected" (floats only). Rows with R = 0 are held exactly. Raises UnknownNameError for the
+    solver; SolveError, with their names, for hard equalities that contradict each other (floats; elsewhere `converged` is false).
+    """
+    if solver not in SOLVERS:
+        raise UnknownNameError("solver", solver, SOLVERS)
+    if not len(rows):
+        return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
+    if not any(rows.hard):
+        return SOLVERS[solver](problem, rows, start=start)
+    equalities = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
+    if equalities and _plain(problem, rows):
+        return _eliminated(problem, rows, equalities, solver)
+    return with_hard_rows(problem, rows, SOLVERS[solver], start=start)
+
+
+def _plain(problem: GaussProblem, rows: Rows) -> bool:
+    """Whether all are plain numbers, so that ranks can be asked for."""
+    return are_constant(*np.ravel(problem.M), *problem.a_free, *np.ravel(rows.J), *rows.aref)
+
+
+def _eliminated(problem: GaussProblem, rows: Rows, equalities: list[int], solver: str) -> Solution:
+    """The solution in the accelerations that the hard equalities leave, and all forces."""
+    problem = GaussProblem(np.asarray(problem.M, float), np.asarray(problem.a_free, float), problem.parents)
+    rest = [i for i in range(len(rows)) if i not in set(equalities)]
+    reduction = reduced(problem, rows.select(equalities))
+    others = rows.select(rest)
+    if reduction.basis.shape[1]:
+        found = solve(*within(problem, others, reduction), solver=solver)
+        a = reduction.particular + reduction.basis @ found.acceleration
+    else:
+        found, a = Solution(np.zeros(0), np.zeros(len(rest)), 0.0, 0.0 < 1.0), reduction.particular
+    push = np.asarray(others.J, float).T @ found.force
+    held = reduction.force(problem, a, push)
+    force = dict(zip([*rest, *equalities], [*found.force, *held], strict=True))
+    return Solution(a, array([force[i] for i in range(len(rows))]), found.iterations, found.converged)

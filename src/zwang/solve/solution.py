@@ -1,0 +1,55 @@
+"""What a solver gives, and how far it is from the conditions of Karush, Kuhn and Tucker."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.constraint.rows import Rows, array
+from zwang.gauss.problem import GaussProblem
+from zwang.scalar import absolute, maximum
+from zwang.solve.cones import projected
+
+SMALLEST = 1e-300
+
+
+class Solution(NamedTuple):
+    """The acceleration (nv,), the rows' forces (n,), how many iterations it took, and whether these converged."""
+
+    acceleration: np.ndarray
+    force: np.ndarray
+    iterations: Any
+    converged: Any
+
+
+def largest(values: Any) -> Any:
+    """The largest absolute value, 0 of none."""
+    return reduce(maximum, [absolute(x) for x in values], 0.0)
+
+
+def kkt_residual(problem: GaussProblem, rows: Rows, a: Any, force: Any) -> Any:
+    """How far (a, force) is from the solution, as a relative number: the larger of two.
+
+    Balance: M (a - a_free) - J^T f, against the largest of these efforts. Law: f - P(f - w / (A + R)), P the projection on the
+    allowed forces, w = J a - aref + R f what the row still misses, A its weight (in a cone that of the normal, over friction^2);
+    against the largest force.
+    """
+    effort, push = problem.M @ (np.array(a) - problem.a_free), rows.J.T @ force
+    scale = maximum(largest(problem.M @ problem.a_free), largest(push))
+    balance = largest(effort - push) / maximum(scale, SMALLEST)
+    if not len(rows):
+        return balance
+    missing = rows.J @ a - rows.aref + rows.R * force
+    law = force - projected(rows, force - missing * _steps(rows))
+    return maximum(balance, largest(law) / maximum(largest(force), SMALLEST))
+
+
+def _steps(rows: Rows) -> np.ndarray:
+    """1 / (A + R) of every row; in a cone the normal's, times friction^2: one step in the space where the cone is round."""
+    steps = list(1 / (rows.weight + rows.R))
+    for cone in rows.cones:
+        normal = steps[cone.start]
+        steps[cone.start + 1 : cone.stop] = [normal * mu * mu for mu in cone.friction]
+    return array(steps)
