@@ -37,11 +37,15 @@ class Adaptive:
 
     def __post_init__(self):
         if str(self.method).lower() not in METHODS:
-            raise SimulationError(f"there is no adaptive method {self.method!r}; there are {', '.join(METHODS)}")
+            raise SimulationError(
+                f"there is no adaptive method {self.method!r}; there are {', '.join(METHODS)}"
+            )
         object.__setattr__(self, "method", self.method.lower())
         for name in ("rtol", "atol", "max_step"):
             if not getattr(self, name) > 0:
-                raise SimulationError(f"{name} of the integrator is {getattr(self, name)}; it must be positive")
+                raise SimulationError(
+                    f"{name} of the integrator is {getattr(self, name)}; it must be positive"
+                )
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,9 @@ def integrate_adaptively(
             with np.errstate(all="ignore"):
                 message = solver.step()
             if solver.status == "failed" or not within(solver.y):
-                return Solution(np.array(rows), float(solver.t_old or begin), message or "it left every bound")
+                return Solution(
+                    np.array(rows), float(solver.t_old or begin), message or "it left every bound"
+                )
             dense = solver.dense_output()
             while len(rows) < len(times) and times[len(rows)] <= solver.t:
                 rows.append(dense(times[len(rows)]))

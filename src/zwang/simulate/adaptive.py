@@ -6,20 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from zwang.gauss.forward import forward_dynamics
 from zwang.integrate.adaptive import Adaptive, integrate_adaptively
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulate.constraints import constraint_forces
 from zwang.simulate.control import Called, Held
 from zwang.simulate.rollout import BOUND, Motion, Tick
 from zwang.simulate.settings import Settings
 from zwang.simulate.start import Start
-from zwang.simulate.step import activation_rate, applied_efforts
+from zwang.simulate.step import rates, stepping
+
+CONTINUOUS = "rk4"  # of the fixed steps the one whose rates are those of continuous time
 
 
 def continuous(
-    mechanism: Mechanism, begin: Start, control: Held | Called, settings: Settings, integrator: Adaptive, tick: Tick
+    mechanism: Mechanism,
+    begin: Start,
+    control: Held | Called,
+    settings: Settings,
+    integrator: Adaptive,
+    tick: Tick,
 ) -> Motion:
     """The motion of all worlds; a function for control is asked at every time that the integrator visits."""
     motions = []
@@ -31,10 +36,17 @@ def continuous(
 
 
 def _one_world(
-    mechanism: Mechanism, begin: Start, w: int, control: Held | Called, settings: Settings, integrator: Adaptive, tick: Tick
+    mechanism: Mechanism,
+    begin: Start,
+    w: int,
+    control: Held | Called,
+    settings: Settings,
+    integrator: Adaptive,
+    tick: Tick,
 ) -> tuple[np.ndarray, ...]:
     """(clock, q, v, z, u), each (samples, n), of one world; rows after it stopped repeat its last."""
     nq, nv, h = mechanism.nq, mechanism.nv, settings.step
+    s = stepping(mechanism, h, CONTINUOUS)
     done = 0
 
     def drive(t: float, q: Any, v: Any, since: float) -> np.ndarray:
@@ -45,12 +57,8 @@ def _one_world(
     def rate(t: float, y: np.ndarray, since: float) -> np.ndarray:
         q, v, z = np.split(y, [nq, nq + nv])
         unit = normalized_configuration(mechanism.tree, q)
-        u = drive(t, unit, v, since)
-        tau = applied_efforts(mechanism, unit, v, z, u)
-        tau = tau + constraint_forces(mechanism, unit, v, tau)
-        a = forward_dynamics(mechanism.tree, unit, v, tau)
-        parts = [configuration_rate(mechanism.tree, q, v), a, activation_rate(mechanism, z, u)]
-        return np.concatenate(parts).astype(float)
+        v_dot, z_dot = rates(s, unit, v, z, drive(t, unit, v, since))
+        return np.concatenate([configuration_rate(mechanism.tree, q, v), v_dot, z_dot]).astype(float)
 
     def count(t: float) -> None:
         nonlocal done

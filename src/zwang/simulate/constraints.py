@@ -2,30 +2,80 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from zwang.constraint.assemble import constraint_rows
+from zwang.constraint.equality import LOOPS
+from zwang.constraint.instant import instant_of
+from zwang.constraint.weights import Weights, weights
 from zwang.errors import SimulationError
+from zwang.gauss.forward import solve_mass_matrix, speed_parents
+from zwang.gauss.inverse import bias_forces
+from zwang.gauss.mass_matrix import mass_matrix
+from zwang.gauss.problem import GaussProblem
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.shapes import Geometry
+from zwang.mechanism.restrictions import ContactPair
 from zwang.scalar import are_constant
+from zwang.solve.gauss import solve
+
+SETTLING_STEPS = 10  # an exact loop that has drifted apart closes again with this many steps as time constant
 
 
-def constraint_forces(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> np.ndarray:
-    """The efforts (nv,) of the restrictions under applied efforts tau [N m or N]; zero where nothing restricts."""
-    return np.zeros(mechanism.nv, int)
+@dataclass(frozen=True)
+class Restraint:
+    """A mechanism that something restricts, with the constants that its rows need; h [s]: the step."""
+
+    mechanism: Mechanism
+    weights: Weights
+    h: float
+
+
+def restraint_of(mechanism: Mechanism, h: float) -> Restraint | None:
+    """What restricts a mechanism, or None where nothing does. Raises SimulationError for what has no rows."""
+    if not restrictions(mechanism):
+        return None
+    for constraint in mechanism.constraints:
+        if not isinstance(constraint, LOOPS):
+            raise SimulationError(
+                f"constraint {constraint.name!r} of type {type(constraint).__name__} is not simulated; "
+                f"those that are: {', '.join(kind.__name__ for kind in LOOPS)}"
+            )
+    return Restraint(mechanism, weights(mechanism), h)
+
+
+def constraint_forces(restraint: Restraint | None, q: Any, v: Any, tau: Any) -> np.ndarray:
+    """The efforts J^T f (nv,) of the restrictions under applied efforts tau [N m or N], by Gauss's principle.
+
+    a makes 1/2 (a - a_free)^T M (a - a_free) + sum s_i(J_i a - aref_i) least. Source: seed 002; `zwang.solve`.
+    """
+    if restraint is None:
+        return np.zeros(len(tau), int)
+    tree = restraint.mechanism.tree
+    H = mass_matrix(tree, q)
+    free = solve_mass_matrix(tree, H, tau - bias_forces(tree, q, v))
+    rows = constraint_rows(
+        instant_of(restraint.mechanism, q, v, known=restraint.weights, timestep=restraint.h,
+                   settling_time=SETTLING_STEPS * restraint.h)
+    )  # fmt: skip
+    solution = solve(GaussProblem(H, free, tuple(speed_parents(tree))), rows)
+    return rows.J.T @ solution.force
 
 
 def restrictions(mechanism: Mechanism) -> tuple[str, ...]:
-    """Everything that may restrict the motion, each in words, with what the options switch off left out."""
+    """Everything that may restrict the motion, each in words, less what the options switch off."""
     off = set(mechanism.options.disabled)
+    if "constraint" in off:
+        return ()
     found = [f"{type(c).__name__.lower()} {c.name!r}" for c in mechanism.constraints if "equality" not in off]
-    parts = [(f"joint {j.name!r}", j.joint) for j in mechanism.joints] + [(f"tendon {t.name!r}", t) for t in mechanism.tendons]
+    parts = [(f"joint {j.name!r}", j.joint) for j in mechanism.joints]
+    parts += [(f"tendon {t.name!r}", t) for t in mechanism.tendons]
     for name, part in parts:
         if "limit" not in off and has_limits(part.limits):
             found.append(f"limits of {name}")
-        if "frictionloss" not in off and part.friction != 0:
+        if "frictionloss" not in off and not (are_constant(part.friction) and part.friction == 0):
             found.append(f"dry friction of {name}")
     if mechanism.options.contact and "contact" not in off and may_touch(mechanism):
         found.append("contacts of shapes")
@@ -39,17 +89,13 @@ def has_limits(limits: Any) -> bool:
 
 def may_touch(mechanism: Mechanism) -> bool:
     """Are there two shapes on different bodies whose bit masks, or a pair, let them touch?"""
-    if any(hasattr(contact, "geometry") for contact in mechanism.contacts):
+    if any(isinstance(contact, ContactPair) for contact in mechanism.contacts):
         return True
-    groups: list[tuple[Geometry, ...]] = [mechanism.geometry, *(body.geometry for body in mechanism.bodies)]
-    shapes = [(k, g.surface) for k, group in enumerate(groups) for g in group if not g.visual_only]
-    masks = {(k, s.contype, s.conaffinity) for k, s in shapes}
+    groups = [mechanism.geometry, *(body.geometry for body in mechanism.bodies)]
+    masks = {
+        (k, g.surface.contype, g.surface.conaffinity)
+        for k, group in enumerate(groups)
+        for g in group
+        if not g.visual_only
+    }
     return any(a[0] != b[0] and (a[1] & b[2] or b[1] & a[2]) for a in masks for b in masks)
-
-
-def check_restrictions(mechanism: Mechanism) -> None:
-    """Raises SimulationError for a mechanism with restrictions, by name."""
-    found = restrictions(mechanism)
-    if found:
-        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-        raise SimulationError(f"mechanism {mechanism.name!r} is restricted by {found[0]}{more}")

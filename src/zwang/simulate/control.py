@@ -84,7 +84,11 @@ def _over_time(array: np.ndarray, names: tuple[str, ...], steps: int, worlds: in
         array = array.transpose(1, 0, 2)
     else:
         raise ShapeError(f"control has the shape {array.shape}; {_shapes(names, steps, worlds)}")
-    if array.shape[0] not in (1, steps, steps + 1) or array.shape[1] not in (1, worlds) or array.shape[2] != n:
+    if (
+        array.shape[0] not in (1, steps, steps + 1)
+        or array.shape[1] not in (1, worlds)
+        or array.shape[2] != n
+    ):
         given = array.shape[0] if array.shape[1] == 1 else array.shape[:2]
         raise ShapeError(
             f"control is given for {given} times (worlds) and {array.shape[2]} inputs; {_shapes(names, steps, worlds)}"

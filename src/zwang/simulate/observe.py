@@ -15,7 +15,9 @@ from zwang.simulate.start import Start
 from zwang.simulate.step import applied_efforts
 
 
-def observation(mechanism: Mechanism, frames: tuple[str, ...], q: Any, v: Any, z: Any, u: Any) -> dict[str, np.ndarray]:
+def observation(
+    mechanism: Mechanism, frames: tuple[str, ...], q: Any, v: Any, z: Any, u: Any
+) -> dict[str, np.ndarray]:
     """tau (nv,), energies (2,): kinetic and potential [J], and positions (3 * frames,) [m] at one state and control."""
     tree = mechanism.tree
     potential = potential_energy(tree, q) + spring_energy(mechanism, q)
@@ -28,7 +30,9 @@ def observation(mechanism: Mechanism, frames: tuple[str, ...], q: Any, v: Any, z
     }
 
 
-def observed_in_python(mechanism: Mechanism, begin: Start, frames: tuple[str, ...], motion: Motion) -> dict[str, np.ndarray]:
+def observed_in_python(
+    mechanism: Mechanism, begin: Start, frames: tuple[str, ...], motion: Motion
+) -> dict[str, np.ndarray]:
     """`observation` of every sample of every world, (samples, worlds, n)."""
     worlds = []
     for w in range(begin.worlds):

@@ -28,7 +28,12 @@ _UNITS = {"angle": "rad", "displacement": "m", "x": "m", "y": "m", "z": "m", "vx
 
 
 def dataset(
-    mechanism: Mechanism, motion: Motion, observed: dict[str, np.ndarray], begin: Start, settings: Settings, attributes: dict[str, Any]
+    mechanism: Mechanism,
+    motion: Motion,
+    observed: dict[str, np.ndarray],
+    begin: Start,
+    settings: Settings,
+    attributes: dict[str, Any],
 ) -> xr.Dataset:
     """The recording of a motion."""
     stopped = motion.clock[-1, :, 0] < settings.steps
@@ -52,7 +57,11 @@ def dataset(
         values = np.where(gone.reshape(gone.shape + (1,) * len(dims)), np.nan, values)
         rows = np.ascontiguousarray(np.moveaxis(values, 0, 1))
         variables[name] = (("world", "time", *dims), rows, {"long_name": long_name, "units": units})
-    meanings = {"long_name": "how the world ended", "flag_values": [0, 1], "flag_meanings": "finished stopped"}
+    meanings = {
+        "long_name": "how the world ended",
+        "flag_values": [0, 1],
+        "flag_meanings": "finished stopped",
+    }
     variables["status"] = ("world", stopped.astype(np.int8), meanings)
     ends = np.where(stopped, motion.clock[-1, :, 0] * settings.step, settings.times[-1])
     variables["stop_time"] = ("world", ends, {"long_name": "time of the last good state", "units": "s"})
@@ -122,19 +131,27 @@ def save(run: xr.Dataset, path: str | Path) -> None:
     elif suffix == ".zarr":
         _with_texts(run, object).to_zarr(path, mode="w", consolidated=False)
     else:
-        raise SimulationError(f"{str(path)!r} ends in {suffix!r}; a recording is written to .nc (NetCDF) or .zarr")
+        raise SimulationError(
+            f"{str(path)!r} ends in {suffix!r}; a recording is written to .nc (NetCDF) or .zarr"
+        )
 
 
 def open_run(path: str | Path) -> xr.Dataset:
     """The recording that `save` wrote, in memory. Raises LoadError for files that hold none."""
     try:
-        opener = xr.open_zarr(path, consolidated=False) if Path(path).suffix == ".zarr" else xr.open_dataset(path, engine="h5netcdf")
+        opener = (
+            xr.open_zarr(path, consolidated=False)
+            if Path(path).suffix == ".zarr"
+            else xr.open_dataset(path, engine="h5netcdf")
+        )
         with opener as opened:
             run = _with_texts(opened.load(), str)
     except (OSError, ValueError, KeyError) as error:
         raise LoadError(f"{str(path)!r} holds no recording: {error}") from None
     if run.attrs.get("format") != FORMAT:
-        raise LoadError(f"{str(path)!r} holds no recording of zwang: its attribute 'format' is {run.attrs.get('format')!r}")
+        raise LoadError(
+            f"{str(path)!r} holds no recording of zwang: its attribute 'format' is {run.attrs.get('format')!r}"
+        )
     return run
 
 

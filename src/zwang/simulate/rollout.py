@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ from zwang.scalar import absolute, less, logical_and, where
 from zwang.simulate.control import Called, Held
 from zwang.simulate.settings import Settings
 from zwang.simulate.start import Start
-from zwang.simulate.step import step
+from zwang.simulate.step import Stepping, step, stepping
 
 BOUND = 1e10  # MuJoCo's mjMAXVAL: what is larger is not motion any more
 CHUNK = 0.2  # seconds of work between two ticks of a progress bar
@@ -39,12 +40,19 @@ class StepProgram:
     controller: Called | None = None
 
     def __call__(self, clock: Any, q: Any, v: Any, z: Any, u: Any, **params: Any) -> dict[str, Any]:
-        mechanism = self.mechanism.subs({k: x[0] for k, x in params.items()}) if params else self.mechanism
-        h = self.settings.step
+        steps = self._with({name: x[0] for name, x in params.items()}) if params else self._numeric
         if self.controller is not None:
-            u = self.controller(clock[0] * h, q, v)
-        after = step(mechanism, Point(q, v, z), u, h, str(self.settings.integrator))
+            u = self.controller(clock[0] * self.settings.step, q, v)
+        after = step(steps, Point(q, v, z), u)
         return kept_in_bounds(clock, Point(q, v, z), after)
+
+    @cached_property
+    def _numeric(self) -> Stepping:
+        return self._with({})
+
+    def _with(self, params: Mapping[str, Any]) -> Stepping:
+        mechanism = self.mechanism.subs(params) if params else self.mechanism
+        return stepping(mechanism, self.settings.step, str(self.settings.integrator))
 
 
 def kept_in_bounds(clock: Any, before: Point, after: Point) -> dict[str, Any]:

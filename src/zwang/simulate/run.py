@@ -14,7 +14,6 @@ from zwang.integrate.fixed import Point
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.progress import progress_bar
 from zwang.simulate.adaptive import continuous
-from zwang.simulate.constraints import check_restrictions
 from zwang.simulate.control import Called, Held, control_of
 from zwang.simulate.observe import observed_in_python
 from zwang.simulate.record import dataset
@@ -22,6 +21,7 @@ from zwang.simulate.rollout import Motion, PythonRoller, StepProgram, roll_out
 from zwang.simulate.settings import Settings, settings
 from zwang.simulate.start import Start, start
 from zwang.simulate.step import step as one_step
+from zwang.simulate.step import stepping
 
 
 def simulate(
@@ -54,7 +54,6 @@ def simulate(
     """
     begin = start(mechanism, q0, v0, worlds, params)
     plan = settings(mechanism, begin.worlds, duration, step, integrator, record)
-    check_restrictions(mechanism)
     drive = control_of(mechanism, control, plan.steps, begin.worlds)
     with progress_bar(f"simulating {mechanism.name}", begin.worlds * plan.steps, shown=progress) as tick:
         motion = moved(mechanism, begin, drive, plan, tick)
@@ -109,7 +108,7 @@ def _what_left(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motio
     at = Point(motion.q[-1, w], motion.v[-1, w], motion.z[-1, w])
     integrator = "rk4" if plan.adaptive is not None else str(plan.integrator)
     with np.errstate(all="ignore"):
-        v = np.asarray(one_step(one, at, motion.u[-1, w], plan.step, integrator).v, dtype=float)
+        v = np.asarray(one_step(stepping(one, plan.step, integrator), at, motion.u[-1, w]).v, dtype=float)
     grown = np.abs(v) if np.isfinite(v).all() else np.abs(at.v)
     k = int(np.argmax(grown))
     joint = next(j.name for j in mechanism.joints if j.v.start <= k < j.v.stop)

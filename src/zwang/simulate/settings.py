@@ -53,7 +53,9 @@ def settings(
     h = positive(mechanism.options.timestep if step is None else step, "step")
     steps = positive(duration, "duration") / h
     if steps > MOST_STEPS:
-        raise SimulationError(f"duration / step is {steps:.3g} steps; at most {MOST_STEPS:,} are run: give a larger step")
+        raise SimulationError(
+            f"duration / step is {steps:.3g} steps; at most {MOST_STEPS:,} are run: give a larger step"
+        )
     count = round(steps)
     if count < 1:
         raise SimulationError(f"duration is {duration} s, less than half of one step of {h} s")
@@ -61,7 +63,9 @@ def settings(
     for frame in frames:
         mechanism.tree.place(frame)
     if every is None:
-        numbers = worlds * count * (mechanism.nq + 2 * mechanism.nv + len(mechanism.inputs) + 3 + 3 * len(frames))
+        numbers = (
+            worlds * count * (mechanism.nq + 2 * mechanism.nv + len(mechanism.inputs) + 3 + 3 * len(frames))
+        )
         every = max(1, -(-numbers // RECORDED_NUMBERS))
     return Settings(h, count, min(every, count), chosen_integrator(mechanism, integrator), frames)
 
@@ -111,4 +115,3 @@ def _every(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise SimulationError(f"record is {value!r}; give a whole number k >= 1 to keep every k-th step")
     return int(value)
-

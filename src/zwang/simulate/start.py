@@ -29,7 +29,11 @@ class Start:
 
 
 def start(
-    mechanism: Mechanism, q0: Any = None, v0: Any = None, worlds: int | None = None, params: Mapping[Any, Any] | None = None
+    mechanism: Mechanism,
+    q0: Any = None,
+    v0: Any = None,
+    worlds: int | None = None,
+    params: Mapping[Any, Any] | None = None,
 ) -> Start:
     """Worlds from what the user gave: by default at home and at rest; one world's values are everyone's.
 
@@ -75,7 +79,9 @@ def _parameters(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> dict[
     given = {str(key): np.atleast_1d(np.asarray(value, dtype=float)) for key, value in (params or {}).items()}
     for name in given:
         if name not in mechanism.symbols:
-            raise ParameterError(f"mechanism {mechanism.name!r} has no symbol {name!r}; it has {list(mechanism.symbols)}")
+            raise ParameterError(
+                f"mechanism {mechanism.name!r} has no symbol {name!r}; it has {list(mechanism.symbols)}"
+            )
     missing = [name for name in mechanism.symbols if name not in given]
     if missing:
         raise ParameterError(
@@ -89,12 +95,16 @@ def _parameters(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> dict[
 
 def _count(worlds: Any, lengths: dict[str, int]) -> int:
     """The number of worlds that all arguments agree on."""
-    if worlds is not None and (isinstance(worlds, bool) or not isinstance(worlds, (int, np.integer)) or worlds < 1):
+    if worlds is not None and (
+        isinstance(worlds, bool) or not isinstance(worlds, (int, np.integer)) or worlds < 1
+    ):
         raise SimulationError(f"worlds is {worlds!r}; it must be a whole number, at least 1")
     N = worlds if worlds is not None else max(lengths.values())
     for name, length in lengths.items():
         if length not in (1, N):
-            raise ShapeError(f"{name} is for {length} worlds, but there are {N}; give it for one world or for all")
+            raise ShapeError(
+                f"{name} is for {length} worlds, but there are {N}; give it for one world or for all"
+            )
     return int(N)
 
 
