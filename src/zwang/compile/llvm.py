@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zwang.compile.elementary import expand
+from zwang.compile.expand import expand
 from zwang.compile.lanes import Lanes
 from zwang.compile.program import Block, For, Instruction, Kind, Program, When, While
 from zwang.compile.writer import Door, Element, Location, Scratch, Slot, Stored, Writer
@@ -81,7 +81,7 @@ def emit(program: Program, lanes: Lanes, *, limit: int = LIMIT) -> Emitted:
     """The function `body(in, out, scratch)` of the program, on lane vectors.
 
     in, out: the elements of all ports one after the other, each a lane vector; scratch: as many bytes as the result
-    says. All three are aligned to 64 bytes. At most about `limit` instructions go into one LLVM function.
+    says. All three are aligned to 128 bytes. At most about `limit` instructions go into one LLVM function.
     """
     expanded = expand(program, lanes.dtype)
     module = Module(expanded, lanes, Buffers(expanded), limit)
@@ -591,12 +591,12 @@ class _Carry:
         """The results of one turn; arrays that are not where they were are copied there, in the lanes that count."""
         news = [self.module._result(self.writer, result) for result in results]
         moves = [(o, n) for o, n in zip(self.inside, news, strict=True) if isinstance(o, Stored)]
-        self.module._copies(self.writer, [o for o, _ in moves], [n for _, n in moves if isinstance(n, Stored)])
+        self.module._copies(
+            self.writer, [o for o, _ in moves], [n for _, n in moves if isinstance(n, Stored)]
+        )
         return [o if isinstance(o, Stored) else n for o, n in zip(self.inside, news, strict=True)]
 
-    def blend(
-        self, active: str, news: list[str | Stored], olds: list[str | Stored]
-    ) -> list[str | Stored]:
+    def blend(self, active: str, news: list[str | Stored], olds: list[str | Stored]) -> list[str | Stored]:
         """The new carry where a lane is active, the old where it is done."""
         lanes = self.module.lanes
         return [

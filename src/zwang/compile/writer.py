@@ -10,7 +10,7 @@ from typing import Protocol
 from zwang.compile.lanes import Lanes
 from zwang.compile.program import Kind
 
-ALIGNMENT = 64
+ALIGNMENT = 128
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,251 @@
+"""Compiled programs as functions on NumPy arrays: one world or a million, on as many threads as there are cores."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from zwang.compile.cpu import host
+from zwang.compile.kernel import Kernel, doors, words
+from zwang.compile.lanes import TYPES, WIDTHS, Lanes
+from zwang.compile.llvm import emit
+from zwang.compile.program import Block, For, Port, Program, While
+from zwang.compile.runtime import SWITCH
+from zwang.compile.ufunc import UniversalFunction
+from zwang.errors import ShapeError, StateError
+
+Arrays = np.ndarray | tuple[np.ndarray, ...]
+
+WORTH_THREADS = 1_000_000  # vector instructions below which a call stays on its own thread
+PIECES = 4  # of the work for each thread, so that they end together
+TURNS = 10  # that a `while` is guessed to take
+EVER = 2**62
+
+
+class Compiled:
+    """A program as a function of arrays, one for each input, `(..., size)`; leading shapes broadcast.
+
+    It returns an array for each output, or if there is but one, that array. A result depends on its own world
+    only, bit for bit: not on the number of worlds, of lanes, or of threads.
+
+    dtype: "float64" or "float32". lanes: worlds a vector instruction, by default what the processor has. threads: by
+    default one a core. cache: keep the machine code on disk. Code for one world alone and for many is made when it
+    is first needed; `prepare` does it beforehand.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        dtype: Any = "float64",
+        lanes: int | None = None,
+        threads: int | None = None,
+        cache: bool = True,
+    ):
+        self.program, self.dtype = program, _type_name(dtype)
+        self.lanes = host().width(self.dtype) if lanes is None else lanes
+        if self.lanes not in WIDTHS:
+            raise ValueError(f"lanes is {lanes!r}; it must be one of {WIDTHS}")
+        self.threads = cores() if threads is None else threads
+        if not isinstance(self.threads, int) or self.threads < 1:
+            raise ValueError(f"threads is {threads!r}; it must be a positive integer")
+        self._kept = cache
+        self._inputs, self._outputs = doors(program)
+        self._is_plain = self._inputs == program.inputs and self._outputs == program.outputs
+        self._kernels: dict[int, Kernel] = {}
+        # What the inner loops find: of calls as they come, and of calls that were looked at and are to be done.
+        self._switch, self._sure_switch = words(*[0] * len(SWITCH)), words(*[0] * len(SWITCH))
+        self._failures = memoryview(self._switch).cast("B").cast("q")[SWITCH.index("failures") :]
+        self._crowd = max(4 * self.lanes, WORTH_THREADS * self.lanes // _weight(program.body))
+        self._switch[SWITCH.index("crowd")] = self._crowd if self.threads > 1 else EVER
+        self._sure_switch[SWITCH.index("crowd")] = EVER
+        self._sure: UniversalFunction | None = None
+        self._quick: UniversalFunction | None = None
+        self._function: Callable[..., Arrays] = self._carefully
+
+    def __call__(self, *arrays: Any) -> Arrays:
+        failures = self._failures[0]
+        try:
+            result = self._function(*arrays)
+        except (TypeError, ValueError, NotImplementedError):
+            return self._carefully(*arrays)
+        return result if self._failures[0] == failures else self._carefully(*arrays)
+
+    def prepare(self, *, worlds: int = 2) -> Compiled:
+        """Make, or load, the code for one world or for many now; returns itself."""
+        self.kernel(worlds)
+        return self
+
+    def text(self, lanes: int | None = None) -> str:
+        """The LLVM text of the program's body."""
+        return emit(self.program, Lanes(self.dtype, lanes or self.lanes)).text
+
+    # --------------------------------------------------------------------------------- code and calls
+
+    def kernel(self, worlds: int) -> Kernel:
+        """The code for one world alone, or for many."""
+        width = 1 if worlds == 1 else self.lanes
+        if width not in self._kernels:
+            kernel = Kernel(self.program, Lanes(self.dtype, width), kept=self._kept)
+            self._kernels[width] = kernel
+            plan = ctypes.addressof(kernel.plan)
+            for switch in (self._switch, self._sure_switch):
+                for way, fits in (("single", width == 1), ("many", width == self.lanes)):
+                    place = SWITCH.index(way)
+                    if fits or (switch is self._sure_switch and not switch[place]):
+                        switch[place + 1], switch[place] = plan, kernel.many
+        return self._kernels[width]
+
+    def _functions(self, kernel: Kernel) -> UniversalFunction:
+        """The function for calls that were looked at; made with the first code that there is."""
+        if self._sure is None or self._quick is None:
+            sizes = [port.size for port in self._inputs], [port.size for port in self._outputs]
+            switches = self._sure_switch, self._switch
+            self._sure, self._quick = (
+                UniversalFunction(kernel.loop, ctypes.addressof(switch), *sizes, self.dtype)
+                for switch in switches
+            )
+            if self._is_plain:
+                self._function = self._quick.call
+        return self._sure
+
+    def _carefully(self, *arrays: Any) -> Arrays:
+        """A call that looks at its arguments: it converts them, or says which is wrong, and picks code and threads."""
+        given, batch = self.admit(arrays)
+        worlds = int(np.prod(batch, dtype=np.int64))
+        function = self._functions(self.kernel(worlds))
+        full = [array for array in given if array.shape[-1]] or [np.zeros(1, self.dtype)]
+        results: list[np.ndarray] = []
+        if self._outputs:
+            results = [np.empty((*batch, port.size), self.dtype) for port in self._outputs]
+            failures = self._sure_switch[SWITCH.index("failures")]
+            if self.threads > 1 and worlds > self._crowd:
+                self._in_threads(function.call, full, results)
+            else:
+                function.call(*full, out=tuple(results))
+            if self._sure_switch[SWITCH.index("failures")] != failures:
+                raise MemoryError("there is no memory for the blocks of lanes")
+        filled = iter(results)
+        every = [
+            next(filled) if port.size else np.empty((*batch, 0), self.dtype) for port in self.program.outputs
+        ]
+        return every[0] if len(every) == 1 else tuple(every)
+
+    def admit(self, arrays: Sequence[Any]) -> tuple[list[np.ndarray], tuple[int, ...]]:
+        """The arguments as arrays of the type, and the shape that their leading axes have together."""
+        ports = self.program.inputs
+        if len(arrays) != len(ports):
+            names = ", ".join(repr(port.name) for port in ports)
+            raise TypeError(f"{len(arrays)} arrays were given; there are {len(ports)} arguments: {names}")
+        given = [self._admit_one(array, port) for array, port in zip(arrays, ports, strict=True)]
+        batch: tuple[int, ...] = ()
+        for array, port in zip(given, ports, strict=True):
+            try:
+                batch = np.broadcast_shapes(batch, array.shape[:-1])
+            except ValueError:
+                raise ShapeError(
+                    f"{port.name!r} has the leading shape {array.shape[:-1]}, which does not go with the "
+                    f"leading shape {batch} of the arguments before it; they must be equal, 1, or missing"
+                ) from None
+        return given, batch
+
+    def _admit_one(self, array: Any, port: Port) -> np.ndarray:
+        try:
+            converted = np.asarray(array)
+            if converted.dtype.kind not in "fiubO":
+                raise TypeError
+            converted = converted.astype(self.dtype, copy=False)
+        except (TypeError, ValueError):
+            raise StateError(f"{port.name!r} is no array of real numbers but {_short(array)}") from None
+        if converted.ndim == 0 or converted.shape[-1] != port.size:
+            raise ShapeError(
+                f"{port.name!r} has the shape {converted.shape}; it should be ({port.size},) for one world, "
+                f"or (..., {port.size}) for many"
+            )
+        return converted
+
+    def _in_threads(
+        self, call: Callable[..., Any], arrays: list[np.ndarray], results: list[np.ndarray]
+    ) -> None:
+        """The call cut along its longest axis; pieces are whole blocks of lanes where worlds are in a row."""
+        batch = results[0].shape[:-1]
+        axis = int(np.argmax(batch))
+        spread = [np.broadcast_to(array, (*batch, array.shape[-1])) for array in arrays]
+        length = batch[axis]
+        piece = -(-length // (self.threads * PIECES))
+        piece = -(-piece // self.lanes) * self.lanes
+        edges = [*range(0, length, piece), length]
+
+        def work(begin: int, end: int) -> None:
+            where = (slice(None),) * axis + (slice(begin, end),)
+            call(*(array[where] for array in spread), out=tuple(result[where] for result in results))
+
+        share(work, list(pairwise(edges)), self.threads)
+
+
+# ---------------------------------------------------------------------------------------------- threads
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def share(work: Callable[..., None], pieces: Sequence[tuple[int, int]], threads: int) -> None:
+    """work(*piece) for every piece, on so many threads, this one being one of them."""
+    left = iter(list(pieces))
+
+    def take() -> None:
+        while (piece := next(left, None)) is not None:
+            work(*piece)
+
+    others = [_pool(threads).submit(take) for _ in range(min(threads, len(pieces)) - 1)]
+    take()
+    for other in others:
+        other.result()
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=threads - 1, thread_name_prefix="zwang")
+
+
+# ----------------------------------------------------------------------------------------------- checks
+
+
+def _type_name(dtype: Any) -> str:
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = repr(dtype)
+    if name not in TYPES:
+        raise ValueError(f"dtype is {dtype!r}; it must be one of {TYPES}")
+    return name
+
+
+def _weight(block: Block) -> int:
+    """About how many instructions one world takes."""
+    total = 1
+    for instruction in block.instructions:
+        data = instruction.data
+        if isinstance(data, For):
+            total += data.count * _weight(data.body)
+        elif isinstance(data, While):
+            total += TURNS * (_weight(data.condition) + _weight(data.body))
+        else:
+            total += 1
+    return total
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,67 @@
+"""NumPy universal functions made from machine code: strides, broadcasting and the interpreter's lock are NumPy's work.
+
+Uses PyUFunc_FromFuncAndDataAndSignature of NumPy's C interface, whose place in the table of functions has been the
+same since NumPy 1.3. <https://numpy.org/doc/stable/reference/c-api/ufunc.html>
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+
+from zwang.errors import CompileError
+
+PLACE = 31  # of PyUFunc_FromFuncAndDataAndSignature
+NO_IDENTITY = -1
+
+
+class UniversalFunction:
+    """`call` is a numpy.ufunc over ports of these sizes, as long as this object lives.
+
+    function: the address of its inner loop; data: the address that the loop gets as its last argument.
+    """
+
+    def __init__(self, function: int, data: int, inputs: Sequence[int], outputs: Sequence[int], dtype: str):
+        ports = len(inputs) + len(outputs)
+        self._functions = (ctypes.c_void_p * 1)(function)
+        self._data = (ctypes.c_void_p * 1)(data)
+        self._types = (ctypes.c_char * ports)(*[np.dtype(dtype).num] * ports)
+        signature = f"{_cores(inputs)}->{_cores(outputs)}".encode()
+        self.call = _maker()(
+            ctypes.addressof(self._functions),
+            ctypes.addressof(self._data),
+            ctypes.addressof(self._types),
+            1,
+            len(inputs),
+            len(outputs),
+            NO_IDENTITY,
+            b"zwang",
+            b"",
+            0,
+            signature,
+        )
+        if not isinstance(self.call, np.ufunc) or self.call.nargs != ports:
+            raise CompileError("this NumPy makes no universal functions of machine code")
+
+
+def _cores(sizes: Sequence[int]) -> str:
+    return ",".join(f"({size})" for size in sizes)
+
+
+@cache
+def _maker() -> Callable[..., Any]:
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = ctypes.cast(pointer_of(_multiarray_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
+    kinds = (
+        [ctypes.c_void_p] * 3 + [ctypes.c_int] * 4 + [ctypes.c_char_p] * 2 + [ctypes.c_int, ctypes.c_char_p]
+    )
+    address = table[PLACE]
+    if not address:
+        raise CompileError("this NumPy has no interface for universal functions of machine code")
+    return ctypes.PYFUNCTYPE(ctypes.py_object, *kinds)(address)
