@@ -48,7 +48,7 @@ def reduced(problem: GaussProblem, rows: Rows) -> Reduction:
     wanted = b / sizes - white @ (L.T @ problem.a_free)
     z = (U[:, :rank].T @ wanted) / s[:rank]
     particular = problem.a_free + np.linalg.solve(L.T, Vt[:rank].T @ z)
-    _check_consistent(rows, A @ particular - b, np.abs(A) @ np.abs(particular), b)
+    _check_consistent(rows, A @ particular - b, np.abs(A) @ (np.abs(particular) + np.abs(problem.a_free)), b)
     basis = np.linalg.solve(L.T, Vt[rank:].T)
     # forces belong to the rows as given: A = diag(sizes) white
     U, s, Vt_ = np.linalg.svd(white * sizes[:, None], full_matrices=False)
@@ -61,7 +61,7 @@ def _check_consistent(rows: Rows, missed: np.ndarray, sizes: np.ndarray, b: np.n
         float(np.abs(b).max(initial=0)),
         float(sizes.max(initial=0)),
         float(np.abs(missed).max(initial=0)) * 1e-3,
-        1e-9,
+        1e-3,
     )
     worst = sorted(
         {name for name, miss in zip(rows.names, missed, strict=True) if abs(miss) > CONTRADICTION * scale}
