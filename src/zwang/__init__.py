@@ -7,6 +7,8 @@ that one mechanism, its constraint forces, and its abilities as a robot. Heavy l
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import Any
 
 from zwang import scalar
@@ -14,27 +16,24 @@ from zwang import scalar
 __version__ = "0.1.0"
 
 _PLACES = {
-    "zwang.mechanism.mechanism": ("Mechanism",),
-    "zwang.mechanism.parts": ("Body", "Frame"),
-    "zwang.mechanism.joint_kinds": (
-        *("Ball", "Cylindrical", "Fixed", "Free", "Planar", "Prismatic", "Revolute", "Screw", "Softness", "Universal"),
-    ),
-    "zwang.mechanism.shapes": (
-        *("Box", "Capsule", "Cylinder", "Ellipsoid", "Mesh", "Plane", "Sphere", "Surface"),
-    ),
-    "zwang.mechanism.forces": ("Actuator", "Damper", "Motor", "PointSpring", "Spring", "Wrench"),
+    "zwang.mechanism.mechanism": "Mechanism",
+    "zwang.mechanism.parts": "Body Frame",
+    "zwang.mechanism.joint_kinds": "Ball Cylindrical Fixed Free Planar Prismatic Revolute Screw Softness Universal",
+    "zwang.mechanism.shapes": "Box Capsule Cylinder Ellipsoid Mesh Plane Sphere Surface",
+    "zwang.mechanism.forces": "Actuator Damper Motor PointSpring Spring Wrench",
     "zwang.mechanism.restrictions": (
-        *("Connect", "ContactExclude", "ContactPair", "Couple", "CoupleTendons", "Distance"),
-        *("Keyframe", "Options", "Tendon", "Weld"),
+        "Connect ContactExclude ContactPair Couple CoupleTendons Distance Keyframe Options Tendon Weld"
     ),
     "zwang.reference": (
-        *("bias_forces", "difference_configuration", "energy", "forward_dynamics", "frame_jacobian"),
-        *("frame_jacobian_rate", "frame_pose", "integrate_configuration", "inverse_dynamics", "mass_centre"),
-        *("mass_matrix", "momentum", "zwang_by_body", "zwang_of"),
+        "bias_forces difference_configuration energy forward_dynamics frame_jacobian frame_jacobian_rate frame_pose "
+        "integrate_configuration inverse_dynamics mass_centre mass_matrix momentum zwang_by_body zwang_of"
     ),
-    "zwang.fast": ("compile",),
+    "zwang.fast": "compile",
+    "zwang.simulate.run": "simulate",
 }
-_NAMES = {name: place for place, names in _PLACES.items() for name in names}
+"""Where each public name is at home."""
+
+_NAMES = {name: place for place, names in _PLACES.items() for name in names.split()}
 _ROOMS = ("errors", "robot", "scalar")
 
 __all__ = [*_NAMES, *_ROOMS]
@@ -56,8 +55,17 @@ def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
 
 
+class _FrontDoor(ModuleType):
+    """`zw.compile` and `zw.simulate` are functions, though rooms of the same names are loaded under them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, ModuleType) and name in _NAMES):
+            super().__setattr__(name, value)
+
+
 def _load_symbolic() -> None:
     importlib.import_module("zwang.symbolic.reading")
 
 
 scalar.register_lazily("sympy", _load_symbolic)
+sys.modules[__name__].__class__ = _FrontDoor

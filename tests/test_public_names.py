@@ -1,0 +1,34 @@
+"""The front door: every name is there, documented, and means the same whatever was imported before."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import zwang as zw
+
+
+@pytest.mark.parametrize("name", sorted(zw._NAMES))
+def test_every_public_name_is_documented(name):
+    assert inspect.getdoc(getattr(zw, name)), f"zw.{name} has no docstring"
+
+
+def test_an_unknown_name_says_where_to_look():
+    with pytest.raises(AttributeError, match="dir"):
+        zw.forward_kinetics  # noqa: B018
+
+
+@pytest.mark.parametrize("first", ["zwang.compile.trace", "zwang.simulate.step", "zwang.fast"])
+def test_functions_named_as_rooms_stay_functions(first):
+    code = f"import {first}, zwang as zw; assert callable(zw.compile) and callable(zw.simulate)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_import_is_light():
+    """Nothing heavier than NumPy is loaded by importing the front door."""
+    code = "import sys, zwang; print(*(m for m in ('scipy', 'sympy', 'llvmlite', 'matplotlib', 'xarray', 'mujoco') if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == ""
