@@ -507,6 +507,13 @@ def from_data(data: Mapping[str, Any]) -> Any:
     return _DECODERS[kind](tree)
 
 
+def symbol(name: str, *, positive: bool = False) -> Any:
+    """A real symbol of that name, for mechanisms whose numbers are left open; the reading that has symbols makes it."""
+    if "symbol" not in _DECODERS and "sympy" in _LAZY:
+        _LAZY.pop("sympy")()
+    return _DECODERS["symbol"]({"name": name, "positive": positive})
+
+
 def register_decoder(kind: str, decode: Callable[[Any], Any]) -> None:
     """Let `decode` read the trees that `to_data` wrote under the name `kind`."""
     _DECODERS[kind] = decode

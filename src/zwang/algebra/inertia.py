@@ -12,6 +12,8 @@ from zwang.scalar import are_constant
 
 TRIANGLE_TOLERANCE = 1e-6  # relative to the largest moment: files print their numbers rounded
 
+LEAST_MOMENT = 1e-15  # kg m^2: under it a moment is a rounded zero
+
 
 def matrix(inertia: Any, where: str) -> Any:
     """The 3x3 inertia from 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a matrix (checked symmetric)."""
@@ -38,7 +40,7 @@ def check(mass: Any, inertia: Any, where: str) -> None:
     if not are_constant(*(x for row in inertia for x in row)):
         return
     moments = np.linalg.eigvalsh(np.asarray(inertia, dtype=float))
-    slack = TRIANGLE_TOLERANCE * max(abs(moments))
+    slack = TRIANGLE_TOLERANCE * max(abs(moments)) + LEAST_MOMENT
     if moments[0] < -slack:
         raise DescriptionError(
             f"inertia of {where} has the principal moments {moments.tolist()}; none may be negative (not positive definite)"

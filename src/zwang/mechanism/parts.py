@@ -49,6 +49,8 @@ class Body:
     mass [kg]; com [m]: centre of mass in the body's frame; inertia [kg m^2]: about the centre of mass, in the body's
     axes, as 3 principal moments, as 6 numbers (xx, yy, zz, xy, xz, yz) or as a 3x3 matrix (kept so).
     density [kg/m^3]: if given, mass, com and inertia come from the geometry instead.
+    unchecked_inertia: keep an inertia that no single body can have, as files have them; what counts is the sum over
+    the bodies that are fixed to each other.
     Raises DescriptionError for a mass or an inertia that no body can have (the triangle inequality holds).
     """
 
@@ -62,6 +64,7 @@ class Body:
     inertia: Any = (0, 0, 0)
     geometry: tuple[Geometry, ...] = ()
     density: Number | None = None
+    unchecked_inertia: bool = False
 
     def __post_init__(self):
         where = f"body {self.name!r}"
@@ -87,7 +90,8 @@ class Body:
         put(self, "mass", number(self.mass, f"mass of {where}"))
         put(self, "com", vector(self.com, 3, f"com of {where}"))
         put(self, "inertia", matrix3(inertias.matrix(self.inertia, where), f"inertia of {where}"))
-        inertias.check(self.mass, self.inertia, where)
+        if not self.unchecked_inertia:
+            inertias.check(self.mass, self.inertia, where)
 
     @property
     def joints(self) -> tuple[Joint, ...]:

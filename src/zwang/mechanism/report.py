@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Note:
-    """One remark: `kind` is "read", "repaired", "ignored" (no effect on the motion) or "unsupported" (it would have)."""
+    """One remark: `kind` is "read", "repaired", "ignored" (no effect on the motion), "unsupported" (it would have) or
+    "implausible" (possible, hardly meant)."""
 
     kind: str
     what: str

@@ -31,7 +31,7 @@ class Element:
     def __init__(self, name: str, attributes: dict[str, str], source: str, line: int, column: int, owner: str):
         self.name, self.attributes, self.source = name, attributes, source
         self.line, self.column = line, column
-        self.owner = f"{name} {attributes['name']!r}" if "name" in attributes else owner
+        self.owner = owner
         self.children: list[Element] = []
         self.text = ""
 
@@ -42,8 +42,17 @@ class Element:
 
     @property
     def title(self) -> str:
-        """`<mass> of link 'arm'`."""
-        return f"<{self.name}>" + (f" of {self.owner}" if self.owner else "")
+        """`<mass> of link 'arm'`, `<visual> 'v' of link 'arm'`."""
+        name = f" {self.attributes['name']!r}" if "name" in self.attributes else ""
+        return f"<{self.name}>{name}" + (f" of {self.owner}" if self.owner else "")
+
+    @property
+    def inside(self) -> str:
+        """What the elements in it belong to: `link 'arm'`, `visual 'v' of link 'arm'`."""
+        if "name" not in self.attributes:
+            return self.owner
+        label = f"{self.name} {self.attributes['name']!r}"
+        return f"{label} of {self.owner}" if self.owner and " of " not in self.owner else label
 
     def error(self, message: str) -> LoadError:
         """The error `message` at this element's place."""
@@ -167,7 +176,7 @@ class _Builder:
             raise self.error(f"the document is too large: the limit is {MOST_ELEMENTS} elements")
         if len(self.open) >= DEEPEST:
             raise self.error(f"elements are nested too deep: the limit is a depth of {DEEPEST}")
-        owner = self.open[-1].owner if self.open else ""
+        owner = self.open[-1].inside if len(self.open) > 1 else ""
         position = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
         element = Element(name, attributes, self.source, *position, owner)
         if self.open:

@@ -6,6 +6,7 @@ No text is ever turned into an expression by SymPy's parsers, which would run it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -63,7 +64,33 @@ def substituted(x: sp.Basic, mapping: Mapping[Any, Any]) -> Any:
     """
     if mapping and all(isinstance(value, sp.Basic) for value in mapping.values()):
         return x.xreplace(dict(mapping))
+    if not all(_is_plain(value) for value in mapping.values()) and x.free_symbols - mapping.keys():
+        return Deferred(x, mapping)
     return _worked_out(x, mapping, {})
+
+
+class Deferred:
+    """An expression some of whose symbols have values of another reading; worked out when the others have theirs."""
+
+    __slots__ = ("expression", "known")
+
+    def __init__(self, expression: sp.Basic, known: Mapping[Any, Any]) -> None:
+        self.expression = expression
+        self.known = dict(known)
+
+
+class DeferredReading(scalar.Reading):
+    """Expressions that wait for values."""
+
+    def symbols_of(self, x: Deferred) -> frozenset[Any]:
+        return frozenset(x.expression.free_symbols) - x.known.keys()
+
+    def substitute(self, x: Deferred, mapping: Mapping[Any, Any]) -> Any:
+        return substituted(x.expression, {**x.known, **mapping})
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, sp.Basic) or scalar.value_is_constant(value)
 
 
 def _worked_out(x: Any, mapping: Mapping[Any, Any], known: dict[Any, Any]) -> Any:
@@ -74,7 +101,7 @@ def _worked_out(x: Any, mapping: Mapping[Any, Any], known: dict[Any, Any]) -> An
     elif isinstance(x, BooleanTrue | BooleanFalse):
         result = bool(x)
     elif not x.free_symbols:
-        result = plain(x)
+        result = exact(x) if any(getattr(value, "exact", False) for value in mapping.values()) else plain(x)
     elif not any(symbol in mapping for symbol in x.free_symbols):
         result = x
     elif isinstance(x, sp.Piecewise):
@@ -104,6 +131,13 @@ def plain(x: Any) -> int | float:
     return int(x) if x.is_Integer else float(x)
 
 
+def exact(x: Any) -> Any:
+    """A constant expression for scalars that keep fractions: a fraction where it is one, else itself."""
+    if x.is_Rational:
+        return int(x) if x.is_Integer else Fraction(int(x.p), int(x.q))
+    return float(x) if x.is_Float else x
+
+
 def _sum(*terms: Any) -> Any:
     return reduce(lambda a, b: a + b, terms)
 
@@ -113,7 +147,7 @@ def _product(*factors: Any) -> Any:
 
 
 def _power(x: Any, y: Any) -> Any:
-    return scalar.power(x, plain(y) if isinstance(y, sp.Number) else y)
+    return scalar.power(x, float(y) if isinstance(y, sp.Number | Fraction) else y)
 
 
 _PRIMITIVES: dict[Any, Callable[..., Any]] = {
@@ -197,8 +231,14 @@ def symbol(name: str, **assumptions: bool) -> sp.Symbol:
     return sp.Symbol(name, **{"real": True, **assumptions})
 
 
+def _fresh_symbol(data: Mapping[str, Any]) -> sp.Symbol:
+    return symbol(str(data["name"]), **({"positive": True} if data.get("positive") else {}))
+
+
 _READING = SymbolReading()
+scalar.register(Deferred, DeferredReading())
 scalar.register(sp.Basic, _READING)
 scalar.register(sp.Expr, _READING)
 scalar.register(Boolean, _READING)
 scalar.register_decoder("sympy", expression_of)
+scalar.register_decoder("symbol", _fresh_symbol)

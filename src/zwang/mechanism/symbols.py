@@ -1,0 +1,98 @@
+"""Symbols in place of a mechanism's numbers: for equations on paper, and for parameters of compiled functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from zwang.errors import ParameterError
+from zwang.mechanism.forces import Damper
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.parts import Body
+from zwang.scalar import are_constant, symbol
+
+XYZ = ("x", "y", "z")
+
+
+def symbolised(mechanism: Mechanism, kinds: Sequence[str]) -> Mechanism:
+    """The mechanism with symbols for its numbers of these kinds, named by body or joint.
+
+    "mass": m_BODY; "com": c_BODY_x, _y, _z; "inertia": I_BODY_xx ... _yz; of every body that moves and has mass.
+    "damping": d_JOINT; "friction": f_JOINT, of joints that have it; "gravity": g, downwards as it was.
+    Raises ParameterError for another kind.
+    """
+    kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise ParameterError(f"symbolic has the kind {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
+    for kind in kinds:
+        mechanism = KINDS[kind](mechanism)
+    return mechanism
+
+
+def _bodies(change: Callable[[Body], dict[str, Any]]) -> Callable[[Mechanism], Mechanism]:
+    """A change of every moving body with mass."""
+
+    def changed(mechanism: Mechanism) -> Mechanism:
+        places = mechanism.tree.places
+        bodies = [
+            replace(body, **change(body)) if places[body.name].link >= 0 and _is_heavy(body) else body
+            for body in mechanism.bodies
+        ]
+        return mechanism.replace(bodies=bodies)
+
+    return changed
+
+
+def _is_heavy(body: Body) -> bool:
+    return not are_constant(body.mass) or body.mass > 0
+
+
+def _mass(body: Body) -> dict[str, Any]:
+    return {"mass": symbol(f"m_{body.name}", positive=True)}
+
+
+def _com(body: Body) -> dict[str, Any]:
+    return {"com": tuple(symbol(f"c_{body.name}_{x}") for x in XYZ)}
+
+
+def _inertia(body: Body) -> dict[str, Any]:
+    pairs = ("xx", "yy", "zz", "xy", "xz", "yz")
+    return {"inertia": tuple(symbol(f"I_{body.name}_{pair}", positive=pair[0] == pair[1]) for pair in pairs)}
+
+
+def _damping(mechanism: Mechanism) -> Mechanism:
+    forces = [
+        replace(force, coefficient=symbol(f"d_{force.joint}", positive=True)) if isinstance(force, Damper) else force
+        for force in mechanism.forces
+    ]
+    return mechanism.replace(forces=forces)
+
+
+def _friction(body: Body) -> dict[str, Any]:
+    joints = [
+        replace(joint, friction=symbol(f"f_{joint.name}", positive=True)) if not are_constant(joint.friction) or joint.friction > 0 else joint
+        for joint in body.joints
+    ]
+    return {"joint": tuple(joints)} if joints else {}
+
+
+def _gravity(mechanism: Mechanism) -> Mechanism:
+    g = mechanism.gravity
+    if not are_constant(*g) or not any(g):
+        return mechanism
+    length = sum(x * x for x in g) ** 0.5
+    directions = (x / length for x in g)
+    strength = symbol("g", positive=True)
+    return mechanism.replace(gravity=tuple(int(d) * strength if d == int(d) else d * strength for d in directions))
+
+
+KINDS: dict[str, Callable[[Mechanism], Mechanism]] = {
+    "mass": _bodies(_mass),
+    "com": _bodies(_com),
+    "inertia": _bodies(_inertia),
+    "damping": _damping,
+    "friction": _bodies(_friction),
+    "gravity": _gravity,
+}
