@@ -29,6 +29,8 @@ _PLACES = {
         "integrate_configuration inverse_dynamics mass_centre mass_matrix momentum zwang_by_body zwang_of"
     ),
     "zwang.fast": "compile",
+    "zwang.read.load": "load",
+    "zwang.read.lint": "lint",
     "zwang.simulate.run": "simulate",
 }
 """Where each public name is at home."""
