@@ -31,6 +31,7 @@ _PLACES = {
     "zwang.fast": "compile",
     "zwang.read.load": "load",
     "zwang.read.lint": "lint",
+    "zwang.simulate.constrained": "constrained_dynamics",
     "zwang.simulate.run": "simulate",
 }
 """Where each public name is at home."""

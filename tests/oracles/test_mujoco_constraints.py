@@ -1,0 +1,61 @@
+"""Constraint rows, forces and accelerations against stored states of MuJoCo 4.0.0 at tight tolerance."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.cases import case
+from zwang.read.mjcf import read_mjcf
+
+MODELS = ["ant", "half_cheetah", "hopper", "humanoid"]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request):
+    stored = case("mujoco_oracle", request.param)
+    return read_mjcf(f"{request.param}.xml", strict=False, text=stored["parameters"]["xml"]), stored["reference"]
+
+
+def solved(mechanism, state, **options):
+    mechanism = mechanism.replace(options=replace(mechanism.options, cone=state["cone"]))
+    tau = np.array(state["qfrc_actuator"])
+    return zw.constrained_dynamics(mechanism, state["qpos"], state["qvel"], tau, **options)
+
+
+def matched(rows, state):
+    """The order of our rows in which they are MuJoCo's: rows are a set."""
+    ours = np.column_stack([rows.J, rows.aref, rows.R])
+    theirs = np.column_stack([state["efc_J"], state["efc_aref"], state["efc_R"]])
+    free, order = list(range(len(ours))), []
+    for row in theirs:
+        nearest = min(free, key=lambda i: np.abs(ours[i] - row).max())
+        order.append(nearest)
+        free.remove(nearest)
+    return order
+
+
+def test_rows_forces_and_accelerations_are_mujocos(model):
+    mechanism, states = model
+    for state in states:
+        found = solved(mechanism, state)
+        qacc = np.array(state["qacc"])
+        np.testing.assert_allclose(found.acceleration, qacc, rtol=0, atol=1e-8 * max(1, np.abs(qacc).max()))
+        assert found.kkt_residual < 1e-10, found.status
+        assert len(found.rows) == state["nefc"]
+        if state["nefc"]:
+            order = matched(found.rows, state)
+            for name, ours in (("J", found.rows.J), ("aref", found.rows.aref), ("R", found.rows.R), ("force", found.force)):
+                theirs = np.array(state[f"efc_{name}"])
+                np.testing.assert_allclose(ours[order], theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
+
+
+def test_three_solvers_give_one_acceleration(model):
+    mechanism, states = model
+    for state in states[::19]:
+        newton = solved(mechanism, state)
+        for solver in ("conjugate", "projected"):
+            other = solved(mechanism, state, solver=solver)
+            scale = max(1, np.abs(newton.acceleration).max())
+            assert np.abs(other.acceleration - newton.acceleration).max() < 1e-8 * scale, (solver, state["state"])
