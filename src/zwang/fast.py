@@ -341,3 +341,21 @@ def parameter_array(mechanism: Mechanism, params: Params) -> np.ndarray:
         raise ParameterError(f"mechanism {mechanism.name!r} has no symbols; leave params out")
     columns = np.broadcast_arrays(*(np.asarray(given[name], float) for name in mechanism.symbols))
     return np.stack(columns, axis=-1)
+
+
+def compile_function(
+    function: Callable[..., Any],
+    inputs: Mapping[str, int | tuple[int, ...]],
+    *,
+    dtype: str = "float64",
+    lanes: int | None = None,
+    threads: int | None = None,
+    cache: bool = True,
+) -> Compiled:
+    """Any function of arrays of scalars as machine code: called with one array (..., size) for each input, in order.
+
+    `function` is traced once, with an array of traced scalars for each input by name and shape; what it returns, an
+    array, a tuple or a dictionary of them, becomes the outputs. Raises TraceError and CompileError.
+    """
+    program = optimise(trace(function, inputs))
+    return Compiled(program, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
