@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "reference": SPINE | {"door"},
     "simulate": SPINE | {"integrate", "door", "fast", "reference"},
     "robot": (SPINE - {"contact"}) | {"door", "fast", "reference"},
-    "symbolic": (SPINE - {"contact"}) | {"compile.graph", "compile.trace", "compile.derive", "door", "reference"},
+    "symbolic": (SPINE - {"contact"})
+    | {"compile.graph", "compile.trace", "compile.derive", "door", "reference"},
     "compile": {"scalar"},
     "fast": SPINE | {"compile", "door", "integrate", "simulate.step"},
     "view": {"mechanism", "kinematics", "simulate.record", "algebra", "door", "scalar", "robot"},
@@ -60,9 +61,17 @@ def modules() -> dict[str, Path]:
 def imports(path: Path, module: str) -> list[tuple[str, bool]]:
     """Every imported module, and whether the import stands inside a function."""
     tree = ast.parse(path.read_text())
-    inside = {id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef) for n in ast.walk(f)}
+    inside = {
+        id(n)
+        for f in ast.walk(tree)
+        if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef)
+        for n in ast.walk(f)
+    }
     only_types = {
-        id(n) for i in ast.walk(tree) if isinstance(i, ast.If) and "TYPE_CHECKING" in ast.dump(i.test) for n in ast.walk(i)
+        id(n)
+        for i in ast.walk(tree)
+        if isinstance(i, ast.If) and "TYPE_CHECKING" in ast.dump(i.test)
+        for n in ast.walk(i)
     }
     found = []
     for node in ast.walk(tree):
@@ -109,7 +118,9 @@ def test_heavy_libraries_have_one_owner_and_no_import_hides_in_a_function(module
         assert not inside, f"{module} imports {name} inside a function"
         owners = OWNERS.get(name.split(".")[0])
         if owners is not None:
-            assert any(module == o or module.startswith((o + ".", o + "_")) for o in owners), f"{module} imports {name}"
+            assert any(module == o or module.startswith((o + ".", o + "_")) for o in owners), (
+                f"{module} imports {name}"
+            )
 
 
 def test_no_import_cycle():

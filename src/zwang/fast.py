@@ -288,6 +288,24 @@ def compile(
     return fast
 
 
+def compile_function(
+    function: Callable[..., Any],
+    inputs: Mapping[str, Any],
+    *,
+    dtype: str = "float64",
+    lanes: int | None = None,
+    threads: int | None = None,
+    cache: bool = True,
+) -> Shaped | Compiled:
+    """Any function of scalars as machine code, over arrays with worlds in front.
+
+    inputs: names and shapes of its arguments; `function` is called once with arrays of traced scalars and returns an
+    array, a tuple of arrays or a dictionary of them. Raises TraceError where it asks for a value.
+    """
+    settings = {"dtype": dtype, "lanes": lanes, "threads": threads, "cache": cache}
+    return Shaped.of(optimise(trace(function, inputs)), settings)
+
+
 def program_of(mechanism: Mechanism, key: Any) -> Program:
     """The program of one function: the spine's text, traced, and made ready for a back end."""
     names, text = _text_of(key)

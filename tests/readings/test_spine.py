@@ -32,7 +32,10 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {
     "energy": ("q v", lambda t, q, v: [energy.kinetic_energy(t, q, v), energy.potential_energy(t, q)]),
     "momentum": ("q v", energy.momentum),
     "zwang_of": ("q v tau a", energy.zwang_of),
-    "integrate_configuration": ("q v", lambda tree, q, v: configuration.integrate_configuration(tree, q, v, 0.1)),
+    "integrate_configuration": (
+        "q v",
+        lambda tree, q, v: configuration.integrate_configuration(tree, q, v, 0.1),
+    ),
     "configuration_rate": ("q v", configuration.configuration_rate),
 }
 
@@ -88,7 +91,9 @@ def test_symbolic_equals_float_at_a_rational_point(name):
         flat(function(small_mechanism(r).tree, *(values[n] for n in names)))
         for r, values in ((sp.Rational, exact), (lambda a, b: a / b, floats))
     )
-    np.testing.assert_allclose([float(sp.N(x, 30)) for x in found], expected.astype(float), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(
+        [float(sp.N(x, 30)) for x in found], expected.astype(float), rtol=1e-11, atol=1e-11
+    )
 
 
 def values_of(r: Callable[[int, int], Any]) -> dict[str, np.ndarray]:

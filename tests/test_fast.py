@@ -1,0 +1,226 @@
+"""Compiled functions are the float reference's, at every width and type, over any arrays."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import zwang as zw
+from tests.mechanisms import moved, random_mechanism, random_state
+from zwang.errors import ParameterError, ShapeError, UnknownNameError
+
+ARGUMENTS = {
+    "forward_dynamics": "q v tau",
+    "inverse_dynamics": "q v a",
+    "mass_matrix": "q",
+    "bias_forces": "q v",
+    "energy": "q v",
+    "momentum": "q v",
+    "mass_centre": "q",
+    "zwang_of": "q v tau a",
+}
+
+
+def batch_of(m: zw.Mechanism, worlds: int, seed: int = 0) -> dict[str, np.ndarray]:
+    states = [random_state(m, seed + k) for k in range(worlds)]
+    return dict(zip(("q", "v", "tau", "a"), map(np.array, zip(*states, strict=True)), strict=True))
+
+
+def results(value) -> list[np.ndarray]:
+    return [np.asarray(x) for x in value] if isinstance(value, tuple) else [np.asarray(value)]
+
+
+@pytest.fixture(scope="module", params=[0, 5])
+def mechanism(request):
+    return random_mechanism(request.param, bodies=4)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_every_function_equals_its_reference(mechanism, name):
+    batch = batch_of(mechanism, 11)
+    names = ARGUMENTS[name].split()
+    found = results(getattr(zw.compile(mechanism), name)(*(batch[n] for n in names)))
+    for w in range(11):
+        expected = results(getattr(zw, name)(mechanism, *(batch[n][w] for n in names)))
+        for got, want in zip(found, expected, strict=True):
+            np.testing.assert_allclose(got[w], want, rtol=0, atol=1e-10 * max(1, abs(want).max()))
+
+
+def test_frames(mechanism):
+    fast, q = zw.compile(mechanism), batch_of(mechanism, 5)["q"]
+    R, p = fast.frame_pose(q, "tip")
+    for w in range(5):
+        want = zw.frame_pose(mechanism, q[w], "tip")
+        np.testing.assert_allclose(R[w], want.R, atol=1e-12)
+        np.testing.assert_allclose(p[w], want.p, atol=1e-12)
+        for axes in ("world", "body"):
+            J = zw.frame_jacobian(mechanism, q[w], "tip", axes)
+            np.testing.assert_allclose(fast.frame_jacobian(q, "tip", axes)[w], J, atol=1e-12)
+    with pytest.raises(UnknownNameError, match="tip"):
+        fast.frame_pose(q, "top")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_same_bits_at_every_width_and_number_of_worlds_and_threads(mechanism, dtype):
+    batch = batch_of(mechanism, 37)
+    arguments = [batch[n].astype(dtype) for n in ("q", "v", "tau")]
+    whole = zw.compile(mechanism, dtype=dtype).forward_dynamics(*arguments)
+    for lanes in (1, 2, 4, 8):
+        again = zw.compile(mechanism, dtype=dtype, lanes=lanes, threads=2).forward_dynamics(*arguments)
+        assert again.tobytes() == whole.tobytes()
+    fast = zw.compile(mechanism, dtype=dtype)
+    for worlds in (1, 3, 8, 9, 30):
+        some = fast.forward_dynamics(*(a[:worlds] for a in arguments))
+        assert some.tobytes() == whole[:worlds].tobytes()
+    alone = fast.forward_dynamics(*(a[20] for a in arguments))
+    assert alone.shape == (mechanism.nv,) and alone.tobytes() == whole[20].tobytes()
+
+
+def test_a_world_with_nan_leaves_its_neighbours_alone(mechanism):
+    batch = batch_of(mechanism, 16)
+    fast = zw.compile(mechanism)
+    before = fast.forward_dynamics(batch["q"], batch["v"], batch["tau"])
+    broken = batch["v"].copy()
+    broken[5] = np.nan
+    after = fast.forward_dynamics(batch["q"], broken, batch["tau"])
+    assert np.isnan(after[5]).any()
+    kept = np.arange(16) != 5
+    assert after[kept].tobytes() == before[kept].tobytes()
+
+
+def test_single_precision_is_near(mechanism):
+    batch = batch_of(mechanism, 4)
+    arguments = [batch[n] for n in ("q", "v", "tau")]
+    single = zw.compile(mechanism, dtype="float32").forward_dynamics(
+        *(a.astype("float32") for a in arguments)
+    )
+    double = zw.compile(mechanism).forward_dynamics(*arguments)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, double, rtol=0, atol=1e-3 * abs(double).max())
+
+
+def test_strides_and_broadcasting(mechanism):
+    batch = batch_of(mechanism, 12)
+    fast = zw.compile(mechanism)
+    plain = fast.forward_dynamics(batch["q"], batch["v"], batch["tau"])
+    turned = [np.asfortranarray(batch[n]) for n in ("q", "v", "tau")]
+    assert fast.forward_dynamics(*turned).tobytes() == plain.tobytes()
+    wide = [np.repeat(batch[n], 2, axis=-1)[:, ::2] for n in ("q", "v", "tau")]
+    assert fast.forward_dynamics(*wide).tobytes() == plain.tobytes()
+    one = fast.forward_dynamics(batch["q"], batch["v"], batch["tau"][0])
+    assert one[0].tobytes() == plain[0].tobytes()
+    boxed = fast.forward_dynamics(*(batch[n].reshape(3, 4, -1) for n in ("q", "v", "tau")))
+    assert boxed.shape == (3, 4, mechanism.nv) and boxed.tobytes() == plain.tobytes()
+    assert fast.mass_matrix(batch["q"].reshape(3, 4, -1)).shape == (3, 4, mechanism.nv, mechanism.nv)
+    assert fast.forward_dynamics(*(a[:0] for a in batch.values() if a is not batch["a"])).shape == (
+        0,
+        mechanism.nv,
+    )
+
+
+def test_unnormalised_quaternions_are_the_same_attitude():
+    m = zw.Mechanism(
+        bodies=[zw.Body("b", joint=zw.Free("f"), mass=2, com=(0.1, 0, 0), inertia=(1, 1.2, 0.7))]
+    )
+    q, v, tau, _ = random_state(m, 1)
+    scaled = q.copy()
+    scaled[3:] *= 2
+    fast = zw.compile(m)
+    np.testing.assert_allclose(
+        fast.forward_dynamics(scaled, v, tau), fast.forward_dynamics(q, v, tau), rtol=1e-13
+    )
+
+
+def test_derivatives_are_those_of_finite_differences(mechanism):
+    fast, h = zw.compile(mechanism), 1e-6
+    q, v, tau, _ = random_state(mechanism, 3)
+    found = fast.forward_dynamics_derivatives(q, v, tau)
+    unit = np.eye(mechanism.nv)
+    scale = abs(found.dq).max()
+
+    def slope(function) -> np.ndarray:
+        return np.stack([(function(h * e) - function(-h * e)) / (2 * h) for e in unit], axis=1)
+
+    by_q = slope(lambda d: zw.forward_dynamics(mechanism, moved(mechanism, q, d), v, tau))
+    by_v = slope(lambda d: zw.forward_dynamics(mechanism, q, v + d, tau))
+    by_tau = slope(lambda d: zw.forward_dynamics(mechanism, q, v, tau + d))
+    for got, want in ((found.dq, by_q), (found.dv, by_v), (found.dtau, by_tau)):
+        np.testing.assert_allclose(got, want, atol=1e-6 * scale)
+    inverse = fast.inverse_dynamics_derivatives(q, v, fast.forward_dynamics(q, v, tau))
+    np.testing.assert_allclose(inverse.dtau @ found.dq, -inverse.dq, atol=1e-8 * abs(inverse.dq).max())
+
+
+def furuta() -> zw.Mechanism:
+    m_p, L, b = sp.symbols("m_p L b", positive=True)
+    return zw.Mechanism(
+        bodies=[
+            zw.Body("arm", joint=zw.Revolute("theta"), mass=0.3, com=(L / 2, 0, 0), inertia=(0.01, 0.02, 0.02)),
+            zw.Body("rod", parent="arm", position=(L, 0, 0), joint=zw.Revolute("alpha", axis=(1, 0, 0)), mass=m_p,
+                    com=(0, 0, L / 2), inertia=(m_p * L**2 / 12, m_p * L**2 / 12, 0)),
+        ],
+        forces=[zw.Damper("theta", b)],
+    )  # fmt: skip
+
+
+def test_symbols_are_inputs_one_value_a_world():
+    m, fast = furuta(), zw.compile(furuta())
+    rng = np.random.default_rng(0)
+    q, v, tau = rng.normal(size=(3, 9, 2))
+    params = {"m_p": rng.uniform(0.1, 0.5, 9), "L": 0.4, sp.Symbol("b", positive=True): 0.02}
+    found = fast.forward_dynamics(q, v, tau, params=params)
+    for w in range(9):
+        numbers = m.subs({"m_p": params["m_p"][w], "L": 0.4, "b": 0.02})
+        np.testing.assert_allclose(
+            found[w], zw.forward_dynamics(numbers, q[w], v[w], tau[w]), rtol=1e-11, atol=1e-11
+        )
+    slopes = fast.forward_dynamics_derivatives(q, v, tau, params=params).parameters
+    k, h = m.symbols.index("L"), 1e-6
+    near = [fast.forward_dynamics(q, v, tau, params={**params, "L": 0.4 + s * h}) for s in (1, -1)]
+    np.testing.assert_allclose(slopes[..., k], (near[0] - near[1]) / (2 * h), rtol=1e-5, atol=1e-5)
+
+
+def test_wrong_calls_are_answered():
+    m, fast = furuta(), zw.compile(furuta())
+    q = np.zeros(2)
+    with pytest.raises(ParameterError, match="'L'"):
+        fast.forward_dynamics(q, q, q, params={"m_p": 1, "b": 0})
+    with pytest.raises(ParameterError, match="'mass'"):
+        fast.forward_dynamics(q, q, q, params={"m_p": 1, "b": 0, "L": 1, "mass": 3})
+    numbers = zw.compile(m.subs({"m_p": 1, "b": 0, "L": 1}))
+    with pytest.raises(ShapeError, match=r"'?tau'?.*\(.*2"):
+        numbers.forward_dynamics(q, q, np.zeros(3))
+    with pytest.raises(TypeError, match="Mechanism"):
+        zw.compile("panda.urdf")
+    with pytest.raises(UnknownNameError, match="forward_dynamics"):
+        zw.compile(m, outputs=["forward_dynamic"])
+
+
+def test_two_threads_may_share_one_object(mechanism):
+    batch = batch_of(mechanism, 64)
+    arguments = [batch[n] for n in ("q", "v", "tau")]
+    fast = zw.compile(mechanism)
+    expected = fast.forward_dynamics(*arguments).tobytes()
+    wrong: list[int] = []
+
+    def work() -> None:
+        for k in range(200):
+            if fast.forward_dynamics(*arguments).tobytes() != expected:
+                wrong.append(k)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_operations_and_sources(mechanism):
+    fast = zw.compile(mechanism)
+    counts = fast.count_operations()
+    assert counts["total"] == sum(n for op, n in counts.items() if op not in ("total", "flops"))
+    assert "void compute(" in fast.source("c")
+    assert f"x double>" in fast.source("llvm")
