@@ -82,15 +82,13 @@ class Coordinates:
 
 
 def coordinates_for(
-    mechanism: Mechanism, frames: Iterable[str], joints: Iterable[str] | None = None
+    mechanism: Mechanism, bodies: Iterable[str], joints: Iterable[str] | None = None
 ) -> Coordinates:
-    """The coordinates that move these frames, of the joints named or of all."""
+    """The coordinates that move these bodies and frames, of the joints named or of all."""
     tree = mechanism.tree
     ties = _ties(mechanism)
     tied = {tie.speed for tie in ties}
-    moving = {
-        k for frame in frames for i in tree.path(tree.place(frame).link) for k in _range(tree.links[i].v)
-    }
+    moving = {k for body in bodies for i in tree.path(tree.place(body).link) for k in _range(tree.links[i].v)}
     for tie in reversed(ties):
         if tie.speed in moving and tie.other_speed is not None:
             moving.add(tie.other_speed)
@@ -99,7 +97,7 @@ def coordinates_for(
     free = tuple(sorted(moving - tied))
     lower, upper = joint_limits(mechanism)
     turns = {link.q.start for link in tree.links if link.move.kind == "turn"}
-    turning = tuple(i in turns and upper[i] - lower[i] >= FULL_TURN for i in range(tree.nq))
+    turning = tuple(i in turns and bool(upper[i] - lower[i] >= FULL_TURN) for i in range(tree.nq))
     of_speed = {link.v.start: link.q.start for link in tree.links if link.move.kind != "ball"}
     _carry_over(ties, lower, upper, turning)
     return Coordinates(tree, free, ties, lower, upper, turning, of_speed)

@@ -11,15 +11,18 @@ Projected Newton methods, for the limits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.linear import cholesky, cholesky_solve
-from zwang.kinematics.poses import link_poses, place_pose
-from zwang.mechanism.tree import Tree
+from zwang.constraint.equality import violation_of
+from zwang.constraint.instant import Instant
+from zwang.constraint.weights import Weights
+from zwang.kinematics.poses import Pose, link_poses, place_pose
+from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.coordinates import Coordinates
 from zwang.robot.tasks import Task, task_error, task_jacobian
 from zwang.scalar import absolute, logical_and, logical_or, maximum, sqrt, where, while_loop
@@ -32,22 +35,35 @@ PATIENCE = 8  # turns before a start that gets no nearer is given up
 NO_PROGRESS = 1e-4  # E above which a start that gets no nearer, or hardly moves, is given up
 HARDLY = 1e-3  # a step that hardly moves [rad, L]
 AT_REST = 1e-10  # a step of a patient search that is over
+FIRM = 1e12  # the damping at which a patient search sees that no step helps
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The loops and couplings that have to stay closed, with the weights that `constraint` knows of the mechanism."""
+
+    mechanism: Mechanism
+    constraints: tuple[Any, ...]
+    weights: Weights
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Tasks for the frames of a tree, the coordinates that may be chosen, and the length L [m] that one radian weighs."""
+    """Tasks for frames, loops to keep closed, the coordinates that may be chosen, and the length L [m] that weighs one radian.
 
-    tree: Tree
+    bounded: whether the limits of the joints hold.
+    """
+
     tasks: tuple[Task, ...]
     coordinates: Coordinates
     length: float
+    loops: Loops | None = None
     bounded: bool = True
 
 
 class Settings(NamedTuple):
     """What a search may do: tolerances [m] and [rad], turns, and whether it is patient: it then steps back whenever the error
-    has grown, and only ends where no step helps."""
+    has grown, and ends only where no step helps."""
 
     position: Any = 1e-6
     orientation: Any = 1e-6
@@ -56,11 +72,11 @@ class Settings(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A search's state: q and the best q so far, its error E, its residuals [m] and [rad], the last E, damping, turns, status."""
+    """A search's state: q; the best q so far, its cost E, its residuals [m] and [rad]; the last E, damping, turns, status."""
 
     q: Any
     best: Any
-    error: Any
+    cost: Any
     position: Any
     orientation: Any
     last: Any
@@ -69,97 +85,116 @@ class Search(NamedTuple):
     status: Any
 
 
-def residuals(problem: Problem, q: Any, targets: Any) -> tuple[list[np.ndarray], Any, Any]:
-    """The tasks' errors, and the largest position error [m] and orientation error [rad] among them."""
-    poses = link_poses(problem.tree, q)
-    errors, position, orientation = [], 0.0, 0.0
+class Errors(NamedTuple):
+    """All errors e (m,) [m, rad], which of them are positions, and the largest position and orientation error of a task."""
+
+    e: np.ndarray
+    linear: tuple[bool, ...]
+    position: Any
+    orientation: Any
+
+
+def errors_of(problem: Problem, poses: list[Pose], q: Any, targets: Any) -> Errors:
+    """The tasks' errors, then what the loops are open by."""
+    parts: list[tuple[np.ndarray, int]] = []
     for task, target in zip(problem.tasks, targets, strict=True):
-        e = task_error(task, place_pose(poses, problem.tree.place(task.frame)), target)
-        count = sum(row < 3 for row in task.rows)
-        errors.append(e)
+        e = task_error(task, place_pose(poses, problem.coordinates.tree.place(task.frame)), target)
+        parts.append((e, sum(row < 3 for row in task.rows)))
+    for violation in _violations(problem, poses, q):
+        parts.append((-np.asarray(violation.r), min(3, len(violation.r))))
+    position, orientation = 0.0, 0.0
+    for e, count in parts:
         if count:
-            position = maximum(position, sqrt(e[:count] @ e[:count]))
+            position = maximum(position, _norm(e[:count]))
         if count < len(e):
-            orientation = maximum(orientation, sqrt(e[count:] @ e[count:]))
-    return errors, position, orientation
+            orientation = maximum(orientation, _norm(e[count:]))
+    linear = tuple(i < count for e, count in parts for i in range(len(e)))
+    return Errors(np.concatenate([e for e, _ in parts]), linear, position, orientation)
 
 
-def task_rows(problem: Problem, q: Any) -> np.ndarray:
-    """J (m, free) of all tasks, one below the other [m, rad]."""
-    poses = link_poses(problem.tree, q)
-    J = np.concatenate([task_jacobian(problem.tree, poses, task) for task in problem.tasks])
-    return problem.coordinates.columns(J, q)
+def rows_of(problem: Problem, poses: list[Pose], q: Any) -> np.ndarray:
+    """J (m, free) of all tasks and loops, one below the other [m, rad]."""
+    tree = problem.coordinates.tree
+    parts = [task_jacobian(tree, poses, task) for task in problem.tasks]
+    parts += [np.asarray(violation.J) for violation in _violations(problem, poses, q)]
+    return problem.coordinates.columns(np.concatenate(parts), q)
 
 
-def scales(problem: Problem) -> np.ndarray:
-    """What each row counts: a task's weight, and positions per length L."""
+def _violations(problem: Problem, poses: list[Pose], q: Any) -> list[Any]:
+    if problem.loops is None:
+        return []
+    m, weights = problem.loops.mechanism, problem.loops.weights
+    instant = Instant(m, q, np.zeros(m.nv, int), poses, weights, m.options.timestep)
+    return [violation_of(instant, constraint) for constraint in problem.loops.constraints]
+
+
+def scales(problem: Problem, linear: tuple[bool, ...]) -> np.ndarray:
+    """What each row counts: a task's weight (a loop's is 1), and positions per length L."""
+    weights = [task.weight for task in problem.tasks for _ in task.rows]
+    weights += [1.0] * (len(linear) - len(weights))
     return np.array(
-        [t.weight / (problem.length if row < 3 else 1.0) for t in problem.tasks for row in t.rows]
+        [w / (problem.length if is_position else 1.0) for w, is_position in zip(weights, linear, strict=True)]
     )
 
 
 def search(problem: Problem, start: Any, targets: list[Mapping[str, Any]], settings: Settings) -> Search:
     """Turns of Levenberg and Marquardt from `start` until converged, given up, or out of turns."""
-    first = Search(start, start, 1e300, 1e300, 1e300, 1e300, DAMPING, 0.0, GOING)
 
     def going(s: Search) -> Any:
         return logical_and(s.status < 0.5, s.turns <= settings.turns)
 
-    return while_loop(going, lambda s: _turn(problem, s, targets, settings), first)
+    return while_loop(going, lambda s: turn(problem, s, targets, settings), first_of(problem, start))
 
 
-def _turn(problem: Problem, s: Search, targets: Any, settings: Settings) -> Search:
-    errors, position, orientation = residuals(problem, s.q, targets)
-    weights = scales(problem)
-    e = np.concatenate(errors) * weights
-    E = e @ e / 2
-    patient = settings.patient > 0.5
-    better = E < s.error
-    back = logical_and(patient, E >= s.error)
+def first_of(problem: Problem, start: Any) -> Search:
+    """The state before the first turn."""
+    q = problem.coordinates.completed(start)
+    return Search(q, q, 1e300, 1e300, 1e300, 1e300, DAMPING, 0.0, GOING)
+
+
+def turn(problem: Problem, s: Search, targets: Any, settings: Settings) -> Search:
+    """One turn: the errors at s.q, whether to end there, and the next q."""
+    poses = link_poses(problem.coordinates.tree, s.q)
+    errors = errors_of(problem, poses, s.q, targets)
+    weights = scales(problem, errors.linear)
+    e = errors.e * weights
+    cost = e @ e / 2
+    better = cost < s.cost
+    back = logical_and(settings.patient > 0.5, cost > s.cost)
     mu = where(back, 4 * s.mu, maximum(s.mu / 2, DAMPING))
-    J = task_rows(problem, s.q) * weights[:, None]
-    step = damped_step(problem, s.q, J, e, mu * E + SMALLEST_DAMPING)
-    converged = logical_and(position < settings.position, orientation < settings.orientation)
-    size = _largest(step)
-    stuck = logical_and(size < HARDLY, E > NO_PROGRESS)
-    slow = logical_and(logical_and(E >= s.last, E > NO_PROGRESS), s.turns >= PATIENCE)
-    over = where(
-        patient,
-        where(size < AT_REST, 1.0, where(mu > 1e12, 1.0, 0.0)),
-        where(logical_or(stuck, slow), 1.0, 0.0),
-    )
-    status = where(converged, CONVERGED, where(over > 0.5, STALLED, GOING))
+    J = held(problem, s.q, rows_of(problem, poses, s.q) * weights[:, None], e)
+    step = damped_step(J, e, mu * cost + SMALLEST_DAMPING)
+    status = _status(s, settings, errors, cost, mu, _largest(step))
     moved = problem.coordinates.stepped(s.q, step, bounded=problem.bounded)
-    q = _choose(status > 0.5, s.q, _choose(back, s.best, moved))
+    ended = status > 0.5
     return Search(
-        q,
-        _choose(better, s.q, s.best),
-        where(better, E, s.error),
-        where(better, position, s.position),
-        where(better, orientation, s.orientation),
-        E,
-        mu,
-        where(status > 0.5, s.turns, s.turns + 1),
-        status,
+        q=choose(ended, s.q, choose(back, s.best, moved)),
+        best=choose(better, s.q, s.best),
+        cost=where(better, cost, s.cost),
+        position=where(better, errors.position, s.position),
+        orientation=where(better, errors.orientation, s.orientation),
+        last=cost,
+        mu=mu,
+        turns=where(ended, s.turns, s.turns + 1),
+        status=status,
     )
 
 
-def damped_step(problem: Problem, q: Any, J: np.ndarray, e: np.ndarray, damping: Any) -> np.ndarray:
-    """dq (free,) = J^T (J J^T + damping 1)^-1 e over the joints that do not push against a limit.
+def _status(s: Search, settings: Settings, errors: Errors, cost: Any, mu: Any, size: Any) -> Any:
+    """Converged; stalled, where a patient search rests and another one is slow or hardly moves; or going."""
+    converged = logical_and(errors.position < settings.position, errors.orientation < settings.orientation)
+    far = cost > NO_PROGRESS
+    slow = logical_and(cost >= s.last, s.turns >= PATIENCE)
+    given_up = logical_and(far, logical_or(size < HARDLY, slow))
+    at_rest = logical_or(size < AT_REST, mu > FIRM)
+    patient = settings.patient > 0.5
+    over = logical_or(logical_and(patient, at_rest), logical_and(settings.patient < 0.5, given_up))
+    return where(converged, CONVERGED, where(over, STALLED, GOING))
 
-    The same as (J^T J + damping 1)^-1 J^T e, which is taken where there are more rows than joints.
-    """
-    gradient = J.T @ e
-    if problem.bounded:
-        J = np.stack(
-            [
-                _held(problem, q, k, g, column)
-                for k, g, column in zip(problem.coordinates.free, gradient, J.T)
-            ],
-            axis=1,
-        )
-    m, n = J.shape
-    if m <= n:
+
+def damped_step(J: np.ndarray, e: np.ndarray, damping: Any) -> np.ndarray:
+    """dq (n,) = J^T (J J^T + damping 1)^-1 e; the same as (J^T J + damping 1)^-1 J^T e, if J (m, n) has more rows than columns."""
+    if J.shape[0] <= J.shape[1]:
         return J.T @ cholesky_solve(cholesky(_gram(J, damping)), e)
     return cholesky_solve(cholesky(_gram(J.T, damping)), J.T @ e)
 
@@ -169,16 +204,58 @@ def _gram(J: np.ndarray, damping: Any) -> list[list[Any]]:
     return [[J[i] @ J[j] + (damping if i == j else 0) for j in range(i + 1)] for i in range(len(J))]
 
 
-def _held(problem: Problem, q: Any, speed: int, gradient: Any, column: np.ndarray) -> np.ndarray:
-    """A joint's column of J: zero while the joint stands at a limit and the error pushes it out."""
-    c = problem.coordinates
+def held(problem: Problem, q: Any, J: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """J without the columns of joints that stand at a limit and that the errors e push out."""
+    if not problem.bounded:
+        return J
+    push = J.T @ e
+    speeds = problem.coordinates.free
+    columns = [
+        column_held(problem.coordinates, q, k, g, c) for k, g, c in zip(speeds, push, J.T, strict=True)
+    ]
+    return np.stack(columns, axis=1)
+
+
+def column_held(c: Coordinates, q: Any, speed: int, push: Any, column: np.ndarray) -> np.ndarray:
+    """`column`, or zeros if the speed's joint stands at a limit and is pushed out."""
     i = c.coordinate_of_speed.get(speed)
     if i is None or not c.limited(i):
         return column
-    at_lower = logical_and(q[i] <= float(c.lower[i]), gradient < 0)
-    at_upper = logical_and(q[i] >= float(c.upper[i]), gradient > 0)
-    held = logical_or(at_lower, at_upper)
-    return np.array([where(held, 0.0, x) for x in column])
+    at_lower = logical_and(q[i] <= float(c.lower[i]), push < 0)
+    at_upper = logical_and(q[i] >= float(c.upper[i]), push > 0)
+    stuck = logical_or(at_lower, at_upper)
+    return np.array([where(stuck, 0.0, x) for x in column])
+
+
+def settle(
+    problem: Problem, start: Any, targets: Any, settings: Settings, wish: Callable[[Any], Any]
+) -> tuple[Any, Any, Any, Any]:
+    """q, the size of the last step and the residuals, after turns that follow wish(q) (free,) in the tasks' null space.
+
+    dq = J^+ e + (1 - J^+ J) wish, until it moves less than the tolerance. Source: Liegeois, IEEE Trans. SMC 7 (1977) 868.
+    """
+
+    def going(state: Any) -> Any:
+        return logical_and(state[1] > settings.position, state[4] <= settings.turns)
+
+    def body(state: Any) -> Any:
+        q, _, _, _, turns = state
+        poses = link_poses(problem.coordinates.tree, q)
+        errors = errors_of(problem, poses, q, targets)
+        weights = scales(problem, errors.linear)
+        e = errors.e * weights
+        J = held(problem, q, rows_of(problem, poses, q) * weights[:, None], e)
+        z = held(problem, q, np.asarray(wish(q)).reshape(1, -1), np.array([1]))[0]
+        step = damped_step(J, e, SMALLEST_DAMPING) + z - damped_step(J, J @ z, SMALLEST_DAMPING)
+        moved = problem.coordinates.stepped(q, step, bounded=problem.bounded)
+        return moved, _largest(step), errors.position, errors.orientation, turns + 1
+
+    q, size, position, orientation, _ = while_loop(going, body, (start, 1.0, 0.0, 0.0, 0.0))
+    return q, size, position, orientation
+
+
+def _norm(x: np.ndarray) -> Any:
+    return sqrt(x @ x)
 
 
 def _largest(step: np.ndarray) -> Any:
@@ -188,5 +265,6 @@ def _largest(step: np.ndarray) -> Any:
     return size
 
 
-def _choose(condition: Any, x: Any, y: Any) -> np.ndarray:
+def choose(condition: Any, x: Any, y: Any) -> np.ndarray:
+    """x where the condition holds, else y, element by element."""
     return np.array([where(condition, a, b) for a, b in zip(x, y, strict=True)])

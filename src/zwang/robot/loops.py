@@ -1,0 +1,45 @@
+"""Which loops and couplings a task on some frames has to respect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zwang.constraint.weights import weights
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.restrictions import Connect, CoupleTendons, Distance, Weld
+from zwang.robot.inverse_kinematics import Loops
+
+LOOPS = (Connect, Weld, Distance, CoupleTendons)
+
+
+def loops_for(mechanism: Mechanism, frames: tuple[str, ...]) -> tuple[Loops | None, tuple[str, ...]]:
+    """The loops that share joints with the ways to these frames, or with another such loop; and all bodies concerned.
+
+    Couples of joints are none of them: they are solved by choosing coordinates.
+    """
+    waiting = [c for c in mechanism.constraints if isinstance(c, LOOPS)]
+    bodies = list(frames)
+    found: list[Any] = []
+    moving = _links(mechanism, frames)
+    while near := [c for c in waiting if _links(mechanism, _ends(mechanism, c)) & moving]:
+        found += near
+        waiting = [c for c in waiting if c not in near]
+        bodies += [body for c in near for body in _ends(mechanism, c)]
+        moving = _links(mechanism, tuple(bodies))
+    if not found:
+        return None, tuple(bodies)
+    return Loops(mechanism, tuple(found), weights(mechanism)), tuple(bodies)
+
+
+def _ends(mechanism: Mechanism, constraint: Any) -> tuple[str, ...]:
+    if isinstance(constraint, CoupleTendons):
+        names = {constraint.tendon, constraint.to}
+        tendons = [t for t in mechanism.tendons if t.name in names]
+        joints = [mechanism.joint(name).body for t in tendons for name, _ in t.joints]
+        return (*joints, *(name for t in tendons for name in t.path if name is not None))
+    return tuple(end if isinstance(end, str) else end[0] for end in (constraint.a, constraint.b))
+
+
+def _links(mechanism: Mechanism, bodies: tuple[str, ...]) -> set[int]:
+    tree = mechanism.tree
+    return {link for body in bodies for link in tree.path(tree.place(body).link)}

@@ -1,0 +1,252 @@
+"""Inverse kinematics at the front door: targets in, a Solution out that says converged, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from zwang import door
+from zwang.errors import DescriptionError, ShapeError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.robot import lecture
+from zwang.robot.batch import Limits, Options, solve_batch, solve_path
+from zwang.robot.coordinates import coordinates_for
+from zwang.robot.inverse_kinematics import Problem
+from zwang.robot.lever import lever
+from zwang.robot.loops import loops_for
+from zwang.robot.programs import Programs
+from zwang.robot.solution import Solution
+from zwang.robot.targets import Target, read_target
+from zwang.robot.tasks import PARTS, Task
+
+METHODS = {
+    "lm": "lm",
+    "newton": "newton",
+    "jacobian_inverse": "newton",
+    "transpose": "transpose",
+    "jacobian_transpose": "transpose",
+}
+RESTARTS = 200
+ITERATIONS = {"lm": 20, "newton": 100, "transpose": 1000}
+
+
+def solve_ik(
+    mechanism: Mechanism,
+    frame: str | Sequence[str],
+    targets: Any,
+    *,
+    method: str = "lm",
+    q0: Any = None,
+    part: str | None = None,
+    components: Sequence[str] | None = None,
+    axes: str = "world",
+    weights: Sequence[float] | None = None,
+    length: float | None = None,
+    joints: Iterable[str] | None = None,
+    limits: bool = True,
+    tolerance: float | tuple[float, float] = 1e-6,
+    alpha: Any = 1.0,
+    iterations: int | None = None,
+    restarts: int | None = None,
+    posture: Any = None,
+    wish: Callable[[Any], Any] | None = None,
+    path: bool = False,
+    seed: int = 0,
+    compiled: bool = True,
+) -> Solution:
+    """The joints (..., nq) that bring a frame to its target, or several frames to theirs; one target or a batch.
+
+    frame: a name, or several; then targets has an entry for each. targets: a pose (R, p), with R (..., 3, 3) or quaternions
+    (..., 4) and p (..., 3) [m]; matrices (..., 4, 4); positions (..., 3), or (..., 2) in the plane z = any; with
+    part="orientation", R alone. part, components: what counts of it, "pose", "position", "orientation", or some of
+    "x y z rx ry rz"; axes: in which these are told apart, "world" or "body". weights: of the frames against each other.
+    q0 (nq,) or (..., nq): the start; by default the middle of the limits. joints: names of those that may move; the others stay at q0.
+
+    method: "lm", Levenberg-Marquardt with limits and `restarts` from other starts (200; the starts are drawn once from `seed`,
+    the same for every target); "newton" (or "jacobian_inverse") and "transpose", as seed 004 has them, with the step `alpha`: a number, a diagonal
+    (nq or as many as may move), or a function of the iteration 1, 2, .... iterations: turns from each start (20; 100 and 1000 for seed 004's).
+    length [m]: what weighs as much as one radian; by default the typical lever of the joints. tolerance: [m] and [rad].
+    posture (nq,): pulled towards, and wish(q): followed (nv of free joints), in what freedom the targets leave.
+    path: the targets follow each other, each solved from the last one's joints, without restarts.
+
+    Loops and couples of the mechanism stay closed, as part of the residual. The answer is never silent: see `Solution`. Raises
+    UnknownNameError for names, ShapeError and StateError for targets and starts, ParameterError for symbols without values.
+    Source: seed 004, Numerical Solution to Inverse Kinematics; `inverse_kinematics` for "lm".
+    """
+    m = door.numeric(mechanism)
+    if method not in METHODS:
+        raise DescriptionError(f"method is {method!r}; it must be one of {', '.join(map(repr, METHODS))}")
+    method = METHODS[method]
+    frames, given = _frames_and_targets(frame, targets, part)
+    tasks = _tasks(frames, given, part, components, axes, weights)
+    named = tuple(joints) if joints is not None else None
+    programs = _programs(m, tasks, named, length, limits, _wish(m, posture, wish), compiled)
+    batch, count = _batch(given)
+    start = _start(m, programs.problem, q0, batch, count)
+    options = Options(
+        method=method,
+        tolerance=_pair(tolerance),
+        turns=int(iterations if iterations is not None else ITERATIONS[method]),
+        restarts=int(restarts if restarts is not None else 0 if path else RESTARTS),
+        seed=seed,
+        alpha=alpha,
+    )
+    flat = [x for target, task in zip(given, tasks, strict=True) for x in _arrays(target, task, count)]
+    answer = _solver(method, path)(m, programs, start, flat, options)
+    return _shaped(answer, batch)
+
+
+def _solver(method: str, path: bool) -> Callable[..., Solution]:
+    if method == "lm":
+        return solve_path if path else solve_batch
+    if path:
+        raise DescriptionError(f"a path is solved by method 'lm' only, not by {method!r}")
+    return lecture.solve_batch
+
+
+@lru_cache(maxsize=64)
+def _programs(
+    mechanism: Mechanism,
+    tasks: tuple[Task, ...],
+    joints: tuple[str, ...] | None,
+    length: float | None,
+    bounded: bool,
+    wish: Any,
+    compiled: bool,
+) -> Programs:
+    """The problem and its functions; kept, so that they are compiled once."""
+    loops, bodies = loops_for(mechanism, tuple(task.frame for task in tasks))
+    coordinates = coordinates_for(mechanism, bodies, joints)
+    if not coordinates.free:
+        names = ", ".join(repr(task.frame) for task in tasks)
+        raise DescriptionError(
+            f"no joint that may move carries the frame {names}; name other frames or joints"
+        )
+    unit = length if length is not None else lever(mechanism, tuple(task.frame for task in tasks))
+    if not unit > 0:
+        raise DescriptionError(f"length is {unit}; it must be a positive number of metres")
+    problem = Problem(tasks, coordinates, float(unit), loops, bounded)
+    return Programs(problem, wish.bound(coordinates) if wish is not None else None, compiled)
+
+
+def _frames_and_targets(frame: Any, targets: Any, part: str | None) -> tuple[tuple[str, ...], list[Target]]:
+    if part is not None and part not in PARTS:
+        raise DescriptionError(f"part is {part!r}; it must be one of {', '.join(map(repr, PARTS))}")
+    if isinstance(frame, str):
+        return (frame,), [read_target(targets, part)]
+    frames = tuple(frame)
+    if not isinstance(targets, (list, tuple)) or len(targets) != len(frames):
+        raise ShapeError(
+            f"for {len(frames)} frames, targets must be a list of {len(frames)} entries, one for each"
+        )
+    return frames, [read_target(target, part) for target in targets]
+
+
+def _tasks(
+    frames: tuple[str, ...], given: list[Target], part: Any, components: Any, axes: str, weights: Any
+) -> tuple[Task, ...]:
+    counts = [1.0] * len(frames) if weights is None else [float(w) for w in weights]
+    if len(counts) != len(frames):
+        raise ShapeError(f"weights has {len(counts)} entries for {len(frames)} frames")
+    tasks = []
+    for frame, target, weight in zip(frames, given, counts, strict=True):
+        chosen = tuple(components) if components is not None else PARTS[part or target.part]
+        if target.planar:
+            chosen = tuple(c for c in chosen if c != "z")
+        task = Task(frame, chosen, axes, weight)
+        for needed, there, name in (
+            (task.has_position, target.p is not None, "position"),
+            (task.has_orientation, target.R is not None, "orientation"),
+        ):
+            if needed and not there:
+                raise ShapeError(f"the components {chosen} of frame {frame!r} need a target with a(n) {name}")
+        tasks.append(task)
+    return tuple(tasks)
+
+
+def _arrays(target: Target, task: Task, count: int) -> list[np.ndarray]:
+    """The target's arrays as the programs want them, repeated if there is one for the whole batch."""
+    found = [x for x, wanted in ((target.p, task.has_position), (target.R, task.has_orientation)) if wanted]
+    return [np.ascontiguousarray(np.broadcast_to(x, (count, *x.shape[1:]))) for x in found if x is not None]
+
+
+def _batch(given: list[Target]) -> tuple[tuple[int, ...], int]:
+    batches = {target.batch for target in given if target.batch}
+    if len(batches) > 1:
+        raise ShapeError(f"the frames' targets are batches of different shapes: {sorted(batches)}")
+    batch = next(iter(batches), ())
+    return batch, int(np.prod(batch, dtype=int))
+
+
+def _start(m: Mechanism, problem: Problem, q0: Any, batch: tuple[int, ...], count: int) -> np.ndarray:
+    """q0 for every target (N, nq)."""
+    if q0 is None:
+        return np.tile(Limits.of(problem.coordinates, m).middle, (count, 1))
+    if np.ndim(q0) <= 1:
+        return np.tile(door.configuration(m, q0), (count, 1))
+    q = np.asarray(q0, dtype=float)
+    if q.shape != (*batch, m.nq):
+        raise ShapeError(f"q0 must have the shape ({m.nq},) or {(*batch, m.nq)}; its shape is {q.shape}")
+    return np.array([door.configuration(m, row) for row in q.reshape(-1, m.nq)])
+
+
+def _pair(tolerance: Any) -> tuple[float, float]:
+    position, orientation = tolerance if isinstance(tolerance, (tuple, list)) else (tolerance, tolerance)
+    if not (position > 0 and orientation > 0):
+        raise DescriptionError(f"tolerance is {tolerance!r}; give positive numbers [m] and [rad]")
+    return float(position), float(orientation)
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """A direction to follow in the null space: towards a posture, or a function of q."""
+
+    posture: tuple[float, ...] | None
+    function: Callable[[Any], Any] | None
+
+    def bound(self, coordinates: Any) -> Callable[[Any], Any]:
+        if self.function is not None:
+            return self.function
+        rest = self.posture or ()
+
+        def pull(q: Any) -> np.ndarray:
+            at = coordinates.coordinate_of_speed
+            return np.array([rest[at[k]] - q[at[k]] if k in at else 0 for k in coordinates.free])
+
+        return pull
+
+
+def _wish(m: Mechanism, posture: Any, wish: Any) -> _Wish | None:
+    if posture is not None and wish is not None:
+        raise DescriptionError("give either a posture or a wish, not both")
+    if posture is not None:
+        return _Wish(tuple(door.configuration(m, posture).tolist()), None)
+    return _Wish(None, wish) if wish is not None else None
+
+
+def _shaped(answer: Solution, batch: tuple[int, ...]) -> Solution:
+    """The flat answer in the batch's shape; plain numbers for a single target."""
+
+    def shaped(x: Any) -> Any:
+        x = np.asarray(x)
+        return x.reshape(*batch, *x.shape[1:]) if batch else x[0]
+
+    residual = type(answer.residual)(*(_plain(shaped(x), float) for x in answer.residual))
+    return replace(
+        answer,
+        q=shaped(answer.q),
+        converged=_plain(shaped(answer.converged), bool),
+        reason=_plain(shaped(answer.reason), str),
+        residual=residual,
+        iterations=_plain(shaped(answer.iterations), int),
+        starts=_plain(shaped(answer.starts), int),
+        trace=None if batch else answer.trace,
+    )
+
+
+def _plain(x: Any, kind: type) -> Any:
+    return kind(x) if np.ndim(x) == 0 else x

@@ -1,0 +1,143 @@
+"""Targets as users give them: poses (R, p), 4x4 matrices, positions, orientations; one or many; for one frame or several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zwang.algebra.rotation import ROTATION_TOLERANCE
+from zwang.errors import ShapeError, StateError
+
+
+@dataclass(frozen=True)
+class Target:
+    """Positions (N, 3) [m] and rotations (N, 3, 3) for one frame, either of which may be missing.
+
+    batch: the shape of the batch, () for a single one. planar: positions were given by x and y only.
+    """
+
+    p: np.ndarray | None
+    R: np.ndarray | None
+    batch: tuple[int, ...]
+    planar: bool = False
+
+    @property
+    def part(self) -> str:
+        if self.p is None:
+            return "orientation"
+        return "position" if self.R is None else "pose"
+
+    def at(self, indices: Any) -> dict[str, np.ndarray]:
+        """The arrays "p" and "R" that there are, at these numbers of the batch."""
+        return {name: x[indices] for name, x in (("p", self.p), ("R", self.R)) if x is not None}
+
+
+def read_target(value: Any, part: str | None) -> Target:
+    """A target in any of the forms. Raises ShapeError or StateError, saying what is wrong.
+
+    (R, p), with R (..., 3, 3) or quaternions (..., 4); a list of such pairs; (..., 4, 4); positions (..., 3) or (..., 2); and,
+    for the part "orientation", R alone.
+    """
+    if _is_pair(value):
+        return _target(value[1], value[0], part)
+    if isinstance(value, (list, tuple)) and value and all(_is_pair(item) for item in value):
+        return _target(
+            np.stack([_floats(p) for _, p in value]), np.stack([_rotations(R) for R, _ in value]), part
+        )
+    array = _floats(value)
+    if part == "orientation":
+        return _target(None, array, part)
+    if array.ndim >= 2 and array.shape[-2:] == (4, 4):
+        if not np.allclose(array[..., 3, :], (0, 0, 0, 1)):
+            raise StateError("a 4x4 target must end with the row (0, 0, 0, 1)")
+        return _target(array[..., :3, 3], array[..., :3, :3], part)
+    return _target(array, None, part)
+
+
+def _is_pair(value: Any) -> bool:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        return False
+    R, p = (
+        np.shape(item) if not isinstance(item, (tuple, list)) or _regular(item) else None for item in value
+    )
+    return R is not None and p is not None and p[-1:] == (3,) and (R[-2:] == (3, 3) or R[-1:] == (4,))
+
+
+def _regular(item: Any) -> bool:
+    try:
+        np.asarray(item, dtype=float)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _target(p: Any, R: Any, part: str | None) -> Target:
+    p = _positions(p) if p is not None and part != "orientation" else None
+    R = _rotations(R) if R is not None and part != "position" else None
+    if part == "pose" and (p is None or R is None):
+        raise ShapeError(
+            "for the part 'pose' a target is (R, p): a rotation (3, 3) and a position (3,); or a 4x4 matrix"
+        )
+    if part in ("position", None) and p is None and R is None:
+        raise ShapeError("a target is a position (3,) or a pose (R, p)")
+    shapes = [x.shape[:-k] for x, k in ((p, 1), (R, 2)) if x is not None]
+    batch = np.broadcast_shapes(*shapes)
+    planar = p is not None and p.shape[-1] == 2
+    if planar and p is not None:
+        p = np.concatenate([p, np.zeros((*p.shape[:-1], 1))], axis=-1)
+    flat_p = None if p is None else np.broadcast_to(p, (*batch, 3)).reshape(-1, 3)
+    flat_R = None if R is None else np.broadcast_to(R, (*batch, 3, 3)).reshape(-1, 3, 3)
+    return Target(flat_p, flat_R, batch, planar)
+
+
+def _positions(value: Any) -> np.ndarray:
+    array = _floats(value)
+    if array.shape[-1:] not in ((3,), (2,)):
+        raise ShapeError(
+            f"positions must have the shape (..., 3), or (..., 2) in the plane; theirs is {array.shape}"
+        )
+    return array
+
+
+def _rotations(value: Any) -> np.ndarray:
+    """Rotation matrices from matrices (checked) or unit quaternions (w, x, y, z)."""
+    array = _floats(value)
+    if array.shape[-2:] != (3, 3) and array.shape[-1:] == (4,):
+        return _from_quaternions(array)
+    if array.shape[-2:] != (3, 3):
+        raise ShapeError(
+            f"orientations must have the shape (..., 3, 3), or (..., 4) as quaternions; theirs is {array.shape}"
+        )
+    off = np.abs(array @ array.swapaxes(-1, -2) - np.eye(3)).max() if array.size else 0.0
+    if off > ROTATION_TOLERANCE or (np.linalg.det(array) < 0).any():
+        raise StateError(
+            f"a target's R is no rotation: R R^T differs from 1 by {off:.2g} at most, or det R < 0"
+        )
+    return array
+
+
+def _from_quaternions(q: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(q, axis=-1, keepdims=True)
+    if not (length > 1e-9).all():
+        raise StateError("a target's quaternion is zero; give a unit quaternion (w, x, y, z)")
+    w, x, y, z = np.moveaxis(q / length, -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def _floats(value: Any) -> np.ndarray:
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ShapeError(
+            "a target is a position (3,), a pose (R, p), a 4x4 matrix, or a batch of one of these"
+        ) from None
+    if not np.isfinite(array).all():
+        raise StateError("a target has elements that are not finite")
+    return array
