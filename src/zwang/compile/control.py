@@ -231,10 +231,11 @@ def while_loop(graph: Graph, condition: Callable, body: Callable, init: Any) -> 
     start = [_start(graph, leaf) for leaf in leaves]
 
     scope, parameters, carry = _open(graph, start, leaves, init)
+    nodes = tuple(map(_node_of, parameters))
     test = truth_node(graph, condition(carry))
     _check_unchanged(parameters, "the condition of while_loop")
     graph.leave()
-    asks = Body(scope, tuple(map(_node_of, parameters)), (test,))
+    asks = Body(scope, nodes, (test,))
 
     turns = _body(graph, start, leaves, init, body, "the body of while_loop")
     control = graph.unshared(Control, "while", tuple(start), (asks, turns))

@@ -12,7 +12,9 @@ from zwang.compile.program import Block, For, Instruction, Program, When, While
 
 def prune(program: Program) -> Program:
     """The program without what its outputs do not need."""
-    body = _block(program.body)
+    body, before = _block(program.body), program.body
+    while body != before and any(map(blocks_of, body.instructions)):
+        body, before = _block(body), body
     kept: set[int] = set()
     _defined(body, kept)
     return replace(
