@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from zwang.integrate.adaptive import Adaptive, integrate_adaptively
+from zwang.integrate.adaptive import integrate_adaptively
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.control import Called, Held
@@ -17,36 +18,52 @@ from zwang.simulate.step import rates, stepping
 
 CONTINUOUS = "rk4"  # of the fixed steps the one whose rates are those of continuous time
 
+Flow = Callable[..., Any]
+
+
+def flow(mechanism: Mechanism, settings: Settings) -> Flow:
+    """(q_dot, v_dot, z_dot) as one array, as a function of q, v, z, u; on any scalar. Quaternions need not be unit."""
+    s = stepping(mechanism, settings.step, CONTINUOUS)
+
+    def function(q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
+        v_dot, z_dot = rates(s, normalized_configuration(mechanism.tree, q), v, z, u)
+        return np.concatenate([configuration_rate(mechanism.tree, q, v), v_dot, z_dot])
+
+    return function
+
+
+def flow_in_python(mechanism: Mechanism, begin: Start, settings: Settings, w: int) -> Flow:
+    """The flow of world w on floats."""
+    row = {name: float(x[w]) for name, x in begin.params.items()}
+    return flow(mechanism.subs(row) if row else mechanism, settings)
+
 
 def continuous(
     mechanism: Mechanism,
     begin: Start,
+    flows: Callable[[int], Flow],
     control: Held | Called,
     settings: Settings,
-    integrator: Adaptive,
     tick: Tick,
 ) -> Motion:
-    """The motion of all worlds; a function for control is asked at every time that the integrator visits."""
-    motions = []
-    for w in range(begin.worlds):
-        row = {name: float(x[w]) for name, x in begin.params.items()}
-        one = mechanism.subs(row) if row else mechanism
-        motions.append(_one_world(one, begin, w, control, settings, integrator, tick))
-    return Motion(*(np.stack(parts, axis=1) for parts in zip(*motions, strict=True)))
+    """The motion of all worlds, world w by flows(w); a function for control is asked whenever the integrator wants."""
+    worlds = [_one_world(mechanism, begin, w, flows(w), control, settings, tick) for w in range(begin.worlds)]
+    return Motion(*(np.stack(parts, axis=1) for parts in zip(*worlds, strict=True)))
 
 
 def _one_world(
     mechanism: Mechanism,
     begin: Start,
     w: int,
+    flow: Flow,
     control: Held | Called,
     settings: Settings,
-    integrator: Adaptive,
     tick: Tick,
 ) -> tuple[np.ndarray, ...]:
     """(clock, q, v, z, u), each (samples, n), of one world; rows after it stopped repeat its last."""
     nq, nv, h = mechanism.nq, mechanism.nv, settings.step
-    s = stepping(mechanism, h, CONTINUOUS)
+    integrator = settings.adaptive
+    assert integrator is not None
     done = 0
 
     def drive(t: float, q: Any, v: Any, since: float) -> np.ndarray:
@@ -56,9 +73,8 @@ def _one_world(
 
     def rate(t: float, y: np.ndarray, since: float) -> np.ndarray:
         q, v, z = np.split(y, [nq, nq + nv])
-        unit = normalized_configuration(mechanism.tree, q)
-        v_dot, z_dot = rates(s, unit, v, z, drive(t, unit, v, since))
-        return np.concatenate([configuration_rate(mechanism.tree, q, v), v_dot, z_dot]).astype(float)
+        u = drive(t, normalized_configuration(mechanism.tree, q).astype(float), v, since)
+        return np.asarray(flow(q, v, z, u), dtype=float)
 
     def count(t: float) -> None:
         nonlocal done

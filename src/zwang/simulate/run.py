@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -12,12 +14,20 @@ import xarray as xr
 from zwang.errors import SimulationWarning
 from zwang.integrate.fixed import Point
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulate.progress import progress_bar
-from zwang.simulate.adaptive import continuous
+from zwang.simulate.adaptive import continuous, flow_in_python
+from zwang.simulate.compiled import (
+    CompiledRoller,
+    compiled_flows,
+    control_along,
+    held_nothing,
+    observed_compiled,
+    traced_control,
+)
 from zwang.simulate.control import Called, Held, control_of
 from zwang.simulate.observe import observed_in_python
+from zwang.simulate.progress import progress_bar
 from zwang.simulate.record import dataset
-from zwang.simulate.rollout import Motion, PythonRoller, StepProgram, roll_out
+from zwang.simulate.rollout import Motion, PythonRoller, StepProgram, Tick, roll_out
 from zwang.simulate.settings import Settings, settings
 from zwang.simulate.start import Start, start
 from zwang.simulate.step import step as one_step
@@ -55,30 +65,60 @@ def simulate(
     begin = start(mechanism, q0, v0, worlds, params)
     plan = settings(mechanism, begin.worlds, duration, step, integrator, record)
     drive = control_of(mechanism, control, plan.steps, begin.worlds)
-    with progress_bar(f"simulating {mechanism.name}", begin.worlds * plan.steps, shown=progress) as tick:
-        motion = moved(mechanism, begin, drive, plan, tick)
-    observed = observed_in_python(mechanism, begin, plan.frames, motion)
-    run = dataset(mechanism, motion, observed, begin, plan, _attributes(plan, drive))
+    paths = COMPILED if compiled else IN_PYTHON
+    with np.errstate(all="ignore"):  # a world that blows up is reported once, by name
+        with progress_bar(f"simulating {mechanism.name}", begin.worlds * plan.steps, shown=progress) as tick:
+            motion = paths.move(mechanism, begin, drive, plan, tick)
+        observed = paths.observe(mechanism, begin, plan.frames, motion)
+    run = dataset(mechanism, motion, observed, begin, plan, _attributes(plan, drive, paths))
     _warn_of_stops(mechanism, begin, plan, motion)
     return run
 
 
-def moved(mechanism: Mechanism, begin: Start, drive: Held | Called, plan: Settings, tick: Any) -> Motion:
-    """The motion of all worlds by the integrator of the plan."""
-    with np.errstate(all="ignore"):  # a world that blows up is reported once, by name
-        if plan.adaptive is not None:
-            return continuous(mechanism, begin, drive, plan, plan.adaptive, tick)
-        roller = PythonRoller(StepProgram(mechanism, plan), begin)
-        return roll_out(roller, begin, drive, plan, tick)
+class Paths(NamedTuple):
+    """The two ways that there are for everything that takes time."""
+
+    name: str
+    move: Callable[..., Motion]
+    observe: Callable[..., dict[str, np.ndarray]]
 
 
-def _attributes(plan: Settings, drive: Held | Called) -> dict[str, Any]:
+def moved_in_python(
+    mechanism: Mechanism, begin: Start, drive: Held | Called, plan: Settings, tick: Tick
+) -> Motion:
+    """The motion of all worlds by the float reference."""
+    if plan.adaptive is not None:
+        return continuous(
+            mechanism, begin, partial(flow_in_python, mechanism, begin, plan), drive, plan, tick
+        )
+    return roll_out(PythonRoller(StepProgram(mechanism, plan), begin), begin, drive, plan, tick)
+
+
+def moved_compiled(
+    mechanism: Mechanism, begin: Start, drive: Held | Called, plan: Settings, tick: Tick
+) -> Motion:
+    """The motion of all worlds in machine code; a control function is part of it where it can be traced."""
+    if plan.adaptive is not None:
+        return continuous(mechanism, begin, compiled_flows(mechanism, begin, plan), drive, plan, tick)
+    program = StepProgram(mechanism, plan)
+    if isinstance(drive, Called) and (roller := traced_control(program, drive, begin)) is not None:
+        motion = roll_out(roller, begin, held_nothing(drive), plan, tick)
+        return replace(motion, u=control_along(drive, begin, motion, plan.step))
+    return roll_out(CompiledRoller(program, begin), begin, drive, plan, tick)
+
+
+IN_PYTHON = Paths("python", moved_in_python, observed_in_python)
+COMPILED = Paths("compiled", moved_compiled, observed_compiled)
+
+
+def _attributes(plan: Settings, drive: Held | Called, paths: Paths) -> dict[str, Any]:
     """The settings, as numbers and texts that every file format keeps."""
     found = {"step": plan.step, "duration": plan.steps * plan.step, "record_every": plan.every}
     if plan.adaptive is None:
         found["integrator"] = str(plan.integrator)
     else:
         found |= {"integrator": plan.adaptive.method, "rtol": plan.adaptive.rtol, "atol": plan.adaptive.atol}
+    found["path"] = paths.name
     found["control"] = "function" if isinstance(drive, Called) else "held"
     return found
 
