@@ -17,7 +17,7 @@ from zwang.read.findings import Findings
 from zwang.read.xml import Element
 
 QUARTER = math.pi / 2
-ANGLE_TOLERANCE = 1e-11  # rad; pi/2 printed with twelve digits is a quarter turn
+ANGLE_TOLERANCE = 1e-12  # rad
 MOST_TURN = 6.5  # rad; more is no orientation that anybody writes
 
 Color = tuple[float, float, float, float]
@@ -29,7 +29,7 @@ def exact(x: Any) -> Any:
 
 
 def sine_and_cosine(angle: float) -> tuple[Any, Any]:
-    """Exact at multiples of a quarter turn (to 1e-11 rad), so that zeros stay zeros."""
+    """Exact at multiples of a quarter turn (to 1e-12 rad), so that zeros stay zeros."""
     turns = round(angle / QUARTER)
     if abs(angle - turns * QUARTER) < ANGLE_TOLERANCE:
         return ((0, 1), (1, 0), (0, -1), (-1, 0))[turns % 4]
