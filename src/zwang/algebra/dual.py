@@ -28,6 +28,11 @@ class Dual:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value!r}, {self.rate!r})"
 
+    @property
+    def exact(self) -> bool:
+        """Whether its parts keep fractions."""
+        return getattr(self.value, "exact", False)
+
     def _parts(self, other: Any) -> tuple[Any, Any] | None:
         """The other's value and rate at this level; None where it is of a higher level, or no scalar."""
         if type(other) is type(self):

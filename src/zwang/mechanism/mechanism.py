@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from zwang.mechanism.joint_kinds import Joint
 from zwang.mechanism.numbers import Number, Vector3, vector
 from zwang.mechanism.parts import Body, Frame
 from zwang.mechanism.report import Report
-from zwang.mechanism.restrictions import ContactExclude, ContactPair, Keyframe, Options, Tendon
+from zwang.mechanism.restrictions import FORMULAS, ContactExclude, ContactPair, Keyframe, Options, Tendon
 from zwang.mechanism.shapes import Geometry
 from zwang.mechanism.tree import Tree, build_tree
 from zwang.scalar import are_constant
@@ -134,8 +134,17 @@ class Mechanism:
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """The names of the symbolic parameters, sorted."""
-        return tuple(sorted(document.symbols_in(self)))
+        """The names of the symbolic parameters, sorted; a formula's coordinates, speeds and time are none."""
+        formulas = tuple(c for c in self.constraints if isinstance(c, FORMULAS))
+        others = tuple(c for c in self.constraints if not isinstance(c, FORMULAS))
+        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "constraints"}
+        named = document.symbols_in((*rest.values(), *others))
+        return tuple(sorted(named | (document.symbols_in(formulas) - self.formula_names)))
+
+    @cached_property
+    def formula_names(self) -> set[str]:
+        """What a constraint's formula may speak of: coordinates, speeds as `NAME_dot`, time t, the force N."""
+        return {*self.coordinate_names, *(f"{name}_dot" for name in self.speed_names), "t", "N"}
 
     @cached_property
     def tree(self) -> Tree:
@@ -195,7 +204,7 @@ def _neutral(joint: Joint) -> tuple[Number, ...]:
     first = True
     result = []
     for part in joint.coordinates:
-        result.append(values[part] if part in values else (reference if first else 0))
+        result.append(values.get(part, reference if first else 0))
         first = False
     return tuple(result)
 
@@ -268,6 +277,12 @@ def _check_references(m: Mechanism) -> None:
         for name in tendon.path:
             if name is not None:
                 _find("frame", name, frames)
+    speeds, constraints = dict.fromkeys(m.speed_names), {c.name: c for c in m.constraints}
+    for formula in (c for c in m.constraints if isinstance(c, FORMULAS)):
+        for name, _ in (*getattr(formula, "coefficients", ()), *getattr(formula, "forces", ())):
+            _find("speed", name, speeds)
+        if hasattr(formula, "constraint"):
+            _find("constraint", formula.constraint, constraints)
     for part in (*m.forces, *m.constraints):
         for kind, name in _mentions(part):
             _find(kind, name, {"joint": joints, "body": bodies, "frame": frames, "tendon": tendons}[kind])
@@ -282,6 +297,7 @@ def _mentions(part: Any) -> list[tuple[str, str]]:
         ("tendon", "tendon"),
         ("frame", "frame"),
         ("body", "body"),
+        ("on", "body"),
     ):
         name = getattr(part, field, None)
         if name is not None:

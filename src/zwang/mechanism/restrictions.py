@@ -6,12 +6,15 @@ Points are (body name, point in its frame [m]); the body "world" is the ground.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from zwang.algebra import rotation
 from zwang.errors import DescriptionError
 from zwang.mechanism.joint_kinds import Softness
 from zwang.mechanism.numbers import IDENTITY, Matrix3, Number, Vector3, number, orientation_of, vector
+from zwang.scalar import are_constant
 
 Point = tuple[str, Vector3]
 
@@ -93,6 +96,138 @@ class Couple:
         object.__setattr__(self, "coefficients", vector(self.coefficients, len(self.coefficients), where))
         if self.to == self.joint:
             raise DescriptionError(f"couple {self.name!r} (mimic) ties joint {self.joint!r} to itself")
+
+
+@dataclass(frozen=True)
+class NoSideSlip:
+    """A runner, knife edge or thin wheel: at `point` [m] of `body` the velocity along `direction` (body axes) is zero.
+
+    The velocity is that against the body `on`, at the place where the point is.
+    """
+
+    name: str
+    body: str
+    direction: Vector3 = (0, 1, 0)
+    point: Vector3 = (0, 0, 0)
+    on: str = "world"
+
+    def __post_init__(self):
+        where = f"no-side-slip {self.name!r}"
+        object.__setattr__(self, "point", vector(self.point, 3, f"point of {where}"))
+        object.__setattr__(self, "direction", direction(self.direction, f"direction of {where}"))
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """A ball, or with `axis` (body axes) a thin disc or wheel, rolls on a plane without slip and without leaving it.
+
+    centre [m] is in the body's frame, the plane in that of the body `on`: through `plane_point`, with `normal` towards the ball.
+    Three rows: no slip along two axes of the plane, and no leaving, which is holonomic.
+    """
+
+    name: str
+    body: str
+    radius: Number
+    axis: Vector3 | None = None
+    centre: Vector3 = (0, 0, 0)
+    on: str = "world"
+    plane_point: Vector3 = (0, 0, 0)
+    normal: Vector3 = (0, 0, 1)
+
+    def __post_init__(self):
+        where = f"rolling {self.name!r}"
+        object.__setattr__(self, "radius", number(self.radius, f"radius of {where}"))
+        for name in ("centre", "plane_point"):
+            object.__setattr__(self, name, vector(getattr(self, name), 3, f"{name} of {where}"))
+        object.__setattr__(self, "normal", direction(self.normal, f"normal of {where}"))
+        if self.axis is not None:
+            object.__setattr__(self, "axis", direction(self.axis, f"axis of {where}"))
+        if are_constant(self.radius) and self.radius <= 0:
+            raise DescriptionError(f"radius of {where} is {self.radius}; it must be positive")
+
+
+@dataclass(frozen=True)
+class Holonomic:
+    """g(q, t) = 0 by expression: its symbols are named as coordinates (joint names), `t`, or else are parameters."""
+
+    name: str
+    expression: Number
+
+    def __post_init__(self):
+        object.__setattr__(
+            self, "expression", number(self.expression, f"expression of holonomic {self.name!r}")
+        )
+
+
+@dataclass(frozen=True)
+class Pfaffian:
+    """A(q, t) v + rate(q, t) = 0 by expressions: `coefficients` maps names of speeds to theirs; symbols as in `Holonomic`."""
+
+    name: str
+    coefficients: Any
+    rate: Number = 0
+
+    def __post_init__(self):
+        where = f"pfaffian {self.name!r}"
+        items = self.coefficients.items() if isinstance(self.coefficients, Mapping) else self.coefficients
+        object.__setattr__(self, "coefficients", named_numbers(items, f"coefficients of {where}"))
+        object.__setattr__(self, "rate", number(self.rate, f"rate of {where}"))
+
+
+@dataclass(frozen=True)
+class NonIdeal:
+    """The working part of a constraint's force, prescribed: generalised forces on speeds, by expressions.
+
+    Beside coordinates, `t` and parameters, symbols may be `NAME_dot` (the speed NAME) and `N`: the size of the force of
+    `constraint`, sqrt(sum lambda_i^2) over its rows, as it is with this force acting. So Coulomb friction of a bead on a
+    horizontal ring of radius R is {"x": -mu N x_dot / speed, "y": -mu N y_dot / speed}. Forces that would drive the constraint
+    itself are taken up by it. Source: seed 003, Eqs. 47-50; Udwadia, Kalaba, Int. J. Non-Linear Mech. 37 (2002) 1079.
+    """
+
+    name: str
+    constraint: str
+    forces: Any
+
+    def __post_init__(self):
+        items = self.forces.items() if isinstance(self.forces, Mapping) else self.forces
+        object.__setattr__(self, "forces", named_numbers(items, f"forces of non-ideal {self.name!r}"))
+
+
+FORMULAS = (Holonomic, Pfaffian, NonIdeal)
+
+
+@dataclass(frozen=True)
+class PointSpeed:
+    """An essential speed for `equations`: the velocity of `point` [m] of `body` along `direction`, in body or world axes."""
+
+    name: str
+    body: str
+    direction: Vector3 = (1, 0, 0)
+    point: Vector3 = (0, 0, 0)
+    axes: str = "body"
+
+    def __post_init__(self):
+        where = f"speed {self.name!r}"
+        object.__setattr__(self, "point", vector(self.point, 3, f"point of {where}"))
+        object.__setattr__(self, "direction", direction(self.direction, f"direction of {where}"))
+        if self.axes not in ("body", "world"):
+            raise DescriptionError(f"axes of {where} is {self.axes!r}; it is 'body' or 'world'")
+
+
+def direction(values: Any, where: str) -> Vector3:
+    """A vector at unit length, if it is numeric."""
+    return rotation.unit_vector(vector(values, 3, where), where)  # type: ignore[return-value]
+
+
+def named_numbers(items: Any, where: str) -> tuple[tuple[str, Number], ...]:
+    """((name, number), ...) checked."""
+    try:
+        pairs = [(name, value) for name, value in items]
+    except (TypeError, ValueError):
+        raise DescriptionError(
+            f"{where} are {items!r}; give a dictionary from names of speeds to numbers"
+        ) from None
+    return tuple((name, number(value, f"{where} ({name!r})")) for name, value in pairs)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,187 @@
+"""Exact constraints to first order: A(q, t) v + a(q, t) = 0 and, differentiated, A v_dot = b; with positions where they are holonomic.
+
+Loops bring their own derivatives; runners, rolling and formulas are differentiated along the motion by duals.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang import scalar
+from zwang.algebra.dual import Second, rated
+from zwang.algebra.rotation import across
+from zwang.constraint.equality import LOOPS, violation_of
+from zwang.constraint.instant import Instant
+from zwang.constraint.weights import Weights
+from zwang.errors import DescriptionError
+from zwang.kinematics.configuration import configuration_rate
+from zwang.kinematics.jacobians import place_jacobian
+from zwang.kinematics.poses import Pose, link_poses, place_pose
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.restrictions import Holonomic, NonIdeal, NoSideSlip, Pfaffian, Rolling
+from zwang.mechanism.tree import WORLD, Place, Tree
+from zwang.scalar import divide, sqrt
+
+VELOCITY = (NoSideSlip, Rolling, Holonomic, Pfaffian)
+_NO_WEIGHTS = Weights(defaultdict(lambda: (0, 0)), (), {}, {})
+
+
+class FirstOrder(NamedTuple):
+    """k rows by name: A (k, nv), a (k,), b (k,); position (k,): g(q, t) of holonomic rows, None of others."""
+
+    names: tuple[str, ...]
+    A: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    position: tuple[Any, ...]
+
+
+def is_exact(constraint: Any) -> bool:
+    """Is it a constraint that holds exactly?"""
+    return isinstance(constraint, VELOCITY) or (isinstance(constraint, LOOPS) and constraint.softness is None)
+
+
+def all_first_order(mechanism: Mechanism, q: Any, v: Any, t: Any = 0) -> FirstOrder:
+    """The rows of all exact constraints of a mechanism, in order."""
+    parts = [first_order(mechanism, c, q, v, t) for c in mechanism.constraints if is_exact(c)]
+    if not parts:
+        nothing = np.zeros(0, int)
+        return FirstOrder((), np.zeros((0, mechanism.nv), int), nothing, nothing, ())
+    return FirstOrder(
+        tuple(name for p in parts for name in p.names), np.concatenate([p.A for p in parts]),
+        np.concatenate([p.a for p in parts]), np.concatenate([p.b for p in parts]),
+        tuple(x for p in parts for x in p.position),
+    )  # fmt: skip
+
+
+def first_order(mechanism: Mechanism, constraint: Any, q: Any, v: Any, t: Any = 0) -> FirstOrder:
+    """The rows of one constraint at q, v and the time t."""
+    if isinstance(constraint, LOOPS):
+        return _of_loop(mechanism, constraint, q, v)
+    if not isinstance(constraint, VELOCITY):
+        raise DescriptionError(
+            f"no exact rows are known for a constraint of type {type(constraint).__name__}"
+        )
+    makers: Mapping[type, Callable[..., Any]] = {
+        NoSideSlip: _no_side_slip, Rolling: _rolling, Holonomic: _holonomic, Pfaffian: _pfaffian,
+    }  # fmt: skip
+    make = makers[type(constraint)]
+    A, a, position = make(mechanism, constraint, q, t)
+
+    def residual(state: Any) -> np.ndarray:
+        """A v + a, with v held."""
+        A, a, _ = make(mechanism, constraint, state[:-1], state[-1])
+        return A @ np.asarray(v) + a
+
+    rates = np.array([*configuration_rate(mechanism.tree, q, v), 1], dtype=object)
+    _, rate = rated(residual, [*q, t], rates)
+    return FirstOrder((constraint.name,) * len(A), A, np.asarray(a), -rate, tuple(position))
+
+
+def _of_loop(mechanism: Mechanism, constraint: Any, q: Any, v: Any) -> FirstOrder:
+    instant = Instant(
+        mechanism, np.asarray(q), np.asarray(v), link_poses(mechanism.tree, q), _loop_weights(mechanism), 0
+    )
+    violation = violation_of(instant, constraint)
+    n = len(violation.J)
+    return FirstOrder(
+        (constraint.name,) * n,
+        np.asarray(violation.J),
+        np.zeros(n, int),
+        -np.asarray(violation.bias),
+        tuple(violation.r),
+    )
+
+
+def _loop_weights(mechanism: Mechanism) -> Weights:
+    """Weights play no part in exact rows."""
+    return _NO_WEIGHTS._replace(speeds=(0,) * mechanism.nv)
+
+
+Rows = tuple[np.ndarray, np.ndarray, Sequence[Any]]
+
+
+def _point_jacobian(tree: Tree, poses: list[Pose], body: str, point: np.ndarray) -> np.ndarray:
+    """J (3, nv) of the point of a body that is at `point` in the world."""
+    base = tree.place(body)
+    if base.link == WORLD:
+        return np.zeros((3, tree.nv), int)
+    R, p = poses[base.link]
+    return place_jacobian(tree, poses, Place(base.link, base.R, R.T @ (point - p)))[:3]
+
+
+def _no_side_slip(mechanism: Mechanism, c: NoSideSlip, q: Any, t: Any) -> Rows:
+    """d . (v_body - v_on) = 0 at the point."""
+    tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
+    R, p = place_pose(poses, tree.place(c.body))
+    d, at = R @ np.array(c.direction), p + R @ np.array(c.point)
+    J = _point_jacobian(tree, poses, c.body, at) - _point_jacobian(tree, poses, c.on, at)
+    return (d @ J).reshape(1, -1), np.array([0]), [None]
+
+
+def _rolling(mechanism: Mechanism, c: Rolling, q: Any, t: Any) -> Rows:
+    """The contact point's velocity against the plane is zero: along two axes of the plane and along its normal."""
+    tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
+    R, p = place_pose(poses, tree.place(c.body))
+    R_on, p_on = place_pose(poses, tree.place(c.on))
+    axes = np.array([*across(c.normal), c.normal])  # rows: two in the plane, the normal
+    n = R_on @ np.array(c.normal)
+    down = -n
+    if c.axis is not None:
+        a = R @ np.array(c.axis)
+        inward = n - (n @ a) * a
+        length = sqrt(inward @ inward)
+        down = -np.array([divide(x, length) for x in inward])
+    contact = p + R @ np.array(c.centre) + c.radius * down
+    J = _point_jacobian(tree, poses, c.body, contact) - _point_jacobian(tree, poses, c.on, contact)
+    height = n @ (contact - p_on - R_on @ np.array(c.plane_point))
+    return axes @ R_on.T @ J, np.array([0, 0, 0]), [None, None, height]
+
+
+def formula(
+    mechanism: Mechanism, expression: Any, q: Any, t: Any, more: Mapping[str, Any] | None = None
+) -> Any:
+    """The value of a constraint's expression at q and t."""
+    values = {**dict(zip(mechanism.coordinate_names, q, strict=True)), "t": t, **(more or {})}
+    mapping = {s: values[str(s)] for s in scalar.symbols_of(expression) if str(s) in values}
+    return scalar.substitute(expression, mapping) if mapping else expression
+
+
+def _holonomic(mechanism: Mechanism, c: Holonomic, q: Any, t: Any) -> Rows:
+    """dg/dq G(q) v + dg/dt = 0."""
+    tree, nv = mechanism.tree, mechanism.nv
+
+    def g(state: Any) -> Any:
+        return formula(mechanism, c.expression, state[:-1], state[-1])
+
+    def slope(unit: Any, time: int) -> Any:
+        rates = [*configuration_rate(tree, q, np.array(unit)), time]
+        return rated(g, [*q, t], rates, Second)[1].item()
+
+    A = [slope([1 if i == k else 0 for i in range(nv)], 0) for k in range(nv)]
+    return np.array([A], dtype=object), np.array([slope([0] * nv, 1)], dtype=object), [g([*q, t])]
+
+
+def _pfaffian(mechanism: Mechanism, c: Pfaffian, q: Any, t: Any) -> Rows:
+    row: list[Any] = [0] * mechanism.nv
+    for name, coefficient in c.coefficients:
+        row[mechanism.speed_names.index(name)] = formula(mechanism, coefficient, q, t)
+    return np.array([row], dtype=object), np.array([formula(mechanism, c.rate, q, t)], dtype=object), [None]
+
+
+def working_forces(mechanism: Mechanism, q: Any, v: Any, t: Any, sizes: Mapping[str, Any]) -> np.ndarray:
+    """The prescribed parts (nv,) of all non-ideal constraints, for the sizes N of the constraints' forces by name."""
+    total = np.array([0] * mechanism.nv, dtype=object)
+    speeds = {f"{name}_dot": x for name, x in zip(mechanism.speed_names, v, strict=True)}
+    for c in mechanism.constraints:
+        if isinstance(c, NonIdeal):
+            for name, expression in c.forces:
+                k = mechanism.speed_names.index(name)
+                total[k] = total[k] + formula(
+                    mechanism, expression, q, t, {**speeds, "N": sizes[c.constraint]}
+                )
+    return total

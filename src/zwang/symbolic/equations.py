@@ -1,0 +1,456 @@
+"""Equations of motion on paper: the projection method, from a mechanism to SymPy matrices and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from zwang.algebra.dual import rated
+from zwang.errors import DescriptionError, UnknownNameError
+from zwang.gauss.applied import actuator_forces, passive_forces, spring_energy
+from zwang.gauss.mass_matrix import armature
+from zwang.kinematics.configuration import configuration_rate
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.restrictions import PointSpeed
+from zwang.symbolic import derive, typeset
+from zwang.symbolic.forms import Expanded, Shared, mapped
+from zwang.symbolic.polynomial import TooLargeError
+from zwang.symbolic.speeds import Embedding, embedding, numeric_twin, speed_rows, value_near
+from zwang.symbolic.wrenches import applied_wrenches
+
+LIMIT = 60_000  # products of terms: more is no reading matter, and the graph is faster
+Speeds = Sequence[str | PointSpeed] | None
+Form = Expanded | Shared
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """The symbols of a mechanism's equations; time is there for constraints that depend on it."""
+
+    q: tuple[sp.Symbol, ...]
+    v: tuple[sp.Symbol, ...]
+    u: tuple[sp.Symbol, ...]
+    u_dot: tuple[sp.Symbol, ...]
+    inputs: Mapping[str, sp.Symbol]
+    time: sp.Symbol
+    latex: Mapping[sp.Symbol, str]
+
+    @property
+    def outer(self) -> set[sp.Symbol]:
+        """What terms are collected by."""
+        return {*self.v, *self.u, *self.u_dot, *self.inputs.values()}
+
+
+def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Symbols:
+    """Coordinates named as their joints; speeds x_dot; a point's speed by its own name; inputs by theirs."""
+    real = {"real": True}
+    q = tuple(sp.Symbol(name, **real) for name in mechanism.coordinate_names)
+    v = tuple(sp.Symbol(f"{name}_dot", **real) for name in mechanism.speed_names)
+    by_name = dict(zip(mechanism.speed_names, v, strict=True))
+    u, u_dot, latex = [], [], {s: typeset.symbol(s.name) for s in q}
+    latex |= {s: rf"\dot{{{typeset.symbol(n)}}}" for n, s in by_name.items()}
+    for speed in speeds:
+        name = speed if isinstance(speed, str) else speed.name
+        own = by_name[name] if isinstance(speed, str) else sp.Symbol(name, **real)
+        rate = sp.Symbol(f"{name}_ddot" if isinstance(speed, str) else f"{name}_dot", **real)
+        dots = r"\ddot" if isinstance(speed, str) else r"\dot"
+        u.append(own)
+        u_dot.append(rate)
+        latex[rate] = rf"{dots}{{{typeset.symbol(name)}}}"
+        latex.setdefault(own, typeset.symbol(name))
+    inputs = {name: _input_symbol(mechanism, name) for name in mechanism.inputs}
+    return Symbols(q, v, tuple(u), tuple(u_dot), inputs, sp.Symbol("t", **real), latex)
+
+
+def _input_symbol(mechanism: Mechanism, name: str) -> sp.Symbol:
+    return sp.Symbol(name, real=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """mass_matrix * u_dot = right_hand_side, and all that leads there (seed 003, Sec. 3.2.2). All entries are SymPy's.
+
+    q, speeds (u), accelerations' symbols u_dot: column matrices of symbols. `form` is "expanded" (written out) or "shared" (large: the
+    matrices are the same, and `definitions` names what is shared in them).
+    """
+
+    mechanism: Mechanism
+    symbols: Symbols
+    method: str
+    form: str
+    _form: Form = field(repr=False)
+    _state: derive.State = field(repr=False)
+    _projected: derive.Projected = field(repr=False)
+    _embedding: Embedding = field(repr=False)
+    _scalar_mechanism: Mechanism = field(repr=False)
+
+    # -------------------------------------------------------------------- the result
+
+    @property
+    def q(self) -> sp.Matrix:
+        """The coordinates."""
+        return sp.Matrix(self.symbols.q)
+
+    @property
+    def speeds(self) -> sp.Matrix:
+        """The essential speeds u."""
+        return sp.Matrix(self.symbols.u)
+
+    @property
+    def u_dot(self) -> sp.Matrix:
+        """The symbols of the accelerations."""
+        return sp.Matrix(self.symbols.u_dot)
+
+    @cached_property
+    def mass_matrix(self) -> sp.Matrix:
+        """M* = B^T M B."""
+        return self._matrix(self._projected.mass_matrix)
+
+    @cached_property
+    def right_hand_side(self) -> sp.Matrix:
+        """B^T (Gamma - D M X_dot - M B_dot u): what the accelerations are driven by."""
+        return self._matrix(self._projected.right_hand_side)
+
+    @cached_property
+    def accelerations(self) -> sp.Matrix:
+        """u_dot, solved for. Without pivots that could vanish: M* is positive definite."""
+        if self.form == "expanded":
+            return self.mass_matrix.LUsolve(self.right_hand_side).applyfunc(sp.together)
+        return self._matrix(_solved(self._projected.mass_matrix, self._projected.right_hand_side))
+
+    # -------------------------------------------------------------------- the way there
+
+    @cached_property
+    def bodies(self) -> tuple[str, ...]:
+        """The bodies with mass, in the order of X_dot."""
+        return tuple(s.body for s in self._state.tree.solids)
+
+    @cached_property
+    def frames(self) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
+        """For each body its rotation R(0,k) and the position of its mass centre in world axes."""
+        m = self._motion
+        return {
+            name: (self._matrix(pose.R), self._matrix(pose.p))
+            for name, pose in zip(m.names, m.poses, strict=True)
+        }
+
+    @cached_property
+    def B(self) -> sp.Matrix:
+        """The constraint matrix: X_dot = B u (seed 003, Eq. 40), plus `drift` where constraints move by themselves."""
+        return self._matrix(self._J @ self._state.V)
+
+    @cached_property
+    def drift(self) -> sp.Matrix:
+        """X_dot at u = 0: zero unless a constraint depends on time."""
+        return self._matrix(self._J @ self._embedding.v0)
+
+    @cached_property
+    def B_dot(self) -> sp.Matrix:
+        """The rate of B."""
+        s = self._state
+        rate = configuration_rate(s.tree, s.q, s.v)
+        J, J_dot = rated(lambda q: derive.motion(s.tree, q).B, s.q, rate)
+        return self._matrix(J_dot @ s.V + J @ self._embedding.V_rate)
+
+    @cached_property
+    def X_dot(self) -> sp.Matrix:
+        """The velocities of all bodies in the essential speeds: linear in world axes, angular in body axes."""
+        return self._matrix(self._J @ self._state.v)
+
+    @cached_property
+    def M_blocks(self) -> sp.Matrix:
+        """M = diag(m 1, I) of all bodies (seed 003, Eq. 39)."""
+        return self._matrix(derive.mass_blocks(self._state.tree))
+
+    @cached_property
+    def D(self) -> sp.Matrix:
+        """diag(0, [omega]x) of all bodies (seed 003, Eq. 39)."""
+        return self._matrix(derive.gyroscopic_blocks(self._J @ self._state.v))
+
+    @cached_property
+    def Gamma(self) -> sp.Matrix:
+        """The applied forces and torques on all bodies: weights, and joints' efforts with their reactions.
+
+        Efforts that do not act between two bodies with mass are not in it but in `speed_forces`.
+        """
+        return self._matrix(self._wrenches[0])
+
+    @cached_property
+    def speed_forces(self) -> sp.Matrix:
+        """Generalised forces beside Gamma's, on the speeds u; rotors' inertia counts here too."""
+        s = self._state
+        rotors = armature(s.tree) * s.v_rate
+        return self._matrix(s.V.T @ (self._wrenches[1] - rotors))
+
+    @cached_property
+    def kinetic_energy(self) -> sp.Expr:
+        """1/2 X_dot^T M X_dot and the rotors'."""
+        X, s = self._J @ self._state.v, self._state
+        rotors = s.v @ (armature(s.tree) * s.v)
+        return self._form.show((X @ derive._block_product(s.tree, X) + rotors) / 2)
+
+    @cached_property
+    def potential_energy(self) -> sp.Expr:
+        """Of weight and springs."""
+        s = self._state
+        height = sum(
+            (b.mass * (s.tree.gravity @ p.p) for b, p in zip(s.tree.solids, self._motion.poses, strict=True)),
+            start=0,
+        )
+        return self._form.show(spring_energy(self._scalar_mechanism, s.q) - height)
+
+    @cached_property
+    def generalized_forces(self) -> dict[str, sp.Matrix]:
+        """The generalised force of each applied force on the speeds u, and of weight."""
+        s, m = self._state, self._scalar_mechanism
+        found = {"weight": self._matrix((self._J @ s.V).T @ derive.weights(s.tree))}
+        for k, force in enumerate(m.forces):
+            alone = m.replace(forces=(force,), tendons=())
+            effort = _efforts(alone, s.q, s.v, {n: self._form.of(x) for n, x in self.symbols.inputs.items()})
+            found[_force_name(self.mechanism.forces[k], found)] = self._matrix(s.V.T @ effort)
+        return found
+
+    @cached_property
+    def constraint_forces(self) -> sp.Matrix:
+        """Q^c = M (B u_dot + B_dot u) + D M X_dot - Gamma on all bodies (seed 003, Eq. 50b), in the symbols u_dot.
+
+        Forces in world axes, torques about the mass centre in body axes; of joints and constraints together.
+        """
+        s = self._state
+        u_dot = np.array([self._form.of(x) for x in self.symbols.u_dot])
+        _J, J_rate = rated(
+            lambda q: derive.motion(s.tree, q).B @ s.v, s.q, configuration_rate(s.tree, s.q, s.v)
+        )
+        X_ddot = self._J @ (s.V @ u_dot + s.v_rate) + J_rate
+        Q = self._wrenches[0] - derive.gyroscopic_forces(s.tree, self._J @ s.v)
+        return self._matrix(derive._block_product(s.tree, X_ddot) - Q)
+
+    @cached_property
+    def multipliers(self) -> dict[str, sp.Matrix]:
+        """The constraints' forces, row by row, in the symbols u_dot: H v_dot + h - Q = A^T lambda."""
+        s, e = self._state, self._embedding
+        if not len(e.A):
+            return {}
+        u_dot = np.array([self._form.of(x) for x in self.symbols.u_dot])
+        everything = derive.State(s.tree, s.q, s.v, np.eye(s.tree.nv, dtype=int), s.v_rate, s.efforts)
+        free = derive.by_projection(everything)
+        excess = free.mass_matrix @ (s.V @ u_dot) - free.right_hand_side
+        lam = e.multipliers(excess)
+        found: dict[str, list[Any]] = {}
+        for name, value in zip(e.names, lam, strict=True):
+            found.setdefault(name, []).append(value)
+        return {name: self._matrix(np.array(values, dtype=object)) for name, values in found.items()}
+
+    @cached_property
+    def velocities(self) -> sp.Matrix:
+        """The mechanism's speeds v in the essential speeds u."""
+        return self._matrix(self._state.v)
+
+    @cached_property
+    def coordinate_rates(self) -> sp.Matrix:
+        """q_dot in the coordinates and the essential speeds u."""
+        s = self._state
+        return self._matrix(configuration_rate(s.tree, s.q, s.v))
+
+    # -------------------------------------------------------------------- large ones
+
+    @cached_property
+    def definitions(self) -> list[tuple[sp.Symbol, sp.Expr]]:
+        """Names for what is shared in mass_matrix and right_hand_side, ordered by body; empty where all is written out."""
+        return self._shared_form[0]
+
+    @cached_property
+    def _shared_form(self) -> tuple[list[tuple[sp.Symbol, sp.Expr]], sp.Matrix, sp.Matrix]:
+        p, m = self._projected, len(self.symbols.u)
+        if isinstance(self._form, Expanded):
+            return [], self.mass_matrix, self.right_hand_side
+        defined, written = self._form.definitions([*p.mass_matrix.flat, *p.right_hand_side])
+        return defined, sp.Matrix(m, m, written[: m * m]), sp.Matrix(written[m * m :])
+
+    def mass_matrix_shared(self) -> tuple[list[tuple[sp.Symbol, sp.Expr]], sp.Matrix]:
+        """Definitions and M* in them, of M* alone."""
+        if isinstance(self._form, Expanded):
+            return [], self.mass_matrix
+        m = len(self.symbols.u)
+        defined, written = self._form.definitions(list(self._projected.mass_matrix.flat))
+        return defined, sp.Matrix(m, m, written)
+
+    def count_operations(self) -> int:
+        """Operations in mass_matrix and right_hand_side, each definition counted once and symmetric entries once."""
+        defined, mass, rhs = self._shared_form
+        upper = [mass[i, j] for i in range(mass.rows) for j in range(i, mass.cols)]
+        return sum(int(sp.count_ops(e)) for e in [*(e for _, e in defined), *upper, *rhs])
+
+    def evaluate(self, values: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """mass_matrix and right_hand_side as float arrays at values for the symbols (by symbol or by name).
+
+        Raises ParameterError through SymPy's own conversion where a symbol has no value.
+        """
+        named = {str(k): v for k, v in values.items()}
+        defined, mass, rhs = self._shared_form
+        known = {s: named[s.name] for e in (mass, rhs) for s in e.free_symbols if s.name in named}
+        known |= {s: named[s.name] for _, e in defined for s in e.free_symbols if s.name in named}
+        for s, e in defined:
+            known[s] = typeset.value_of(e, known)
+        m = len(self.symbols.u)
+        return (np.array([typeset.value_of(e, known) for e in mass], dtype=float).reshape(m, m),
+                np.array([typeset.value_of(e, known) for e in rhs], dtype=float))  # fmt: skip
+
+    # -------------------------------------------------------------------- on paper
+
+    def steps(self) -> list[typeset.Step]:
+        """The report: the paper's steps with their matrices."""
+        return typeset.steps_of(self)
+
+    def latex(self, *, report: bool = False) -> str:
+        """mass_matrix * u_dot = right_hand_side as LaTeX (with definitions if large); with `report`, all steps before it."""
+        return typeset.latex(self, report=report)
+
+    def html(self) -> str:
+        """The report as an HTML page fragment; formulas are LaTeX for MathJax or KaTeX."""
+        return typeset.html(self)
+
+    def text(self) -> str:
+        """The equations as plain text."""
+        return typeset.text(self)
+
+    def sympy(self) -> str:
+        """The equations as Python text for SymPy."""
+        return typeset.python(self)
+
+    def _repr_latex_(self) -> str:
+        return "$$" + self.latex() + "$$"
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    # -------------------------------------------------------------------- inside
+
+    @cached_property
+    def _motion(self) -> derive.Motion:
+        return derive.motion(self._state.tree, self._state.q)
+
+    @property
+    def _J(self) -> np.ndarray:
+        return self._motion.B
+
+    @cached_property
+    def _wrenches(self) -> tuple[np.ndarray, np.ndarray]:
+        return applied_wrenches(self._state.tree, self._motion, self._state.q, self._state.efforts)
+
+    def _matrix(self, array: Any) -> sp.Matrix:
+        array = np.asarray(array, dtype=object)
+        rows, cols = array.shape if array.ndim == 2 else (len(array), 1)
+        return sp.Matrix(rows, cols, [self._form.show(x) for x in array.flat])
+
+
+def _solved(H: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """H^-1 b for a symmetric positive definite H, by elimination down the diagonal."""
+    n, H, b = len(b), H.copy(), b.copy()
+    for k in range(n):
+        for i in range(k + 1, n):
+            factor = H[i, k] / H[k, k]
+            H[i, k:] = H[i, k:] - factor * H[k, k:]
+            b[i] = b[i] - factor * b[k]
+    x: list[Any] = [0] * n
+    for k in reversed(range(n)):
+        x[k] = (b[k] - sum((H[k, j] * x[j] for j in range(k + 1, n)), start=0)) / H[k, k]
+    return np.array(x, dtype=object)
+
+
+def _efforts(mechanism: Mechanism, q: Any, v: Any, inputs: Mapping[str, Any]) -> np.ndarray:
+    return passive_forces(mechanism, q, v) + actuator_forces(mechanism, q, v, inputs)
+
+
+def _force_name(force: Any, taken: Mapping[str, Any]) -> str:
+    target = next(
+        (
+            getattr(force, n)
+            for n in ("name", "joint", "body", "input")
+            if isinstance(getattr(force, n, None), str)
+        ),
+        "",
+    )
+    name = f"{type(force).__name__} {target}".strip()
+    k = 2
+    while name in taken:
+        name = f"{name.split(' #')[0]} #{k}"
+        k += 1
+    return name
+
+
+# ---------------------------------------------------------------------------------------------- the front door
+
+
+def equations(
+    mechanism: Mechanism, speeds: Speeds = None, method: str = "projection", *, form: str = "auto"
+) -> Equations:
+    """The equations of motion of a mechanism, symbolically: mass_matrix * u_dot = right_hand_side.
+
+    speeds: the essential speeds u, each a joint's speed by name or a `PointSpeed`; by default all speeds, or, with constraints, those that
+    leave the constraints well conditioned at home. method: "projection" (B), "gauss" (least Z), "newton_euler" or "lagrange", which must
+    and do agree. form: "expanded", "shared" (subexpressions named) or "auto": expanded as long as it is readable.
+    Raises UnknownNameError for a speed, DescriptionError for dependent speeds, SolveError for a singular home configuration.
+    Source: seed 003, Sec. 3.2.2.
+    """
+    if method not in derive.METHODS:
+        raise UnknownNameError("method", method, derive.METHODS)
+    if form not in ("auto", "expanded", "shared"):
+        raise UnknownNameError("form", form, ("auto", "expanded", "shared"))
+    if method == "lagrange" and mechanism.nq != mechanism.nv:
+        raise DescriptionError(
+            f"mechanism {mechanism.name!r} has ball or free joints, whose speeds are no rates of coordinates, as Lagrange's "
+            "equations need; use method='projection', or three turns in place of each ball"
+        )
+    chosen = speed_rows(mechanism, speeds)
+    symbols = symbols_for(mechanism, chosen)
+    if form != "shared" and (form == "expanded" or mechanism.nv <= 8):
+        together = {symbols.q[k] for k in derive.summed_angles(_numbers(mechanism).tree)}
+        try:
+            limit = LIMIT if form == "auto" else float("inf")
+            return _derived(mechanism, symbols, chosen, method, Expanded(together, symbols.outer, limit))
+        except TooLargeError:
+            pass
+    return _derived(mechanism, symbols, chosen, method, Shared())
+
+
+def _numbers(mechanism: Mechanism) -> Mechanism:
+    """The mechanism with rounding cleaned from its rotations, symbols kept."""
+    return mapped(mechanism, lambda x: x)
+
+
+def _derived(mechanism: Mechanism, symbols: Symbols, chosen: Any, method: str, form: Form) -> Equations:
+    scalars = form.mechanism(mechanism)
+    tree = scalars.tree
+
+    def of(xs: Any) -> np.ndarray:
+        return _array([form.of(x) for x in xs])
+
+    q, u, time = of(symbols.q), of(symbols.u), form.of(symbols.time)
+    inputs = {name: form.of(s) for name, s in symbols.inputs.items()}
+    numbers, near = numeric_twin(mechanism)
+    twin = (numbers, near, [s if isinstance(s, str) else mapped(s, value_near) for s in chosen])
+    e = embedding(scalars, twin, q, u, time, [_point(s, form) for s in chosen])
+    efforts = _efforts(scalars, q, e.v, inputs)
+    state = derive.State(tree, q, e.v, e.V, e.v_rate, efforts)
+    projected = derive.METHODS[method](state)
+    kind = "expanded" if isinstance(form, Expanded) else "shared"
+    return Equations(mechanism, symbols, method, kind, form, state, projected, e, scalars)
+
+
+def _point(speed: Any, form: Form) -> Any:
+    return speed if isinstance(speed, str) else mapped(speed, form.of)
+
+
+def _array(values: Sequence[Any]) -> np.ndarray:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out

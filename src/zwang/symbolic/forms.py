@@ -1,0 +1,193 @@
+"""Two forms of expressions to derive in: expanded polynomials for what fits on a page, a graph for what does not.
+
+A form makes scalars of SymPy expressions, runs the derivation on them, and gives SymPy expressions back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from zwang.compile.graph import Graph, Node, Real
+from zwang.compile.trace import TraceReading  # registers traced scalars
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.restrictions import FORMULAS
+from zwang.symbolic.polynomial import Polynomial, Ring, number_of, readable
+from zwang.symbolic.reading import exact, substituted
+
+ROUND = 1e-12  # a rotation matrix's entry so near to a whole number is meant to be it
+__all__ = ["Expanded", "Shared", "TraceReading", "mapped"]
+
+
+def mapped(value: Any, convert: Callable[[sp.Expr], Any], *, rotation: bool = False) -> Any:
+    """A description with every SymPy expression in it converted, and rounding in rotations and axes cleaned away."""
+    if isinstance(value, FORMULAS):
+        return value  # their symbols are coordinates; the form's `mechanism` gives values to their parameters
+    if is_dataclass(value) and not isinstance(value, type):
+        made = {f.name: mapped(getattr(value, f.name), convert, rotation=f.name in ("orientation", "axis"))
+                for f in fields(value)}  # fmt: skip
+        return type(value)(**made)
+    if isinstance(value, tuple):
+        return tuple(mapped(item, convert, rotation=rotation) for item in value)
+    if isinstance(value, float) and rotation and abs(value - round(value)) < ROUND:
+        return round(value)
+    return convert(value) if isinstance(value, sp.Basic) else value
+
+
+def scalars_for(mechanism: Mechanism, of: Callable[[sp.Expr], Any]) -> Mechanism:
+    """The mechanism with scalars for its parameters, those in formulas too."""
+    made = mapped(mechanism, of)
+    parameters = {name: of for name in mechanism.symbols}
+    constraints = tuple(_formula(c, parameters) if isinstance(c, FORMULAS) else c for c in made.constraints)
+    return made.replace(constraints=constraints)
+
+
+def _formula(value: Any, parameters: Mapping[str, Callable[[sp.Expr], Any]]) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value)(**{f.name: _formula(getattr(value, f.name), parameters) for f in fields(value)})
+    if isinstance(value, tuple):
+        return tuple(_formula(item, parameters) for item in value)
+    if not isinstance(value, sp.Basic):
+        return value
+    known = {s: parameters[str(s)](s) for s in value.free_symbols if str(s) in parameters}
+    return substituted(value, known) if known else value
+
+
+class Expanded:
+    """Polynomials in sines and cosines, written out."""
+
+    def __init__(self, together: Iterable[sp.Expr], outer: Iterable[sp.Expr], limit: float) -> None:
+        self.ring = Ring(together, limit)
+        self.outer = frozenset(outer)
+        self._known: dict[Any, Any] = {}
+
+    def of(self, expression: sp.Expr) -> Any:
+        """The scalar of an expression; numbers stay exact."""
+        if expression not in self._known:
+            self._known[expression] = self._made(expression)
+        return self._known[expression]
+
+    def _made(self, x: sp.Expr) -> Any:
+        if not x.free_symbols:
+            return exact(x) if x.is_Number else self.ring.atom(x)
+        return substituted(x, {s: self.ring.atom(s) for s in x.free_symbols})
+
+    def mechanism(self, mechanism: Mechanism) -> Mechanism:
+        return scalars_for(mechanism, self.of)
+
+    def show(self, x: Any) -> sp.Expr:
+        if type(x) is Polynomial:
+            return readable(x, self.outer)
+        return x if isinstance(x, sp.Basic) else number_of(x)
+
+
+class Shared:
+    """A graph in which equal expressions are one node."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.inputs: list[sp.Symbol] = []
+        self._scalars: dict[sp.Symbol, Any] = {}
+        self._shown: dict[int, sp.Expr] = {}
+
+    def of(self, expression: sp.Expr) -> Any:
+        for s in sorted(expression.free_symbols - self._scalars.keys(), key=str):
+            self._scalars[s] = self.graph.make(Real, "input", (), (0, len(self.inputs)))
+            self.inputs.append(s)
+        return substituted(expression, self._scalars)
+
+    def mechanism(self, mechanism: Mechanism) -> Mechanism:
+        return scalars_for(mechanism, self.of)
+
+    def show(self, x: Any) -> sp.Expr:
+        """The SymPy expression of a node; equal nodes are one SymPy object."""
+        return self._written(x, self._shown, {}) if isinstance(x, Node) else constant(x)
+
+    def definitions(
+        self, results: Iterable[Any], name: str = "x"
+    ) -> tuple[list[tuple[sp.Symbol, sp.Expr]], list[sp.Expr]]:
+        """Names for what is used more than once, in the order in which it was derived, and the results in these names."""
+        roots = list(results)
+        order, uses = _uses(roots)
+        shared = [n for n in order if uses[n.number] > 1 and n.op not in ("input", "const", "neg")]
+        names = {n.number: sp.Symbol(f"{name}_{k}", real=True) for k, n in enumerate(shared, 1)}
+        defined, written = [], {}
+        for node in shared:
+            expression = self._written(node, written, {k: s for k, s in names.items() if k != node.number})
+            defined.append((names[node.number], expression))
+            written[node.number] = names[node.number]
+        return defined, [
+            self._written(r, written, names) if isinstance(r, Node) else constant(r) for r in roots
+        ]
+
+    def _written(self, root: Node, known: dict[int, sp.Expr], names: Mapping[int, sp.Symbol]) -> sp.Expr:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node.number in known:
+                stack.pop()
+                continue
+            if node.number in names:
+                known[node.number] = names[node.number]
+                continue
+            missing = [a for a in node.args if a.number not in known]
+            if missing:
+                stack.extend(missing)
+                continue
+            known[node.number] = self._written_node(node, [known[a.number] for a in node.args])
+            stack.pop()
+        return known[root.number]
+
+    def _written_node(self, node: Node, args: list[sp.Expr]) -> sp.Expr:
+        if node.op == "input":
+            return self.inputs[node.data[1]]
+        if node.op == "const":
+            return constant(node.data)
+        return _WRITTEN[node.op](*args)
+
+
+def _uses(roots: list[Any]) -> tuple[list[Node], dict[int, int]]:
+    """The nodes under the roots in order of creation, and how often each is used."""
+    uses: dict[int, int] = {}
+    found: dict[int, Node] = {}
+    stack = [r for r in roots if isinstance(r, Node)]
+    for node in stack:
+        uses[node.number] = uses.get(node.number, 0) + 1
+    while stack:
+        node = stack.pop()
+        if node.number in found:
+            continue
+        found[node.number] = node
+        for a in node.args:
+            uses[a.number] = uses.get(a.number, 0) + 1
+            stack.append(a)
+    return [found[k] for k in sorted(found)], uses
+
+
+_WRITTEN: dict[str, Callable[..., sp.Expr]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
+    "neg": lambda a: -a, "sqrt": sp.sqrt, "sin": sp.sin, "cos": sp.cos, "tan": sp.tan, "asin": sp.asin, "acos": sp.acos,
+    "exp": sp.exp, "log": sp.log, "abs": sp.Abs, "floor": sp.floor, "atan2": sp.atan2, "pow": sp.Pow, "min": sp.Min,
+    "max": sp.Max, "lt": sp.Lt, "le": sp.Le, "eq": sp.Eq, "ne": sp.Ne, "and": sp.And, "or": sp.Or, "not": sp.Not,
+    "xor": sp.Xor, "true": lambda: sp.true, "false": lambda: sp.false,
+    "select": lambda p, a, b: sp.Piecewise((a, p), (b, True)),
+    "copysign": lambda a, b: sp.Piecewise((sp.Abs(a), sp.Ge(b, 0)), (-sp.Abs(a), True)),
+}  # fmt: skip
+
+
+def constant(value: Any) -> sp.Expr:
+    """A number as SymPy's: whole ones and halves, quarters, thirds, twelfths ... as fractions, others as they are."""
+    if isinstance(value, sp.Basic):
+        return value
+    if isinstance(value, int | np.integer | Fraction):
+        return number_of(Fraction(value) if not isinstance(value, int) else value)
+    fraction = Fraction(value).limit_denominator(96) if abs(value) < 1e6 else Fraction(0)
+    q = fraction.denominator
+    if float(fraction) == value and (q & (q - 1) == 0 or q % 3 == 0):
+        return sp.Rational(fraction.numerator, q)
+    return sp.Float(value)

@@ -1,0 +1,481 @@
+"""Trigonometric polynomials: a scalar in which equal expressions are equal, and sums of angles add by themselves.
+
+A polynomial maps packed monomials to coefficients (integers, fractions, floats). Its generators are atoms (parameters,
+speeds, whatever is opaque), for a lone angle its cosine c and sine s with s^2 = 1 - c^2, and for an angle that is summed
+with others (parallel axes) the turn z = c + i s with i^2 = -1. As z_1 z_2 turns by the sum, cos(a) cos(b) - sin(a) sin(b)
+is cos(a + b) before anyone asks, and sin^2 + cos^2 is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import sympy as sp
+
+from zwang import scalar
+from zwang.errors import ZwangError
+from zwang.symbolic.reading import SymbolReading, plain
+
+WIDTH = 16
+HALF = 1 << (WIDTH - 1)
+DUST = 1e-14  # a sum of floats this much smaller than its terms is their rounding
+
+
+class TooLargeError(ZwangError):
+    """A polynomial with more terms than are worth reading."""
+
+
+class Ring:
+    """The generators. `together` are the angles that are summed; `limit` bounds the products of terms."""
+
+    def __init__(self, together: Iterable[sp.Expr] = (), limit: float = float("inf")) -> None:
+        self.generators: list[tuple[str, sp.Expr]] = []
+        self.numbers: dict[tuple[str, sp.Expr], int] = {}
+        self.together = frozenset(together)
+        self.limit = limit
+        self.work = 0
+        self.bias = 0
+        self.squares = 0  # the bit of exponents 2 and 3 of the generators that reduce
+        self.i = self._generator("i", sp.I)
+
+    def _generator(self, kind: str, expression: sp.Expr) -> int:
+        """The packed monomial of a generator, a new one if need be."""
+        number = self.numbers.get((kind, expression))
+        if number is None:
+            number = self.numbers[kind, expression] = len(self.generators)
+            self.generators.append((kind, expression))
+            self.bias |= HALF << (WIDTH * number)
+            if kind in ("i", "sin"):
+                self.squares |= 2 << (WIDTH * number)
+        return 1 << (WIDTH * number)
+
+    def atom(self, expression: sp.Expr) -> Polynomial:
+        """An opaque expression as a generator; a number as a constant."""
+        if expression.is_Number and expression.is_finite:
+            return self.constant(_exact(expression))
+        return Polynomial(self, {self._generator("atom", expression): 1})
+
+    def constant(self, value: Any) -> Polynomial:
+        return Polynomial(self, {0: value} if value != 0 else {})
+
+    def exponents(self, key: int) -> list[tuple[int, int]]:
+        """(number of the generator, exponent) for those in a monomial."""
+        found, number = [], 0
+        biased = key + self.bias
+        while biased:
+            exponent = (biased & 0xFFFF) - HALF
+            if exponent:
+                found.append((number, exponent))
+            biased >>= WIDTH
+            number += 1
+        return [pair for pair in found if pair[0] < len(self.generators)]
+
+    def reduced(self, terms: dict[int, Any]) -> dict[int, Any]:
+        """The same with i^2 = -1 and s^2 = 1 - c^2, and without terms of coefficient zero."""
+        bias, squares = self.bias, self.squares
+        pending = [(key, value) for key, value in terms.items() if (key + bias) & squares]
+        while pending:
+            for key, value in pending:
+                del terms[key]
+                self._replace_square(terms, key, value)
+            pending = [(key, value) for key, value in terms.items() if (key + bias) & squares]
+        return {key: value for key, value in terms.items() if value != 0}
+
+    def _replace_square(self, terms: dict[int, Any], key: int, value: Any) -> None:
+        bit = (key + self.bias) & self.squares
+        number = (bit & -bit).bit_length() // WIDTH
+        kind, expression = self.generators[number]
+        key -= 2 << (WIDTH * number)
+        if kind == "i":
+            _put(terms, key, -value)
+            return
+        _put(terms, key, value)
+        _put(terms, key + 2 * self._generator("cos", expression), -value)
+
+    def turn(self, angle: Polynomial) -> Polynomial:
+        """e^(i angle): exact for whole multiples of atoms, with numbers for constants; else of an opaque angle."""
+        result = self.constant(1)
+        for key, value in angle.terms.items():
+            exponents = self.exponents(key)
+            if not exponents:
+                result = result * self._constant_turn(value)
+            elif self._is_right_angle(exponents, value):
+                result = result * Polynomial(self, self.reduced({(int(2 * value) % 4) * self.i: 1}))
+            elif len(exponents) == 1 and exponents[0][1] == 1 and type(value) is int and abs(value) < 64:
+                kind, expression = self.generators[exponents[0][0]]
+                if kind != "atom":
+                    return self._of_lone(angle.expression(), 1)
+                result = result * self._of_atom(expression, value)
+            else:
+                return self._of_lone(angle.expression(), 1)
+        return result
+
+    def _is_right_angle(self, exponents: list[tuple[int, int]], value: Any) -> bool:
+        return (
+            exponents == [(self.numbers.get(("atom", sp.pi)), 1)]
+            and type(value) is not float
+            and (2 * value) % 1 == 0
+        )
+
+    def _constant_turn(self, value: Any) -> Polynomial:
+        return self.constant(scalar.cos(float(value))) + self.constant(scalar.sin(float(value))) * Polynomial(
+            self, {self.i: 1}
+        )
+
+    def _of_atom(self, expression: sp.Expr, multiple: int) -> Polynomial:
+        if expression in self.together:
+            return Polynomial(self, {multiple * self._generator("turn", expression): 1})
+        return self._of_lone(expression, multiple)
+
+    def _of_lone(self, expression: sp.Expr, multiple: int) -> Polynomial:
+        cosine, sine = self._generator("cos", expression), self._generator("sin", expression)
+        once = Polynomial(self, {cosine: 1, sine + self.i: 1 if multiple > 0 else -1})
+        result = once
+        for _ in range(abs(multiple) - 1):
+            result = result * once
+        return result
+
+    def real_part(self, e: Polynomial) -> Polynomial:
+        return (e + self._conjugate(e)) * Fraction(1, 2)
+
+    def imaginary_part(self, e: Polynomial) -> Polynomial:
+        return (e - self._conjugate(e)) * Polynomial(self, {self.i: Fraction(-1, 2)})
+
+    def _conjugate(self, e: Polynomial) -> Polynomial:
+        terms = {}
+        for key, value in e.terms.items():
+            for number, exponent in self.exponents(key):
+                kind, _ = self.generators[number]
+                if kind == "turn":
+                    key -= 2 * exponent * (1 << (WIDTH * number))
+                elif kind == "i":
+                    value = -value
+            terms[key] = value
+        return Polynomial(self, terms)
+
+
+def _put(terms: dict[int, Any], key: int, value: Any) -> None:
+    old = terms.get(key)
+    terms[key] = value if old is None else _added(old, value)
+
+
+def _added(a: Any, b: Any) -> Any:
+    total = a + b
+    if type(total) is float:
+        return 0 if abs(total) <= DUST * abs(a) else total
+    if type(total) is Fraction and total.denominator == 1:
+        return total.numerator
+    return total
+
+
+def _exact(number: sp.Expr) -> Any:
+    """A SymPy number as a coefficient."""
+    if number.is_Rational:
+        p, q = int(number.p), int(number.q)  # type: ignore[attr-defined]
+        return p if q == 1 else Fraction(p, q)
+    return plain(number)
+
+
+class Polynomial:
+    """A polynomial over a ring's generators; immutable."""
+
+    __slots__ = ("ring", "terms")
+    exact = True
+
+    def __init__(self, ring: Ring, terms: dict[int, Any]) -> None:
+        self.ring = ring
+        self.terms = terms
+
+    def __repr__(self) -> str:
+        return f"Polynomial({self.expression()})"
+
+    def expression(self) -> sp.Expr:
+        """As a SymPy expression, term by term; `readable` groups and folds."""
+        return sp.Add(*[c * m for m, c in real_terms(self).items()])
+
+    def _other(self, other: Any) -> Polynomial | None:
+        if type(other) is Polynomial:
+            return other
+        if isinstance(other, int | float | Fraction):
+            return self.ring.constant(_whole(other))
+        if isinstance(other, sp.Expr) and not other.free_symbols:
+            return self.ring.atom(other)
+        return None
+
+    def __add__(self, other: Any) -> Any:
+        other = self._other(other)
+        if other is None:
+            return NotImplemented
+        small, large = sorted((self.terms, other.terms), key=len)
+        terms = dict(large)
+        for key, value in small.items():
+            old = terms.get(key)
+            new = value if old is None else _added(old, value)
+            if new == 0:
+                del terms[key]
+            else:
+                terms[key] = new
+        return Polynomial(self.ring, terms)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Polynomial:
+        return Polynomial(self.ring, {key: -value for key, value in self.terms.items()})
+
+    def __pos__(self) -> Polynomial:
+        return self
+
+    def __sub__(self, other: Any) -> Any:
+        other = self._other(other)
+        return NotImplemented if other is None else self + (-other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return (-self) + other
+
+    def __mul__(self, other: Any) -> Any:
+        if type(other) is not Polynomial:
+            other = self._other(other)
+            if other is None:
+                return NotImplemented
+        ring = self.ring
+        ring.work += len(self.terms) * len(other.terms)
+        if ring.work > ring.limit:
+            raise TooLargeError("the expanded expressions pass the limit of what is worth reading")
+        terms: dict[int, Any] = {}
+        for ka, a in self.terms.items():
+            for kb, b in other.terms.items():
+                key, value = ka + kb, a * b
+                old = terms.get(key)
+                terms[key] = value if old is None else _added(old, value)
+        return Polynomial(ring, ring.reduced(terms))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        other = self._other(other)
+        return NotImplemented if other is None else self * other.reciprocal()
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.reciprocal() * other
+
+    def reciprocal(self) -> Polynomial:
+        """1 / self: of a product of atoms exactly, of anything else as an opaque power."""
+        if not self.terms:
+            raise ZeroDivisionError("an expression is divided by zero")
+        ring = self.ring
+        if len(self.terms) == 1:
+            ((key, value),) = self.terms.items()
+            if all(ring.generators[n][0] == "atom" for n, _ in ring.exponents(key)):
+                return Polynomial(ring, {-key: _whole(Fraction(1, 1) / value)})
+        leading = self.terms[max(self.terms)]
+        scaled = readable(self * _whole(Fraction(1, 1) / leading))
+        return Polynomial(ring, {-ring._generator("atom", scaled): _whole(Fraction(1, 1) / leading)})
+
+    def __pow__(self, exponent: Any) -> Any:
+        return scalar.power(self, exponent)
+
+    def __abs__(self) -> Any:
+        return scalar.absolute(self)
+
+
+def _whole(value: Any) -> Any:
+    if type(value) is Fraction and value.denominator == 1:
+        return value.numerator
+    if isinstance(value, float | int | Fraction):
+        return value if type(value) in (int, Fraction) else float(value)
+    return value
+
+
+class PolynomialReading(scalar.Reading):
+    """The primitives on polynomials; what is no polynomial becomes an opaque atom."""
+
+    def sin(self, x: Polynomial) -> Any:
+        return x.ring.imaginary_part(x.ring.turn(x))
+
+    def cos(self, x: Polynomial) -> Any:
+        return x.ring.real_part(x.ring.turn(x))
+
+    def is_zero(self, x: Any) -> bool:
+        return not x.terms
+
+    def divide(self, x: Any, y: Any) -> Any:
+        return x / y
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        raise TypeError("a choice between polynomials is made by the reading of its condition")
+
+
+def _opaque(name: str) -> Any:
+    operation = getattr(SymbolReading, name)
+    operation = getattr(operation, "__func__", operation)
+
+    def primitive(self: Any, *args: Any) -> Any:
+        ring = next(a.ring for a in args if type(a) is Polynomial)
+        plain_args = [readable(a) if type(a) is Polynomial else a for a in args]
+        result = operation(*plain_args)
+        return ring.atom(result) if isinstance(result, sp.Expr) else Condition(ring, result)
+
+    return primitive
+
+
+class Condition:
+    """A SymPy relation between polynomials, for `where`."""
+
+    __slots__ = ("relation", "ring")
+
+    def __init__(self, ring: Ring, relation: Any) -> None:
+        self.ring = ring
+        self.relation = relation
+
+
+class ConditionReading(scalar.Reading):
+    """Choices on relations between polynomials."""
+
+    def where(self, condition: Condition, x: Any, y: Any) -> Any:
+        pair = [readable(a) if type(a) is Polynomial else a for a in (x, y)]
+        return condition.ring.atom(sp.sympify(SymbolReading.where(condition.relation, *pair), strict=True))
+
+    @staticmethod
+    def _joined(operation: Any, *conditions: Any) -> Condition:
+        ring = next(c.ring for c in conditions if isinstance(c, Condition))
+        return Condition(
+            ring, operation(*(c.relation if isinstance(c, Condition) else c for c in conditions))
+        )
+
+    def logical_and(self, p: Any, q: Any) -> Any:
+        return self._joined(sp.And, p, q)
+
+    def logical_or(self, p: Any, q: Any) -> Any:
+        return self._joined(sp.Or, p, q)
+
+    def logical_not(self, p: Any) -> Any:
+        return self._joined(sp.Not, p)
+
+
+for _name in ("tan", "asin", "acos", "atan2", "exp", "log", "sqrt", "absolute", "floor", "minimum", "maximum", "power",
+              "copysign", "less", "less_equal", "equal", "not_equal"):  # fmt: skip
+    setattr(PolynomialReading, _name, _opaque(_name))
+scalar.register(Polynomial, PolynomialReading())
+scalar.register(Condition, ConditionReading())
+
+
+# ---------------------------------------------------------------------------------------------- back to SymPy
+
+
+def real_terms(polynomial: Polynomial) -> dict[sp.Expr, Any]:
+    """SymPy monomials and their coefficients, turns written as cosines and sines of sums of angles."""
+    found: dict[sp.Expr, Any] = {}
+    for factors, coefficient in _real_monomials(polynomial).items():
+        monomial = sp.Mul(*[base**exponent for base, exponent in factors])
+        found[monomial] = found.get(monomial, 0) + number_of(coefficient)
+    return found
+
+
+Factor = tuple[sp.Expr, int]
+
+
+def _real_monomials(polynomial: Polynomial) -> dict[tuple[Factor, ...], Any]:
+    """Monomials as sorted tuples of (SymPy factor, exponent), with real trigonometric functions."""
+    ring = polynomial.ring
+    found: dict[Any, Any] = {}
+    for key, value in polynomial.terms.items():
+        factors, angle, imaginary = [], [], 0
+        for number, exponent in ring.exponents(key):
+            kind, expression = ring.generators[number]
+            if kind == "i":
+                imaginary = exponent
+            elif kind == "turn":
+                angle.append((expression, exponent))
+            else:
+                factors.append((_FUNCTION[kind](expression), exponent))
+        for extra, weight in _real(angle, imaginary, value):
+            monomial = (*factors, *extra)
+            total = _added(found.get(monomial, 0), weight)
+            found[monomial] = total
+    return {monomial: value for monomial, value in found.items() if value != 0}
+
+
+_FUNCTION = {"atom": lambda x: x, "cos": sp.cos, "sin": sp.sin}
+
+
+def _real(
+    angle: list[tuple[sp.Expr, int]], imaginary: int, value: Any
+) -> list[tuple[tuple[Factor, ...], Any]]:
+    """The real part of value * i^imaginary * e^(i angle): imaginary parts cancel with the conjugate term's."""
+    if not angle:
+        return [] if imaginary else [((), value)]
+    total = sp.Add(*[k * a for a, k in angle])
+    if imaginary:  # i (cos + i sin)
+        value, function = -value, sp.sin
+    else:
+        function = sp.cos
+    factor = function(total)
+    if factor.could_extract_minus_sign():
+        factor, value = -factor, -value
+    return [(((factor, 1),), value)]
+
+
+def number_of(coefficient: Any) -> sp.Expr:
+    """A coefficient as a SymPy number."""
+    if isinstance(coefficient, Fraction):
+        return sp.Rational(coefficient.numerator, coefficient.denominator)
+    return sp.Integer(coefficient) if isinstance(coefficient, int) else sp.Float(coefficient)
+
+
+def readable(polynomial: Polynomial, outer: frozenset[sp.Expr] = frozenset()) -> sp.Expr:
+    """The shortest of the usual ways to write it: 1 - cos^2 as sin^2, sin cos as sin(2 a) / 2, sums of parameters collected.
+
+    `outer` are the symbols (speeds, accelerations, inputs) by which terms are collected, beside functions of angles.
+    """
+    monomials = {frozenset(m): c for m, c in _real_monomials(polynomial).items()}
+    monomials = _with_double_angles(_with_squares(monomials))
+    groups: dict[frozenset[Factor], list[sp.Expr]] = {}
+    for factors, coefficient in monomials.items():
+        head = frozenset(f for f in factors if f[0] in outer or isinstance(f[0], sp.sin | sp.cos))
+        body = sp.Mul(number_of(coefficient), *[base**e for base, e in factors - head])
+        groups.setdefault(head, []).append(body)
+    return sp.Add(*[_grouped(bodies, head) for head, bodies in groups.items()])
+
+
+def _grouped(bodies: list[sp.Expr], head: frozenset[Factor]) -> sp.Expr:
+    total = sp.Add(*bodies)
+    if not head:
+        return total
+    factor = sp.Mul(*[base**e for base, e in head])
+    if len(bodies) == 1 or not total.is_Add:
+        return total * factor
+    common = sp.gcd_terms(total)
+    if common.is_Mul and len(common.args) == 2 and common.args[0].is_Rational:
+        common = total
+    return common * factor
+
+
+def _with_squares(monomials: dict[frozenset[Factor], Any]) -> dict[frozenset[Factor], Any]:
+    """k - k cos^2 as k sin^2, for each k."""
+    result = dict(monomials)
+    for factors in list(monomials):
+        for base, exponent in factors:
+            if not isinstance(base, sp.cos) or exponent != 2 or factors not in result:
+                continue
+            rest = factors - {(base, exponent)}
+            if rest in result and result[rest] == -result[factors]:
+                result[rest | {(sp.sin(*base.args), 2)}] = result.pop(rest)
+                del result[factors]
+    return result
+
+
+def _with_double_angles(monomials: dict[frozenset[Factor], Any]) -> dict[frozenset[Factor], Any]:
+    """sin(a) cos(a) as sin(2 a) / 2."""
+    result: dict[frozenset[Factor], Any] = {}
+    for factors, coefficient in monomials.items():
+        for base, exponent in list(factors):
+            if not isinstance(base, sp.sin) or exponent != 1:
+                continue
+            cosine = (sp.cos(base.args[0]), 1)
+            if cosine in factors:
+                factors = (factors - {(base, 1), cosine}) | {(sp.sin(2 * base.args[0]), 1)}
+                coefficient = _whole(coefficient * Fraction(1, 2))
+        result[factors] = _added(result.get(factors, 0), coefficient)
+    return result

@@ -1,0 +1,210 @@
+"""Equations as LaTeX, HTML, text and Python; names from files are escaped and never become markup or code."""
+
+from __future__ import annotations
+
+import html as html_text
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+
+from zwang.errors import ParameterError
+from zwang.symbolic.reading import substituted
+
+if TYPE_CHECKING:
+    from zwang.symbolic.equations import Equations
+
+_ESCAPES = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "^": r"\^{}", "&": r"\&", "%": r"\%", "$": r"\$",
+            "#": r"\#", "~": r"\~{}", "<": r"\textless{}", ">": r"\textgreater{}"}  # fmt: skip
+_GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
+          "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi",
+          "Sigma", "Phi", "Psi", "Omega"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of the report: what it is, its letter in LaTeX, and the expression."""
+
+    title: str
+    letter: str
+    value: Any
+
+
+def symbol(name: str) -> str:
+    """A name as LaTeX: letters and Greek names in mathematics, `a_b` with an index, everything else as escaped text."""
+    head, *tail = name.split("_")
+    if not re.fullmatch(r"[A-Za-z]+\d*", head) or not all(re.fullmatch(r"[A-Za-z0-9,]+", t) for t in tail):
+        return rf"\text{{{escaped(name)}}}"
+    letters, digits = re.fullmatch(r"([A-Za-z]+)(\d*)", head).groups()  # type: ignore[union-attr]
+    indices = ([digits] if digits else []) + [_token(t) for t in tail]
+    index = rf"_{{{', '.join(indices)}}}" if indices else ""
+    return _token(letters) + index
+
+
+def _token(token: str) -> str:
+    if token in _GREEK:
+        return "\\" + token
+    return token if len(token) == 1 or token.isdigit() else rf"\mathrm{{{token}}}"
+
+
+def escaped(text: str) -> str:
+    """Any text inside LaTeX's text mode."""
+    return "".join(_ESCAPES.get(c, c) for c in text if c.isprintable())
+
+
+def _names(expression: Any, latex: Mapping[sp.Symbol, str]) -> dict[sp.Symbol, str]:
+    symbols = expression.free_symbols
+    return {s: latex.get(s) or symbol(s.name) for s in symbols}
+
+
+def to_latex(expression: Any, latex: Mapping[sp.Symbol, str]) -> str:
+    """An expression or matrix as LaTeX."""
+    return sp.latex(expression, symbol_names=_names(expression, latex), mat_delim="[")
+
+
+# ---------------------------------------------------------------------------------------------- the report
+
+
+def steps_of(e: Equations) -> list[Step]:
+    """The five steps of seed 003, Sec. 3.2.2."""
+    steps = []
+    for k, (name, (R, x)) in enumerate(e.frames.items(), 1):
+        steps.append(Step(f"Step 1. Frame {k}: rotation of {name}", rf"R^{{(0,{k})}}", R))
+        steps.append(Step(f"Step 1. Mass centre of {name}", rf"x_{{{k}}}", x))
+    names = ", ".join(e.bodies)
+    steps += [
+        Step(
+            f"Step 1. Velocities of {names}: linear in world axes, angular in body axes", r"\dot X", e.X_dot
+        ),
+        Step("Step 2. Essential speeds", "u", e.speeds),
+        Step("Step 2. Constraints in velocity form, X_dot = B u", "B", e.B),
+    ]
+    if any(x != 0 for x in e.drift):
+        steps.append(Step("Step 2. Velocities that constraints give by themselves", r"\dot X_0", e.drift))
+    steps += [
+        Step("Step 2. Rate of B", r"\dot B", e.B_dot),
+        Step("Step 3. Masses and inertias", "M", e.M_blocks),
+        Step("Step 3. Angular velocities", "D", e.D),
+        Step("Step 3. Applied forces and torques", r"\Gamma", e.Gamma),
+        Step("Step 3. Mass matrix M* = B^T M B", r"M^{*}", e.mass_matrix),
+        Step("Step 3. Right-hand side B^T (Gamma - D M X_dot - M B_dot u)", "r", e.right_hand_side),
+        Step("Kinetic energy", "K", e.kinetic_energy),
+        Step("Potential energy", "P", e.potential_energy),
+        Step("Step 5. Constraint forces on the bodies", "Q^c", e.constraint_forces),
+    ]
+    return steps
+
+
+def latex(e: Equations, *, report: bool = False) -> str:
+    """The equations of motion; definitions first if they are large; with `report`, all steps before."""
+    names = e.symbols.latex
+    lines = []
+    if report:
+        lines += [
+            rf"&\text{{{escaped(s.title)}}} \\ {s.letter} &= {to_latex(s.value, names)} \\" for s in e.steps()
+        ]
+    defined, mass, rhs = e._shared_form
+    if not defined:
+        body = f"{to_latex(mass, names)} {to_latex(e.u_dot, names)} = {to_latex(rhs, names)}"
+        return rf"\begin{{aligned}} {' '.join(lines)} &{body} \end{{aligned}}" if lines else body
+    lines += [rf"{to_latex(s, names)} &= {to_latex(x, names)} \\" for s, x in defined]
+    lines += _entries(mass, rhs, names)
+    lines.append(rf"M^{{*}} {to_latex(e.u_dot, names)} &= r")
+    return "\\begin{aligned}\n" + "\n".join(lines) + "\n\\end{aligned}"
+
+
+def _entries(mass: sp.Matrix, rhs: sp.Matrix | None, names: Mapping[sp.Symbol, str]) -> list[str]:
+    """The entries of a symmetric matrix on and above the diagonal that are not zero, and of a column, one a line."""
+    lines = [
+        rf"M_{{{i + 1},{j + 1}}} &= {to_latex(mass[i, j], names)} \\"
+        for i in range(mass.rows) for j in range(i, mass.cols) if mass[i, j] != 0
+    ]  # fmt: skip
+    return lines + (
+        [] if rhs is None else [rf"r_{{{i + 1}}} &= {to_latex(x, names)} \\" for i, x in enumerate(rhs)]
+    )
+
+
+def mass_matrix_latex(e: Equations) -> str:
+    """M* alone, with its own definitions."""
+    defined, mass = e.mass_matrix_shared()
+    if not defined:
+        return to_latex(mass, e.symbols.latex)
+    lines = [rf"{to_latex(s, {})} &= {to_latex(x, e.symbols.latex)} \\" for s, x in defined]
+    return (
+        "\\begin{aligned}\n" + "\n".join(lines + _entries(mass, None, e.symbols.latex)) + "\n\\end{aligned}"
+    )
+
+
+def html(e: Equations) -> str:
+    """The report as HTML: headings, and formulas as LaTeX between $$ for MathJax."""
+    names = e.symbols.latex
+    parts = [f"<h3>Equations of motion of {html_text.escape(e.mechanism.name)}</h3>"]
+    if e.form == "expanded":
+        for step in e.steps():
+            formula = html_text.escape(f"{step.letter} = {to_latex(step.value, names)}")
+            parts.append(f"<p>{html_text.escape(step.title)}</p>\n<p>$${formula}$$</p>")
+    parts.append(f"<p>Equations of motion</p>\n<p>$${html_text.escape(latex(e))}$$</p>")
+    return "\n".join(parts)
+
+
+def text(e: Equations) -> str:
+    """One line an equation, definitions first."""
+    defined, mass, rhs = e._shared_form
+    lines = [f"Equations of motion of {_line(e.mechanism.name)} by the method {e.method!r}: M u_dot = r"]
+    lines.append(f"u = ({', '.join(_line(s.name) for s in e.symbols.u)})")
+    lines += [f"{s} = {_line(str(x))}" for s, x in defined]
+    lines += [
+        f"M[{i + 1},{j + 1}] = {_line(str(mass[i, j]))}"
+        for i in range(mass.rows)
+        for j in range(i, mass.cols)
+        if mass[i, j] != 0
+    ]
+    lines += [f"r[{i + 1}] = {_line(str(x))}" for i, x in enumerate(rhs)]
+    return "\n".join(lines)
+
+
+def _line(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def python(e: Equations) -> str:
+    """Python that builds M and r with SymPy; a symbol's name is only ever a string in it."""
+    defined, mass, rhs = e._shared_form
+    expressions = [*(x for _, x in defined), *mass, *rhs]
+    inner = {s for s, _ in defined}
+    symbols = sorted(set().union(*(x.free_symbols for x in expressions)) - inner, key=str)
+    safe = {s: sp.Symbol(f"s{k}") for k, s in enumerate(symbols)} | {
+        s: sp.Symbol(f"x{k}") for k, (s, _) in enumerate(defined)
+    }
+    lines = ["import sympy as sp", "from sympy import *", ""]
+    lines += [f"{safe[s]} = sp.Symbol({s.name!r}, {_assumptions(s)})" for s in symbols]
+    lines += [f"{safe[s]} = {x.xreplace(safe)}" for s, x in defined]
+    lines += [
+        f"M = sp.{sp.srepr(mass.shape) and 'Matrix'}({[[_Code(x.xreplace(safe)) for x in row] for row in mass.tolist()]})"
+    ]
+    lines += [f"r = sp.Matrix({[_Code(x.xreplace(safe)) for x in rhs]})"]
+    return "\n".join(lines) + "\n"
+
+
+class _Code:
+    """An expression that shows as itself inside a list."""
+
+    def __init__(self, expression: sp.Expr) -> None:
+        self.expression = expression
+
+    def __repr__(self) -> str:
+        return str(self.expression)
+
+
+def _assumptions(s: sp.Symbol) -> str:
+    return "positive=True" if s.is_positive else "real=True" if s.is_real else "commutative=True"
+
+
+def value_of(expression: Any, known: Mapping[Any, Any]) -> float:
+    """The float value of an expression. Raises ParameterError for a symbol without a value, by name."""
+    missing = sorted(s.name for s in expression.free_symbols - known.keys())
+    if missing:
+        raise ParameterError(f"the symbol {missing[0]!r} has no value; give one for each of {missing}")
+    return float(substituted(expression, known))
