@@ -33,6 +33,8 @@ _PLACES = {
     "zwang.read.lint": "lint",
     "zwang.simulate.constrained": "constrained_dynamics",
     "zwang.simulate.run": "simulate",
+    "zwang.simulate.record": "mechanism_of open_run save",
+    "zwang.integrate.adaptive": "Adaptive",
 }
 """Where each public name is at home."""
 

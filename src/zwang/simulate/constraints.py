@@ -7,19 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from zwang.constraint.assemble import constraint_rows
 from zwang.constraint.equality import LOOPS
-from zwang.constraint.instant import instant_of
 from zwang.constraint.weights import Weights, weights
 from zwang.errors import SimulationError
-from zwang.gauss.forward import solve_mass_matrix, speed_parents
-from zwang.gauss.inverse import bias_forces
-from zwang.gauss.mass_matrix import mass_matrix
-from zwang.gauss.problem import GaussProblem
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import ContactPair
 from zwang.scalar import are_constant
-from zwang.solve.gauss import solve
+from zwang.simulate.constrained import constrained
 
 SETTLING_STEPS = 10  # an exact loop that has drifted apart closes again with this many steps as time constant
 
@@ -53,15 +47,11 @@ def constraint_forces(restraint: Restraint | None, q: Any, v: Any, tau: Any) -> 
     """
     if restraint is None:
         return np.zeros(len(tau), int)
-    tree = restraint.mechanism.tree
-    H = mass_matrix(tree, q)
-    free = solve_mass_matrix(tree, H, tau - bias_forces(tree, q, v))
-    rows = constraint_rows(
-        instant_of(restraint.mechanism, q, v, known=restraint.weights, timestep=restraint.h,
-                   settling_time=SETTLING_STEPS * restraint.h)
-    )  # fmt: skip
-    solution = solve(GaussProblem(H, free, tuple(speed_parents(tree))), rows)
-    return rows.J.T @ solution.force
+    settling = SETTLING_STEPS * restraint.h
+    found = constrained(
+        restraint.mechanism, q, v, tau, timestep=restraint.h, known=restraint.weights, settling_time=settling
+    )
+    return found.efforts
 
 
 def restrictions(mechanism: Mechanism) -> tuple[str, ...]:
