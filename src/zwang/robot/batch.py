@@ -326,9 +326,10 @@ def out_of_reach(rounds: Rounds, left: np.ndarray) -> np.ndarray:
     far = np.zeros(len(left), bool)
     position = 0
     for task in rounds.programs.problem.tasks:
-        if set(task.rows) >= {0, 1, 2}:
+        rows = [row for row in task.rows if row < 3]
+        if len(rows) == 3 or (rows and task.axes == "world"):
             centre, reach = reach_of(rounds.m.tree, task.frame, rounds.limits)
-            distance = np.linalg.norm(rounds.targets[position][left] - centre, axis=1)
+            distance = np.linalg.norm((rounds.targets[position][left] - centre)[:, rows], axis=1)
             far |= distance > reach + rounds.options.tolerance[0]
         position += task.has_position + task.has_orientation
     return far

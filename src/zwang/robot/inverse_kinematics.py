@@ -34,7 +34,7 @@ SMALLEST_DAMPING = 1e-9
 PATIENCE = 8  # turns before a start that gets no nearer is given up
 NO_PROGRESS = 1e-4  # E above which a start that gets no nearer, or hardly moves, is given up
 HARDLY = 1e-3  # a step that hardly moves [rad, L]
-AT_REST = 1e-10  # a step of a patient search that is over
+AT_REST = 1e-10  # the part of E that the next step promises to save, below which a patient search is over
 FIRM = 1e12  # the damping at which a patient search sees that no step helps
 
 
@@ -164,7 +164,7 @@ def turn(problem: Problem, s: Search, targets: Any, settings: Settings) -> Searc
     mu = where(back, 4 * s.mu, maximum(s.mu / 2, DAMPING))
     J = held(problem, s.q, rows_of(problem, poses, s.q) * weights[:, None], e)
     step = damped_step(J, e, mu * cost + SMALLEST_DAMPING)
-    status = _status(s, settings, errors, cost, mu, _largest(step))
+    status = _status(s, settings, errors, cost, mu, step, (J @ step) @ e)
     moved = problem.coordinates.stepped(s.q, step, bounded=problem.bounded)
     ended = status > 0.5
     return Search(
@@ -180,13 +180,15 @@ def turn(problem: Problem, s: Search, targets: Any, settings: Settings) -> Searc
     )
 
 
-def _status(s: Search, settings: Settings, errors: Errors, cost: Any, mu: Any, size: Any) -> Any:
+def _status(
+    s: Search, settings: Settings, errors: Errors, cost: Any, mu: Any, step: np.ndarray, saved: Any
+) -> Any:
     """Converged; stalled, where a patient search rests and another one is slow or hardly moves; or going."""
     converged = logical_and(errors.position < settings.position, errors.orientation < settings.orientation)
     far = cost > NO_PROGRESS
     slow = logical_and(cost >= s.last, s.turns >= PATIENCE)
-    given_up = logical_and(far, logical_or(size < HARDLY, slow))
-    at_rest = logical_or(size < AT_REST, mu > FIRM)
+    given_up = logical_and(far, logical_or(_largest(step) < HARDLY, slow))
+    at_rest = logical_or(saved < AT_REST * cost, mu > FIRM)
     patient = settings.patient > 0.5
     over = logical_or(logical_and(patient, at_rest), logical_and(settings.patient < 0.5, given_up))
     return where(converged, CONVERGED, where(over, STALLED, GOING))

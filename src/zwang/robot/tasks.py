@@ -15,7 +15,7 @@ import numpy as np
 from zwang.errors import DescriptionError
 from zwang.kinematics.jacobians import place_jacobian
 from zwang.kinematics.poses import Pose, place_pose
-from zwang.mechanism.tree import Place, Tree
+from zwang.mechanism.tree import Tree
 from zwang.scalar import atan2, maximum, sqrt, where
 
 COMPONENTS = ("x", "y", "z", "rx", "ry", "rz")
@@ -116,27 +116,3 @@ def task_jacobian(tree: Tree, poses: list[Pose], task: Task) -> np.ndarray:
         R = place_pose(poses, place).R
         J = np.concatenate([R.T @ J[:3], R.T @ J[3:]])
     return J[task.rows]
-
-
-def jacobian_derivative(tree: Tree, poses: list[Pose], place: Place) -> np.ndarray:
-    """dJ (6, nv, nv): dJ[:, j, i] is how column j of the world Jacobian changes when speed i moves the mechanism.
-
-    With columns (l, w): for i at or before j on the way to the frame (w_i x l_j, w_i x w_j), else (w_j x l_i, 0). Source: Hourtash
-    (2005), The kinematic Hessian and higher derivatives; Haviland, Corke (2023), Manipulator differential kinematics II.
-    """
-    J = place_jacobian(tree, poses, place)
-    order = {k: n for n, i in enumerate(tree.path(place.link)) for k in _speeds(tree, i)}
-    zero = np.zeros(6, int)
-    rows = [[_change(J[:, j], J[:, i], order[i] <= order[j]) if {i, j} <= set(order) else zero
-             for i in range(tree.nv)] for j in range(tree.nv)]  # fmt: skip
-    return np.array(rows, dtype=object).transpose(2, 0, 1)
-
-
-def _speeds(tree: Tree, link: int) -> range:
-    return range(tree.links[link].v.start, tree.links[link].v.stop)
-
-
-def _change(column: np.ndarray, by: np.ndarray, carried: bool) -> np.ndarray:
-    if carried:
-        return np.concatenate([np.cross(by[3:], column[:3]), np.cross(by[3:], column[3:])])
-    return np.concatenate([np.cross(column[3:], by[:3]), np.zeros(3, int)])

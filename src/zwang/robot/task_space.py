@@ -1,0 +1,237 @@
+"""The directions of a task: which motions of a frame count, in which axes, and the Jacobian of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from zwang import door
+from zwang.errors import DescriptionError, ShapeError
+from zwang.gauss.mass_matrix import mass_matrix
+from zwang.kinematics.jacobians import place_jacobian
+from zwang.kinematics.poses import link_poses, place_pose
+from zwang.mechanism.mechanism import Mechanism
+from zwang.robot.coordinates import Coordinates, coordinates_for
+from zwang.robot.derivative import jacobian_derivative
+from zwang.robot.loops import loops_for
+from zwang.robot.programs import looped, shaped
+from zwang.robot.sampling import random_configurations
+from zwang.robot.tasks import COMPONENTS, PARTS
+
+SAMPLES = 8
+RANK = 1e-9  # a direction in which no sample moves more than this part of the most is never moved in
+MANY = 16  # configurations from which on compiling pays
+
+
+@dataclass(frozen=True)
+class TaskSpace:
+    """Directions of a frame: `basis` (d, m), one a column, of the components `rows` (d of the 6), and the speeds that count.
+
+    axes: "world", "body", or a rotation whose columns are the axes. length [m]: what rows of position are counted per.
+    B (nv, free): v = B u of the speeds that count; `dynamic` likewise of all that may move.
+    """
+
+    frame: str
+    part: str
+    rows: tuple[int, ...]
+    axes: Any
+    length: float
+    basis: np.ndarray
+    coordinates: Coordinates
+    dynamic: Coordinates
+    compiled: bool
+
+    def jacobian(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
+        """J (..., m, n) of the directions by the speeds that count."""
+        J, R = _function(m, self.frame, "jacobian", self.compiled and q.size > MANY * m.nq)(q)
+        return self._directions(J @ speeds_matrix(self.coordinates), R)
+
+    def dynamic_jacobian(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
+        """J (..., m, n) by all speeds that may move."""
+        J, R = _function(m, self.frame, "jacobian", self.compiled and q.size > MANY * m.nq)(q)
+        return self._directions(J @ speeds_matrix(self.dynamic), R)
+
+    def mass_matrix(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
+        """B^T H B (..., n, n) of all speeds that may move."""
+        (H,) = _function(m, self.frame, "mass_matrix", self.compiled and q.size > MANY * m.nq)(q)
+        B = speeds_matrix(self.dynamic)
+        return B.T @ H @ B
+
+    def jacobian_derivative(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
+        """dJ (..., m, n, n): how J changes along each speed that counts."""
+        B = speeds_matrix(self.coordinates)
+        many = self.compiled and q.size > MANY * m.nq
+        J, R, dJ = _function(m, self.frame, "derivative", many)(q)
+        J, dJ = J @ B, np.einsum("...mji,jk,il->...mkl", dJ, B, B)
+        if isinstance(self.axes, str) and self.axes == "body":  # the axes turn, too
+            turned = np.cross(J[..., 3:, None, :], J.reshape(*J.shape[:-2], 2, 3, -1)[..., :, None], axis=-3)
+            dJ = dJ - turned.reshape(dJ.shape)
+        return np.stack([self._directions(dJ[..., i], R) for i in range(dJ.shape[-1])], axis=-1)
+
+    def embedded(self, vectors: np.ndarray) -> np.ndarray:
+        """Vectors of the directions (..., m, k) as vectors of the components (..., d, k)."""
+        return self.basis @ vectors
+
+    def _directions(self, J: np.ndarray, R: np.ndarray) -> np.ndarray:
+        return self.basis.T @ scaled_rows(J, R, self.axes, self.rows, self.length)
+
+
+def scaled_rows(J: np.ndarray, R: np.ndarray, axes: Any, rows: Sequence[int], length: float) -> np.ndarray:
+    """The rows that count of J (..., 6, n) of world axes, in other axes, and positions per length where angles count, too."""
+    if not isinstance(axes, str):
+        R = np.asarray(axes, dtype=float)
+    if not isinstance(axes, str) or axes == "body":
+        A = R.swapaxes(-1, -2)
+        J = np.concatenate([A @ J[..., :3, :], A @ J[..., 3:, :]], axis=-2)
+    mixed = min(rows) < 3 <= max(rows)
+    scale = np.array([1 / length if mixed and row < 3 else 1.0 for row in rows])
+    return J[..., list(rows), :] * scale[:, None]
+
+
+def speeds_matrix(c: Coordinates) -> np.ndarray:
+    """B (nv, free) with v = B u. Raises DescriptionError for a couple whose slope is not constant."""
+    for tie in c.ties:
+        if any(float(x) != 0 for x in tie.coefficients[2:]):
+            raise DescriptionError(
+                "a joint is coupled by a polynomial: this analysis knows couples of constant slope only"
+            )
+    return np.asarray(c.columns(np.eye(c.tree.nv), np.zeros(c.tree.nq)), dtype=float)
+
+
+def task_space(
+    mechanism: Mechanism,
+    q: Any,
+    frame: str,
+    part: str | None,
+    axes: Any,
+    components: Sequence[str] | None,
+    joints: Sequence[str] | None,
+    length: float,
+    compiled: bool,
+) -> tuple[TaskSpace, np.ndarray]:
+    """The directions asked for, and q as an array. Raises DescriptionError, UnknownNameError, ShapeError, StateError."""
+    m = door.numeric(mechanism)
+    m.tree.place(frame)
+    if part is not None and part not in PARTS:
+        raise DescriptionError(f"part is {part!r}; it must be one of {', '.join(map(repr, PARTS))}")
+    if not length > 0:
+        raise DescriptionError(f"length is {length!r}; it must be a positive number of metres")
+    named = tuple(components) if components is not None else None
+    if named is not None and (not named or set(named) - set(COMPONENTS)):
+        raise DescriptionError(f"components is {components!r}; give some of {', '.join(COMPONENTS)}")
+    key = axes if isinstance(axes, str) else tuple(map(tuple, np.asarray(axes, dtype=float).tolist()))
+    if isinstance(axes, str) and axes not in ("world", "body"):
+        raise DescriptionError(f"axes is {axes!r}; it must be 'world', 'body' or a rotation matrix (3, 3)")
+    which = tuple(joints) if joints is not None else None
+    return _space(m, frame, part, key, named, which, float(length), compiled), configurations(m, q)
+
+
+def configurations(m: Mechanism, q: Any) -> np.ndarray:
+    """q (nq,) or (..., nq), checked, with unit quaternions."""
+    if np.ndim(q) <= 1:
+        return door.configuration(m, q)
+    array = np.asarray(q, dtype=float)
+    if array.shape[-1] != m.nq:
+        raise ShapeError(f"q must have the shape (..., {m.nq}); its shape is {array.shape}")
+    return np.array([door.configuration(m, row) for row in array.reshape(-1, m.nq)]).reshape(array.shape)
+
+
+@lru_cache(maxsize=64)
+def _space(
+    m: Mechanism,
+    frame: str,
+    part: str | None,
+    axes: Any,
+    components: Any,
+    joints: Any,
+    length: float,
+    compiled: bool,
+) -> TaskSpace:
+    if loops_for(m, (frame,))[0] is not None:
+        raise DescriptionError(
+            f"frame {frame!r} is carried by a closed loop; manipulability knows trees and couples of constant slope only"
+        )
+    coordinates = coordinates_for(m, [frame], joints)
+    if not coordinates.free:
+        raise DescriptionError(f"no joint that may move carries the frame {frame!r}")
+    dynamic = coordinates_for(m, [body.name for body in m.bodies], joints)
+    samples, R = _function(m, frame, "jacobian", False)(random_configurations(m, SAMPLES))
+    samples = samples @ speeds_matrix(coordinates)
+
+    def basis(rows: Sequence[int]) -> np.ndarray:
+        if components is not None:
+            return np.eye(len(rows))
+        return _span(np.concatenate(list(scaled_rows(samples, R, axes, rows, length)), axis=1))
+
+    if components is not None:
+        rows = tuple(sorted(COMPONENTS.index(c) for c in components))
+        part = "pose" if rows[0] < 3 <= rows[-1] else "position" if rows[0] < 3 else "orientation"
+    else:
+        part = part or _part(basis, len(coordinates.free))
+        rows = tuple(COMPONENTS.index(c) for c in PARTS[part])
+    directions = basis(rows)
+    if not directions.shape[1]:
+        raise DescriptionError(f"the joints do not change the {part} of frame {frame!r} at all")
+    return TaskSpace(frame, part, rows, axes, length, directions, coordinates, dynamic, compiled)
+
+
+def _part(basis: Callable[[Sequence[int]], np.ndarray], joints: int) -> str:
+    """The pose where there are joints enough for it, else the position, if the joints change that."""
+    if basis(range(6)).shape[1] <= joints:
+        return "pose"
+    return "position" if basis(range(3)).shape[1] else "orientation"
+
+
+def _span(columns: np.ndarray) -> np.ndarray:
+    """An orthonormal basis (d, m) of the columns' span: coordinate axes where these do."""
+    U, s, _ = np.linalg.svd(columns, full_matrices=False)
+    U = U[:, s > RANK * max(s[0], 1e-300)]
+    inside = np.linalg.norm(U, axis=1)
+    aligned = inside > 1 - RANK
+    if aligned.sum() == U.shape[1]:
+        return np.eye(len(U))[:, aligned]
+    return U
+
+
+@lru_cache(maxsize=128)
+def _function(m: Mechanism, frame: str, kind: str, compiled: bool) -> Callable[..., Any]:
+    """Over q (..., nq): the world Jacobian and R of a frame, with "derivative" also dJ; or the mass matrix."""
+    place = m.tree.place(frame)
+
+    def program(q: Any) -> Any:
+        if kind == "mass_matrix":
+            return (mass_matrix(m.tree, q),)
+        poses = link_poses(m.tree, q)
+        J, R = place_jacobian(m.tree, poses, place), place_pose(poses, place).R
+        return (J, R, jacobian_derivative(m.tree, poses, place)) if kind == "derivative" else (J, R)
+
+    return shaped(program, {"q": (m.nq,)}) if compiled else looped(program, {"q": (m.nq,)})
+
+
+def describe(direction: np.ndarray, part: str) -> str:
+    """A direction (3 or 6,) in words: what it moves along and turns about."""
+    if part == "position":
+        return f"move along {_named(direction)}"
+    if part == "orientation":
+        return f"turn about {_named(direction)}"
+    linear, angular = np.linalg.norm(direction[:3]), np.linalg.norm(direction[3:])
+    if angular < 1e-6:
+        return f"move along {_named(direction[:3])}"
+    if linear < 1e-6:
+        return f"turn about {_named(direction[3:])}"
+    return f"move by {_numbers(direction[:3])} while it turns by {_numbers(direction[3:])}"
+
+
+def _named(direction: np.ndarray) -> str:
+    for name, axis in zip("xyz", np.eye(3), strict=True):
+        if abs(abs(direction @ axis) - np.linalg.norm(direction)) < 1e-6:
+            return name
+    return _numbers(direction)
+
+
+def _numbers(direction: np.ndarray) -> str:
+    return "(" + ", ".join(f"{x + 0:.3g}" for x in np.round(direction, 6)) + ")"
