@@ -57,7 +57,10 @@ COUNTS: dict[tuple[str, str], int] = {
     ("sphere", "sphere"): 1,
     ("sphere", "capsule"): 1,
     ("sphere", "cylinder"): 1,
+    ("sphere", "box"): 1,
     ("capsule", "capsule"): 2,
+    ("capsule", "box"): 2,
+    ("box", "box"): 12,
 }
 
 # Pairs of kinds whose gaps every scalar can compute.

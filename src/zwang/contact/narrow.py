@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from zwang.contact import flat, rounded
+from zwang.contact import boxed, boxes, flat, rounded
 from zwang.contact.gap import Gap
 from zwang.contact.kinds import Placed
 from zwang.contact.pairs import Pair, Solid
@@ -22,7 +22,10 @@ FUNCTIONS: dict[tuple[str, str], Callable[[Placed, Placed, Any], tuple[Gap, ...]
     ("sphere", "sphere"): rounded.sphere_sphere,
     ("sphere", "capsule"): rounded.sphere_capsule,
     ("sphere", "cylinder"): rounded.sphere_cylinder,
+    ("sphere", "box"): boxed.sphere_box,
     ("capsule", "capsule"): rounded.capsule_capsule,
+    ("capsule", "box"): boxed.capsule_box,
+    ("box", "box"): boxes.box_box,
 }
 
 

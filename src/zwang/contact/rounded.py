@@ -16,7 +16,8 @@ from zwang.scalar import (
     less_equal,
     logical_and,
     logical_not,
-    logical_or,
+    maximum,
+    minimum,
     sqrt,
     when,
     where,
@@ -82,27 +83,33 @@ def choose(condition: Any, one: Gap, other: Gap) -> Gap:
     return Gap(where(condition, one.distance, other.distance), np.array(position), np.array(frame))
 
 
-def capsule_capsule(a: Placed, b: Placed, reach: Any) -> tuple[Gap, ...]:
-    """One gap at the nearest points of the axes, or two where these are parallel.
+PARALLEL = 1e-8  # of the sine squared, under which the axes of two capsules are parallel
 
-    With u, v the projections of the centres' difference, the nearest points x1, x2 in [-1, 1] along the half axes
-    minimise |d + x1 A1 - x2 A2|^2. Source: MuJoCo, mjc_CapsuleCapsule.
+
+def capsule_capsule(a: Placed, b: Placed, reach: Any) -> tuple[Gap, ...]:
+    """One gap at the nearest points of the axes, or two, at the ends of their common stretch, where these are parallel.
+
+    The points at x1, x2 in [-1, 1] along the half axes A, B minimise |d + x1 A - x2 B|^2, d between the centres.
     """
     A, B = a.R[:, 2] * a.sizes[1], b.R[:, 2] * b.sizes[1]
     d = a.p - b.p
     aa, ab, bb = a.sizes[1] * a.sizes[1], -(A @ B), b.sizes[1] * b.sizes[1]
     u, v = -(A @ d), B @ d
-    det = aa * bb - ab * ab
+    across = np.cross(A, B)
+    det = across @ across  # aa bb - ab^2 without cancellation
     spare = _spare(a, b)
 
     def at(x1: Any, x2: Any) -> Gap:
         return ball_ball(a.p + A * x1, a.sizes[0], b.p + B * x2, b.sizes[0], spare)
 
+    def on_b(x1: Any, ab: Any, bb: Any, v: Any) -> Any:
+        return divide(v - ab * x1, bb)
+
     def crossing(aa: Any, ab: Any, bb: Any, u: Any, v: Any, det: Any) -> tuple[Gap, ...]:
         x1 = divide(bb * u - ab * v, det)
         x2 = divide(aa * v - ab * u, det)
         end = clip(x1, -1, 1)
-        x2 = where(less(1, absolute(x1)), divide(v - ab * end, bb), x2)
+        x2 = where(less(1, absolute(x1)), on_b(end, ab, bb, v), x2)
         beyond = less(1, absolute(x2))
         x2 = clip(x2, -1, 1)
         x1 = where(beyond, clip(divide(u - ab * x2, aa), -1, 1), end)
@@ -110,22 +117,8 @@ def capsule_capsule(a: Placed, b: Placed, reach: Any) -> tuple[Gap, ...]:
         return gap, Gap(FAR, gap.position, gap.frame)
 
     def parallel(aa: Any, ab: Any, bb: Any, u: Any, v: Any, det: Any) -> tuple[Gap, ...]:
-        ends = [at(s, clip(divide(v - ab * s, bb), -1, 1)) for s in (1, -1)]
-        ends += [at(clip(divide(u - ab * s, aa), -1, 1), s) for s in (1, -1)]
-        return first_two(ends, reach)
+        ends = [divide(u - ab * x2, aa) for x2 in (1, -1)]
+        stretch = [clip(x1, -1, 1) for x1 in (minimum(*ends), maximum(*ends))]
+        return tuple(at(x1, clip(on_b(x1, ab, bb, v), -1, 1)) for x1 in stretch)
 
-    return when(less_equal(TINY, absolute(det)), crossing, parallel, aa, ab, bb, u, v, det)
-
-
-def first_two(gaps: list[Gap], reach: Any) -> tuple[Gap, Gap]:
-    """The first two of the gaps within reach, FAR ones for what is missing."""
-    slots = [Gap(FAR, gaps[0].position, gaps[0].frame)] * 2
-    filled: list[Any] = [False, False]
-    for gap in gaps:
-        near = less_equal(gap.distance, reach)
-        for k in range(2):
-            here = logical_and(near, logical_not(filled[k]))
-            slots[k] = choose(here, gap, slots[k])
-            filled[k] = logical_or(filled[k], here)
-            near = logical_and(near, logical_not(here))
-    return slots[0], slots[1]
+    return when(less_equal(PARALLEL * (aa * bb), det), crossing, parallel, aa, ab, bb, u, v, det)
