@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zwang import scalar
+from zwang.scalar import reading as readings
 
 UNARY = {
     "sqrt": np.sqrt,
@@ -151,7 +152,7 @@ def test_readings_register_themselves_when_first_met(monkeypatch):
         def minimum(self, x, y):
             return Word(f"min({x}, {y})")
 
-    monkeypatch.setattr(scalar, "_READINGS", dict(scalar._READINGS))
+    monkeypatch.setattr(readings, "_READINGS", dict(readings._READINGS))
     module = types.ModuleType("late.words")
     Word.__module__ = "late.words"
     monkeypatch.setitem(sys.modules, "late.words", module)
@@ -164,7 +165,7 @@ def test_readings_register_themselves_when_first_met(monkeypatch):
 
 
 def test_two_readings_do_not_mix(monkeypatch):
-    monkeypatch.setattr(scalar, "_READINGS", dict(scalar._READINGS))
+    monkeypatch.setattr(readings, "_READINGS", dict(readings._READINGS))
     first, second = type("First", (), {}), type("Second", (), {})
     scalar.register(first, scalar.Reading())
     scalar.register(second, scalar.Reading())

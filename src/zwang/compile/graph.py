@@ -90,7 +90,7 @@ def refuse(what: str, instead: str) -> NoReturn:
 def user_line() -> str:
     """File, line number and text of the innermost frame outside the compiler, NumPy and zwang.scalar."""
     here = Path(__file__).parent
-    own = (str(here), str(here.parent / "scalar.py"), str(Path(np.__file__).parent), "<__array_function__")
+    own = (str(here), str(here.parent / "scalar"), str(Path(np.__file__).parent), "<__array_function__")
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(own):
         frame = frame.f_back

@@ -1,0 +1,61 @@
+"""Control flow and stores, passed on to the reading of what is carried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from zwang.scalar.nest import leaves_of
+from zwang.scalar.plain import FLOATS
+from zwang.scalar.reading import Reading, reading_at_hand, reading_of, shared
+from zwang.scalar.stores import Scratch, Table
+
+
+def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
+    """The carry after `carry = body(carry)`, as long as `condition(carry)`; each lane for itself."""
+    return _reading_for(init).while_loop(condition, body, init)
+
+
+def when(predicate: Any, then: Callable, otherwise: Callable, *operands: Any) -> Any:
+    """`then(*operands)` or `otherwise(*operands)`, which give results of the same structure.
+
+    Unlike `where`, a branch that no lane wants is not run.
+    """
+    if type(predicate) is bool:
+        return then(*operands) if predicate else otherwise(*operands)
+    return reading_of(predicate).when(predicate, then, otherwise, operands)
+
+
+def for_each(items: Any, body: Callable[[Any, Any], Any], init: Any, *, unroll: bool | None = None) -> Any:
+    """The carry after `carry = body(item, carry)` for every item.
+
+    `items` is a count, giving the indices 0, 1, ..., or a table of constants, giving its entries or rows.
+    When traced, a short loop is unrolled, with plain numbers for items, so that zeros in a table fold away;
+    `unroll` True or False decides instead of the length.
+    """
+    if not isinstance(items, (int, np.integer)):
+        rows = items if isinstance(items, Table) else table(items)
+        return for_each(rows.shape[0], lambda i, carry: body(rows[i], carry), init, unroll=unroll)
+    return _reading_for(init).for_each(int(items), body, init, unroll)
+
+
+def table(values: Any) -> Table:
+    """A constant table, to be read at loop indices."""
+    return Table(values)
+
+
+def scratch(shape: int | tuple[int, ...]) -> Scratch:
+    """A scratch array of zeros for use in loops."""
+    reading = reading_at_hand() or FLOATS
+    return reading.scratch((shape,) if isinstance(shape, int) else tuple(shape))
+
+
+def _reading_for(*trees: Any) -> Reading:
+    """The reading that runs control flow over these carries."""
+    reading = reading_at_hand()
+    if reading is not None:
+        return reading
+    values = [leaf for tree in trees for leaf in leaves_of(tree)]
+    return shared(*values) if values else FLOATS

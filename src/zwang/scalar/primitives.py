@@ -1,0 +1,237 @@
+"""The primitives by name, each passed on to the reading of its arguments; and their reading on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from zwang.scalar.plain import FLOATS
+from zwang.scalar.reading import Reading, reading_of, register, shared
+
+
+def sqrt(x: Any) -> Any:
+    """Square root; nan below zero."""
+    return reading_of(x).sqrt(x)
+
+
+def sin(x: Any) -> Any:
+    """Sine of an angle in radians."""
+    return reading_of(x).sin(x)
+
+
+def cos(x: Any) -> Any:
+    """Cosine of an angle in radians."""
+    return reading_of(x).cos(x)
+
+
+def tan(x: Any) -> Any:
+    """Tangent of an angle in radians."""
+    return reading_of(x).tan(x)
+
+
+def asin(x: Any) -> Any:
+    """Inverse sine, in [-pi/2, pi/2]; nan outside [-1, 1]."""
+    return reading_of(x).asin(x)
+
+
+def acos(x: Any) -> Any:
+    """Inverse cosine, in [0, pi]; nan outside [-1, 1]."""
+    return reading_of(x).acos(x)
+
+
+def atan2(y: Any, x: Any) -> Any:
+    """Angle of the point (x, y), in [-pi, pi]."""
+    return shared(y, x).atan2(y, x)
+
+
+def exp(x: Any) -> Any:
+    """e to the power of x."""
+    return reading_of(x).exp(x)
+
+
+def log(x: Any) -> Any:
+    """Natural logarithm; -inf at zero, nan below."""
+    return reading_of(x).log(x)
+
+
+def power(x: Any, y: Any) -> Any:
+    """x to the power of y; by products and one square root where y is a constant half-integer up to 64."""
+    if type(x) is not np.ndarray and value_is_constant(y) and abs(y) <= 64 and 2 * y == int(2 * y):
+        return _half_power(x, int(2 * y))
+    return shared(x, y).power(x, y)
+
+
+def _half_power(x: Any, twice: int) -> Any:
+    """x**(twice/2) by squaring."""
+    if twice < 0:
+        return divide(1, _half_power(x, -twice))
+    result = sqrt(x) if twice % 2 else 1
+    exponent, square = twice // 2, x
+    while exponent:
+        if exponent % 2:
+            result = square if type(result) is int and result == 1 else result * square
+        exponent //= 2
+        square = square * square if exponent else square
+    return result
+
+
+def divide(x: Any, y: Any) -> Any:
+    """x / y, with inf or nan where Python's own floats would raise ZeroDivisionError."""
+    return shared(x, y).divide(x, y)
+
+
+def absolute(x: Any) -> Any:
+    """Absolute value."""
+    return reading_of(x).absolute(x)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """The smaller of two; nan if either is nan."""
+    return shared(x, y).minimum(x, y)
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """The larger of two; nan if either is nan."""
+    return shared(x, y).maximum(x, y)
+
+
+def clip(x: Any, low: Any, high: Any) -> Any:
+    """x kept within [low, high]."""
+    return minimum(maximum(x, low), high)
+
+
+def floor(x: Any) -> Any:
+    """The largest whole number not above x."""
+    return reading_of(x).floor(x)
+
+
+def copysign(x: Any, y: Any) -> Any:
+    """The size of x with the sign of y, a negative zero's too."""
+    return shared(x, y).copysign(x, y)
+
+
+def sign(x: Any) -> Any:
+    """1 above zero, -1 below; zero and nan stay."""
+    return where(less(0, x), 1, where(less(x, 0), -1, x))
+
+
+def less(x: Any, y: Any) -> Any:
+    """x < y; the operators say the same of scalars, this also of arrays."""
+    return shared(x, y).less(x, y)
+
+
+def less_equal(x: Any, y: Any) -> Any:
+    """x <= y."""
+    return shared(x, y).less_equal(x, y)
+
+
+def equal(x: Any, y: Any) -> Any:
+    """x == y in value (on symbols Python's == asks for the same expression)."""
+    return shared(x, y).equal(x, y)
+
+
+def not_equal(x: Any, y: Any) -> Any:
+    """x != y in value; true if either is nan."""
+    return shared(x, y).not_equal(x, y)
+
+
+def logical_and(p: Any, q: Any) -> Any:
+    """Both true."""
+    return shared(p, q).logical_and(p, q)
+
+
+def logical_or(p: Any, q: Any) -> Any:
+    """One or both true."""
+    return shared(p, q).logical_or(p, q)
+
+
+def logical_not(p: Any) -> Any:
+    """Not true."""
+    return reading_of(p).logical_not(p)
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """x where the condition holds, else y. Both are worked out; the one not taken may be nan or inf without harm."""
+    if type(condition) is bool:
+        return x if condition else y
+    if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
+        return elementwise(where, condition, x, y)
+    return reading_of(condition).where(condition, x, y)
+
+
+# ---------------------------------------------------------------------------------------------- constants, symbols
+
+
+def value_is_constant(x: Any) -> bool:
+    """Whether x is a plain number, so that Python may branch on it."""
+    return reading_of(x) is FLOATS
+
+
+def are_constant(*values: Any) -> bool:
+    """Whether all of these are plain numbers."""
+    return all(value_is_constant(value) for value in values)
+
+
+def is_scalar(x: Any) -> bool:
+    """Whether some reading answers for x: a number, a symbolic expression or a traced scalar; no text, no array."""
+    try:
+        return reading_of(x).rank < ArrayReading.rank
+    except TypeError:
+        return False
+
+
+def is_zero(x: Any) -> bool:
+    """Whether x is zero by structure: a constant zero, or an array of such; never asks a value."""
+    return bool(reading_of(x).is_zero(x))
+
+
+def substitute(x: Any, mapping: Mapping[Any, Any]) -> Any:
+    """x with the symbols in `mapping` replaced by other scalars, of whatever reading; numbers have none."""
+    return reading_of(x).substitute(x, mapping)
+
+
+def symbols_of(x: Any) -> frozenset[Any]:
+    """The symbols on which x depends; none for numbers."""
+    return reading_of(x).symbols_of(x)
+
+
+# ---------------------------------------------------------------------------------------------- arrays
+
+
+class ArrayReading(Reading):
+    """Arrays of scalars: each primitive element by element, with NumPy's broadcasting."""
+
+    rank = 2
+
+    def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        primitive = globals()[name]
+        return lambda *arrays: elementwise(primitive, *arrays)
+
+    def substitute(self, x: Any, mapping: Mapping[Any, Any]) -> Any:
+        return elementwise(lambda element: substitute(element, mapping), x)
+
+    def symbols_of(self, x: Any) -> frozenset[Any]:
+        return frozenset().union(*(symbols_of(element) for element in x.flat))
+
+    def is_zero(self, x: Any) -> bool:
+        return all(is_zero(element) for element in x.flat)
+
+
+def elementwise(primitive: Callable, *values: Any) -> np.ndarray:
+    """The primitive on each element, with NumPy's broadcasting; floats give an array of floats."""
+    arrays = [np.asarray(value) for value in values]
+    objects = np.broadcast_arrays(*(array.astype(object) for array in arrays))
+    results = [primitive(*elements) for elements in zip(*(array.flat for array in objects), strict=True)]
+    out = np.empty(len(results), dtype=object)
+    out[:] = results
+    out = out.reshape(objects[0].shape)
+    if any(array.dtype == object for array in arrays):
+        return out
+    return out.astype(bool if results and isinstance(results[0], (bool, np.bool_)) else float)
+
+
+register(np.ndarray, ArrayReading())
