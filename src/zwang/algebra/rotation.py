@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from zwang.errors import DescriptionError
 from zwang.scalar import are_constant, atan2, cos, sin, sqrt, where
 
 PARALLEL = 1e-12
+LEAST_LENGTH = 1e-9  # of a vector that gives a direction
 ROTATION_TOLERANCE = 1e-6
 
 
@@ -157,11 +159,11 @@ def unit_vector(a: Any, place: str) -> tuple[Any, ...]:
     """`a` at unit length: exact where it lies along a coordinate axis. Raises DescriptionError for a zero vector."""
     if not are_constant(*a):
         return tuple(a)
+    length = math.hypot(*a)
+    if not length > LEAST_LENGTH:
+        raise DescriptionError(f"{place} is {tuple(a)}, which has no direction; give a vector of length 1")
     if sum(1 for x in a if x != 0) == 1:
         return tuple(int(np.sign(x)) for x in a)
-    length = float(np.linalg.norm(np.asarray(a, dtype=float)))
-    if not length > 1e-9:
-        raise DescriptionError(f"{place} is {tuple(a)}, which has no direction; give a vector of length 1")
     return tuple(a) if abs(length - 1) < 1e-15 else tuple(float(x) / length for x in a)
 
 

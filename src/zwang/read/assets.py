@@ -111,17 +111,23 @@ def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
+def format_of(name: str, where: str) -> str:
+    """The format that a mesh file's ending names. Raises LoadError for one that zwang does not read."""
+    ending = Path(name).suffix
+    kind = ending.lower().lstrip(".")
+    if kind not in FORMATS:
+        raise LoadError(
+            f"{where}: {name!r} has the extension {ending!r}, an unknown mesh format; supported are {', '.join(FORMATS)}"
+        )
+    return kind
+
+
 def read_mesh(path: Path, where: str) -> tuple[np.ndarray, np.ndarray]:
     """Vertices (n, 3), in the file's unit, and faces (m, 3), all parts of the file together.
 
     Raises LoadError unless they are triangles of finite vertices. `where` begins the message.
     """
-    kind = path.suffix.lower().lstrip(".")
-    if kind not in FORMATS:
-        raise LoadError(
-            f"{where}: {path.name!r} has the extension {path.suffix!r}, an unknown mesh format; "
-            f"supported are {', '.join(FORMATS)}"
-        )
+    kind = format_of(path.name, where)
     data = read_bytes(path, where, largest=LARGEST_MESH)
     if kind == "stl":
         _check_stl(data, path.name, where)

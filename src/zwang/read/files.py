@@ -30,6 +30,8 @@ def read_bytes(path: Path, where: str, *, largest: int = LARGEST_FILE) -> bytes:
         with os.fdopen(handle, "rb") as file:
             _check_regular(os.fstat(file.fileno()), path, where)  # it may have been exchanged in between
             data = file.read(largest + 1)
+    except LoadError:
+        raise
     except FileNotFoundError:
         raise LoadError(f"{where}: there is no file {str(path)!r}") from None
     except (OSError, ValueError) as error:

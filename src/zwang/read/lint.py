@@ -36,7 +36,7 @@ def lint(mechanism: Mechanism) -> tuple[Note, ...]:
     shapes += [(g, "the ground") for g in mechanism.geometry]
     found += [note for shape, where in shapes for note in _of_shape(shape, where)]
     found += [*_of_density(mechanism), *_of_couples(mechanism), *_of_settings(mechanism)]
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def _note(what: str, where: str) -> Note:

@@ -161,6 +161,12 @@ def _whole(element: Element, attribute: str) -> int:
         ) from None
 
 
+def _counts(element: Element) -> list[int]:
+    """The points of a grid in each direction."""
+    words = element.attributes.get("count", "").split()
+    return [int(word) for word in words if word.isascii() and word.isdigit()]
+
+
 def _check_numbers(element: Element) -> None:
     """No attribute made of numbers may have NaN among them."""
     for attribute, text in element.attributes.items():
@@ -182,6 +188,10 @@ def _check_sizes(element: Element) -> None:
             raise element.error(
                 f"{element.title} has {samples} samples (nrow, ncol): too large; the limit is {MOST_SAMPLES}"
             )
+    if element.name == "flexcomp":
+        points = math.prod(_counts(element))
+        if points > MOST_COPIES:
+            raise element.error(f"{element.title} has a count of {points} points: too large; the limit is {MOST_COPIES}")
 
 
 def rendered(element: Element, without: frozenset[str]) -> str:

@@ -12,7 +12,7 @@ from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError, LoadError, PlausibilityWarning
 from zwang.mechanism.numbers import IDENTITY, Matrix3, Vector3
 from zwang.mechanism.shapes import Box, Capsule, Cylinder, Geometry, Mesh, Sphere
-from zwang.read.assets import FLAT, MissingAsset, Roots, read_mesh, thickness
+from zwang.read.assets import FLAT, MissingAsset, Roots, format_of, read_mesh, thickness
 from zwang.read.findings import Findings
 from zwang.read.xml import Element
 
@@ -243,6 +243,7 @@ class ShapeReader:
         if name not in self.meshes:
             where = f"{form.place}: {form.title}"
             try:
+                format_of(name, where)
                 self.meshes[name] = read_mesh(self.roots.find(name, where), where)
             except MissingAsset as error:
                 self.findings.warn(form, str(error).removeprefix(f"{form.place}: "), "unsupported")
