@@ -19,7 +19,7 @@ def matrix(inertia: Any, where: str) -> Any:
     """The 3x3 inertia from 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a matrix (checked symmetric)."""
     items = list(inertia)
     if len(items) == 3 and all(np.ndim(row) == 1 and len(row) == 3 for row in items):
-        if any(items[i][j] != items[j][i] for i in range(3) for j in range(i)):
+        if any(_differ(items[i][j], items[j][i]) for i in range(3) for j in range(i)):
             raise DescriptionError(f"inertia of {where} is not symmetric: {items!r}")
         return tuple(tuple(row) for row in items)
     if len(items) == 3:
@@ -31,6 +31,12 @@ def matrix(inertia: Any, where: str) -> Any:
     raise DescriptionError(
         f"inertia of {where} is {inertia!r}; give 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix"
     )
+
+
+def _differ(a: Any, b: Any) -> bool:
+    """Are two numbers or expressions different? Of traced scalars nothing is known yet."""
+    answer = a != b
+    return bool(answer) if isinstance(answer, bool | np.bool_) else False
 
 
 def check(mass: Any, inertia: Any, where: str) -> None:

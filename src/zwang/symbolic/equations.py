@@ -23,7 +23,8 @@ from zwang.symbolic.polynomial import TooLargeError
 from zwang.symbolic.speeds import Embedding, embedding, numeric_twin, speed_rows, value_near
 from zwang.symbolic.wrenches import applied_wrenches
 
-LIMIT = 60_000  # products of terms: more is no reading matter, and the graph is faster
+LIMITS = {"projection": 15_000, "newton_euler": 15_000, "gauss": 60_000, "lagrange": 200_000}
+"""Products of terms by method: more is no reading matter, and the graph is faster."""
 Speeds = Sequence[str | PointSpeed] | None
 Form = Expanded | Shared
 
@@ -415,7 +416,7 @@ def equations(
     if form != "shared" and (form == "expanded" or mechanism.nv <= 8):
         together = {symbols.q[k] for k in derive.summed_angles(_numbers(mechanism).tree)}
         try:
-            limit = LIMIT if form == "auto" else float("inf")
+            limit = LIMITS[method] if form == "auto" else float("inf")
             return _derived(mechanism, symbols, chosen, method, Expanded(together, symbols.outer, limit))
         except TooLargeError:
             pass

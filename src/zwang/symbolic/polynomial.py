@@ -195,6 +195,12 @@ class Polynomial:
         """As a SymPy expression, term by term; `readable` groups and folds."""
         return sp.Add(*[c * m for m, c in real_terms(self).items()])
 
+    def __eq__(self, other: Any) -> bool:
+        return type(other) is Polynomial and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
     def _other(self, other: Any) -> Polynomial | None:
         if type(other) is Polynomial:
             return other

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -119,7 +119,8 @@ def _numeric(speed: Speed) -> Speed:
 
 def numeric_twin(mechanism: Mechanism) -> tuple[Mechanism, np.ndarray]:
     """The mechanism with numbers for its symbols, and a configuration near home that is nothing special."""
-    numbers = scalars_for(mechanism, value_near)
+    massless = tuple(replace(body, mass=1, inertia=(1, 1, 1)) for body in mechanism.bodies)  # no part in kinematics
+    numbers = scalars_for(mechanism.replace(bodies=massless), value_near)
     q = np.array([float(x) for x in (numbers.home or numbers.neutral)], dtype=float)
     for joint in numbers.joints:
         for k, part in zip(range(joint.q.start, joint.q.stop), joint.joint.coordinates, strict=True):
