@@ -6,14 +6,33 @@ from zwang.robot.arms import from_dh
 from zwang.robot.manipulability import Ellipsoid, Manipulability, manipulability
 from zwang.robot.solution import Residual, Solution, Trace
 from zwang.robot.solve import solve_ik
+from zwang.robot.statics import (
+    Equilibrium,
+    Payload,
+    equilibrium,
+    gravity_torques,
+    holding_torques,
+    joint_torques,
+    payload,
+)
+from zwang.robot.workspace import Workspace, workspace
 
 __all__ = [
     "Ellipsoid",
+    "Equilibrium",
     "Manipulability",
+    "Payload",
     "Residual",
     "Solution",
     "Trace",
+    "Workspace",
+    "equilibrium",
     "from_dh",
+    "gravity_torques",
+    "holding_torques",
+    "joint_torques",
     "manipulability",
+    "payload",
     "solve_ik",
+    "workspace",
 ]
