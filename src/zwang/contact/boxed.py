@@ -10,7 +10,19 @@ from zwang.contact.gap import FAR, TINY, Gap, contact_frame
 from zwang.contact.kinds import Placed
 from zwang.contact.rounded import choose
 from zwang.scalar import (
-    absolute, clip, divide, equal, less, less_equal, logical_and, logical_not, logical_or, minimum, not_equal, sqrt, where,
+    absolute,
+    clip,
+    divide,
+    equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    minimum,
+    not_equal,
+    sqrt,
+    where,
 )  # fmt: skip
 
 

@@ -14,7 +14,18 @@ from zwang.contact.gap import FAR, TINY, Gap, contact_frame
 from zwang.contact.kinds import Placed
 from zwang.contact.rounded import choose
 from zwang.scalar import (
-    absolute, clip, divide, equal, less, less_equal, logical_and, logical_not, maximum, minimum, sqrt, where,
+    absolute,
+    clip,
+    divide,
+    equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    maximum,
+    minimum,
+    sqrt,
+    where,
 )  # fmt: skip
 
 ALIKE = 0.99  # cosine above which an edge pair's normal counts as a face's

@@ -28,7 +28,8 @@ def unit(a: Any, otherwise: Any = (1, 0, 0)) -> tuple[np.ndarray, Any]:
     square = a[0] * a[0] + a[1] * a[1] + a[2] * a[2]
     small = less(square, TINY * TINY)
     length = sqrt(where(small, 1.0, square))
-    direction = [where(small, other, divide(x, length)) for x, other in zip(a, otherwise, strict=True)]
+    scale = divide(1, length)
+    direction = [where(small, other, x * scale) for x, other in zip(a, otherwise, strict=True)]
     return np.array(direction), where(small, 0.0, length)
 
 
@@ -38,8 +39,12 @@ def contact_frame(normal: Any, along: Any | None = None) -> np.ndarray:
     Without `along` it follows y, or z where the normal lies within 60 degrees of y. Source: MuJoCo, mju_makeFrame.
     """
     n = np.array(normal)
-    if along is None:
-        steep = logical_and(less(n[1], 0.5), less(-0.5, n[1]))
-        along = np.array([0, where(steep, 1, 0), where(steep, 0, 1)])
-    first, _ = unit(along - n * (n @ along))
+    if along is not None:
+        first, _ = unit(along - n * (n @ along))
+        return np.array([n, first, np.cross(n, first)])
+    steep = logical_and(less(n[1], 0.5), less(-0.5, n[1]))
+    share = where(steep, n[1], n[2])  # of the axis in the normal; at most sqrt(3) / 2
+    scale = divide(1, sqrt(1 - share * share))
+    across = np.array([-n[0] * share, where(steep, 1, 0) - n[1] * share, where(steep, 0, 1) - n[2] * share])
+    first = across * scale
     return np.array([n, first, np.cross(n, first)])
