@@ -10,7 +10,7 @@ with y = J a - aref. Source: seed 002's reduced primal; MuJoCo, Computation, "Pr
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,42 +18,8 @@ from zwang.constraint.rows import Cone, Rows, array
 from zwang.scalar import clip, logical_and, maximum, sqrt, where
 
 
-class Answer(NamedTuple):
-    """Forces (n,), and the curvature W = -d force / d y: its diagonal (n,) outside cones, and a block for each cone."""
-
-    force: np.ndarray
-    curvature: np.ndarray
-    blocks: tuple[np.ndarray, ...]
-
-    def weighted(self, rows: Rows, X: np.ndarray) -> np.ndarray:
-        """W X for X (n, ...) with a row for each constraint row."""
-        product = (self.curvature * X.T).T
-        for cone, block in zip(rows.cones, self.blocks, strict=True):
-            before, inside, after = (
-                product[: cone.start],
-                block @ X[cone.start : cone.stop],
-                product[cone.stop :],
-            )
-            product = np.concatenate([before, inside, after])
-        return product
-
-
-def answer(rows: Rows, D: Any, y: Any) -> Answer:
-    """What all rows answer to missing their wanted accelerations by y (n,); D (n,) = 1 / R, 0 for rows that do not act."""
-    force: list[Any] = [None] * len(rows)
-    curvature: list[Any] = [0] * len(rows)
-    for i, kind in enumerate(rows.kinds):
-        if kind != "cone":
-            force[i], curvature[i] = _single(kind, D[i], y[i], rows.bound[i])
-    blocks = []
-    for cone in rows.cones:
-        inside = slice(cone.start, cone.stop)
-        force[inside], block = _cone(cone, D[inside], y[inside])
-        blocks.append(block)
-    return Answer(array(force), array(curvature), tuple(blocks))
-
-
-def _single(kind: str, D: Any, y: Any, bound: Any) -> tuple[Any, Any]:
+def row_answer(kind: str, D: Any, y: Any, bound: Any) -> tuple[Any, Any]:
+    """Force of a row outside cones that misses by y, and the curvature -df/dy. D = 1 / R, 0 where the row does not act."""
     free = -D * y
     if kind == "equality":
         return free, D
@@ -64,8 +30,8 @@ def _single(kind: str, D: Any, y: Any, bound: Any) -> tuple[Any, Any]:
     return where(pushes, free, 0.0), where(pushes, D, 0.0)
 
 
-def _cone(cone: Cone, D: Any, y: Any) -> tuple[list[Any], np.ndarray]:
-    """In the space U = (mu y_0, friction_j y_j) the cone is round; N = U_0, T = |U_1...|.
+def cone_answer(cone: Cone, D: Any, y: Any) -> tuple[list[Any], np.ndarray]:
+    """Forces of a cone's rows that miss by y, and the curvature -df/dy (n, n). In the space U = (mu y_0, friction_j y_j) the cone is round; N = U_0, T = |U_1...|.
 
     Inside the dual cone, N >= mu T, there is no force; inside the polar, mu N + T <= 0, it is free; between, the cost is
     1/2 D_0 / (mu^2 (1 + mu^2)) (N - mu T)^2.

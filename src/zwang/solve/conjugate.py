@@ -10,20 +10,17 @@ from zwang.algebra.linear import sparse_ltdl, sparse_ltdl_solve
 from zwang.constraint.rows import Rows
 from zwang.gauss.problem import GaussProblem
 from zwang.scalar import logical_and, logical_not, maximum, where, while_loop
-from zwang.solve.cones import answer
-from zwang.solve.newton import step_along
-from zwang.solve.solution import Solution, largest
+from zwang.solve.primal import Primal
+from zwang.solve.solution import SMALLEST, Solution, largest
 
 TOLERANCE = 1e-12
 ITERATIONS = 2000
-SMALLEST = 1e-300
 
 
 class _State(NamedTuple):
-    """The accelerations, what rows miss by, gradient g, M^-1 g, direction, last step length, iterations, done."""
+    """The accelerations, gradient g, z = M^-1 g, direction p, last step length, iterations, done."""
 
     a: np.ndarray
-    y: np.ndarray
     g: np.ndarray
     z: np.ndarray
     p: np.ndarray
@@ -45,30 +42,27 @@ def conjugate(
     start: accelerations to begin with, by default the free ones. tolerance: of the gradient, against the largest effort in it.
     Every row must be soft. Source: Nocedal, Wright, Numerical Optimization (2006), Sec. 5.2, "PR+".
     """
-    M, free, J, D = problem.M, problem.a_free, rows.J, rows.D
-    factors = sparse_ltdl(M)
+    primal, factors = Primal(problem, rows), sparse_ltdl(problem.M)
 
-    def gradient(a: Any) -> tuple[Any, Any, Any]:
-        y = J @ a - rows.aref
-        effort, push = M @ (a - free), J.T @ answer(rows, D, y).force
-        done = largest(effort - push) <= tolerance * (largest(effort) + largest(push))
-        return y, effort - push, done
+    def gradient(a: Any) -> tuple[Any, Any]:
+        effort, push = primal.effort(a), primal.push(a)
+        return effort - push, largest(effort - push) <= tolerance * (largest(effort) + largest(push))
 
     def wanted(s: _State) -> Any:
         return logical_and(logical_not(s.done), s.iterations < iterations)
 
     def improve(s: _State) -> _State:
-        length = step_along(problem, rows, s.a, s.y, s.p, first=s.length)
+        length = primal.exact_step(s.a, s.p, first=s.length)
         a = s.a + length * s.p
-        y, g, done = gradient(a)
+        g, done = gradient(a)
         z = sparse_ltdl_solve(*factors, g)
         beta = maximum((g @ z - g @ s.z) / maximum(s.g @ s.z, SMALLEST), 0.0)
         p = beta * s.p - z
         p = where(p @ g < 0, p, -z)  # begin anew where it does not go down
-        return _State(a, y, g, z, p, where(length > 0, length, 1.0), s.iterations + 1, done)
+        return _State(a, g, z, p, where(length > 0, length, 1.0), s.iterations + 1, done)
 
-    begin = np.array(free if start is None else start)
-    y, g, done = gradient(begin)
+    begin = np.array(problem.a_free if start is None else start)
+    g, done = gradient(begin)
     z = sparse_ltdl_solve(*factors, g)
-    last = while_loop(wanted, improve, _State(begin, y, g, z, -z, 1.0, 0.0, done))
-    return Solution(last.a, answer(rows, D, last.y).force, last.iterations, last.done)
+    last = while_loop(wanted, improve, _State(begin, g, z, -z, 1.0, 0.0, done))
+    return Solution(last.a, primal.forces(last.a), last.iterations, last.done)
