@@ -1,0 +1,213 @@
+"""Pictures of a recording: positions, velocities, energies and drift, readable for one joint or thirty, one world or thousands.
+
+One world: panels by unit, with a line for each coordinate. A few worlds: a panel for each coordinate, a line for each world. Many:
+a panel for each coordinate, with the median and the bands that hold half and nine tenths of the worlds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from zwang.errors import ShapeError
+
+FEW_WORLDS = 6  # drawn line by line; more, as bands
+FEW_LINES = 8  # in one panel can be told apart
+MOST_POINTS = 2000  # of a line: more cannot be seen
+MOST_PANELS = 96
+INK = "#333333"
+STYLE = {
+    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#888888", "axes.grid": True,
+    "axes.axisbelow": True, "grid.color": "#e6e6e6", "grid.linewidth": 0.7, "axes.titlesize": 10,
+    "axes.titlelocation": "left", "axes.labelsize": 9, "xtick.labelsize": 8, "ytick.labelsize": 8,
+    "xtick.color": INK, "ytick.color": INK, "axes.labelcolor": INK, "legend.fontsize": 8, "legend.frameon": False,
+    "lines.linewidth": 1.4, "axes.formatter.useoffset": False, "axes.formatter.limits": (-3, 4),
+}  # fmt: skip
+ENERGIES = {
+    "kinetic_energy": ("kinetic", "#d95f02"),
+    "potential_energy": ("potential", "#1b9e77"),
+    "energy": ("sum", INK),
+}
+
+
+DRIFT = "energy drift, relative"
+GROUPS = (
+    (("angles", "q", "coordinate", "rad"), ("angular velocities", "v", "speed", "rad/s")),
+    (("displacements", "q", "coordinate", "m"), ("velocities", "v", "speed", "m/s")),
+    (("quaternions", "q", "coordinate", "1"),),
+)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes: its title, its unit, and what draws it."""
+
+    title: str
+    unit: str
+    draw: Callable[[Axes], None]
+
+
+def plot(run: xr.Dataset, path: str | Path | None = None) -> Figure:
+    """A figure of a recording: coordinates, speeds, energies, and how far the energy has moved from its start.
+
+    With `path` it is also written to that file (.png, .pdf, .svg). Raises ShapeError for a dataset that is no recording.
+    """
+    if not {"q", "v", "energy"} <= set(run.data_vars) or "world" not in run.dims:
+        raise ShapeError(
+            "zw.plot draws a recording of zw.simulate; this dataset lacks q, v, energy or worlds"
+        )
+    thin = run.isel(time=slice(None, None, max(1, run.sizes["time"] // MOST_POINTS)))
+    panels = list(_of_one_world(thin) if run.sizes["world"] == 1 else _of_worlds(thin))[:MOST_PANELS]
+    with matplotlib.rc_context(STYLE):
+        figure = _laid_out(panels)
+        figure.suptitle(_title(run), fontsize=11, x=0.01, ha="left", color=INK)
+        if path is not None:
+            figure.savefig(path, dpi=150)
+    if "inline" in matplotlib.get_backend():
+        plt.close(figure)  # a notebook shows what is returned
+    return figure
+
+
+def _laid_out(panels: Sequence[Panel]) -> Figure:
+    """A grid of panels with one time axis."""
+    columns = 2 if len(panels) <= 10 else 4 if len(panels) <= 32 else 6
+    rows = -(-len(panels) // columns)
+    size = (11, max(2.3 * rows, 3.0)) if columns == 2 else (3.4 * columns, 1.75 * rows + 0.8)
+    figure, grid = plt.subplots(rows, columns, figsize=size, sharex=True, squeeze=False, layout="constrained")
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        panel.draw(axes)
+        axes.set_title(_short(panel.title), color=INK)
+        axes.set_ylabel(panel.unit)
+        axes.margins(x=0.01)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for column in range(columns):
+        shown = [k for k in range(column, len(panels), columns)]
+        if shown:
+            last = grid.flat[shown[-1]]
+            last.set_xlabel("time [s]")
+            last.xaxis.set_tick_params(labelbottom=True)
+    return figure
+
+
+def _title(run: xr.Dataset) -> str:
+    worlds, stopped = run.sizes["world"], int(run["status"].sum()) if "status" in run else 0
+    text = f"{_short(str(run.attrs.get('title', 'run')), 60)}, {run.attrs.get('integrator', '')}, step {run.attrs.get('step', 0):g} s"
+    if worlds > 1:
+        text += f", {worlds:,} worlds"
+    if worlds > FEW_WORLDS:
+        text += ": median, and bands of 50 % and 90 %"
+    return text + (f"; {stopped:,} stopped early" if stopped else "")
+
+
+# ---------------------------------------------------------------------------------------------- one world
+
+
+def _of_one_world(run: xr.Dataset) -> Iterator[Panel]:
+    time, world = run["time"].values, run.isel(world=0)
+    for group in GROUPS:
+        chunks = [list(_chunks(world, *kind)) for kind in group]
+        for title, unit, values, names in (x for row in zip_longest(*chunks) for x in row if x is not None):
+            yield Panel(title, _bracketed(unit), lambda axes, v=values, n=names: _lines(axes, time, v, n))
+    energies = {label: (world[name].values, color) for name, (label, color) in ENERGIES.items()}
+    yield Panel("energy", "[J]", lambda axes: _energy_lines(axes, time, energies))
+    drift = energy_drift(run)[0]
+    yield Panel(DRIFT, "", lambda axes: _drift_line(axes, time, drift))
+
+
+def _chunks(
+    world: xr.Dataset, title: str, name: str, axis: str, unit: str
+) -> Iterator[tuple[str, str, Any, Any]]:
+    """What one panel can show of all that has the unit: title, unit, values (times, n), names."""
+    chosen = np.flatnonzero(world[f"{axis}_unit"].values.astype(str) == unit)
+    count = -(-len(chosen) // FEW_LINES)
+    for k, part in enumerate(np.array_split(chosen, count) if count else []):
+        number = f", {k + 1} of {count}" if count > 1 else ""
+        yield title + number, unit, world[name].values[:, part], world[axis].values[part]
+
+
+def _lines(axes: Axes, time: np.ndarray, values: np.ndarray, names: Any) -> None:
+    """A line for each column, named beside the panel."""
+    for k, name in enumerate(names):
+        axes.plot(time, values[:, k], color=f"C{k}", label=_short(str(name)))
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1.2, labelspacing=0.3)
+
+
+def _energy_lines(axes: Axes, time: np.ndarray, energies: dict[str, tuple[np.ndarray, str]]) -> None:
+    for label, (values, color) in energies.items():
+        axes.plot(time, values, color=color, label=label)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1.2)
+
+
+def _drift_line(axes: Axes, time: np.ndarray, drift: np.ndarray) -> None:
+    axes.plot(time, drift, color=INK)
+    axes.axhline(0, color="#888888", linewidth=0.8)
+
+
+# --------------------------------------------------------------------------------------------- many worlds
+
+
+def _of_worlds(run: xr.Dataset) -> Iterator[Panel]:
+    time = run["time"].values
+    for name, axis, color in (("q", "coordinate", "#1f5fa8"), ("v", "speed", "#b3541e")):
+        for k, label in enumerate(run[axis].values):
+            values, unit = run[name].values[..., k], str(run[f"{axis}_unit"].values[k])
+            title = f"{label}" if name == "q" else f"{label}, speed"
+            yield Panel(title, _bracketed(unit), lambda axes, v=values, c=color: _worlds(axes, time, v, c))
+    for name, (label, color) in ENERGIES.items():
+        values = run[name].values
+        title = "energy" if label == "sum" else f"{label} energy"
+        yield Panel(title, "[J]", lambda axes, v=values, c=color: _worlds(axes, time, v, c))
+    drift = energy_drift(run)
+    yield Panel(DRIFT, "", lambda axes: _worlds(axes, time, drift, "#7570b3"))
+
+
+def _worlds(axes: Axes, time: np.ndarray, values: np.ndarray, color: str) -> None:
+    """Lines for a few worlds, bands for many; values (worlds, times), NaN after a stop."""
+    if len(values) <= FEW_WORLDS:
+        for k, row in enumerate(values):
+            axes.plot(time, row, color=color, alpha=1.0 - 0.7 * k / len(values), linewidth=1.1)
+        return
+    low, quarter, middle, three_quarters, high = percentiles(values, (5, 25, 50, 75, 95))
+    axes.fill_between(time, low, high, color=color, alpha=0.16, linewidth=0)
+    axes.fill_between(time, quarter, three_quarters, color=color, alpha=0.32, linewidth=0)
+    axes.plot(time, middle, color=color, linewidth=1.3)
+
+
+def percentiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+    """(levels, times) over the worlds that are still there; NaN where none is."""
+    alive = np.isfinite(values).any(axis=0)
+    found = np.full((len(levels), values.shape[1]), np.nan)
+    if alive.any():
+        found[:, alive] = np.nanpercentile(values[:, alive], levels, axis=0)
+    return found
+
+
+def energy_drift(run: xr.Dataset) -> np.ndarray:
+    """(worlds, times): the energy less that at the start, over the largest of kinetic energy and of the energies' spread."""
+    energy, kinetic = run["energy"].values, run["kinetic_energy"].values
+    potential = run["potential_energy"].values
+    with np.errstate(all="ignore"):
+        spread = np.nanmax(potential, axis=1) - np.nanmin(potential, axis=1)
+        scale = np.maximum(np.nanmax(kinetic, axis=1), spread)
+    return (energy - energy[:, :1]) / np.where(scale > 0, scale, 1.0)[:, None]
+
+
+def _bracketed(unit: str) -> str:
+    return "" if unit == "1" else f"[{unit}]"
+
+
+def _short(text: str, length: int = 24) -> str:
+    """Text for a label: never read as mathematics, and not longer than fits."""
+    text = text.replace("$", r"\$")
+    return text if len(text) <= length else text[: length - 1] + "…"
