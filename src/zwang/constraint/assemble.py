@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zwang.constraint.contact_rows import contact_rows
 from zwang.constraint.equality import LOOPS, equality_rows
+from zwang.constraint.exact import VELOCITY, velocity_rows
 from zwang.constraint.friction import friction_rows
 from zwang.constraint.instant import Instant
 from zwang.constraint.limit import limit_rows
@@ -17,7 +18,11 @@ def constraint_rows(instant: Instant) -> Rows:
     if "constraint" in disabled:
         return concatenated(parts, mechanism.nv)
     if "equality" not in disabled:
-        parts += [equality_rows(instant, c) for c in mechanism.constraints if isinstance(c, LOOPS)]
+        for c in mechanism.constraints:
+            if isinstance(c, LOOPS):
+                parts.append(equality_rows(instant, c))
+            elif isinstance(c, VELOCITY):
+                parts.append(velocity_rows(instant, c))
     if "frictionloss" not in disabled:
         parts += friction_rows(instant)
     if "limit" not in disabled:

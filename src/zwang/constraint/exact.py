@@ -16,6 +16,7 @@ from zwang.algebra.dual import Second, rated
 from zwang.algebra.rotation import across
 from zwang.constraint.equality import LOOPS, violation_of
 from zwang.constraint.instant import Instant
+from zwang.constraint.rows import Rows, hard_rows
 from zwang.constraint.weights import Weights
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate
@@ -24,9 +25,10 @@ from zwang.kinematics.poses import Pose, link_poses, place_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import Holonomic, NonIdeal, NoSideSlip, Pfaffian, Rolling
 from zwang.mechanism.tree import WORLD, Place, Tree
-from zwang.scalar import divide, sqrt
+from zwang.scalar import divide, maximum, sqrt
 
 VELOCITY = (NoSideSlip, Rolling, Holonomic, Pfaffian)
+SMALLEST_WEIGHT = 1e-12
 _NO_WEIGHTS = Weights(defaultdict(lambda: (0, 0)), (), {}, {})
 
 
@@ -102,7 +104,37 @@ def _loop_weights(mechanism: Mechanism) -> Weights:
     return _NO_WEIGHTS._replace(speeds=(0,) * mechanism.nv)
 
 
-Rows = tuple[np.ndarray, np.ndarray, Sequence[Any]]
+def velocity_rows(instant: Instant, constraint: Any) -> Rows:
+    """The rows of a runner, of rolling or of a formula, A v_dot = b; with settling_time T stabilised.
+
+    Velocities decay as exp(-2 t / T), positions critically damped, as those of exact loops.
+    """
+    A, a, b, position = first_order(instant.mechanism, constraint, instant.q, instant.v)[1:]
+    velocity = A @ np.asarray(instant.v) + a
+    if instant.settling_time is not None:
+        rate = 1 / instant.settling_time
+        b = (
+            b
+            - 2 * rate * velocity
+            - rate * rate * np.array([0 if r is None else r for r in position], dtype=object)
+        )
+    weights = [
+        sum((x * x * w for x, w in zip(row, instant.weights.speeds, strict=True)), start=0) for row in A
+    ]
+    return hard_rows(
+        [constraint.name] * len(A), A, b, position=[0 if r is None else r for r in position], velocity=velocity,
+        weight=[maximum(w, SMALLEST_WEIGHT) for w in weights],
+    )  # fmt: skip
+
+
+def depends_on_time(constraint: Any) -> bool:
+    """Does a formula of the constraint have the time t in it?"""
+    pairs = (*getattr(constraint, "coefficients", ()), *getattr(constraint, "forces", ()))
+    parts = [getattr(constraint, "expression", 0), getattr(constraint, "rate", 0), *(x for _, x in pairs)]
+    return any(str(s) == "t" for part in parts for s in scalar.symbols_of(part))
+
+
+Parts = tuple[np.ndarray, np.ndarray, Sequence[Any]]
 
 
 def _point_jacobian(tree: Tree, poses: list[Pose], body: str, point: np.ndarray) -> np.ndarray:
@@ -114,7 +146,7 @@ def _point_jacobian(tree: Tree, poses: list[Pose], body: str, point: np.ndarray)
     return place_jacobian(tree, poses, Place(base.link, base.R, R.T @ (point - p)))[:3]
 
 
-def _no_side_slip(mechanism: Mechanism, c: NoSideSlip, q: Any, t: Any) -> Rows:
+def _no_side_slip(mechanism: Mechanism, c: NoSideSlip, q: Any, t: Any) -> Parts:
     """d . (v_body - v_on) = 0 at the point."""
     tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
     R, p = place_pose(poses, tree.place(c.body))
@@ -123,7 +155,7 @@ def _no_side_slip(mechanism: Mechanism, c: NoSideSlip, q: Any, t: Any) -> Rows:
     return (d @ J).reshape(1, -1), np.array([0]), [None]
 
 
-def _rolling(mechanism: Mechanism, c: Rolling, q: Any, t: Any) -> Rows:
+def _rolling(mechanism: Mechanism, c: Rolling, q: Any, t: Any) -> Parts:
     """The contact point's velocity against the plane is zero: along two axes of the plane and along its normal."""
     tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
     R, p = place_pose(poses, tree.place(c.body))
@@ -151,7 +183,7 @@ def formula(
     return scalar.substitute(expression, mapping) if mapping else expression
 
 
-def _holonomic(mechanism: Mechanism, c: Holonomic, q: Any, t: Any) -> Rows:
+def _holonomic(mechanism: Mechanism, c: Holonomic, q: Any, t: Any) -> Parts:
     """dg/dq G(q) v + dg/dt = 0."""
     tree, nv = mechanism.tree, mechanism.nv
 
@@ -166,7 +198,7 @@ def _holonomic(mechanism: Mechanism, c: Holonomic, q: Any, t: Any) -> Rows:
     return np.array([A], dtype=object), np.array([slope([0] * nv, 1)], dtype=object), [g([*q, t])]
 
 
-def _pfaffian(mechanism: Mechanism, c: Pfaffian, q: Any, t: Any) -> Rows:
+def _pfaffian(mechanism: Mechanism, c: Pfaffian, q: Any, t: Any) -> Parts:
     row: list[Any] = [0] * mechanism.nv
     for name, coefficient in c.coefficients:
         row[mechanism.speed_names.index(name)] = formula(mechanism, coefficient, q, t)

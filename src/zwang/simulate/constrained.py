@@ -16,28 +16,35 @@ from zwang.constraint.assemble import constraint_rows
 from zwang.constraint.instant import instant_of
 from zwang.constraint.rows import Rows
 from zwang.constraint.weights import Weights
+from zwang.constraint.working import working_efforts
 from zwang.gauss.applied import passive_forces
 from zwang.gauss.forward import speed_parents
 from zwang.gauss.inverse import bias_forces
 from zwang.gauss.mass_matrix import mass_matrix
 from zwang.gauss.problem import GaussProblem
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.restrictions import NonIdeal
 from zwang.scalar import value_is_constant
 from zwang.solve.gauss import solve
 from zwang.solve.solution import Solution, kkt_residual
 
 
 class Constrained(NamedTuple):
-    """Gauss's problem of a mechanism at one instant, its rows, and the solution."""
+    """Gauss's problem of a mechanism at one instant, its rows, and the solution.
+
+    working (nv,): what non-ideal constraints add; the problem's a_free has it in it.
+    """
 
     problem: GaussProblem
     rows: Rows
     solution: Solution
+    working: Any = 0
 
     @property
     def efforts(self) -> np.ndarray:
         """J^T f (nv,): what all constraints together do to the speeds [N m or N]."""
-        return self.rows.J.T @ self.solution.force if len(self.rows) else 0 * self.problem.a_free
+        ideal = self.rows.J.T @ self.solution.force if len(self.rows) else 0 * self.problem.a_free
+        return ideal + self.working
 
 
 def gauss_problem(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> GaussProblem:
@@ -57,12 +64,21 @@ def constrained(
     timestep [s]: the step that hard inequalities look ahead (by default the options'). known: `weights(mechanism)`, to save
     working them out again. settling_time [s]: stabilises hard equalities. start: accelerations to begin with.
     """
-    problem = gauss_problem(mechanism, q, v, tau)
     instant = instant_of(mechanism, q, v, known=known, timestep=timestep, settling_time=settling_time)
     rows = constraint_rows(instant)
     if all(value_is_constant(on) for on in rows.active):
         rows = rows.only_active()
-    return Constrained(problem, rows, solve(problem, rows, solver=solver, start=start))
+
+    def attempt(working: Any) -> Constrained:
+        """The solution with these working forces beside tau."""
+        problem = gauss_problem(mechanism, q, v, tau + working)
+        return Constrained(problem, rows, solve(problem, rows, solver=solver, start=start), working)
+
+    if not any(isinstance(c, NonIdeal) for c in mechanism.constraints):
+        return attempt(0)
+    return attempt(
+        working_efforts(mechanism, q, v, rows.names, lambda working: attempt(working).solution.force)
+    )
 
 
 @dataclass(frozen=True)
@@ -113,7 +129,7 @@ def constrained_dynamics(
     m = door.numeric(mechanism)
     q, v, tau = door.configuration(m, q), door.speeds(m, v, "v"), door.speeds(m, tau, "tau")
     found = constrained(m, q, v, tau + passive_forces(m, q, v), solver=solver)
-    problem, rows, solution = found
+    problem, rows, solution = found[:3]
     a, force = np.asarray(solution.acceleration, float), np.asarray(solution.force, float)
     forces: dict[str, list[float]] = {}
     for name, f in zip(rows.names, force, strict=True):

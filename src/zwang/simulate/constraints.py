@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from zwang.constraint.equality import LOOPS
+from zwang.constraint.exact import VELOCITY, depends_on_time
 from zwang.constraint.weights import Weights, weights
 from zwang.errors import SimulationError
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.restrictions import ContactPair
+from zwang.mechanism.restrictions import ContactPair, NonIdeal
 from zwang.scalar import are_constant
 from zwang.simulate.constrained import constrained
 
+KINDS = (*LOOPS, *VELOCITY, NonIdeal)
 SETTLING_STEPS = 10  # an exact loop that has drifted apart closes again with this many steps as time constant
 
 
@@ -32,10 +34,15 @@ def restraint_of(mechanism: Mechanism, h: float) -> Restraint | None:
     if not restrictions(mechanism):
         return None
     for constraint in mechanism.constraints:
-        if not isinstance(constraint, LOOPS):
+        if depends_on_time(constraint):
+            raise SimulationError(
+                f"constraint {constraint.name!r} depends on the time t, and a step knows no time; give its rate instead, "
+                "as zw.Pfaffian(name, {speed: 1}, rate=-omega) does for a constant speed"
+            )
+        if not isinstance(constraint, KINDS):
             raise SimulationError(
                 f"constraint {constraint.name!r} of type {type(constraint).__name__} is not simulated; "
-                f"those that are: {', '.join(kind.__name__ for kind in LOOPS)}"
+                f"those that are: {', '.join(kind.__name__ for kind in KINDS)}"
             )
     return Restraint(mechanism, weights(mechanism), h)
 
