@@ -18,11 +18,12 @@ The velocity of b against a at the contact, in contact axes, is frame @ (J_b - J
 `position` fixed to either body.
 
 `gaps` works on floats and, for pairs in `TRACEABLE`, on every scalar; the others (convex shapes by iteration) are of
-the reference path only: `pair.traceable` says which.
+the reference path only: `pair.traceable` says which. `near(pair, poses)` is false where the pair cannot touch.
 """
 
+from zwang.contact.broad import near
 from zwang.contact.gap import FAR, Gap, contact_frame
 from zwang.contact.narrow import gaps
 from zwang.contact.pairs import Pair, Solid, candidate_pairs
 
-__all__ = ["FAR", "Gap", "Pair", "Solid", "candidate_pairs", "contact_frame", "gaps"]
+__all__ = ["FAR", "Gap", "Pair", "Solid", "candidate_pairs", "contact_frame", "gaps", "near"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial import ConvexHull, QhullError
 
-from zwang.errors import UnsupportedError
-from zwang.mechanism.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, Sphere
+from zwang.errors import DescriptionError, UnsupportedError
+from zwang.mechanism.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
 
 ORDER = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
 
@@ -30,8 +31,8 @@ def kind_of(shape: Geometry) -> str:
     return kind
 
 
-def sizes_of(shape: Geometry) -> tuple[Any, ...]:
-    """Radius and half length, half edges, semi-axes; nothing for a plane or a mesh."""
+def sizes_of(shape: Geometry) -> Any:
+    """Radius and half length, half edges, semi-axes, a mesh's corners (n, 3); nothing for a plane."""
     match shape:
         case Sphere():
             return (shape.radius,)
@@ -41,9 +42,20 @@ def sizes_of(shape: Geometry) -> tuple[Any, ...]:
             return (shape.x / 2, shape.y / 2, shape.z / 2)
         case Ellipsoid():
             return (shape.x, shape.y, shape.z)
-        case Plane() | Mesh():
-            return ()
+        case Mesh():
+            return corners_of(shape)
     return ()
+
+
+def corners_of(mesh: Mesh) -> np.ndarray:
+    """The corners of a mesh's convex hull (n, 3) [m]. Raises DescriptionError for a mesh that was not read."""
+    vertices = np.asarray(mesh.vertices, float).reshape(-1, 3)
+    if not len(vertices):
+        raise DescriptionError(f"mesh {mesh.name or mesh.file!r} has no vertices; it cannot touch anything")
+    try:
+        return vertices[np.sort(ConvexHull(vertices).vertices)]
+    except QhullError:  # flat, or fewer than four points
+        return np.unique(vertices, axis=0)
 
 
 # How many gaps each pair of kinds can have, in the order of the kinds.
@@ -61,7 +73,30 @@ COUNTS: dict[tuple[str, str], int] = {
     ("capsule", "capsule"): 2,
     ("capsule", "box"): 2,
     ("box", "box"): 12,
+    ("sphere", "ellipsoid"): 1,
+    ("sphere", "mesh"): 1,
+    ("capsule", "ellipsoid"): 1,
+    ("ellipsoid", "ellipsoid"): 1,
+    ("ellipsoid", "cylinder"): 1,
+    ("ellipsoid", "box"): 1,
+    ("ellipsoid", "mesh"): 1,
+    ("capsule", "cylinder"): 1,
+    ("capsule", "mesh"): 1,
+    ("cylinder", "cylinder"): 1,
+    ("cylinder", "box"): 1,
+    ("cylinder", "mesh"): 1,
+    ("box", "mesh"): 1,
+    ("mesh", "mesh"): 1,
 }
 
 # Pairs of kinds whose gaps every scalar can compute.
-TRACEABLE = frozenset(COUNTS) - {("plane", "mesh")}
+TRACEABLE = frozenset(kinds for kinds in COUNTS if "mesh" not in kinds) - {
+    ("sphere", "ellipsoid"),
+    ("capsule", "ellipsoid"),
+    ("ellipsoid", "ellipsoid"),
+    ("ellipsoid", "cylinder"),
+    ("ellipsoid", "box"),
+    ("capsule", "cylinder"),
+    ("cylinder", "cylinder"),
+    ("cylinder", "box"),
+}

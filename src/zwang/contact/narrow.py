@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from zwang.contact import boxed, boxes, flat, rounded
+from zwang.contact import boxed, boxes, convex, flat, rounded
 from zwang.contact.gap import Gap
-from zwang.contact.kinds import Placed
+from zwang.contact.kinds import COUNTS, Placed
 from zwang.contact.pairs import Pair, Solid
 from zwang.errors import UnsupportedError
 from zwang.kinematics.poses import Pose, place_pose
@@ -27,6 +27,7 @@ FUNCTIONS: dict[tuple[str, str], Callable[[Placed, Placed, Any], tuple[Gap, ...]
     ("capsule", "box"): boxed.capsule_box,
     ("box", "box"): boxes.box_box,
 }
+FUNCTIONS |= {kinds: convex.single(*kinds) for kinds in COUNTS if kinds not in FUNCTIONS}
 
 
 def placed(solid: Solid, poses: Sequence[Pose]) -> Placed:

@@ -20,10 +20,13 @@ MINIMAL_FRICTION = 1e-5
 
 @dataclass(frozen=True)
 class Solid:
-    """A shape where it is: its kind ("sphere", ...), half sizes, place on a link, body, and what the file said of it."""
+    """A shape where it is: its kind ("sphere", ...), half sizes, place on a link, body, and what the file said of it.
+
+    The half sizes of a mesh are the corners of its convex hull (n, 3) in its frame.
+    """
 
     kind: str
-    sizes: tuple[Any, ...]
+    sizes: Any
     place: Place
     body: str
     shape: Geometry
@@ -67,16 +70,23 @@ class Pair:
 
 
 def solids(mechanism: Mechanism) -> tuple[Solid, ...]:
-    """Every shape of the mechanism where it is: the world's first, then by body, as MuJoCo numbers them."""
+    """The shapes of the mechanism that may touch anything, where they are.
+
+    They are numbered as MuJoCo does it: the world's first, then by body, those that touch nothing counted too.
+    """
     tree = mechanism.tree
-    found: list[Solid] = []
+    named = {name for pair in mechanism.contacts if isinstance(pair, ContactPair) for name in pair.geometry}
     shapes = [("world", shape) for shape in mechanism.geometry]
     shapes += [(body.name, shape) for body in mechanism.bodies for shape in body.geometry]
-    for body, shape in shapes:
+    found = []
+    for number, (body, shape) in enumerate(shapes):
+        masked = shape.visual_only or not (shape.surface.contype or shape.surface.conaffinity)
+        if masked and not (shape.name and shape.name in named):
+            continue
         base = tree.places[body]
         R = base.R @ np.array(shape.orientation)
         place = Place(base.link, R, base.p + base.R @ np.array(shape.position))
-        found.append(Solid(kind_of(shape), sizes_of(shape), place, body, shape, len(found)))
+        found.append(Solid(kind_of(shape), sizes_of(shape), place, body, shape, number))
     return tuple(found)
 
 
