@@ -223,4 +223,31 @@ def test_operations_and_sources(mechanism):
     counts = fast.count_operations()
     assert counts["total"] == sum(n for op, n in counts.items() if op not in ("total", "flops"))
     assert "void compute(" in fast.source("c")
-    assert f"x double>" in fast.source("llvm")
+    assert "x double>" in fast.source("llvm")
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_a_rollout_is_as_many_steps(integrator):
+    m = random_mechanism(5, bodies=3)
+    fast, batch = zw.compile(m), batch_of(m, 11)
+    q, v = batch["q"], batch["v"]
+    tau = np.random.default_rng(0).normal(size=(11, 12, m.nv))
+    run = fast.rollout(q, v, tau, steps=12, every=3, step=1e-3, integrator=integrator)
+    assert run.q.shape == (11, 4, m.nq) and run.v.shape == (11, 4, m.nv)
+    at = (q, v)
+    for k in range(12):
+        at = fast.step(*at[:2], tau[:, k], step=1e-3, integrator=integrator)
+        if (k + 1) % 3 == 0:
+            assert (
+                run.q[:, k // 3].tobytes() == at.q.tobytes() and run.v[:, k // 3].tobytes() == at.v.tobytes()
+            )
+    held = fast.rollout(q[0], v[0], tau[0, 0], steps=5, step=1e-3, integrator=integrator)
+    assert held.q.shape == (5, m.nq)
+
+
+def test_a_rollout_falls_as_galilei_says():
+    m = zw.Mechanism(bodies=[zw.Body("b", joint=zw.Prismatic("z"), mass=2)])
+    run = zw.compile(m).rollout(
+        np.zeros(1), np.zeros(1), np.zeros(1), steps=1000, step=1e-3, integrator="rk4"
+    )
+    np.testing.assert_allclose(run.q[-1], -9.81 / 2, rtol=1e-12)

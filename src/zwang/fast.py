@@ -17,6 +17,7 @@ from zwang.compile.derive import jacobian
 from zwang.compile.optimise import count_operations, optimise
 from zwang.compile.program import Program
 from zwang.compile.run import Compiled
+from zwang.compile.steps import run_steps
 from zwang.compile.trace import trace
 from zwang.errors import DescriptionError, ParameterError, UnknownNameError
 from zwang.gauss import applied, energy, inverse
@@ -24,9 +25,11 @@ from zwang.gauss.dynamics import accelerations
 from zwang.gauss.forward import speed_parents
 from zwang.gauss.mass_matrix import mass_matrix
 from zwang.gauss.regroup import regrouped
+from zwang.integrate.fixed import Point
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
+from zwang.simulate.step import activations, step, stepping
 
 PARAMETERS = "parameters"
 Params = Mapping[Any, Any] | None
@@ -78,6 +81,11 @@ def _energy(m: Mechanism, q: Any, v: Any) -> tuple[Any, Any]:
 
 def _zwang(m: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> Any:
     return energy.zwang_of(m.tree, q, v, tau + applied.passive_forces(m, q, v), a)
+
+
+def _stepped(m: Mechanism, h: float, integrator: str, q: Any, v: Any, z: Any, control: Any) -> dict[str, Any]:
+    after = step(stepping(m, h, integrator), Point(q, v, z), control)
+    return {"q": after.q, "v": after.v, "activation": after.z}
 
 
 Text = Callable[..., Any]
@@ -188,6 +196,59 @@ class Fast:
         """Derivatives of the efforts by displacements of q in the tangent space, by v, a and the symbols."""
         return Derivatives(*self._call("inverse_dynamics_derivatives", (q, v, a), params))
 
+    def step(
+        self,
+        q: Any,
+        v: Any,
+        control: Any,
+        *,
+        activation: Any = (),
+        step: float | None = None,
+        integrator: str | None = None,
+        params: Params = None,
+    ) -> Point:
+        """(q, v, z) one step later, each (..., n), at a control held meanwhile.
+
+        control (..., inputs) by the mechanism's inputs in order, or, where it has none, tau (..., nv) [N m, N]. activation z
+        (..., nz): the states of the actuators that have some. step [s], integrator "euler" or "rk4": by default the mechanism's options.
+        """
+        return Point(*self._call(self._step_key(step, integrator), (q, v, activation, control), params))
+
+    def rollout(
+        self,
+        q0: Any,
+        v0: Any,
+        control: Any,
+        *,
+        steps: int,
+        every: int = 1,
+        activation: Any = (),
+        step: float | None = None,
+        integrator: str | None = None,
+        params: Params = None,
+    ) -> Point:
+        """(q, v, z) after each `every`-th of so many steps, each (..., steps // every, n); as `step` called so often, bit for bit.
+
+        control (..., inputs), held, or (..., steps, inputs), one row a step; an array with an axis of length `steps` before its last is
+        taken as the latter. All steps run inside compiled code.
+        """
+        key = self._step_key(step, integrator)
+        control = np.asarray(control, dtype=float)
+        over_time = ("control",) if control.ndim > 1 and control.shape[-2] == steps else ()
+        arrays = [np.asarray(q0), np.asarray(v0), np.asarray(activation), control]
+        if params is not None or self._symbolic:
+            arrays.append(parameter_array(self.mechanism, params))
+        function = self._compiled(key)
+        records = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time).records
+        return Point(*(records[name] for name in ("q", "v", "activation")))
+
+    def _step_key(self, step: float | None, integrator: str | None) -> tuple[str, float, str]:
+        options = self.mechanism.options
+        h = options.timestep if step is None else float(step)
+        if not h > 0:
+            raise DescriptionError(f"step is {step}; it must be a positive time in seconds")
+        return "step", h, integrator or options.integrator
+
     def count_operations(self, function: str = "forward_dynamics") -> dict[str, int]:
         """The arithmetic operations of a function for one world, by kind, with their "total" and "flops"."""
         return count_operations(self._program(function))
@@ -288,28 +349,11 @@ def compile(
     return fast
 
 
-def compile_function(
-    function: Callable[..., Any],
-    inputs: Mapping[str, Any],
-    *,
-    dtype: str = "float64",
-    lanes: int | None = None,
-    threads: int | None = None,
-    cache: bool = True,
-) -> Shaped | Compiled:
-    """Any function of scalars as machine code, over arrays with worlds in front.
-
-    inputs: names and shapes of its arguments; `function` is called once with arrays of traced scalars and returns an
-    array, a tuple of arrays or a dictionary of them. Raises TraceError where it asks for a value.
-    """
-    settings = {"dtype": dtype, "lanes": lanes, "threads": threads, "cache": cache}
-    return Shaped.of(optimise(trace(function, inputs)), settings)
-
-
 def program_of(mechanism: Mechanism, key: Any) -> Program:
     """The program of one function: the spine's text, traced, and made ready for a back end."""
     names, text = _text_of(key)
-    sizes = {"q": mechanism.nq, "q0": mechanism.nq, "dt": ()}
+    sizes: dict[str, Any] = {"q": mechanism.nq, "q0": mechanism.nq, "dt": ()}
+    sizes |= {"activation": len(activations(mechanism)), "control": len(mechanism.inputs) or mechanism.nv}
     inputs = {name: sizes.get(name, mechanism.nv) for name in names.split()}
 
     def function(*arrays: Any) -> Any:
@@ -334,6 +378,8 @@ def _text_of(key: Any) -> tuple[str, Text]:
     match key:
         case ("frame_pose", frame):
             return "q", lambda m, q: tuple(poses.frame_pose(m.tree, q, frame))
+        case ("step", h, integrator):
+            return "q v activation control", lambda m, *at: _stepped(m, h, integrator, *at)
         case ("frame_jacobian", frame, axes):
             return "q", lambda m, q: jacobians.frame_jacobian(m.tree, q, frame, axes)
     table = {**TEXTS, **DERIVATIVES}
