@@ -69,9 +69,10 @@ class Limits:
         low, high = ends(m, c)
         middle = c.completed((low + high) / 2).astype(float)
         middle = np.where(np.isfinite(lower) | np.isfinite(upper), middle, np.array(m.neutral, dtype=float))
+        bound = {i for tie in c.ties for i in (tie.this, tie.other)}
         turns = np.zeros(m.nq, bool)
         for link in m.tree.links:
-            turns[link.q] = link.move.kind == "turn"
+            turns[link.q] = link.move.kind == "turn" and link.q.start not in bound
             if link.move.kind == "ball":
                 middle[link.q] = (1, 0, 0, 0)
         balls = tuple(

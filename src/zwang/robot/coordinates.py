@@ -35,7 +35,8 @@ class Tie(NamedTuple):
 class Coordinates:
     """Which speeds are free, what ties the others to them, and the limits of q (nq,), infinite where there are none.
 
-    turning: coordinates that can turn a whole turn within their limits, so that limits do not hinder them.
+    turning: coordinates that can turn a whole turn within their limits, so that limits do not hinder them; of those that
+    ties bind, none.
     """
 
     tree: Tree
@@ -96,10 +97,11 @@ def coordinates_for(
         moving &= {k for name in joints for k in _range(mechanism.joint(name).v)}
     free = tuple(sorted(moving - tied))
     lower, upper = joint_limits(mechanism)
-    turns = {link.q.start for link in tree.links if link.move.kind == "turn"}
+    _carry_over(ties, lower, upper)
+    bound = {i for tie in ties for i in (tie.this, tie.other)}
+    turns = {link.q.start for link in tree.links if link.move.kind == "turn"} - bound
     turning = tuple(i in turns and bool(upper[i] - lower[i] >= FULL_TURN) for i in range(tree.nq))
     of_speed = {link.v.start: link.q.start for link in tree.links if link.move.kind != "ball"}
-    _carry_over(ties, lower, upper, turning)
     return Coordinates(tree, free, ties, lower, upper, turning, of_speed)
 
 
@@ -139,16 +141,16 @@ def _tie(mechanism: Mechanism, couple: Couple) -> Tie:
                this.v.start, other.v.start)  # fmt: skip
 
 
-def _carry_over(
-    ties: tuple[Tie, ...], lower: np.ndarray, upper: np.ndarray, turning: tuple[bool, ...]
-) -> None:
+def _carry_over(ties: tuple[Tie, ...], lower: np.ndarray, upper: np.ndarray) -> None:
     """Limits of a coordinate that follows another one linearly become limits of that other one."""
     for tie in reversed(ties):
         c = [float(x) for x in tie.coefficients] + [0.0]
-        if tie.other is None or c[1] == 0 or any(c[2:]) or turning[tie.this]:
+        if tie.other is None or c[1] == 0 or any(c[2:]):
             continue
-        ends = [(x - float(tie.reference) - c[0]) / c[1] + float(tie.other_reference)
-                for x in (lower[tie.this], upper[tie.this])]  # fmt: skip
+        ends = [
+            (x - float(tie.reference) - c[0]) / c[1] + float(tie.other_reference)
+            for x in (lower[tie.this], upper[tie.this])
+        ]
         lower[tie.other] = max(lower[tie.other], min(ends))
         upper[tie.other] = min(upper[tie.other], max(ends))
 

@@ -72,7 +72,8 @@ class Settings(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A search's state: q; the best q so far, its cost E, its residuals [m] and [rad]; the last E, damping, turns, status."""
+    """A search's state: q; the best q so far, its cost E, its residuals [m] and [rad]; the last E, what the step from there
+    promised to save of it, damping, turns, status."""
 
     q: Any
     best: Any
@@ -80,6 +81,7 @@ class Search(NamedTuple):
     position: Any
     orientation: Any
     last: Any
+    promised: Any
     mu: Any
     turns: Any
     status: Any
@@ -149,7 +151,7 @@ def search(problem: Problem, start: Any, targets: list[Mapping[str, Any]], setti
 def first_of(problem: Problem, start: Any) -> Search:
     """The state before the first turn."""
     q = problem.coordinates.completed(start)
-    return Search(q, q, 1e300, 1e300, 1e300, 1e300, DAMPING, 0.0, GOING)
+    return Search(q, q, 1e300, 1e300, 1e300, 1e300, 0.0, DAMPING, 0.0, GOING)
 
 
 def turn(problem: Problem, s: Search, targets: Any, settings: Settings) -> Search:
@@ -160,11 +162,14 @@ def turn(problem: Problem, s: Search, targets: Any, settings: Settings) -> Searc
     e = errors.e * weights
     cost = e @ e / 2
     better = cost < s.cost
-    back = logical_and(settings.patient > 0.5, cost > s.cost)
-    mu = where(back, 4 * s.mu, maximum(s.mu / 2, DAMPING))
+    patient = settings.patient > 0.5
+    back = logical_and(patient, cost > s.cost)
+    poor = logical_and(patient, s.last - cost < s.promised / 4)
+    mu = where(back, 4 * s.mu, where(poor, 2 * s.mu, maximum(s.mu / 2, DAMPING)))
     J = held(problem, s.q, rows_of(problem, poses, s.q) * weights[:, None], e)
     step = damped_step(J, e, mu * cost + SMALLEST_DAMPING)
-    status = _status(s, settings, errors, cost, mu, step, (J @ step) @ e)
+    saved = (J @ step) @ e
+    status = _status(s, settings, errors, cost, mu, step, saved)
     moved = problem.coordinates.stepped(s.q, step, bounded=problem.bounded)
     ended = status > 0.5
     return Search(
@@ -174,6 +179,7 @@ def turn(problem: Problem, s: Search, targets: Any, settings: Settings) -> Searc
         position=where(better, errors.position, s.position),
         orientation=where(better, errors.orientation, s.orientation),
         last=cost,
+        promised=where(back, 0.0, saved),
         mu=mu,
         turns=where(ended, s.turns, s.turns + 1),
         status=status,

@@ -1,0 +1,397 @@
+"""Inverse kinematics: the lecture's tables, published arms, reasons for failure, and the readings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.cases import case
+from tests.robot import dh
+from zwang.robot.tasks import rotation_vector
+
+TARGET = (0.2, 1.3)
+
+
+def printed(x: float, half: float) -> str:
+    """x as a table prints it, whose last digit is worth twice `half`."""
+    return f"{x:.{round(-np.log10(2 * half))}f}"
+
+
+# ------------------------------------------------------------------------------------------ seed 004's tables
+
+
+def test_seed_004_jacobian_inverse_table():
+    """All ten rows, to 1e-12, and every printed digit."""
+    A01 = case("seeds", "A01_ik_jacobian_inverse")
+    solution = zw.robot.solve_ik(
+        dh.two_link(), "tip", TARGET, method="jacobian_inverse", q0=(0.25, 0.75), alpha=0.75, iterations=10
+    )
+    np.testing.assert_allclose(solution.trace.q[1:], A01["reference"], rtol=0, atol=1e-12)
+    rows = zip(solution.trace.q[1:], A01["printed"], A01["printed_half_ulp"], strict=True)
+    for q, shown, half in rows:
+        assert [printed(x, h) for x, h in zip(q, half, strict=True)] == [
+            printed(x, h) for x, h in zip(shown, half, strict=True)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("q0", "key"), [((0.25, 0.75), "reference_from_0p25_0p75"), ((0.3, 0.4), "reference_from_0p3_0p4")]
+)
+def test_seed_004_jacobian_transpose_iterates(q0, key):
+    A02 = case("seeds", "A02_ik_jacobian_transpose")
+    solution = zw.robot.solve_ik(
+        dh.two_link(), "tip", TARGET, method="transpose", q0=q0, alpha=0.75, iterations=40, tolerance=1e-9
+    )
+    np.testing.assert_allclose(solution.trace.q[1:], A02[key], rtol=0, atol=1e-11)
+
+
+def test_seed_004_transpose_table_is_from_another_start():
+    """The printed table comes from (0.3, 0.4), and its rows 26 to 29 are iterations 27 to 30."""
+    A02 = case("seeds", "A02_ik_jacobian_transpose")
+    trace = zw.robot.solve_ik(
+        dh.two_link(),
+        "tip",
+        TARGET,
+        method="transpose",
+        q0=(0.3, 0.4),
+        alpha=0.75,
+        iterations=40,
+        tolerance=1e-9,
+    ).trace
+    for row in ("1", "2", "3", "4", "5", "26", "27", "28", "29"):
+        iterate = trace.q[A02["true_index"][row]]
+        assert [f"{x:.4g}" for x in iterate] == [f"{x:.4g}" for x in A02["printed"][row]] or np.allclose(
+            iterate, A02["printed"][row], rtol=0, atol=5e-5
+        )
+    assert not np.allclose(trace.q[26], A02["printed"]["26"], rtol=0, atol=5e-5)
+
+
+def test_a_position_in_space_gives_the_same_iterates_as_one_in_the_plane():
+    """J then has a row of zeros, and the pseudo-inverse takes the place of the inverse."""
+    kinds = [
+        zw.robot.solve_ik(
+            dh.two_link(), "tip", target, method="newton", q0=(0.25, 0.75), alpha=0.75, iterations=5
+        )
+        for target in ((0.2, 1.3), (0.2, 1.3, 0))
+    ]
+    np.testing.assert_allclose(kinds[0].trace.q, kinds[1].trace.q, atol=1e-13)
+
+
+def test_alpha_as_a_function_and_as_a_diagonal():
+    """A function of the iteration, counted from 1, and a diagonal that holds the second joint."""
+    given = {"method": "newton", "q0": (0.25, 0.75), "iterations": 4}
+    plain = zw.robot.solve_ik(dh.two_link(), "tip", TARGET, alpha=0.75, **given)
+    by_turn = zw.robot.solve_ik(
+        dh.two_link(), "tip", TARGET, alpha=lambda k: 0.75 if k <= 2 else 0.0, **given
+    )
+    np.testing.assert_array_equal(by_turn.trace.q[2], plain.trace.q[2])
+    np.testing.assert_array_equal(by_turn.trace.q[4], by_turn.trace.q[2])
+    diagonal = zw.robot.solve_ik(dh.two_link(), "tip", TARGET, alpha=(0.75, 0.0), **given)
+    assert (diagonal.trace.q[:, 1] == 0.75).all() and diagonal.trace.q[1, 0] == plain.trace.q[1, 0]
+
+
+# ------------------------------------------------------------------------------------------ arms of the trade
+
+
+@pytest.mark.parametrize("name", dh.ARMS)
+def test_random_poses_of_an_arm_are_reached_within_limits(name):
+    """1,000 reachable poses, checked by products of matrices and against the limits."""
+    G03 = case("robot_analysis", "G03_ik_benchmark")["parameters"]["arms"][name]
+    limits = np.array(G03["limits"])
+    q = np.random.default_rng(G03["seed"]).uniform(*limits.T, (10_000, len(limits)))
+    R, p = dh.pose(name, q[:1000])
+    solution = zw.robot.solve_ik(dh.arm(name, G03["limits"]), "tip", (R, p))
+    assert solution.converged.all() and (solution.reason == "converged").all()
+    position, orientation = dh.errors(name, solution.q, R, p)
+    assert position.max() < 1e-5 and orientation.max() < 1e-5
+    np.testing.assert_allclose(position, solution.residual.position, atol=1e-12)
+    np.testing.assert_allclose(orientation, solution.residual.orientation, atol=1e-12)
+    assert (solution.q >= limits[:, 0]).all() and (solution.q <= limits[:, 1]).all()
+
+
+def test_an_answer_does_not_depend_on_the_batch():
+    limits = np.array(dh.table("panda")["qlim"])
+    R, p = dh.pose("panda", np.random.default_rng(5).uniform(*limits.T, (40, 7)))
+    m = dh.arm("panda")
+    whole = zw.robot.solve_ik(m, "tip", (R, p))
+    for k in range(0, 40, 7):
+        alone = zw.robot.solve_ik(m, "tip", (R[k], p[k]))
+        np.testing.assert_array_equal(alone.q, whole.q[k])
+        assert alone.iterations == whole.iterations[k] and alone.starts == whole.starts[k]
+
+
+def test_compiled_equals_float():
+    """The same text, compiled over lanes and on plain floats."""
+    limits = np.array(dh.table("ur5")["qlim"])
+    R, p = dh.pose("ur5", np.random.default_rng(6).uniform(*limits.T, (8, 6)))
+    m = dh.arm("ur5")
+    compiled, floats = (zw.robot.solve_ik(m, "tip", (R, p), compiled=c) for c in (True, False))
+    np.testing.assert_array_equal(compiled.starts, floats.starts)
+    np.testing.assert_allclose(compiled.q, floats.q, atol=1e-8)
+
+
+# ------------------------------------------------------------------------------------------ never a silent wrong answer
+
+
+def test_a_target_beyond_all_links_is_unreachable():
+    solution = zw.robot.solve_ik(dh.two_link(), "tip", (0.0, 3.0))
+    assert solution.reason == "unreachable" and not solution.converged
+    assert solution.residual.position == pytest.approx(1.0, abs=1e-6)  # stretched towards it
+    assert "out of reach" in str(solution)
+
+
+def test_a_target_inside_the_hole_of_the_workspace_is_unreachable():
+    """Links of 1 and 0.3 m reach no point nearer than 0.7 m."""
+    solution = zw.robot.solve_ik(dh.two_link(1, 0.3), "tip", (0.2, 0.1))
+    assert solution.reason == "unreachable"
+    assert solution.residual.position == pytest.approx(0.7 - np.hypot(0.2, 0.1), abs=1e-6)
+
+
+def test_a_target_beyond_the_limits_says_limit():
+    m = zw.robot.from_dh(d=[0, 0], a=[1, 1], alpha=[0, 0], limits=[(-0.3, 0.3), (0, 1)])
+    solution = zw.robot.solve_ik(m, "tip", TARGET)
+    assert solution.reason == "limit" and not solution.converged
+    assert (np.abs(solution.q - (0.3, 1.0)) < 1e-9).any()
+    free = zw.robot.solve_ik(m, "tip", TARGET, limits=False)
+    assert free.converged and free.residual.position < 1e-6
+
+
+def test_a_stretched_arm_that_cannot_start_says_singular():
+    """Towards its own base a stretched arm has no way to begin; restarts find one."""
+    stuck = zw.robot.solve_ik(dh.two_link(), "tip", (1, 0), q0=(0, 0), restarts=0)
+    assert stuck.reason == "singular" and stuck.residual.position == pytest.approx(1)
+    assert zw.robot.solve_ik(dh.two_link(), "tip", (1, 0), q0=(0, 0)).converged
+
+
+@pytest.mark.parametrize("method", ["newton", "transpose"])
+def test_too_few_iterations_say_so(method):
+    solution = zw.robot.solve_ik(dh.two_link(), "tip", TARGET, method=method, q0=(0.25, 0.75), iterations=2)
+    assert solution.reason == "iterations" and solution.iterations == 2
+
+
+def test_newton_beyond_a_limit_is_no_answer():
+    m = zw.robot.from_dh(d=[0, 0], a=[1, 1], alpha=[0, 0], limits=[(-0.1, 0.1), (-3, 3)])
+    solution = zw.robot.solve_ik(m, "tip", TARGET, method="newton", q0=(0.0, 1.5), alpha=0.75)
+    assert solution.reason == "limit" and not solution.converged and solution.residual.position < 1e-6
+
+
+def test_turns_come_back_into_the_limits():
+    """Newton may add whole turns: the answer is then the same pose, within the limits."""
+    m = zw.robot.from_dh(d=[0, 0], a=[1, 1], alpha=[0, 0], limits=[(-3.1, 3.1), (-3.1, 3.1)])
+    solution = zw.robot.solve_ik(
+        m, "tip", TARGET, method="newton", q0=(0.5 + 2 * np.pi, 1.7 - 2 * np.pi), tolerance=1e-9
+    )
+    assert solution.converged and (np.abs(solution.q) <= 3.1).all()
+
+
+# ------------------------------------------------------------------------------------------ what may be asked
+
+
+def test_orientation_alone_and_a_free_spin():
+    m = dh.arm("panda")
+    R, p = zw.frame_pose(m, [0.3, 0.2, -0.4, -1.7, 0.5, 1.9, 0.1], "tip")
+    turned = zw.robot.solve_ik(m, "tip", R, part="orientation")
+    assert turned.converged and np.allclose(zw.frame_pose(m, turned.q, "tip").R, R, atol=2e-6)
+    drill = zw.robot.solve_ik(m, "tip", (R, p), components=("x", "y", "z", "rx", "ry"), axes="body")
+    found = zw.frame_pose(m, drill.q, "tip")
+    assert drill.converged
+    np.testing.assert_allclose(found.p, p, atol=2e-6)
+    np.testing.assert_allclose(found.R[:, 2], R[:, 2], atol=2e-6)
+
+
+def test_forms_of_a_target_agree():
+    m = dh.arm("ur5")
+    R, p = zw.frame_pose(m, [0.3, -1.2, 1.4, -0.5, 0.7, 0.1], "tip")
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = R, p
+    first = zw.robot.solve_ik(m, "tip", (R, p))
+    for target in (T, zw.frame_pose(m, [0.3, -1.2, 1.4, -0.5, 0.7, 0.1], "tip")):
+        np.testing.assert_array_equal(zw.robot.solve_ik(m, "tip", target).q, first.q)
+    many = zw.robot.solve_ik(m, "tip", [(R, p), (R, p)])
+    np.testing.assert_array_equal(many.q, [first.q, first.q])
+    assert many.converged.shape == (2,) and many.trace is None
+    grid = zw.robot.solve_ik(m, "tip", np.tile(T, (2, 3, 1, 1)))
+    assert grid.q.shape == (2, 3, 6) and grid.residual.position.shape == (2, 3)
+
+
+def test_a_path_keeps_to_its_branch():
+    """Along a line the joints change steadily, without a jump to another elbow."""
+    m = dh.arm("ur5", [(-6.2, 6.2)] * 6)
+    R, p = zw.frame_pose(m, [0.3, -1.2, 1.4, -0.5, 0.7, 0.1], "tip")
+    line = p + np.linspace(0, 0.2, 41)[:, None] * (0, 0, 1)
+    solution = zw.robot.solve_ik(m, "tip", (R, line), q0=[0.3, -1.2, 1.4, -0.5, 0.7, 0.1], path=True)
+    assert solution.converged.all() and np.abs(np.diff(solution.q, axis=0)).max() < 0.05
+
+
+def test_a_posture_uses_the_freedom_that_is_left():
+    """Of all joints with the same pose it finds one that no small motion brings nearer to the posture."""
+    m = dh.arm("panda")
+    middle = np.array(dh.table("panda")["qlim"]).mean(axis=1)
+    q = np.array([0.9, 0.5, -0.6, -1.7, 0.8, 1.9, -0.3])
+    target = zw.frame_pose(m, q, "tip")
+    plain = zw.robot.solve_ik(m, "tip", target, q0=q)
+    pulled = zw.robot.solve_ik(m, "tip", target, q0=q, posture=middle)
+    assert plain.converged and pulled.converged
+    assert np.linalg.norm(pulled.q - middle) < np.linalg.norm(plain.q - middle) - 0.05
+    N = zw.robot.manipulability(m, pulled.q, "tip").null_space()
+    assert np.abs(N.T @ (middle - pulled.q)).max() < 1e-4
+    follow = zw.robot.solve_ik(m, "tip", target, q0=q, wish=lambda q: [middle[k] - q[k] for k in range(7)])
+    np.testing.assert_allclose(follow.q, pulled.q, atol=1e-9)
+
+
+def two_arms() -> zw.Mechanism:
+    """A turning column that carries two arms of three joints."""
+    bodies = [
+        zw.Body("column", zw.Revolute("waist", axis=(0, 0, 1), limits=(-2, 2)), position=(0, 0, 1), mass=5)
+    ]
+    for side, y in (("left", 0.3), ("right", -0.3)):
+        parent, position = "column", (0, y, 0)
+        for k, axis in enumerate([(0, 1, 0), (0, 0, 1), (0, 1, 0)]):
+            joint = zw.Revolute(f"{side}{k}", axis=axis, limits=(-2.5, 2.5))
+            bodies.append(zw.Body(f"{side} link {k}", joint, parent, position, mass=1, com=(0.2, 0, 0)))
+            parent, position = bodies[-1].name, (0.4, 0, 0)
+        bodies.append(zw.Body(f"{side} hand", parent=parent, position=position))
+    return zw.Mechanism(name="two arms", bodies=tuple(bodies))
+
+
+def test_several_frames_at_once_share_the_waist():
+    m = two_arms()
+    q = np.random.default_rng(0).uniform(-1, 1, (20, m.nq))
+    hands = ("left hand", "right hand")
+    targets = [np.array([zw.frame_pose(m, row, hand).p for row in q]) for hand in hands]
+    solution = zw.robot.solve_ik(m, hands, targets)
+    assert solution.converged.all()
+    for hand, target in zip(hands, targets, strict=True):
+        reached = np.array([zw.frame_pose(m, row, hand).p for row in solution.q])
+        np.testing.assert_allclose(reached, target, atol=2e-6)
+
+
+def test_weights_decide_between_targets_that_exclude_each_other():
+    m = two_arms()
+    hands, targets = ("left hand", "right hand"), [(1.2, 2.0, 1.0), (1.2, -2.0, 1.0)]
+    even, left = (zw.robot.solve_ik(m, hands, targets, weights=w) for w in ((1, 1), (10, 1)))
+    assert even.reason == left.reason == "unreachable"
+    distances = [np.linalg.norm(zw.frame_pose(m, s.q, "left hand").p - targets[0]) for s in (even, left)]
+    assert distances[1] < distances[0] - 0.01
+
+
+def test_joints_that_may_not_move_stay():
+    m = two_arms()
+    q0 = np.full(m.nq, 0.2)
+    target = zw.frame_pose(m, q0 + 0.3, "left hand").p
+    names = ["left0", "left1", "left2"]
+    solution = zw.robot.solve_ik(m, "left hand", target, q0=q0, joints=names)
+    moved = {m.joints[k].name for k in np.flatnonzero(solution.q != q0)}
+    assert moved <= set(names) and solution.converged
+
+
+def test_mimic_joints_follow_and_their_limits_count():
+    """q2 = 0.1 - 2 q1: the second joint's limits restrict the first one."""
+    bodies = (
+        zw.Body("a", zw.Revolute("q1", axis=(0, 0, 1)), mass=1),
+        zw.Body("b", zw.Revolute("q2", axis=(0, 0, 1), limits=(-2.9, 0.9)), "a", (1, 0, 0), mass=1),
+        zw.Body("tip", parent="b", position=(0.8, 0, 0)),
+    )
+    m = zw.Mechanism(bodies=bodies, constraints=[zw.Couple("mimic", "q2", "q1", (0.1, -2))])
+
+    def p(q1):
+        return zw.frame_pose(m, [q1, 0.1 - 2 * q1], "tip").p
+
+    solution = zw.robot.solve_ik(m, "tip", np.array([p(0.7), p(1.4)]))
+    assert solution.converged.all()
+    np.testing.assert_allclose(solution.q[:, 1], 0.1 - 2 * solution.q[:, 0], atol=1e-12)
+    beyond = zw.robot.solve_ik(m, "tip", p(2.4))
+    assert not beyond.converged and beyond.reason == "limit" and beyond.q[0] <= 1.5 + 1e-9
+
+
+def four_bar() -> zw.Mechanism:
+    """Ground 1 m, crank 0.4, coupler 1 with a point off its line, rocker 0.5."""
+    bodies = (
+        zw.Body("crank", zw.Revolute("a", axis=(0, 0, 1)), mass=1, com=(0.2, 0, 0)),
+        zw.Body("coupler", zw.Revolute("b", axis=(0, 0, 1)), "crank", (0.4, 0, 0), mass=1, com=(0.5, 0, 0)),
+        zw.Body("rocker", zw.Revolute("c", axis=(0, 0, 1)), position=(1, 0, 0), mass=1, com=(0.2, 0, 0)),
+        zw.Body("point", parent="coupler", position=(0.5, 0.3, 0)),
+    )
+    pin = zw.Connect("pin", ("coupler", (1.0, 0, 0)), ("rocker", (0.5, 0, 0)))
+    return zw.Mechanism(bodies=bodies, constraints=[pin])
+
+
+def coupler_point(a: float) -> np.ndarray:
+    """Where the crank at angle a puts the point: the pin is where two circles meet."""
+    A, C = 0.4 * np.array([np.cos(a), np.sin(a)]), np.array([1.0, 0.0])
+    d = C - A
+    along = (d @ d + 1.0**2 - 0.5**2) / (2 * np.linalg.norm(d))
+    across = np.sqrt(1.0**2 - along**2)
+    u = d / np.linalg.norm(d)
+    pin = A + along * u + across * np.array([-u[1], u[0]])
+    x = pin - A
+    return A + 0.5 * x + 0.3 * np.array([-x[1], x[0]])
+
+
+def test_closed_loops_stay_closed():
+    """Points of a four-bar's coupler curve are reached with the loop closed; beside the curve is out of reach."""
+    m = four_bar()
+    targets = np.array([coupler_point(a) for a in (0.4, 0.9, 1.7, 2.4)])
+    solution = zw.robot.solve_ik(m, "point", targets)
+    assert solution.converged.all()
+    for q, target in zip(solution.q, targets, strict=True):
+        coupler, rocker, point = (zw.frame_pose(m, q, name) for name in ("coupler", "rocker", "point"))
+        np.testing.assert_allclose(point.p[:2], target, atol=2e-6)
+        np.testing.assert_allclose(coupler.p + coupler.R[:, 0], rocker.p + 0.5 * rocker.R[:, 0], atol=2e-6)
+    beside = zw.robot.solve_ik(m, "point", targets[0] + (0, 0.05), restarts=20)
+    assert beside.reason == "unreachable" and beside.residual.position > 1e-3
+
+
+def test_balls_and_free_joints_turn_on_their_manifold():
+    bodies = (
+        zw.Body("hip", zw.Ball("ball"), mass=1, com=(0, 0, -0.2)),
+        zw.Body("shin", zw.Revolute("knee", axis=(0, 1, 0), limits=(0, 2.5)), "hip", (0, 0, -0.5), mass=1),
+        zw.Body("foot", parent="shin", position=(0, 0, -0.5)),
+    )
+    m = zw.Mechanism(bodies=bodies)
+    rng = np.random.default_rng(3)
+    p = rng.normal(size=(20, 3))
+    p *= rng.uniform(0.35, 0.95, (20, 1)) / np.linalg.norm(p, axis=1, keepdims=True)
+    solution = zw.robot.solve_ik(m, "foot", p)
+    assert solution.converged.all()
+    np.testing.assert_allclose(np.linalg.norm(solution.q[:, :4], axis=1), 1, atol=1e-14)
+    np.testing.assert_allclose([zw.frame_pose(m, q, "foot").p for q in solution.q], p, atol=2e-6)
+
+
+# ------------------------------------------------------------------------------------------ small parts, wrong calls
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-6, 0.5, 3.1, np.pi - 1e-7, np.pi])
+def test_rotation_vector_of_a_matrix(angle):
+    axis = np.array([0.48, -0.6, 0.64])
+    K = np.array([[0, -axis[2], axis[1]], [axis[2], 0, -axis[0]], [-axis[1], axis[0], 0]])
+    R = np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
+    found = rotation_vector(R)
+    if angle == np.pi:  # either way round
+        found = found * np.sign(found @ axis)
+    np.testing.assert_allclose(found, angle * axis, atol=2e-6 if angle > 3.14 else 1e-14)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"frame": "top"}, zw.errors.UnknownNameError, "'tip'"),
+        ({"targets": (1, 2, 3, 4)}, zw.errors.ShapeError, r"\(\.\.\., 3\)"),
+        ({"targets": (np.nan, 0, 0)}, zw.errors.StateError, "finite"),
+        ({"targets": (2 * np.eye(3), (0, 0, 0))}, zw.errors.StateError, "no rotation"),
+        ({"method": "magic"}, zw.errors.DescriptionError, "'newton'"),
+        ({"part": "pose"}, zw.errors.ShapeError, "rotation"),
+        ({"components": ("u",)}, zw.errors.DescriptionError, "x, y, z, rx, ry, rz"),
+        ({"q0": (0, 0, 0)}, zw.errors.ShapeError, r"\(2,\)"),
+        ({"tolerance": 0}, zw.errors.DescriptionError, "positive"),
+        ({"joints": ["q9"]}, zw.errors.UnknownNameError, "q1"),
+        ({"joints": []}, zw.errors.DescriptionError, "no joint"),
+        ({"method": "newton", "alpha": (1, 1, 1)}, zw.errors.ShapeError, "alpha"),
+    ],
+)
+def test_a_wrong_call_is_named(change, error, message):
+    arguments = {"frame": "tip", "targets": (0.2, 1.3, 0), **change}
+    frame, targets = arguments.pop("frame"), arguments.pop("targets")
+    with pytest.raises(error, match=message):
+        zw.robot.solve_ik(dh.two_link(), frame, targets, **arguments)
