@@ -66,7 +66,7 @@ def operate(name, a, b):
 
 
 def is_exempt(expression, x):
-    """Whether it has 0*inf, 0/0, or a zero whose sign matters: where the rules are allowed to differ."""
+    """Whether it has 0*inf, 0/0, or a zero or nan whose sign matters: where the rules are allowed to differ."""
     if not isinstance(expression, tuple):
         return False
     name, *args = expression
@@ -74,6 +74,8 @@ def is_exempt(expression, x):
         return True
     values = [float(work_out(arg, x)) for arg in args]
     if name in ("*", "/") and 0 in values and not all(map(math.isfinite, values)):
+        return True
+    if name == "copysign" and math.isnan(values[1]):
         return True
     return name in ("/", "atan2", "copysign", "power", "log") and 0 in values
 
@@ -115,7 +117,7 @@ def only(function, shape=(2,)):
         (lambda x: x[0] / 3, ["div"]),
         (lambda x: x[0] - x[0], ["sub"]),
         (lambda x: x[0] / x[0], ["div"]),
-        (lambda x: -(x[0] - x[1]), ["sub"]),
+        (lambda x: -(x[0] - x[1]) + (x[1] - x[0]) * 3, ["sub", "mul", "add", "neg"]),
         (lambda x: scalar.sin(-x[0]) + scalar.sin(x[0]), ["sin", "sub"]),
         (lambda x: scalar.cos(-x[0]) - scalar.cos(x[0]), ["cos", "sub"]),
         (lambda x: x[0] ** 2, ["mul"]),

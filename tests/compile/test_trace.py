@@ -102,7 +102,7 @@ def test_signs_move_outwards_and_meet():
         ]
 
     program = traced(function, x=(3,))
-    assert operations(program).count("neg") == 2  # of a*b + c and of a + b
+    assert operations(program).count("neg") == 3  # of a*b + c, of a + b and of a - b
     x = [1.7, -0.3, 2.2]
     np.testing.assert_array_equal(evaluate(program, {"x": x})["out"], function(x))
 

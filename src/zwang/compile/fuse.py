@@ -2,11 +2,12 @@
 
 A product is fused into the additions and subtractions that use it when it is used by nothing else in its block, and
 each of them takes one product only. Products with one use are served first, then those with two and more, each in
-order from the block's end.
+order from the block's end. Then an operation whose only use is to be negated gives the negative at once, where it can.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from zwang.compile.program import Block, For, Instruction, Program, When, While
@@ -35,7 +36,7 @@ def _block(block: Block) -> Block:
             instructions.append(_fused(instruction, *chosen[position], block.instructions))
         elif position not in fused:
             instructions.append(_with_blocks(instruction))
-    return Block(block.parameters, tuple(instructions), block.results)
+    return _with_signs(Block(block.parameters, tuple(instructions), block.results))
 
 
 def _choose(block: Block, users: dict[int, list[int]]) -> dict[int, tuple[int, int]]:
@@ -63,6 +64,29 @@ def _fused(
     c = instruction.args[1 - which]
     op = "fma" if instruction.op == "add" else ("fms", "fnma")[which]
     return Instruction(op, (a, b, c), instruction.out)
+
+
+_NEGATIVE = {"sub": ("sub", (1, 0)), "fms": ("fnma", (0, 1, 2)), "fnma": ("fms", (0, 1, 2))}
+"""What gives the negative of an operation (but for the sign of a zero), and of which of its arguments."""
+
+
+def _with_signs(block: Block) -> Block:
+    """The block without negations of values that are used for nothing else and can be negative themselves."""
+    uses = Counter(a for instruction in block.instructions for a in instruction.args) + Counter(block.results)
+    made = {
+        instruction.out[0]: k
+        for k, instruction in enumerate(block.instructions)
+        if instruction.op in _NEGATIVE
+    }
+    instructions: list[Instruction | None] = list(block.instructions)
+    for k, instruction in enumerate(block.instructions):
+        if instruction.op == "neg" and instruction.args[0] in made and uses[instruction.args[0]] == 1:
+            place = made[instruction.args[0]]
+            op, order = _NEGATIVE[block.instructions[place].op]
+            args = block.instructions[place].args
+            instructions[place] = None
+            instructions[k] = Instruction(op, tuple(args[i] for i in order), instruction.out)
+    return Block(block.parameters, tuple(i for i in instructions if i is not None), block.results)
 
 
 def _with_blocks(instruction: Instruction) -> Instruction:

@@ -2,9 +2,10 @@
 
 A rule gives the same number as the operation that it stands for, to the last bit, with three exceptions that hold
 for finite numbers: 0*x and 0/x are 0, x + 0 and 0 - x are x and -x even where that changes the sign of a zero, and
-so is -(a - b) = b - a. No other rule turns nan or infinity into a number; x - x and x/x stay as they are.
+so is a - b = -(b - a). No other rule turns nan or infinity into a number; x - x and x/x stay as they are.
 
-Signs move outwards, so that a*(-b), (-a)*b and -(a*b) are one node, and end in an addition or subtraction.
+Signs move outwards, so that a*(-b), (-a)*b and -(a*b) are one node, and so are a - b and b - a but for the sign. They
+end in an addition or subtraction, or are taken up at last by the operation that they negate (`fuse.py`).
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def add(a: Any, b: Any) -> Any:
             a, b = b, a
         if type(a) is not Real:
             return a + b
+        if a.op == "neg":
+            return sub(b, a.args[0])
         return a if b == 0 else a.graph.binary("add", a, a.graph.constant(b))
     if b.op == "neg":
         return sub(a, b.args[0])
@@ -64,6 +67,8 @@ def sub(a: Any, b: Any) -> Any:
         return add(a, b.args[0])
     if a.op == "neg":
         return neg(add(a.args[0], b))
+    if a.number > b.number:
+        return a.graph.unary("neg", a.graph.binary("sub", b, a))
     return a.graph.binary("sub", a, b)
 
 
@@ -123,9 +128,8 @@ def neg(a: Any) -> Any:
         return -a
     if a.op == "neg":
         return a.args[0]
-    if a.op == "sub":
-        x, y = a.args
-        return sub(y, x.data if x.op == "const" else x)
+    if a.op == "sub" and a.args[0].op == "const":
+        return add(a.args[1], -a.args[0].data)
     return a.graph.unary("neg", a)
 
 
