@@ -86,7 +86,7 @@ def _laid_out(panels: Sequence[Panel]) -> Figure:
     figure, grid = plt.subplots(rows, columns, figsize=size, sharex=True, squeeze=False, layout="constrained")
     for axes, panel in zip(grid.flat, panels, strict=False):
         panel.draw(axes)
-        axes.set_title(_short(panel.title), color=INK)
+        axes.set_title(_short(panel.title, 44 if columns == 2 else 26), color=INK)
         axes.set_ylabel(panel.unit)
         axes.margins(x=0.01)
     for axes in grid.flat[len(panels) :]:

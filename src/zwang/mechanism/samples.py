@@ -1,0 +1,114 @@
+"""Mechanisms to try things on. Every number is an argument, and may be a symbol."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from zwang.mechanism.forces import Damper, Motor
+from zwang.mechanism.joint_kinds import Revolute
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.parts import Body
+from zwang.mechanism.restrictions import Connect
+from zwang.mechanism.shapes import Box, Capsule, Cylinder
+from zwang.scalar import symbol
+
+FURUTA = {
+    "m_r": 0.095, "L_r": 0.085, "m_p": 0.024, "L_p": 0.129, "g": 9.81, "B_r": 0.0015, "B_p": 0.0005,
+    "J_r1": 1e-6, "J_r2": 5.72e-5, "J_r3": 5.72e-5, "J_p1": 3.33e-5, "J_p2": 3.33e-5, "J_p3": 1e-6,
+}  # fmt: skip
+"""A rotary pendulum for the desk: masses [kg], lengths [m], inertias [kg m^2], damping [N m s/rad]."""
+
+
+def furuta(**numbers: Any) -> Mechanism:
+    """Furuta's pendulum: a driven arm turning about the vertical by theta, with a pendulum across its end at alpha.
+
+    alpha = 0 is upright. The arguments are the names in `FURUTA`; those not given are symbols.
+    Source: Furuta, Yamakita, Kobayashi (1991).
+    """
+    n = {name: numbers.pop(name, symbol(name, positive=True)) for name in FURUTA}
+    if numbers:
+        raise TypeError(f"furuta has no {next(iter(numbers))!r}; it has {', '.join(FURUTA)}")
+    shown = {key: n[key] if isinstance(n[key], (int, float)) else FURUTA[key] for key in ("L_r", "L_p")}
+    along_x = (0.5**0.5, 0, 0.5**0.5, 0)
+    return Mechanism(
+        name="furuta",
+        gravity=(0, 0, -n["g"]),
+        bodies=[
+            Body("arm", Revolute("theta", axis=(0, 0, 1)), mass=n["m_r"], com=(n["L_r"] / 2, 0, 0),
+                 inertia=(n["J_r1"], n["J_r2"], n["J_r3"]),
+                 geometry=[Cylinder(radius=0.005, length=shown["L_r"], position=(shown["L_r"] / 2, 0, 0),
+                                    orientation=along_x, color=(0.35, 0.37, 0.42, 1), visual_only=True)]),
+            Body("pendulum", Revolute("alpha", axis=(1, 0, 0)), parent="arm", position=(n["L_r"], 0, 0), mass=n["m_p"],
+                 com=(0, 0, n["L_p"] / 2), inertia=(n["J_p1"], n["J_p2"], n["J_p3"]),
+                 geometry=[Capsule(radius=0.005, length=shown["L_p"], position=(0, 0, shown["L_p"] / 2),
+                                   color=(0.8, 0.3, 0.15, 1), visual_only=True)]),
+        ],
+        forces=[Motor("tau", "theta"), Damper("theta", n["B_r"]), Damper("alpha", n["B_p"])],
+    )  # fmt: skip
+
+
+def double_pendulum(m1: Any = 1, m2: Any = 1, l1: Any = 1, l2: Any = 1, g: Any = 9.81) -> Mechanism:
+    """Two point masses [kg] on massless rods [m], swinging in a plane; the elbow's angle is against the first rod."""
+    return Mechanism(
+        name="double pendulum",
+        gravity=(0, 0, -g),
+        bodies=[
+            Body("upper", Revolute("shoulder", axis=(0, 1, 0)), mass=m1, com=(0, 0, -l1)),
+            Body("lower", Revolute("elbow", axis=(0, 1, 0)), parent="upper", position=(0, 0, -l1), mass=m2, com=(0, 0, -l2)),
+        ],
+    )  # fmt: skip
+
+
+def four_bar(
+    crank: float = 0.3, coupler: float = 0.8, rocker: float = 0.6, ground: float = 0.8, g: Any = 9.81
+) -> Mechanism:
+    """A four-bar linkage of uniform rods of 1 kg/m in a vertical plane, closed by an exact loop; lengths [m].
+
+    By default the crank can turn all round (Grashof). It starts with the crank upright and the loop closed.
+    """
+    home = _closed(crank, coupler, rocker, ground, math.pi / 2)
+    bodies = [
+        _rod("crank", "world", (0, 0, 0), "drive", crank),
+        _rod("coupler", "crank", (crank, 0, 0), "first", coupler),
+        _rod("rocker", "world", (ground, 0, 0), "second", rocker),
+    ]
+    loop = Connect("loop", ("coupler", (coupler, 0, 0)), ("rocker", (rocker, 0, 0)))
+    return Mechanism(
+        name="four-bar",
+        gravity=(0, 0, -g),
+        bodies=bodies,
+        constraints=[loop],
+        home=home,
+        forces=[Motor("motor", "drive")],
+    )
+
+
+def _rod(name: str, parent: str, position: tuple[float, float, float], joint: str, length: float) -> Body:
+    """A uniform rod along x, 1 kg/m, turning about -y, so that angles count from x towards z."""
+    inertia = length**3 / 12
+    bar = Box(x=length, y=0.02, z=0.02, position=(length / 2, 0, 0), visual_only=True)
+    return Body(name, Revolute(joint, axis=(0, -1, 0)), parent=parent, position=position, mass=length,
+                com=(length / 2, 0, 0), inertia=(1e-6, inertia, inertia), geometry=[bar])  # fmt: skip
+
+
+def _closed(
+    crank: float, coupler: float, rocker: float, ground: float, angle: float
+) -> tuple[float, float, float]:
+    """The joints' angles with the loop closed at a crank angle, the rocker's pin above the line between the others."""
+    tip = crank * complex(math.cos(angle), math.sin(angle))
+    to_ground = ground - tip
+    distance = abs(to_ground)
+    opening = math.acos((coupler**2 + distance**2 - rocker**2) / (2 * coupler * distance))
+    direction = math.atan2(to_ground.imag, to_ground.real) + opening
+    pin = tip + coupler * complex(math.cos(direction), math.sin(direction)) - ground
+    return angle, direction - angle, math.atan2(pin.imag, pin.real)
+
+
+SAMPLES: dict[str, Callable[[], Mechanism]] = {
+    "furuta": lambda: furuta(**FURUTA),
+    "double_pendulum": double_pendulum,
+    "four_bar": four_bar,
+}
+"""What the command line offers by name, with numbers."""
