@@ -21,7 +21,9 @@ def furuta() -> Mechanism:
     m_r, m_p, L_r, L_p, g, B_r, B_p = positive("m_r m_p L_r L_p g B_r B_p")
     J, K = positive("J_r1:4"), positive("J_p1:4")
     arm = Body("arm", Revolute("theta", axis=Z), mass=m_r, com=(L_r / 2, 0, 0), inertia=J)
-    rod = Body("pendulum", Revolute("alpha", axis=X), "arm", (L_r, 0, 0), mass=m_p, com=(0, 0, L_p / 2), inertia=K)
+    rod = Body(
+        "pendulum", Revolute("alpha", axis=X), "arm", (L_r, 0, 0), mass=m_p, com=(0, 0, L_p / 2), inertia=K
+    )
     forces = (Motor("tau", joint="theta"), Damper("theta", B_r), Damper("alpha", B_p))
     return Mechanism("furuta", bodies=(arm, rod), gravity=(0, 0, -g), forces=forces)
 
@@ -34,7 +36,9 @@ def sleigh() -> Mechanism:
     m_c, m_r, J_c, J_r, a, b, k_1, k_2 = positive("m_c m_r J_c J_r a b k_1 k_2")
     plane = (Prismatic("x", axis=X), Prismatic("y", axis=Y), Revolute("theta", axis=Z))
     hull = Body("sleigh", plane, mass=m_c, inertia=(J_c, J_c, J_c))
-    rotor = Body("rotor", Revolute("delta", axis=Z), "sleigh", mass=m_r, com=(a, 0, 0), inertia=(J_r, J_r, J_r))
+    rotor = Body(
+        "rotor", Revolute("delta", axis=Z), "sleigh", mass=m_r, com=(a, 0, 0), inertia=(J_r, J_r, J_r)
+    )
     runner = NoSideSlip("runner", "sleigh", direction=Y, point=(-b, 0, 0))
     return Mechanism("sleigh", bodies=(hull, rotor), gravity=(0, 0, 0), forces=(Spring("delta", (2 * k_1, 0, 4 * k_2)),),
                      constraints=(runner,))  # fmt: skip
@@ -46,14 +50,18 @@ def chain(n: int) -> Mechanism:
     (g,) = positive("g")
     for k in range(1, n + 1):
         m, l = positive(f"m{k} l{k}")
-        bodies.append(Body(f"link{k}", Revolute(f"q{k}", axis=Z), parent, (length, 0, 0), mass=m, com=(l, 0, 0)))
+        bodies.append(
+            Body(f"link{k}", Revolute(f"q{k}", axis=Z), parent, (length, 0, 0), mass=m, com=(l, 0, 0))
+        )
         parent, length = f"link{k}", l
     return Mechanism(f"chain of {n}", bodies=tuple(bodies), gravity=(g, 0, 0))
 
 
 def whipple(p: dict | None = None) -> Mechanism:
     """The bicycle of Meijaard et al. (2007): z down, origin at the rear contact; numbers from `p`, else symbols."""
-    names = "w c lam g rR mR IRxx IRyy xB zB mB IBxx IBxz IByy IBzz xH zH mH IHxx IHxz IHyy IHzz rF mF IFxx IFyy"
+    names = (
+        "w c lam g rR mR IRxx IRyy xB zB mB IBxx IBxz IByy IBzz xH zH mH IHxx IHxz IHyy IHzz rF mF IFxx IFyy"
+    )
     v = p or {name: sp.Symbol(name, real=True) for name in names.split()}
     cos, sin = (np.cos, np.sin) if p else (sp.cos, sp.sin)
     steer_axis = (sin(v["lam"]), 0, cos(v["lam"]))
@@ -70,4 +78,6 @@ def whipple(p: dict | None = None) -> Mechanism:
                  inertia=(v["IFxx"], v["IFyy"], v["IFxx"]))  # fmt: skip
     rolling = (Rolling("rear contact", "rear wheel", v["rR"], axis=Y, normal=(0, 0, -1)),
                Rolling("front contact", "front wheel", v["rF"], axis=Y, normal=(0, 0, -1)))  # fmt: skip
-    return Mechanism("bicycle", bodies=(frame, rear, fork, front), gravity=(0, 0, v["g"]), constraints=rolling)
+    return Mechanism(
+        "bicycle", bodies=(frame, rear, fork, front), gravity=(0, 0, v["g"]), constraints=rolling
+    )

@@ -130,7 +130,7 @@ def velocity_rows(instant: Instant, constraint: Any) -> Rows:
 def depends_on_time(constraint: Any) -> bool:
     """Does a formula of the constraint have the time t in it?"""
     pairs = (*getattr(constraint, "coefficients", ()), *getattr(constraint, "forces", ()))
-    parts = [getattr(constraint, "expression", 0), getattr(constraint, "rate", 0), *(x for _, x in pairs)]
+    parts = [*getattr(constraint, "expressions", ()), getattr(constraint, "rate", 0), *(x for _, x in pairs)]
     return any(str(s) == "t" for part in parts for s in scalar.symbols_of(part))
 
 
@@ -187,15 +187,15 @@ def _holonomic(mechanism: Mechanism, c: Holonomic, q: Any, t: Any) -> Parts:
     """dg/dq G(q) v + dg/dt = 0."""
     tree, nv = mechanism.tree, mechanism.nv
 
-    def g(state: Any) -> Any:
-        return formula(mechanism, c.expression, state[:-1], state[-1])
+    def g(state: Any) -> list[Any]:
+        return [formula(mechanism, x, state[:-1], state[-1]) for x in c.expressions]
 
-    def slope(unit: Any, time: int) -> Any:
+    def slopes(unit: Any, time: int) -> np.ndarray:
         rates = [*configuration_rate(tree, q, np.array(unit)), time]
-        return rated(g, [*q, t], rates, Second)[1].item()
+        return rated(g, [*q, t], rates, Second)[1]
 
-    A = [slope([1 if i == k else 0 for i in range(nv)], 0) for k in range(nv)]
-    return np.array([A], dtype=object), np.array([slope([0] * nv, 1)], dtype=object), [g([*q, t])]
+    A = np.stack([slopes([1 if i == k else 0 for i in range(nv)], 0) for k in range(nv)], axis=1)
+    return A, slopes([0] * nv, 1), g([*q, t])
 
 
 def _pfaffian(mechanism: Mechanism, c: Pfaffian, q: Any, t: Any) -> Parts:

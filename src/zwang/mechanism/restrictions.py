@@ -148,15 +148,25 @@ class Rolling:
 
 @dataclass(frozen=True)
 class Holonomic:
-    """g(q, t) = 0 by expression: its symbols are named as coordinates (joint names), `t`, or else are parameters."""
+    """g(q, t) = 0 by expression, or by several: symbols are named as coordinates (joint names), `t`, or else are parameters."""
 
     name: str
-    expression: Number
+    expression: Number | tuple[Number, ...]
 
     def __post_init__(self):
-        object.__setattr__(
-            self, "expression", number(self.expression, f"expression of holonomic {self.name!r}")
+        where = f"expression of holonomic {self.name!r}"
+        several = isinstance(self.expression, tuple | list)
+        value = (
+            vector(self.expression, len(self.expression), where)
+            if several
+            else number(self.expression, where)
         )
+        object.__setattr__(self, "expression", value)
+
+    @property
+    def expressions(self) -> tuple[Number, ...]:
+        """All of them, one a row."""
+        return self.expression if isinstance(self.expression, tuple) else (self.expression,)
 
 
 @dataclass(frozen=True)
