@@ -139,7 +139,7 @@ class _Checker:
             return [
                 a
                 for a, p in zip(instruction.args[1:], instruction.data.then.parameters, strict=True)
-                if p in changed
+                if p in changed and self.program.kinds[a] == "array"
             ]
         return []
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.instant import Instant
-from zwang.constraint.rows import Cone, Rows, array
+from zwang.constraint.rows import PER_ROW, Cone, Rows, array
 from zwang.constraint.softness import TINY, exact_rows, impedance, reference, regularisation, soft_rows
-from zwang.contact import Gap, Pair, candidate_pairs, gaps
-from zwang.kinematics.jacobians import point_jacobian
+from zwang.contact import FAR, Gap, Pair, candidate_pairs, gaps, near
+from zwang.kinematics.jacobians import relative_jacobian
 from zwang.mechanism.joint_kinds import Softness
-from zwang.scalar import maximum, sqrt, value_is_constant
+from zwang.scalar import maximum, sqrt, value_is_constant, when
 
 
 class Touch(NamedTuple):
@@ -37,23 +37,92 @@ class Touch(NamedTuple):
 
 def contact_rows(instant: Instant) -> list[Rows]:
     """The rows of every pair of shapes that touches, or, where values are not known, may touch."""
-    cone = instant.mechanism.options.cone
-    parts = []
-    for pair in candidate_pairs(instant.mechanism):
-        for k, gap in enumerate(gaps(pair, instant.poses)):
-            active = gap.distance < pair.margin
-            if value_is_constant(active) and not active:
-                continue  # it is known not to act
-            touch = touch_of(instant, pair, gap, k, active)
-            parts.append(rows_of_touch(instant, touch, cone))
+    return [rows for pair in candidate_pairs(instant.mechanism) for rows in pair_rows(instant, pair)]
+
+
+def pair_rows(instant: Instant, pair: Pair) -> list[Rows]:
+    """The rows of one pair, worked out only if some world has its shapes near each other."""
+    close = near(pair, instant.poses)
+    if value_is_constant(close):
+        return _gap_rows(instant, pair) if close else []
+    idle = [_idle(instant, pair, k) for k in range(pair.count)]
+    columns = _columns(instant, pair)
+    numbers = when(
+        close,
+        lambda: [_numbers(rows, columns) for rows in _all_gaps(instant, pair)],
+        lambda: [_numbers(rows, columns) for rows in idle],
+    )
+    return [_with_numbers(rows, values, columns) for rows, values in zip(idle, numbers, strict=True)]
+
+
+def _gap_rows(instant: Instant, pair: Pair) -> list[Rows]:
+    """The rows of one pair whose gaps are known at once, of each gap only if it acts in some world."""
+    parts, columns = [], _columns(instant, pair)
+    for k, gap in enumerate(gaps(pair, instant.poses)):
+        active = gap.distance < pair.margin
+        if value_is_constant(active):
+            parts += [rows_of_touch(instant, touch_of(instant, pair, gap, k, True))] if active else []
+            continue
+        idle = _idle(instant, pair, k)
+        numbers = when(
+            active,
+            lambda k=k, gap=gap, on=active: _numbers(
+                rows_of_touch(instant, touch_of(instant, pair, gap, k, on)), columns
+            ),
+            lambda rows=idle: _numbers(rows, columns),
+        )
+        parts.append(_with_numbers(idle, {**numbers, "active": [active] * len(idle)}, columns))
     return parts
+
+
+def _all_gaps(instant: Instant, pair: Pair) -> list[Rows]:
+    """The rows of all gaps of a pair, those that do not act among them."""
+    found = enumerate(gaps(pair, instant.poses))
+    return [
+        rows_of_touch(instant, touch_of(instant, pair, gap, k, gap.distance < pair.margin))
+        for k, gap in found
+    ]
+
+
+def _idle(instant: Instant, pair: Pair, number: int) -> Rows:
+    """Rows of the right shape that do not act."""
+    nowhere = Gap(FAR, np.zeros(3), np.eye(3))
+    rows = rows_of_touch(instant, touch_of(instant, pair, nowhere, number, False))
+    zero, one = np.zeros(len(rows)), np.ones(len(rows))
+    return rows.replaced(
+        J=np.zeros(rows.J.shape), aref=zero, R=one, position=zero, velocity=zero, margin=zero, impedance=zero, weight=one,
+        bound=zero, active=np.array([False] * len(rows)),
+    )  # fmt: skip
+
+
+def _columns(instant: Instant, pair: Pair) -> list[int]:
+    """The speeds that move the pair's bodies against each other."""
+    tree = instant.mechanism.tree
+    paths = [set(tree.path(solid.place.link)) for solid in (pair.a, pair.b)]
+    return [
+        k for i in sorted(paths[0] ^ paths[1]) for k in range(tree.links[i].v.start, tree.links[i].v.stop)
+    ]
+
+
+def _numbers(rows: Rows, columns: list[int]) -> dict[str, Any]:
+    """The numbers of rows, of J those columns only that are not zero."""
+    return {"J": rows.J[:, columns], **{name: getattr(rows, name) for name in PER_ROW}}
+
+
+def _with_numbers(rows: Rows, numbers: dict[str, Any], columns: list[int]) -> Rows:
+    """These rows with other numbers."""
+    n = len(rows)
+    J = np.zeros(rows.J.shape, int).astype(object)
+    J[:, columns] = numbers["J"]
+    changes = {name: np.array(list(numbers[name])) for name in PER_ROW}
+    return rows.replaced(J=J, **{**changes, "active": np.array([numbers["active"][0]] * n)})
 
 
 def touch_of(instant: Instant, pair: Pair, gap: Gap, number: int, active: Any) -> Touch:
     """A gap with its Jacobian and the numbers of its contact."""
     tree, poses = instant.mechanism.tree, instant.poses
-    a, b = (point_jacobian(tree, poses, solid.place.link, gap.position) for solid in (pair.a, pair.b))
-    J = np.concatenate([gap.frame @ (b - a)[:3], gap.frame @ (b - a)[3:]])
+    J = relative_jacobian(tree, poses, pair.a.place.link, pair.b.place.link, gap.position)
+    J = np.concatenate([gap.frame @ J[:3], gap.frame @ J[3:]])
     first, second = (instant.weights.bodies[solid.body] for solid in (pair.a, pair.b))
     weight = (first[0] + second[0], first[1] + second[1])
     name = pair.name or f"contact of {pair.a.name} and {pair.b.name}"
@@ -61,11 +130,11 @@ def touch_of(instant: Instant, pair: Pair, gap: Gap, number: int, active: Any) -
     return Touch(name, pair, gap.distance, J, weight, tuple(pair.friction[: pair.condim - 1]), active)
 
 
-def rows_of_touch(instant: Instant, touch: Touch, cone: str) -> Rows:
+def rows_of_touch(instant: Instant, touch: Touch) -> Rows:
     """One contact's rows: frictionless, pyramidal or elliptic, soft or hard."""
     if touch.pair.condim == 1:
         return _edges(instant, touch, touch.J[:1], touch.weight[0])
-    if cone == "pyramidal":
+    if instant.mechanism.options.cone == "pyramidal":
         return _pyramid(instant, touch)
     return _ellipse_hard(instant, touch) if touch.hard else _ellipse(instant, touch)
 

@@ -29,6 +29,24 @@ def point_jacobian(tree: Tree, poses: list[Pose], at: int, p: Any) -> np.ndarray
     return np.stack(columns, axis=1) if columns else np.zeros((6, 0))
 
 
+def relative_jacobian(tree: Tree, poses: list[Pose], a: int, b: int, p: Any) -> np.ndarray:
+    """J (6, nv): velocity of link b against link a at the point p of the world, and angular velocity, in world axes.
+
+    Links that carry both do not move them against each other, and stay out.
+    """
+    columns = [np.zeros(6, int)] * tree.nv
+    path_a, path_b = tree.path(a), tree.path(b)
+    for sign, path, other in ((-1, path_a, path_b), (1, path_b, path_a)):
+        for i in path:
+            if i in other:
+                continue
+            link, (R, p_link) = tree.links[i], poses[i]
+            for k, s in zip(range(link.v.start, link.v.stop), motion_subspace(link).T, strict=True):
+                linear, angular = R @ s[:3], R @ s[3:]
+                columns[k] = sign * np.concatenate([linear + np.cross(angular, p - p_link), angular])
+    return np.stack(columns, axis=1) if columns else np.zeros((6, 0))
+
+
 def frame_jacobian(tree: Tree, q: Any, frame: str, axes: str = "world") -> np.ndarray:
     """J (6, nv) of a frame, linear rows first, in "world" or "body" (the frame's own) axes.
 
