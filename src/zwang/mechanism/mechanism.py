@@ -9,12 +9,20 @@ from typing import Any
 
 from zwang.errors import DescriptionError, ParameterError, UnknownNameError
 from zwang.mechanism import document
-from zwang.mechanism.forces import Actuator, Force, Motor, Wrench
+from zwang.mechanism.forces import Actuator, Force, Motor, Spring, Wrench
 from zwang.mechanism.joint_kinds import Joint
 from zwang.mechanism.numbers import Number, Vector3, vector
 from zwang.mechanism.parts import Body, Frame
 from zwang.mechanism.report import Report
-from zwang.mechanism.restrictions import FORMULAS, ContactExclude, ContactPair, Keyframe, Options, Tendon
+from zwang.mechanism.restrictions import (
+    FORMULAS,
+    ContactExclude,
+    ContactPair,
+    Couple,
+    Keyframe,
+    Options,
+    Tendon,
+)
 from zwang.mechanism.shapes import Geometry
 from zwang.mechanism.tree import Tree, build_tree
 from zwang.scalar import are_constant
@@ -90,6 +98,7 @@ class Mechanism:
         _check_tree(self.bodies)
         _check_names(self)
         _check_references(self)
+        _check_one_speed(self)
         _check_masses(self)
         if self.home is not None:
             put(self, "home", vector(self.home, self.nq, f"home of mechanism {self.name!r}"))
@@ -246,7 +255,7 @@ def _leads_to(body: Body, table: dict[str, Body]) -> bool:
 def _check_names(m: Mechanism) -> None:
     _unique("body", ["world", *(b.name for b in m.bodies)])
     _unique("joint", [j.name for j in m.joints])
-    _unique("frame", [*(f.name for f in m.frames)])
+    _unique("frame", ["world", *(b.name for b in m.bodies), *(f.name for f in m.frames)])
     _unique("constraint", [c.name for c in m.constraints if c.name])
     _unique("tendon", [t.name for t in m.tendons])
     _unique("motor or actuator", [f.name for f in m.forces if isinstance(f, Motor | Actuator)])
@@ -286,6 +295,27 @@ def _check_references(m: Mechanism) -> None:
     for part in (*m.forces, *m.constraints):
         for kind, name in _mentions(part):
             _find(kind, name, {"joint": joints, "body": bodies, "frame": frames, "tendon": tendons}[kind])
+
+
+def _check_one_speed(m: Mechanism) -> None:
+    """What acts along one coordinate stands on a joint that has one."""
+    named: list[tuple[str, str]] = []
+    for force in m.forces:
+        if isinstance(force, Motor):
+            named.append((f"motor {force.name!r}", force.joint))
+        elif isinstance(force, Spring) and m.joint(force.joint).kind not in ("ball", "free"):
+            named += [("a spring", name) for name in (force.joint, force.relative_to) if name is not None]
+    for constraint in m.constraints:
+        if isinstance(constraint, Couple):
+            what = f"couple {constraint.name!r}"
+            named += [(what, name) for name in (constraint.joint, constraint.to) if name is not None]
+    named += [(f"tendon {tendon.name!r}", name) for tendon in m.tendons for name, _ in tendon.joints]
+    for what, name in named:
+        if m.joint(name).joint.nv != 1:
+            raise DescriptionError(
+                f"{what} is on joint {name!r}, which is {m.joint(name).kind} and has {m.joint(name).joint.nv} speeds; "
+                "it must have one (use an Actuator with one gear a speed, or a Wrench)"
+            )
 
 
 def _mentions(part: Any) -> list[tuple[str, str]]:

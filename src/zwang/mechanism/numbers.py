@@ -10,7 +10,7 @@ import numpy as np
 
 from zwang.algebra import rotation
 from zwang.errors import DescriptionError
-from zwang.scalar import are_constant, is_scalar
+from zwang.scalar import is_scalar
 
 Number = Any
 Vector3 = tuple[Number, Number, Number]

@@ -1,0 +1,222 @@
+"""What can be described, what cannot, and what the errors say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import zwang as zw
+from tests.mechanisms import random_mechanism
+from zwang.errors import DescriptionError, LoadError, ParameterError, UnknownNameError
+
+
+def body(name: str = "b", **fields) -> zw.Body:
+    return zw.Body(
+        **{"name": name, "joint": zw.Revolute(f"{name} joint"), "mass": 1, "com": (0.1, 0, 0), **fields}
+    )
+
+
+WRONG = {
+    "negative mass": (lambda: body(mass=-1), "mass of body 'b'"),
+    "text for mass": (lambda: body(mass="1"), "mass of body 'b'"),
+    "NaN": (lambda: body(com=(0, math.nan, 0)), "com of body 'b'"),
+    "infinity": (lambda: body(mass=math.inf), "mass of body 'b'"),
+    "short vector": (lambda: body(com=(0, 1)), "3 numbers"),
+    "triangle": (lambda: body(inertia=(1, 1, 3)), "triangle"),
+    "negative moment": (lambda: body(inertia=(1, -1, 1)), "negative"),
+    "unsymmetric inertia": (lambda: body(inertia=((1, 0.1, 0), (0, 1, 0), (0, 0, 1))), "symmetric"),
+    "two numbers of inertia": (lambda: body(inertia=(1, 2)), "principal moments"),
+    "zero axis": (lambda: zw.Revolute("r", axis=(0, 0, 0)), "axis of joint 'r'"),
+    "NaN axis": (lambda: zw.Revolute("r", axis=(0, math.nan, 0)), "axis of joint 'r'"),
+    "zero quaternion": (lambda: body(orientation=(0, 0, 0, 0)), "orientation of body 'b'"),
+    "no rotation": (lambda: body(orientation=((1, 0, 0), (0, 1, 0), (0, 0, -1))), "no rotation"),
+    "limits": (lambda: zw.Revolute("r", limits=(1, -1)), "limits of joint 'r'"),
+    "armature": (lambda: zw.Revolute("r", armature=-1), "armature of joint 'r'"),
+    "parallel axes": (lambda: zw.Universal("u", axis=(1, 0, 0), second_axis=(-2, 0, 0)), "parallel"),
+    "no joint": (lambda: body(joint="revolute"), "zw.Revolute"),
+    "no name": (lambda: body(""), "name"),
+    "damping": (lambda: zw.Damper("r", -1), "damper on joint 'r'"),
+    "no radius": (lambda: zw.Sphere(0.0, name="s"), "radius of sphere 's'"),
+    "density without shape": (lambda: body(density=1000), "geometry"),
+    "two bodies of a name": (lambda: zw.Mechanism(bodies=[body(), body()]), "twice"),
+    "two joints of a name": (
+        lambda: zw.Mechanism(bodies=[body("a", joint=zw.Ball("j")), body("c", joint=zw.Ball("j"))]),
+        "joint name 'j'",
+    ),
+    "a body called world": (lambda: zw.Mechanism(bodies=[body("world")]), "world"),
+    "frame named as a body": (lambda: zw.Mechanism(bodies=[body()], frames=[zw.Frame("b", "b")]), "twice"),
+    "own parent": (lambda: zw.Mechanism(bodies=[body(parent="b")]), "own parent"),
+    "cycle": (lambda: zw.Mechanism(bodies=[body("a", parent="c"), body("c", parent="a")]), "cycle"),
+    "parent behind": (lambda: zw.Mechanism(bodies=[body("a", parent="c"), body("c")]), "parent first"),
+    "no mass": (lambda: zw.Mechanism(bodies=[body(mass=0, com=(0, 0, 0))]), "body 'b' moves"),
+    "home": (lambda: zw.Mechanism(bodies=[body()], home=(0, 0)), "home"),
+    "motor on a ball": (
+        lambda: zw.Mechanism(bodies=[body(joint=zw.Ball("j"), inertia=(1, 1, 1))], forces=[zw.Motor("m", "j")]),
+        "3 speeds",
+    ),
+    "actuator without target": (lambda: zw.Actuator("a"), "target"),
+    "timestep": (lambda: zw.Options(timestep=0), "timestep"),
+    "condim": (lambda: zw.Surface(condim=2), "condim"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_cannot_be_is_refused_by_name(what):
+    make, words = WRONG[what]
+    with pytest.raises(DescriptionError, match=words):
+        make()
+
+
+UNKNOWN = {
+    "parent": lambda: zw.Mechanism(bodies=[body(parent="c")]),
+    "frame": lambda: zw.Mechanism(bodies=[body()], frames=[zw.Frame("f", "c")]),
+    "motor": lambda: zw.Mechanism(bodies=[body()], forces=[zw.Motor("m", "elbow")]),
+    "spring": lambda: zw.Mechanism(
+        bodies=[body()], forces=[zw.PointSpring(("b", (0, 0, 0)), ("c", (0, 0, 0)), 1)]
+    ),
+    "couple": lambda: zw.Mechanism(bodies=[body()], constraints=[zw.Couple("x", "b joint", "elbow")]),
+    "joint": lambda: zw.Mechanism(bodies=[body()]).joint("b jiont"),
+    "body": lambda: zw.Mechanism(bodies=[body()]).body("q"),
+}
+
+
+@pytest.mark.parametrize("what", UNKNOWN)
+def test_an_unknown_name_is_answered_with_those_there_are(what):
+    with pytest.raises(UnknownNameError, match="names are: '"):
+        UNKNOWN[what]()
+
+
+def test_a_typing_error_is_answered_with_the_name_meant():
+    with pytest.raises(UnknownNameError, match="Did you mean 'b joint'"):
+        zw.Mechanism(bodies=[body()]).joint("b jiont")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_json_gives_an_equal_mechanism(seed):
+    m = random_mechanism(seed)
+    assert zw.Mechanism.from_json(m.to_json()) == m
+
+
+def furuta() -> zw.Mechanism:
+    m, L = sp.symbols("m L", positive=True)
+    k = sp.Symbol("k")
+    return zw.Mechanism(
+        bodies=[
+            body(
+                mass=m,
+                com=(L / 3, 0, 0),
+                inertia=(m * L**2 / 12, sp.sqrt(2) * m, sp.Rational(1, 2) * m * sp.pi),
+            )
+        ],
+        forces=[zw.Spring("b joint", (k, 0, k**2), rest=sp.sin(L))],
+    )
+
+
+def test_json_keeps_expressions_and_their_assumptions():
+    m = furuta()
+    again = zw.Mechanism.from_json(m.to_json())
+    assert again == m and again.symbols == ("L", "k", "m")
+
+
+def test_symbols_get_values_by_name_or_symbol():
+    m = furuta()
+    numbers = m.subs({"m": 2, sp.Symbol("L", positive=True): 0.5, "k": 3})
+    assert numbers.symbols == ()
+    assert float(numbers.bodies[0].com[0]) == pytest.approx(0.5 / 3)
+    assert float(numbers.forces[0].stiffness[2]) == 9
+    with pytest.raises(ParameterError, match="'M'"):
+        m.subs({"M": 1})
+    with pytest.raises(ParameterError, match="L, k, m"):
+        zw.mass_matrix(m, [0.0])
+    with pytest.raises(DescriptionError, match="mass of body 'b' is -1"):
+        m.subs({"m": -1, "L": 1, "k": 1})
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"format": "zwang 1", "value": {"kind": "Popen"}}',
+                                  '{"format": "zwang 1", "value": {"kind": "Mechanism", "colour": 1}}',
+                                  '{"format": "zwang 1", "value": {"kind": "Sphere", "radius": 1}}',
+                                  "\x80\x03c", '{"format": "zwang 1", "value": ' + "[" * 100_000])  # fmt: skip
+def test_other_text_is_no_mechanism(text):
+    with pytest.raises(LoadError):
+        zw.Mechanism.from_json(text)
+
+
+def test_an_expression_in_json_is_never_run(tmp_path):
+    target = tmp_path / "x"
+    evil = f'__import__("pathlib").Path({str(target)!r}).touch()'
+    for kind in (evil, "exec", "Symbol.__class__"):
+        text = (
+            zw.Mechanism(bodies=[body()])
+            .to_json()
+            .replace('"mass": 1', f'"mass": {{"expression": {{"sympy": [{kind!r}]}}}}'.replace("'", '"'))
+        )
+        with pytest.raises(LoadError):
+            zw.Mechanism.from_json(text)
+    assert not target.exists()
+
+
+SHAPES = [
+    zw.Sphere(0.3, position=(0.1, 0.2, 0.3)),
+    zw.Capsule(0.2, 0.5, orientation=(0.5, 0.5, 0.5, 0.5)),
+    zw.Cylinder(0.2, 0.5, position=(0, 0.1, 0)),
+    zw.Box(0.1, 0.2, 0.4, position=(0, 0, 1)),
+    zw.Ellipsoid(0.1, 0.2, 0.3),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: type(s).__name__)
+def test_inertia_of_a_shape_is_that_of_a_cloud_of_points_in_it(shape):
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-0.5, 0.5, (400_000, 3))
+    x, y, z = points.T
+    inside = {
+        "Sphere": x**2 + y**2 + z**2 < 0.09,
+        "Capsule": x**2 + y**2 + np.maximum(abs(z) - 0.25, 0) ** 2 < 0.04,
+        "Cylinder": (x**2 + y**2 < 0.04) & (abs(z) < 0.25),
+        "Box": (abs(x) < 0.05) & (abs(y) < 0.1) & (abs(z) < 0.2),
+        "Ellipsoid": (x / 0.1) ** 2 + (y / 0.2) ** 2 + (z / 0.3) ** 2 < 1,
+    }[type(shape).__name__]
+    cloud = points[inside] @ np.array(shape.orientation, float).T + np.array(shape.position, float)
+    made = body(geometry=[shape], density=1000)
+    mass = 1000 * inside.mean()
+    spread = np.cov(cloud.T) * mass
+    assert made.mass == pytest.approx(mass, rel=0.03)
+    np.testing.assert_allclose(np.array(made.com, float), cloud.mean(0), atol=8e-3)
+    want = np.trace(spread) * np.eye(3) - spread
+    np.testing.assert_allclose(np.array(made.inertia, float), want, atol=0.04 * abs(want).max())
+
+
+def test_inertia_of_a_mesh_is_that_of_the_box_that_it_is():
+    corners = [(x, y, z) for x in (-0.5, 0.5) for y in (-1, 1) for z in (0, 3)]
+    faces = [(0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1), (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4),
+             (1, 5, 7), (1, 7, 3)]  # fmt: skip
+    made = body(geometry=[zw.Mesh(vertices=corners, faces=faces)], density=2)
+    box = body(geometry=[zw.Box(1, 2, 3, position=(0, 0, 1.5))], density=2)
+    assert made.mass == pytest.approx(box.mass)
+    np.testing.assert_allclose(np.array(made.com, float), np.array(box.com, float), atol=1e-12)
+    np.testing.assert_allclose(np.array(made.inertia, float), np.array(box.inertia, float), atol=1e-12)
+
+
+def test_joints_tell_names_kinds_and_ranges():
+    m = zw.Mechanism(
+        bodies=[
+            body("a", joint=zw.Free("base"), inertia=(1, 1, 1)),
+            body("c", parent="a", joint=zw.Revolute("hip")),
+        ]
+    )
+    assert [(j.name, j.kind, j.q, j.v) for j in m.joints] == [
+        ("base", "free", slice(0, 7), slice(0, 6)),
+        ("hip", "revolute", slice(7, 8), slice(6, 7)),
+    ]
+    assert m.coordinate_names[3] == "base.qw" and m.coordinate_names[7] == "hip"
+    assert m.neutral == (0, 0, 0, 1, 0, 0, 0, 0)
+
+
+def test_a_mechanism_is_a_value():
+    assert random_mechanism(1) == random_mechanism(1) != random_mechanism(2)
+    with pytest.raises(AttributeError):
+        random_mechanism(1).name = "x"
+    assert "5 bodies" in repr(random_mechanism(1))
