@@ -91,6 +91,11 @@ class Manipulability:
         return _plain((s > RANK * s[..., :1]).sum(axis=-1))
 
     @property
+    def redundancy(self) -> Any:
+        """How many independent joint speeds leave the frame at rest."""
+        return _plain(self.jacobian.shape[-1] - np.asarray(self.rank))
+
+    @property
     def velocity_ellipsoid(self) -> Ellipsoid:
         """The task speeds that joint speeds of length 1 give: half lengths sigma [m/s, rad/s]."""
         U, s, _ = self._svd

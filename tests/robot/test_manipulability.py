@@ -1,0 +1,231 @@
+"""Manipulability: the lecture's arm, published arms, ellipsoids, gradients, singular directions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zwang as zw
+from tests.cases import case
+from tests.mechanisms import random_mechanism
+from tests.robot import dh
+
+angles = st.floats(-3, 3)
+lengths = st.floats(0.2, 3)
+
+
+@pytest.mark.parametrize("reference", case("seeds", "A03_manipulability_2link")["reference"])
+def test_seed_004_two_link_arm(reference):
+    """mu = a1 a2 |sin theta2|, the semi-axes, condition and dexterity."""
+    arm = dh.two_link(reference["a1"], reference["a2"])
+    w = zw.robot.manipulability(arm, reference["q"], "tip")
+    assert w.measure == pytest.approx(reference["mu"], abs=1e-12)
+    assert abs(w.determinant) == pytest.approx(reference["mu"], abs=1e-12)
+    np.testing.assert_allclose(w.singular_values, reference["sigma"], atol=1e-12)
+    assert w.dexterity == pytest.approx(reference["dexterity"], abs=1e-12)
+    if reference["kappa"] is None:
+        assert w.condition == np.inf and w.rank == 1
+    else:
+        assert w.condition == pytest.approx(reference["kappa"], rel=1e-12)
+
+
+@given(a1=lengths, a2=lengths, q1=angles, q2=angles)
+def test_the_measure_is_the_area_of_the_parallelogram(a1, a2, q1, q2):
+    w = zw.robot.manipulability(dh.two_link(a1, a2), (q1, q2), "tip")
+    assert w.measure == pytest.approx(a1 * a2 * abs(np.sin(q2)), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", dh.ARMS)
+def test_published_arms(name):
+    """Measures, singular values, conditions, ellipsoids, ranks and gradients of G01."""
+    for reference in case("robot_analysis", "G01_manipulability")["reference"][name].values():
+        m, q = dh.arm(name), reference["q"]
+        pose, position, orientation = (
+            zw.robot.manipulability(m, q, "tip", part=part) for part in ("pose", "position", "orientation")
+        )
+        np.testing.assert_allclose(pose.singular_values, reference["singular_values"], atol=1e-10)
+        for w, key in ((pose, "all"), (position, "trans"), (orientation, "rot")):
+            assert w.measure == pytest.approx(reference[f"manipulability_{key}"], abs=1e-10)
+        assert pose.rank == reference["rank"]
+        assert position.condition == pytest.approx(reference["condition_trans"], rel=1e-10)
+        assert position.dexterity == pytest.approx(reference["inverse_condition_trans"], abs=1e-10)
+        ellipsoid = position.velocity_ellipsoid
+        np.testing.assert_allclose(ellipsoid.lengths, reference["trans_ellipsoid_semi_axes"], atol=1e-10)
+        along = np.sum(ellipsoid.axes.T * reference["trans_ellipsoid_directions"], axis=1)
+        np.testing.assert_allclose(np.abs(along), 1, atol=1e-10)
+        if reference["rank"] == 6:
+            np.testing.assert_allclose(pose.gradient(), reference["gradient_manipulability"], atol=1e-6)
+            assert pose.condition == pytest.approx(reference["condition_all"], rel=1e-10)
+        else:
+            assert pose.condition == np.inf and np.isnan(pose.gradient()).all()
+
+
+def test_puma_as_the_book_prints_it():
+    published = case("robot_analysis", "G01_manipulability")["published"]["puma560_qn"]
+    q = (0, np.pi / 4, np.pi, 0, np.pi / 4, 0)
+    for part, key in ((None, "all"), ("position", "trans"), ("orientation", "rot")):
+        w = zw.robot.manipulability(dh.arm("puma560"), q, "tip", part=part)
+        assert f"{w.measure:.4f}" == f"{published[f'manipulability_{key}']:.4f}"
+
+
+@given(q1=angles, q2=angles)
+def test_velocity_and_force_ellipsoids_have_the_same_axes_and_reciprocal_lengths(q1, q2):
+    if abs(np.sin(q2)) < 0.01:
+        return
+    w = zw.robot.manipulability(dh.two_link(1, 0.7), (q1, q2), "tip")
+    velocity, force = w.velocity_ellipsoid, w.force_ellipsoid
+    np.testing.assert_allclose(velocity.lengths, 1 / force.lengths[::-1], rtol=1e-9)
+    np.testing.assert_allclose(np.abs(np.sum(velocity.axes * force.axes[:, ::-1], axis=0)), 1, rtol=1e-9)
+
+
+def test_the_ellipsoid_holds_all_velocities_of_unit_joint_speeds():
+    """Its surface is reached, and never left, by random unit joint speeds."""
+    m, q = dh.arm("ur5"), [0.4, -1.1, 1.3, -0.9, 0.7, 0.2]
+    w = zw.robot.manipulability(m, q, "tip", part="position")
+    v = np.random.default_rng(0).normal(size=(2000, 6))
+    v /= np.linalg.norm(v, axis=1, keepdims=True)
+    velocities = v @ zw.frame_jacobian(m, q, "tip")[:3].T
+    e = w.velocity_ellipsoid
+    sizes = np.sum((velocities @ e.axes / e.lengths) ** 2, axis=1)
+    assert sizes.max() <= 1 + 1e-12 and sizes.max() > 0.95
+
+
+def test_speed_errors_stay_within_their_bounds():
+    m, q = dh.arm("puma560"), [0, 0.7, 3.0, 0, 0.7, 0]
+    low, high = zw.robot.manipulability(m, q, "tip").speed_error_bounds
+    J = zw.frame_jacobian(m, q, "tip")
+    error = np.random.default_rng(0).normal(size=(500, 6))
+    ratio = np.linalg.norm(np.linalg.solve(J, error.T), axis=0) / np.linalg.norm(error, axis=1)
+    assert low <= ratio.min() and ratio.max() <= high
+
+
+@pytest.mark.parametrize("axes", ["world", "body"])
+@pytest.mark.parametrize("seed", range(4))
+def test_gradients_are_those_of_finite_differences(seed, axes):
+    """Of any part, in any axes, on mechanisms of all kinds of joints, along the speeds."""
+    m = random_mechanism(seed, bodies=6)
+    frame = m.bodies[-1].name
+    q = zw.integrate_configuration(
+        m, np.array(m.neutral, float), np.random.default_rng(seed).normal(size=m.nv), 1
+    )
+    options = {"components": ("x", "rz"), "axes": axes, "length": 0.7}
+    w = zw.robot.manipulability(m, q, frame, **options)
+    h = 1e-6
+    numeric = []
+    for e in np.eye(m.nv):
+        ends = [
+            zw.robot.manipulability(m, zw.integrate_configuration(m, q, e, s * h), frame, **options).measure
+            for s in (1, -1)
+        ]
+        numeric.append((ends[0] - ends[1]) / (2 * h))
+    np.testing.assert_allclose(w.gradient(), numeric, atol=1e-7 * max(1, w.measure))
+
+
+def test_a_batch_equals_its_members():
+    m = dh.arm("panda")
+    q = np.random.default_rng(2).uniform(-1, 1, (40, 7)) - (0, 0, 0, 1.5, 0, 0, 0)
+    batch = zw.robot.manipulability(m, q, "tip")
+    for k in (0, 17, 39):
+        one = zw.robot.manipulability(m, q[k], "tip")
+        assert one.measure == pytest.approx(batch.measure[k], rel=1e-12)
+        assert one.condition == pytest.approx(batch.condition[k], rel=1e-9)
+        np.testing.assert_allclose(one.gradient(), batch.gradient()[k], atol=1e-12)
+        for kind in ("inertia_ellipsoid", "acceleration_ellipsoid"):
+            np.testing.assert_allclose(
+                getattr(one, kind)().lengths, getattr(batch, kind)().lengths[k], rtol=1e-9, atol=1e-12
+            )
+
+
+def test_length_weighs_metres_against_radians():
+    """Counting positions per 0.5 m doubles their rows: det J of a 6-axis arm grows by 2^3."""
+    m, q = dh.arm("ur5"), [0.4, -1.1, 1.3, -0.9, 0.7, 0.2]
+    one, half = (zw.robot.manipulability(m, q, "tip", length=length) for length in (1.0, 0.5))
+    assert half.measure == pytest.approx(8 * one.measure, rel=1e-12)
+
+
+def test_own_axes_and_turned_axes_keep_the_measure():
+    m, q = dh.arm("panda"), [0.4, 0.5, -0.6, -1.7, 0.8, 1.9, -0.3]
+    turned = zw.frame_pose(m, [0.1, 0.2, 0.3, -1, 0.5, 1.5, 0.7], "tip").R
+    measures = [zw.robot.manipulability(m, q, "tip", axes=axes).measure for axes in ("world", "body", turned)]
+    np.testing.assert_allclose(measures, measures[0], rtol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------ singular and redundant
+
+
+def test_a_stretched_arm_cannot_move_along_itself():
+    w = zw.robot.manipulability(dh.two_link(), (np.pi / 2, 0), "tip")
+    assert w.rank == 1 and "cannot move along y" in w.singularity()
+    np.testing.assert_allclose(np.abs(w.lost_directions()[:, 0]), (0, 1, 0), atol=1e-12)
+    near = zw.robot.manipulability(dh.two_link(), (np.pi / 2, 1e-4), "tip")
+    assert near.singularity().startswith("near a singularity") and near.rank == 2
+    assert zw.robot.manipulability(dh.two_link(), (0, 1.5), "tip").singularity().startswith("regular")
+
+
+def test_the_lost_direction_of_a_wrist():
+    """No joint speeds move the frame along it: it is orthogonal to J."""
+    q = case("robot_analysis", "G01_manipulability")["reference"]["ur5"]["wrist_sing"]["q"]
+    m = dh.arm("ur5")
+    lost = zw.robot.manipulability(m, q, "tip").lost_directions()
+    assert lost.shape == (6, 1)
+    assert np.abs(lost.T @ zw.frame_jacobian(m, q, "tip")).max() < 1e-12
+
+
+def test_the_null_space_leaves_the_frame_at_rest():
+    m, q = dh.arm("panda"), [0.4, 0.5, -0.6, -1.7, 0.8, 1.9, -0.3]
+    w = zw.robot.manipulability(m, q, "tip")
+    N = w.null_space()
+    assert N.shape == (7, 1) and w.redundancy == 1
+    assert np.abs(zw.frame_jacobian(m, q, "tip") @ N).max() < 1e-12
+
+
+# ------------------------------------------------------------------------------------------ with masses
+
+
+def massive_two_link() -> zw.Mechanism:
+    bodies = (
+        zw.Body("upper", zw.Revolute("q1", axis=(0, 0, 1)), mass=3, com=(0.4, 0, 0), inertia=(0.01, 0.1, 0.1)),
+        zw.Body("lower", zw.Revolute("q2", axis=(0, 0, 1)), "upper", (1, 0, 0), mass=2, com=(0.3, 0, 0), inertia=(0.01, 0.05, 0.06)),
+        zw.Body("tip", parent="lower", position=(0.7, 0, 0)),
+    )  # fmt: skip
+    return zw.Mechanism(bodies=bodies, gravity=(0, -9.81, 0))
+
+
+def test_asada_and_yoshikawa_ellipsoids_by_forward_dynamics():
+    """A unit push at the tip along an axis of the inertia ellipsoid accelerates it by the half length squared, along itself;
+    unit torques accelerate the tip to the surface of the acceleration ellipsoid."""
+    m, q = massive_two_link(), np.array([0.3, 1.1])
+    w = zw.robot.manipulability(m, q, "tip")
+    J = zw.frame_jacobian(m, q, "tip")[:3]
+    rest = zw.forward_dynamics(m, q, [0, 0], [0, 0])
+    inertia = w.inertia_ellipsoid()
+    for axis, half in zip(inertia.axes.T, inertia.lengths, strict=True):
+        a = J @ (zw.forward_dynamics(m, q, [0, 0], J.T @ axis) - rest)
+        np.testing.assert_allclose(a, half**2 * axis, atol=1e-12)
+    acceleration = w.acceleration_ellipsoid((4.0, 2.0))
+    turns = np.linspace(0, 2 * np.pi, 60)
+    sizes = []
+    for c, s in zip(np.cos(turns), np.sin(turns), strict=True):
+        a = J @ (zw.forward_dynamics(m, q, [0, 0], (4.0 * c, 2.0 * s)) - rest)
+        sizes.append(np.sum((acceleration.axes.T @ a / acceleration.lengths) ** 2))
+    np.testing.assert_allclose(sizes, 1, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"frame": "top"}, zw.errors.UnknownNameError, "'tip'"),
+        ({"q": (0, 0, 0)}, zw.errors.ShapeError, r"\(2,\)"),
+        ({"part": "all"}, zw.errors.DescriptionError, "'pose'"),
+        ({"axes": "tool"}, zw.errors.DescriptionError, "'world'"),
+        ({"length": 0}, zw.errors.DescriptionError, "positive"),
+        ({"components": ["w"]}, zw.errors.DescriptionError, "x, y, z"),
+        ({"frame": "world"}, zw.errors.DescriptionError, "no joint"),
+    ],
+)
+def test_a_wrong_call_is_named(change, error, message):
+    arguments = {"q": (0.1, 0.2), "frame": "tip", **change}
+    with pytest.raises(error, match=message):
+        zw.robot.manipulability(dh.two_link(), arguments.pop("q"), arguments.pop("frame"), **arguments)

@@ -1,0 +1,171 @@
+"""Statics: virtual work, torques of wrenches, payloads, equilibria and their stability."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zwang as zw
+from tests.mechanisms import random_mechanism
+from tests.robot import dh
+from tests.robot.test_inverse_kinematics import four_bar
+
+G = 9.81
+
+
+def pendulum(*forces, length: float = 0.5, mass: float = 2.0) -> zw.Mechanism:
+    """A point mass that hangs at angle 0 and turns about y."""
+    body = zw.Body("bob", zw.Revolute("angle", axis=(0, 1, 0)), mass=mass, com=(0, 0, -length))
+    return zw.Mechanism(name="pendulum", bodies=(body,), forces=forces)
+
+
+# ------------------------------------------------------------------------------------------ torques
+
+
+def test_joint_torques_of_the_lecture_arm_in_closed_form():
+    """J^T f of seed 004's Jacobian."""
+    q1, q2, fx, fy = 0.4, 1.1, 3.0, -2.0
+    s1, c1, s12, c12 = np.sin(q1), np.cos(q1), np.sin(q1 + q2), np.cos(q1 + q2)
+    expected = [(-s1 - s12) * fx + (c1 + c12) * fy, -s12 * fx + c12 * fy]
+    np.testing.assert_allclose(
+        zw.robot.joint_torques(dh.two_link(), (q1, q2), "tip", (fx, fy, 0)), expected, atol=1e-14
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_virtual_work_of_a_wrench(seed):
+    """tau . dq equals the wrench's work over the motion that dq gives the frame."""
+    rng = np.random.default_rng(seed)
+    m = random_mechanism(seed, bodies=5)
+    q = zw.integrate_configuration(m, np.array(m.neutral, float), rng.normal(size=m.nv), 1)
+    frame, wrench, dq = m.bodies[-1].name, rng.normal(size=6), rng.normal(size=m.nv)
+    h = 1e-6
+    p = [zw.frame_pose(m, zw.integrate_configuration(m, q, dq, s * h), frame) for s in (1, -1)]
+    turn = (p[0].R - p[1].R) @ zw.frame_pose(m, q, frame).R.T / (2 * h)
+    w = np.array([turn[2, 1], turn[0, 2], turn[1, 0]])
+    work = wrench[:3] @ (p[0].p - p[1].p) / (2 * h) + wrench[3:] @ w
+    assert zw.robot.joint_torques(m, q, frame, wrench) @ dq == pytest.approx(work, abs=1e-7)
+
+
+def test_gravity_torques_hold_the_mechanism():
+    """With them, and against loads and springs with holding torques, nothing accelerates."""
+    m = random_mechanism(4, bodies=5)
+    q = np.array(m.neutral, float)
+    rest = np.zeros(m.nv)
+    np.testing.assert_allclose(zw.robot.gravity_torques(m, q), zw.bias_forces(m, q, rest), atol=1e-12)
+    loads = [(m.bodies[-1].name, (1.0, 2.0, -3.0, 0.5, 0.1, 0.2))]
+    hold = zw.robot.holding_torques(m, q, loads)
+    total = hold + zw.robot.joint_torques(m, q, *loads[0])
+    assert np.abs(zw.forward_dynamics(m, q, rest, total)).max() < 1e-9
+
+
+# ------------------------------------------------------------------------------------------ payloads
+
+
+def test_the_largest_force_is_where_the_first_joint_reaches_its_limit():
+    m = dh.two_link()
+    limits = np.array([10.0, 4.0])
+    load = zw.robot.payload(m, (0.3, 1.2), "tip", limits)
+    for angle in np.linspace(0, 2 * np.pi, 9):
+        d = np.array([np.cos(angle), np.sin(angle), 0])
+        torques = zw.robot.joint_torques(m, (0.3, 1.2), "tip", load.largest(d) * d)
+        assert np.max(np.abs(torques) / limits) == pytest.approx(1)
+
+
+@given(angle=st.floats(0, 6.28), size=st.floats(0, 1))
+def test_forces_in_the_payload_ellipsoid_can_be_held(angle, size):
+    """With the arm's own weight, which takes its part of the torques."""
+    m = pendulum()
+    load = zw.robot.payload(m, [0.7], "bob", [12.0])
+    assert load.holds_itself
+    ellipsoid = zw.robot.payload(dh.two_link(), (0.3, 1.2), "tip", (10, 4)).ellipsoid
+    plane = np.isfinite(ellipsoid.lengths)
+    assert plane.sum() == 2  # across the plane any force can be held
+    f = ellipsoid.axes[:, plane] @ (
+        ellipsoid.lengths[plane] * size * np.array([np.cos(angle), np.sin(angle)])
+    )
+    torques = zw.robot.joint_torques(dh.two_link(), (0.3, 1.2), "tip", f)
+    assert (np.abs(torques) <= np.array([10, 4]) * (1 + 1e-9)).all()
+
+
+def test_weight_takes_its_part_of_the_torques():
+    """A horizontal arm of 1 kg at 0.5 m with 10 N m holds (10 - g / 2) N m: that over 0.5 m downwards, and more upwards."""
+    m = pendulum(length=0.5, mass=1.0)
+    frame = zw.Frame("tip", "bob", (0, 0, -0.5))
+    m = m.replace(frames=(frame,))
+    load = zw.robot.payload(m, [np.pi / 2], "tip", [10.0])
+    assert load.largest((0, 0, -1)) == pytest.approx((10 - G / 2) / 0.5)
+    assert load.largest((0, 0, 1)) == pytest.approx((10 + G / 2) / 0.5)
+    weak = zw.robot.payload(m, [np.pi / 2], "tip", [4.0])
+    assert not weak.holds_itself and weak.largest((0, 0, -1)) == 0
+    with pytest.raises(zw.errors.DescriptionError, match="effort_limit"):
+        zw.robot.payload(m, [0.0], "tip")
+
+
+# ------------------------------------------------------------------------------------------ equilibria
+
+
+def test_a_pendulum_hangs_and_swings_with_its_frequency():
+    hanging = zw.robot.equilibrium(pendulum(), [0.8])
+    assert hanging.converged and hanging.stable and abs(hanging.q[0]) < 1e-9
+    assert hanging.frequencies[0] == pytest.approx(np.sqrt(G / 0.5), rel=1e-7)
+
+
+def test_an_upright_pendulum_is_an_unstable_equilibrium():
+    upright = zw.robot.equilibrium(pendulum(), [np.pi])
+    assert upright.converged and upright.stable is False and np.isnan(upright.frequencies).all()
+    assert zw.robot.equilibrium(pendulum(), [np.pi - 0.01]).stable
+
+
+def test_a_spring_of_critical_stiffness_is_neither():
+    """Upright on a spring k: stable above m g l, unstable below, and at m g l nothing of first order pushes."""
+    critical = 2 * G * 0.5
+    outcome = {}
+    for factor in (0.9, 1.0, 1.1):
+        spring = zw.Spring("angle", factor * critical, rest=np.pi)
+        outcome[factor] = zw.robot.equilibrium(pendulum(spring), [np.pi]).stable
+    assert outcome == {0.9: False, 1.0: None, 1.1: True}
+
+
+@given(torque=st.floats(-9, 9))
+def test_a_torque_holds_the_pendulum_aside(torque):
+    """sin(angle) = tau / (m g l)."""
+    found = zw.robot.equilibrium(pendulum(), [0.1], torques=[torque])
+    assert found.converged and np.sin(found.q[0]) == pytest.approx(torque / (2 * G * 0.5), abs=1e-9)
+    by_load = zw.robot.equilibrium(pendulum(), [0.1], loads=[("bob", (0, 0, 0, 0, torque, 0))])
+    np.testing.assert_allclose(by_load.q, found.q, atol=1e-9)
+
+
+def test_too_much_torque_has_no_equilibrium():
+    found = zw.robot.equilibrium(pendulum(), [0.1], torques=[11.0])
+    assert not found.converged and found.residual > 1
+
+
+def test_a_loop_carries_its_share():
+    """A four-bar under weight, gravity in its plane: at rest where gravity does no work along the loop."""
+    m = four_bar().replace(gravity=(0, -G, 0))
+    q0 = zw.robot.solve_ik(m, "point", (0.45, 0.6)).q
+    found = zw.robot.equilibrium(m, q0)
+    assert found.converged and found.stable and found.motions.shape == (3, 1)
+    # what gravity does along the motion vanishes
+    assert abs(zw.robot.gravity_torques(m, found.q) @ found.motions[:, 0]) < 1e-9
+
+
+def test_a_couple_shares_the_load():
+    """Two links of which the second turns with the first, q2 = 2 q1: delta W / delta q1 = Q1 + 2 Q2."""
+    bodies = (
+        zw.Body("a", zw.Revolute("q1", axis=(0, 1, 0)), mass=1, com=(0, 0, -0.3)),
+        zw.Body("b", zw.Revolute("q2", axis=(0, 1, 0)), "a", (0, 0, -0.6), mass=2, com=(0, 0, -0.2)),
+    )
+    m = zw.Mechanism(bodies=bodies, constraints=[zw.Couple("c", "q2", "q1", (0.5, 2))])
+    found = zw.robot.equilibrium(m, [0.3, 1.1])
+    Q = zw.robot.gravity_torques(m, found.q)
+    assert found.converged and found.stable
+    assert found.q[1] == pytest.approx(0.5 + 2 * found.q[0]) and abs(Q[0] + 2 * Q[1]) < 1e-9
+
+
+def test_wrong_wrenches_are_named():
+    with pytest.raises(zw.errors.ShapeError, match="wrench"):
+        zw.robot.joint_torques(dh.two_link(), (0, 0), "tip", (1, 2))
