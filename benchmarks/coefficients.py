@@ -121,8 +121,8 @@ FITS = [
         in_square(lambda t: (mp.atan(t) / t - 1) / t**2, -third),
         in_square(lambda t: t**3 / mp.atan(t), zero),
         zero,
-        (mp.sqrt(2) - 1) ** 2 * (1 + mp.mpf(2) ** -20),
-        {"float64": 11, "float32": 4},
+        one / 4,
+        {"float64": 13, "float32": 5},
     ),
     Fit(
         "ASIN",

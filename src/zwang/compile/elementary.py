@@ -7,7 +7,7 @@ terms of a page. Coefficients: `coefficients.py`; the ways of reducing arguments
     exp             x = k ln 2 + r
     log             x = 2^e m, sqrt(1/2) <= m < sqrt(2); log m by its series in s = (m-1)/(m+1)
     pow             exp(y log x) with log x as a sum of two numbers
-    atan2           the ratio n/d at most 1; above sqrt(2)-1, (n-d)/(n+d) and pi/4
+    atan2           the ratio n/d at most 1; above 1/2, (n-d)/(n+d) and pi/4
     asin acos       above 1/2, by the half-angle
 """
 
@@ -64,29 +64,37 @@ FORMATS = {
 
 
 class Reduced(NamedTuple):
-    """x = (an integer, rounder + it being `turns`) * pi/2 + angle, |angle| <= pi/4."""
+    """x = (an integer, rounder + it being `turns`) * pi/2 + angle, |angle| <= pi/4; `rest` is angle's rounding error."""
 
     turns: Term
     angle: Term
+    rest: Term | None = None
 
 
 # -------------------------------------------------------------------------------- sin, cos, tan
 
 
-def reduce_plain(x: Term) -> Reduced:
+def reduce_plain(x: Term, *, with_rest: bool) -> Reduced:
     """For |x| up to the format's `plain_turns`; NaN for NaN and infinity."""
     rounder = FORMATS[x.page.dtype].rounder
     first, second, third = TABLES[x.page.dtype]["HALF_PI"]
     turns = fma(x, TWO_OVER_PI, rounder)
     k = turns - rounder
-    return Reduced(turns, fnma(k, third, fnma(k, second, fnma(k, first, x))))
+    once = fnma(k, first, x)
+    if not with_rest:
+        return Reduced(turns, fnma(k, third, fnma(k, second, once)))
+    product = k * second
+    twice, lost = _two_sum(once, -product)
+    lost = fnma(k, third, lost - fms(k, second, product))
+    angle, rest = _add_smaller(twice, lost)
+    return Reduced(turns, select(x.equals(0.0), x, angle), rest)
 
 
 def is_huge(x: Term) -> Term:
     return abs(x) > FORMATS[x.page.dtype].plain_turns
 
 
-def reduce_huge(x: Term) -> Reduced:
+def reduce_huge(x: Term, *, with_rest: bool) -> Reduced:
     """For any x: multiplies by 2/pi piece by piece, and drops multiples of 4 turns as they come.
 
     The sum is kept in three numbers, because what is left of it may be as small as 2**-61.
@@ -109,12 +117,17 @@ def reduce_huge(x: Term) -> Reduced:
     high, low = _two_sum(s0 - (turns - form.rounder), s1)
     low = low + s2
     first, second, _ = tables["HALF_PI"]
-    return Reduced(turns, fma(high, first, fma(high, second, low * first)))
+    correction = fma(high, second, low * first)
+    if not with_rest:
+        return Reduced(turns, fma(high, first, correction))
+    product = high * first
+    return Reduced(turns, *_add_smaller(product, fms(high, first, product) + correction))
 
 
 def _modulo_4(a: Term) -> Term:
-    """Near zero, so that nothing is rounded."""
-    return fnma(floor(fma(a, 0.25, 0.5)), 4.0, a)
+    """Of a's sign, so that nothing is ever rounded."""
+    size = abs(a)
+    return copysign(fnma(floor(size * 0.25), 4.0, size), a)
 
 
 def _two_sum(a: Term, b: Term) -> tuple[Term, Term]:
@@ -134,7 +147,7 @@ class Circular:
     """sin, cos and tan of one angle; what they share is written once."""
 
     def __init__(self, reduced: Reduced):
-        self.turns, self.angle = reduced
+        self.turns, self.angle, self.rest = reduced
         self.tables = TABLES[self.angle.page.dtype]
 
     def sin(self) -> Term:
@@ -146,10 +159,12 @@ class Circular:
         return select(self.odd ^ self.half, -value, value)
 
     def tan(self) -> Term:
-        """sin/cos, both with their rounding errors."""
+        """sin/cos, both with their rounding errors. Needs the angle's rest."""
+        assert self.rest is not None
         one, r = self.angle.page.number(1.0), self.angle
         sin, sin_low = _add_smaller(r, r * (self.square * self._sin_series))
         cos, cos_low = _add_smaller(one, self.square * self._cos_series)
+        sin_low, cos_low = fma(self.rest, cos, sin_low), fnma(self.rest, sin, cos_low)
         top, top_low = select(self.odd, -cos, sin), select(self.odd, -cos_low, sin_low)
         base, base_low = select(self.odd, sin, cos), select(self.odd, sin_low, cos_low)
         inverse = one / base
@@ -181,7 +196,8 @@ class Circular:
 
     @cached_property
     def _near_sin(self) -> Term:
-        return self.angle * fma(self.square, self._sin_series, 1.0)
+        value = fma(self.angle, self.square * self._sin_series, self.angle)
+        return copysign(value, self.angle)  # matters for -0 only
 
     @cached_property
     def _near_cos(self) -> Term:
@@ -319,7 +335,7 @@ def atan2(y: Term, x: Term) -> Term:
     steep = abs(x) < abs(y)
     n, d = select(steep, abs(x), abs(y)), select(steep, abs(y), abs(x))
     n, d = _ratio_in_range(n, d, form)
-    far = n > d * (math.sqrt(2) - 1)
+    far = n > d * 0.5  # then n - d is exact
     t = select(far, n - d, n) / select(far, n + d, d)
     z = t * t
     angle = fma(t * z, polynomial(z, tables["ATAN"]), t)

@@ -85,7 +85,8 @@ class _Expansion:
             if angle not in self.known:
                 self.done.add(angle)
                 self._keep(self.makers[angle])
-        reduced = self._reduce([Term(self.page, angle) for angle in angles])
+        with_rest = any(instruction.op == "tan" for instruction in group)
+        reduced = self._reduce([Term(self.page, angle) for angle in angles], with_rest)
         circulars = {angle: Circular(r) for angle, r in zip(angles, reduced, strict=True)}
         for instruction in group:
             circular = circulars[instruction.args[0]]
@@ -104,23 +105,25 @@ class _Expansion:
                 angles.add(angle)
         return group
 
-    def _reduce(self, angles: list[Term]) -> list[Reduced]:
-        plain = [elementary.reduce_plain(x) for x in angles]
+    def _reduce(self, angles: list[Term], with_rest: bool) -> list[Reduced]:
+        plain = [elementary.reduce_plain(x, with_rest=with_rest) for x in angles]
         huge = [elementary.is_huge(x) for x in angles]
         any_huge = huge[0]
         for one in huge[1:]:
             any_huge = any_huge | one
-        otherwise = [term for reduced in plain for term in reduced]
+        parts = 3 if with_rest else 2
+        otherwise = [term for reduced in plain for term in reduced[:parts] if term is not None]
         terms = self.page.rarely(any_huge, angles, otherwise, _reduce_again)
-        return [Reduced(*terms[n : n + 2]) for n in range(0, len(terms), 2)]
+        return [Reduced(*terms[n : n + parts]) for n in range(0, len(terms), parts)]
 
 
 def _reduce_again(angles: list[Term], plain: list[Term]) -> list[Term]:
     """The reductions anew where they are huge; in a loop, to keep the code short."""
     page, count = angles[0].page, len(angles)
+    parts = len(plain) // count
     places = [page.position(n) for n in range(count)]
     stores = []
-    for terms in (angles, plain[0::2], plain[1::2]):
+    for terms in (angles, *(plain[part::parts] for part in range(parts))):
         store = page.write("array", (), "array", count)
         page.lengths[store.value] = count
         for place, term in zip(places, terms, strict=True):
@@ -130,11 +133,12 @@ def _reduce_again(angles: list[Term], plain: list[Term]) -> list[Term]:
     def again(n: Term, carry: list[Term], captured: list[Term]) -> list[Term]:
         x = captured[0].load(n)
         huge = elementary.is_huge(x)
-        reduced = elementary.reduce_huge(x)
+        reduced = elementary.reduce_huge(x, with_rest=parts == 3)
         return [
             store.store(n, select(huge, new, store.load(n)))
-            for store, new in zip(carry, reduced, strict=True)
+            for store, new in zip(carry, reduced[:parts], strict=True)
+            if new is not None
         ]
 
-    turns, rests = page.loop(count, stores[1:], stores[:1], again)
-    return [store.load(place) for place in places for store in (turns, rests)]
+    results = page.loop(count, stores[1:], stores[:1], again)
+    return [store.load(place) for place in places for store in results]
