@@ -15,7 +15,9 @@ MODELS = ["ant", "half_cheetah", "hopper", "humanoid"]
 @pytest.fixture(scope="module", params=MODELS)
 def model(request):
     stored = case("mujoco_oracle", request.param)
-    return read_mjcf(f"{request.param}.xml", strict=False, text=stored["parameters"]["xml"]), stored["reference"]
+    return read_mjcf(f"{request.param}.xml", strict=False, text=stored["parameters"]["xml"]), stored[
+        "reference"
+    ]
 
 
 def solved(mechanism, state, **options):
@@ -46,7 +48,12 @@ def test_rows_forces_and_accelerations_are_mujocos(model):
         assert len(found.rows) == state["nefc"]
         if state["nefc"]:
             order = matched(found.rows, state)
-            for name, ours in (("J", found.rows.J), ("aref", found.rows.aref), ("R", found.rows.R), ("force", found.force)):
+            for name, ours in (
+                ("J", found.rows.J),
+                ("aref", found.rows.aref),
+                ("R", found.rows.R),
+                ("force", found.force),
+            ):
                 theirs = np.array(state[f"efc_{name}"])
                 np.testing.assert_allclose(ours[order], theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
 
@@ -58,4 +65,7 @@ def test_three_solvers_give_one_acceleration(model):
         for solver in ("conjugate", "projected"):
             other = solved(mechanism, state, solver=solver)
             scale = max(1, np.abs(newton.acceleration).max())
-            assert np.abs(other.acceleration - newton.acceleration).max() < 1e-8 * scale, (solver, state["state"])
+            assert np.abs(other.acceleration - newton.acceleration).max() < 1e-8 * scale, (
+                solver,
+                state["state"],
+            )

@@ -83,7 +83,14 @@ def test_a_thousand_steps_are_those_of_mujoco(name, integrator, compiled, start)
     steps = STEPS if compiled else 100
     expected = by_mujoco(name, q, v, u[:steps])
     run = zw.simulate(
-        described(), q, v, duration=steps * H, step=H, integrator=integrator, control=u[:steps], compiled=compiled
+        described(),
+        q,
+        v,
+        duration=steps * H,
+        step=H,
+        integrator=integrator,
+        control=u[:steps],
+        compiled=compiled,
     )
     np.testing.assert_allclose(run.q.values[0], expected[0], atol=1e-9)
     np.testing.assert_allclose(run.v.values[0], expected[1], atol=1e-9)

@@ -74,5 +74,7 @@ def test_inverse_dynamics(name: str) -> None:
             dtau = D.dq @ s.T[:, k] + D.dv @ dT @ s.T.T @ s.v + D.dtau @ da
             by_q[:, k] = s.T.T @ dtau + dT.T @ tau
         assert relative_error(by_q, s.reference["dtau_dq"]) < TOLERANCE
-        assert relative_error(s.T.T @ (D.dv @ s.T + D.dtau @ s.T @ c_by_v), s.reference["dtau_dv"]) < TOLERANCE
+        assert (
+            relative_error(s.T.T @ (D.dv @ s.T + D.dtau @ s.T @ c_by_v), s.reference["dtau_dv"]) < TOLERANCE
+        )
         assert np.isfinite(c).all()

@@ -1,0 +1,130 @@
+"""Random MJCF models, and MuJoCo's own answers about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+
+SIZES = {
+    "sphere": ".1",
+    "capsule": ".05 .2",
+    "cylinder": ".08 .1",
+    "box": ".1 .2 .15",
+    "ellipsoid": ".1 .15 .2",
+}
+
+
+def numbers(values: Any) -> str:
+    """Numbers as an attribute, with every bit."""
+    return " ".join(repr(float(x)) for x in np.atleast_1d(values))
+
+
+class RandomModel:
+    """A tree of bodies with random joints, inertias, springs, dampers and actuators."""
+
+    def __init__(self, seed: int, count: int = 5):
+        self.rng = np.random.default_rng(seed)
+        self.actuators: list[str] = []
+        self.joints = 0
+        children: list[list[int]] = [[] for _ in range(count)]
+        roots = [0]
+        for i in range(1, count):
+            parent = int(self.rng.integers(-1, i))
+            (roots if parent < 0 else children[parent]).append(i)
+        bodies = "".join(self.body(i, children, root=True) for i in roots)
+        self.xml = (
+            f'<mujoco model="random"><compiler angle="radian" autolimits="true"/><option gravity="{numbers(self.rng.normal(size=3) * 5)}"/>'
+            f'<worldbody>{bodies}<geom type="plane" size="1 1 1" pos="0 0 -3"/></worldbody><actuator>{"".join(self.actuators)}</actuator></mujoco>'
+        )
+
+    def vector(self, size: int = 3, scale: float = 1.0) -> str:
+        return numbers(self.rng.normal(size=size) * scale)
+
+    def body(self, i: int, children: list[list[int]], root: bool) -> str:
+        joints = self.free() if root and self.rng.random() < 0.4 else self.chain()
+        quaternion = self.vector(4)
+        inner = "".join(self.body(k, children, root=False) for k in children[i])
+        site = f'<site name="s{i}" pos="{self.vector()}" quat="{self.vector(4)}"/>'
+        self.actuators.append(f'<general site="s{i}" gear="{self.vector(6)}"/>')
+        return f'<body name="b{i}" pos="{self.vector()}" quat="{quaternion}">{joints}{self.mass()}{site}{inner}</body>'
+
+    def mass(self) -> str:
+        if self.rng.random() < 0.5:
+            kind = str(self.rng.choice(list(SIZES)))
+            pose = f'pos="{self.vector(scale=0.2)}" quat="{self.vector(4)}"'
+            return f'<geom type="{kind}" size="{SIZES[kind]}" {pose}/>'
+        moments = np.sort(self.rng.uniform(0.1, 0.19, size=3))
+        pose = f'pos="{self.vector(scale=0.3)}" quat="{self.vector(4)}"'
+        return f'<inertial mass="{self.rng.uniform(0.5, 3)}" {pose} diaginertia="{numbers(moments)}"/>'
+
+    def free(self) -> str:
+        self.joints += 1
+        name = f"j{self.joints}"
+        self.actuators.append(f'<motor joint="{name}" gear="{self.vector(6)}"/>')
+        return f'<joint name="{name}" type="free" damping="{self.rng.uniform(0, 1)}"/>'
+
+    def chain(self) -> str:
+        kinds = [str(k) for k in self.rng.choice(["hinge", "slide", "ball"], size=self.rng.integers(0, 4))]
+        if kinds.count("ball"):  # at most three of turns, and three of slides
+            kinds = ["slide", "ball"] if "slide" in kinds else ["ball"]
+        return "".join(self.joint(kind) for kind in kinds)
+
+    def joint(self, kind: str) -> str:
+        self.joints += 1
+        name = f"j{self.joints}"
+        ball = kind == "ball"
+        common = f'name="{name}" type="{kind}" pos="{self.vector()}" armature="{self.rng.uniform(0, 0.3)}"'
+        damping = numbers(self.rng.uniform(0, 1, size=self.rng.integers(1, 4)))
+        spring = numbers(self.rng.uniform(0, 5, size=1 if ball else self.rng.integers(1, 4)))
+        scalar = (
+            ""
+            if ball
+            else f'axis="{self.vector()}" ref="{self.rng.normal()}" springref="{self.rng.normal()}"'
+        )
+        self.actuators.append(self.actuator(name, ball))
+        return f'<joint {common} damping="{damping}" stiffness="{spring}" {scalar}/>'
+
+    def actuator(self, joint: str, ball: bool) -> str:
+        gear = self.vector(3 if ball else 1)
+        if ball:
+            return f'<motor joint="{joint}" gear="{gear}" ctrlrange="-1 1"/>'
+        kinds = (
+            f'<motor joint="{joint}" gear="{gear}" ctrlrange="-.5 .5"/>',
+            f'<position joint="{joint}" gear="{gear}" kp="3" kv=".4" forcerange="-2 2"/>',
+            f'<velocity joint="{joint}" gear="{gear}" kv="2"/>',
+            f'<intvelocity joint="{joint}" gear="{gear}" kp="4" actrange="-1 1"/>',
+            f'<damper joint="{joint}" gear="{gear}" kv="3" ctrlrange="0 1"/>',
+            f'<cylinder joint="{joint}" gear="{gear}" timeconst=".3" area="2" bias="1 2 3"/>',
+            f'<general joint="{joint}" gear="{gear}" armature=".2" damping=".3" gaintype="affine" gainprm="1 2 3" biastype="affine" biasprm="3 2 1"/>',
+            f'<general joint="{joint}" gear="{gear}" dyntype="filterexact" dynprm=".2" gainprm="2"/>',
+        )
+        return str(self.rng.choice(kinds))
+
+
+def written(xml: str, folder: Path) -> Path:
+    """The model in a file of its own."""
+    path = folder / "model.xml"
+    path.write_text(xml)
+    return path
+
+
+def state_of(model: Any, rng: np.random.Generator) -> Any:
+    """MuJoCo's data in a random state, everything computed."""
+    data = mujoco.MjData(model)
+    data.qpos[:] = rng.normal(size=model.nq)
+    mujoco.mj_normalizeQuat(model, data.qpos)
+    data.qvel[:] = rng.normal(size=model.nv)
+    data.ctrl[:] = rng.normal(size=model.nu)
+    data.act[:] = rng.normal(size=model.na)
+    mujoco.mj_forward(model, data)
+    return data
+
+
+def full_mass_matrix(model: Any, data: Any) -> np.ndarray:
+    """The mass matrix of MuJoCo's data, dense."""
+    M = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, M)
+    return M

@@ -1,0 +1,111 @@
+"""Every kind of row against MuJoCo itself, in random states: equality, friction, limits, tendons, contacts of all dimensions."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.oracles.test_mujoco_constraints import matched
+from zwang.read.mjcf import read_mjcf
+
+OPTION = '<option timestep="0.003" cone="{cone}" impratio="{impratio}" iterations="300" tolerance="1e-15" ls_tolerance="1e-10" jacobian="dense"/>'
+
+LOOPS = """
+<mujoco>{option}
+<worldbody>
+  <body name="a" pos="0 0 1"><joint name="ja" axis="0 1 0" damping=".1"/><geom size=".05" mass="1" pos=".2 0 0"/>
+    <body name="b" pos=".4 0 0"><joint name="jb" type="ball"/><geom type="box" size=".1 .05 .03" mass=".7" pos=".1 0 .02"/>
+      <body name="c" pos=".3 0 .1"><joint name="jc" type="slide" axis="1 0 1" ref=".1"/><joint name="jd" axis="0 0 1"/>
+        <geom size=".04" mass=".5" pos="0 .03 0"/></body></body></body>
+  <body name="f" pos=".3 .4 1.2"><freejoint/><geom type="box" size=".1 .07 .04" mass="1.3" pos=".01 .02 0"/></body>
+</worldbody>
+<contact><exclude body1="a" body2="b"/><exclude body1="b" body2="c"/><exclude body1="a" body2="c"/><exclude body1="a" body2="f"/>
+<exclude body1="b" body2="f"/><exclude body1="c" body2="f"/></contact>
+<tendon><fixed name="t1"><joint joint="ja" coef=".7"/><joint joint="jd" coef="-1.2"/></fixed>
+<fixed name="t2"><joint joint="jc" coef="1.5"/></fixed></tendon>
+<equality>
+  <connect name="k1" body1="c" body2="f" anchor=".02 .01 0" solref=".03 .8"/>
+  <weld name="w1" body1="b" body2="f" torquescale=".6" solimp=".7 .9 .02 .4 3"/>
+  <weld name="w2" body1="f" relpose=".1 .2 .3 .9 .1 .3 -.2" anchor=".1 0 0"/>
+  <joint name="e1" joint1="ja" joint2="jd" polycoef=".1 .5 -.3 .2 .1"/>
+  <joint name="e2" joint1="jc" polycoef=".05 0 0 0 0" solref="-300 -20"/>
+  <tendon name="e3" tendon1="t1" tendon2="t2" polycoef=".1 .8 .3 0 0"/>
+</equality></mujoco>"""
+
+LIMITS = """
+<mujoco>{option}
+<worldbody>
+  <site name="s0" pos="0 0 1.5"/><site name="s1" pos=".3 .1 1.4"/>
+  <body name="a" pos="0 0 1"><joint name="ja" axis="0 1 0" range="-20 30" limited="true" margin=".2" frictionloss=".4"/>
+    <geom size=".05" mass="1" pos=".2 0 0" contype="0"/><site name="s2" pos=".1 0 .05"/>
+    <body name="b" pos=".4 0 0"><joint name="jb" type="ball" range="0 40" limited="true" frictionloss=".2" solreffriction=".05 1"/>
+      <geom type="box" size=".1 .05 .03" mass=".7" pos=".1 0 .02" contype="0"/>
+      <body name="c" pos=".3 0 .1"><joint name="jc" type="slide" axis="1 0 1" range="-.1 .1" limited="true" solreflimit=".01 .5" solimplimit=".5 .99 .05 .2 4"/>
+        <geom size=".04" mass=".5" pos="0 .03 0" contype="0"/><site name="s3" pos="0 0 .1"/></body></body></body>
+</worldbody>
+<tendon><fixed name="t1" range="-.2 .3" limited="true" margin=".1" frictionloss=".3"><joint joint="ja" coef=".7"/><joint joint="jc" coef="-1.2"/></fixed>
+<spatial name="t2" range=".1 .75" limited="true" frictionloss=".25" solimpfriction=".6 .8 .01 .5 2"><site site="s0"/><site site="s2"/><pulley divisor="2"/><site site="s1"/><site site="s3"/></spatial></tendon>
+</mujoco>"""
+
+CONTACTS = """
+<mujoco>{option}
+<worldbody>
+  <geom name="floor" type="plane" size="5 5 1" friction=".7 .02 .003"/>
+  <body name="a" pos="0 0 .1"><freejoint/><geom name="ga" size=".12" mass="1.7" condim="{condim}" friction=".9 .03 .004" margin=".02" solref=".03 .7"/></body>
+  <body name="b" pos=".2 0 .12"><freejoint/><geom name="gb" type="capsule" size=".1 .15" euler="90 20 0" mass="2" condim="{condim}" solimp=".5 .9 .01 .5 2" solmix="3"/></body>
+  <body name="c" pos="-.22 .05 .15"><freejoint/><geom name="gc" size=".13" mass=".6" priority="1" condim="{condim}"/></body>
+</worldbody>
+<contact><pair geom1="ga" geom2="gb" condim="{condim}" friction=".5 .8 .02 .01 .03" solreffriction=".1 1" margin=".03"/></contact>
+</mujoco>"""
+
+
+def compared(text, states, spread, **numbers):
+    """Our rows, forces and accelerations against MuJoCo's in random states around home; how many rows there were."""
+    text = text.format(
+        option=OPTION.format(cone=numbers.pop("cone", "pyramidal"), impratio=numbers.pop("impratio", 1)),
+        **numbers,
+    )
+    mechanism, model = read_mjcf("zoo.xml", text=text), mujoco.MjModel.from_xml_string(text)
+    data, rng, count = mujoco.MjData(model), np.random.default_rng(5), 0
+    for _ in range(states):
+        mujoco.mj_resetData(model, data)
+        mujoco.mj_integratePos(model, data.qpos, spread * rng.normal(size=model.nv), 1.0)
+        data.qvel[:] = rng.normal(size=model.nv)
+        for _ in range(4):  # from its own solution, to the bottom of its tolerance
+            mujoco.mj_forward(model, data)
+            data.qacc_warmstart[:] = data.qacc
+        found = zw.constrained_dynamics(mechanism, data.qpos, data.qvel, np.zeros(model.nv))
+        assert len(found.rows) == data.nefc
+        if not data.nefc:
+            continue
+        state = {"efc_J": data.efc_J.reshape(-1, model.nv), "efc_aref": data.efc_aref, "efc_R": data.efc_R}
+        order = matched(found.rows, state)
+        for ours, theirs in (
+            (found.rows.J, state["efc_J"]),
+            (found.rows.aref, data.efc_aref),
+            (found.rows.R, data.efc_R),
+        ):
+            np.testing.assert_allclose(ours[order], theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
+        assert found.kkt_residual < 1e-10
+        np.testing.assert_allclose(found.acceleration, data.qacc, atol=1e-6 * np.abs(data.qacc).max())
+        np.testing.assert_allclose(
+            found.force[order], data.efc_force, atol=1e-6 * np.abs(data.efc_force).max()
+        )
+        count += data.nefc
+    return count
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_loops_and_couplings(cone):
+    assert compared(LOOPS, 6, 0.3, cone=cone) == 6 * (3 + 6 + 6 + 3)
+
+
+def test_limits_and_dry_friction_of_joints_and_tendons():
+    assert compared(LIMITS, 30, 0.5) > 30 * 6
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+@pytest.mark.parametrize("condim", [1, 3, 4, 6])
+@pytest.mark.parametrize("impratio", [1, 7])
+def test_contacts_of_every_dimension(cone, condim, impratio):
+    assert compared(CONTACTS, 4, 0.05, cone=cone, condim=condim, impratio=impratio) > 8

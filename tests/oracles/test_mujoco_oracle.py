@@ -1,0 +1,104 @@
+"""MJCF models mean here what they mean in MuJoCo: mass matrix, bias, passive and actuator forces, smooth acceleration."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.cases import case
+from tests.oracles.mujoco_models import RandomModel, full_mass_matrix, state_of, written
+from zwang.gauss.applied import activation_rates, actuator_forces, passive_forces
+from zwang.gauss.inverse import bias_forces
+from zwang.gauss.mass_matrix import mass_matrix
+from zwang.kinematics.poses import frame_pose
+from zwang.read.mjcf import read_mjcf
+
+MODELS = ["ant", "arm26_tendon", "car", "half_cheetah", "hopper", "humanoid", "slider_crank"]
+LENIENT = {"arm26_tendon", "slider_crank"}  # muscles; slider-crank transmissions
+TOLERANCE = 1e-10
+
+
+def close(ours, theirs, tolerance=TOLERANCE):
+    """Equal relative to the largest entry."""
+    theirs = np.asarray(theirs, float)
+    assert np.abs(np.asarray(ours, float) - theirs).max() <= tolerance * max(1.0, np.abs(theirs).max())
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def stored(request):
+    data = case("mujoco_oracle", request.param)
+    path = f"{request.param}.xml"
+    mechanism = read_mjcf(path, strict=request.param not in LENIENT, text=data["parameters"]["xml"])
+    return mechanism, [state for state in data["reference"] if state["cone"] == "pyramidal"]
+
+
+def test_sizes_are_mujocos(stored):
+    mechanism, states = stored
+    assert mechanism.nq == len(states[0]["qpos"])
+    assert mechanism.nv == len(states[0]["qvel"])
+
+
+def test_mass_matrix_and_bias(stored):
+    mechanism, states = stored
+    for state in states:
+        q, v = np.array(state["qpos"]), np.array(state["qvel"])
+        close(mass_matrix(mechanism.tree, q), state["qM"])
+        close(bias_forces(mechanism.tree, q, v), state["qfrc_bias"])
+
+
+def test_passive_forces(stored):
+    mechanism, states = stored
+    for state in states:
+        close(
+            passive_forces(mechanism, np.array(state["qpos"]), np.array(state["qvel"])), state["qfrc_passive"]
+        )
+
+
+def test_actuator_forces(stored):
+    mechanism, states = stored
+    if mechanism.report.of_kind("unsupported"):
+        pytest.skip("its actuators are not read")
+    for state in states:
+        control = dict(zip(mechanism.inputs, state["ctrl"], strict=True))
+        forces = actuator_forces(mechanism, np.array(state["qpos"]), np.array(state["qvel"]), control)
+        close(forces, state["qfrc_actuator"])
+
+
+def test_smooth_acceleration(stored):
+    mechanism, states = stored
+    for state in states[:6]:
+        acceleration = zw.forward_dynamics(
+            mechanism, state["qpos"], state["qvel"], np.array(state["qfrc_actuator"])
+        )
+        close(acceleration, state["qacc_smooth"], 1e-9)
+
+
+def test_poses_of_bodies(stored):
+    mechanism, states = stored
+    for state in states[:4]:
+        for body, position in zip(mechanism.bodies, np.array(state["xpos"]).reshape(-1, 3)[1:], strict=True):
+            close(frame_pose(mechanism.tree, np.array(state["qpos"]), body.name).p, position)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_models(seed, tmp_path):
+    path = written(RandomModel(seed).xml, tmp_path)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    mechanism = read_mjcf(path)
+    rng = np.random.default_rng(seed)
+    for _ in range(2):
+        data = state_of(model, rng)
+        q, v = data.qpos.copy(), data.qvel.copy()
+        close(mass_matrix(mechanism.tree, q), full_mass_matrix(model, data))
+        close(bias_forces(mechanism.tree, q, v), data.qfrc_bias)
+        close(passive_forces(mechanism, q, v), data.qfrc_passive)
+        control = dict(zip(mechanism.inputs, data.ctrl, strict=True))
+        names = [name for i, name in enumerate(mechanism.inputs) if model.actuator_actadr[i] >= 0]
+        activation = dict(zip(names, data.act, strict=True))
+        close(actuator_forces(mechanism, q, v, control, activation), data.qfrc_actuator)
+        rates = activation_rates(mechanism, control, activation)
+        close([rates[name] for name in names], data.act_dot) if names else None
+        for site in range(model.nsite):
+            pose = frame_pose(mechanism.tree, q, model.site(site).name)
+            close(pose.p, data.site_xpos[site])
+            close(pose.R.ravel(), data.site_xmat[site])
