@@ -35,6 +35,7 @@ _PLACES = {
     "zwang.simulate.run": "simulate",
     "zwang.simulate.record": "mechanism_of open_run save",
     "zwang.integrate.adaptive": "Adaptive",
+    "zwang.view.plot": "plot",
 }
 """Where each public name is at home."""
 

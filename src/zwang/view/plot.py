@@ -40,7 +40,7 @@ ENERGIES = {
 }
 
 
-DRIFT = "energy drift, relative"
+DRIFT = "change of energy, relative"
 GROUPS = (
     (("angles", "q", "coordinate", "rad"), ("angular velocities", "v", "speed", "rad/s")),
     (("displacements", "q", "coordinate", "m"), ("velocities", "v", "speed", "m/s")),

@@ -1,0 +1,398 @@
+"""The command line: every command says in a line what the library says in a call."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from cyclopts import App, Parameter
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.tree import Tree
+
+import zwang as zw
+from zwang.demo import demonstrate
+from zwang.errors import LoadError, ZwangError, ZwangWarning
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.samples import SAMPLES
+from zwang.mechanism.shapes import Mesh
+from zwang.simulate.constraints import restrictions
+
+SPREAD = 0.1  # of random starts, where there are several worlds
+
+app = App(
+    name="zwang",
+    version=zw.__version__,
+    help="Mechanisms by Gauss's principle of least constraint: equations on paper, motion at hardware speed.\n\n"
+    f"MODEL is a URDF, MJCF or JSON file, or one of the samples: {', '.join(SAMPLES)}.",
+    help_epilogue="Try: `zwang demo`, then `zwang simulate furuta --duration 2 --worlds 64 --plot run.png`.",
+)
+out = Console(highlight=False, soft_wrap=True)
+
+Model = Annotated[str, Parameter(help="a URDF, MJCF or JSON file, or a sample's name")]
+Strict = Annotated[
+    bool, Parameter(help="refuse what is impossible or missing in a file, instead of repairing it")
+]
+Base = Annotated[
+    Literal["fixed", "free"], Parameter(help="how a URDF's root stands: fixed to the ground, or free")
+]
+Named = Annotated[list[str] | None, Parameter(help="name=value, as often as needed", negative=())]
+
+
+def _where_there_is(name: str) -> Any:
+    """A command of a part of zwang that may be missing."""
+    return app.command if name in zw.__all__ else lambda function: function
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line. What goes wrong is said in one message, with exit status 1."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ZwangWarning)
+        warnings.showwarning = _show_warning
+        try:
+            status = app(arguments)
+        except (ZwangError, OSError) as error:
+            Console(stderr=True).print(f"[bold red]error:[/] {escape(_message(error))}", soft_wrap=True)
+            status = 1
+        except KeyboardInterrupt:
+            status = 130
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def model_of(
+    name: str, *, base: Base = "fixed", strict: bool = True, symbolic: Sequence[str] = ()
+) -> Mechanism:
+    """The mechanism of a file, or a sample."""
+    if name in SAMPLES and not Path(name).exists():
+        return SAMPLES[name]()
+    return zw.load(name, base=base, strict=strict, symbolic=symbolic)
+
+
+# ---------------------------------------------------------------------------------------------- commands
+
+
+@app.command
+def info(model: Model, *, base: Base = "fixed", strict: Strict = True) -> None:
+    """What a model has: its bodies and joints, what drives and restricts it, and what its reader says.
+
+    Examples:
+        zwang info furuta
+        zwang info robot.urdf --base free
+    """
+    m = model_of(model, base=base, strict=strict)
+    out.print(f"[bold]{escape(m.name)}[/]  nq = {m.nq}, nv = {m.nv}, {len(m.bodies)} bodies, {_mass(m)}")
+    out.print(_body_tree(m))
+    for title, names in _lists(m).items():
+        if names:
+            shown = ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
+            out.print(f"[bold]{title}[/] {escape(shown)}")
+    for note in m.report.notes:
+        out.print(f"[yellow]{escape(note.kind)}[/] {escape(note.what)} [dim]{escape(note.where)}[/]")
+
+
+@app.command
+def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
+    """Look for what is possible but hardly meant: degrees for radians, millimetres, implausible densities.
+
+    Exit status 1 if there is anything, or if the file cannot be read.
+
+    Examples:
+        zwang check robot.urdf
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ZwangWarning)
+        m = model_of(model, base=base, strict=strict)
+    found = [*zw.lint(m), *(note for note in m.report.notes if note.kind != "read")]
+    for note in found:
+        out.print(f"[yellow]{escape(note.kind)}:[/] {escape(note.what)} [dim]{escape(note.where)}[/]")
+    out.print(f"{escape(m.name)}: {len(found)} remarks" if found else f"{escape(m.name)}: nothing to remark")
+    return 1 if found else 0
+
+
+@app.command
+def simulate(
+    model: Model,
+    *,
+    duration: Annotated[float, Parameter(help="seconds")] = 2.0,
+    step: Annotated[float | None, Parameter(help="seconds; by default the model's own")] = None,
+    integrator: Annotated[
+        str | None, Parameter(help="euler, rk4, dop853, radau, lsoda; by default the model's")
+    ] = None,
+    worlds: Annotated[int, Parameter(help="how many at once; their starts differ by --spread")] = 1,
+    spread: Annotated[
+        float | None, Parameter(help="standard deviation of random starts; 0.1 with several worlds")
+    ] = None,
+    seed: Annotated[int, Parameter(help="of the random starts")] = 0,
+    q0: Named = None,
+    v0: Named = None,
+    control: Named = None,
+    record: Annotated[int | None, Parameter(help="keep every so many steps")] = None,
+    out_file: Annotated[Path | None, Parameter(name="--out", help="recording: .nc (NetCDF) or .zarr")] = None,
+    plot: Annotated[Path | None, Parameter(help="picture: .png, .pdf or .svg")] = None,
+    html: Annotated[Path | None, Parameter(help="page that plays the motion")] = None,
+    base: Base = "fixed",
+    strict: Strict = True,
+    compiled: bool = True,
+) -> None:
+    """Simulate a model, and keep the motion as a file, a picture or a page.
+
+    Examples:
+        zwang simulate furuta --duration 2 --q0 alpha=0.1 --plot run.png
+        zwang simulate robot.urdf --duration 2 --worlds 16 --out run.nc --plot run.png
+        zwang simulate four_bar --integrator rk4 --control motor=0.5 --out run.zarr
+    """
+    m = model_of(model, base=base, strict=strict)
+    if html is not None and "save_html" not in zw.__all__:
+        raise zw.errors.MissingExtraError("--html needs zwang's viewer, which this version has not")
+    q, v = _random_starts(
+        m, worlds, (SPREAD if worlds > 1 else 0.0) if spread is None else spread, seed, q0, v0
+    )
+    began = time.perf_counter()
+    run = zw.simulate(m, q, v, duration=duration, step=step, integrator=integrator, control=_pairs(control) or None,
+                      worlds=worlds, record=record, compiled=compiled)  # fmt: skip
+    out.print(_summary(run, time.perf_counter() - began))
+    if out_file is not None:
+        zw.save(run, out_file)
+    if plot is not None:
+        zw.plot(run, plot)
+    if html is not None:
+        zw.save_html(run, html)  # type: ignore[attr-defined]
+    for path in (out_file, plot, html):
+        if path is not None:
+            out.print(f"wrote {escape(str(path))}")
+
+
+@_where_there_is("equations")
+def equations(
+    model: Model,
+    *,
+    symbolic: Annotated[
+        list[str] | None,
+        Parameter(help="numbers to turn into symbols: mass, com, inertia, damping, gravity", negative=()),
+    ] = None,
+    method: Literal["projection", "gauss", "newton_euler", "lagrange"] = "projection",
+    latex: Annotated[bool, Parameter(help="as LaTeX")] = False,
+) -> None:
+    """The equations of motion: mass matrix times accelerations = right-hand side.
+
+    Examples:
+        zwang equations double_pendulum
+        zwang equations arm.urdf --symbolic mass --symbolic gravity --latex
+    """
+    m = model_of(model, symbolic=symbolic or ())
+    found = zw.equations(m, method=method)
+    print(found.latex() if latex else found)
+
+
+@app.command
+def ik(
+    model: Model,
+    *,
+    frame: Annotated[str, Parameter(help="the frame to be moved")],
+    position: Annotated[tuple[float, float, float], Parameter(help="where its origin is wanted [m]")],
+    quaternion: Annotated[
+        tuple[float, float, float, float] | None, Parameter(help="its attitude (w, x, y, z)")
+    ] = None,
+    base: Base = "fixed",
+    strict: Strict = True,
+) -> int:
+    """A configuration that brings a frame to a place (inverse kinematics). Exit status 1 if none was found.
+
+    Examples:
+        zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5
+        zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5 --quaternion 0 1 0 0
+    """
+    m = model_of(model, base=base, strict=strict)
+    target: Any = np.array(position)
+    if quaternion is not None:
+        target = (zw.Frame("target", orientation=quaternion).orientation, target)
+    found = zw.robot.solve_ik(m, frame, target)
+    for name, value in zip(m.coordinate_names, np.atleast_1d(found.q), strict=True):
+        out.print(f"{escape(name):24} {value: .6f}")
+    out.print(escape(str(found)))
+    return 0 if np.all(found.converged) else 1
+
+
+@app.command
+def bench(
+    model: Model,
+    *,
+    worlds: Annotated[int, Parameter(help="worlds at once")] = 4096,
+    base: Base = "fixed",
+    strict: Strict = True,
+) -> None:
+    """How fast a model runs here: compile times, and nanoseconds a world for each function.
+
+    Examples:
+        zwang bench panda.urdf --worlds 4096
+    """
+    m = model_of(model, base=base, strict=strict)
+    rng = np.random.default_rng(0)
+    q, v, tau = (
+        _spread_rows(m, worlds, 0.3, rng),
+        rng.normal(size=(worlds, m.nv)),
+        rng.normal(size=(worlds, m.nv)),
+    )
+    fast = zw.compile(m)
+    table = Table(
+        "function",
+        "operations",
+        "ready after [s]",
+        "one world [us]",
+        f"{worlds:,} worlds [ns each]",
+        box=None,
+    )
+    for name, arguments in {
+        "forward_dynamics": (q, v, tau),
+        "inverse_dynamics": (q, v, tau),
+        "mass_matrix": (q,),
+    }.items():
+        function, one = getattr(fast, name), [x[0] for x in arguments]
+        began = time.perf_counter()
+        function(*arguments)
+        ready = time.perf_counter() - began
+        counted = f"{fast.count_operations(name)['total']:,}"
+        table.add_row(name, counted, f"{ready:.3f}", f"{_seconds(function, one) * 1e6:.2f}",
+                      f"{_seconds(function, arguments) / worlds * 1e9:.1f}")  # fmt: skip
+    out.print(table)
+
+
+@app.command
+def demo(
+    folder: Annotated[Path, Parameter(help="where the picture and the recording go")] = Path("zwang-demo"),
+    *,
+    worlds: Annotated[int, Parameter(help="randomised worlds")] = 4096,
+) -> None:
+    """A real mechanism from description to equations, thousands of worlds, a report, a picture and a file.
+
+    Examples:
+        zwang demo
+        zwang demo here --worlds 20000
+    """
+    demonstrate(folder, worlds, out)
+
+
+# ---------------------------------------------------------------------------------------------- helpers
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _show_warning(message: Any, category: type, *_: Any, **__: Any) -> None:
+    Console(stderr=True).print(f"[yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
+
+
+def _pairs(texts: Sequence[str] | None) -> dict[str, float]:
+    """name=value texts as a dictionary. Raises LoadError for another form."""
+    found = {}
+    for text in texts or ():
+        name, equals, value = text.rpartition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise LoadError(f"{text!r} is not name=value with a number, such as alpha=0.1")
+    return found
+
+
+def _random_starts(
+    m: Mechanism, worlds: int, spread: float, seed: int, q0: Sequence[str] | None, v0: Sequence[str] | None
+) -> tuple[Any, Any]:
+    """q0 and v0 for `zw.simulate`: named values over home and rest, then random differences between worlds."""
+    q, v = _pairs(q0), _pairs(v0)
+    if spread == 0:
+        return q or None, v or None
+    begin = zw.simulate(m, q or None, v or None, duration=m.options.timestep, compiled=False, progress=False)
+    rng = np.random.default_rng(seed)
+    home, rest = begin.q.values[0, 0], begin.v.values[0, 0]
+    return _spread_rows(m, worlds, spread, rng, home), rest + spread * rng.normal(size=(worlds, m.nv))
+
+
+def _spread_rows(
+    m: Mechanism, worlds: int, spread: float, rng: np.random.Generator, home: Any = None
+) -> np.ndarray:
+    """Configurations (worlds, nq) at random distances from home."""
+    home = np.array(m.home or m.neutral if home is None else home, dtype=float)
+    moves = spread * rng.normal(size=(worlds, m.nv))
+    return np.stack([zw.integrate_configuration(m, home, move, 1.0) for move in moves])
+
+
+def _seconds(function: Any, arguments: Sequence[Any]) -> float:
+    """Median time of a call."""
+    times = []
+    until = time.perf_counter() + 0.5
+    while time.perf_counter() < until or len(times) < 5:
+        began = time.perf_counter()
+        function(*arguments)
+        times.append(time.perf_counter() - began)
+    return float(np.median(times))
+
+
+def _mass(m: Mechanism) -> str:
+    masses = [body.mass for body in m.bodies]
+    return f"{sum(masses):.4g} kg" if not m.symbols else f"symbols {', '.join(m.symbols)}"
+
+
+def _lists(m: Mechanism) -> dict[str, list[str]]:
+    shapes = [g for b in m.bodies for g in b.geometry] + list(m.geometry)
+    meshes = sum(isinstance(g, Mesh) for g in shapes)
+    return {
+        "driven by": list(m.inputs),
+        "restricted by": list(restrictions(m)),
+        "frames": [f.name for f in m.frames],
+        "shapes": [f"{len(shapes)}, of these {meshes} meshes"] if shapes else [],
+        "states": [k.name for k in m.keyframes],
+        "options": [f"{m.options.integrator}, step {m.options.timestep:g} s"],
+    }
+
+
+def _body_tree(m: Mechanism) -> Tree:
+    """Bodies under their parents, with their joints and limits."""
+    root = Tree("world")
+    nodes = {"world": root}
+    joints: dict[str, list[Any]] = {}
+    for joint in m.joints:
+        joints.setdefault(joint.body, []).append(joint)
+    for body in m.bodies:
+        moves = []
+        for joint in joints.get(body.name, ()):
+            limits = joint.joint.limits
+            moves.append(
+                f"{joint.kind} {joint.name}" + (f" [{limits[0]:.4g}, {limits[1]:.4g}]" if limits else "")
+            )
+        how = escape(", ".join(moves)) or "[dim]fixed[/]"
+        nodes[body.name] = nodes[body.parent].add(f"{escape(body.name)}  [cyan]{how}[/]")
+    return root
+
+
+def _summary(run: Any, seconds: float) -> Table:
+    """What a run was, in a few lines."""
+    steps = round(run.attrs["duration"] / run.attrs["step"])
+    worlds, stopped = run.sizes["world"], int(run["status"].sum())
+    energy = run["energy"].values
+    table = Table.grid(padding=(0, 2))
+    table.add_row(
+        "simulated",
+        f"{worlds:,} worlds, {steps:,} steps of {run.attrs['step']:g} s, {run.attrs['integrator']}",
+    )
+    table.add_row("took", f"{seconds:.2f} s, of it compiling; {run.attrs['path']}")
+    with np.errstate(all="ignore"):
+        change = np.nanmax(np.abs(energy - energy[:, :1]))
+    table.add_row(
+        "energy", f"{np.nanmean(energy[:, 0]):.6g} J at the start, changes by at most {change:.3g} J"
+    )
+    if stopped:
+        table.add_row(
+            "[red]stopped[/]", f"{stopped:,} worlds, the first at {float(run['stop_time'].min()):.4g} s"
+        )
+    return table
