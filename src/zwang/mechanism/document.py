@@ -17,6 +17,7 @@ from zwang.mechanism import forces, joint_kinds, parts, report, restrictions, sh
 from zwang.mechanism.numbers import Block
 
 FORMAT = "zwang 1"
+_KEYS = {"kind": "kind_"}  # a field's key where its name is taken: "kind" is that of the part
 _PLAIN = str | bool | int | float | Block
 _ROOMS = (forces, joint_kinds, parts, report, restrictions, shapes)
 
@@ -84,7 +85,7 @@ def _encoded(value: Any) -> Any:
         shown = {f.name: getattr(value, f.name) for f in fields(value)}
         plain = {f.name: f.default for f in fields(value)}
         kept = {k: _encoded(v) for k, v in shown.items() if type(v) is not type(plain[k]) or v != plain[k]}
-        return {"kind": type(value).__name__, **kept}
+        return {"kind": type(value).__name__, **{_KEYS.get(name, name): part for name, part in kept.items()}}
     if isinstance(value, tuple):
         return [_encoded(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -122,7 +123,8 @@ def _decoded(value: Any, kinds: dict[str, type]) -> Any:
         return _decoded_block(value)
     if set(value) == {"expression"}:
         return scalar.from_data(value["expression"])
-    arguments = {k: _decoded(v, kinds) for k, v in value.items() if k != "kind"}
+    names = {key: name for name, key in _KEYS.items()}
+    arguments = {names.get(k, k): _decoded(v, kinds) for k, v in value.items() if k != "kind"}
     if value.get("kind") not in kinds:
         raise LoadError(f"this JSON text has a part of the unknown kind {value.get('kind')!r}")
     return kinds[value["kind"]](**arguments)

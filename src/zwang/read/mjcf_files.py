@@ -36,6 +36,7 @@ class Files:
     source: str
     root: Element
     includes: dict[str, bytes] = field(default_factory=dict)
+    named: dict[str, Element] = field(default_factory=dict)
     assets: dict[str, bytes] = field(default_factory=dict)
     places: dict[tuple[str, str], str] = field(default_factory=dict)
     documents: list[Element] = field(default_factory=list)
@@ -104,8 +105,10 @@ class _Gatherer:
         path = self._find(element, name, folder)
         data = read_bytes(path, element.place, largest=LARGEST_DOCUMENT)
         key = str(folder / name)
-        (self.files.includes if element.name == "include" else self.files.assets)[key] = data
-        self.visit(parse(data, name), (*chain, name), (folder / name).parent)
+        document = parse(data, name)
+        self.files.includes[key] = data
+        self.files.named[key] = document
+        self.visit(document, (*chain, name), (folder / name).parent)
 
     def _asset(self, element: Element, name: str, inner: str, folder: PurePosixPath) -> None:
         key = str(PurePosixPath(inner) / name)
@@ -191,7 +194,9 @@ def _check_sizes(element: Element) -> None:
     if element.name == "flexcomp":
         points = math.prod(_counts(element))
         if points > MOST_COPIES:
-            raise element.error(f"{element.title} has a count of {points} points: too large; the limit is {MOST_COPIES}")
+            raise element.error(
+                f"{element.title} has a count of {points} points: too large; the limit is {MOST_COPIES}"
+            )
 
 
 def rendered(element: Element, without: frozenset[str]) -> str:

@@ -128,7 +128,7 @@ def _without_flex(files: Files, strict: bool, notes: list[Note]) -> str:
         notes.append(Note("unsupported", f"{element.title} is {what} and is left out", element.place))
     if not found:
         return files.text
-    for key, document in zip(files.includes, files.documents[1:], strict=False):
+    for key, document in files.named.items():
         files.includes[key] = rendered(document, _NEVER).encode()
     return rendered(files.root, _NEVER)
 
