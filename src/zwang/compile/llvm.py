@@ -85,7 +85,7 @@ def emit(program: Program, lanes: Lanes, *, limit: int = LIMIT) -> Emitted:
     """
     expanded = expand(program, lanes.dtype)
     module = Module(expanded, lanes, Buffers(expanded), limit)
-    module.body("define void @body")
+    module.body(f"define void @body({module.door.parameters})")
     return Emitted(module.text(), module.scratch.size)
 
 
@@ -107,21 +107,26 @@ class Module:
 
     # ---------------------------------------------------------------------------------------- functions
 
-    def body(self, head: str) -> None:
-        """The program's whole body as one function, which may call others."""
-        writer = Writer("body", self.lanes, self.door, {})
+    def body(self, head: str, prologue: Sequence[str] = (), label: str = "entry") -> None:
+        """The program's whole body as one function, which may call others.
+
+        head: up to the parameters, and with them; prologue: rows to begin with, which end in the block of this label.
+        """
+        writer = Writer(self.lanes, self.door, {})
+        writer.rows.extend(prologue)
+        writer.label = label
         block = self.program.body
         for position, result in enumerate(block.results):
             writer.exports.setdefault(result, []).append(position)
         self.block(writer, block)
-        self._finish(writer, f"{head}({self.door.parameters})")
+        self._finish(writer, head)
 
     def text(self) -> str:
         data = [text for text in self._table_texts()]
         declared = [f"declare {signature}" for signature in sorted(self.intrinsics)]
         weights = '!0 = !{!"branch_weights", i32 1, i32 100000}'
         attributes = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
-        return "\n".join([*data, *self.functions, *declared, attributes, weights, ""])
+        return "\n".join([*data, *self.functions, *declared, attributes, weights, "!1 = !{}", ""])
 
     def _finish(self, writer: Writer, head: str) -> None:
         for value, targets in writer.exports.items():
@@ -237,7 +242,7 @@ class Module:
 
     def _callee(self, writer: Writer, values: dict[int, Location]) -> Writer:
         """A function to be called from where the writer is, under the same mask."""
-        callee = Writer(f"piece{len(self.functions)}_{id(values)}", self.lanes, self.door, values)
+        callee = Writer(self.lanes, self.door, values)
         if writer.mask is not None:
             slot = self.scratch.slot("bool")
             writer.put(slot, writer.mask)

@@ -82,8 +82,8 @@ class Writer:
     forgotten after it, because the branch may not have been taken.
     """
 
-    def __init__(self, name: str, lanes: Lanes, door: Door, values: dict[int, Location]):
-        self.name, self.lanes, self.door = name, lanes, door
+    def __init__(self, lanes: Lanes, door: Door, values: dict[int, Location]):
+        self.lanes, self.door = lanes, door
         self.rows: list[str] = []
         self.scopes: list[dict[int, Location]] = [values]
         self.mask: str | None = None  # None: all lanes
