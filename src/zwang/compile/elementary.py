@@ -350,7 +350,7 @@ def atan2(y: Term, x: Term) -> Term:
 
 def _ratio_in_range(n: Term, d: Term, form: Format) -> tuple[Term, Term]:
     """n/d for 0 <= n <= d, without 0/0, without infinity over infinity, and so that n + d is finite."""
-    both = n.equals(math.inf)
+    both = n.equals(math.inf) & d.equals(math.inf)
     great = d > 2.0 ** (form.bias - 1)
     n, d = select(great, n * 0.25, n), select(great, d * 0.25, d)
     n, d = select(both, 1.0, n), select(both, 1.0, d)
