@@ -14,9 +14,10 @@ import numpy as np
 
 from zwang.errors import ShapeError
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.batch import Options, Rounds, out_of_reach, singular
+from zwang.robot.batch import out_of_reach, singular
 from zwang.robot.coordinates import Coordinates
 from zwang.robot.programs import Programs
+from zwang.robot.rounds import Options, Rounds
 from zwang.robot.solution import Residual, Solution, Trace
 
 PSEUDO = 1e-9  # singular values below this part of the largest are zero
@@ -85,7 +86,7 @@ def _judged(
     rounds = Rounds(m, programs, start, targets, options)
     arrived = (position < options.tolerance[0]) & (orientation < options.tolerance[1])
     within = rounds.limits.hold(q)
-    wrapped = rounds.limits.wrapped(q, q)
+    wrapped = rounds.limits.wrapped(q, q, all_turns=True)
     q = np.where((within | ~arrived)[:, None], q, wrapped)
     within = rounds.limits.hold(q) if programs.problem.bounded else np.ones(len(q), bool)
     reasons = np.where(arrived & within, "converged", np.where(arrived, "limit", "iterations")).astype(object)

@@ -14,16 +14,14 @@ from zwang.kinematics.poses import link_poses
 from zwang.robot.inverse_kinematics import Problem, Settings, errors_of, rows_of, search, settle
 from zwang.robot.tasks import Task
 
+COST, POSITION, ORIENTATION, TURNS, STATUS = range(5)
+
 
 class Found(NamedTuple):
-    """What a search gives for every world: q (N, nq), cost, residuals [m] and [rad], turns, status (N,)."""
+    """What a search gives for every world: q (N, nq), and numbers (N, 5): cost, residuals [m] and [rad], turns, status."""
 
     q: np.ndarray
-    cost: np.ndarray
-    position: np.ndarray
-    orientation: np.ndarray
-    turns: np.ndarray
-    status: np.ndarray
+    numbers: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,7 @@ class Programs:
 
     problem: Problem
     wish: Callable[[Any], Any] | None = None
+    threads: int | None = None
     compiled: bool = True
     _inputs: dict[str, tuple[int, ...]] = field(init=False, repr=False)
 
@@ -57,7 +56,7 @@ class Programs:
     @cached_property
     def unbounded(self) -> Programs:
         """The same without limits."""
-        return Programs(replace(self.problem, bounded=False), None, self.compiled)
+        return Programs(replace(self.problem, bounded=False), None, self.threads, self.compiled)
 
     @property
     def _nq(self) -> int:
@@ -67,7 +66,7 @@ class Programs:
     def _search(self) -> Callable[..., Any]:
         def program(q: Any, *rest: Any) -> Any:
             s = search(self.problem, q, self.named(rest[:-1]), Settings(*rest[-1]))
-            return s.best, s.cost, s.position, s.orientation, s.turns, s.status
+            return s.best, np.array([s.cost, s.position, s.orientation, s.turns, s.status])
 
         return self._made(program, {"q": (self._nq,), **self._inputs, "settings": (len(Settings._fields),)})
 
@@ -96,7 +95,7 @@ class Programs:
         return targets
 
     def _made(self, program: Callable[..., Any], inputs: dict[str, tuple[int, ...]]) -> Callable[..., Any]:
-        return shaped(program, inputs) if self.compiled else looped(program, inputs)
+        return shaped(program, inputs, self.threads) if self.compiled else looped(program, inputs)
 
 
 def _target_inputs(tasks: tuple[Task, ...]) -> dict[str, tuple[int, ...]]:
@@ -110,9 +109,11 @@ def _target_inputs(tasks: tuple[Task, ...]) -> dict[str, tuple[int, ...]]:
     return inputs
 
 
-def shaped(program: Callable[..., Any], inputs: dict[str, tuple[int, ...]]) -> Callable[..., Any]:
+def shaped(
+    program: Callable[..., Any], inputs: dict[str, tuple[int, ...]], threads: int | None = None
+) -> Callable[..., Any]:
     """A compiled program whose arrays have the shapes of its inputs and outputs, after the shape of the batch."""
-    function = compile_function(program, inputs)
+    function = compile_function(program, inputs, threads=threads)
     shapes = list(inputs.values())
     outputs = [port.shape for port in function.program.outputs]
 

@@ -13,12 +13,14 @@ from zwang import door
 from zwang.errors import DescriptionError, ShapeError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot import lecture
-from zwang.robot.batch import Limits, Options, solve_batch, solve_path
+from zwang.robot.batch import solve_batch, solve_path
 from zwang.robot.coordinates import coordinates_for
 from zwang.robot.inverse_kinematics import Problem
 from zwang.robot.lever import lever
+from zwang.robot.limits import Limits
 from zwang.robot.loops import loops_for
 from zwang.robot.programs import Programs
+from zwang.robot.rounds import Options
 from zwang.robot.solution import Solution
 from zwang.robot.targets import Target, read_target
 from zwang.robot.tasks import PARTS, Task
@@ -56,6 +58,7 @@ def solve_ik(
     wish: Callable[[Any], Any] | None = None,
     path: bool = False,
     seed: int = 0,
+    threads: int | None = None,
     compiled: bool = True,
 ) -> Solution:
     """The joints (..., nq) that bring a frame to its target, or several frames to theirs; one target or a batch.
@@ -71,7 +74,8 @@ def solve_ik(
     (nq or as many as may move), or a function of the iteration 1, 2, .... iterations: turns from each start (20; 100 and 1000 for seed 004's).
     length [m]: what weighs as much as one radian; by default the typical lever of the joints. tolerance: [m] and [rad].
     posture (nq,): pulled towards, and wish(q): followed (nv of free joints), in what freedom the targets leave.
-    path: the targets follow each other, each solved from the last one's joints, without restarts.
+    path: the targets follow each other, each solved from the last one's joints, without restarts. threads: by default one a core.
+    compiled=False runs the same text on plain floats: slow, and what the compiled one is compared with.
 
     Loops and couples of the mechanism stay closed, as part of the residual. The answer is never silent: see `Solution`. Raises
     UnknownNameError for names, ShapeError and StateError for targets and starts, ParameterError for symbols without values.
@@ -84,7 +88,7 @@ def solve_ik(
     frames, given = _frames_and_targets(frame, targets, part)
     tasks = _tasks(frames, given, part, components, axes, weights)
     named = tuple(joints) if joints is not None else None
-    programs = _programs(m, tasks, named, length, limits, _wish(m, posture, wish), compiled)
+    programs = _programs(m, tasks, named, length, limits, _wish(m, posture, wish), threads, compiled)
     batch, count = _batch(given)
     start = _start(m, programs.problem, q0, batch, count)
     options = Options(
@@ -116,6 +120,7 @@ def _programs(
     length: float | None,
     bounded: bool,
     wish: Any,
+    threads: int | None,
     compiled: bool,
 ) -> Programs:
     """The problem and its functions; kept, so that they are compiled once."""
@@ -130,7 +135,7 @@ def _programs(
     if not unit > 0:
         raise DescriptionError(f"length is {unit}; it must be a positive number of metres")
     problem = Problem(tasks, coordinates, float(unit), loops, bounded)
-    return Programs(problem, wish.bound(coordinates) if wish is not None else None, compiled)
+    return Programs(problem, wish.bound(coordinates) if wish is not None else None, threads, compiled)
 
 
 def _frames_and_targets(frame: Any, targets: Any, part: str | None) -> tuple[tuple[str, ...], list[Target]]:
