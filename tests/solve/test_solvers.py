@@ -116,26 +116,53 @@ def test_hard_equalities_hold_to_rounding_beside_soft_rows_and_may_be_redundant(
     assert largest(once.acceleration - found.acceleration) < 1e-9 * largest(found.acceleration)
 
 
+def weighed(problem, rows):
+    """The rows, exact, with the true diagonal of A for weight; a cone's by its normal."""
+    weight = np.einsum("ij,ji->i", rows.J, np.linalg.solve(problem.M, rows.J.T))
+    for cone in rows.cones:
+        weight[cone.start + 1 : cone.stop] = (
+            weight[cone.start] * (cone.friction[0] / np.array(cone.friction)) ** 2
+        )
+    cones = tuple(cone._replace(mu=cone.friction[0]) for cone in rows.cones)
+    return rows.replaced(R=np.zeros(len(rows), int), weight=weight, cones=cones)
+
+
 @settings(max_examples=8, deadline=None)
 @given(seed=seeds, solver=st.sampled_from(sorted(SOLVERS)))
-def test_hard_inequalities_and_cones_are_the_limit_of_ever_stiffer_ones(seed, solver):
+def test_hard_inequalities_are_the_limit_of_ever_stiffer_ones(seed, solver):
     problem, rows = random_problem(seed, nv=12)
-    keep = [i for i, kind in enumerate(rows.kinds) if rows.names[i] in ("friction", "limit", "cone 0")]
-    rows = rows.select(keep)
-    weight = np.einsum("ij,ji->i", rows.J, np.linalg.solve(problem.M, rows.J.T))
-    cone = rows.cones[0]._replace(mu=rows.cones[0].friction[0])
-    f = np.array(cone.friction)
-    weight[cone.start + 1 : cone.stop] = weight[cone.start] * f[0] ** 2 / f**2
-    rows = rows.replaced(R=np.zeros(len(rows), int), weight=weight, cones=(cone,))
+    rows = rows.select([i for i, name in enumerate(rows.names) if name in ("friction", "limit", "contact")])
+    rows = weighed(problem, rows)
     hard = solve(problem, rows, solver=solver)
     assert hard.converged
-    assert kkt_residual(problem, rows, hard.acceleration, hard.force) < 1e-9
+    assert kkt_residual(problem, rows, hard.acceleration, hard.force) < 1e-10
     misses = [
-        largest(solve(problem, rows.replaced(R=softness * weight)).acceleration - hard.acceleration)
+        largest(solve(problem, rows.replaced(R=softness * rows.weight)).acceleration - hard.acceleration)
         for softness in (1e-4, 1e-5, 1e-6)
     ]
     assert misses[2] < 1e-4 * max(1, largest(hard.acceleration))
     assert misses[2] <= 0.2 * misses[1] + 1e-9  # first order in R
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=seeds, solver=st.sampled_from(["newton", "projected"]))
+def test_hard_contacts_stick_or_slip_by_coulombs_law_and_do_not_lift(seed, solver):
+    """Either open without force, or stuck within the cone, or slipping on its surface against the slip; never lifted by slip."""
+    problem, rows = random_problem(seed, nv=12)
+    rows = weighed(problem, rows.select([i for i, name in enumerate(rows.names) if name == "cone 0"]))
+    found = solve(problem, rows, solver=solver)
+    (n, *f), (yn, *y) = found.force, rows.J @ found.acceleration - rows.aref
+    mu = np.array(rows.cones[0].friction)
+    scale, slip, load = 1e-8 * max(1, largest(found.acceleration)), mu * y, f / mu
+    assert found.converged and n >= 0 and yn > -scale
+    if n == 0:
+        return
+    assert abs(yn) < scale
+    if np.linalg.norm(slip) > 10 * scale:
+        assert np.linalg.norm(load) == pytest.approx(n, rel=1e-9)
+        np.testing.assert_allclose(load / np.linalg.norm(load), -slip / np.linalg.norm(slip), atol=1e-6)
+    else:
+        assert np.linalg.norm(load) <= n * (1 + 1e-9)
 
 
 def test_contradicting_hard_rows_are_named():

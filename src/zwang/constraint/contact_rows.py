@@ -12,7 +12,9 @@ from zwang.constraint.softness import TINY, exact_rows, impedance, reference, re
 from zwang.contact import FAR, Gap, Pair, candidate_pairs, gaps, near
 from zwang.kinematics.jacobians import relative_jacobian
 from zwang.mechanism.joint_kinds import Softness
-from zwang.scalar import maximum, sqrt, value_is_constant, when
+from zwang.scalar import absolute, maximum, sqrt, value_is_constant, when
+
+SUDDEN = 1000.0  # the acceleration [m/s^2] that a hard contact is ready for
 
 
 class Touch(NamedTuple):
@@ -32,7 +34,7 @@ class Touch(NamedTuple):
     @property
     def hard(self) -> bool:
         """Whether one of the shapes asks for exact contact."""
-        return self.pair.a.shape.surface.hard or self.pair.b.shape.surface.hard
+        return is_hard(self.pair)
 
 
 def contact_rows(instant: Instant) -> list[Rows]:
@@ -59,7 +61,7 @@ def _gap_rows(instant: Instant, pair: Pair) -> list[Rows]:
     """The rows of one pair whose gaps are known at once, of each gap only if it acts in some world."""
     parts, columns = [], _columns(instant, pair)
     for k, gap in enumerate(gaps(pair, instant.poses)):
-        active = gap.distance < pair.margin
+        active = acts(instant, pair, gap)
         if value_is_constant(active):
             parts += [rows_of_touch(instant, touch_of(instant, pair, gap, k, True))] if active else []
             continue
@@ -79,9 +81,24 @@ def _all_gaps(instant: Instant, pair: Pair) -> list[Rows]:
     """The rows of all gaps of a pair, those that do not act among them."""
     found = enumerate(gaps(pair, instant.poses))
     return [
-        rows_of_touch(instant, touch_of(instant, pair, gap, k, gap.distance < pair.margin))
-        for k, gap in found
+        rows_of_touch(instant, touch_of(instant, pair, gap, k, acts(instant, pair, gap))) for k, gap in found
     ]
+
+
+def is_hard(pair: Pair) -> bool:
+    """Whether one of the shapes asks for exact contact."""
+    return pair.a.shape.surface.hard or pair.b.shape.surface.hard
+
+
+def acts(instant: Instant, pair: Pair, gap: Gap) -> Any:
+    """Whether the gap is within the pair's margin; a hard one has to act before it closes: as soon as one step could close it."""
+    if not is_hard(pair):
+        return gap.distance < pair.margin
+    links = pair.a.place.link, pair.b.place.link
+    J = relative_jacobian(instant.mechanism.tree, instant.poses, *links, gap.position)
+    speed = absolute(gap.frame[0] @ J[:3] @ np.array(instant.v))
+    h = instant.timestep
+    return gap.distance < 2 * h * speed + SUDDEN * h * h
 
 
 def _idle(instant: Instant, pair: Pair, number: int) -> Rows:
@@ -131,12 +148,12 @@ def touch_of(instant: Instant, pair: Pair, gap: Gap, number: int, active: Any) -
 
 
 def rows_of_touch(instant: Instant, touch: Touch) -> Rows:
-    """One contact's rows: frictionless, pyramidal or elliptic, soft or hard."""
+    """One contact's rows: frictionless, pyramidal or elliptic; with friction and hard always elliptic."""
     if touch.pair.condim == 1:
         return _edges(instant, touch, touch.J[:1], touch.weight[0])
-    if instant.mechanism.options.cone == "pyramidal":
-        return _pyramid(instant, touch)
-    return _ellipse_hard(instant, touch) if touch.hard else _ellipse(instant, touch)
+    if touch.hard:
+        return _ellipse_hard(instant, touch)
+    return (_pyramid if instant.mechanism.options.cone == "pyramidal" else _ellipse)(instant, touch)
 
 
 def _edges(instant: Instant, touch: Touch, J: np.ndarray, weight: Any) -> Rows:

@@ -3,6 +3,10 @@
 With f_k the last forces a row of small R = rho wants aref + rho f_k. In the dual this is the proximal point method: it converges to
 forces of the problem with R = 0, by a factor rho / (rho + A) a round, and needs no rank: what rows that depend on each other cannot
 agree on stays as it began, at an even share. Source: Rockafellar, Math. Oper. Res. 1 (1976) 97.
+
+A hard contact follows Coulomb's law to the letter. The convex problem lifts what slips, as it lets a cone's rows leave within the dual cone:
+y_0 = |(friction_j y_j)|. What is wanted of the normal is lowered by just that, round by round. Source: De Saxce, Feng, Math. Comput.
+Modelling 28 (1998) 225.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import numpy as np
 from zwang.constraint.rows import Rows, array
 from zwang.gauss.problem import GaussProblem
 from zwang.scalar import logical_and, logical_not, while_loop
-from zwang.solve.solution import SMALLEST, Solution, largest
+from zwang.solve.solution import Solution, largest, slip
 
 SOFTENING = 1e-3
 ROUNDS = 200
@@ -23,8 +27,11 @@ TOLERANCE = 1e-12
 
 
 class _State(NamedTuple):
+    """Accelerations, forces, what slips by how much in each hard cone, rounds and iterations so far, done."""
+
     a: np.ndarray
     force: np.ndarray
+    slips: list[Any]
     rounds: Any
     iterations: Any
     done: Any
@@ -41,19 +48,26 @@ def with_hard_rows(
     """The solution of a problem some of whose rows have R = 0, by rounds of `solver` on soft rows."""
     hard = rows.hard
     rho = array([SOFTENING * w if h else 0 for w, h in zip(rows.weight, hard, strict=True)])
+    cones = [cone for cone in rows.cones if hard[cone.start]]
+
+    def slips(a: Any) -> list[Any]:
+        return [slip(cone, rows.J @ a - rows.aref) for cone in cones]
 
     def wanted(s: _State) -> Any:
         return logical_and(logical_not(s.done), s.rounds < ROUNDS)
 
     def improve(s: _State) -> _State:
-        softened = rows.replaced(R=rows.R + rho, aref=rows.aref + rho * s.force)
-        found = solver(problem, softened, start=s.a)
-        missed = [
-            r * (new - old) / w for r, new, old, w in zip(rho, found.force, s.force, rows.weight, strict=True)
-        ]
-        done = largest(missed) <= tolerance * (largest(found.force) + SMALLEST)
-        return _State(found.acceleration, found.force, s.rounds + 1, s.iterations + found.iterations, done)
+        aref = list(rows.aref + rho * s.force)
+        for cone, size in zip(cones, s.slips, strict=True):
+            aref[cone.start] = aref[cone.start] - size
+        found = solver(problem, rows.replaced(R=rows.R + rho, aref=array(aref)), start=s.a)
+        now = slips(found.acceleration)
+        steady = largest(found.force - s.force) <= tolerance * largest(found.force)
+        same = largest([x - y for x, y in zip(now, s.slips, strict=True)]) <= tolerance * largest(found.acceleration)
+        done = logical_and(steady, same)
+        return _State(found.acceleration, found.force, now, s.rounds + 1, s.iterations + found.iterations, done)
 
     begin = np.array(problem.a_free if start is None else start)
-    last = while_loop(wanted, improve, _State(begin, np.zeros(len(rows)), 0.0, 0.0, 0.0 > 1.0))
+    zero = _State(begin, np.zeros(len(rows)), [0.0] * len(cones), 0.0, 0.0, 0.0 > 1.0)
+    last = while_loop(wanted, improve, zero)
     return Solution(last.a, last.force, last.iterations, last.done)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import Rows, array
+from zwang.constraint.rows import Cone, Rows, array
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import absolute, maximum
+from zwang.scalar import absolute, is_zero, maximum, sqrt
 from zwang.solve.cones import projected
 
 SMALLEST = 1e-300
@@ -34,7 +34,7 @@ def kkt_residual(problem: GaussProblem, rows: Rows, a: Any, force: Any) -> Any:
 
     Balance: M (a - a_free) - J^T f, against the largest of these efforts. Law: f - P(f - w / (A + R)), P the projection on the
     allowed forces, w = J a - aref + R f what the row still misses, A its weight (in a cone that of the normal, over friction^2);
-    against the largest force.
+    against the largest force. A hard cone's normal misses by what slips more: see `hard`.
     """
     effort, push = problem.M @ (np.array(a) - problem.a_free), rows.J.T @ force
     scale = maximum(largest(problem.M @ problem.a_free), largest(push))
@@ -42,8 +42,16 @@ def kkt_residual(problem: GaussProblem, rows: Rows, a: Any, force: Any) -> Any:
     if not len(rows):
         return balance
     missing = rows.J @ a - rows.aref + rows.R * force
+    for cone in rows.cones:
+        if is_zero(rows.R[cone.start]):
+            missing[cone.start] = missing[cone.start] + slip(cone, missing)
     law = force - projected(rows, force - missing * _steps(rows))
     return maximum(balance, largest(law) / maximum(largest(force), SMALLEST))
+
+
+def slip(cone: Cone, y: Any) -> Any:
+    """|(friction_j y_j)| of a cone's rows: how much its contact slips."""
+    return sqrt(sum((mu * x) * (mu * x) for mu, x in zip(cone.friction, y[cone.start + 1 : cone.stop], strict=True)))
 
 
 def _steps(rows: Rows) -> np.ndarray:
