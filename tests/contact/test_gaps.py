@@ -29,7 +29,7 @@ def test_contacts_of_simple_shapes_are_mujocos(kinds, aligned):
         q = couple.configuration(rng, aligned)
         errors.append(unmatched(couple.gaps(q), couple.contacts(q)))
     # where shapes lie exactly along each other, rounding may decide which of several answers it is
-    assert sorted(errors)[-4 if aligned else -1] < 1e-9
+    assert sorted(errors)[-12 if aligned else -1] < 1e-9
 
 
 @pytest.mark.parametrize("kinds", BY_ITERATION, ids="-".join)
