@@ -3,9 +3,10 @@
 Instructions are pure but for scratch arrays, where a change comes after all reads of the version that it replaces.
 So any order that keeps these edges is right, and none changes a result.
 
-The order is depth first from the results: before an instruction come its arguments with all that only they still
-need, the argument with the largest need first (Sethi and Ullman's rule, on a graph). Inputs and constants are left
-out of the count: they are read from memory where they are used.
+Three orders are tried, and that is taken which would move the fewest values between registers and memory: the
+tracer's own, which is that of the algorithm's text, and two that always go on with the instruction that ends the most
+values, or after which another can. Inputs and constants are left out of the count: they are read from memory where
+they are used.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from zwang.compile.program import Block, For, Instruction, Program, When, While
+
+_USERS = 16
+"""Of how many users of a value it is asked what they would end."""
 
 LEAVES = frozenset({"input", "const", "index", "true", "false"})
 """Instructions that take no register for long: they are placed just before their first use."""
@@ -28,7 +32,11 @@ def order(program: Program) -> Program:
 def _block(block: Block) -> Block:
     instructions = [_with_blocks(instruction) for instruction in block.instructions]
     graph = _Graph(instructions, block.results)
-    orders = [list(range(len(instructions))), depth_first(graph), greedy(graph)]
+    orders = [
+        list(range(len(instructions))),
+        _Greedy(graph, shares=False).run(),
+        _Greedy(graph, shares=True).run(),
+    ]
     best = min(orders, key=lambda chosen: traffic(graph, chosen))
     placed = _leaves_late(graph, best)
     return Block(block.parameters, tuple(instructions[k] for k in placed), block.results)
@@ -82,63 +90,72 @@ class _Graph:
                     readers.setdefault(a, []).append(k)
 
 
-def depth_first(graph: _Graph) -> list[int]:
-    """Arguments before what uses them, those that need the most registers first."""
-    need = _needs(graph)
-    done = [False] * len(graph.instructions)
-    order: list[int] = []
-    for root in graph.roots:
-        stack = [(root, False)]
-        while stack:
-            k, ready = stack.pop()
-            if ready:
-                order.append(k)
-            elif not done[k]:
-                done[k] = True
-                stack.append((k, True))
-                waiting = [b for b in graph.before[k] if not done[b]]
-                stack += [(b, False) for b in sorted(waiting, key=lambda b: (need[b], -b))]
-    return order
+class _Greedy:
+    """From the beginning: always the instruction that ends the most values; of equal ones, that which readies another
+    to end some; of equal ones (with `shares`) that whose arguments have the fewest other uses; else the first.
+    """
 
+    def __init__(self, graph: _Graph, shares: bool) -> None:
+        self.graph, self.shares = graph, shares
+        size = len(graph.instructions)
+        self.done = list(graph.leaf)
+        self.users: list[list[int]] = [[] for _ in range(size)]
+        for k, before in enumerate(graph.before):
+            for b in before:
+                self.users[b].append(k)
+        self.waits = [sum(not graph.leaf[b] for b in before) for before in graph.before]
+        self.left = list(graph.uses)
+        self.heap: list[tuple[float, int]] = []
 
-def _needs(graph: _Graph) -> list[int]:
-    """Sethi and Ullman's number of each instruction, as if the graph were a tree."""
-    need = [0] * len(graph.instructions)
-    for k, before in enumerate(graph.values):
-        own = sorted((need[b] for b in before), reverse=True)
-        need[k] = 0 if graph.leaf[k] else max([1, *(n + i for i, n in enumerate(own))])
-    return need
+    def run(self) -> list[int]:
+        order: list[int] = []
+        for k, waits in enumerate(self.waits):
+            if waits == 0 and not self.done[k]:
+                self._offer(k)
+        while self.heap:
+            worth, k = heapq.heappop(self.heap)
+            if self.done[k]:
+                continue
+            if self._worth(k) < -worth:
+                self._offer(k)
+                continue
+            self.done[k] = True
+            order.append(k)
+            self._follow(k)
+        return order
 
+    def _offer(self, k: int) -> None:
+        heapq.heappush(self.heap, (-self._worth(k), k))
 
-def greedy(graph: _Graph) -> list[int]:
-    """From the end backwards: always the instruction whose removal leaves the fewest values alive."""
-    after = [0] * len(graph.instructions)
-    for before in graph.before:
-        for b in before:
-            after[b] += 1
-    alive: set[int] = set(graph.roots)
-    ready = [(_price(graph, k, alive), -k, k) for k in range(len(after)) if after[k] == 0]
-    heapq.heapify(ready)
-    order: list[int] = []
-    while ready:
-        price, _, k = heapq.heappop(ready)
-        now = _price(graph, k, alive)
-        if now != price:
-            heapq.heappush(ready, (now, -k, k))
-            continue
-        order.append(k)
-        alive.discard(k)
-        alive.update(graph.values[k])
-        for b in graph.before[k]:
-            after[b] -= 1
-            if after[b] == 0:
-                heapq.heappush(ready, (_price(graph, b, alive), -b, b))
-    return order[::-1]
+    def _worth(self, k: int) -> float:
+        left, values = self.left, self.graph.values
+        ends = sum([left[b] == 1 for b in values[k]])
+        ahead = 0
+        for user in self.users[k][:_USERS]:
+            if self.waits[user] == 1:
+                then = sum([left[b] == 1 for b in values[user] if b != k]) + (self.graph.uses[k] == 1)
+                ahead = max(ahead, then)
+        shared = sum([1 / left[b] for b in values[k]]) / 64 if self.shares else 0
+        return 2 * ends + ahead + shared
 
+    def _follow(self, k: int) -> None:
+        """After instruction k: offer what has become possible, or worth more."""
+        for b in self.graph.values[k]:
+            self.left[b] -= 1
+            if self.left[b] == 1:
+                self._reconsider([user for user in self.users[b] if not self.done[user]])
+        for user in self.users[k]:
+            self.waits[user] -= 1
+            self._reconsider([user])
 
-def _price(graph: _Graph, k: int, alive: set[int]) -> int:
-    """By how many the values alive grow, going backwards over instruction k."""
-    return sum(b not in alive for b in graph.values[k]) - (k in alive)
+    def _reconsider(self, users: list[int]) -> None:
+        for user in users:
+            if self.waits[user] == 0:
+                self._offer(user)
+            elif self.waits[user] == 1:
+                for b in self.graph.before[user]:
+                    if not self.done[b] and self.waits[b] == 0:
+                        self._offer(b)
 
 
 def traffic(graph: _Graph, order: Sequence[int], registers: int = 28) -> int:
