@@ -159,7 +159,9 @@ class Compiled:
     def _admit_one(self, array: Any, port: Port) -> np.ndarray:
         try:
             converted = np.asarray(array)
-            if converted.dtype.kind not in "fiubO":
+            if converted.dtype.kind == "O":  # numbers of other libraries; but NumPy takes None for NaN
+                converted = np.array([_number(x) for x in converted.flat]).reshape(converted.shape)
+            if converted.dtype.kind not in "fiub":
                 raise TypeError
             converted = converted.astype(self.dtype, copy=False)
         except (TypeError, ValueError):
@@ -230,6 +232,12 @@ def _type_name(dtype: Any) -> str:
     if name not in TYPES:
         raise ValueError(f"dtype is {dtype!r}; it must be one of {TYPES}")
     return name
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str | bytes):
+        raise TypeError
+    return float(value)
 
 
 def _weight(block: Block) -> int:
