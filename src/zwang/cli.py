@@ -24,6 +24,7 @@ from zwang.mechanism.samples import SAMPLES
 from zwang.mechanism.shapes import Mesh
 from zwang.simulate.constraints import restrictions
 
+MINOR, SHOWN = ("ignored",), 8  # remarks of no consequence, and how many of them are shown
 SPREAD = 0.1  # of random starts, where there are several worlds
 
 app = App(
@@ -33,7 +34,7 @@ app = App(
     f"MODEL is a URDF, MJCF or JSON file, or one of the samples: {', '.join(SAMPLES)}.",
     help_epilogue="Try: `zwang demo`, then `zwang simulate furuta --duration 2 --worlds 64 --plot run.png`.",
 )
-out = Console(highlight=False, soft_wrap=True)
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 
 Model = Annotated[str, Parameter(help="a URDF, MJCF or JSON file, or a sample's name")]
 Strict = Annotated[
@@ -45,9 +46,16 @@ Base = Annotated[
 Named = Annotated[list[str] | None, Parameter(help="name=value, as often as needed", negative=())]
 
 
-def _where_there_is(name: str) -> Any:
+def _examples(*lines: str) -> str:
+    """What help ends with."""
+    return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
+
+
+def _where_there_is(name: str, *examples: str) -> Any:
     """A command of a part of zwang that may be missing."""
-    return app.command if name in zw.__all__ else lambda function: function
+    return (
+        app.command(help_epilogue=_examples(*examples)) if name in zw.__all__ else lambda function: function
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -77,14 +85,15 @@ def model_of(
 # ---------------------------------------------------------------------------------------------- commands
 
 
-@app.command
-def info(model: Model, *, base: Base = "fixed", strict: Strict = True) -> None:
-    """What a model has: its bodies and joints, what drives and restricts it, and what its reader says.
-
-    Examples:
-        zwang info furuta
-        zwang info robot.urdf --base free
-    """
+@app.command(help_epilogue=_examples("zwang info furuta", "zwang info robot.urdf --base free"))
+def info(
+    model: Model,
+    *,
+    base: Base = "fixed",
+    strict: Strict = True,
+    everything: Annotated[bool, Parameter(name="--all", help="show every remark", negative=())] = False,
+) -> None:
+    """What a model has: its bodies and joints, what drives and restricts it, and what its reader says."""
     m = model_of(model, base=base, strict=strict)
     out.print(f"[bold]{escape(m.name)}[/]  nq = {m.nq}, nv = {m.nv}, {len(m.bodies)} bodies, {_mass(m)}")
     out.print(_body_tree(m))
@@ -92,18 +101,19 @@ def info(model: Model, *, base: Base = "fixed", strict: Strict = True) -> None:
         if names:
             shown = ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
             out.print(f"[bold]{title}[/] {escape(shown)}")
-    for note in m.report.notes:
+    minor = [note for note in m.report.notes if note.kind in MINOR]
+    hidden = 0 if everything else max(0, len(minor) - SHOWN)
+    for note in (*(n for n in m.report.notes if n.kind not in MINOR), *minor[: len(minor) - hidden]):
         out.print(f"[yellow]{escape(note.kind)}[/] {escape(note.what)} [dim]{escape(note.where)}[/]")
+    if hidden:
+        out.print(f"and {hidden} more without effect on the motion; --all shows them")
 
 
-@app.command
+@app.command(help_epilogue=_examples("zwang check robot.urdf"))
 def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
     """Look for what is possible but hardly meant: degrees for radians, millimetres, implausible densities.
 
     Exit status 1 if there is anything, or if the file cannot be read.
-
-    Examples:
-        zwang check robot.urdf
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ZwangWarning)
@@ -115,7 +125,13 @@ def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
     return 1 if found else 0
 
 
-@app.command
+@app.command(
+    help_epilogue=_examples(
+        "zwang simulate furuta --duration 2 --q0 alpha=0.1 --plot run.png",
+        "zwang simulate robot.urdf --duration 2 --worlds 16 --out run.nc --plot run.png",
+        "zwang simulate four_bar --integrator rk4 --control motor=0.5 --out run.zarr",
+    )
+)
 def simulate(
     model: Model,
     *,
@@ -140,13 +156,7 @@ def simulate(
     strict: Strict = True,
     compiled: bool = True,
 ) -> None:
-    """Simulate a model, and keep the motion as a file, a picture or a page.
-
-    Examples:
-        zwang simulate furuta --duration 2 --q0 alpha=0.1 --plot run.png
-        zwang simulate robot.urdf --duration 2 --worlds 16 --out run.nc --plot run.png
-        zwang simulate four_bar --integrator rk4 --control motor=0.5 --out run.zarr
-    """
+    """Simulate a model, and keep the motion as a file, a picture or a page."""
     m = model_of(model, base=base, strict=strict)
     if html is not None and "save_html" not in zw.__all__:
         raise zw.errors.MissingExtraError("--html needs zwang's viewer, which this version has not")
@@ -168,7 +178,11 @@ def simulate(
             out.print(f"wrote {escape(str(path))}")
 
 
-@_where_there_is("equations")
+@_where_there_is(
+    "equations",
+    "zwang equations double_pendulum",
+    "zwang equations arm.urdf --symbolic mass --symbolic gravity --latex",
+)
 def equations(
     model: Model,
     *,
@@ -179,35 +193,30 @@ def equations(
     method: Literal["projection", "gauss", "newton_euler", "lagrange"] = "projection",
     latex: Annotated[bool, Parameter(help="as LaTeX")] = False,
 ) -> None:
-    """The equations of motion: mass matrix times accelerations = right-hand side.
-
-    Examples:
-        zwang equations double_pendulum
-        zwang equations arm.urdf --symbolic mass --symbolic gravity --latex
-    """
+    """The equations of motion: mass matrix times accelerations = right-hand side."""
     m = model_of(model, symbolic=symbolic or ())
     found = zw.equations(m, method=method)
     print(found.latex() if latex else found)
 
 
-@app.command
+@app.command(
+    help_epilogue=_examples(
+        "zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5",
+        "zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5 --quaternion 0 1 0 0",
+    )
+)
 def ik(
     model: Model,
     *,
     frame: Annotated[str, Parameter(help="the frame to be moved")],
-    position: Annotated[tuple[float, float, float], Parameter(help="where its origin is wanted [m]")],
+    position: Annotated[tuple[float, float, float], Parameter(help="where its origin is wanted [m]", negative=())],
     quaternion: Annotated[
-        tuple[float, float, float, float] | None, Parameter(help="its attitude (w, x, y, z)")
+        tuple[float, float, float, float] | None, Parameter(help="its attitude (w, x, y, z)", negative=())
     ] = None,
     base: Base = "fixed",
     strict: Strict = True,
 ) -> int:
-    """A configuration that brings a frame to a place (inverse kinematics). Exit status 1 if none was found.
-
-    Examples:
-        zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5
-        zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5 --quaternion 0 1 0 0
-    """
+    """A configuration that brings a frame to a place (inverse kinematics). Exit status 1 if none was found."""
     m = model_of(model, base=base, strict=strict)
     target: Any = np.array(position)
     if quaternion is not None:
@@ -219,7 +228,7 @@ def ik(
     return 0 if np.all(found.converged) else 1
 
 
-@app.command
+@app.command(help_epilogue=_examples("zwang bench panda.urdf --worlds 4096"))
 def bench(
     model: Model,
     *,
@@ -227,11 +236,7 @@ def bench(
     base: Base = "fixed",
     strict: Strict = True,
 ) -> None:
-    """How fast a model runs here: compile times, and nanoseconds a world for each function.
-
-    Examples:
-        zwang bench panda.urdf --worlds 4096
-    """
+    """How fast a model runs here: compile times, and nanoseconds a world for each function."""
     m = model_of(model, base=base, strict=strict)
     rng = np.random.default_rng(0)
     q, v, tau = (
@@ -263,18 +268,13 @@ def bench(
     out.print(table)
 
 
-@app.command
+@app.command(help_epilogue=_examples("zwang demo", "zwang demo here --worlds 20000"))
 def demo(
     folder: Annotated[Path, Parameter(help="where the picture and the recording go")] = Path("zwang-demo"),
     *,
     worlds: Annotated[int, Parameter(help="randomised worlds")] = 4096,
 ) -> None:
-    """A real mechanism from description to equations, thousands of worlds, a report, a picture and a file.
-
-    Examples:
-        zwang demo
-        zwang demo here --worlds 20000
-    """
+    """A real mechanism from description to equations, thousands of worlds, a report, a picture and a file."""
     demonstrate(folder, worlds, out)
 
 
@@ -385,7 +385,7 @@ def _summary(run: Any, seconds: float) -> Table:
         "simulated",
         f"{worlds:,} worlds, {steps:,} steps of {run.attrs['step']:g} s, {run.attrs['integrator']}",
     )
-    table.add_row("took", f"{seconds:.2f} s, of it compiling; {run.attrs['path']}")
+    table.add_row("took", f"{seconds:.2f} s, compiling included; {run.attrs['path']}")
     with np.errstate(all="ignore"):
         change = np.nanmax(np.abs(energy - energy[:, :1]))
     table.add_row(

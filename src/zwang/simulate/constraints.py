@@ -34,7 +34,7 @@ def restraint_of(mechanism: Mechanism, h: float) -> Restraint | None:
     if not restrictions(mechanism):
         return None
     for constraint in mechanism.constraints:
-        if depends_on_time(constraint):
+        if isinstance(constraint, (*VELOCITY, NonIdeal)) and depends_on_time(constraint):
             raise SimulationError(
                 f"constraint {constraint.name!r} depends on the time t, and a step knows no time; give its rate instead, "
                 "as zw.Pfaffian(name, {speed: 1}, rate=-omega) does for a constant speed"

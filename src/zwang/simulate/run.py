@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from zwang.errors import SimulationWarning
+from zwang.errors import SimulationWarning, TraceError
 from zwang.integrate.fixed import Point
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.adaptive import continuous, flow_in_python
@@ -65,22 +65,26 @@ def simulate(
     begin = start(mechanism, q0, v0, worlds, params)
     plan = settings(mechanism, begin.worlds, duration, step, integrator, record)
     drive = control_of(mechanism, control, plan.steps, begin.worlds)
-    paths = COMPILED if compiled else IN_PYTHON
-    with np.errstate(all="ignore"):  # a world that blows up is reported once, by name
-        with progress_bar(f"simulating {mechanism.name}", begin.worlds * plan.steps, shown=progress) as tick:
-            motion = paths.move(mechanism, begin, drive, plan, tick)
-        observed = paths.observe(mechanism, begin, plan.frames, motion)
-    run = dataset(mechanism, motion, observed, begin, plan, _attributes(plan, drive, paths))
+    with progress_bar(f"simulating {mechanism.name}", begin.worlds * plan.steps, shown=progress) as tick:
+        motion, observed, path = _on_fastest_path(mechanism, begin, drive, plan, tick, compiled)
+    run = dataset(mechanism, motion, observed, begin, plan, _attributes(plan, drive, path))
     _warn_of_stops(mechanism, begin, plan, motion)
     return run
 
 
-class Paths(NamedTuple):
-    """The two ways that there are for everything that takes time."""
-
-    name: str
-    move: Callable[..., Motion]
-    observe: Callable[..., dict[str, np.ndarray]]
+def _on_fastest_path(
+    mechanism: Mechanism, begin: Start, drive: Held | Called, plan: Settings, tick: Tick, compiled: bool
+) -> tuple[Motion, dict[str, np.ndarray], str]:
+    """The motion, what is observed of it, and the path's name: compiled, or in Python where something cannot be traced."""
+    with np.errstate(all="ignore"):  # a world that blows up is reported once, by name
+        if compiled:
+            try:
+                motion = moved_compiled(mechanism, begin, drive, plan, tick)
+                return motion, observed_compiled(mechanism, begin, plan.frames, motion), "compiled"
+            except TraceError as error:
+                warnings.warn(f"this runs in Python, slowly: {error}", SimulationWarning, stacklevel=3)
+        motion = moved_in_python(mechanism, begin, drive, plan, tick)
+        return motion, observed_in_python(mechanism, begin, plan.frames, motion), "python"
 
 
 def moved_in_python(
@@ -107,18 +111,14 @@ def moved_compiled(
     return roll_out(CompiledRoller(program, begin), begin, drive, plan, tick)
 
 
-IN_PYTHON = Paths("python", moved_in_python, observed_in_python)
-COMPILED = Paths("compiled", moved_compiled, observed_compiled)
-
-
-def _attributes(plan: Settings, drive: Held | Called, paths: Paths) -> dict[str, Any]:
+def _attributes(plan: Settings, drive: Held | Called, path: str) -> dict[str, Any]:
     """The settings, as numbers and texts that every file format keeps."""
     found = {"step": plan.step, "duration": plan.steps * plan.step, "record_every": plan.every}
     if plan.adaptive is None:
         found["integrator"] = str(plan.integrator)
     else:
         found |= {"integrator": plan.adaptive.method, "rtol": plan.adaptive.rtol, "atol": plan.adaptive.atol}
-    found["path"] = paths.name
+    found["path"] = path
     found["control"] = "function" if isinstance(drive, Called) else "held"
     return found
 
