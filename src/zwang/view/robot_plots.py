@@ -1,0 +1,220 @@
+"""Pictures of what a robot can do: ellipsoids drawn on the arm, and maps of manipulability over a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from zwang import door
+from zwang.errors import DescriptionError, ShapeError
+from zwang.kinematics.poses import link_poses, place_pose
+from zwang.mechanism.mechanism import Mechanism
+from zwang.robot.manipulability import Ellipsoid, Manipulability, manipulability
+from zwang.robot.workspace import Workspace
+from zwang.view.plot import INK, STYLE
+
+KINDS = {
+    "velocity": ("velocity", "#1b7fbd", lambda w: w.velocity_ellipsoid),
+    "force": ("force", "#d95f02", lambda w: w.force_ellipsoid),
+    "inertia": ("inertia (Asada)", "#7a5195", lambda w: w.inertia_ellipsoid()),
+    "acceleration": ("acceleration", "#1b9e77", lambda w: w.acceleration_ellipsoid()),
+}
+SIZE = 0.35  # of the largest half length, against the arm
+FLAT = 1e-6  # of the arm's size: an arm thinner than this is drawn in its plane
+CELLS = 60  # of a map, along its longer side
+LONGEST = 3.0  # of a half length that is infinite, against the longest finite one
+PLANES = {"xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
+
+
+def plot_ellipsoids(
+    mechanism: Mechanism,
+    q: Any,
+    frame: str,
+    *,
+    kinds: Sequence[str] = ("velocity", "force"),
+    path: str | Path | None = None,
+    **options: Any,
+) -> Figure:
+    """The arm that carries a frame at q (nq,), or at several (n, nq), with its ellipsoids of position at the frame.
+
+    kinds: some of "velocity", "force", "inertia", "acceleration"; each kind has its own scale, told in the legend, the same for all q.
+    An arm that moves in one plane of coordinates is drawn in it, others in space. options: as of `manipulability`. With `path` it
+    is also written to that file. Raises DescriptionError for an unknown kind.
+    """
+    m = door.numeric(mechanism)
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise DescriptionError(f"there is no ellipsoid {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
+    configurations = np.atleast_2d(np.asarray(q, dtype=float))
+    arms = [_skeleton(m, row, frame) for row in configurations]
+    found = [manipulability(m, row, frame, part="position", **options) for row in configurations]
+    reach = max(np.ptp(np.concatenate(arms), axis=0).max(), 1e-9)
+    drawn = {kind: _scaled([KINDS[kind][2](w) for w in found], SIZE * reach) for kind in kinds}
+    plane = _plane(np.concatenate(arms), found[0])
+    with matplotlib.rc_context(STYLE):
+        figure = plt.figure(figsize=(7, 5.5), layout="constrained")
+        axes = figure.add_subplot(projection="3d" if plane is None else None)
+        _draw(axes, arms, drawn, plane)
+        axes.set_title(f"{m.name}: ellipsoids of position at {frame!r}", color=INK)
+        _finish(figure, path)
+    return figure
+
+
+def plot_manipulability(
+    space: Workspace,
+    *,
+    value: str = "measure",
+    plane: str | None = None,
+    best: bool = True,
+    path: str | Path | None = None,
+    **options: Any,
+) -> Figure:
+    """A map of a workspace in a plane: in each cell the best manipulability of the samples that are there.
+
+    value: "measure" or "dexterity". plane: "xy", "xz", "yz", or "rz" (distance from the z axis, and height); by default that of a
+    planar arm, else "rz". best=False takes the mean instead. options: as of `manipulability`. With `path` it is also
+    written to that file. Raises DescriptionError for an unknown value or plane.
+    """
+    if value not in ("measure", "dexterity"):
+        raise DescriptionError(f"value is {value!r}; it must be 'measure' or 'dexterity'")
+    plane = plane or _plane_of(space.positions) or "rz"
+    if plane not in (*PLANES, "rz"):
+        raise DescriptionError(
+            f"plane is {plane!r}; it must be one of {', '.join(map(repr, (*PLANES, 'rz')))}"
+        )
+    w = space.manipulability(**options)
+    across, up = _in_plane(space.positions, plane)
+    with matplotlib.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(7, 5.5), layout="constrained")
+        _map(figure, axes, across, up, getattr(w, value), best, _label(value, w))
+        names = ("distance from the z axis", "z") if plane == "rz" else tuple(plane)
+        axes.set_xlabel(f"{names[0]} [m]")
+        axes.set_ylabel(f"{names[1]} [m]")
+        how = "best" if best else "mean"
+        axes.set_title(
+            f"{space.mechanism.name}: {how} {value} ({w.space.part}) at {space.frame!r}", color=INK
+        )
+        _finish(figure, path)
+    return figure
+
+
+def _label(value: str, w: Manipulability) -> str:
+    return f"manipulability ({w.space.part})" if value == "measure" else "dexterity"
+
+
+def _finish(figure: Figure, path: str | Path | None) -> None:
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    if "inline" in matplotlib.get_backend():
+        plt.close(figure)  # a notebook shows what is returned
+
+
+def _skeleton(m: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
+    """The points (n, 3) of the joints on the way to the frame, and of the frame."""
+    if q.shape != (m.nq,):
+        raise ShapeError(f"q must have the shape ({m.nq},) or (n, {m.nq}); its last axis is {q.shape[-1]}")
+    poses, place = link_poses(m.tree, q), m.tree.place(frame)
+    points = [poses[i].p for i in m.tree.path(place.link)] + [place_pose(poses, place).p]
+    return np.array([np.zeros(3), *points], dtype=float)
+
+
+def _scaled(ellipsoids: list[Ellipsoid], size: float) -> tuple[list[np.ndarray], float]:
+    """Axes times half lengths (3, k) of each, so that the longest is `size`; and what one unit then measures."""
+    finite = [e.lengths[np.isfinite(e.lengths)] for e in ellipsoids]
+    longest = max((x.max() for x in finite if len(x)), default=1.0) or 1.0
+    scale = size / longest
+    lengths = [np.minimum(e.lengths, LONGEST * longest) * scale for e in ellipsoids]
+    return [e.axes * x for e, x in zip(ellipsoids, lengths, strict=True)], scale
+
+
+def _plane(points: np.ndarray, w: Manipulability) -> tuple[int, int] | None:
+    """The two coordinates in which the arm lies and moves; None if it needs all three."""
+    name = _plane_of(points)
+    moved = np.abs(w.space.basis).sum(axis=1) > 0
+    if name is None or any(moved[k] for k in range(3) if k not in PLANES[name]):
+        return None
+    return PLANES[name]
+
+
+def _plane_of(points: np.ndarray) -> str | None:
+    spread = np.ptp(points, axis=0)
+    flat = spread < FLAT * max(spread.max(), 1e-9)
+    return next(
+        (name for name, kept in PLANES.items() if flat.sum() == 1 and not flat[list(kept)].any()), None
+    )
+
+
+def _draw(axes: Any, arms: list[np.ndarray], drawn: dict[str, Any], plane: tuple[int, int] | None) -> None:
+    kept = list(plane) if plane is not None else [0, 1, 2]
+    for arm in arms:
+        axes.plot(
+            *arm[:, kept].T, "-o", color=INK, linewidth=2.5, markersize=5, markerfacecolor="white", zorder=5
+        )
+    for kind, (shapes, scale) in drawn.items():
+        name, color, _ = KINDS[kind]
+        label = f"{name}, 1 unit drawn as {scale:.3g} m"
+        for arm, shape in zip(arms, shapes, strict=True):
+            draw = _ellipse if plane is not None else _surface
+            draw(axes, arm[-1][kept], shape[kept], color, label)
+            label = "_"
+    axes.set_aspect("equal")
+    for name, k in zip(("xlabel", "ylabel", "zlabel"), kept, strict=False):
+        axes.set(**{name: f"{'xyz'[k]} [m]"})
+    axes.legend(loc="best" if plane is not None else "upper left")
+
+
+def _ellipse(axes: Axes, centre: np.ndarray, shape: np.ndarray, color: str, label: str) -> None:
+    t = np.linspace(0, 2 * np.pi, 200)
+    circle = np.stack([np.cos(t), np.sin(t)])[: shape.shape[1]]
+    x, y = centre[:, None] + shape[:, :2] @ circle
+    axes.fill(x, y, color=color, alpha=0.18, linewidth=0)
+    axes.plot(x, y, color=color, label=label)
+    for half in shape.T:
+        axes.plot(*np.stack([centre - half, centre + half], axis=1), color=color, linewidth=0.7)
+
+
+def _surface(axes: Any, centre: np.ndarray, shape: np.ndarray, color: str, label: str) -> None:
+    u, v = np.meshgrid(np.linspace(0, 2 * np.pi, 41), np.linspace(0, np.pi, 21))
+    ball = np.stack([np.cos(u) * np.sin(v), np.sin(u) * np.sin(v), np.cos(v)])[: shape.shape[1]]
+    points = centre[:, None, None] + np.tensordot(shape, ball, axes=1)
+    axes.plot_surface(*points, color=color, alpha=0.22, linewidth=0, shade=False)
+    axes.plot_wireframe(*points, color=color, linewidth=0.35, rstride=5, cstride=5)
+    for k, half in enumerate(shape.T):
+        ends = np.stack([centre - half, centre + half], axis=1)
+        axes.plot(*ends, color=color, linewidth=1.2, label=label if k == 0 else "_")
+
+
+def _in_plane(p: np.ndarray, plane: str) -> tuple[np.ndarray, np.ndarray]:
+    if plane == "rz":
+        return np.hypot(p[:, 0], p[:, 1]), p[:, 2]
+    first, second = PLANES[plane]
+    return p[:, first], p[:, second]
+
+
+def _map(
+    figure: Figure, axes: Axes, across: np.ndarray, up: np.ndarray, values: np.ndarray, best: bool, label: str
+) -> None:
+    """Cells with the best or mean value of the samples in them; cells without samples stay white."""
+    cell = max(np.ptp(across), np.ptp(up)) / CELLS
+    columns, rows = ((x - x.min()) / cell for x in (across, up))
+    shape = int(rows.max()) + 1, int(columns.max()) + 1
+    at = rows.astype(int), columns.astype(int)
+    grid, count = np.full(shape, -np.inf if best else 0.0), np.zeros(shape)
+    np.add.at(count, at, 1)
+    if best:
+        np.maximum.at(grid, at, values)
+    else:
+        np.add.at(grid, at, values)
+        grid = grid / np.maximum(count, 1)
+    shown = np.ma.masked_where(count == 0, grid)
+    extent = (across.min(), across.min() + shape[1] * cell, up.min(), up.min() + shape[0] * cell)
+    image = axes.imshow(shown, origin="lower", extent=extent, cmap="viridis", interpolation="nearest", vmin=0)
+    axes.grid(False)
+    figure.colorbar(image, ax=axes, label=label)
