@@ -72,7 +72,9 @@ def staged(folder: Path) -> Path:
 
 def chain(count: int) -> str:
     """A URDF of `count` hinges in series."""
-    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    inertial = (
+        '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
     links = "".join(f'<link name="l{k}">{inertial}</link>\n' for k in range(count + 1))
     joints = "".join(
         f'<joint name="j{k}" type="continuous"><parent link="l{k}"/><child link="l{k + 1}"/>'

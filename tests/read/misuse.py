@@ -21,14 +21,18 @@ from zwang.mechanism.mechanism import Mechanism
 
 def pendulum() -> Mechanism:
     """One hinge."""
-    arm = zw.Body("arm", zw.Revolute("shoulder", axis=(0, 1, 0)), mass=1, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    arm = zw.Body(
+        "arm", zw.Revolute("shoulder", axis=(0, 1, 0)), mass=1, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1)
+    )
     return zw.Mechanism("pendulum", [arm])
 
 
 def double() -> Mechanism:
     """Two hinges: a larger mechanism than `pendulum`."""
     arm = pendulum().bodies[0]
-    hand = zw.Body("hand", zw.Revolute("wrist"), "arm", (0, 0, -1), mass=1, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    hand = zw.Body(
+        "hand", zw.Revolute("wrist"), "arm", (0, 0, -1), mass=1, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1)
+    )
     return zw.Mechanism("double", [arm, hand])
 
 
@@ -196,7 +200,9 @@ def load_binary_truncated(folder: Path) -> Any:
 def load_binary_bitflip(folder: Path) -> Any:
     mesh = zw.Mesh(vertices=[(0, 0, 0), (1, 0, 0), (0, 1, 0)], faces=[(0, 1, 2)])
     m = zw.Mechanism("m", [zw.Body("b", geometry=(mesh,))])
-    return _loaded(folder, "model.json", m.to_json().replace('"columns": 3', '"columns": 1073741827', 1).encode())
+    return _loaded(
+        folder, "model.json", m.to_json().replace('"columns": 3', '"columns": 1073741827', 1).encode()
+    )
 
 
 class _Runs:

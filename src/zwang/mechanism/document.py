@@ -73,7 +73,7 @@ def from_json(text: str, root: type) -> Any:
         value = _decoded(document["value"], _kinds(root))
     except ZwangError:
         raise
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise LoadError(f"this JSON text is no mechanism: {error}") from None
     if not isinstance(value, root):
         raise LoadError(f"this JSON text describes a {type(value).__name__}, not a {root.__name__}")

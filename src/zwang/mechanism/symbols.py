@@ -64,7 +64,9 @@ def _inertia(body: Body) -> dict[str, Any]:
 
 def _damping(mechanism: Mechanism) -> Mechanism:
     forces = [
-        replace(force, coefficient=symbol(f"d_{force.joint}", positive=True)) if isinstance(force, Damper) else force
+        replace(force, coefficient=symbol(f"d_{force.joint}", positive=True))
+        if isinstance(force, Damper)
+        else force
         for force in mechanism.forces
     ]
     return mechanism.replace(forces=forces)
@@ -72,7 +74,9 @@ def _damping(mechanism: Mechanism) -> Mechanism:
 
 def _friction(body: Body) -> dict[str, Any]:
     joints = [
-        replace(joint, friction=symbol(f"f_{joint.name}", positive=True)) if not are_constant(joint.friction) or joint.friction > 0 else joint
+        replace(joint, friction=symbol(f"f_{joint.name}", positive=True))
+        if not are_constant(joint.friction) or joint.friction > 0
+        else joint
         for joint in body.joints
     ]
     return {"joint": tuple(joints)} if joints else {}
@@ -85,7 +89,9 @@ def _gravity(mechanism: Mechanism) -> Mechanism:
     length = sum(x * x for x in g) ** 0.5
     directions = (x / length for x in g)
     strength = symbol("g", positive=True)
-    return mechanism.replace(gravity=tuple(int(d) * strength if d == int(d) else d * strength for d in directions))
+    return mechanism.replace(
+        gravity=tuple(int(d) * strength if d == int(d) else d * strength for d in directions)
+    )
 
 
 KINDS: dict[str, Callable[[Mechanism], Mechanism]] = {

@@ -20,11 +20,10 @@ import numpy as np
 import trimesh
 
 from zwang.errors import LoadError
-from zwang.read.collada import read_collada
+from zwang.read.collada import MOST_FACES, read_collada
 from zwang.read.files import read_bytes
 
 LARGEST_MESH = 64 * 2**20  # bytes
-MOST_FACES = 2_000_000
 FORMATS = ("stl", "obj", "dae", "gltf", "glb", "ply", "off")
 FLAT = 1e-9  # thickness by size under which a mesh is flat
 
@@ -89,7 +88,9 @@ class Roots:
             around += [*([base] if base.name == package else []), base / package]
         return given + [folder for folder in around if (folder / "package.xml").is_file()]
 
-    def _inside(self, path: Path, roots: tuple[Path, ...], name: str, where: str, must_exist: bool = True) -> Path:
+    def _inside(
+        self, path: Path, roots: tuple[Path, ...], name: str, where: str, must_exist: bool = True
+    ) -> Path:
         """The path with its links followed, if it then lies in one of the roots."""
         try:
             real = path.resolve()
@@ -97,7 +98,9 @@ class Roots:
             raise LoadError(f"{where}: the file name {name!r} cannot be followed: {error}") from None
         if not any(real.is_relative_to(root.resolve()) for root in roots):
             if os.path.lexists(path) and _is_special(real):
-                raise LoadError(f"{where}: {name!r} leads to {str(real)!r}, a device or pipe and not a regular file")
+                raise LoadError(
+                    f"{where}: {name!r} leads to {str(real)!r}, a device or pipe and not a regular file"
+                )
             raise LoadError(
                 f"{where}: {name!r} lies outside of the model's folder {str(roots[0])!r} and is not opened; "
                 "give a folder that holds it in package_dirs"
@@ -131,14 +134,14 @@ def read_mesh(path: Path, where: str) -> tuple[np.ndarray, np.ndarray]:
     data = read_bytes(path, where, largest=LARGEST_MESH)
     if kind == "stl":
         _check_stl(data, path.name, where)
-    elif kind == "gltf":
+    elif kind in ("gltf", "glb"):
         _check_gltf(data, path.name, where)
     if kind == "dae":
         vertices, faces = read_collada(data, f"{where}: {path.name}")
     else:
         vertices, faces = _triangles(data, kind, f"{where}: {path.name!r}")
     _check_triangles(vertices, faces, f"{where}: {path.name!r}")
-    return _merged(vertices, faces)
+    return _merged(vertices, faces) if kind == "stl" else (vertices, faces)
 
 
 def _triangles(data: bytes, kind: str, where: str) -> tuple[np.ndarray, np.ndarray]:
@@ -147,7 +150,9 @@ def _triangles(data: bytes, kind: str, where: str) -> tuple[np.ndarray, np.ndarr
         scene = trimesh.load_scene(
             io.BytesIO(data), file_type=kind, resolver=None, skip_materials=True, process=False
         )
-        parts = scene.dump() if len(scene.geometry) > 1 or kind in ("gltf", "glb") else scene.geometry.values()
+        parts = (
+            scene.dump() if len(scene.geometry) > 1 or kind in ("gltf", "glb") else scene.geometry.values()
+        )
         meshes = [part for part in parts if isinstance(part, trimesh.Trimesh)]
     except MemoryError:
         raise
@@ -179,18 +184,30 @@ def _check_stl(data: bytes, name: str, where: str) -> None:
 
 
 def _check_gltf(data: bytes, name: str, where: str) -> None:
-    """A glTF may carry its data inside; what it names outside of itself is not opened."""
+    """A glTF may carry its data inside; what it names outside of itself is not opened, and its counts are bounded."""
     try:
-        document = json.loads(data)
+        document = json.loads(data if data[:4] != b"glTF" else _first_chunk(data))
         buffers = document.get("buffers", [])
         outside = [b["uri"] for b in buffers if "uri" in b and not b["uri"].startswith("data:")]
-    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        numbers = sum(16 * int(a.get("count", 0)) for a in document.get("accessors", []))
+        length = sum(int(b.get("byteLength", 0)) for b in buffers)
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError, struct.error) as error:
         raise LoadError(f"{where}: the glTF file {name!r} is not valid: {error}") from None
     if outside:
         raise LoadError(
             f"{where}: the glTF file {name!r} wants the buffer file {outside[0]!r}, which is not opened; "
             "save it as .glb, with its buffers inside"
         )
+    if numbers > 16 * 3 * MOST_FACES or length > LARGEST_MESH:
+        raise LoadError(
+            f"{where}: the glTF file {name!r} claims {length} bytes and {numbers} numbers: too large"
+        )
+
+
+def _first_chunk(data: bytes) -> bytes:
+    """The JSON part of a binary glTF."""
+    (length,) = struct.unpack("<I", data[12:16])
+    return data[20 : 20 + length]
 
 
 def _check_triangles(vertices: Any, faces: Any, where: str) -> None:
@@ -205,9 +222,12 @@ def _check_triangles(vertices: Any, faces: Any, where: str) -> None:
 
 
 def _merged(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Equal vertices made one (an STL has three for each face), and those left out that no face has."""
-    unique, numbers = np.unique(vertices[faces.reshape(-1)], axis=0, return_inverse=True)
-    return unique, numbers.reshape(faces.shape)
+    """Equal vertices made one: an STL has three for each face."""
+    order = np.lexsort(vertices.T)
+    steps = (np.diff(vertices[order], axis=0, prepend=np.nan) != 0).any(axis=1)
+    numbers = np.empty(len(vertices), int)
+    numbers[order] = np.cumsum(steps) - 1
+    return vertices[order][steps], numbers[faces]
 
 
 def thickness(vertices: np.ndarray) -> float:

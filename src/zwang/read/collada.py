@@ -14,6 +14,8 @@ from zwang.errors import LoadError
 from zwang.read.xml import Element, parse
 
 MOST_PARTS = 20_000
+MOST_NODES = 100_000  # visited, each time that it is shown
+MOST_FACES = 2_000_000
 DEEPEST = 64
 _FACES = ("triangles", "polylist", "polygons")
 
@@ -33,12 +35,15 @@ class _Scene:
         self.root = root
         self.by_id = {e.attributes["id"]: e for e in root.walk() if "id" in e.attributes}
         self.parts: list[tuple[np.ndarray, np.ndarray]] = []
+        self.faces_shown = self.nodes_visited = 0
         self.meshes: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
 
     def triangles(self) -> tuple[np.ndarray, np.ndarray]:
         unit = next((e for e in self.root.walk() if e.name == "unit"), None)
         metre = unit.number("meter", 1.0) if unit is not None else 1.0
-        scenes = [e for library in self.root.all("library_visual_scenes") for e in library.all("visual_scene")]
+        scenes = [
+            e for library in self.root.all("library_visual_scenes") for e in library.all("visual_scene")
+        ]
         for scene in scenes:
             for node in scene.all("node"):
                 self.visit(node, np.diag([metre, metre, metre, 1.0]), 0)
@@ -54,6 +59,9 @@ class _Scene:
 
     def visit(self, node: Element, T: np.ndarray, depth: int) -> None:
         """The geometry of a node and of those under it; T is the pose of its parent."""
+        self.nodes_visited += 1
+        if self.nodes_visited > MOST_NODES:
+            raise node.error(f"the Collada scene is too large: the limit is {MOST_NODES} nodes")
         if depth > DEEPEST:
             raise node.error(f"Collada nodes are nested deeper than {DEEPEST}, or in a circle")
         for child in node.children:
@@ -72,7 +80,9 @@ class _Scene:
         name = element.required(attribute)
         target = self.by_id.get(name[1:]) if name.startswith("#") else None
         if target is None or target.name != kind:
-            raise element.error(f"{attribute} of <{element.name}> is {name!r}: there is no <{kind}> of that id in the file")
+            raise element.error(
+                f"{attribute} of <{element.name}> is {name!r}: there is no <{kind}> of that id in the file"
+            )
         return target
 
     def show(self, geometry: Element, T: np.ndarray) -> None:
@@ -82,8 +92,10 @@ class _Scene:
             self.meshes[id(geometry)] = [self.block(block) for block in blocks]
         for vertices, faces in self.meshes[id(geometry)]:
             self.parts.append((vertices @ T[:3, :3].T + T[:3, 3], faces))
-        if len(self.parts) > MOST_PARTS:
-            raise geometry.error(f"the Collada scene is too large: the limit is {MOST_PARTS} parts")
+            self.faces_shown += len(faces)
+        if len(self.parts) > MOST_PARTS or self.faces_shown > MOST_FACES:
+            fault = f"the Collada scene is too large: the limit is {MOST_PARTS} parts and {MOST_FACES} faces"
+            raise geometry.error(fault)
 
     def block(self, block: Element) -> tuple[np.ndarray, np.ndarray]:
         """Vertices and faces of a <triangles>, <polylist> or <polygons>."""
@@ -130,7 +142,9 @@ class _Scene:
         stride = _whole(accessor, "stride", 3) if accessor is not None else 3
         values = _values(array, float)
         if stride < 3 or len(values) % stride:
-            raise array.error(f"the {len(values)} numbers of <float_array> are no multiple of the stride {stride}")
+            raise array.error(
+                f"the {len(values)} numbers of <float_array> are no multiple of the stride {stride}"
+            )
         return values.reshape(-1, stride)[:, :3]
 
 

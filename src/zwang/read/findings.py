@@ -26,7 +26,11 @@ class Findings:
         self._ignored.setdefault(f"<{element.name}> {why}", []).append(element.line)
 
     def warn(
-        self, element: Element, message: str, kind: str = "ignored", category: type[ZwangWarning] = LoadWarning
+        self,
+        element: Element,
+        message: str,
+        kind: str = "ignored",
+        category: type[ZwangWarning] = LoadWarning,
     ) -> None:
         """A remark in the report and a Python warning with file, line and column."""
         self.note(kind, message, element)

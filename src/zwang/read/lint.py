@@ -52,13 +52,15 @@ def _of_mass(body: Body) -> Iterator[Note]:
     distance = math.hypot(*body.com)
     if distance > FAR:
         yield _note(
-            f"the centre of mass (com) of {where} is {distance:.3g} m from its frame; are these millimetres?", where
+            f"the centre of mass (com) of {where} is {distance:.3g} m from its frame; are these millimetres?",
+            where,
         )
     largest = float(np.abs(np.asarray(body.inertia, float)).max())
     if body.mass > 0 and largest > WIDE**2 * body.mass:
         radius = math.sqrt(largest / body.mass)
         yield _note(
-            f"the inertia of {where} is that of its mass {radius:.3g} m away; is it in other units than kg m^2?", where
+            f"the inertia of {where} is that of its mass {radius:.3g} m away; is it in other units than kg m^2?",
+            where,
         )
 
 
@@ -80,7 +82,9 @@ def _of_shape(shape: Geometry, where: str) -> Iterator[Note]:
     if isinstance(shape, Mesh):
         name = f"mesh {shape.file or shape.name!r}"
     if size > LARGE:
-        yield _note(f"{name} of {where} is {size:.3g} m large; is it in millimetres? set its scale (unit)", where)
+        yield _note(
+            f"{name} of {where} is {size:.3g} m large; is it in millimetres? set its scale (unit)", where
+        )
 
 
 def _extent(shape: Geometry) -> float:
@@ -96,7 +100,9 @@ def _of_density(mechanism: Mechanism) -> Iterator[Note]:
     for body in mechanism.bodies:
         solids = [g for g in body.geometry if g.solid and not isinstance(g, Mesh)]
         sizes = [getattr(g, name) for g in solids for name in g.sizes]
-        if len(solids) != len([g for g in body.geometry if not g.visual_only]) or not are_constant(body.mass, *sizes):
+        if len(solids) != len([g for g in body.geometry if not g.visual_only]) or not are_constant(
+            body.mass, *sizes
+        ):
             continue
         volume = sum(float(g.unit_properties()[0]) for g in solids)
         if body.mass == 0 or volume == 0:
@@ -104,7 +110,9 @@ def _of_density(mechanism: Mechanism) -> Iterator[Note]:
         density = body.mass / volume
         if not LIGHT < density < DENSE:
             where = f"body {body.name!r}"
-            yield _note(f"the mass of {where} by its shapes' volume is a density of {density:.3g} kg/m^3", where)
+            yield _note(
+                f"the mass of {where} by its shapes' volume is a density of {density:.3g} kg/m^3", where
+            )
 
 
 def _of_couples(mechanism: Mechanism) -> Iterator[Note]:
@@ -128,4 +136,7 @@ def _of_settings(mechanism: Mechanism) -> Iterator[Note]:
     if are_constant(*g) and math.hypot(*g) > FASTEST_FALL:
         yield _note(f"gravity is {math.hypot(*g):.4g} m/s^2; is it in millimetres?", "gravity")
     if mechanism.options.timestep > LONG_STEP:
-        yield _note(f"the timestep is {mechanism.options.timestep:g} s, which is large for any mechanism", "option timestep")
+        yield _note(
+            f"the timestep is {mechanism.options.timestep:g} s, which is large for any mechanism",
+            "option timestep",
+        )

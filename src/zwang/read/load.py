@@ -62,7 +62,9 @@ def _read(file: Path, base: Base, strict: bool, package_dirs: Sequence[Any]) -> 
     if kind == "robot":
         return reader(file, base=base, strict=strict, package_dirs=package_dirs)
     if base == "free":
-        raise LoadError(f"{file}: base='free' is for URDF; an MJCF file says itself what floats (<freejoint/>)")
+        raise LoadError(
+            f"{file}: base='free' is for URDF; an MJCF file says itself what floats (<freejoint/>)"
+        )
     return reader(file, strict=strict)
 
 

@@ -41,7 +41,9 @@ def unresisted_joints(bodies: Iterable[Body]) -> dict[str, str]:
             found.setdefault(link.name, reason)
         if link.parent != WORLD:
             above = _in_parent(link, *total)
-            moments[link.parent] = above if moments[link.parent] is None else _sum(moments[link.parent], above)
+            moments[link.parent] = (
+                above if moments[link.parent] is None else _sum(moments[link.parent], above)
+            )
     return found
 
 
@@ -82,7 +84,9 @@ def _in_parent(link: Link, mass: float, h: np.ndarray, J: np.ndarray) -> Any:
 def _unresisted(link: Link, mass: float, h: np.ndarray, J: np.ndarray) -> str:
     """Why the link's move meets no inertia; empty if it does."""
     if mass == 0 and not J.any():
-        return "neither it nor what it carries has mass; give it a mass and an inertia, or make the joint fixed"
+        return (
+            "neither it nor what it carries has mass; give it a mass and an inertia, or make the joint fixed"
+        )
     if link.move.kind == "slide":
         return "" if mass > 0 else "neither it nor what it carries has mass"
     I = np.trace(J) * np.eye(3) - J
@@ -92,4 +96,6 @@ def _unresisted(link: Link, mass: float, h: np.ndarray, J: np.ndarray) -> str:
         least += float(link.move.pitch) ** 2 * mass
     if least > RELATIVE_ZERO * np.trace(J):
         return ""
-    return "nothing that it carries has any inertia about its axis; give an inertia, or a mass beside the axis"
+    return (
+        "nothing that it carries has any inertia about its axis; give an inertia, or a mass beside the axis"
+    )

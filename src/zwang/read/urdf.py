@@ -25,12 +25,26 @@ from zwang.mechanism.shapes import Geometry
 from zwang.read.assets import Roots
 from zwang.read.findings import Findings
 from zwang.read.mobility import SMALL_ARMATURE, impossible_parts, unresisted_joints
-from zwang.read.urdf_link import ShapeReader, check_angles, exact, inertia_fault, inertia_of, nearest_inertia, pose_of
+from zwang.read.urdf_link import (
+    ShapeReader,
+    check_angles,
+    exact,
+    inertia_fault,
+    inertia_of,
+    nearest_inertia,
+    pose_of,
+)
 from zwang.read.vocabulary import check_words
 from zwang.read.xml import Element, read_document
 
 MOST_LINKS = 50_000
-MOVING = {"revolute": Revolute, "continuous": Revolute, "prismatic": Prismatic, "planar": Planar, "floating": Free}
+MOVING = {
+    "revolute": Revolute,
+    "continuous": Revolute,
+    "prismatic": Prismatic,
+    "planar": Planar,
+    "floating": Free,
+}
 KINDS = (*MOVING, "fixed")
 WORLD = "world"
 
@@ -99,10 +113,14 @@ class _Robot:
         roots = [name for name in self.links if name not in self.above]
         if not roots:
             cycle = _cycle(next(iter(self.links)), self.above)
-            raise self.above[cycle[0]].error(f"the links {cycle} form a cycle (loop): no link is the root of a tree")
+            raise self.above[cycle[0]].error(
+                f"the links {cycle} form a cycle (loop): no link is the root of a tree"
+            )
         if len(roots) > 1:
             shown = ", ".join(repr(name) for name in roots[:10])
-            fault = f"there are {len(roots)} root links without a joint above them: {shown}; a tree has one root"
+            fault = (
+                f"there are {len(roots)} root links without a joint above them: {shown}; a tree has one root"
+            )
             self.findings.repair(self.links[roots[1]], fault, "the others are fixed to the first one")
         return roots[0]
 
@@ -190,7 +208,9 @@ class _Robot:
             self.findings.repair(element, fault, "they are exchanged")
             return upper, lower
         if lower == upper:
-            self.findings.note("read", f"{element.owner} cannot move: its lower and upper limits are both {lower}", element)
+            self.findings.note(
+                "read", f"{element.owner} cannot move: its lower and upper limits are both {lower}", element
+            )
         return lower, upper
 
     def _bound(self, element: Element, name: str) -> float | None:
@@ -240,13 +260,19 @@ class _Robot:
             return []
         offset, multiplier = mimic.number("offset", 0), mimic.number("multiplier", 1)
         if joint.attributes.get("type") in ("fixed", "floating", "planar"):
-            self.findings.note("ignored", f"the mimic of joint {name!r}, which is {joint.attributes['type']}", mimic)
+            self.findings.note(
+                "ignored", f"the mimic of joint {name!r}, which is {joint.attributes['type']}", mimic
+            )
             return []
         kind = self.joints[to].attributes.get("type")
         if kind in ("floating", "planar"):
-            raise mimic.error(f"the joint {name!r} mimics the {kind} joint {to!r}, which has no single coordinate")
+            raise mimic.error(
+                f"the joint {name!r} mimics the {kind} joint {to!r}, which has no single coordinate"
+            )
         if kind == "fixed":
-            self.findings.warn(mimic, f"joint {name!r} mimics the fixed joint {to!r}: it is held at {offset}", "read")
+            self.findings.warn(
+                mimic, f"joint {name!r} mimics the fixed joint {to!r}: it is held at {offset}", "read"
+            )
             return [Couple(f"mimic {name}", name, None, (offset,))]
         return [Couple(f"mimic {name}", name, to, (offset, multiplier))]
 
@@ -284,11 +310,17 @@ class _Robot:
             del self.above[self.root]
             del self.joints[held[0].attributes["name"]]
             self.order.remove(WORLD)
-            self.findings.note("read", f"link {self.root!r} floats; its fixed joint to 'world' is left out", held[0])
+            self.findings.note(
+                "read", f"link {self.root!r} floats; its fixed joint to 'world' is left out", held[0]
+            )
 
     def _ground(self) -> tuple[Geometry, ...]:
         """The shapes of a root link named `world`."""
-        return self.shapes.shapes_of(self.links[WORLD]) if self.shapes is not None and WORLD in self.links else ()
+        return (
+            self.shapes.shapes_of(self.links[WORLD])
+            if self.shapes is not None and WORLD in self.links
+            else ()
+        )
 
     def _possible(self, bodies: list[Body]) -> list[Body]:
         """The bodies, once no moving part has a negative inertia.
@@ -302,7 +334,9 @@ class _Robot:
             fault = inertia_fault(bodies[k].mass, bodies[k].inertia, f"link {name!r}")
             if name in impossible or not self.findings.strict:
                 self.findings.repair(element, fault, "the nearest inertia that a body can have is taken")
-                bodies[k] = replace(bodies[k], inertia=nearest_inertia(bodies[k].inertia), unchecked_inertia=False)
+                bodies[k] = replace(
+                    bodies[k], inertia=nearest_inertia(bodies[k].inertia), unchecked_inertia=False
+                )
             else:
                 self.findings.warn(element, f"{fault}; it is kept as it is", "read")
         return bodies
@@ -310,7 +344,9 @@ class _Robot:
     def _movable(self, bodies: list[Body]) -> list[Body]:
         """The bodies, once every joint moves some mass or inertia."""
         idle = unresisted_joints(bodies)
-        return [self._mended(body, idle) if any(j.name in idle for j in body.joints) else body for body in bodies]
+        return [
+            self._mended(body, idle) if any(j.name in idle for j in body.joints) else body for body in bodies
+        ]
 
     def _mended(self, body: Body, idle: dict[str, str]) -> Body:
         (joint,) = body.joints
@@ -364,7 +400,9 @@ def _end(joint: Element, which: str) -> str:
     """The name of a joint's parent or child link."""
     element = joint.one(which)
     if element is None:
-        raise joint.error(f"the joint {joint.attributes['name']!r} has no <{which}> element, which names its {which} link")
+        raise joint.error(
+            f"the joint {joint.attributes['name']!r} has no <{which}> element, which names its {which} link"
+        )
     return element.required("link")
 
 

@@ -54,7 +54,9 @@ def check_angles(robot: Element, findings: Findings) -> None:
             continue
         largest = max(abs(angle) for angle in element.numbers("rpy", 3))
         if largest > MOST_TURN:
-            message = f"rpy of {element.title} has an angle of {largest:g} rad; are these degrees? URDF has radians"
+            message = (
+                f"rpy of {element.title} has an angle of {largest:g} rad; are these degrees? URDF has radians"
+            )
             findings.warn(element, message, "read", PlausibilityWarning)
 
 
@@ -104,7 +106,9 @@ def _mass(inertial: Element, findings: Findings) -> float:
         return 0
     mass = element.number("value")
     if mass < 0:
-        findings.repair(element, f"mass of {inertial.owner} is {mass} kg; it must not be negative", "mass 0 is taken")
+        findings.repair(
+            element, f"mass of {inertial.owner} is {mass} kg; it must not be negative", "mass 0 is taken"
+        )
         return 0
     return mass
 
@@ -113,13 +117,17 @@ def _moments(inertial: Element, mass: float, findings: Findings, moves: bool) ->
     element = inertial.one("inertia")
     if element is None:
         if mass > 0:
-            findings.warn(inertial, f"{inertial.title} has no <inertia>; its inertia is taken as zero", "repaired")
+            findings.warn(
+                inertial, f"{inertial.title} has no <inertia>; its inertia is taken as zero", "repaired"
+            )
         return ((0, 0, 0), (0, 0, 0), (0, 0, 0))
     xx, yy, zz = (element.number(name) for name in ("ixx", "iyy", "izz"))
     xy, xz, yz = (element.number(name, 0) for name in ("ixy", "ixz", "iyz"))
     moments = inertias.matrix((xx, yy, zz, xy, xz, yz), element.owner)
     if moves and mass > 0 and not any((xx, yy, zz, xy, xz, yz)):
-        findings.warn(element, f"inertia of {element.owner} is zero although its mass is {mass} kg: a point mass")
+        findings.warn(
+            element, f"inertia of {element.owner} is zero although its mass is {mass} kg: a point mass"
+        )
     return moments
 
 
@@ -127,7 +135,9 @@ def nearest_inertia(inertia: Matrix3) -> Matrix3:
     """The inertia nearest to the given one (in the sum of squares) that a body can have; its axes stay."""
     moments, axes = np.linalg.eigh(np.array(inertia, float))
     a, b, c = moments
-    for _ in range(50):  # to and fro between the two conditions (Dykstra would be exact; this ends within both)
+    for _ in range(
+        50
+    ):  # to and fro between the two conditions (Dykstra would be exact; this ends within both)
         a, b, c = max(a, 0.0), max(b, 0.0), max(c, 0.0)
         excess = max(0.0, c - a - b) / 3
         if excess == 0:
@@ -149,7 +159,11 @@ class ShapeReader:
         self.meshes: dict[str, Any] = {}
         self.colors: dict[str, Color | None] = {}
         for element in robot.walk():
-            if element.name == "material" and "name" in element.attributes and element.one("color") is not None:
+            if (
+                element.name == "material"
+                and "name" in element.attributes
+                and element.one("color") is not None
+            ):
                 self.colors.setdefault(element.attributes["name"], self._rgba(element))
 
     def shapes_of(self, link: Element) -> tuple[Geometry, ...]:
@@ -161,7 +175,9 @@ class ShapeReader:
     def _shape(self, element: Element) -> Geometry | None:
         geometry = element.one("geometry")
         if geometry is None or not geometry.children:
-            raise (geometry or element).error(f"{element.title} has no geometry; give a box, cylinder, sphere or mesh")
+            raise (geometry or element).error(
+                f"{element.title} has no geometry; give a box, cylinder, sphere or mesh"
+            )
         form = geometry.children[0]
         if form.name not in _FORMS:
             known = ", ".join(_FORMS)
@@ -255,7 +271,9 @@ class ShapeReader:
 
     def _check_volume(self, form: Element, name: str, vertices: np.ndarray) -> None:
         if thickness(vertices) < FLAT:
-            self.findings.warn(form, f"the mesh {name!r} of {form.owner} is flat (degenerate): it has no volume")
+            self.findings.warn(
+                form, f"the mesh {name!r} of {form.owner} is flat (degenerate): it has no volume"
+            )
 
 
 _FORMS: dict[str, Any] = {

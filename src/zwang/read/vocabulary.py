@@ -31,7 +31,17 @@ WORDS: dict[str, tuple[set[str], set[str]]] = {
     "origin": POSE,
     "joint": (
         {"name", "type"},
-        {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "safety_controller", "calibration"},
+        {
+            "origin",
+            "parent",
+            "child",
+            "axis",
+            "limit",
+            "dynamics",
+            "mimic",
+            "safety_controller",
+            "calibration",
+        },
     ),
     "parent": ({"link"}, set()),
     "child": ({"link"}, set()),
@@ -46,12 +56,30 @@ WORDS: dict[str, tuple[set[str], set[str]]] = {
 IGNORED = {"transmission", "gazebo", "safety_controller", "calibration", "texture", "verbose"}
 # What simulators and drivers add: left out on purpose.
 VENDOR = {
-    *("contact", "self_filter", "sensor", "self_collision_checking", "collision_checking", "virtual_joint", "passive_joint"),
+    *(
+        "contact",
+        "self_filter",
+        "sensor",
+        "self_collision_checking",
+        "collision_checking",
+        "virtual_joint",
+        "passive_joint",
+    ),
     *("group", "surface", "kinematic", "gravity", "hardware", "state_interface", "command_interface"),
 }
 MISPLACED = {("collision", "material"), ("link", "origin")}
 VENDOR_ATTRIBUTES = {
-    *("dont_collapse", "gear_velocity", "command_effort", "current", "K", "D", "mu_viscous", "mu_coulomb", "xmlns"),
+    *(
+        "dont_collapse",
+        "gear_velocity",
+        "command_effort",
+        "current",
+        "K",
+        "D",
+        "mu_viscous",
+        "mu_coulomb",
+        "xmlns",
+    ),
     *("stiffness", "spring_stiffness", "spring_reference", "coulomb", "viscous"),
 }
 
@@ -66,7 +94,9 @@ def check_words(root: Element, findings: Findings) -> None:
             if name in VENDOR_ATTRIBUTES:
                 findings.note("ignored", f"attribute {name!r} of {element.title}", element)
             elif name not in attributes and ":" not in name:
-                findings.warn(element, f"unknown attribute {name!r} of {element.title}{_guess(name, attributes)}")
+                findings.warn(
+                    element, f"unknown attribute {name!r} of {element.title}{_guess(name, attributes)}"
+                )
         for child in element.children:
             if child.name in IGNORED | VENDOR or ":" in child.name or (element.name, child.name) in MISPLACED:
                 findings.ignore(child, NO_EFFECT)

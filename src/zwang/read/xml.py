@@ -19,7 +19,7 @@ LARGEST_DOCUMENT = 128 * 2**20  # bytes
 MOST_ELEMENTS = 1_000_000
 DEEPEST = 256
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
@@ -28,7 +28,9 @@ class Element:
 
     __slots__ = ("attributes", "children", "column", "line", "name", "owner", "source", "text")
 
-    def __init__(self, name: str, attributes: dict[str, str], source: str, line: int, column: int, owner: str):
+    def __init__(
+        self, name: str, attributes: dict[str, str], source: str, line: int, column: int, owner: str
+    ):
         self.name, self.attributes, self.source = name, attributes, source
         self.line, self.column = line, column
         self.owner = owner
@@ -86,7 +88,9 @@ class Element:
             raise self.error(f"the attribute {attribute!r} of {self.title} is empty")
         return text
 
-    def numbers(self, attribute: str, count: int, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
+    def numbers(
+        self, attribute: str, count: int, default: tuple[float, ...] | None = None
+    ) -> tuple[float, ...]:
         """`count` finite numbers, separated by blanks; `default` if the attribute is not there (or, if None, refused).
 
         Exact zeros are the integer 0, so that structure stays exact.
@@ -109,7 +113,9 @@ class Element:
         if not math.isfinite(value):
             hint = "; write a decimal point, not a comma" if "," in word else ""
             shown = word if len(word) < 60 else word[:57] + "..."
-            raise self.error(f"{attribute} of {self.title} has {shown!r}, which is no finite decimal number{hint}")
+            raise self.error(
+                f"{attribute} of {self.title} has {shown!r}, which is no finite decimal number{hint}"
+            )
         return value if value else 0
 
 
@@ -154,9 +160,13 @@ class _Builder:
         except LoadError:
             raise
         except expat.ExpatError as error:
-            inside = f" (inside {self.open[-1].title}, begun in line {self.open[-1].line})" if self.open else ""
+            inside = (
+                f" (inside {self.open[-1].title}, begun in line {self.open[-1].line})" if self.open else ""
+            )
             reason = expat.errors.messages.get(error.code, str(error))
-            raise self.error(f"not well-formed XML: {reason}{inside}", error.lineno, error.offset + 1) from None
+            raise self.error(
+                f"not well-formed XML: {reason}{inside}", error.lineno, error.offset + 1
+            ) from None
         except UnicodeDecodeError as error:
             raise self.error(f"the text is not in its stated encoding: {error.reason}") from None
         except (ValueError, LookupError) as error:  # an unknown encoding
