@@ -14,6 +14,7 @@ from zwang.algebra.dual import rated
 from zwang.errors import DescriptionError, UnknownNameError
 from zwang.gauss.applied import actuator_forces, passive_forces, spring_energy
 from zwang.gauss.mass_matrix import armature
+from zwang.gauss.mass_matrix import mass_matrix as composite_mass_matrix
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import PointSpeed
@@ -274,11 +275,13 @@ class Equations:
         return defined, sp.Matrix(m, m, written[: m * m]), sp.Matrix(written[m * m :])
 
     def mass_matrix_shared(self) -> tuple[list[tuple[sp.Symbol, sp.Expr]], sp.Matrix]:
-        """Definitions and M* in them, of M* alone."""
+        """Definitions and M* in them, of M* alone: by composite inertias, with the fewest definitions for large robots."""
         if isinstance(self._form, Expanded):
             return [], self.mass_matrix
-        m = len(self.symbols.u)
-        defined, written = self._form.definitions(list(self._projected.mass_matrix.flat))
+        m, V = len(self.symbols.u), self._state.V
+        H = composite_mass_matrix(self._state.tree, self._state.q)
+        projected = H if self._embedding.trivial else V.T @ H @ V
+        defined, written = self._form.definitions(list(projected.flat))
         return defined, sp.Matrix(m, m, written)
 
     def count_operations(self) -> int:
@@ -287,20 +290,22 @@ class Equations:
         upper = [mass[i, j] for i in range(mass.rows) for j in range(i, mass.cols)]
         return sum(int(sp.count_ops(e)) for e in [*(e for _, e in defined), *upper, *rhs])
 
-    def evaluate(self, values: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """mass_matrix and right_hand_side as float arrays at values for the symbols (by symbol or by name).
+    def evaluate(self, values: Mapping[Any, Any], *names: str) -> tuple[np.ndarray, ...]:
+        """Float arrays at values for the symbols (by symbol or by name): mass_matrix and right_hand_side, or those named.
 
-        Raises ParameterError through SymPy's own conversion where a symbol has no value.
+        names: of "mass_matrix", "right_hand_side", "B", "velocities", "X_dot". Raises ParameterError for a symbol without a value.
         """
-        named = {str(k): v for k, v in values.items()}
-        defined, mass, rhs = self._shared_form
-        known = {s: named[s.name] for e in (mass, rhs) for s in e.free_symbols if s.name in named}
-        known |= {s: named[s.name] for _, e in defined for s in e.free_symbols if s.name in named}
-        for s, e in defined:
-            known[s] = typeset.value_of(e, known)
-        m = len(self.symbols.u)
-        return (np.array([typeset.value_of(e, known) for e in mass], dtype=float).reshape(m, m),
-                np.array([typeset.value_of(e, known) for e in rhs], dtype=float))  # fmt: skip
+        s, p = self._state, self._projected
+        arrays = {
+            "mass_matrix": p.mass_matrix, "right_hand_side": p.right_hand_side, "B": self._J @ s.V, "velocities": s.v,
+            "X_dot": self._J @ s.v,
+        }  # fmt: skip
+        chosen = names or ("mass_matrix", "right_hand_side")
+        for name in chosen:
+            if name not in arrays:
+                raise UnknownNameError("array", name, arrays)
+        known = {str(key): value for key, value in values.items()}
+        return tuple(self._form.values(arrays[name], known) for name in chosen)
 
     # -------------------------------------------------------------------- on paper
 
@@ -417,7 +422,13 @@ def equations(
         together = {symbols.q[k] for k in derive.summed_angles(_numbers(mechanism).tree)}
         try:
             limit = LIMITS[method] if form == "auto" else float("inf")
-            return _derived(mechanism, symbols, chosen, method, Expanded(together, symbols.outer, limit))
+            return _derived(
+                mechanism,
+                symbols,
+                chosen,
+                method,
+                Expanded(together, symbols.outer, limit, _units(mechanism, symbols)),
+            )
         except TooLargeError:
             pass
     return _derived(mechanism, symbols, chosen, method, Shared())
@@ -426,6 +437,12 @@ def equations(
 def _numbers(mechanism: Mechanism) -> Mechanism:
     """The mechanism with rounding cleaned from its rotations, symbols kept."""
     return mapped(mechanism, lambda x: x)
+
+
+def _units(mechanism: Mechanism, symbols: Symbols) -> dict[sp.Symbol, tuple[sp.Symbol, ...]]:
+    """The unit quaternions among the coordinates: scalar part to vector part."""
+    ends = [j.q.stop for j in mechanism.joints if "qw" in j.joint.coordinates]
+    return {symbols.q[end - 4]: symbols.q[end - 3 : end] for end in ends}
 
 
 def _derived(mechanism: Mechanism, symbols: Symbols, chosen: Any, method: str, form: Form) -> Equations:

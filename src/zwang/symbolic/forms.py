@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from zwang.compile.graph import Graph, Node, Real
+from zwang.compile.graph import RULES, Graph, Node, Real
 from zwang.compile.trace import TraceReading  # registers traced scalars
+from zwang.errors import ParameterError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import FORMULAS
 from zwang.symbolic.polynomial import Polynomial, Ring, number_of, readable
@@ -61,8 +62,14 @@ def _formula(value: Any, parameters: Mapping[str, Callable[[sp.Expr], Any]]) -> 
 class Expanded:
     """Polynomials in sines and cosines, written out."""
 
-    def __init__(self, together: Iterable[sp.Expr], outer: Iterable[sp.Expr], limit: float) -> None:
-        self.ring = Ring(together, limit)
+    def __init__(
+        self,
+        together: Iterable[sp.Expr],
+        outer: Iterable[sp.Expr],
+        limit: float,
+        units: Mapping[sp.Expr, Any],
+    ) -> None:
+        self.ring = Ring(together, limit, units)
         self.outer = frozenset(outer)
         self._known: dict[Any, Any] = {}
 
@@ -79,6 +86,11 @@ class Expanded:
 
     def mechanism(self, mechanism: Mechanism) -> Mechanism:
         return scalars_for(mechanism, self.of)
+
+    def values(self, array: Any, known: Mapping[str, float]) -> np.ndarray:
+        """The float values of scalars, for values of the symbols by name."""
+        shown = [self.show(x) for x in np.ravel(array)]
+        return np.array([value_of(x, known) for x in shown], dtype=float).reshape(np.shape(array))
 
     def show(self, x: Any) -> sp.Expr:
         if type(x) is Polynomial:
@@ -125,6 +137,21 @@ class Shared:
             self._written(r, written, names) if isinstance(r, Node) else constant(r) for r in roots
         ]
 
+    def values(self, array: Any, known: Mapping[str, float]) -> np.ndarray:
+        """The float values of scalars, each node worked out once, for values of the symbols by name."""
+        order, _ = _uses([x for x in np.ravel(array) if isinstance(x, Node)])
+        needed = {self.inputs[n.data[1]].name for n in order if n.op == "input"}
+        if missing := sorted(needed - known.keys()):
+            raise ParameterError(f"the symbol {missing[0]!r} has no value; give one for each of {missing}")
+        found: dict[int, Any] = {}
+        for node in order:
+            if node.op == "input":
+                found[node.number] = float(known[self.inputs[node.data[1]].name])
+            else:
+                found[node.number] = _value(node, [found[a.number] for a in node.args])
+        flat = [found[x.number] if isinstance(x, Node) else float(x) for x in np.ravel(array)]
+        return np.array(flat, dtype=float).reshape(np.shape(array))
+
     def _written(self, root: Node, known: dict[int, sp.Expr], names: Mapping[int, sp.Symbol]) -> sp.Expr:
         stack = [root]
         while stack:
@@ -149,6 +176,12 @@ class Shared:
         if node.op == "const":
             return constant(node.data)
         return _WRITTEN[node.op](*args)
+
+
+def _value(node: Node, args: list[Any]) -> Any:
+    if node.op == "const":
+        return node.data
+    return RULES[node.op](*args)
 
 
 def _uses(roots: list[Any]) -> tuple[list[Node], dict[int, int]]:
@@ -178,6 +211,14 @@ _WRITTEN: dict[str, Callable[..., sp.Expr]] = {
     "select": lambda p, a, b: sp.Piecewise((a, p), (b, True)),
     "copysign": lambda a, b: sp.Piecewise((sp.Abs(a), sp.Ge(b, 0)), (-sp.Abs(a), True)),
 }  # fmt: skip
+
+
+def value_of(expression: Any, known: Mapping[str, Any]) -> float:
+    """The float value of an expression, for values by name. Raises ParameterError for a symbol without one."""
+    missing = sorted(s.name for s in expression.free_symbols if s.name not in known)
+    if missing:
+        raise ParameterError(f"the symbol {missing[0]!r} has no value; give one for each of {missing}")
+    return float(substituted(expression, {s: float(known[s.name]) for s in expression.free_symbols}))
 
 
 def constant(value: Any) -> sp.Expr:

@@ -8,7 +8,7 @@ is cos(a + b) before anyone asks, and sin^2 + cos^2 is 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -28,12 +28,21 @@ class TooLargeError(ZwangError):
 
 
 class Ring:
-    """The generators. `together` are the angles that are summed; `limit` bounds the products of terms."""
+    """The generators. `together` are the angles that are summed; `limit` bounds the products of terms.
 
-    def __init__(self, together: Iterable[sp.Expr] = (), limit: float = float("inf")) -> None:
+    units: for the scalar part w of a unit quaternion its vector part (x, y, z), so that w^2 = 1 - x^2 - y^2 - z^2.
+    """
+
+    def __init__(
+        self,
+        together: Iterable[sp.Expr] = (),
+        limit: float = float("inf"),
+        units: Mapping[sp.Expr, Any] | None = None,
+    ) -> None:
         self.generators: list[tuple[str, sp.Expr]] = []
         self.numbers: dict[tuple[str, sp.Expr], int] = {}
         self.together = frozenset(together)
+        self.units = dict(units or {})
         self.limit = limit
         self.work = 0
         self.bias = 0
@@ -47,7 +56,7 @@ class Ring:
             number = self.numbers[kind, expression] = len(self.generators)
             self.generators.append((kind, expression))
             self.bias |= HALF << (WIDTH * number)
-            if kind in ("i", "sin"):
+            if kind in ("i", "sin") or expression in self.units:
                 self.squares |= 2 << (WIDTH * number)
         return 1 << (WIDTH * number)
 
@@ -56,6 +65,11 @@ class Ring:
         if expression.is_Number and expression.is_finite:
             return self.constant(_exact(expression))
         return Polynomial(self, {self._generator("atom", expression): 1})
+
+    def invertible(self, number: int) -> bool:
+        """Whether a generator may have negative exponents: those that reduce may not."""
+        kind, expression = self.generators[number]
+        return kind == "atom" and expression not in self.units
 
     def constant(self, value: Any) -> Polynomial:
         return Polynomial(self, {0: value} if value != 0 else {})
@@ -92,7 +106,9 @@ class Ring:
             _put(terms, key, -value)
             return
         _put(terms, key, value)
-        _put(terms, key + 2 * self._generator("cos", expression), -value)
+        others = [("cos", expression)] if kind == "sin" else [("atom", x) for x in self.units[expression]]
+        for other in others:
+            _put(terms, key + 2 * self._generator(*other), -value)
 
     def turn(self, angle: Polynomial) -> Polynomial:
         """e^(i angle): exact for whole multiples of atoms, with numbers for constants; else of an opaque angle."""
@@ -273,7 +289,7 @@ class Polynomial:
         ring = self.ring
         if len(self.terms) == 1:
             ((key, value),) = self.terms.items()
-            if all(ring.generators[n][0] == "atom" for n, _ in ring.exponents(key)):
+            if all(ring.invertible(n) for n, _ in ring.exponents(key)):
                 return Polynomial(ring, {-key: _whole(Fraction(1, 1) / value)})
         leading = self.terms[max(self.terms)]
         scaled = readable(self * _whole(Fraction(1, 1) / leading))

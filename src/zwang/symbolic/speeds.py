@@ -44,6 +44,11 @@ class Embedding:
         """dV/dt, column by column."""
         return self._again()
 
+    @property
+    def trivial(self) -> bool:
+        """Are the essential speeds the mechanism's own?"""
+        return not self.names and len(self.V) == self.V.shape[1]
+
     def multipliers(self, excess: np.ndarray) -> np.ndarray:
         """lambda of A^T lambda = excess."""
         gram = self.A @ self.A.T
@@ -119,7 +124,9 @@ def _numeric(speed: Speed) -> Speed:
 
 def numeric_twin(mechanism: Mechanism) -> tuple[Mechanism, np.ndarray]:
     """The mechanism with numbers for its symbols, and a configuration near home that is nothing special."""
-    massless = tuple(replace(body, mass=1, inertia=(1, 1, 1)) for body in mechanism.bodies)  # no part in kinematics
+    massless = tuple(
+        replace(body, mass=1, inertia=(1, 1, 1)) for body in mechanism.bodies
+    )  # no part in kinematics
     numbers = scalars_for(mechanism.replace(bodies=massless), value_near)
     q = np.array([float(x) for x in (numbers.home or numbers.neutral)], dtype=float)
     for joint in numbers.joints:
@@ -288,7 +295,7 @@ def _is_plain(x: Any) -> bool:
     if type(x) is Polynomial:
         ring = x.ring
         return len(x.terms) == 1 and all(
-            ring.generators[n][0] == "atom" and ring.generators[n][1].is_nonzero
+            ring.invertible(n) and ring.generators[n][1].is_nonzero
             for n, _ in ring.exponents(next(iter(x.terms)))
         )
     return are_constant(x) and abs(x) > RANK

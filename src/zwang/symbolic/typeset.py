@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from zwang.errors import ParameterError
-from zwang.symbolic.reading import substituted
-
 if TYPE_CHECKING:
     from zwang.symbolic.equations import Equations
 
@@ -200,11 +197,3 @@ class _Code:
 
 def _assumptions(s: sp.Symbol) -> str:
     return "positive=True" if s.is_positive else "real=True" if s.is_real else "commutative=True"
-
-
-def value_of(expression: Any, known: Mapping[Any, Any]) -> float:
-    """The float value of an expression. Raises ParameterError for a symbol without a value, by name."""
-    missing = sorted(s.name for s in expression.free_symbols - known.keys())
-    if missing:
-        raise ParameterError(f"the symbol {missing[0]!r} has no value; give one for each of {missing}")
-    return float(substituted(expression, known))

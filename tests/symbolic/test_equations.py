@@ -1,0 +1,305 @@
+"""Equations on paper: the seeds' results, four derivations, two forms, and SymPy's own mechanics as an oracle."""
+
+import random
+import time
+
+import numpy as np
+import pytest
+import sympy as sp
+from sympy.physics import mechanics as me
+from tests.cases import case
+from tests.symbolic.machines import SLEIGH_SPEEDS, chain, furuta, sleigh, whipple
+
+import zwang as zw
+from zwang.errors import DescriptionError, ParameterError, UnknownNameError
+from zwang.mechanism.joint_kinds import Free, Revolute
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.parts import Body
+from zwang.symbolic.equations import equations
+from zwang.symbolic.typeset import mass_matrix_latex
+
+METHODS = ("projection", "gauss", "newton_euler", "lagrange")
+MACHINES = {"furuta": (furuta, None), "sleigh": (sleigh, SLEIGH_SPEEDS), "chain": (lambda: chain(3), None)}
+
+
+def exact_point(e, seed=1):
+    """Random rational numbers for all symbols."""
+    rng = random.Random(seed)
+    symbols = {
+        *e.symbols.q,
+        *e.symbols.u,
+        *e.symbols.inputs.values(),
+        *e.M_blocks.free_symbols,
+        *e.B.free_symbols,
+    }
+    symbols |= e.right_hand_side.free_symbols | e.mass_matrix.free_symbols
+    return {s: sp.Rational(rng.randint(10, 99), 61) for s in sorted(symbols, key=str)}
+
+
+def numbers(matrix, point):
+    return np.array(matrix.subs(point).evalf(30).tolist(), dtype=float)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_four_derivations_in_two_forms_are_one(name):
+    make, speeds = MACHINES[name]
+    first = equations(make(), speeds, form="expanded")
+    point = exact_point(first)
+    for method in METHODS:
+        for form in ("expanded", "shared"):
+            e = equations(make(), speeds, method, form=form)
+            if form == "expanded":  # canonical: equal expressions are the same
+                assert e.mass_matrix == first.mass_matrix
+                assert e.right_hand_side == first.right_hand_side
+            for found, expected in zip(e.evaluate(point), first.evaluate(point), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+def test_the_sleigh_of_seed_003_eqs_65_68_69_exactly():
+    e = equations(sleigh(), SLEIGH_SPEEDS)
+    m_c, m_r, J_c, J_r, a, b, k_1, k_2 = sp.symbols("m_c m_r J_c J_r a b k_1 k_2", positive=True)
+    _, _, th, d = e.q
+    u, thd, dd = e.speeds
+    s, c, sd, cd = sp.sin(th), sp.cos(th), sp.sin(d), sp.cos(d)
+    planar = [e.B.row(i) for i in (0, 1, 5, 6, 7, 11)]
+    eq65 = sp.Matrix([[c, -b * s, 0], [s, b * c, 0], [0, 1, 0],
+                      [c, -a * sp.sin(d + th) - b * s, -a * sp.sin(d + th)],
+                      [s, a * sp.cos(d + th) + b * c, a * sp.cos(d + th)], [0, 1, 1]])  # fmt: skip
+    assert sp.Matrix(planar) == eq65
+    eq68 = sp.Matrix([
+        [m_c + m_r, -a * m_r * sd, -a * m_r * sd],
+        [-a * m_r * sd, J_c + J_r + a**2 * m_r + 2 * a * b * m_r * cd + b**2 * m_c + b**2 * m_r, J_r + a**2 * m_r + a * b * m_r * cd],
+        [-a * m_r * sd, J_r + a**2 * m_r + a * b * m_r * cd, J_r + a**2 * m_r],
+    ])  # fmt: skip
+    assert (e.mass_matrix - eq68).applyfunc(sp.expand).is_zero_matrix
+    eq69 = sp.Matrix([
+        a * m_r * cd * (dd + thd) ** 2 + b * (m_c + m_r) * thd**2,
+        a * b * m_r * sd * (dd**2 + 2 * dd * thd) - a * m_r * u * cd * thd - b * (m_c + m_r) * u * thd,
+        -a * b * m_r * sd * thd**2 - a * m_r * u * cd * thd - 2 * k_1 * d - 4 * k_2 * d**3,
+    ])  # fmt: skip
+    assert (e.right_hand_side - eq69).applyfunc(sp.expand).is_zero_matrix
+    tau_s = -2 * k_1 * d - 4 * k_2 * d**3  # Eq. 67
+    assert sp.expand(e.Gamma[5] + tau_s) == 0 and sp.expand(e.Gamma[11] - tau_s) == 0
+
+
+def test_the_sleighs_reference_points():
+    c = case("seeds", "A04_chaplygin_sleigh_rotor")
+    parameters = {k: v for k, v in c["parameters"].items() if isinstance(v, float)}
+    e = equations(sleigh(), SLEIGH_SPEEDS)
+    for point in c["reference"]["points"]:
+        M, r = e.evaluate({**parameters, **point, "x": 0, "y": 0})
+        np.testing.assert_allclose(M, point["mass_matrix"], rtol=1e-13)
+        np.testing.assert_allclose(np.linalg.solve(M, r), point["acc"], rtol=1e-11)
+
+
+def test_the_rotary_pendulum_of_seed_003_keeps_its_energy_and_eq_90b_does_not():
+    e = equations(furuta())
+    th, al = e.q
+    thd, ald = e.speeds
+    names = {str(s): s for s in (e.mass_matrix.free_symbols | e.right_hand_side.free_symbols)}
+    m_p, L_r, L_p, J2, J3 = (names[n] for n in ("m_p", "L_r", "L_p", "J_p2", "J_p3"))
+    still = {names["B_r"]: 0, names["B_p"]: 0, names["tau"]: 0}
+
+    def power(rhs):
+        """dE/dt along u_dot = M^-1 rhs, worked out exactly."""
+        energy = e.kinetic_energy + e.potential_energy
+        u_dot = e.mass_matrix.LUsolve(rhs.subs(still))
+        rate = sum(sp.diff(energy, q) * v for q, v in zip(e.q, e.speeds, strict=True))
+        return sp.simplify(rate + sum(sp.diff(energy, v) * a for v, a in zip(e.speeds, u_dot, strict=True)))
+
+    assert power(e.right_hand_side) == 0
+    printed = e.right_hand_side.copy()
+    printed[1] = printed[1] - thd**2 * (J2 - J3) * sp.sin(2 * al) / 2  # Eq. 90b lacks this term
+    assert sp.expand(printed[1] - L_p**2 * m_p * sp.sin(2 * al) * thd**2 / 8).has(J2) is False
+    assert power(printed) != 0
+    left = J2 * sp.sin(al) ** 2 + J3 * sp.cos(al) ** 2 + names["J_r3"] + L_p**2 * m_p * sp.sin(al) ** 2 / 4
+    assert sp.expand(e.mass_matrix[0, 0] - left - L_r**2 * m_p - L_r**2 * names["m_r"] / 4) == 0  # Eq. 90a
+    assert th not in e.mass_matrix.free_symbols
+
+
+def kane(n):
+    """SymPy's own equations of the chain, by Kane's method."""
+    q, u = me.dynamicsymbols(f"q1:{n + 1}"), me.dynamicsymbols(f"u1:{n + 1}")
+    g = sp.Symbol("g", positive=True)
+    N, O = me.ReferenceFrame("N"), me.Point("O")
+    O.set_vel(N, 0)
+    frame, point, particles, loads = N, O, [], []
+    for k in range(n):
+        m, l = sp.symbols(f"m{k + 1} l{k + 1}", positive=True)
+        frame = frame.orientnew(f"F{k}", "axis", [q[k], N.z])
+        frame.set_ang_vel(N, sum(u[: k + 1]) * N.z)
+        new = point.locatenew(f"P{k}", l * frame.x)
+        new.v2pt_theory(point, N, frame)
+        particles.append(me.Particle(f"p{k}", new, m))
+        loads.append((new, m * g * N.x))
+        point = new
+    method = me.KanesMethod(N, q_ind=q, u_ind=u, kd_eqs=[a.diff() - b for a, b in zip(q, u, strict=True)])
+    method.kanes_equations(particles, loads)
+    return method, q, u
+
+
+def test_the_chain_is_that_of_sympys_kanes_method_at_exact_points():
+    n = 3
+    method, q, u = kane(n)
+    e = equations(chain(n))
+    point = exact_point(e)
+    named = {str(s): v for s, v in point.items()}
+    values = {
+        s: named[s.name]
+        for s in method.mass_matrix.free_symbols | method.forcing.free_symbols
+        if hasattr(s, "name") and s.name in named
+    }
+    values |= {q[k]: named.get(f"q{k + 1}", 0) for k in range(n)} | {
+        u[k]: named[f"q{k + 1}_dot"] for k in range(n)
+    }
+    np.testing.assert_allclose(numbers(e.mass_matrix, point), numbers(method.mass_matrix, values), rtol=1e-14)
+    np.testing.assert_allclose(numbers(e.right_hand_side, point), numbers(method.forcing, values), rtol=1e-13)
+
+
+def test_angles_of_parallel_axes_add_and_squares_fold():
+    e = equations(chain(2))
+    q1, q2 = e.q
+    assert e.mass_matrix.atoms(sp.sin, sp.cos) == {sp.cos(q2)}
+    assert sp.sin(q1 + q2) in e.right_hand_side.atoms(sp.sin)
+
+
+def test_twenty_links_take_less_than_five_seconds():
+    start = time.perf_counter()
+    e = equations(chain(20))
+    operations = e.count_operations()
+    assert e.mass_matrix.shape == (20, 20)
+    assert time.perf_counter() - start < 5
+    assert operations < 12_000
+    values = (
+        {s: 0.3 for s in (*e.symbols.q, *e.symbols.u)}
+        | {"g": 9.81}
+        | {f"{x}{k}": 0.5 for x in "ml" for k in range(1, 21)}
+    )
+    M, r = e.evaluate(values)
+    numeric = chain(20).subs({name: values[name] for name in chain(20).symbols})
+    q, v = np.full(20, 0.3), np.full(20, 0.3)
+    np.testing.assert_allclose(M, zw.mass_matrix(numeric, q), rtol=1e-11)
+    np.testing.assert_allclose(r, -zw.bias_forces(numeric, q, v), rtol=1e-10, atol=1e-10)
+
+
+def test_the_bicycle_takes_less_than_five_seconds_and_its_numbers_agree_with_the_multiplier_way():
+    p = {
+        k: v
+        for k, v in case("nonholonomic", "B01_whipple_linear")["parameters"].items()
+        if isinstance(v, float | int)
+    }
+    start = time.perf_counter()
+    e = equations(whipple(), ["roll", "steer", "rear"])
+    state = {
+        "x": 0.0,
+        "y": 0.0,
+        "z": 0.02,
+        "yaw": 0.4,
+        "roll": 0.1,
+        "pitch": 0.03,
+        "rear": 0.0,
+        "steer": 0.2,
+        "front": 0.0,
+    }
+    M, r, v = e.evaluate({**p, **state, "roll_dot": 0.1, "steer_dot": 0.2, "rear_dot": -10.0},
+                         "mass_matrix", "right_hand_side", "velocities")  # fmt: skip
+    assert time.perf_counter() - start < 5
+    machine = whipple(p)
+    found = zw.constrained_dynamics(machine, [state[n] for n in machine.coordinate_names], v, np.zeros(9))
+    np.testing.assert_allclose(np.linalg.solve(M, r), found.acceleration[[4, 7, 6]], rtol=1e-8)
+
+
+def test_constraint_forces_and_multipliers_are_those_of_the_pendulum():
+    """Seed 003, Sec. 2: the force on a particle on a circle is -m (l thd^2 + g cos th) along the rod."""
+    m, l, g = sp.symbols("m l g", positive=True)
+    bob = Body("bob", Revolute("theta", axis=(0, 0, 1)), mass=m, com=(l, 0, 0))
+    e = equations(Mechanism("pendulum", (bob,), gravity=(g, 0, 0)))
+    (th,), (thd,) = e.q, e.speeds
+    assert e.accelerations[0] == -g * sp.sin(th) / l
+    force = e.constraint_forces.subs(dict(zip(e.u_dot, e.accelerations, strict=True)))
+    radial = -m * (l * thd**2 + g * sp.cos(th))
+    assert (
+        sp.simplify(force[0] - radial * sp.cos(th)) == 0 and sp.simplify(force[1] - radial * sp.sin(th)) == 0
+    )
+
+
+def test_the_runners_force_is_the_multiplier():
+    e = equations(sleigh(), SLEIGH_SPEEDS)
+    c = case("seeds", "A04_chaplygin_sleigh_rotor")
+    p = {k: v for k, v in c["parameters"].items() if isinstance(v, float)}
+    point = {"x": 0, "y": 0, **c["reference"]["points"][0]}
+    known = {
+        **p,
+        **point,
+        "u_dot": point["acc"][0],
+        "theta_ddot": point["acc"][1],
+        "delta_ddot": point["acc"][2],
+    }
+    lam = e.multipliers["runner"][0]
+    value = float(lam.subs({s: known[s.name] for s in lam.free_symbols}))
+    machine = sleigh().subs(p)
+    v = [float(x.subs({s: known[s.name] for s in x.free_symbols})) for x in e.velocities]
+    found = zw.constrained_dynamics(machine, [0, 0, point["theta"], point["delta"]], v, np.zeros(4))
+    assert value == pytest.approx(found.forces["runner"].item(), rel=1e-10)
+
+
+def test_pandas_mass_matrix_is_printed_in_seconds_on_two_pages(tmp_path):
+    c = case("robot_dynamics", "F_panda")
+    (tmp_path / "panda.urdf").write_text(c["parameters"]["urdf"])
+    robot = zw.load(tmp_path / "panda.urdf", strict=False)
+    start = time.perf_counter()
+    e = equations(robot)
+    text = mass_matrix_latex(e)
+    assert time.perf_counter() - start < 5
+    defined, M = e.mass_matrix_shared()
+    characters = sum(len(str(x)) + 8 for _, x in defined) + sum(
+        len(str(M[i, j])) for i in range(M.rows) for j in range(i, M.cols)
+    )
+    assert characters < 2 * 60 * 95, "two pages of 60 lines of 95 characters"
+    assert len(defined) < 300 and "panda" in text
+    q = np.linspace(0.1, 0.9, robot.nq)
+    values = {s: x for s, x in zip(e.symbols.q, q, strict=True)} | {s: 0.0 for s in e.symbols.u}
+    V = np.vstack([np.eye(8), np.eye(8)[7]])  # finger 2 mimics finger 1
+    np.testing.assert_allclose(
+        e.evaluate(values)[0], V.T @ zw.mass_matrix(robot, q) @ V, rtol=1e-9, atol=1e-12
+    )
+
+
+def test_names_from_files_are_text_in_every_output():
+    evil = r"\input{x}$<script>_{^&"
+    body = Body(
+        evil, Revolute(evil, axis=(0, 0, 1)), mass=sp.Symbol(evil + "m", positive=True), com=(1, 0, 0)
+    )
+    e = equations(Mechanism(evil, (body,), gravity=(0, -1, 0)))
+    assert r"\input" not in e.latex(report=True).replace(r"\textbackslash{}input", "")
+    assert "<script>" not in e.html()
+    space: dict = {}
+    exec(e.sympy(), space)  # our own output: names are only strings in it
+    assert sp.simplify(space["M"][0] - e.mass_matrix[0]) == 0
+    assert evil in e.text()
+
+
+def test_wrong_calls_say_what_is_right():
+    with pytest.raises(UnknownNameError, match="projection"):
+        equations(furuta(), method="kane")
+    with pytest.raises(UnknownNameError, match="alpha"):
+        equations(furuta(), speeds=["beta"])
+    with pytest.raises(DescriptionError, match="3 degrees of freedom"):
+        equations(sleigh(), ["theta", "delta"])
+    with pytest.raises(DescriptionError, match="dependent"):
+        equations(sleigh(), [*SLEIGH_SPEEDS[:1], "theta", "theta"])
+    floating = Mechanism("floating", (Body("b", Free("base"), mass=1, inertia=(1, 1, 1)),))
+    with pytest.raises(DescriptionError, match="Lagrange"):
+        equations(floating, method="lagrange")
+    with pytest.raises(ParameterError, match="m_p"):
+        equations(furuta()).evaluate({"alpha": 1.0})
+
+
+def test_a_free_body_has_eulers_equations():
+    J = sp.symbols("J1:4", positive=True)
+    e = equations(Mechanism("top", (Body("b", Free("base"), mass=2, inertia=J),), gravity=(0, 0, -10)))
+    wx, wy, wz = e.speeds[3:]
+    assert e.mass_matrix == sp.diag(2, 2, 2, *J)
+    assert sp.expand(e.right_hand_side[3] - (J[1] - J[2]) * wy * wz) == 0
+    assert e.right_hand_side[2] == -20
+    assert wx in e.right_hand_side[4].free_symbols
