@@ -79,7 +79,7 @@ def every_operation(x):
         scalar.copysign(a, b), scalar.minimum(a, b), scalar.maximum(a, b), scalar.where(less, a, b),
         scalar.where(a <= b, 1, d), scalar.where(a == b, 1, d), scalar.where(a != b, 1, d),
         scalar.where(less & (b < d), 1, 0), scalar.where(less | (b < d), 1, 0), scalar.where(less ^ (b < d), 1, 0),
-        scalar.where(~less, a, d), 0.1, -1e-300, 1e300 * a, np.inf, -np.inf, np.nan, a * 3, scalar.where(less, -0.0, 0.0),
+        scalar.where(scalar.logical_not(less), a, d), 0.1, -1e-300, 1e300 * a, np.inf, -np.inf, np.nan, a * 3, scalar.where(less, -0.0, 0.0),
     ]  # fmt: skip
 
 

@@ -151,6 +151,7 @@ def test_a_python_if_is_refused_with_its_line_and_the_way_out():
         (lambda x: np.asarray(x, dtype=float), "zwang.scalar"),
         (lambda x: (x[0] < 1) * 2.0, r"where\(it, 1, 0\)"),
         (lambda x: x[0] * (x[0] < 1), r"where\(it, 1, 0\)"),
+        (lambda x: scalar.where(~(x[0] < 1), 1, 2), "logical_not"),
         (lambda x: scalar.where(x[0], 1, 2), "truth value"),
         (lambda x: [x[0] < 1], "where"),
         (lambda x: ["text"], "str"),

@@ -59,13 +59,13 @@ class Node:
 
     def __bool__(self) -> NoReturn:
         refuse(
-            "if, while, and, or, not and comparisons of arrays ask whether a traced value is true",
+            "if, while, and, or, not and comparisons of arrays ask whether a traced value is true, known only at run time",
             "zwang.scalar.where, when, while_loop, logical_and, logical_or, logical_not, less or equal",
         )
 
     def __float__(self) -> NoReturn:
         refuse(
-            "float() or a function of math or NumPy asks for the number in a traced value",
+            "float() or a function of math or NumPy asks for the number in a traced value, which it has only at run time",
             "the function of the same name in zwang.scalar",
         )
 
@@ -73,7 +73,7 @@ class Node:
 
     def __int__(self) -> NoReturn:
         refuse(
-            "int(), round() or an index asks for the integer in a traced value",
+            "int(), round() or an index asks for the integer in a traced value, which it has only at run time",
             "zwang.scalar.floor, or zwang.scalar.for_each and table for indices",
         )
 
@@ -82,9 +82,7 @@ class Node:
 
 def refuse(what: str, instead: str) -> NoReturn:
     """Raise the TraceError that names the line of the user's code that is at work."""
-    raise TraceError(
-        f"{user_line()}: {what}, which it has only when the compiled function runs. Use {instead}."
-    )
+    raise TraceError(f"{user_line()}: {what}. Use {instead}.")
 
 
 def user_line() -> str:
@@ -122,9 +120,15 @@ class Graph:
 
     def unary(self, op: str, a: Node) -> Any:
         """The shared node op(a) of a's own kind."""
+        if self.innermost is not self.root or not a.scope.open:
+            return self.make(type(a), op, (a,))
+        nodes = self.root.nodes
         key = (op, a.number)
-        node = a.scope.nodes.get(key)
-        return node if node is not None else self.make(type(a), op, (a,))
+        node = nodes.get(key)
+        if node is None:
+            node = nodes[key] = type(a)(self, op, (a,), None, self.count, self.root)
+            self.count += 1
+        return node
 
     def binary(self, op: str, a: Node, b: Node) -> Real:
         """The shared node op(a, b), a real."""
@@ -286,12 +290,14 @@ class Truth(Node):
     def __xor__(self, other: Any) -> Any:
         return RULES["xor"](self, other)
 
-    def __invert__(self) -> Any:
-        return RULES["not"](self)
+    def __invert__(self) -> NoReturn:
+        refuse("~ of a plain bool is no bool, so it is not offered", "zwang.scalar.logical_not")
 
     def as_number(self, other: Any = None) -> NoReturn:
         """Refuse to be one."""
-        raise TraceError(f"{user_line()}: a truth value is used as a number: write zwang.scalar.where(it, 1, 0)")
+        raise TraceError(
+            f"{user_line()}: a truth value is used as a number: write zwang.scalar.where(it, 1, 0)"
+        )
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = as_number
