@@ -13,19 +13,21 @@ from pathlib import Path, PurePosixPath
 from xml.sax.saxutils import quoteattr
 
 from zwang.errors import LoadError
-from zwang.read.assets import LARGEST_MESH, Roots
+from zwang.read.assets import LARGEST_MESH, Roots, read_mesh
 from zwang.read.files import read_bytes
 from zwang.read.xml import LARGEST_DOCUMENT, Element, parse
 
 MOST_COPIES = 200_000  # elements after replication
 MOST_SAMPLES = 10_000_000  # of a height field
+MOST_POINTS = 100_000  # of a mesh that MuJoCo makes
 MOST_MODELS = 50  # included or attached
 # Attributes that are words, not numbers: "nan" may be a name.
 _WORDS = {
     "name", "class", "childclass", "file", "model", "prefix", "suffix", "body", "joint", "site", "mesh", "material",
     "geom", "tendon", "target", "data", "content_type", "plugin", "instance", "key", "value", "dclass", "texture",
 }  # fmt: skip
-_PICTURES = {"texture", "skin"}  # their files are never opened
+_CHECKED = {".stl", ".obj"}
+_PICTURES = {"texture", "skin", "hfield"}  # their files are never opened
 
 
 @dataclass
@@ -114,6 +116,8 @@ class _Gatherer:
         key = str(PurePosixPath(inner) / name)
         if key not in self.files.assets:
             path = self._find(element, key, folder)
+            if path.suffix.lower() in _CHECKED:
+                read_mesh(path, f"{element.place}: {element.title}")  # a damaged file never reaches MuJoCo
             self.files.assets[key] = read_bytes(path, element.place, largest=LARGEST_MESH)
 
     def _find(self, element: Element, name: str, folder: PurePosixPath) -> Path:
@@ -164,6 +168,14 @@ def _whole(element: Element, attribute: str) -> int:
         ) from None
 
 
+def _size(word: str) -> float:
+    """A parameter's size; words that are no numbers are MuJoCo's to refuse."""
+    try:
+        return abs(float(word))
+    except ValueError:
+        return 1.0
+
+
 def _counts(element: Element) -> list[int]:
     """The points of a grid in each direction."""
     words = element.attributes.get("count", "").split()
@@ -190,6 +202,13 @@ def _check_sizes(element: Element) -> None:
         if samples > MOST_SAMPLES:
             raise element.error(
                 f"{element.title} has {samples} samples (nrow, ncol): too large; the limit is {MOST_SAMPLES}"
+            )
+    if element.name == "mesh" and "builtin" in element.attributes:
+        words = element.attributes.get("params", "").split()
+        points = math.prod(max(1.0, _size(word)) for word in words)
+        if points > MOST_POINTS:
+            raise element.error(
+                f"{element.title} has the params {' '.join(words)!r}: too large; the limit is {MOST_POINTS} points"
             )
     if element.name == "flexcomp":
         points = math.prod(_counts(element))

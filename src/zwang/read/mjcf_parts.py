@@ -162,8 +162,8 @@ def _shape(source: Source, g: int) -> Geometry | None:
     m = source.model
     kind, where = int(m.geom_type[g]), source.place("geom", g)
     title = f"geom {m.geom(g).name!r}" if m.geom(g).name else f"geom {g}"
-    if kind in (GEOM.mjGEOM_HFIELD, GEOM.mjGEOM_SDF):
-        what = f"the {'height field' if kind == GEOM.mjGEOM_HFIELD else 'signed distance field'} of {title}"
+    if kind == GEOM.mjGEOM_SDF:
+        what = f"the signed distance field of {title}"
         if m.geom_contype[g] or m.geom_conaffinity[g]:
             source.unsupported(what, where)
         else:

@@ -104,6 +104,7 @@ def compiled(files: Files, strict: bool) -> Source:
     with _heard(said):
         spec = _parsed(files, text)
         _drop_idle(spec, files, notes)
+        _drop_height_fields(spec, files, strict, notes)
         try:
             model = spec.compile()
         except Exception as error:  # MuJoCo raises ValueError, and others for what it cannot allocate
@@ -158,7 +159,27 @@ def _drop_idle(spec: Any, files: Files, notes: list[Note]) -> None:
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
     spec.memory = spec.njmax = spec.nconmax = -1
-    spec.nuserdata = 0
+    spec.nuserdata = spec.nkey = 0
+    for kind in ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor"):
+        setattr(spec, f"nuser_{kind}", -1)
+    spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # of muscles, by a simulation of any length
+
+
+def _drop_height_fields(spec: Any, files: Files, strict: bool, notes: list[Note]) -> None:
+    """Takes out height fields, or refuses those that could be touched; their files are never opened."""
+    for geom in [g for g in spec.geoms if g.type == mujoco.mjtGeom.mjGEOM_HFIELD]:
+        line = re.search(r"line (\d+)", geom.info or "")
+        where = files.place("geom", geom.name) or f"{files.source}, line {line[1] if line else 0}"
+        what = f"the height field of geom {geom.name!r}"
+        touches = bool(geom.contype or geom.conaffinity)
+        if touches and strict:
+            raise UnsupportedError(
+                f"{where}: {what} is not supported; strict=False reads the file without it"
+            )
+        notes.append(Note("unsupported" if touches else "ignored", f"{what} is left out", where))
+        spec.delete(geom)
+    for field in list(spec.hfields):
+        spec.delete(field)
 
 
 @contextmanager
