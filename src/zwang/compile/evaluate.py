@@ -75,7 +75,7 @@ def _fused_single(a: float, b: float, c: float) -> float:
 
 
 _real = FloatReading
-REALS: dict[str, Callable[..., float]] = {
+REALS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,

@@ -332,7 +332,7 @@ def _whole(op: str, fold: Callable[[int, int], int], neutral: int | None) -> Non
             return j
         if op == "imul" and 0 in (i if type(i) is int else 1, j if type(j) is int else 1):
             return 0
-        graph = i.graph if type(i) is Index else j.graph
+        graph = (i if type(i) is Index else j).graph  # type: ignore[union-attr]
         return graph.make(Index, op, (index_node(graph, i), index_node(graph, j)))
 
     RULES[op] = rule

@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 class Reading:
@@ -17,6 +17,11 @@ class Reading:
     """
 
     rank = 1
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., Any]:  # sin, sqrt, ...: those that its kind has
+            ...
 
     def substitute(self, x: Any, mapping: Mapping[Any, Any]) -> Any:
         return x
