@@ -21,9 +21,12 @@ CONTINUOUS = "rk4"  # of the fixed steps the one whose rates are those of contin
 Flow = Callable[..., Any]
 
 
-def flow(mechanism: Mechanism, settings: Settings) -> Flow:
-    """(q_dot, v_dot, z_dot) as one array, as a function of q, v, z, u; on any scalar. Quaternions need not be unit."""
-    s = stepping(mechanism, settings.step, CONTINUOUS)
+def flow(mechanism: Mechanism, h: float) -> Flow:
+    """(q_dot, v_dot, z_dot) as one array, as a function of q, v, z, u; on any scalar. Quaternions need not be unit.
+
+    h [s]: the time scale on which constraints settle.
+    """
+    s = stepping(mechanism, h, CONTINUOUS)
 
     def function(q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
         v_dot, z_dot = rates(s, normalized_configuration(mechanism.tree, q), v, z, u)
@@ -32,10 +35,10 @@ def flow(mechanism: Mechanism, settings: Settings) -> Flow:
     return function
 
 
-def flow_in_python(mechanism: Mechanism, begin: Start, settings: Settings, w: int) -> Flow:
+def flow_in_python(mechanism: Mechanism, begin: Start, h: float, w: int) -> Flow:
     """The flow of world w on floats."""
     row = {name: float(x[w]) for name, x in begin.params.items()}
-    return flow(mechanism.subs(row) if row else mechanism, settings)
+    return flow(mechanism.subs(row) if row else mechanism, h)
 
 
 def continuous(

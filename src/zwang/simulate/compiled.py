@@ -1,9 +1,13 @@
-"""The compiled path: the step, traced and repeated in machine code, and what is recorded beside the state."""
+"""The compiled path: the step, traced and repeated in machine code, and what is recorded beside the state.
+
+Functions that were compiled for a mechanism are kept for the next run; those with a user's control function are not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,27 +16,25 @@ from zwang.errors import TraceError
 from zwang.fast import compile_function
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.adaptive import Flow, flow
-from zwang.simulate.control import Called, Held
+from zwang.simulate.control import Called, Held, driven
 from zwang.simulate.observe import observation
 from zwang.simulate.rollout import Arrays, Motion, StepProgram
-from zwang.simulate.settings import Settings
 from zwang.simulate.start import Start
+from zwang.simulate.step import activations
 
 BLOCK = 200_000  # samples whose observation is worked out at a time
+KEPT = 16  # functions of each kind
+
+Names = tuple[str, ...]
 
 
 class CompiledRoller:
     """Repeats a step program in machine code, all worlds together."""
 
     def __init__(self, program: StepProgram, begin: Start):
-        mechanism = program.mechanism
         self._params = [np.ascontiguousarray(x[:, None]) for x in begin.params.values()]
-        sizes = {"clock": 1, **_sizes(mechanism, begin)}
-
-        def function(clock: Any, q: Any, v: Any, z: Any, u: Any, *params: Any) -> Mapping[str, Any]:
-            return program(clock, q, v, z, u, **dict(zip(begin.params, params, strict=True)))
-
-        self._step = compile_function(function, sizes)
+        make = compiled_step if program.controller is None else compiled_step.__wrapped__
+        self._step = make(program, tuple(begin.params))
 
     def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
         """The state after samples * every steps, and the states after each `every`; see `Roller`."""
@@ -46,34 +48,64 @@ class CompiledRoller:
         return {name: x[-1] for name, x in records.items()}, records
 
 
-def traced_control(program: StepProgram, control: Called, begin: Start) -> CompiledRoller | None:
-    """A roller with the control function traced into its steps, or None where it is not written for that.
+@lru_cache(KEPT)
+def compiled_step(program: StepProgram, params: Names) -> Callable[..., Any]:
+    """(clock, q, v, z) after one step, as a function of these, u, and the parameters."""
+
+    def function(clock: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
+        return program(clock, q, v, z, u, **dict(zip(params, values, strict=True)))
+
+    return compile_function(function, {"clock": 1, **_sizes(program.mechanism, params)})
+
+
+@lru_cache(KEPT)
+def compiled_flow(mechanism: Mechanism, h: float, params: Names) -> Callable[..., Any]:
+    """(q_dot, v_dot, z_dot) as one array, as a function of q, v, z, u, and the parameters."""
+
+    def function(q: Any, v: Any, z: Any, u: Any, *values: Any) -> Any:
+        return flow(_with(mechanism, params, values), h)(q, v, z, u)
+
+    return compile_function(function, _sizes(mechanism, params))
+
+
+@lru_cache(KEPT)
+def compiled_observation(mechanism: Mechanism, frames: Names, params: Names) -> Callable[..., Any]:
+    """`observation` as a function of q, v, z, u, and the parameters."""
+
+    def function(q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
+        return observation(_with(mechanism, params, values), frames, q, v, z, u)
+
+    return compile_function(function, _sizes(mechanism, params))
+
+
+def compiled_control(control: Called, mechanism: Mechanism) -> Callable[..., Any]:
+    """A user's control function alone, of the time (1,), q and v."""
+    sizes = {"time": 1, "q": mechanism.nq, "v": mechanism.nv}
+    return compile_function(lambda t, q, v: control(t[0], q, v), sizes)
+
+
+def traced_control(
+    program: StepProgram, control: Called, begin: Start
+) -> tuple[CompiledRoller, Callable[..., Any]] | None:
+    """A roller with the control function in its steps, and that function compiled; or None where it cannot be traced.
 
     A function that gives other numbers than its trace (it remembers, or throws dice) is not taken.
     """
-    whole = replace(program, controller=control)
-    sizes = {"time": 1, "q": begin.q.shape[1], "v": begin.v.shape[1]}
     try:
-        alone = compile_function(lambda t, q, v: control(t[0], q, v), sizes)
-        roller = CompiledRoller(whole, begin)
+        alone = compiled_control(control, program.mechanism)
     except (TraceError, TypeError, AttributeError, ValueError, NotImplementedError):
         return None
-    h = program.settings.step
-    for t, w in ((0.0, 0), (h, begin.worlds - 1), (1.7 * h, 0)):
+    for t, w in ((0.0, 0), (program.h, begin.worlds - 1), (1.7 * program.h, 0)):
         q, v = begin.q[w], begin.v[w]
         expected = np.asarray(control(t, q, v), dtype=float)
         if not np.allclose(alone(np.array([t]), q, v), expected, rtol=1e-9, atol=1e-12, equal_nan=True):
             return None
-    return roller
+    return CompiledRoller(replace(program, controller=control), begin), alone
 
 
-def compiled_flows(mechanism: Mechanism, begin: Start, settings: Settings) -> Callable[[int], Flow]:
-    """For each world its flow, (q_dot, v_dot, z_dot) as one array, in machine code."""
-
-    def function(q: Any, v: Any, z: Any, u: Any, *params: Any) -> Any:
-        return flow(_with(mechanism, begin, params), settings)(q, v, z, u)
-
-    compiled = compile_function(function, _sizes(mechanism, begin))
+def compiled_flows(mechanism: Mechanism, begin: Start, h: float) -> Callable[[int], Flow]:
+    """For each world its flow in machine code."""
+    compiled = compiled_flow(mechanism, h, tuple(begin.params))
 
     def of_world(w: int) -> Flow:
         params = [x[w : w + 1] for x in begin.params.values()]
@@ -83,14 +115,10 @@ def compiled_flows(mechanism: Mechanism, begin: Start, settings: Settings) -> Ca
 
 
 def observed_compiled(
-    mechanism: Mechanism, begin: Start, frames: tuple[str, ...], motion: Motion
+    mechanism: Mechanism, begin: Start, frames: Names, motion: Motion
 ) -> dict[str, np.ndarray]:
     """`observation` of every sample of every world, (samples, worlds, n)."""
-
-    def function(q: Any, v: Any, z: Any, u: Any, *params: Any) -> Mapping[str, Any]:
-        return observation(_with(mechanism, begin, params), frames, q, v, z, u)
-
-    compiled = compile_function(function, _sizes(mechanism, begin))
+    compiled = compiled_observation(mechanism, frames, tuple(begin.params))
     params = [x[None, :, None] for x in begin.params.values()]
     rows = max(1, BLOCK // begin.worlds)
     blocks = [
@@ -101,24 +129,23 @@ def observed_compiled(
     return {key: np.concatenate([block[k] for block in blocks]) for k, key in enumerate(keys)}
 
 
-def control_along(control: Called, begin: Start, motion: Motion, h: float) -> np.ndarray:
-    """The controls (samples, worlds, nu) that a traced function gave at the recorded states."""
-    sizes = {"time": 1, "q": begin.q.shape[1], "v": begin.v.shape[1]}
-    return compile_function(lambda t, q, v: control(t[0], q, v), sizes)(motion.clock * h, motion.q, motion.v)
-
-
-def _sizes(mechanism: Mechanism, begin: Start) -> dict[str, int]:
-    controls = len(mechanism.inputs) or mechanism.nv
-    state = {"q": mechanism.nq, "v": mechanism.nv, "z": begin.z.shape[1], "u": controls}
-    return state | {f"parameter {name}": 1 for name in begin.params}
-
-
-def _with(mechanism: Mechanism, begin: Start, params: Sequence[Any]) -> Mechanism:
-    """The mechanism with traced values for its symbols."""
-    values = {name: x[0] for name, x in zip(begin.params, params, strict=True)}
-    return mechanism.subs(values) if values else mechanism
-
-
 def held_nothing(control: Called) -> Held:
     """Stands for the control where the compiled steps work it out themselves."""
     return Held(np.zeros((1, 1, len(control.names))))
+
+
+def _sizes(mechanism: Mechanism, params: Names) -> dict[str, int]:
+    state = {
+        "q": mechanism.nq,
+        "v": mechanism.nv,
+        "z": len(activations(mechanism)),
+        "u": len(driven(mechanism)),
+    }
+    return state | {f"parameter {name}": 1 for name in params}
+
+
+def _with(mechanism: Mechanism, params: Names, values: Sequence[Any]) -> Mechanism:
+    """The mechanism with traced values for its symbols."""
+    return (
+        mechanism.subs({name: x[0] for name, x in zip(params, values, strict=True)}) if params else mechanism
+    )

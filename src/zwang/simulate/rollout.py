@@ -36,13 +36,14 @@ class StepProgram:
     """
 
     mechanism: Mechanism
-    settings: Settings
+    h: float
+    integrator: str
     controller: Called | None = None
 
     def __call__(self, clock: Any, q: Any, v: Any, z: Any, u: Any, **params: Any) -> dict[str, Any]:
         steps = self._with({name: x[0] for name, x in params.items()}) if params else self._numeric
         if self.controller is not None:
-            u = self.controller(clock[0] * self.settings.step, q, v)
+            u = self.controller(clock[0] * self.h, q, v)
         after = step(steps, Point(q, v, z), u)
         return kept_in_bounds(clock, Point(q, v, z), after)
 
@@ -52,7 +53,7 @@ class StepProgram:
 
     def _with(self, params: Mapping[str, Any]) -> Stepping:
         mechanism = self.mechanism.subs(params) if params else self.mechanism
-        return stepping(mechanism, self.settings.step, str(self.settings.integrator))
+        return stepping(mechanism, self.h, self.integrator)
 
 
 def kept_in_bounds(clock: Any, before: Point, after: Point) -> dict[str, Any]:

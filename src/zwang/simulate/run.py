@@ -18,7 +18,6 @@ from zwang.simulate.adaptive import continuous, flow_in_python
 from zwang.simulate.compiled import (
     CompiledRoller,
     compiled_flows,
-    control_along,
     held_nothing,
     observed_compiled,
     traced_control,
@@ -93,9 +92,11 @@ def moved_in_python(
     """The motion of all worlds by the float reference."""
     if plan.adaptive is not None:
         return continuous(
-            mechanism, begin, partial(flow_in_python, mechanism, begin, plan), drive, plan, tick
+            mechanism, begin, partial(flow_in_python, mechanism, begin, plan.step), drive, plan, tick
         )
-    return roll_out(PythonRoller(StepProgram(mechanism, plan), begin), begin, drive, plan, tick)
+    return roll_out(
+        PythonRoller(StepProgram(mechanism, plan.step, str(plan.integrator)), begin), begin, drive, plan, tick
+    )
 
 
 def moved_compiled(
@@ -103,11 +104,12 @@ def moved_compiled(
 ) -> Motion:
     """The motion of all worlds in machine code; a control function is part of it where it can be traced."""
     if plan.adaptive is not None:
-        return continuous(mechanism, begin, compiled_flows(mechanism, begin, plan), drive, plan, tick)
-    program = StepProgram(mechanism, plan)
-    if isinstance(drive, Called) and (roller := traced_control(program, drive, begin)) is not None:
+        return continuous(mechanism, begin, compiled_flows(mechanism, begin, plan.step), drive, plan, tick)
+    program = StepProgram(mechanism, plan.step, str(plan.integrator))
+    if isinstance(drive, Called) and (traced := traced_control(program, drive, begin)) is not None:
+        roller, control = traced
         motion = roll_out(roller, begin, held_nothing(drive), plan, tick)
-        return replace(motion, u=control_along(drive, begin, motion, plan.step))
+        return replace(motion, u=control(motion.clock * plan.step, motion.q, motion.v))
     return roll_out(CompiledRoller(program, begin), begin, drive, plan, tick)
 
 
