@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def solve_batch(
     _follow_wish(rounds)
     reasons = _reasons(rounds)
     residual = Residual(rounds.numbers[:, POSITION], rounds.numbers[:, ORIENTATION])
-    record = _trace(rounds) if len(start) == 1 else None
+    record = partial(_trace, rounds) if len(start) == 1 else None
     return Solution(rounds.q, rounds.good, reasons, residual, rounds.turns.astype(int), rounds.starts, record)
 
 

@@ -8,6 +8,7 @@ act, but an answer outside them is none. Source: seed 004, Numerical Solution to
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,13 @@ def solve_batch(
         q[going] = _stepped(coordinates, q[going], step[going])
         turns += going
     q, good, reasons = _judged(m, programs, start, targets, options, q, (position, orientation))
-    columns = [np.array(column, dtype=float) for column in zip(*record, strict=True)]
-    table = Trace(*columns, m.coordinate_names) if len(q) == 1 else None
+    table = partial(_table, record, m) if len(q) == 1 else None
     return Solution(q, good, reasons, Residual(position, orientation), turns, np.ones(len(q), int), table)
+
+
+def _table(record: list[Any], m: Mechanism) -> Trace:
+    columns = [np.array(column, dtype=float) for column in zip(*record, strict=True)]
+    return Trace(*columns, m.coordinate_names)
 
 
 def _direction(method: str, J: np.ndarray, e: np.ndarray) -> np.ndarray:

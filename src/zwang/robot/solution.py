@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +61,7 @@ class Solution:
     q (..., nq): the joints, the best found where not converged. converged (...): whether the residual is within the tolerance and
     q within the limits. reason (...): "converged", "unreachable", "limit", "singular" or "iterations". residual: metres
     and radians. iterations (...): turns over all starts. starts (...): how many were tried. trace: the iteration table of
-    a single target; None for a batch.
+    a single target, made when asked for.
     """
 
     q: np.ndarray
@@ -68,7 +70,12 @@ class Solution:
     residual: Residual
     iterations: Any
     starts: Any
-    trace: Trace | None = field(default=None, repr=False)
+    record: Callable[[], Trace] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def trace(self) -> Trace | None:
+        """The iteration table from q0, of a single target; None for a batch."""
+        return self.record() if self.record is not None else None
 
     def __len__(self) -> int:
         return len(self.q) if self.q.ndim > 1 else 1

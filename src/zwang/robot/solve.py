@@ -249,7 +249,7 @@ def _shaped(answer: Solution, batch: tuple[int, ...]) -> Solution:
         residual=residual,
         iterations=_plain(shaped(answer.iterations), int),
         starts=_plain(shaped(answer.starts), int),
-        trace=None if batch else answer.trace,
+        record=None if batch else answer.record,
     )
 
 
