@@ -271,9 +271,7 @@ def for_each(graph: Graph, count: int, body: Callable, init: Any, unroll: bool |
     if unroll is False and count > 0:
         return _indexed_loop(graph, count, body, init)
     arrays = [leaf for leaf in leaves_of(init) if isinstance(leaf, TracedScratch)]
-    carry = rebuild(
-        init, [leaf.copy() if isinstance(leaf, TracedScratch) else leaf for leaf in leaves_of(init)]
-    )
+    carry = _with_copies(init) if arrays else init
     start, largest = graph.count, 0
     for i in range(count):
         before = graph.count
@@ -287,7 +285,9 @@ def for_each(graph: Graph, count: int, body: Callable, init: Any, unroll: bool |
 
 
 def _with_copies(init: Any) -> Any:
-    return rebuild(init, [leaf.copy() if isinstance(leaf, TracedScratch) else leaf for leaf in leaves_of(init)])
+    return rebuild(
+        init, [leaf.copy() if isinstance(leaf, TracedScratch) else leaf for leaf in leaves_of(init)]
+    )
 
 
 def _indexed_loop(graph: Graph, count: int, body: Callable, init: Any) -> Any:

@@ -20,6 +20,9 @@ from zwang.compile.program import Block, For, Instruction, Program, When, While
 _USERS = 16
 """Of how many users of a value it is asked what they would end."""
 
+LARGE = 20_000
+"""A block with more instructions than this stays in the tracer's order: to fetch the code costs more than to move values."""
+
 LEAVES = frozenset({"input", "const", "index", "true", "false"})
 """Instructions that take no register for long: they are placed just before their first use."""
 
@@ -32,12 +35,10 @@ def order(program: Program) -> Program:
 def _block(block: Block) -> Block:
     instructions = [_with_blocks(instruction) for instruction in block.instructions]
     graph = _Graph(instructions, block.results)
-    orders = [
-        list(range(len(instructions))),
-        _Greedy(graph, shares=False).run(),
-        _Greedy(graph, shares=True).run(),
-    ]
-    best = min(orders, key=lambda chosen: traffic(graph, chosen))
+    orders = [list(range(len(instructions)))]
+    if len(instructions) <= LARGE:
+        orders += [_Greedy(graph, shares=shares).run() for shares in (False, True)]
+    best = min(orders, key=lambda chosen: traffic(graph, chosen)) if len(orders) > 1 else orders[0]
     placed = _leaves_late(graph, best)
     return Block(block.parameters, tuple(instructions[k] for k in placed), block.results)
 
