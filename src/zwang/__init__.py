@@ -22,7 +22,8 @@ _PLACES = {
     "zwang.mechanism.shapes": "Box Capsule Cylinder Ellipsoid Mesh Plane Sphere Surface",
     "zwang.mechanism.forces": "Actuator Damper Motor PointSpring Spring Wrench",
     "zwang.mechanism.restrictions": (
-        "Connect ContactExclude ContactPair Couple CoupleTendons Distance Keyframe Options Tendon Weld"
+        "Connect ContactExclude ContactPair Couple CoupleTendons Distance Holonomic Keyframe NoSideSlip NonIdeal Options "
+        "Pfaffian PointSpeed Rolling Tendon Weld"
     ),
     "zwang.reference": (
         "bias_forces difference_configuration energy forward_dynamics frame_jacobian frame_jacobian_rate frame_pose "
@@ -33,6 +34,10 @@ _PLACES = {
     "zwang.read.lint": "lint",
     "zwang.simulate.constrained": "constrained_dynamics",
     "zwang.simulate.run": "simulate",
+    "zwang.simulate.assemble": "assemble",
+    "zwang.symbolic.equations": "equations",
+    "zwang.symbolic.check": "check_equations",
+    "zwang.symbolic.classify": "classify",
     "zwang.simulate.record": "mechanism_of open_run save",
     "zwang.integrate.adaptive": "Adaptive",
     "zwang.view.plot": "plot",

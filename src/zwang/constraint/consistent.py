@@ -1,0 +1,80 @@
+"""Consistent states: configurations that close all loops, and speeds that all exact constraints allow."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.constraint.exact import FirstOrder, all_first_order
+from zwang.errors import SolveError
+from zwang.gauss.mass_matrix import mass_matrix
+from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
+from zwang.mechanism.mechanism import Mechanism
+
+TOLERANCE = 1e-12
+ITERATIONS = 200
+LONGEST_STEP = 0.3  # of any coordinate, in one iteration [rad or m]
+RANK = 1e-10
+
+
+class Consistent(NamedTuple):
+    """q (nq,) and v (nv,) that hold all exact constraints."""
+
+    q: np.ndarray
+    v: np.ndarray
+
+
+def consistent_state(mechanism: Mechanism, q: Any, v: Any = None, t: float = 0.0) -> Consistent:
+    """The state nearest to (q, v) that holds all exact constraints, at the time t [s]; floats.
+
+    Positions by Gauss-Newton steps on the configuration manifold; speeds by one projection that changes the kinetic energy of the difference
+    least, v - M^-1 A^T (A M^-1 A^T)^+ (A v + a). Redundant rows do no harm. Raises SolveError, naming the constraint that stays open.
+    """
+    q = np.array(normalized_configuration(mechanism.tree, np.asarray(q, dtype=float)), dtype=float)
+    v = np.zeros(mechanism.nv) if v is None else np.asarray(v, dtype=float)
+    for _ in range(ITERATIONS):
+        rows = all_first_order(mechanism, q, np.zeros(mechanism.nv), t)
+        gap, J, _ = _positions(rows)
+        if not len(gap) or np.abs(gap).max() < TOLERANCE:
+            return Consistent(q, _allowed_speeds(mechanism, q, v, rows))
+        step = -np.linalg.pinv(J, rcond=RANK) @ gap
+        longest = np.abs(step).max(initial=0.0)
+        if longest < 1e-15:
+            break
+        q = np.array(
+            integrate_configuration(mechanism.tree, q, step * min(1.0, LONGEST_STEP / longest)), dtype=float
+        )
+    raise _open(mechanism, q, t)
+
+
+def _positions(rows: FirstOrder) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """How far the holonomic rows are from holding, their Jacobian, and their names."""
+    chosen = [i for i, r in enumerate(rows.position) if r is not None]
+    gap = np.array([rows.position[i] for i in chosen], dtype=float)
+    return gap, np.asarray(rows.A, dtype=float)[chosen], [rows.names[i] for i in chosen]
+
+
+def _allowed_speeds(mechanism: Mechanism, q: np.ndarray, v: np.ndarray, rows: FirstOrder) -> np.ndarray:
+    if not len(rows.A):
+        return v
+    A, a = np.asarray(rows.A, dtype=float), np.asarray(rows.a, dtype=float)
+    L = np.linalg.cholesky(np.asarray(mass_matrix(mechanism.tree, q), dtype=float))
+    white = np.linalg.solve(L, A.T).T  # A L^-T
+    change = np.linalg.solve(L.T, np.linalg.pinv(white, rcond=RANK) @ (A @ v + a))
+    v = v - change
+    missed = np.abs(A @ v + a)
+    if missed.max() > 1e-8 * (1 + np.abs(a).max()):
+        name = rows.names[int(missed.argmax())]
+        raise SolveError(f"no speeds hold constraint {name!r} together with the others (it misses by {missed.max():.3g}); "
+                         "they contradict each other in this configuration")  # fmt: skip
+    return v
+
+
+def _open(mechanism: Mechanism, q: np.ndarray, t: float) -> SolveError:
+    gap, _, names = _positions(all_first_order(mechanism, q, np.zeros(mechanism.nv), t))
+    worst = int(np.abs(gap).argmax())
+    return SolveError(
+        f"constraint {names[worst]!r} of mechanism {mechanism.name!r} cannot be closed from this start: it stays open by "
+        f"{abs(gap[worst]):.3g}; start nearer, or check the lengths"
+    )
