@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 import warnings
@@ -17,7 +18,6 @@ from rich.table import Table
 from rich.tree import Tree
 
 import zwang as zw
-from zwang.demo import demonstrate
 from zwang.errors import LoadError, ZwangError, ZwangWarning
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
@@ -275,7 +275,7 @@ def demo(
     worlds: Annotated[int, Parameter(help="randomised worlds")] = 4096,
 ) -> None:
     """A real mechanism from description to equations, thousands of worlds, a report, a picture and a file."""
-    demonstrate(folder, worlds, out)
+    importlib.import_module("zwang.demo").demonstrate(folder, worlds, out)  # it needs every heavy library
 
 
 # ---------------------------------------------------------------------------------------------- helpers

@@ -14,7 +14,10 @@ TIMES = np.linspace(0, 2, 41)
 @pytest.mark.parametrize("method", METHODS)
 def test_the_dense_output_meets_the_closed_form(method):
     solution = integrate_adaptively(
-        lambda t, y, since: np.array([y[1], -y[0]]), [1.0, 0.0], TIMES, Adaptive(method, rtol=1e-9, atol=1e-11)
+        lambda t, y, since: np.array([y[1], -y[0]]),
+        [1.0, 0.0],
+        TIMES,
+        Adaptive(method, rtol=1e-9, atol=1e-11),
     )
     assert solution.failure == "" and solution.end == 2.0
     np.testing.assert_allclose(solution.y[:, 0], np.cos(TIMES), atol=3e-7)
@@ -22,9 +25,15 @@ def test_the_dense_output_meets_the_closed_form(method):
 
 def test_a_rate_that_jumps_is_met_exactly_at_a_break():
     solution = integrate_adaptively(
-        lambda t, y, since: np.array([1.0 if since < 0.777 else -1.0]), [0.0], TIMES, Adaptive(), breaks=[0.777]
+        lambda t, y, since: np.array([1.0 if since < 0.777 else -1.0]),
+        [0.0],
+        TIMES,
+        Adaptive(),
+        breaks=[0.777],
     )
-    np.testing.assert_allclose(solution.y[:, 0], np.where(TIMES < 0.777, TIMES, 2 * 0.777 - TIMES), atol=1e-12)
+    np.testing.assert_allclose(
+        solution.y[:, 0], np.where(TIMES < 0.777, TIMES, 2 * 0.777 - TIMES), atol=1e-12
+    )
 
 
 def test_a_solution_that_runs_away_ends_with_what_came_before():
@@ -39,7 +48,8 @@ def test_a_solution_that_runs_away_ends_with_what_came_before():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"), [({"method": "magic"}, "dop853"), ({"rtol": 0.0}, "rtol"), ({"atol": -1.0}, "atol")]
+    ("arguments", "named"),
+    [({"method": "magic"}, "dop853"), ({"rtol": 0.0}, "rtol"), ({"atol": -1.0}, "atol")],
 )
 def test_settings_that_cannot_be_are_refused_by_name(arguments, named):
     with pytest.raises(SimulationError, match=named):

@@ -13,7 +13,10 @@ from zwang.integrate.fixed import Point, Space, runge_kutta_4, semi_implicit_eul
 
 FLAT = Space(lambda at, s, z_dot, h: (at.q + h * s, at.z + h * z_dot), lambda u, v: v)
 BALL = Space(
-    lambda at, s, z_dot, h: (rotation.multiply(at.q, rotation.exponential(h * s)).astype(float), at.z + h * z_dot),
+    lambda at, s, z_dot, h: (
+        rotation.multiply(at.q, rotation.exponential(h * s)).astype(float),
+        at.z + h * z_dot,
+    ),
     lambda u, v: rotation.exponential_rate(u, v).astype(float),
 )
 INERTIA = np.array([0.01, 0.02, 0.015])

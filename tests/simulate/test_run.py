@@ -39,7 +39,9 @@ def test_the_chaotic_double_pendulum_meets_its_26_digits():
             continue
         th1, th2, w1, w2 = map(float, texts)
         here = run.sel(time=t, world=0)
-        found = -np.array([*np.cumsum(here.q.values), *np.cumsum(here.v.values)])  # y-axis turns the other way
+        found = -np.array(
+            [*np.cumsum(here.q.values), *np.cumsum(here.v.values)]
+        )  # y-axis turns the other way
         tolerance = 1e-9 if t <= 5 else 1e-6
         np.testing.assert_allclose(found, [th1, th2, w1, w2], atol=tolerance)
 
@@ -47,10 +49,14 @@ def test_the_chaotic_double_pendulum_meets_its_26_digits():
 def test_a_torque_free_asymmetric_body_keeps_energy_and_world_angular_momentum_for_100_s():
     inertia = np.array([0.01, 0.02, 0.015])
     body = zw.Mechanism(bodies=[zw.Body("b", zw.Ball("j"), mass=1, inertia=inertia)], gravity=(0, 0, 0))
-    run = zw.simulate(body, None, [1.0, 2.0, -1.5], duration=100.0, step=0.5, integrator=zw.Adaptive(rtol=1e-13, atol=1e-14))
+    run = zw.simulate(
+        body, None, [1.0, 2.0, -1.5], duration=100.0, step=0.5, integrator=zw.Adaptive(rtol=1e-13, atol=1e-14)
+    )
     energy = run.energy.values[0]
     assert np.abs(energy / energy[0] - 1).max() < 1e-10
-    momenta = np.array([zw.momentum(body, q, v)[3:] for q, v in zip(run.q.values[0], run.v.values[0], strict=True)])
+    momenta = np.array(
+        [zw.momentum(body, q, v)[3:] for q, v in zip(run.q.values[0], run.v.values[0], strict=True)]
+    )
     assert np.abs(momenta - momenta[0]).max() / np.linalg.norm(momenta[0]) < 1e-10
 
 
@@ -114,7 +120,12 @@ def test_parameters_differ_from_world_to_world_and_equal_substitution():
 def test_all_ways_to_give_the_same_control_give_the_same_motion():
     t = np.arange(50) * 0.01
     u = 0.01 * np.sin(7 * t)
-    ways = [u[:, None], {"tau": u}, lambda t, q, v: {"tau": 0.01 * sin(7 * t)}, lambda t, q, v: [0.01 * float(np.sin(7 * t))]]
+    ways = [
+        u[:, None],
+        {"tau": u},
+        lambda t, q, v: {"tau": 0.01 * sin(7 * t)},
+        lambda t, q, v: [0.01 * float(np.sin(7 * t))],
+    ]
     runs = [zw.simulate(driven(), {"alpha": 0.1}, duration=0.5, step=0.01, control=way) for way in ways]
     for run in runs[1:]:
         np.testing.assert_allclose(run.q, runs[0].q, atol=1e-10)
@@ -170,11 +181,13 @@ def test_a_world_that_blows_up_stops_and_the_others_go_on_bit_for_bit(compiled):
         return [v[0] * v[0]]
 
     with pytest.warns(SimulationWarning, match=r"world 1 stopped at t = 0\.\d+ s.*'runaway'.*smaller step"):
-        run = zw.simulate(slide, v0=[[0.1], [4.0], [0.2]], duration=1.0, step=0.01, control=faster, compiled=compiled)
+        run = zw.simulate(
+            slide, v0=[[0.1], [4.0], [0.2]], duration=1.0, step=0.01, control=faster, compiled=compiled
+        )
     assert run.status.values.tolist() == [0, 1, 0]
     assert 0.2 < run.stop_time.values[1] < 0.6
     kept = run.v.values[1, :, 0]
-    last = int(round(run.stop_time.values[1] / 0.01))
+    last = round(run.stop_time.values[1] / 0.01)
     assert np.isfinite(kept[: last + 1]).all() and np.isnan(kept[last + 1 :]).all()
     alone = zw.simulate(slide, v0=[0.2], duration=1.0, step=0.01, control=faster, compiled=compiled)
     assert np.array_equal(run.q.values[2], alone.q.values[0])
@@ -186,7 +199,11 @@ def test_an_exact_loop_stays_closed_while_the_linkage_moves():
     assert run.kinetic_energy.values.max() > 1
     loop = linkage.constraints[0]
     for q in run.q.values[0, ::50]:
-        ends = [R @ np.array(point) + p for body, point in (loop.a, loop.b) for R, p in [zw.frame_pose(linkage, q, body)]]
+        ends = [
+            R @ np.array(point) + p
+            for body, point in (loop.a, loop.b)
+            for R, p in [zw.frame_pose(linkage, q, body)]
+        ]
         np.testing.assert_allclose(ends[0], ends[1], atol=1e-6)
     assert np.abs(run.energy - run.energy[0, 0]).max() < 1e-5
 

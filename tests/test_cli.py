@@ -1,0 +1,105 @@
+"""The command line: what it prints and writes, and that every error is one message with exit status 1."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from zwang.cli import main
+from zwang.mechanism.samples import SAMPLES, furuta
+
+
+@pytest.fixture
+def call(capsys, monkeypatch, tmp_path):
+    """Runs a command in an empty folder; gives (status, output, errors)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        captured = capsys.readouterr()
+        return int(end.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+@pytest.mark.parametrize("command", ["info", "check", "simulate", "ik", "bench", "demo"])
+def test_help_has_examples(call, command):
+    status, out, _ = call(command, "--help")
+    assert status == 0 and f"zwang {command}" in out and "Examples" in out
+
+
+def test_simulate_writes_the_recording_and_the_picture(call, tmp_path):
+    arguments = "simulate furuta --duration 0.1 --worlds 4 --q0 alpha=0.2 --control tau=0.01 --out run.nc --plot run.png"
+    status, out, _ = call(*arguments.split())
+    assert status == 0 and "4 worlds" in out and "wrote run.nc" in out
+    run = zw.open_run(tmp_path / "run.nc")
+    assert run.sizes["world"] == 4 and (run.control == 0.01).all()
+    starts = run.q.sel(coordinate="alpha").values[:, 0]
+    assert np.ptp(starts) > 0.01 and abs(starts.mean() - 0.2) < 0.3
+    assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_simulate_one_world_starts_where_it_is_told(call, tmp_path):
+    arguments = "simulate double_pendulum --duration 0.1 --q0 elbow=0.3 --v0 shoulder=-1 --integrator rk4 --out a.zarr"
+    assert call(*arguments.split())[0] == 0
+    run = zw.open_run(tmp_path / "a.zarr")
+    np.testing.assert_allclose(run.q.values[0, 0], [0, 0.3])
+    np.testing.assert_allclose(run.v.values[0, 0], [-1, 0])
+    assert run.attrs["integrator"] == "rk4"
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_info_names_every_joint(call, sample):
+    status, out, _ = call("info", sample)
+    assert status == 0
+    for joint in SAMPLES[sample]().joints:
+        assert joint.name in out
+
+
+def test_info_and_check_read_files(call, tmp_path):
+    (tmp_path / "arm.json").write_text(furuta().to_json())
+    assert "symbols B_p" in call("info", "arm.json")[1]
+    assert call("check", "furuta")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ("simulate missing.urdf", "missing.urdf"),
+        ("simulate furuta --q0 beta=1", "beta"),
+        ("simulate furuta --q0 alpha", "name=value"),
+        ("simulate furuta --integrator magic", "rk4"),
+        ("simulate furuta --duration -1", "duration"),
+        ("simulate furuta --duration 0.01 --out run.csv", ".nc"),
+        ("info arm.json", "format"),
+        ("ik furuta --frame nose --position 0 0 1", "nose"),
+    ],
+)
+def test_errors_are_one_message_with_status_1(call, tmp_path, arguments, named):
+    (tmp_path / "arm.json").write_text(furuta().to_json().replace("zwang 1", "zwang 0"))
+    status, _, err = call(*arguments.split())
+    assert status == 1
+    assert named in err and "Traceback" not in err
+
+
+def test_the_demonstration_writes_what_it_says(call, tmp_path):
+    status, out, _ = call("demo", "here", "--worlds", "64")
+    assert status == 0
+    for word in ("Furuta", "r[2]", "64 worlds", "upright", "stays closed", "Next: zwang simulate"):
+        assert word in out
+    assert zw.open_run(tmp_path / "here" / "furuta.nc").sizes["world"] == 64
+    assert (tmp_path / "here" / "furuta.png").exists()
+
+
+def test_it_runs_as_a_module_of_its_own():
+    done = subprocess.run(
+        [sys.executable, "-c", "from zwang.cli import main; main(['--version'])"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and done.stdout.strip() == zw.__version__
