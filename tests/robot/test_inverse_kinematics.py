@@ -395,3 +395,13 @@ def test_a_wrong_call_is_named(change, error, message):
     frame, targets = arguments.pop("frame"), arguments.pop("targets")
     with pytest.raises(error, match=message):
         zw.robot.solve_ik(dh.two_link(), frame, targets, **arguments)
+
+
+def test_almost_a_whole_turn_hinders_no_search_and_yet_counts():
+    """Limits of 3.1 rad either way: answers keep to them, though the search may pass through what is missing."""
+    limits = [(-3.1, 3.1)] * 6
+    q = np.random.default_rng(4).uniform(-3.1, 3.1, (300, 6))
+    R, p = dh.pose("ur5", q)
+    solution = zw.robot.solve_ik(dh.arm("ur5", limits), "tip", (R, p))
+    assert solution.converged.all() and np.abs(solution.q).max() <= 3.1 + 1e-9
+    assert solution.iterations.mean() < 20

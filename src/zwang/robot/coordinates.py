@@ -16,7 +16,7 @@ from zwang.mechanism.restrictions import Couple
 from zwang.mechanism.tree import Tree
 from zwang.scalar import clip
 
-FULL_TURN = 2 * math.pi - 1e-9
+FULL_TURN = 2 * math.pi - 0.1  # with less than 0.1 rad missing; an answer in what is missing counts as none
 
 
 class Tie(NamedTuple):
