@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.cases import SHARED
 
 import zwang as zw
-from tests.cases import SHARED
 from zwang.errors import ZwangError, ZwangWarning
 from zwang.gauss.applied import passive_forces
 from zwang.gauss.articulated import articulated_dynamics
@@ -154,8 +154,7 @@ def watched(names: list[str]) -> Iterator[None]:
 
 def try_in_child(path: Path, seconds: float) -> Outcome:
     """The same in a process of its own, whose memory is measured, and which is ended if it hangs."""
-    code = "import sys; from tests.read.badinputs import main; main(sys.argv[1])"
-    command = [sys.executable, "-c", code, str(path)]
+    command = [sys.executable, "-m", "tests.read.child", str(path)]
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])}
     try:
@@ -167,16 +166,6 @@ def try_in_child(path: Path, seconds: float) -> Outcome:
     if done.returncode != 0:
         return Outcome(error=f"crashes with code {done.returncode}: {done.stderr[-500:]}", typed=False)
     return Outcome(**json.loads(done.stdout.splitlines()[-1]))
-
-
-def main(path: str) -> None:
-    """Try one file and print the outcome as JSON; memory is what loading adds to that of zwang itself."""
-    import resource
-
-    outcome = try_file(Path(path))
-    unit = 1 if sys.platform == "darwin" else 1024
-    outcome.megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
-    print(json.dumps(vars(outcome)))
 
 
 # ---------------------------------------------------------------------------------------------- judging

@@ -349,7 +349,7 @@ def _check_masses(m: Mechanism) -> None:
     table = {b.name: b for b in m.bodies}
     carried: dict[str, bool] = {}
     for body in reversed(m.bodies):
-        own = not are_constant(body.mass) or body.mass > 0
+        own = not are_constant(body.mass) or body.mass > 0 or any(x != 0 for row in body.inertia for x in row)
         carried[body.name] = own or any(carried[c] for c in children.get(body.name, ()))
     for body in m.bodies:
         if not body.joints or carried[body.name]:

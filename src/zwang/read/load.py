@@ -52,6 +52,8 @@ def load(
 
 def _read(file: Path, base: Base, strict: bool, package_dirs: Sequence[Any]) -> Mechanism:
     data = read_bytes(file, "load")
+    if not data.strip():
+        raise LoadError(f"{file}, line 1: the file is empty; there is no mechanism in it")
     if _is_json(data):
         return _from_json(file, data)
     kind = _root_name(data) or _BY_ENDING.get(file.suffix.lower(), "")

@@ -16,6 +16,9 @@ from zwang.scalar import are_constant
 SMALL_ARMATURE = 1e-6  # kg m^2 or kg
 RELATIVE_ZERO = 1e-12
 
+Moments = tuple[float, np.ndarray, np.ndarray]
+"""Mass, first and second moment about an origin."""
+
 
 @dataclass(frozen=True)
 class _Loose:
@@ -30,20 +33,20 @@ def unresisted_joints(bodies: Iterable[Body]) -> dict[str, str]:
     """The joints, by name, whose move meets no inertia at all, each with the reason; symbolic ones are trusted."""
     links = build_tree(_Loose(tuple(bodies))).links  # type: ignore[arg-type]
     found: dict[str, str] = {}
-    moments: list[Any] = [None] * len(links)
+    moments: list[Moments | None] = [None] * len(links)
     for i in range(len(links) - 1, -1, -1):
         link = links[i]
         own = _floats(link.mass, link.h, link.J)
         if own is None or not are_constant(link.armature, *link.R.flat, *link.p):
             return {}
-        total = own if moments[i] is None else _sum(own, moments[i])
+        carried = moments[i]
+        total = own if carried is None else _sum(own, carried)
         if link.armature <= 0 and (reason := _unresisted(link, *total)):
             found.setdefault(link.name, reason)
         if link.parent != WORLD:
             above = _in_parent(link, *total)
-            moments[link.parent] = (
-                above if moments[link.parent] is None else _sum(moments[link.parent], above)
-            )
+            others = moments[link.parent]
+            moments[link.parent] = above if others is None else _sum(others, above)
     return found
 
 
@@ -64,17 +67,17 @@ def _has_negative_inertia(link: Link) -> bool:
     return bool(moments[0] < -TRIANGLE_TOLERANCE * abs(moments).max() - LEAST_MOMENT)
 
 
-def _floats(mass: Any, h: Any, J: Any) -> tuple[float, np.ndarray, np.ndarray] | None:
+def _floats(mass: Any, h: Any, J: Any) -> Moments | None:
     if not are_constant(mass, *np.ravel(h), *np.ravel(J)):
         return None
     return float(mass), np.asarray(h, float), np.asarray(J, float)
 
 
-def _sum(a: Any, b: Any) -> Any:
+def _sum(a: Moments, b: Moments) -> Moments:
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
-def _in_parent(link: Link, mass: float, h: np.ndarray, J: np.ndarray) -> Any:
+def _in_parent(link: Link, mass: float, h: np.ndarray, J: np.ndarray) -> Moments:
     """The moments about the parent's origin, in its axes, with the link at rest."""
     R, p = np.asarray(link.R, float), np.asarray(link.p, float)
     Rh = R @ h

@@ -241,12 +241,13 @@ class ShapeReader:
         return Sphere(radius=form.number("radius"), **settings)
 
     def mesh(self, form: Element, settings: dict[str, Any]) -> Geometry:
-        scale = form.numbers("scale", 3, (1.0, 1.0, 1.0))
+        scale: Any = form.numbers("scale", 3, (1.0, 1.0, 1.0))
         if not all(scale):
             raise form.error(f"scale of {form.title} is {scale}; no part may be zero")
         name = form.attributes.get("filename")
         if name is None or not name.strip():
             raise form.error(f"the file name (attribute 'filename') of {form.title} is empty")
+        vertices: Any
         vertices, faces = self._triangles(form, name)
         if len(vertices):
             vertices = np.asarray(vertices) * np.array(scale, float)

@@ -73,7 +73,7 @@ class Element:
 
     def walk(self) -> Iterator[Element]:
         """This element and all under it, in the document's order."""
-        waiting = [self]
+        waiting: list[Element] = [self]
         while waiting:
             element = waiting.pop()
             yield element
