@@ -211,6 +211,20 @@ def test_a_table_of_integers_is_an_index_into_another():
     assert got == 2 * (2 * 30.0 + 10.0) + 20.0
 
 
+def test_indices_may_be_worked_out_as_long_as_they_stay_inside():
+    def function(x):
+        t = scalar.table(np.arange(12.0))
+        pick = scalar.table([2, 0, 1])
+        return [
+            scalar.for_each(
+                3, lambda i, c: c + t[11 - 4 * i] * x[0] + t[pick[2 - i] + 4 * i], 0, unroll=False
+            )
+        ]
+
+    _, got, _, expected = in_lanes(function, np.array([[1.0], [2.0]]), 1)
+    np.testing.assert_array_equal(got, expected)
+
+
 def test_long_loops_stay_loops_and_short_ones_are_unrolled():
     def function(count):
         return lambda x: [scalar.for_each(count, lambda i, t: t * x[0] + i, 0)]
@@ -288,6 +302,15 @@ def changed_in_a_branch_only(x):
     return [y + a[1]]
 
 
+def read_at(index, x):
+    t = scalar.table([1.0, 2.0, 3.0])
+    return scalar.for_each(3, lambda i, c: c + t[index(i)], x[0], unroll=False)
+
+
+def scratch_at(index, x):
+    return scalar.for_each(3, lambda i, a: a.set(index(i), x[0]), scalar.scratch(3), unroll=False)[0]
+
+
 @pytest.mark.parametrize(
     ("function", "advice"),
     [
@@ -308,6 +331,11 @@ def changed_in_a_branch_only(x):
             "compare",
         ),
         (lambda x: [scalar.scratch(3)[x[0]]], "index of for_each"),
+        (lambda x: [read_at(lambda i: i + 1, x)], r"may be 1 \.\.\. 3.*3 entries"),
+        (lambda x: [read_at(lambda i: 1 - i, x)], r"may be -1 \.\.\. 1"),
+        (lambda x: [read_at(lambda i: 2 * i, x)], r"may be 0 \.\.\. 4"),
+        (lambda x: [read_at(lambda i: scalar.table([0, 7, 1])[i], x)], r"may be 0 \.\.\. 7"),
+        (lambda x: [scratch_at(lambda i: i - 1, x)], r"may be -1 \.\.\. 1"),
         (lambda x: [scalar.for_each(2, lambda i, c: i, x[0], unroll=False) + "1"], "unsupported operand"),
     ],
 )

@@ -26,7 +26,7 @@ from zwang.compile.graph import (
     number_or_real,
     user_line,
 )
-from zwang.compile.rules import index_node, truth
+from zwang.compile.rules import check_span, index_node, truth
 from zwang.errors import TraceError
 from zwang.scalar import Scratch, leaves_of, rebuild, structure_of
 
@@ -98,8 +98,9 @@ class TracedScratch(Scratch):
         self._check_alive()
         if self._elements is not None and type(position) is int:
             return self._elements[position]
-        graph = self.graph
-        return graph.make(Real, "load", (self.as_node(), index_node(graph, whole(position))))
+        graph, array = self.graph, self.as_node()
+        check_span(whole(position), array.length)
+        return graph.make(Real, "load", (array, index_node(graph, position)))
 
     def _store(self, position: Any, value: Any) -> Scratch:
         self._check_alive()
@@ -113,7 +114,9 @@ class TracedScratch(Scratch):
             elements, self._elements = self._elements, None
             elements[position] = value
             return TracedScratch(self.graph, self.shape, elements, None, self.origin)
-        args = (self.consume(), index_node(self.graph, whole(position)), real_node(self.graph, value))
+        array = self.consume()
+        check_span(whole(position), array.length)
+        args = (array, index_node(self.graph, position), real_node(self.graph, value))
         node = array_node(self.graph, "store", args, None, args[0].length)
         return TracedScratch(self.graph, self.shape, None, node, self.origin)
 

@@ -343,6 +343,33 @@ _whole("isub", int.__sub__, 0)
 _whole("imul", int.__mul__, 1)
 
 
+def span(i: Any) -> tuple[int, int]:
+    """The least and the largest value that an index can have, as far as its parts tell."""
+    if type(i) is int:
+        return i, i
+    if i.op == "index":
+        return i.data, i.data
+    if i.op == "itable":
+        return min(i.data), max(i.data)
+    if i.op == "parameter":
+        return 0, i.data - 1
+    (a, b), (c, d) = map(span, i.args)
+    if i.op == "imul":
+        ends = (a * c, a * d, b * c, b * d)
+        return min(ends), max(ends)
+    return (a + c, b + d) if i.op == "iadd" else (a - d, b - c)
+
+
+def check_span(i: Any, length: int) -> None:
+    """Raise the TraceError for an index that may leave its table or array: compiled code would not notice."""
+    low, high = span(i)
+    if low < 0 or high >= length:
+        raise TraceError(
+            f"{user_line()}: an index that may be {low} ... {high} reads or writes one of {length} entries, "
+            f"0 ... {length - 1}; where() does not keep it inside: change the index itself, by a table of indices"
+        )
+
+
 @_rule("real")
 def real_of_index(i: Any) -> Any:
     """The real number equal to an index, through a table of the loop's indices."""
@@ -362,6 +389,7 @@ def look_up(entries: tuple, i: Any) -> Any:
     """An entry of a constant table: a real, or an index from a table of integers."""
     if type(i) is int:
         return entries[i]
+    check_span(i, len(entries))
     if all(entry == entries[0] for entry in entries):
         return entries[0]
     if type(entries[0]) is int:
