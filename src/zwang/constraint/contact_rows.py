@@ -107,7 +107,7 @@ def _idle(instant: Instant, pair: Pair, number: int) -> Rows:
     rows = rows_of_touch(instant, touch_of(instant, pair, nowhere, number, False))
     zero, one = np.zeros(len(rows)), np.ones(len(rows))
     return rows.replaced(
-        J=np.zeros(rows.J.shape), aref=zero, R=one, position=zero, velocity=zero, margin=zero, impedance=zero, weight=one,
+        J=np.zeros(rows.J.shape), aref=zero, R=rows.R if any(rows.hard) else one, position=zero, velocity=zero, margin=zero, impedance=zero, weight=one,
         bound=zero, active=np.array([False] * len(rows)),
     )  # fmt: skip
 
@@ -122,8 +122,9 @@ def _columns(instant: Instant, pair: Pair) -> list[int]:
 
 
 def _numbers(rows: Rows, columns: list[int]) -> dict[str, Any]:
-    """The numbers of rows, of J those columns only that are not zero."""
-    return {"J": rows.J[:, columns], **{name: getattr(rows, name) for name in PER_ROW}}
+    """The numbers of rows that depend on the state: R unless it is zero, and of J those columns that are not."""
+    changing = [name for name in PER_ROW if name != "R" or not any(rows.hard)]
+    return {"J": rows.J[:, columns], **{name: getattr(rows, name) for name in changing}}
 
 
 def _with_numbers(rows: Rows, numbers: dict[str, Any], columns: list[int]) -> Rows:
@@ -131,7 +132,7 @@ def _with_numbers(rows: Rows, numbers: dict[str, Any], columns: list[int]) -> Ro
     n = len(rows)
     J = np.zeros(rows.J.shape, int).astype(object)
     J[:, columns] = numbers["J"]
-    changes = {name: np.array(list(numbers[name])) for name in PER_ROW}
+    changes = {name: np.array(list(values)) for name, values in numbers.items() if name != "J"}
     return rows.replaced(J=J, **{**changes, "active": np.array([numbers["active"][0]] * n)})
 
 

@@ -63,9 +63,13 @@ def with_hard_rows(
         found = solver(problem, rows.replaced(R=rows.R + rho, aref=array(aref)), start=s.a)
         now = slips(found.acceleration)
         steady = largest(found.force - s.force) <= tolerance * largest(found.force)
-        same = largest([x - y for x, y in zip(now, s.slips, strict=True)]) <= tolerance * largest(found.acceleration)
+        same = largest([x - y for x, y in zip(now, s.slips, strict=True)]) <= tolerance * largest(
+            found.acceleration
+        )
         done = logical_and(steady, same)
-        return _State(found.acceleration, found.force, now, s.rounds + 1, s.iterations + found.iterations, done)
+        return _State(
+            found.acceleration, found.force, now, s.rounds + 1, s.iterations + found.iterations, done
+        )
 
     begin = np.array(problem.a_free if start is None else start)
     zero = _State(begin, np.zeros(len(rows)), [0.0] * len(cones), 0.0, 0.0, 0.0 > 1.0)

@@ -9,6 +9,7 @@ from zwang.scalar import absolute, logical_and, logical_not, logical_or, where, 
 
 TOLERANCE = 1e-7
 TRIALS = 50
+NARROW = 1e-10
 UNBOUNDED = 1e30
 
 
@@ -26,12 +27,14 @@ class _Search(NamedTuple):
 def exact_step(slope_at: Callable[[Any], tuple[Any, Any]], downhill: Any, first: Any = 1.0) -> Any:
     """The step at which the slope is zero, to 1e-7 of `downhill`, its (negative) value at step 0.
 
-    slope_at: slope and positive curvature at a step. Newton's method from `first`, kept within a bracket by bisection.
+    slope_at: slope and positive curvature at a step. Newton's method from `first`, kept within a bracket by
+    bisection, until the slope is that small or the bracket narrow.
     """
     goal = TOLERANCE * absolute(downhill)
 
     def wanted(s: _Search) -> Any:
-        return logical_and(goal < absolute(s.slope), s.trials < TRIALS)
+        open_still = NARROW * s.high < s.high - s.low
+        return logical_and(logical_and(goal < absolute(s.slope), open_still), s.trials < TRIALS)
 
     def improve(s: _Search) -> _Search:
         low, high = where(s.slope < 0, s.step, s.low), where(s.slope < 0, s.high, s.step)

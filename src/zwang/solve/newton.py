@@ -14,12 +14,14 @@ import numpy as np
 from zwang.constraint.rows import Rows
 from zwang.gauss.problem import GaussProblem
 from zwang.scalar import logical_and, logical_not, logical_or, while_loop
+from zwang.solve.line_search import UNBOUNDED
 from zwang.solve.primal import Primal
 from zwang.solve.solution import Solution, largest
 
 TOLERANCE = 1e-13
 ITERATIONS = 100
-STANDSTILL = 1e-14
+STANDSTILL = 1e-14  # a step this small, relative to the accelerations, changes nothing
+NOISE = 1e-9  # and with one this small a gradient that does not shrink any more is rounding
 
 
 class _State(NamedTuple):
@@ -46,11 +48,13 @@ def newton(
     """
     primal = Primal(problem, rows)
 
-    def state(a: Any, count: Any, step: Any) -> _State:
+    def state(a: Any, count: Any, step: Any, before: Any) -> _State:
         effort, push = primal.effort(a), primal.push(a)
-        small = largest(effort - push) <= tolerance * (largest(effort) + largest(push))
-        stands = largest(step) <= STANDSTILL * largest(a)
-        return _State(a, effort - push, count, logical_or(small, stands))
+        gradient = effort - push
+        small = largest(gradient) <= tolerance * (largest(effort) + largest(push))
+        size, scale = largest(step), largest(a)
+        noise = logical_and(size <= NOISE * scale, largest(gradient) > largest(before) / 2)
+        return _State(a, gradient, count, logical_or(small, logical_or(size <= STANDSTILL * scale, noise)))
 
     def wanted(s: _State) -> Any:
         return logical_and(logical_not(s.done), s.iterations < iterations)
@@ -58,8 +62,9 @@ def newton(
     def improve(s: _State) -> _State:
         direction = primal.newton_direction(s.a, s.gradient)
         step = primal.exact_step(s.a, direction) * direction
-        return state(s.a + step, s.iterations + 1, step)
+        return state(s.a + step, s.iterations + 1, step, s.gradient)
 
     begin = np.array(problem.a_free if start is None else start)
-    last = while_loop(wanted, improve, state(begin, 0.0, np.ones(len(begin))))
+    far = UNBOUNDED * np.ones(len(begin))
+    last = while_loop(wanted, improve, state(begin, 0.0, far, far))
     return Solution(last.a, primal.forces(last.a), last.iterations, last.done)

@@ -51,7 +51,9 @@ def kkt_residual(problem: GaussProblem, rows: Rows, a: Any, force: Any) -> Any:
 
 def slip(cone: Cone, y: Any) -> Any:
     """|(friction_j y_j)| of a cone's rows: how much its contact slips."""
-    return sqrt(sum((mu * x) * (mu * x) for mu, x in zip(cone.friction, y[cone.start + 1 : cone.stop], strict=True)))
+    return sqrt(
+        sum((mu * x) * (mu * x) for mu, x in zip(cone.friction, y[cone.start + 1 : cone.stop], strict=True))
+    )
 
 
 def _steps(rows: Rows) -> np.ndarray:
