@@ -51,7 +51,7 @@ def continuous(
 ) -> Motion:
     """The motion of all worlds, world w by flows(w); a function for control is asked whenever the integrator wants."""
     worlds = [_one_world(mechanism, begin, w, flows(w), control, settings, tick) for w in range(begin.worlds)]
-    return Motion(*(np.stack(parts, axis=1) for parts in zip(*worlds, strict=True)))
+    return Motion(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
 
 
 def _one_world(
@@ -72,7 +72,7 @@ def _one_world(
     def drive(t: float, q: Any, v: Any, since: float) -> np.ndarray:
         if isinstance(control, Called):
             return np.asarray(control(t, q, v), dtype=float)
-        return control.during(round(since / h), 1, begin.worlds)[0, w]
+        return control.during(round(since / h), 1, begin.worlds)[w, 0]
 
     def rate(t: float, y: np.ndarray, since: float) -> np.ndarray:
         q, v, z = np.split(y, [nq, nq + nv])
@@ -103,6 +103,6 @@ def _jumps(control: Held | Called, w: int, settings: Settings) -> list[float]:
     """The times at which a control given beforehand changes."""
     if isinstance(control, Called):
         return []
-    values = control.values[: settings.steps, w if control.values.shape[1] > 1 else 0]
+    values = control.values[w if len(control.values) > 1 else 0, : settings.steps]
     changes = np.flatnonzero((np.diff(values, axis=0) != 0).any(axis=1)) + 1
     return (changes * settings.step).tolist()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import TraceError
-from zwang.fast import compile_function
+from zwang.fast import compile_function, run_steps
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.adaptive import Flow, flow
 from zwang.simulate.control import Called, Held, driven
@@ -37,15 +37,17 @@ class CompiledRoller:
         self._step = make(program, tuple(begin.params))
 
     def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
-        """The state after samples * every steps, and the states after each `every`; see `Roller`."""
-        records = {name: np.empty((samples, *x.shape)) for name, x in state.items()}
-        now = tuple(state.values())
-        for k in range(samples * every):
-            now = self._step(*now, u[k], *self._params)
-            if (k + 1) % every == 0:
-                for record, x in zip(records.values(), now, strict=True):
-                    record[k // every] = x
-        return {name: x[-1] for name, x in records.items()}, records
+        """See `Roller`."""
+        done = run_steps(
+            self._step,
+            *state.values(),
+            u,
+            *self._params,
+            steps=samples * every,
+            every=every,
+            over_time=("u",),
+        )
+        return done.state, done.records
 
 
 @lru_cache(KEPT)
@@ -117,13 +119,13 @@ def compiled_flows(mechanism: Mechanism, begin: Start, h: float) -> Callable[[in
 def observed_compiled(
     mechanism: Mechanism, begin: Start, frames: Names, motion: Motion
 ) -> dict[str, np.ndarray]:
-    """`observation` of every sample of every world, (samples, worlds, n)."""
+    """`observation` of every sample of every world, (worlds, samples, n)."""
     compiled = compiled_observation(mechanism, frames, tuple(begin.params))
-    params = [x[None, :, None] for x in begin.params.values()]
-    rows = max(1, BLOCK // begin.worlds)
+    params = [x[:, None, None] for x in begin.params.values()]
+    rows = max(1, BLOCK // motion.q.shape[1])
     blocks = [
-        compiled(*(x[at : at + rows] for x in (motion.q, motion.v, motion.z, motion.u)), *params)
-        for at in range(0, len(motion.q), rows)
+        compiled(*(x[at : at + rows] for x in (motion.q, motion.v, motion.z, motion.u, *params)))
+        for at in range(0, begin.worlds, rows)
     ]
     keys = ("tau", "energies", "positions")
     return {key: np.concatenate([block[k] for block in blocks]) for k, key in enumerate(keys)}

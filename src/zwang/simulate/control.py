@@ -14,14 +14,17 @@ from zwang.mechanism.mechanism import Mechanism
 
 @dataclass(frozen=True)
 class Held:
-    """Controls given beforehand, (times, worlds or 1, nu); each is held for one step. One time stands for all."""
+    """Controls given beforehand, (worlds or 1, times, nu); each is held for one step. One time stands for all."""
 
     values: np.ndarray
 
     def during(self, first: int, count: int, worlds: int) -> np.ndarray:
-        """The controls (count, worlds, nu) of the steps from `first` on; after the last one, the last one."""
-        at = np.minimum(np.arange(first, first + count), len(self.values) - 1)
-        return np.broadcast_to(self.values[at], (count, worlds, self.values.shape[2]))
+        """The controls (worlds, count, nu) of the steps from `first` on; after the last one, the last one."""
+        times, nu = self.values.shape[1:]
+        if times == 1:
+            return np.broadcast_to(self.values, (worlds, count, nu))
+        at = np.minimum(np.arange(first, first + count), times - 1)
+        return np.broadcast_to(self.values[:, at], (worlds, count, nu))
 
 
 @dataclass(frozen=True)
@@ -74,24 +77,18 @@ def control_of(mechanism: Mechanism, control: Any, steps: int, worlds: int) -> H
 
 
 def _over_time(array: np.ndarray, names: tuple[str, ...], steps: int, worlds: int) -> np.ndarray:
-    """(times, worlds or 1, nu)."""
+    """(worlds or 1, times, nu)."""
     n = len(names)
     if array.ndim == 1 and array.shape == (n,):
         array = array[None, None]
     elif array.ndim == 2:
-        array = array[:, None]
-    elif array.ndim == 3:
-        array = array.transpose(1, 0, 2)
-    else:
+        array = array[None]
+    elif array.ndim != 3:
         raise ShapeError(f"control has the shape {array.shape}; {_shapes(names, steps, worlds)}")
-    if (
-        array.shape[0] not in (1, steps, steps + 1)
-        or array.shape[1] not in (1, worlds)
-        or array.shape[2] != n
-    ):
-        given = array.shape[0] if array.shape[1] == 1 else array.shape[:2]
+    count, times, inputs = array.shape
+    if count not in (1, worlds) or times not in (1, steps, steps + 1) or inputs != n:
         raise ShapeError(
-            f"control is given for {given} times (worlds) and {array.shape[2]} inputs; {_shapes(names, steps, worlds)}"
+            f"control is given for {count} worlds, {times} times and {inputs} inputs; {_shapes(names, steps, worlds)}"
         )
     if not np.isfinite(array).all():
         raise StateError("control holds NaN or infinity; every element must be finite")

@@ -33,12 +33,12 @@ def observation(
 def observed_in_python(
     mechanism: Mechanism, begin: Start, frames: tuple[str, ...], motion: Motion
 ) -> dict[str, np.ndarray]:
-    """`observation` of every sample of every world, (samples, worlds, n)."""
+    """`observation` of every sample of every world, (worlds, samples, n)."""
     worlds = []
     for w in range(begin.worlds):
         row = {name: float(x[w]) for name, x in begin.params.items()}
         one = mechanism.subs(row) if row else mechanism
-        states = zip(motion.q[:, w], motion.v[:, w], motion.z[:, w], motion.u[:, w], strict=True)
+        states = zip(motion.q[w], motion.v[w], motion.z[w], motion.u[w], strict=True)
         worlds.append([observation(one, frames, *state) for state in states])
-    return {name: np.array([[x[name] for x in world] for world in worlds], dtype=float).swapaxes(0, 1)
+    return {name: np.array([[x[name] for x in world] for world in worlds], dtype=float)
             for name in worlds[0][0]}  # fmt: skip

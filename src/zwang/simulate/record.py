@@ -36,8 +36,8 @@ def dataset(
     attributes: dict[str, Any],
 ) -> xr.Dataset:
     """The recording of a motion."""
-    stopped = motion.clock[-1, :, 0] < settings.steps
-    gone = motion.clock[..., 0] < settings.samples[:, None]
+    stopped = motion.clock[:, -1, 0] < settings.steps
+    gone = motion.clock[..., 0] < settings.samples
     per = {
         "q": (("coordinate",), motion.q, "configuration", "coordinate_unit"),
         "v": (("speed",), motion.v, "generalised velocity", "speed_unit"),
@@ -54,16 +54,16 @@ def dataset(
         per["frame_position"] = (("frame", "axis"), positions, "positions of frames in the world", "m")
     variables: dict[str, Any] = {}
     for name, (dims, values, long_name, units) in per.items():
-        values = np.where(gone.reshape(gone.shape + (1,) * len(dims)), np.nan, values)
-        rows = np.ascontiguousarray(np.moveaxis(values, 0, 1))
-        variables[name] = (("world", "time", *dims), rows, {"long_name": long_name, "units": units})
+        if gone.any():
+            values = np.where(gone.reshape(gone.shape + (1,) * len(dims)), np.nan, values)
+        variables[name] = (("world", "time", *dims), values, {"long_name": long_name, "units": units})
     meanings = {
         "long_name": "how the world ended",
         "flag_values": [0, 1],
         "flag_meanings": "finished stopped",
     }
     variables["status"] = ("world", stopped.astype(np.int8), meanings)
-    ends = np.where(stopped, motion.clock[-1, :, 0] * settings.step, settings.times[-1])
+    ends = np.where(stopped, motion.clock[:, -1, 0] * settings.step, settings.times[-1])
     variables["stop_time"] = ("world", ends, {"long_name": "time of the last good state", "units": "s"})
     variables["mechanism"] = ((), mechanism.to_json(), {"long_name": "description, for zwang.mechanism_of"})
     attributes = {"format": FORMAT, "title": mechanism.name, **attributes}

@@ -75,9 +75,9 @@ class Roller(Protocol):
     """Repeats a step program over many worlds."""
 
     def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
-        """(state, records): the state after samples * every steps, and records (samples, worlds, n), one after each `every`.
+        """(state, records): the state after samples * every steps, and records (worlds, samples, n), one after each `every`.
 
-        state: clock, q, v, z, each (worlds, n). u: (samples * every, worlds, nu), the control of each step.
+        state: clock, q, v, z, each (worlds, n). u: (worlds, samples * every, nu), the control of each step.
         """
         ...
 
@@ -92,21 +92,22 @@ class PythonRoller:
             self._programs = [replace(program, mechanism=program.mechanism.subs(row)) for row in rows]
 
     def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
-        records = {name: np.empty((samples, *x.shape)) for name, x in state.items()}
+        """See `Roller`."""
+        records = {name: np.empty((len(x), samples, x.shape[1])) for name, x in state.items()}
         for w in range(len(state["q"])):
             program = self._programs[w % len(self._programs)]
             at: Mapping[str, Any] = {name: x[w] for name, x in state.items()}
             for k in range(samples * every):
-                at = program(**at, u=u[k, w])
+                at = program(**at, u=u[w, k])
                 if (k + 1) % every == 0:
                     for name, x in at.items():
-                        records[name][k // every, w] = x
-        return {name: x[-1] for name, x in records.items()}, records
+                        records[name][w, k // every] = x
+        return {name: x[:, -1] for name, x in records.items()}, records
 
 
 @dataclass(frozen=True)
 class Motion:
-    """What was recorded: the clock (samples, worlds, 1) in steps, q, v, z, and the control u, each (samples, worlds, n)."""
+    """What was recorded: the clock (worlds, samples, 1) in steps, q, v, z, and the control u, each (worlds, samples, n)."""
 
     clock: np.ndarray
     q: np.ndarray
@@ -118,10 +119,10 @@ class Motion:
 def roll_out(roller: Roller, begin: Start, control: Held | Called, settings: Settings, tick: Tick) -> Motion:
     """The motion of all worlds. A function for control that is not part of the program is called for every world and step.
 
-    tick(n) is told after n more steps.
+    tick(n) is told after n more steps of all worlds together.
     """
     state = {"clock": np.zeros((begin.worlds, 1)), "q": begin.q, "v": begin.v, "z": begin.z}
-    records = [{name: x[None] for name, x in state.items()}]
+    records = [{name: x[:, None] for name, x in state.items()}]
     controls, done = [], 0
     for samples, every in _chunks(settings):
         if isinstance(control, Held):
@@ -129,13 +130,13 @@ def roll_out(roller: Roller, begin: Start, control: Held | Called, settings: Set
             state, recorded = roller.roll(state, u, samples, every)
         else:
             u, state, recorded = _roll_called(roller, control, state, settings.step, samples, every)
-        controls.append(u[::every].copy())
+        controls.append(u[:, ::every].copy())
         records.append(recorded)
         done += samples * every
-        tick(samples * every)
+        tick(samples * every * begin.worlds)
     controls.append(_control_at(control, state, done, settings.step))
-    whole = {name: np.concatenate([r[name] for r in records]) for name in state}
-    return Motion(**whole, u=np.concatenate(controls))
+    whole = {name: np.concatenate([r[name] for r in records], axis=1) for name in state}
+    return Motion(**whole, u=np.concatenate(controls, axis=1))
 
 
 def _roll_called(
@@ -148,18 +149,18 @@ def _roll_called(
         state, _ = roller.roll(state, controls[-1], 1, 1)
         if (k + 1) % every == 0:
             records.append(state)
-    stacked = {name: np.stack([record[name] for record in records]) for name in state}
-    return np.concatenate(controls), state, stacked
+    stacked = {name: np.stack([record[name] for record in records], axis=1) for name in state}
+    return np.concatenate(controls, axis=1), state, stacked
 
 
 def _control_at(control: Held | Called, state: Arrays, steps: int, h: float) -> np.ndarray:
-    """The control (1, worlds, nu) of the step to come."""
+    """The control (worlds, 1, nu) of the step to come."""
     worlds = len(state["q"])
     if isinstance(control, Held):
         return control.during(steps, 1, worlds).copy()
     rows = zip(state["clock"][:, 0] * h, state["q"], state["v"], strict=True)
     u = [np.asarray(control(t, q, v), dtype=float) for t, q, v in rows]
-    return np.array(u).reshape(1, worlds, len(control.names))
+    return np.array(u).reshape(worlds, 1, len(control.names))
 
 
 def _chunks(settings: Settings) -> Iterator[tuple[int, int]]:

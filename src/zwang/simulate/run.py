@@ -127,7 +127,7 @@ def _attributes(plan: Settings, drive: Held | Called, path: str) -> dict[str, An
 
 def _warn_of_stops(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motion) -> None:
     """One warning for all worlds that stopped: when, at which joint, and what may help."""
-    ends = motion.clock[-1, :, 0]
+    ends = motion.clock[:, -1, 0]
     stopped = np.flatnonzero(ends < plan.steps)
     if not len(stopped):
         return
@@ -147,10 +147,10 @@ def _what_left(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motio
     """The joint whose speed is largest, or no number, after the step that failed, tried again from the last good state."""
     row = {name: float(x[w]) for name, x in begin.params.items()}
     one = mechanism.subs(row) if row else mechanism
-    at = Point(motion.q[-1, w], motion.v[-1, w], motion.z[-1, w])
+    at = Point(motion.q[w, -1], motion.v[w, -1], motion.z[w, -1])
     integrator = "rk4" if plan.adaptive is not None else str(plan.integrator)
     with np.errstate(all="ignore"):
-        v = np.asarray(one_step(stepping(one, plan.step, integrator), at, motion.u[-1, w]).v, dtype=float)
+        v = np.asarray(one_step(stepping(one, plan.step, integrator), at, motion.u[w, -1]).v, dtype=float)
     grown = np.abs(v) if np.isfinite(v).all() else np.abs(at.v)
     k = int(np.argmax(grown))
     joint = next(j.name for j in mechanism.joints if j.v.start <= k < j.v.stop)
