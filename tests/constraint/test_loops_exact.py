@@ -1,0 +1,206 @@
+"""Closed loops: through singular positions, over-constrained, stiff; against closed forms and the IVP test set."""
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.cases import case
+from tests.symbolic.machines import X, Y, Z
+from zwang.errors import SolveError
+
+
+def rod(name, joint, parent="world", position=(0, 0, 0), mass=1.0, length=1.0):
+    thin = mass * length**2 / 12
+    return zw.Body(
+        name, joint, parent, position, mass=mass, com=(length / 2, 0, 0), inertia=(thin, thin, thin)
+    )
+
+
+def at_times(mechanism, q0, v0, times, step):
+    run = zw.simulate(mechanism, q0=q0, v0=v0, duration=times[-1], step=step, integrator="rk4")
+    index = [round(t / step) for t in times]
+    return run.q.values[0][index], run.v.values[0][index]
+
+
+def test_the_slider_crank_against_lagrange_multipliers():
+    c = case("loops", "C06_slider_crank")
+    p = c["parameters"]
+    crank = rod("crank", zw.Revolute("crank", axis=Z), mass=p["m_crank"], length=p["r"])
+    link = rod("rod", zw.Revolute("rod", axis=Z), "crank", (p["r"], 0, 0), p["m_rod"], p["l"])
+    slider = zw.Body("slider", zw.Prismatic("slide", axis=X), mass=p["m_slider"], inertia=(1, 1, 1))
+    m = zw.Mechanism(
+        "slider-crank", (crank, link, slider), gravity=(0, -p["g"], 0),
+        forces=(zw.Spring("slide", p["k"], rest=p["x0"]), zw.Wrench("crank", torque=(0, 0, p["tau"]))),
+        constraints=(zw.Connect("pin", ("rod", (p["l"], 0, 0)), ("slider", (0, 0, 0))),),
+    )  # fmt: skip
+    a, b, x, ad, bd, xd = c["initial_state"]
+    q, v = at_times(m, [a, b - a, x], [ad, bd - ad, xd], c["times"], 5e-4)
+    found = np.column_stack([q[:, 0], q[:, 0] + q[:, 1], q[:, 2], v[:, 0], v[:, 0] + v[:, 1], v[:, 2]])
+    np.testing.assert_allclose(found, c["reference"]["trajectory"], atol=1e-6)
+    e = zw.equations(m, ["crank"])
+    assert e.mass_matrix.shape == (1, 1)
+    state = {"crank": a, "rod": b - a, "slide": x, "crank_dot": ad}
+    M, r = e.evaluate(state)
+    free = zw.constrained_dynamics(m, [a, b - a, x], [ad, bd - ad, xd], np.zeros(3))
+    assert r[0] / M[0, 0] == pytest.approx(free.acceleration[0], rel=1e-9)
+
+
+def four_bars(n):
+    """IFToMM A02: n + 1 vertical cranks with n couplers on top; angles of the cranks from the x axis."""
+    bodies, constraints = [rod("crank 0", zw.Revolute("crank 0", axis=Z))], []
+    for k in range(1, n + 1):
+        bodies.append(rod(f"coupler {k}", zw.Revolute(f"coupler {k}", axis=Z), f"crank {k - 1}", (1, 0, 0)))
+        bodies.append(rod(f"crank {k}", zw.Revolute(f"crank {k}", axis=Z), "world", (k, 0, 0)))
+        constraints.append(zw.Connect(f"pin {k}", (f"coupler {k}", (1, 0, 0)), (f"crank {k}", (1, 0, 0))))
+    return zw.Mechanism("four-bars", tuple(bodies), gravity=(0, -9.81, 0), constraints=tuple(constraints))
+
+
+def test_the_n_four_bar_passes_its_singular_positions():
+    c = case("loops", "C02_iftomm_A02_nfourbar")
+    m = four_bars(2)
+    q0 = [np.pi / 2 if "crank" in n else -np.pi / 2 for n in m.coordinate_names]
+    v0 = [-1.0 if "crank" in n else 1.0 for n in m.coordinate_names]
+    q, v = at_times(m, q0, v0, c["times"][:4], 1e-3)
+    reference = np.array(c["reference"]["N2"])[:4]
+    np.testing.assert_allclose(
+        np.column_stack([np.cos(q[:, 0]), np.sin(q[:, 0])]), reference[:, :2], atol=1e-5
+    )
+    np.testing.assert_allclose(v[:, 0], reference[:, 3], atol=1e-4)
+
+
+def bennett():
+    """Bennett's four-bar: twists and lengths in the ratio that lets an over-constrained loop move."""
+    a, alpha, beta = 1.0, 0.6, 1.1
+    b = a * np.sin(beta) / np.sin(alpha)
+    lengths, twists = (a, b, a, b), (alpha, beta, alpha, beta)
+    bodies, parent, position, turn = [], "world", (0, 0, 0), np.eye(3)
+    for k in range(3):
+        bodies.append(zw.Body(f"link {k}", zw.Revolute(f"turn {k}", axis=Z), parent, position, turn, mass=1.0,
+                              com=(lengths[k] / 2, 0, 0), inertia=(0.1, 0.1, 0.1)))  # fmt: skip
+        parent, position = f"link {k}", (lengths[k], 0, 0)
+        s, c = np.sin(twists[k]), np.cos(twists[k])
+        turn = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+    return bodies, parent, position, turn, b, beta
+
+
+def bennett_loop():
+    """The last hinge of the loop: a point on its axis and the axis itself return to the ground's, at (-b, 0, 0) turned by -beta."""
+    bodies, parent, position, turn, b, beta = bennett()
+    along = np.array([0, np.sin(beta), np.cos(beta)])
+    ground = np.array([-b, 0, 0])
+    far = np.array(position) + turn @ (0, 0, 1)
+    hinge = (zw.Connect("hinge", (parent, position), ("world", tuple(ground))),
+             zw.Connect("hinge axis", (parent, tuple(far)), ("world", tuple(ground + along))))  # fmt: skip
+    return zw.Mechanism("bennett", tuple(bodies), gravity=(0, 0, 0), constraints=hinge)
+
+
+def bennett_start(m):
+    best = None
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        try:
+            q, _ = zw.assemble(m, rng.uniform(-3, 3, 3))
+        except SolveError:
+            continue
+        best = q
+        rows = zw.constrained_dynamics(m, q, np.zeros(3), np.zeros(3)).rows
+        if np.linalg.matrix_rank(rows.J, tol=1e-8) == 2 and abs(np.sin(q[1])) > 0.3:
+            return q
+    return best
+
+
+def test_bennetts_over_constrained_loop_moves_and_keeps_its_energy():
+    m = bennett_loop()
+    q0 = bennett_start(m)
+    assert q0 is not None
+    J = zw.constrained_dynamics(m, q0, np.zeros(3), np.zeros(3)).rows.J
+    assert J.shape[0] == 6 and np.linalg.matrix_rank(J, tol=1e-8) == 2, "six rows, and yet one freedom"
+    q0, v0 = zw.assemble(m, q0, [1.0, 0.5, -0.5])
+    assert np.abs(v0).max() > 0.1
+    run = zw.simulate(m, q0=q0, v0=v0, duration=1.0, step=1e-3, integrator="rk4")
+    kinetic = [
+        float(v @ zw.mass_matrix(m, q) @ v) / 2
+        for q, v in zip(run.q.values[0][::250], run.v.values[0][::250], strict=True)
+    ]
+    np.testing.assert_allclose(kinetic, kinetic[0], rtol=1e-6)
+    assert np.abs(run.q.values[0][-1] - q0).max() > 0.1
+
+
+def test_a_loop_that_cannot_close_is_named():
+    m = four_bars(1).replace(
+        constraints=(zw.Distance("rope", ("crank 0", (1, 0, 0)), ("crank 1", (1, 0, 0)), 9.0),)
+    )
+    with pytest.raises(SolveError, match="rope"):
+        zw.assemble(m, [0.3, 0.2, 0.4])
+
+
+def test_assembled_states_hold_all_constraints():
+    m = four_bars(2)
+    q, v = zw.assemble(m, [1.4, -1.3, 1.5, -1.4, 1.6], [1.0, 0, 0, 0, 0])
+    rows = zw.constrained_dynamics(m, q, v, np.zeros(5)).rows
+    np.testing.assert_allclose(rows.position, 0, atol=1e-11)
+    np.testing.assert_allclose(rows.velocity, 0, atol=1e-10)
+    assert Y == (0, 1, 0)
+
+
+def squeezer():
+    """Andrews' squeezer: seven bars in a tree, closed at E by three pins; angles of the IVP test set from the tree's."""
+    p = case("loops", "C03_andrews_squeezer")["parameters"]
+    A, B = (p["xa"], p["ya"], 0), (p["xb"], p["yb"], 0)
+
+    def bar(name, parent, position, k, com):
+        return zw.Body(
+            name,
+            zw.Revolute(name, axis=Z),
+            parent,
+            position,
+            mass=p["m"][k],
+            com=(*com, 0),
+            inertia=(p["I"][k],) * 3,
+        )
+
+    bodies = (
+        bar("K1", "world", (0, 0, 0), 0, (p["ra"], 0)),  # angle beta
+        bar("K2", "K1", (p["rr"], 0, 0), 1, (-p["da"], 0)),  # beta + theta
+        bar("K3", "world", B, 2, (p["sb"], -p["sa"])),  # gamma: C3 = B + sa (sin, -cos) + sb (cos, sin)
+        bar("K5", "world", A, 4, (p["ta"], p["tb"])),  # delta
+        bar("K4", "K5", (p["zt"], 0, 0), 3, (0, -(p["e"] - p["ea"]))),  # phi + delta: (sin, -cos)
+        bar("K7", "world", A, 6, (-p["ub"], -p["ua"])),  # epsilon: C7 = A + ua (sin, -cos) - ub (cos, sin)
+        bar("K6", "K7", (0, -p["u"], 0), 5, (p["zf"] - p["fa"], 0)),  # Omega + epsilon
+    )
+    E = ("K2", (-p["d"], 0, 0))
+    pins = tuple(zw.Connect(f"pin of {body}", E, (body, point)) for body, point in
+                 (("K3", (0, -p["ss"], 0)), ("K4", (0, -p["e"], 0)), ("K6", (p["zf"], 0, 0))))  # fmt: skip
+    spring = zw.PointSpring(
+        ("K3", (p["sd"], -p["sc"], 0)), ("world", (p["xc"], p["yc"], 0)), p["c0"], length=p["l0"]
+    )
+    torque = zw.Wrench("K1", torque=(0, 0, p["mom"]))
+    m = zw.Mechanism("squeezer", bodies, gravity=(0, 0, 0), constraints=pins, forces=(spring, torque))
+    order = [m.coordinate_names.index(n) for n in ("K1", "K2", "K3", "K4", "K5", "K6", "K7")]
+    return m, order
+
+
+def test_andrews_squeezer():
+    c = case("loops", "C03_andrews_squeezer")
+    m, order = squeezer()
+    start = np.zeros(7)
+    start[order] = c["initial_state"][:7]
+    q0, v0 = zw.assemble(m, start)
+    np.testing.assert_allclose(q0, start, atol=1e-9)
+    times = [0.005, 0.01, 0.015]
+    q, v = at_times(m, q0, v0, times, 5e-6)
+    expected = np.array([c["reference"]["own_at_times"][str(t)] for t in times])
+    np.testing.assert_allclose(q[:, order], expected[:, :7], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(v[:, order], expected[:, 7:], rtol=1e-4, atol=1e-2)
+
+
+def test_the_pendulum_of_iftomm_a01_as_a_particle_on_a_rigid_wire():
+    c = case("loops", "C01_iftomm_A01_pendulum")
+    p = c["parameters"]
+    bob = zw.Body(
+        "bob", (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y)), mass=p["m"], inertia=(1, 1, 1)
+    )
+    wire = zw.Distance("wire", ("bob", (0, 0, 0)), ("world", (0, 0, 0)), p["L"])
+    m = zw.Mechanism("pendulum", (bob,), gravity=(0, -p["g"], 0), constraints=(wire,))
+    q, _ = at_times(m, [-p["L"], 0], [0, 0], c["times"], 5e-4)
+    np.testing.assert_allclose(q, np.array(c["reference"]["xy_theta_thetadot"])[:, :2], atol=1e-7)

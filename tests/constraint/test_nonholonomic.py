@@ -1,0 +1,219 @@
+"""Runners, discs and the bicycle: published tables and closed forms, by constraint forces and by embedding."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import zwang as zw
+from tests.cases import case
+from tests.symbolic.machines import X, Y, Z, sleigh, whipple
+from zwang.errors import SolveError
+from zwang.gauss.applied import passive_forces
+from zwang.simulate.constrained import constrained
+from zwang.solve.embedding import embedded
+
+
+def trajectory(mechanism, q0, v0, times, step):
+    run = zw.simulate(mechanism, q0=q0, v0=v0, duration=times[-1], step=step, integrator="rk4")
+    index = [round(t / step) for t in times]
+    return run.q.values[0][index], run.v.values[0][index], run
+
+
+def plane_body(mass, inertia, com=(0, 0, 0)):
+    joints = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y), zw.Revolute("phi", axis=Z))
+    return zw.Body("body", joints, mass=mass, com=com, inertia=(inertia,) * 3)
+
+
+def test_the_modified_sleigh_follows_its_reference_and_keeps_its_energy():
+    c = case("seeds", "A04_chaplygin_sleigh_rotor")
+    p = {k: v for k, v in c["parameters"].items() if isinstance(v, float)}
+    m = sleigh().subs(p)
+    q, v, run = trajectory(m, [p["b"], 0, 0, 1.0], np.zeros(4), c["times"], 1e-3)
+    th = q[:, 2]
+    runner = q[:, :2] - p["b"] * np.stack([np.cos(th), np.sin(th)], axis=1)
+    u = v[:, 0] * np.cos(th) + v[:, 1] * np.sin(th)
+    found = np.column_stack([runner, th, q[:, 3], u, v[:, 2], v[:, 3]])
+    np.testing.assert_allclose(found, c["reference"]["trajectory"], atol=1e-6)
+    energy = run.energy.values if "energy" in run else run.kinetic.values + run.potential.values
+    np.testing.assert_allclose(energy, c["reference"]["energy"], rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_the_knife_edge_on_an_incline_does_not_slide_down(name):
+    c = case("nonholonomic", "B04_knife_edge_incline")
+    p, start, ref = c["parameters"], c["initial_state"][name], c["reference"][name]
+    down = (p["g"] * np.sin(p["alpha"]), 0, -p["g"] * np.cos(p["alpha"]))
+    edge = zw.NoSideSlip("edge", "body", direction=Y)
+    m = zw.Mechanism("skate", (plane_body(p["m"], p["J"]),), gravity=down, constraints=(edge,))
+    q, v, _ = trajectory(m, [0, 0, 0], [start["xd"], start["yd"], start["phid"]], c["times"], 1e-3)
+    np.testing.assert_allclose(q[:, 0], ref["x"], atol=1e-9)
+    np.testing.assert_allclose(q[:, 1], ref["y"], atol=1e-9)
+    if "lateral_constraint_force" in ref:
+        forces = [
+            zw.constrained_dynamics(m, a, b, np.zeros(3)).forces["edge"].item()
+            for a, b in zip(q, v, strict=True)
+        ]
+        np.testing.assert_allclose(np.abs(forces), np.abs(ref["lateral_constraint_force"]), atol=1e-7)
+
+
+def test_the_chaplygin_sleigh_turns_over_to_its_stable_side():
+    c = case("nonholonomic", "B05_chaplygin_sleigh")
+    p, s, ref = c["parameters"], c["initial_state"], c["reference"]
+    edge = zw.NoSideSlip("edge", "body", direction=Y)
+    m = zw.Mechanism(
+        "sleigh", (plane_body(p["m"], p["J_com"], (p["a"], 0, 0)),), gravity=(0, 0, 0), constraints=(edge,)
+    )
+    q, v, _ = trajectory(m, [0, 0, 0], [s["v"], 0, s["omega"]], c["times"], 2e-3)
+    u = v[:, 0] * np.cos(q[:, 2]) + v[:, 1] * np.sin(q[:, 2])
+    for found, key in ((u, "v"), (v[:, 2], "omega"), (q[:, 2], "theta"), (q[:, :2], "xy_P")):
+        np.testing.assert_allclose(found, ref[key], atol=1e-8)
+
+
+def disc(p):
+    """A thin disc with the coordinates of the case: contact x, y (as plain slides), height, yaw, lean, spin."""
+    joints = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y), zw.Prismatic("z", axis=Z), zw.Revolute("yaw", axis=Z),
+              zw.Revolute("lean", axis=X), zw.Revolute("spin", axis=Y))  # fmt: skip
+    A, C = p["A_diametral"], p["C_axial"]
+    body = zw.Body("disc", joints, mass=p["m"], inertia=(A, C, A))
+    rolling = zw.Rolling("floor", "disc", p["r"], axis=Y)
+    return zw.Mechanism("disc", (body,), gravity=(0, 0, -p["g"]), constraints=(rolling,))
+
+
+def disc_state(p, state):
+    """The coordinates of a state [x, y, yaw, lean, spin, ...] of the contact point."""
+    x, y, yaw, lean, spin = state[:5]
+    r = p["r"]
+    centre = np.array(
+        [x + r * np.sin(yaw) * np.sin(lean), y - r * np.cos(yaw) * np.sin(lean), r * np.cos(lean)]
+    )
+    return np.array([*centre, yaw, lean, spin])
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "tolerance"), [("B03_rolling_disc", 1e-3, 1e-6), ("B08_rolling_coin", 2e-4, 1e-6)]
+)
+def test_a_rolling_disc_follows_its_reference(name, step, tolerance):
+    c = case("nonholonomic", name)
+    p = c["parameters"]
+    m = disc(p)
+    q0 = disc_state(p, c["initial_state"])
+    # rates of yaw, lean, spin are kept: the speeds of the centre follow from rolling
+    rates = c["initial_state"][7:10]
+    v0 = rolling_speeds(m, q0, rates)
+    q, v, _ = trajectory(m, q0, v0, c["times"], step)
+    expected = np.array(c["reference"]["trajectory"])
+    np.testing.assert_allclose(q[:, 3:], expected[:, 2:5], atol=tolerance)
+    np.testing.assert_allclose(v[:, 3:], expected[:, 7:10], atol=30 * tolerance)
+    centres = np.array([disc_state(p, e)[:3] for e in expected])
+    np.testing.assert_allclose(q[:, :3], centres, atol=tolerance)
+
+
+def rolling_speeds(m, q, rates):
+    """All speeds of the disc from yaw, lean and spin rates."""
+    from_rates = zw.equations(m, ["yaw", "lean", "spin"], form="shared")
+    known = dict(zip(m.coordinate_names, q, strict=True)) | dict(
+        zip(("yaw_dot", "lean_dot", "spin_dot"), rates, strict=True)
+    )
+    return from_rates.evaluate(known, "velocities")[0]
+
+
+def test_a_steady_turn_has_no_accelerations_of_the_angles():
+    c = case("nonholonomic", "B03_rolling_disc")
+    p, s = c["parameters"], c["reference"]["steady_turn"]
+    m = disc(p)
+    q = disc_state(p, [0, 0, 0.3, s["lean"], 0])
+    v = rolling_speeds(m, q, [s["yaw_rate"], 0.0, s["spin_rate"]])
+    a = zw.constrained_dynamics(m, q, v, np.zeros(6)).acceleration
+    np.testing.assert_allclose(a[3:], 0, atol=1e-10)
+
+
+def bicycle_rates(e, p, speed, x):
+    """(roll, steer) accelerations of the bicycle at x = (roll, steer, rates), rear wheel at `speed`."""
+    roll, steer, roll_rate, steer_rate = x
+    state = {
+        "x": 0.0,
+        "y": 0.0,
+        "z": 0.0,
+        "yaw": 0.0,
+        "pitch": 0.0,
+        "rear": 0.0,
+        "front": 0.0,
+        "roll": roll,
+        "steer": steer,
+    }
+    M, r = e.evaluate(
+        {**p, **state, "roll_dot": roll_rate, "steer_dot": steer_rate, "rear_dot": -speed / p["rR"]}
+    )
+    return np.linalg.solve(M, r)[:2]
+
+
+def test_the_bicycles_eigenvalues_are_those_of_meijaard_2007():
+    c = case("nonholonomic", "B01_whipple_linear")
+    p = {k: v for k, v in c["parameters"].items() if isinstance(v, float | int)}
+    e = zw.equations(whipple(), ["roll", "steer", "rear"])
+    h = 1e-4
+    for speed in (0, 3, 5, 8):
+        J = np.zeros((2, 4))
+        for k in range(4):  # pitch and height change with roll and steer to second order only
+            step = np.eye(4)[k] * h
+            J[:, k] = (8 * (bicycle_rates(e, p, speed, step) - bicycle_rates(e, p, speed, -step))
+                       - bicycle_rates(e, p, speed, 2 * step) + bicycle_rates(e, p, speed, -2 * step)) / (12 * h)  # fmt: skip
+        eigenvalues = np.linalg.eigvals(np.vstack([np.hstack([np.zeros((2, 2)), np.eye(2)]), J]))
+        expected = np.array([complex(*pair) for pair in c["reference"]["eigenvalues_re_im"][str(speed)]])
+        distance = np.abs(eigenvalues[:, None] - expected[None, :])
+        np.testing.assert_allclose(distance.min(axis=0), 0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: whipple(p),
+        lambda p: disc({"A_diametral": 0.1, "C_axial": 0.2, "m": 2.0, "r": 0.4, "g": 9.81}),
+    ],
+)
+def test_embedding_and_constraint_forces_agree_to_rounding(make):
+    p = {
+        k: v
+        for k, v in case("nonholonomic", "B01_whipple_linear")["parameters"].items()
+        if isinstance(v, float | int)
+    }
+    m = make(p)
+    rng = np.random.default_rng(3)
+    q, v = zw.assemble(m, rng.normal(size=m.nq) * 0.1, rng.normal(size=m.nv))
+    found = constrained(m, q, v, passive_forces(m, q, v))
+    other = embedded(found.problem, found.rows)
+    np.testing.assert_allclose(other.acceleration, found.solution.acceleration, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.rows.J.T @ other.force, found.efforts, rtol=1e-8, atol=1e-8)
+    assert len(other.essential) == 3
+    power = np.asarray(found.efforts, float) @ v
+    assert abs(power) < 1e-8 * np.abs(found.efforts).max(), "ideal constraints do no work"
+
+
+def test_dependent_essential_unknowns_are_named():
+    m = sleigh().subs(
+        {"m_c": 5.0, "J_c": 0.4, "m_r": 1.2, "J_r": 0.05, "a": 0.35, "b": 0.25, "k_1": 0.6, "k_2": 0.15}
+    )
+    found = constrained(m, np.zeros(4), np.zeros(4), np.zeros(4))
+    with pytest.raises(SolveError, match="essential"):
+        embedded(found.problem, found.rows, essential=(1, 2, 3))  # at theta = 0 the runner ties y to theta
+    assert embedded(found.problem, found.rows, essential=(0, 2, 3)).essential == (0, 2, 3)
+
+
+def test_frobenius_tells_holonomic_from_nonholonomic():
+    th, xs, ys = sp.symbols("phi x y", real=True)
+    disguised = zw.Pfaffian("disguised", {"x": ys, "y": xs})  # d(x y) = 0
+    edge = zw.Pfaffian("edge", {"x": sp.sin(th), "y": -sp.cos(th)})
+    loop = zw.Holonomic("circle", xs**2 + ys**2 - 4)
+    m = zw.Mechanism("body", (plane_body(1.0, 1.0),), gravity=(0, 0, 0))
+    kinds = {c.name: zw.classify(m.replace(constraints=(c,))) for c in (disguised, edge, loop)}
+    assert kinds["disguised"].constraints["disguised"].integrable and kinds["disguised"].freedom == 2
+    assert not kinds["edge"].constraints["edge"].integrable and kinds["edge"].reachable == 3
+    assert kinds["circle"].holonomic
+    both = zw.classify(m.replace(constraints=(edge, zw.Pfaffian("straight", {"phi": 1}))))
+    assert (
+        both.holonomic
+        and both.constraints["edge"].integrable_here
+        and not both.constraints["edge"].integrable
+    )
+    rolling = zw.classify(disc({"A_diametral": 0.1, "C_axial": 0.2, "m": 2.0, "r": 0.4, "g": 9.81}))
+    assert rolling.freedom == 3 and rolling.reachable == 5 and "nonholonomic" in str(rolling)
