@@ -35,6 +35,7 @@ _PLACES = {
     "zwang.simulate.constrained": "constrained_dynamics",
     "zwang.simulate.run": "simulate",
     "zwang.simulate.assemble": "assemble",
+    "zwang.simulate.task": "task_acceleration",
     "zwang.symbolic.equations": "equations",
     "zwang.symbolic.check": "check_equations",
     "zwang.symbolic.classify": "classify",

@@ -95,7 +95,7 @@ def test_the_sleighs_reference_points():
 def test_the_rotary_pendulum_of_seed_003_keeps_its_energy_and_eq_90b_does_not():
     e = equations(furuta())
     th, al = e.q
-    thd, ald = e.speeds
+    thd, _ald = e.speeds
     names = {str(s): s for s in (e.mass_matrix.free_symbols | e.right_hand_side.free_symbols)}
     m_p, L_r, L_p, J2, J3 = (names[n] for n in ("m_p", "L_r", "L_p", "J_p2", "J_p3"))
     still = {names["B_r"]: 0, names["B_p"]: 0, names["tau"]: 0}

@@ -461,6 +461,8 @@ def _derived(mechanism: Mechanism, symbols: Symbols, chosen: Any, method: str, f
     state = derive.State(tree, q, e.v, e.V, e.v_rate, efforts)
     projected = derive.METHODS[method](state)
     kind = "expanded" if isinstance(form, Expanded) else "shared"
+    if isinstance(form, Expanded):
+        form.ring.limit = float("inf")  # what is asked for now is wanted
     return Equations(mechanism, symbols, method, kind, form, state, projected, e, scalars)
 
 

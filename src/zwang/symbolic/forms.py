@@ -72,6 +72,7 @@ class Expanded:
         self.ring = Ring(together, limit, units)
         self.outer = frozenset(outer)
         self._known: dict[Any, Any] = {}
+        self._shown: dict[Polynomial, sp.Expr] = {}
 
     def of(self, expression: sp.Expr) -> Any:
         """The scalar of an expression; numbers stay exact."""
@@ -94,7 +95,9 @@ class Expanded:
 
     def show(self, x: Any) -> sp.Expr:
         if type(x) is Polynomial:
-            return readable(x, self.outer)
+            if x not in self._shown:
+                self._shown[x] = readable(x, self.outer)
+            return self._shown[x]
         return x if isinstance(x, sp.Basic) else number_of(x)
 
 

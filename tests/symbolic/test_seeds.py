@@ -1,0 +1,214 @@
+"""The seeds' smaller systems, and their misprints found by the derivation."""
+
+import numpy as np
+import pytest
+import scipy.integrate
+import sympy as sp
+from tests.cases import case
+from tests.symbolic.machines import X, Y, Z, furuta, positive
+
+import zwang as zw
+from zwang.errors import DescriptionError, SolveError
+from zwang.simulate.task import task_acceleration
+from zwang.symbolic.check import check_equations
+from zwang.symbolic.equations import equations
+
+
+def test_the_simple_pendulum_three_ways():
+    """Seed 003, Sec. 2: by the joint, by a circle as a constraint with embedding, and by its force (Eqs. 10, 16, 23)."""
+    m, l, g = positive("m l g")
+    by_joint = equations(
+        zw.Mechanism(
+            "p", (zw.Body("bob", zw.Revolute("theta", axis=Z), mass=m, com=(l, 0, 0)),), gravity=(g, 0, 0)
+        )
+    )
+    (th,) = by_joint.q
+    assert by_joint.accelerations[0] == -g * sp.sin(th) / l
+    slides = (zw.Prismatic("x1", axis=X), zw.Prismatic("x2", axis=Y))
+    x1, x2 = sp.symbols("x1 x2", real=True)
+    free = zw.Mechanism("p", (zw.Body("bob", slides, mass=m, inertia=(1, 1, 1)),), gravity=(g, 0, 0),
+                        constraints=(zw.Holonomic("circle", (x1**2 + x2**2 - l**2) / (2 * l)),))  # fmt: skip
+    c = case("seeds", "A06_simple_pendulum")
+    p = c["parameters"]
+    numbers = {"m": p["m"], "l": p["l"], "g": p["g"]}
+    embedded = equations(free, ["x2"])
+    for s in c["reference"]["samples"]:
+        a, b = p["l"] * np.cos(s["theta"]), p["l"] * np.sin(s["theta"])
+        v = np.array([-b, a]) * s["theta_dot"]
+        found = zw.constrained_dynamics(free.subs(numbers), [a, b], v, np.zeros(2))
+        np.testing.assert_allclose(found.rows.J.T @ found.force, s["Fc_xy"], rtol=1e-10, atol=1e-12)
+        M, r = embedded.evaluate({**numbers, "x1": a, "x2": b, "x2_dot": v[1]})
+        expected = a * s["theta_ddot"] - b * s["theta_dot"] ** 2
+        assert r[0] / M[0, 0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def geared_link():
+    """Seed 004, Example 1: theta_m = r theta_l."""
+    J_m, J_l, M, g, l, r, B_m, B_l = positive("J_m J_l M g l r B_m B_l")
+    link = zw.Body(
+        "link", zw.Revolute("q", axis=Z), mass=M, com=(0, -l, 0), inertia=(J_l, J_l, J_l - M * l**2)
+    )
+    rotor = zw.Body("rotor", zw.Revolute("motor", axis=Z), mass=1, inertia=(J_m, J_m, J_m))
+    forces = (zw.Motor("tau_m", "motor"), zw.Damper("motor", B_m), zw.Damper("q", B_l))
+    gear = zw.Couple("gear", "motor", "q", (0, r))
+    return zw.Mechanism("geared link", (link, rotor), gravity=(0, -g, 0), forces=forces, constraints=(gear,))
+
+
+def test_the_geared_link_and_its_wrong_coefficient():
+    m = geared_link()
+    J_m, J_l, M, g, l, r, B_m, B_l = positive("J_m J_l M g l r B_m B_l")
+    q, qd, qdd, tau_m = sp.symbols("q q_dot q_ddot tau_m")
+    left = (r**2 * J_m + J_l) * qdd + M * g * l * sp.sin(q) - r * tau_m
+    right = check_equations(m, [left + (r**2 * B_m + B_l) * qd], ["q"])
+    assert right.equal and right
+    printed = check_equations(m, [left + (r * B_m + B_l) * qd], ["q"])
+    assert not printed
+    difference = printed.rows[0].difference
+    names = {s.name: s for s in difference.free_symbols}
+    assert sp.expand(difference - names["q_dot"] * names["B_m"] * (names["r"] - names["r"] ** 2)) == 0
+    assert "B_m" in str(printed) and "term" in str(printed)
+
+
+def test_the_rotary_pendulums_printed_equations_lack_one_term():
+    """Eqs. 90a and 90b as printed, in functions of time: 90a is right, 90b lacks (J_p2 - J_p3) sin(2 alpha) thd^2 / 2."""
+    t = sp.Symbol("t")
+    th, al = sp.Function("theta")(t), sp.Function("alpha")(t)
+    L_p, L_r, m_p, m_r, g, B_r, B_p, J1, J2, J3, J_r3, tau = sp.symbols(
+        "L_p L_r m_p m_r g B_r B_p J_p1 J_p2 J_p3 J_r3 tau"
+    )
+    inertia = (
+        J2 * sp.sin(al) ** 2
+        + J3 * sp.cos(al) ** 2
+        + J_r3
+        + L_p**2 * m_p * sp.sin(al) ** 2 / 4
+        + L_r**2 * m_p
+        + L_r**2 * m_r / 4
+    )
+    eq90a = sp.Eq(L_p * L_r * m_p * sp.sin(al) / 2 * al.diff(t) ** 2 - L_p * L_r * m_p * sp.cos(al) / 2 * al.diff(t, 2)
+                  + (J2 - J3 + L_p**2 * m_p / 4) * sp.sin(2 * al) * al.diff(t) * th.diff(t) + inertia * th.diff(t, 2),
+                  -B_r * th.diff(t) + tau)  # fmt: skip
+    eq90b = sp.Eq(-(L_p**2) * m_p * sp.sin(2 * al) / 8 * th.diff(t) ** 2 - L_p * L_r * m_p * sp.cos(al) / 2 * th.diff(t, 2)
+                  + (J1 + L_p**2 * m_p / 4) * al.diff(t, 2), -B_p * al.diff(t) + L_p * m_p * g / 2 * sp.sin(al))  # fmt: skip
+    found = check_equations(furuta(), [eq90b, eq90a])
+    assert found.rows[1].equal and not found.rows[0].equal
+    assert found.rows[0].row == 1
+    mended = sp.Eq(eq90b.lhs - (J2 - J3) * sp.sin(2 * al) * th.diff(t) ** 2 / 2, eq90b.rhs)
+    assert check_equations(furuta(), [eq90a, mended])
+    twice = sp.Eq(-2 * L_r * mended.lhs, -2 * L_r * mended.rhs)
+    assert check_equations(furuta(), [twice, eq90a]), "a factor is no mistake"
+
+
+def test_check_equations_refuses_what_it_cannot_compare():
+    with pytest.raises(DescriptionError, match="2 equations"):
+        check_equations(furuta(), [sp.Symbol("theta_ddot")])
+    with pytest.raises(DescriptionError, match="beta"):
+        check_equations(furuta(), [sp.Symbol("beta"), sp.Symbol("theta")])
+
+
+def test_the_elastic_joint():
+    """Seed 004, Example 2: q1 is the link's angle, q2 the motor's."""
+    J_l, J_m, M, g, l, k = positive("J_l J_m M g l k")
+    link = zw.Body(
+        "link", zw.Revolute("q1", axis=Z), mass=M, com=(0, -l, 0), inertia=(J_l, J_l, J_l - M * l**2)
+    )
+    rotor = zw.Body("rotor", zw.Revolute("q2", axis=Z), mass=1, inertia=(J_m, J_m, J_m))
+    m = zw.Mechanism("elastic joint", (link, rotor), gravity=(0, -g, 0),
+                     forces=(zw.Spring("q1", k, relative_to="q2"), zw.Motor("u", "q2")))  # fmt: skip
+    q1, q2, a1, a2, u = sp.symbols("q1 q2 q1_ddot q2_ddot u")
+    printed = [J_l * a1 + M * g * l * sp.sin(q1) + k * (q1 - q2), J_m * a2 + k * (q2 - q1) - u]
+    assert check_equations(m, printed)
+    c = case("seeds", "A08_elastic_joint")
+    p = {key: value for key, value in c["parameters"].items() if isinstance(value, float)}
+    e = equations(m)
+    numbers = {key: p[key] for key in ("J_l", "J_m", "M", "g", "l", "k", "u")}
+
+    def rate(_t, y):
+        M_, r = e.evaluate({**numbers, "q1": y[0], "q2": y[1], "q1_dot": y[2], "q2_dot": y[3]})
+        return [*y[2:], *np.linalg.solve(M_, r)]
+
+    run = scipy.integrate.solve_ivp(
+        rate, (0, 1.0), c["initial_state"], t_eval=c["times"][:4], rtol=1e-10, atol=1e-12
+    )
+    np.testing.assert_allclose(run.y.T, c["reference"]["trajectory"][:4], atol=1e-7)
+
+
+def test_two_particles_on_a_rigid_wire():
+    """Seed 004: virtual displacements (r1 - r2) . (dr1 - dr2) = 0, and a force along the wire that does no work."""
+    m1, m2, L = positive("m1 m2 L")
+
+    def particle(name, m):
+        return zw.Body(
+            name,
+            tuple(zw.Prismatic(f"{name}{axis}", axis=a) for axis, a in (("x", X), ("y", Y), ("z", Z))),
+            mass=m,
+            inertia=(1, 1, 1),
+        )
+
+    wire = zw.Distance("wire", ("a", (0, 0, 0)), ("b", (0, 0, 0)), L)
+    m = zw.Mechanism("wire", (particle("a", m1), particle("b", m2)), gravity=(0, 0, 0), constraints=(wire,))
+    assert zw.classify(m).freedom == 5 and zw.classify(m).holonomic
+    numeric = m.subs({"m1": 2.0, "m2": 3.0, "L": 5.0})
+    q, v = np.array([3.0, 0, 0, 0, 4, 0]), np.array([0.0, 0, 1, 0, 0, -1])
+    found = zw.constrained_dynamics(numeric, q, v, [1.0, 0, 0, 0, 0, 0])
+    along = np.array([3.0, -4, 0]) / 5
+    force = found.rows.J.T @ found.force
+    np.testing.assert_allclose(force[:3], found.force[0] * along, atol=1e-12)
+    np.testing.assert_allclose(force[3:], -force[:3], atol=1e-12)
+    reduced = (
+        2 * 3 / 5
+    )  # relative motion of a free pair: mu a_rel = F m2/(m1+m2) + tension, with a_rel . n = -|v_rel|^2 / L
+    assert found.force[0] == pytest.approx(reduced * (-4 / 5 - 3 / 5 / 2), rel=1e-12)
+    assert abs(force @ v) < 1e-12
+
+
+def planar_arm():
+    bodies, parent, position = [], "world", (0, 0, 0)
+    for k, l in enumerate((0.5, 0.4, 0.3)):
+        bodies.append(
+            zw.Body(
+                f"link{k}",
+                zw.Revolute(f"q{k}", axis=Z),
+                parent,
+                position,
+                mass=1.0 + k,
+                com=(l / 2, 0, 0),
+                inertia=(0.02,) * 3,
+            )
+        )
+        parent, position = f"link{k}", (l, 0, 0)
+    return zw.Mechanism(
+        "3R", tuple(bodies), gravity=(0, -9.81, 0), frames=(zw.Frame("tool", parent, position),)
+    )
+
+
+def test_a_task_acceleration_of_the_3r_arm_is_the_nearest_to_the_free_one():
+    """Seed 002: the x that minimises ||x - M^-1 tau||_M subject to J x = a*, by the projector of its normal equations."""
+    m = planar_arm()
+    q, v, tau = np.array([0.4, 0.7, -0.5]), np.array([0.3, -0.2, 0.5]), np.array([1.0, 0.5, 0.2])
+    found = task_acceleration(m, q, v, tau, "tool", [0.5, -0.2], rows=(0, 1))
+    M, free = zw.mass_matrix(m, q), zw.forward_dynamics(m, q, v, tau)
+    J = zw.frame_jacobian(m, q, "tool")[:2]
+    b = np.array([0.5, -0.2]) - zw.frame_jacobian_rate(m, q, v, "tool")[:2]
+    lam = np.linalg.solve(J @ np.linalg.solve(M, J.T), b - J @ free)
+    np.testing.assert_allclose(found.acceleration, free + np.linalg.solve(M, J.T @ lam), rtol=1e-9)
+    np.testing.assert_allclose(found.force, lam, rtol=1e-9)
+    d = found.acceleration - free
+    assert found.zwang == pytest.approx(d @ M @ d / 2, rel=1e-9)
+    with pytest.raises(SolveError):  # a planar arm cannot leave its plane
+        task_acceleration(m, q, v, tau, "tool", [0.5, -0.2, 1.0])
+
+
+def test_newtons_point_mass_is_lagranges():
+    """Seed 004: m y_ddot = f - m g from L = 1/2 m y_dot^2 - m g y."""
+    mass, g = positive("m g")
+    m = zw.Mechanism(
+        "point",
+        (zw.Body("p", zw.Prismatic("y", axis=Y), mass=mass),),
+        gravity=(0, -g, 0),
+        forces=(zw.Motor("f", "y"),),
+    )
+    newton, lagrange = equations(m, method="newton_euler"), equations(m, method="lagrange")
+    assert newton.right_hand_side == lagrange.right_hand_side
+    assert check_equations(m, [mass * sp.Symbol("y_ddot") - sp.Symbol("f") + mass * g])
+    (y,) = lagrange.q
+    assert lagrange.potential_energy == mass * g * y
