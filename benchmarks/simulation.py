@@ -1,0 +1,158 @@
+"""Contact-free simulation against MuJoCo's own threaded stepping, in one run, interleaved; the same integrator and step.
+
+    python benchmarks/simulation.py [--worlds 4096] [--steps 200] [--rounds 7]
+
+Needs `pip install '.[test]'`. Both sides step the same states with the same controls, on all cores, and keep the last state. Each round
+measures both once; printed are medians, the median of the rounds' ratios, and how far the last states are apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+from mujoco import rollout
+
+import zwang as zw
+from zwang.algebra.rotation import to_quaternion
+from zwang.mechanism.samples import double_pendulum
+
+STEP = 0.002
+INTEGRATORS = {"euler": "Euler", "rk4": "RK4"}
+
+
+def panda() -> zw.Mechanism:
+    """Panda with its gripper, nine joints, free of limits, couplings and damping."""
+    for folder in Path(pin.__file__).parents:
+        for share in (folder / "share", folder / "cmeel.prefix" / "share"):
+            file = share / "example-robot-data" / "robots" / "panda_description" / "urdf" / "panda.urdf"
+            if file.exists():
+                return free_of_constraints(zw.load(file, strict=False))
+    raise SystemExit("the package example-robot-data is missing: pip install '.[test]'")
+
+
+def free_of_constraints(mechanism: zw.Mechanism) -> zw.Mechanism:
+    """Only bodies and joints, as both sides then mean the same."""
+    options = zw.Options(timestep=STEP, contact=False, disabled=("constraint",))
+    return mechanism.replace(forces=(), constraints=(), options=options)
+
+
+def mjcf(mechanism: zw.Mechanism, integrator: str) -> str:
+    """The mechanism's bodies and joints of one coordinate as MJCF; MuJoCo wants some inertia of every body."""
+    children: dict[str, list[zw.Body]] = {}
+    for body in mechanism.bodies:
+        children.setdefault(body.parent, []).append(body)
+
+    def numbers(values) -> str:
+        return quoteattr(" ".join(repr(float(x)) for x in np.ravel(values)))
+
+    def element(body: zw.Body) -> str:
+        rotation = to_quaternion(np.array(body.orientation, dtype=float))
+        text = f"<body name={quoteattr(body.name)} pos={numbers(body.position)} quat={numbers(rotation)}>"
+        for joint in body.joints:
+            kind = {"revolute": "hinge", "prismatic": "slide"}[joint.kind]
+            text += f"<joint name={quoteattr(joint.name)} type='{kind}' axis={numbers(joint.axis)} pos={numbers(joint.position)}"
+            text += f" armature='{float(joint.armature)!r}' ref='{float(joint.reference)!r}'/>"
+        if body.mass:
+            I = np.array(body.inertia, dtype=float)
+            full = I[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+            if not I.any():
+                full = [1e-12, 1e-12, 1e-12, 0, 0, 0]
+            text += (
+                f"<inertial pos={numbers(body.com)} mass='{float(body.mass)!r}' fullinertia={numbers(full)}/>"
+            )
+        return text + "".join(map(element, children.get(body.name, ()))) + "</body>"
+
+    head = f"<option timestep='{STEP}' integrator='{INTEGRATORS[integrator]}' gravity={numbers(mechanism.gravity)}>"
+    head += "<flag constraint='disable'/></option><compiler angle='radian' balanceinertia='true'/>"
+    return f"<mujoco>{head}<worldbody>{''.join(map(element, children['world']))}</worldbody></mujoco>"
+
+
+class Contest:
+    """One mechanism on both sides, from the same random states."""
+
+    def __init__(self, mechanism: zw.Mechanism, integrator: str, worlds: int, steps: int):
+        self.mechanism, self.integrator, self.worlds, self.steps = mechanism, integrator, worlds, steps
+        rng = np.random.default_rng(0)
+        self.q, self.v = 0.5 * rng.normal(size=(2, worlds, mechanism.nv))
+        self.fast = zw.compile(mechanism)
+        self.model = mujoco.MjModel.from_xml_string(mjcf(mechanism, integrator))
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.data = [mujoco.MjData(self.model) for _ in range(cores)]
+        self.pool = rollout.Rollout(nthread=cores)
+        size = mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        self.start = np.zeros((worlds, size))
+        self.start[:, 1 : 1 + self.model.nq] = self.q
+        self.start[:, 1 + self.model.nq : 1 + self.model.nq + self.model.nv] = self.v
+
+    def ours(self) -> np.ndarray:
+        """The last q."""
+        tau = np.zeros(self.mechanism.nv)
+        end = self.fast.rollout(
+            self.q, self.v, tau, steps=self.steps, every=self.steps, step=STEP, integrator=self.integrator
+        )
+        return end.q[:, -1]
+
+    def theirs(self) -> np.ndarray:
+        """The last q, by MuJoCo's rollout with a thread a core."""
+        states, _ = self.pool.rollout(self.model, self.data, self.start, nstep=self.steps)
+        return states[:, -1, 1 : 1 + self.model.nq]
+
+    def whole(self) -> np.ndarray:
+        """The last q by `zw.simulate`, recorded ten times, with energies."""
+        run = zw.simulate(self.mechanism, self.q, self.v, duration=self.steps * STEP, step=STEP, integrator=self.integrator,
+                          record=max(1, self.steps // 10), progress=False)  # fmt: skip
+        return run.q.values[:, -1]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--worlds", type=int, default=4096)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    print(
+        f"{options.worlds} worlds, {options.steps} steps, MuJoCo {mujoco.__version__}, {len(os.sched_getaffinity(0))} cores\n"
+    )
+    print(
+        "| mechanism, integrator | zwang, steps/s | with recording | MuJoCo, steps/s | ratio | states differ by |"
+    )
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, mechanism in {
+        "double pendulum": free_of_constraints(double_pendulum()),
+        "Panda": panda(),
+    }.items():
+        for integrator in INTEGRATORS:
+            contest = Contest(mechanism, integrator, options.worlds, options.steps)
+            apart = np.abs(contest.ours() - contest.theirs()).max()
+            contest.whole()
+            rounds = [
+                [seconds(w) for w in (contest.ours, contest.whole, contest.theirs)]
+                for _ in range(options.rounds)
+            ]
+            ours, whole, theirs = (statistics.median(column) for column in zip(*rounds, strict=True))
+            ratio = statistics.median(row[2] / row[0] for row in rounds)
+            total = options.worlds * options.steps
+            print(
+                f"| {name}, {integrator} | {total / ours:.3g} | {total / whole:.3g} | {total / theirs:.3g} | {ratio:.0f} | {apart:.1e} |"
+            )
+
+
+if __name__ == "__main__":
+    main()
