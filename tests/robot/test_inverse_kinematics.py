@@ -7,7 +7,9 @@ import pytest
 
 import zwang as zw
 from tests.cases import case
+from tests.mechanisms import random_mechanism
 from tests.robot import dh
+from zwang.robot.sampling import random_configurations
 from zwang.robot.tasks import rotation_vector
 
 TARGET = (0.2, 1.3)
@@ -405,3 +407,38 @@ def test_almost_a_whole_turn_hinders_no_search_and_yet_counts():
     solution = zw.robot.solve_ik(dh.arm("ur5", limits), "tip", (R, p))
     assert solution.converged.all() and np.abs(solution.q).max() <= 3.1 + 1e-9
     assert solution.iterations.mean() < 20
+
+
+@pytest.mark.parametrize("method", ["lm", "newton", "transpose"])
+def test_no_targets_give_no_answers(method):
+    solution = zw.robot.solve_ik(dh.two_link(), "tip", np.zeros((0, 3)), method=method)
+    assert solution.q.shape == (0, 2) and solution.converged.shape == solution.reason.shape == (0,)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_mechanisms_of_all_kinds_of_joints(seed):
+    """Poses, positions and orientations that a random tree of bodies reaches are found again."""
+    m = random_mechanism(seed, bodies=5)
+    frame = m.bodies[-1].name
+    poses = [zw.frame_pose(m, q, frame) for q in random_configurations(m, 10, seed)]
+    p, R = np.array([pose.p for pose in poses]), np.array([pose.R for pose in poses])
+    part = ("pose", "position", "orientation")[seed % 3]
+    targets = {"pose": (R, p), "position": p, "orientation": R}[part]
+    solution = zw.robot.solve_ik(m, frame, targets, part=part)
+    assert solution.converged.all()
+    found = [zw.frame_pose(m, q, frame) for q in solution.q]
+    if part != "orientation":
+        np.testing.assert_allclose([pose.p for pose in found], p, atol=2e-6)
+    if part != "position":
+        np.testing.assert_allclose([pose.R for pose in found], R, atol=4e-6)
+
+
+def test_a_scara_with_its_slide():
+    limits = [(-2, 2), (-2.5, 2.5), (0, 0.2), (-3, 3)]
+    m = zw.robot.from_dh(
+        d=[0.4, 0, 0, 0.1], a=[0.3, 0.25, 0, 0], alpha=[0, np.pi, 0, 0], joints="RRPR", limits=limits
+    )
+    targets = [zw.frame_pose(m, q, "tip") for q in random_configurations(m, 200, 1)]
+    assert zw.robot.solve_ik(m, "tip", targets).converged.all()
+    deep = (targets[0].R, targets[0].p - (0, 0, 0.5))
+    assert zw.robot.solve_ik(m, "tip", deep).reason in ("unreachable", "limit")

@@ -12,6 +12,7 @@ from zwang.algebra.rotation import from_axis_angle
 from zwang.errors import DescriptionError
 from zwang.mechanism.joint_kinds import Joint, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.numbers import IDENTITY, vector
 from zwang.mechanism.parts import Body, Frame
 
 X, Z = (1, 0, 0), (0, 0, 1)
@@ -54,8 +55,9 @@ def from_dh(
         joint = _joint(kinds[i], f"q{i + 1}", axis, point, bounds[i])
         bodies.append(Body(f"link{i + 1}", joint, parent, position=tuple(p), orientation=R))
         parent = bodies[-1].name
-    R, p = tool if tool is not None else (np.eye(3, dtype=int), (0, 0, 0))
-    return Mechanism(name=name, bodies=tuple(bodies), frames=(Frame("tip", parent, tuple(p), R),))
+    R, p = tool if tool is not None else (IDENTITY, (0, 0, 0))
+    tip = Frame("tip", parent, vector(p, 3, "position of the tool"), R)
+    return Mechanism(name=name, bodies=tuple(bodies), frames=(tip,))
 
 
 def _standard(theta: Any, d: Any, a: Any, alpha: Any) -> tuple[Any, Any, Any, Any]:

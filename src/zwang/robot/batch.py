@@ -123,7 +123,8 @@ def out_of_reach(rounds: Rounds, left: np.ndarray) -> np.ndarray:
         rows = [row for row in task.rows if row < 3]
         if len(rows) == 3 or (rows and task.axes == "world"):
             centre, reach = reach_of(rounds.m.tree, task.frame, rounds.limits)
-            distance = np.linalg.norm((rounds.targets[position][left] - centre)[:, rows], axis=1)
+            offset = rounds.targets[position][left][:, rows] - centre[rows]
+            distance = np.sqrt(np.sum(offset * offset, axis=1))
             far |= distance > reach + rounds.options.tolerance[0]
         position += task.has_position + task.has_orientation
     return far
@@ -140,5 +141,5 @@ def _trace(rounds: Rounds) -> Trace:
         errors = errors_of(problem, link_poses(rounds.m.tree, s.q), s.q, targets)
         record.append((s.q, errors.position, errors.orientation))
         s = turn(problem, s, targets, settings)
-    columns = [np.array(column, dtype=float) for column in zip(*record, strict=True)]
-    return Trace(*columns, rounds.m.coordinate_names)
+    q, position, orientation = (np.array(column, dtype=float) for column in zip(*record, strict=True))
+    return Trace(q, position, orientation, rounds.m.coordinate_names)

@@ -11,7 +11,7 @@ Projected Newton methods, for the limits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -139,7 +139,7 @@ def scales(problem: Problem, linear: tuple[bool, ...]) -> np.ndarray:
     )
 
 
-def search(problem: Problem, start: Any, targets: list[Mapping[str, Any]], settings: Settings) -> Search:
+def search(problem: Problem, start: Any, targets: Sequence[Mapping[str, Any]], settings: Settings) -> Search:
     """Turns of Levenberg and Marquardt from `start` until converged, given up, or out of turns."""
 
     def going(s: Search) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import ShapeError
+from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.batch import out_of_reach, singular
 from zwang.robot.coordinates import Coordinates
@@ -29,28 +30,28 @@ def solve_batch(
 ) -> Solution:
     """The iterates for targets (N, ...) from starts (N, nq), until within the tolerance or out of turns; each for itself."""
     coordinates = programs.problem.coordinates
-    q = np.array([coordinates.completed(row) for row in start], dtype=float)
+    q = np.array([coordinates.completed(row) for row in start], dtype=float).reshape(start.shape)
     turns = np.zeros(len(q), int)
     record = []
     for k in range(options.turns + 1):
         e, J, position, orientation = programs.errors(q, targets)
-        record.append((q[0].copy(), position[0], orientation[0]))
-        going = ~((position < options.tolerance[0]) & (orientation < options.tolerance[1])) & np.isfinite(
-            position
-        )
+        if len(q) == 1:
+            record.append((q[0].copy(), position[0], orientation[0]))
+        arrived = (position < options.tolerance[0]) & (orientation < options.tolerance[1])
+        going = ~arrived & np.isfinite(J).all(axis=(1, 2))
         if k == options.turns or not going.any():
             break
-        step = _alpha(options.alpha, k + 1, coordinates, m.nq) * _direction(options.method, J, e)
-        q[going] = _stepped(coordinates, q[going], step[going])
+        step = _alpha(options.alpha, k + 1, coordinates, m.nq) * _direction(options.method, J[going], e[going])
+        q[going] = _stepped(coordinates, q[going], step)
         turns += going
     q, good, reasons = _judged(m, programs, start, targets, options, q, (position, orientation))
-    table = partial(_table, record, m) if len(q) == 1 else None
+    table = partial(_table, record, m) if len(start) == 1 else None
     return Solution(q, good, reasons, Residual(position, orientation), turns, np.ones(len(q), int), table)
 
 
 def _table(record: list[Any], m: Mechanism) -> Trace:
-    columns = [np.array(column, dtype=float) for column in zip(*record, strict=True)]
-    return Trace(*columns, m.coordinate_names)
+    q, position, orientation = (np.array(column, dtype=float) for column in zip(*record, strict=True))
+    return Trace(q, position, orientation, m.coordinate_names)
 
 
 def _direction(method: str, J: np.ndarray, e: np.ndarray) -> np.ndarray:
@@ -74,7 +75,10 @@ def _alpha(alpha: Any, k: int, c: Coordinates, nq: int) -> np.ndarray:
 
 
 def _stepped(c: Coordinates, q: np.ndarray, step: np.ndarray) -> np.ndarray:
-    return np.array([c.stepped(row, dq, bounded=False) for row, dq in zip(q, step, strict=True)], dtype=float)
+    """q (N, nq) after steps (N, free), the tied joints with them."""
+    v = np.zeros((c.tree.nv, len(q)))
+    v[list(c.free)] = step.T
+    return np.array(c.completed(integrate_configuration(c.tree, q.T, v)), dtype=float).T
 
 
 def _judged(

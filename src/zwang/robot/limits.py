@@ -63,7 +63,8 @@ class Limits:
 
     def hold(self, q: np.ndarray) -> np.ndarray:
         """Whether each of q (N, nq) is within the limits."""
-        good = ((q >= self.lower - WITHIN) & (q <= self.upper + WITHIN)).all(axis=1)
+        inside = (q >= self.lower - WITHIN) & (q <= self.upper + WITHIN)
+        good = np.asarray(inside.all(axis=1))
         for part, largest in self.balls:
             angles = np.array([np.linalg.norm(logarithm(row[part])) for row in q])
             good &= angles <= largest + WITHIN
@@ -86,4 +87,4 @@ def reach_of(tree: Tree, frame: str, limits: Limits) -> tuple[np.ndarray, float]
                 abs(limits.lower[i] - float(link.reference)), abs(limits.upper[i] - float(link.reference))
             )
             reach += travel * (1.0 if link.move.kind == "slide" else abs(float(link.move.pitch)))
-    return np.asarray(path[0].p, dtype=float), reach
+    return np.asarray(path[0].p, dtype=float), float(reach)

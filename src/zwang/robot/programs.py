@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -130,7 +131,8 @@ def shaped(
 
 def _flat(array: np.ndarray, axes: int) -> np.ndarray:
     """The last axes of an array as one."""
-    return array.reshape(*array.shape[: array.ndim - axes], -1)
+    kept = array.ndim - axes
+    return array.reshape(*array.shape[:kept], math.prod(array.shape[kept:]))
 
 
 def looped(program: Callable[..., Any], inputs: dict[str, tuple[int, ...]]) -> Callable[..., Any]:
