@@ -1,7 +1,6 @@
 """Tracing: what the program does is what the function does, and what cannot be traced is refused by line."""
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -176,17 +175,6 @@ def test_inputs_of_the_wrong_size_are_named():
     program = trace(lambda x: x, {"speed": (3,)})
     with pytest.raises(ShapeError, match=r"'speed'.*\(2,\).*\(3,\)"):
         evaluate(program, {"speed": [1.0, 2.0]})
-
-
-def test_tracing_is_quick_enough():
-    def function(x):
-        A = x.reshape(12, 12)
-        return A @ A @ A @ A
-
-    start = time.perf_counter()
-    program = trace(function, {"x": (144,)})
-    assert len(program.body.instructions) > 9_000
-    assert time.perf_counter() - start < 1.0  # 0.03 s on an idle core
 
 
 def test_the_jacobian_is_part_of_the_same_trace():
