@@ -18,7 +18,8 @@ from rich.table import Table
 from rich.tree import Tree
 
 import zwang as zw
-from zwang.errors import LoadError, ZwangError, ZwangWarning
+from zwang.algebra.rotation import from_rpy
+from zwang.errors import DescriptionError, LoadError, ZwangError, ZwangWarning
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
 from zwang.mechanism.shapes import Mesh
@@ -202,6 +203,7 @@ def equations(
 @app.command(
     help_epilogue=_examples(
         "zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5",
+        "zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5 --rpy 3.14 0 0",
         "zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5 --quaternion 0 1 0 0",
     )
 )
@@ -213,14 +215,22 @@ def ik(
     quaternion: Annotated[
         tuple[float, float, float, float] | None, Parameter(help="its attitude (w, x, y, z)", negative=())
     ] = None,
+    rpy: Annotated[
+        tuple[float, float, float] | None,
+        Parameter(help="its attitude by roll, pitch and yaw [rad], as URDF has them", negative=()),
+    ] = None,
     base: Base = "fixed",
     strict: Strict = True,
 ) -> int:
     """A configuration that brings a frame to a place (inverse kinematics). Exit status 1 if none was found."""
     m = model_of(model, base=base, strict=strict)
+    if quaternion is not None and rpy is not None:
+        raise DescriptionError("give the attitude by --quaternion or by --rpy, not by both")
     target: Any = np.array(position)
     if quaternion is not None:
         target = (zw.Frame("target", orientation=quaternion).orientation, target)
+    elif rpy is not None:
+        target = (from_rpy(*rpy), target)
     found = zw.robot.solve_ik(m, frame, target)
     for name, value in zip(m.coordinate_names, np.atleast_1d(found.q), strict=True):
         out.print(f"{escape(name):24} {value: .6f}")

@@ -20,6 +20,7 @@ from zwang.robot.manipulability import Ellipsoid, Manipulability, manipulability
 from zwang.robot.workspace import Workspace
 from zwang.view.plot import INK, STYLE
 
+LOOKS: Any = STYLE
 KINDS = {
     "velocity": ("velocity", "#1b7fbd", lambda w: w.velocity_ellipsoid),
     "force": ("force", "#d95f02", lambda w: w.force_ellipsoid),
@@ -58,7 +59,7 @@ def plot_ellipsoids(
     reach = max(np.ptp(np.concatenate(arms), axis=0).max(), 1e-9)
     drawn = {kind: _scaled([KINDS[kind][2](w) for w in found], SIZE * reach) for kind in kinds}
     plane = _plane(np.concatenate(arms), found[0])
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(LOOKS):
         figure = plt.figure(figsize=(7, 5.5), layout="constrained")
         axes = figure.add_subplot(projection="3d" if plane is None else None)
         _draw(axes, arms, drawn, plane)
@@ -91,7 +92,7 @@ def plot_manipulability(
         )
     w = space.manipulability(**options)
     across, up = _in_plane(space.positions, plane)
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(LOOKS):
         figure, axes = plt.subplots(figsize=(7, 5.5), layout="constrained")
         _map(figure, axes, across, up, getattr(w, value), best, _label(value, w))
         names = ("distance from the z axis", "z") if plane == "rz" else tuple(plane)
