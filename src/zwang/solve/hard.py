@@ -24,6 +24,7 @@ from zwang.solve.solution import Solution, largest, slip
 SOFTENING = 1e-3
 ROUNDS = 200
 TOLERANCE = 1e-12
+INNER = 1e-13  # of the soft problems, which only approach the hard one
 
 
 class _State(NamedTuple):
@@ -60,7 +61,7 @@ def with_hard_rows(
         aref = list(rows.aref + rho * s.force)
         for cone, size in zip(cones, s.slips, strict=True):
             aref[cone.start] = aref[cone.start] - size
-        found = solver(problem, rows.replaced(R=rows.R + rho, aref=array(aref)), start=s.a)
+        found = solver(problem, rows.replaced(R=rows.R + rho, aref=array(aref)), start=s.a, tolerance=INNER)
         now = slips(found.acceleration)
         steady = largest(found.force - s.force) <= tolerance * largest(found.force)
         same = largest([x - y for x, y in zip(now, s.slips, strict=True)]) <= tolerance * largest(

@@ -18,7 +18,7 @@ from zwang.solve.line_search import UNBOUNDED
 from zwang.solve.primal import Primal
 from zwang.solve.solution import Solution, largest
 
-TOLERANCE = 1e-13
+TOLERANCE = 1e-11
 ITERATIONS = 100
 STANDSTILL = 1e-14  # a step this small, relative to the accelerations, changes nothing
 NOISE = 1e-9  # and with one this small a gradient that does not shrink any more is rounding
