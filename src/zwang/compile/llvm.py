@@ -17,7 +17,7 @@ from zwang.compile.lanes import Lanes
 from zwang.compile.program import Block, For, Instruction, Kind, Program, When, While
 from zwang.compile.writer import Door, Element, Location, Scratch, Slot, Stored, Writer
 
-LIMIT = 4000
+LIMIT = 8000
 
 PLAIN = {
     "add": "fadd {R} {0}, {1}",
