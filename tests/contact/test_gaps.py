@@ -9,14 +9,24 @@ from zwang.algebra.rotation import from_quaternion
 from zwang.compile.evaluate import evaluate
 from zwang.compile.trace import trace
 from zwang.contact import FAR, candidate_pairs, contact_frame, gaps
-from zwang.contact.kinds import COUNTS, TRACEABLE, Placed
+from zwang.contact.kinds import COUNTS, Placed
 from zwang.contact.narrow import FUNCTIONS
 from zwang.kinematics.poses import link_poses
 from zwang.read.mjcf import read_mjcf
 from zwang.scalar import leaves_of
 
-EXACT = sorted(TRACEABLE)
-BY_ITERATION = sorted(kinds for kinds in COUNTS if kinds not in TRACEABLE and "plane" not in kinds)
+DEEP = 0.05  # m: up to where the way out of overlapping meshes is surely the shortest
+BY_ITERATION = sorted(
+    kinds
+    for kinds in COUNTS
+    if "plane" not in kinds
+    and (
+        "mesh" in kinds
+        or "ellipsoid" in kinds
+        or kinds in {("capsule", "cylinder"), ("cylinder", "cylinder"), ("cylinder", "box")}
+    )
+)
+EXACT = sorted(kinds for kinds in COUNTS if kinds not in BY_ITERATION and "mesh" not in kinds)
 
 
 @pytest.mark.parametrize("aligned", [False, True], ids=["random", "aligned"])
@@ -36,8 +46,10 @@ def test_contacts_of_simple_shapes_are_mujocos(kinds, aligned):
 def test_distances_of_convex_shapes_are_mujocos(kinds):
     couple = Couple(*kinds)
     rng = np.random.default_rng(5)
-    for _ in range(12):
-        q = couple.configuration(rng, False)
+    deepest = DEEP if "mesh" in kinds else 1
+    for q in [
+        q for q in (couple.configuration(rng, False) for _ in range(20)) if couple.distance(q) > -deepest
+    ][:12]:
         poses = link_poses(couple.mechanism.tree, q)
         nearest = min(gap.distance for gap in gaps(couple.pair, poses))
         assert abs(nearest - couple.distance(q)) < 1e-8
@@ -109,7 +121,9 @@ def test_a_move_of_both_shapes_moves_their_gaps(kinds):
         pytest.skip("the plane is fixed")
     rng = np.random.default_rng(11)
     R, p = np.array(from_quaternion((0.5, 0.5, -0.5, 0.5)), float), np.array([0.3, -0.2, 0.1])
-    poses = link_poses(couple.mechanism.tree, couple.configuration(rng, False))
+    tried = (couple.configuration(rng, False) for _ in range(100))
+    q = next(q for q in tried if couple.distance(q) > -DEEP)
+    poses = link_poses(couple.mechanism.tree, q)
     moved = [type(pose)(R @ pose.R, R @ pose.p + p) for pose in poses]
     for before, after in zip(gaps(couple.pair, poses), gaps(couple.pair, moved), strict=True):
         if before.distance < FAR:

@@ -17,8 +17,7 @@ on an edge) has the distance FAR, with finite position and frame. A contact acts
 The velocity of b against a at the contact, in contact axes, is frame @ (J_b - J_a) v, with the Jacobians of the point
 `position` fixed to either body.
 
-`gaps` works on floats and, for pairs in `TRACEABLE`, on every scalar; the others (convex shapes by iteration) are of
-the reference path only: `pair.traceable` says which. `near(pair, poses)` is false where the pair cannot touch.
+`gaps` works on every scalar. `near(pair, poses)` is false where the pair cannot touch.
 """
 
 from zwang.contact.broad import near

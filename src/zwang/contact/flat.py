@@ -8,7 +8,9 @@ import numpy as np
 
 from zwang.contact.gap import FAR, TINY, Gap, contact_frame, unit
 from zwang.contact.kinds import Placed
-from zwang.scalar import less, sqrt, where
+from zwang.scalar import for_each, less, less_equal, sqrt, table, where
+
+SIDE = 1e-9  # m^2: how far a corner must be off the line of two others, times their distance
 
 
 def _point(plane: Placed, point: np.ndarray, radius: Any, frame: np.ndarray) -> Gap:
@@ -73,29 +75,38 @@ def plane_box(plane: Placed, box: Placed, reach: Any) -> tuple[Gap, ...]:
 
 
 def plane_mesh(plane: Placed, mesh: Placed, reach: Any) -> tuple[Gap, ...]:
-    """Up to four gaps: the deepest corner, the one farthest from it, and two to either side of their line.
-
-    Floats only. The corners of a face that lies on the plane are many; these span it.
-    """
-    n = np.asarray(plane.R[:, 2], float)
-    corners = np.asarray(mesh.p, float) + np.asarray(mesh.sizes, float) @ np.asarray(mesh.R, float).T
-    heights = (corners - plane.p) @ n
+    """Up to four gaps: the lowest corner, the corner within reach farthest from it, and one to either side of their line."""
+    n = plane.R[:, 2]
     frame = contact_frame(n)
-    chosen = _spanning(corners, heights, n, float(reach))
-    found = [_point(plane, corners[k], 0, frame) for k in chosen]
-    return tuple(found + [Gap(FAR, found[0].position, frame)] * (4 - len(found)))
+    rows = table(np.asarray(mesh.sizes, float))
+
+    def farthest(score: Any, least: float = 0.0) -> tuple[Any, np.ndarray]:
+        """The highest score above `least`, and the corner that has it (if none has, the mesh's origin)."""
+
+        def better(row: np.ndarray, best: Any) -> Any:
+            corner = mesh.p + mesh.R @ row
+            value = score(corner)
+            higher = less(best[0], value)
+            return [where(higher, x, y) for x, y in zip([value, *corner], best, strict=True)]
+
+        value, *corner = for_each(rows, better, [least, *(mesh.p * 1.0)])
+        return value, np.array(corner)
+
+    def low(corner: np.ndarray, score: Any) -> Any:
+        return where(less_equal((corner - plane.p) @ n, reach), score, 0.0)
+
+    _, first = farthest(lambda c: (plane.p - c) @ n, -FAR)
+    length, second = farthest(lambda c: low(c, across(c - first, n)))
+    side = np.cross(n, second - first)
+    sides = [farthest(lambda c, s=s: low(c, s * (side @ (c - first)) - SIDE)) for s in (1, -1)]
+    found = [_point(plane, first, 0, frame)]
+    for score, corner in ((length, second), *sides):
+        gap = _point(plane, corner, 0, frame)
+        found.append(Gap(where(less(0, score), gap.distance, FAR), gap.position, frame))
+    return tuple(found)
 
 
-def _spanning(corners: np.ndarray, heights: np.ndarray, n: np.ndarray, reach: float) -> list[int]:
-    first = int(np.argmin(heights))
-    near = [k for k in np.flatnonzero(heights <= reach) if k != first]
-    if not near:
-        return [first]
-    flat = corners - np.outer(heights, n)
-    second = max(near, key=lambda k: np.linalg.norm(flat[k] - flat[first]))
-    side = np.cross(n, flat[second] - flat[first])
-    offsets = {k: float((flat[k] - flat[first]) @ side) for k in near if k != second}
-    ends = (
-        {max(offsets, key=offsets.__getitem__), min(offsets, key=offsets.__getitem__)} if offsets else set()
-    )
-    return [first, int(second), *sorted(int(k) for k in ends if abs(offsets[k]) > 1e-12)]
+def across(d: np.ndarray, n: np.ndarray) -> Any:
+    """The squared length of what is left of d without its part along the unit vector n."""
+    along = d @ n
+    return d @ d - along * along

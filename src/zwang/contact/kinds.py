@@ -88,15 +88,3 @@ COUNTS: dict[tuple[str, str], int] = {
     ("box", "mesh"): 1,
     ("mesh", "mesh"): 1,
 }
-
-# Pairs of kinds whose gaps every scalar can compute.
-TRACEABLE = frozenset(kinds for kinds in COUNTS if "mesh" not in kinds) - {
-    ("sphere", "ellipsoid"),
-    ("capsule", "ellipsoid"),
-    ("ellipsoid", "ellipsoid"),
-    ("ellipsoid", "cylinder"),
-    ("ellipsoid", "box"),
-    ("capsule", "cylinder"),
-    ("cylinder", "cylinder"),
-    ("cylinder", "box"),
-}

@@ -27,7 +27,13 @@ FUNCTIONS: dict[tuple[str, str], Callable[[Placed, Placed, Any], tuple[Gap, ...]
     ("capsule", "box"): boxed.capsule_box,
     ("box", "box"): boxes.box_box,
 }
-FUNCTIONS |= {kinds: convex.single(*kinds) for kinds in COUNTS if kinds not in FUNCTIONS}
+
+
+def _convex(kinds: tuple[str, str]) -> Callable[[Placed, Placed, Any], tuple[Gap, ...]]:
+    return lambda a, b, reach: (convex.convex_gap(*kinds, a, b),)
+
+
+FUNCTIONS |= {kinds: _convex(kinds) for kinds in COUNTS if kinds not in FUNCTIONS}
 
 
 def placed(solid: Solid, poses: Sequence[Pose]) -> Placed:

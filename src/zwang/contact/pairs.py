@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.contact.kinds import COUNTS, ORDER, TRACEABLE, kind_of, sizes_of
+from zwang.contact.kinds import COUNTS, ORDER, kind_of, sizes_of
 from zwang.errors import UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import ContactExclude, ContactPair
@@ -62,11 +62,6 @@ class Pair:
     def count(self) -> int:
         """How many gaps this pair can have."""
         return COUNTS[self.kinds]
-
-    @property
-    def traceable(self) -> bool:
-        """Whether `gaps` works on every scalar for this pair, or on floats only."""
-        return self.kinds in TRACEABLE
 
 
 def solids(mechanism: Mechanism) -> tuple[Solid, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 from zwang.errors import MissingExtraError
 
 try:
-    import mujoco
+    import mujoco  # pyright: ignore[reportMissingImports]
 except ImportError as error:
     raise MissingExtraError(
         f"reading MJCF files needs MuJoCo's bindings ({error}): pip install 'mujoco-core>=4.0.1'"

@@ -8,6 +8,7 @@ import numpy as np
 
 from zwang.algebra import rotation
 from zwang.mechanism.joint_kinds import Ball, Fixed, Free, Joint, Prismatic, Revolute, Softness
+from zwang.mechanism.numbers import Matrix3
 from zwang.mechanism.parts import Body, Frame
 from zwang.mechanism.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, Sphere, Surface
 from zwang.read.mjcf_library import mujoco, numbers_of
@@ -29,11 +30,11 @@ def zeroed(values: Any) -> tuple[Any, ...]:
     return tuple(float(x) if x != 0 else 0 for x in np.asarray(values).reshape(-1))
 
 
-def matrix_of(quaternion: Any) -> tuple[tuple[Any, ...], ...]:
+def matrix_of(quaternion: Any) -> Matrix3:
     """The rotation matrix of a quaternion (w, x, y, z), with exact zeros and ones."""
     q = np.asarray(quaternion, float)
     R = rotation.from_quaternion(q / np.linalg.norm(q))
-    return tuple(tuple(exact(x) for x in row) for row in R)
+    return tuple(tuple(exact(x) for x in row) for row in R)  # type: ignore[return-value]
 
 
 def bodies(source: Source) -> tuple[Body, ...]:
@@ -203,10 +204,11 @@ def _of_kind(m: Any, g: int, kind: int, size: list[float], common: dict[str, Any
     mesh = int(m.geom_dataid[g])
     first, count = int(m.mesh_vertadr[mesh]), int(m.mesh_vertnum[mesh])
     face, faces = int(m.mesh_faceadr[mesh]), int(m.mesh_facenum[mesh])
-    vertices = np.array(m.mesh_vert[first : first + count], float)
+    vertices: Any = np.array(m.mesh_vert[first : first + count], float)
+    triangles: Any = np.array(m.mesh_face[face : face + faces], int)
     return Mesh(
         vertices=vertices,
-        faces=np.array(m.mesh_face[face : face + faces], int),
+        faces=triangles,
         file=m.mesh(mesh).name,
         **common,
     )

@@ -182,7 +182,7 @@ def _equality(source: Source, e: int, name: str, kept_tendons: set[str]) -> Any:
     if kind == EQUALITY.mjEQ_WELD:
         a, b = _ends(source, e, data[3:6], data[0:3])
         turn = np.array(a[2]) @ np.array(b[2]).T if a[2] is not None else np.array(matrix_of(data[6:10]))
-        orientation = tuple(tuple(row) for row in turn.tolist())
+        orientation: Any = tuple(tuple(row) for row in turn.tolist())
         return Weld(name, a[0], b[0], a[1], orientation, b[1], float(data[10]), softness)
     if kind not in (EQUALITY.mjEQ_JOINT, EQUALITY.mjEQ_TENDON):
         return None
