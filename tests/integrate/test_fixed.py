@@ -11,13 +11,10 @@ import sympy as sp
 from zwang.algebra import rotation
 from zwang.integrate.fixed import Point, Space, runge_kutta_4, semi_implicit_euler
 
-FLAT = Space(lambda at, s, z_dot, h: (at.q + h * s, at.z + h * z_dot), lambda u, v: v)
-BALL = Space(
-    lambda at, s, z_dot, h: (
-        rotation.multiply(at.q, rotation.exponential(h * s)).astype(float),
-        at.z + h * z_dot,
-    ),
-    lambda u, v: rotation.exponential_rate(u, v).astype(float),
+FLAT = Space(lambda q, s, h: q + h * s, lambda z, z_dot, h: z + h * z_dot, lambda u, v: v)
+BALL = FLAT._replace(
+    move=lambda q, s, h: rotation.multiply(q, rotation.exponential(h * s)).astype(float),
+    slope=lambda u, v: rotation.exponential_rate(u, v).astype(float),
 )
 INERTIA = np.array([0.01, 0.02, 0.015])
 

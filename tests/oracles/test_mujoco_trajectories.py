@@ -94,3 +94,50 @@ def test_a_thousand_steps_are_those_of_mujoco(name, integrator, compiled, start)
     )
     np.testing.assert_allclose(run.q.values[0], expected[0], atol=1e-9)
     np.testing.assert_allclose(run.v.values[0], expected[1], atol=1e-9)
+
+
+DRIVEN = """
+<mujoco>
+  <compiler angle="radian"/>
+  <option timestep="0.005" integrator="{integrator}"><flag contact="disable"/></option>
+  <worldbody>
+    <body name="a" pos="0 0 1">
+      <joint name="j1" axis="0 1 0" damping="0.3" stiffness="1"/>
+      <inertial pos="0.2 0 -0.1" mass="1.5" diaginertia="0.02 0.03 0.04"/>
+      <body name="b" pos="0.4 0 0">
+        <joint name="j2" axis="1 0 0" damping="0.1"/>
+        <inertial pos="0 0.1 -0.2" mass="0.7" diaginertia="0.01 0.02 0.015"/>
+      </body>
+    </body>
+    <body name="c" pos="0 1 1">
+      <joint name="j3" axis="0 1 0"/>
+      <inertial pos="0.1 0 -0.1" mass="0.5" diaginertia="0.02 0.03 0.04"/>
+    </body>
+  </worldbody>
+  <tendon><fixed name="t" damping="0.4" stiffness="2"><joint joint="j1" coef="1"/><joint joint="j2" coef="-0.5"/></fixed></tendon>
+  <actuator>
+    <position name="servo" joint="j1" kp="30" kv="4" forcerange="-8 8"/>
+    <velocity name="speed" joint="j2" kv="5"/>
+    <general name="slow" joint="j3" gainprm="3" biastype="affine" biasprm="0 -2 -1.5" dyntype="filterexact" dynprm="0.05"/>
+  </actuator>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "RK4", "implicitfast"])
+def test_servos_tendons_and_activations_are_those_of_mujoco(integrator, tmp_path):
+    file = tmp_path / "driven.xml"
+    file.write_text(DRIVEN.format(integrator=integrator))
+    model = mujoco.MjModel.from_xml_string(file.read_text())
+    data = mujoco.MjData(model)
+    data.qvel[:] = 0.5, -1, 2
+    u = np.stack([np.sin(0.05 * np.arange(400)), 2 * np.cos(0.03 * np.arange(400)), np.ones(400)], axis=1)
+    expected = []
+    for control in u:
+        data.ctrl[:] = control
+        mujoco.mj_step(model, data)
+        expected.append(np.concatenate([data.qpos, data.qvel, data.act]))
+    run = zw.simulate(zw.load(file), v0=[0.5, -1, 2], duration=2.0, control=u)
+    assert run.attrs["integrator"] == integrator.lower() and run.attrs["step"] == 0.005
+    found = np.concatenate([run.q.values[0], run.v.values[0], run.activation.values[0]], axis=1)[1:]
+    np.testing.assert_allclose(found, expected, atol=1e-9)

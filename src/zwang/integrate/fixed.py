@@ -21,11 +21,12 @@ class Point(NamedTuple):
 class Space(NamedTuple):
     """How a point moves.
 
-    advance(at, s, z_dot, h) gives (q, z) after the time h along constant speeds s and rates z_dot. slope(u, v): where q
+    move(q, s, h): q after the time h along constant speeds s. settle(z, z_dot, h): z at the end of a step h. slope(u, v): where q
     is displaced by u (nv,) from a base point, the rate of u that belongs to the speeds v; v itself where q is plain.
     """
 
-    advance: Callable[[Point, Any, Any, Any], tuple[Any, Any]]
+    move: Callable[[Any, Any, Any], Any]
+    settle: Callable[[Any, Any, Any], Any]
     slope: Callable[[Any, Any], Any]
 
 
@@ -40,8 +41,7 @@ def semi_implicit_euler(rate: Rate, space: Space, at: Point, h: Any) -> Point:
     """
     v_dot, z_dot = rate(*at)
     v = at.v + h * v_dot
-    q, z = space.advance(at, v, z_dot, h)
-    return Point(q, v, z)
+    return Point(space.move(at.q, v, h), v, space.settle(at.z, z_dot, h))
 
 
 SHARES = (1 / 2, 1 / 2, 1)
@@ -56,18 +56,12 @@ def runge_kutta_4(rate: Rate, space: Space, at: Point, h: Any) -> Point:
     """
     slopes, rates = [at.v], [rate(*at)]
     for share in SHARES:
-        here = _moved(space, at, (1,), slopes[-1:], rates[-1:], share * h)
+        dt, (v_dot, z_dot) = share * h, rates[-1]
+        here = Point(space.move(at.q, slopes[-1], dt), at.v + dt * v_dot, at.z + dt * z_dot)
         rates.append(rate(*here))
-        slopes.append(space.slope(share * h * slopes[-1], here.v))
-    return _moved(space, at, WEIGHTS, slopes, rates, h)
-
-
-def _moved(space: Space, at: Point, weights: Sequence, slopes: Sequence, rates: Sequence, h: Any) -> Point:
-    """`at` moved by the time h along a weighted mean of slopes and rates."""
-    v_dot = _mean(weights, [v_dot for v_dot, _ in rates])
-    z_dot = _mean(weights, [z_dot for _, z_dot in rates])
-    q, z = space.advance(at, _mean(weights, slopes), z_dot, h)
-    return Point(q, at.v + h * v_dot, z)
+        slopes.append(space.slope(dt * slopes[-1], here.v))
+    s, v_dot, z_dot = (_mean(WEIGHTS, x) for x in (slopes, *zip(*rates, strict=True)))
+    return Point(space.move(at.q, s, h), at.v + h * v_dot, space.settle(at.z, z_dot, h))
 
 
 def _mean(weights: Sequence, vectors: Sequence) -> Any:

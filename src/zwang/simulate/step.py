@@ -5,7 +5,7 @@
     constraint_forces   what restricts: loops, couplings, friction, limits, contacts
     accelerations       the motion nearest, in Gauss's sense, to the free one
     activation_rates    the actuators' own states
-    advance             along the new speeds to the new configuration
+    space               how to get along the new speeds to the new configuration
 
 The text runs on floats, and traced it becomes the compiled step.
 """
@@ -20,14 +20,18 @@ import numpy as np
 
 from zwang.gauss.applied import activation_after, activation_rates, actuator_forces, passive_forces
 from zwang.gauss.dynamics import accelerations
+from zwang.gauss.forward import solve_mass_matrix
+from zwang.gauss.inverse import bias_forces
+from zwang.gauss.mass_matrix import mass_matrix
 from zwang.integrate.fixed import Point, Space, runge_kutta_4, semi_implicit_euler
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
-from zwang.mechanism.forces import Actuator, Damper
+from zwang.mechanism.forces import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
 from zwang.simulate.constraints import Restraint, constraint_forces, restraint_of
+from zwang.simulate.damping import damping_matrix, joint_damping
 
-STEPPERS = {"euler": semi_implicit_euler, "rk4": runge_kutta_4}
+STEPPERS = {"euler": semi_implicit_euler, "implicitfast": semi_implicit_euler, "rk4": runge_kutta_4}
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,10 @@ class Stepping:
 
 
 def stepping(mechanism: Mechanism, h: float, integrator: str = "euler") -> Stepping:
-    """Steps of h [s] by "euler", semi-implicit with joint damping implicit as MuJoCo's "Euler", or by "rk4"."""
+    """Steps of h [s]: "euler", semi-implicit with joint damping implicit; "implicitfast", with all damping implicit; "rk4".
+
+    Each means what MuJoCo's of that name means.
+    """
     tree = with_implicit_damping(mechanism, h) if integrator == "euler" else mechanism.tree
     return Stepping(mechanism, h, integrator, tree, restraint_of(mechanism, h))
 
@@ -63,7 +70,8 @@ def rates(s: Stepping, q: Any, v: Any, z: Any, control: Any) -> tuple[np.ndarray
     tau = applied_efforts(s.mechanism, q, v, z, control)
     tau = tau + constraint_forces(s.restraint, q, v, tau)
     # M a + h(q, v) = tau
-    return accelerations(s.tree, q, v, tau), activation_rate(s.mechanism, z, control)
+    v_dot = ACCELERATIONS[s.integrator](s, q, v, z, control, tau)
+    return v_dot, activation_rate(s.mechanism, z, control)
 
 
 def applied_efforts(mechanism: Mechanism, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
@@ -72,19 +80,23 @@ def applied_efforts(mechanism: Mechanism, q: Any, v: Any, z: Any, control: Any) 
     if not mechanism.inputs:
         return passive + np.asarray(control)
     return passive + actuator_forces(
-        mechanism, q, v, named(mechanism.inputs, control), named(activations(mechanism), z)
+        mechanism, q, v, driving(mechanism, control), named(activations(mechanism), z)
     )
+
+
+def driving(mechanism: Mechanism, control: Any) -> Mapping[str, Any]:
+    """The control by the names of the inputs; empty where there are none."""
+    return named(mechanism.inputs, control) if mechanism.inputs else {}
 
 
 def space(mechanism: Mechanism) -> Space:
     """How a mechanism's configuration, and its actuators' states, move."""
-
-    def advance(at: Point, v: Any, z_dot: Any, dt: Any) -> tuple[Any, Any]:
-        return integrate_configuration(mechanism.tree, at.q, v, dt), next_activation(
-            mechanism, at.z, z_dot, dt
-        )
-
-    return Space(advance, lambda u, v: displacement_rate(mechanism.tree, u, v))
+    tree = mechanism.tree
+    return Space(
+        move=lambda q, v, dt: integrate_configuration(tree, q, v, dt),
+        settle=lambda z, z_dot, dt: next_activation(mechanism, z, z_dot, dt),
+        slope=lambda u, v: displacement_rate(tree, u, v),
+    )
 
 
 def with_implicit_damping(mechanism: Mechanism, h: Any) -> Tree:
@@ -92,15 +104,29 @@ def with_implicit_damping(mechanism: Mechanism, h: Any) -> Tree:
 
     (M + h D) a = tau - D v - h(q, v)  is  M a + h(q, v) = tau - D (v + h a).  Source: MuJoCo, Computation, "Euler".
     """
-    damping: dict[str, Any] = {}
-    for force in mechanism.forces:
-        if isinstance(force, Damper):
-            damping[force.joint] = damping.get(force.joint, 0) + force.coefficient
-    tree = mechanism.tree
-    links = tuple(
-        replace(link, armature=link.armature + h * damping.get(link.name, 0)) for link in tree.links
-    )
-    return replace(tree, links=links)
+    D = joint_damping(mechanism)
+    heavier = [replace(link, armature=link.armature + h * D[link.v.start]) for link in mechanism.tree.links]
+    return replace(mechanism.tree, links=tuple(heavier))
+
+
+def tree_accelerations(s: Stepping, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
+    """a from M a + h(q, v) = tau, M with what the integrator adds to it."""
+    return accelerations(s.tree, q, v, tau)
+
+
+def implicit_accelerations(s: Stepping, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
+    """a from (M + h D) a = tau - h(q, v), with D = -d tau / d v of all that pushes; entries across branches are left out."""
+    names = activations(s.mechanism)
+    D = damping_matrix(s.mechanism, q, v, driving(s.mechanism, control), named(names, z))
+    tree = s.mechanism.tree
+    return solve_mass_matrix(tree, mass_matrix(tree, q) + s.h * D, tau - bias_forces(tree, q, v))
+
+
+ACCELERATIONS = {
+    "euler": tree_accelerations,
+    "rk4": tree_accelerations,
+    "implicitfast": implicit_accelerations,
+}
 
 
 def activations(mechanism: Mechanism) -> tuple[str, ...]:
@@ -113,7 +139,7 @@ def activation_rate(mechanism: Mechanism, z: Any, control: Any) -> np.ndarray:
     names = activations(mechanism)
     if not names:
         return np.zeros(0)
-    rates = activation_rates(mechanism, named(mechanism.inputs, control), named(names, z))
+    rates = activation_rates(mechanism, driving(mechanism, control), named(names, z))
     return np.array([rates[name] for name in names])
 
 
