@@ -24,6 +24,7 @@ from zwang.symbolic.polynomial import TooLargeError
 from zwang.symbolic.speeds import Embedding, embedding, numeric_twin, speed_rows, value_near
 from zwang.symbolic.wrenches import applied_wrenches
 
+READABLE_TURNS = 5  # more turning joints than this give no expanded expressions that are worth reading
 LIMITS = {"projection": 15_000, "newton_euler": 15_000, "gauss": 60_000, "lagrange": 200_000}
 """Products of terms by method: more is no reading matter, and the graph is faster."""
 Speeds = Sequence[str | PointSpeed] | None
@@ -418,7 +419,7 @@ def equations(
         )
     chosen = speed_rows(mechanism, speeds)
     symbols = symbols_for(mechanism, chosen)
-    if form != "shared" and (form == "expanded" or mechanism.nv <= 8):
+    if form == "expanded" or (form == "auto" and _turns(mechanism) <= READABLE_TURNS):
         together = {symbols.q[k] for k in derive.summed_angles(_numbers(mechanism).tree)}
         try:
             limit = LIMITS[method] if form == "auto" else float("inf")
@@ -437,6 +438,11 @@ def equations(
 def _numbers(mechanism: Mechanism) -> Mechanism:
     """The mechanism with rounding cleaned from its rotations, symbols kept."""
     return mapped(mechanism, lambda x: x)
+
+
+def _turns(mechanism: Mechanism) -> int:
+    """The number of turns in the mechanism's joints; a ball counts as three."""
+    return sum({"slide": 0, "ball": 3}.get(link.move.kind, 1) for link in mechanism.tree.links)
 
 
 def _units(mechanism: Mechanism, symbols: Symbols) -> dict[sp.Symbol, tuple[sp.Symbol, ...]]:
