@@ -48,10 +48,10 @@ class Coordinates:
     coordinate_of_speed: dict[int, int]
 
     def completed(self, q: Any) -> np.ndarray:
-        """q with the tied coordinates where they belong."""
+        """q with the tied coordinates where they belong; q may hold an array of worlds for each coordinate."""
         values = list(q)
         for tie in self.ties:
-            x = 0 if tie.other is None else values[tie.other] - tie.other_reference
+            x = 0 * values[tie.this] if tie.other is None else values[tie.other] - tie.other_reference
             values[tie.this] = tie.reference + _polynomial(tie.coefficients, x)
         return np.array(values)
 
@@ -106,12 +106,20 @@ def coordinates_for(
 
 
 def joint_limits(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
-    """(lower, upper) of q (nq,), infinite where there are none; of a joint of several coordinates, its first has them."""
+    """(lower, upper) of q (nq,), infinite where there are none; a ball's limit is no limit of coordinates.
+
+    Raises DescriptionError for limits of a joint of several coordinates: one pair does not say which it means.
+    """
     lower, upper = np.full(mechanism.nq, -np.inf), np.full(mechanism.nq, np.inf)
     for index in mechanism.joints:
         limits = getattr(index.joint, "limits", None)
-        if limits is not None and index.kind not in ("ball", "free"):
-            lower[index.q.start], upper[index.q.start] = (float(x) for x in limits)
+        if limits is None or index.kind == "ball":
+            continue
+        if index.joint.nq > 1:
+            raise DescriptionError(
+                f"limits of joint {index.name!r}: a {index.kind} joint has several coordinates; split it into single joints"
+            )
+        lower[index.q.start], upper[index.q.start] = (float(x) for x in limits)
     return lower, upper
 
 

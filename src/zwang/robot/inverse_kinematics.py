@@ -67,7 +67,7 @@ class Settings(NamedTuple):
 
     position: Any = 1e-6
     orientation: Any = 1e-6
-    turns: Any = 20.0
+    turns: Any = 16.0
     patient: Any = 0.0
 
 

@@ -30,7 +30,7 @@ def solve_batch(
 ) -> Solution:
     """The iterates for targets (N, ...) from starts (N, nq), until within the tolerance or out of turns; each for itself."""
     coordinates = programs.problem.coordinates
-    q = np.array([coordinates.completed(row) for row in start], dtype=float).reshape(start.shape)
+    q = np.array(coordinates.completed(start.T), dtype=float).T
     turns = np.zeros(len(q), int)
     record = []
     for k in range(options.turns + 1):
@@ -41,7 +41,9 @@ def solve_batch(
         going = ~arrived & np.isfinite(J).all(axis=(1, 2))
         if k == options.turns or not going.any():
             break
-        step = _alpha(options.alpha, k + 1, coordinates, m.nq) * _direction(options.method, J[going], e[going])
+        step = _alpha(options.alpha, k + 1, coordinates, m.nq) * _direction(
+            options.method, J[going], e[going]
+        )
         q[going] = _stepped(coordinates, q[going], step)
         turns += going
     q, good, reasons = _judged(m, programs, start, targets, options, q, (position, orientation))

@@ -29,8 +29,8 @@ class Options:
 
     method: str = "lm"
     tolerance: tuple[float, float] = (1e-6, 1e-6)
-    turns: int = 20
-    restarts: int = 100
+    turns: int = 16
+    restarts: int = 200
     seed: int = 0
     alpha: Any = 1.0
 

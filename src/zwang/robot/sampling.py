@@ -28,7 +28,7 @@ def spread(mechanism: Mechanism, c: Coordinates, numbers: np.ndarray) -> np.ndar
     for link in mechanism.tree.links:
         if link.move.kind == "ball":
             q[:, link.q] = _quaternions(numbers[:, link.q])
-    return np.array([c.completed(row) for row in q], dtype=float) if c.ties else q
+    return np.array(c.completed(q.T), dtype=float).T if c.ties else q
 
 
 def ends(mechanism: Mechanism, c: Coordinates) -> tuple[np.ndarray, np.ndarray]:

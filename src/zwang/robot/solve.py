@@ -21,6 +21,7 @@ from zwang.robot.limits import Limits
 from zwang.robot.loops import loops_for
 from zwang.robot.programs import Programs
 from zwang.robot.rounds import Options
+from zwang.robot.same import Same
 from zwang.robot.solution import Solution
 from zwang.robot.targets import Target, read_target
 from zwang.robot.tasks import PARTS, Task
@@ -33,7 +34,7 @@ METHODS = {
     "jacobian_transpose": "transpose",
 }
 RESTARTS = 200
-ITERATIONS = {"lm": 20, "newton": 100, "transpose": 1000}
+ITERATIONS = {"lm": 16, "newton": 100, "transpose": 1000}
 
 
 def solve_ik(
@@ -71,7 +72,7 @@ def solve_ik(
 
     method: "lm", Levenberg-Marquardt with limits and `restarts` from other starts (200; the starts are drawn once from `seed`,
     the same for every target); "newton" (or "jacobian_inverse") and "transpose", as seed 004 has them, with the step `alpha`: a number, a diagonal
-    (nq or as many as may move), or a function of the iteration 1, 2, .... iterations: turns from each start (20; 100 and 1000 for seed 004's).
+    (nq or as many as may move), or a function of the iteration 1, 2, .... iterations: turns from each start (16; 100 and 1000 for seed 004's).
     length [m]: what weighs as much as one radian; by default the typical lever of the joints. tolerance: [m] and [rad].
     posture (nq,): pulled towards, and wish(q): followed (nv of free joints), in what freedom the targets leave.
     path: the targets follow each other, each solved from the last one's joints, without restarts. threads: by default one a core.
@@ -88,7 +89,7 @@ def solve_ik(
     frames, given = _frames_and_targets(frame, targets, part)
     tasks = _tasks(frames, given, part, components, axes, weights)
     named = tuple(joints) if joints is not None else None
-    programs = _programs(m, tasks, named, length, limits, _wish(m, posture, wish), threads, compiled)
+    programs = _programs(Same(m), tasks, named, length, limits, _wish(m, posture, wish), threads, compiled)
     batch, count = _batch(given)
     start = _start(m, programs.problem, q0, batch, count)
     options = Options(
@@ -114,7 +115,7 @@ def _solver(method: str, path: bool) -> Callable[..., Solution]:
 
 @lru_cache(maxsize=64)
 def _programs(
-    mechanism: Mechanism,
+    same: Same,
     tasks: tuple[Task, ...],
     joints: tuple[str, ...] | None,
     length: float | None,
@@ -124,6 +125,7 @@ def _programs(
     compiled: bool,
 ) -> Programs:
     """The problem and its functions; kept, so that they are compiled once."""
+    mechanism = same.mechanism
     loops, bodies = loops_for(mechanism, tuple(task.frame for task in tasks))
     coordinates = coordinates_for(mechanism, bodies, joints)
     if not coordinates.free:

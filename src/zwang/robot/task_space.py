@@ -19,6 +19,7 @@ from zwang.robot.coordinates import Coordinates, coordinates_for
 from zwang.robot.derivative import jacobian_derivative
 from zwang.robot.loops import loops_for
 from zwang.robot.programs import looped, shaped
+from zwang.robot.same import Same
 from zwang.robot.sampling import random_configurations
 from zwang.robot.tasks import COMPONENTS, PARTS
 
@@ -47,17 +48,17 @@ class TaskSpace:
 
     def jacobian(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
         """J (..., m, n) of the directions by the speeds that count."""
-        J, R = _function(m, self.frame, "jacobian", self.compiled and q.size > MANY * m.nq)(q)
+        J, R = _function(Same(m), self.frame, "jacobian", self.compiled and q.size > MANY * m.nq)(q)
         return self._directions(J @ speeds_matrix(self.coordinates), R)
 
     def dynamic_jacobian(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
         """J (..., m, n) by all speeds that may move."""
-        J, R = _function(m, self.frame, "jacobian", self.compiled and q.size > MANY * m.nq)(q)
+        J, R = _function(Same(m), self.frame, "jacobian", self.compiled and q.size > MANY * m.nq)(q)
         return self._directions(J @ speeds_matrix(self.dynamic), R)
 
     def mass_matrix(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
         """B^T H B (..., n, n) of all speeds that may move."""
-        (H,) = _function(m, self.frame, "mass_matrix", self.compiled and q.size > MANY * m.nq)(q)
+        (H,) = _function(Same(m), self.frame, "mass_matrix", self.compiled and q.size > MANY * m.nq)(q)
         B = speeds_matrix(self.dynamic)
         return B.T @ H @ B
 
@@ -65,7 +66,7 @@ class TaskSpace:
         """dJ (..., m, n, n): how J changes along each speed that counts."""
         B = speeds_matrix(self.coordinates)
         many = self.compiled and q.size > MANY * m.nq
-        J, R, dJ = _function(m, self.frame, "derivative", many)(q)
+        J, R, dJ = _function(Same(m), self.frame, "derivative", many)(q)
         J, dJ = J @ B, np.einsum("...mji,jk,il->...mkl", dJ, B, B)
         if isinstance(self.axes, str) and self.axes == "body":  # the axes turn, too
             turned = np.cross(J[..., 3:, None, :], J.reshape(*J.shape[:-2], 2, 3, -1)[..., :, None], axis=-3)
@@ -127,7 +128,7 @@ def task_space(
     if isinstance(axes, str) and axes not in ("world", "body"):
         raise DescriptionError(f"axes is {axes!r}; it must be 'world', 'body' or a rotation matrix (3, 3)")
     which = tuple(joints) if joints is not None else None
-    return _space(m, frame, part, key, named, which, float(length), compiled), configurations(m, q)
+    return _space(Same(m), frame, part, key, named, which, float(length), compiled), configurations(m, q)
 
 
 def configurations(m: Mechanism, q: Any) -> np.ndarray:
@@ -151,6 +152,7 @@ def _space(
     length: float,
     compiled: bool,
 ) -> TaskSpace:
+    m = same.mechanism
     if loops_for(m, (frame,))[0] is not None:
         raise DescriptionError(
             f"frame {frame!r} is carried by a closed loop; manipulability knows trees and couples of constant slope only"
@@ -159,7 +161,7 @@ def _space(
     if not coordinates.free:
         raise DescriptionError(f"no joint that may move carries the frame {frame!r}")
     dynamic = coordinates_for(m, [body.name for body in m.bodies], joints)
-    samples, R = _function(m, frame, "jacobian", False)(random_configurations(m, SAMPLES))
+    samples, R = _function(Same(m), frame, "jacobian", False)(random_configurations(m, SAMPLES))
     samples = samples @ speeds_matrix(coordinates)
 
     def basis(rows: Sequence[int]) -> np.ndarray:
@@ -198,8 +200,9 @@ def _span(columns: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=128)
-def _function(m: Mechanism, frame: str, kind: str, compiled: bool) -> Callable[..., Any]:
+def _function(same: Same, frame: str, kind: str, compiled: bool) -> Callable[..., Any]:
     """Over q (..., nq): the world Jacobian and R of a frame, with "derivative" also dJ; or the mass matrix."""
+    m = same.mechanism
     place = m.tree.place(frame)
 
     def program(q: Any) -> Any:
