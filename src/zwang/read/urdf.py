@@ -101,7 +101,7 @@ class _Robot:
             "constraints": couples,
             "geometry": self._ground(),
         }
-        counts = f"{len(self.links)} links, {len(self.joints)} joints, {len(couples)} mimics"
+        counts = f"{len(self.links)} links, {len(self.joints)} joints, {len(couples)} mimics; its shapes touch what is added, not each other"
         self.findings.note("read", counts)
         with _placed(self.robot):
             return Mechanism(**settings, report=Report(str(path), "urdf", self.findings.report()))

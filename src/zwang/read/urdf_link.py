@@ -11,13 +11,15 @@ import numpy as np
 from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError, LoadError, PlausibilityWarning
 from zwang.mechanism.numbers import IDENTITY, Matrix3, Vector3
-from zwang.mechanism.shapes import Box, Capsule, Cylinder, Geometry, Mesh, Sphere
+from zwang.mechanism.shapes import Box, Capsule, Cylinder, Geometry, Mesh, Sphere, Surface
 from zwang.read.assets import FLAT, MissingAsset, Roots, format_of, read_mesh, thickness
 from zwang.read.findings import Findings
 from zwang.read.xml import Element
 
 QUARTER = math.pi / 2
 ANGLE_TOLERANCE = 1e-12  # rad
+TOUCHED = Surface(contype=0, conaffinity=1)
+"""A URDF says nothing of contact, and its shapes overlap at the joints: they touch what is added, and not each other."""
 MOST_TURN = 6.5  # rad; more is no orientation that anybody writes
 
 Color = tuple[float, float, float, float]
@@ -191,6 +193,7 @@ class ShapeReader:
             "orientation": orientation,
             "color": self._color(element),
             "visual_only": element.name == "visual",
+            "surface": TOUCHED,
         }
         try:
             return _FORMS[form.name](self, form, settings)
