@@ -64,7 +64,8 @@ def simulate(
     begin = start(mechanism, q0, v0, worlds, params)
     plan = settings(mechanism, begin.worlds, duration, step, integrator, record)
     drive = control_of(mechanism, control, plan.steps, begin.worlds)
-    with progress_bar(f"simulating {mechanism.name}", begin.worlds * plan.steps, shown=progress) as tick:
+    first, then = f"preparing {mechanism.name}", f"simulating {mechanism.name}"
+    with progress_bar(first, then, begin.worlds * plan.steps, shown=progress) as tick:
         motion, observed, path = _on_fastest_path(mechanism, begin, drive, plan, tick, compiled)
     run = dataset(mechanism, motion, observed, begin, plan, _attributes(plan, drive, path))
     _warn_of_stops(mechanism, begin, plan, motion)

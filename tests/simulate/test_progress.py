@@ -1,0 +1,32 @@
+"""The progress bar: it appears after a second, on the error stream, and not before."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from zwang.simulate import progress
+from zwang.simulate.progress import progress_bar
+
+
+@pytest.mark.parametrize(("patience", "shown", "expected"), [(0.05, True, True), (5.0, True, False), (0.05, False, False)])
+def test_it_appears_when_patience_is_over(monkeypatch, capsys, patience, shown, expected):
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress_bar("preparing [x]", "simulating [x]", 10, shown=shown) as tick:
+        tick(5)
+        time.sleep(0.4)
+        tick(5)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert ("simulating [x]" in captured.err) == expected
+
+
+def test_an_error_inside_leaves_no_bar_behind(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    with pytest.raises(ZeroDivisionError), progress_bar("a", "b", 1) as tick:
+        time.sleep(0.05)
+        tick(1 // 0)
+    with progress_bar("a", "b", 1) as tick:
+        tick(1)
