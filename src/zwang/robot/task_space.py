@@ -143,7 +143,7 @@ def configurations(m: Mechanism, q: Any) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _space(
-    m: Mechanism,
+    same: Same,
     frame: str,
     part: str | None,
     axes: Any,
