@@ -114,7 +114,7 @@ def descent(a: Core, b: Core, scale: Any) -> Simplex:
 
 def _choose(condition: Any, one: Simplex, other: Simplex) -> Simplex:
     arrays = [_where(condition, x, y) for x, y in zip(one[:4], other[:4], strict=True)]
-    return Simplex(*arrays, one.open, one.steps)
+    return Simplex(arrays[0], arrays[1], arrays[2], arrays[3], one.open, one.steps)
 
 
 def _where(condition: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from zwang.contact import boxed, boxes, convex, flat, rounded
+from zwang.contact import boxed, boxes, convex, flat, patch, rounded
 from zwang.contact.gap import Gap
 from zwang.contact.kinds import COUNTS, Placed
 from zwang.contact.pairs import Pair, Solid
@@ -30,7 +30,9 @@ FUNCTIONS: dict[tuple[str, str], Callable[[Placed, Placed, Any], tuple[Gap, ...]
 
 
 def _convex(kinds: tuple[str, str]) -> Callable[[Placed, Placed, Any], tuple[Gap, ...]]:
-    return lambda a, b, reach: (convex.convex_gap(*kinds, a, b),)
+    if COUNTS[kinds] == 1:
+        return lambda a, b, reach: (convex.convex_gap(*kinds, a, b),)
+    return lambda a, b, reach: patch.patch_gaps(*kinds, a, b)
 
 
 FUNCTIONS |= {kinds: _convex(kinds) for kinds in COUNTS if kinds not in FUNCTIONS}

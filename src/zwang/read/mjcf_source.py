@@ -178,8 +178,8 @@ def _drop_height_fields(spec: Any, files: Files, strict: bool, notes: list[Note]
             )
         notes.append(Note("unsupported" if touches else "ignored", f"{what} is left out", where))
         spec.delete(geom)
-    for field in list(spec.hfields):
-        spec.delete(field)
+    for heights in list(spec.hfields):
+        spec.delete(heights)
 
 
 @contextmanager

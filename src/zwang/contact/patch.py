@@ -1,0 +1,120 @@
+"""The contact of two flat sides: up to four points where the shapes, nearest along a normal, lie on each other.
+
+A side's corners are the support points of directions that lean a little to four sides; those that lie over the other shape count.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from zwang.contact.convex import Nearest, nearest_points
+from zwang.contact.gap import FAR, Gap, contact_frame
+from zwang.contact.kinds import Placed
+from zwang.contact.supports import Core, core_of
+from zwang.scalar import (
+    absolute,
+    clip,
+    for_each,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    maximum,
+    where,
+)
+
+LEAN = 1e-3  # rad: up to where two sides count as parallel
+DISTINCT = 1e-2  # of the shapes' size: points nearer to each other are one
+INSET = 5e-3  # of the shape's size: how far below its surface a shape is asked whether it holds a point
+
+
+def patch_gaps(kind_a: str, kind_b: str, a: Placed, b: Placed) -> tuple[Gap, ...]:
+    """Four gaps at the corners of the common part of two flat sides, or one (and three FAR) where the shapes are not flat."""
+    core_a, core_b = core_of(kind_a, a), core_of(kind_b, b)
+    near = nearest_points(core_a, core_b)
+    frame = contact_frame(near.normal)
+    scale = core_a.size + core_b.size
+    chosen = [
+        _corner(near, frame, lean, (kind_a, a, core_a), (kind_b, b, core_b))
+        for lean in ((1, 1), (1, -1), (-1, 1), (-1, -1))
+    ]
+    distances = _distinct(chosen, (DISTINCT * scale) * (DISTINCT * scale))
+    count = sum(where(less(distance, FAR), 1, 0) for distance in distances)
+    flat = less(1, count)
+    middle = (near.first + near.second) / 2
+    found = []
+    for k, (distance, (_, position)) in enumerate(zip(distances, chosen, strict=True)):
+        alone = near.distance if k == 0 else FAR
+        place = [where(flat, x, y) for x, y in zip(position, middle, strict=True)]
+        found.append(Gap(where(flat, distance, alone), np.array(place), frame))
+    return tuple(found)
+
+
+def _corner(
+    near: Nearest, frame: np.ndarray, lean: tuple[int, int], one: Any, two: Any
+) -> tuple[Any, np.ndarray]:
+    """Of the corners to that side of both shapes, the outer one that lies over the other shape: distance and position."""
+    n = near.normal
+    sideways = lean[0] * frame[1] + lean[1] * frame[2]
+    (kind_a, a, core_a), (kind_b, b, core_b) = one, two
+    on_a = core_a.support(n + LEAN * sideways) + n * core_a.radius
+    on_b = core_b.support(LEAN * sideways - n) - n * core_b.radius
+    gap_a, gap_b = (near.second - on_a) @ n, (on_b - near.first) @ n
+    below_a = on_a + n * (gap_a + INSET * core_b.size)
+    below_b = on_b - n * (gap_b + INSET * core_a.size)
+    distance_a = where(holds(kind_b, b, below_a, core_b), gap_a, FAR)
+    distance_b = where(holds(kind_a, a, below_b, core_a), gap_b, FAR)
+    a_outer = less(sideways @ on_b, sideways @ on_a)
+    use_a = where(a_outer, less(distance_a, FAR), less_equal(FAR, distance_b))
+    position = [
+        where(use_a, x, y) for x, y in zip(on_a + n * (gap_a / 2), on_b - n * (gap_b / 2), strict=True)
+    ]
+    return where(use_a, distance_a, distance_b), np.array(position)
+
+
+def _distinct(chosen: list[tuple[Any, np.ndarray]], least: Any) -> list[Any]:
+    """The distances, FAR for points that lie where an earlier one does."""
+    found: list[Any] = []
+    for k, (distance, position) in enumerate(chosen):
+        again: Any = False
+        for other, (_, place) in zip(found[:k], chosen, strict=False):
+            d = position - place
+            again = logical_or(again, logical_and(less(other, FAR), less(d @ d, least)))
+        found.append(where(again, FAR, distance))
+    return found
+
+
+def holds(kind: str, shape: Placed, point: np.ndarray, core: Core) -> Any:
+    """Whether a shape holds a point, with the slack of a millionth of its size."""
+    x = shape.R.T @ (point - shape.p)
+    slack = 1e-6 * core.size
+    match kind:
+        case "box":
+            inside: Any = True
+            for position, size in zip(x, shape.sizes, strict=True):
+                inside = logical_and(inside, less_equal(absolute(position), size + slack))
+            return inside
+        case "cylinder":
+            radius, half = shape.sizes[0] + slack, shape.sizes[1] + slack
+            return logical_and(
+                less_equal(absolute(x[2]), half), less_equal(x[0] * x[0] + x[1] * x[1], radius * radius)
+            )
+        case "capsule":
+            radius, half = shape.sizes[0] + slack, shape.sizes[1]
+            rest = x[2] - clip(x[2], -half, half)
+            return less_equal(x[0] * x[0] + x[1] * x[1] + rest * rest, radius * radius)
+    planes = _planes(shape.sizes)
+    if not len(planes):
+        return False
+    return less_equal(for_each(planes, lambda row, most: maximum(most, row[:3] @ x + row[3]), -FAR), slack)
+
+
+def _planes(corners: Any) -> np.ndarray:
+    """The planes (n, 4) of a convex hull's faces: outward normals and minus their distances; none for a flat one."""
+    try:
+        return ConvexHull(np.asarray(corners, float)).equations
+    except QhullError:
+        return np.zeros((0, 4))
