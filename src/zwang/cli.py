@@ -181,8 +181,8 @@ def simulate(
 
 @_where_there_is(
     "equations",
-    "zwang equations double_pendulum",
-    "zwang equations arm.urdf --symbolic mass --symbolic gravity --latex",
+    "zwang equations furuta",
+    "zwang equations arm.urdf --symbolic mass --symbolic gravity --format latex",
 )
 def equations(
     model: Model,
@@ -192,12 +192,17 @@ def equations(
         Parameter(help="numbers to turn into symbols: mass, com, inertia, damping, gravity", negative=()),
     ] = None,
     method: Literal["projection", "gauss", "newton_euler", "lagrange"] = "projection",
-    latex: Annotated[bool, Parameter(help="as LaTeX")] = False,
+    format: Literal["text", "latex", "html", "sympy"] = "text",
+    speeds: Annotated[
+        list[str] | None,
+        Parameter(help="the essential speeds, by name; by default they are chosen", negative=()),
+    ] = None,
+    base: Base = "fixed",
+    strict: Strict = True,
 ) -> None:
     """The equations of motion: mass matrix times accelerations = right-hand side."""
-    m = model_of(model, symbolic=symbolic or ())
-    found = zw.equations(m, method=method)
-    print(found.latex() if latex else found)
+    m = model_of(model, base=base, strict=strict, symbolic=symbolic or ())
+    print(zw.equations(m, speeds, method).written(format))
 
 
 @app.command(
@@ -211,7 +216,9 @@ def ik(
     model: Model,
     *,
     frame: Annotated[str, Parameter(help="the frame to be moved")],
-    position: Annotated[tuple[float, float, float], Parameter(help="where its origin is wanted [m]", negative=())],
+    position: Annotated[
+        tuple[float, float, float], Parameter(help="where its origin is wanted [m]", negative=())
+    ],
     quaternion: Annotated[
         tuple[float, float, float, float] | None, Parameter(help="its attitude (w, x, y, z)", negative=())
     ] = None,

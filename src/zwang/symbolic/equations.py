@@ -20,11 +20,12 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import PointSpeed
 from zwang.symbolic import derive, typeset
 from zwang.symbolic.forms import Expanded, Shared, mapped
-from zwang.symbolic.polynomial import TooLargeError
+from zwang.symbolic.polynomial import Polynomial, TooLargeError
 from zwang.symbolic.speeds import Embedding, embedding, numeric_twin, speed_rows, value_near
 from zwang.symbolic.wrenches import applied_wrenches
 
 READABLE_TURNS = 5  # more turning joints than this give no expanded expressions that are worth reading
+READABLE_SIZE = 4000  # symbols and operations, about
 LIMITS = {"projection": 15_000, "newton_euler": 15_000, "gauss": 60_000, "lagrange": 200_000}
 """Products of terms by method: more is no reading matter, and the graph is faster."""
 Speeds = Sequence[str | PointSpeed] | None
@@ -330,6 +331,15 @@ class Equations:
         """The equations as Python text for SymPy."""
         return typeset.python(self)
 
+    def written(self, format: str) -> str:
+        """The equations in a format by name: "latex" (with the report where it is readable), "html", "sympy" or "text"."""
+        formats = {
+            "latex": lambda: self.latex(report=self.form == "expanded"), "html": self.html, "sympy": self.sympy, "text": self.text,
+        }  # fmt: skip
+        if format not in formats:
+            raise UnknownNameError("format", format, formats)
+        return formats[format]()
+
     def _repr_latex_(self) -> str:
         return "$$" + self.latex() + "$$"
 
@@ -421,15 +431,12 @@ def equations(
     symbols = symbols_for(mechanism, chosen)
     if form == "expanded" or (form == "auto" and _turns(mechanism) <= READABLE_TURNS):
         together = {symbols.q[k] for k in derive.summed_angles(_numbers(mechanism).tree)}
+        limit = LIMITS[method] if form == "auto" else float("inf")
         try:
-            limit = LIMITS[method] if form == "auto" else float("inf")
-            return _derived(
-                mechanism,
-                symbols,
-                chosen,
-                method,
-                Expanded(together, symbols.outer, limit, _units(mechanism, symbols)),
-            )
+            expanded = Expanded(together, symbols.outer, limit, _units(mechanism, symbols))
+            found = _derived(mechanism, symbols, chosen, method, expanded)
+            if form == "expanded" or _is_readable(found):
+                return found
         except TooLargeError:
             pass
     return _derived(mechanism, symbols, chosen, method, Shared())
@@ -438,6 +445,23 @@ def equations(
 def _numbers(mechanism: Mechanism) -> Mechanism:
     """The mechanism with rounding cleaned from its rotations, symbols kept."""
     return mapped(mechanism, lambda x: x)
+
+
+def _is_readable(e: Equations) -> bool:
+    """Few terms, and no long expressions hidden in opaque factors."""
+    polynomials = [
+        x
+        for x in (*e._projected.mass_matrix.flat, *e._projected.right_hand_side)
+        if isinstance(x, Polynomial)
+    ]
+    if not polynomials:
+        return True
+    ring = polynomials[0].ring
+    sizes = [int(sp.count_ops(x)) + 1 for _, x in ring.generators]
+    return (
+        sum(1 + sum(sizes[n] for n, _ in ring.exponents(key)) for x in polynomials for key in x.terms)
+        <= READABLE_SIZE
+    )
 
 
 def _turns(mechanism: Mechanism) -> int:

@@ -58,7 +58,7 @@ def _names(expression: Any, latex: Mapping[sp.Symbol, str]) -> dict[sp.Symbol, s
 
 def to_latex(expression: Any, latex: Mapping[sp.Symbol, str]) -> str:
     """An expression or matrix as LaTeX."""
-    return sp.latex(expression, symbol_names=_names(expression, latex), mat_delim="[")
+    return sp.latex(expression, symbol_names=_names(expression, latex), mat_delim="[", full_prec=False)
 
 
 # ---------------------------------------------------------------------------------------------- the report
@@ -151,15 +151,20 @@ def text(e: Equations) -> str:
     defined, mass, rhs = e._shared_form
     lines = [f"Equations of motion of {_line(e.mechanism.name)} by the method {e.method!r}: M u_dot = r"]
     lines.append(f"u = ({', '.join(_line(s.name) for s in e.symbols.u)})")
-    lines += [f"{s} = {_line(str(x))}" for s, x in defined]
+    lines += [f"{s} = {_line(_plain(x))}" for s, x in defined]
     lines += [
-        f"M[{i + 1},{j + 1}] = {_line(str(mass[i, j]))}"
+        f"M[{i + 1},{j + 1}] = {_line(_plain(mass[i, j]))}"
         for i in range(mass.rows)
         for j in range(i, mass.cols)
         if mass[i, j] != 0
     ]
-    lines += [f"r[{i + 1}] = {_line(str(x))}" for i, x in enumerate(rhs)]
+    lines += [f"r[{i + 1}] = {_line(_plain(x))}" for i, x in enumerate(rhs)]
     return "\n".join(lines)
+
+
+def _plain(expression: Any) -> str:
+    """As text, floats without trailing zeros."""
+    return sp.sstr(expression, full_prec=False)
 
 
 def _line(text: str) -> str:
