@@ -15,6 +15,12 @@ from zwang.errors import LoadError, ParameterError, PlausibilityWarning, Unsuppo
 
 MJCF = '<mujoco><worldbody><body name="arm"><joint name="j"/><geom size=".1" pos="1 0 0"/></body></worldbody></mujoco>'
 
+# 10^(10^9) would be worked out at once, and for ever.
+POWER = (
+    '{"format": "zwang 1", "value": {"kind": "Mechanism", "gravity": [0, 0, {"expression": {"sympy": '
+    '["Pow", ["Rational", 10, 1], ["Rational", 1000000000, 1]]}}]}}'
+)
+
 
 @pytest.mark.parametrize("name", ["a.urdf", "a.xml", "a.txt", "a"])
 def test_the_content_decides_not_the_name(tmp_path: Path, name: str) -> None:
@@ -42,6 +48,7 @@ def test_json_comes_back_equal(tmp_path: Path) -> None:
         ('{"format": "zwang 1", "value": {"kind": "Mechanism", "bodies": "abc"}}', "no mechanism"),
         ('{"format": "zwang 1", "value": {"kind": "Mechanism", "gravity": [1e400, 0, 0]}}', "finite"),
         ('{"format": "zwang 1", "value": ' + "[" * 100_000, "JSON"),
+        (POWER, "too large"),
     ],
 )
 def test_what_is_no_mechanism_is_refused(tmp_path: Path, text: str, message: str) -> None:

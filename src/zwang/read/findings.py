@@ -19,11 +19,12 @@ class Findings:
 
     def note(self, kind: str, what: str, element: Element | None = None) -> None:
         """A remark in the report only."""
-        self.notes.append(Note(kind, what, element.place if element is not None else ""))
+        where = f"line {element.line}, column {element.column}" if element is not None else ""
+        self.notes.append(Note(kind, what, where))
 
-    def ignore(self, element: Element, why: str) -> None:
-        """An element without effect; those of one name make one note."""
-        self._ignored.setdefault(f"<{element.name}> {why}", []).append(element.line)
+    def ignore(self, element: Element, what: str) -> None:
+        """Something without effect; those of one kind make one note."""
+        self._ignored.setdefault(what, []).append(element.line)
 
     def warn(
         self,

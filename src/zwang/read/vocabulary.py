@@ -7,7 +7,7 @@ import difflib
 from zwang.read.findings import Findings
 from zwang.read.xml import Element
 
-NO_EFFECT = "has no effect on the motion"
+NO_EFFECT = "without effect on the motion"
 POSE = ({"xyz", "rpy"}, set())
 
 # element: (its attributes, its elements)
@@ -92,24 +92,26 @@ def check_words(root: Element, findings: Findings) -> None:
         attributes, elements = WORDS[element.name]
         for name in element.attributes:
             if name in VENDOR_ATTRIBUTES:
-                findings.note("ignored", f"attribute {name!r} of {element.title}", element)
+                findings.ignore(element, f"attribute {name!r} of <{element.name}>: is not of URDF")
             elif name not in attributes and ":" not in name:
                 findings.warn(
                     element, f"unknown attribute {name!r} of {element.title}{_guess(name, attributes)}"
                 )
+        known = []
         for child in element.children:
             if child.name in IGNORED | VENDOR or ":" in child.name or (element.name, child.name) in MISPLACED:
-                findings.ignore(child, NO_EFFECT)
+                findings.ignore(child, f"<{child.name}>: {NO_EFFECT}")
             elif child.name in elements:
-                waiting.append(child)
+                known.append(child)
             elif element.name == "geometry":
                 pass  # its reader says what is wrong
             elif element.name == "robot" and not _guess(child.name, elements):
-                findings.ignore(child, "is not of URDF")
+                findings.ignore(child, f"<{child.name}>: is no element of URDF")
             else:
                 findings.warn(
                     child, f"unknown element <{child.name}> in {element.title}{_guess(child.name, elements)}"
                 )
+        waiting.extend(reversed(known))
 
 
 def _guess(name: str, known: set[str]) -> str:

@@ -16,6 +16,8 @@ from sympy.logic.boolalg import Boolean, BooleanFalse, BooleanTrue
 from zwang import scalar
 from zwang.errors import ParameterError
 
+MOST_BITS = 100_000  # of a number in a document
+
 
 class SymbolReading(scalar.Reading):
     """The primitives on SymPy expressions; constants stay exact."""
@@ -205,11 +207,21 @@ def expression_of(tree: Sequence[Any]) -> Any:
     if kind == "Float":
         return sp.Float._new(tuple(_integer(p) for p in parts[0]), _integer(parts[1]))
     arguments = [expression_of(part) for part in parts]
+    if kind == "Pow":
+        _check_power(*arguments)
     return (
         sp.functions.elementary.piecewise.ExprCondPair(*arguments)
         if kind == "Pair"
         else _KINDS[kind](*arguments)
     )
+
+
+def _check_power(base: Any, exponent: Any) -> None:
+    """SymPy works out powers of numbers at once: those that would not end are refused."""
+    if base.is_Rational and exponent.is_Number:
+        bits = max(abs(int(base.p)), int(base.q)).bit_length()
+        if bits * abs(float(exponent)) > MOST_BITS:
+            raise ValueError("the power of a number is too large to be worked out")
 
 
 def _symbol(name: Any, assumptions: Any) -> sp.Symbol:
