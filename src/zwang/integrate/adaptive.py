@@ -60,7 +60,7 @@ class Solution:
 def integrate_adaptively(
     rate: Callable[[float, np.ndarray, float], np.ndarray],
     y0: np.ndarray,
-    times: Sequence[float],
+    times: np.ndarray | Sequence[float],
     integrator: Adaptive,
     *,
     breaks: Sequence[float] = (),

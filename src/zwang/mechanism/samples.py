@@ -9,11 +9,14 @@ from typing import Any
 from zwang.mechanism.forces import Damper, Motor
 from zwang.mechanism.joint_kinds import Revolute
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.numbers import IDENTITY, Matrix3
 from zwang.mechanism.parts import Body
 from zwang.mechanism.restrictions import Connect
-from zwang.mechanism.shapes import Box, Capsule, Cylinder
-from zwang.scalar import symbol
+from zwang.mechanism.shapes import Box, Capsule
+from zwang.scalar import are_constant, symbol
 
+X, Z, DOWN = (1, 0, 0), (0, 0, 1), (0, 0, -1)
+COLORS = {"steel": (0.35, 0.37, 0.42, 1.0), "red": (0.8, 0.3, 0.15, 1.0)}
 FURUTA = {
     "m_r": 0.095, "L_r": 0.085, "m_p": 0.024, "L_p": 0.129, "g": 9.81, "B_r": 0.0015, "B_p": 0.0005,
     "J_r1": 1e-6, "J_r2": 5.72e-5, "J_r3": 5.72e-5, "J_p1": 3.33e-5, "J_p2": 3.33e-5, "J_p3": 1e-6,
@@ -30,22 +33,17 @@ def furuta(**numbers: Any) -> Mechanism:
     n = {name: numbers.pop(name, symbol(name, positive=True)) for name in FURUTA}
     if numbers:
         raise TypeError(f"furuta has no {next(iter(numbers))!r}; it has {', '.join(FURUTA)}")
-    shown = {key: n[key] if isinstance(n[key], (int, float)) else FURUTA[key] for key in ("L_r", "L_p")}
-    along_x = (0.5**0.5, 0, 0.5**0.5, 0)
     return Mechanism(
         name="furuta",
         gravity=(0, 0, -n["g"]),
-        bodies=[
+        bodies=(
             Body("arm", Revolute("theta", axis=(0, 0, 1)), mass=n["m_r"], com=(n["L_r"] / 2, 0, 0),
-                 inertia=(n["J_r1"], n["J_r2"], n["J_r3"]),
-                 geometry=[Cylinder(radius=0.005, length=shown["L_r"], position=(shown["L_r"] / 2, 0, 0),
-                                    orientation=along_x, color=(0.35, 0.37, 0.42, 1), visual_only=True)]),
+                 inertia=(n["J_r1"], n["J_r2"], n["J_r3"]), geometry=_stick(n["L_r"], FURUTA["L_r"], X, "steel")),
             Body("pendulum", Revolute("alpha", axis=(1, 0, 0)), parent="arm", position=(n["L_r"], 0, 0), mass=n["m_p"],
                  com=(0, 0, n["L_p"] / 2), inertia=(n["J_p1"], n["J_p2"], n["J_p3"]),
-                 geometry=[Capsule(radius=0.005, length=shown["L_p"], position=(0, 0, shown["L_p"] / 2),
-                                   color=(0.8, 0.3, 0.15, 1), visual_only=True)]),
-        ],
-        forces=[Motor("tau", "theta"), Damper("theta", n["B_r"]), Damper("alpha", n["B_p"])],
+                 geometry=_stick(n["L_p"], FURUTA["L_p"], Z, "red")),
+        ),
+        forces=(Motor("tau", "theta"), Damper("theta", n["B_r"]), Damper("alpha", n["B_p"])),
     )  # fmt: skip
 
 
@@ -54,11 +52,31 @@ def double_pendulum(m1: Any = 1, m2: Any = 1, l1: Any = 1, l2: Any = 1, g: Any =
     return Mechanism(
         name="double pendulum",
         gravity=(0, 0, -g),
-        bodies=[
-            Body("upper", Revolute("shoulder", axis=(0, 1, 0)), mass=m1, com=(0, 0, -l1)),
-            Body("lower", Revolute("elbow", axis=(0, 1, 0)), parent="upper", position=(0, 0, -l1), mass=m2, com=(0, 0, -l2)),
-        ],
+        bodies=(
+            Body("upper", Revolute("shoulder", axis=(0, 1, 0)), mass=m1, com=(0, 0, -l1),
+                 geometry=_stick(l1, 1, DOWN, "steel")),
+            Body("lower", Revolute("elbow", axis=(0, 1, 0)), parent="upper", position=(0, 0, -l1), mass=m2,
+                 com=(0, 0, -l2), geometry=_stick(l2, 1, DOWN, "red")),
+        ),
     )  # fmt: skip
+
+
+def _stick(length: Any, usual: float, direction: tuple[int, int, int], color: str) -> tuple[Capsule]:
+    """A capsule to look at, from the frame's origin along a coordinate axis; of the usual length [m] for a symbol."""
+    l = length if are_constant(length) else usual
+    x, y, z = direction
+    turn: Matrix3 = ((0, 0, 1), (0, 1, 0), (-1, 0, 0)) if x else IDENTITY
+    middle = (x * l / 2, y * l / 2, z * l / 2)
+    return (
+        Capsule(
+            radius=0.04 * l,
+            length=l,
+            position=middle,
+            orientation=turn,
+            color=COLORS[color],
+            visual_only=True,
+        ),
+    )
 
 
 def four_bar(
@@ -69,19 +87,19 @@ def four_bar(
     By default the crank can turn all round (Grashof). It starts with the crank upright and the loop closed.
     """
     home = _closed(crank, coupler, rocker, ground, math.pi / 2)
-    bodies = [
+    bodies = (
         _rod("crank", "world", (0, 0, 0), "drive", crank),
         _rod("coupler", "crank", (crank, 0, 0), "first", coupler),
         _rod("rocker", "world", (ground, 0, 0), "second", rocker),
-    ]
+    )
     loop = Connect("loop", ("coupler", (coupler, 0, 0)), ("rocker", (rocker, 0, 0)))
     return Mechanism(
         name="four-bar",
         gravity=(0, 0, -g),
         bodies=bodies,
-        constraints=[loop],
+        constraints=(loop,),
         home=home,
-        forces=[Motor("motor", "drive")],
+        forces=(Motor("motor", "drive"),),
     )
 
 
@@ -90,7 +108,7 @@ def _rod(name: str, parent: str, position: tuple[float, float, float], joint: st
     inertia = length**3 / 12
     bar = Box(x=length, y=0.02, z=0.02, position=(length / 2, 0, 0), visual_only=True)
     return Body(name, Revolute(joint, axis=(0, -1, 0)), parent=parent, position=position, mass=length,
-                com=(length / 2, 0, 0), inertia=(1e-6, inertia, inertia), geometry=[bar])  # fmt: skip
+                com=(length / 2, 0, 0), inertia=(1e-6, inertia, inertia), geometry=(bar,))  # fmt: skip
 
 
 def _closed(

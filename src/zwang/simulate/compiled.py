@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import TraceError
-from zwang.fast import compile_function, run_steps
+from zwang.fast import Compiled, compile_function, run_steps
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.adaptive import Flow, flow
 from zwang.simulate.control import Called, Held, driven
@@ -51,7 +51,7 @@ class CompiledRoller:
 
 
 @lru_cache(KEPT)
-def compiled_step(program: StepProgram, params: Names) -> Callable[..., Any]:
+def compiled_step(program: StepProgram, params: Names) -> Compiled:
     """(clock, q, v, z) after one step, as a function of these, u, and the parameters."""
 
     def function(clock: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
@@ -61,7 +61,7 @@ def compiled_step(program: StepProgram, params: Names) -> Callable[..., Any]:
 
 
 @lru_cache(KEPT)
-def compiled_flow(mechanism: Mechanism, h: float, params: Names) -> Callable[..., Any]:
+def compiled_flow(mechanism: Mechanism, h: float, params: Names) -> Compiled:
     """(q_dot, v_dot, z_dot) as one array, as a function of q, v, z, u, and the parameters."""
 
     def function(q: Any, v: Any, z: Any, u: Any, *values: Any) -> Any:
@@ -71,7 +71,7 @@ def compiled_flow(mechanism: Mechanism, h: float, params: Names) -> Callable[...
 
 
 @lru_cache(KEPT)
-def compiled_observation(mechanism: Mechanism, frames: Names, params: Names) -> Callable[..., Any]:
+def compiled_observation(mechanism: Mechanism, frames: Names, params: Names) -> Compiled:
     """`observation` as a function of q, v, z, u, and the parameters."""
 
     def function(q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
@@ -80,7 +80,7 @@ def compiled_observation(mechanism: Mechanism, frames: Names, params: Names) -> 
     return compile_function(function, _sizes(mechanism, params))
 
 
-def compiled_control(control: Called, mechanism: Mechanism) -> Callable[..., Any]:
+def compiled_control(control: Called, mechanism: Mechanism) -> Compiled:
     """A user's control function alone, of the time (1,), q and v."""
     sizes = {"time": 1, "q": mechanism.nq, "v": mechanism.nv}
     return compile_function(lambda t, q, v: control(t[0], q, v), sizes)

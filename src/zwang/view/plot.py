@@ -26,7 +26,7 @@ FEW_LINES = 8  # in one panel can be told apart
 MOST_POINTS = 2000  # of a line: more cannot be seen
 MOST_PANELS = 96
 INK = "#333333"
-STYLE = {
+STYLE: Any = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#888888", "axes.grid": True,
     "axes.axisbelow": True, "grid.color": "#e6e6e6", "grid.linewidth": 0.7, "axes.titlesize": 10,
     "axes.titlelocation": "left", "axes.labelsize": 9, "xtick.labelsize": 8, "ytick.labelsize": 8,
