@@ -131,13 +131,15 @@ def test_actuators():
             after="""<tendon><fixed name="t"><joint joint="shoulder" coef="2"/></fixed></tendon><actuator>
             <position name="p" joint="shoulder" kp="3" kv="1" ctrlrange="-1 1" forcerange="-2 2"/>
             <intvelocity name="i" joint="shoulder" kp="2" actrange="-3 3"/>
+            <motor name="c" cranksite="tip" slidersite="base" cranklength="2" gear="3"/>
             <motor name="t" tendon="t" gear="4"/><general name="s" site="tip" gear="1 2 3 4 5 6" dyntype="filter" dynprm=".1"/>
             </actuator>""",
-            inside='<site name="tip"/>',
+            inside='<site name="tip"/><site name="base" pos="0 0 1"/>',
         )
     )
-    p, i, t, s = (f for f in m.forces if isinstance(f, Actuator))
-    assert m.inputs == ("p", "i", "t", "s")
+    p, i, c, t, s = (f for f in m.forces if isinstance(f, Actuator))
+    assert m.inputs == ("p", "i", "c", "t", "s")
+    assert (c.frame, c.slider, c.rod, c.gear) == ("tip", "base", 2, (3,))
     assert (p.gain, p.bias, p.control_range, p.force_range) == ((3, 0, 0), (0, -3, -1), (-1, 1), (-2, 2))
     assert i.activation == ("integrator", ()) and i.activation_range == (-3, 3)
     assert t.tendon == "t" and t.gear == (4,)
@@ -312,11 +314,6 @@ UNSUPPORTED = {
     ),
     "delay": model(after='<actuator><motor joint="shoulder" delay=".01" nsample="3"/></actuator>'),
     "override": model(before='<option><flag override="enable"/></option>'),
-    "slider-crank": model(
-        '<site name="a" pos="0 0 1"/>',
-        inside='<site name="b" pos=".1 0 0"/>',
-        after='<actuator><motor cranksite="b" slidersite="a" cranklength="1"/></actuator>',
-    ),
 }
 
 

@@ -15,7 +15,7 @@ from zwang.mechanism.forces import Actuator, Damper, GravityCompensation, Motor,
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.restrictions import Tendon
 from zwang.mechanism.tree import Place
-from zwang.scalar import absolute, clip, divide, exp, is_zero, maximum, minimum, sqrt
+from zwang.scalar import absolute, clip, divide, exp, is_zero, less, maximum, minimum, sqrt, where
 
 
 def passive_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
@@ -233,6 +233,9 @@ def transmission(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any,
         tendon = next(t for t in mechanism.tendons if t.name == actuator.tendon)
         length, moment = tendon_length(mechanism, tendon, q)
         return gear[0] * length, gear[0] * moment
+    if actuator.slider is not None:
+        length, moment = _slider_crank(mechanism, actuator, q)
+        return gear[0] * length, gear[0] * moment
     if actuator.frame is not None:
         tree = mechanism.tree
         place, poses = tree.place(actuator.frame), link_poses(tree, q)
@@ -247,6 +250,29 @@ def transmission(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any,
     if joint.kind == "free":
         return 0, _at(mechanism, joint.name, gear[:6])
     return gear[0] * q[joint.q.start], _at(mechanism, joint.name, gear[:1])
+
+
+def _slider_crank(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any, np.ndarray]:
+    """The slider's position x along its axis u, and its derivative (nv,) with respect to the speeds.
+
+    With d from the slider's origin to the crank's pin and the rod r: x = u d - s, s = sqrt((u d)^2 + r^2 - d d). Where the rod is too
+    short to reach, x = u d. Source: MuJoCo documentation, "Actuation model".
+    """
+    tree = mechanism.tree
+    pin, slider = tree.place(str(actuator.frame)), tree.place(str(actuator.slider))
+    poses = link_poses(tree, q)
+    d = place_pose(poses, pin).p - place_pose(poses, slider).p
+    u = place_pose(poses, slider).R[:, 2]
+    J, J_slider = place_jacobian(tree, poses, pin), place_jacobian(tree, poses, slider)
+    along = u @ d
+    square = along * along + actuator.rod * actuator.rod - d @ d
+    reaches = less(0, square)
+    s = sqrt(where(reaches, square, 1.0))
+    share = where(reaches, 1 - along / s, 1.0)  # dx = share (du d + u dd) + (d dd) / s
+    turned = np.cross(u, d)  # du d = w (u x d)
+    moment = share * (u @ (J[:3] - J_slider[:3]) + turned @ J_slider[3:])
+    moment = moment + where(reaches, 1 / s, 0.0) * (d @ (J[:3] - J_slider[:3]))
+    return along - where(reaches, s, 0.0), moment
 
 
 def _limited(x: Any, ends: tuple[Any, Any] | None) -> Any:

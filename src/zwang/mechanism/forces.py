@@ -37,12 +37,16 @@ class Actuator:
     the activation, if `activation` names its dynamics: ("integrator", ()), ("filter", (time constant,)), ("filterexact", (time constant,)).
     The force is clipped to force_range. length = gear times joint position (or tendon length).
     On a joint, `gear` is (g,) or, for ball and free joints, one number a speed; on a frame, it is a wrench (force, torque) in that frame.
+    With `slider`, a frame, the frame is the pin of a crank, and a rod of length `rod` [m] leads from it to a slider along
+    the z axis of `slider`; the length is the slider's position there, and the effort pushes the slider.
     """
 
     name: str
     joint: str | None = None
     tendon: str | None = None
     frame: str | None = None
+    slider: str | None = None
+    rod: Number = 0
     gear: tuple[Number, ...] = (1,)
     gain: tuple[Number, ...] = (1, 0, 0)
     bias: tuple[Number, ...] = (0, 0, 0)
@@ -56,6 +60,9 @@ class Actuator:
         where = f"actuator {self.name!r}"
         if sum(target is not None for target in (self.joint, self.tendon, self.frame)) != 1:
             raise DescriptionError(f"{where} must have exactly one target: a joint, a tendon or a frame")
+        object.__setattr__(self, "rod", number(self.rod, f"rod of {where}"))
+        if self.slider is not None and (self.frame is None or (are_constant(self.rod) and self.rod <= 0)):
+            raise DescriptionError(f"{where} has a slider; give it a frame, the crank's pin, and a rod of positive length")
         for name in ("gear", "gain", "bias"):
             values = getattr(self, name)
             object.__setattr__(self, name, vector(values, len(values), f"{name} of {where}"))

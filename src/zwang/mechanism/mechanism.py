@@ -326,6 +326,7 @@ def _mentions(part: Any) -> list[tuple[str, str]]:
         ("relative_to", "joint"),
         ("tendon", "tendon"),
         ("frame", "frame"),
+        ("slider", "frame"),
         ("body", "body"),
         ("on", "body"),
     ):

@@ -144,12 +144,13 @@ def _transmission_fault(source: Source, k: int, kept_tendons: set[str]) -> str:
         return "a servo on a ball joint" if served and m.jnt_type[target] == JOINT.mjJNT_BALL else ""
     if kind == TRANSMISSION.mjTRN_SITE:
         return "a reference site (refsite)" if m.actuator_trnid[k][1] >= 0 else ""
+    if kind == TRANSMISSION.mjTRN_SLIDERCRANK:
+        return ""
     if kind == TRANSMISSION.mjTRN_TENDON:
         if m.actuator_armature[k] or m.actuator_damping[k] or np.any(m.actuator_dampingpoly[k]):
             return "armature or damping on a tendon"
         return "" if source.name("tendon", target) in kept_tendons else "a tendon that is not supported"
     return {
-        TRANSMISSION.mjTRN_SLIDERCRANK: "a slider-crank transmission",
         TRANSMISSION.mjTRN_BODY: "adhesion (a body transmission)",
     }.get(kind, "its kind of transmission")
 
@@ -157,16 +158,23 @@ def _transmission_fault(source: Source, k: int, kept_tendons: set[str]) -> str:
 def _actuator(source: Source, k: int, disabled: tuple[str, ...]) -> Actuator:
     m = source.model
     kind, target = int(m.actuator_trntype[k]), int(m.actuator_trnid[k][0])
-    place = {"tendon": kind == TRANSMISSION.mjTRN_TENDON, "site": kind == TRANSMISSION.mjTRN_SITE}
-    on = next((name for name, here in place.items() if here), "joint")
-    axes = {"tendon": 1, "site": 6}.get(on) or {0: 6, 1: 3}.get(int(m.jnt_type[target]), 1)
+    on = {
+        TRANSMISSION.mjTRN_TENDON: "tendon", TRANSMISSION.mjTRN_SITE: "site", TRANSMISSION.mjTRN_SLIDERCRANK: "crank",
+    }.get(kind, "joint")  # fmt: skip
+    axes = {"tendon": 1, "site": 6, "crank": 1}.get(on) or {0: 6, 1: 3}.get(int(m.jnt_type[target]), 1)
+    targets: dict[str, Any] = {on: source.name(on, target)} if on in ("joint", "tendon") else {}
+    if on in ("site", "crank"):
+        targets = {"frame": source.name("site", target)}
+    if on == "crank":
+        slider = source.name("site", int(m.actuator_trnid[k][1]))
+        targets |= {"slider": slider, "rod": float(m.actuator_cranklength[k])}
     gain = zeroed(m.actuator_gainprm[k][:3])
     if m.actuator_gaintype[k] == GAIN.mjGAIN_FIXED:
         gain = (gain[0], 0, 0)
     bias = zeroed(m.actuator_biasprm[k][:3]) if m.actuator_biastype[k] == BIAS.mjBIAS_AFFINE else (0, 0, 0)
     return Actuator(
         name=source.name("actuator", k),
-        **{"frame" if on == "site" else on: source.name(on, target)},
+        **targets,
         gear=zeroed(m.actuator_gear[k][:axes]),
         gain=gain,
         bias=bias,
