@@ -11,6 +11,7 @@ import zwang as zw
 from tests.cases import case
 from tests.mechanisms import random_mechanism
 from tests.robot import dh
+from tests.robot.test_inverse_kinematics import coupler_point, four_bar
 
 angles = st.floats(-3, 3)
 lengths = st.floats(0.2, 3)
@@ -229,3 +230,42 @@ def test_a_wrong_call_is_named(change, error, message):
     arguments = {"q": (0.1, 0.2), "frame": "tip", **change}
     with pytest.raises(error, match=message):
         zw.robot.manipulability(dh.two_link(), arguments.pop("q"), arguments.pop("frame"), **arguments)
+
+
+# ------------------------------------------------------------------------------------------ couples and loops
+
+
+def test_a_mimic_joint_adds_its_column():
+    """q2 = 2 q1: the tip's speed is (J1 + 2 J2) q1'."""
+    bodies = (
+        zw.Body("a", zw.Revolute("q1", axis=(0, 0, 1)), mass=1),
+        zw.Body("b", zw.Revolute("q2", axis=(0, 0, 1)), "a", (1, 0, 0), mass=1),
+        zw.Body("tip", parent="b", position=(0.7, 0, 0)),
+    )
+    m = zw.Mechanism(bodies=bodies, constraints=[zw.Couple("mimic", "q2", "q1", (0, 2))])
+    q = (0.3, 0.6)
+    J = zw.frame_jacobian(m, q, "tip")[:3]
+    w = zw.robot.manipulability(m, q, "tip", part="position")
+    assert w.measure == pytest.approx(np.linalg.norm(J[:, 0] + 2 * J[:, 1]), rel=1e-12)
+    h = 1e-6
+    ends = [
+        zw.robot.manipulability(m, (0.3 + s, 0.6 + 2 * s), "tip", part="position").measure for s in (h, -h)
+    ]
+    np.testing.assert_allclose(w.gradient(), ((ends[0] - ends[1]) / (2 * h), 0), atol=1e-8)
+
+
+def test_a_frame_on_a_closed_loop_moves_along_its_curve():
+    """A four-bar's point has one motion: along the coupler curve, found by moving the crank."""
+    m, h = four_bar(), 1e-5
+    q = zw.robot.solve_ik(m, "point", coupler_point(0.9), q0=(0.9, -0.6, 1.2), tolerance=1e-11).q
+    w = zw.robot.manipulability(m, q, "point", part="position")
+    assert w.jacobian.shape == (2, 1) and w.rank == 1
+    tangent = (coupler_point(0.9 + h) - coupler_point(0.9 - h)) / (2 * h)
+    direction = w.velocity_ellipsoid.axes[:2, 0]
+    assert abs(direction @ tangent) / np.linalg.norm(tangent) == pytest.approx(1, abs=1e-6)
+    inertia = w.inertia_ellipsoid().lengths
+    assert inertia[0] > 0.1 and inertia[1] < 1e-7  # across the curve nothing gives way
+    with pytest.raises(zw.errors.StateError, match="open"):
+        zw.robot.manipulability(m, (0.1, 0.2, 0.3), "point")
+    with pytest.raises(zw.errors.DescriptionError, match="gradient"):
+        w.gradient()

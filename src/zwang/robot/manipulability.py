@@ -17,7 +17,7 @@ import numpy as np
 
 from zwang.errors import ShapeError
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.task_space import TaskSpace, describe, speeds_matrix, task_space
+from zwang.robot.task_space import TaskSpace, describe, task_space
 
 RANK = 1e-12  # a singular value below this part of the largest is zero
 
@@ -133,10 +133,10 @@ class Manipulability:
     def acceleration_ellipsoid(self, torque_limits: Any = None) -> Ellipsoid:
         """The frame's accelerations from rest, by joint torques of length 1, or of length 1 measured by `torque_limits` (nv,).
 
-        Beyond what gravity gives: U and the singular values of J H^-1 diag(limits). Source: Yoshikawa, J. Robotic
+        Beyond what gravity gives: U and the singular values of J H^-1 B^T diag(limits), v = B u. Source: Yoshikawa, J. Robotic
         Systems 2 (1985) 113, the dynamic manipulability ellipsoid.
         """
-        nv, free = self.mechanism.nv, list(self.space.dynamic.free)
+        nv, B = self.mechanism.nv, self.space.every.basis(self.q)
         limits = np.ones(nv) if torque_limits is None else np.asarray(torque_limits, dtype=float)
         if limits.shape != (nv,):
             raise ShapeError(f"torque_limits must have the shape ({nv},); its shape is {limits.shape}")
@@ -144,7 +144,7 @@ class Manipulability:
             self.space.mass_matrix(self.mechanism, self.q),
             self.space.dynamic_jacobian(self.mechanism, self.q),
         )
-        reach = np.linalg.solve(H, J.swapaxes(-1, -2)).swapaxes(-1, -2) * limits[free]
+        reach = np.linalg.solve(H, J.swapaxes(-1, -2)).swapaxes(-1, -2) @ B.swapaxes(-1, -2) * limits
         U, s, _ = np.linalg.svd(reach, full_matrices=False)
         return Ellipsoid(self.space.embedded(U), s)
 
@@ -156,7 +156,7 @@ class Manipulability:
             inverse = np.einsum("...kn,...k,...mk->...nm", Vt, 1 / s, U)
             change = np.asarray(self.measure)[..., None] * np.einsum("...nm,...mni->...i", inverse, dJ)
         gradient = np.zeros((*change.shape[:-1], self.mechanism.nv))
-        gradient[..., list(self.space.coordinates.free)] = change
+        gradient[..., list(self.space.motions.coordinates.free)] = change
         return np.where(np.asarray(self.rank < s.shape[-1])[..., None], np.nan, gradient)
 
     def lost_directions(self, nearness: float = 1e-6) -> np.ndarray:
@@ -174,7 +174,7 @@ class Manipulability:
         self._one("null_space")
         _, s, Vt = np.linalg.svd(self.jacobian)
         rank = int((s > RANK * s[0]).sum())
-        return speeds_matrix(self.space.coordinates) @ Vt[rank:].T
+        return self.space.motions.basis(self.q) @ Vt[rank:].T
 
     def singularity(self, nearness: float = 1e-3) -> str:
         """One sentence: how far from singular it is, and which motion is lost or hard."""
@@ -210,7 +210,8 @@ def manipulability(
     part: "position", "orientation" or "pose"; by default the pose, where there are joints enough for it, else the
     position. axes: "world", "body" (the frame's own) or a rotation (3, 3) whose columns are the axes. components: some of "x y z rx ry rz" instead; by
     default all directions in which the frame can ever move, so that a planar arm's measure is that of the plane.
-    joints: names of those that count, by default all. length [m]: what weighs as much as one radian in a pose.
+    joints: names of those that count, by default all. length [m]: what weighs as much as one radian in a pose. Couples and loops
+    are respected: with loops, which q must close, speeds of length 1 are those of all joints together.
     Raises UnknownNameError, ShapeError, StateError, ParameterError. Source: seed 004, Review.
     """
     space, q = task_space(mechanism, q, frame, part, axes, components, joints, length, compiled)

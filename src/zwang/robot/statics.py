@@ -24,6 +24,7 @@ from zwang.robot.coordinates import coordinates_for
 from zwang.robot.inverse_kinematics import Loops, Problem, errors_of, rows_of
 from zwang.robot.loops import loops_for
 from zwang.robot.manipulability import Ellipsoid
+from zwang.robot.motions import null_space
 
 Load = tuple[str, Sequence[float]]
 
@@ -209,7 +210,7 @@ class _Body:
         """The motions N that the loops allow, the force N^T B^T Q along them, and the stiffness."""
         _, A = self.loops(q)
         F = self.force(q)
-        N = _null_space(A)
+        N = null_space(A)
         lam = np.linalg.lstsq(A.T, -F, rcond=RANK)[0] if len(A) else np.zeros(0)
 
         def balance(u: np.ndarray) -> np.ndarray:
@@ -266,14 +267,6 @@ def _effort_limits(m: Mechanism) -> np.ndarray:
             f"no joint of mechanism {m.name!r} has an effort_limit; give torque_limits (nv,)"
         )
     return limits
-
-
-def _null_space(A: np.ndarray) -> np.ndarray:
-    n = A.shape[1]
-    if not len(A):
-        return np.eye(n)
-    _, s, Vt = np.linalg.svd(A)
-    return Vt[int((s > RANK * max(s[0], 1e-300)).sum()) :].T
 
 
 def _floats(array: Any) -> np.ndarray:

@@ -15,12 +15,10 @@ from zwang.gauss.mass_matrix import mass_matrix
 from zwang.kinematics.jacobians import place_jacobian
 from zwang.kinematics.poses import link_poses, place_pose
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.coordinates import Coordinates, coordinates_for
 from zwang.robot.derivative import jacobian_derivative
-from zwang.robot.loops import loops_for
+from zwang.robot.motions import Motions, motions_of, samples
 from zwang.robot.programs import looped, shaped
 from zwang.robot.same import Same
-from zwang.robot.sampling import random_configurations
 from zwang.robot.tasks import COMPONENTS, PARTS
 
 SAMPLES = 8
@@ -30,10 +28,10 @@ MANY = 16  # configurations from which on compiling pays
 
 @dataclass(frozen=True)
 class TaskSpace:
-    """Directions of a frame: `basis` (d, m), one a column, of the components `rows` (d of the 6), and the speeds that count.
+    """Directions of a frame: `basis` (d, m), one a column, of the components `rows` (d of the 6), and the motions that count.
 
     axes: "world", "body", or a rotation whose columns are the axes. length [m]: what rows of position are counted per.
-    B (nv, free): v = B u of the speeds that count; `dynamic` likewise of all that may move.
+    motions: of the speeds that count; `every`: of all that may move.
     """
 
     frame: str
@@ -42,31 +40,34 @@ class TaskSpace:
     axes: Any
     length: float
     basis: np.ndarray
-    coordinates: Coordinates
-    dynamic: Coordinates
+    motions: Motions
+    every: Motions
     compiled: bool
 
     def jacobian(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
-        """J (..., m, n) of the directions by the speeds that count."""
-        J, R = _function(Same(m), self.frame, "jacobian", self.compiled and q.size > MANY * m.nq)(q)
-        return self._directions(J @ speeds_matrix(self.coordinates), R)
+        """J (..., m, n) of the directions by the motions that count."""
+        J, R = self._function(m, "jacobian", q)
+        return self._directions(J @ self.motions.basis(q), R)
 
     def dynamic_jacobian(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
-        """J (..., m, n) by all speeds that may move."""
-        J, R = _function(Same(m), self.frame, "jacobian", self.compiled and q.size > MANY * m.nq)(q)
-        return self._directions(J @ speeds_matrix(self.dynamic), R)
+        """J (..., m, n) by all motions that are possible."""
+        J, R = self._function(m, "jacobian", q)
+        return self._directions(J @ self.every.basis(q), R)
 
     def mass_matrix(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
-        """B^T H B (..., n, n) of all speeds that may move."""
-        (H,) = _function(Same(m), self.frame, "mass_matrix", self.compiled and q.size > MANY * m.nq)(q)
-        B = speeds_matrix(self.dynamic)
-        return B.T @ H @ B
+        """B^T H B (..., n, n) of all motions that are possible."""
+        (H,) = self._function(m, "mass_matrix", q)
+        B = self.every.basis(q)
+        return B.swapaxes(-1, -2) @ H @ B
 
     def jacobian_derivative(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
-        """dJ (..., m, n, n): how J changes along each speed that counts."""
-        B = speeds_matrix(self.coordinates)
-        many = self.compiled and q.size > MANY * m.nq
-        J, R, dJ = _function(Same(m), self.frame, "derivative", many)(q)
+        """dJ (..., m, n, n): how J changes along each motion that counts. Raises DescriptionError where loops restrict these."""
+        if self.motions.has_loops:
+            raise DescriptionError(
+                f"frame {self.frame!r} is carried by a closed loop: there is no gradient for it yet"
+            )
+        B = self.motions.basis(q)
+        J, R, dJ = self._function(m, "derivative", q)
         J, dJ = J @ B, np.einsum("...mji,jk,il->...mkl", dJ, B, B)
         if isinstance(self.axes, str) and self.axes == "body":  # the axes turn, too
             turned = np.cross(J[..., 3:, None, :], J.reshape(*J.shape[:-2], 2, 3, -1)[..., :, None], axis=-3)
@@ -76,6 +77,9 @@ class TaskSpace:
     def embedded(self, vectors: np.ndarray) -> np.ndarray:
         """Vectors of the directions (..., m, k) as vectors of the components (..., d, k)."""
         return self.basis @ vectors
+
+    def _function(self, m: Mechanism, kind: str, q: np.ndarray) -> tuple[np.ndarray, ...]:
+        return _function(Same(m), self.frame, kind, self.compiled and q.size > MANY * m.nq)(q)
 
     def _directions(self, J: np.ndarray, R: np.ndarray) -> np.ndarray:
         return self.basis.T @ scaled_rows(J, R, self.axes, self.rows, self.length)
@@ -91,16 +95,6 @@ def scaled_rows(J: np.ndarray, R: np.ndarray, axes: Any, rows: Sequence[int], le
     mixed = min(rows) < 3 <= max(rows)
     scale = np.array([1 / length if mixed and row < 3 else 1.0 for row in rows])
     return J[..., list(rows), :] * scale[:, None]
-
-
-def speeds_matrix(c: Coordinates) -> np.ndarray:
-    """B (nv, free) with v = B u. Raises DescriptionError for a couple whose slope is not constant."""
-    for tie in c.ties:
-        if any(float(x) != 0 for x in tie.coefficients[2:]):
-            raise DescriptionError(
-                "a joint is coupled by a polynomial: this analysis knows couples of constant slope only"
-            )
-    return np.asarray(c.columns(np.eye(c.tree.nv), np.zeros(c.tree.nq)), dtype=float)
 
 
 def task_space(
@@ -153,32 +147,28 @@ def _space(
     compiled: bool,
 ) -> TaskSpace:
     m = same.mechanism
-    if loops_for(m, (frame,))[0] is not None:
-        raise DescriptionError(
-            f"frame {frame!r} is carried by a closed loop; manipulability knows trees and couples of constant slope only"
-        )
-    coordinates = coordinates_for(m, [frame], joints)
-    if not coordinates.free:
+    motions, every = motions_of(m, (frame,), joints), motions_of(m, [body.name for body in m.bodies], joints)
+    if not motions.coordinates.free:
         raise DescriptionError(f"no joint that may move carries the frame {frame!r}")
-    dynamic = coordinates_for(m, [body.name for body in m.bodies], joints)
-    samples, R = _function(Same(m), frame, "jacobian", False)(random_configurations(m, SAMPLES))
-    samples = samples @ speeds_matrix(coordinates)
+    q = samples(m, motions, SAMPLES)
+    J, R = _function(Same(m), frame, "jacobian", False)(q)
+    moved = J @ motions.basis(q)
 
     def basis(rows: Sequence[int]) -> np.ndarray:
         if components is not None:
             return np.eye(len(rows))
-        return _span(np.concatenate(list(scaled_rows(samples, R, axes, rows, length)), axis=1))
+        return _span(np.concatenate(list(scaled_rows(moved, R, axes, rows, length)), axis=1))
 
     if components is not None:
         rows = tuple(sorted(COMPONENTS.index(c) for c in components))
         part = "pose" if rows[0] < 3 <= rows[-1] else "position" if rows[0] < 3 else "orientation"
     else:
-        part = part or _part(basis, len(coordinates.free))
+        part = part or _part(basis, moved.shape[-1])
         rows = tuple(COMPONENTS.index(c) for c in PARTS[part])
     directions = basis(rows)
     if not directions.shape[1]:
         raise DescriptionError(f"the joints do not change the {part} of frame {frame!r} at all")
-    return TaskSpace(frame, part, rows, axes, length, directions, coordinates, dynamic, compiled)
+    return TaskSpace(frame, part, rows, axes, length, directions, motions, every, compiled)
 
 
 def _part(basis: Callable[[Sequence[int]], np.ndarray], joints: int) -> str:
