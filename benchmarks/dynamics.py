@@ -105,7 +105,11 @@ def batch_table(arm: Arm, name: str, count: int) -> list[str]:
     peers = {
         "forward dynamics": ("abaInParallel", lambda: pin.abaInParallel(1, pool, Q, V, T, out), arm.worlds),
         "inverse dynamics": ("rneaInParallel", lambda: pin.rneaInParallel(1, pool, Q, V, A, out), arm.worlds),
-        "mass matrix": ("crba, called from Python", each(lambda k: pin.crba(model, data, rows[0][k])), len(some)),
+        "mass matrix": (
+            "crba, called from Python",
+            each(lambda k: pin.crba(model, data, rows[0][k])),
+            len(some),
+        ),
         "frame Jacobian": (
             "computeFrameJacobian, called from Python",
             each(lambda k: pin.computeFrameJacobian(model, data, rows[0][k], frame)),
@@ -172,7 +176,9 @@ def main() -> None:
         counts = fast.count_operations()
         print(f"  {name}: {counts['total']} operations, {counts['flops']} flops, {arm.check(fast):.1e}")
     print(f"\n{options.worlds} worlds on one core, ns a world (medians of {options.rounds} rounds):\n")
-    print("| robot | function | double | float | Pinocchio | times faster (double) |\n| --- | --- | --- | --- | --- | --- |")
+    print(
+        "| robot | function | double | float | Pinocchio | times faster (double) |\n| --- | --- | --- | --- | --- | --- |"
+    )
     for name, arm in arms.items():
         print("\n".join(batch_table(arm, name, options.rounds)), flush=True)
     print("\none world called from Python, microseconds:\n")

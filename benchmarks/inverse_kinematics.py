@@ -26,7 +26,11 @@ try:
 except ImportError:  # the comparison is then left out
     pin = None
 
-PEER = {"puma560": 133.07, "ur5": 103.20, "panda": 251.12}  # microseconds of CPU a pose: G03, "rtb ik_LM chan, 100 restarts"
+PEER = {
+    "puma560": 133.07,
+    "ur5": 103.20,
+    "panda": 251.12,
+}  # microseconds of CPU a pose: G03, "rtb ik_LM chan, 100 restarts"
 
 
 def seconds_of_cpu(call: Callable[[], Any], repeat: int) -> float:

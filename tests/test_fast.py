@@ -251,3 +251,10 @@ def test_a_rollout_falls_as_galilei_says():
         np.zeros(1), np.zeros(1), np.zeros(1), steps=1000, step=1e-3, integrator="rk4"
     )
     np.testing.assert_allclose(run.q[-1], -9.81 / 2, rtol=1e-12)
+
+
+def test_as_many_worlds_as_steps_are_no_course_over_time():
+    m = zw.Mechanism(bodies=[zw.Body("b", joint=zw.Prismatic("z"), mass=2)], gravity=(0, 0, 0))
+    push = np.arange(5.0)[:, None]
+    run = zw.compile(m).rollout(np.zeros((5, 1)), np.zeros((5, 1)), push, steps=5, step=1.0)
+    np.testing.assert_allclose(run.v[:, :, 0], np.outer(push[:, 0] / 2, np.arange(1, 6)))

@@ -229,16 +229,16 @@ class Fast:
     ) -> Point:
         """(q, v, z) after each `every`-th of so many steps, each (..., steps // every, n); as `step` called so often, bit for bit.
 
-        control (..., inputs), held, or (..., steps, inputs), one row a step; an array with an axis of length `steps` before its last is
-        taken as the latter. All steps run inside compiled code.
+        control (..., inputs) is held; with one axis more than q0, (..., steps, inputs), it has a row for each step. All steps
+        run inside compiled code. Raises ShapeError.
         """
         key = self._step_key(step, integrator)
         control = np.asarray(control, dtype=float)
-        over_time = ("control",) if control.ndim > 1 and control.shape[-2] == steps else ()
+        over_time = ("control",) if control.ndim > np.ndim(q0) else ()
         arrays = [np.asarray(q0), np.asarray(v0), np.asarray(activation), control]
         if params is not None or self._symbolic:
             arrays.append(parameter_array(self.mechanism, params))
-        function = self._compiled(key)
+        function: Any = self._compiled(key)
         records = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time).records
         return Point(*(records[name] for name in ("q", "v", "activation")))
 
@@ -409,7 +409,7 @@ def parameter_array(mechanism: Mechanism, params: Params) -> np.ndarray:
 
 def compile_function(
     function: Callable[..., Any],
-    inputs: Mapping[str, int | tuple[int, ...]],
+    inputs: Mapping[str, Any],
     *,
     dtype: str = "float64",
     lanes: int | None = None,

@@ -14,7 +14,8 @@ import numpy as np
 
 from zwang import door
 from zwang.errors import DescriptionError
-from zwang.gauss import applied, energy as energies, forward, inverse
+from zwang.gauss import applied, forward, inverse
+from zwang.gauss import energy as energies
 from zwang.gauss import mass_matrix as matrices
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose

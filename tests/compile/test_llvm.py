@@ -205,7 +205,7 @@ def test_long_programs_are_cut_and_share_little_scratch_memory() -> None:
 
 def test_a_long_body_of_a_loop_is_cut_too() -> None:
     def turn(i, carry):
-        for k in range(8):
+        for k in range(4):
             carry = [scalar.sin(carry[1] + k * carry[0]), carry[2] * carry[0], carry[0] - carry[1]]
         return carry
 

@@ -68,7 +68,7 @@ def test_zwang_is_stationary_and_grows_with_the_mass_matrix(at):
 
 
 def test_forward_and_inverse_dynamics_are_inverse(at):
-    m, q, v, tau, a = at
+    m, q, v, _, a = at
     np.testing.assert_allclose(
         zw.forward_dynamics(m, q, v, zw.inverse_dynamics(m, q, v, a)), a, rtol=1e-9, atol=1e-9
     )

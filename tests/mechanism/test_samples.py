@@ -19,7 +19,9 @@ def test_every_sample_has_numbers_goes_to_text_and_back_and_has_something_to_loo
 
 def test_furuta_has_a_symbol_for_each_number_that_is_not_given():
     assert set(furuta().symbols) == set(FURUTA)
-    assert furuta(m_p=0.02).subs({k: x for k, x in FURUTA.items() if k != "m_p"}) == furuta(**{**FURUTA, "m_p": 0.02})
+    assert furuta(m_p=0.02).subs({k: x for k, x in FURUTA.items() if k != "m_p"}) == furuta(
+        **{**FURUTA, "m_p": 0.02}
+    )
     with pytest.raises(TypeError, match="mass"):
         furuta(mass=1)
 
@@ -35,6 +37,10 @@ def test_a_double_pendulum_without_its_second_mass_is_a_simple_one():
 def test_the_four_bar_starts_closed_with_its_pin_above(lengths):
     linkage = four_bar(*lengths)
     loop = linkage.constraints[0]
-    ends = [R @ np.array(point) + p for body, point in (loop.a, loop.b) for R, p in [zw.frame_pose(linkage, linkage.home, body)]]
+    ends = [
+        R @ np.array(point) + p
+        for body, point in (loop.a, loop.b)
+        for R, p in [zw.frame_pose(linkage, linkage.home, body)]
+    ]
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
     assert ends[0][2] > 0

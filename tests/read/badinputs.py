@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.cases import SHARED
 
 import zwang as zw
+from tests.cases import SHARED
 from zwang.errors import ZwangError, ZwangWarning
 from zwang.gauss.applied import passive_forces
 from zwang.gauss.articulated import articulated_dynamics

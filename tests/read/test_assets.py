@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trimesh
-from tests.read.urdfs import INERTIAL, loaded, pendulum, written
 
 import zwang as zw
+from tests.read.urdfs import INERTIAL, loaded, pendulum, written
 from zwang.errors import LoadError, LoadWarning
 from zwang.mechanism.shapes import Mesh
 from zwang.read.assets import MissingAsset, Roots, read_mesh

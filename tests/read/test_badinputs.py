@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tests.read import badinputs, misuse
 from tests.read.badinputs import Outcome, expectations, fault, try_file, try_in_child
-
 from zwang.errors import ZwangError, ZwangWarning
 
 FILES = expectations(("urdf", "mjcf"))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.read.urdfs import loaded, pendulum, written
 
 import zwang as zw
+from tests.read.urdfs import loaded, pendulum, written
 from zwang.errors import LoadError, ParameterError, PlausibilityWarning, UnsupportedError, ZwangError
 
 MJCF = '<mujoco><worldbody><body name="arm"><joint name="j"/><geom size=".1" pos="1 0 0"/></body></worldbody></mujoco>'

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.read.urdfs import INERTIAL, joint, link, loaded, pendulum, robot, written
 
 import zwang as zw
+from tests.read.urdfs import INERTIAL, joint, link, loaded, pendulum, robot, written
 from zwang.errors import LoadError, LoadWarning, PlausibilityWarning, ZwangError, ZwangWarning
 from zwang.mechanism.forces import Damper
 from zwang.mechanism.restrictions import Couple

@@ -53,13 +53,24 @@ PRIMITIVES = {
     "operators": (lambda x, y: -x + y * 2 - x / 4 + x**2 / (1 + y * y), ANYWHERE),
     "for_each": (lambda x, y: scalar.for_each([0.5, -1.0, 2.0], lambda t, c: c * x + t, y), ANYWHERE),
     "when": (lambda x, y: scalar.when(x < y, lambda z: z * y, lambda z: z - y, x), ANYWHERE),
-    "while_loop": (lambda x, y: scalar.while_loop(lambda c: c < 9, lambda c: 2 * c + y * y, 1 + x * x), ANYWHERE),
+    "while_loop": (
+        lambda x, y: scalar.while_loop(lambda c: c < 9, lambda c: 2 * c + y * y, 1 + x * x),
+        ANYWHERE,
+    ),
     "table": (lambda x, y: scalar.for_each(2, lambda i, c: c + TABLE[i, 0] * x + TABLE[i, 1], y), ANYWHERE),
     "scratch": (lambda x, y: fill(x, y)[1] + fill(x, y)[0], ANYWHERE),
 }
 TABLE = scalar.table([[1.5, 0.0], [-0.5, 2.0]])
 NO_PRIMITIVES = {
-    *("register", "register_lazily", "register_decoder", "reading_of", "at_hand", "value_is_constant", "are_constant"),
+    *(
+        "register",
+        "register_lazily",
+        "register_decoder",
+        "reading_of",
+        "at_hand",
+        "value_is_constant",
+        "are_constant",
+    ),
     *("is_scalar", "is_zero", "substitute", "symbols_of", "to_data", "from_data", "symbol", "flat_position"),
     *("leaves_of", "rebuild", "structure_of"),
 }
@@ -84,7 +95,9 @@ def test_every_primitive_is_in_the_table():
     public = {
         name
         for name, member in vars(scalar).items()
-        if inspect.isfunction(member) and not name.startswith("_") and member.__module__.startswith("zwang.scalar")
+        if inspect.isfunction(member)
+        and not name.startswith("_")
+        and member.__module__.startswith("zwang.scalar")
     }
     assert public - NO_PRIMITIVES <= set(PRIMITIVES)
 
@@ -101,7 +114,9 @@ def test_compiled_equals_float(name, dtype, ulps):
     worlds = np.array(PRIMITIVES[name][1], dtype)
     fast = Compiled(optimise(program_of(name)), dtype=dtype, threads=1)
     got = fast(worlds)
-    np.testing.assert_allclose(got[:, 0], expected(name), rtol=ulps * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
+    np.testing.assert_allclose(
+        got[:, 0], expected(name), rtol=ulps * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny
+    )
     np.testing.assert_array_equal(got, [fast(world) for world in worlds])
 
 

@@ -10,7 +10,9 @@ from zwang.simulate import progress
 from zwang.simulate.progress import progress_bar
 
 
-@pytest.mark.parametrize(("patience", "shown", "expected"), [(0.05, True, True), (5.0, True, False), (0.05, False, False)])
+@pytest.mark.parametrize(
+    ("patience", "shown", "expected"), [(0.05, True, True), (5.0, True, False), (0.05, False, False)]
+)
 def test_it_appears_when_patience_is_over(monkeypatch, capsys, patience, shown, expected):
     monkeypatch.setattr(progress, "PATIENCE", patience)
     monkeypatch.setenv("FORCE_COLOR", "1")

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import sympy as sp
 from sympy.physics import mechanics as me
-from tests.cases import case
-from tests.symbolic.machines import SLEIGH_SPEEDS, chain, furuta, sleigh, whipple
 
 import zwang as zw
+from tests.cases import case
+from tests.symbolic.machines import SLEIGH_SPEEDS, chain, furuta, sleigh, whipple
 from zwang.errors import DescriptionError, ParameterError, UnknownNameError
 from zwang.mechanism.joint_kinds import Free, Revolute
 from zwang.mechanism.mechanism import Mechanism
@@ -303,3 +303,32 @@ def test_a_free_body_has_eulers_equations():
     assert sp.expand(e.right_hand_side[3] - (J[1] - J[2]) * wy * wz) == 0
     assert e.right_hand_side[2] == -20
     assert wx in e.right_hand_side[4].free_symbols
+
+
+def test_working_forces_of_constraints_are_there_with_the_size_of_the_constraints_force():
+    """A bead on a rough rod that turns at a constant rate: m r'' = m omega^2 r - mu N sign(r')."""
+    m, omega, mu = sp.symbols("m omega mu", positive=True)
+    turn, t, N = sp.symbols("turn t N", real=True)
+    rod = Body("rod", Revolute("turn", axis=(0, 0, 1)), inertia=(1, 1, 1))
+    bead = Body("bead", zw.Prismatic("r", axis=(1, 0, 0)), "rod", mass=m)
+    constraints = (zw.Holonomic("drive", turn - omega * t), zw.NonIdeal("friction", "drive", {"r": -mu * N}))
+    e = equations(Mechanism("rod", (rod, bead), gravity=(0, 0, 0), constraints=constraints), ["r"])
+    (_, r), (rate,) = e.q, e.speeds
+    (size,) = e.symbols.sizes.values()
+    assert sp.expand(e.right_hand_side[0] - m * omega**2 * r + mu * size) == 0
+    assert sp.expand(e.multipliers["drive"][0] - 2 * m * omega * r * rate) == 0
+    assert e.generalized_forces["NonIdeal friction"][0] == -mu * size
+    assert e.drift[5] == omega
+
+
+def test_a_description_with_formulas_survives_json_and_keeps_its_parameters_apart():
+    m = sleigh().replace(
+        constraints=(
+            zw.Pfaffian(
+                "edge", {"x": sp.sin(sp.Symbol("theta", real=True)), "y": -sp.Symbol("b", positive=True)}
+            ),
+        )
+    )
+    again = Mechanism.from_json(m.to_json())
+    assert again == m
+    assert "b" in m.symbols and "theta" not in m.symbols

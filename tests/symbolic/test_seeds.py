@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.integrate
 import sympy as sp
-from tests.cases import case
-from tests.symbolic.machines import X, Y, Z, furuta, positive
 
 import zwang as zw
+from tests.cases import case
+from tests.symbolic.machines import X, Y, Z, furuta, positive
 from zwang.errors import DescriptionError, SolveError
 from zwang.simulate.task import task_acceleration
 from zwang.symbolic.check import check_equations
@@ -212,3 +212,26 @@ def test_newtons_point_mass_is_lagranges():
     assert check_equations(m, [mass * sp.Symbol("y_ddot") - sp.Symbol("f") + mass * g])
     (y,) = lagrange.q
     assert lagrange.potential_energy == mass * g * y
+
+
+def test_constraint_forces_split_into_ideal_and_working_parts():
+    """Seed 003, Eqs. 43-50, on Udwadia's and Kalaba's particle: C = -a0 |u| u, projected."""
+    c = case("nonideal", "D03_uk_nonholonomic_nonideal")
+    p, state = c["parameters"], c["initial_state"]
+    z, *v = sp.symbols("z x_dot y_dot z_dot", real=True)
+    speed = sp.sqrt(sum(u**2 for u in v))
+    drag = zw.NonIdeal("drag", "edge", {n: -p["a0"] * speed * u for n, u in zip("xyz", v, strict=True)})
+    slides = tuple(zw.Prismatic(n, axis=a) for n, a in zip("xyz", (X, Y, Z), strict=True))
+    m = zw.Mechanism("particle", (zw.Body("p", slides, mass=p["m"], inertia=(1, 1, 1)),), gravity=(0, 0, 0),
+                     forces=(zw.Wrench("p", force=p["f"]),), constraints=(zw.Pfaffian("edge", {"y": 1, "x": -z}), drag))  # fmt: skip
+    e = equations(m, ["x", "z"])
+    known = dict(zip(("x", "y", "z", "x_dot", "y_dot", "z_dot"), state, strict=True))
+    found = e.split_constraint_forces(known)
+    u = np.array(state[3:])
+    C = -p["a0"] * np.linalg.norm(u) * u
+    A = np.array([[-state[2], 1, 0]])
+    projected = (np.eye(3) - np.linalg.pinv(A) @ A) @ C
+    np.testing.assert_allclose(found.working[:3], projected, atol=1e-12)
+    np.testing.assert_allclose(found.total[:3], np.array(c["reference"]["acc0"]) - p["f"], atol=1e-12)
+    assert abs(found.ideal_power) < 1e-12
+    assert found.working_power == pytest.approx(C @ u, rel=1e-12)

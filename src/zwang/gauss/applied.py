@@ -63,8 +63,8 @@ def actuator_forces(
             case Actuator():
                 state = (activation or {}).get(force.name, 0)
                 tau = tau + _actuator_force(mechanism, force, q, v, control.get(force.name, 0), state)
-            case Wrench(input=str()):
-                tau = tau + control.get(force.input, 0) * wrench_force(mechanism, force, q)
+            case Wrench(input=str() as name):
+                tau = tau + control.get(name, 0) * wrench_force(mechanism, force, q)
     efforts = list(tau)
     for joint in mechanism.joints:
         ends = getattr(joint.joint, "actuator_range", None)
@@ -95,7 +95,7 @@ def activation_rates(
 
 def activation_after(force: Actuator, rate: Any, activation: Any, dt: Any) -> Any:
     """The activation after dt: by one Euler step, or exactly for "filterexact"; then clipped to its range."""
-    kind, parameters = force.activation or ("integrator", ())
+    kind, parameters = force.activation or ("integrator", (1,))
     step = dt * rate
     if kind == "filterexact":
         step = rate * parameters[0] * (1 - exp(-dt / parameters[0]))

@@ -11,7 +11,11 @@ from zwang.gauss.forward import forward_dynamics, speed_parents
 from zwang.gauss.regroup import regrouped
 from zwang.mechanism.tree import Tree
 
-PER_SPEED, PER_ANCESTOR, PER_PAIR = 65, 12, 0.55  # operations by the mass matrix: per speed, per ancestor, per pair of them
+PER_SPEED, PER_ANCESTOR, PER_PAIR = (
+    65,
+    12,
+    0.55,
+)  # operations by the mass matrix: per speed, per ancestor, per pair of them
 PER_LINK = 245  # operations by articulated bodies; all measured on regrouped chains and trees of 4 to 40 turning links
 
 

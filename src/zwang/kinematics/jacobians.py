@@ -92,9 +92,9 @@ def place_motion(tree: Tree, q: Any, v: Any, a: Any, place: Place) -> tuple[np.n
         w = R.T @ w + u[3:]
         R_world = R_world @ R
     p = place.p
-    velocity = [vel + np.cross(w, p), w]
-    acceleration = [acc + np.cross(wd, p) + np.cross(w, np.cross(w, p)), wd]
-    return tuple(np.concatenate([R_world @ part for part in parts]) for parts in (velocity, acceleration))
+    velocity = [R_world @ (vel + np.cross(w, p)), R_world @ w]
+    acceleration = [R_world @ (acc + np.cross(wd, p) + np.cross(w, np.cross(w, p))), R_world @ wd]
+    return np.concatenate(velocity), np.concatenate(acceleration)
 
 
 def frame_jacobian_rate(tree: Tree, q: Any, v: Any, frame: str) -> np.ndarray:

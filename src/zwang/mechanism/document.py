@@ -123,7 +123,7 @@ def _decoded(value: Any, kinds: dict[str, type]) -> Any:
         return _decoded_block(value)
     if set(value) == {"expression"}:
         return scalar.from_data(value["expression"])
-    names = {key: name for name, key in _KEYS.items()}
+    names: dict[Any, Any] = {key: name for name, key in _KEYS.items()}
     arguments = {names.get(k, k): _decoded(v, kinds) for k, v in value.items() if k != "kind"}
     if value.get("kind") not in kinds:
         raise LoadError(f"this JSON text has a part of the unknown kind {value.get('kind')!r}")

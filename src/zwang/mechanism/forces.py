@@ -62,7 +62,9 @@ class Actuator:
             raise DescriptionError(f"{where} must have exactly one target: a joint, a tendon or a frame")
         object.__setattr__(self, "rod", number(self.rod, f"rod of {where}"))
         if self.slider is not None and (self.frame is None or (are_constant(self.rod) and self.rod <= 0)):
-            raise DescriptionError(f"{where} has a slider; give it a frame, the crank's pin, and a rod of positive length")
+            raise DescriptionError(
+                f"{where} has a slider; give it a frame, the crank's pin, and a rod of positive length"
+            )
         for name in ("gear", "gain", "bias"):
             values = getattr(self, name)
             object.__setattr__(self, name, vector(values, len(values), f"{name} of {where}"))

@@ -239,7 +239,7 @@ def mass_properties(
             f"{where} has a density but no shape with a volume; give it geometry, or a mass"
         )
     parts = [shape.mass_properties(density) for shape in solids]
-    mass = sum(m for m, _, _ in parts)
+    mass: Any = sum(m for m, _, _ in parts)
     com = sum(m * c for m, c, _ in parts) / mass
-    inertia = sum(I + inertias.shifted(m, c - com) for m, c, I in parts)
+    inertia: Any = sum(I + inertias.shifted(m, c - com) for m, c, I in parts)
     return mass, com, inertia

@@ -110,8 +110,8 @@ def singular(rounds: Rounds, left: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 def _rank(J: np.ndarray) -> np.ndarray:
     """The rank of each J (N, m, n); 0 where it is not finite."""
-    finite = np.isfinite(J).all(axis=(1, 2))
-    s = np.linalg.svd(np.where(finite[:, None, None], J, 0), compute_uv=False)
+    finite = np.asarray(np.isfinite(J).all(axis=(1, 2))).reshape(-1, 1, 1)
+    s = np.linalg.svd(np.where(finite, J, 0), compute_uv=False)
     return (s > RANK * s[:, :1]).sum(axis=1)
 
 

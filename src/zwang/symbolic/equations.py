@@ -11,15 +11,16 @@ import numpy as np
 import sympy as sp
 
 from zwang.algebra.dual import rated
-from zwang.errors import DescriptionError, UnknownNameError
+from zwang.constraint.exact import working_forces
+from zwang.errors import DescriptionError, SolveError, UnknownNameError
 from zwang.gauss.applied import actuator_forces, passive_forces, spring_energy
 from zwang.gauss.mass_matrix import armature
 from zwang.gauss.mass_matrix import mass_matrix as composite_mass_matrix
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.restrictions import PointSpeed
+from zwang.mechanism.restrictions import NonIdeal, PointSpeed
 from zwang.symbolic import derive, typeset
-from zwang.symbolic.forms import Expanded, Shared, mapped
+from zwang.symbolic.forms import Expanded, Shared, mapped, value_of
 from zwang.symbolic.polynomial import Polynomial, TooLargeError
 from zwang.symbolic.speeds import Embedding, embedding, numeric_twin, speed_rows, value_near
 from zwang.symbolic.wrenches import applied_wrenches
@@ -42,12 +43,13 @@ class Symbols:
     u_dot: tuple[sp.Symbol, ...]
     inputs: Mapping[str, sp.Symbol]
     time: sp.Symbol
+    sizes: Mapping[str, sp.Symbol]  # of the forces of constraints that work: N of each
     latex: Mapping[sp.Symbol, str]
 
     @property
     def outer(self) -> set[sp.Symbol]:
         """What terms are collected by."""
-        return {*self.v, *self.u, *self.u_dot, *self.inputs.values()}
+        return {*self.v, *self.u, *self.u_dot, *self.inputs.values(), *self.sizes.values()}
 
 
 def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Symbols:
@@ -68,11 +70,31 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Sym
         latex[rate] = rf"{dots}{{{typeset.symbol(name)}}}"
         latex.setdefault(own, typeset.symbol(name))
     inputs = {name: _input_symbol(mechanism, name) for name in mechanism.inputs}
-    return Symbols(q, v, tuple(u), tuple(u_dot), inputs, sp.Symbol("t", **real), latex)
+    working = {
+        c.constraint: sp.Symbol(f"N_{c.constraint}", nonnegative=True)
+        for c in mechanism.constraints
+        if isinstance(c, NonIdeal)
+    }
+    return Symbols(q, v, tuple(u), tuple(u_dot), inputs, sp.Symbol("t", **real), working, latex)
 
 
 def _input_symbol(mechanism: Mechanism, name: str) -> sp.Symbol:
     return sp.Symbol(name, real=True)
+
+
+@dataclass(frozen=True)
+class SplitForces:
+    """Constraint forces (6 N,) on all bodies, forces in world axes and torques in body axes [N, N m]: total = ideal + working.
+
+    The ideal part does no work on any motion that the constraints allow; powers [W] are those on the actual one (a constraint that
+    moves by itself does work on that).
+    """
+
+    total: np.ndarray
+    ideal: np.ndarray
+    working: np.ndarray
+    ideal_power: float
+    working_power: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +239,13 @@ class Equations:
             alone = m.replace(forces=(force,), tendons=())
             effort = _efforts(alone, s.q, s.v, {n: self._form.of(x) for n, x in self.symbols.inputs.items()})
             found[_force_name(self.mechanism.forces[k], found)] = self._matrix(s.V.T @ effort)
+        sizes = {name: self._form.of(x) for name, x in self.symbols.sizes.items()}
+        for c in (c for c in m.constraints if isinstance(c, NonIdeal)):
+            alone = m.replace(
+                constraints=tuple(x for x in m.constraints if not isinstance(x, NonIdeal) or x is c)
+            )
+            effort = working_forces(alone, s.q, s.v, self._form.of(self.symbols.time), sizes)
+            found[f"NonIdeal {c.name}"] = self._matrix(s.V.T @ effort)
         return found
 
     @cached_property
@@ -308,6 +337,55 @@ class Equations:
                 raise UnknownNameError("array", name, arrays)
         known = {str(key): value for key, value in values.items()}
         return tuple(self._form.values(arrays[name], known) for name in chosen)
+
+    def split_constraint_forces(self, values: Mapping[Any, Any]) -> SplitForces:
+        """The constraint forces on all bodies as numbers, and their ideal and working parts (seed 003, Eqs. 43-50).
+
+        values: for all symbols, by symbol or by name; the sizes N_NAME of forces that work are found if they are not given.
+        The working part is M B (B^T M B)^-1 B^T Q^c, the projector P_Bs of Eq. 49 without its square roots.
+        """
+        known = {str(key): float(value) for key, value in values.items()}
+        s, form = self._state, self._form
+        for name in self.symbols.sizes:
+            known.setdefault(f"N_{name}", self._size(name, known))
+        inputs = {name: form.of(x) for name, x in self.symbols.inputs.items()}
+        applied = applied_wrenches(
+            s.tree, self._motion, s.q, _efforts(self._scalar_mechanism, s.q, s.v, inputs)
+        )[0]
+        mass, rhs = self.evaluate(known)
+        J, X_rate = rated(
+            lambda q: derive.motion(s.tree, q).B @ s.v, s.q, configuration_rate(s.tree, s.q, s.v)
+        )
+        arrays = (
+            self._J @ s.V,
+            J,
+            X_rate + self._J @ s.v_rate,
+            derive.mass_blocks(s.tree),
+            derive.gyroscopic_forces(s.tree, J),
+            applied,
+        )
+        B, X_dot, drift, M, gyroscopic, Gamma = (form.values(x, known) for x in arrays)
+        total = M @ (B @ np.linalg.solve(mass, rhs) + drift) + gyroscopic - Gamma
+        working = M @ B @ np.linalg.solve(mass, B.T @ total)
+        return SplitForces(
+            total, total - working, working, float(X_dot @ (total - working)), float(X_dot @ working)
+        )
+
+    def _size(self, name: str, known: Mapping[str, float]) -> float:
+        """N of a constraint: the size of its force, as it is with the working forces acting."""
+        size = 0.0
+        for _ in range(200):
+            trial = {**dict.fromkeys((f"N_{n}" for n in self.symbols.sizes), 0.0), **known, f"N_{name}": size}
+            mass, rhs = self.evaluate(trial)
+            trial |= {x.name: a for x, a in zip(self.symbols.u_dot, np.linalg.solve(mass, rhs), strict=True)}
+            lam = [value_of(x, trial) for x in self.multipliers[name]]
+            found = float(np.linalg.norm(lam))
+            if abs(found - size) <= 1e-14 * (1 + found):
+                return found
+            size = found
+        raise SolveError(
+            f"the size of the force of constraint {name!r} was not found: its working part feeds back on it too strongly"
+        )
 
     # -------------------------------------------------------------------- on paper
 
@@ -415,7 +493,8 @@ def equations(
     speeds: the essential speeds u, each a joint's speed by name or a `PointSpeed`; by default all speeds, or, with constraints, those that
     leave the constraints well conditioned at home. method: "projection" (B), "gauss" (least Z), "newton_euler" or "lagrange", which must
     and do agree. form: "expanded", "shared" (subexpressions named) or "auto": expanded as long as it is readable.
-    Raises UnknownNameError for a speed, DescriptionError for dependent speeds, SolveError for a singular home configuration.
+    The prescribed force of a `NonIdeal` constraint is there with a symbol N_NAME for the size of the constraint's own force, which is that of
+    `multipliers[NAME]`. Raises UnknownNameError for a speed, DescriptionError for dependent speeds.
     Source: seed 003, Sec. 3.2.2.
     """
     if method not in derive.METHODS:
@@ -487,7 +566,8 @@ def _derived(mechanism: Mechanism, symbols: Symbols, chosen: Any, method: str, f
     numbers, near = numeric_twin(mechanism)
     twin = (numbers, near, [s if isinstance(s, str) else mapped(s, value_near) for s in chosen])
     e = embedding(scalars, twin, q, u, time, [_point(s, form) for s in chosen])
-    efforts = _efforts(scalars, q, e.v, inputs)
+    sizes = {name: form.of(s) for name, s in symbols.sizes.items()}
+    efforts = _efforts(scalars, q, e.v, inputs) + working_forces(scalars, q, e.v, time, sizes)
     state = derive.State(tree, q, e.v, e.V, e.v_rate, efforts)
     projected = derive.METHODS[method](state)
     kind = "expanded" if isinstance(form, Expanded) else "shared"
