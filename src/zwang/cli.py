@@ -295,6 +295,13 @@ def demo(
     importlib.import_module("zwang.demo").demonstrate(folder, worlds, out)  # it needs every heavy library
 
 
+@_where_there_is("view", "zwang view furuta", "zwang view run.nc")
+def view(model: Annotated[str, Parameter(help="a model, or a recording (.nc, .zarr)")]) -> None:
+    """See a model, or the motion of a recording, in the browser."""
+    recorded = Path(model).suffix in (".nc", ".zarr")
+    zw.view(zw.open_run(model) if recorded else model_of(model))  # type: ignore[attr-defined]
+
+
 # ---------------------------------------------------------------------------------------------- helpers
 
 

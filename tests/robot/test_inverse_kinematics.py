@@ -442,3 +442,21 @@ def test_a_scara_with_its_slide():
     assert zw.robot.solve_ik(m, "tip", targets).converged.all()
     deep = (targets[0].R, targets[0].p - (0, 0, 0.5))
     assert zw.robot.solve_ik(m, "tip", deep).reason in ("unreachable", "limit")
+
+
+def test_what_freedom_is_left_can_lead_away_from_singularities():
+    """The same pose with a better measure, at which the gradient has no part left in the null space."""
+    m = dh.arm("panda")
+    q = np.array([0.4, 0.5, -0.6, -1.0, 0.8, 1.2, -0.3])
+    target = zw.frame_pose(m, q, "tip")
+    plain = zw.robot.manipulability(m, q, "tip")
+    wish = zw.robot.away_from_singularities(m, "tip", gain=0.3)
+    np.testing.assert_allclose(wish(q), 0.3 * plain.gradient() / plain.measure, atol=1e-6)
+    better = zw.robot.solve_ik(m, "tip", target, q0=q, wish=wish)
+    found = zw.robot.manipulability(m, better.q, "tip")
+    assert better.converged and found.measure > 1.05 * plain.measure
+    inside = (better.q > np.array(dh.table("panda")["qlim"])[:, 0] + 1e-6) & (
+        better.q < np.array(dh.table("panda")["qlim"])[:, 1] - 1e-6
+    )
+    if inside.all():
+        assert np.abs(found.null_space().T @ found.gradient()).max() < 1e-4

@@ -208,6 +208,21 @@ def test_an_exact_loop_stays_closed_while_the_linkage_moves():
     assert np.abs(run.energy - run.energy[0, 0]).max() < 1e-5
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_recorded_constraint_efforts_explain_the_acceleration(compiled):
+    """M a + h = tau + what the loop does, with a by differences along the motion."""
+    linkage = four_bar()
+    h = 1e-4
+    run = zw.simulate(linkage, duration=20 * h, step=h, integrator="rk4", control=[0.3],
+                      record={"constraints": True}, compiled=compiled)  # fmt: skip
+    q, v = run.q.values[0], run.v.values[0]
+    a = (v[11] - v[9]) / (2 * h)
+    M, bias = zw.mass_matrix(linkage, q[10]), zw.bias_forces(linkage, q[10], v[10])
+    efforts = run.tau.values[0, 10] + run.constraint_effort.values[0, 10]
+    np.testing.assert_allclose(M @ a + bias, efforts, atol=1e-4)
+    assert np.abs(run.constraint_effort).max() > 0.1
+
+
 # --------------------------------------------------------------------------------------------- misuse
 
 

@@ -332,3 +332,57 @@ def test_a_description_with_formulas_survives_json_and_keeps_its_parameters_apar
     again = Mechanism.from_json(m.to_json())
     assert again == m
     assert "b" in m.symbols and "theta" not in m.symbols
+
+
+def driven(joint, first=None):
+    """A body on a joint under test, with dampers on every joint, wrenches and, before it, perhaps another body."""
+    base = Body("base", first, mass=2.0, com=(0.1, 0, 0.2), inertia=(0.3, 0.4, 0.5)) if first else None
+    name = joint.name if not isinstance(joint, tuple) else joint[-1].name
+    joints = joint if isinstance(joint, tuple) else (joint,)
+    body = Body(
+        "body",
+        joint,
+        "base" if base else "world",
+        (0.3, -0.2, 0.1),
+        mass=1.5,
+        com=(0.1, 0.2, -0.1),
+        inertia=(0.2, 0.3, 0.4),
+    )
+    forces = [zw.Damper(j.name, 0.7 + k) for k, j in enumerate((*joints, *([first] if first else [])))]
+    forces += [
+        zw.Wrench("body", (1, 2, 3), (0.1, -0.2, 0.3), (0.2, 0, 0), axes="body"),
+        zw.Motor("drive", joint=name),
+    ]
+    return Mechanism(
+        "driven", tuple(b for b in (base, body) if b), gravity=(0, 0, -9.81), forces=tuple(forces)
+    )
+
+
+JOINTS = {
+    "planar": zw.Planar("j"), "universal": zw.Universal("j"), "cylindrical": zw.Cylindrical("j", axis=(0, 1, 0)),
+    "screw": zw.Screw("j", pitch=0.3), "ball": zw.Ball("j"), "free": zw.Free("j"),
+    "slides and turns": (zw.Prismatic("a", axis=(1, 0, 0)), zw.Prismatic("b", axis=(0, 0, 1)), zw.Revolute("c", axis=(0, 1, 0))),
+    "three turns": (zw.Revolute("a", axis=(0, 0, 1)), zw.Revolute("b", axis=(1, 0, 0)), zw.Revolute("c", axis=(0, 1, 0))),
+    "offset": (zw.Prismatic("a", axis=(1, 0, 0)), zw.Revolute("b", axis=(0, 0, 1), position=(0.3, 0, 0))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JOINTS)
+@pytest.mark.parametrize("first", [None, Revolute("first", axis=(0, 1, 0))], ids=["alone", "second"])
+def test_gamma_and_what_is_beside_it_give_all_generalised_forces(name, first):
+    """B^T Gamma + the rest = J^T weights + springs, dampers, wrenches, motors: attribution to bodies loses no power."""
+    m = driven(JOINTS[name], first)
+    e = equations(m, form="shared")
+    rng = np.random.default_rng(5)
+    known = {
+        s.name: float(x)
+        for s, x in zip(
+            (*e.symbols.q, *e.symbols.u, *e.symbols.inputs.values()), rng.normal(size=60), strict=False
+        )
+    }
+    (B,) = e.evaluate(known, "B")
+    Gamma, rest, whole = (e._form.values(x, known) for x in (*e._wrenches, e._state.efforts))
+    weights = np.concatenate([[0, 0, -9.81 * s.mass, 0, 0, 0] for s in m.tree.solids])
+    np.testing.assert_allclose(B.T @ Gamma + rest, B.T @ weights + whole, atol=1e-12)
+    if name in ("planar", "universal", "free", "slides and turns", "ball"):
+        assert not rest.any(), "all of it acts on bodies"

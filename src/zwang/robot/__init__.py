@@ -15,6 +15,7 @@ from zwang.robot.statics import (
     joint_torques,
     payload,
 )
+from zwang.robot.wishes import away_from_singularities
 from zwang.robot.workspace import Workspace, workspace
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Solution",
     "Trace",
     "Workspace",
+    "away_from_singularities",
     "equilibrium",
     "from_dh",
     "gravity_torques",

@@ -74,7 +74,8 @@ def solve_ik(
     the same for every target); "newton" (or "jacobian_inverse") and "transpose", as seed 004 has them, with the step `alpha`: a number, a diagonal
     (nq or as many as may move), or a function of the iteration 1, 2, .... iterations: turns from each start (16; 100 and 1000 for seed 004's).
     length [m]: what weighs as much as one radian; by default the typical lever of the joints. tolerance: [m] and [rad].
-    posture (nq,): pulled towards, and wish(q): followed (nv of free joints), in what freedom the targets leave.
+    posture (nq,): pulled towards, and wish(q) (nv,): followed, in what freedom the targets leave; it is traced, so
+    it uses the functions of zw.scalar; see `away_from_singularities`.
     path: the targets follow each other, each solved from the last one's joints, without restarts. threads: by default one a core.
     compiled=False runs the same text on plain floats: slow, and what the compiled one is compared with.
 
@@ -217,7 +218,8 @@ class _Wish:
 
     def bound(self, coordinates: Any) -> Callable[[Any], Any]:
         if self.function is not None:
-            return self.function
+            function = self.function
+            return lambda q: np.asarray(function(q))[list(coordinates.free)]
         rest = self.posture or ()
 
         def pull(q: Any) -> np.ndarray:

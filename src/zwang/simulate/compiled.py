@@ -17,8 +17,9 @@ from zwang.fast import Compiled, compile_function, run_steps
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.adaptive import Flow, flow
 from zwang.simulate.control import Called, Held, driven
-from zwang.simulate.observe import observation
+from zwang.simulate.observe import KEYS, observation
 from zwang.simulate.rollout import Arrays, Motion, StepProgram
+from zwang.simulate.settings import Wanted
 from zwang.simulate.start import Start
 from zwang.simulate.step import activations
 
@@ -71,11 +72,11 @@ def compiled_flow(mechanism: Mechanism, h: float, params: Names) -> Compiled:
 
 
 @lru_cache(KEPT)
-def compiled_observation(mechanism: Mechanism, frames: Names, params: Names) -> Compiled:
+def compiled_observation(mechanism: Mechanism, wanted: Wanted, params: Names) -> Compiled:
     """`observation` as a function of q, v, z, u, and the parameters."""
 
     def function(q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
-        return observation(_with(mechanism, params, values), frames, q, v, z, u)
+        return observation(_with(mechanism, params, values), wanted, q, v, z, u)
 
     return compile_function(function, _sizes(mechanism, params))
 
@@ -117,18 +118,17 @@ def compiled_flows(mechanism: Mechanism, begin: Start, h: float) -> Callable[[in
 
 
 def observed_compiled(
-    mechanism: Mechanism, begin: Start, frames: Names, motion: Motion
+    mechanism: Mechanism, begin: Start, wanted: Wanted, motion: Motion
 ) -> dict[str, np.ndarray]:
     """`observation` of every sample of every world, (worlds, samples, n)."""
-    compiled = compiled_observation(mechanism, frames, tuple(begin.params))
+    compiled = compiled_observation(mechanism, wanted, tuple(begin.params))
     params = [x[:, None, None] for x in begin.params.values()]
     rows = max(1, BLOCK // motion.q.shape[1])
     blocks = [
         compiled(*(x[at : at + rows] for x in (motion.q, motion.v, motion.z, motion.u, *params)))
         for at in range(0, begin.worlds, rows)
     ]
-    keys = ("tau", "energies", "positions")
-    return {key: np.concatenate([block[k] for block in blocks]) for k, key in enumerate(keys)}
+    return {key: np.concatenate([block[k] for block in blocks]) for k, key in enumerate(KEYS)}
 
 
 def held_nothing(control: Called) -> Held:

@@ -10,28 +10,38 @@ from zwang.gauss.applied import spring_energy
 from zwang.gauss.energy import kinetic_energy, potential_energy
 from zwang.kinematics.poses import link_poses, place_pose
 from zwang.mechanism.mechanism import Mechanism
+from zwang.simulate.constraints import constraint_forces, restraint_of
 from zwang.simulate.rollout import Motion
+from zwang.simulate.settings import Wanted
 from zwang.simulate.start import Start
 from zwang.simulate.step import applied_efforts
 
+KEYS = ("tau", "energies", "positions", "constraints")
+
 
 def observation(
-    mechanism: Mechanism, frames: tuple[str, ...], q: Any, v: Any, z: Any, u: Any
+    mechanism: Mechanism, wanted: Wanted, q: Any, v: Any, z: Any, u: Any
 ) -> dict[str, np.ndarray]:
-    """tau (nv,), energies (2,): kinetic and potential [J], and positions (3 * frames,) [m] at one state and control."""
+    """What `KEYS` name, at one state and control.
+
+    tau (nv,); energies (2,): kinetic and potential [J]; positions (3 * frames,) [m]; constraints (nv,) or (0,).
+    """
     tree = mechanism.tree
     potential = potential_energy(tree, q) + spring_energy(mechanism, q)
-    poses = link_poses(tree, q) if frames else []
-    positions = [x for frame in frames for x in place_pose(poses, tree.place(frame)).p]
-    return {
-        "tau": applied_efforts(mechanism, q, v, z, u),
-        "energies": np.array([kinetic_energy(tree, q, v), potential]),
-        "positions": np.array(positions),
-    }
+    poses = link_poses(tree, q) if wanted.frames else []
+    tau = applied_efforts(mechanism, q, v, z, u)
+    held = constraint_forces(restraint_of(mechanism, wanted.h), q, v, tau) if wanted.constraints else []
+    found = (
+        tau,
+        [kinetic_energy(tree, q, v), potential],
+        [x for frame in wanted.frames for x in place_pose(poses, tree.place(frame)).p],
+        held,
+    )
+    return {key: np.array(values) for key, values in zip(KEYS, found, strict=True)}
 
 
 def observed_in_python(
-    mechanism: Mechanism, begin: Start, frames: tuple[str, ...], motion: Motion
+    mechanism: Mechanism, begin: Start, wanted: Wanted, motion: Motion
 ) -> dict[str, np.ndarray]:
     """`observation` of every sample of every world, (worlds, samples, n)."""
     worlds = []
@@ -39,6 +49,5 @@ def observed_in_python(
         row = {name: float(x[w]) for name, x in begin.params.items()}
         one = mechanism.subs(row) if row else mechanism
         states = zip(motion.q[w], motion.v[w], motion.z[w], motion.u[w], strict=True)
-        worlds.append([observation(one, frames, *state) for state in states])
-    return {name: np.array([[x[name] for x in world] for world in worlds], dtype=float)
-            for name in worlds[0][0]}  # fmt: skip
+        worlds.append([observation(one, wanted, *state) for state in states])
+    return {key: np.array([[x[key] for x in world] for world in worlds], dtype=float) for key in KEYS}

@@ -49,9 +49,13 @@ def dataset(
     }
     if motion.z.shape[2]:
         per["activation"] = (("actuator",), motion.z, "states of actuators", "1")
-    if settings.frames:
-        positions = observed["positions"].reshape(*gone.shape, len(settings.frames), 3)
+    frames = settings.wanted.frames
+    if frames:
+        positions = observed["positions"].reshape(*gone.shape, len(frames), 3)
         per["frame_position"] = (("frame", "axis"), positions, "positions of frames in the world", "m")
+    if settings.wanted.constraints:
+        text = "generalised effort of constraints, limits, friction and contacts"
+        per["constraint_effort"] = (("speed",), observed["constraints"], text, "N m or N")
     variables: dict[str, Any] = {}
     for name, (dims, values, long_name, units) in per.items():
         if gone.any():
@@ -86,8 +90,8 @@ def _coordinates(mechanism: Mechanism, begin: Start, settings: Settings, motion:
     }
     if motion.z.shape[2]:
         found["actuator"] = ("actuator", _texts(activations(mechanism)))
-    if settings.frames:
-        found["frame"] = ("frame", _texts(settings.frames))
+    if settings.wanted.frames:
+        found["frame"] = ("frame", _texts(settings.wanted.frames))
         found["axis"] = ("axis", _texts("xyz"))
     if begin.params:
         found["parameter"] = ("parameter", _texts(begin.params))

@@ -56,7 +56,8 @@ def simulate(
     control: drives the mechanism's inputs by name, or tau where it has none: numbers, arrays over the steps, or a function
     control(t, q, v) of one world; of fixed step, it is asked at the beginning of each step and held.
     params: a value, or one a world, for each symbol of the mechanism. record: keep every k-th step, or
-    {"every": k, "frames": [names]}; by default all, or with very many worlds as many as 20 million numbers allow.
+    {"every": k, "frames": [names], "constraints": True} for the positions of frames, and the efforts of constraints, too;
+    by default all steps, or with very many worlds as many as 20 million numbers allow.
 
     A world that leaves every bound stops, with a SimulationWarning and its `status`, and the others go on.
     Raises SimulationError, ShapeError, StateError, ParameterError or UnknownNameError for a call that cannot be.
@@ -80,11 +81,11 @@ def _on_fastest_path(
         if compiled:
             try:
                 motion = moved_compiled(mechanism, begin, drive, plan, tick)
-                return motion, observed_compiled(mechanism, begin, plan.frames, motion), "compiled"
+                return motion, observed_compiled(mechanism, begin, plan.wanted, motion), "compiled"
             except TraceError as error:
                 warnings.warn(f"this runs in Python, slowly: {error}", SimulationWarning, stacklevel=3)
         motion = moved_in_python(mechanism, begin, drive, plan, tick)
-        return motion, observed_in_python(mechanism, begin, plan.frames, motion), "python"
+        return motion, observed_in_python(mechanism, begin, plan.wanted, motion), "python"
 
 
 def moved_in_python(

@@ -18,14 +18,23 @@ MOST_STEPS = 1_000_000_000
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What is recorded beside the usual: frames' positions, and the efforts of constraints at the step h [s]."""
+
+    frames: tuple[str, ...] = ()
+    constraints: bool = False
+    h: float = 0.0
+
+
+@dataclass(frozen=True)
 class Settings:
-    """duration = steps * step [s]; every `every`-th step is recorded, and the last; frames whose positions are recorded."""
+    """duration = steps * step [s]; every `every`-th step is recorded, and the last; what is wanted beside the usual."""
 
     step: float
     steps: int
     every: int
     integrator: str | Adaptive
-    frames: tuple[str, ...] = ()
+    wanted: Wanted = Wanted()
 
     @property
     def samples(self) -> np.ndarray:
@@ -59,15 +68,11 @@ def settings(
     count = round(steps)
     if count < 1:
         raise SimulationError(f"duration is {duration} s, less than half of one step of {h} s")
-    every, frames = recording(mechanism, record)
-    for frame in frames:
-        mechanism.tree.place(frame)
+    every, wanted = recording(mechanism, record, h)
     if every is None:
-        numbers = (
-            worlds * count * (mechanism.nq + 2 * mechanism.nv + len(mechanism.inputs) + 3 + 3 * len(frames))
-        )
-        every = max(1, -(-numbers // RECORDED_NUMBERS))
-    return Settings(h, count, min(every, count), chosen_integrator(mechanism, integrator), frames)
+        numbers = mechanism.nq + 3 * mechanism.nv + len(mechanism.inputs) + 3 + 3 * len(wanted.frames)
+        every = max(1, -(-worlds * count * numbers // RECORDED_NUMBERS))
+    return Settings(h, count, min(every, count), chosen_integrator(mechanism, integrator), wanted)
 
 
 def positive(value: Any, name: str) -> float:
@@ -97,18 +102,19 @@ def chosen_integrator(mechanism: Mechanism, integrator: Any) -> str | Adaptive:
     return key
 
 
-def recording(mechanism: Mechanism, record: Any) -> tuple[int | None, tuple[str, ...]]:
-    """(every, frames) from `record`: a whole number, or a dictionary with "every" and "frames"."""
-    if record is None:
-        return None, ()
+def recording(mechanism: Mechanism, record: Any, h: float) -> tuple[int | None, Wanted]:
+    """(every, wanted) from `record`: a whole number, or a dictionary with "every", "frames" and "constraints"."""
     if not isinstance(record, Mapping):
-        return _every(record), ()
+        return None if record is None else _every(record), Wanted(h=h)
     for key in record:
-        if key not in ("every", "frames"):
-            raise UnknownNameError("entry of record", key, ("every", "frames"))
+        if key not in ("every", "frames", "constraints"):
+            raise UnknownNameError("entry of record", key, ("every", "frames", "constraints"))
     frames = record.get("frames", ())
+    frames = (frames,) if isinstance(frames, str) else tuple(frames)
+    for frame in frames:
+        mechanism.tree.place(frame)
     every = record.get("every")
-    return None if every is None else _every(every), (frames,) if isinstance(frames, str) else tuple(frames)
+    return None if every is None else _every(every), Wanted(frames, bool(record.get("constraints")), h)
 
 
 def _every(value: Any) -> int:

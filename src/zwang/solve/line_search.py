@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from zwang.scalar import absolute, logical_and, logical_not, logical_or, where, while_loop
 
-TOLERANCE = 1e-7
 TRIALS = 50
 NARROW = 1e-10
 UNBOUNDED = 1e30
@@ -24,13 +23,15 @@ class _Search(NamedTuple):
     trials: Any
 
 
-def exact_step(slope_at: Callable[[Any], tuple[Any, Any]], downhill: Any, first: Any = 1.0) -> Any:
-    """The step at which the slope is zero, to 1e-7 of `downhill`, its (negative) value at step 0.
+def exact_step(
+    slope_at: Callable[[Any], tuple[Any, Any]], downhill: Any, first: Any = 1.0, tolerance: float = 1e-7
+) -> Any:
+    """The step at which the slope is zero, to `tolerance` times `downhill`, its (negative) value at step 0.
 
     slope_at: slope and positive curvature at a step. Newton's method from `first`, kept within a bracket by
     bisection, until the slope is that small or the bracket narrow.
     """
-    goal = TOLERANCE * absolute(downhill)
+    goal = tolerance * absolute(downhill)
 
     def wanted(s: _Search) -> Any:
         open_still = NARROW * s.high < s.high - s.low

@@ -20,6 +20,7 @@ from zwang.solve.solution import Solution, largest
 
 TOLERANCE = 1e-11
 ITERATIONS = 100
+LINE_SEARCH = 0.01  # what the slope may keep of its start, as in MuJoCo; at the end the step is 1
 STANDSTILL = 1e-14  # a step this small, relative to the accelerations, changes nothing
 NOISE = 1e-9  # and with one this small a gradient that does not shrink any more is rounding
 
@@ -61,7 +62,7 @@ def newton(
 
     def improve(s: _State) -> _State:
         direction = primal.newton_direction(s.a, s.gradient)
-        step = primal.exact_step(s.a, direction) * direction
+        step = primal.exact_step(s.a, direction, tolerance=LINE_SEARCH) * direction
         return state(s.a + step, s.iterations + 1, step, s.gradient)
 
     begin = np.array(problem.a_free if start is None else start)

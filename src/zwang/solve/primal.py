@@ -121,7 +121,7 @@ class Primal:
         lower = [[H[place[i, j]] if (i, j) in place else 0 for j in range(i + 1)] for i in range(n)]
         return -sparse_ltdl_solve(*sparse_ltdl(lower), gradient)
 
-    def exact_step(self, a: Any, p: Any, first: Any = 1.0) -> Any:
+    def exact_step(self, a: Any, p: Any, first: Any = 1.0, tolerance: float = 1e-7) -> Any:
         """How far to go from a along p to where the cost is least."""
         Mp = self.problem.M @ p
         smooth_slope, smooth_curvature = Mp @ (a - self.problem.a_free), Mp @ p
@@ -134,7 +134,7 @@ class Primal:
                 slope, curvature = slope + s, curvature + c
             return slope, curvature
 
-        return exact_step(slope_at, slope_at(0.0)[0], first)
+        return exact_step(slope_at, slope_at(0.0)[0], first, tolerance)
 
 
 def _same(total: Scratch) -> Scratch:

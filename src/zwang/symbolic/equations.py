@@ -13,7 +13,7 @@ import sympy as sp
 from zwang.algebra.dual import rated
 from zwang.constraint.exact import working_forces
 from zwang.errors import DescriptionError, SolveError, UnknownNameError
-from zwang.gauss.applied import actuator_forces, passive_forces, spring_energy
+from zwang.gauss.applied import spring_energy
 from zwang.gauss.mass_matrix import armature
 from zwang.gauss.mass_matrix import mass_matrix as composite_mass_matrix
 from zwang.kinematics.configuration import configuration_rate
@@ -23,7 +23,7 @@ from zwang.symbolic import derive, typeset
 from zwang.symbolic.forms import Expanded, Shared, mapped, value_of
 from zwang.symbolic.polynomial import Polynomial, TooLargeError
 from zwang.symbolic.speeds import Embedding, embedding, numeric_twin, speed_rows, value_near
-from zwang.symbolic.wrenches import applied_wrenches
+from zwang.symbolic.wrenches import applied_wrenches, efforts
 
 READABLE_TURNS = 5  # more turning joints than this give no expanded expressions that are worth reading
 READABLE_SIZE = 4000  # symbols and operations, about
@@ -237,7 +237,7 @@ class Equations:
         found = {"weight": self._matrix((self._J @ s.V).T @ derive.weights(s.tree))}
         for k, force in enumerate(m.forces):
             alone = m.replace(forces=(force,), tendons=())
-            effort = _efforts(alone, s.q, s.v, {n: self._form.of(x) for n, x in self.symbols.inputs.items()})
+            effort = efforts(alone, s.q, s.v, {n: self._form.of(x) for n, x in self.symbols.inputs.items()})
             found[_force_name(self.mechanism.forces[k], found)] = self._matrix(s.V.T @ effort)
         sizes = {name: self._form.of(x) for name, x in self.symbols.sizes.items()}
         for c in (c for c in m.constraints if isinstance(c, NonIdeal)):
@@ -349,9 +349,7 @@ class Equations:
         for name in self.symbols.sizes:
             known.setdefault(f"N_{name}", self._size(name, known))
         inputs = {name: form.of(x) for name, x in self.symbols.inputs.items()}
-        applied = applied_wrenches(
-            s.tree, self._motion, s.q, _efforts(self._scalar_mechanism, s.q, s.v, inputs)
-        )[0]
+        applied = applied_wrenches(self._scalar_mechanism, self._motion, s.q, s.v, inputs)[0]
         mass, rhs = self.evaluate(known)
         J, X_rate = rated(
             lambda q: derive.motion(s.tree, q).B @ s.v, s.q, configuration_rate(s.tree, s.q, s.v)
@@ -439,7 +437,11 @@ class Equations:
 
     @cached_property
     def _wrenches(self) -> tuple[np.ndarray, np.ndarray]:
-        return applied_wrenches(self._state.tree, self._motion, self._state.q, self._state.efforts)
+        s = self._state
+        inputs = {name: self._form.of(x) for name, x in self.symbols.inputs.items()}
+        sizes = {name: self._form.of(x) for name, x in self.symbols.sizes.items()}
+        working = working_forces(self._scalar_mechanism, s.q, s.v, self._form.of(self.symbols.time), sizes)
+        return applied_wrenches(self._scalar_mechanism, self._motion, s.q, s.v, inputs, working)
 
     def _matrix(self, array: Any) -> sp.Matrix:
         array = np.asarray(array, dtype=object)
@@ -459,10 +461,6 @@ def _solved(H: np.ndarray, b: np.ndarray) -> np.ndarray:
     for k in reversed(range(n)):
         x[k] = (b[k] - sum((H[k, j] * x[j] for j in range(k + 1, n)), start=0)) / H[k, k]
     return np.array(x, dtype=object)
-
-
-def _efforts(mechanism: Mechanism, q: Any, v: Any, inputs: Mapping[str, Any]) -> np.ndarray:
-    return passive_forces(mechanism, q, v) + actuator_forces(mechanism, q, v, inputs)
 
 
 def _force_name(force: Any, taken: Mapping[str, Any]) -> str:
@@ -567,8 +565,8 @@ def _derived(mechanism: Mechanism, symbols: Symbols, chosen: Any, method: str, f
     twin = (numbers, near, [s if isinstance(s, str) else mapped(s, value_near) for s in chosen])
     e = embedding(scalars, twin, q, u, time, [_point(s, form) for s in chosen])
     sizes = {name: form.of(s) for name, s in symbols.sizes.items()}
-    efforts = _efforts(scalars, q, e.v, inputs) + working_forces(scalars, q, e.v, time, sizes)
-    state = derive.State(tree, q, e.v, e.V, e.v_rate, efforts)
+    applied = efforts(scalars, q, e.v, inputs) + working_forces(scalars, q, e.v, time, sizes)
+    state = derive.State(tree, q, e.v, e.V, e.v_rate, applied)
     projected = derive.METHODS[method](state)
     kind = "expanded" if isinstance(form, Expanded) else "shared"
     if isinstance(form, Expanded):

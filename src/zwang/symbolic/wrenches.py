@@ -2,40 +2,102 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from zwang.kinematics.poses import motion_subspace
-from zwang.mechanism.tree import WORLD, Tree
-from zwang.scalar import is_zero
+from zwang.gauss.applied import actuator_forces, passive_forces
+from zwang.kinematics.poses import motion_subspace, place_pose
+from zwang.mechanism.forces import Wrench
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tree import WORLD, Link, Place, Tree
+from zwang.scalar import are_constant, is_zero
 from zwang.symbolic.derive import Motion, summed_poses, weights
 
 
-def applied_wrenches(tree: Tree, motion: Motion, q: Any, efforts: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Gamma (6 N,) of weights and joint efforts, and the efforts (nv,) that are not in it.
+def efforts(mechanism: Mechanism, q: Any, v: Any, inputs: Mapping[str, Any]) -> np.ndarray:
+    """The generalised forces (nv,) of all that pushes, for these inputs."""
+    return passive_forces(mechanism, q, v) + actuator_forces(mechanism, q, v, inputs)
 
-    An effort on a link that carries a body acts on that body and, reversed, on the body of the link before it: along the same line,
-    through the link's origin. Efforts on links without bodies stay efforts. Forces in world axes, torques about
-    mass centres in body axes.
+
+def applied_wrenches(
+    mechanism: Mechanism, motion: Motion, q: Any, v: Any, inputs: Mapping[str, Any], more: Any = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gamma (6 N,) of weights, wrenches on bodies and joint efforts (and `more` efforts), and the efforts (nv,) that are not in it.
+
+    An effort acts on the body that its link moves and, reversed, on the body before it, along one line. Where massless links lie between,
+    it is in Gamma if they take no power from it, as those of plane joints do; else it stays an effort. Forces in world axes,
+    torques about mass centres in body axes.
     """
-    Gamma, rest = weights(tree), np.array(efforts, dtype=object).copy()
+    tree = mechanism.tree
+    Gamma = weights(tree)
     poses, _ = summed_poses(tree, q)
+    on_bodies = [f for f in mechanism.forces if isinstance(f, Wrench) and f.body in motion.names]
+    others = mechanism.replace(forces=tuple(f for f in mechanism.forces if f not in on_bodies))
+    for f in on_bodies:
+        _add_wrench(Gamma, motion, tree, poses, f, 1 if f.input is None else inputs.get(f.input, 0))
+    rest = np.array(efforts(others, q, v, inputs) + more, dtype=object)
     carried = _bodies_of_links(tree)
     for i, link in enumerate(tree.links):
-        before = carried.get(link.parent)
-        if i not in carried or link.move.kind == "screw" or (link.parent != WORLD and before is None):
+        ends = _ends(tree, i, carried)
+        if ends is None:
             continue
-        R, origin = poses[i]
+        body, before, at = ends
+        R = poses[i].R
         for k, s in zip(range(link.v.start, link.v.stop), motion_subspace(link).T, strict=True):
             if is_zero(rest[k]):
                 continue
             force, torque = R @ s[:3] * rest[k], R @ s[3:] * rest[k]
-            for body, sign in ((carried[i], 1), (before, -1)):
-                if body is not None:
-                    _add(Gamma, motion, body, sign * force, sign * torque, origin)
+            for end, sign in ((body, 1), (before, -1)):
+                if end is not None:
+                    _add(Gamma, motion, end, sign * force, sign * torque, poses[at].p)
             rest[k] = 0
     return Gamma, rest
+
+
+def _ends(tree: Tree, i: int, carried: dict[int, int]) -> tuple[int, int | None, int] | None:
+    """The bodies that an effort on link i acts on and reacts on (None: the ground), and the link at whose origin; None if it stays."""
+    if tree.links[i].move.kind == "screw":
+        return None
+    at, turned = i, False
+    while at not in carried:  # forwards over massless links, to the body
+        children = [k for k, link in enumerate(tree.links) if link.parent == at]
+        if len(children) != 1:
+            return None
+        after = tree.links[children[0]]
+        if turned and (after.move.kind == "slide" or not all(is_zero(x) for x in after.p)):
+            return None  # the line of action would move
+        if not _takes_no_power(tree.links[i], after, adjacent=at == i, forwards=True):
+            return None
+        turned = turned or after.move.kind != "slide"
+        at = children[0]
+    back = tree.links[i].parent
+    while back != WORLD and back not in carried:
+        if not _takes_no_power(
+            tree.links[i], tree.links[back], adjacent=tree.links[i].parent == back, forwards=False
+        ):
+            return None
+        back = tree.links[back].parent
+    return carried[at], carried.get(back), at
+
+
+def _takes_no_power(effort: Link, other: Link, *, adjacent: bool, forwards: bool) -> bool:
+    """Whether an effort does no work on a massless neighbour's move, so that it may be passed on over it.
+
+    A couple does none on slides, and none on an adjacent turn across it. A force does none on slides across it, nor, forwards, on turns
+    about axes through its line of action.
+    """
+    kinds = effort.move.kind, other.move.kind
+    if kinds[0] == "slide" and kinds[1] in ("turn", "ball"):
+        return forwards
+    if kinds[1] == "slide" and kinds[0] in ("turn", "ball"):
+        return True
+    if kinds[0] != kinds[1] or kinds[0] == "ball" or (kinds[0] == "turn" and not adjacent):
+        return False
+    first, second = (effort, other) if forwards else (other, effort)
+    a, b = np.array(first.move.axis), second.R @ np.array(second.move.axis)
+    return are_constant(*a, *b) and bool(abs(a @ b) == 0)
 
 
 def _bodies_of_links(tree: Tree) -> dict[int, int]:
@@ -44,6 +106,14 @@ def _bodies_of_links(tree: Tree) -> dict[int, int]:
     for k, solid in enumerate(tree.solids):
         found.setdefault(solid.place.link, k)
     return found
+
+
+def _add_wrench(Gamma: np.ndarray, motion: Motion, tree: Tree, poses: Any, f: Wrench, input: Any) -> None:
+    base = tree.place(f.body)
+    R, p = place_pose(poses, Place(base.link, base.R, base.p + base.R @ np.array(f.point)))
+    turn = R if f.axes == "body" else np.eye(3, dtype=int)
+    body = motion.names.index(f.body)
+    _add(Gamma, motion, body, turn @ np.array(f.force) * input, turn @ np.array(f.torque) * input, p)
 
 
 def _add(Gamma: np.ndarray, motion: Motion, body: int, force: Any, torque: Any, point: Any) -> None:
