@@ -67,9 +67,11 @@ def plot(run: xr.Dataset, path: str | Path | None = None) -> Figure:
             "zw.plot draws a recording of zw.simulate; this dataset lacks q, v, energy or worlds"
         )
     thin = run.isel(time=slice(None, None, max(1, run.sizes["time"] // MOST_POINTS)))
-    panels = list(_of_one_world(thin) if run.sizes["world"] == 1 else _of_worlds(thin))[:MOST_PANELS]
+    alone = run.sizes["world"] == 1
+    panels = list(_of_one_world(thin) if alone else _of_worlds(thin))[:MOST_PANELS]
+    columns = 2 if alone or len(panels) <= 10 else 4 if len(panels) <= 32 else 6
     with matplotlib.rc_context(STYLE):
-        figure = _laid_out(panels)
+        figure = _laid_out(panels, columns)
         figure.suptitle(_title(run), fontsize=11, x=0.01, ha="left", color=INK)
         if path is not None:
             figure.savefig(path, dpi=150)
@@ -78,9 +80,8 @@ def plot(run: xr.Dataset, path: str | Path | None = None) -> Figure:
     return figure
 
 
-def _laid_out(panels: Sequence[Panel]) -> Figure:
+def _laid_out(panels: Sequence[Panel], columns: int) -> Figure:
     """A grid of panels with one time axis."""
-    columns = 2 if len(panels) <= 10 else 4 if len(panels) <= 32 else 6
     rows = -(-len(panels) // columns)
     size = (11, max(2.3 * rows, 3.0)) if columns == 2 else (3.4 * columns, 1.75 * rows + 0.8)
     figure, grid = plt.subplots(rows, columns, figsize=size, sharex=True, squeeze=False, layout="constrained")
