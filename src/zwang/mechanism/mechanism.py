@@ -158,7 +158,7 @@ class Mechanism:
     @cached_property
     def tree(self) -> Tree:
         """The mechanism as the algorithms want it: one link a move, fixed bodies merged."""
-        return build_tree(self)
+        return build_tree(self.bodies, self.frames, self.gravity)
 
     @cached_property
     def neutral(self) -> tuple[Number, ...]:
@@ -283,7 +283,7 @@ def _check_references(m: Mechanism) -> None:
     for tendon in m.tendons:
         for name, _ in tendon.joints:
             _find("joint", name, joints)
-        for name in tendon.path:
+        for name in (*tendon.path, *(wrap.side for wrap in tendon.wraps)):
             if name is not None:
                 _find("frame", name, frames)
     speeds, constraints = dict.fromkeys(m.speed_names), {c.name: c for c in m.constraints}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from zwang.algebra import rotation
 from zwang.errors import DescriptionError
@@ -241,17 +241,32 @@ def named_numbers(items: Any, where: str) -> tuple[tuple[str, Number], ...]:
 
 
 @dataclass(frozen=True)
+class Wrap:
+    """A ball, or a cylinder along z, around which a tendon runs: its frame is number `at` of the tendon's path.
+
+    radius [m]. side: a frame outside of it; the tendon goes around as the way by that frame does. Without it, the shorter way.
+    """
+
+    at: int
+    radius: Number
+    kind: Literal["sphere", "cylinder"] = "sphere"
+    side: str | None = None
+
+
+@dataclass(frozen=True)
 class Tendon:
     """A fixed tendon: its length is sum of coefficient * q over joints; or a spatial one: a path through frames.
 
     joints: ((name, coefficient), ...). path: frame names in order, None where a pulley starts a new branch of
-    `divisors`. Springs and dampers pull back to spring_length = (lower, upper); limits and friction as a joint's.
+    `divisors`; those that `wraps` names are bodies to go around. Springs and dampers pull back to spring_length =
+    (lower, upper); limits and friction as a joint's.
     """
 
     name: str
     joints: tuple[tuple[str, Number], ...] = ()
     path: tuple[str | None, ...] = ()
     divisors: tuple[Number, ...] = ()
+    wraps: tuple[Wrap, ...] = ()
     stiffness: Number = 0
     damping: Number = 0
     spring_length: tuple[Number, Number] = (0, 0)

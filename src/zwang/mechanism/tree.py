@@ -6,18 +6,17 @@ one kind of step, and a free joint is no special case. A link's frame sits on it
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from zwang.errors import UnknownNameError
 from zwang.mechanism.joint_kinds import Move
 from zwang.mechanism.numbers import IDENTITY
+from zwang.mechanism.parts import Body, Frame
 from zwang.scalar import is_zero
-
-if TYPE_CHECKING:
-    from zwang.mechanism.mechanism import Mechanism
 
 WORLD = -1
 
@@ -91,13 +90,13 @@ class Tree:
         return path[::-1]
 
 
-def build_tree(mechanism: Mechanism) -> Tree:
-    """The tree of a mechanism; masses of merged bodies are added up."""
+def build_tree(bodies: Iterable[Body], frames: Iterable[Frame] = (), gravity: Any = (0, 0, 0)) -> Tree:
+    """The tree of bodies, parents first; masses of merged bodies are added up."""
     places = {"world": Place(WORLD, np.array(IDENTITY), np.zeros(3, int))}
     links: list[Link] = []
     solids: list[Solid] = []
     moments: list[list[Any]] = []
-    for body in mechanism.bodies:
+    for body in bodies:
         places[body.name] = _add_links(body, places[body.parent], links, moments)
         place = places[body.name]
         if not is_zero(body.mass) or not is_zero(np.array(body.inertia)):
@@ -105,16 +104,16 @@ def build_tree(mechanism: Mechanism) -> Tree:
             solids.append(Solid(body.name, centre, body.mass, np.array(body.inertia)))
             if place.link != WORLD:
                 moments[place.link].append(_moments(solids[-1]))
-    for frame in mechanism.frames:
+    for frame in frames:
         base = places[frame.body]
         R = base.R @ np.array(frame.orientation)
         places.setdefault(frame.name, Place(base.link, R, base.p + base.R @ np.array(frame.position)))
     filled = tuple(_with_mass(link, parts) for link, parts in zip(links, moments, strict=True))
     nq, nv = (links[-1].q.stop, links[-1].v.stop) if links else (0, 0)
-    return Tree(filled, places, tuple(solids), np.array(mechanism.gravity), nq, nv)
+    return Tree(filled, places, tuple(solids), np.array(gravity), nq, nv)
 
 
-def _add_links(body: Any, base: Place, links: list[Link], moments: list[list[Any]]) -> Place:
+def _add_links(body: Body, base: Place, links: list[Link], moments: list[list[Any]]) -> Place:
     """One link for each move of the body's joints; returns where the body's frame is fixed."""
     link, R = base.link, base.R @ np.array(body.orientation)
     p = base.p + base.R @ np.array(body.position)

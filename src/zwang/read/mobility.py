@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from zwang.algebra.inertia import LEAST_MOMENT, TRIANGLE_TOLERANCE
-from zwang.mechanism.parts import Body, Frame
+from zwang.mechanism.parts import Body
 from zwang.mechanism.tree import WORLD, Link, build_tree
 from zwang.scalar import are_constant
 
@@ -20,18 +19,9 @@ Moments = tuple[float, np.ndarray, np.ndarray]
 """Mass, first and second moment about an origin."""
 
 
-@dataclass(frozen=True)
-class _Loose:
-    """As much of a mechanism as a tree is built from, unchecked."""
-
-    bodies: tuple[Body, ...]
-    frames: tuple[Frame, ...] = ()
-    gravity: tuple[float, float, float] = (0, 0, 0)
-
-
 def unresisted_joints(bodies: Iterable[Body]) -> dict[str, str]:
     """The joints, by name, whose move meets no inertia at all, each with the reason; symbolic ones are trusted."""
-    links = build_tree(_Loose(tuple(bodies))).links  # type: ignore[arg-type]
+    links = build_tree(bodies).links
     found: dict[str, str] = {}
     moments: list[Moments | None] = [None] * len(links)
     for i in range(len(links) - 1, -1, -1):
@@ -52,7 +42,7 @@ def unresisted_joints(bodies: Iterable[Body]) -> dict[str, str]:
 
 def impossible_parts(bodies: Iterable[Body]) -> frozenset[str]:
     """The bodies, by name, of moving parts (bodies fixed together) whose inertia about their centre is negative."""
-    tree = build_tree(_Loose(tuple(bodies)))  # type: ignore[arg-type]
+    tree = build_tree(bodies)
     bad = {i for i, link in enumerate(tree.links) if _has_negative_inertia(link)}
     return frozenset(name for name, place in tree.places.items() if place.link in bad)
 
