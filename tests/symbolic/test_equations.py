@@ -351,7 +351,7 @@ def driven(joint, first=None):
     forces = [zw.Damper(j.name, 0.7 + k) for k, j in enumerate((*joints, *([first] if first else [])))]
     forces += [
         zw.Wrench("body", (1, 2, 3), (0.1, -0.2, 0.3), (0.2, 0, 0), axes="body"),
-        zw.Motor("drive", joint=name),
+        *([zw.Motor("drive", joint=name)] if joints[-1].nv == 1 else []),
     ]
     return Mechanism(
         "driven", tuple(b for b in (base, body) if b), gravity=(0, 0, -9.81), forces=tuple(forces)
@@ -380,6 +380,9 @@ def test_gamma_and_what_is_beside_it_give_all_generalised_forces(name, first):
             (*e.symbols.q, *e.symbols.u, *e.symbols.inputs.values()), rng.normal(size=60), strict=False
         )
     }
+    quaternion = [s.name for s in e.symbols.q if s.name[-3:] in (".qw", ".qx", ".qy", ".qz")]
+    length = np.sqrt(sum(known[n] ** 2 for n in quaternion))
+    known |= {n: known[n] / length for n in quaternion}
     (B,) = e.evaluate(known, "B")
     Gamma, rest, whole = (e._form.values(x, known) for x in (*e._wrenches, e._state.efforts))
     weights = np.concatenate([[0, 0, -9.81 * s.mass, 0, 0, 0] for s in m.tree.solids])
