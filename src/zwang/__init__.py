@@ -32,6 +32,7 @@ _PLACES = {
     "zwang.fast": "compile",
     "zwang.read.load": "load",
     "zwang.read.lint": "lint",
+    "zwang.constraint.explain": "softness",
     "zwang.simulate.constrained": "constrained_dynamics",
     "zwang.simulate.run": "simulate",
     "zwang.simulate.assemble": "assemble",

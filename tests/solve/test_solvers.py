@@ -10,7 +10,7 @@ from zwang.constraint.rows import concatenated, hard_rows, no_rows
 from zwang.errors import SolveError, UnknownNameError
 from zwang.gauss.problem import GaussProblem
 from zwang.solve.gauss import SOLVERS, solve
-from zwang.solve.solution import kkt_residual
+from zwang.solve.solution import kkt_residual, row_costs
 
 seeds = st.integers(0, 10_000)
 
@@ -42,6 +42,16 @@ def test_no_other_acceleration_has_a_lower_cost(seed):
     least = cost(problem, rows, a)
     for _ in range(20):
         assert cost(problem, rows, a + 10.0 ** rng.uniform(-4, 0) * rng.normal(size=len(a))) > least
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=seeds)
+def test_the_rows_shares_add_up_to_the_cost(seed):
+    problem, rows = random_problem(seed)
+    found = solve(problem, rows)
+    shares = row_costs(rows, found.acceleration, found.force)
+    whole = cost(problem, rows, found.acceleration)
+    assert problem.zwang(found.acceleration) + shares.sum() == pytest.approx(whole, rel=1e-10)
 
 
 def cost(problem, rows, a):

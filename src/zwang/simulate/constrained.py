@@ -26,7 +26,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import NonIdeal
 from zwang.scalar import value_is_constant
 from zwang.solve.gauss import solve
-from zwang.solve.solution import Solution, kkt_residual
+from zwang.solve.solution import Solution, kkt_residual, row_costs
 
 
 class Constrained(NamedTuple):
@@ -86,8 +86,8 @@ class ConstrainedDynamics:
     """What Gauss's principle gives under all constraints, limits, friction and contacts.
 
     acceleration (nv,). forces: by constraint, one number a row [N, N m, or as the row]. rows: with J, aref, R, position,
-    velocity and more, of those that act. force (n,): of all rows. zwang: Z of the acceleration. kkt_residual: relative.
-    converged: whether the solver reached its tolerance, in `iterations`.
+    velocity and more, of those that act. force (n,): of all rows. zwang: Z of the acceleration, and shares, by constraint, what each
+    one's softness adds to it: the sum is what the acceleration makes least. kkt_residual: relative. converged: whether the solver reached its tolerance, in `iterations`.
     """
 
     acceleration: np.ndarray
@@ -96,6 +96,7 @@ class ConstrainedDynamics:
     force: np.ndarray
     kkt_residual: float
     zwang: float
+    shares: dict[str, float]
     iterations: int
     converged: bool
 
@@ -132,8 +133,10 @@ def constrained_dynamics(
     problem, rows, solution = found[:3]
     a, force = np.asarray(solution.acceleration, float), np.asarray(solution.force, float)
     forces: dict[str, list[float]] = {}
-    for name, f in zip(rows.names, force, strict=True):
+    shares: dict[str, float] = {}
+    for name, f, share in zip(rows.names, force, row_costs(rows, a, force), strict=True):
         forces.setdefault(name, []).append(float(f))
+        shares[name] = shares.get(name, 0.0) + float(share)
     return ConstrainedDynamics(
         acceleration=a,
         forces={name: np.array(values) for name, values in forces.items()},
@@ -141,6 +144,7 @@ def constrained_dynamics(
         force=force,
         kkt_residual=float(kkt_residual(problem, rows, a, force)),
         zwang=float(problem.zwang(a)),
+        shares=shares,
         iterations=int(solution.iterations),
         converged=bool(solution.converged),
     )

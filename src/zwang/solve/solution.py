@@ -49,6 +49,12 @@ def kkt_residual(problem: GaussProblem, rows: Rows, a: Any, force: Any) -> Any:
     return maximum(balance, largest(law) / maximum(largest(force), SMALLEST))
 
 
+def row_costs(rows: Rows, a: Any, force: Any) -> np.ndarray:
+    """What every row adds to Z(a): s(y) = -(y f + R f^2 / 2), y = J a - aref; zero of a row that is hard and holds."""
+    y = rows.J @ np.array(a) - rows.aref
+    return -(y * force + rows.R * force * force / 2)
+
+
 def slip(cone: Cone, y: Any) -> Any:
     """|(friction_j y_j)| of a cone's rows: how much its contact slips."""
     return sqrt(
