@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 from zwang import scalar
 from zwang.compile.optimise import optimise
 from zwang.compile.run import Compiled
+from zwang.compile.runtime import SWITCH
 from zwang.compile.trace import trace
 from zwang.errors import ShapeError, StateError
 
@@ -99,7 +100,7 @@ def test_other_types_are_converted(function: Compiled) -> None:
 def test_threads_do_not_change_a_bit() -> None:
     args = inputs(5000)
     one, four = Compiled(PROGRAM, threads=1, cache=False), Compiled(PROGRAM, threads=4, cache=False)
-    four._crowd = four._switch[4] = 64  # so that threads are used for little work
+    four._crowd = four._switch[SWITCH.index("crowd")] = 64  # so that threads are used for little work
     assert same(one(*args), four(*args))
     cube = [a.reshape(5, 1000, -1) for a in args]
     assert same(one(*cube), four(*cube))
@@ -108,7 +109,7 @@ def test_threads_do_not_change_a_bit() -> None:
 
 def test_calls_from_many_threads_at_once() -> None:
     function = Compiled(PROGRAM, threads=2, cache=False)
-    function._crowd = function._switch[4] = 64
+    function._crowd = function._switch[SWITCH.index("crowd")] = 64
     sizes = [1, 3, 50, 700, 1, 90]
     rights = [DOUBLE(*inputs(n, seed=n)) for n in sizes]
     wrong: list[int] = []

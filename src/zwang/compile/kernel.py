@@ -11,11 +11,12 @@ from zwang.compile.cpu import Code, assemble, host
 from zwang.compile.lanes import Lanes
 from zwang.compile.llvm import emit
 from zwang.compile.program import Port, Program
-from zwang.compile.runtime import ALIGNMENT, PLAN, runtime
+from zwang.compile.runtime import PLAN, runtime
+from zwang.compile.writer import ALIGNMENT
 
 
 class Kernel:
-    """The code of one program on so many lanes. `many` and `march` are addresses of functions of the runtime."""
+    """The code of one program on so many lanes. `loop` and `march` are addresses of functions of the runtime."""
 
     def __init__(self, program: Program, lanes: Lanes, *, kept: bool = True):
         self.lanes = lanes
@@ -23,7 +24,7 @@ class Kernel:
         scratch = int.from_bytes(found[:8], "little")
         self._code = Code(found[8:], ("body",))
         self._runtime = _runtime(lanes, kept)
-        self.loop, self.many, self.march = (self._runtime[name] for name in ("loop", "many", "march"))
+        self.loop, self.march = self._runtime["loop"], self._runtime["march"]
         self.plan = words(*self._plan(program, scratch))
 
     def _plan(self, program: Program, scratch: int) -> list[int]:
@@ -33,6 +34,7 @@ class Kernel:
         scratch_offset = out_offset + _aligned(sum(port.size for port in outputs) * self.lanes.bytes)
         allocate, release = _memory()
         row = {
+            "work": self._runtime["many"],
             "body": self._code["body"],
             "allocate": allocate,
             "release": release,

@@ -15,9 +15,9 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from zwang.compile.expand import expand
+from zwang.compile.flow import FlowText
 from zwang.compile.kernel import doors
 from zwang.compile.lanes import Lanes
-from zwang.compile.llvm import Module
 from zwang.compile.program import Program
 from zwang.compile.writer import Element, Writer
 from zwang.errors import CompileError
@@ -73,7 +73,7 @@ def ptx_llvm(program: Program, dtype: str) -> str:
     expanded = expand(program, dtype)
     lanes = Lanes(dtype, 1)
     door = Pointers(expanded)
-    module = Module(expanded, lanes, door)
+    module = FlowText(expanded, lanes, door)
     parameters = "".join(f"ptr addrspace(1) %data{n}, i64 %world{n}, i64 %stride{n}, " for n in door.ports)
     module.body(f"define ptx_kernel void @zwang({parameters}i64 %worlds)", ["@prologue@"], "inside")
     # How much scratch memory there is, is known only now.

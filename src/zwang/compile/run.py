@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -16,7 +17,7 @@ from zwang.compile.cpu import host
 from zwang.compile.kernel import Kernel, doors, words
 from zwang.compile.lanes import TYPES, WIDTHS, Lanes
 from zwang.compile.llvm import emit
-from zwang.compile.program import Block, For, Port, Program, While
+from zwang.compile.program import Block, For, Port, Program, When, While
 from zwang.compile.runtime import SWITCH
 from zwang.compile.ufunc import UniversalFunction
 from zwang.errors import ShapeError, StateError
@@ -60,6 +61,7 @@ class Compiled:
         self._inputs, self._outputs = doors(program)
         self._is_plain = self._inputs == program.inputs and self._outputs == program.outputs
         self._kernels: dict[int, Kernel] = {}
+        self._making = threading.Lock()
         # What the inner loops find: of calls as they come, and of calls that were looked at and are to be done.
         self._switch, self._sure_switch = words(*[0] * len(SWITCH)), words(*[0] * len(SWITCH))
         self._failures = memoryview(self._switch).cast("B").cast("q")[SWITCH.index("failures") :]
@@ -92,35 +94,38 @@ class Compiled:
     def kernel(self, worlds: int) -> Kernel:
         """The code for one world alone, or for many."""
         width = 1 if worlds == 1 else self.lanes
-        if width not in self._kernels:
-            kernel = Kernel(self.program, Lanes(self.dtype, width), kept=self._kept)
-            self._kernels[width] = kernel
-            plan = ctypes.addressof(kernel.plan)
-            for switch in (self._switch, self._sure_switch):
-                for way, fits in (("single", width == 1), ("many", width == self.lanes)):
-                    place = SWITCH.index(way)
-                    if fits or (switch is self._sure_switch and not switch[place]):
-                        switch[place + 1], switch[place] = plan, kernel.many
-        return self._kernels[width]
+        with self._making:
+            if width not in self._kernels:
+                self._kernels[width] = Kernel(self.program, Lanes(self.dtype, width), kept=self._kept)
+                self._announce(width)
+            return self._kernels[width]
 
-    def _functions(self, kernel: Kernel) -> UniversalFunction:
+    def _announce(self, width: int) -> None:
+        """Tell the inner loops of new code. Calls that were looked at take what there is, the others what is theirs."""
+        plan = ctypes.addressof(self._kernels[width].plan)
+        for switch in (self._switch, self._sure_switch):
+            for way, fits in (("single", width == 1), ("many", width == self.lanes)):
+                if fits or (switch is self._sure_switch and not switch[SWITCH.index(way)]):
+                    switch[SWITCH.index(way)] = plan
+
+    def _sure_function(self, kernel: Kernel) -> UniversalFunction:
         """The function for calls that were looked at; made with the first code that there is."""
-        if self._sure is None or self._quick is None:
-            sizes = [port.size for port in self._inputs], [port.size for port in self._outputs]
-            switches = self._sure_switch, self._switch
-            self._sure, self._quick = (
-                UniversalFunction(kernel.loop, ctypes.addressof(switch), *sizes, self.dtype)
-                for switch in switches
-            )
-            if self._is_plain:
-                self._function = self._quick.call
-        return self._sure
+        with self._making:
+            if self._sure is None:
+                sizes = [port.size for port in self._inputs], [port.size for port in self._outputs]
+                self._quick, self._sure = (
+                    UniversalFunction(kernel.loop, ctypes.addressof(switch), *sizes, self.dtype)
+                    for switch in (self._switch, self._sure_switch)
+                )
+                if self._is_plain:
+                    self._function = self._quick.call
+            return self._sure
 
     def _carefully(self, *arrays: Any) -> Arrays:
         """A call that looks at its arguments: it converts them, or says which is wrong, and picks code and threads."""
         given, batch = self.admit(arrays)
         worlds = int(np.prod(batch, dtype=np.int64))
-        function = self._functions(self.kernel(worlds))
+        function = self._sure_function(self.kernel(worlds))
         full = [array for array in given if array.shape[-1]] or [np.zeros(1, self.dtype)]
         results: list[np.ndarray] = []
         if self._outputs:
@@ -166,7 +171,7 @@ class Compiled:
             converted = converted.astype(self.dtype, copy=False)
         except (TypeError, ValueError):
             raise StateError(f"{port.name!r} is no array of real numbers but {_short(array)}") from None
-        if converted.ndim == 0 or converted.shape[-1] != port.size:
+        if converted.shape[-1:] != (port.size,):
             raise ShapeError(
                 f"{port.name!r} has the shape {converted.shape}; it should be ({port.size},) for one world, "
                 f"or (..., {port.size}) for many"
@@ -249,6 +254,8 @@ def _weight(block: Block) -> int:
             total += data.count * _weight(data.body)
         elif isinstance(data, While):
             total += TURNS * (_weight(data.condition) + _weight(data.body))
+        elif isinstance(data, When):
+            total += _weight(data.then) + _weight(data.otherwise)
         else:
             total += 1
     return total

@@ -1,0 +1,94 @@
+"""Constant tables and scratch arrays as LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from zwang.compile.program import Instruction
+from zwang.compile.text import Text
+from zwang.compile.writer import Stored, Writer
+
+
+class MemoryText(Text):
+    """Text with tables and arrays. An array is written in place, in the lanes that count only."""
+
+    def _table_entry(self, writer: Writer, instruction: Instruction, scalar: str) -> str:
+        key = (instruction.op, tuple(instruction.data))
+        name = self.tables.setdefault(key, f"@table{len(self.tables)}")
+        index = writer.get(instruction.args[0])
+        address = writer.let(f"getelementptr inbounds {scalar}, ptr {name}, i64 {index}")
+        return writer.let(f"load {scalar}, ptr {address}")
+
+    def _op_itable(self, writer: Writer, instruction: Instruction) -> None:
+        writer.define(instruction.out[0], self._table_entry(writer, instruction, "i64"))
+
+    def _op_table(self, writer: Writer, instruction: Instruction) -> None:
+        lanes = self.lanes
+        entry = self._table_entry(writer, instruction, lanes.scalar)
+        if lanes.width > 1:
+            first = writer.let(f"insertelement {lanes.real} poison, {lanes.scalar} {entry}, i64 0")
+            zeros = f"<{lanes.width} x i32> zeroinitializer"
+            entry = writer.let(f"shufflevector {lanes.real} {first}, {lanes.real} poison, {zeros}")
+        writer.define(instruction.out[0], entry)
+
+    def _op_array(self, writer: Writer, instruction: Instruction) -> None:
+        array = self.scratch.array(instruction.data)
+        real = self.lanes.real
+
+        def clear(index: str) -> None:
+            writer.row(f"store {real} {self.lanes.zero}, ptr {writer.element_address(array, index)}")
+
+        self._each(writer, array.length, clear)
+        writer.define(instruction.out[0], array)
+
+    def _op_load(self, writer: Writer, instruction: Instruction) -> None:
+        array, index = instruction.args
+        address = writer.element_address(writer.array(array), writer.get(index))
+        writer.define(instruction.out[0], writer.let(f"load {self.lanes.real}, ptr {address}"))
+
+    def _op_store(self, writer: Writer, instruction: Instruction) -> None:
+        array, index, value = instruction.args
+        place = writer.array(array)
+        self._store(writer, writer.element_address(place, writer.get(index)), writer.get(value))
+        writer.define(instruction.out[0], place)
+
+    def _store(self, writer: Writer, address: str, operand: str) -> None:
+        """To the lanes that count only."""
+        real = self.lanes.real
+        if writer.mask is not None:
+            old = writer.let(f"load {real}, ptr {address}")
+            operand = writer.choose(writer.mask, real, operand, old)
+        writer.row(f"store {real} {operand}, ptr {address}")
+
+    def _copy(self, writer: Writer, target: Stored, source: Stored) -> None:
+        def copy(index: str) -> None:
+            entry = writer.let(f"load {self.lanes.real}, ptr {writer.element_address(source, index)}")
+            self._store(writer, writer.element_address(target, index), entry)
+
+        self._each(writer, source.length, copy)
+
+    def _copies(self, writer: Writer, targets: list[Stored], sources: list[Stored]) -> None:
+        """Array by array, as if all at once."""
+        moves = [(t, s) for t, s in zip(targets, sources, strict=True) if t != s]
+        if any(t == s for t, _ in moves for _, s in moves):
+            between = [self.scratch.array(s.length) for _, s in moves]
+            self._copies(writer, between, [s for _, s in moves])
+            moves = [(t, b) for (t, _), b in zip(moves, between, strict=True)]
+        for target, source in moves:
+            self._copy(writer, target, source)
+
+    def _each(self, writer: Writer, count: int, body: Callable[[str], None]) -> None:
+        """The body for every index below the count; a loop where they are many."""
+        if count <= 4:
+            for index in range(count):
+                body(str(index))
+            return
+        before, turn, after = writer.label, writer.new_label(), writer.new_label()
+        index, following = writer.fresh(), writer.fresh()
+        writer.jump(turn)
+        writer.open(turn)
+        writer.row(f"{index} = phi i64 [ 0, %{before} ], [ {following}, %{turn} ]")
+        body(index)
+        writer.row(f"{following} = add i64 {index}, 1")
+        writer.branch(writer.let(f"icmp ult i64 {following}, {count}"), turn, after)
+        writer.open(after)
