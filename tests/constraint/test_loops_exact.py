@@ -204,3 +204,43 @@ def test_the_pendulum_of_iftomm_a01_as_a_particle_on_a_rigid_wire():
     m = zw.Mechanism("pendulum", (bob,), gravity=(0, -p["g"], 0), constraints=(wire,))
     q, _ = at_times(m, [-p["L"], 0], [0, 0], c["times"], 5e-4)
     np.testing.assert_allclose(q, np.array(c["reference"]["xy_theta_thetadot"])[:, :2], atol=1e-7)
+
+
+def test_the_stiff_flyball_governor():
+    """IFToMM A05: no loop but two stiff springs; the angular momentum about the shaft is kept."""
+    c = case("loops", "C05_flyball_governor")
+    p = c["parameters"]
+    rho, thick = p["rho"], 0.01
+    rod_mass, cube = rho * thick**2, rho * 0.001
+    across, along = rod_mass * (1 + thick**2) / 12, rod_mass * thick**2 / 6
+    fly = p["point_masses"]
+    com = (rod_mass * 0.5 + fly) / (rod_mass + fly)
+    spread = rod_mass * (com - 0.5) ** 2 + fly * (1 - com) ** 2
+    bodies = [zw.Body("shaft", zw.Revolute("psi", axis=Z), mass=rod_mass, com=(0, 0, 0.5), inertia=(across, across, along)),
+              zw.Body("slider", zw.Prismatic("s", axis=Z), "shaft", mass=cube, inertia=(cube * 0.01 / 6,) * 3)]  # fmt: skip
+    springs = []
+    for k, side in ((1, 1), (2, -1)):
+        hinge = zw.Revolute(f"th{k}", axis=(0, side, 0))  # turns the rod, which points outwards, down
+        inertia = (along, across + spread, across + spread)
+        bodies.append(
+            zw.Body(
+                f"rod {k}",
+                hinge,
+                "shaft",
+                (side * 0.05, 0, 1),
+                mass=rod_mass + fly,
+                com=(side * com, 0, 0),
+                inertia=inertia,
+            )
+        )
+        springs.append(
+            zw.PointSpring(
+                ("slider", (side * 0.05, 0, 0)), (f"rod {k}", (side * 0.5, 0, 0)), p["k"], p["l0"], p["c"]
+            )
+        )
+    m = zw.Mechanism("governor", tuple(bodies), gravity=(0, 0, -p["g"]), forces=tuple(springs))
+    reference = np.array(c["reference"]["omega_2pi"])[:2]
+    q, v = at_times(m, reference[0, :4], reference[0, 4:], [0, 0.5], 1e-4)
+    np.testing.assert_allclose(q[:, 1], reference[:, 1], atol=1e-6)
+    np.testing.assert_allclose(v[:, 0], reference[:, 4], atol=1e-5)
+    np.testing.assert_allclose(q[:, 2:], reference[:, 2:4], atol=1e-6)

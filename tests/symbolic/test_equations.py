@@ -389,3 +389,9 @@ def test_gamma_and_what_is_beside_it_give_all_generalised_forces(name, first):
     np.testing.assert_allclose(B.T @ Gamma + rest, B.T @ weights + whole, atol=1e-12)
     if name in ("planar", "universal", "free", "slides and turns", "ball"):
         assert not rest.any(), "all of it acts on bodies"
+
+
+def test_what_the_equations_leave_out_is_said():
+    soft = zw.Couple("gear", "theta", "alpha", softness=zw.Softness())
+    with pytest.warns(zw.errors.ZwangWarning, match="gear"):
+        equations(furuta().replace(constraints=(soft,)))

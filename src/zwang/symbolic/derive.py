@@ -11,20 +11,21 @@ Source: seed 003, Sec. 3.2.2, Eqs. 39-42, 50.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from zwang.algebra import rotation
 from zwang.algebra.dual import Second, parts, rated
+from zwang.algebra.inertia import shifted
 from zwang.gauss.inverse import inverse_dynamics
 from zwang.gauss.mass_matrix import armature
 from zwang.kinematics.configuration import configuration_rate
 from zwang.kinematics.jacobians import place_jacobian
 from zwang.kinematics.poses import Pose, link_pose, place_pose
-from zwang.mechanism.tree import WORLD, Link, Tree
-from zwang.scalar import are_constant
+from zwang.mechanism.tree import WORLD, Link, Place, Solid, Tree
+from zwang.scalar import are_constant, divide
 
 PARALLEL = 1e-12
 
@@ -84,6 +85,33 @@ def summed_angles(tree: Tree) -> set[int]:
     """The coordinates whose angles are added to others': along a chain of parallel axes."""
     _, heads = summed_poses(tree, np.zeros(tree.nq))
     return {k for head in heads if head is not None and len(head.joints) > 1 for k in head.joints}
+
+
+def lumped(tree: Tree) -> Tree:
+    """The same tree with one solid for all bodies that are fixed to one link: fewer operations, the same equations."""
+    groups: dict[int, list[Solid]] = {}
+    for solid in tree.solids:
+        groups.setdefault(solid.place.link, []).append(solid)
+    solids = [
+        s
+        for link, group in groups.items()
+        if link != WORLD
+        for s in ([_lump(group)] if len(group) > 1 else group)
+    ]
+    return replace(tree, solids=tuple(solids))
+
+
+def _lump(group: list[Solid]) -> Solid:
+    """Several solids on one link as one, in the link's axes, about the common mass centre."""
+    mass = sum((s.mass for s in group), start=0)
+    if are_constant(mass) and mass == 0:
+        centre: Any = group[0].place.p
+    else:
+        moment = sum((s.mass * s.place.p for s in group[1:]), start=group[0].mass * group[0].place.p)
+        centre = np.array([divide(x, mass) for x in moment])
+    parts_ = [s.place.R @ s.inertia @ s.place.R.T + shifted(s.mass, s.place.p - centre) for s in group]
+    place = Place(group[0].place.link, np.eye(3, dtype=int), centre)
+    return Solid(group[0].body, place, mass, sum(parts_[1:], start=parts_[0]))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,13 +13,14 @@ import sympy as sp
 
 from zwang.algebra.dual import rated
 from zwang.constraint.exact import working_forces
-from zwang.errors import DescriptionError, SolveError, UnknownNameError
+from zwang.errors import DescriptionError, SolveError, UnknownNameError, ZwangWarning
 from zwang.gauss.applied import spring_energy
 from zwang.gauss.mass_matrix import armature
 from zwang.gauss.mass_matrix import mass_matrix as composite_mass_matrix
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import NonIdeal, PointSpeed
+from zwang.scalar import is_zero
 from zwang.symbolic import derive, typeset
 from zwang.symbolic.forms import Expanded, Shared, mapped, value_of
 from zwang.symbolic.polynomial import Polynomial, TooLargeError
@@ -504,6 +506,7 @@ def equations(
             f"mechanism {mechanism.name!r} has ball or free joints, whose speeds are no rates of coordinates, as Lagrange's "
             "equations need; use method='projection', or three turns in place of each ball"
         )
+    _warn_of_what_is_left_out(mechanism)
     chosen = speed_rows(mechanism, speeds)
     symbols = symbols_for(mechanism, chosen)
     if form == "expanded" or (form == "auto" and _turns(mechanism) <= READABLE_TURNS):
@@ -517,6 +520,26 @@ def equations(
         except TooLargeError:
             pass
     return _derived(mechanism, symbols, chosen, method, Shared())
+
+
+def _warn_of_what_is_left_out(mechanism: Mechanism) -> None:
+    """Soft constraints and dry friction of joints are no part of smooth equations; limits and contacts never are."""
+    left = [
+        f"constraint {c.name!r}, which is soft"
+        for c in mechanism.constraints
+        if getattr(c, "softness", None) is not None
+    ]
+    left += [
+        f"dry friction of joint {j.name!r}"
+        for j in mechanism.joints
+        if not is_zero(getattr(j.joint, "friction", 0))
+    ]
+    if left:
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        warnings.warn(
+            f"the equations of mechanism {mechanism.name!r} leave out {left[0]}{more}; give constraints softness=None to have them",
+            ZwangWarning, stacklevel=3,
+        )  # fmt: skip
 
 
 def _numbers(mechanism: Mechanism) -> Mechanism:
@@ -567,7 +590,8 @@ def _derived(mechanism: Mechanism, symbols: Symbols, chosen: Any, method: str, f
     sizes = {name: form.of(s) for name, s in symbols.sizes.items()}
     applied = efforts(scalars, q, e.v, inputs) + working_forces(scalars, q, e.v, time, sizes)
     state = derive.State(tree, q, e.v, e.V, e.v_rate, applied)
-    projected = derive.METHODS[method](state)
+    lumped = state if isinstance(form, Expanded) else replace(state, tree=derive.lumped(tree))
+    projected = derive.METHODS[method](lumped)
     kind = "expanded" if isinstance(form, Expanded) else "shared"
     if isinstance(form, Expanded):
         form.ring.limit = float("inf")  # what is asked for now is wanted

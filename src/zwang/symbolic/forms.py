@@ -121,28 +121,29 @@ class Shared:
 
     def show(self, x: Any) -> sp.Expr:
         """The SymPy expression of a node; equal nodes are one SymPy object."""
-        return self._written(x, self._shown, {}) if isinstance(x, Node) else constant(x)
+        if not isinstance(x, Node):
+            return constant(x)
+        order, uses = _uses([x], self._shown)
+        self._write(order, uses, self._shown, {})
+        return self._expression(self._shown, x)
 
     def definitions(
         self, results: Iterable[Any], name: str = "x"
     ) -> tuple[list[tuple[sp.Symbol, sp.Expr]], list[sp.Expr]]:
         """Names for what is used more than once, in the order in which it was derived, and the results in these names."""
         roots = list(results)
-        order, uses = _uses(roots)
+        while any(s.name.startswith(f"{name}_") for s in self.inputs):
+            name += name[0]
+        order, uses = _uses(roots, {})
         shared = [n for n in order if uses[n.number] > 1 and n.op not in ("input", "const", "neg")]
         names = {n.number: sp.Symbol(f"{name}_{k}", real=True) for k, n in enumerate(shared, 1)}
-        defined, written = [], {}
-        for node in shared:
-            expression = self._written(node, written, {k: s for k, s in names.items() if k != node.number})
-            defined.append((names[node.number], expression))
-            written[node.number] = names[node.number]
-        return defined, [
-            self._written(r, written, names) if isinstance(r, Node) else constant(r) for r in roots
-        ]
+        written: dict[int, Any] = {}
+        defined = self._write(order, uses, written, names)
+        return defined, [self._expression(written, r) if isinstance(r, Node) else constant(r) for r in roots]
 
     def values(self, array: Any, known: Mapping[str, float]) -> np.ndarray:
         """The float values of scalars, each node worked out once, for values of the symbols by name."""
-        order, _ = _uses([x for x in np.ravel(array) if isinstance(x, Node)])
+        order, _ = _uses([x for x in np.ravel(array) if isinstance(x, Node)], {})
         needed = {self.inputs[n.data[1]].name for n in order if n.op == "input"}
         if missing := sorted(needed - known.keys()):
             raise ParameterError(f"the symbol {missing[0]!r} has no value; give one for each of {missing}")
@@ -155,23 +156,44 @@ class Shared:
         flat = [found[x.number] if isinstance(x, Node) else float(x) for x in np.ravel(array)]
         return np.array(flat, dtype=float).reshape(np.shape(array))
 
-    def _written(self, root: Node, known: dict[int, sp.Expr], names: Mapping[int, sp.Symbol]) -> sp.Expr:
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            if node.number in known:
-                stack.pop()
-                continue
+    def _write(
+        self,
+        order: list[Node],
+        uses: Mapping[int, int],
+        written: dict[int, Any],
+        names: Mapping[int, sp.Symbol],
+    ) -> list[tuple[sp.Symbol, sp.Expr]]:
+        """Write the nodes in order into `written`; a sum that is used once stays a list of terms until it is whole."""
+        defined = []
+        for node in order:
+            if node.op in ("add", "sub", "neg"):
+                value: Any = self._terms(written, node)
+                if uses[node.number] > 1:
+                    value = sp.Add(*value)
+            else:
+                value = self._written_node(node, [self._expression(written, a) for a in node.args])
             if node.number in names:
-                known[node.number] = names[node.number]
-                continue
-            missing = [a for a in node.args if a.number not in known]
-            if missing:
-                stack.extend(missing)
-                continue
-            known[node.number] = self._written_node(node, [known[a.number] for a in node.args])
-            stack.pop()
-        return known[root.number]
+                defined.append((names[node.number], sp.Add(*value) if isinstance(value, list) else value))
+                value = names[node.number]
+            written[node.number] = value
+        return defined
+
+    @staticmethod
+    def _terms(written: Mapping[int, Any], node: Node) -> list[sp.Expr]:
+        parts = [
+            written[a.number] if isinstance(written[a.number], list) else [written[a.number]]
+            for a in node.args
+        ]
+        if node.op == "add":
+            return parts[0] + parts[1]
+        return [*(parts[0] if node.op == "sub" else ()), *(-t for t in parts[-1])]
+
+    @staticmethod
+    def _expression(written: dict[int, Any], node: Node) -> sp.Expr:
+        value = written[node.number]
+        if isinstance(value, list):
+            value = written[node.number] = sp.Add(*value)
+        return value
 
     def _written_node(self, node: Node, args: list[sp.Expr]) -> sp.Expr:
         if node.op == "input":
@@ -187,8 +209,8 @@ def _value(node: Node, args: list[Any]) -> Any:
     return RULES[node.op](*args)
 
 
-def _uses(roots: list[Any]) -> tuple[list[Node], dict[int, int]]:
-    """The nodes under the roots in order of creation, and how often each is used."""
+def _uses(roots: list[Any], known: Mapping[int, Any]) -> tuple[list[Node], dict[int, int]]:
+    """The nodes under the roots that are not known, in order of creation, and how often each is used."""
     uses: dict[int, int] = {}
     found: dict[int, Node] = {}
     stack = [r for r in roots if isinstance(r, Node)]
@@ -196,7 +218,7 @@ def _uses(roots: list[Any]) -> tuple[list[Node], dict[int, int]]:
         uses[node.number] = uses.get(node.number, 0) + 1
     while stack:
         node = stack.pop()
-        if node.number in found:
+        if node.number in found or node.number in known:
             continue
         found[node.number] = node
         for a in node.args:
