@@ -14,10 +14,12 @@ from zwang.errors import (
     SimulationError,
     SimulationWarning,
     StateError,
+    TraceError,
     UnknownNameError,
 )
 from zwang.mechanism.samples import FURUTA, double_pendulum, four_bar, furuta
 from zwang.scalar import sin
+from zwang.simulate import compiled
 
 PENDULUM = double_pendulum()
 
@@ -259,3 +261,20 @@ def test_what_cannot_be_is_refused_by_name(arguments, error, named):
 def test_a_symbol_without_a_value_is_named():
     with pytest.raises(ParameterError, match="m_p"):
         zw.simulate(furuta(), duration=1, params={k: x for k, x in FURUTA.items() if k != "m_p"})
+
+
+def test_what_cannot_be_traced_runs_in_python_and_says_so(monkeypatch):
+    def refuse(*_):
+        raise TraceError("line 7 asks for a number")
+
+    monkeypatch.setattr(compiled, "compiled_step", refuse)
+    with pytest.warns(SimulationWarning, match="in Python, slowly: line 7"):
+        run = zw.simulate(PENDULUM, {"elbow": 0.5}, duration=0.05, step=0.01)
+    assert run.attrs["path"] == "python"
+    assert np.isfinite(run.q).all()
+
+
+def test_a_mechanism_that_cannot_move_stays():
+    run = zw.simulate(zw.Mechanism(bodies=[zw.Body("block", mass=2, com=(0, 0, 1))]), duration=0.01, worlds=2)
+    assert run.sizes == {**run.sizes, "world": 2, "coordinate": 0, "speed": 0}
+    np.testing.assert_allclose(run.energy, 2 * 9.81)
