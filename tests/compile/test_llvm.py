@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from llvmlite import binding
 
 from tests.compile.elementary_cases import program_of
 from tests.compile.test_widths import KINDS_OF_X86, X86, run_body
@@ -235,6 +236,21 @@ def test_only_calls_that_can_be_resolved_are_left_in_the_code(kind: str) -> None
                 calls = set(re.findall(r"\bcall[ql]?\s+(\w+)", cpu.assembly(text, processor)))
                 own = set(re.findall(r"define .*?@(\w+)\(", text))
                 assert calls <= own | standing_in, calls - own
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_code_for_arm_calls_nothing_either(dtype: str) -> None:
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    arm = cpu.Processor("aarch64-unknown-linux-gnu", "generic", "+neon")
+    for width in (1, arm.width(dtype)):
+        lanes = Lanes(dtype, width)
+        program = program_of("sin", "tan", "exp", "log", "asin", "acos", "pow", "atan2")
+        for text in (emit(program, lanes).text, runtime(lanes, False)):
+            assembly = cpu.assembly(text, arm)
+            calls = set(re.findall(r"\bbl\s+(\w+)", assembly))
+            assert calls <= set(re.findall(r"define .*?@(\w+)\(", text))
+            assert "@body" not in text or "fmadd" in assembly or "fmla" in assembly
 
 
 def test_a_call_that_cannot_be_resolved_is_an_error_and_no_crash() -> None:

@@ -16,7 +16,7 @@ from zwang.compile.optimise import optimise
 from zwang.compile.run import Compiled
 from zwang.compile.runtime import SWITCH
 from zwang.compile.trace import trace
-from zwang.errors import ShapeError, StateError
+from zwang.errors import CompileError, ShapeError, StateError
 
 
 def mix(q, v, c):
@@ -154,6 +154,12 @@ def test_a_wrong_shape_is_named_with_what_is_expected() -> None:
 def test_what_is_no_number_is_refused_by_name(bad: object) -> None:
     with pytest.raises((StateError, ShapeError), match="'q'"):
         DOUBLE(bad, [1, 2], [3])
+
+
+def test_more_ports_than_numpy_allows_are_refused() -> None:
+    program = optimise(trace(lambda *x: sum(y[0] for y in x), {f"x{k}": (1,) for k in range(70)}))
+    with pytest.raises(CompileError, match="71 inputs and outputs"):
+        Compiled(program, cache=False)(*[[1.0]] * 70)
 
 
 def test_settings_are_checked() -> None:

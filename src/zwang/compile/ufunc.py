@@ -18,6 +18,7 @@ from zwang.errors import CompileError
 
 PLACE = 31  # of PyUFunc_FromFuncAndDataAndSignature
 NO_IDENTITY = -1
+MOST_PORTS = 64
 
 
 class UniversalFunction:
@@ -28,6 +29,10 @@ class UniversalFunction:
 
     def __init__(self, function: int, data: int, inputs: Sequence[int], outputs: Sequence[int], dtype: str):
         ports = len(inputs) + len(outputs)
+        if ports > MOST_PORTS:
+            raise CompileError(
+                f"the program has {ports} inputs and outputs; NumPy allows {MOST_PORTS}: put some into one array"
+            )
         self._functions = (ctypes.c_void_p * 1)(function)
         self._data = (ctypes.c_void_p * 1)(data)
         self._types = (ctypes.c_char * ports)(*[np.dtype(dtype).num] * ports)
