@@ -296,12 +296,11 @@ def test_what_has_no_part_in_the_motion_is_noted():
 
 
 UNSUPPORTED = {
-    "wraps": model(
-        '<site name="a" pos="1 0 0"/><geom name="w" type="cylinder" size=".1 .1"/>',
+    "side site inside": model(
+        '<site name="a" pos="1 0 0"/><site name="in"/><geom name="w" type="cylinder" size=".1 .1"/>',
         inside='<site name="b" pos="-1 0 0"/>',
-        after='<tendon><spatial><site site="a"/><geom geom="w"/><site site="b"/></spatial></tendon>',
+        after='<tendon><spatial><site site="a"/><geom geom="w" sidesite="in"/><site site="b"/></spatial></tendon>',
     ),
-    "muscle": model(after='<actuator><muscle joint="shoulder" lengthrange="0 1"/></actuator>'),
     "adhesion": model(after='<actuator><adhesion body="arm" ctrlrange="0 1"/></actuator>'),
     "fluid": model(before='<option density="1.2"/>'),
     "noslip": model(before='<option noslip_iterations="3"/>'),

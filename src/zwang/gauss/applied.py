@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra import rotation
+from zwang.gauss.muscle import muscle_force, muscle_rate
 from zwang.kinematics.jacobians import place_jacobian
 from zwang.kinematics.poses import link_poses, place_pose
 from zwang.kinematics.tendons import tendon_length
@@ -83,13 +84,16 @@ def damping(damper: Damper, v: Any) -> Any:
 def activation_rates(
     mechanism: Mechanism, control: Mapping[str, Any], activation: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """d(activation)/dt of every actuator with dynamics: u, or (u - activation) / time constant."""
+    """d(activation)/dt of every actuator with dynamics: u, (u - activation) / time constant, or a muscle's."""
     rates = {}
     for force in mechanism.forces:
         if isinstance(force, Actuator) and force.activation is not None:
             kind, parameters = force.activation
             u = _limited(control.get(force.name, 0), force.control_range)
-            rates[force.name] = u if kind == "integrator" else (u - activation[force.name]) / parameters[0]
+            if kind == "muscle":
+                rates[force.name] = muscle_rate(parameters, u, activation[force.name])
+            else:
+                rates[force.name] = u if kind == "integrator" else (u - activation[force.name]) / parameters[0]
     return rates
 
 
@@ -220,6 +224,8 @@ def _actuator_force(
     length, moment = transmission(mechanism, actuator, q)
     speed = moment @ v
     u = _limited(control, actuator.control_range) if actuator.activation is None else activation
+    if actuator.muscle is not None:
+        return _limited(muscle_force(actuator.muscle, length, speed, u), actuator.force_range) * moment
     g0, g1, g2 = actuator.gain
     b0, b1, b2 = actuator.bias
     force = (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed

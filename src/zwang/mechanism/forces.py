@@ -30,11 +30,40 @@ class Motor:
 
 
 @dataclass(frozen=True)
+class Muscle:
+    """A muscle's force by length and speed, as MuJoCo has it: -strength * (u * FL(L) * FV(V) + FP(L)), u the activation.
+
+    strength: the peak active force [N]. length_range: the actuator's lengths [m] at which the scaled length L is
+    `operating_range`. shortest, longest: L between which there is active force. fastest: shortening speed [L0/s].
+    passive: FP at L = longest. lengthening: FV at saturation.
+    """
+
+    strength: Number
+    length_range: tuple[Number, Number]
+    operating_range: tuple[Number, Number] = (0.75, 1.05)
+    shortest: Number = 0.5
+    longest: Number = 1.6
+    fastest: Number = 1.5
+    passive: Number = 1.3
+    lengthening: Number = 1.2
+
+    def __post_init__(self):
+        for name in ("strength", "shortest", "longest", "fastest", "passive", "lengthening"):
+            object.__setattr__(self, name, number(getattr(self, name), f"{name} of a muscle"))
+        for name in ("length_range", "operating_range"):
+            ends = vector(getattr(self, name), 2, f"{name} of a muscle")
+            object.__setattr__(self, name, ends)
+            if are_constant(*ends) and not ends[0] < ends[1]:
+                raise DescriptionError(f"{name} of a muscle is {ends}; the lower must be less than the upper")
+
+
+@dataclass(frozen=True)
 class Actuator:
     """MuJoCo's general actuator: force = gain * u + b0 + b1 * length + b2 * speed, on a joint, a tendon or a frame.
 
     gain may depend on the state too: gain = g0 + g1 * length + g2 * speed, with `gain` = (g0, g1, g2). u is `control` clipped to control_range, or
-    the activation, if `activation` names its dynamics: ("integrator", ()), ("filter", (time constant,)), ("filterexact", (time constant,)).
+    the activation, if `activation` names its dynamics: ("integrator", ()), ("filter", (time constant,)), ("filterexact", (time constant,)),
+    ("muscle", (activation time, deactivation time, width of the change between them)). With `muscle`, the force is that of the muscle.
     The force is clipped to force_range. length = gear times joint position (or tendon length).
     On a joint, `gear` is (g,) or, for ball and free joints, one number a speed; on a frame, it is a wrench (force, torque) in that frame.
     With `slider`, a frame, the frame is the pin of a crank, and a rod of length `rod` [m] leads from it to a slider along
@@ -54,6 +83,7 @@ class Actuator:
     force_range: tuple[Number, Number] | None = None
     activation: tuple[str, tuple[Number, ...]] | None = None
     activation_range: tuple[Number, Number] | None = None
+    muscle: Muscle | None = None
     kind: str = "general"
 
     def __post_init__(self):

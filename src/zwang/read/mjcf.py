@@ -9,7 +9,7 @@ from zwang.errors import DescriptionError, LoadError
 from zwang.mechanism.forces import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Report
-from zwang.read import mjcf_forces, mjcf_parts, mjcf_restrictions
+from zwang.read import mjcf_forces, mjcf_parts, mjcf_restrictions, mjcf_tendons
 from zwang.read.mjcf_checks import check
 from zwang.read.mjcf_files import gather
 from zwang.read.mjcf_source import Source, compiled
@@ -35,8 +35,8 @@ def _mechanism(source: Source) -> Mechanism:
     gravity = (0, 0, 0) if "gravity" in options.disabled else mjcf_parts.zeroed(m.opt.gravity)
     bodies = mjcf_parts.bodies(source)
     world = mjcf_parts.shapes_of(source, 0)
-    frames = mjcf_parts.frames(source)
-    tendons = mjcf_restrictions.tendons(source)
+    frames = (*mjcf_parts.frames(source), *mjcf_tendons.wrapped_frames(source))
+    tendons = mjcf_tendons.tendons(source)
     kept = {tendon.name for tendon in tendons}
     actuators = mjcf_forces.actuators(source, options.disabled, kept)
     forces = [*mjcf_forces.passive(source, options.disabled), *actuators]

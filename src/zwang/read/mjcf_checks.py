@@ -51,7 +51,7 @@ def _stiff(source: Source) -> Iterator[str]:
     m = source.model
     for j in range(m.njnt):
         inertia = float(m.dof_M0[int(m.jnt_dofadr[j])])
-        if m.jnt_stiffness[j] * m.opt.timestep**2 > 4 * inertia:
+        if m.jnt_stiffness[j] * m.opt.timestep * m.opt.timestep > 4 * inertia:
             name = source.name("joint", j)
             yield (
                 f"{source.place('joint', j)}: the spring of joint {name!r} (stiffness {m.jnt_stiffness[j]:.3g}) is too "

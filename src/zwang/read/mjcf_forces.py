@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.mechanism.forces import Actuator, Damper, Force, GravityCompensation, Spring
+from zwang.mechanism.forces import Actuator, Damper, Force, GravityCompensation, Muscle, Spring
 from zwang.read.mjcf_library import mujoco, numbers_of
 from zwang.read.mjcf_parts import zeroed
 from zwang.read.mjcf_source import Source
@@ -19,9 +19,10 @@ _ACTIVATIONS = {
     DYNAMICS.mjDYN_INTEGRATOR: "integrator",
     DYNAMICS.mjDYN_FILTER: "filter",
     DYNAMICS.mjDYN_FILTEREXACT: "filterexact",
+    DYNAMICS.mjDYN_MUSCLE: "muscle",
 }
 _UNKNOWN = {
-    DYNAMICS.mjDYN_MUSCLE: "muscle", DYNAMICS.mjDYN_DCMOTOR: "dcmotor", DYNAMICS.mjDYN_PID: "pid",
+    DYNAMICS.mjDYN_DCMOTOR: "dcmotor", DYNAMICS.mjDYN_PID: "pid",
     DYNAMICS.mjDYN_USER: "user",
 }  # fmt: skip
 
@@ -118,9 +119,13 @@ def _fault(source: Source, k: int, kept_tendons: set[str]) -> str:
     )
     if dynamics in _UNKNOWN:
         return f"{_UNKNOWN[dynamics]} dynamics"
-    if gain not in (GAIN.mjGAIN_FIXED, GAIN.mjGAIN_AFFINE):
+    if gain == GAIN.mjGAIN_MUSCLE or bias == BIAS.mjBIAS_MUSCLE:
+        same = gain == GAIN.mjGAIN_MUSCLE and bias == BIAS.mjBIAS_MUSCLE
+        if not (same and np.array_equal(m.actuator_gainprm[k][:9], m.actuator_biasprm[k][:9])):
+            return "a muscle whose gain and bias differ"
+    elif gain not in (GAIN.mjGAIN_FIXED, GAIN.mjGAIN_AFFINE):
         return f"gain type {mujoco.mjtGain(gain).name[7:].lower()}"
-    if bias not in (BIAS.mjBIAS_NONE, BIAS.mjBIAS_AFFINE):
+    elif bias not in (BIAS.mjBIAS_NONE, BIAS.mjBIAS_AFFINE):
         return f"bias type {mujoco.mjtBias(bias).name[7:].lower()}"
     if m.actuator_plugin[k] >= 0:
         return "a plugin"
@@ -171,6 +176,9 @@ def _actuator(source: Source, k: int, disabled: tuple[str, ...]) -> Actuator:
     gain = zeroed(m.actuator_gainprm[k][:3])
     if m.actuator_gaintype[k] == GAIN.mjGAIN_FIXED:
         gain = (gain[0], 0, 0)
+    muscle = _muscle(m, k) if m.actuator_gaintype[k] == GAIN.mjGAIN_MUSCLE else None
+    if muscle is not None:
+        gain = (1, 0, 0)
     bias = zeroed(m.actuator_biasprm[k][:3]) if m.actuator_biastype[k] == BIAS.mjBIAS_AFFINE else (0, 0, 0)
     return Actuator(
         name=source.name("actuator", k),
@@ -182,7 +190,16 @@ def _actuator(source: Source, k: int, disabled: tuple[str, ...]) -> Actuator:
         force_range=_range(m.actuator_forcelimited[k], m.actuator_forcerange[k]),
         activation=_activation(m, k),
         activation_range=_range(m.actuator_actlimited[k], m.actuator_actrange[k]),
+        muscle=muscle,
     )
+
+
+def _muscle(m: Any, k: int) -> Muscle:
+    """Range, force, scale, shortest, longest, fastest, passive, lengthening: MuJoCo's order."""
+    low, high, force, scale, *rest = (float(x) for x in m.actuator_gainprm[k][:9])
+    strength = force if force >= 0 else scale / max(1e-15, float(m.actuator_acc0[k]))
+    lengths = tuple(float(x) for x in m.actuator_lengthrange[k])
+    return Muscle(strength, (lengths[0], lengths[1]), (low, high), *rest)
 
 
 def _control_range(m: Any, k: int, disabled: tuple[str, ...]) -> tuple[float, float] | None:
@@ -199,4 +216,6 @@ def _activation(m: Any, k: int) -> tuple[str, tuple[float, ...]] | None:
     kind = _ACTIVATIONS.get(int(m.actuator_dyntype[k]))
     if kind is None:
         return None
+    if kind == "muscle":
+        return kind, tuple(float(x) for x in m.actuator_dynprm[k][:3])
     return kind, () if kind == "integrator" else (max(1e-15, float(m.actuator_dynprm[k][0])),)

@@ -15,15 +15,14 @@ from zwang.mechanism.restrictions import (
     CoupleTendons,
     Keyframe,
     Options,
-    Tendon,
     Weld,
 )
 from zwang.read.mjcf_library import mujoco, numbers_of
 from zwang.read.mjcf_parts import matrix_of, zeroed
 from zwang.read.mjcf_source import Source
 
-EQUALITY, WRAP, OBJECT = (numbers_of(kind) for kind in (mujoco.mjtEq, mujoco.mjtWrap, mujoco.mjtObj))
-_DISABLED = (
+EQUALITY, OBJECT = numbers_of(mujoco.mjtEq), numbers_of(mujoco.mjtObj)
+DISABLED = (
     "constraint", "equality", "frictionloss", "limit", "contact", "spring", "damper", "gravity", "clampctrl",
     "warmstart", "filterparent", "actuation", "refsafe", "sensor", "midphase", "eulerdamp", "autoreset", "nativeccd",
     "island", "multiccd",
@@ -46,7 +45,7 @@ def options(source: Source) -> Options:
         (f"{e.source}, line {e.line}" for e in source.files.elements() if e.name == "option"),
         source.files.source,
     )
-    disabled = tuple(name for bit, name in enumerate(_DISABLED) if o.disableflags & (1 << bit))
+    disabled = tuple(name for bit, name in enumerate(DISABLED) if o.disableflags & (1 << bit))
     enabled = tuple(name for bit, name in enumerate(_ENABLED) if o.enableflags & (1 << bit))
     for name in enabled:
         if name in _CHANGING:
@@ -75,79 +74,8 @@ def options(source: Source) -> Options:
     )
 
 
-def tendons(source: Source) -> tuple[Tendon, ...]:
-    """Fixed tendons, and spatial ones that run straight from site to site."""
-    found = []
-    for t in range(source.model.ntendon):
-        with source.at("tendon", t):
-            tendon = _tendon(source, t)
-        if tendon is not None:
-            found.append(tendon)
-    return tuple(found)
-
-
-def _tendon(source: Source, t: int) -> Tendon | None:
-    m = source.model
-    fault = _tendon_fault(m, t)
-    if fault:
-        source.unsupported(f"tendon {source.name('tendon', t)!r} with {fault}", source.place("tendon", t))
-        return None
-    joints: list[tuple[str, Any]] = []
-    path: list[str | None] = []
-    divisors: list[Any] = []
-    for w in range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t])):
-        if m.wrap_type[w] == WRAP.mjWRAP_JOINT:
-            joints.append((source.name("joint", int(m.wrap_objid[w])), float(m.wrap_prm[w])))
-        elif m.wrap_type[w] == WRAP.mjWRAP_PULLEY:
-            path.append(None)
-            divisors.append(float(m.wrap_prm[w]))
-        else:
-            path.append(source.name("site", int(m.wrap_objid[w])))
-    if path and path[0] is not None:
-        divisors.insert(0, 1)
-    return Tendon(
-        name=source.name("tendon", t),
-        joints=tuple(joints),
-        path=tuple(path),
-        divisors=tuple(divisors),
-        stiffness=_unless(source, t, "spring", m.tendon_stiffness[t]),
-        damping=_unless(source, t, "damper", m.tendon_damping[t]),
-        spring_length=_pair(m.tendon_lengthspring[t]),
-        limits=_pair(m.tendon_range[t]) if m.tendon_limited[t] else None,
-        friction=zeroed([m.tendon_frictionloss[t]])[0],
-        armature=zeroed([m.tendon_armature[t]])[0],
-        limit_softness=_softness(m.tendon_solref_lim[t], m.tendon_solimp_lim[t], m.tendon_margin[t]),
-        friction_softness=_softness(m.tendon_solref_fri[t], m.tendon_solimp_fri[t]),
-    )
-
-
-def _tendon_fault(m: Any, t: int) -> str:
-    """Why a tendon cannot be read; nothing if it can."""
-    wraps = range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
-    if any(m.wrap_type[w] in (WRAP.mjWRAP_SPHERE, WRAP.mjWRAP_CYLINDER) for w in wraps):
-        return "a geom that it wraps around"
-    if m.tendon_springyield[t] > 0:
-        return "a plastic spring (springyield)"
-    if np.any(m.tendon_stiffnesspoly[t]) or np.any(m.tendon_dampingpoly[t]):
-        return "a polynomial spring or damper"
-    if m.tendon_armature[t] != 0:
-        return "armature"
-    if m.tendon_actfrclimited[t]:
-        return "a range for its actuators' force (actuatorfrcrange)"
-    return ""
-
-
-def _unless(source: Source, t: int, flag: str, value: Any) -> Any:
-    """The value, unless the option flag turned its kind of force off."""
-    off = source.model.opt.disableflags & (1 << _DISABLED.index(flag))
-    return 0 if off else zeroed([value])[0]
-
-
-def _pair(ends: Any) -> tuple[float, float]:
-    return float(ends[0]), float(ends[1])
-
-
-def _softness(solref: Any, solimp: Any, margin: Any = 0) -> Softness:
+def softness(solref: Any, solimp: Any, margin: Any = 0) -> Softness:
+    """MuJoCo's numbers of softness."""
     return Softness(tuple(float(x) for x in solref), tuple(float(x) for x in solimp), zeroed([margin])[0])
 
 
@@ -174,16 +102,16 @@ def equalities(source: Source, kept_tendons: set[str]) -> tuple[Any, ...]:
 def _equality(source: Source, e: int, name: str, kept_tendons: set[str]) -> Any:
     m = source.model
     data, kind = m.eq_data[e], int(m.eq_type[e])
-    softness = _softness(m.eq_solref[e], m.eq_solimp[e])
+    soft = softness(m.eq_solref[e], m.eq_solimp[e])
     first, second = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
     if kind == EQUALITY.mjEQ_CONNECT:
         a, b = _ends(source, e, data[0:3], data[3:6])
-        return Connect(name, (a[0], a[1]), (b[0], b[1]), softness)
+        return Connect(name, (a[0], a[1]), (b[0], b[1]), soft)
     if kind == EQUALITY.mjEQ_WELD:
         a, b = _ends(source, e, data[3:6], data[0:3])
         turn = np.array(a[2]) @ np.array(b[2]).T if a[2] is not None else np.array(matrix_of(data[6:10]))
         orientation: Any = tuple(tuple(row) for row in turn.tolist())
-        return Weld(name, a[0], b[0], a[1], orientation, b[1], float(data[10]), softness)
+        return Weld(name, a[0], b[0], a[1], orientation, b[1], float(data[10]), soft)
     if kind not in (EQUALITY.mjEQ_JOINT, EQUALITY.mjEQ_TENDON):
         return None
     of = "joint" if kind == EQUALITY.mjEQ_JOINT else "tendon"
@@ -191,7 +119,7 @@ def _equality(source: Source, e: int, name: str, kept_tendons: set[str]) -> Any:
     if of == "tendon" and not all(n is None or n in kept_tendons for n in names):
         return None
     return (Couple if of == "joint" else CoupleTendons)(
-        name, names[0], names[1], _trimmed(data[:5]), softness
+        name, names[0], names[1], _trimmed(data[:5]), soft
     )
 
 

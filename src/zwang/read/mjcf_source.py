@@ -162,7 +162,9 @@ def _drop_idle(spec: Any, files: Files, notes: list[Note]) -> None:
     spec.nuserdata = spec.nkey = 0
     for kind in ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor"):
         setattr(spec, f"nuser_{kind}", -1)
-    spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # of muscles, by a simulation of any length
+    ranges = spec.compiler.LRopt  # of muscles, found by a simulation
+    ranges.inttotal, ranges.interval = min(ranges.inttotal, 10.0), min(ranges.interval, 2.0)
+    ranges.timestep = max(ranges.timestep, 1e-3)
 
 
 def _drop_height_fields(spec: Any, files: Files, strict: bool, notes: list[Note]) -> None:

@@ -1,0 +1,68 @@
+"""Muscles: MuJoCo's own functions at random lengths, speeds and activations, and the laws of the curves."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from zwang.errors import DescriptionError
+from zwang.gauss.muscle import active_by_length, active_by_speed, muscle_force, muscle_rate, passive
+from zwang.mechanism.forces import Muscle
+
+NORMAL = Muscle(strength=100, length_range=(0.2, 0.8))
+
+
+def random_muscle(rng):
+    """A muscle and the same numbers in MuJoCo's order."""
+    low, high = np.sort(rng.uniform(0.5, 1.5, 2))
+    rest = [
+        rng.uniform(0.3, 0.7),
+        rng.uniform(1.3, 2),
+        rng.uniform(1, 3),
+        rng.uniform(0.5, 2),
+        rng.uniform(1.1, 1.6),
+    ]
+    strength = rng.uniform(10, 500)
+    return Muscle(strength, (0.2, 0.9), (low, high), *rest), np.array([low, high, strength, 200, *rest])
+
+
+def test_force_is_mujocos():
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        muscle, numbers = random_muscle(rng)
+        length, speed, activation = rng.uniform(0, 1.2), rng.normal() * 2, rng.uniform()
+        ends = np.array([0.2, 0.9])
+        gain = mujoco.mju_muscleGain(length, speed, ends, 1.0, numbers)
+        bias = mujoco.mju_muscleBias(length, ends, 1.0, numbers)
+        assert muscle_force(muscle, length, speed, activation) == pytest.approx(
+            gain * activation + bias, rel=1e-12
+        )
+
+
+@pytest.mark.parametrize("width", [0, 0.3])
+def test_activation_is_mujocos(width):
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        control, activation = rng.uniform(-0.5, 1.5), rng.uniform()
+        numbers = np.array([0.01, 0.04, width])
+        theirs = mujoco.mju_muscleDynamics(control, activation, numbers)
+        assert muscle_rate((0.01, 0.04, width), control, activation) == pytest.approx(theirs, rel=1e-12)
+
+
+def test_the_curves_join():
+    for L in (0.5, 0.75, 1.0, 1.3, 1.6):
+        for curve in (active_by_length, passive):
+            assert curve(NORMAL, L - 1e-9) == pytest.approx(curve(NORMAL, L + 1e-9), abs=1e-7)
+    assert active_by_length(NORMAL, 1) == 1 and active_by_speed(NORMAL, 0) == 1
+    assert active_by_speed(NORMAL, -1) == 0 and active_by_speed(NORMAL, 5) == NORMAL.lengthening
+    assert passive(NORMAL, NORMAL.longest) == pytest.approx(1.5 * NORMAL.passive)
+
+
+def test_a_muscle_pulls_and_never_pushes():
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        assert muscle_force(NORMAL, rng.uniform(0, 1), rng.normal(), rng.uniform()) <= 0
+
+
+def test_a_muscle_without_a_range_of_lengths_is_refused():
+    with pytest.raises(DescriptionError, match="length_range"):
+        Muscle(100, (0.5, 0.5))

@@ -1,0 +1,90 @@
+"""Taut strings past balls and around cylinders: MuJoCo's lengths and moment arms, and the closed form of a belt."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from zwang.compile.evaluate import evaluate
+from zwang.compile.trace import trace
+from zwang.kinematics.poses import Pose
+from zwang.kinematics.tendons import tendon_length
+from zwang.kinematics.wrapping import around
+from zwang.mechanism.restrictions import Wrap
+from zwang.read.mjcf import read_mjcf
+
+
+def model(rng, kind, side):
+    """A tendon from the world past a moving geom to a moving body, with a side site that is outside of the geom."""
+    a, b, s = rng.normal(size=(3, 3)) * 0.6
+    s = s / np.linalg.norm(s[:2]) * 0.8
+    sidesite = 'sidesite="s"' if side else ""
+    return f"""<mujoco><compiler angle="radian"/><worldbody><site name="a" pos="{a[0]} {a[1]} {a[2]}"/>
+    <body pos=".1 .2 .3"><joint axis="1 2 3"/><joint type="slide"/><geom name="g" type="{kind}" size=".4 .3"/>
+    <site name="s" pos="{s[0]} {s[1]} {s[2]}"/></body>
+    <body><joint axis="3 2 1" pos=".2 0 0"/><geom size=".1" pos="1 0 0"/><site name="b" pos="{b[0]} {b[1]} {b[2]}"/></body>
+    </worldbody><tendon><spatial name="t"><site site="a"/><geom geom="g" {sidesite}/><site site="b"/></spatial></tendon></mujoco>"""
+
+
+@pytest.mark.parametrize("side", [False, True], ids=["shorter way", "by the side"])
+@pytest.mark.parametrize("kind", ["sphere", "cylinder"])
+def test_lengths_and_moment_arms_are_mujocos(kind, side):
+    rng = np.random.default_rng(8)
+    bent = 0
+    for _ in range(40):
+        xml = model(rng, kind, side)
+        reference = mujoco.MjModel.from_xml_string(xml)
+        data = mujoco.MjData(reference)
+        data.qpos[:] = rng.normal(size=3)
+        mujoco.mj_forward(reference, data)
+        mechanism = read_mjcf("wrap.xml", text=xml)
+        length, moment = tendon_length(mechanism, mechanism.tendons[0], data.qpos.copy())
+        J = np.zeros(reference.nv)
+        rows = data.ten_J.ravel()[: len(reference.ten_J_colind)]
+        J[reference.ten_J_colind[: len(rows)]] = rows
+        assert abs(length - data.ten_length[0]) < 1e-12
+        assert np.abs(np.array(moment, float) - J).max() < 1e-12
+        bent += data.ten_wrapnum[0] > 2
+    assert bent >= 2
+
+
+def test_a_string_over_a_pulley_is_two_tangents_and_an_arc():
+    r, d = 0.5, 2.0
+    first, last = np.array([-d, 0, 0.0]), np.array([d, 0, 0.0])
+    bend = around(Wrap(0, r, "cylinder"), Pose(np.eye(3), np.zeros(3)), first, last, np.array([0, 1.0, 0]))
+    lean = np.arccos(r / d)
+    assert bend.touches and bend.length == pytest.approx(r * (np.pi - 2 * lean))
+    assert np.allclose(bend.first, [-r * np.cos(lean), r * np.sin(lean), 0])
+
+
+def test_around_a_cylinder_the_unrolled_string_is_straight():
+    first, last = np.array([-1.0, 0.1, 0]), np.array([1.0, 0.1, 1.0])
+    bend = around(Wrap(0, 0.5, "cylinder"), Pose(np.eye(3), np.zeros(3)), first, last, None)
+    slopes = []
+    for a, b in ((first, bend.first), (bend.first, bend.last), (bend.last, last)):
+        flat = np.hypot(*(b - a)[:2]) if b is not bend.last else np.sqrt(bend.length**2 - (b - a)[2] ** 2)
+        slopes.append((b - a)[2] / flat)
+    assert np.allclose(slopes, slopes[0])
+
+
+@pytest.mark.parametrize("kind", ["sphere", "cylinder"])
+def test_traced_strings_equal_those_of_floats(kind):
+    def numbers(x):
+        bend = around(Wrap(0, 0.4, kind), Pose(np.eye(3), np.zeros(3)), x[:3], x[3:6], x[6:9])
+        return np.array([*bend.first, *bend.last, bend.length], dtype=object)
+
+    program = trace(numbers, {"x": (9,)})
+    states = np.random.default_rng(5).normal(size=(30, 9))
+    floats = np.array([[float(y) for y in numbers(x)] for x in states])
+    assert np.abs(evaluate(program, {"x": states})["out"].reshape(floats.shape) - floats).max() < 1e-12
+
+
+def test_a_string_through_the_centre_is_finite():
+    for kind in ("sphere", "cylinder"):
+        bend = around(
+            Wrap(0, 0.4, kind),
+            Pose(np.eye(3), np.zeros(3)),
+            np.array([1.0, 0, 0]),
+            np.array([-1.0, 0, 0]),
+            None,
+        )
+        assert np.isfinite([*bend.first, *bend.last, bend.length]).all()
