@@ -1,0 +1,92 @@
+"""The configuration manifold: steps and differences undo each other, and rates are derivatives; on every joint kind."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.mechanisms import moved, random_mechanism, random_state
+from zwang.algebra import rotation
+from zwang.kinematics.configuration import (
+    configuration_rate,
+    difference_configuration,
+    displacement_rate,
+    integrate_configuration,
+    normalized_configuration,
+    speeds_of_rate,
+)
+
+seeds = st.integers(0, 10_000)
+
+
+def state(seed: int):
+    mechanism = random_mechanism(seed)
+    q, v, w, _ = random_state(mechanism, seed)
+    return mechanism, mechanism.tree, q, v, w
+
+
+@given(seeds, st.floats(1e-9, 1.0))
+def test_a_step_along_the_difference_leads_there(seed, size):
+    _, tree, q, v, _ = state(seed)
+    end = integrate_configuration(tree, q, v, size).astype(float)
+    back = difference_configuration(tree, end, q).astype(float)
+    np.testing.assert_allclose(integrate_configuration(tree, q, back).astype(float), end, atol=1e-12)
+    if size * np.abs(v).max() < 1.5:  # no ball has turned by half a circle
+        np.testing.assert_allclose(back, size * v, atol=1e-12, rtol=1e-9)
+
+
+@given(seeds)
+def test_steps_along_one_direction_add_up_and_keep_quaternions_at_unit_length(seed):
+    _, tree, q, v, _ = state(seed)
+    halves = integrate_configuration(tree, integrate_configuration(tree, q, v, 0.3), v, 0.4).astype(float)
+    whole = integrate_configuration(tree, q, v, 0.7).astype(float)
+    np.testing.assert_allclose(halves, whole, atol=1e-13)
+    np.testing.assert_allclose(normalized_configuration(tree, whole).astype(float), whole, atol=1e-15)
+
+
+@given(seeds)
+def test_q_dot_is_the_derivative_of_a_step_and_its_inverse_finds_v(seed):
+    mechanism, tree, q, v, _ = state(seed)
+    h = 1e-6
+    differences = (moved(mechanism, q, h * v) - moved(mechanism, q, -h * v)) / (2 * h)
+    q_dot = configuration_rate(tree, q, v).astype(float)
+    np.testing.assert_allclose(q_dot, differences, atol=1e-8)
+    np.testing.assert_allclose(speeds_of_rate(tree, q, q_dot).astype(float), v, atol=1e-13)
+
+
+@given(seeds, st.floats(1e-6, 0.9))
+def test_a_displacement_changes_at_its_rate(seed, size):
+    """q = q0 (+) u moves at the speeds v when u_dot = displacement_rate(u, v)."""
+    mechanism, tree, q0, v, w = state(seed)
+    u = size * w
+    q = integrate_configuration(tree, q0, u).astype(float)
+    h = 1e-5
+    ahead, behind = (difference_configuration(tree, moved(mechanism, q, s * h * v), q0) for s in (1, -1))
+    differences = (ahead - behind).astype(float) / (2 * h)
+    if np.abs(u).max() < 1.5:
+        np.testing.assert_allclose(displacement_rate(tree, u, v).astype(float), differences, atol=1e-6)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 0.9e-3, 1.1e-3, 1e-2, 1.0, 3.1])
+def test_the_rate_of_a_rotation_vector_is_smooth_through_its_series(angle):
+    """Against the sum of the series with Bernoulli's numbers, 1/12 + a^2/720 + a^4/30240 + ..."""
+    direction, w = np.array([0.6, 0, 0.8]), np.array([0.3, -1.0, 0.5])
+    phi = angle * direction
+    half = angle / 2
+    c = 1 / 12 + angle**2 / 720 + angle**4 / 30240 if angle < 0.1 else (1 - half / np.tan(half)) / angle**2
+    expected = w + np.cross(phi, w) / 2 + c * np.cross(phi, np.cross(phi, w))
+    np.testing.assert_allclose(rotation.exponential_rate(phi, w).astype(float), expected, atol=1e-14)
+
+
+@given(seeds)
+def test_a_ball_turns_as_mujocos_does(seed):
+    rng = np.random.default_rng(seed)
+    q, w = rng.normal(size=4), 3 * rng.normal(size=3)
+    q /= np.linalg.norm(q)
+    expected = q.copy()
+    mujoco.mju_quatIntegrate(expected, w, 0.1)
+    found = rotation.multiply(q, rotation.exponential(0.1 * w)).astype(float)
+    np.testing.assert_allclose(found, expected, atol=1e-15)
