@@ -20,10 +20,10 @@ _PLACES = {
     "zwang.mechanism.parts": "Body Frame",
     "zwang.mechanism.joint_kinds": "Ball Cylindrical Fixed Free Planar Prismatic Revolute Screw Softness Universal",
     "zwang.mechanism.shapes": "Box Capsule Cylinder Ellipsoid Mesh Plane Sphere Surface",
-    "zwang.mechanism.forces": "Actuator Damper Motor PointSpring Spring Wrench",
+    "zwang.mechanism.forces": "Actuator Damper GravityCompensation Motor Muscle PointSpring Spring Wrench",
     "zwang.mechanism.restrictions": (
         "Connect ContactExclude ContactPair Couple CoupleTendons Distance Holonomic Keyframe NoSideSlip NonIdeal Options "
-        "Pfaffian PointSpeed Rolling Tendon Weld"
+        "Pfaffian PointSpeed Rolling Tendon Weld Wrap"
     ),
     "zwang.reference": (
         "bias_forces difference_configuration energy forward_dynamics frame_jacobian frame_jacobian_rate frame_pose "
