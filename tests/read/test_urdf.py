@@ -213,6 +213,10 @@ def test_degrees_in_an_origin_are_warned_of(tmp_path: Path) -> None:
         (pendulum(more=link("x") + joint("j", "x", "x")), ("joins link 'x' to itself",)),
         (pendulum(more=link("world") + joint("j", "arm", "world")), ("'world'", "ground")),
         (robot('<xacro:include filename="x"/>', link("a")), ("xacro",)),
+        (
+            pendulum(INERTIAL.replace('value="1"', 'value="1e300"').replace("-0.25", "1e200")),
+            ("shoulder", "overflow"),
+        ),
         ("<robot/>", ("no <link>",)),
         ("<sdf/>", ("SDF",)),
     ],

@@ -104,8 +104,8 @@ def _of_density(mechanism: Mechanism) -> Iterator[Note]:
             body.mass, *sizes
         ):
             continue
-        volume = sum(float(g.unit_properties()[0]) for g in solids)
-        if body.mass == 0 or volume == 0:
+        volume = _volume(solids)
+        if body.mass == 0 or not 0 < volume < math.inf:
             continue
         density = body.mass / volume
         if not LIGHT < density < DENSE:
@@ -113,6 +113,14 @@ def _of_density(mechanism: Mechanism) -> Iterator[Note]:
             yield _note(
                 f"the mass of {where} by its shapes' volume is a density of {density:.3g} kg/m^3", where
             )
+
+
+def _volume(solids: list[Geometry]) -> float:
+    """The volume of shapes [m^3], infinite where it is beyond all numbers."""
+    try:
+        return sum(float(g.unit_properties()[0]) for g in solids)
+    except OverflowError:
+        return math.inf
 
 
 def _of_couples(mechanism: Mechanism) -> Iterator[Note]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.inertia import LEAST_MOMENT, TRIANGLE_TOLERANCE
+from zwang.errors import DescriptionError
 from zwang.mechanism.parts import Body
 from zwang.mechanism.tree import WORLD, Link, build_tree
 from zwang.scalar import are_constant
@@ -20,7 +21,10 @@ Moments = tuple[float, np.ndarray, np.ndarray]
 
 
 def unresisted_joints(bodies: Iterable[Body]) -> dict[str, str]:
-    """The joints, by name, whose move meets no inertia at all, each with the reason; symbolic ones are trusted."""
+    """The joints, by name, whose move meets no inertia at all, each with the reason; symbolic ones are trusted.
+
+    Raises DescriptionError for inertias that overflow.
+    """
     links = build_tree(bodies).links
     found: dict[str, str] = {}
     moments: list[Moments | None] = [None] * len(links)
@@ -31,6 +35,10 @@ def unresisted_joints(bodies: Iterable[Body]) -> dict[str, str]:
             return {}
         carried = moments[i]
         total = own if carried is None else _sum(own, carried)
+        if not np.isfinite(total[2]).all():
+            raise DescriptionError(
+                f"what joint {link.name!r} carries has an inertia beyond all numbers (overflow)"
+            )
         if link.armature <= 0 and (reason := _unresisted(link, *total)):
             found.setdefault(link.name, reason)
         if link.parent != WORLD:
@@ -53,6 +61,8 @@ def _has_negative_inertia(link: Link) -> bool:
         return False
     mass, h, J = parts
     about = J - np.outer(h, h) / mass if mass > 0 else J
+    if not np.isfinite(about).all():
+        return True
     moments = np.linalg.eigvalsh(np.trace(about) * np.eye(3) - about)
     return bool(moments[0] < -TRIANGLE_TOLERANCE * abs(moments).max() - LEAST_MOMENT)
 

@@ -343,7 +343,8 @@ class _Robot:
 
     def _movable(self, bodies: list[Body]) -> list[Body]:
         """The bodies, once every joint moves some mass or inertia."""
-        idle = unresisted_joints(bodies)
+        with _placed(self.robot):
+            idle = unresisted_joints(bodies)
         return [
             self._mended(body, idle) if any(j.name in idle for j in body.joints) else body for body in bodies
         ]
