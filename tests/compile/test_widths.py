@@ -43,7 +43,7 @@ def run_body(
     )
     results = []
     for block in x.reshape(-1, lanes.width, sizes[0]):
-        into.view(lanes.dtype)[:] = block.T.ravel()
+        into.view(lanes.dtype)[:] = block.T.ravel()  # of one port
         body(into.ctypes.data, out.ctypes.data, scratch.ctypes.data)
         results.append(out.view(lanes.dtype).reshape(sizes[1], lanes.width).T.copy())
     return np.concatenate(results)

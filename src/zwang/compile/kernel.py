@@ -9,7 +9,8 @@ from functools import cache
 from zwang.compile import cache as store
 from zwang.compile.cpu import Code, assemble, host
 from zwang.compile.lanes import Lanes
-from zwang.compile.llvm import emit
+from zwang.compile.llvm import emit, input_starts
+from zwang.compile.packing import slack
 from zwang.compile.program import Port, Program
 from zwang.compile.runtime import PLAN, runtime
 from zwang.compile.writer import ALIGNMENT
@@ -30,8 +31,9 @@ class Kernel:
     def _plan(self, program: Program, scratch: int) -> list[int]:
         inputs, outputs = doors(program)
         sizes = [port.size for port in (*inputs, *outputs)]
-        out_offset = _aligned(sum(port.size for port in inputs) * self.lanes.bytes)
-        scratch_offset = out_offset + _aligned(sum(port.size for port in outputs) * self.lanes.bytes)
+        out_offset = _aligned(input_starts(inputs, self.lanes)[-1] * self.lanes.bytes)
+        out_size = sum(port.size for port in outputs) + slack(self.lanes)
+        scratch_offset = out_offset + _aligned(out_size * self.lanes.bytes)
         allocate, release = _memory()
         row = {
             "work": self._runtime["many"],

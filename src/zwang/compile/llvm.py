@@ -6,12 +6,15 @@ same program gives the same bits at every number of lanes (all NaNs counting as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from zwang.compile.expand import expand
 from zwang.compile.flow import FlowText
 from zwang.compile.lanes import Lanes
-from zwang.compile.program import Program
+from zwang.compile.packing import slack
+from zwang.compile.program import Port, Program
 from zwang.compile.text import LIMIT
 from zwang.compile.writer import Element, Writer
 
@@ -25,13 +28,16 @@ class Emitted:
 
 
 class Buffers:
-    """The door of a processor: inputs and outputs are arrays of lane vectors, all ports one after the other."""
+    """The door of a processor: inputs and outputs are arrays of lane vectors, all ports one after the other.
+
+    After each input there is some room: see `packing`.
+    """
 
     parameters = "ptr noalias readonly %in, ptr noalias %out, ptr noalias %scratch"
     arguments = "ptr %in, ptr %out, ptr %scratch"
 
-    def __init__(self, program: Program):
-        self.starts = [sum(port.size for port in program.inputs[:n]) for n in range(len(program.inputs))]
+    def __init__(self, program: Program, lanes: Lanes):
+        self.starts = input_starts(program.inputs, lanes)
 
     def load(self, writer: Writer, element: Element) -> str:
         position = self.starts[element.port] + element.element
@@ -45,13 +51,19 @@ class Buffers:
         writer.row(f"store {real} {operand}, ptr {address}")
 
 
+def input_starts(ports: Sequence[Port], lanes: Lanes) -> list[int]:
+    """Where each port begins among the inputs' lane vectors, and at last, where they end. Empty ports take no room."""
+    sizes = [port.size + slack(lanes) if port.size else 0 for port in ports]
+    return [0, *accumulate(sizes)]
+
+
 def emit(program: Program, lanes: Lanes, *, limit: int = LIMIT) -> Emitted:
     """The function `body(in, out, scratch)` of the program, on lane vectors.
 
-    in, out: the elements of all ports one after the other, each a lane vector; scratch: as many bytes as the result
+    in, out: the elements of all ports one after the other, each a lane vector, inputs from `input_starts`; scratch: as many bytes as the result
     says. All three are aligned to 128 bytes. At most about `limit` instructions go into one LLVM function.
     """
     expanded = expand(program, lanes.dtype)
-    module = FlowText(expanded, lanes, Buffers(expanded), limit)
+    module = FlowText(expanded, lanes, Buffers(expanded, lanes), limit)
     module.body(f"define void @body({module.door.parameters})")
     return Emitted(module.text(), module.scratch.size)

@@ -1,14 +1,20 @@
 """From rows in memory, one a world, to lane vectors and back, as LLVM IR: the runtime's `pack` and `unpack`.
 
-Elements that lie side by side are read a vector at a time and transposed; all else goes element by element.
+Elements that lie side by side are read a vector at a time and transposed; all else goes element by element. Where the
+number of elements is no multiple of the lanes, `pack` writes and `unpack` reads beyond a port's end, up to `slack`
+lane vectors: buffers leave that room.
 """
 
 from __future__ import annotations
 
 from zwang.compile.lanes import Lanes
-from zwang.compile.writer import ALIGNMENT
 
 FEW = 2  # elements that are not worth a transposition
+
+
+def slack(lanes: Lanes) -> int:
+    """Lane vectors to be left free after every input port, and after all outputs."""
+    return lanes.width if lanes.width > 1 else 0
 
 
 def packing(lanes: Lanes) -> str:
@@ -117,12 +123,11 @@ def _pack_chunks(lanes: Lanes) -> str:
         for n, name in enumerate(names)
     ]
     store_part = [
-        f"  %y{n} = getelementptr inbounds {real}, ptr %room, i64 {n}\n  store {real} {name}, ptr %y{n}"
+        f"  %y{n} = getelementptr inbounds {real}, ptr %part, i64 {n}\n  store {real} {name}, ptr %y{n}"
         for n, name in enumerate(names_part)
     ]
     lines = "\n".join
-    return f"""  %room = alloca [{width} x {real}], align {min(lanes.bytes, ALIGNMENT)}
-  br i1 %plain, label %chunks, label %few
+    return f"""  br i1 %plain, label %chunks, label %few
 chunks:
   %at = phi i64 [ 0, %ready ], [ %at1, %whole ]
   %left = sub i64 %count, %at
@@ -144,18 +149,9 @@ partly:
 {_in_rows(lanes, "b")}
 {lines(part)}
 {lines(turned_part)}
+  %part = getelementptr inbounds {real}, ptr %target, i64 %at
 {lines(store_part)}
-  br label %copying
-copying:
-  %c = phi i64 [ 0, %partly ], [ %c1, %copying ]
-  %cp = getelementptr inbounds {real}, ptr %room, i64 %c
-  %cv = load {real}, ptr %cp
-  %ck = add i64 %at, %c
-  %ct = getelementptr inbounds {real}, ptr %target, i64 %ck
-  store {real} %cv, ptr %ct
-  %c1 = add i64 %c, 1
-  %cmore = icmp ult i64 %c1, %left
-  br i1 %cmore, label %copying, label %end
+  br label %end
 few_left:
   br label %few
 few:
@@ -233,8 +229,7 @@ def _unpack_chunks(lanes: Lanes) -> str:
     turned, names = _transpose(lanes, [f"%v{n}" for n in range(width)], "t")
     full = [f"  store {real} {name}, ptr %a{n}, align {size}" for n, name in enumerate(names)]
     part_load = [
-        f"  %z{n} = icmp ult i64 {n}, %left\n  %i{n} = select i1 %z{n}, i64 {n}, i64 0\n"
-        f"  %q{n} = getelementptr inbounds {real}, ptr %chunk_part, i64 %i{n}\n  %m{n} = load {real}, ptr %q{n}"
+        f"  %q{n} = getelementptr inbounds {real}, ptr %part, i64 {n}\n  %m{n} = load {real}, ptr %q{n}"
         for n in range(width)
     ]
     turned_part, names_part = _transpose(lanes, [f"%m{n}" for n in range(width)], "u")
@@ -269,7 +264,7 @@ rest:
   %many = icmp ugt i64 %left, {FEW}
   br i1 %many, label %partly, label %few_left
 partly:
-  %chunk_part = getelementptr inbounds {real}, ptr %source, i64 %at
+  %part = getelementptr inbounds {real}, ptr %source, i64 %at
 {_mask(lanes)}
 {lines(part_load)}
 {lines(turned_part)}

@@ -20,7 +20,7 @@ all is as before, floating-point flags included: arms that are not taken would r
 from __future__ import annotations
 
 from zwang.compile.lanes import Lanes
-from zwang.compile.packing import packing
+from zwang.compile.packing import packing, slack
 from zwang.compile.writer import ALIGNMENT
 
 SWITCH = (
@@ -209,7 +209,8 @@ input:
 input_do:
 {_port_of_args("i", "%p")}
   call void @pack(ptr %i.data, i64 %i.outer, i64 %i.inner, i64 %i.size, i64 %worlds, ptr %buffer)
-  %buffer1 = getelementptr inbounds {lanes.real}, ptr %buffer, i64 %i.size
+  %room = add i64 %i.size, {slack(lanes)}
+  %buffer1 = getelementptr inbounds {lanes.real}, ptr %buffer, i64 %room
   %p1 = add i64 %p, 1
   br label %input
 run:
@@ -370,7 +371,8 @@ read:
   call void @pack(ptr %source, i64 %world_stride, i64 %element_stride, i64 %size, i64 %worlds, ptr %buffer)
   br label %done
 done:
-  %buffer1 = getelementptr inbounds {lanes.real}, ptr %buffer, i64 %size
+  %room = add i64 %size, {slack(lanes)}
+  %buffer1 = getelementptr inbounds {lanes.real}, ptr %buffer, i64 %room
   %p1 = add i64 %p, 1
   br label %input
 end:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from zwang.compile.kernel import Kernel, doors, words
+from zwang.compile.lanes import Lanes
+from zwang.compile.llvm import input_starts
 from zwang.compile.program import Port, Program
 from zwang.compile.run import PIECES, Compiled, share
 from zwang.compile.runtime import JOB, PORT
@@ -134,7 +136,7 @@ class _Run:
     ) -> None:
         """Fill the records and the state."""
         program = self.compiled.program
-        moves = _moves(program)
+        moves = _moves(program, self.kernel.lanes)
         row = {"steps": steps, "every": every, "moves": len(moves) // 3, "ports": 0}
         ports = self._input_rows(over_time) + self._output_rows(records, state)
         table = words(*ports)
@@ -192,13 +194,10 @@ def _row(data: int, world: int, element: int, time: int, last: int = 0) -> list[
     return [row[name] for name in PORT]
 
 
-def _moves(program: Program) -> list[int]:
+def _moves(program: Program, lanes: Lanes) -> list[int]:
     """From where in the outputs to where in the inputs the state goes, and how much of it."""
     inputs, outputs = doors(program)
-    places, start = {}, 0
-    for port in inputs:
-        places[port.name] = start
-        start += port.size
+    places = dict(zip((port.name for port in inputs), input_starts(inputs, lanes), strict=False))
     moves, start = [], 0
     for port in outputs:
         if port.name in places:
