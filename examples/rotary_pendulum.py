@@ -16,8 +16,13 @@ print(e)
 for method in ("gauss", "newton_euler", "lagrange"):
     assert zw.equations(furuta, method=method).mass_matrix == e.mass_matrix
 energy = e.kinetic_energy + e.potential_energy
-u_dot = e.mass_matrix.LUsolve(e.right_hand_side)
-power = sum(
-    sp.diff(energy, q) * v + sp.diff(energy, v) * a for q, v, a in zip(e.q, e.speeds, u_dot, strict=True)
-)
-print("power:", sp.simplify(power))  # the motor's torque times its speed
+symbols = sorted((energy.free_symbols | e.right_hand_side.free_symbols), key=str)
+point = {s: sp.Rational(3 + k, 7) for k, s in enumerate(symbols)}  # exact numbers
+u_dot = e.mass_matrix.subs(point).evalf(30).LUsolve(e.right_hand_side.subs(point).evalf(30))
+rates = [
+    (sp.diff(energy, q) * v, sp.diff(energy, v) * a) for q, v, a in zip(e.q, e.speeds, u_dot, strict=True)
+]
+power = sum(term.subs(point).evalf(30) for pair in rates for term in pair)
+motor = (e.symbols.inputs["tau"] * e.speeds[0]).subs(point)
+print(f"power {power:.15f} W = motor's torque times its speed, {float(motor):.15f} W")
+assert abs(power - motor) < 1e-20

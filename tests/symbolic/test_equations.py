@@ -395,3 +395,21 @@ def test_what_the_equations_leave_out_is_said():
     soft = zw.Couple("gear", "theta", "alpha", softness=zw.Softness())
     with pytest.warns(zw.errors.ZwangWarning, match="gear"):
         equations(furuta().replace(constraints=(soft,)))
+
+
+def test_a_joint_carries_what_its_bodies_need():
+    """About a joint's axis the reaction is the motor less the damper; along the rod of a pendulum it is the seed's force."""
+    m, l, g, B = sp.symbols("m l g B", positive=True)
+    bob = Body("bob", Revolute("theta", axis=(0, 0, 1)), mass=m, com=(l, 0, 0), inertia=(0, 0, 0))
+    forces = (zw.Motor("tau", "theta"), zw.Damper("theta", B))
+    e = equations(Mechanism("pendulum", (bob,), gravity=(g, 0, 0), forces=forces))
+    (th,), (thd,) = e.q, e.speeds
+    force, torque = (
+        x.subs(dict(zip(e.u_dot, e.accelerations, strict=True))) for x in e.joint_reactions["theta"]
+    )
+    tau = e.symbols.inputs["tau"]
+    assert sp.simplify(torque[2] - tau + B * thd) == 0
+    radial = force[0] * sp.cos(th) + force[1] * sp.sin(th)
+    assert sp.simplify(radial + m * (l * thd**2 + g * sp.cos(th))) == 0
+    with pytest.raises(DescriptionError, match="constraint_forces"):
+        _ = equations(sleigh(), SLEIGH_SPEEDS).joint_reactions

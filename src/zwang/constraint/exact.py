@@ -6,7 +6,7 @@ Loops bring their own derivatives; runners, rolling and formulas are differentia
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,24 +64,30 @@ def first_order(mechanism: Mechanism, constraint: Any, q: Any, v: Any, t: Any = 
     """The rows of one constraint at q, v and the time t."""
     if isinstance(constraint, LOOPS):
         return _of_loop(mechanism, constraint, q, v)
-    if not isinstance(constraint, VELOCITY):
-        raise DescriptionError(
-            f"no exact rows are known for a constraint of type {type(constraint).__name__}"
-        )
-    makers: Mapping[type, Callable[..., Any]] = {
-        NoSideSlip: _no_side_slip, Rolling: _rolling, Holonomic: _holonomic, Pfaffian: _pfaffian,
-    }  # fmt: skip
-    make = makers[type(constraint)]
-    A, a, position = make(mechanism, constraint, q, t)
+    A, a, position = _parts(mechanism, constraint, q, t)
 
     def residual(state: Any) -> np.ndarray:
         """A v + a, with v held."""
-        A, a, _ = make(mechanism, constraint, state[:-1], state[-1])
+        A, a, _ = _parts(mechanism, constraint, state[:-1], state[-1])
         return A @ np.asarray(v) + a
 
     rates = np.array([*configuration_rate(mechanism.tree, q, v), 1], dtype=object)
     _, rate = rated(residual, [*q, t], rates)
     return FirstOrder((constraint.name,) * len(A), A, np.asarray(a), -rate, tuple(position))
+
+
+def _parts(mechanism: Mechanism, constraint: Any, q: Any, t: Any) -> Parts:
+    """A, a and the positions of one constraint."""
+    match constraint:
+        case NoSideSlip():
+            return _no_side_slip(mechanism, constraint, q)
+        case Rolling():
+            return _rolling(mechanism, constraint, q)
+        case Holonomic():
+            return _holonomic(mechanism, constraint, q, t)
+        case Pfaffian():
+            return _pfaffian(mechanism, constraint, q, t)
+    raise DescriptionError(f"no exact rows are known for a constraint of type {type(constraint).__name__}")
 
 
 def _of_loop(mechanism: Mechanism, constraint: Any, q: Any, v: Any) -> FirstOrder:
@@ -146,7 +152,7 @@ def _point_jacobian(tree: Tree, poses: list[Pose], body: str, point: np.ndarray)
     return place_jacobian(tree, poses, Place(base.link, base.R, R.T @ (point - p)))[:3]
 
 
-def _no_side_slip(mechanism: Mechanism, c: NoSideSlip, q: Any, t: Any) -> Parts:
+def _no_side_slip(mechanism: Mechanism, c: NoSideSlip, q: Any) -> Parts:
     """d . (v_body - v_on) = 0 at the point."""
     tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
     R, p = place_pose(poses, tree.place(c.body))
@@ -155,7 +161,7 @@ def _no_side_slip(mechanism: Mechanism, c: NoSideSlip, q: Any, t: Any) -> Parts:
     return (d @ J).reshape(1, -1), np.array([0]), [None]
 
 
-def _rolling(mechanism: Mechanism, c: Rolling, q: Any, t: Any) -> Parts:
+def _rolling(mechanism: Mechanism, c: Rolling, q: Any) -> Parts:
     """The contact point's velocity against the plane is zero: along two axes of the plane and along its normal."""
     tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
     R, p = place_pose(poses, tree.place(c.body))

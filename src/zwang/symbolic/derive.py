@@ -107,7 +107,7 @@ def _lump(group: list[Solid]) -> Solid:
     if are_constant(mass) and mass == 0:
         centre: Any = group[0].place.p
     else:
-        moment = sum((s.mass * s.place.p for s in group[1:]), start=group[0].mass * group[0].place.p)
+        moment: Any = sum((s.mass * s.place.p for s in group[1:]), start=group[0].mass * group[0].place.p)
         centre = np.array([divide(x, mass) for x in moment])
     parts_ = [s.place.R @ s.inertia @ s.place.R.T + shifted(s.mass, s.place.p - centre) for s in group]
     place = Place(group[0].place.link, np.eye(3, dtype=int), centre)
@@ -156,7 +156,9 @@ def gyroscopic_blocks(X_dot: np.ndarray) -> np.ndarray:
 
 def weights(tree: Tree) -> np.ndarray:
     """Gravity's part of Gamma (6 N,): m g on every body, in world axes."""
-    return np.concatenate([np.array([*(s.mass * tree.gravity), 0, 0, 0], dtype=object) for s in tree.solids])
+    return np.concatenate(
+        [np.array([*(s.mass * g for g in tree.gravity), 0, 0, 0], dtype=object) for s in tree.solids]
+    )
 
 
 @dataclass(frozen=True)

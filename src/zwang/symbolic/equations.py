@@ -13,7 +13,7 @@ import sympy as sp
 
 from zwang.algebra.dual import rated
 from zwang.constraint.exact import working_forces
-from zwang.errors import DescriptionError, SolveError, UnknownNameError, ZwangWarning
+from zwang.errors import DescriptionError, UnknownNameError, ZwangWarning
 from zwang.gauss.applied import spring_energy
 from zwang.gauss.mass_matrix import armature
 from zwang.gauss.mass_matrix import mass_matrix as composite_mass_matrix
@@ -21,8 +21,8 @@ from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import NonIdeal, PointSpeed
 from zwang.scalar import is_zero
-from zwang.symbolic import derive, typeset
-from zwang.symbolic.forms import Expanded, Shared, mapped, value_of
+from zwang.symbolic import derive, reactions, typeset
+from zwang.symbolic.forms import Expanded, Shared, mapped
 from zwang.symbolic.polynomial import Polynomial, TooLargeError
 from zwang.symbolic.speeds import Embedding, embedding, numeric_twin, speed_rows, value_near
 from zwang.symbolic.wrenches import applied_wrenches, efforts
@@ -82,21 +82,6 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Sym
 
 def _input_symbol(mechanism: Mechanism, name: str) -> sp.Symbol:
     return sp.Symbol(name, real=True)
-
-
-@dataclass(frozen=True)
-class SplitForces:
-    """Constraint forces (6 N,) on all bodies, forces in world axes and torques in body axes [N, N m]: total = ideal + working.
-
-    The ideal part does no work on any motion that the constraints allow; powers [W] are those on the actual one (a constraint that
-    moves by itself does work on that).
-    """
-
-    total: np.ndarray
-    ideal: np.ndarray
-    working: np.ndarray
-    ideal_power: float
-    working_power: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +224,7 @@ class Equations:
         found = {"weight": self._matrix((self._J @ s.V).T @ derive.weights(s.tree))}
         for k, force in enumerate(m.forces):
             alone = m.replace(forces=(force,), tendons=())
-            effort = efforts(alone, s.q, s.v, {n: self._form.of(x) for n, x in self.symbols.inputs.items()})
+            effort = efforts(alone, s.q, s.v, self._inputs)
             found[_force_name(self.mechanism.forces[k], found)] = self._matrix(s.V.T @ effort)
         sizes = {name: self._form.of(x) for name, x in self.symbols.sizes.items()}
         for c in (c for c in m.constraints if isinstance(c, NonIdeal)):
@@ -340,52 +325,14 @@ class Equations:
         known = {str(key): value for key, value in values.items()}
         return tuple(self._form.values(arrays[name], known) for name in chosen)
 
-    def split_constraint_forces(self, values: Mapping[Any, Any]) -> SplitForces:
-        """The constraint forces on all bodies as numbers, and their ideal and working parts (seed 003, Eqs. 43-50).
+    def split_constraint_forces(self, values: Mapping[Any, Any]) -> reactions.SplitForces:
+        """The constraint forces on all bodies as numbers, and their ideal and working parts; see `reactions`."""
+        return reactions.split_constraint_forces(self, values)
 
-        values: for all symbols, by symbol or by name; the sizes N_NAME of forces that work are found if they are not given.
-        The working part is M B (B^T M B)^-1 B^T Q^c, the projector P_Bs of Eq. 49 without its square roots.
-        """
-        known = {str(key): float(value) for key, value in values.items()}
-        s, form = self._state, self._form
-        for name in self.symbols.sizes:
-            known.setdefault(f"N_{name}", self._size(name, known))
-        inputs = {name: form.of(x) for name, x in self.symbols.inputs.items()}
-        applied = applied_wrenches(self._scalar_mechanism, self._motion, s.q, s.v, inputs)[0]
-        mass, rhs = self.evaluate(known)
-        J, X_rate = rated(
-            lambda q: derive.motion(s.tree, q).B @ s.v, s.q, configuration_rate(s.tree, s.q, s.v)
-        )
-        arrays = (
-            self._J @ s.V,
-            J,
-            X_rate + self._J @ s.v_rate,
-            derive.mass_blocks(s.tree),
-            derive.gyroscopic_forces(s.tree, J),
-            applied,
-        )
-        B, X_dot, drift, M, gyroscopic, Gamma = (form.values(x, known) for x in arrays)
-        total = M @ (B @ np.linalg.solve(mass, rhs) + drift) + gyroscopic - Gamma
-        working = M @ B @ np.linalg.solve(mass, B.T @ total)
-        return SplitForces(
-            total, total - working, working, float(X_dot @ (total - working)), float(X_dot @ working)
-        )
-
-    def _size(self, name: str, known: Mapping[str, float]) -> float:
-        """N of a constraint: the size of its force, as it is with the working forces acting."""
-        size = 0.0
-        for _ in range(200):
-            trial = {**dict.fromkeys((f"N_{n}" for n in self.symbols.sizes), 0.0), **known, f"N_{name}": size}
-            mass, rhs = self.evaluate(trial)
-            trial |= {x.name: a for x, a in zip(self.symbols.u_dot, np.linalg.solve(mass, rhs), strict=True)}
-            lam = [value_of(x, trial) for x in self.multipliers[name]]
-            found = float(np.linalg.norm(lam))
-            if abs(found - size) <= 1e-14 * (1 + found):
-                return found
-            size = found
-        raise SolveError(
-            f"the size of the force of constraint {name!r} was not found: its working part feeds back on it too strongly"
-        )
+    @cached_property
+    def joint_reactions(self) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
+        """By joint the force and torque on what it carries, in the symbols u_dot; see `reactions`."""
+        return reactions.joint_reactions(self)
 
     # -------------------------------------------------------------------- on paper
 
@@ -437,13 +384,16 @@ class Equations:
     def _J(self) -> np.ndarray:
         return self._motion.B
 
+    @property
+    def _inputs(self) -> dict[str, Any]:
+        return {name: self._form.of(x) for name, x in self.symbols.inputs.items()}
+
     @cached_property
     def _wrenches(self) -> tuple[np.ndarray, np.ndarray]:
         s = self._state
-        inputs = {name: self._form.of(x) for name, x in self.symbols.inputs.items()}
         sizes = {name: self._form.of(x) for name, x in self.symbols.sizes.items()}
         working = working_forces(self._scalar_mechanism, s.q, s.v, self._form.of(self.symbols.time), sizes)
-        return applied_wrenches(self._scalar_mechanism, self._motion, s.q, s.v, inputs, working)
+        return applied_wrenches(self._scalar_mechanism, self._motion, s.q, s.v, self._inputs, working)
 
     def _matrix(self, array: Any) -> sp.Matrix:
         array = np.asarray(array, dtype=object)

@@ -205,7 +205,7 @@ def expression_of(tree: Sequence[Any]) -> Any:
     if kind == "Rational":
         return sp.Rational(*(_integer(p) for p in parts))
     if kind == "Float":
-        return sp.Float._new(tuple(_integer(p) for p in parts[0]), _integer(parts[1]))
+        return _float(tuple(_integer(p) for p in parts[0]), _integer(parts[1]))
     arguments = [expression_of(part) for part in parts]
     if kind == "Pow":
         _check_power(*arguments)
@@ -214,6 +214,15 @@ def expression_of(tree: Sequence[Any]) -> Any:
         if kind == "Pair"
         else _KINDS[kind](*arguments)
     )
+
+
+def _float(number: tuple[int, ...], precision: int) -> sp.Float:
+    """A float of any precision: sign, mantissa, exponent and bits, of which none may be out of all bounds."""
+    if len(number) != 4 or number[1].bit_length() > MOST_BITS or not 1 <= precision <= MOST_BITS:
+        raise ValueError("a float in an expression is damaged")
+    if abs(number[2]) > MOST_BITS or not 0 <= number[3] <= MOST_BITS or number[0] not in (0, 1):
+        raise ValueError("a float in an expression is out of bounds")
+    return sp.Float._new(number, precision)
 
 
 def _check_power(base: Any, exponent: Any) -> None:

@@ -31,12 +31,9 @@ def applied_wrenches(
     torques about mass centres in body axes.
     """
     tree = mechanism.tree
-    Gamma = weights(tree)
+    Gamma = wrenches_on_bodies(mechanism, motion, q, inputs)
     poses, _ = summed_poses(tree, q)
-    on_bodies = [f for f in mechanism.forces if isinstance(f, Wrench) and f.body in motion.names]
-    others = mechanism.replace(forces=tuple(f for f in mechanism.forces if f not in on_bodies))
-    for f in on_bodies:
-        _add_wrench(Gamma, motion, tree, poses, f, 1 if f.input is None else inputs.get(f.input, 0))
+    others = mechanism.replace(forces=tuple(f for f in mechanism.forces if not _is_on_body(f, motion)))
     rest = np.array(efforts(others, q, v, inputs) + more, dtype=object)
     carried = _bodies_of_links(tree)
     for i, link in enumerate(tree.links):
@@ -54,6 +51,21 @@ def applied_wrenches(
                     _add(Gamma, motion, end, sign * force, sign * torque, poses[at].p)
             rest[k] = 0
     return Gamma, rest
+
+
+def wrenches_on_bodies(mechanism: Mechanism, motion: Motion, q: Any, inputs: Mapping[str, Any]) -> np.ndarray:
+    """Weights, and wrenches given on bodies (6 N,): what acts on bodies from outside."""
+    tree = mechanism.tree
+    Gamma = weights(tree)
+    poses, _ = summed_poses(tree, q)
+    for f in mechanism.forces:
+        if _is_on_body(f, motion):
+            _add_wrench(Gamma, motion, tree, poses, f, 1 if f.input is None else inputs.get(f.input, 0))
+    return Gamma
+
+
+def _is_on_body(force: Any, motion: Motion) -> bool:
+    return isinstance(force, Wrench) and force.body in motion.names
 
 
 def _ends(tree: Tree, i: int, carried: dict[int, int]) -> tuple[int, int | None, int] | None:

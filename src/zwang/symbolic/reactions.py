@@ -1,0 +1,135 @@
+"""Forces of constraints: their ideal and working parts, and what joints carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+
+from zwang.algebra.dual import rated
+from zwang.errors import DescriptionError, SolveError
+from zwang.kinematics.configuration import configuration_rate
+from zwang.mechanism.forces import Actuator, PointSpring
+from zwang.mechanism.tree import Tree
+from zwang.symbolic import derive
+from zwang.symbolic.forms import value_of
+from zwang.symbolic.wrenches import applied_wrenches, wrenches_on_bodies
+
+if TYPE_CHECKING:
+    from zwang.symbolic.equations import Equations
+
+ROUNDS = 200
+
+
+@dataclass(frozen=True)
+class SplitForces:
+    """Constraint forces (6 N,) on all bodies, forces in world axes and torques in body axes [N, N m]: total = ideal + working.
+
+    The ideal part does no work on any motion that the constraints allow; powers [W] are those on the actual one (a constraint that
+    moves by itself does work on that).
+    """
+
+    total: np.ndarray
+    ideal: np.ndarray
+    working: np.ndarray
+    ideal_power: float
+    working_power: float
+
+
+def split_constraint_forces(e: Equations, values: Mapping[Any, Any]) -> SplitForces:
+    """The constraint forces on all bodies as numbers, and their ideal and working parts (seed 003, Eqs. 43-50).
+
+    values: for all symbols, by symbol or by name; the sizes N_NAME of forces that work are found if they are not given.
+    The working part is M B (B^T M B)^-1 B^T Q^c, the projector P_Bs of Eq. 49 without its square roots.
+    """
+    known = {str(key): float(value) for key, value in values.items()}
+    s, form = e._state, e._form
+    for name in e.symbols.sizes:
+        if f"N_{name}" not in known:
+            known[f"N_{name}"] = _size(e, name, known)
+    applied = applied_wrenches(e._scalar_mechanism, e._motion, s.q, s.v, e._inputs)[0]
+    mass, rhs = e.evaluate(known)
+    X_dot = e._J @ s.v
+    drift = _rate_of_velocities(e) + e._J @ s.v_rate
+    arrays = (
+        e._J @ s.V,
+        X_dot,
+        drift,
+        derive.mass_blocks(s.tree),
+        derive.gyroscopic_forces(s.tree, X_dot),
+        applied,
+    )
+    B, X_dot, drift, M, gyroscopic, Gamma = (form.values(x, known) for x in arrays)
+    total = M @ (B @ np.linalg.solve(mass, rhs) + drift) + gyroscopic - Gamma
+    working = M @ B @ np.linalg.solve(mass, B.T @ total)
+    ideal = total - working
+    return SplitForces(total, ideal, working, float(X_dot @ ideal), float(X_dot @ working))
+
+
+def _rate_of_velocities(e: Equations) -> np.ndarray:
+    """J_dot v: the accelerations of all bodies at constant speeds v."""
+    s = e._state
+    return rated(lambda q: derive.motion(s.tree, q).B @ s.v, s.q, configuration_rate(s.tree, s.q, s.v))[1]
+
+
+def _size(e: Equations, name: str, known: Mapping[str, float]) -> float:
+    """N of a constraint: the size of its force, as it is with the working forces acting."""
+    size = 0.0
+    for _ in range(ROUNDS):
+        trial = {**dict.fromkeys((f"N_{n}" for n in e.symbols.sizes), 0.0), **known, f"N_{name}": size}
+        mass, rhs = e.evaluate(trial)
+        trial |= {x.name: a for x, a in zip(e.symbols.u_dot, np.linalg.solve(mass, rhs), strict=True)}
+        found = float(np.linalg.norm([value_of(x, trial) for x in e.multipliers[name]]))
+        if abs(found - size) <= 1e-14 * (1 + found):
+            return found
+        size = found
+    raise SolveError(
+        f"the size of the force of constraint {name!r} was not found: its working part feeds back on it too strongly"
+    )
+
+
+def joint_reactions(e: Equations) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
+    """By joint the force and the torque with which it acts on what it carries, in world axes, in the symbols u_dot.
+
+    The torque is about the origin of the joint's moving frame; motors, springs and dampers of the joint are part of it. All from Euler's laws
+    of the bodies that the joint carries. Raises DescriptionError for mechanisms with constraints or springs between
+    points, whose forces pass the joints by.
+    """
+    m = e._scalar_mechanism
+    passing = [
+        f for f in m.forces if isinstance(f, PointSpring) or (isinstance(f, Actuator) and f.joint is None)
+    ]
+    if e._embedding.names or passing or m.tendons:
+        raise DescriptionError(
+            f"mechanism {m.name!r} has constraints, tendons or springs between points, whose forces pass the joints by; "
+            "constraint_forces gives the sum of all on each body"
+        )
+    s, form = e._state, e._form
+    u_dot = np.array([form.of(x) for x in e.symbols.u_dot])
+    X_ddot = e._J @ (s.V @ u_dot + s.v_rate) + _rate_of_velocities(e)
+    X_dot = e._J @ s.v
+    wrench = derive._block_product(s.tree, X_ddot) + derive.gyroscopic_forces(s.tree, X_dot)
+    wrench = wrench - wrenches_on_bodies(m, e._motion, s.q, e._inputs)
+    poses, _ = derive.summed_poses(s.tree, s.q)
+    found = {}
+    for joint in e.mechanism.joints:
+        last = max(
+            i
+            for i, link in enumerate(s.tree.links)
+            if link.v.start < joint.v.stop and link.v.stop > joint.v.start
+        )
+        force, torque = np.zeros(3, int), np.zeros(3, int)
+        for k in _carried(s.tree, last):
+            R, x = e._motion.poses[k]
+            f, t = wrench[6 * k : 6 * k + 3], R @ wrench[6 * k + 3 : 6 * k + 6]
+            force, torque = force + f, torque + t + np.cross(x - poses[last].p, f)
+        found[joint.name] = (e._matrix(force), e._matrix(torque))
+    return found
+
+
+def _carried(tree: Tree, link: int) -> list[int]:
+    """The solids on a link and on those after it."""
+    return [k for k, solid in enumerate(tree.solids) if link in tree.path(solid.place.link)]
