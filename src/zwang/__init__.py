@@ -43,6 +43,8 @@ _PLACES = {
     "zwang.simulate.record": "mechanism_of open_run save",
     "zwang.integrate.adaptive": "Adaptive",
     "zwang.view.plot": "plot",
+    "zwang.view.page": "save_html",
+    "zwang.view.live": "view",
     "zwang.view.robot_plots": "plot_ellipsoids plot_manipulability",
 }
 """Where each public name is at home."""

@@ -1,0 +1,142 @@
+// Where everything is: bytes to arrays, q over time, and forward kinematics.
+// A pose is 12 numbers: the rotation by rows, then the origin.
+
+const TYPES = { f4: Float32Array, u2: Uint16Array, u4: Uint32Array };
+const IDENTITY = [1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0];
+
+async function unpack(text) {
+  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).arrayBuffer();
+}
+
+function arrayOf(buffer, spec) {
+  return new TYPES[spec.type](buffer, spec.at, spec.count);
+}
+
+function compose(a, b) {
+  const c = new Array(12);
+  for (let i = 0; i < 3; i++) {
+    for (let j = 0; j < 3; j++) {
+      c[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
+    }
+    c[9 + i] = a[3 * i] * b[9] + a[3 * i + 1] * b[10] + a[3 * i + 2] * b[11] + a[9 + i];
+  }
+  return c;
+}
+
+function moved(pose, x, y, z) {
+  const row = (i) => pose[3 * i] * x + pose[3 * i + 1] * y + pose[3 * i + 2] * z + pose[9 + i];
+  return [row(0), row(1), row(2)];
+}
+
+function fromQuaternion(w, x, y, z) {
+  const n = 2 / (w * w + x * x + y * y + z * z);
+  return [
+    1 - n * (y * y + z * z), n * (x * y - w * z), n * (x * z + w * y),
+    n * (x * y + w * z), 1 - n * (x * x + z * z), n * (y * z - w * x),
+    n * (x * z - w * y), n * (y * z + w * x), 1 - n * (x * x + y * y), 0, 0, 0,
+  ];
+}
+
+function multiply(a, b) { // quaternions (w, x, y, z)
+  return [
+    a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
+    a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+    a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1],
+    a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0],
+  ];
+}
+
+function exponential(r) { // of a rotation vector, as a quaternion
+  const angle = Math.hypot(...r), s = angle > 1e-9 ? Math.sin(angle / 2) / angle : 0.5;
+  return [Math.cos(angle / 2), s * r[0], s * r[1], s * r[2]];
+}
+
+function move(link, q) { // a link's pose in its parent
+  if (link.kind === "ball") {
+    return compose(link.pose, fromQuaternion(q[link.q], q[link.q + 1], q[link.q + 2], q[link.q + 3]));
+  }
+  const x = q[link.q] - link.reference, [a, b, c] = link.axis;
+  const along = link.kind === "slide" ? x : link.pitch * x;
+  const turn = link.kind === "slide" ? IDENTITY.slice()
+    : fromQuaternion(Math.cos(x / 2), a * Math.sin(x / 2), b * Math.sin(x / 2), c * Math.sin(x / 2));
+  turn[9] = a * along; turn[10] = b * along; turn[11] = c * along;
+  return compose(link.pose, turn);
+}
+
+function linkPoses(model, q, root = IDENTITY) {
+  const poses = [];
+  for (const link of model.links) {
+    poses.push(compose(link.parent < 0 ? root : poses[link.parent], move(link, q)));
+  }
+  poses[-1] = root;
+  return poses;
+}
+
+function massCentre(model, poses) {
+  let mass = 0;
+  const sum = [0, 0, 0];
+  for (const [link, x, y, z, m] of model.solids) {
+    moved(poses[link], x, y, z).forEach((c, i) => { sum[i] += m * c; });
+    mass += m;
+  }
+  return mass > 0 ? sum.map((c) => c / mass) : null;
+}
+
+// The recorded motion: q of a world at any time, between samples by straight lines; quaternions by the shorter way.
+class Motion {
+  constructor(run, models, worlds, buffer) {
+    this.times = arrayOf(buffer, run.times);
+    this.count = this.times.length;
+    this.q = arrayOf(buffer, run.q);
+    this.nq = models[0].home.length;
+    this.energies = Object.entries(run.energies).map(([name, spec]) => ({ name, values: arrayOf(buffer, spec) }));
+    this.stopped = run.stopped;
+    this.balls = models[0].joints.filter((j) => j.ball !== null).map((j) => j.ball);
+    this.last = worlds.map((_, w) => this.lastGood(w)); // after a stop there is NaN
+  }
+
+  get start() { return this.times[0]; }
+  get end() { return this.times[this.count - 1]; }
+
+  lastGood(world) {
+    for (let k = this.count - 1; k > 0; k--) {
+      if (!Number.isNaN(this.q[(world * this.count + k) * this.nq])) return k;
+    }
+    return 0;
+  }
+
+  index(t) { // the sample before t
+    let low = 0, high = this.count - 1;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (this.times[middle] <= t) low = middle; else high = middle;
+    }
+    return low;
+  }
+
+  sample(world, k) {
+    const at = (world * this.count + k) * this.nq;
+    return Array.from(this.q.subarray(at, at + this.nq));
+  }
+
+  configuration(world, t) {
+    const last = this.last[world], k = this.index(t);
+    if (k >= last) return this.sample(world, last);
+    const a = this.sample(world, k), b = this.sample(world, k + 1);
+    const s = Math.min(1, Math.max(0, (t - this.times[k]) / (this.times[k + 1] - this.times[k])));
+    for (const i of this.balls) {
+      if (a[i] * b[i] + a[i + 1] * b[i + 1] + a[i + 2] * b[i + 2] + a[i + 3] * b[i + 3] < 0) {
+        for (let j = i; j < i + 4; j++) b[j] = -b[j];
+      }
+    }
+    return a.map((x, i) => x + s * (b[i] - x));
+  }
+
+  series(world, i) { // one coordinate over all samples
+    const found = new Float32Array(this.count);
+    for (let k = 0; k < this.count; k++) found[k] = this.q[(world * this.count + k) * this.nq + i];
+    return found;
+  }
+}

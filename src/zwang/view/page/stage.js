@@ -1,0 +1,148 @@
+// What stands where at one moment: the items of all worlds, side by side or over each other, with frames, paths and marks.
+
+const GHOST = 0.3, AXES = [[0.84, 0.24, 0.2, 1], [0.22, 0.62, 0.3, 1], [0.2, 0.4, 0.85, 1]];
+const MARK = [0.93, 0.72, 0.13, 1], LINE = { spring: [0.45, 0.5, 0.56, 1], rod: [0.3, 0.33, 0.37, 1], tendon: [0.72, 0.3, 0.27, 1] };
+
+class Stage {
+  constructor(scene, buffer, painter) {
+    Object.assign(this, { scene, buffer, painter, over: false });
+    this.root = [...scene.root, 0, 0, 0];
+    this.reach = Math.max(...scene.models.map((m) => m.reach));
+    this.motion = scene.run ? new Motion(scene.run, scene.models, scene.worlds, buffer) : null;
+    this.hands = scene.worlds.map(() => null); // q by hand, instead of the recorded one
+    this.models = scene.worlds.map((w) => scene.models[w.model]);
+    for (const model of scene.models) model.shapes.forEach((shape) => this.prepare(shape));
+    this.offsets = scene.worlds.map(() => [0, 0, 0]);
+    const range = this.range([0]);
+    this.spacing = 1.12 * Math.max(...[0, 1].map((i) => Math.min(range.high[i] - range.low[i], 4 * this.reach)), 0.6 * this.reach);
+    this.arrange(false);
+    this.ground(range);
+  }
+
+  prepare(shape) {
+    const [key, make, stretch] = trianglesOf(shape, this.scene, this.buffer, this.reach);
+    shape.geometry = this.painter.geometry(key, make);
+    shape.stretch = stretch;
+  }
+
+  ground(range) { // a horizontal plane of the world is the ground; else it lies under all that ever moves
+    const planes = this.models[0].shapes.filter((s) => s.kind === "plane" && s.link < 0);
+    const level = planes.map((s) => compose(this.root, s.pose)).find((p) => p[8] > 0.999);
+    this.floor = level ? level[11] : Math.min(range.low[2], 0) - 0.02 * this.reach;
+    this.level = planes.find((s) => compose(this.root, s.pose)[8] > 0.999) || null;
+    this.cell = niceStep(this.reach, 4);
+  }
+
+  arrange(over) {
+    const n = this.models.length, columns = Math.ceil(Math.sqrt(n)), rows = Math.ceil(n / columns);
+    this.over = over;
+    this.offsets = this.models.map((_, k) => over ? [0, 0, 0] : [
+      ((k % columns) - (columns - 1) / 2) * this.spacing, ((rows - 1) / 2 - Math.floor(k / columns)) * this.spacing, 0]);
+  }
+
+  configuration(world, t) {
+    return this.hands[world] || (this.motion ? this.motion.configuration(world, t) : this.models[world].home);
+  }
+
+  poses(world, t) {
+    return linkPoses(this.models[world], this.configuration(world, t), [...this.root.slice(0, 9), ...this.offsets[world]]);
+  }
+
+  range(worlds, samples = 24) { // the box around shapes over the whole motion
+    const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
+    const times = this.motion ? Array.from({ length: samples }, (_, k) =>
+      this.motion.start + (k / (samples - 1)) * (this.motion.end - this.motion.start)) : [0];
+    for (const w of worlds) {
+      for (const t of times) {
+        const poses = this.poses(w, t);
+        for (const s of this.models[w].shapes) if (s.kind !== "plane" && !s.hidden) this.extend(low, high, poses[s.link], s);
+      }
+    }
+    const r = 0.5 * this.reach;
+    return low[0] <= high[0] ? { low, high } : { low: [-r, -r, -r], high: [r, r, r] };
+  }
+
+  extend(low, high, base, s) {
+    const pose = compose(base, s.pose), { bounds } = s.geometry;
+    for (let corner = 0; corner < 8; corner++) {
+      const p = [0, 1, 2].map((i) => (corner >> i & 1 ? bounds.high[i] : bounds.low[i]) * s.stretch[i]);
+      moved(pose, ...p).forEach((x, i) => { low[i] = Math.min(low[i], x); high[i] = Math.max(high[i], x); });
+    }
+  }
+
+  items(t, chosen, shown) {
+    const found = [];
+    this.models.forEach((model, w) => {
+      const poses = this.poses(w, t), ghost = this.over && w !== chosen ? GHOST : 1;
+      for (const s of model.shapes) {
+        if (s === this.level || (s.hidden && !shown.contact)) continue;
+        const alpha = s.color[3] * ghost * (s.hidden ? 0.55 : shown.frames || shown.mass ? 0.45 : 1);
+        found.push({ geometry: s.geometry, size: s.stretch, pose: compose(poses[s.link], s.pose), shadowless: s.kind === "plane",
+          color: [s.color[0], s.color[1], s.color[2], alpha] });
+      }
+      for (const line of model.lines) this.line(found, line, poses, ghost);
+      if (shown.mass) this.masses(found, model, poses);
+      if (shown.frames && w === chosen) this.triads(found, model, poses);
+    });
+    return found;
+  }
+
+  line(found, { kind, points }, poses, ghost) {
+    const at = points.map(([link, x, y, z]) => moved(poses[link], x, y, z)), color = [...LINE[kind].slice(0, 3), ghost];
+    const thick = { spring: 0.005, rod: 0.008, tendon: 0.004 }[kind] * this.reach;
+    for (let k = 0; k + 1 < at.length; k++) this.bar(found, at[k], at[k + 1], thick, color);
+  }
+
+  bar(found, a, b, radius, color) {
+    const d = minus(b, a), length = Math.hypot(...d);
+    if (length < 1e-9) return;
+    const z = d.map((x) => x / length), x = unit(cross(Math.abs(z[2]) < 0.9 ? [0, 0, 1] : [1, 0, 0], z)), y = cross(z, x);
+    const pose = [x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2], ...a.map((c, i) => (c + b[i]) / 2)];
+    found.push({ geometry: this.painter.geometry("cylinder", cylinder), size: [radius, radius, length], pose, color });
+  }
+
+  masses(found, model, poses) {
+    const geometry = this.painter.geometry("ball", ball), heaviest = Math.max(...model.solids.map((s) => s[4]));
+    const put = (p, r, color) => found.push({ geometry, size: [r, r, r], pose: [1, 0, 0, 0, 1, 0, 0, 0, 1, ...p], color, shadowless: true });
+    for (const [link, x, y, z, m] of model.solids) {
+      put(moved(poses[link], x, y, z), 0.022 * this.reach * Math.cbrt(m / heaviest), [0.25, 0.28, 0.32, 1]);
+    }
+    const centre = massCentre(model, poses);
+    if (centre) put(centre, 0.03 * this.reach, MARK);
+  }
+
+  triads(found, model, poses) {
+    const length = 0.09 * this.reach;
+    for (const { link, pose } of [...model.bodies, ...model.frames]) {
+      const p = compose(poses[link], pose);
+      AXES.forEach((color, i) => {
+        const unitAxis = [0, 1, 2].map((k) => (k === i ? length : 0));
+        this.bar(found, [p[9], p[10], p[11]], moved(p, ...unitAxis), 0.05 * length, color);
+        found[found.length - 1].shadowless = true;
+      });
+    }
+  }
+
+  place(world, name) {
+    const model = this.models[world];
+    return [...model.bodies, ...model.frames].find((f) => f.name === name);
+  }
+
+  paths(names) { // of frames over the whole motion, in all worlds
+    if (!this.motion) return [];
+    const found = [];
+    names.forEach((name, n) => this.models.forEach((_, w) => {
+      const place = this.place(w, name), every = Math.max(1, Math.floor(this.motion.count / 1500)), points = [];
+      if (!place) return;
+      for (let k = 0; k <= this.motion.last[w]; k += every) {
+        const root = [...this.root.slice(0, 9), ...this.offsets[w]];
+        const p = compose(linkPoses(this.models[w], this.motion.sample(w, k), root)[place.link], place.pose);
+        points.push([p[9], p[10], p[11]]);
+      }
+      const c = COLORS[n % COLORS.length];
+      const color = [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16) / 255);
+      if (points.length > 1) found.push({ geometry: this.painter.ribbon(points), color: [...color, 0.85] });
+    }));
+    return found;
+  }
+}
