@@ -77,3 +77,16 @@ def test_a_brick_that_leans_a_little_touches_with_unequal_depths():
     ours, theirs = both(TABLE, SLAB, (0.1, 0.2, 0.599, 1, 3e-4, 2e-4, 0))
     assert len(ours) == 4
     assert sorted(gap.distance for gap in ours) == pytest.approx(sorted(c[0] for c in theirs), abs=1e-5)
+
+
+def test_bricks_across_each_other_touch_at_several_points_of_the_common_part():
+    for turn in (0.2, 0.5, np.pi / 4):
+        q = (0.02, 0.01, 0.199, np.cos(turn), 0, 0, np.sin(turn))
+        ours, _ = both(SLAB, SLAB, q)
+        points = np.array([gap.position for gap in ours], float)[:, :2]
+        c, s = np.cos(2 * turn), np.sin(2 * turn)
+        within = (points - q[:2]) @ np.array([[c, -s], [s, c]])
+        assert len(ours) >= 3 and np.allclose([gap.distance for gap in ours], -1e-3)
+        assert (np.abs(points) <= [0.2 + 1e-6, 0.3 + 1e-6]).all() and (
+            np.abs(within) <= [0.2 + 1e-6, 0.3 + 1e-6]
+        ).all()

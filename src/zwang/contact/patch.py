@@ -23,12 +23,19 @@ from zwang.scalar import (
     logical_and,
     logical_or,
     maximum,
+    sqrt,
     where,
 )
 
 LEAN = 1e-3  # rad: up to where two sides count as parallel
 DISTINCT = 1e-2  # of the shapes' size: points nearer to each other are one
-INSET = 5e-3  # of the shape's size: how far below its surface a shape is asked whether it holds a point
+DRAWN = (
+    0.25,
+    0.5,
+    0.75,
+    1,
+)  # parts of the way from the nearest point to a corner at which it may lie over the other shape
+INSET = 2  # how many times the lean a shape is asked below its surface whether it holds a point
 
 
 def patch_gaps(kind_a: str, kind_b: str, a: Placed, b: Placed) -> tuple[Gap, ...]:
@@ -62,17 +69,38 @@ def _corner(
     (kind_a, a, core_a), (kind_b, b, core_b) = one, two
     on_a = core_a.support(n + LEAN * sideways) + n * core_a.radius
     on_b = core_b.support(LEAN * sideways - n) - n * core_b.radius
-    gap_a, gap_b = (near.second - on_a) @ n, (on_b - near.first) @ n
-    below_a = on_a + n * (gap_a + INSET * core_b.size)
-    below_b = on_b - n * (gap_b + INSET * core_a.size)
-    distance_a = where(holds(kind_b, b, below_a, core_b), gap_a, FAR)
-    distance_b = where(holds(kind_a, a, below_b, core_a), gap_b, FAR)
+    distance_a, on_a = _drawn_in(on_a, near.first, near.second, n, kind_b, b, core_b)
+    distance_b, on_b = _drawn_in(on_b, near.second, near.first, -n, kind_a, a, core_a)
     a_outer = less(sideways @ on_b, sideways @ on_a)
     use_a = where(a_outer, less(distance_a, FAR), less_equal(FAR, distance_b))
-    position = [
-        where(use_a, x, y) for x, y in zip(on_a + n * (gap_a / 2), on_b - n * (gap_b / 2), strict=True)
-    ]
-    return where(use_a, distance_a, distance_b), np.array(position)
+    halves = zip(on_a + n * (distance_a / 2), on_b - n * (distance_b / 2), strict=True)
+    position = [where(use_a, x, y) for x, y in halves]
+    distance = where(use_a, distance_a, distance_b)
+    there = less(distance, FAR)
+    return distance, np.array([where(there, x, y) for x, y in zip(position, near.first, strict=True)])
+
+
+def _drawn_in(
+    corner: np.ndarray,
+    start: np.ndarray,
+    facing: np.ndarray,
+    n: np.ndarray,
+    kind: str,
+    shape: Placed,
+    core: Core,
+) -> tuple[Any, np.ndarray]:
+    """A corner, drawn in towards the nearest point `start` until it lies over the other shape: distance (or FAR), point."""
+    distance: Any = FAR
+    point = corner
+    away = corner - start
+    inset = INSET * LEAN * sqrt(away @ away)  # a side that leans by more falls away faster
+    for share in DRAWN:
+        drawn = start + (corner - start) * share
+        gap = (facing - drawn) @ n
+        over = holds(kind, shape, drawn + n * (gap + share * inset), core)
+        distance = where(over, gap, distance)
+        point = np.array([where(over, x, y) for x, y in zip(drawn, point, strict=True)])
+    return distance, point
 
 
 def _distinct(chosen: list[tuple[Any, np.ndarray]], least: Any) -> list[Any]:
