@@ -24,6 +24,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
 from zwang.mechanism.shapes import Mesh
 from zwang.simulate.constraints import restrictions
+from zwang.simulate.start import start
 
 MINOR, SHOWN = ("ignored",), 8  # remarks of no consequence, and how many of them are shown
 SPREAD = 0.1  # of random starts, where there are several worlds
@@ -149,6 +150,7 @@ def simulate(
     q0: Named = None,
     v0: Named = None,
     control: Named = None,
+    param: Named = None,
     record: Annotated[int | None, Parameter(help="keep every so many steps")] = None,
     out_file: Annotated[Path | None, Parameter(name="--out", help="recording: .nc (NetCDF) or .zarr")] = None,
     plot: Annotated[Path | None, Parameter(help="picture: .png, .pdf or .svg")] = None,
@@ -161,6 +163,8 @@ def simulate(
     m = model_of(model, base=base, strict=strict)
     if html is not None and "save_html" not in zw.__all__:
         raise zw.errors.MissingExtraError("--html needs zwang's viewer, which this version has not")
+    if param:
+        m = m.subs(_pairs(param))
     q, v = _random_starts(
         m, worlds, (SPREAD if worlds > 1 else 0.0) if spread is None else spread, seed, q0, v0
     )
@@ -334,12 +338,16 @@ def _random_starts(
 ) -> tuple[Any, Any]:
     """q0 and v0 for `zw.simulate`: named values over home and rest, then random differences between worlds."""
     q, v = _pairs(q0), _pairs(v0)
-    if spread == 0:
-        return q or None, v or None
-    begin = zw.simulate(m, q or None, v or None, duration=m.options.timestep, compiled=False, progress=False)
+    if spread == 0 and not m.constraints:
+        return q, v
+    begin = start(m, q, v)
     rng = np.random.default_rng(seed)
-    home, rest = begin.q.values[0, 0], begin.v.values[0, 0]
-    return _spread_rows(m, worlds, spread, rng, home), rest + spread * rng.normal(size=(worlds, m.nv))
+    rows = _spread_rows(m, worlds, spread, rng, begin.q[0])
+    speeds = begin.v[0] + spread * rng.normal(size=(worlds, m.nv))
+    if any(getattr(c, "softness", None) is None for c in m.constraints):
+        closed = [zw.assemble(m, *state) for state in zip(rows, speeds, strict=True)]
+        rows, speeds = (np.array(part) for part in zip(*closed, strict=True))
+    return rows, speeds
 
 
 def _spread_rows(

@@ -64,8 +64,13 @@ def demonstrate(folder: Path, worlds: int, out: Console) -> None:
 def randomised(pendulum: Mechanism, worlds: int, *, duration: float, step: float, record: int) -> xr.Dataset:
     """Worlds with parameters around the real ones and random starts near upright, under feedback that balances them."""
     rng = np.random.default_rng(1829)
-    params = {name: value * rng.uniform(0.9, 1.1, worlds) for name, value in FURUTA.items() if name != "g"}
-    params["g"] = np.full(worlds, FURUTA["g"])
+    changed = ("m_r", "L_r", "m_p", "L_p", "B_r", "B_p")
+    params = {
+        name: FURUTA[name] * rng.uniform(0.9, 1.1, worlds) if name in changed else FURUTA[name]
+        for name in FURUTA
+    }
+    params["J_r2"] = params["J_r3"] = params["m_r"] * params["L_r"] ** 2 / 12  # slender rods
+    params["J_p1"] = params["J_p2"] = params["m_p"] * params["L_p"] ** 2 / 12
     return simulate(
         pendulum, {"alpha": rng.normal(0, 0.15, worlds)}, {"alpha": rng.normal(0, 0.5, worlds)},
         duration=duration, step=step, integrator="rk4", control=balance, params=params, record=record,

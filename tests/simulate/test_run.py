@@ -129,6 +129,8 @@ def test_all_ways_to_give_the_same_control_give_the_same_motion():
         lambda t, q, v: [0.01 * float(np.sin(7 * t))],
     ]
     runs = [zw.simulate(driven(), {"alpha": 0.1}, duration=0.5, step=0.01, control=way) for way in ways]
+    paths = [run.attrs["path"] for run in runs]
+    assert paths == ["compiled"] * 3 + ["compiled, control called in Python"]
     for run in runs[1:]:
         np.testing.assert_allclose(run.q, runs[0].q, atol=1e-10)
         np.testing.assert_allclose(run.control[:, :-1], runs[0].control[:, :-1], atol=1e-12)
@@ -210,6 +212,14 @@ def test_an_exact_loop_stays_closed_while_the_linkage_moves():
     assert np.abs(run.energy - run.energy[0, 0]).max() < 1e-5
 
 
+def test_a_start_with_an_open_loop_is_told_and_assembling_closes_it():
+    linkage = four_bar()
+    with pytest.warns(SimulationWarning, match=r"'loop' is open by .* zw\.assemble"):
+        zw.simulate(linkage, {"drive": 1.0}, duration=0.002)
+    q, v = zw.assemble(linkage, [1.0, -1.0, 1.6])
+    assert zw.simulate(linkage, q, v, duration=0.1, integrator="rk4").attrs["path"] == "compiled"
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 def test_recorded_constraint_efforts_explain_the_acceleration(compiled):
     """M a + h = tau + what the loop does, with a by differences along the motion."""
@@ -256,6 +266,13 @@ def test_recorded_constraint_efforts_explain_the_acceleration(compiled):
 def test_what_cannot_be_is_refused_by_name(arguments, error, named):
     with pytest.raises(error, match=named):
         zw.simulate(driven(), **arguments)
+
+
+def test_parameters_that_no_body_can_have_are_refused_with_their_world():
+    masses = np.full(100, 0.02)
+    masses[77] = -0.02
+    with pytest.raises(ParameterError, match=r"world 77 .*mass"):
+        zw.simulate(furuta(), duration=1, params={**FURUTA, "m_p": masses})
 
 
 def test_a_symbol_without_a_value_is_named():

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from zwang.constraint.assemble import constraint_rows
 from zwang.constraint.equality import LOOPS
 from zwang.constraint.exact import VELOCITY, depends_on_time
+from zwang.constraint.instant import instant_of
 from zwang.constraint.weights import Weights, weights
 from zwang.errors import SimulationError
 from zwang.mechanism.mechanism import Mechanism
@@ -59,6 +61,16 @@ def constraint_forces(restraint: Restraint | None, q: Any, v: Any, tau: Any) -> 
         restraint.mechanism, q, v, tau, timestep=restraint.h, known=restraint.weights, settling_time=settling
     )
     return found.efforts
+
+
+def widest_gap(mechanism: Mechanism, q: Any, v: Any) -> tuple[str, float]:
+    """The exact constraint that is furthest from holding at q and v, by name, and by how much [rad or m]; ("", 0.0) without any."""
+    if not any(isinstance(c, LOOPS) and c.softness is None for c in mechanism.constraints):
+        return "", 0.0
+    rows = constraint_rows(instant_of(mechanism, q, v))
+    gaps = [(abs(float(rows.position[i])), rows.names[i]) for i in rows.indices("equality") if rows.hard[i]]
+    size, name = max(gaps, default=(0.0, ""))
+    return name, size
 
 
 def restrictions(mechanism: Mechanism) -> tuple[str, ...]:

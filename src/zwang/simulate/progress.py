@@ -20,11 +20,14 @@ COLUMNS = (
 
 @contextmanager
 def progress_bar(first: str, then: str, total: int, *, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Gives tick(n), to be told of n more of `total` steps; after a second a bar appears on the standard error stream.
+    """Gives tick(n), to be told of n more of `total` steps; after a second a bar appears on the standard error stream, if
+    that is a terminal or a notebook.
 
     It is called `first` until the first tick, and `then` from there on.
     """
-    bar = Progress(*COLUMNS, console=Console(file=sys.stderr), transient=True)
+    console = Console(file=sys.stderr)
+    shown = shown and (console.is_terminal or console.is_jupyter)
+    bar = Progress(*COLUMNS, console=console, transient=True)
     task = bar.add_task(escape(first), total=total)
     timer = threading.Timer(PATIENCE, bar.start)
     timer.daemon = True
@@ -38,6 +41,6 @@ def progress_bar(first: str, then: str, total: int, *, shown: bool = True) -> It
         yield tick
     finally:
         timer.cancel()
-        if timer.ident is not None:
+        if shown:
             timer.join()
-        bar.stop()
+            bar.stop()

@@ -22,6 +22,7 @@ from zwang.simulate.compiled import (
     observed_compiled,
     traced_control,
 )
+from zwang.simulate.constraints import SETTLING_STEPS, widest_gap
 from zwang.simulate.control import Called, Held, control_of
 from zwang.simulate.observe import observed_in_python
 from zwang.simulate.progress import progress_bar
@@ -31,6 +32,9 @@ from zwang.simulate.settings import Settings, settings
 from zwang.simulate.start import Start, start
 from zwang.simulate.step import step as one_step
 from zwang.simulate.step import stepping
+
+OPEN, LOOKED_AT = 1e-6, 16  # [rad or m] of a gap that is told; and in how many worlds it is looked for
+COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
 
 
 def simulate(
@@ -54,7 +58,8 @@ def simulate(
     step [s], integrator: by default the mechanism's options. Of fixed step are "euler" (semi-implicit, joint damping
     implicit) and "rk4"; error-controlled "dop853", "radau", "lsoda" ..., or `zw.Adaptive(method, rtol, atol)`.
     control: drives the mechanism's inputs by name, or tau where it has none: numbers, arrays over the steps, or a function
-    control(t, q, v) of one world; of fixed step, it is asked at the beginning of each step and held.
+    control(t, q, v) of one world; of fixed step, it is asked at the beginning of each step and held. Written with
+    zwang.scalar's functions it becomes part of the machine code; else it is called in Python (see the attribute `path`).
     params: a value, or one a world, for each symbol of the mechanism. record: keep every k-th step, or
     {"every": k, "frames": [names], "constraints": True} for the positions of frames, and the efforts of constraints, too;
     by default all steps, or with very many worlds as many as 20 million numbers allow.
@@ -65,6 +70,7 @@ def simulate(
     begin = start(mechanism, q0, v0, worlds, params)
     plan = settings(mechanism, begin.worlds, duration, step, integrator, record)
     drive = control_of(mechanism, control, plan.steps, begin.worlds)
+    _warn_of_gaps(mechanism, begin)
     first, then = f"preparing {mechanism.name}", f"simulating {mechanism.name}"
     with progress_bar(first, then, begin.worlds * plan.steps, shown=progress) as tick:
         motion, observed, path = _on_fastest_path(mechanism, begin, drive, plan, tick, compiled)
@@ -80,12 +86,12 @@ def _on_fastest_path(
     with np.errstate(all="ignore"):  # a world that blows up is reported once, by name
         if compiled:
             try:
-                motion = moved_compiled(mechanism, begin, drive, plan, tick)
-                return motion, observed_compiled(mechanism, begin, plan.wanted, motion), "compiled"
+                motion, path = moved_compiled(mechanism, begin, drive, plan, tick)
+                return motion, observed_compiled(mechanism, begin, plan.wanted, motion), path
             except TraceError as error:
                 warnings.warn(f"this runs in Python, slowly: {error}", SimulationWarning, stacklevel=3)
         motion = moved_in_python(mechanism, begin, drive, plan, tick)
-        return motion, observed_in_python(mechanism, begin, plan.wanted, motion), "python"
+        return motion, observed_in_python(mechanism, begin, plan.wanted, motion), IN_PYTHON
 
 
 def moved_in_python(
@@ -103,16 +109,19 @@ def moved_in_python(
 
 def moved_compiled(
     mechanism: Mechanism, begin: Start, drive: Held | Called, plan: Settings, tick: Tick
-) -> Motion:
-    """The motion of all worlds in machine code; a control function is part of it where it can be traced."""
+) -> tuple[Motion, str]:
+    """The motion of all worlds in machine code, and how; a control function is part of it where it can be traced."""
+    called = COMPILED_BUT_CONTROL if isinstance(drive, Called) else COMPILED
     if plan.adaptive is not None:
-        return continuous(mechanism, begin, compiled_flows(mechanism, begin, plan.step), drive, plan, tick)
+        return continuous(
+            mechanism, begin, compiled_flows(mechanism, begin, plan.step), drive, plan, tick
+        ), called
     program = StepProgram(mechanism, plan.step, str(plan.integrator))
     if isinstance(drive, Called) and (traced := traced_control(program, drive, begin)) is not None:
         roller, control = traced
         motion = roll_out(roller, begin, held_nothing(drive), plan, tick)
-        return replace(motion, u=control(motion.clock * plan.step, motion.q, motion.v))
-    return roll_out(CompiledRoller(program, begin), begin, drive, plan, tick)
+        return replace(motion, u=control(motion.clock * plan.step, motion.q, motion.v)), COMPILED
+    return roll_out(CompiledRoller(program, begin), begin, drive, plan, tick), called
 
 
 def _attributes(plan: Settings, drive: Held | Called, path: str) -> dict[str, Any]:
@@ -125,6 +134,21 @@ def _attributes(plan: Settings, drive: Held | Called, path: str) -> dict[str, An
     found["path"] = path
     found["control"] = "function" if isinstance(drive, Called) else "held"
     return found
+
+
+def _warn_of_gaps(mechanism: Mechanism, begin: Start) -> None:
+    """A warning where exact constraints do not hold at the start: they would close with a blow."""
+    for w in range(min(begin.worlds, LOOKED_AT) if mechanism.constraints else 0):
+        row = {name: float(x[w]) for name, x in begin.params.items()}
+        name, gap = widest_gap(mechanism.subs(row) if row else mechanism, begin.q[w], begin.v[w])
+        if gap > OPEN:
+            warnings.warn(
+                f"{name!r} is open by {gap:.3g} at the start of world {w}, and will close within {SETTLING_STEPS} steps or so; "
+                "start from zw.assemble(mechanism, q, v)",
+                SimulationWarning,
+                stacklevel=3,
+            )
+            return
 
 
 def _warn_of_stops(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motion) -> None:

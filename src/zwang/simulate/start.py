@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from zwang import door
-from zwang.errors import ParameterError, ShapeError, SimulationError, StateError, UnknownNameError
+from zwang.errors import (
+    DescriptionError,
+    ParameterError,
+    ShapeError,
+    SimulationError,
+    StateError,
+    UnknownNameError,
+)
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.step import activations
 
@@ -47,6 +54,7 @@ def start(
     q = np.stack([door.configuration(mechanism, row) for row in q])
     v = np.stack([door.speeds(mechanism, row, "v0") for row in v])
     spread = {name: np.broadcast_to(x, (N,)).copy() for name, x in values.items()}
+    _check_extremes(mechanism, spread)
     z = np.zeros((N, len(activations(mechanism))))
     return Start(_spread(q, N), _spread(v, N), z, spread)
 
@@ -91,6 +99,15 @@ def _parameters(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> dict[
         if values.ndim != 1 or not np.isfinite(values).all():
             raise ParameterError(f"params[{name!r}] must be a finite number, or one a world; it is {values}")
     return given
+
+
+def _check_extremes(mechanism: Mechanism, params: dict[str, np.ndarray]) -> None:
+    """Build the mechanism, and so check it, for the worlds in which some parameter is smallest or largest."""
+    for w in sorted({int(find(x)) for x in params.values() for find in (np.argmin, np.argmax)}):
+        try:
+            mechanism.subs({name: float(x[w]) for name, x in params.items()})
+        except DescriptionError as error:
+            raise ParameterError(f"the parameters of world {w} cannot be: {error}") from None
 
 
 def _count(worlds: Any, lengths: dict[str, int]) -> int:
