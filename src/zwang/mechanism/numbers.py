@@ -16,6 +16,7 @@ Number = Any
 Vector3 = tuple[Number, Number, Number]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
+LARGEST_INTEGER = 2**53  # larger ones are floats
 IDENTITY: Matrix3 = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 
 
@@ -64,6 +65,8 @@ def number(value: Any, where: str, *, infinite: bool = False) -> Number:
         value = value.item()  # a NumPy scalar
     if isinstance(value, bool) or not is_scalar(value):
         raise DescriptionError(f"{where} is {value!r}; it must be a number or a symbolic expression")
+    if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        value = float(value) if abs(value) < 2**1023 else math.inf
     if isinstance(value, (int, float)):
         if math.isnan(value) or (math.isinf(value) and not infinite):
             raise DescriptionError(f"{where} is {value}; it must be a finite number")
