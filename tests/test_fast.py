@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+import subprocess
 import threading
 
 import numpy as np
@@ -10,7 +13,7 @@ import sympy as sp
 
 import zwang as zw
 from tests.mechanisms import moved, random_mechanism, random_state
-from zwang.errors import ParameterError, ShapeError, UnknownNameError
+from zwang.errors import DescriptionError, ParameterError, ShapeError, UnknownNameError
 
 ARGUMENTS = {
     "forward_dynamics": "q v tau",
@@ -224,6 +227,31 @@ def test_operations_and_sources(mechanism):
     assert counts["total"] == sum(n for op, n in counts.items() if op not in ("total", "flops"))
     assert "void compute(" in fast.source("c")
     assert "x double>" in fast.source("llvm")
+    assert ".entry zwang" in fast.source("ptx")
+    with pytest.raises(DescriptionError, match="fortran"):
+        fast.source("fortran")
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_c_source_gives_the_compiled_bits(mechanism, dtype, tmp_path):
+    fast = zw.compile(mechanism, dtype=dtype)
+    (tmp_path / "fd.c").write_text(fast.source("c"))
+    flags = ["-std=c99", "-O2", "-march=native", "-shared", "-fPIC", "-Wall", "-Werror"]
+    subprocess.run(["cc", *flags, "-o", tmp_path / "fd.so", tmp_path / "fd.c", "-lm"], check=True)
+    function = ctypes.CDLL(str(tmp_path / "fd.so")).compute
+    for seed in range(3):
+        state = [x.astype(dtype) for x in random_state(mechanism, seed)[:3]]
+        out = np.empty(mechanism.nv, dtype)
+        function(*(ctypes.c_void_p(x.ctypes.data) for x in (*state, out)))
+        assert out.tobytes() == fast.forward_dynamics(*state).tobytes()
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="there is no PTX assembler")
+def test_the_ptx_of_forward_dynamics_assembles(tmp_path):
+    m = random_mechanism(1, bodies=3, kinds=(zw.Revolute,))
+    (tmp_path / "fd.ptx").write_text(zw.compile(m).source("ptx"))
+    subprocess.run(["ptxas", "-arch=sm_90", "-o", tmp_path / "fd.o", tmp_path / "fd.ptx"], check=True)
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])

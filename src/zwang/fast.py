@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from zwang.algebra.linear import ltdl, ltdl_solve
-from zwang.compile import c
+from zwang.compile import c, ptx
 from zwang.compile.derive import jacobian
 from zwang.compile.optimise import count_operations, optimise
 from zwang.compile.program import Program
@@ -249,12 +249,15 @@ class Fast:
             raise DescriptionError(f"step is {step}; it must be a positive time in seconds")
         return "step", h, integrator or options.integrator
 
-    def count_operations(self, function: str = "forward_dynamics") -> dict[str, int]:
+    def count_operations(self, function: Any = "forward_dynamics") -> dict[str, int]:
         """The arithmetic operations of a function for one world, by kind, with their "total" and "flops"."""
         return count_operations(self._program(function))
 
-    def source(self, language: Literal["llvm", "c", "ptx"] = "c", function: str = "forward_dynamics") -> str:
-        """A function's code as text: "llvm" IR for this machine, portable "c" (C99), or "ptx" for NVIDIA GPUs."""
+    def source(self, language: Literal["llvm", "c", "ptx"] = "c", function: Any = "forward_dynamics") -> str:
+        """A function's code as text: "llvm" IR for this machine, portable "c" (C99), or "ptx" for NVIDIA GPUs.
+
+        A function's name is that of the method; ("frame_pose", frame) and ("frame_jacobian", frame, axes) for those of frames.
+        """
         if language not in SOURCES:
             raise DescriptionError(f"language is {language!r}; it must be one of {', '.join(SOURCES)}")
         return SOURCES[language](self._program(function), self._settings)
@@ -319,6 +322,7 @@ class Shaped:
 SOURCES: dict[str, Callable[[Program, Mapping[str, Any]], str]] = {
     "llvm": lambda program, settings: Compiled(program, **settings).text(),
     "c": lambda program, settings: c.source(program, dtype=settings["dtype"]),
+    "ptx": lambda program, settings: ptx.ptx(program, settings["dtype"]),
 }
 
 
