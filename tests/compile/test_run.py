@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 
@@ -124,6 +125,19 @@ def test_calls_from_many_threads_at_once() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked on POSIX only")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    function = Compiled(PROGRAM, threads=3, cache=False)
+    function._crowd = function._switch[SWITCH.index("crowd")] = 64
+    args = inputs(500)
+    right = function(*args)
+    child = os.fork()
+    if not child:
+        os._exit(0 if same(function(*args), right) else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_no_worlds_and_empty_ports() -> None:

@@ -226,6 +226,10 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=threads - 1, thread_name_prefix="zwang")
 
 
+if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 # ----------------------------------------------------------------------------------------------- checks
 
 

@@ -12,13 +12,17 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from zwang.errors import CompileError
 
+try:
+    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+except ImportError:  # NumPy 1
+    from numpy.core import _multiarray_umath  # type: ignore[attr-defined]
+
 PLACE = 31  # of PyUFunc_FromFuncAndDataAndSignature
 NO_IDENTITY = -1
-MOST_PORTS = 64
+MOST_PORTS = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 
 
 class UniversalFunction:
