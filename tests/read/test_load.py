@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import zwang as zw
 from tests.read.urdfs import loaded, pendulum, written
@@ -116,6 +121,42 @@ def test_what_is_implausible_is_warned_of(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         zw.load(written(tmp_path, pendulum()))
+
+
+WRONG = [None, True, -1, 0, 1e308, 10**30, "", "a", [], {}, [1, 2, 3], {"kind": "Body"}, {"number": "nan"}, {"number": "x"},
+         {"expression": {"sympy": ["Symbol", "y", {}]}}, {"expression": {}}, {"block": "AAAA", "columns": 3, "of": "<f8"},
+         {"expression": {"sympy": ["Float", [0, 1, 10**15, 1], 53]}}]  # fmt: skip
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_json_is_read_or_refused_and_nothing_else(data: st.DataObject, tmp_path: Path) -> None:
+    """Whatever stands in a document in place of what should: a mechanism, or a LoadError."""
+    document = json.loads(loaded(tmp_path, pendulum(), symbolic=("mass",)).to_json())
+    places = [place for place in _places(document["value"]) if place]
+    *path, last = data.draw(st.sampled_from(places))
+    part = document["value"]
+    for step in path:
+        part = part[step]
+    part[last] = data.draw(st.sampled_from(WRONG))
+    try:
+        assert zw.load(written(tmp_path, json.dumps(document), "m.json")).tree.nv <= 1
+    except LoadError as error:
+        assert "m.json" in str(error)
+
+
+def _places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every part of a document."""
+    yield path
+    parts = (
+        document.items()
+        if isinstance(document, dict)
+        else enumerate(document)
+        if isinstance(document, list)
+        else ()
+    )
+    for key, part in parts:
+        yield from _places(part, (*path, key))
 
 
 def test_a_xacro_file_is_named_as_such(tmp_path: Path) -> None:

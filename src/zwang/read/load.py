@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError
+from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError, ZwangError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.symbols import symbolised
 from zwang.read.files import read_bytes
@@ -79,7 +79,7 @@ def _from_json(file: Path, data: bytes) -> Mechanism:
         return Mechanism.from_json(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise LoadError(f"{file}: the JSON text is not UTF-8: {error.reason} at byte {error.start}") from None
-    except LoadError as error:
+    except ZwangError as error:
         raise LoadError(f"{file}: {error}") from None
 
 
