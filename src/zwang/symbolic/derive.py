@@ -27,7 +27,7 @@ from zwang.kinematics.poses import Pose, link_pose, place_pose
 from zwang.mechanism.tree import WORLD, Link, Place, Solid, Tree
 from zwang.scalar import are_constant, divide
 
-PARALLEL = 1e-12
+PARALLEL = 1e-10
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from zwang.mechanism.restrictions import FORMULAS
 from zwang.symbolic.polynomial import Polynomial, Ring, number_of, readable
 from zwang.symbolic.reading import exact, substituted
 
-ROUND = 1e-12  # a rotation matrix's entry so near to a whole number is meant to be it
+ROUND = 1e-10  # a rotation matrix's entry so near to a whole number is meant to be it (files print pi / 2 rounded)
 __all__ = ["Expanded", "Shared", "TraceReading", "mapped"]
 
 
