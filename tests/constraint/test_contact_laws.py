@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq
 
 import zwang as zw
-from tests.cases import case
+from tests.cases import case, references
 from zwang.constraint.softness import response
 
 G = 9.81
@@ -40,9 +40,7 @@ def speeds_and_places(mechanism, q0, v0, duration, step):
     return run.v.values.reshape(-1, mechanism.nv), run.q.values.reshape(-1, mechanism.nq)
 
 
-@pytest.mark.parametrize(
-    "reference", case("contact", "E07_rolling_incline")["reference"], ids=lambda r: r["body"]
-)
+@pytest.mark.parametrize("reference", references("contact", "E07_rolling_incline"), ids=lambda r: r["body"])
 def test_rolling_and_slipping_down_an_incline(reference):
     mechanism = ball(0.1, reference["k"], mu=reference["mu"], slope=reference["alpha"], hard=True)
     a = zw.constrained_dynamics(mechanism, HOME, np.zeros(6), np.zeros(6)).acceleration
@@ -51,9 +49,7 @@ def test_rolling_and_slipping_down_an_incline(reference):
     assert abs(a[2]) < 1e-9
 
 
-@pytest.mark.parametrize(
-    "reference", case("contact", "E04_box_incline")["reference"], ids=lambda r: r["outcome"]
-)
+@pytest.mark.parametrize("reference", references("contact", "E04_box_incline"), ids=lambda r: r["outcome"])
 def test_a_box_on_an_incline_rests_slides_or_tips(reference):
     mechanism = box(
         reference["width_b"], reference["height_h"], reference["mu"], slope=reference["alpha"], hard=True

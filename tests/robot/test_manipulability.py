@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zwang as zw
-from tests.cases import case
+from tests.cases import case, references
 from tests.mechanisms import random_mechanism
 from tests.robot import dh
 from tests.robot.test_inverse_kinematics import coupler_point, four_bar
@@ -17,7 +17,7 @@ angles = st.floats(-3, 3)
 lengths = st.floats(0.2, 3)
 
 
-@pytest.mark.parametrize("reference", case("seeds", "A03_manipulability_2link")["reference"])
+@pytest.mark.parametrize("reference", references("seeds", "A03_manipulability_2link"))
 def test_seed_004_two_link_arm(reference):
     """mu = a1 a2 |sin theta2|, the semi-axes, condition and dexterity."""
     arm = dh.two_link(reference["a1"], reference["a2"])
