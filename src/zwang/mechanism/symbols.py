@@ -73,13 +73,13 @@ def _damping(mechanism: Mechanism) -> Mechanism:
 
 
 def _friction(body: Body) -> dict[str, Any]:
-    joints = [
-        replace(joint, friction=symbol(f"f_{joint.name}", positive=True))
-        if not are_constant(joint.friction) or joint.friction > 0
-        else joint
-        for joint in body.joints
-    ]
-    return {"joint": tuple(joints)} if joints else {}
+    joints = tuple(_with_friction(joint) for joint in body.joints)
+    return {"joint": joints} if joints else {}
+
+
+def _with_friction(joint: Any) -> Any:
+    rough = not are_constant(joint.friction) or joint.friction > 0
+    return replace(joint, friction=symbol(f"f_{joint.name}", positive=True)) if rough else joint
 
 
 def _gravity(mechanism: Mechanism) -> Mechanism:
