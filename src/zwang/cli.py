@@ -130,7 +130,7 @@ def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
 @app.command(
     help_epilogue=_examples(
         "zwang simulate furuta --duration 2 --q0 alpha=0.1 --plot run.png",
-        "zwang simulate robot.urdf --duration 2 --worlds 16 --out run.nc --plot run.png",
+        "zwang simulate robot.urdf --duration 2 --worlds 16 --out run.nc --html run.html",
         "zwang simulate four_bar --integrator rk4 --control motor=0.5 --out run.zarr",
     )
 )
@@ -161,8 +161,6 @@ def simulate(
 ) -> None:
     """Simulate a model, and keep the motion as a file, a picture or a page."""
     m = model_of(model, base=base, strict=strict)
-    if html is not None and "save_html" not in zw.__all__:
-        raise zw.errors.MissingExtraError("--html needs zwang's viewer, which this version has not")
     if param:
         m = m.subs(_pairs(param))
     q, v = _random_starts(
@@ -177,10 +175,41 @@ def simulate(
     if plot is not None:
         zw.plot(run, plot)
     if html is not None:
-        zw.save_html(run, html)  # type: ignore[attr-defined]
+        zw.save_html(run, html)
     for path in (out_file, plot, html):
         if path is not None:
             out.print(f"wrote {escape(str(path))}")
+
+
+@app.command(
+    help_epilogue=_examples(
+        "zwang view robot.urdf", "zwang view run.nc", "zwang view robot.urdf --html robot.html"
+    )
+)
+def view(
+    model: Annotated[
+        str, Parameter(help="a URDF, MJCF or JSON file, a sample's name, or a recording (.nc, .zarr)")
+    ],
+    *,
+    worlds: Annotated[int, Parameter(help="of a recording: how many are shown")] = 16,
+    trace: Annotated[
+        list[str] | None, Parameter(help="body or frame whose path is drawn", negative=())
+    ] = None,
+    html: Annotated[Path | None, Parameter(help="write the page to a file instead")] = None,
+    browser: Annotated[bool, Parameter(help="open the browser")] = True,
+    base: Base = "fixed",
+    strict: Strict = True,
+) -> None:
+    """Show a model, with sliders for its joints, or play a recording, on a page that this machine alone can see."""
+    recorded = Path(model).suffix in (".nc", ".zarr")
+    what = zw.open_run(model) if recorded else model_of(model, base=base, strict=strict)
+    if html is not None:
+        zw.save_html(what, html, worlds=worlds, traces=trace or ())
+        out.print(f"wrote {escape(str(html))}")
+        return
+    with zw.view(what, worlds=worlds, traces=trace or (), browser=browser) as page:
+        out.print(f"{escape(page.url)}\nCtrl-C ends it")
+        page.wait()
 
 
 @_where_there_is(
@@ -291,19 +320,14 @@ def bench(
 
 @app.command(help_epilogue=_examples("zwang demo", "zwang demo here --worlds 20000"))
 def demo(
-    folder: Annotated[Path, Parameter(help="where the picture and the recording go")] = Path("zwang-demo"),
+    folder: Annotated[Path, Parameter(help="where the page, the picture and the recording go")] = Path(
+        "zwang-demo"
+    ),
     *,
     worlds: Annotated[int, Parameter(help="randomised worlds")] = 4096,
 ) -> None:
-    """A real mechanism from description to equations, thousands of worlds, a report, a picture and a file."""
+    """A real mechanism from description to equations, thousands of worlds, a report, a page, a picture and a file."""
     importlib.import_module("zwang.demo").demonstrate(folder, worlds, out)  # it needs every heavy library
-
-
-@_where_there_is("view", "zwang view furuta", "zwang view run.nc")
-def view(model: Annotated[str, Parameter(help="a model, or a recording (.nc, .zarr)")]) -> None:
-    """See a model, or the motion of a recording, in the browser."""
-    recorded = Path(model).suffix in (".nc", ".zarr")
-    zw.view(zw.open_run(model) if recorded else model_of(model))  # type: ignore[attr-defined]
 
 
 # ---------------------------------------------------------------------------------------------- helpers

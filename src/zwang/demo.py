@@ -1,4 +1,4 @@
-"""The demonstration: from a mechanism with symbols to equations, thousands of worlds, a report, a picture and a file."""
+"""The demonstration: from a mechanism with symbols to equations, thousands of worlds, a report, a page and files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from zwang.mechanism.samples import FURUTA, four_bar, furuta
 from zwang.simulate.record import save
 from zwang.simulate.run import simulate
 from zwang.symbolic.equations import equations
+from zwang.view.page import save_html
 from zwang.view.plot import energy_drift, plot
 
 DURATION, STEP = 2.0, 0.002
@@ -25,6 +26,7 @@ GAINS = (
     0.0202,
     -0.0380,
 )  # of a linear-quadratic regulator for the nominal pendulum [N m/rad, N m s/rad]
+SHOWN = 9  # worlds on the page
 WATCHED = 64  # worlds recorded at every step, to add up the work done on them
 
 
@@ -50,14 +52,16 @@ def demonstrate(folder: Path, worlds: int, out: Console) -> None:
     for line in report(run):
         out.print(line)
     folder.mkdir(parents=True, exist_ok=True)
-    picture, recording = folder / "furuta.png", folder / "furuta.nc"
+    page, picture, recording = (folder / f"furuta.{ending}" for ending in ("html", "png", "nc"))
+    save_html(run, page, worlds=SHOWN)
     plot(run, picture)
     save(run, recording)
     out.print(
-        f"[bold]5. Kept[/]: the picture {picture} and the recording {recording} (zw.open_run, or xarray)"
+        f"[bold]5. Kept[/]: the page {page}, which plays {min(SHOWN, worlds)} of the worlds, the picture {picture}, "
+        f"and the recording {recording} (zw.open_run, or xarray)"
     )
     out.print(
-        f"\nAll in {time.perf_counter() - began:.1f} s. Next: zwang simulate four_bar --duration 5 --plot four_bar.png"
+        f"\nAll in {time.perf_counter() - began:.1f} s. Next: zwang simulate four_bar --duration 5 --html four_bar.html"
     )
 
 

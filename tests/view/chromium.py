@@ -58,7 +58,7 @@ class Browser:
         self.errors.clear()
         self.call("Page.navigate", url=url)
         self.until(
-            "document.readyState === 'complete' && (Boolean(window.zwang) || !document.getElementById('trouble').hidden)"
+            "document.readyState === 'complete' && (Boolean(window.zwang) || document.getElementById('trouble')?.hidden === false)"
         )
         self.settle()
 
