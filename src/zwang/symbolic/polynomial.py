@@ -43,6 +43,7 @@ class Ring:
         self.numbers: dict[tuple[str, sp.Expr], int] = {}
         self.together = frozenset(together)
         self.units = dict(units or {})
+        self.roots: dict[int, Polynomial] = {}  # generators that are square roots, and of what
         self.limit = limit
         self.work = 0
         self.bias = 0
@@ -69,7 +70,40 @@ class Ring:
     def invertible(self, number: int) -> bool:
         """Whether a generator may have negative exponents: those that reduce may not."""
         kind, expression = self.generators[number]
-        return kind == "atom" and expression not in self.units
+        return kind == "cos" or (kind == "atom" and expression not in self.units and number not in self.roots)
+
+    def is_atom(self, number: int) -> bool:
+        """Is a generator an expression of its own, with no rule of reduction?"""
+        return self.generators[number][0] == "atom" and self.invertible(number)
+
+    def root(self, radicand: Polynomial) -> Polynomial:
+        """The square root, with root^2 = radicand; squares of positive atoms come out of it."""
+        outside, rest = self.constant(1), radicand
+        if len(radicand.terms) == 1:
+            ((key, value),) = radicand.terms.items()
+            whole = 0
+            for number, exponent in self.exponents(key):
+                if exponent % 2 == 0 and self.is_atom(number) and self.generators[number][1].is_positive:
+                    whole += exponent << (WIDTH * number)
+            factor = sp.sqrt(number_of(value)) if type(value) is not float and value > 0 else sp.Integer(0)
+            exact = _exact(factor) if factor.is_Rational and factor != 0 else 1
+            outside = Polynomial(self, {whole // 2: exact})
+            rest = Polynomial(
+                self, {key - whole: _whole(Fraction(value) / exact**2) if exact != 1 else value}
+            )
+        if list(rest.terms) == [0]:
+            return outside * self.atom(sp.sqrt(number_of(rest.terms[0])))
+        expression = sp.sqrt(readable(rest))
+        number = (
+            len(self.generators)
+            if ("atom", expression) not in self.numbers
+            else self.numbers["atom", expression]
+        )
+        monomial = self._generator("atom", expression)
+        if number not in self.roots:
+            self.roots[number] = rest
+            self.squares |= 2 << (WIDTH * number)
+        return outside * Polynomial(self, {monomial: 1})
 
     def constant(self, value: Any) -> Polynomial:
         return Polynomial(self, {0: value} if value != 0 else {})
@@ -104,6 +138,10 @@ class Ring:
         key -= 2 << (WIDTH * number)
         if kind == "i":
             _put(terms, key, -value)
+            return
+        if number in self.roots:
+            for other, factor in self.roots[number].terms.items():
+                _put(terms, key + other, value * factor)
             return
         _put(terms, key, value)
         others = [("cos", expression)] if kind == "sin" else [("atom", x) for x in self.units[expression]]
@@ -289,8 +327,14 @@ class Polynomial:
         ring = self.ring
         if len(self.terms) == 1:
             ((key, value),) = self.terms.items()
-            if all(ring.invertible(n) for n, _ in ring.exponents(key)):
+            exponents = ring.exponents(key)
+            if all(ring.invertible(n) for n, _ in exponents):
                 return Polynomial(ring, {-key: _whole(Fraction(1, 1) / value)})
+            roots = [n for n, _ in exponents if n in ring.roots]
+            if roots:  # 1 / (x root) = root / (x radicand)
+                generator = 1 << (WIDTH * roots[0])
+                rest = Polynomial(ring, {key - generator: value}) * ring.roots[roots[0]]
+                return Polynomial(ring, {generator: 1}) * rest.reciprocal()
         leading = self.terms[max(self.terms)]
         scaled = readable(self * _whole(Fraction(1, 1) / leading))
         return Polynomial(ring, {-ring._generator("atom", scaled): _whole(Fraction(1, 1) / leading)})
@@ -318,6 +362,9 @@ class PolynomialReading(scalar.Reading):
 
     def cos(self, x: Polynomial) -> Any:
         return x.ring.real_part(x.ring.turn(x))
+
+    def sqrt(self, x: Polynomial) -> Any:
+        return x.ring.root(x) if x.terms else 0
 
     def is_zero(self, x: Any) -> bool:
         return not x.terms
@@ -376,7 +423,7 @@ class ConditionReading(scalar.Reading):
         return self._joined(sp.Not, p)
 
 
-for _name in ("tan", "asin", "acos", "atan2", "exp", "log", "sqrt", "absolute", "floor", "minimum", "maximum", "power",
+for _name in ("tan", "asin", "acos", "atan2", "exp", "log", "absolute", "floor", "minimum", "maximum", "power",
               "copysign", "less", "less_equal", "equal", "not_equal"):  # fmt: skip
     setattr(PolynomialReading, _name, _opaque(_name))
 scalar.register(Polynomial, PolynomialReading())

@@ -295,7 +295,7 @@ def _is_plain(x: Any) -> bool:
     if type(x) is Polynomial:
         ring = x.ring
         return len(x.terms) == 1 and all(
-            ring.invertible(n) and ring.generators[n][1].is_nonzero
+            ring.is_atom(n) and ring.generators[n][1].is_nonzero
             for n, _ in ring.exponents(next(iter(x.terms)))
         )
     return are_constant(x) and abs(x) > RANK

@@ -1,0 +1,130 @@
+"""Trigonometric polynomials: equal expressions are equal, and they are what SymPy's would be."""
+
+import random
+
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zwang as zw
+from zwang import scalar
+from zwang.symbolic.equations import equations
+from zwang.symbolic.polynomial import Polynomial, Ring, TooLargeError, readable
+
+a, b, c, x = sp.symbols("a b c x", real=True)
+m = sp.Symbol("m", positive=True)
+POINT = {
+    a: sp.Rational(3, 7),
+    b: sp.Rational(-5, 4),
+    c: sp.Rational(9, 8),
+    x: sp.Rational(2, 3),
+    m: sp.Rational(11, 5),
+}
+
+
+def ring():
+    return Ring(together=(a, b))
+
+
+@pytest.mark.parametrize("angle", [a, a + b, 2 * a - b, c, 2 * c, -c, a + c], ids=str)
+def test_sines_and_cosines_of_sums_fold(angle):
+    r = ring()
+    value = sum((r.atom(s) * k for s, k in angle.as_coefficients_dict().items()), start=r.constant(0))
+    s, co = scalar.sin(value), scalar.cos(value)
+    assert (s * s + co * co - 1).terms == {}
+    assert float(readable(s).subs(POINT)) == pytest.approx(float(sp.sin(angle).subs(POINT)), rel=1e-14)
+
+
+def test_products_over_parallel_axes_become_sums_of_angles():
+    r = ring()
+    A, B = r.atom(a), r.atom(b)
+    folded = scalar.cos(A) * scalar.cos(B) - scalar.sin(A) * scalar.sin(B)
+    assert folded.terms == scalar.cos(A + B).terms
+    assert readable(folded) == sp.cos(a + b)
+
+
+def test_squares_and_double_angles_are_written_the_short_way():
+    r = ring()
+    s, co, M = scalar.sin(r.atom(c)), scalar.cos(r.atom(c)), r.atom(m)
+    assert readable(M - M * co * co) == m * sp.sin(c) ** 2
+    assert readable(2 * M * s * co) == m * sp.sin(2 * c)
+
+
+def random_polynomial(rng, r, depth=3):
+    if depth == 0:
+        atom = r.atom(rng.choice([a, b, c, x, m]))
+        return rng.choice([atom, scalar.sin(atom), scalar.cos(atom), r.constant(rng.randint(-3, 3))])
+    p, q = random_polynomial(rng, r, depth - 1), random_polynomial(rng, r, depth - 1)
+    return rng.choice([p + q, p - q, p * q, p * 2, p / r.atom(m)])
+
+
+@given(st.integers(0, 10**6))
+def test_arithmetic_is_that_of_sympy_at_a_rational_point(seed):
+    rng = random.Random(seed)
+    r = ring()
+    p, q = random_polynomial(rng, r), random_polynomial(rng, r)
+    for result, expected in (
+        (p * q, readable(p) * readable(q)),
+        (p + q, readable(p) + readable(q)),
+        (p - p, sp.Integer(0)),
+    ):
+        assert float(readable(result).subs(POINT).evalf(20)) == pytest.approx(
+            float(expected.subs(POINT).evalf(20)), rel=1e-9, abs=1e-9
+        )
+    assert ((p + q) * (p - q) - (p * p - q * q)).terms == {}
+
+
+def test_roots_and_quotients_cancel():
+    r = ring()
+    co, M = scalar.cos(r.atom(c)), r.atom(m)
+    root = scalar.sqrt(co * co)
+    assert readable(root) == sp.Abs(sp.cos(c))
+    assert (root * root - co * co).terms == {}
+    assert (1 / root * root - 1).terms == {}
+    assert readable(scalar.sqrt(4 * M * M)) == 2 * m
+    length = scalar.sqrt(r.atom(x) * r.atom(x) + M)
+    assert (length * length - r.atom(x) * r.atom(x) - M).terms == {}
+    assert (co / co - 1).terms == {} and isinstance(1 / (co + M), Polynomial)
+
+
+def test_what_is_no_polynomial_is_kept_as_it_is():
+    r = ring()
+    value = scalar.minimum(scalar.exp(r.atom(x)), scalar.where(r.atom(x) * 0 + 1 == 2, 1, r.atom(m)))
+    assert readable(value) == sp.Min(sp.exp(x), m)
+    chosen = scalar.where(scalar.less(r.atom(x), r.atom(m)), r.atom(a), r.atom(b))
+    assert readable(chosen) == sp.Piecewise((a, x < m), (b, True))
+
+
+def test_too_many_terms_are_refused():
+    r = Ring(limit=50)
+    value = r.atom(a) + r.atom(b) + r.atom(c) + 1
+    with pytest.raises(TooLargeError):
+        for _ in range(5):
+            value = value * value
+
+
+def test_the_rolling_disc_is_that_of_the_textbooks():
+    """Neimark and Fufaev: A th'' etc. of a disc rolling on a plane, after elimination of the contact; for |lean| < pi/2."""
+    mass, r, A, C, g = sp.symbols("m r A C g", positive=True)
+    X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
+    joints = tuple(zw.Prismatic(n, axis=d) for n, d in zip("xyz", (X, Y, Z), strict=True))
+    joints += (zw.Revolute("yaw", axis=Z), zw.Revolute("lean", axis=X), zw.Revolute("spin", axis=Y))
+    disc = zw.Mechanism("disc", (zw.Body("disc", joints, mass=mass, inertia=(A, C, A)),), gravity=(0, 0, -g),
+                        constraints=(zw.Rolling("floor", "disc", r, axis=Y),))  # fmt: skip
+    e = equations(disc, ["yaw", "lean", "spin"])
+    th = e.q[4]
+    yaw, lean, spin = e.speeds
+    total = C + mass * r**2
+    expected = sp.Matrix([[A * sp.cos(th) ** 2 + total * sp.sin(th) ** 2, 0, total * sp.sin(th)], [0, A + mass * r**2, 0],
+                          [total * sp.sin(th), 0, total]])  # fmt: skip
+    assert (e.mass_matrix - expected).applyfunc(sp.expand).is_zero_matrix
+    rhs = sp.Matrix([
+        -C * lean * spin * sp.cos(th) + lean * yaw * (A - total) * sp.sin(2 * th),
+        mass * g * r * sp.sin(th) + total * (spin + yaw * sp.sin(th)) * yaw * sp.cos(th) - A * yaw**2 * sp.sin(th) * sp.cos(th),
+        -lean * yaw * (total + mass * r**2) * sp.cos(th),
+    ])  # fmt: skip
+    point = {s: sp.Rational(k + 2, 9) for k, s in enumerate((mass, r, A, C, g, th, yaw, lean, spin))}
+    difference = (e.right_hand_side - rhs).subs(point).evalf(20)
+    assert np.abs(np.array(difference.tolist(), dtype=float)).max() < 1e-15
