@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
+from zwang.algebra.hull import convex_hull
 from zwang.errors import DescriptionError, UnsupportedError
 from zwang.mechanism.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
 
@@ -52,10 +52,8 @@ def corners_of(mesh: Mesh) -> np.ndarray:
     vertices = np.asarray(mesh.vertices, float).reshape(-1, 3)
     if not len(vertices):
         raise DescriptionError(f"mesh {mesh.name or mesh.file!r} has no vertices; it cannot touch anything")
-    try:
-        return vertices[np.sort(ConvexHull(vertices).vertices)]
-    except QhullError:  # flat, or fewer than four points
-        return np.unique(vertices, axis=0)
+    corners = convex_hull(vertices).corners
+    return vertices[corners] if len(corners) else np.unique(vertices, axis=0)
 
 
 # How many gaps each pair of kinds can have, in the order of the kinds.

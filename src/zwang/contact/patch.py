@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
+from zwang.algebra.hull import convex_hull
 from zwang.contact.convex import Nearest, nearest_points
 from zwang.contact.gap import FAR, Gap, contact_frame
 from zwang.contact.kinds import Placed
@@ -142,7 +142,4 @@ def holds(kind: str, shape: Placed, point: np.ndarray, core: Core) -> Any:
 
 def _planes(corners: Any) -> np.ndarray:
     """The planes (n, 4) of a convex hull's faces: outward normals and minus their distances; none for a flat one."""
-    try:
-        return ConvexHull(np.asarray(corners, float)).equations
-    except QhullError:
-        return np.zeros((0, 4))
+    return convex_hull(corners).planes

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
+from zwang.algebra.hull import convex_hull
 from zwang.contact.gap import TINY, unit
 from zwang.contact.kinds import Placed
 from zwang.scalar import copysign, for_each, less, sqrt, table, where
@@ -50,10 +50,7 @@ def core_of(kind: str, shape: Placed) -> Core:
 
 def face_normals(corners: Any) -> np.ndarray:
     """The outward normals (n, 3) of a convex hull's faces; none of a flat one, or where there are too many."""
-    try:
-        normals = ConvexHull(np.asarray(corners, float)).equations[:, :3]
-    except QhullError:
-        return np.zeros((0, 3))
+    normals = convex_hull(corners).planes[:, :3]
     different = normals[np.sort(np.unique(np.round(normals, 6), axis=0, return_index=True)[1])]
     return different if len(different) <= MOST_FACES else np.zeros((0, 3))
 

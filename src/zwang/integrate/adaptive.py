@@ -8,16 +8,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import integrate
+import scipy  # its integrators load when they are first used
 
 from zwang.errors import SimulationError
 
 METHODS = {
-    "dop853": integrate.DOP853,
-    "rk45": integrate.RK45,
-    "radau": integrate.Radau,
-    "bdf": integrate.BDF,
-    "lsoda": integrate.LSODA,
+    "dop853": "DOP853",
+    "rk45": "RK45",
+    "radau": "Radau",
+    "bdf": "BDF",
+    "lsoda": "LSODA",
 }
 LEAST_RTOL = 3e-14  # SciPy's solvers accept no less
 
@@ -75,7 +75,7 @@ def integrate_adaptively(
     ends = [t for t in breaks if times[0] < t < times[-1]] + [times[-1]]
     begin = times[0]
     for end in ends:
-        solver = METHODS[integrator.method](
+        solver = getattr(scipy.integrate, METHODS[integrator.method])(
             partial(_after_break, rate, begin), begin, y, end,
             rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol, max_step=integrator.max_step,
         )  # fmt: skip

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from zwang import door
+from zwang.algebra.hull import convex_hull
 from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.manipulability import Manipulability, manipulability
@@ -40,10 +40,7 @@ class Workspace:
     @cached_property
     def hull_volume(self) -> float:
         """The volume of the convex hull [m^3]; of a planar workspace 0. An upper bound of what can be reached, but for the sampling."""
-        try:
-            return float(ConvexHull(self.positions).volume)
-        except QhullError:
-            return 0.0
+        return convex_hull(self.positions).volume
 
     def manipulability(self, **options: Any) -> Manipulability:
         """The manipulability at all samples; options as of `manipulability`."""
