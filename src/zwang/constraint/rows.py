@@ -121,8 +121,7 @@ def array(values: Sequence[Any]) -> np.ndarray:
 
 def no_rows(nv: int) -> Rows:
     """The empty set of rows for nv speeds."""
-    nothing = np.zeros(0)
-    return Rows((), (), np.zeros((0, nv)), *(nothing,) * len(PER_ROW))
+    return Rows((), (), np.zeros((0, nv)), **dict.fromkeys(PER_ROW, np.zeros(0)), cones=())
 
 
 def hard_rows(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.constraint.rows import Cone, Rows, array
+from zwang.constraint.rows import PER_ROW, Cone, Rows, array
 from zwang.gauss.problem import GaussProblem
 from zwang.solve.cones import projected
 from zwang.solve.solution import Solution
@@ -79,6 +79,6 @@ def _relax_cone(cone: Cone, AR: np.ndarray, b: np.ndarray, f: np.ndarray, rounds
 def _round(cone: Cone) -> Rows:
     """Rows of one cone with all coefficients 1, for `projected`."""
     n = 1 + len(cone.friction)
-    zero, J = np.zeros(n), np.zeros((n, 0))
-    rows = Rows(("",) * n, ("cone",) * n, J, *(zero,) * 8, array([True] * n))
-    return rows.as_cone(Cone(0, (1.0,) * (n - 1), 1.0))
+    numbers = dict.fromkeys(PER_ROW, np.zeros(n)) | {"active": array([True] * n)}
+    cone = Cone(0, (1.0,) * (n - 1), 1.0)
+    return Rows(("",) * n, ("cone",) * n, np.zeros((n, 0)), **numbers, cones=(cone,))
