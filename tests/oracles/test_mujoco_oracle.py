@@ -59,14 +59,18 @@ def test_actuator_forces(stored):
     for state in states:
         control = dict(zip(mechanism.inputs, state["ctrl"], strict=True))
         activation = dict(zip(mechanism.inputs, state["act"], strict=True)) if state["act"] else {}
-        forces = actuator_forces(mechanism, np.array(state["qpos"]), np.array(state["qvel"]), control, activation)
+        forces = actuator_forces(
+            mechanism, np.array(state["qpos"]), np.array(state["qvel"]), control, activation
+        )
         close(forces, state["qfrc_actuator"])
 
 
 def test_lengths_of_tendons(stored):
     mechanism, states = stored
     for state in states:
-        lengths = [tendon_length(mechanism, tendon, np.array(state["qpos"]))[0] for tendon in mechanism.tendons]
+        lengths = [
+            tendon_length(mechanism, tendon, np.array(state["qpos"]))[0] for tendon in mechanism.tendons
+        ]
         close(lengths, state["ten_length"]) if lengths else None
 
 

@@ -93,7 +93,9 @@ def activation_rates(
             if kind == "muscle":
                 rates[force.name] = muscle_rate(parameters, u, activation[force.name])
             else:
-                rates[force.name] = u if kind == "integrator" else (u - activation[force.name]) / parameters[0]
+                rates[force.name] = (
+                    u if kind == "integrator" else (u - activation[force.name]) / parameters[0]
+                )
     return rates
 
 

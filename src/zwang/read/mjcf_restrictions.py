@@ -118,9 +118,7 @@ def _equality(source: Source, e: int, name: str, kept_tendons: set[str]) -> Any:
     names = [source.name(of, first), source.name(of, second) if second >= 0 else None]
     if of == "tendon" and not all(n is None or n in kept_tendons for n in names):
         return None
-    return (Couple if of == "joint" else CoupleTendons)(
-        name, names[0], names[1], _trimmed(data[:5]), soft
-    )
+    return (Couple if of == "joint" else CoupleTendons)(name, names[0], names[1], _trimmed(data[:5]), soft)
 
 
 def _trimmed(coefficients: Any) -> tuple[Any, ...]:
