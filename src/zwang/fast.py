@@ -14,11 +14,10 @@ import numpy as np
 from zwang.algebra.linear import ltdl, ltdl_solve
 from zwang.compile import c, ptx
 from zwang.compile.derive import jacobian
-from zwang.compile.optimise import count_operations, optimise
+from zwang.compile.optimise import count_operations, made_ready
 from zwang.compile.program import Program
 from zwang.compile.run import Compiled
 from zwang.compile.steps import run_steps
-from zwang.compile.trace import trace
 from zwang.errors import DescriptionError, ParameterError, UnknownNameError
 from zwang.gauss import applied, energy, inverse
 from zwang.gauss.dynamics import accelerations
@@ -375,7 +374,7 @@ def program_of(mechanism: Mechanism, key: Any) -> Program:
 
     if mechanism.symbols:
         inputs[PARAMETERS] = len(mechanism.symbols)
-    return optimise(trace(function, inputs))
+    return made_ready(function, inputs)
 
 
 def _text_of(key: Any) -> tuple[str, Text]:
@@ -425,5 +424,5 @@ def compile_function(
     `function` is traced once, with an array of traced scalars for each input by name and shape; what it returns, an
     array, a tuple or a dictionary of them, becomes the outputs. Raises TraceError and CompileError.
     """
-    program = optimise(trace(function, inputs))
+    program = made_ready(function, inputs)
     return Compiled(program, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
