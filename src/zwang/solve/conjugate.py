@@ -52,7 +52,7 @@ def conjugate(
         return logical_and(logical_not(s.done), s.iterations < iterations)
 
     def improve(s: _State) -> _State:
-        length = primal.exact_step(s.a, s.p, first=s.length)
+        length = primal.exact_step(s.a, s.p, s.g, first=s.length)
         a = s.a + length * s.p
         g, done = gradient(a)
         z = sparse_ltdl_solve(*factors, g)

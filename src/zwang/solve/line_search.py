@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from zwang.scalar import absolute, logical_and, logical_not, logical_or, where, while_loop
+from zwang.scalar import absolute, logical_and, logical_not, logical_or, maximum, where, while_loop
 
 TRIALS = 50
 NARROW = 1e-10
@@ -24,14 +24,18 @@ class _Search(NamedTuple):
 
 
 def exact_step(
-    slope_at: Callable[[Any], tuple[Any, Any]], downhill: Any, first: Any = 1.0, tolerance: float = 1e-7
+    slope_at: Callable[[Any], tuple[Any, Any]],
+    downhill: Any,
+    first: Any = 1.0,
+    tolerance: float = 1e-7,
+    noise: Any = 0.0,
 ) -> Any:
-    """The step at which the slope is zero, to `tolerance` times `downhill`, its (negative) value at step 0.
+    """The step at which the slope is zero, to `tolerance` times `downhill`, its (negative) value at step 0, or to `noise`.
 
     slope_at: slope and positive curvature at a step. Newton's method from `first`, kept within a bracket by
     bisection, until the slope is that small or the bracket narrow.
     """
-    goal = tolerance * absolute(downhill)
+    goal = maximum(tolerance * absolute(downhill), noise)
 
     def wanted(s: _Search) -> Any:
         open_still = NARROW * s.high < s.high - s.low

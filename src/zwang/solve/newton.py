@@ -62,7 +62,7 @@ def newton(
 
     def improve(s: _State) -> _State:
         direction = primal.newton_direction(s.a, s.gradient)
-        step = primal.exact_step(s.a, direction, tolerance=LINE_SEARCH) * direction
+        step = primal.exact_step(s.a, direction, s.gradient, tolerance=LINE_SEARCH) * direction
         return state(s.a + step, s.iterations + 1, step, s.gradient)
 
     begin = np.array(problem.a_free if start is None else start)

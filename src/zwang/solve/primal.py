@@ -14,9 +14,20 @@ import numpy as np
 from zwang.algebra.linear import sparse_ltdl, sparse_ltdl_solve
 from zwang.constraint.rows import Cone, Rows, array
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import Scratch, are_constant, is_zero, scratch, when
+from zwang.scalar import (
+    Scratch,
+    absolute,
+    are_constant,
+    is_zero,
+    logical_or,
+    scratch,
+    value_is_constant,
+    when,
+)
 from zwang.solve.cones import cone_answer, row_answer
 from zwang.solve.line_search import exact_step
+
+ROUNDING = 1e-13  # what sums of this size may be off by
 
 
 class Group(NamedTuple):
@@ -33,6 +44,11 @@ class Group(NamedTuple):
     cone: Cone | None
     active: Any
 
+    @property
+    def may_rest(self) -> bool:
+        """Whether to ask first if the rows act; a single speed's rows are cheaper worked out than asked about."""
+        return len(self.columns) > 1 or value_is_constant(self.active)
+
     def missed(self, a: Any) -> np.ndarray:
         """y (n,) = J a - aref."""
         return self.J @ np.array([a[k] for k in self.columns]) - self.aref
@@ -46,11 +62,8 @@ class Group(NamedTuple):
         W = [[w if i == j else 0 for j in range(len(both))] for i, (_, w) in enumerate(both)]
         return array([force for force, _ in both]), np.array(W)
 
-    def if_acting(self, then: Callable, otherwise: Callable, *operands: Any) -> Any:
-        """`then`, or `otherwise` where the rows do not act; a single speed's rows are cheaper worked out than asked about."""
-        if len(self.columns) < 2 and not are_constant(self.active):
-            return then(*operands)
-        return when(self.active, then, otherwise, *operands)
+
+Work = Callable[[Group, Any], Any]
 
 
 def groups_of(rows: Rows) -> tuple[Group, ...]:
@@ -88,24 +101,27 @@ class Primal:
         self.groups = groups_of(rows)
         self.nv = len(problem.a_free)
 
+    def over_acting_groups(self, work: Work, total: Any) -> Any:
+        """`total` after work(group, total) for every group that acts in some world."""
+        for group in self.groups:
+            if group.may_rest:
+                total = when(group.active, lambda t, g=group: work(g, t), lambda t: t, total)
+            else:
+                total = work(group, total)
+        return total
+
     def effort(self, a: Any) -> np.ndarray:
         """M (a - a_free) (nv,): what all constraints together have to bring up."""
         return self.problem.M @ (a - self.problem.a_free)
 
     def push(self, a: Any) -> np.ndarray:
         """J^T f (nv,): what the rows' forces bring up at a."""
-        total = scratch(self.nv)
-        for group in self.groups:
-            total = group.if_acting(lambda t, g=group: _add_push(g, a, t), _same, total)
+        total = self.over_acting_groups(lambda group, total: _add_push(group, a, total), scratch(self.nv))
         return np.array([total[k] for k in range(self.nv)])
 
     def forces(self, a: Any) -> np.ndarray:
         """f (n,) of all rows at a."""
-        found: list[Any] = []
-        for group in self.groups:
-            nothing = np.zeros(group.stop - group.start)
-            found += list(group.if_acting(lambda g=group: g.answer(g.missed(a))[0], lambda z=nothing: z))
-        return array(found)
+        return array([force for group in self.groups for force in group.answer(group.missed(a))[0]])
 
     def newton_direction(self, a: Any, gradient: Any) -> np.ndarray:
         """-(M + J^T W J)^-1 gradient, with the sparsity of M and what the groups fill in."""
@@ -116,29 +132,22 @@ class Primal:
         H = scratch(len(place))
         for (i, j), k in place.items():
             H = H.set(k, M[i][j])
-        for group in self.groups:
-            H = group.if_acting(lambda h, g=group: _add_curvature(g, a, place, h), _same, H)
+        H = self.over_acting_groups(lambda group, H: _add_curvature(group, a, place, H), H)
         lower = [[H[place[i, j]] if (i, j) in place else 0 for j in range(i + 1)] for i in range(n)]
         return -sparse_ltdl_solve(*sparse_ltdl(lower), gradient)
 
-    def exact_step(self, a: Any, p: Any, first: Any = 1.0, tolerance: float = 1e-7) -> Any:
-        """How far to go from a along p to where the cost is least."""
+    def exact_step(self, a: Any, p: Any, gradient: Any, first: Any = 1.0, tolerance: float = 1e-7) -> Any:
+        """How far to go from a, where the cost has this gradient, along p to where the cost is least."""
         Mp = self.problem.M @ p
         smooth_slope, smooth_curvature = Mp @ (a - self.problem.a_free), Mp @ p
-        lines = [_line(group, a, p) for group in self.groups]
 
         def slope_at(t: Any) -> tuple[Any, Any]:
-            slope, curvature = smooth_slope + t * smooth_curvature, smooth_curvature
-            for group, (y, Jp) in zip(self.groups, lines, strict=True):
-                s, c = group.if_acting(lambda g=group, y=y, Jp=Jp: _slope(g, y + t * Jp, Jp), _no_slope)
-                slope, curvature = slope + s, curvature + c
-            return slope, curvature
+            begin = (smooth_slope + t * smooth_curvature, smooth_curvature + 0.0)
+            return self.over_acting_groups(lambda group, sums: _add_slope(group, a, p, t, sums), begin)
 
-        return exact_step(slope_at, slope_at(0.0)[0], first, tolerance)
-
-
-def _same(total: Scratch) -> Scratch:
-    return total
+        downhill = gradient @ p
+        noise = ROUNDING * (absolute(smooth_slope) + absolute(downhill - smooth_slope))
+        return exact_step(slope_at, downhill, first, tolerance, noise)
 
 
 def _add_push(group: Group, a: Any, total: Scratch) -> Scratch:
@@ -159,19 +168,8 @@ def _add_curvature(group: Group, a: Any, place: dict[tuple[int, int], int], H: S
     return H
 
 
-def _line(group: Group, a: Any, p: Any) -> tuple[np.ndarray, np.ndarray]:
-    """y at a, and J p."""
-    nothing = np.zeros(group.stop - group.start)
-    return group.if_acting(
-        lambda: (group.missed(a), group.J @ np.array([p[k] for k in group.columns])),
-        lambda: (nothing, nothing),
-    )
-
-
-def _slope(group: Group, y: Any, Jp: Any) -> tuple[Any, Any]:
-    force, W = group.answer(y)
-    return -(force @ Jp), Jp @ (W @ Jp)
-
-
-def _no_slope() -> tuple[Any, Any]:
-    return 0.0, 0.0
+def _add_slope(group: Group, a: Any, p: Any, t: Any, sums: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Slope and curvature along p at a + t p, with the group's part."""
+    Jp = group.J @ np.array([p[k] for k in group.columns])
+    force, W = group.answer(group.missed(a) + t * Jp)
+    return sums[0] - force @ Jp, sums[1] + Jp @ (W @ Jp)
