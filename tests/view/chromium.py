@@ -8,6 +8,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,12 @@ BROWSER = next(
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
          "--disable-background-networking", "--no-first-run", "--hide-scrollbars", "--remote-debugging-pipe")  # fmt: skip
 PATIENCE = 60.0
+BEGIN = """import os, sys
+ends = [os.dup(int(end)) for end in sys.argv[1:3]]
+for end, number in zip(ends, (3, 4)):
+    os.dup2(end, number)  # where the browser reads and writes
+    os.set_inheritable(number, True)  # also if it was there already
+os.execv(sys.argv[3], sys.argv[3:])"""
 
 
 class Browser:
@@ -26,8 +33,8 @@ class Browser:
     def __init__(self, profile: Path, size: tuple[int, int] = (1280, 760)):
         theirs_in, ours_out = os.pipe()
         ours_in, theirs_out = os.pipe()
-        shell = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'
-        command = ["sh", "-c", shell, "sh", str(BROWSER), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        command = [str(BROWSER), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        command = [sys.executable, "-c", BEGIN, str(theirs_in), str(theirs_out), *command]
         self._process = subprocess.Popen(
             command, pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

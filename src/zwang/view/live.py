@@ -64,7 +64,9 @@ class View:
         self._mechanism = what if isinstance(what, Mechanism) else mechanism_of(what)
         self._worlds = 1 if isinstance(what, Mechanism) else min(worlds, what.sizes["world"])
         self._server = _Server(page.encode("ascii"))
-        self._thread = threading.Thread(target=self._server.serve_forever, name="zwang view", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), name="zwang view", daemon=True
+        )
         self._thread.start()
 
     @property

@@ -1,0 +1,247 @@
+"""The page in a real browser: it draws, it moves, and what its script computes is what zwang computes."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+import zwang as zw
+from tests.mechanisms import random_mechanism, random_quaternion
+from tests.view.chromium import BROWSER, Browser
+from tests.view.scenes import HOSTILE, shapes
+from zwang.mechanism.samples import double_pendulum, four_bar
+from zwang.view.live import framed
+from zwang.view.page import page_of
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+STAGE = (slice(100, 640), slice(0, 940), slice(0, 3))  # rows, columns and colours without bars and panel
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    found = Browser(tmp_path_factory.mktemp("profile"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Opens the page of a mechanism or a recording; gives the browser. Afterwards there must be no error on its console."""
+
+    def go(what, place: str = "", **options):
+        zw.save_html(what, tmp_path / "page.html", **options)
+        browser.open((tmp_path / "page.html").as_uri() + place)
+        return browser
+
+    yield go
+    assert browser.errors == []
+
+
+def picture(browser) -> np.ndarray:
+    return imread(io.BytesIO(browser.screenshot()))[STAGE]
+
+
+def js_poses(browser, world: int = 0) -> dict[str, np.ndarray]:
+    """Where the page has its bodies and frames now, (3, 4) each."""
+    script = f"""(() => {{
+      const page = window.zwang, model = page.stage.models[{world}], q = page.stage.configuration({world}, page.t);
+      const poses = linkPoses(model, q);
+      return [...model.bodies, ...model.frames].map(f => [f.name, compose(poses[f.link], f.pose)]);
+    }})()"""
+    return {name: np.column_stack([np.reshape(x[:9], (3, 3)), x[9:]]) for name, x in browser.run(script)}
+
+
+def expect(browser, m, q, tolerance):
+    found = js_poses(browser)
+    for name in [b.name for b in m.bodies] + [f.name for f in m.frames]:
+        np.testing.assert_allclose(found[name], np.column_stack(zw.frame_pose(m, q, name)), atol=tolerance)
+
+
+def slide(browser, label: str, value: float) -> None:
+    """Move a slider as a hand does."""
+    browser.run(f"""(() => {{
+      const bar = [...document.querySelectorAll('#joints input')].find(b => b.getAttribute('aria-label') === {json.dumps(label)});
+      bar.value = {value};
+      bar.dispatchEvent(new Event('input'));
+    }})()""")
+    browser.settle()
+
+
+@pytest.fixture(scope="module")
+def swing():
+    return zw.simulate(double_pendulum(), [2.0, 1.0], duration=2, step=0.002, integrator="rk4")
+
+
+def test_the_picture_is_not_blank_and_moves_with_time(show, swing):
+    browser = show(swing, "#t=0.2")
+    first = picture(browser)
+    assert (
+        first.std(axis=(0, 1)).min() > 0.02
+        and len(np.unique((first * 255).astype(int).reshape(-1, 3), axis=0)) > 500
+    )
+    browser.run("zwang.seek(0.7)")
+    browser.settle()
+    second = picture(browser)
+    assert (np.abs(first - second).max(axis=2) > 0.1).sum() > 500
+    browser.run("zwang.seek(0.2)")
+    browser.settle()
+    np.testing.assert_array_equal(picture(browser), first)
+
+
+def test_it_plays_by_itself_and_stops_at_a_click(show, swing):
+    browser = show(swing)
+    browser.until("zwang.t > 0.05")
+    browser.run("document.getElementById('play').click()")
+    now = browser.run("zwang.t")
+    browser.settle()
+    assert browser.run("zwang.t") == now and not browser.run("zwang.playing")
+
+
+def test_the_page_stands_where_the_recording_stands(show, swing):
+    browser, m = show(swing, "#t=1.3"), double_pendulum()
+    near = swing.q.isel(world=0).interp(time=1.3).values
+    expect(browser, m, near, 2e-3)  # straight between samples 1/60 s apart
+    t = float(swing.time[500])
+    browser.run(f"zwang.seek({t})")
+    expect(browser, m, swing.q.values[0, 500], 2e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forward_kinematics_of_every_joint(show, seed):
+    m = random_mechanism(seed, bodies=8)
+    rng = np.random.default_rng(seed)
+    q = rng.normal(size=m.nq)
+    for j in m.joints:
+        if j.kind in ("ball", "free"):
+            q[j.q.stop - 4 : j.q.stop] = random_quaternion(rng)
+    browser = show(m)
+    browser.run(f"zwang.stage.hands[0] = {q.tolist()}")
+    expect(browser, m, q, 1e-12)
+
+
+def test_a_slider_moves_its_joint_and_no_other(show):
+    m = four_bar()
+    browser = show(m)
+    slide(browser, "first", 0.4)
+    q = np.array(m.home)
+    q[1] = 0.4
+    expect(browser, m, q, 1e-12)
+
+
+def test_sliders_turn_a_free_body_about_its_own_axes(show):
+    m = zw.Mechanism(bodies=[zw.Body("b", zw.Free("f"), mass=1, inertia=(1, 1, 1))])
+    browser = show(m)
+    q = zw.integrate_configuration(m, m.neutral, [0, 0.2, 0, 0.5, 0, 0], 1)
+    slide(browser, "f turn x", 0.5)
+    slide(browser, "f.y", 0.2)
+    expect(browser, m, q, 1e-12)
+    slide(browser, "f turn z", -0.3)
+    expect(browser, m, zw.integrate_configuration(m, q, [0, 0, 0, 0, 0, -0.3], 1), 1e-12)
+
+
+def test_every_kind_of_shape_is_drawn(show):
+    """The picture without a shape differs from that with it."""
+    browser = show(shapes())
+    whole = picture(browser)
+    for k in range(1, 7):  # the first is the ground
+        browser.run(
+            f"shape = zwang.stage.models[0].shapes[{k}]; color = shape.color; shape.color = [0, 0, 0, 0]; zwang.stale = true"
+        )
+        browser.settle()
+        assert (np.abs(picture(browser) - whole).max(axis=2) > 0.05).sum() > 100, browser.run("shape.kind")
+        browser.run("shape.color = color; zwang.stale = true")
+    browser.settle()
+    np.testing.assert_array_equal(picture(browser), whole)
+
+
+def test_worlds_stand_side_by_side_or_over_each_other(show):
+    run = zw.simulate(double_pendulum(), [[1.0, 0], [2.0, 0], [3.0, 0]], duration=0.5, step=0.005)
+    browser = show(run, "#t=0.2", traces=["lower"])
+    places = "new Set(zwang.stage.offsets.map(String)).size"
+    apart = picture(browser)
+    assert browser.run(places) == 3 and browser.run("zwang.paths.length") == 3
+    browser.run(
+        "[...document.querySelectorAll('#switches button')].find(b => b.textContent === 'overlay').click()"
+    )
+    browser.settle()
+    assert browser.run(places) == 1
+    assert (np.abs(picture(browser) - apart).max(axis=2) > 0.1).sum() > 500
+
+
+def test_a_stopped_world_keeps_its_last_good_state(show):
+    run = zw.simulate(double_pendulum(), [1.0, 0], duration=1, step=0.01)
+    run["q"][0, 50:] = np.nan
+    run["status"][0], run["stop_time"][0] = 1, 0.49
+    browser = show(run, "#t=0.9")
+    expect(browser, double_pendulum(), run.q.values[0, 49], 0.05)
+    assert "stopped at 0.49 s" in browser.run("document.getElementById('clock').textContent")
+
+
+def test_every_switch_draws(show, swing):
+    browser = show(swing, "#t=0.3")
+    before = picture(browser)
+    for word in ("names", "frames", "mass"):
+        click = f"[...document.querySelectorAll('#switches button')].find(b => b.textContent === '{word}').click()"
+        browser.run(click)
+        browser.settle()
+        assert (np.abs(picture(browser) - before).max(axis=2) > 0.05).sum() > 50, word
+        browser.run(click)
+    browser.settle()
+    np.testing.assert_array_equal(picture(browser), before)
+
+
+def test_names_are_shown_and_not_run(show):
+    bodies = [zw.Body(name, zw.Revolute(f"j {name}"), mass=1, com=(0.1, 0, 0)) for name in HOSTILE]
+    browser = show(zw.Mechanism(HOSTILE[0], bodies))
+    browser.run("document.querySelector('#switches button').click()")
+    browser.settle()
+    assert browser.run("document.getElementById('title').textContent") == HOSTILE[0]
+    shown = browser.run("[...document.querySelectorAll('#labels span')].map(s => s.textContent)")
+    assert shown == list(HOSTILE)
+    assert browser.run("document.scripts.length") == 2 and browser.run("document.images.length") == 0
+
+
+def test_the_page_may_not_connect(show):
+    browser = show(double_pendulum())
+    assert browser.run("fetch('https://example.org/').then(() => 'reached', () => 'refused')") == "refused"
+    browser.errors.clear()  # the browser says on the console that it refused
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1600, 900)])
+def test_it_fits_a_phone_and_a_desk(show, swing, size):
+    show(swing).resize(*size)
+    browser = show(swing, "#t=0.3")
+    assert browser.run("document.documentElement.scrollWidth") <= size[0]
+    width, height = browser.run("[zwang.painter.canvas.clientWidth, zwang.painter.canvas.clientHeight]")
+    assert width > 300 and height > 350
+    browser.resize(1280, 760)
+
+
+def test_python_moves_a_live_page(browser):
+    browser.errors.clear()
+    m = double_pendulum()
+    with zw.view(m, browser=False) as page:
+        browser.open(page.url)
+        page.show([0.4, -0.7])
+        browser.until("zwang.stage.hands[0] !== null")
+        expect(browser, m, [0.4, -0.7], 1e-12)
+        assert browser.errors == []
+        browser.call("Page.navigate", url="about:blank")
+
+
+def test_a_frame_in_a_notebook_draws(browser, tmp_path):
+    (tmp_path / "book.html").write_text(
+        f"<!doctype html><body>{framed(page_of(four_bar()))}", encoding="ascii"
+    )
+    browser.errors.clear()
+    browser.call("Page.navigate", url=(tmp_path / "book.html").as_uri())
+    browser.until("document.readyState === 'complete'")
+    for _ in range(50):
+        browser.settle()
+        if picture(browser).std() > 0.02:
+            break
+    assert picture(browser).std() > 0.02 and browser.errors == []

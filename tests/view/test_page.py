@@ -1,0 +1,209 @@
+"""The page: complete in itself, deaf to what names contain, and with the motion that was recorded."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.mechanisms import random_mechanism, random_quaternion
+from tests.view.scenes import HOSTILE, Elements, array, link_poses, pose, scene_in, shapes
+from zwang.errors import ParameterError, ShapeError, UnknownNameError
+from zwang.mechanism.samples import double_pendulum, four_bar, furuta
+from zwang.view.page import page_of
+
+
+def hostile() -> zw.Mechanism:
+    bodies = [zw.Body(name, zw.Revolute(f"joint {name}"), mass=1, com=(0.1, 0, 0)) for name in HOSTILE]
+    frames = [zw.Frame(f"frame {name}", name) for name in HOSTILE]
+    return zw.Mechanism(HOSTILE[0], bodies, frames=frames)
+
+
+def test_a_page_needs_nothing_from_outside():
+    """No address, no file; and its policy allows only its own script, named by its hash, and no connection."""
+    page = page_of(zw.simulate(double_pendulum(), duration=0.1, step=0.01, compiled=False))
+    elements = Elements(page)
+    for tag, attributes, _ in elements.found:
+        assert not attributes.keys() & {"src", "srcset", "action", "data", "onload", "onerror"}
+        assert attributes.get("href", "data:,") == "data:,", tag
+    assert "http:" not in page and "https:" not in page and "@import" not in page and "url(" not in page
+    policy = next(
+        a["content"] for _, a, _ in elements.found if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    script, style = elements.texts("script")[1], elements.texts("style")[0]
+    for text, kind in ((script, "script-src"), (style, "style-src")):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind} 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy and "connect-src 'none'" in policy
+
+
+def test_names_are_data_and_never_markup():
+    page = page_of(hostile())
+    elements = Elements(page)
+    assert page.isascii()
+    assert [tag for tag, _, _ in elements.found].count("script") == 2 and "img" not in [
+        t for t, _, _ in elements.found
+    ]
+    scene = scene_in(page)
+    assert scene["title"] == HOSTILE[0]
+    assert [b["name"] for b in scene["models"][0]["bodies"]] == list(HOSTILE)
+    assert [j["name"] for j in scene["models"][0]["joints"]] == [f"joint {name}" for name in HOSTILE]
+    assert elements.texts("title") == [f"{HOSTILE[0]} - zwang"]
+
+
+def test_every_kind_of_shape_is_there_with_its_size_place_and_color():
+    scene = scene_in(page_of(shapes()))
+    found = {s["kind"]: s for s in scene["models"][0]["shapes"]}
+    assert {kind: s["size"] for kind, s in found.items()} == {
+        "plane": [], "box": [0.3, 0.4, 0.5], "sphere": [0.2], "capsule": [0.1, 0.6], "cylinder": [0.1, 0.7],
+        "ellipsoid": [0.1, 0.2, 0.3], "mesh": [],
+    }  # fmt: skip
+    assert found["plane"]["link"] == -1 and found["box"]["link"] == 0
+    assert found["sphere"]["color"] == [1, 0, 0, 0.5] and found["sphere"]["pose"][9:] == [1, 0, 0]
+
+
+def test_a_mesh_is_kept_to_a_65535th_of_its_size_and_only_once():
+    vertices = np.random.default_rng(0).normal(size=(50, 3))
+    faces = np.random.default_rng(1).integers(0, 50, (80, 3))
+    bodies = [zw.Body(f"b{k}", zw.Revolute(f"j{k}"), mass=1, inertia=(1, 1, 1), geometry=[zw.Mesh(vertices=vertices, faces=faces)])
+              for k in range(3)]  # fmt: skip
+    scene = scene_in(page_of(zw.Mechanism(bodies=bodies)))
+    (mesh,) = scene["meshes"]
+    assert [s["mesh"] for s in scene["models"][0]["shapes"]] == [0, 0, 0]
+    read = mesh["low"] + array(scene, mesh["vertices"]).reshape(-1, 3) / 65535 * mesh["span"]
+    np.testing.assert_allclose(read, vertices, atol=np.ptp(vertices, axis=0).max() / 65535)
+    np.testing.assert_array_equal(array(scene, mesh["faces"]).reshape(-1, 3), faces)
+
+
+def test_shapes_for_contact_are_hidden_where_there_are_others_for_the_eye():
+    box, eye, group = (
+        zw.Box(1, 1, 1),
+        zw.Sphere(0.1, visual_only=True),
+        zw.Sphere(0.2, surface=zw.Surface(group=3)),
+    )
+    body = zw.Body("b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1), geometry=[box, eye, group])
+    scene = scene_in(page_of(zw.Mechanism(bodies=[body], geometry=[box])))
+    assert [(s["body"], s["kind"], s["hidden"]) for s in scene["models"][0]["shapes"]] == [
+        ("world", "box", False), ("b", "box", True), ("b", "sphere", False), ("b", "sphere", True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_links_of_a_page_stand_where_forward_kinematics_has_them(seed):
+    m = random_mechanism(seed)
+    rng = np.random.default_rng(seed)
+    q = rng.normal(size=m.nq)
+    for j in m.joints:
+        if j.kind in ("ball", "free"):
+            q[j.q.stop - 4 : j.q.stop] = random_quaternion(rng)
+    model = scene_in(page_of(m))["models"][0]
+    poses = link_poses(model, q)
+    for place in model["bodies"] + model["frames"]:
+        R, p = zw.frame_pose(m, q, place["name"])
+        np.testing.assert_allclose(
+            (poses[place["link"]] @ pose(place["pose"]))[:3], np.column_stack([R, p]), atol=1e-12
+        )
+    centre = sum(m * (poses[link] @ [x, y, z, 1])[:3] for link, x, y, z, m in model["solids"])
+    np.testing.assert_allclose(centre / sum(s[4] for s in model["solids"]), zw.mass_centre(m, q), atol=1e-12)
+
+
+def test_a_motion_is_the_recorded_one():
+    run = zw.simulate(double_pendulum(), [[1, 0], [2, 0], [3, 0]], duration=1, step=0.001, integrator="rk4")
+    scene = scene_in(page_of(run, worlds=2, traces=["lower"]))
+    times = array(scene, scene["run"]["times"])
+    assert len(scene["worlds"]) == 2 and len(times) == 61 and scene["traces"] == ["lower"]
+    kept = run.sel(time=times, method="nearest").isel(world=slice(2))
+    np.testing.assert_allclose(kept.time, times, atol=1e-6)
+    np.testing.assert_allclose(array(scene, scene["run"]["q"]).reshape(2, 61, 2), kept.q, atol=1e-6)
+    for name, variable in (("kinetic", "kinetic_energy"), ("sum", "energy")):
+        read = array(scene, scene["run"]["energies"][name]).reshape(2, 61)
+        np.testing.assert_allclose(read, kept[variable], rtol=1e-5, atol=1e-5)
+
+
+def test_a_long_motion_is_thinned_and_a_short_one_kept():
+    run = zw.simulate(double_pendulum(), [1, 0], duration=0.05, step=0.001)
+    assert scene_in(page_of(run))["run"]["times"]["count"] == 4
+    slow = zw.simulate(double_pendulum(), [1, 0], duration=0.5, step=0.1)
+    assert scene_in(page_of(slow))["run"]["times"]["count"] == 6
+
+
+def test_worlds_with_their_own_parameters_have_their_own_links():
+    numbers = {name: 1.0 for name in furuta().symbols}
+    m = furuta(**{name: x for name, x in numbers.items() if name != "L_r"})
+    run = zw.simulate(m, params={"L_r": [1.0, 2.0]}, duration=0.02, step=0.01, compiled=False)
+    scene = scene_in(page_of(run))
+    assert [w["model"] for w in scene["worlds"]] == [0, 1]
+    assert [model["links"][1]["pose"][9:] for model in scene["models"]] == [[1, 0, 0], [2, 0, 0]]
+
+
+def test_bodies_without_shapes_are_sticks_between_joints_and_balls_at_masses():
+    bodies = [zw.Body("a", zw.Revolute("first", axis=(0, 1, 0)), mass=8, com=(0, 0, -1)),
+              zw.Body("b", zw.Revolute("second", axis=(0, 1, 0)), parent="a", position=(0, 0, -2), mass=1, com=(0, 0, -1))]  # fmt: skip
+    scene = scene_in(page_of(zw.Mechanism(bodies=bodies)))
+    shapes = scene["models"][0]["shapes"]
+    sticks = {s["body"]: s for s in shapes if s["kind"] == "capsule"}
+    assert sticks["a"]["size"][1] == 2 and sticks["b"]["size"][1] == 1
+    np.testing.assert_allclose(sticks["a"]["pose"][9:], (0, 0, -1))
+    balls = {s["body"]: s for s in shapes if s["kind"] == "sphere"}
+    assert balls["a"]["size"][0] == pytest.approx(2 * balls["b"]["size"][0])  # as the cube root of the mass
+    np.testing.assert_allclose(balls["b"]["pose"][9:], (0, 0, -1))
+
+
+def test_a_free_body_without_shapes_is_the_ellipsoid_of_its_inertia():
+    rng = np.random.default_rng(3)
+    R = zw.Frame("f", orientation=random_quaternion(rng)).orientation
+    I = np.array(R) @ np.diag([2.0, 3, 4]) @ np.array(R).T
+    m = zw.Mechanism(bodies=[zw.Body("top", zw.Free("f"), mass=5, inertia=(I + I.T) / 2)])
+    (shape,) = scene_in(page_of(m))["models"][0]["shapes"]
+    T, a2 = pose(shape["pose"]), np.array(shape["size"]) ** 2
+    assert shape["kind"] == "ellipsoid" and np.linalg.det(T) == pytest.approx(1)
+    np.testing.assert_allclose(T[:3, :3] @ np.diag(a2.sum() - a2) @ T[:3, :3].T * 5 / 5, I, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "gravity", [(0, 0, -9.81), (0, -9.81, 0), (0, 9.81, 0), (-9.81, 0, 0), (9.81, 0, 0), (0, 0, 0)]
+)
+def test_up_is_against_gravity(gravity):
+    root = np.reshape(scene_in(page_of(double_pendulum().replace(gravity=gravity)))["root"], (3, 3))
+    assert np.linalg.det(root) == pytest.approx(1)
+    np.testing.assert_allclose(root @ root.T, np.eye(3), atol=0)
+    np.testing.assert_allclose(root @ gravity, (0, 0, -np.linalg.norm(gravity)))
+
+
+def test_springs_rods_and_loops_are_told():
+    spring = zw.PointSpring(("upper", (0, 0, -0.5)), ("world", (1, 0, 0)), 3.0)
+    rod = zw.Distance("rod", ("lower", (0, 0, -1)), ("world", (0, 0, -3)), 1.0)
+    m = double_pendulum().replace(forces=[spring], constraints=[rod])
+    model = scene_in(page_of(m))["models"][0]
+    assert [(line["kind"], line["points"]) for line in model["lines"]] == [
+        ("spring", [[0, 0, 0, -0.5], [-1, 1, 0, 0]]), ("rod", [[1, 0, 0, -1], [-1, 0, 0, -3]]),
+    ]  # fmt: skip
+    assert model["restricted"] == 1 and scene_in(page_of(four_bar()))["models"][0]["restricted"] == 1
+
+
+def test_sliders_have_the_limits_of_their_joints():
+    (part,) = scene_in(page_of(shapes()))["models"][0]["joints"][0]["parts"]
+    assert (part["low"], part["high"], part["limited"], part["unit"]) == (-0.5, 2, True, "m")
+    m = zw.Mechanism(bodies=[zw.Body("b", zw.Free("f"), mass=1, inertia=(1, 1, 1))])
+    (joint,) = scene_in(page_of(m))["models"][0]["joints"]
+    assert [p["name"] for p in joint["parts"]] == ["f.x", "f.y", "f.z"] and joint["ball"] == 3
+
+
+def test_save_html_writes_the_page(tmp_path):
+    zw.save_html(four_bar(), tmp_path / "a.html")
+    assert (tmp_path / "a.html").read_bytes() == page_of(four_bar()).encode("ascii")
+
+
+def test_what_cannot_be_shown_is_refused():
+    run = zw.simulate(double_pendulum(), duration=0.05, step=0.01)
+    for what, error, said in (
+        (furuta(), ParameterError, "L_r"), (run[["q"]], ShapeError, "recording"), ("panda.urdf", ShapeError, "str"),
+        (run.isel(world=slice(0)), ShapeError, "empty"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=said):
+            page_of(what)
+    with pytest.raises(UnknownNameError, match="hand"):
+        page_of(run, traces=["hand"])
