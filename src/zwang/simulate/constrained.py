@@ -42,9 +42,9 @@ class Constrained(NamedTuple):
 
     @property
     def efforts(self) -> np.ndarray:
-        """J^T f (nv,): what all constraints together do to the speeds [N m or N]."""
-        ideal = self.rows.J.T @ self.solution.force if len(self.rows) else 0 * self.problem.a_free
-        return ideal + self.working
+        """J^T f = M (a - a_free) (nv,): what all constraints together do to the speeds [N m or N]."""
+        deviation = self.solution.acceleration - self.problem.a_free
+        return self.problem.M @ deviation + self.working
 
 
 def gauss_problem(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> GaussProblem:

@@ -19,7 +19,6 @@ from zwang.scalar import (
     absolute,
     are_constant,
     is_zero,
-    logical_or,
     scratch,
     value_is_constant,
     when,
