@@ -253,7 +253,7 @@ class Painter {
     gl.enable(gl.DEPTH_TEST);
     gl.useProgram(this.depth.p);
     gl.uniformMatrix4fv(this.depth.at.camera, false, sun);
-    this.solids(this.depth, view.items.filter((i) => !i.shadowless && i.color[3] > 0.2));
+    this.solids(this.depth, view.items.filter((i) => !i.shadowless && i.color[3] > 0.4));
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
   }
 

@@ -43,10 +43,10 @@ class Page {
 
   look() { // at all worlds, over the whole motion
     const worlds = this.scene.worlds.map((_, k) => k);
-    const whole = this.stage.range(worlds.length > 4 ? worlds : worlds, worlds.length > 4 ? 4 : 24);
+    const whole = this.stage.range(worlds, worlds.length > 4 ? 4 : 24);
     const most = 2.5 * this.stage.reach + (this.stage.over ? 0 : this.stage.spacing * Math.sqrt(worlds.length));
-    if (Math.hypot(...minus(whole.high, whole.low)) > 3 * most) this.whole = this.stage.range(worlds, 1);
-    else this.whole = whole;
+    const tooFar = Math.hypot(...minus(whole.high, whole.low)) > 3 * most; // what flies away does not make all else small
+    this.whole = tooFar ? this.stage.range(worlds, 1) : whole;
     this.camera.fit(this.whole, this.aspect);
     this.stale = true;
   }

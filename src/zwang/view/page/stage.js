@@ -51,7 +51,7 @@ class Stage {
   range(worlds, samples = 24) { // the box around shapes over the whole motion
     const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
     const times = this.motion ? Array.from({ length: samples }, (_, k) =>
-      this.motion.start + (k / (samples - 1)) * (this.motion.end - this.motion.start)) : [0];
+      this.motion.start + (k / Math.max(1, samples - 1)) * (this.motion.end - this.motion.start)) : [0];
     for (const w of worlds) {
       for (const t of times) {
         const poses = this.poses(w, t);
@@ -105,19 +105,19 @@ class Stage {
     const geometry = this.painter.geometry("ball", ball), heaviest = Math.max(...model.solids.map((s) => s[4]));
     const put = (p, r, color) => found.push({ geometry, size: [r, r, r], pose: [1, 0, 0, 0, 1, 0, 0, 0, 1, ...p], color, shadowless: true });
     for (const [link, x, y, z, m] of model.solids) {
-      put(moved(poses[link], x, y, z), 0.022 * this.reach * Math.cbrt(m / heaviest), [0.25, 0.28, 0.32, 1]);
+      put(moved(poses[link], x, y, z), 0.017 * this.reach * Math.cbrt(m / heaviest), [0.25, 0.28, 0.32, 1]);
     }
     const centre = massCentre(model, poses);
-    if (centre) put(centre, 0.03 * this.reach, MARK);
+    if (centre) put(centre, 0.022 * this.reach, MARK);
   }
 
   triads(found, model, poses) {
-    const length = 0.09 * this.reach;
+    const length = 0.065 * this.reach;
     for (const { link, pose } of [...model.bodies, ...model.frames]) {
       const p = compose(poses[link], pose);
       AXES.forEach((color, i) => {
         const unitAxis = [0, 1, 2].map((k) => (k === i ? length : 0));
-        this.bar(found, [p[9], p[10], p[11]], moved(p, ...unitAxis), 0.05 * length, color);
+        this.bar(found, [p[9], p[10], p[11]], moved(p, ...unitAxis), 0.04 * length, color);
         found[found.length - 1].shadowless = true;
       });
     }
