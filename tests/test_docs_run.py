@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
     """Python blocks of a page share their names; in console blocks, lines after `$ zwang` are run."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     names = {"__name__": "__main__"}
     for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
         kind, text = found.groups()
