@@ -17,8 +17,9 @@ from zwang.compile.derive import jacobian
 from zwang.compile.optimise import count_operations, made_ready
 from zwang.compile.program import Program
 from zwang.compile.run import Compiled
+from zwang.compile.run import settings as check_settings
 from zwang.compile.steps import run_steps
-from zwang.errors import DescriptionError, ParameterError, UnknownNameError
+from zwang.errors import DescriptionError, ParameterError, ShapeError, UnknownNameError
 from zwang.gauss import applied, energy, inverse
 from zwang.gauss.dynamics import accelerations
 from zwang.gauss.forward import speed_parents
@@ -28,7 +29,7 @@ from zwang.integrate.fixed import Point
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulate.step import activations, step, stepping
+from zwang.simulate.step import STEPPERS, activations, step, stepping
 
 PARAMETERS = "parameters"
 Params = Mapping[Any, Any] | None
@@ -56,7 +57,7 @@ def _inverse_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) 
     """Of tau by dq, v, a and the symbols."""
     tau = _inverse(m, q, v, a)
     rates = [configuration.configuration_rate(m.tree, q, unit) for unit in np.eye(m.nv, dtype=int)]
-    by_q = jacobian(tau, q) @ np.stack(rates, axis=1)  # d tau / dq G(q)
+    by_q = jacobian(tau, q) @ np.stack(rates, axis=1) if rates else np.zeros((0, 0))  # d tau / dq G(q)
     return by_q, jacobian(tau, v), mass_matrix(regrouped(m.tree), q), jacobian(tau, parameters)
 
 
@@ -113,6 +114,9 @@ DERIVATIVES: dict[str, tuple[str, Text]] = {
 }
 
 
+NAMED = (*TEXTS, *DERIVATIVES, "step")
+
+
 class Fast:
     """A mechanism's functions as machine code, over one world or many at a time.
 
@@ -129,6 +133,7 @@ class Fast:
         self, mechanism: Mechanism, *, dtype: str, lanes: int | None, threads: int | None, cache: bool
     ):
         self.mechanism = mechanism
+        check_settings(dtype, lanes, threads)
         self._settings: dict[str, Any] = {"dtype": dtype, "lanes": lanes, "threads": threads, "cache": cache}
         self._programs: dict[Any, Program] = {}
         self._functions: dict[Any, Any] = {}
@@ -236,17 +241,20 @@ class Fast:
         over_time = ("control",) if control.ndim > np.ndim(q0) else ()
         arrays = [np.asarray(q0), np.asarray(v0), np.asarray(activation), control]
         if params is not None or self._symbolic:
-            arrays.append(parameter_array(self.mechanism, params))
+            arrays += self._parameters(params)
         function: Any = self._compiled(key)
         records = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time).records
         return Point(*(records[name] for name in ("q", "v", "activation")))
 
     def _step_key(self, step: float | None, integrator: str | None) -> tuple[str, float, str]:
         options = self.mechanism.options
-        h = options.timestep if step is None else float(step)
-        if not h > 0:
-            raise DescriptionError(f"step is {step}; it must be a positive time in seconds")
-        return "step", h, integrator or options.integrator
+        h = options.timestep if step is None else step
+        if not isinstance(h, int | float | np.number) or not 0 < float(h) < np.inf:
+            raise DescriptionError(f"step is {step!r}; it must be a positive time in seconds")
+        integrator = integrator or options.integrator
+        if integrator not in STEPPERS:
+            raise UnknownNameError("integrator of fixed step", integrator, STEPPERS)
+        return "step", float(h), integrator
 
     def count_operations(self, function: Any = "forward_dynamics") -> dict[str, int]:
         """The arithmetic operations of a function for one world, by kind, with their "total" and "flops"."""
@@ -255,7 +263,8 @@ class Fast:
     def source(self, language: Literal["llvm", "c", "ptx"] = "c", function: Any = "forward_dynamics") -> str:
         """A function's code as text: "llvm" IR for this machine, portable "c" (C99), or "ptx" for NVIDIA GPUs.
 
-        A function's name is that of the method; ("frame_pose", frame) and ("frame_jacobian", frame, axes) for those of frames.
+        A function's name is that of the method, "step" being that of the mechanism's options; ("frame_pose", frame) and
+        ("frame_jacobian", frame, axes) are those of frames, ("step", h, integrator) are other steps.
         """
         if language not in SOURCES:
             raise DescriptionError(f"language is {language!r}; it must be one of {', '.join(SOURCES)}")
@@ -263,16 +272,21 @@ class Fast:
 
     def prepare(self, function: str) -> None:
         """Compile a function now, for one world and for many."""
+        key = self._step_key(None, None) if function == "step" else function
         for worlds in (1, 2):
-            self._compiled(function).prepare(worlds=worlds)
+            self._compiled(key).prepare(worlds=worlds)
 
     def _call(self, key: Any, arrays: tuple[Any, ...], params: Params) -> Any:
         function = self._functions.get(key)
         if function is None:
             function = self._compiled(key)
         if params is not None or self._symbolic:
-            arrays = (*arrays, parameter_array(self.mechanism, params))
+            arrays = (*arrays, *self._parameters(params))
         return function(*arrays)
+
+    def _parameters(self, params: Params) -> list[np.ndarray]:
+        values = parameter_array(self.mechanism, params)
+        return [values] if self._symbolic else []
 
     def _compiled(self, key: Any) -> Callable[..., Any]:
         if key not in self._functions:
@@ -280,9 +294,15 @@ class Fast:
         return self._functions[key]
 
     def _program(self, key: Any) -> Program:
+        if key == "step":
+            key = self._step_key(None, None)
         if key not in self._programs:
             self._programs[key] = program_of(self.mechanism, key)
         return self._programs[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, also one in another process, is compiled again: code in memory cannot be taken along."""
+        return _again, (self.mechanism, self._settings)
 
     def __repr__(self) -> str:
         ready = ", ".join(str(key) for key in self._functions) or "nothing yet"
@@ -346,10 +366,14 @@ def compile(
         )
     fast = Fast(mechanism, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
     for name in outputs:
-        if name not in TEXTS and name not in DERIVATIVES:
-            raise UnknownNameError("function", name, [*TEXTS, *DERIVATIVES])
+        if name not in NAMED:
+            raise UnknownNameError("function", name, NAMED)
         fast.prepare(name)
     return fast
+
+
+def _again(mechanism: Mechanism, settings: Mapping[str, Any]) -> Fast:
+    return Fast(mechanism, **settings)
 
 
 def program_of(mechanism: Mechanism, key: Any) -> Program:
@@ -386,13 +410,17 @@ def _text_of(key: Any) -> tuple[str, Text]:
         case ("frame_jacobian", frame, axes):
             return "q", lambda m, q: jacobians.frame_jacobian(m.tree, q, frame, axes)
     table = {**TEXTS, **DERIVATIVES}
-    if key not in table:
-        raise UnknownNameError("function", key, table)
+    if not isinstance(key, str) or key not in table:
+        raise UnknownNameError("function", key, NAMED)
     return table[key]
 
 
 def parameter_array(mechanism: Mechanism, params: Params) -> np.ndarray:
     """The values of all symbols (..., symbols), in order. Raises ParameterError naming what is missing or unknown."""
+    if not isinstance(params, Mapping | None):
+        raise ParameterError(
+            f"params is a {type(params).__name__}; it must be a dictionary of values by symbol"
+        )
     given = {str(name): value for name, value in (params or {}).items()}
     for name in given:
         if name not in mechanism.symbols:
@@ -404,10 +432,25 @@ def parameter_array(mechanism: Mechanism, params: Params) -> np.ndarray:
         raise ParameterError(
             f"the parameter {missing[0]!r} has no value; give params={{{missing[0]!r}: ...}}"
         )
-    if not given:
-        raise ParameterError(f"mechanism {mechanism.name!r} has no symbols; leave params out")
-    columns = np.broadcast_arrays(*(np.asarray(given[name], float) for name in mechanism.symbols))
-    return np.stack(columns, axis=-1)
+    values = [_parameter_value(name, given[name]) for name in mechanism.symbols] or [np.zeros(0)]
+    try:
+        return np.stack(np.broadcast_arrays(*values), axis=-1)
+    except ValueError:
+        shapes = ", ".join(f"{name!r} {x.shape}" for name, x in zip(mechanism.symbols, values, strict=True))
+        raise ShapeError(
+            f"the shapes of the parameters do not go together: {shapes}; one value, or one a world"
+        ) from None
+
+
+def _parameter_value(name: str, value: Any) -> np.ndarray:
+    try:
+        if value is None:
+            raise TypeError
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"the parameter {name!r} is {value!r}; it must be a number, or one a world"
+        ) from None
 
 
 def compile_function(

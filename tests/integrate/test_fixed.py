@@ -19,12 +19,12 @@ BALL = FLAT._replace(
 INERTIA = np.array([0.01, 0.02, 0.015])
 
 
-def oscillator(q, v, z):
+def oscillator(q, v, z, dt):
     """A unit oscillator, and z_dot = -z + q."""
     return -q, -z + q
 
 
-def gyroscope(q, v, z):
+def gyroscope(q, v, z, dt):
     """A torque-free asymmetric body."""
     return -np.cross(v, INERTIA * v) / INERTIA, z
 
@@ -74,6 +74,17 @@ def test_semi_implicit_euler_keeps_the_oscillators_invariant():
     for _ in range(10_000):
         at = semi_implicit_euler(oscillator, FLAT, at, h)
     assert invariant(at) == pytest.approx(before, rel=1e-9)
+
+
+@pytest.mark.parametrize(("stepper", "expected"), [(semi_implicit_euler, 1), (runge_kutta_4, 4)])
+def test_order_of_convergence_with_a_rate_that_depends_on_time(stepper, expected):
+    errors = []
+    for steps in (20, 40):
+        at, h = Point(np.array([0.0]), np.array([1.0]), np.zeros(0)), 1 / steps
+        for k in range(steps):
+            at = stepper(lambda q, v, z, dt, t=k * h: (np.exp([t + dt]), z), FLAT, at, h)
+        errors.append(abs(at.v[0] - math.e))
+    assert math.log2(errors[0] / errors[1]) == pytest.approx(expected, abs=0.1)
 
 
 def test_steps_work_on_rationals_of_sympy():

@@ -50,14 +50,8 @@ class Compiled:
         threads: int | None = None,
         cache: bool = True,
     ):
-        self.program, self.dtype = program, _type_name(dtype)
-        self.lanes = host().width(self.dtype) if lanes is None else lanes
-        if self.lanes not in WIDTHS:
-            raise ValueError(f"lanes is {lanes!r}; it must be one of {WIDTHS}")
-        self.threads = cores() if threads is None else threads
-        if not isinstance(self.threads, int) or self.threads < 1:
-            raise ValueError(f"threads is {threads!r}; it must be a positive integer")
-        self._kept = cache
+        self.program, self._kept = program, cache
+        self.dtype, self.lanes, self.threads = settings(dtype, lanes, threads)
         self._inputs, self._outputs = doors(program)
         self._is_plain = self._inputs == program.inputs and self._outputs == program.outputs
         self._kernels: dict[int, Kernel] = {}
@@ -79,6 +73,10 @@ class Compiled:
         except (TypeError, ValueError, NotImplementedError):
             return self._carefully(*arrays)
         return result if self._failures[0] == failures else self._carefully(*arrays)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, also one in another process, is made of the program again: code in memory cannot be taken along."""
+        return _again, (self.program, self.dtype, self.lanes, self.threads, self._kept)
 
     def prepare(self, *, worlds: int = 2) -> Compiled:
         """Make, or load, the code for one world or for many now; returns itself."""
@@ -125,11 +123,10 @@ class Compiled:
         """A call that looks at its arguments: it converts them, or says which is wrong, and picks code and threads."""
         given, batch = self.admit(arrays)
         worlds = int(np.prod(batch, dtype=np.int64))
-        function = self._sure_function(self.kernel(worlds))
         full = [array for array in given if array.shape[-1]] or [np.zeros(1, self.dtype)]
-        results: list[np.ndarray] = []
-        if self._outputs:
-            results = [np.empty((*batch, port.size), self.dtype) for port in self._outputs]
+        results = [np.empty((*batch, port.size), self.dtype) for port in self._outputs]
+        if results:  # of a mechanism without joints there may be none
+            function = self._sure_function(self.kernel(worlds))
             failures = self._sure_switch[SWITCH.index("failures")]
             if self.threads > 1 and worlds > self._crowd:
                 self._in_threads(function.call, full, results)
@@ -231,6 +228,22 @@ if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's
 
 
 # ----------------------------------------------------------------------------------------------- checks
+
+
+def settings(dtype: Any, lanes: int | None, threads: int | None) -> tuple[str, int, int]:
+    """The type's name, the lanes and the threads, this machine's where None. Raises ValueError."""
+    name = _type_name(dtype)
+    lanes = host().width(name) if lanes is None else lanes
+    if lanes not in WIDTHS:
+        raise ValueError(f"lanes is {lanes!r}; it must be one of {WIDTHS}")
+    threads = cores() if threads is None else threads
+    if not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"threads is {threads!r}; it must be a positive integer")
+    return name, lanes, threads
+
+
+def _again(program: Program, dtype: str, lanes: int, threads: int, cache: bool) -> Compiled:
+    return Compiled(program, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
 
 
 def _type_name(dtype: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -41,6 +42,7 @@ def run_steps(
     give each step its own row. All others but the state stay as they are. Recorded are, after every `every`-th step,
     the outputs named in `record` (by default all). Equal, bit for bit, to as many calls.
     """
+    steps, every = _whole("steps", steps), _whole("every", every)
     if steps < 0 or every < 1:
         raise ValueError(f"steps is {steps} and every is {every}; steps must be 0 or more, every 1 or more")
     program = compiled.program
@@ -68,6 +70,13 @@ def run_steps(
         {name: array.reshape(*batch, array.shape[-1]) for name, array in state.items()},
         {name: array.reshape(*batch, *array.shape[1:]) for name, array in records.items()},
     )
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; it must be an integer") from None
 
 
 def state_sizes(program: Program) -> dict[str, int]:

@@ -60,6 +60,19 @@ def all_first_order(mechanism: Mechanism, q: Any, v: Any, t: Any = 0) -> FirstOr
     )  # fmt: skip
 
 
+def held_rows(mechanism: Mechanism, q: Any, t: Any = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A (k, nv), a (k,) and the gaps g(q, t) (k,) of all exact constraints at q and t; rows without a position have the gap 0."""
+    parts: list[Parts] = []
+    for c in mechanism.constraints:
+        if isinstance(c, VELOCITY):
+            parts.append(_parts(mechanism, c, q, t))
+        elif is_exact(c):
+            row = _of_loop(mechanism, c, q, np.zeros(mechanism.nv, int))
+            parts.append((row.A, row.a, row.position))
+    gaps = [0 if r is None else r for _, _, position in parts for r in position]
+    return np.concatenate([A for A, _, _ in parts]), np.concatenate([a for _, a, _ in parts]), np.array(gaps)
+
+
 def first_order(mechanism: Mechanism, constraint: Any, q: Any, v: Any, t: Any = 0) -> FirstOrder:
     """The rows of one constraint at q, v and the time t."""
     if isinstance(constraint, LOOPS):
@@ -115,7 +128,7 @@ def velocity_rows(instant: Instant, constraint: Any) -> Rows:
 
     Velocities decay as exp(-2 t / T), positions critically damped, as those of exact loops.
     """
-    A, a, b, position = first_order(instant.mechanism, constraint, instant.q, instant.v)[1:]
+    A, a, b, position = first_order(instant.mechanism, constraint, instant.q, instant.v, instant.time)[1:]
     velocity = A @ np.asarray(instant.v) + a
     if instant.settling_time is not None:
         rate = 1 / instant.settling_time

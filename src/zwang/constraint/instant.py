@@ -14,7 +14,7 @@ from zwang.mechanism.mechanism import Mechanism
 class Instant(NamedTuple):
     """A mechanism at q and v. timestep [s]: the step that softness and hard inequalities look ahead.
 
-    settling_time [s]: of the stabilisation of hard equalities, or None for none.
+    settling_time [s]: of the stabilisation of hard equalities, or None for none. time [s]: the t of formulas.
     """
 
     mechanism: Mechanism
@@ -24,6 +24,7 @@ class Instant(NamedTuple):
     weights: Weights
     timestep: Any
     settling_time: Any = None
+    time: Any = 0
 
     @property
     def shortest_time(self) -> Any:
@@ -39,10 +40,11 @@ def instant_of(
     known: Weights | None = None,
     timestep: Any = None,
     settling_time: Any = None,
+    time: Any = 0,
 ) -> Instant:
     """The instant at q (nq,) and v (nv,); `known` weights save working them out again."""
     step = mechanism.options.timestep if timestep is None else timestep
     poses = link_poses(mechanism.tree, q)
     return Instant(
-        mechanism, q, v, poses, weights(mechanism) if known is None else known, step, settling_time
+        mechanism, q, v, poses, weights(mechanism) if known is None else known, step, settling_time, time
     )

@@ -45,7 +45,9 @@ def total_mass(tree: Tree) -> Any:
 
 
 def mass_centre(tree: Tree, q: Any) -> np.ndarray:
-    """The centre of mass of all bodies in the world (3,) [m]. Raises ZeroDivisionError without mass."""
+    """The centre of mass of all bodies in the world (3,) [m]. Raises ZeroDivisionError without mass, and without bodies."""
+    if not tree.solids:
+        raise ZeroDivisionError("without a body there is no centre of mass")
     poses = link_poses(tree, q)
     moments = [solid.mass * place_pose(poses, solid.place).p for solid in tree.solids]
     return sum(moments[1:], start=moments[0]) / total_mass(tree)

@@ -1,7 +1,8 @@
 """Steps of fixed size, as functions of functions: they know rates and how to move, and no mechanism.
 
 A motion is at a `Point`: a configuration q, speeds v, and z, the other quantities that change (activations of actuators).
-`rate(q, v, z)` gives (v_dot, z_dot). All work on any scalar.
+`rate(q, v, z, dt)` gives (v_dot, z_dot) at the time dt after the step's
+beginning. All work on any scalar.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Space(NamedTuple):
     slope: Callable[[Any, Any], Any]
 
 
-Rate = Callable[[Any, Any, Any], tuple[Any, Any]]
+Rate = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 
 
 def semi_implicit_euler(rate: Rate, space: Space, at: Point, h: Any) -> Point:
@@ -39,7 +40,7 @@ def semi_implicit_euler(rate: Rate, space: Space, at: Point, h: Any) -> Point:
     Symplectic where v_dot depends on q alone. Source: Hairer, Lubich, Wanner, Geometric Numerical Integration (2006),
     I.1.2; MuJoCo's "Euler".
     """
-    v_dot, z_dot = rate(*at)
+    v_dot, z_dot = rate(*at, 0)
     v = at.v + h * v_dot
     return Point(space.move(at.q, v, h), v, space.settle(at.z, z_dot, h))
 
@@ -54,11 +55,11 @@ def runge_kutta_4(rate: Rate, space: Space, at: Point, h: Any) -> Point:
     The displacement u from the step's first point is integrated in the tangent space there, u_dot = slope(u, v), so that
     it is of fourth order in attitudes too. Source: Munthe-Kaas, Applied Numerical Mathematics 29 (1999) 115; MuJoCo's "RK4".
     """
-    slopes, rates = [at.v], [rate(*at)]
+    slopes, rates = [at.v], [rate(*at, 0)]
     for share in SHARES:
         dt, (v_dot, z_dot) = share * h, rates[-1]
         here = Point(space.move(at.q, slopes[-1], dt), at.v + dt * v_dot, at.z + dt * z_dot)
-        rates.append(rate(*here))
+        rates.append(rate(*here, dt))
         slopes.append(space.slope(dt * slopes[-1], here.v))
     s, v_dot, z_dot = (_mean(WEIGHTS, x) for x in (slopes, *zip(*rates, strict=True)))
     return Point(space.move(at.q, s, h), at.v + h * v_dot, space.settle(at.z, z_dot, h))

@@ -22,14 +22,14 @@ Flow = Callable[..., Any]
 
 
 def flow(mechanism: Mechanism, h: float) -> Flow:
-    """(q_dot, v_dot, z_dot) as one array, as a function of q, v, z, u; on any scalar. Quaternions need not be unit.
+    """(q_dot, v_dot, z_dot) as one array, as a function of t, q, v, z, u; on any scalar. Quaternions need not be unit.
 
-    h [s]: the time scale on which constraints settle.
+    h [s]: the time scale on which constraints settle; drift is held by stabilisation.
     """
-    s = stepping(mechanism, h, CONTINUOUS)
+    s = stepping(mechanism, h, CONTINUOUS, "stabilisation")
 
-    def function(q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
-        v_dot, z_dot = rates(s, normalized_configuration(mechanism.tree, q), v, z, u)
+    def function(t: Any, q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
+        v_dot, z_dot = rates(s, normalized_configuration(mechanism.tree, q), v, z, u, t)
         return np.concatenate([configuration_rate(mechanism.tree, q, v), v_dot, z_dot])
 
     return function
@@ -77,7 +77,7 @@ def _one_world(
     def rate(t: float, y: np.ndarray, since: float) -> np.ndarray:
         q, v, z = np.split(y, [nq, nq + nv])
         u = drive(t, normalized_configuration(mechanism.tree, q).astype(float), v, since)
-        return np.asarray(flow(q, v, z, u), dtype=float)
+        return np.asarray(flow(t, q, v, z, u), dtype=float)
 
     def count(t: float) -> None:
         nonlocal done

@@ -11,14 +11,14 @@ from zwang.constraint.consistent import consistent_state
 from zwang.mechanism.mechanism import Mechanism
 
 
-def assemble(mechanism: Mechanism, q: Any, v: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def assemble(mechanism: Mechanism, q: Any, v: Any = None, time: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """The state (q, v) nearest to the given one that holds all exact constraints, redundant ones too.
 
-    q (nq,) [rad, m, unit quaternions]; v (nv,), by default zero. Constraints that depend on time are taken at t = 0.
+    q (nq,) [rad, m, unit quaternions]; v (nv,), by default zero. time [s]: at which constraints that depend on it are taken.
     Raises SolveError, naming the constraint that cannot be closed; ShapeError, StateError, ParameterError.
     """
     m = door.numeric(mechanism)
     start = door.configuration(m, q)
     speeds = np.zeros(m.nv) if v is None else door.speeds(m, v, "v")
-    found = consistent_state(m, start, speeds)
+    found = consistent_state(m, start, speeds, time)
     return found.q, found.v

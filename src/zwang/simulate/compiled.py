@@ -63,22 +63,22 @@ def compiled_step(program: StepProgram, params: Names) -> Compiled:
 
 @lru_cache(KEPT)
 def compiled_flow(mechanism: Mechanism, h: float, params: Names) -> Compiled:
-    """(q_dot, v_dot, z_dot) as one array, as a function of q, v, z, u, and the parameters."""
+    """(q_dot, v_dot, z_dot) as one array, as a function of t (1,), q, v, z, u, and the parameters."""
 
-    def function(q: Any, v: Any, z: Any, u: Any, *values: Any) -> Any:
-        return flow(_with(mechanism, params, values), h)(q, v, z, u)
+    def function(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Any:
+        return flow(_with(mechanism, params, values), h)(t[0], q, v, z, u)
 
-    return compile_function(function, _sizes(mechanism, params))
+    return compile_function(function, {"time": 1, **_sizes(mechanism, params)})
 
 
 @lru_cache(KEPT)
 def compiled_observation(mechanism: Mechanism, wanted: Wanted, params: Names) -> Compiled:
-    """`observation` as a function of q, v, z, u, and the parameters."""
+    """`observation` as a function of t (1,), q, v, z, u, and the parameters."""
 
-    def function(q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
-        return observation(_with(mechanism, params, values), wanted, q, v, z, u)
+    def function(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
+        return observation(_with(mechanism, params, values), wanted, t[0], q, v, z, u)
 
-    return compile_function(function, _sizes(mechanism, params))
+    return compile_function(function, {"time": 1, **_sizes(mechanism, params)})
 
 
 def compiled_control(control: Called, mechanism: Mechanism) -> Compiled:
@@ -112,7 +112,7 @@ def compiled_flows(mechanism: Mechanism, begin: Start, h: float) -> Callable[[in
 
     def of_world(w: int) -> Flow:
         params = [x[w : w + 1] for x in begin.params.values()]
-        return lambda q, v, z, u: compiled(q, v, z, u, *params)
+        return lambda t, q, v, z, u: compiled(np.array([t]), q, v, z, u, *params)
 
     return of_world
 
@@ -123,9 +123,10 @@ def observed_compiled(
     """`observation` of every sample of every world, (worlds, samples, n)."""
     compiled = compiled_observation(mechanism, wanted, tuple(begin.params))
     params = [x[:, None, None] for x in begin.params.values()]
+    times = motion.clock * wanted.h
     rows = max(1, BLOCK // motion.q.shape[1])
     blocks = [
-        compiled(*(x[at : at + rows] for x in (motion.q, motion.v, motion.z, motion.u, *params)))
+        compiled(*(x[at : at + rows] for x in (times, motion.q, motion.v, motion.z, motion.u, *params)))
         for at in range(0, begin.worlds, rows)
     ]
     return {key: np.concatenate([block[k] for block in blocks]) for k, key in enumerate(KEYS)}

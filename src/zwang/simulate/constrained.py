@@ -57,14 +57,16 @@ def gauss_problem(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> GaussProble
 
 def constrained(
     mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton", timestep: Any = None,
-    known: Weights | None = None, settling_time: Any = None, start: Any = None,
+    known: Weights | None = None, settling_time: Any = None, start: Any = None, time: Any = 0,
 ) -> Constrained:  # fmt: skip
     """The problem, rows and solution for all applied efforts tau (nv,), on any scalar.
 
     timestep [s]: the step that hard inequalities look ahead (by default the options'). known: `weights(mechanism)`, to save
-    working them out again. settling_time [s]: stabilises hard equalities. start: accelerations to begin with.
+    working them out again. settling_time [s]: stabilises hard equalities. start: accelerations to begin with. time [s]: the t of formulas.
     """
-    instant = instant_of(mechanism, q, v, known=known, timestep=timestep, settling_time=settling_time)
+    instant = instant_of(
+        mechanism, q, v, known=known, timestep=timestep, settling_time=settling_time, time=time
+    )
     rows = constraint_rows(instant)
     if all(value_is_constant(on) for on in rows.active):
         rows = rows.only_active()
@@ -77,7 +79,7 @@ def constrained(
     if not any(isinstance(c, NonIdeal) for c in mechanism.constraints):
         return attempt(0)
     return attempt(
-        working_efforts(mechanism, q, v, rows.names, lambda working: attempt(working).solution.force)
+        working_efforts(mechanism, q, v, rows.names, lambda working: attempt(working).solution.force, time)
     )
 
 
@@ -119,17 +121,18 @@ class ActingRows(Rows):
 
 
 def constrained_dynamics(
-    mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton"
+    mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton", time: float = 0.0
 ) -> ConstrainedDynamics:
     """The acceleration under constraints, limits, dry friction and contacts, with every constraint's force.
 
     q (nq,), v (nv,), tau (nv,) added to what springs and dampers give. solver: "newton", "conjugate", "projected", of the same answer.
+    time [s]: the t of constraints by formula.
     Raises UnknownNameError for the solver, SolveError naming exact constraints that contradict each other, ShapeError or
     StateError. Source: seed 002; MuJoCo's numbers.
     """
     m = door.numeric(mechanism)
     q, v, tau = door.configuration(m, q), door.speeds(m, v, "v"), door.speeds(m, tau, "tau")
-    found = constrained(m, q, v, tau + passive_forces(m, q, v), solver=solver)
+    found = constrained(m, q, v, tau + passive_forces(m, q, v), solver=solver, time=time)
     problem, rows, solution = found[:3]
     a, force = np.asarray(solution.acceleration, float), np.asarray(solution.force, float)
     forces: dict[str, list[float]] = {}

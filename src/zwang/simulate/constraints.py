@@ -1,4 +1,4 @@
-"""The stage of a step at which restrictions act: what restricts a mechanism, and the efforts with which it does."""
+"""The stages of a step at which restrictions act: what restricts a mechanism, the efforts with which it does, and its drift taken back."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from zwang.constraint.assemble import constraint_rows
 from zwang.constraint.equality import LOOPS
-from zwang.constraint.exact import VELOCITY, depends_on_time
-from zwang.constraint.instant import instant_of
+from zwang.constraint.exact import VELOCITY, all_first_order, depends_on_time, is_exact
+from zwang.constraint.projection import projected_state
 from zwang.constraint.weights import Weights, weights
 from zwang.errors import SimulationError
 from zwang.mechanism.mechanism import Mechanism
@@ -19,56 +18,96 @@ from zwang.scalar import are_constant
 from zwang.simulate.constrained import constrained
 
 KINDS = (*LOOPS, *VELOCITY, NonIdeal)
+DRIFTS = ("projection", "stabilisation")
 SETTLING_STEPS = 10  # an exact loop that has drifted apart closes again with this many steps as time constant
 
 
 @dataclass(frozen=True)
 class Restraint:
-    """A mechanism that something restricts, with the constants that its rows need; h [s]: the step."""
+    """A mechanism that something restricts, with the constants that its rows need; h [s]: the step.
+
+    drift: whether exact constraints are kept by "projection" after each step, or by "stabilisation" of their forces.
+    """
 
     mechanism: Mechanism
     weights: Weights
     h: float
+    drift: str = "projection"
+
+    @property
+    def settling_time(self) -> float | None:
+        """The time constant [s] with which forces close gaps; None where projection does."""
+        return SETTLING_STEPS * self.h if self.drift == "stabilisation" else None
+
+    @property
+    def projects(self) -> bool:
+        """Whether there is something to project."""
+        return self.drift == "projection" and bool(exact_ones(self.mechanism))
 
 
-def restraint_of(mechanism: Mechanism, h: float) -> Restraint | None:
+def restraint_of(mechanism: Mechanism, h: float, drift: str = "projection") -> Restraint | None:
     """What restricts a mechanism, or None where nothing does. Raises SimulationError for what has no rows."""
     if not restrictions(mechanism):
         return None
     for constraint in mechanism.constraints:
-        if isinstance(constraint, (*VELOCITY, NonIdeal)) and depends_on_time(constraint):
-            raise SimulationError(
-                f"constraint {constraint.name!r} depends on the time t, and a step knows no time; give its rate instead, "
-                "as zw.Pfaffian(name, {speed: 1}, rate=-omega) does for a constant speed"
-            )
         if not isinstance(constraint, KINDS):
             raise SimulationError(
                 f"constraint {constraint.name!r} of type {type(constraint).__name__} is not simulated; "
                 f"those that are: {', '.join(kind.__name__ for kind in KINDS)}"
             )
-    return Restraint(mechanism, weights(mechanism), h)
+    return Restraint(mechanism, weights(mechanism), h, drift)
 
 
-def constraint_forces(restraint: Restraint | None, q: Any, v: Any, tau: Any) -> np.ndarray:
-    """The efforts J^T f (nv,) of the restrictions under applied efforts tau [N m or N], by Gauss's principle.
+def exact_ones(mechanism: Mechanism) -> list[Any]:
+    """The constraints that hold exactly, less what the options switch off."""
+    if {"constraint", "equality"} & set(mechanism.options.disabled):
+        return []
+    return [c for c in mechanism.constraints if is_exact(c)]
+
+
+def time_known(restraint: Restraint | None, t: Any) -> Any:
+    """t, or 0 where it is None and nothing depends on it. Raises SimulationError, naming the constraint that does."""
+    if t is not None:
+        return t
+    for c in restraint.mechanism.constraints if restraint else ():
+        if isinstance(c, (*VELOCITY, NonIdeal)) and depends_on_time(c):
+            raise SimulationError(
+                f"constraint {c.name!r} depends on the time t, and this step is given none; zw.simulate knows the time"
+            )
+    return 0
+
+
+def projected(restraint: Restraint | None, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
+    """(q, v) after a step, on the exact constraints at the time t again where drift is held by projection."""
+    if restraint is None or not restraint.projects:
+        return q, v
+    return projected_state(restraint.mechanism, restraint.weights, q, v, t)
+
+
+def constraint_forces(restraint: Restraint | None, q: Any, v: Any, tau: Any, t: Any = 0) -> np.ndarray:
+    """The efforts J^T f (nv,) of the restrictions under applied efforts tau [N m or N] at the time t, by Gauss's principle.
 
     a makes 1/2 (a - a_free)^T M (a - a_free) + sum s_i(J_i a - aref_i) least. Source: seed 002; `zwang.solve`.
     """
     if restraint is None:
         return np.zeros(len(tau), int)
-    settling = SETTLING_STEPS * restraint.h
     found = constrained(
-        restraint.mechanism, q, v, tau, timestep=restraint.h, known=restraint.weights, settling_time=settling
-    )
+        restraint.mechanism, q, v, tau, timestep=restraint.h, known=restraint.weights,
+        settling_time=restraint.settling_time, time=t,
+    )  # fmt: skip
     return found.efforts
 
 
 def widest_gap(mechanism: Mechanism, q: Any, v: Any) -> tuple[str, float]:
-    """The exact constraint that is furthest from holding at q and v, by name, and by how much [rad or m]; ("", 0.0) without any."""
-    if not any(isinstance(c, LOOPS) and c.softness is None for c in mechanism.constraints):
+    """The exact constraint that is furthest from holding at q and t = 0, by name, and by how much [rad or m]; ("", 0.0) without any."""
+    if not exact_ones(mechanism):
         return "", 0.0
-    rows = constraint_rows(instant_of(mechanism, q, v))
-    gaps = [(abs(float(rows.position[i])), rows.names[i]) for i in rows.indices("equality") if rows.hard[i]]
+    rows = all_first_order(mechanism, q, v)
+    gaps = [
+        (abs(float(gap)), name)
+        for gap, name in zip(rows.position, rows.names, strict=True)
+        if gap is not None
+    ]
     size, name = max(gaps, default=(0.0, ""))
     return name, size
 

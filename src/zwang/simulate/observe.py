@@ -20,9 +20,9 @@ KEYS = ("tau", "energies", "positions", "constraints")
 
 
 def observation(
-    mechanism: Mechanism, wanted: Wanted, q: Any, v: Any, z: Any, u: Any
+    mechanism: Mechanism, wanted: Wanted, t: Any, q: Any, v: Any, z: Any, u: Any
 ) -> dict[str, np.ndarray]:
-    """What `KEYS` name, at one state and control.
+    """What `KEYS` name, at one time, state and control.
 
     tau (nv,); energies (2,): kinetic and potential [J]; positions (3 * frames,) [m]; constraints (nv,) or (0,).
     """
@@ -30,7 +30,8 @@ def observation(
     potential = potential_energy(tree, q) + spring_energy(mechanism, q)
     poses = link_poses(tree, q) if wanted.frames else []
     tau = applied_efforts(mechanism, q, v, z, u)
-    held = constraint_forces(restraint_of(mechanism, wanted.h), q, v, tau) if wanted.constraints else []
+    restraint = restraint_of(mechanism, wanted.h, wanted.drift) if wanted.constraints else None
+    held = constraint_forces(restraint, q, v, tau, t) if wanted.constraints else []
     found = (
         tau,
         [kinetic_energy(tree, q, v), potential],
@@ -48,6 +49,7 @@ def observed_in_python(
     for w in range(begin.worlds):
         row = {name: float(x[w]) for name, x in begin.params.items()}
         one = mechanism.subs(row) if row else mechanism
-        states = zip(motion.q[w], motion.v[w], motion.z[w], motion.u[w], strict=True)
+        times = motion.clock[w, :, 0] * wanted.h
+        states = zip(times, motion.q[w], motion.v[w], motion.z[w], motion.u[w], strict=True)
         worlds.append([observation(one, wanted, *state) for state in states])
     return {key: np.array([[x[key] for x in world] for world in worlds], dtype=float) for key in KEYS}

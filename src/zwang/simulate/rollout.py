@@ -39,12 +39,13 @@ class StepProgram:
     h: float
     integrator: str
     controller: Called | None = None
+    drift: str = "projection"
 
     def __call__(self, clock: Any, q: Any, v: Any, z: Any, u: Any, **params: Any) -> dict[str, Any]:
         steps = self._with({name: x[0] for name, x in params.items()}) if params else self._numeric
         if self.controller is not None:
             u = self.controller(clock[0] * self.h, q, v)
-        after = step(steps, Point(q, v, z), u)
+        after = step(steps, Point(q, v, z), u, clock[0] * self.h)
         return kept_in_bounds(clock, Point(q, v, z), after)
 
     @cached_property
@@ -53,7 +54,7 @@ class StepProgram:
 
     def _with(self, params: Mapping[str, Any]) -> Stepping:
         mechanism = self.mechanism.subs(params) if params else self.mechanism
-        return stepping(mechanism, self.h, self.integrator)
+        return stepping(mechanism, self.h, self.integrator, self.drift)
 
 
 def kept_in_bounds(clock: Any, before: Point, after: Point) -> dict[str, Any]:

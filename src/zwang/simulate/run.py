@@ -49,6 +49,7 @@ def simulate(
     worlds: int | None = None,
     params: Mapping[Any, Any] | None = None,
     record: Any = None,
+    drift: str | None = None,
     compiled: bool = True,
     progress: bool = True,
 ) -> xr.Dataset:
@@ -63,14 +64,16 @@ def simulate(
     params: a value, or one a world, for each symbol of the mechanism. record: keep every k-th step, or
     {"every": k, "frames": [names], "constraints": True} for the positions of frames, and the efforts of constraints, too;
     by default all steps, or with very many worlds as many as 20 million numbers allow.
+    drift: how exact constraints are kept. "projection", the default of fixed steps: after each step positions and speeds
+    return to them; "stabilisation", that of error-controlled ones: their forces close gaps within some steps.
 
     A world that leaves every bound stops, with a SimulationWarning and its `status`, and the others go on.
     Raises SimulationError, ShapeError, StateError, ParameterError or UnknownNameError for a call that cannot be.
     """
     begin = start(mechanism, q0, v0, worlds, params)
-    plan = settings(mechanism, begin.worlds, duration, step, integrator, record)
+    plan = settings(mechanism, begin.worlds, duration, step, integrator, record, drift)
     drive = control_of(mechanism, control, plan.steps, begin.worlds)
-    _warn_of_gaps(mechanism, begin)
+    _warn_of_gaps(mechanism, begin, plan)
     first, then = f"preparing {mechanism.name}", f"simulating {mechanism.name}"
     with progress_bar(first, then, begin.worlds * plan.steps, shown=progress) as tick:
         motion, observed, path = _on_fastest_path(mechanism, begin, drive, plan, tick, compiled)
@@ -103,7 +106,11 @@ def moved_in_python(
             mechanism, begin, partial(flow_in_python, mechanism, begin, plan.step), drive, plan, tick
         )
     return roll_out(
-        PythonRoller(StepProgram(mechanism, plan.step, str(plan.integrator)), begin), begin, drive, plan, tick
+        PythonRoller(StepProgram(mechanism, plan.step, str(plan.integrator), drift=plan.drift), begin),
+        begin,
+        drive,
+        plan,
+        tick,
     )
 
 
@@ -116,7 +123,7 @@ def moved_compiled(
         return continuous(
             mechanism, begin, compiled_flows(mechanism, begin, plan.step), drive, plan, tick
         ), called
-    program = StepProgram(mechanism, plan.step, str(plan.integrator))
+    program = StepProgram(mechanism, plan.step, str(plan.integrator), drift=plan.drift)
     if isinstance(drive, Called) and (traced := traced_control(program, drive, begin)) is not None:
         roller, control = traced
         motion = roll_out(roller, begin, held_nothing(drive), plan, tick)
@@ -132,18 +139,20 @@ def _attributes(plan: Settings, drive: Held | Called, path: str) -> dict[str, An
     else:
         found |= {"integrator": plan.adaptive.method, "rtol": plan.adaptive.rtol, "atol": plan.adaptive.atol}
     found["path"] = path
+    found["drift"] = plan.drift
     found["control"] = "function" if isinstance(drive, Called) else "held"
     return found
 
 
-def _warn_of_gaps(mechanism: Mechanism, begin: Start) -> None:
+def _warn_of_gaps(mechanism: Mechanism, begin: Start, plan: Settings) -> None:
     """A warning where exact constraints do not hold at the start: they would close with a blow."""
     for w in range(min(begin.worlds, LOOKED_AT) if mechanism.constraints else 0):
         row = {name: float(x[w]) for name, x in begin.params.items()}
         name, gap = widest_gap(mechanism.subs(row) if row else mechanism, begin.q[w], begin.v[w])
         if gap > OPEN:
+            closes = "by a leap" if plan.drift == "projection" else f"within {SETTLING_STEPS} steps or so"
             warnings.warn(
-                f"{name!r} is open by {gap:.3g} at the start of world {w}, and will close within {SETTLING_STEPS} steps or so; "
+                f"{name!r} is open by {gap:.3g} at the start of world {w}, and will close {closes}; "
                 "start from zw.assemble(mechanism, q, v)",
                 SimulationWarning,
                 stacklevel=3,
@@ -175,8 +184,11 @@ def _what_left(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motio
     one = mechanism.subs(row) if row else mechanism
     at = Point(motion.q[w, -1], motion.v[w, -1], motion.z[w, -1])
     integrator = "rk4" if plan.adaptive is not None else str(plan.integrator)
+    t = motion.clock[w, -1, 0] * plan.step
     with np.errstate(all="ignore"):
-        v = np.asarray(one_step(stepping(one, plan.step, integrator), at, motion.u[w, -1]).v, dtype=float)
+        v = np.asarray(
+            one_step(stepping(one, plan.step, integrator, plan.drift), at, motion.u[w, -1], t).v, dtype=float
+        )
     grown = np.abs(v) if np.isfinite(v).all() else np.abs(at.v)
     k = int(np.argmax(grown))
     joint = next(j.name for j in mechanism.joints if j.v.start <= k < j.v.stop)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from zwang.errors import SimulationError, UnknownNameError
 from zwang.integrate.adaptive import METHODS, Adaptive
 from zwang.mechanism.mechanism import Mechanism
+from zwang.simulate.constraints import DRIFTS
 from zwang.simulate.step import STEPPERS
 
 RECORDED_NUMBERS = 20_000_000  # with no `record`, a run keeps at most so many
@@ -19,11 +20,12 @@ MOST_STEPS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is recorded beside the usual: frames' positions, and the efforts of constraints at the step h [s]."""
+    """What is recorded beside the usual: frames' positions, and the efforts of constraints at the step h [s], with their drift held so."""
 
     frames: tuple[str, ...] = ()
     constraints: bool = False
     h: float = 0.0
+    drift: str = "projection"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Settings:
     every: int
     integrator: str | Adaptive
     wanted: Wanted = Wanted()
+    drift: str = "projection"
 
     @property
     def samples(self) -> np.ndarray:
@@ -53,7 +56,13 @@ class Settings:
 
 
 def settings(
-    mechanism: Mechanism, worlds: int, duration: Any, step: Any, integrator: Any, record: Any
+    mechanism: Mechanism,
+    worlds: int,
+    duration: Any,
+    step: Any,
+    integrator: Any,
+    record: Any,
+    drift: Any = None,
 ) -> Settings:
     """The settings of a run; what is not given comes from the mechanism's options.
 
@@ -72,7 +81,24 @@ def settings(
     if every is None:
         numbers = mechanism.nq + 3 * mechanism.nv + len(mechanism.inputs) + 3 + 3 * len(wanted.frames)
         every = max(1, -(-worlds * count * numbers // RECORDED_NUMBERS))
-    return Settings(h, count, min(every, count), chosen_integrator(mechanism, integrator), wanted)
+    chosen = chosen_integrator(mechanism, integrator)
+    held = chosen_drift(drift, chosen)
+    return Settings(h, count, min(every, count), chosen, replace(wanted, drift=held), held)
+
+
+def chosen_drift(drift: Any, integrator: str | Adaptive) -> str:
+    """How drift off exact constraints is held: projection after steps of fixed size, stabilisation within error-controlled ones."""
+    adaptive = isinstance(integrator, Adaptive)
+    if drift is None:
+        return "stabilisation" if adaptive else "projection"
+    if drift not in DRIFTS:
+        raise SimulationError(f"drift is {drift!r}; it is held by {' or '.join(map(repr, DRIFTS))}")
+    if adaptive and drift == "projection":
+        raise SimulationError(
+            "drift='projection' needs steps of fixed size, such as integrator='rk4'; error-controlled integrators "
+            "have 'stabilisation'"
+        )
+    return drift
 
 
 def positive(value: Any, name: str) -> float:

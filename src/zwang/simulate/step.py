@@ -6,6 +6,7 @@
     accelerations       the motion nearest, in Gauss's sense, to the free one
     activation_rates    the actuators' own states
     space               how to get along the new speeds to the new configuration
+    projected           drift off exact constraints taken back
 
 The text runs on floats, and traced it becomes the compiled step.
 """
@@ -28,7 +29,7 @@ from zwang.kinematics.configuration import displacement_rate, integrate_configur
 from zwang.mechanism.forces import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
-from zwang.simulate.constraints import Restraint, constraint_forces, restraint_of
+from zwang.simulate.constraints import Restraint, constraint_forces, projected, restraint_of, time_known
 from zwang.simulate.damping import damping_matrix, joint_damping
 
 STEPPERS = {"euler": semi_implicit_euler, "implicitfast": semi_implicit_euler, "rk4": runge_kutta_4}
@@ -48,27 +49,35 @@ class Stepping:
     restraint: Restraint | None
 
 
-def stepping(mechanism: Mechanism, h: float, integrator: str = "euler") -> Stepping:
+def stepping(
+    mechanism: Mechanism, h: float, integrator: str = "euler", drift: str = "projection"
+) -> Stepping:
     """Steps of h [s]: "euler", semi-implicit with joint damping implicit; "implicitfast", with all damping implicit; "rk4".
 
-    Each means what MuJoCo's of that name means.
+    Each means what MuJoCo's of that name means. drift: how exact constraints are kept, "projection" or "stabilisation".
     """
     tree = with_implicit_damping(mechanism, h) if integrator == "euler" else mechanism.tree
-    return Stepping(mechanism, h, integrator, tree, restraint_of(mechanism, h))
+    return Stepping(mechanism, h, integrator, tree, restraint_of(mechanism, h, drift))
 
 
-def step(s: Stepping, at: Point, control: Any) -> Point:
+def step(s: Stepping, at: Point, control: Any, t: Any = None) -> Point:
     """The point of the motion one step later, at a control held meanwhile.
 
-    control: for a mechanism with inputs one number an input (nu,), else efforts tau (nv,) [N m or N].
+    control: for a mechanism with inputs one number an input (nu,), else efforts tau (nv,) [N m or N]. t [s]: the time at the step's
+    beginning; only constraints with t in a formula ask for it. Raises SimulationError if they do and there is none.
     """
-    return STEPPERS[s.integrator](lambda q, v, z: rates(s, q, v, z, control), space(s.mechanism), at, s.h)
+    t = time_known(s.restraint, t)
+    after = STEPPERS[s.integrator](
+        lambda q, v, z, dt: rates(s, q, v, z, control, t + dt), space(s.mechanism), at, s.h
+    )
+    q, v = projected(s.restraint, after.q, after.v, t + s.h)
+    return Point(q, v, after.z)
 
 
-def rates(s: Stepping, q: Any, v: Any, z: Any, control: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The accelerations v_dot (nv,) and the rates z_dot (nz,) of the actuators' states."""
+def rates(s: Stepping, q: Any, v: Any, z: Any, control: Any, t: Any = 0) -> tuple[np.ndarray, np.ndarray]:
+    """The accelerations v_dot (nv,) and the rates z_dot (nz,) of the actuators' states, at the time t [s]."""
     tau = applied_efforts(s.mechanism, q, v, z, control)
-    tau = tau + constraint_forces(s.restraint, q, v, tau)
+    tau = tau + constraint_forces(s.restraint, q, v, tau, t)
     # M a + h(q, v) = tau
     v_dot = ACCELERATIONS[s.integrator](s, q, v, z, control, tau)
     return v_dot, activation_rate(s.mechanism, z, control)
