@@ -1,0 +1,100 @@
+"""Drift of exact constraints taken back: the state projected onto them, in the metric of the mass matrix; on any scalar.
+
+Both projections make  1/2 x^T M x + 1/2 |A x + y|^2 / R  least, with y the gap g(q, t) for the displacement x = dq, or A v + a for
+x = dv, and a small R. In it redundant rows do no harm, rows near a singular position are taken back gently instead of by leaps, and what R
+leaves shrinks by R / (R + A M^-1 A^T) a round. Source: Eich, SIAM J. Numer. Anal. 30 (1993) 1467; Hairer, Wanner, Solving ODEs II, VII.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.linear import sparse_ltdl, sparse_ltdl_solve
+from zwang.constraint.exact import held_rows
+from zwang.constraint.weights import Weights
+from zwang.gauss.mass_matrix import mass_matrix
+from zwang.kinematics.configuration import integrate_configuration
+from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import absolute, divide, is_zero, logical_and, logical_or, maximum, minimum, while_loop
+
+SOFTENING = 1e-8  # R, relative to a row's share of A M^-1 A^T
+ROUNDS = 8
+CLOSED = 1e-11  # [rad or m] a gap that the round which finds it closes for good
+OBEYED = 1e-7  # [rad/s or m/s] the same for speeds
+LONGEST_STEP = 0.3  # of any coordinate, in one round [rad or m]
+
+
+class _State(NamedTuple):
+    """q, v; the largest gap and missed speed before the last round; rounds so far."""
+
+    q: Any
+    v: Any
+    gap: Any
+    missed: Any
+    rounds: Any
+
+
+def projected_state(mechanism: Mechanism, known: Weights, q: Any, v: Any, t: Any = 0) -> tuple[Any, Any]:
+    """(q, v) on all exact constraints at the time t [s], nearest to the given ones in the metric of the mass matrix.
+
+    q by Gauss-Newton steps along the configuration manifold, v with A v = -a. known: `weights(mechanism)`. Gaps that cannot be closed
+    stay as small as they get.
+    """
+
+    def wanted(s: _State) -> Any:
+        far = logical_or(s.gap > CLOSED, s.missed > OBEYED)
+        return logical_and(far, s.rounds < ROUNDS)
+
+    def improve(s: _State) -> _State:
+        A, a, gap = held_rows(mechanism, s.q, t)
+        towards = _towards(mass_matrix(mechanism.tree, s.q), A, known)
+        missed = A @ s.v + a
+        dq = towards(gap)
+        share = minimum(1, divide(LONGEST_STEP, maximum(_largest(dq), LONGEST_STEP)))
+        v = s.v + towards(missed)
+        v = v + towards(A @ v + a)
+        q = integrate_configuration(mechanism.tree, s.q, share * dq)
+        return _State(q, v, _largest(gap), _largest(missed), s.rounds + 1)
+
+    last = while_loop(wanted, improve, _State(np.array(q), np.array(v), np.inf, np.inf, 0.0))
+    return last.q, last.v
+
+
+def _towards(M: Any, A: Any, known: Weights) -> Callable[[Any], np.ndarray]:
+    """The x (nv,) that takes back y, -(M + A^T A / R)^-1 A^T y / R, as a function of y."""
+    columns = [[k for k, x in enumerate(row) if not is_zero(x)] for row in A]
+    shares = [
+        sum((row[k] * row[k] * known.speeds[k] for k in chosen), start=0)
+        for row, chosen in zip(A, columns, strict=True)
+    ]
+    least = 1e-8 * _largest(shares)
+    acting = [
+        (i, chosen, divide(1, SOFTENING * maximum(shares[i], least)))
+        for i, chosen in enumerate(columns)
+        if chosen
+    ]
+    H = [[M[i][j] for j in range(i + 1)] for i in range(len(M))]
+    for i, chosen, D in acting:
+        for k in chosen:
+            for m in (m for m in chosen if m <= k):
+                H[k][m] = H[k][m] + D * A[i][k] * A[i][m]
+    factors = sparse_ltdl(H)
+
+    def towards(y: Any) -> np.ndarray:
+        push: list[Any] = [0] * len(M)
+        for i, chosen, D in acting:
+            for k in chosen:
+                push[k] = push[k] - A[i][k] * D * y[i]
+        return sparse_ltdl_solve(*factors, push)
+
+    return towards
+
+
+def _largest(values: Iterable[Any]) -> Any:
+    size: Any = 0.0
+    for value in values:
+        size = maximum(size, absolute(value))
+    return size
