@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 BROWSER = next(
-    (p for n in ("chromium", "chromium-browser", "google-chrome", "chrome") if (p := shutil.which(n))), None
+    (p for n in ("google-chrome", "chromium", "chromium-browser", "chrome") if (p := shutil.which(n))), None
 )
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
          "--disable-background-networking", "--no-first-run", "--hide-scrollbars", "--remote-debugging-pipe")  # fmt: skip

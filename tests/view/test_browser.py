@@ -123,6 +123,26 @@ def test_forward_kinematics_of_every_joint(show, seed):
     expect(browser, m, q, 1e-12)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_manipulability_ellipsoids_are_those_of_the_jacobian(show, seed):
+    """R diag(axes^2) R^T = J J^T."""
+    m = random_mechanism(seed, bodies=6)
+    q = zw.integrate_configuration(m, m.neutral, np.random.default_rng(seed).normal(size=m.nv), 1)
+    browser = show(m, traces=["tip"])
+    browser.run(f"zwang.stage.hands[0] = {q.tolist()}")
+    found = browser.run("velocityEllipsoid(zwang.stage.models[0], linkPoses(zwang.stage.models[0], zwang.stage.configuration(0, 0)),"
+                        "zwang.stage.place(0, 'tip'))")  # fmt: skip
+    J, R, axes = (
+        zw.frame_jacobian(m, q, "tip")[:3],
+        np.reshape(found["pose"][:9], (3, 3)),
+        np.array(found["axes"]),
+    )
+    np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
+    assert np.linalg.det(R) == pytest.approx(1)
+    np.testing.assert_allclose(R @ np.diag(axes**2) @ R.T, J @ J.T, atol=1e-10)
+    np.testing.assert_allclose(found["pose"][9:], zw.frame_pose(m, q, "tip")[1], atol=1e-12)
+
+
 def test_a_slider_moves_its_joint_and_no_other(show):
     m = four_bar()
     browser = show(m)
@@ -209,6 +229,15 @@ def test_the_page_may_not_connect(show):
     browser = show(double_pendulum())
     assert browser.run("fetch('https://example.org/').then(() => 'reached', () => 'refused')") == "refused"
     browser.errors.clear()  # the browser says on the console that it refused
+
+
+def test_without_webgl_the_page_says_so(browser, tmp_path):
+    zw.save_html(double_pendulum(), tmp_path / "page.html")
+    none = "HTMLCanvasElement.prototype.getContext = () => null"
+    script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=none)["identifier"]
+    browser.open((tmp_path / "page.html").as_uri())
+    browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+    assert "WebGL 2" in browser.run("document.getElementById('trouble').textContent")
 
 
 @pytest.mark.parametrize("size", [(390, 844), (1600, 900)])

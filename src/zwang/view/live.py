@@ -15,6 +15,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -59,8 +60,8 @@ class View:
     """A page on this machine's loopback address, at `url`, until `close()`."""
 
     def __init__(self, what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[str] = ()):
-        self._offline = page_of(what, worlds=worlds, traces=traces)
-        page = page_of(what, worlds=worlds, traces=traces, live=True)
+        self._offline = partial(page_of, what, worlds=worlds, traces=tuple(traces))
+        page = self._offline(live=True)
         self._mechanism = what if isinstance(what, Mechanism) else mechanism_of(what)
         self._worlds = 1 if isinstance(what, Mechanism) else min(worlds, what.sizes["world"])
         self._server = _Server(page.encode("ascii"))
@@ -107,7 +108,7 @@ class View:
 
     def _repr_html_(self) -> str:
         """The page itself, in a notebook."""
-        return framed(self._offline)
+        return framed(self._offline())
 
 
 def framed(page: str, height: int = 560) -> str:

@@ -34,7 +34,7 @@ def save_html(
     """Write one self-contained HTML file that plays a recording, or shows a mechanism with a slider for each joint.
 
     Of a recording the first `worlds` worlds are shown, side by side or over each other. traces: names of bodies or frames
-    whose paths are drawn. Shapes and meshes have their colours; bodies without shapes are drawn as sticks and balls.
+    whose paths are drawn (and whose manipulability can be). Shapes and meshes have their colours; bodies without shapes are drawn as sticks and balls.
     Raises ParameterError for symbols without values, UnknownNameError for a frame, ShapeError for another dataset.
     """
     Path(path).write_text(
@@ -61,7 +61,7 @@ def page_of(
 
 
 def _part(name: str) -> str:
-    return resources.files("zwang.view").joinpath("page", name).read_text(encoding="utf-8").strip()
+    return resources.files("zwang.view").joinpath("web", name).read_text(encoding="utf-8").strip()
 
 
 def _hash(text: str) -> str:

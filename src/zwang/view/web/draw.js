@@ -190,17 +190,23 @@ class Painter {
   }
 
   upload({ positions, normals, sides }) {
-    const gl = this.gl, vao = gl.createVertexArray();
+    const gl = this.gl, vao = gl.createVertexArray(), buffers = [];
     gl.bindVertexArray(vao);
     [[positions, 3], [normals, 3], [sides, 2]].forEach(([values, n], k) => {
       if (!values) return;
-      gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
+      buffers.push(gl.createBuffer());
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffers[buffers.length - 1]);
       gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(values), gl.STATIC_DRAW);
       gl.enableVertexAttribArray(k);
       gl.vertexAttribPointer(k, n, gl.FLOAT, false, 0, 0);
     });
     gl.bindVertexArray(null);
-    return { vao, count: positions.length / 3, bounds: boundsOf(positions) };
+    return { vao, buffers, count: positions.length / 3, bounds: boundsOf(positions) };
+  }
+
+  forget({ vao, buffers }) {
+    this.gl.deleteVertexArray(vao);
+    buffers.forEach((buffer) => this.gl.deleteBuffer(buffer));
   }
 
   geometry(key, make) {

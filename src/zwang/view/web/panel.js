@@ -18,7 +18,7 @@ class Page {
     this.motion = this.stage.motion;
     this.camera = new Orbit($("picture"), () => { this.stale = true; });
     Object.assign(this, { t: this.motion ? this.motion.start : 0, playing: false, speed: 1, chosen: 0, stale: true, aspect: 1 });
-    this.shown = { names: false, frames: false, mass: false, contact: false, follow: false };
+    this.shown = { names: false, frames: false, mass: false, contact: false, follow: false, ellipsoids: false };
     this.paths = this.stage.paths(scene.traces);
     $("title").textContent = scene.title;
     this.switches();
@@ -72,10 +72,13 @@ class Page {
     toggle("names", "names of bodies and frames (n)", set("names"));
     toggle("frames", "axes of bodies and frames: x red, y green, z blue (f)", set("frames"));
     toggle("mass", "centres of mass, the whole one in gold (m)", set("mass"));
+    toggle("manipulability", "ellipsoid of velocities at unit joint speeds, a fifth of its size, at the chosen frames", set("ellipsoids"),
+      this.scene.traces.length > 0);
     toggle("contact", "shapes for contact (c)", set("contact"), shapes.some((s) => s.hidden));
     toggle("follow", "the camera follows the centre of mass", set("follow"), Boolean(this.motion));
     toggle("overlay", "all worlds in one place", (on) => {
       this.stage.arrange(on);
+      this.paths.forEach((path) => this.painter.forget(path.geometry));
       this.paths = this.stage.paths(this.scene.traces);
       this.look();
     }, this.scene.worlds.length > 1);
@@ -202,8 +205,10 @@ class Page {
 
   showValues() {
     const q = this.stage.configuration(this.chosen, this.t);
-    for (const { part, bar, value, turn } of this.rows) {
-      const x = part.q !== undefined ? q[part.q] : turn;
+    for (const row of this.rows) {
+      const { part, bar, value } = row;
+      if (!this.stage.hands[this.chosen]) row.turn = 0;
+      const x = part.q !== undefined ? q[part.q] : row.turn;
       if (document.activeElement !== bar || this.playing) bar.value = x;
       value.textContent = `${figure(x, 0.001)} ${part.unit}`;
     }

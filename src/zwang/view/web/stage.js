@@ -81,6 +81,7 @@ class Stage {
           color: [s.color[0], s.color[1], s.color[2], alpha] });
       }
       for (const line of model.lines) this.line(found, line, poses, ghost);
+      if (shown.ellipsoids) this.ellipsoids(found, w, poses, ghost);
       if (shown.mass) this.masses(found, model, poses);
       if (shown.frames && w === chosen) this.triads(found, model, poses);
     });
@@ -109,6 +110,15 @@ class Stage {
     }
     const centre = massCentre(model, poses);
     if (centre) put(centre, 0.022 * this.reach, MARK);
+  }
+
+  ellipsoids(found, world, poses, ghost) { // of the chosen frames, a fifth of their size
+    const geometry = this.painter.geometry("ball", ball);
+    for (const name of this.scene.traces) {
+      const { axes, pose } = velocityEllipsoid(this.models[world], poses, this.place(world, name));
+      const size = axes.map((a) => Math.max(0.2 * a, 0.002 * this.reach));
+      found.push({ geometry, size, pose, color: [0.2, 0.55, 0.75, 0.4 * ghost], shadowless: true });
+    }
   }
 
   triads(found, model, poses) {

@@ -84,6 +84,45 @@ function massCentre(model, poses) {
   return mass > 0 ? sum.map((c) => c / mass) : null;
 }
 
+// The columns of J of a frame's origin, one for each speed of the links that carry it: world velocity = sum of column * speed.
+function pointJacobian(model, poses, place) {
+  const p = compose(poses[place.link], place.pose).slice(9), columns = [];
+  for (let at = place.link; at >= 0; at = model.links[at].parent) {
+    const { kind, axis, pitch } = model.links[at], o = poses[at].slice(9), arm = [p[0] - o[0], p[1] - o[1], p[2] - o[2]];
+    for (const a of kind === "ball" ? [[1, 0, 0], [0, 1, 0], [0, 0, 1]] : [axis]) {
+      const w = moved([...poses[at].slice(0, 9), 0, 0, 0], ...a), along = kind === "slide" ? 1 : pitch, turn = kind === "slide" ? 0 : 1;
+      columns.push([0, 1, 2].map((i) => {
+        const j = (i + 1) % 3, k = (i + 2) % 3;
+        return along * w[i] + turn * (w[j] * arm[k] - w[k] * arm[j]);
+      }));
+    }
+  }
+  return columns;
+}
+
+// The manipulability ellipsoid: where speeds of length one take the point; its semi-axes, and their directions as a pose at p.
+function velocityEllipsoid(model, poses, place) {
+  const J = pointJacobian(model, poses, place);
+  const A = [0, 1, 2].map((i) => [0, 1, 2].map((k) => J.reduce((s, c) => s + c[i] * c[k], 0)));
+  const R = eigenvectors(A), p = compose(poses[place.link], place.pose).slice(9);
+  return { axes: [0, 1, 2].map((i) => Math.sqrt(Math.max(A[i][i], 0))), pose: [...R.flat(), ...p] };
+}
+
+function eigenvectors(A) { // by Jacobi's rotations: leaves A diagonal, gives R (by rows) with the vectors as columns
+  const R = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
+  for (let sweep = 0; sweep < 12; sweep++) {
+    for (const [i, k] of [[0, 1], [0, 2], [1, 2]]) {
+      if (A[i][k] === 0) continue;
+      const angle = 0.5 * Math.atan2(2 * A[i][k], A[i][i] - A[k][k]), c = Math.cos(angle), s = Math.sin(angle);
+      for (const M of [A, R]) { // columns i and k
+        for (let r = 0; r < 3; r++) [M[r][i], M[r][k]] = [c * M[r][i] + s * M[r][k], c * M[r][k] - s * M[r][i]];
+      }
+      for (let r = 0; r < 3; r++) [A[i][r], A[k][r]] = [c * A[i][r] + s * A[k][r], c * A[k][r] - s * A[i][r]];
+    }
+  }
+  return R;
+}
+
 // The recorded motion: q of a world at any time, between samples by straight lines; quaternions by the shorter way.
 class Motion {
   constructor(run, models, worlds, buffer) {
