@@ -11,7 +11,7 @@ from zwang.simulate.progress import progress_bar
 
 
 @pytest.mark.parametrize(
-    ("patience", "shown", "expected"), [(0.05, True, True), (5.0, True, False), (0.05, False, False)]
+    ("patience", "shown", "expected"), [(0.05, True, True), (60.0, True, False), (0.05, False, False)]
 )
 def test_it_appears_when_patience_is_over(monkeypatch, capsys, patience, shown, expected):
     monkeypatch.setattr(progress, "PATIENCE", patience)
