@@ -1,0 +1,122 @@
+"""Drift off exact constraints: projection keeps them to rounding for as long as one likes, and costs no energy."""
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.constraint.test_loops_exact import bennett_loop, bennett_start, four_bars
+from tests.constraint.test_nonholonomic import plane_body
+from tests.symbolic.machines import Y
+from zwang.constraint.exact import all_first_order
+from zwang.constraint.projection import projected_state
+from zwang.constraint.weights import weights
+from zwang.errors import SimulationError
+
+
+def violations(mechanism, q, v, t=0.0):
+    """The largest gap and the largest missed speed of all exact constraints."""
+    rows = all_first_order(mechanism, q, v, t)
+    gaps = [abs(float(r)) for r in rows.position if r is not None]
+    return max(gaps, default=0.0), np.abs(np.asarray(rows.A, float) @ v + np.asarray(rows.a, float)).max()
+
+
+def swinging_four_bars():
+    m = four_bars(2)
+    cranks = np.array(["crank" in name for name in m.coordinate_names])
+    return m, np.where(cranks, 1, -1) * np.pi / 2, np.where(cranks, -1.0, 1.0)
+
+
+def turning_bennett():
+    m = bennett_loop()
+    return m, *zw.assemble(m, bennett_start(m), [1.0, 0.5, -0.5])
+
+
+def sleigh():
+    edge = zw.NoSideSlip("edge", "body", direction=Y)
+    body = plane_body(1.0, 0.3, (0.2, 0, 0))
+    m = zw.Mechanism("sleigh", (body,), gravity=(0, 0, 0), constraints=(edge,))
+    return m, np.zeros(3), np.array([0.7, 0, 1.5])
+
+
+def ball_in_a_weld():
+    """A free body welded to a driven crank by two welds, one of them redundant: quaternions, and rows twice over."""
+    crank = zw.Body(
+        "crank", zw.Revolute("crank", axis=(0, 1, 0)), mass=1, com=(0.3, 0, 0), inertia=(0.1,) * 3
+    )
+    bob = zw.Body("bob", zw.Free("bob"), mass=0.5, inertia=(0.01, 0.02, 0.03))
+    welds = tuple(zw.Weld(name, "crank", "bob", position=(0.5, 0, 0)) for name in ("glue", "more glue"))
+    m = zw.Mechanism("welded", (crank, bob), gravity=(0, 0, -9.81), constraints=welds)
+    q, v = zw.assemble(m, [0.2, 0.5, 0, -0.1, 1, 0, 0, 0], [1.0, *[0.0] * 6])
+    return m, q, v
+
+
+MACHINES = [(swinging_four_bars, 1e-5), (turning_bennett, 1e-9), (sleigh, 1e-9), (ball_in_a_weld, 1e-7)]
+
+
+@pytest.mark.parametrize(("make", "energy_error"), MACHINES)
+def test_constraints_hold_to_rounding_over_long_runs_and_energy_stays(make, energy_error):
+    m, q0, v0 = make()
+    runs = {
+        drift: zw.simulate(
+            m, q0=q0, v0=v0, duration=5, step=1e-3, integrator="rk4", drift=drift, record=500, progress=False
+        )
+        for drift in ("projection", "stabilisation")
+    }
+    errors = {}
+    for drift, run in runs.items():
+        states = list(zip(run.q.values[0], run.v.values[0], strict=True))
+        energies = [sum(zw.energy(m, *state)) for state in states]
+        errors[drift] = np.abs(np.array(energies) - energies[0]).max()
+        worst = np.max([violations(m, *state) for state in states], axis=0)
+        bound = 1e-10 if drift == "projection" else 1e-6
+        assert (worst < bound).all(), f"{drift}: gap {worst[0]:.1e}, speed {worst[1]:.1e}"
+        assert run.attrs["drift"] == drift
+    assert errors["projection"] < energy_error
+    assert errors["projection"] <= 2 * errors["stabilisation"] + 1e-10, "projection must not cost energy"
+
+
+def test_a_projected_state_is_near_and_moves_along_nothing_that_is_free():
+    """The least change in the metric of M: it has no part along the motions that the constraints leave."""
+    m, q0, v0 = swinging_four_bars()
+    q0, v0 = zw.assemble(m, [1.2, -1.2, 1.2, -1.2, 1.2], v0)
+    rng = np.random.default_rng(1)
+    dq, dv = 1e-4 * rng.normal(size=(2, m.nv))
+    q, v = (np.asarray(x, float) for x in projected_state(m, weights(m), q0 + dq, v0 + dv))
+    gap, missed = violations(m, q, v)
+    assert gap < 1e-12 and missed < 1e-12
+    A = np.asarray(all_first_order(m, q, v).A, float)
+    free = np.linalg.svd(A)[2][np.linalg.matrix_rank(A, tol=1e-8) :]
+    M = zw.mass_matrix(m, q)
+    np.testing.assert_allclose(free @ M @ (v - v0 - dv), 0, atol=1e-7)
+    np.testing.assert_allclose(free @ M @ (q - q0 - dq), 0, atol=1e-7)
+
+
+@pytest.mark.parametrize("make", [swinging_four_bars, ball_in_a_weld])
+def test_compiled_projection_equals_the_float_text(make):
+    m, q0, v0 = make()
+    ran = [
+        zw.simulate(
+            m, q0=q0, v0=v0, duration=0.02, step=2e-3, integrator="rk4", compiled=compiled, progress=False
+        )
+        for compiled in (True, False)
+    ]
+    assert ran[0].attrs["path"] == "compiled"
+    np.testing.assert_allclose(ran[0].q.values, ran[1].q.values, atol=1e-11)
+    np.testing.assert_allclose(ran[0].v.values, ran[1].v.values, atol=1e-9)
+
+
+def test_a_loop_open_at_the_start_is_told_and_closed_at_once():
+    m, q0, v0 = swinging_four_bars()
+    with pytest.warns(zw.errors.SimulationWarning, match="pin 1.*open"):
+        run = zw.simulate(m, q0=q0 + np.eye(5)[0] * 0.05, v0=0 * v0, duration=0.01, step=1e-3, progress=False)
+    assert violations(m, run.q.values[0][1], run.v.values[0][1])[0] < 1e-10
+
+
+def test_ways_to_hold_drift_are_named():
+    m, q0, v0 = sleigh()
+    with pytest.raises(SimulationError, match="'projection' or 'stabilisation'"):
+        zw.simulate(m, q0=q0, v0=v0, duration=0.1, drift="glue")
+    with pytest.raises(SimulationError, match="fixed size"):
+        zw.simulate(m, q0=q0, v0=v0, duration=0.1, integrator="dop853", drift="projection")
+    run = zw.simulate(m, q0=q0, v0=v0, duration=0.1, integrator="dop853", progress=False)
+    assert run.attrs["drift"] == "stabilisation"

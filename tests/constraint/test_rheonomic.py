@@ -1,0 +1,98 @@
+"""Constraints that depend on time, by formula with the symbol t: closed forms, on floats and compiled."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import zwang as zw
+from tests.cases import case
+from tests.symbolic.machines import X, Y, Z
+from zwang.errors import SimulationError
+
+t = sp.Symbol("t", real=True)
+
+
+def bead_on_a_turning_rod(m, omega, mu=0.0):
+    """A bead in the plane, on the line through the origin at the angle omega t; friction pulls against its way outwards."""
+    x, y, N = sp.symbols("x y N", real=True)
+    c, s = sp.cos(omega * t), sp.sin(omega * t)
+    slides = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y))
+    laws = [zw.Holonomic("rod", y * c - x * s)]
+    if mu:
+        laws.append(zw.NonIdeal("friction", "rod", {"x": -mu * N * c, "y": -mu * N * s}))
+    return zw.Mechanism("bead", (zw.Body("bead", slides, mass=m),), gravity=(0, 0, 0), constraints=laws)
+
+
+def test_a_bead_on_a_rough_rod_that_turns_at_a_given_rate():
+    c = case("nonideal", "D06_bead_rotating_rough_rod")
+    p, start = c["parameters"], c["initial_state"]
+    m = bead_on_a_turning_rod(p["m"], p["omega"], p["mu"])
+    h, times = 1e-3, np.array(c["times"])
+    run = zw.simulate(
+        m, q0=[start["r"], 0], v0=[start["rd"], p["omega"] * start["r"]], duration=times[-1], step=h,
+        integrator="rk4", progress=False,
+    )  # fmt: skip
+    assert run.attrs["path"] == "compiled"
+    k = np.round(times / h).astype(int)
+    q, v = run.q.values[0][k], run.v.values[0][k]
+    out = np.column_stack([np.cos(p["omega"] * times), np.sin(p["omega"] * times)])
+    np.testing.assert_allclose((q * out).sum(axis=1), c["reference"]["r"], rtol=c["tolerance"])
+    np.testing.assert_allclose((v * out).sum(axis=1), c["reference"]["rd"], rtol=c["tolerance"])
+    across = np.column_stack([-out[:, 1], out[:, 0]])
+    np.testing.assert_allclose((q * across).sum(axis=1), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("integrator", "compiled"), [("rk4", True), ("rk4", False), ("dop853", True)])
+def test_a_smooth_rod_throws_its_bead_out_as_cosh(integrator, compiled):
+    """r = r0 cosh(omega t), with the rod's force 2 m omega r_dot across it."""
+    mass, omega, r0, T = 0.4, 2.0, 0.2, 0.25
+    m = bead_on_a_turning_rod(mass, omega)
+    run = zw.simulate(
+        m, q0=[r0, 0], v0=[0, omega * r0], duration=T, step=5e-3, integrator=integrator, compiled=compiled,
+        record={"constraints": True}, progress=False,
+    )  # fmt: skip
+    r = r0 * np.cosh(omega * T)
+    end = run.q.values[0][-1]
+    np.testing.assert_allclose(end, [r * np.cos(omega * T), r * np.sin(omega * T)], rtol=1e-7)
+    rate = omega * r0 * np.sinh(omega * T)
+    force = 2 * mass * omega * rate * np.array([-np.sin(omega * T), np.cos(omega * T)])
+    recorded = [run[name] for name in run.data_vars if "constraint" in str(name)]
+    np.testing.assert_allclose(recorded[0].values[0][-1], force, rtol=1e-5)
+
+
+def driven_wheel(law):
+    wheel = zw.Body("wheel", zw.Revolute("turn", axis=Z), mass=1.0, inertia=(0.3,) * 3)
+    return zw.Mechanism("driven", (wheel,), gravity=(0, 0, 0), constraints=(law,))
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        zw.Holonomic("drive", sp.Symbol("turn") - sp.sin(3 * t)),
+        zw.Pfaffian("drive", {"turn": 1 + t**2}, rate=-3 * (1 + t**2) * sp.cos(3 * t)),
+    ],
+)
+def test_a_wheel_driven_by_a_formula(law):
+    """turn = sin 3t by position or by speed; the drive's torque is I times the acceleration."""
+    m = driven_wheel(law)
+    run = zw.simulate(m, v0=[3.0], duration=2.0, step=2e-3, integrator="rk4", record=100, progress=False)
+    at = run.time.values
+    np.testing.assert_allclose(run.q.values[0][:, 0], np.sin(3 * at), atol=1e-9)
+    np.testing.assert_allclose(run.v.values[0][:, 0], 3 * np.cos(3 * at), atol=1e-9)
+    now = 0.4
+    found = zw.constrained_dynamics(m, [np.sin(3 * now)], [3 * np.cos(3 * now)], [0.0], time=now)
+    np.testing.assert_allclose(found.acceleration, [-9 * np.sin(3 * now)], rtol=1e-12)
+    slope = 1 if isinstance(law, zw.Holonomic) else 1 + now**2
+    np.testing.assert_allclose(found.forces["drive"], [-0.3 * 9 * np.sin(3 * now) / slope], rtol=1e-9)
+
+
+def test_states_are_assembled_at_a_time():
+    m = bead_on_a_turning_rod(1.0, 2.0)
+    q, v = zw.assemble(m, [0.0, 0.5], [0.0, 0.0], time=np.pi / 4)  # the rod stands upright
+    np.testing.assert_allclose(q, [0, 0.5], atol=1e-12)
+    np.testing.assert_allclose(v, [-1.0, 0], atol=1e-12)
+
+
+def test_a_step_without_a_time_refuses_by_name():
+    with pytest.raises(SimulationError, match="'rod' depends on the time"):
+        zw.compile(bead_on_a_turning_rod(1.0, 2.0)).step([0.2, 0], [0, 0.4], [0, 0])
