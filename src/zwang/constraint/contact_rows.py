@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.rotation import skew
 from zwang.constraint.instant import Instant
-from zwang.constraint.rows import PER_ROW, Cone, Rows, array
+from zwang.constraint.rows import PER_ROW, Cone, OnLink, Rows, Screws, array
 from zwang.constraint.softness import TINY, exact_rows, impedance, reference, regularisation, soft_rows
 from zwang.contact import FAR, Gap, Pair, candidate_pairs, gaps, near
-from zwang.kinematics.jacobians import relative_jacobian
+from zwang.kinematics.jacobians import link_screws, relative_jacobian
 from zwang.mechanism.joint_kinds import Softness
+from zwang.mechanism.tree import WORLD
 from zwang.scalar import absolute, maximum, sqrt, value_is_constant, when
 
 SUDDEN = 1000.0  # the acceleration [m/s^2] that a hard contact is ready for
@@ -19,6 +21,8 @@ SUDDEN = 1000.0  # the acceleration [m/s^2] that a hard contact is ready for
 
 class Touch(NamedTuple):
     """One gap with its Jacobian J (6, nv): J v is the velocity of b against a in contact axes, normal first, linear first.
+
+    Where one of them is the world, v stands for the six numbers of the other link's screw.
 
     weight: (of translation, of rotation). friction: condim - 1 coefficients.
     """
@@ -39,7 +43,28 @@ class Touch(NamedTuple):
 
 def contact_rows(instant: Instant) -> list[Rows]:
     """The rows of every pair of shapes that touches, or, where values are not known, may touch."""
-    return [rows for pair in candidate_pairs(instant.mechanism) for rows in pair_rows(instant, pair)]
+    pairs = candidate_pairs(instant.mechanism)
+    if not pairs:
+        return []
+    tree = instant.mechanism.tree
+    columns = tuple(link_screws(tree, instant.poses))
+    screws = Screws(tuple(link.parent for link in tree.links), tuple(link.v for link in tree.links), columns)
+    motions = screws.motions(np.array(instant.v))
+    return [rows for pair in pairs for rows in _rows_by_link(instant, pair, screws, motions)]
+
+
+def _rows_by_link(instant: Instant, pair: Pair, screws: Screws, motions: list[np.ndarray]) -> list[Rows]:
+    """The rows of one pair; if one of its shapes is fixed to the world, by the screw of the other's link first."""
+    links = pair.a.place.link, pair.b.place.link
+    if WORLD not in links:
+        return pair_rows(instant, pair)
+    link = max(links)
+    B = screws.jacobian(link, instant.mechanism.nv)
+    found = pair_rows(instant._replace(v=motions[link]), pair)
+    return [
+        rows.replaced(J=rows.J @ B, on_links=(OnLink(0, len(rows), link, rows.J),), screws=screws)
+        for rows in found
+    ]
 
 
 def pair_rows(instant: Instant, pair: Pair) -> list[Rows]:
@@ -94,8 +119,7 @@ def acts(instant: Instant, pair: Pair, gap: Gap) -> Any:
     """Whether the gap is within the pair's margin; a hard one has to act before it closes: as soon as one step could close it."""
     if not is_hard(pair):
         return gap.distance < pair.margin
-    links = pair.a.place.link, pair.b.place.link
-    J = relative_jacobian(instant.mechanism.tree, instant.poses, *links, gap.position)
+    J = _jacobian(instant, pair, gap.position)
     speed = absolute(gap.frame[0] @ J[:3] @ np.array(instant.v))
     h = instant.timestep
     return gap.distance < 2 * h * speed + SUDDEN * h * h
@@ -112,9 +136,20 @@ def _idle(instant: Instant, pair: Pair, number: int) -> Rows:
     )  # fmt: skip
 
 
+def _jacobian(instant: Instant, pair: Pair, p: Any) -> np.ndarray:
+    """J (6, nv) of b against a at p; against the world J (6, 6), by the screw of the one link."""
+    a, b = pair.a.place.link, pair.b.place.link
+    if WORLD not in (a, b):
+        return relative_jacobian(instant.mechanism.tree, instant.poses, a, b, p)
+    sign, one = (1 if a == WORLD else -1), np.eye(3, dtype=int)
+    return sign * np.block([[one, -skew(p)], [0 * one, one]])  # v + w x p
+
+
 def _columns(instant: Instant, pair: Pair) -> list[int]:
-    """The speeds that move the pair's bodies against each other."""
+    """The speeds that move the pair's bodies against each other, or all six of a link's screw."""
     tree = instant.mechanism.tree
+    if WORLD in (pair.a.place.link, pair.b.place.link):
+        return list(range(6))
     paths = [set(tree.path(solid.place.link)) for solid in (pair.a, pair.b)]
     return [
         k for i in sorted(paths[0] ^ paths[1]) for k in range(tree.links[i].v.start, tree.links[i].v.stop)
@@ -138,8 +173,7 @@ def _with_numbers(rows: Rows, numbers: dict[str, Any], columns: list[int]) -> Ro
 
 def touch_of(instant: Instant, pair: Pair, gap: Gap, number: int, active: Any) -> Touch:
     """A gap with its Jacobian and the numbers of its contact."""
-    tree, poses = instant.mechanism.tree, instant.poses
-    J = relative_jacobian(tree, poses, pair.a.place.link, pair.b.place.link, gap.position)
+    J = _jacobian(instant, pair, gap.position)
     J = np.concatenate([gap.frame @ J[:3], gap.frame @ J[3:]])
     first, second = (instant.weights.bodies[solid.body] for solid in (pair.a, pair.b))
     weight = (first[0] + second[0], first[1] + second[1])

@@ -41,6 +41,80 @@ class Cone(NamedTuple):
         return self.start + 1 + len(self.friction)
 
 
+class Screws(NamedTuple):
+    """How the links of a tree move: for each its parent (or -1), its range of speeds, and the screws (6, n) of these.
+
+    A screw is (velocity at the world's origin, angular velocity) in world axes, a wrench (force, moment about that origin).
+    """
+
+    parents: tuple[int, ...]
+    speeds: tuple[slice, ...]
+    columns: tuple[np.ndarray, ...]
+
+    def path(self, link: int) -> list[int]:
+        """The links from `link` to the world."""
+        found = []
+        while link >= 0:
+            found.append(link)
+            link = self.parents[link]
+        return found
+
+    def jacobian(self, link: int, nv: int) -> np.ndarray:
+        """B (6, nv): the link's screw is B v."""
+        B = np.zeros((6, nv), int).astype(object)
+        for i in self.path(link):
+            B[:, self.speeds[i]] = self.columns[i]
+        return B
+
+    def motions(self, v: Any) -> list[np.ndarray]:
+        """Every link's screw, for speeds (or accelerations without the bias) v."""
+        found: list[np.ndarray] = []
+        for parent, speeds, S in zip(self.parents, self.speeds, self.columns, strict=True):
+            own = S @ v[speeds]
+            found.append(own if parent < 0 else found[parent] + own)
+        return found
+
+    def efforts(self, wrenches: dict[int, Any], nv: int) -> np.ndarray:
+        """(nv,): what wrenches on links ask of the speeds, from the leaves to the world."""
+        carried, efforts = dict(wrenches), [0] * nv
+        for i in reversed(range(len(self.parents))):
+            if i in carried:
+                efforts[self.speeds[i]] = self.columns[i].T @ carried[i]
+                self._pass_on(carried, i)
+        return np.array(efforts)
+
+    def curvature(self, stiffness: dict[int, np.ndarray]) -> dict[tuple[int, int], Any]:
+        """The entries (i >= j) of sum B^T K B for K (6, 6) at links: composites as for the mass matrix, seed 002's K_k."""
+        carried, entries = dict(stiffness), {}
+        for i in reversed(range(len(self.parents))):
+            if i not in carried:
+                continue
+            felt = carried[i] @ self.columns[i]
+            for k, F in zip(range(self.speeds[i].start, self.speeds[i].stop), felt.T, strict=True):
+                for at in self.path(i):
+                    for j, s in zip(
+                        range(self.speeds[at].start, self.speeds[at].stop), self.columns[at].T, strict=True
+                    ):
+                        if j <= k:
+                            entries[k, j] = s @ F
+            self._pass_on(carried, i)
+        return entries
+
+    def _pass_on(self, carried: dict[int, Any], i: int) -> None:
+        parent = self.parents[i]
+        if parent >= 0:
+            carried[parent] = carried[parent] + carried[i] if parent in carried else carried[i]
+
+
+class OnLink(NamedTuple):
+    """Rows start ... stop - 1 that hold one link against the world: J = w B with w (n, 6) and the link's B of `Screws`."""
+
+    start: int
+    stop: int
+    link: int
+    w: np.ndarray
+
+
 @dataclass(frozen=True)
 class Rows:
     """n rows. names: the constraint that each belongs to. kinds: see above. J (n, nv). All others (n,).
@@ -48,7 +122,7 @@ class Rows:
     aref: wanted acceleration, in the row's unit/s^2. R: regularisation [row unit/s^2 per force unit], 0 if hard. position: how far the
     constraint is violated, or the gap, velocity: J v; margin: the position at which it sets in. impedance d.
     weight: the approximate diagonal of A = J M^-1 J^T that R was made with. bound: largest friction force, else 0.
-    active: whether the row acts; one that does not has no force.
+    active: whether the row acts; one that does not has no force. on_links: rows that are known by their link too, with its screws.
     """
 
     names: tuple[str, ...]
@@ -64,6 +138,8 @@ class Rows:
     bound: np.ndarray
     active: np.ndarray
     cones: tuple[Cone, ...] = ()
+    on_links: tuple[OnLink, ...] = ()
+    screws: Screws | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -84,7 +160,9 @@ class Rows:
         return {i: cone for cone in self.cones for i in range(cone.start, cone.stop)}
 
     def replaced(self, **changes: Any) -> Rows:
-        """The same rows with other numbers."""
+        """The same rows with other numbers; with another J they are not known by their links any more."""
+        if "J" in changes:
+            changes = {"on_links": (), "screws": None, **changes}
         return replace(self, **changes)
 
     def as_cone(self, cone: Cone) -> Rows:
@@ -95,6 +173,11 @@ class Rows:
         """Some of the rows, in the given order; a cone's rows have to stay together, its normal first."""
         new_place = {old: new for new, old in enumerate(chosen)}
         cones = tuple(c._replace(start=new_place[c.start]) for c in self.cones if c.start in new_place)
+        on_links = tuple(
+            o._replace(start=new_place[o.start], stop=new_place[o.start] + o.stop - o.start)
+            for o in self.on_links
+            if all(i in new_place for i in range(o.start, o.stop))
+        )
         index = list(chosen)
         return replace(
             self,
@@ -103,6 +186,7 @@ class Rows:
             J=self.J[index],
             **{name: getattr(self, name)[index] for name in PER_ROW},
             cones=cones,
+            on_links=on_links,
         )
 
     def only_active(self) -> Rows:
@@ -149,14 +233,21 @@ def concatenated(parts: Sequence[Rows], nv: int) -> Rows:
         for part, offset in zip(parts, offsets, strict=False)
         for cone in part.cones
     )
+    on_links = tuple(
+        o._replace(start=o.start + offset, stop=o.stop + offset)
+        for part, offset in zip(parts, offsets, strict=False)
+        for o in part.on_links
+    )
     joined = {
         field.name: np.concatenate([getattr(part, field.name) for part in parts])
         for field in fields(Rows)
-        if field.name not in ("names", "kinds", "cones")
+        if field.name in ("J", *PER_ROW)
     }
     return Rows(
         names=tuple(name for part in parts for name in part.names),
         kinds=tuple(kind for part in parts for kind in part.kinds),
         cones=cones,
+        on_links=on_links,
+        screws=next((part.screws for part in parts if part.screws is not None), None),
         **joined,
     )

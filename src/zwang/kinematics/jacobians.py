@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.rotation import skew
 from zwang.kinematics.poses import Pose, link_pose, link_poses, motion_subspace, place_pose
 from zwang.mechanism.tree import Place, Tree
 
@@ -27,6 +28,20 @@ def point_jacobian(tree: Tree, poses: list[Pose], at: int, p: Any) -> np.ndarray
             linear, angular = R @ s[:3], R @ s[3:]
             columns[k] = np.concatenate([linear + np.cross(angular, p - p_link), angular])
     return np.stack(columns, axis=1) if columns else np.zeros((6, 0))
+
+
+def link_screws(tree: Tree, poses: list[Pose]) -> list[np.ndarray]:
+    """For each link (6, nv of the link): the velocity at the world's origin, and angular velocity, that its own speeds give
+    it and what it carries, in world axes.
+
+    At the origin a link at p that turns by w moves with p x w. Source: Featherstone, RBDA (2008), Sec. 2.8.
+    """
+    found = []
+    for link, (R, p) in zip(tree.links, poses, strict=True):
+        S = motion_subspace(link)
+        linear, angular = R @ S[:3], R @ S[3:]
+        found.append(np.concatenate([linear + skew(p) @ angular, angular]))
+    return found
 
 
 def relative_jacobian(tree: Tree, poses: list[Pose], a: int, b: int, p: Any) -> np.ndarray:
