@@ -41,7 +41,6 @@ OWNERS = {
     "sympy": {"symbolic"},
     "llvmlite": {"compile"},
     "matplotlib": {"view"},
-    "viser": {"view"},
     "mujoco": {"read.mjcf"},
     "xarray": {"simulate", "view", "demo", "cli"},
     "trimesh": {"read"},
