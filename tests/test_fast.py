@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
+import pickle
 import shutil
 import subprocess
 import threading
@@ -199,6 +201,66 @@ def test_wrong_calls_are_answered():
         zw.compile("panda.urdf")
     with pytest.raises(UnknownNameError, match="forward_dynamics"):
         zw.compile(m, outputs=["forward_dynamic"])
+
+
+def test_wrong_settings_are_answered_before_anything_is_compiled():
+    m = furuta()
+    for settings, message in (
+        ({"lanes": 3}, "lanes is 3"),
+        ({"threads": 0}, "threads is 0"),
+        ({"dtype": "float16"}, "float64"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            zw.compile(m, **settings)
+    fast, q = zw.compile(m.subs({"m_p": 1, "b": 0, "L": 1})), np.zeros(2)
+    with pytest.raises(UnknownNameError, match=r"'foo'.*'rk4'"):
+        fast.step(q, q, q, integrator="foo")
+    for step in (-1, "a", np.nan):
+        with pytest.raises(DescriptionError, match="positive time"):
+            fast.step(q, q, q, step=step)
+    with pytest.raises(TypeError, match=r"steps is 2\.5"):
+        fast.rollout(q, q, q, steps=2.5)
+
+
+def test_wrong_parameters_are_answered_by_name():
+    fast, q = zw.compile(furuta()), np.zeros(2)
+    for wrong in ("x", None, 1j):
+        with pytest.raises(ParameterError, match="'L'"):
+            fast.forward_dynamics(q, q, q, params={"m_p": 1, "b": 0, "L": wrong})
+    with pytest.raises(ShapeError, match=r"'L' \(3,\).*'m_p' \(4,\)"):
+        fast.forward_dynamics(q, q, q, params={"m_p": np.ones(4), "b": 0, "L": np.ones(3)})
+    with pytest.raises(ParameterError, match="list"):
+        fast.forward_dynamics(q, q, q, params=[1, 0, 1])
+
+
+def test_no_parameters_are_the_same_as_none(mechanism):
+    fast, state = zw.compile(mechanism), random_state(mechanism, 0)[:3]
+    np.testing.assert_array_equal(fast.forward_dynamics(*state, params={}), fast.forward_dynamics(*state))
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda fast: pickle.loads(pickle.dumps(fast))])
+def test_a_copy_is_compiled_again(mechanism, again):
+    fast, state = zw.compile(mechanism, dtype="float32", lanes=2), random_state(mechanism, 0)[:3]
+    expected = fast.forward_dynamics(*state)
+    assert again(fast).forward_dynamics(*state).tobytes() == expected.tobytes()
+
+
+def test_a_mechanism_without_joints_has_empty_results():
+    fast = zw.compile(zw.Mechanism(bodies=[zw.Body("b", mass=2, com=(1, 0, 0), joint=zw.Fixed())]))
+    none = np.zeros((3, 0))
+    assert fast.forward_dynamics(none, none, none).shape == (3, 0)
+    assert fast.mass_matrix(none).shape == (3, 0, 0)
+    assert fast.frame_jacobian(none, "b").shape == (3, 6, 0)
+    assert fast.integrate_configuration(none, none, 0.1).shape == (3, 0)
+    assert [x.shape for x in fast.step(none, none, none)] == [(3, 0)] * 3
+    assert fast.forward_dynamics_derivatives(none, none, none).dq.shape == (3, 0, 0)
+    np.testing.assert_array_equal(fast.mass_centre(none), [[1, 0, 0]] * 3)
+
+
+def test_the_step_has_a_name_too(mechanism):
+    fast = zw.compile(mechanism, outputs=["step"])
+    assert fast.source("c", "step") == fast.source("c", ("step", mechanism.options.timestep, "euler"))
+    assert fast.count_operations("step")["total"] > fast.count_operations()["total"]
 
 
 def test_two_threads_may_share_one_object(mechanism):
