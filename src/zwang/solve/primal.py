@@ -6,7 +6,7 @@ that does not act, is not worked out when compiled; on floats it is skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -168,10 +168,8 @@ class Primal:
 
     def newton_direction(self, a: Any, gradient: Any) -> np.ndarray:
         """-(M + J^T W J)^-1 gradient, with the sparsity of M and what the groups fill in."""
-        n, M, screws = self.nv, self.problem.M, self.motions(a)
-        filled = {(i, j) for i in range(n) for j in range(i + 1) if not is_zero(M[i][j])}
-        together = [group.columns for group in self.groups] + [self._speeds_to(link) for link in self.slots]
-        filled |= {(i, j) for columns in together for i in columns for j in columns if j <= i}
+        M, screws = self.problem.M, self.motions(a)
+        tree, filled = self._sparsity()
         place = {entry: k for k, entry in enumerate(sorted(filled))}
         H = scratch(len(place) + 36 * len(self.slots))
         for (i, j), k in place.items():
@@ -193,8 +191,25 @@ class Primal:
             return _added(H, ((k, J[:, x] @ WJ[:, y]) for x, y, k in pairs))
 
         H = self._with_links(self.over_acting_groups(add, H), place)
-        lower = [[H[place[i, j]] if (i, j) in place else 0 for j in range(i + 1)] for i in range(n)]
-        return -sparse_ltdl_solve(*sparse_ltdl(lower), gradient)
+
+        def solved(entries: Any, H: Scratch) -> np.ndarray:
+            lower = [
+                [H[place[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in range(self.nv)
+            ]
+            return -sparse_ltdl_solve(*sparse_ltdl(lower), gradient)
+
+        across = [group.active for group in self.groups if _entries(group.columns) - tree]
+        if not across:
+            return solved(filled, H)
+        fills = reduce(logical_or, across)
+        return when(fills, lambda H: solved(filled, H), lambda H: solved(tree, H), H)
+
+    def _sparsity(self) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+        """The entries (i >= j) of the Hessian that are not zero where all rows keep to one branch; and where groups couple branches."""
+        M, n = self.problem.M, range(self.nv)
+        tree = {(i, j) for i in n for j in range(i + 1) if not is_zero(M[i][j])}
+        tree = tree.union(*(_entries(self._speeds_to(link)) for link in self.slots))
+        return tree, tree.union(*(_entries(group.columns) for group in self.groups))
 
     def _with_links(self, H: Scratch, place: dict[tuple[int, int], int]) -> Scratch:
         """H + sum B^T K B with the stiffnesses K at links, carried down the tree as composites; if some group at a link acts."""
@@ -232,6 +247,11 @@ class Primal:
         downhill = gradient @ p
         noise = ROUNDING * (absolute(smooth_slope) + absolute(downhill - smooth_slope))
         return exact_step(slope_at, downhill, first, tolerance, noise)
+
+
+def _entries(columns: Sequence[int]) -> set[tuple[int, int]]:
+    """The lower half of the block of these rows and columns."""
+    return {(i, j) for i in columns for j in columns if j <= i}
 
 
 def _added(total: Scratch, parts: Iterable[tuple[int, Any]]) -> Scratch:
