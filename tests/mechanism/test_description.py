@@ -19,6 +19,10 @@ def body(name: str = "b", **fields) -> zw.Body:
     )
 
 
+def single(**fields) -> zw.Mechanism:
+    return zw.Mechanism(bodies=[body()], **fields)
+
+
 WRONG = {
     "negative mass": (lambda: body(mass=-1), "mass of body 'b'"),
     "text for mass": (lambda: body(mass="1"), "mass of body 'b'"),
@@ -58,6 +62,38 @@ WRONG = {
         "3 speeds",
     ),
     "actuator without target": (lambda: zw.Actuator("a"), "target"),
+    "gears of an actuator": (lambda: single(forces=[zw.Actuator("a", "b joint", gear=(1, 2))]), "gear of actuator 'a'"),
+    "range of three": (lambda: zw.Motor("m", "j", control_range=(0, 1, 2)), r"give \(lower, upper\)"),
+    "range that is a number": (lambda: zw.Revolute("r", limits=3), r"give \(lower, upper\)"),
+    "a number for an attitude": (lambda: body(orientation=3), r"quaternion \(w, x, y, z\)"),
+    "roll, pitch, yaw for an attitude": (lambda: body(orientation=(0, 0, 1)), "from_rpy"),
+    "pitch": (lambda: zw.Screw("s", pitch=math.nan), "pitch of joint 's'"),
+    "softness": (lambda: zw.Softness(solref=(1, 2, 3)), "solref"),
+    "text for a softness": (lambda: zw.Revolute("r", limit_softness="soft"), "limit_softness of joint 'r'"),
+    "no shape": (lambda: body(geometry=[3]), "geometry of body 'b'"),
+    "no body": (lambda: zw.Mechanism(bodies=[3]), "bodies of mechanism"),
+    "one body": (lambda: zw.Mechanism(bodies=body()), "list of zw.Body"),
+    "no force": (lambda: single(forces=["push"]), "forces of mechanism"),
+    "no constraint": (lambda: single(constraints=["loop"]), "constraints of mechanism"),
+    "no options": (lambda: single(options="rk4"), "zw.Options"),
+    "cone": (lambda: zw.Options(cone="round"), "cone"),
+    "motor without name": (lambda: zw.Motor("", "j"), "motor"),
+    "frame without name": (lambda: zw.Frame("", "b"), "frame"),
+    "input that is no text": (lambda: zw.Wrench("b", input=3), "input"),
+    "point without body": (lambda: zw.PointSpring("b", ("c", (0, 0, 0)), 1), "body name"),
+    "negative damping between points": (
+        lambda: zw.PointSpring(("b", (0, 0, 0)), ("c", (0, 0, 0)), 1, damping=-1),
+        "feeds the motion",
+    ),
+    "spring to itself": (lambda: zw.Spring("j", 1, relative_to="j"), "itself"),
+    "negative distance": (lambda: zw.Distance("d", ("b", (0, 0, 0)), ("c", (0, 0, 0)), -1), "length of distance"),
+    "tendon of nothing": (lambda: zw.Tendon("t"), "tendon 't'"),
+    "keyframe": (lambda: single(keyframes=[zw.Keyframe("k", q=(1, 2))]), "q of keyframe 'k'"),
+    "NaN in a keyframe": (lambda: zw.Keyframe("k", q=(math.nan,)), "q of keyframe 'k'"),
+    "home without attitude": (
+        lambda: zw.Mechanism(bodies=[body(joint=zw.Ball("j"), inertia=(1, 1, 1))], home=(0, 0, 0, 0)),
+        "quaternion of joint 'j'",
+    ),
     "timestep": (lambda: zw.Options(timestep=0), "timestep"),
     "condim": (lambda: zw.Surface(condim=2), "condim"),
 }  # fmt: skip
@@ -220,3 +256,30 @@ def test_a_mechanism_is_a_value():
     with pytest.raises(AttributeError):
         random_mechanism(1).name = "x"
     assert "5 bodies" in repr(random_mechanism(1))
+
+
+def test_contacts_speak_of_shapes_and_bodies_that_there_are():
+    with pytest.raises(UnknownNameError, match="shape 'foot'"):
+        single(contacts=[zw.ContactPair("c", ("foot", "floor"))])
+    with pytest.raises(UnknownNameError, match="body 'leg'"):
+        single(contacts=[zw.ContactExclude(("leg", "b"))])
+
+
+def test_lists_are_kept_as_tuples():
+    m = single(
+        forces=[zw.Motor("m", "b joint", control_range=[-1, 1])],
+        keyframes=[zw.Keyframe("k", q=[1])],
+        tendons=[zw.Tendon("t", joints={"b joint": 2})],
+    )
+    assert zw.Mechanism.from_json(m.to_json()) == m
+    assert len({m, m.replace()}) == 1
+
+
+def test_an_actuator_has_a_gear_for_each_speed():
+    m = zw.Mechanism(
+        gravity=(0, 0, 0),
+        bodies=[body(joint=zw.Planar("j"), com=(0, 0, 0), inertia=(1, 1, 1))],
+        forces=[zw.Actuator("a", "j", gear=(1, 2, 3))],
+    )
+    run = zw.simulate(m, duration=0.002, control={"a": 0.5})
+    np.testing.assert_allclose(run.tau.values[0, 0], [0.5, 1, 1.5])

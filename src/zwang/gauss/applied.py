@@ -257,7 +257,7 @@ def transmission(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any,
         return turn @ np.array(gear[:3]), _at(mechanism, joint.name, gear[:3])
     if joint.kind == "free":
         return 0, _at(mechanism, joint.name, gear[:6])
-    return gear[0] * q[joint.q.start], _at(mechanism, joint.name, gear[:1])
+    return sum(g * x for g, x in zip(gear, q[joint.q], strict=True)), _at(mechanism, joint.name, gear)
 
 
 def _slider_crank(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any, np.ndarray]:

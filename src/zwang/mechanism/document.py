@@ -63,6 +63,8 @@ def to_json(value: Any) -> str:
 
 def from_json(text: str, root: type) -> Any:
     """The description that `to_json` wrote. Raises LoadError for anything else."""
+    if not isinstance(text, str | bytes):
+        raise LoadError(f"this is no JSON text but a {type(text).__name__}")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -71,9 +73,17 @@ def from_json(text: str, root: type) -> Any:
         raise LoadError(f"this JSON text is no mechanism: it must have the entry format = {FORMAT!r}")
     try:
         value = _decoded(document["value"], _kinds(root))
-    except ZwangError:
+    except LoadError:
         raise
-    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
+    except (
+        ZwangError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise LoadError(f"this JSON text is no mechanism: {error}") from None
     if not isinstance(value, root):
         raise LoadError(f"this JSON text describes a {type(value).__name__}, not a {root.__name__}")

@@ -6,7 +6,7 @@ A force with an `input` (a Motor, an Actuator, a Wrench with an input's name) is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from zwang.errors import DescriptionError
 from zwang.mechanism.numbers import Number, Vector3, number, vector
@@ -25,8 +25,10 @@ class Motor:
     control_range: tuple[Number, Number] | None = None
 
     def __post_init__(self):
+        _check_name(self.name, "motor")
         object.__setattr__(self, "gear", number(self.gear, f"gear of motor {self.name!r}"))
-        _check_range(self.control_range, f"control_range of motor {self.name!r}")
+        where = f"control_range of motor {self.name!r}"
+        object.__setattr__(self, "control_range", _checked_range(self.control_range, where))
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class Actuator:
     kind: str = "general"
 
     def __post_init__(self):
+        _check_name(self.name, "actuator")
         where = f"actuator {self.name!r}"
         if sum(target is not None for target in (self.joint, self.tendon, self.frame)) != 1:
             raise DescriptionError(f"{where} must have exactly one target: a joint, a tendon or a frame")
@@ -96,10 +99,14 @@ class Actuator:
                 f"{where} has a slider; give it a frame, the crank's pin, and a rod of positive length"
             )
         for name in ("gear", "gain", "bias"):
-            values = getattr(self, name)
-            object.__setattr__(self, name, vector(values, len(values), f"{name} of {where}"))
+            object.__setattr__(self, name, _numbers(getattr(self, name), f"{name} of {where}"))
+        for name, length in (("gain", len(self.gain)), ("bias", len(self.bias))):
+            if length != 3:
+                raise DescriptionError(
+                    f"{name} of {where} has {length} numbers; it must have 3: constant, by length, by speed"
+                )
         for name in ("control_range", "force_range", "activation_range"):
-            _check_range(getattr(self, name), f"{name} of {where}")
+            object.__setattr__(self, name, _checked_range(getattr(self, name), f"{name} of {where}"))
 
 
 @dataclass(frozen=True)
@@ -137,8 +144,9 @@ class Spring:
 
     def __post_init__(self):
         where = f"stiffness of the spring on joint {self.joint!r}"
-        k = self.stiffness if isinstance(self.stiffness, (tuple, list)) else (self.stiffness,)
-        object.__setattr__(self, "stiffness", vector(k, len(k), where))
+        object.__setattr__(self, "stiffness", _numbers(self.stiffness, where))
+        if self.relative_to is not None and self.relative_to == self.joint:
+            raise DescriptionError(f"the spring on joint {self.joint!r} is relative to that joint itself")
         object.__setattr__(self, "rest", number(self.rest, f"rest of the spring on joint {self.joint!r}"))
 
 
@@ -157,10 +165,13 @@ class PointSpring:
 
     def __post_init__(self):
         for end in ("a", "b"):
-            body, point = getattr(self, end)
-            object.__setattr__(self, end, (body, vector(point, 3, f"point {end} of the spring on {body!r}")))
+            object.__setattr__(self, end, _point(getattr(self, end), f"point {end} of a point spring"))
         for name in ("stiffness", "length", "damping"):
             object.__setattr__(self, name, number(getattr(self, name), f"{name} of a point spring"))
+        if are_constant(self.damping) and self.damping < 0:
+            raise DescriptionError(
+                f"damping of a point spring is {self.damping}; negative damping feeds the motion"
+            )
 
 
 @dataclass(frozen=True)
@@ -181,6 +192,8 @@ class Wrench:
         for name in ("force", "torque", "point"):
             value = vector(getattr(self, name), 3, f"{name} of the wrench on body {self.body!r}")
             object.__setattr__(self, name, value)
+        if self.input is not None:
+            _check_name(self.input, "wrench's input")
         if self.axes not in ("world", "body"):
             raise DescriptionError(
                 f"axes of the wrench on body {self.body!r} is {self.axes!r}; it is 'world' or 'body'"
@@ -203,9 +216,29 @@ class GravityCompensation:
 Force = Motor | Actuator | Damper | Spring | PointSpring | Wrench | GravityCompensation
 
 
-def _check_range(ends: tuple[Number, Number] | None, where: str) -> None:
+def _check_name(name: object, what: str) -> None:
+    if not isinstance(name, str) or not name:
+        raise DescriptionError(f"a {what} has the name {name!r}; it must be a text that is not empty")
+
+
+def _numbers(values: Any, where: str) -> tuple[Number, ...]:
+    """One number, or several, as a tuple."""
+    several = isinstance(values, tuple | list) or getattr(values, "ndim", 0) == 1
+    return vector(values, len(values), where) if several else (number(values, where),)
+
+
+def _point(value: Any, where: str) -> Point:
+    if not (isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str)):
+        raise DescriptionError(f"{where} is {value!r}; give (body name, (x, y, z))")
+    return value[0], vector(value[1], 3, f"{where} on {value[0]!r}")
+
+
+def _checked_range(ends: Any, where: str) -> tuple[Number, Number] | None:
     if ends is None:
-        return
+        return None
+    if isinstance(ends, str) or not hasattr(ends, "__len__") or len(ends) != 2:
+        raise DescriptionError(f"{where} is {ends!r}; give (lower, upper)")
     lower, upper = (number(end, where, infinite=True) for end in ends)
     if are_constant(lower, upper) and lower > upper:
         raise DescriptionError(f"{where} is ({lower}, {upper}); the lower must not exceed the upper")
+    return lower, upper

@@ -41,6 +41,12 @@ class Softness:
     solimp: tuple[Number, ...] = (0.9, 0.95, 0.001, 0.5, 2.0)
     margin: Number = 0.0
 
+    def __post_init__(self):
+        for name, length in (("solref", 2), ("solimp", 5)):
+            values = vector(getattr(self, name), length, f"{name} of a softness")
+            object.__setattr__(self, name, values)
+        object.__setattr__(self, "margin", number(self.margin, "margin of a softness"))
+
 
 @dataclass(frozen=True)
 class Joint:
@@ -120,12 +126,16 @@ class _Moving(Joint):
                 raise DescriptionError(f"{name} of {where} is {value}; it must not be negative")
         if self.limits is not None:
             put(self, "limits", _checked_range(self.limits, f"limits of {where}"))
+        for name in ("limit_softness", "friction_softness"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Softness):
+                raise DescriptionError(f"{name} of {where} is {value!r}; give zw.Softness, or None for exact")
         if self.actuator_range is not None:
             put(self, "actuator_range", _checked_range(self.actuator_range, f"actuator_range of {where}"))
 
 
 def _checked_range(ends: tuple[Number, Number], where: str) -> tuple[Number, Number]:
-    if len(tuple(ends)) != 2:
+    if isinstance(ends, str) or not hasattr(ends, "__len__") or len(ends) != 2:
         raise DescriptionError(f"{where} are {ends!r}; give (lower, upper)")
     lower, upper = (number(end, where, infinite=True) for end in ends)
     if are_constant(lower, upper) and lower > upper:
@@ -157,9 +167,13 @@ class Screw(_Moving):
 
     pitch: Number = 0
 
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "pitch", number(self.pitch, f"pitch of joint {self.name!r}"))
+
     @property
     def moves(self) -> tuple[Move, ...]:
-        return (Move("screw", self.axis, number(self.pitch, f"pitch of joint {self.name!r}")),)
+        return (Move("screw", self.axis, self.pitch),)
 
 
 @dataclass(frozen=True)

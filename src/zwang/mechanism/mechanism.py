@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from zwang.errors import DescriptionError, ParameterError, UnknownNameError
-from zwang.mechanism import document
+from zwang.mechanism import checks, document
 from zwang.mechanism.forces import Actuator, Force, Motor, Spring, Wrench
 from zwang.mechanism.joint_kinds import Joint
 from zwang.mechanism.numbers import Number, Vector3, vector
@@ -83,25 +83,22 @@ class Mechanism:
 
     def __post_init__(self):
         put = object.__setattr__
-        for name in (
-            "bodies",
-            "forces",
-            "constraints",
-            "frames",
-            "geometry",
-            "tendons",
-            "contacts",
-            "keyframes",
-        ):
-            put(self, name, tuple(getattr(self, name)))
-        put(self, "gravity", vector(self.gravity, 3, f"gravity of mechanism {self.name!r}"))
+        where = f"mechanism {self.name!r}"
+        if not isinstance(self.name, str):
+            raise DescriptionError(f"a mechanism's name is {self.name!r}; it must be a text")
+        for name in checks.HELD:
+            put(self, name, checks.listed(name, getattr(self, name), where))
+        checks.check_settings(self.options, where)
+        put(self, "gravity", vector(self.gravity, 3, f"gravity of {where}"))
         _check_tree(self.bodies)
         _check_names(self)
         _check_references(self)
         _check_one_speed(self)
         _check_masses(self)
         if self.home is not None:
-            put(self, "home", vector(self.home, self.nq, f"home of mechanism {self.name!r}"))
+            put(self, "home", vector(self.home, self.nq, f"home of {where}"))
+            checks.check_quaternions(self.home, self.joints, f"home of {where}")
+        checks.check_keyframes(self.keyframes, self.nq, self.nv)
 
     @cached_property
     def joints(self) -> tuple[JointIndex, ...]:
@@ -292,6 +289,8 @@ def _check_references(m: Mechanism) -> None:
             _find("speed", name, speeds)
         if hasattr(formula, "constraint"):
             _find("constraint", formula.constraint, constraints)
+    shapes = dict.fromkeys(g.name for g in (*(g for b in m.bodies for g in b.geometry), *m.geometry))
+    checks.check_contacts(m.contacts, bodies, shapes)
     for part in (*m.forces, *m.constraints):
         for kind, name in _mentions(part):
             _find(kind, name, {"joint": joints, "body": bodies, "frame": frames, "tendon": tendons}[kind])
@@ -310,12 +309,28 @@ def _check_one_speed(m: Mechanism) -> None:
             what = f"couple {constraint.name!r}"
             named += [(what, name) for name in (constraint.joint, constraint.to) if name is not None]
     named += [(f"tendon {tendon.name!r}", name) for tendon in m.tendons for name, _ in tendon.joints]
+    for force in m.forces:
+        if isinstance(force, Actuator):
+            _check_gear(m, force)
     for what, name in named:
         if m.joint(name).joint.nv != 1:
             raise DescriptionError(
                 f"{what} is on joint {name!r}, which is {m.joint(name).kind} and has {m.joint(name).joint.nv} speeds; "
                 "it must have one (use an Actuator with one gear a speed, or a Wrench)"
             )
+
+
+def _check_gear(m: Mechanism, actuator: Actuator) -> None:
+    """An actuator has one gear a speed of its joint, one on a tendon, at most six on a frame."""
+    size = len(actuator.gear)
+    if actuator.frame is not None and actuator.slider is None:
+        allowed = range(1, 7)
+    else:
+        allowed = (1,) if actuator.joint is None else (m.joint(actuator.joint).joint.nv,)
+    if size not in allowed:
+        raise DescriptionError(
+            f"gear of actuator {actuator.name!r} has {size} numbers; it must have {max(allowed)}, one a speed that it drives"
+        )
 
 
 def _mentions(part: Any) -> list[tuple[str, str]]:

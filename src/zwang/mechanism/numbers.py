@@ -97,7 +97,12 @@ def matrix3(values: Any, where: str) -> Matrix3:
 
 def orientation_of(value: Any, where: str) -> Matrix3:
     """A rotation matrix from a unit quaternion (w, x, y, z), normalised if numeric, or from a matrix, checked."""
-    rows = list(value)
+    rows = list(value) if hasattr(value, "__len__") and not isinstance(value, str) else []
+    if len(rows) not in (3, 4) or (len(rows) == 3 and any(is_scalar(row) for row in rows)):
+        raise DescriptionError(
+            f"{where} is {value!r}; give a quaternion (w, x, y, z) or a 3x3 rotation matrix, "
+            "such as zwang.algebra.rotation.from_rpy(roll, pitch, yaw)"
+        )
     if len(rows) == 4:
         quaternion = vector(rows, 4, where)
         return matrix3(rotation.from_quaternion(rotation.unit_quaternion(quaternion, where)), where)

@@ -35,6 +35,8 @@ class Frame:
     orientation: Matrix3 = IDENTITY
 
     def __post_init__(self):
+        if not isinstance(self.name, str) or not self.name:
+            raise DescriptionError(f"a frame's name is {self.name!r}; it must be a text that is not empty")
         object.__setattr__(self, "position", vector(self.position, 3, f"position of frame {self.name!r}"))
         object.__setattr__(
             self, "orientation", orientation_of(self.orientation, f"orientation of frame {self.name!r}")
@@ -80,7 +82,7 @@ class Body:
         put(self, "joint", joints[0] if len(joints) == 1 else tuple(joints))
         put(self, "position", vector(self.position, 3, f"position of {where}"))
         put(self, "orientation", orientation_of(self.orientation, f"orientation of {where}"))
-        put(self, "geometry", tuple(self.geometry))
+        put(self, "geometry", _shapes(self.geometry, where))
         if self.density is not None:
             mass, com, inertia = mass_properties(self.geometry, self.density, where)
             put(self, "mass", mass)
@@ -98,3 +100,12 @@ class Body:
         """The body's joints that move, in their order (a Fixed one is none)."""
         joints = self.joint if isinstance(self.joint, tuple) else (self.joint,)
         return tuple(j for j in joints if not isinstance(j, Fixed))
+
+
+def _shapes(values: Any, where: str) -> tuple[Geometry, ...]:
+    """The shapes of a body, each of them one."""
+    items = tuple(values) if isinstance(values, tuple | list) else (values,)
+    for item in items:
+        if not isinstance(item, Geometry):
+            raise DescriptionError(f"geometry of {where} holds {item!r}; give shapes such as zw.Sphere(0.1)")
+    return items

@@ -76,6 +76,10 @@ class Distance:
         for end in ("a", "b"):
             object.__setattr__(self, end, _point(getattr(self, end), f"{end} of distance {self.name!r}"))
         object.__setattr__(self, "length", number(self.length, f"length of distance {self.name!r}"))
+        if are_constant(self.length) and self.length < 0:
+            raise DescriptionError(
+                f"length of distance {self.name!r} is {self.length}; it must not be negative"
+            )
 
 
 @dataclass(frozen=True)
@@ -234,9 +238,7 @@ def named_numbers(items: Any, where: str) -> tuple[tuple[str, Number], ...]:
     try:
         pairs = [(name, value) for name, value in items]
     except (TypeError, ValueError):
-        raise DescriptionError(
-            f"{where} are {items!r}; give a dictionary from names of speeds to numbers"
-        ) from None
+        raise DescriptionError(f"{where} are {items!r}; give a dictionary from names to numbers") from None
     return tuple((name, number(value, f"{where} ({name!r})")) for name, value in pairs)
 
 
@@ -275,6 +277,16 @@ class Tendon:
     armature: Number = 0
     limit_softness: Softness | None = Softness()
     friction_softness: Softness | None = Softness()
+
+    def __post_init__(self):
+        where = f"tendon {self.name!r}"
+        items = self.joints.items() if isinstance(self.joints, Mapping) else self.joints
+        object.__setattr__(self, "joints", named_numbers(items, f"joints of {where}"))
+        object.__setattr__(self, "path", tuple(self.path))
+        if bool(self.joints) == bool(self.path):
+            raise DescriptionError(f"{where} has joints or a path, one of the two; give it one")
+        for name in ("stiffness", "damping", "friction", "armature"):
+            object.__setattr__(self, name, number(getattr(self, name), f"{name} of {where}"))
 
 
 @dataclass(frozen=True)
@@ -326,6 +338,9 @@ class Options:
     enabled: tuple[str, ...] = ()
 
     def __post_init__(self):
+        object.__setattr__(self, "timestep", number(self.timestep, "timestep"))
+        if self.cone not in ("pyramidal", "elliptic"):
+            raise DescriptionError(f"cone is {self.cone!r}; it is 'pyramidal' or 'elliptic' (option element)")
         if not self.timestep > 0:
             raise DescriptionError(f"timestep is {self.timestep}; it must be positive (option element)")
 
@@ -340,3 +355,8 @@ class Keyframe:
     control: tuple[float, ...] = ()
     activation: tuple[float, ...] = ()
     time: float = 0.0
+
+    def __post_init__(self):
+        for name in ("q", "v", "control", "activation"):
+            values, where = getattr(self, name), f"{name} of keyframe {self.name!r}"
+            object.__setattr__(self, name, vector(values, len(tuple(values)), where))
