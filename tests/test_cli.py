@@ -67,6 +67,21 @@ def test_info_and_check_read_files(call, tmp_path):
     assert call("check", "furuta")[0] == 0
 
 
+def test_check_fails_for_what_matters_only(call, tmp_path):
+    text = (
+        '<robot name="arm"><link name="base"/><link name="a"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="j" type="revolute"><parent link="base"/><child link="a"/>'
+        '<limit lower="-1" upper="1" effort="1" velocity="1"/><safety_controller k_velocity="1"/></joint></robot>'
+    )
+    (tmp_path / "arm.urdf").write_text(text)
+    status, out, _ = call("check", "arm.urdf")
+    assert status == 0 and "safety_controller" in out
+    (tmp_path / "arm.urdf").write_text(text.replace('"-1" upper="1"', '"-90" upper="90"'))
+    status, out, _ = call("check", "arm.urdf")
+    assert status == 1 and "degrees" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -75,7 +90,9 @@ def test_info_and_check_read_files(call, tmp_path):
         ("simulate furuta --q0 alpha", "name=value"),
         ("simulate furuta --integrator magic", "rk4"),
         ("simulate furuta --duration -1", "duration"),
-        ("simulate furuta --duration 0.01 --out run.csv", ".nc"),
+        ("simulate furuta --duration 1e6 --out run.csv", ".nc"),
+        ("simulate furuta --duration 1e6 --plot run.xyz", ".png"),
+        ("simulate furuta --duration 1e6 --html nowhere/run.html", "nowhere"),
         ("info arm.json", "format"),
         ("ik furuta --frame nose --position 0 0 1", "nose"),
     ],

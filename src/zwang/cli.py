@@ -19,7 +19,7 @@ from rich.tree import Tree
 
 import zwang as zw
 from zwang.algebra.rotation import from_rpy
-from zwang.errors import DescriptionError, LoadError, ZwangError, ZwangWarning
+from zwang.errors import DescriptionError, LoadError, SimulationError, ZwangError, ZwangWarning
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
 from zwang.mechanism.shapes import Mesh
@@ -27,6 +27,7 @@ from zwang.simulate.constraints import restrictions
 from zwang.simulate.start import start
 
 MINOR, SHOWN = ("ignored",), 8  # remarks of no consequence, and how many of them are shown
+RECORDINGS, PICTURES, PAGES = (".nc", ".zarr"), (".png", ".pdf", ".svg"), (".html", ".htm")
 SPREAD = 0.1  # of random starts, where there are several worlds
 
 app = App(
@@ -115,7 +116,7 @@ def info(
 def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
     """Look for what is possible but hardly meant: degrees for radians, millimetres, implausible densities.
 
-    Exit status 1 if there is anything, or if the file cannot be read.
+    Exit status 1 if anything is implausible, repaired or unsupported, or if the file cannot be read.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ZwangWarning)
@@ -124,7 +125,7 @@ def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
     for note in found:
         out.print(f"[yellow]{escape(note.kind)}:[/] {escape(note.what)} [dim]{escape(note.where)}[/]")
     out.print(f"{escape(m.name)}: {len(found)} remarks" if found else f"{escape(m.name)}: nothing to remark")
-    return 1 if found else 0
+    return 1 if any(note.kind not in MINOR for note in found) else 0
 
 
 @app.command(
@@ -160,6 +161,7 @@ def simulate(
     compiled: bool = True,
 ) -> None:
     """Simulate a model, and keep the motion as a file, a picture or a page."""
+    _check_endings({"--out": (out_file, RECORDINGS), "--plot": (plot, PICTURES), "--html": (html, PAGES)})
     m = model_of(model, base=base, strict=strict)
     if param:
         m = m.subs(_pairs(param))
@@ -341,6 +343,17 @@ def _message(error: BaseException) -> str:
 
 def _show_warning(message: Any, category: type, *_: Any, **__: Any) -> None:
     Console(stderr=True).print(f"[yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
+
+
+def _check_endings(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) -> None:
+    """What is to be written can be, before a long simulation. Raises SimulationError."""
+    for option, (path, endings) in paths.items():
+        if path is None:
+            continue
+        if path.suffix not in endings:
+            raise SimulationError(f"{option} {str(path)!r} must end in {' or '.join(endings)}")
+        if not path.resolve().parent.is_dir():
+            raise SimulationError(f"{option} {str(path)!r}: there is no folder {str(path.parent)!r}")
 
 
 def _pairs(texts: Sequence[str] | None) -> dict[str, float]:

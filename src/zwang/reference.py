@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from zwang import door
-from zwang.errors import DescriptionError
+from zwang.errors import DescriptionError, StateError
 from zwang.gauss import applied, forward, inverse
 from zwang.gauss import energy as energies
 from zwang.gauss import mass_matrix as matrices
@@ -25,11 +25,19 @@ from zwang.mechanism.mechanism import Mechanism
 def forward_dynamics(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> np.ndarray:
     """The accelerations a (nv,) [rad/s^2, m/s^2] that the efforts tau give.
 
-    Source: seed 000, H(q) a + h(q, v) = J^T w; solved with the sparsity of the tree (Featherstone, RBDA, Ch. 6).
+    Raises StateError where a mass matrix is singular. Source: seed 000, H(q) a + h(q, v) = J^T w; solved with the sparsity of the tree (Featherstone, RBDA, Ch. 6).
     """
     m = door.numeric(mechanism)
     q, v, tau = door.configuration(m, q), door.speeds(m, v, "v"), door.speeds(m, tau, "tau")
-    return _floats(forward.forward_dynamics(m.tree, q, v, tau + applied.passive_forces(m, q, v)))
+    with np.errstate(all="ignore"):  # told below
+        a = _floats(forward.forward_dynamics(m.tree, q, v, tau + applied.passive_forces(m, q, v)))
+    if not np.isfinite(a).all():
+        k = int(np.argmin(np.isfinite(a)))
+        raise StateError(
+            f"the acceleration of speed {m.speed_names[k]!r} is not finite: either what it moves has no inertia in this "
+            "configuration (give a body an inertia, or the joint an armature), or numbers overflow"
+        )
+    return a
 
 
 def inverse_dynamics(mechanism: Mechanism, q: Any, v: Any, a: Any) -> np.ndarray:

@@ -260,12 +260,27 @@ def test_recorded_constraint_efforts_explain_the_acceleration(compiled):
         ({"duration": 1, "control": np.zeros((3, 1))}, ShapeError, "control"),
         ({"duration": 1, "control": [np.inf]}, StateError, "control"),
         ({"duration": 1, "control": lambda t, q, v: [0, 0]}, ShapeError, "control"),
+        ({"duration": 1, "control": lambda t, q, v: None}, SimulationError, "returned None"),
         ({"duration": 1, "params": {"m": 1}}, ParameterError, "'m'"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(arguments, error, named):
     with pytest.raises(error, match=named):
         zw.simulate(driven(), **arguments)
+
+
+def test_what_has_no_inertia_is_said():
+    point = zw.Mechanism(bodies=[zw.Body("point", zw.Revolute("spin"), mass=1)])
+    with pytest.raises(StateError, match="'spin' is not finite"):
+        zw.forward_dynamics(point, [0], [0], [1])
+    with pytest.warns(SimulationWarning, match="'spin' moves has inertia"):
+        run = zw.simulate(point, duration=0.1, control=1.0)
+    assert run.status.values.tolist() == [1]
+
+
+def test_a_number_drives_the_only_input():
+    held = zw.simulate(driven(), duration=0.1, control=[0.2])
+    assert zw.simulate(driven(), duration=0.1, control=0.2).identical(held)
 
 
 def test_parameters_that_no_body_can_have_are_refused_with_their_world():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from zwang.errors import ShapeError
+from zwang.errors import ShapeError, SimulationError
 from zwang.mechanism.samples import double_pendulum
 from zwang.view.plot import energy_drift, percentiles
 
@@ -82,3 +82,7 @@ def test_what_is_no_recording_is_refused():
     run = zw.simulate(double_pendulum(), duration=0.05, step=0.01)
     with pytest.raises(ShapeError, match="recording"):
         zw.plot(run[["q"]])
+    with pytest.raises(ShapeError, match="not a int"):
+        zw.plot(3)  # type: ignore[arg-type]
+    with pytest.raises(SimulationError, match=r"\.png"):
+        zw.plot(run, "run.gif")

@@ -40,6 +40,8 @@ class Called:
         if isinstance(value, Mapping):
             _check_names(value, self.names)
             return np.array([value.get(name, 0) for name in self.names])
+        if value is None:
+            raise SimulationError("control(t, q, v) returned None; it must return the control")
         array = np.atleast_1d(np.asarray(value))
         if array.shape != (len(self.names),):
             raise ShapeError(
@@ -57,7 +59,7 @@ def driven(mechanism: Mechanism) -> tuple[str, ...]:
 def control_of(mechanism: Mechanism, control: Any, steps: int, worlds: int) -> Held | Called:
     """The user's `control`, checked.
 
-    None: nothing drives. A function (t, q, v). A dictionary by name of numbers or of values over time. An array (nu,), held all
+    None: nothing drives. A function (t, q, v). A number, where one input is driven. A dictionary by name of numbers or of values over time. An array (nu,), held all
     the time; (times, nu); or (worlds, times, nu). Raises ShapeError, StateError, UnknownNameError or SimulationError.
     """
     names = driven(mechanism)
@@ -79,7 +81,9 @@ def control_of(mechanism: Mechanism, control: Any, steps: int, worlds: int) -> H
 def _over_time(array: np.ndarray, names: tuple[str, ...], steps: int, worlds: int) -> np.ndarray:
     """(worlds or 1, times, nu)."""
     n = len(names)
-    if array.ndim == 1 and array.shape == (n,):
+    if array.ndim == 0 and n == 1:
+        array = array[None, None, None]
+    elif array.ndim == 1 and array.shape == (n,):
         array = array[None, None]
     elif array.ndim == 2:
         array = array[None]

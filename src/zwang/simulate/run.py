@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from zwang.errors import SimulationWarning, TraceError
+from zwang.gauss.mass_matrix import mass_matrix
 from zwang.integrate.fixed import Point
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.adaptive import continuous, flow_in_python
@@ -168,10 +169,11 @@ def _warn_of_stops(mechanism: Mechanism, begin: Start, plan: Settings, motion: M
         return
     lines = [f"world {w} stopped at t = {ends[w] * plan.step:.6g} s: {_what_left(mechanism, begin, plan, motion, w)}"
              for w in stopped[:5]]  # fmt: skip
+    others = ". The others went on" if len(stopped) < begin.worlds else ""
     more = f"; and {len(stopped) - 5} more worlds" if len(stopped) > 5 else ""
     mend = f"a smaller step than {plan.step:g} s" if plan.adaptive is None else "integrator='radau'"
     warnings.warn(
-        "; ".join(lines) + more + f". The others went on. Try {mend}, and look at what drives that joint; "
+        "; ".join(lines) + more + f"{others}. Try {mend}, and look at what drives that joint; "
         "the recording keeps what came before (see its `status` and `stop_time`)",
         SimulationWarning,
         stacklevel=3,
@@ -183,6 +185,9 @@ def _what_left(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motio
     row = {name: float(x[w]) for name, x in begin.params.items()}
     one = mechanism.subs(row) if row else mechanism
     at = Point(motion.q[w, -1], motion.v[w, -1], motion.z[w, -1])
+    moved = np.diag(np.asarray(mass_matrix(one.tree, at.q), dtype=float))
+    if not moved.all():
+        return f"nothing that the speed {one.speed_names[int(np.argmin(moved))]!r} moves has inertia; give it some, or an armature"
     integrator = "rk4" if plan.adaptive is not None else str(plan.integrator)
     t = motion.clock[w, -1, 0] * plan.step
     with np.errstate(all="ignore"):

@@ -19,8 +19,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from zwang.errors import ShapeError
+from zwang.errors import ShapeError, SimulationError
 
+PICTURES = (".png", ".pdf", ".svg")
 FEW_WORLDS = 6  # drawn line by line; more, as bands
 FEW_LINES = 8  # in one panel can be told apart
 MOST_POINTS = 2000  # of a line: more cannot be seen
@@ -60,11 +61,18 @@ class Panel:
 def plot(run: xr.Dataset, path: str | Path | None = None) -> Figure:
     """A figure of a recording: coordinates, speeds, energies, and how far the energy has moved from its start.
 
-    With `path` it is also written to that file (.png, .pdf, .svg). Raises ShapeError for a dataset that is no recording.
+    With `path` it is also written to that file (.png, .pdf, .svg). Raises ShapeError for what is no recording, and
+    SimulationError for another ending.
     """
+    if not isinstance(run, xr.Dataset):
+        raise ShapeError(f"zw.plot draws a recording of zw.simulate, not a {type(run).__name__}")
     if not {"q", "v", "energy"} <= set(run.data_vars) or "world" not in run.dims:
         raise ShapeError(
             "zw.plot draws a recording of zw.simulate; this dataset lacks q, v, energy or worlds"
+        )
+    if path is not None and Path(path).suffix not in PICTURES:
+        raise SimulationError(
+            f"{str(path)!r} ends in {Path(path).suffix!r}; a picture is written to {', '.join(PICTURES)}"
         )
     thin = run.isel(time=slice(None, None, max(1, run.sizes["time"] // MOST_POINTS)))
     alone = run.sizes["world"] == 1
