@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.constraint.rows import PER_ROW, Cone, Rows, array
+from zwang.constraint.rows import PER_ROW, Cone, Rows, array, no_rows
 from zwang.gauss.problem import GaussProblem
 from zwang.solve.cones import projected
 from zwang.solve.solution import Solution
@@ -81,4 +81,5 @@ def _round(cone: Cone) -> Rows:
     n = 1 + len(cone.friction)
     numbers = dict.fromkeys(PER_ROW, np.zeros(n)) | {"active": array([True] * n)}
     cone = Cone(0, (1.0,) * (n - 1), 1.0)
-    return Rows(("",) * n, ("cone",) * n, np.zeros((n, 0)), **numbers, cones=(cone,))
+    named = {"names": ("",) * n, "kinds": ("cone",) * n, "J": np.zeros((n, 0)), "cones": (cone,)}
+    return no_rows(0).replaced(**named, **numbers)
