@@ -212,7 +212,10 @@ def test_wrong_settings_are_answered_before_anything_is_compiled():
     ):
         with pytest.raises(ValueError, match=message):
             zw.compile(m, **settings)
-    fast, q = zw.compile(m.subs({"m_p": 1, "b": 0, "L": 1})), np.zeros(2)
+    fast, q = (
+        zw.compile(m.subs({"m_p": 1, "b": 0, "L": 1}), lanes=np.int64(2), threads=np.int64(1)),
+        np.zeros(2),
+    )
     with pytest.raises(UnknownNameError, match=r"'foo'.*'rk4'"):
         fast.step(q, q, q, integrator="foo")
     for step in (-1, "a", np.nan):

@@ -390,6 +390,9 @@ def test_rotation_vector_of_a_matrix(angle):
         ({"joints": ["q9"]}, zw.errors.UnknownNameError, "q1"),
         ({"joints": []}, zw.errors.DescriptionError, "no joint"),
         ({"method": "newton", "alpha": (1, 1, 1)}, zw.errors.ShapeError, "alpha"),
+        ({"iterations": -1}, zw.errors.DescriptionError, "iterations is -1"),
+        ({"restarts": 2.5}, zw.errors.DescriptionError, r"restarts is 2\.5"),
+        ({"wish": lambda q: q[:1]}, zw.errors.ShapeError, r"wish\(q\).*\(2,\)"),
     ],
 )
 def test_a_wrong_call_is_named(change, error, message):

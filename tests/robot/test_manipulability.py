@@ -139,6 +139,11 @@ def test_a_batch_equals_its_members():
             )
 
 
+def test_no_configurations_give_no_measures():
+    arm = zw.robot.from_dh(d=[0, 0], a=[1, 1], alpha=[0, 0])
+    assert zw.robot.manipulability(arm, np.zeros((0, 2)), "tip").measure.shape == (0,)
+
+
 def test_length_weighs_metres_against_radians():
     """Counting positions per 0.5 m doubles their rows: det J of a 6-axis arm grows by 2^3."""
     m, q = dh.arm("ur5"), [0.4, -1.1, 1.3, -0.9, 0.7, 0.2]

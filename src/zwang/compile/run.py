@@ -237,9 +237,9 @@ def settings(dtype: Any, lanes: int | None, threads: int | None) -> tuple[str, i
     if lanes not in WIDTHS:
         raise ValueError(f"lanes is {lanes!r}; it must be one of {WIDTHS}")
     threads = cores() if threads is None else threads
-    if not isinstance(threads, int) or threads < 1:
+    if not isinstance(threads, int | np.integer) or threads < 1:
         raise ValueError(f"threads is {threads!r}; it must be a positive integer")
-    return name, lanes, threads
+    return name, int(lanes), int(threads)
 
 
 def _again(program: Program, dtype: str, lanes: int, threads: int, cache: bool) -> Compiled:

@@ -72,7 +72,8 @@ def solve_ik(
 
     method: "lm", Levenberg-Marquardt with limits and `restarts` from other starts (200; the starts are drawn once from `seed`,
     the same for every target); "newton" (or "jacobian_inverse") and "transpose", as seed 004 has them, with the step `alpha`: a number, a diagonal
-    (nq or as many as may move), or a function of the iteration 1, 2, .... iterations: turns from each start (16; 100 and 1000 for seed 004's).
+    (nq or as many as may move), or a function of the iteration 1, 2, .... iterations: turns from each start (16; 100 and 1000 for seed 004's);
+    "lm" takes up to 200 without restarts, and at last from the best that was found.
     length [m]: what weighs as much as one radian; by default the typical lever of the joints. tolerance: [m] and [rad].
     posture (nq,): pulled towards, and wish(q) (nv,): followed, in what freedom the targets leave; it is traced, so
     it uses the functions of zw.scalar; see `away_from_singularities`.
@@ -89,15 +90,15 @@ def solve_ik(
     method = METHODS[method]
     frames, given = _frames_and_targets(frame, targets, part)
     tasks = _tasks(frames, given, part, components, axes, weights)
-    named = tuple(joints) if joints is not None else None
+    named = (joints,) if isinstance(joints, str) else tuple(joints) if joints is not None else None
     programs = _programs(Same(m), tasks, named, length, limits, _wish(m, posture, wish), threads, compiled)
     batch, count = _batch(given)
     start = _start(m, programs.problem, q0, batch, count)
     options = Options(
         method=method,
         tolerance=_pair(tolerance),
-        turns=int(iterations if iterations is not None else ITERATIONS[method]),
-        restarts=int(restarts if restarts is not None else 0 if path else RESTARTS),
+        turns=_count("iterations", ITERATIONS[method] if iterations is None else iterations),
+        restarts=_count("restarts", (0 if path else RESTARTS) if restarts is None else restarts),
         seed=seed,
         alpha=alpha,
     )
@@ -209,17 +210,33 @@ def _pair(tolerance: Any) -> tuple[float, float]:
     return float(position), float(orientation)
 
 
+def _count(name: str, value: Any) -> int:
+    if not isinstance(value, int | np.integer) or value < 0:
+        raise DescriptionError(f"{name} is {value!r}; it must be 0 or a positive integer")
+    return int(value)
+
+
 @dataclass(frozen=True)
 class _Wish:
-    """A direction to follow in the null space: towards a posture, or a function of q."""
+    """A direction (speeds,) to follow in the null space: towards a posture, or a function of q."""
 
+    speeds: int
     posture: tuple[float, ...] | None
     function: Callable[[Any], Any] | None
 
     def bound(self, coordinates: Any) -> Callable[[Any], Any]:
         if self.function is not None:
             function = self.function
-            return lambda q: np.asarray(function(q))[list(coordinates.free)]
+
+            def follow(q: Any) -> np.ndarray:
+                wanted = np.asarray(function(q))
+                if wanted.shape != (self.speeds,):
+                    raise ShapeError(
+                        f"wish(q) must have the shape ({self.speeds},) (nv); its shape is {wanted.shape}"
+                    )
+                return wanted[list(coordinates.free)]
+
+            return follow
         rest = self.posture or ()
 
         def pull(q: Any) -> np.ndarray:
@@ -233,8 +250,8 @@ def _wish(m: Mechanism, posture: Any, wish: Any) -> _Wish | None:
     if posture is not None and wish is not None:
         raise DescriptionError("give either a posture or a wish, not both")
     if posture is not None:
-        return _Wish(tuple(door.configuration(m, posture).tolist()), None)
-    return _Wish(None, wish) if wish is not None else None
+        return _Wish(m.nv, tuple(door.configuration(m, posture).tolist()), None)
+    return _Wish(m.nv, None, wish) if wish is not None else None
 
 
 def _shaped(answer: Solution, batch: tuple[int, ...]) -> Solution:

@@ -79,7 +79,8 @@ class TaskSpace:
         return self.basis @ vectors
 
     def _function(self, m: Mechanism, kind: str, q: np.ndarray) -> tuple[np.ndarray, ...]:
-        return _function(Same(m), self.frame, kind, self.compiled and q.size > MANY * m.nq)(q)
+        none = not q.size  # of no configuration the compiled function knows the shapes
+        return _function(Same(m), self.frame, kind, none or (self.compiled and q.size > MANY * m.nq))(q)
 
     def _directions(self, J: np.ndarray, R: np.ndarray) -> np.ndarray:
         return self.basis.T @ scaled_rows(J, R, self.axes, self.rows, self.length)
@@ -121,7 +122,7 @@ def task_space(
     key = axes if isinstance(axes, str) else tuple(map(tuple, np.asarray(axes, dtype=float).tolist()))
     if isinstance(axes, str) and axes not in ("world", "body"):
         raise DescriptionError(f"axes is {axes!r}; it must be 'world', 'body' or a rotation matrix (3, 3)")
-    which = tuple(joints) if joints is not None else None
+    which = (joints,) if isinstance(joints, str) else tuple(joints) if joints is not None else None
     return _space(Same(m), frame, part, key, named, which, float(length), compiled), configurations(m, q)
 
 
