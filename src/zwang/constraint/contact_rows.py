@@ -69,7 +69,7 @@ def _rows_by_link(instant: Instant, pair: Pair, screws: Screws, motions: list[np
 
 def pair_rows(instant: Instant, pair: Pair) -> list[Rows]:
     """The rows of one pair, worked out only if some world has its shapes near each other."""
-    close = near(pair, instant.poses)
+    close = is_hard(pair) or near(pair, instant.poses)  # a hard one acts before its shapes are near
     if value_is_constant(close):
         return _gap_rows(instant, pair) if close else []
     idle = [_idle(instant, pair, k) for k in range(pair.count)]

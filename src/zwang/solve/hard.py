@@ -21,9 +21,12 @@ from zwang.gauss.problem import GaussProblem
 from zwang.scalar import logical_and, logical_not, while_loop
 from zwang.solve.solution import Solution, largest, slip
 
-SOFTENING = 1e-3
+SOFTENING = 1e-3  # of inequalities, relative to a row's weight
+EQUALITY_SOFTENING = (
+    1e-5  # of equalities: their rows nearly depend on each other where loops pass singular positions
+)
 ROUNDS = 200
-TOLERANCE = 1e-12
+TOLERANCE = 1e-11  # of the forces' change; rounding leaves 1e-12, as 1 / rho is large
 INNER = 1e-13  # of the soft problems, which only approach the hard one
 
 
@@ -48,7 +51,8 @@ def with_hard_rows(
 ) -> Solution:
     """The solution of a problem some of whose rows have R = 0, by rounds of `solver` on soft rows."""
     hard = rows.hard
-    rho = array([SOFTENING * w if h else 0 for w, h in zip(rows.weight, hard, strict=True)])
+    softening = [EQUALITY_SOFTENING if kind == "equality" else SOFTENING for kind in rows.kinds]
+    rho = array([s * w if h else 0 for s, w, h in zip(softening, rows.weight, hard, strict=True)])
     cones = [cone for cone in rows.cones if hard[cone.start]]
 
     def slips(a: Any) -> list[Any]:
