@@ -34,4 +34,4 @@ print(
     f"the first crank at 3 s: ({np.cos(phi[-1]):.6f}, {np.sin(phi[-1]):.6f}); IFToMM A02: (-0.549340, -0.835599)"
 )
 print(f"energy error {error[1] - error[0]:.2e} J")
-assert np.allclose([np.cos(phi[-1]), np.sin(phi[-1])], [-0.5493397393, -0.8355990970], atol=1e-5)
+assert np.allclose([np.cos(phi[-1]), np.sin(phi[-1])], [-0.5493397393, -0.8355990970], atol=1e-8)
