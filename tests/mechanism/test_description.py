@@ -85,6 +85,12 @@ WRONG = {
         lambda: zw.PointSpring(("b", (0, 0, 0)), ("c", (0, 0, 0)), 1, damping=-1),
         "feeds the motion",
     ),
+    "rest of a spring on a ball": (
+        lambda: zw.Mechanism(
+            bodies=[body(joint=zw.Ball("j"), inertia=(1, 1, 1))], forces=[zw.Spring("j", 1, rest=0.5)]
+        ),
+        "turns freely",
+    ),
     "spring to itself": (lambda: zw.Spring("j", 1, relative_to="j"), "itself"),
     "negative distance": (lambda: zw.Distance("d", ("b", (0, 0, 0)), ("c", (0, 0, 0)), -1), "length of distance"),
     "tendon of nothing": (lambda: zw.Tendon("t"), "tendon 't'"),

@@ -72,6 +72,16 @@ def test_every_kind_of_joint_has_units():
     assert speed_units(mechanism) == [unit + "/s" for unit in speeds]
 
 
+def test_units_say_what_each_element_has():
+    link = zw.Body("link", zw.Revolute("turn"), mass=1, com=(1, 0, 0))
+    cart = zw.Body("cart", zw.Prismatic("slide"), parent="link", mass=1)
+    alone = zw.simulate(zw.Mechanism(bodies=[link]), duration=0.002)
+    assert [alone[name].attrs["units"] for name in ("q", "v", "tau")] == ["rad", "rad/s", "N m"]
+    both = zw.simulate(zw.Mechanism(bodies=[link, cart]), duration=0.002)
+    assert both.tau.attrs["units"] == "see effort_unit"
+    assert both.effort_unit.values.tolist() == ["N m", "N"]
+
+
 def test_energy_is_that_of_the_reference(run):
     mechanism = zw.mechanism_of(run)
     for w, t in ((0, 0), (1, 7), (0, 10)):

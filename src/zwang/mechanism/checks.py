@@ -76,6 +76,15 @@ def check_quaternions(q: tuple[Any, ...], joints: Any, where: str) -> None:
                 raise DescriptionError(f"{where}: the quaternion of joint {joint.name!r} is zero")
 
 
+def check_turning_spring(spring: forces.Spring) -> None:
+    """On a joint that turns freely, a spring is linear, about home, and against the parent."""
+    if spring.rest != 0 or len(spring.stiffness) != 1 or spring.relative_to is not None:
+        raise DescriptionError(
+            f"the spring on joint {spring.joint!r}, which turns freely, can have one stiffness only, "
+            "and neither a rest nor another joint"
+        )
+
+
 def check_settings(options: Any, where: str) -> None:
     """Options are zw.Options."""
     if not isinstance(options, Options):

@@ -202,7 +202,10 @@ class Wrench:
 
 @dataclass(frozen=True)
 class GravityCompensation:
-    """A force at a body's centre of mass against gravity: -factor * mass * gravity; 1 makes the body weightless."""
+    """A force at a body's centre of mass against gravity: -factor * mass * gravity; 1 makes the body weightless.
+
+    As in MuJoCo it is a drive: its work is no part of the potential energy.
+    """
 
     body: str
     factor: Number = 1

@@ -302,7 +302,9 @@ def _check_one_speed(m: Mechanism) -> None:
     for force in m.forces:
         if isinstance(force, Motor):
             named.append((f"motor {force.name!r}", force.joint))
-        elif isinstance(force, Spring) and m.joint(force.joint).kind not in ("ball", "free"):
+        elif isinstance(force, Spring) and m.joint(force.joint).kind in ("ball", "free"):
+            checks.check_turning_spring(force)
+        elif isinstance(force, Spring):
             named += [("a spring", name) for name in (force.joint, force.relative_to) if name is not None]
     for constraint in m.constraints:
         if isinstance(constraint, Couple):

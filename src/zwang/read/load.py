@@ -44,7 +44,8 @@ def load(
     if not isinstance(path, (str, os.PathLike)) or base not in ("fixed", "free"):
         raise LoadError(f"load needs a file's path and base 'fixed' or 'free', not {path!r} and {base!r}")
     file = Path(path)
-    mechanism = _read(file, base, strict, package_dirs)
+    folders = (package_dirs,) if isinstance(package_dirs, (str, os.PathLike)) else tuple(package_dirs)
+    mechanism = _read(file, base, strict, folders)
     for note in lint(mechanism):
         warnings.warn(f"{file}: {note.what} ({note.where})", PlausibilityWarning, stacklevel=2)
     return symbolised(mechanism, symbolic) if symbolic else mechanism

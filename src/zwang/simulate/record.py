@@ -41,7 +41,12 @@ def dataset(
     per = {
         "q": (("coordinate",), motion.q, "configuration", "coordinate_unit"),
         "v": (("speed",), motion.v, "generalised velocity", "speed_unit"),
-        "tau": (("speed",), observed["tau"], "generalised effort of springs, dampers and drives", "N m or N"),
+        "tau": (
+            ("speed",),
+            observed["tau"],
+            "generalised effort of springs, dampers and drives",
+            "effort_unit",
+        ),
         "control": (("input",), motion.u, "control", "as driven"),
         "kinetic_energy": ((), observed["energies"][..., 0], "kinetic energy", "J"),
         "potential_energy": ((), observed["energies"][..., 1], "potential energy of height and springs", "J"),
@@ -55,12 +60,16 @@ def dataset(
         per["frame_position"] = (("frame", "axis"), positions, "positions of frames in the world", "m")
     if settings.wanted.constraints:
         text = "generalised effort of constraints, limits, friction and contacts"
-        per["constraint_effort"] = (("speed",), observed["constraints"], text, "N m or N")
+        per["constraint_effort"] = (("speed",), observed["constraints"], text, "effort_unit")
     variables: dict[str, Any] = {}
     for name, (dims, values, long_name, units) in per.items():
         if gone.any():
             values = np.where(gone.reshape(gone.shape + (1,) * len(dims)), np.nan, values)
         variables[name] = (("world", "time", *dims), values, {"long_name": long_name, "units": units})
+    coordinates = _coordinates(mechanism, begin, settings, motion)
+    for name in ("q", "v", "tau", "constraint_effort"):
+        if name in variables:
+            _say_units(variables[name][2], coordinates)
     meanings = {
         "long_name": "how the world ended",
         "flag_values": [0, 1],
@@ -71,7 +80,14 @@ def dataset(
     variables["stop_time"] = ("world", ends, {"long_name": "time of the last good state", "units": "s"})
     variables["mechanism"] = ((), mechanism.to_json(), {"long_name": "description, for zwang.mechanism_of"})
     attributes = {"format": FORMAT, "title": mechanism.name, **attributes}
-    return xr.Dataset(variables, _coordinates(mechanism, begin, settings, motion), attributes)
+    return xr.Dataset(variables, coordinates, attributes)
+
+
+def _say_units(attributes: dict[str, str], coordinates: dict[str, Any]) -> None:
+    """The unit that all elements have; else, where each one's is found."""
+    place = attributes["units"]
+    units = set(coordinates[place][1].tolist())
+    attributes["units"] = units.pop() if len(units) == 1 else f"see {place}"
 
 
 def _coordinates(mechanism: Mechanism, begin: Start, settings: Settings, motion: Motion) -> dict[str, Any]:
@@ -84,6 +100,7 @@ def _coordinates(mechanism: Mechanism, begin: Start, settings: Settings, motion:
         "input": ("input", _texts(driven(mechanism))),
         "coordinate_unit": ("coordinate", _texts(coordinate_units(mechanism))),
         "speed_unit": ("speed", _texts(speed_units(mechanism))),
+        "effort_unit": ("speed", _texts("N" if u == "m/s" else "N m" for u in speed_units(mechanism))),
         "coordinate_joint": ("coordinate", _texts([j.name for j in joints for _ in j.coordinates])),
         "speed_joint": ("speed", _texts([j.name for j in joints for _ in j.speeds])),
         "coordinate_body": ("coordinate", _texts([j.body for j in joints for _ in j.coordinates])),

@@ -47,6 +47,10 @@ def start(
     q0: (nq,), (N, nq), or a dictionary of coordinates by name, the others at home; v0 likewise. params: a number or (N,) for
     each symbol, by symbol or by name. Raises ShapeError, StateError, ParameterError or SimulationError, naming the argument.
     """
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(
+            f"zw.simulate needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
+        )
     q = _rows(q0, mechanism.home or mechanism.neutral, mechanism.coordinate_names, "q0")
     v = _rows(v0, (0,) * mechanism.nv, mechanism.speed_names, "v0")
     values = _parameters(mechanism, params)
