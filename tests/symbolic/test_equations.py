@@ -272,6 +272,12 @@ def test_names_from_files_are_text_in_every_output():
     assert evil in e.text()
 
 
+@pytest.mark.parametrize("derive", [zw.equations, zw.classify])
+def test_without_joints_there_is_nothing_to_derive(derive):
+    with pytest.raises(DescriptionError, match="'block' has no joint that moves"):
+        derive(Mechanism("block", (Body("b", zw.Fixed(), mass=1),)))
+
+
 def test_wrong_calls_say_what_is_right():
     with pytest.raises(UnknownNameError, match="projection"):
         equations(furuta(), method="kane")

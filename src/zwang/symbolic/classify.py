@@ -76,8 +76,12 @@ def classify(mechanism: Mechanism) -> Classification:
     """Which exact constraints are integrable (Frobenius), and how many degrees of freedom they leave.
 
     Source: Neimark, Fufaev, Dynamics of Nonholonomic Systems (1972), Ch. I; Bloch, Nonholonomic Mechanics and Control, Sec. 2.
-    Raises DescriptionError for constraints by numbers of joints that do not move.
+    Raises DescriptionError for constraints by numbers of joints that do not move, and where nothing moves.
     """
+    if not mechanism.nv:
+        raise DescriptionError(
+            f"mechanism {mechanism.name!r} has no joint that moves: nothing is constrained"
+        )
     numbers, q = numeric_twin(mechanism)
     exact = [c for c in numbers.constraints if is_exact(c)]
     everything = _allowed(numbers, q, lambda x: all_first_order(numbers, x, np.zeros(numbers.nv), 0.37).A)

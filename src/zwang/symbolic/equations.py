@@ -444,13 +444,17 @@ def equations(
     leave the constraints well conditioned at home. method: "projection" (B), "gauss" (least Z), "newton_euler" or "lagrange", which must
     and do agree. form: "expanded", "shared" (subexpressions named) or "auto": expanded as long as it is readable.
     The prescribed force of a `NonIdeal` constraint is there with a symbol N_NAME for the size of the constraint's own force, which is that of
-    `multipliers[NAME]`. Raises UnknownNameError for a speed, DescriptionError for dependent speeds.
+    `multipliers[NAME]`. Raises UnknownNameError for a speed, DescriptionError for dependent speeds and where nothing moves.
     Source: seed 003, Sec. 3.2.2.
     """
     if method not in derive.METHODS:
         raise UnknownNameError("method", method, derive.METHODS)
     if form not in ("auto", "expanded", "shared"):
         raise UnknownNameError("form", form, ("auto", "expanded", "shared"))
+    if not mechanism.nv:
+        raise DescriptionError(
+            f"mechanism {mechanism.name!r} has no joint that moves: there are no equations of motion"
+        )
     if method == "lagrange" and mechanism.nq != mechanism.nv:
         raise DescriptionError(
             f"mechanism {mechanism.name!r} has ball or free joints, whose speeds are no rates of coordinates, as Lagrange's "
