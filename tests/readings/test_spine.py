@@ -36,7 +36,14 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {
         "q v",
         lambda tree, q, v: configuration.integrate_configuration(tree, q, v, 0.1),
     ),
+    "difference_configuration": (
+        "q v",
+        lambda tree, q, v: configuration.difference_configuration(
+            tree, configuration.integrate_configuration(tree, q, v, 0.1), q
+        ),
+    ),
     "configuration_rate": ("q v", configuration.configuration_rate),
+    "mass_centre": ("q", energy.mass_centre),
 }
 
 
@@ -63,7 +70,7 @@ def test_traced_equals_float(name, seed):
         np.testing.assert_allclose(found, expected, rtol=0, atol=3e-11 * scale)
 
 
-SYMBOLIC = [name for name in FUNCTIONS if name != "integrate_configuration"]
+SYMBOLIC = [name for name in FUNCTIONS if name not in ("integrate_configuration", "difference_configuration")]
 
 
 def small_mechanism(r: Callable[[int, int], Any]) -> zw.Mechanism:
