@@ -112,6 +112,13 @@ def test_a_loop_open_at_the_start_is_told_and_closed_at_once():
     assert violations(m, run.q.values[0][1], run.v.values[0][1])[0] < 1e-10
 
 
+def test_speeds_that_a_runner_forbids_are_told_and_put_right():
+    m, q0, v0 = sleigh()
+    with pytest.warns(zw.errors.SimulationWarning, match="miss 'edge' by 0.4"):
+        run = zw.simulate(m, q0=q0, v0=v0 + np.eye(3)[1] * 0.4, duration=0.01, step=1e-3, progress=False)
+    assert violations(m, run.q.values[0][1], run.v.values[0][1])[1] < 1e-10
+
+
 def test_ways_to_hold_drift_are_named():
     m, q0, v0 = sleigh()
     with pytest.raises(SimulationError, match="'projection' or 'stabilisation'"):

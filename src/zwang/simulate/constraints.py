@@ -98,18 +98,22 @@ def constraint_forces(restraint: Restraint | None, q: Any, v: Any, tau: Any, t: 
     return found.efforts
 
 
-def widest_gap(mechanism: Mechanism, q: Any, v: Any) -> tuple[str, float]:
-    """The exact constraint that is furthest from holding at q and t = 0, by name, and by how much [rad or m]; ("", 0.0) without any."""
+def start_faults(mechanism: Mechanism, q: Any, v: Any) -> tuple[tuple[str, float], tuple[str, float]]:
+    """The exact constraints furthest from holding at q, v and t = 0, by name and amount.
+
+    Of positions [rad or m], and of speeds [rad/s or m/s]; ("", 0.0) where there are none.
+    """
     if not exact_ones(mechanism):
-        return "", 0.0
+        return ("", 0.0), ("", 0.0)
     rows = all_first_order(mechanism, q, v)
-    gaps = [
-        (abs(float(gap)), name)
-        for gap, name in zip(rows.position, rows.names, strict=True)
-        if gap is not None
-    ]
-    size, name = max(gaps, default=(0.0, ""))
-    return name, size
+    gaps = [(n, abs(float(r))) for n, r in zip(rows.names, rows.position, strict=True) if r is not None]
+    missed = [(n, abs(float(x))) for n, x in zip(rows.names, rows.A @ v + rows.a, strict=True)]
+    none = ("", 0.0)
+    return max(gaps, default=none, key=_amount), max(missed, default=none, key=_amount)
+
+
+def _amount(fault: tuple[str, float]) -> float:
+    return fault[1]
 
 
 def restrictions(mechanism: Mechanism) -> tuple[str, ...]:

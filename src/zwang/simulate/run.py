@@ -23,7 +23,7 @@ from zwang.simulate.compiled import (
     observed_compiled,
     traced_control,
 )
-from zwang.simulate.constraints import SETTLING_STEPS, widest_gap
+from zwang.simulate.constraints import SETTLING_STEPS, start_faults
 from zwang.simulate.control import Called, Held, control_of
 from zwang.simulate.observe import observed_in_python
 from zwang.simulate.progress import progress_bar
@@ -34,7 +34,10 @@ from zwang.simulate.start import Start, start
 from zwang.simulate.step import step as one_step
 from zwang.simulate.step import stepping
 
-OPEN, LOOKED_AT = 1e-6, 16  # [rad or m] of a gap that is told; and in how many worlds it is looked for
+OPEN, LOOKED_AT = (
+    1e-6,
+    16,
+)  # [rad or m] of a gap, or of speeds, that is told; and in how many worlds it is looked for
 COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
 
 
@@ -147,18 +150,19 @@ def _attributes(plan: Settings, drive: Held | Called, path: str) -> dict[str, An
 
 def _warn_of_gaps(mechanism: Mechanism, begin: Start, plan: Settings) -> None:
     """A warning where exact constraints do not hold at the start: they would close with a blow."""
+    soon = "at once" if plan.drift == "projection" else f"within {SETTLING_STEPS} steps or so"
     for w in range(min(begin.worlds, LOOKED_AT) if mechanism.constraints else 0):
         row = {name: float(x[w]) for name, x in begin.params.items()}
-        name, gap = widest_gap(mechanism.subs(row) if row else mechanism, begin.q[w], begin.v[w])
+        one = mechanism.subs(row) if row else mechanism
+        (name, gap), (other, missed) = start_faults(one, begin.q[w], begin.v[w])
         if gap > OPEN:
-            closes = "by a leap" if plan.drift == "projection" else f"within {SETTLING_STEPS} steps or so"
-            warnings.warn(
-                f"{name!r} is open by {gap:.3g} at the start of world {w}, and will close {closes}; "
-                "start from zw.assemble(mechanism, q, v)",
-                SimulationWarning,
-                stacklevel=3,
-            )
-            return
+            said = f"{name!r} is open by {gap:.3g} at the start of world {w}, and will close {soon}"
+        elif missed > OPEN:
+            said = f"the speeds at the start of world {w} miss {other!r} by {missed:.3g}, and will change to it {soon}"
+        else:
+            continue
+        warnings.warn(f"{said}; start from zw.assemble(mechanism, q, v)", SimulationWarning, stacklevel=3)
+        return
 
 
 def _warn_of_stops(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motion) -> None:
