@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from zwang.compile.program import Block, For, Instruction, Program, When, While
+from zwang.compile.program import Block, Instruction, Program, with_blocks
 
 USES = 3
 """A product with more uses than this stays one."""
@@ -35,7 +35,7 @@ def _block(block: Block) -> Block:
         if position in chosen:
             instructions.append(_fused(instruction, *chosen[position], block.instructions))
         elif position not in fused:
-            instructions.append(_with_blocks(instruction))
+            instructions.append(with_blocks(instruction, _block))
     return _with_signs(Block(block.parameters, tuple(instructions), block.results))
 
 
@@ -87,18 +87,3 @@ def _with_signs(block: Block) -> Block:
             instructions[place] = None
             instructions[k] = Instruction(op, tuple(args[i] for i in order), instruction.out)
     return Block(block.parameters, tuple(i for i in instructions if i is not None), block.results)
-
-
-def _with_blocks(instruction: Instruction) -> Instruction:
-    data = instruction.data
-    if isinstance(data, While):
-        return replace(
-            instruction, data=replace(data, condition=_block(data.condition), body=_block(data.body))
-        )
-    if isinstance(data, When):
-        return replace(
-            instruction, data=replace(data, then=_block(data.then), otherwise=_block(data.otherwise))
-        )
-    if isinstance(data, For):
-        return replace(instruction, data=replace(data, body=_block(data.body)))
-    return instruction

@@ -10,8 +10,8 @@ from typing import Any
 from zwang.compile.check import check
 from zwang.compile.fuse import fuse
 from zwang.compile.order import order
-from zwang.compile.program import Block, Program
-from zwang.compile.prune import blocks_of, prune
+from zwang.compile.program import Block, Program, blocks_of
+from zwang.compile.prune import prune
 from zwang.compile.trace import trace
 
 NOT_COUNTED = frozenset(

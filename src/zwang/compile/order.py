@@ -15,7 +15,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import replace
 
-from zwang.compile.program import Block, For, Instruction, Program, When, While
+from zwang.compile.program import Block, Instruction, Program, with_blocks
 
 _USERS = 16
 """Of how many users of a value it is asked what they would end."""
@@ -33,7 +33,7 @@ def order(program: Program) -> Program:
 
 
 def _block(block: Block) -> Block:
-    instructions = [_with_blocks(instruction) for instruction in block.instructions]
+    instructions = [with_blocks(instruction, _block) for instruction in block.instructions]
     graph = _Graph(instructions, block.results)
     orders = [list(range(len(instructions)))]
     if len(instructions) <= LARGE:
@@ -41,21 +41,6 @@ def _block(block: Block) -> Block:
     best = min(orders, key=lambda chosen: traffic(graph, chosen)) if len(orders) > 1 else orders[0]
     placed = _leaves_late(graph, best)
     return Block(block.parameters, tuple(instructions[k] for k in placed), block.results)
-
-
-def _with_blocks(instruction: Instruction) -> Instruction:
-    data = instruction.data
-    if isinstance(data, While):
-        return replace(
-            instruction, data=replace(data, condition=_block(data.condition), body=_block(data.body))
-        )
-    if isinstance(data, When):
-        return replace(
-            instruction, data=replace(data, then=_block(data.then), otherwise=_block(data.otherwise))
-        )
-    if isinstance(data, For):
-        return replace(instruction, data=replace(data, body=_block(data.body)))
-    return instruction
 
 
 class _Graph:

@@ -51,7 +51,8 @@ writes them, into a program that is then for that type alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Kind = Literal["real", "bool", "index", "array"]
@@ -122,3 +123,29 @@ class Program:
     body: Block
     kinds: dict[int, Kind]
     lengths: dict[int, int]
+
+
+def blocks_of(instruction: Instruction) -> tuple[Block, ...]:
+    """The blocks that an instruction owns."""
+    data = instruction.data
+    if isinstance(data, While):
+        return (data.condition, data.body)
+    if isinstance(data, When):
+        return (data.then, data.otherwise)
+    return (data.body,) if isinstance(data, For) else ()
+
+
+def with_blocks(instruction: Instruction, change: Callable[[Block], Block]) -> Instruction:
+    """The instruction with each of its blocks changed."""
+    data = instruction.data
+    if isinstance(data, While):
+        return replace(
+            instruction, data=replace(data, condition=change(data.condition), body=change(data.body))
+        )
+    if isinstance(data, When):
+        return replace(
+            instruction, data=replace(data, then=change(data.then), otherwise=change(data.otherwise))
+        )
+    if isinstance(data, For):
+        return replace(instruction, data=replace(data, body=change(data.body)))
+    return instruction

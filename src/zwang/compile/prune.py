@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zwang.compile.program import Block, For, Instruction, Program, When, While
+from zwang.compile.program import Block, For, Instruction, Program, When, While, blocks_of
 
 
 def prune(program: Program) -> Program:
@@ -31,16 +31,6 @@ def _defined(block: Block, numbers: set[int]) -> None:
         numbers.update(instruction.out)
         for inner in blocks_of(instruction):
             _defined(inner, numbers)
-
-
-def blocks_of(instruction: Instruction) -> tuple[Block, ...]:
-    """The blocks that an instruction owns."""
-    data = instruction.data
-    if isinstance(data, While):
-        return (data.condition, data.body)
-    if isinstance(data, When):
-        return (data.then, data.otherwise)
-    return (data.body,) if isinstance(data, For) else ()
 
 
 def _block(block: Block) -> Block:
