@@ -1,0 +1,67 @@
+"""How the site is built: `sphinx-build -W docs build/site` runs every code cell of every page, and fails where one raises.
+
+While writing a page: `nice sphinx-build docs build/site docs/PAGE.md` runs and writes that page, and no other; look at
+`build/site/PAGE.html`. A page's cells also run by `pytest -n 0 tests/test_docs_run.py -k PAGE`, quickly, in one process.
+A page begins with the front matter of those that are here; a cell is fenced as {code-cell} python, may begin with
+`:tags: [remove-input]` (hides code), `[remove-output]`, `[hide-input]` (folds it) or `[raises-exception]` (must raise);
+formulas stand between dollars. A page in docs/learn, howto, theory, equations or robot is found by itself.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+from zwang import __version__
+
+project, author, release = "zwang", "The zwang developers", __version__
+copyright = author
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build", "README.md"]
+
+# every code cell runs, at every build; one that raises, or that writes a warning, fails it
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_execution_in_temp = True
+nb_execution_show_tb = True
+nb_merge_streams = True
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = "zwang"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {"footer_icons": [], "navigation_with_keys": True}
+html_show_sphinx = False
+html_copy_source = False
+
+# formulas are drawn without a network: MathJax lies beside the pages
+_MATHJAX = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / "tex-svg-full.js"
+mathjax_path = "mathjax.js"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 70
+default_role = "literal"
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", _plain_text)
+    app.connect("build-finished", _beside_the_pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _plain_text(app, what, name, obj, options, lines):
+    """Docstrings are plain text: what reStructuredText would read as markup is escaped, names in backticks are code."""
+    text = [re.sub(r"([*|\\]|(?<=\w)_(?!\w))", r"\\\1", line) for line in lines]
+    lines[:] = [re.sub(r"`([^`]+)`", r"``\1``", line) for line in text]
+
+
+def _beside_the_pages(app, exception):
+    if exception is None and app.builder.format == "html":
+        shutil.copy(_MATHJAX, Path(app.outdir) / "_static" / mathjax_path)
