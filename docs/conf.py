@@ -1,7 +1,8 @@
 """How the site is built: `sphinx-build -W docs build/site` runs every code cell of every page, and fails where one raises.
 
-While writing a page: `nice sphinx-build docs build/site docs/PAGE.md` runs and writes that page, and no other; look at
-`build/site/PAGE.html`. A page's cells also run by `pytest -n 0 tests/test_docs_run.py -k PAGE`, quickly, in one process.
+While writing pages, these alone, quickly: `sphinx-build -q -D include_patterns=index.md,gauss.md docs /tmp/one`
+(paths as in docs/, with commas; it complains of the pages that are left out), then look at `/tmp/one/gauss.html`.
+Cells also run by `pytest -n 0 tests/test_docs_run.py -k gauss`, in one process, without pictures of them.
 A page begins with the front matter of those that are here; a cell is fenced as {code-cell} python, may begin with
 `:tags: [remove-input]` (hides code), `[remove-output]`, `[hide-input]` (folds it) or `[raises-exception]` (must raise);
 formulas stand between dollars. A page in docs/learn, howto, theory, equations or robot is found by itself.
@@ -9,8 +10,10 @@ formulas stand between dollars. A page in docs/learn, howto, theory, equations o
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,6 +23,8 @@ project, author, release = "zwang", "The zwang developers", __version__
 copyright = author
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build", "README.md"]
+
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # cells find `zwang`
 
 # every code cell runs, at every build; one that raises, or that writes a warning, fails it
 nb_execution_mode = "force"
