@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,3 +109,26 @@ def sparse_ltdl_solve(L: Any, reciprocals: Any, b: Any) -> np.ndarray:
         for i in filled[k]:
             x[k] = x[k] - L[k][i] * x[i]
     return np.array(x)
+
+
+def stiffened(M: Any, A: Any, D: Any) -> tuple[Callable[[Any], np.ndarray], Callable[[Any], np.ndarray]]:
+    """(solve, pull): x = (M + A^T D A)^-1 b for b (n,), and A^T D y for y (k,); D (k,) a diagonal.
+
+    Factored once, with the sparsity that M and the rows of A show; rows without entries are left out.
+    """
+    columns = [[j for j, x in enumerate(row) if not is_zero(x)] for row in A]
+    H = [[M[i][j] for j in range(i + 1)] for i in range(len(M))]
+    for row, filled, d in zip(A, columns, D, strict=True):
+        for k in filled:
+            for j in (j for j in filled if j <= k):
+                H[k][j] = H[k][j] + d * row[k] * row[j]
+    factors = sparse_ltdl(H)
+
+    def pull(y: Any) -> np.ndarray:
+        total: list[Any] = [0] * len(M)
+        for row, filled, d, x in zip(A, columns, D, y, strict=True):
+            for k in filled:
+                total[k] = total[k] + row[k] * (d * x)
+        return np.array(total)
+
+    return lambda b: sparse_ltdl_solve(*factors, b), pull

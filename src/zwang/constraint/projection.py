@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.linear import sparse_ltdl, sparse_ltdl_solve
+from zwang.algebra.linear import stiffened
 from zwang.constraint.exact import held_rows
 from zwang.constraint.weights import Weights
 from zwang.gauss.mass_matrix import mass_matrix
@@ -65,32 +65,13 @@ def projected_state(mechanism: Mechanism, known: Weights, q: Any, v: Any, t: Any
 
 def _towards(M: Any, A: Any, known: Weights) -> Callable[[Any], np.ndarray]:
     """The x (nv,) that takes back y, -(M + A^T A / R)^-1 A^T y / R, as a function of y."""
-    columns = [[k for k, x in enumerate(row) if not is_zero(x)] for row in A]
     shares = [
-        sum((row[k] * row[k] * known.speeds[k] for k in chosen), start=0)
-        for row, chosen in zip(A, columns, strict=True)
+        sum((x * x * w for x, w in zip(row, known.speeds, strict=True) if not is_zero(x)), start=0)
+        for row in A
     ]
     least = 1e-8 * _largest(shares)
-    acting = [
-        (i, chosen, divide(1, SOFTENING * maximum(shares[i], least)))
-        for i, chosen in enumerate(columns)
-        if chosen
-    ]
-    H = [[M[i][j] for j in range(i + 1)] for i in range(len(M))]
-    for i, chosen, D in acting:
-        for k in chosen:
-            for m in (m for m in chosen if m <= k):
-                H[k][m] = H[k][m] + D * A[i][k] * A[i][m]
-    factors = sparse_ltdl(H)
-
-    def towards(y: Any) -> np.ndarray:
-        push: list[Any] = [0] * len(M)
-        for i, chosen, D in acting:
-            for k in chosen:
-                push[k] = push[k] - A[i][k] * D * y[i]
-        return sparse_ltdl_solve(*factors, push)
-
-    return towards
+    solved, pull = stiffened(M, A, [divide(1, SOFTENING * maximum(share, least)) for share in shares])
+    return lambda y: -solved(pull(y))
 
 
 def _largest(values: Iterable[Any]) -> Any:

@@ -14,6 +14,7 @@ from zwang.scalar import are_constant
 from zwang.solve.conjugate import conjugate
 from zwang.solve.equality import reduced, within
 from zwang.solve.hard import with_hard_rows
+from zwang.solve.multipliers import by_multipliers
 from zwang.solve.newton import newton
 from zwang.solve.projected import projected_gauss_seidel
 from zwang.solve.solution import Solution
@@ -40,6 +41,8 @@ def solve(problem: GaussProblem, rows: Rows, *, solver: str = "newton", start: A
     equalities = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
     if equalities and _plain(problem, rows):
         return _eliminated(problem, rows, equalities, solver)
+    if len(equalities) == len(rows):
+        return by_multipliers(problem, rows)
     return with_hard_rows(problem, rows, SOLVERS[solver], start=start)
 
 
