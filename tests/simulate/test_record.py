@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_state
-from zwang.errors import LoadError, SimulationError
+from zwang.errors import LoadError, MissingExtraError, SimulationError
 from zwang.mechanism.samples import FURUTA, furuta
 from zwang.simulate.record import coordinate_units, speed_units
 
@@ -106,3 +108,10 @@ def test_files_that_hold_no_recording_are_refused(tmp_path, run):
         zw.open_run(tmp_path / "missing.nc")
     with pytest.raises(SimulationError, match=r"\.nc"):
         zw.save(run, tmp_path / "run.csv")
+
+
+def test_without_zarr_the_mend_is_one_sentence(tmp_path, run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    for attempt in (lambda: zw.save(run, tmp_path / "a.zarr"), lambda: zw.open_run(tmp_path / "a.zarr")):
+        with pytest.raises(MissingExtraError, match="pip install 'zarr"):
+            attempt()

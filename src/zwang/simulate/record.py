@@ -1,21 +1,23 @@
 """Recordings: a motion as a labelled xarray.Dataset with units, to and from NetCDF and Zarr without loss.
 
 Variables over (world, time, ...): q, v, tau (the efforts of all that pushes), control, kinetic_energy, potential_energy,
-energy. Over (world): status (0: ran to the end, 1: stopped early) and stop_time. After a stop the rest is NaN.
+energy; where wanted, frame_position, constraint_effort, force and force_position. Over (world): status (0: ran to the end, 1: stopped early) and stop_time. After a stop the rest is NaN.
 `mechanism` is the description as JSON text; `mechanism_of(run)` reads it.
 """
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from zwang.errors import LoadError, SimulationError
+from zwang.errors import LoadError, MissingExtraError, SimulationError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.control import driven
+from zwang.simulate.forces import CONSTRAINT, Acting, acting
 from zwang.simulate.rollout import Motion
 from zwang.simulate.settings import Settings
 from zwang.simulate.start import Start
@@ -61,12 +63,13 @@ def dataset(
     if settings.wanted.constraints:
         text = "generalised effort of constraints, limits, friction and contacts"
         per["constraint_effort"] = (("speed",), observed["constraints"], text, "effort_unit")
+    held = _forces(mechanism, observed["forces"], per) if settings.wanted.forces else ()
     variables: dict[str, Any] = {}
     for name, (dims, values, long_name, units) in per.items():
         if gone.any():
             values = np.where(gone.reshape(gone.shape + (1,) * len(dims)), np.nan, values)
         variables[name] = (("world", "time", *dims), values, {"long_name": long_name, "units": units})
-    coordinates = _coordinates(mechanism, begin, settings, motion)
+    coordinates = _coordinates(mechanism, begin, settings, motion, held)
     for name in ("q", "v", "tau", "constraint_effort"):
         if name in variables:
             _say_units(variables[name][2], coordinates)
@@ -90,7 +93,23 @@ def _say_units(attributes: dict[str, str], coordinates: dict[str, Any]) -> None:
     attributes["units"] = units.pop() if len(units) == 1 else f"see {place}"
 
 
-def _coordinates(mechanism: Mechanism, begin: Start, settings: Settings, motion: Motion) -> dict[str, Any]:
+def _forces(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Any]) -> tuple[Acting, ...]:
+    """Adds the forces with a point to the variables; returns which they are: of contacts those that ever push."""
+    everything = acting(mechanism)
+    both = observed.reshape(*observed.shape[:2], len(everything), 2, 3)
+    pushing = both[..., 1, :].any(axis=-1)
+    ever = pushing.any(axis=(0, 1))
+    kept = [k for k, a in enumerate(everything) if a.kind == CONSTRAINT or ever[k]]
+    positions = np.where(pushing[..., None], both[..., 0, :], np.nan)[:, :, kept]
+    text = "forces of constraints between points, and of contacts, on the bodies `acting_on`"
+    per["force"] = (("acting", "axis"), both[:, :, kept, 1], text, "N")
+    per["force_position"] = (("acting", "axis"), positions, "where the forces act; NaN without a force", "m")
+    return tuple(everything[k] for k in kept)
+
+
+def _coordinates(
+    mechanism: Mechanism, begin: Start, settings: Settings, motion: Motion, held: tuple[Acting, ...]
+) -> dict[str, Any]:
     joints = mechanism.joints
     found: dict[str, Any] = {
         "world": ("world", np.arange(begin.worlds)),
@@ -109,7 +128,12 @@ def _coordinates(mechanism: Mechanism, begin: Start, settings: Settings, motion:
         found["actuator"] = ("actuator", _texts(activations(mechanism)))
     if settings.wanted.frames:
         found["frame"] = ("frame", _texts(settings.wanted.frames))
+    if settings.wanted.frames or settings.wanted.forces:
         found["axis"] = ("axis", _texts("xyz"))
+    if settings.wanted.forces:
+        names = {"acting": "name", "acting_kind": "kind", "acting_on": "body", "acting_from": "other"}
+        for label, part in names.items():
+            found[label] = ("acting", _texts(getattr(a, part) for a in held))
     if begin.params:
         found["parameter"] = ("parameter", _texts(begin.params))
         table = np.stack(list(begin.params.values()), axis=1)
@@ -145,11 +169,15 @@ def mechanism_of(run: xr.Dataset) -> Mechanism:
 
 
 def save(run: xr.Dataset, path: str | Path) -> None:
-    """Write a recording without loss: to a NetCDF file (.nc) or a Zarr folder (.zarr). Raises SimulationError for others."""
+    """Write a recording without loss: to a NetCDF file (.nc) or a Zarr folder (.zarr).
+
+    Raises SimulationError for others, and MissingExtraError where the library zarr is wanted and not installed.
+    """
     suffix = Path(path).suffix
     if suffix == ".nc":
         run.to_netcdf(path, engine="h5netcdf")
     elif suffix == ".zarr":
+        _need_zarr()
         _with_texts(run, object).to_zarr(path, mode="w", consolidated=False)
     else:
         raise SimulationError(
@@ -158,7 +186,9 @@ def save(run: xr.Dataset, path: str | Path) -> None:
 
 
 def open_run(path: str | Path) -> xr.Dataset:
-    """The recording that `save` wrote, in memory. Raises LoadError for files that hold none."""
+    """The recording that `save` wrote, in memory. Raises LoadError for files that hold none, and MissingExtraError."""
+    if Path(path).suffix == ".zarr":
+        _need_zarr()
     try:
         opener = (
             xr.open_zarr(path, consolidated=False)
@@ -174,6 +204,13 @@ def open_run(path: str | Path) -> xr.Dataset:
             f"{str(path)!r} holds no recording of zwang: its attribute 'format' is {run.attrs.get('format')!r}"
         )
     return run
+
+
+def _need_zarr() -> None:
+    if find_spec("zarr") is None:
+        raise MissingExtraError(
+            "recordings in Zarr folders need the library zarr: pip install 'zarr>=2.18'; or write to .nc"
+        )
 
 
 def _with_texts(run: xr.Dataset, kind: type) -> xr.Dataset:
