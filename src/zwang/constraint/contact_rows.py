@@ -175,11 +175,28 @@ def touch_of(instant: Instant, pair: Pair, gap: Gap, number: int, active: Any) -
     """A gap with its Jacobian and the numbers of its contact."""
     J = _jacobian(instant, pair, gap.position)
     J = np.concatenate([gap.frame @ J[:3], gap.frame @ J[3:]])
-    first, second = (instant.weights.bodies[solid.body] for solid in (pair.a, pair.b))
-    weight = (first[0] + second[0], first[1] + second[1])
+    weight = pair_weight(instant, pair)
+    return Touch(
+        contact_name(pair, number),
+        pair,
+        gap.distance,
+        J,
+        weight,
+        tuple(pair.friction[: pair.condim - 1]),
+        active,
+    )
+
+
+def contact_name(pair: Pair, number: int) -> str:
+    """What a pair's contact of that number, from 0 on, is called."""
     name = pair.name or f"contact of {pair.a.name} and {pair.b.name}"
-    name = f"{name} #{number + 1}" if pair.count > 1 else name
-    return Touch(name, pair, gap.distance, J, weight, tuple(pair.friction[: pair.condim - 1]), active)
+    return f"{name} #{number + 1}" if pair.count > 1 else name
+
+
+def pair_weight(instant: Instant, pair: Pair) -> tuple[Any, Any]:
+    """The inverse masses (of translation, of rotation) of both bodies together."""
+    first, second = (instant.weights.bodies[solid.body] for solid in (pair.a, pair.b))
+    return first[0] + second[0], first[1] + second[1]
 
 
 def rows_of_touch(instant: Instant, touch: Touch) -> Rows:

@@ -177,9 +177,17 @@ def _no_side_slip(mechanism: Mechanism, c: NoSideSlip, q: Any) -> Parts:
 def _rolling(mechanism: Mechanism, c: Rolling, q: Any) -> Parts:
     """The contact point's velocity against the plane is zero: along two axes of the plane and along its normal."""
     tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
-    R, p = place_pose(poses, tree.place(c.body))
+    contact, axes = rolling_contact(tree, poses, c)
     R_on, p_on = place_pose(poses, tree.place(c.on))
-    axes = np.array([*across(c.normal), c.normal])  # rows: two in the plane, the normal
+    J = _point_jacobian(tree, poses, c.body, contact) - _point_jacobian(tree, poses, c.on, contact)
+    height = axes[2] @ (contact - p_on - R_on @ np.array(c.plane_point))
+    return axes @ J, np.array([0, 0, 0]), [None, None, height]
+
+
+def rolling_contact(tree: Tree, poses: list[Pose], c: Rolling) -> tuple[np.ndarray, np.ndarray]:
+    """Where a ball or disc touches its plane, and the axes (3, 3) of its rows: two in the plane and the normal; world axes."""
+    R, p = place_pose(poses, tree.place(c.body))
+    R_on, _ = place_pose(poses, tree.place(c.on))
     n = R_on @ np.array(c.normal)
     down = -n
     if c.axis is not None:
@@ -188,9 +196,7 @@ def _rolling(mechanism: Mechanism, c: Rolling, q: Any) -> Parts:
         length = sqrt(inward @ inward)
         down = -np.array([divide(x, length) for x in inward])
     contact = p + R @ np.array(c.centre) + c.radius * down
-    J = _point_jacobian(tree, poses, c.body, contact) - _point_jacobian(tree, poses, c.on, contact)
-    height = n @ (contact - p_on - R_on @ np.array(c.plane_point))
-    return axes @ R_on.T @ J, np.array([0, 0, 0]), [None, None, height]
+    return contact, np.array([*across(c.normal), c.normal]) @ R_on.T
 
 
 def formula(

@@ -17,13 +17,14 @@ from zwang.fast import Compiled, compile_function, run_steps
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.adaptive import Flow, flow
 from zwang.simulate.control import Called, Held, driven
+from zwang.simulate.forces import acting
 from zwang.simulate.observe import KEYS, observation
 from zwang.simulate.rollout import Arrays, Motion, StepProgram
 from zwang.simulate.settings import Wanted
 from zwang.simulate.start import Start
 from zwang.simulate.step import activations
 
-BLOCK = 200_000  # samples whose observation is worked out at a time
+BLOCK = 10_000_000  # numbers of an observation that are worked out at a time
 KEPT = 16  # functions of each kind
 
 Names = tuple[str, ...]
@@ -124,7 +125,8 @@ def observed_compiled(
     compiled = compiled_observation(mechanism, wanted, tuple(begin.params))
     params = [x[:, None, None] for x in begin.params.values()]
     times = motion.clock * wanted.h
-    rows = max(1, BLOCK // motion.q.shape[1])
+    numbers = 50 + (6 * len(acting(mechanism)) if wanted.forces else 0)
+    rows = max(1, BLOCK // (numbers * motion.q.shape[1]))
     blocks = [
         compiled(*(x[at : at + rows] for x in (times, motion.q, motion.v, motion.z, motion.u, *params)))
         for at in range(0, begin.worlds, rows)

@@ -15,7 +15,7 @@ from zwang.errors import SimulationError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import ContactPair, NonIdeal
 from zwang.scalar import are_constant
-from zwang.simulate.constrained import constrained
+from zwang.simulate.constrained import Constrained, constrained
 
 KINDS = (*LOOPS, *VELOCITY, NonIdeal)
 DRIFTS = ("projection", "stabilisation")
@@ -60,9 +60,7 @@ def restraint_of(mechanism: Mechanism, h: float, drift: str = "projection") -> R
 
 def exact_ones(mechanism: Mechanism) -> list[Any]:
     """The constraints that hold exactly, less what the options switch off."""
-    if {"constraint", "equality"} & set(mechanism.options.disabled):
-        return []
-    return [c for c in mechanism.constraints if is_exact(c)]
+    return [c for c in mechanism.constraints if is_exact(c)] if equalities_on(mechanism) else []
 
 
 def time_known(restraint: Restraint | None, t: Any) -> Any:
@@ -89,13 +87,15 @@ def constraint_forces(restraint: Restraint | None, q: Any, v: Any, tau: Any, t: 
 
     a makes 1/2 (a - a_free)^T M (a - a_free) + sum s_i(J_i a - aref_i) least. Source: seed 002; `zwang.solve`.
     """
-    if restraint is None:
-        return np.zeros(len(tau), int)
-    found = constrained(
+    return np.zeros(len(tau), int) if restraint is None else solved(restraint, q, v, tau, t).efforts
+
+
+def solved(restraint: Restraint, q: Any, v: Any, tau: Any, t: Any = 0) -> Constrained:
+    """Gauss's problem of a step: its rows, and the solution with every row's force."""
+    return constrained(
         restraint.mechanism, q, v, tau, timestep=restraint.h, known=restraint.weights,
         settling_time=restraint.settling_time, time=t,
     )  # fmt: skip
-    return found.efforts
 
 
 def start_faults(mechanism: Mechanism, q: Any, v: Any) -> tuple[tuple[str, float], tuple[str, float]]:
@@ -129,9 +129,19 @@ def restrictions(mechanism: Mechanism) -> tuple[str, ...]:
             found.append(f"limits of {name}")
         if "frictionloss" not in off and not (are_constant(part.friction) and part.friction == 0):
             found.append(f"dry friction of {name}")
-    if mechanism.options.contact and "contact" not in off and may_touch(mechanism):
+    if contacts_on(mechanism) and may_touch(mechanism):
         found.append("contacts of shapes")
     return tuple(found)
+
+
+def equalities_on(mechanism: Mechanism) -> bool:
+    """Whether the options let constraints act."""
+    return not {"constraint", "equality"} & set(mechanism.options.disabled)
+
+
+def contacts_on(mechanism: Mechanism) -> bool:
+    """Whether the options let contacts act."""
+    return mechanism.options.contact and not {"constraint", "contact"} & set(mechanism.options.disabled)
 
 
 def has_limits(limits: Any) -> bool:

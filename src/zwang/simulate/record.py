@@ -97,8 +97,8 @@ def _forces(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Any]) -> 
     """Adds the forces with a point to the variables; returns which they are: of contacts those that ever push."""
     everything = acting(mechanism)
     both = observed.reshape(*observed.shape[:2], len(everything), 2, 3)
-    pushing = both[..., 1, :].any(axis=-1)
-    ever = pushing.any(axis=(0, 1))
+    pushing = np.asarray(both[..., 1, :].any(axis=-1))
+    ever = np.asarray(pushing.any(axis=(0, 1)))
     kept = [k for k, a in enumerate(everything) if a.kind == CONSTRAINT or ever[k]]
     positions = np.where(pushing[..., None], both[..., 0, :], np.nan)[:, :, kept]
     text = "forces of constraints between points, and of contacts, on the bodies `acting_on`"

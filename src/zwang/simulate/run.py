@@ -66,8 +66,9 @@ def simulate(
     control(t, q, v) of one world; of fixed step, it is asked at the beginning of each step and held. Written with
     zwang.scalar's functions it becomes part of the machine code; else it is called in Python (see the attribute `path`).
     params: a value, or one a world, for each symbol of the mechanism. record: keep every k-th step, or
-    {"every": k, "frames": [names], "constraints": True} for the positions of frames, and the efforts of constraints, too;
-    by default all steps, or with very many worlds as many as 20 million numbers allow.
+    {"every": k, "frames": [names], "constraints": True, "forces": True} for positions of frames, efforts of constraints, and the
+    forces of contacts and of constraints between points with where they act, too; by default all steps, or with very many
+    worlds as many as 20 million numbers allow.
     drift: how exact constraints are kept. "projection", the default of fixed steps: after each step positions and speeds
     return to them; "stabilisation", that of error-controlled ones: their forces close gaps within some steps.
 

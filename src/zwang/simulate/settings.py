@@ -12,18 +12,24 @@ from zwang.errors import SimulationError, UnknownNameError
 from zwang.integrate.adaptive import METHODS, Adaptive
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.constraints import DRIFTS
+from zwang.simulate.forces import acting
 from zwang.simulate.step import STEPPERS
 
 RECORDED_NUMBERS = 20_000_000  # with no `record`, a run keeps at most so many
 MOST_STEPS = 1_000_000_000
+RECORD = ("every", "frames", "constraints", "forces")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is recorded beside the usual: frames' positions, and the efforts of constraints at the step h [s], with their drift held so."""
+    """What is recorded beside the usual: frames' positions, the efforts of constraints, and the forces with a point of these and of contacts.
+
+    All at the step h [s], with drift held so.
+    """
 
     frames: tuple[str, ...] = ()
     constraints: bool = False
+    forces: bool = False
     h: float = 0.0
     drift: str = "projection"
 
@@ -80,6 +86,7 @@ def settings(
     every, wanted = recording(mechanism, record, h)
     if every is None:
         numbers = mechanism.nq + 3 * mechanism.nv + len(mechanism.inputs) + 3 + 3 * len(wanted.frames)
+        numbers += 6 * len(acting(mechanism)) if wanted.forces else 0
         every = max(1, -(-worlds * count * numbers // RECORDED_NUMBERS))
     chosen = chosen_integrator(mechanism, integrator)
     held = chosen_drift(drift, chosen)
@@ -129,18 +136,19 @@ def chosen_integrator(mechanism: Mechanism, integrator: Any) -> str | Adaptive:
 
 
 def recording(mechanism: Mechanism, record: Any, h: float) -> tuple[int | None, Wanted]:
-    """(every, wanted) from `record`: a whole number, or a dictionary with "every", "frames" and "constraints"."""
+    """(every, wanted) from `record`: a whole number, or a dictionary with "every", "frames", "constraints" and "forces"."""
     if not isinstance(record, Mapping):
         return None if record is None else _every(record), Wanted(h=h)
     for key in record:
-        if key not in ("every", "frames", "constraints"):
-            raise UnknownNameError("entry of record", key, ("every", "frames", "constraints"))
+        if key not in RECORD:
+            raise UnknownNameError("entry of record", key, RECORD)
     frames = record.get("frames", ())
     frames = (frames,) if isinstance(frames, str) else tuple(frames)
     for frame in frames:
         mechanism.tree.place(frame)
     every = record.get("every")
-    return None if every is None else _every(every), Wanted(frames, bool(record.get("constraints")), h)
+    wanted = Wanted(frames, bool(record.get("constraints")), bool(record.get("forces")), h)
+    return None if every is None else _every(every), wanted
 
 
 def _every(value: Any) -> int:

@@ -1,0 +1,178 @@
+"""Where the forces of contacts and of constraints between points act, and how they push: arrows for a picture, loads for an engineer.
+
+Each has a fixed place in `acting(mechanism)`, so that they are arrays over a motion. Couplings, formulas, limits and dry friction act on
+the speeds of joints and have no point; the turning parts of welds and of rolling or torsional friction are no forces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.constraint.contact_rows import acts, contact_name, is_hard
+from zwang.constraint.exact import rolling_contact
+from zwang.constraint.instant import Instant
+from zwang.constraint.rows import Rows
+from zwang.contact import Gap, Pair, candidate_pairs, gaps, near
+from zwang.kinematics.poses import place_pose
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.restrictions import (
+    Connect,
+    Distance,
+    Holonomic,
+    NonIdeal,
+    NoSideSlip,
+    Rolling,
+    Weld,
+)
+from zwang.mechanism.tree import WORLD
+from zwang.scalar import divide, sqrt, value_is_constant, when
+from zwang.simulate.constraints import contacts_on, equalities_on
+
+BETWEEN_POINTS = (Connect, Weld, Distance, NoSideSlip, Rolling)
+ROW_COUNTS = {Connect: 3, Weld: 6, Rolling: 3}
+CONTACT, CONSTRAINT = "contact", "constraint"
+
+
+class Acting(NamedTuple):
+    """A force by name, its kind ("contact" or "constraint"), the body that it acts on, and the one that feels its opposite."""
+
+    name: str
+    kind: str
+    body: str
+    other: str
+
+
+class Push(NamedTuple):
+    """A force and where it acts, both (3,) in world axes [m, N]."""
+
+    position: Any
+    force: Any
+
+
+NOTHING = Push(np.zeros(3, int), np.zeros(3, int))
+
+
+def acting(mechanism: Mechanism) -> tuple[Acting, ...]:
+    """All forces with a point that may act in a mechanism: of constraints in their order, then of contacts."""
+    found = []
+    if equalities_on(mechanism):
+        for c in mechanism.constraints:
+            if isinstance(c, BETWEEN_POINTS):
+                name = c.name or type(c).__name__.lower()
+                found.append(Acting(name, CONSTRAINT, *_bodies(c)))
+    if contacts_on(mechanism):
+        for pair in candidate_pairs(mechanism):
+            one, other = (pair.a, pair.b) if _on_first(pair) else (pair.b, pair.a)
+            found += [Acting(contact_name(pair, k), CONTACT, one.body, other.body) for k in range(pair.count)]
+    return tuple(found)
+
+
+def pushes(instant: Instant, rows: Rows, force: Any) -> list[Push]:
+    """What each of `acting(mechanism)` does at one instant, from the forces (n,) of its rows.
+
+    A contact that does not act has no force, and stands anywhere.
+    """
+    return [*_of_constraints(instant, force), *_of_contacts(instant, rows, force)]
+
+
+# ------------------------------------------------------------------------------------------ constraints
+
+
+def _bodies(c: Any) -> tuple[str, str]:
+    if isinstance(c, Weld):
+        return c.a, c.b
+    return (c.a[0], c.b[0]) if isinstance(c, Connect | Distance) else (c.body, c.on)
+
+
+def _of_constraints(instant: Instant, force: Any) -> Iterator[Push]:
+    """Constraints' rows come first, in the order of the constraints."""
+    at = 0
+    for c in instant.mechanism.constraints if equalities_on(instant.mechanism) else ():
+        if isinstance(c, NonIdeal):
+            continue
+        count = len(c.expressions) if isinstance(c, Holonomic) else ROW_COUNTS.get(type(c), 1)
+        if isinstance(c, BETWEEN_POINTS):
+            yield _push_of(instant, c, force[at : at + count])
+        at += count
+
+
+def _push_of(instant: Instant, c: Any, f: Any) -> Push:
+    """The forces of a constraint's rows as one force on its first body."""
+    match c:
+        case Connect():
+            return Push(_point(instant, *c.a), f)
+        case Weld():
+            return Push(_point(instant, c.a, c.position), f[:3])
+        case Distance():
+            d = _point(instant, *c.a) - _point(instant, *c.b)
+            return Push(_point(instant, *c.a), d * divide(f[0], sqrt(d @ d)))
+        case NoSideSlip():
+            R, _ = place_pose(instant.poses, instant.mechanism.tree.place(c.body))
+            return Push(_point(instant, c.body, c.point), R @ np.array(c.direction) * f[0])
+    point, axes = rolling_contact(instant.mechanism.tree, instant.poses, c)
+    return Push(point, axes.T @ f)
+
+
+def _point(instant: Instant, body: str, p: Any) -> np.ndarray:
+    R, origin = place_pose(instant.poses, instant.mechanism.tree.place(body))
+    return origin + R @ np.array(p)
+
+
+# --------------------------------------------------------------------------------------------- contacts
+
+
+def _on_first(pair: Pair) -> bool:
+    """Whether a contact's force is told as it acts on the first shape's body: where the second is the world's."""
+    return pair.b.place.link == WORLD
+
+
+def _of_contacts(instant: Instant, rows: Rows, force: Any) -> Iterator[Push]:
+    """Contacts' rows come last, in the order of the pairs and of their gaps."""
+    mechanism = instant.mechanism
+    at = min(rows.indices("contact", "cone"), default=len(rows))
+    for pair in candidate_pairs(mechanism) if contacts_on(mechanism) else ():
+        count, there = _row_count(mechanism, pair), is_hard(pair) or near(pair, instant.poses)
+        if value_is_constant(there):
+            for gap in gaps(pair, instant.poses) if there else ():
+                active = acts(instant, pair, gap)
+                if value_is_constant(active) and not active:
+                    yield NOTHING
+                    continue
+                yield contact_push(mechanism, pair, gap, force[at : at + count])
+                at += count
+            yield from () if there else [NOTHING] * pair.count
+            continue
+        stop = at + count * pair.count
+        yield from _where_near(instant, pair, there, force[at:stop].reshape(pair.count, count))
+        at = stop
+
+
+def _where_near(instant: Instant, pair: Pair, there: Any, forces: np.ndarray) -> list[Push]:
+    """The contacts of one pair, worked out only if some world has its shapes near each other."""
+
+    def found() -> list[Any]:
+        rows = zip(gaps(pair, instant.poses), forces, strict=True)
+        return [contact_push(instant.mechanism, pair, gap, f)._asdict() for gap, f in rows]
+
+    nothing = [Push(np.zeros(3), np.zeros(3))._asdict()] * pair.count
+    return [Push(**push) for push in when(there, found, lambda: nothing)]
+
+
+def _row_count(mechanism: Mechanism, pair: Pair) -> int:
+    if pair.condim == 1 or is_hard(pair) or mechanism.options.cone != "pyramidal":
+        return pair.condim
+    return 2 * (pair.condim - 1)
+
+
+def contact_push(mechanism: Mechanism, pair: Pair, gap: Gap, f: Any) -> Push:
+    """The forces of a contact's rows, of a normal and a cone or of a pyramid's edges n +- friction t, as one force in the world."""
+    if _row_count(mechanism, pair) == pair.condim:
+        along = f[:3]
+    else:
+        slide = [mu * (f[2 * k] - f[2 * k + 1]) for k, mu in enumerate(pair.friction[: pair.condim - 1])]
+        along = np.array([sum(f[1:], start=f[0]), *slide[:2]])
+    push = gap.frame[: len(along)].T @ along
+    return Push(gap.position, -push if _on_first(pair) else push)

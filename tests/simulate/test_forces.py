@@ -1,0 +1,157 @@
+"""Recorded forces with a point: they do to the speeds what the constraints' efforts are, and hold up weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from zwang.errors import UnknownNameError
+from zwang.mechanism.samples import double_pendulum, four_bar
+
+G = 9.81
+
+
+def ball_on_wall(surface: zw.Surface = zw.Surface(), cone: str = "pyramidal") -> zw.Mechanism:
+    """An arm with a ball and a free box over a floor, a box of the world and each other."""
+    arm = zw.Body("arm", zw.Revolute("turn", axis=(0, 1, 0)), position=(0, 0, 0.4), mass=1, com=(0.25, 0, 0), inertia=(0.1, 0.1, 0.1),
+                  geometry=[zw.Sphere(0.1, position=(0.5, 0, 0), surface=surface)])  # fmt: skip
+    box = zw.Body(
+        "box",
+        zw.Free("free"),
+        mass=2,
+        inertia=(0.03, 0.04, 0.05),
+        geometry=[zw.Box(0.3, 0.3, 0.3, surface=surface)],
+    )
+    ground = [zw.Plane(surface=surface), zw.Box(0.4, 0.4, 0.4, position=(-0.3, 0, 0.1), surface=surface)]
+    return zw.Mechanism("wall", [arm, box], geometry=ground, options=zw.Options(cone=cone))
+
+
+def rolling() -> zw.Mechanism:
+    wheel = zw.Body("wheel", zw.Free("w"), mass=1.5, inertia=(0.02, 0.03, 0.02))
+    constraint = zw.Rolling("roll", "wheel", radius=0.2, axis=(0, 1, 0))
+    return zw.Mechanism("disc", [wheel], constraints=[constraint])
+
+
+def hung() -> zw.Mechanism:
+    """A double pendulum whose end is tied to a rod, and a runner on its first body."""
+    rod = zw.Distance("rod", ("lower", (0, 0, -1)), ("world", (0.4, 0, -3)), float(np.hypot(0.4, 1)))
+    return double_pendulum().replace(constraints=[rod])
+
+
+def sled() -> zw.Mechanism:
+    return zw.Mechanism("sled", [zw.Body("sled", zw.Planar("p"), mass=2, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.1))],
+                        constraints=[zw.NoSideSlip("edge", "sled", point=(-0.2, 0.1, 0))])  # fmt: skip
+
+
+def welded() -> zw.Mechanism:
+    """Two slides that a weld holds together: only its forces work on them."""
+    a = zw.Body("a", zw.Prismatic("x", axis=(1, 0, 0)), mass=1)
+    b = zw.Body("b", zw.Prismatic("y", axis=(1, 0, 0)), mass=3)
+    return zw.Mechanism(
+        "pair", [a, b], constraints=[zw.Weld("glue", "a", "b")], forces=[zw.Spring("x", 40.0)]
+    )
+
+
+WHEEL = [0, 0, 0.2, 1, 0, 0, 0]
+LYING = [0.1, 0.45, 0, 0.149, 1, 0, 0, 0.02]
+CASES = {
+    "pyramid": (ball_on_wall(), LYING, [0, 1, 0.5, 0, 0, 0, 2]),
+    "ellipse": (ball_on_wall(cone="elliptic"), LYING, [0, 1, 0.5, 0, 0, 0, 2]),
+    "frictionless": (ball_on_wall(zw.Surface(condim=1)), LYING, [0, 1, 0.5, 0, 0, 0, 2]),
+    "rolling": (rolling(), WHEEL, [0.2, 0, 0, 0, 1, 0.3]),
+    "rod": (hung(), [0, 0], [0.5, -0.5]),
+    "four bar": (four_bar(), None, None),
+    "runner": (sled(), [0, 0, 0.3], [1, 0, 0.7]),
+    "weld": (welded(), [0.1, 0.1], [0.1, 0.1]),
+}
+
+
+def efforts(m: zw.Mechanism, run, k: int) -> np.ndarray:
+    """What the recorded forces do to the speeds, by the Jacobians of the bodies that they act on."""
+    q, total = run.q.values[0, k], np.zeros(m.nv)
+    for a in range(run.sizes["acting"]):
+        p, f = run.force_position.values[0, k, a], run.force.values[0, k, a]
+        for body, push in ((str(run.acting_on.values[a]), f), (str(run.acting_from.values[a]), -f)):
+            if body == "world" or not f.any():
+                continue
+            J, origin = zw.frame_jacobian(m, q, body), zw.frame_pose(m, q, body)[1]
+            total += J[:3].T @ push + J[3:].T @ np.cross(p - origin, push)
+    return total
+
+
+@pytest.mark.filterwarnings("ignore::zwang.errors.SimulationWarning")
+@pytest.mark.parametrize("name", CASES)
+def test_forces_at_their_points_are_the_efforts_of_constraints(name):
+    m, q, v = CASES[name]
+    run = zw.simulate(
+        m, q, v, duration=0.1, step=0.005, record={"forces": True, "constraints": True}, compiled=False
+    )
+    assert run.sizes["acting"] and np.abs(run.force.values).max() > 0.1
+    for k in range(0, run.sizes["time"], 4):
+        held = run.constraint_effort.values[0, k]
+        np.testing.assert_allclose(efforts(m, run, k), held, atol=1e-8 * max(1, np.abs(held).max()))
+
+
+@pytest.mark.filterwarnings("ignore::zwang.errors.SimulationWarning")
+@pytest.mark.parametrize("name", ["pyramid", "ellipse", "rolling"])
+def test_machine_code_records_the_same_forces(name):
+    m, q, v = CASES[name]
+    settings = {"duration": 0.05, "step": 0.005, "record": {"forces": True}}
+    run, slow = (zw.simulate(m, q, v, compiled=compiled, **settings) for compiled in (True, False))
+    assert run.attrs["path"] == "compiled" and run.acting.values.tolist() == slow.acting.values.tolist()
+    np.testing.assert_allclose(run.force, slow.force, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(run.force_position, slow.force_position, rtol=1e-7, atol=1e-9)
+
+
+def test_forces_are_those_of_constrained_dynamics():
+    m, q, v = CASES["ellipse"]
+    run = zw.simulate(m, q, v, duration=0.02, step=0.002, record={"forces": True}, compiled=False)
+    found = zw.constrained_dynamics(m, run.q.values[0, 3], run.v.values[0, 3], np.zeros(m.nv))
+    here = run.isel(world=0, time=3)
+    sizes = {str(a): np.linalg.norm(here.force.sel(acting=a)) for a in run.acting.values}
+    told = {name: np.linalg.norm(f) for name, f in found.forces.items() if f.any()}
+    assert len(told) == 3 and told == pytest.approx({name: size for name, size in sizes.items() if size})
+
+
+def test_a_box_at_rest_is_held_up_by_its_weight_at_its_corners():
+    box = zw.Body("box", zw.Free("f"), mass=2, inertia=(0.1, 0.1, 0.1), geometry=[zw.Box(0.4, 0.4, 0.4)])
+    m = zw.Mechanism("box", [box], geometry=[zw.Plane()])
+    run = zw.simulate(
+        m, [0, 0, 0.2, 1, 0, 0, 0], duration=1.5, step=0.005, record={"forces": True, "every": 10}
+    )
+    end = run.isel(world=0, time=-1)
+    np.testing.assert_allclose(end.force.sum("acting"), (0, 0, 2 * G), atol=1e-3)
+    np.testing.assert_allclose(abs(end.force_position.sel(axis=["x", "y"])), 0.2, atol=1e-6)
+    assert run.acting_kind.values.tolist() == ["contact"] * 4 and set(run.acting_on.values) == {"box"}
+    assert set(run.acting_from.values) == {"world"}
+
+
+def test_of_contacts_only_those_are_kept_that_ever_push_and_no_point_is_told_without_a_force():
+    balls = [
+        zw.Body(
+            f"ball {k}", zw.Prismatic(f"z{k}"), position=(k, 0, 0.15 + k), mass=1, geometry=[zw.Sphere(0.1)]
+        )
+        for k in range(3)
+    ]
+    m = zw.Mechanism("balls", balls, geometry=[zw.Plane()])
+    run = zw.simulate(m, duration=0.2, step=0.005, record={"forces": True}, compiled=False)
+    assert run.acting_on.values.tolist() == ["ball 0"]
+    idle = ~run.force.values.any(axis=-1)
+    assert idle.any() and not idle.all()
+    np.testing.assert_array_equal(np.isnan(run.force_position.values).all(axis=-1), idle)
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_a_file_keeps_forces(suffix, tmp_path):
+    m, q, v = CASES["pyramid"]
+    run = zw.simulate(m, q, v, duration=0.01, step=0.005, record={"forces": True}, compiled=False)
+    zw.save(run, tmp_path / f"run{suffix}")
+    assert zw.open_run(tmp_path / f"run{suffix}").identical(run)
+
+
+def test_without_anything_that_acts_there_are_no_forces():
+    run = zw.simulate(double_pendulum(), duration=0.02, step=0.01, record={"forces": True}, compiled=False)
+    assert run.force.shape == (1, 3, 0, 3)
+    with pytest.raises(UnknownNameError, match="forces"):
+        zw.simulate(double_pendulum(), duration=0.02, record={"force": True})
