@@ -5,7 +5,7 @@ While writing pages, these alone, quickly: `sphinx-build -q -D include_patterns=
 Cells also run by `pytest -n 0 tests/test_docs_run.py -k gauss`, in one process, without pictures of them.
 A page begins with the front matter of those that are here; a cell is fenced as {code-cell} python, may begin with
 `:tags: [remove-input]` (hides code), `[remove-output]`, `[hide-input]` (folds it) or `[raises-exception]` (must raise);
-formulas stand between dollars. A page in docs/learn, howto, theory, equations or robot is found by itself.
+formulas stand between dollars. Cells run in a folder of their own; the checkout is os.environ["ZWANG_ROOT"]. A page in docs/learn, howto, theory, equations or robot is found by itself.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build", "README.md"]
 
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # cells find `zwang`
+os.environ["ZWANG_ROOT"] = str(Path(__file__).parents[1])  # and examples/
 
 # every code cell runs, at every build; one that raises, or that writes a warning, fails it
 nb_execution_mode = "force"

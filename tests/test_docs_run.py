@@ -26,6 +26,7 @@ def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("ZWANG_ROOT", str(ROOT))
     page_text = page.read_text(encoding="utf-8")
     blocks = list(BLOCK.finditer(page_text))
     if SITE_RUNS_CELLS and page.name != "README.md" and not any(b[1] == "console" for b in blocks):
