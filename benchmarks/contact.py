@@ -1,26 +1,210 @@
-"""Steps per second of models with contact, limits and joints' armature: zwang's compiled rollout against MuJoCo's, one run.
+"""Steps per second of models with contacts and limits: zwang's compiled rollout against MuJoCo's batched stepping, in one run.
 
-Both start from the same random states above the ground, take the same controls, time step, semi-implicit Euler and cone, with
-all threads asked for. MuJoCo runs with its own tolerance (1e-8), zwang with 1e-11.
+    python benchmarks/contact.py [name or model.xml ...] [--worlds 1024] [--steps 200] [--rounds 7] [--tolerance 1e-8]
 
-    python benchmarks/contact.py model.xml ... [--worlds 1024] [--steps 200] [--threads 2]
+Needs `pip install '.[test]'`, and for the models of the reference cases these beside the checkout or at ZWANG_SHARED. Both
+sides start from the same random states above the ground, with the same controls, time step, cone, and semi-implicit Euler, with a
+thread a core. Each round measures, one after the other, zwang, `mujoco.batch` and `mujoco.rollout`; printed are medians, and the median
+of the rounds' ratios to the faster of the two. "Alone" is one world on one thread against `mj_step`, Python's loop left out on both sides.
+
+How exact: at the states that the runs end in, the accelerations of both are judged by MuJoCo's own constraint cost. "Residual" is the
+gradient, relative to the largest effort in it; "gap" is how far the cost lies above the least, relative to it; medians over worlds, and
+the worst. MuJoCo solves to --tolerance (1e-8 is its default), zwang always to a relative gradient of 1e-11 or rounding.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import mujoco
 import mujoco.rollout
 import numpy as np
+from mujoco.batch import Batch
 
 import zwang as zw
+from benchmarks.simulation import mjcf, panda
+from tests.cases import SHARED, case
+from zwang.read.mjcf import read_mjcf
 
-ROUNDS = 3
+STORED = ("humanoid", "half_cheetah", "hopper", "ant")
+WALKER = Path(__file__).parents[1] / "examples" / "models" / "walker2d.xml"
+NAMES = (*STORED, "walker2d", "panda")
+JUDGED = 64  # worlds whose accelerations are judged
+TORQUE = 15.0  # of Panda's random motors [N m]: enough to hold joints against their limits
+
+
+def text_of(name: str) -> str:
+    """A model's MJCF. Raises SystemExit for one that is not there."""
+    if name in STORED:
+        if not (SHARED / "cases").exists():
+            raise SystemExit(
+                f"{name} is one of the reference cases, which are not at {SHARED}: set ZWANG_SHARED to their folder"
+            )
+        return case("mujoco_oracle", name)["parameters"]["xml"]
+    if name == "panda":
+        return limited(mjcf(panda(), "euler", constrained=True, damping=1.0))
+    file = WALKER if name == "walker2d" else Path(name)
+    if not file.exists():
+        raise SystemExit(
+            f"there is no model {name!r}; the names are {', '.join(NAMES)}, and others are files"
+        )
+    return file.read_text()
+
+
+def limited(text: str) -> str:
+    """Motors for all joints of a model without any."""
+    model = mujoco.MjModel.from_xml_string(text)
+    motors = "".join(
+        f"<motor joint='{model.joint(k).name}' ctrlrange='-{TORQUE} {TORQUE}' ctrllimited='true'/>"
+        for k in range(model.njnt)
+    )
+    return text.replace("</mujoco>", f"<actuator>{motors}</actuator></mujoco>")
+
+
+class Exactness(NamedTuple):
+    """Relative residuals and cost gaps (worlds,)."""
+
+    residual: np.ndarray
+    gap: np.ndarray
+
+    def __str__(self) -> str:
+        return " | ".join(f"{np.median(x):.0e}, {x.max():.0e}" for x in self)
+
+
+class Contest:
+    """One model on both sides, from the same random states."""
+
+    def __init__(self, name: str, worlds: int, steps: int, tolerance: float):
+        text = text_of(name)
+        self.steps, self.cores = steps, cores()
+        self.model = mujoco.MjModel.from_xml_string(text)
+        option = self.model.opt
+        option.integrator, option.jacobian = mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtJacobian.mjJAC_DENSE
+        option.tolerance, option.ls_tolerance, option.iterations, option.ls_iterations = (
+            tolerance,
+            0.01,
+            100,
+            50,
+        )
+        self.mechanism = read_mjcf(f"{Path(name).stem}.xml", strict=False, text=text)
+        self.fast, self.single = zw.compile(self.mechanism), zw.compile(self.mechanism, threads=1)
+        self.q, self.v, self.u = starts(self.model, worlds)
+        self.batch = Batch(self.model, worlds, nthread=self.cores)
+        self.state = np.concatenate([np.zeros((worlds, 1)), self.q, self.v], axis=1)
+        self.controls = np.repeat(self.u[:, None], steps, axis=1)
+        self.datas = [mujoco.MjData(self.model) for _ in range(self.cores)]
+        self.rollout = mujoco.rollout.Rollout(nthread=self.cores)
+
+    def zwang(self) -> tuple[np.ndarray, np.ndarray]:
+        """The last q and v."""
+        end = self.fast.rollout(
+            self.q, self.v, self.u, steps=self.steps, every=self.steps, integrator="euler"
+        )
+        return end.q[:, -1], end.v[:, -1]
+
+    def by_batch(self) -> None:
+        """MuJoCo's batch, from the start."""
+        self.batch.bind("qpos")[:], self.batch.bind("qvel")[:] = self.q, self.v
+        self.batch.bind("qacc_warmstart")[:], self.batch.bind("ctrl")[:] = 0, self.u
+        self.batch.step(nstep=self.steps)
+
+    def by_rollout(self) -> None:
+        """MuJoCo's rollout, from the start."""
+        self.rollout.rollout(
+            [self.model] * len(self.q), self.datas, self.state, self.controls, nstep=self.steps
+        )
+
+    def zwang_alone(self) -> None:
+        """The first world on one thread."""
+        self.single.rollout(
+            self.q[0], self.v[0], self.u[0], steps=self.steps, every=self.steps, integrator="euler"
+        )
+
+    def mujoco_alone(self) -> None:
+        """The first world by mj_step, its loop in C."""
+        data = self.datas[0]
+        mujoco.mj_resetData(self.model, data)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = self.q[0], self.v[0], self.u[0]
+        mujoco.mj_step(self.model, data, self.steps)
+
+    def exactness(self) -> tuple[float, Exactness, Exactness]:
+        """Rows a world at the end, and how exact zwang and MuJoCo solve there."""
+        q, v = (x[:JUDGED] for x in self.zwang())
+        u, h = self.u[:JUDGED], self.model.opt.timestep
+        after = self.single.step(q, v, u, integrator="euler").v
+        judge = Judge(self.model)
+        stepped = (after - v) / h
+        found = [judge(*at) for at in zip(q, v, u, stepped, strict=True)]
+        rows, *columns = map(np.array, zip(*found, strict=True))
+        ours, theirs = Exactness(*columns[:2]), Exactness(*columns[2:])
+        return rows.mean(), ours, theirs
+
+
+class Judge:
+    """MuJoCo's cost of accelerations at a state, and its least, by MuJoCo's solver to the bottom."""
+
+    def __init__(self, model: mujoco.MjModel):
+        self.model, self.data = model, mujoco.MjData(model)
+
+    def __call__(self, q: np.ndarray, v: np.ndarray, u: np.ndarray, stepped: np.ndarray) -> list[float]:
+        """Rows; residual and gap of zwang's step (v' - v) / h, which takes joint damping at its end; and of MuJoCo's solver."""
+        model, data = self.model, self.data
+        data.qpos[:], data.qvel[:], data.ctrl[:], data.qacc_warmstart[:] = q, v, u, 0
+        mujoco.mj_forward(model, data)
+        theirs = data.qacc.copy()
+        M = np.zeros((model.nv, model.nv))
+        mujoco.mj_fullM(model, data, M)
+        ours = np.linalg.solve(
+            M, (M + model.opt.timestep * np.diag(model.dof_damping.reshape(model.nv, -1)[:, 0])) @ stepped
+        )
+        least = self._least(ours)
+        judged = [self._of(M, a) for a in (ours, theirs)]
+        scale = max(abs(least), 1e-12)
+        return [
+            data.nefc,
+            *(x for residual, cost in judged for x in (residual, max(cost - least, 0) / scale)),
+        ]
+
+    def _of(self, M: np.ndarray, a: np.ndarray) -> tuple[float, float]:
+        """The relative gradient and the cost."""
+        model, data = self.model, self.data
+        cost, effort = np.zeros(1), M @ a - data.qfrc_smooth
+        J = np.zeros((data.nefc, model.nv))
+        if data.nefc:
+            J[:] = data.efc_J.reshape(J.shape)
+            mujoco.mj_constraintUpdate(model, data, J @ a - data.efc_aref, cost, 0)
+        push = J.T @ data.efc_force[: data.nefc]
+        size = np.abs(effort).max() + np.abs(push).max()
+        return float(np.abs(effort - push).max() / max(size, 1e-300)), float(
+            cost[0] + effort @ (a - data.qacc_smooth) / 2
+        )
+
+    def _least(self, a: np.ndarray) -> float:
+        """The cost where MuJoCo's solver, restarted from a, finds nothing lower."""
+        model, data, option = self.model, self.data, self.model.opt
+        kept = option.tolerance, option.ls_tolerance
+        option.tolerance, option.ls_tolerance = 0, 1e-10
+        M = np.zeros((model.nv, model.nv))
+        costs = []
+        for _ in range(4):
+            data.qacc_warmstart[:] = a
+            mujoco.mj_forward(model, data)
+            mujoco.mj_fullM(model, data, M)
+            a = data.qacc.copy()
+            costs.append(self._of(M, a)[1])
+        option.tolerance, option.ls_tolerance = kept
+        return min(costs)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def starts(model: mujoco.MjModel, worlds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -33,56 +217,57 @@ def starts(model: mujoco.MjModel, worlds: int) -> tuple[np.ndarray, np.ndarray, 
     return q, 0.1 * rng.normal(size=(worlds, model.nv)), rng.uniform(low, high, size=(worlds, model.nu))
 
 
-def best(run: Callable[[], object]) -> float:
-    """The shortest time of a few runs [s], after one that is not counted."""
-    run()
-    times = []
-    for _ in range(ROUNDS):
-        begin = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - begin)
-    return min(times)
+def seconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
 
 
-def of_mujoco(model: mujoco.MjModel, worlds: int, steps: int, threads: int) -> float:
-    """Steps per second of mujoco.rollout."""
-    q, v, u = starts(model, worlds)
-    datas = [mujoco.MjData(model) for _ in range(threads)]
-    state = np.zeros((worlds, mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS)))
-    state[:, 1 : 1 + model.nq], state[:, 1 + model.nq : 1 + model.nq + model.nv] = q, v
-    control = np.repeat(u[:, None], steps, axis=1)
-    with mujoco.rollout.Rollout(nthread=threads) as roller:
-        return (
-            worlds
-            * steps
-            / best(lambda: roller.rollout([model] * worlds, datas, state, control, nstep=steps))
-        )
+def interleaved(works: list[Callable[[], object]], rounds: int) -> np.ndarray:
+    """Seconds (rounds, works), after one round that is not counted."""
+    for work in works:
+        work()
+    return np.array([[seconds(work) for work in works] for _ in range(rounds)])
 
 
-def of_zwang(mechanism: zw.Mechanism, model: mujoco.MjModel, worlds: int, steps: int, threads: int) -> float:
-    """Steps per second of the compiled rollout."""
-    q, v, u = starts(model, worlds)
-    fast = zw.compile(mechanism, threads=threads)
-    run = best(lambda: fast.rollout(q, v, u, steps=steps, every=steps, integrator="euler"))
-    return worlds * steps / run
+def line(name: str, options: argparse.Namespace) -> str:
+    """One model's row of the table."""
+    contest = Contest(name, options.worlds, options.steps, options.tolerance)
+    times = interleaved([contest.zwang, contest.by_batch, contest.by_rollout], options.rounds)
+    alone = interleaved([contest.zwang_alone, contest.mujoco_alone], options.rounds)
+    ours, *theirs = np.median(times, axis=0)
+    faster = 1 + int(np.argmin(theirs))
+    ratio = statistics.median(times[:, faster] / times[:, 0])
+    single = statistics.median(alone[:, 1] / alone[:, 0])
+    total = options.worlds * options.steps
+    rows, our_exactness, their_exactness = contest.exactness()
+    way = ("batch", "rollout")[faster - 1]
+    return (
+        f"| {Path(name).stem} | {rows:.1f} | {total / ours:.3g} | {total / theirs[faster - 1]:.3g} ({way}) | {ratio:.1f} | {single:.2f} "
+        f"| {our_exactness} | {their_exactness} |"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="+")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", nargs="*", default=NAMES)
     parser.add_argument("--worlds", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    given = parser.parse_args()
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--tolerance", type=float, default=1e-8, help="MuJoCo's")
+    options = parser.parse_args()
     print(
-        f"{'model':20} {'mujoco':>12} {'zwang':>12} {'ratio':>6}   steps/s, {given.threads} threads, {given.worlds} worlds"
+        f"{options.worlds} worlds, {options.steps} steps, MuJoCo {mujoco.__version__} to {options.tolerance:g}, {cores()} cores\n"
     )
-    for path in given.models:
-        model = mujoco.MjModel.from_xml_path(path)
-        model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
-        theirs = of_mujoco(model, given.worlds, given.steps, given.threads)
-        ours = of_zwang(zw.load(path, strict=False), model, given.worlds, given.steps, given.threads)
-        print(f"{Path(path).stem:20} {theirs:12.0f} {ours:12.0f} {ours / theirs:6.1f}")
+    print(
+        "| model | rows | zwang, steps/s | MuJoCo, steps/s | times faster | alone, times faster | zwang's residual (median, worst) | its gap "
+        "| MuJoCo's residual | its gap |"
+    )
+    print("|" + " --- |" * 10)
+    for name in options.models:
+        print(line(name, options), flush=True)
 
 
 if __name__ == "__main__":

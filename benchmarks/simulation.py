@@ -45,8 +45,11 @@ def free_of_constraints(mechanism: zw.Mechanism) -> zw.Mechanism:
     return mechanism.replace(forces=(), constraints=(), options=options)
 
 
-def mjcf(mechanism: zw.Mechanism, integrator: str) -> str:
-    """The mechanism's bodies and joints of one coordinate as MJCF; MuJoCo wants some inertia of every body."""
+def mjcf(mechanism: zw.Mechanism, integrator: str, *, constrained: bool = False, damping: float = 0.0) -> str:
+    """The mechanism's bodies and joints of one coordinate as MJCF; MuJoCo wants some inertia of every body.
+
+    constrained: with the joints' limits. damping: of all joints [N m s/rad or N s/m].
+    """
     children: dict[str, list[zw.Body]] = {}
     for body in mechanism.bodies:
         children.setdefault(body.parent, []).append(body)
@@ -60,7 +63,10 @@ def mjcf(mechanism: zw.Mechanism, integrator: str) -> str:
         for joint in body.joints:
             kind = {"revolute": "hinge", "prismatic": "slide"}[joint.kind]
             text += f"<joint name={quoteattr(joint.name)} type='{kind}' axis={numbers(joint.axis)} pos={numbers(joint.position)}"
-            text += f" armature='{float(joint.armature)!r}' ref='{float(joint.reference)!r}'/>"
+            text += f" armature='{float(joint.armature)!r}' ref='{float(joint.reference)!r}'"
+            if constrained and joint.limits is not None:
+                text += f" limited='true' range={numbers(joint.limits)}"
+            text += f" damping='{damping!r}'/>"
         if body.mass:
             I = np.array(body.inertia, dtype=float)
             full = I[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
@@ -72,7 +78,8 @@ def mjcf(mechanism: zw.Mechanism, integrator: str) -> str:
         return text + "".join(map(element, children.get(body.name, ()))) + "</body>"
 
     head = f"<option timestep='{STEP}' integrator='{INTEGRATORS[integrator]}' gravity={numbers(mechanism.gravity)}>"
-    head += "<flag constraint='disable'/></option><compiler angle='radian' balanceinertia='true'/>"
+    head += f"<flag constraint='{'enable' if constrained else 'disable'}'/></option>"
+    head += "<compiler angle='radian' balanceinertia='true'/>"
     return f"<mujoco>{head}<worldbody>{''.join(map(element, children['world']))}</worldbody></mujoco>"
 
 

@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from zwang.errors import DescriptionError
-from zwang.gauss.muscle import active_by_length, active_by_speed, muscle_force, muscle_rate, passive
+from zwang.gauss.muscle import (
+    active_by_length,
+    active_by_speed,
+    muscle_force,
+    muscle_rate,
+    muscle_slope,
+    passive,
+)
 from zwang.mechanism.forces import Muscle
 
 NORMAL = Muscle(strength=100, length_range=(0.2, 0.8))
@@ -36,6 +43,17 @@ def test_force_is_mujocos():
         assert muscle_force(muscle, length, speed, activation) == pytest.approx(
             gain * activation + bias, rel=1e-12
         )
+
+
+def test_the_slope_by_speed_is_that_of_the_force():
+    rng, h = np.random.default_rng(2), 1e-6
+    for _ in range(200):
+        muscle, _ = random_muscle(rng)
+        length, speed, activation = rng.uniform(0.2, 0.9), rng.normal(), rng.uniform()
+        low, high = (muscle_force(muscle, length, speed + s, activation) for s in (-h, h))
+        slope = muscle_slope(muscle, length, speed, activation)
+        assert (high - low) / (2 * h) == pytest.approx(slope, abs=1e-5 * muscle.strength)
+        assert slope <= 0
 
 
 @pytest.mark.parametrize("width", [0, 0.3])

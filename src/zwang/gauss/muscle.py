@@ -15,14 +15,26 @@ TINY = 1e-15
 
 def muscle_force(muscle: Muscle, length: Any, speed: Any, activation: Any) -> Any:
     """The force on the actuator's length [N], negative where it pulls: -strength * (u FL(L) FV(V) + FP(L))."""
-    low, high = muscle.operating_range
-    first, last = muscle.length_range
-    rest = (last - first) / (high - low)  # the length L0 of L = 1
-    L = low + (length - first) / rest
-    V = speed / (rest * muscle.fastest)
+    L, V, _ = normalised(muscle, length, speed)
     return -muscle.strength * (
         activation * active_by_length(muscle, L) * active_by_speed(muscle, V) + passive(muscle, L)
     )
+
+
+def muscle_slope(muscle: Muscle, length: Any, speed: Any, activation: Any) -> Any:
+    """d force / d speed of a muscle [N s/m]."""
+    L, V, fastest = normalised(muscle, length, speed)
+    rise = activation * active_by_length(muscle, L) * slope_by_speed(muscle, V)
+    return -muscle.strength * rise / fastest
+
+
+def normalised(muscle: Muscle, length: Any, speed: Any) -> tuple[Any, Any, Any]:
+    """(L, V, fastest): the length in units of that of the largest force, the speed in units of the fastest shortening's [m/s]."""
+    low, high = muscle.operating_range
+    first, last = muscle.length_range
+    rest = (last - first) / (high - low)  # the length L0 of L = 1
+    fastest = rest * muscle.fastest
+    return low + (length - first) / rest, speed / fastest, fastest
 
 
 def active_by_length(muscle: Muscle, L: Any) -> Any:
@@ -45,6 +57,13 @@ def active_by_speed(muscle: Muscle, V: Any) -> Any:
     stretched = muscle.lengthening - (y - V) * (y - V) / y if not is_zero(y) else muscle.lengthening
     lengthened = where(less_equal(V, y), stretched, muscle.lengthening)
     return where(less_equal(V, -1), 0.0, where(less_equal(V, 0), (V + 1) * (V + 1), lengthened))
+
+
+def slope_by_speed(muscle: Muscle, V: Any) -> Any:
+    """d FV / d V."""
+    y = muscle.lengthening - 1
+    stretched = where(less_equal(V, y), 2 * (y - V) / y, 0.0) if not is_zero(y) else 0.0
+    return where(less_equal(V, -1), 0.0, where(less_equal(V, 0), 2 * (V + 1), stretched))
 
 
 def passive(muscle: Muscle, L: Any) -> Any:

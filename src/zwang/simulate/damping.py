@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from zwang.gauss.applied import transmission
+from zwang.gauss.muscle import muscle_force, muscle_slope
 from zwang.kinematics.tendons import tendon_length
 from zwang.mechanism.forces import Actuator, Damper
 from zwang.mechanism.mechanism import Mechanism
@@ -54,21 +55,27 @@ def _of_higher_powers(mechanism: Mechanism, damper: Damper, v: Any) -> np.ndarra
 
 
 def _slope(mechanism: Mechanism, actuator: Actuator, q: Any, v: Any, control: Any, activation: Any) -> Any:
-    """d force / d speed of an actuator: its bias's and its gain's; none where the force is at its limit."""
-    (g0, g1, g2), (b0, b1, b2) = actuator.gain, actuator.bias
-    if is_zero(g2) and is_zero(b2):
+    """d force / d speed of an actuator: a muscle's, or its bias's and its gain's; none where the force is at its limit."""
+    if actuator.muscle is None and is_zero(actuator.gain[2]) and is_zero(actuator.bias[2]):
         return 0
     u = activation
     if actuator.activation is None:
         u = control if actuator.control_range is None else clip(control, *actuator.control_range)
-    slope = g2 * u + b2
+    length, moment = transmission(mechanism, actuator, q)
+    force, slope = _law(actuator, length, moment @ v, u)
     if actuator.force_range is None:
         return slope
-    length, moment = transmission(mechanism, actuator, q)
-    speed = moment @ v
-    force = (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed
     low, high = actuator.force_range
     return where(logical_and(less(low, force), less(force, high)), slope, 0)
+
+
+def _law(actuator: Actuator, length: Any, speed: Any, u: Any) -> tuple[Any, Any]:
+    """The force before limits, and its derivative by the speed."""
+    if actuator.muscle is not None:
+        at = actuator.muscle, length, speed, u
+        return muscle_force(*at), muscle_slope(*at)
+    (g0, g1, g2), (b0, b1, b2) = actuator.gain, actuator.bias
+    return (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed, g2 * u + b2
 
 
 def _speeds(mechanism: Mechanism, joint: str) -> range:

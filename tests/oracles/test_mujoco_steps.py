@@ -1,0 +1,28 @@
+"""One step of every integrator against MuJoCo's stored next states: contacts, limits, friction, tendons, muscles."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.cases import case
+from zwang.integrate.fixed import Point
+from zwang.read.mjcf import read_mjcf
+from zwang.simulate.step import step, stepping
+
+MODELS = ["ant", "half_cheetah", "hopper", "humanoid", "car", "arm26_tendon", "slider_crank"]
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "RK4", "implicitfast"])
+@pytest.mark.parametrize("name", MODELS)
+def test_next_states_are_mujocos(name, integrator):
+    stored = case("mujoco_oracle", name)
+    mechanism = read_mjcf(f"{name}.xml", strict=False, text=stored["parameters"]["xml"])
+    for state in stored["reference"][::8]:
+        one = mechanism.replace(options=replace(mechanism.options, cone=state["cone"]))
+        steps = stepping(one, stored["parameters"]["timestep"], integrator.lower())
+        at = Point(*(np.array(state[key]) for key in ("qpos", "qvel", "act")))
+        after, expected = step(steps, at, np.array(state["ctrl"])), state["next"][integrator]
+        for ours, key in ((after.q, "qpos"), (after.v, "qvel")):
+            scale = max(1, np.abs(expected[key]).max())
+            np.testing.assert_allclose(ours, expected[key], rtol=0, atol=2e-9 * scale)
