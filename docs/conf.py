@@ -36,6 +36,7 @@ nb_execution_show_tb = True
 nb_merge_streams = True
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
+myst_mathjax_classes = "tex2jax_process|mathjax_process|math|text_html"  # the last: what cells give
 
 html_theme = "furo"
 html_title = "zwang"
@@ -58,6 +59,7 @@ default_role = "literal"
 
 def setup(app):
     app.connect("autodoc-process-docstring", _plain_text)
+    app.set_html_assets_policy("always")  # formulas in cells' outputs want MathJax, too
     app.connect("build-finished", _beside_the_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
