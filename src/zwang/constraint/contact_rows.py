@@ -115,6 +115,11 @@ def is_hard(pair: Pair) -> bool:
     return pair.a.shape.surface.hard or pair.b.shape.surface.hard
 
 
+def restitution(pair: Pair) -> Any:
+    """How a hard contact bounces: the larger number of the two shapes."""
+    return maximum(pair.a.shape.surface.restitution, pair.b.shape.surface.restitution)
+
+
 def acts(instant: Instant, pair: Pair, gap: Gap) -> Any:
     """Whether the gap is within the pair's margin; a hard one has to act before it closes: as soon as one step could close it."""
     if not is_hard(pair):
@@ -213,8 +218,9 @@ def _edges(instant: Instant, touch: Touch, J: np.ndarray, weight: Any) -> Rows:
     gap, active = [touch.gap] * len(J), touch.active
     if touch.hard:
         return exact_rows(
-            touch.name, "contact", J, instant.v, gap, weight=weight, timestep=instant.timestep, active=active
-        )
+            touch.name, "contact", J, instant.v, gap, weight=weight, timestep=instant.timestep, active=active,
+            restitution=restitution(touch.pair),
+        )  # fmt: skip
     softness = Softness(touch.pair.solref, touch.pair.solimp)
     return soft_rows(
         touch.name, "contact", J, instant.v, gap, softness, weight=weight, margin=touch.pair.margin,
@@ -262,6 +268,6 @@ def _ellipse_hard(instant: Instant, touch: Touch) -> Rows:
     weights = [touch.weight[0], *(touch.weight[0] * (f[0] * f[0]) / (x * x) for x in f)]
     rows = exact_rows(
         touch.name, "contact", touch.J[:n], instant.v, [touch.gap, *[0] * (n - 1)], weight=weights, timestep=h,
-        active=touch.active,
+        active=touch.active, restitution=restitution(touch.pair),
     )  # fmt: skip
     return rows.as_cone(Cone(0, f, f[0]))

@@ -12,11 +12,12 @@ import numpy as np
 
 from zwang.constraint.rows import Rows, array
 from zwang.mechanism.joint_kinds import Softness
-from zwang.scalar import absolute, are_constant, clip, divide, maximum, minimum, power, where
+from zwang.scalar import absolute, are_constant, clip, divide, is_zero, maximum, minimum, power, where
 
 SMALLEST_IMPEDANCE, LARGEST_IMPEDANCE = 0.0001, 0.9999
 TINY = 1e-15
 HARD_CORRECTION = 0.2  # the part of a hard contact's penetration that one step takes back
+RESCUE = 1.0  # the speed [m/s or rad/s] with which it does so at most: the deep ones are not shot out
 
 
 class Response(NamedTuple):
@@ -109,13 +110,14 @@ def soft_rows(
 
 def exact_rows(
     name: str, kind: str, J: Any, v: Any, position: Any, *, weight: Any, bias: Any = 0, timestep: Any = None,
-    settling_time: Any = None, bound: Any = 0, active: Any = True,
+    settling_time: Any = None, bound: Any = 0, active: Any = True, restitution: Any = 0,
 ) -> Rows:  # fmt: skip
     """Rows of one hard constraint, R = 0.
 
     An equality follows its second derivative, J a = -bias with bias = Jdot v; settling_time [s] adds critically damped
     stabilisation, -2 v / T - r / T^2. An inequality, and friction, look one time step ahead: after it the row's velocity is not
-    below -gap / timestep (or zero), and a fifth of a penetration is taken back.
+    below -gap / timestep (or zero), and a fifth of a penetration is taken back, at RESCUE at most. restitution e: a first row that would
+    close within the step has the velocity -e J v after it. Source: Moreau's time stepping; Newton's law of impact.
     """
     J, n = np.array(J), len(position)
     velocity = J @ np.array(v)
@@ -127,9 +129,11 @@ def exact_rows(
             ]
             aref = [a - rate for a, rate in zip(aref, rates, strict=True)]
     else:
-        aref = [
-            -(u + _step_gap(kind, p) / timestep) / timestep for u, p in zip(velocity, position, strict=True)
-        ]
+        least = [-_step_gap(kind, p, timestep) / timestep for p in position]
+        if not is_zero(restitution):
+            u = velocity[0]
+            least[0] = where(u < least[0], maximum(least[0], -restitution * u), least[0])
+        aref = [(w - u) / timestep for w, u in zip(least, velocity, strict=True)]
     zero, one = [0] * n, [1] * n
     return Rows(
         (name,) * n, (kind,) * n, J, array(aref), np.zeros(n, int), array(list(position)), velocity, array(zero),
@@ -137,8 +141,11 @@ def exact_rows(
     )  # fmt: skip
 
 
-def _step_gap(kind: str, gap: Any) -> Any:
-    return 0 if kind == "friction" else where(gap < 0, HARD_CORRECTION * gap, gap)
+def _step_gap(kind: str, gap: Any, timestep: Any) -> Any:
+    """What of a gap a step may close; of a penetration, what it takes back."""
+    if kind == "friction":
+        return 0
+    return where(gap < 0, maximum(HARD_CORRECTION * gap, -RESCUE * timestep), gap)
 
 
 def _each(value: Any, n: int) -> list[Any]:

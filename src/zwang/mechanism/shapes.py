@@ -11,6 +11,7 @@ import numpy as np
 from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError
 from zwang.mechanism.numbers import IDENTITY, Block, Matrix3, Number, Vector3, number, orientation_of, vector
+from zwang.scalar import are_constant
 
 PI = np.pi
 
@@ -21,7 +22,8 @@ class Surface:
 
     friction: (sliding, torsional [m], rolling [m]). contype, conaffinity: bit masks; two shapes may touch if one's
     contype meets the other's conaffinity. margin, gap [m]. solref, solimp: see `Softness`. hard: whatever touches it does so
-    exactly, without softness: no penetration that lasts, no creep.
+    exactly, without softness: no penetration that lasts, no creep. restitution, of hard ones: the share of the speed of approach
+    with which shapes part after an impact, from 0 to 1 (Newton); of two shapes the larger counts.
     """
 
     friction: tuple[Number, ...] = (1.0, 0.005, 0.0001)
@@ -36,10 +38,20 @@ class Surface:
     gap: Number = 0.0
     group: int = 0
     hard: bool = False
+    restitution: Number = 0
 
     def __post_init__(self):
         if self.condim not in (1, 3, 4, 6):
             raise DescriptionError(f"condim is {self.condim!r}; it must be 1, 3, 4 or 6")
+        e = number(self.restitution, "restitution of a surface")
+        object.__setattr__(self, "restitution", e)
+        if are_constant(e) and not 0 <= e <= 1:
+            raise DescriptionError(f"restitution is {e!r}; it must be from 0 to 1")
+        if not self.hard and not (are_constant(e) and e == 0):
+            raise DescriptionError(
+                f"restitution is {e!r} of a surface that is not hard: give hard=True, or let a soft one bounce by little "
+                "damping, as solref=(-stiffness, -damping)"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
