@@ -34,6 +34,7 @@ _PLACES = {
     "zwang.read.lint": "lint",
     "zwang.constraint.explain": "softness",
     "zwang.simulate.constrained": "constrained_dynamics",
+    "zwang.simulate.reactions": "joint_reactions",
     "zwang.simulate.run": "simulate",
     "zwang.simulate.assemble": "assemble",
     "zwang.simulate.task": "task_acceleration",

@@ -241,30 +241,26 @@ class Equations:
 
         Forces in world axes, torques about the mass centre in body axes; of joints and constraints together.
         """
-        s = self._state
-        u_dot = np.array([self._form.of(x) for x in self.symbols.u_dot])
-        _J, J_rate = rated(
-            lambda q: derive.motion(s.tree, q).B @ s.v, s.q, configuration_rate(s.tree, s.q, s.v)
-        )
-        X_ddot = self._J @ (s.V @ u_dot + s.v_rate) + J_rate
-        Q = self._wrenches[0] - derive.gyroscopic_forces(s.tree, self._J @ s.v)
-        return self._matrix(derive._block_product(s.tree, X_ddot) - Q)
+        return self._matrix(reactions.inertial_wrench(self) - self._wrenches[0])
 
     @cached_property
     def multipliers(self) -> dict[str, sp.Matrix]:
         """The constraints' forces, row by row, in the symbols u_dot: H v_dot + h - Q = A^T lambda."""
+        e, found = self._embedding, {}
+        for name, value in zip(e.names, self._lam, strict=True):
+            found.setdefault(name, []).append(value)
+        return {name: self._matrix(np.array(values, dtype=object)) for name, values in found.items()}
+
+    @cached_property
+    def _lam(self) -> np.ndarray:
+        """lambda of the rows kept, as scalars of the form."""
         s, e = self._state, self._embedding
         if not len(e.A):
-            return {}
+            return np.zeros(0, int)
         u_dot = np.array([self._form.of(x) for x in self.symbols.u_dot])
         everything = derive.State(s.tree, s.q, s.v, np.eye(s.tree.nv, dtype=int), s.v_rate, s.efforts)
         free = derive.by_projection(everything)
-        excess = free.mass_matrix @ (s.V @ u_dot) - free.right_hand_side
-        lam = e.multipliers(excess)
-        found: dict[str, list[Any]] = {}
-        for name, value in zip(e.names, lam, strict=True):
-            found.setdefault(name, []).append(value)
-        return {name: self._matrix(np.array(values, dtype=object)) for name, values in found.items()}
+        return e.multipliers(free.mass_matrix @ (s.V @ u_dot) - free.right_hand_side)
 
     @cached_property
     def velocities(self) -> sp.Matrix:
@@ -369,7 +365,7 @@ class Equations:
         return "$$" + self.latex() + "$$"
 
     def _repr_html_(self) -> str:
-        return self.html()
+        return typeset.html(self, typeset.MOST)
 
     def __repr__(self) -> str:
         return self.text()

@@ -10,10 +10,10 @@ import numpy as np
 import sympy as sp
 
 from zwang.algebra.dual import rated
-from zwang.errors import DescriptionError, SolveError
+from zwang.constraint.on_bodies import constraint_loads
+from zwang.errors import SolveError
+from zwang.gauss.free_bodies import Load, carried_loads, free_bodies
 from zwang.kinematics.configuration import configuration_rate
-from zwang.mechanism.forces import Actuator, PointSpring
-from zwang.mechanism.tree import Tree
 from zwang.symbolic import derive
 from zwang.symbolic.forms import value_of
 from zwang.symbolic.wrenches import applied_wrenches, wrenches_on_bodies
@@ -94,42 +94,44 @@ def _size(e: Equations, name: str, known: Mapping[str, float]) -> float:
 def joint_reactions(e: Equations) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
     """By joint the force and the torque with which it acts on what it carries, in world axes, in the symbols u_dot.
 
-    The torque is about the origin of the joint's moving frame; motors, springs and dampers of the joint are part of it. All from Euler's laws
-    of the bodies that the joint carries. Raises DescriptionError for mechanisms with constraints or springs between
-    points, whose forces pass the joints by.
+    The torque is about the origin of the joint's moving frame; motors, springs and dampers of the joint are part of it, and so are
+    constraints by formula on its coordinates. All from Euler's laws of the bodies that the joint carries, on which weights, wrenches, springs between
+    points and the `multipliers` of constraints between bodies act. Where constraints depend on each other, those after the first of them
+    carry nothing.
     """
-    m = e._scalar_mechanism
-    passing = [
-        f for f in m.forces if isinstance(f, PointSpring) or (isinstance(f, Actuator) and f.joint is None)
-    ]
-    if e._embedding.names or passing or m.tendons:
-        raise DescriptionError(
-            f"mechanism {m.name!r} has constraints, tendons or springs between points, whose forces pass the joints by; "
-            "constraint_forces gives the sum of all on each body"
-        )
-    s, form = e._state, e._form
-    u_dot = np.array([form.of(x) for x in e.symbols.u_dot])
-    X_ddot = e._J @ (s.V @ u_dot + s.v_rate) + _rate_of_velocities(e)
-    X_dot = e._J @ s.v
-    wrench = derive._block_product(s.tree, X_ddot) + derive.gyroscopic_forces(s.tree, X_dot)
-    wrench = wrench - wrenches_on_bodies(m, e._motion, s.q, e._inputs)
+    s = e._state
+    motion, forces = e._motion, {}
+    for name, value in zip(e._embedding.all_names, _all_rows(e), strict=True):
+        forces.setdefault(name, []).append(value)
+    wrench = inertial_wrench(e) - wrenches_on_bodies(e._scalar_mechanism, motion, s.q, s.v, e._inputs)
+    loads = []
+    for k, (solid, (R, x)) in enumerate(zip(s.tree.solids, motion.poses, strict=True)):
+        f, t = wrench[6 * k : 6 * k + 3], R @ wrench[6 * k + 3 : 6 * k + 6]
+        loads.append(Load(solid.place.link, x, f, t))
     poses, _ = derive.summed_poses(s.tree, s.q)
-    found = {}
-    for joint in e.mechanism.joints:
-        last = max(
-            i
-            for i, link in enumerate(s.tree.links)
-            if link.v.start < joint.v.stop and link.v.stop > joint.v.start
-        )
-        force, torque = np.zeros(3, int), np.zeros(3, int)
-        for k in _carried(s.tree, last):
-            R, x = e._motion.poses[k]
-            f, t = wrench[6 * k : 6 * k + 3], R @ wrench[6 * k + 3 : 6 * k + 6]
-            force, torque = force + f, torque + t + np.cross(x - poses[last].p, f)
-        found[joint.name] = (e._matrix(force), e._matrix(torque))
-    return found
+    if forces:
+        free = free_bodies(e._scalar_mechanism, poses, s.v)
+        for by_body in constraint_loads(free, forces, e._form.of(e.symbols.time)).values():
+            loads += [load.reversed() for load in by_body.values()]
+    carried = carried_loads(s.tree, poses, loads)
+    last = {link.name: i for i, link in enumerate(s.tree.links)}
+    return {
+        joint.name: tuple(e._matrix(x) for x in carried[last[joint.name]])  # type: ignore[misc]
+        for joint in e.mechanism.joints
+    }
 
 
-def _carried(tree: Tree, link: int) -> list[int]:
-    """The solids on a link and on those after it."""
-    return [k for k, solid in enumerate(tree.solids) if link in tree.path(solid.place.link)]
+def inertial_wrench(e: Equations) -> np.ndarray:
+    """M X_ddot + D M X_dot (6 N,) in the symbols u_dot."""
+    s = e._state
+    u_dot = np.array([e._form.of(x) for x in e.symbols.u_dot])
+    X_ddot = e._J @ (s.V @ u_dot + s.v_rate) + _rate_of_velocities(e)
+    return derive._block_product(s.tree, X_ddot) + derive.gyroscopic_forces(s.tree, e._J @ s.v)
+
+
+def _all_rows(e: Equations) -> list[Any]:
+    """The multipliers of all rows of constraints; of those that depend on others, 0."""
+    lam: list[Any] = [0] * len(e._embedding.all_names)
+    for k, value in zip(e._embedding.kept, e._lam, strict=True):
+        lam[k] = value
+    return lam

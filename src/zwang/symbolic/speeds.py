@@ -29,9 +29,14 @@ Speed = str | PointSpeed
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """v = V u + v0 (nv,), and v_rate, the rate of v at constant u; A v + a = 0 are the constraints' rows kept, by name."""
+    """v = V u + v0 (nv,), and v_rate, the rate of v at constant u; A v + a = 0 are the constraints' rows kept, by name.
+
+    all_names: of all rows, those that depend on others among them; kept: the numbers of the rows kept.
+    """
 
     names: tuple[str, ...]
+    all_names: tuple[str, ...]
+    kept: tuple[int, ...]
     A: np.ndarray
     V: np.ndarray
     v0: np.ndarray
@@ -197,7 +202,9 @@ def embedding(
     if not kept and all(isinstance(s, str) for s in speeds):
         unit = np.eye(nv, dtype=int)
         zero = np.zeros(nv, int)
-        return Embedding((), np.zeros((0, nv), int), unit, zero, np.asarray(u), zero, lambda: 0 * unit)
+        return Embedding(
+            (), (), (), np.zeros((0, nv), int), unit, zero, np.asarray(u), zero, lambda: 0 * unit
+        )
     K_near = np.concatenate(
         [A_near[kept], *[speed_row(numbers, s, q_near).reshape(1, -1) for s in speeds_near]]
     ).astype(float)
@@ -230,7 +237,8 @@ def embedding(
         _, K_rate = rated(lambda x: stacked(x[:-1], x[-1]), [*q, t], rates)
         return solve(K, -(K_rate @ V), order)
 
-    return Embedding(tuple(known.names[i] for i in kept), known.A[kept], V, v0, v, v_rate, V_rate)
+    names = tuple(known.names[i] for i in kept)
+    return Embedding(names, known.names, tuple(kept), known.A[kept], V, v0, v, v_rate, V_rate)
 
 
 def pivots(K: np.ndarray) -> list[tuple[int, int]]:

@@ -18,6 +18,10 @@ _ESCAPES = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "^": 
 _GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
           "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi",
           "Sigma", "Phi", "Psi", "Omega"}  # fmt: skip
+SEEN, MOST = (
+    12,
+    150,
+)  # formulas of one part in a notebook: more named subexpressions are folded, more of any part cut
 
 
 @dataclass(frozen=True)
@@ -134,16 +138,56 @@ def mass_matrix_latex(e: Equations) -> str:
     )
 
 
-def html(e: Equations) -> str:
-    """The report as HTML: headings, and formulas as LaTeX between $$ for MathJax."""
+def html(e: Equations, most: int | None = None) -> str:
+    """The equations as HTML by parts: named subexpressions, mass matrix, right-hand side; then, folded, how they come about.
+
+    Formulas are LaTeX between $$, for MathJax or KaTeX; of each part at most so many.
+    """
     names = e.symbols.latex
-    parts = [f"<h3>Equations of motion of {html_text.escape(e.mechanism.name)}</h3>"]
+    defined, mass, rhs = e._shared_form
+    sought = rf"u = {to_latex(e.speeds, names)}, \quad M^{{*}} {to_latex(e.u_dot, names)} = r"
+    matrix, column = "Mass matrix", "Right-hand side"
+    parts = [_part(f"Essential speeds, and equations by the method {e.method!r}", [sought])]
+    if defined:
+        definitions = [f"{to_latex(s, names)} = {to_latex(x, names)}" for s, x in defined]
+        title = f"Named subexpressions, {len(defined)} of them"
+        parts.append(_folded(title, _formulas(definitions, most), shut=len(defined) > SEEN))
+        entries = [line.removesuffix(r" \\").replace(" &= ", " = ") for line in _entries(mass, None, names)]
+        parts.append(_part(f"{matrix}: what is not zero, on and above the diagonal", entries, most))
+        parts.append(
+            _part(column, [f"r_{{{i + 1}}} = {to_latex(x, names)}" for i, x in enumerate(rhs)], most)
+        )
+    else:
+        parts.append(_part(matrix, [f"M^{{*}} = {to_latex(mass, names)}"]))
+        parts.append(_part(column, [f"r = {to_latex(rhs, names)}"]))
     if e.form == "expanded":
-        for step in e.steps():
-            formula = html_text.escape(f"{step.letter} = {to_latex(step.value, names)}")
-            parts.append(f"<p>{html_text.escape(step.title)}</p>\n<p>$${formula}$$</p>")
-    parts.append(f"<p>Equations of motion</p>\n<p>$${html_text.escape(latex(e))}$$</p>")
-    return "\n".join(parts)
+        steps = [_part(s.title, [f"{s.letter} = {to_latex(s.value, names)}"]) for s in e.steps()]
+        parts.append(_folded("How they come about, step by step", "\n".join(steps)))
+    heading = f"<h3>Equations of motion of {html_text.escape(e.mechanism.name)}</h3>"
+    return "\n".join(['<div class="zwang-equations tex2jax_process">', heading, *parts, "</div>"])
+
+
+def _part(title: str, formulas: list[str], most: int | None = None) -> str:
+    return f"<p>{html_text.escape(title)}</p>\n{_formulas(formulas, most)}"
+
+
+def _formulas(formulas: list[str], most: int | None) -> str:
+    """Formulas, one below the other, or as many of them as a page can typeset."""
+    lines = [
+        f'<div style="overflow-x:auto;overflow-y:hidden">$${html_text.escape(x)}$$</div>'
+        for x in formulas[:most]
+    ]
+    if len(lines) < len(formulas):
+        lines.append(
+            f"<p>and {len(formulas) - len(lines):,} more, which .latex(), .text(), .html() and .sympy() have</p>"
+        )
+    return "\n".join(lines)
+
+
+def _folded(title: str, inner: str, shut: bool = True) -> str:
+    return (
+        f"<details{'' if shut else ' open'}><summary>{html_text.escape(title)}</summary>\n{inner}\n</details>"
+    )
 
 
 def text(e: Equations) -> str:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from zwang.gauss.applied import actuator_forces, passive_forces
-from zwang.kinematics.poses import motion_subspace, place_pose
-from zwang.mechanism.forces import Wrench
+from zwang.gauss.free_bodies import acts_on_bodies, free_bodies
+from zwang.kinematics.poses import motion_subspace
+from zwang.mechanism.forces import Actuator, PointSpring
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.tree import WORLD, Link, Place, Tree
+from zwang.mechanism.restrictions import Tendon
+from zwang.mechanism.tree import WORLD, Link, Tree
 from zwang.scalar import are_constant, is_zero
 from zwang.symbolic.derive import Motion, summed_poses, weights
 
@@ -31,9 +33,9 @@ def applied_wrenches(
     torques about mass centres in body axes.
     """
     tree = mechanism.tree
-    Gamma = wrenches_on_bodies(mechanism, motion, q, inputs)
+    Gamma = wrenches_on_bodies(mechanism, motion, q, v, inputs)
     poses, _ = summed_poses(tree, q)
-    others = mechanism.replace(forces=tuple(f for f in mechanism.forces if not _is_on_body(f, motion)))
+    _, others = _by_place(mechanism, motion)
     rest = np.array(efforts(others, q, v, inputs) + more, dtype=object)
     carried = _bodies_of_links(tree)
     for i, link in enumerate(tree.links):
@@ -53,19 +55,54 @@ def applied_wrenches(
     return Gamma, rest
 
 
-def wrenches_on_bodies(mechanism: Mechanism, motion: Motion, q: Any, inputs: Mapping[str, Any]) -> np.ndarray:
-    """Weights, and wrenches given on bodies (6 N,): what acts on bodies from outside."""
-    tree = mechanism.tree
-    Gamma = weights(tree)
-    poses, _ = summed_poses(tree, q)
-    for f in mechanism.forces:
-        if _is_on_body(f, motion):
-            _add_wrench(Gamma, motion, tree, poses, f, 1 if f.input is None else inputs.get(f.input, 0))
+def wrenches_on_bodies(
+    mechanism: Mechanism, motion: Motion, q: Any, v: Any, inputs: Mapping[str, Any]
+) -> np.ndarray:
+    """Weights, wrenches given on bodies, springs between points and tendons along paths (6 N,): what acts on bodies past the joints."""
+    Gamma = weights(mechanism.tree)
+    placed, _ = _by_place(mechanism, motion)
+    if not (placed.forces or placed.tendons):
+        return Gamma
+    free = free_bodies(placed, summed_poses(mechanism.tree, q)[0], v)
+    first = _bodies_of_links(mechanism.tree)
+    for body, load in free.loads(efforts(free.mechanism, free.q, free.v, inputs)).items():
+        k = motion.names.index(body) if body in motion.names else first.get(load.link)
+        if k is not None:  # not the ground
+            _add(Gamma, motion, k, load.force, load.torque, load.p)
     return Gamma
 
 
-def _is_on_body(force: Any, motion: Motion) -> bool:
-    return isinstance(force, Wrench) and force.body in motion.names
+def _by_place(mechanism: Mechanism, motion: Motion) -> tuple[Mechanism, Mechanism]:
+    """The mechanism with the forces and tendons that act on bodies with mass, and the one with all others."""
+    tree = mechanism.tree
+    held = {WORLD, *_bodies_of_links(tree)}
+
+    def placed(part: Any) -> bool:
+        return all(
+            name in motion.names or tree.place(name).link in held for name in _frames_of(mechanism, part)
+        )
+
+    forces = [f for f in mechanism.forces if acts_on_bodies(mechanism, f) and placed(f)]
+    tendons = [t for t in mechanism.tendons if t.path and placed(t)]
+    return (
+        mechanism.replace(forces=tuple(forces), tendons=tuple(tendons), constraints=()),
+        mechanism.replace(
+            forces=tuple(f for f in mechanism.forces if f not in forces),
+            tendons=tuple(t for t in mechanism.tendons if t not in tendons),
+            constraints=(),
+        ),
+    )
+
+
+def _frames_of(mechanism: Mechanism, part: Any) -> list[str]:
+    """The bodies and frames at which a force or a tendon acts."""
+    if isinstance(part, PointSpring):
+        return [part.a[0], part.b[0]]
+    if isinstance(part, Actuator) and part.tendon is not None:
+        part = next(t for t in mechanism.tendons if t.name == part.tendon)
+    if isinstance(part, Tendon):
+        return [name for name in part.path if name is not None]
+    return [name for key in ("body", "frame", "slider") if (name := getattr(part, key, None)) is not None]
 
 
 def _ends(tree: Tree, i: int, carried: dict[int, int]) -> tuple[int, int | None, int] | None:
@@ -118,14 +155,6 @@ def _bodies_of_links(tree: Tree) -> dict[int, int]:
     for k, solid in enumerate(tree.solids):
         found.setdefault(solid.place.link, k)
     return found
-
-
-def _add_wrench(Gamma: np.ndarray, motion: Motion, tree: Tree, poses: Any, f: Wrench, input: Any) -> None:
-    base = tree.place(f.body)
-    R, p = place_pose(poses, Place(base.link, base.R, base.p + base.R @ np.array(f.point)))
-    turn = R if f.axes == "body" else np.eye(3, dtype=int)
-    body = motion.names.index(f.body)
-    _add(Gamma, motion, body, turn @ np.array(f.force) * input, turn @ np.array(f.torque) * input, p)
 
 
 def _add(Gamma: np.ndarray, motion: Motion, body: int, force: Any, torque: Any, point: Any) -> None:

@@ -1,0 +1,72 @@
+"""Constraints' forces as forces and torques on the bodies that they hold: rows seen by bodies cut free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from zwang.constraint.contact_rows import pair_rows
+from zwang.constraint.exact import first_order
+from zwang.constraint.instant import Instant
+from zwang.constraint.rows import Screws
+from zwang.contact import Pair, candidate_pairs
+from zwang.gauss.free_bodies import FreeBodies, Load
+from zwang.kinematics.jacobians import link_screws
+from zwang.kinematics.poses import place_pose
+from zwang.mechanism.tree import WORLD, Place
+
+
+def constraint_loads(free: FreeBodies, forces: Mapping[str, Any], t: Any = 0) -> dict[str, dict[str, Load]]:
+    """By constraint, and by body, the loads that the forces of its rows are; constraints on speeds of joints are left out.
+
+    forces: the rows' forces by constraint [N, N m]; a constraint that has none is left out. t [s]: the time.
+    """
+    found: dict[str, dict[str, Load]] = {}
+    still = np.zeros(free.mechanism.nv, int)
+    for c in free.mechanism.constraints:
+        if c.name in forces:
+            A = first_order(free.mechanism, c, free.q, still, t).A
+            found[c.name] = free.loads(A.T @ np.asarray(forces[c.name]))
+    return found
+
+
+def contact_loads(instant: Instant, forces: Mapping[str, np.ndarray]) -> dict[str, dict[str, Load]]:
+    """By contact, and by body, the loads that the forces of its rows are, about the world's origin; on floats."""
+    found: dict[str, dict[str, Load]] = {}
+    for name, (body, link), (other, other_link), J in _seen_by_screws(instant):
+        f, origin = J.T @ forces[name], np.zeros(3)
+        found[name] = {body: Load(link, origin, f[:3], f[3:])}
+        if other_link != WORLD:
+            found[name][other] = Load(other_link, origin, -f[:3], -f[3:])
+    return found
+
+
+Side = tuple[str, int]
+
+
+def _seen_by_screws(instant: Instant) -> Iterator[tuple[str, Side, Side, np.ndarray]]:
+    """Each contact's name, the body that moves and its link, the other one and its link, and J (n, 6) by the screw of the first.
+
+    The other body counts as the ground: it is frozen where it is, and the first moves with the relative velocity.
+    """
+    tree = instant.mechanism.tree
+    columns = tuple(link_screws(tree, instant.poses))
+    screws = Screws(tuple(link.parent for link in tree.links), tuple(link.v for link in tree.links), columns)
+    motions = {WORLD: np.zeros(6), **dict(enumerate(screws.motions(np.asarray(instant.v))))}
+    for pair in candidate_pairs(instant.mechanism):
+        a, b = (pair.a.body, pair.a.place.link), (pair.b.body, pair.b.place.link)
+        first, other = (a, b) if b[1] == WORLD else (b, a)
+        relative = motions[first[1]] - motions[other[1]]
+        for rows in pair_rows(instant._replace(v=relative), _frozen(instant, pair)):
+            yield rows.names[0], first, other, rows.J
+
+
+def _frozen(instant: Instant, pair: Pair) -> Pair:
+    """The pair with its first shape fixed to the world where it is, unless the second one is."""
+    if WORLD in (pair.a.place.link, pair.b.place.link):
+        return pair
+    R, p = place_pose(instant.poses, pair.a.place)
+    return replace(pair, a=replace(pair.a, place=Place(WORLD, R, p)))

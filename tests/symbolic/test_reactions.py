@@ -1,0 +1,114 @@
+"""What joints carry on paper: with loops, runners and springs between points, as the float reference has it."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import zwang as zw
+from tests.symbolic.machines import SLEIGH_SPEEDS, X, Z, positive, sleigh
+from zwang.symbolic.equations import equations
+from zwang.symbolic.forms import value_of
+
+
+def rod(name, length, parent="world", position=(0, 0, 0), mass=1):
+    third = mass * length**2 / 12
+    return zw.Body(
+        name,
+        zw.Revolute(name, axis=Z),
+        parent,
+        position,
+        mass=mass,
+        com=(length / 2, 0, 0),
+        inertia=(0, third, third),
+    )
+
+
+def four_bar():
+    """A crank, a coupler and a rocker with symbols; a spring from the coupler to the ground, and a gust on it."""
+    m, L, g, k = positive("m L g k")
+    bars = (
+        rod("crank", L, mass=m),
+        rod("coupler", 3 * L, "crank", (L, 0, 0), m),
+        rod("rocker", 2 * L, position=(3 * L, 0, 0), mass=m),
+    )
+    pin = zw.Connect("pin", ("coupler", (3 * L, 0, 0)), ("rocker", (2 * L, 0, 0)))
+    forces = (
+        zw.PointSpring(("coupler", (L, 0, 0)), ("world", (0, 2 * L, 0)), k, L), zw.Motor("drive", "crank"),
+        zw.Wrench("rocker", (1, 0, 0), point=(L, 0, 0), input="gust"),
+    )  # fmt: skip
+    return zw.Mechanism("four-bar", bars, gravity=(0, -g, 0), forces=forces, constraints=(pin,))
+
+
+def four_bar_state(parameters):
+    numbers = four_bar().subs(parameters)
+    q, v = zw.assemble(numbers, [1.0, -0.6, 1.7], [1.5, -1.0, 0.3])
+    return numbers, q, v
+
+
+def test_the_pins_of_a_four_bar_carry_what_the_float_reference_says():
+    parameters = {"m": 0.7, "L": 0.4, "g": 9.81, "k": 30.0}
+    numbers, q, v = four_bar_state(parameters)
+    control = {"drive": 1.3, "gust": 2.0}
+    e = equations(four_bar(), ["crank"], form="shared")
+    known = (
+        parameters | control | dict(zip(("crank", "coupler", "rocker"), q, strict=True)) | {"crank_dot": v[0]}
+    )
+    M, r = e.evaluate(known)
+    known["crank_ddot"] = (r / M).item()
+    expected = zw.joint_reactions(numbers, q, v, np.zeros(3), control=control)
+    assert known["crank_ddot"] == pytest.approx(expected.acceleration[0])
+    for name, (force, torque) in e.joint_reactions.items():
+        found = [[value_of(x, known) for x in column] for column in (force, torque)]
+        np.testing.assert_allclose(found[0], expected.joints[name].force, atol=1e-9)
+        np.testing.assert_allclose(found[1], expected.joints[name].torque, atol=1e-9)
+
+
+def test_on_a_sleigh_the_hull_carries_the_rotor_and_the_runner_both():
+    """The runner acts on the hull, not through the rotor's pin; the plane's slides carry nothing in the plane."""
+    e = equations(sleigh(), SLEIGH_SPEEDS)
+    force, torque = e.joint_reactions["delta"]
+    d, (k_1, k_2) = e.q[3], positive("k_1 k_2")
+    named = sorted(e.right_hand_side.free_symbols | e.mass_matrix.free_symbols | {*e.q}, key=str)
+    values = {s: sp.Rational(k + 3, 7) for k, s in enumerate(named)}
+    u_dot = e.mass_matrix.subs(values).evalf(40).LUsolve(e.right_hand_side.subs(values).evalf(40))
+    values |= dict(zip(e.u_dot, u_dot, strict=True))
+    spring = -2 * k_1 * d - 4 * k_2 * d**3
+    assert abs(sp.N((torque[2] - spring).subs(values), 30)) < 1e-25, (
+        "about the pin the spring, and nothing else"
+    )
+    left = [sp.N(x.subs(values), 30) for x in e.joint_reactions["theta"][0]]
+    assert max(abs(x) for x in left[:2]) < 1e-25
+    assert force[2] == 0
+
+
+def test_springs_between_points_act_on_bodies_in_gamma():
+    """A particle on a spring from the ground: Gamma has the spring's pull, and constraint forces are none of it."""
+    m, k = positive("m k")
+    slides = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=(0, 1, 0)))
+    body = zw.Body("p", slides, mass=m, inertia=(1, 1, 1))
+    spring = zw.PointSpring(("p", (0, 0, 0)), ("world", (0, 0, 0)), k)
+    e = equations(zw.Mechanism("p", (body,), gravity=(0, 0, 0), forces=(spring,)))
+    x, y = e.q
+    assert [sp.simplify(e.Gamma[0] + k * x), sp.simplify(e.Gamma[1] + k * y)] == [0, 0]
+    free = [
+        sp.simplify(c.subs(dict(zip(e.u_dot, e.accelerations, strict=True)))) for c in e.constraint_forces
+    ]
+    assert free == [0] * 6
+
+
+def test_of_constraints_that_say_the_same_the_first_carries_the_force():
+    m, L, g = positive("m L g")
+    slides = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=(0, 1, 0)))
+    rods = [zw.Distance(name, ("bob", (0, 0, 0)), ("world", (0, 0, 0)), L) for name in ("first", "second")]
+    bob = zw.Body("bob", slides, mass=m, inertia=(1, 1, 1))
+    e = equations(
+        zw.Mechanism("bob", (bob,), gravity=(0, -g, 0), constraints=tuple(rods), home=(1, 0)), ["y"]
+    )
+    assert list(e.multipliers) == ["first"]
+    known = {"m": 2.0, "L": 1.0, "g": 9.81, "x": 0.6, "y": -0.8, "y_dot": 0.3}
+    M, r = e.evaluate(known)
+    known["y_ddot"] = (r / M).item()
+    carried = [value_of(x, known) for x in e.joint_reactions["y"][0]]
+    np.testing.assert_allclose(carried, 0, atol=1e-12)
+    speed = 0.3**2 + (0.3 * 0.8 / 0.6) ** 2
+    assert value_of(e.multipliers["first"][0], known) == pytest.approx(-2.0 * (9.81 * 0.8 + speed))

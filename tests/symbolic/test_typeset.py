@@ -1,0 +1,58 @@
+"""Equations in a notebook: by parts, with named subexpressions, as many as a page can hold; names are text."""
+
+from __future__ import annotations
+
+import html as html_text
+import re
+
+import pytest
+
+import zwang as zw
+from tests.view.scenes import HOSTILE, Elements
+from zwang.mechanism.samples import four_bar, furuta
+from zwang.symbolic import typeset
+
+
+def formulas(text: str) -> list[str]:
+    return [html_text.unescape(found) for found in re.findall(r"\$\$(.*?)\$\$", text, re.DOTALL)]
+
+
+def test_small_equations_have_a_matrix_a_column_and_the_way_there():
+    e = zw.equations(furuta())
+    shown = formulas(e._repr_html_())
+    assert shown[0].startswith("u = ") and shown[0].endswith("= r")
+    assert shown[1] == "M^{*} = " + typeset.to_latex(e.mass_matrix, e.symbols.latex)
+    assert shown[2] == "r = " + typeset.to_latex(e.right_hand_side, e.symbols.latex)
+    assert len(shown) == 3 + len(e.steps())
+    assert Elements(e.html()).texts("summary") == ["How they come about, step by step"]
+
+
+def test_large_ones_have_named_subexpressions_each_before_it_is_used():
+    e = zw.equations(four_bar())
+    defined, mass, rhs = e._shared_form
+    shown = formulas(e.html())
+    entries = sum(mass[i, j] != 0 for i in range(mass.rows) for j in range(i, mass.cols))
+    assert len(shown) == 1 + len(defined) + entries + len(rhs)
+    names = [text.partition(" = ")[0] for text in shown[1 : 1 + len(defined)]]
+    assert len(set(names)) == len(defined)
+    for k, text in enumerate(shown[1 : 1 + len(defined)]):
+        used = set(re.findall(r"x_\{\d+\}", text.partition(" = ")[2]))
+        assert used <= set(names[:k])
+    assert all("&=" not in text for text in shown)
+
+
+def test_a_notebook_gets_no_more_formulas_than_it_can_typeset():
+    e = zw.equations(four_bar())
+    whole, cut = e.html(), typeset.html(e, 5)
+    assert len(formulas(cut)) < len(formulas(whole))
+    assert f"and {len(e._shared_form[0]) - 5} more" in cut and "more, which" not in whole
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_change_no_markup(name):
+    def tags(name: str) -> list[str]:
+        body = zw.Body(name, zw.Revolute(name, axis=(0, 1, 0)), mass=1, com=(0, 0, -1))
+        e = zw.equations(zw.Mechanism(name, [body], forces=[zw.Motor(name, name)]))
+        return [tag for tag, _, _ in Elements(e._repr_html_()).found]
+
+    assert tags(name) == tags("plain")
