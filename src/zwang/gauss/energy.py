@@ -97,6 +97,17 @@ def mass_centre_jacobian(tree: Tree, q: Any) -> np.ndarray:
     return momentum_matrix(tree, q)[:3] / total_mass(tree)
 
 
+def kinetic_energy_by_body(tree: Tree, q: Any, v: Any) -> dict[str, Any]:
+    """Each body's part of 1/2 v^T M v, by name, and that of the rotors as "rotors"; with deviations for v, of the Zwang."""
+    poses, parts = link_poses(tree, q), {}
+    for solid in tree.solids:
+        motion, R = place_jacobian(tree, poses, solid.place) @ v, place_pose(poses, solid.place).R
+        u, w = motion[:3], R.T @ motion[3:]
+        parts[solid.body] = (solid.mass * (u @ u) + w @ (solid.inertia @ w)) / 2
+    parts["rotors"] = sum((link.armature * x * x / 2 for link in tree.links for x in v[link.v]), start=0)
+    return parts
+
+
 def zwang_by_body(tree: Tree, q: Any, v: Any, tau: Any, a: Any) -> dict[str, Any]:
     """Each body's part of Z(a) [kg m^2/s^4], and of the efforts' in the entry "efforts"; their sum is `zwang_of`.
 

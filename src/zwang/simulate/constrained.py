@@ -18,6 +18,7 @@ from zwang.constraint.rows import Rows
 from zwang.constraint.weights import Weights
 from zwang.constraint.working import working_efforts
 from zwang.gauss.applied import passive_forces
+from zwang.gauss.energy import kinetic_energy_by_body
 from zwang.gauss.forward import speed_parents
 from zwang.gauss.inverse import bias_forces
 from zwang.gauss.mass_matrix import mass_matrix
@@ -88,8 +89,9 @@ class ConstrainedDynamics:
     """What Gauss's principle gives under all constraints, limits, friction and contacts.
 
     acceleration (nv,). forces: by constraint, one number a row [N, N m, or as the row]. rows: with J, aref, R, position,
-    velocity and more, of those that act. force (n,): of all rows. zwang: Z of the acceleration, and shares, by constraint, what each
-    one's softness adds to it: the sum is what the acceleration makes least. kkt_residual: relative. converged: whether the solver reached its tolerance, in `iterations`.
+    velocity and more, of those that act. force (n,): of all rows. zwang: Z of the acceleration [W/s]: bodies, by body (and "rotors"), each one's
+    part in it, for its deviation from the free motion; shares, by constraint, what each one's softness adds to it: all together are what the
+    acceleration makes least. kkt_residual: relative. converged: whether the solver reached its tolerance, in `iterations`.
     """
 
     acceleration: np.ndarray
@@ -98,9 +100,15 @@ class ConstrainedDynamics:
     force: np.ndarray
     kkt_residual: float
     zwang: float
+    bodies: dict[str, float]
     shares: dict[str, float]
     iterations: int
     converged: bool
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """The constraints that push or pull: those with a force that is not zero."""
+        return tuple(name for name, force in self.forces.items() if force.any())
 
     @property
     def status(self) -> str:
@@ -147,6 +155,7 @@ def constrained_dynamics(
         force=force,
         kkt_residual=float(kkt_residual(problem, rows, a, force)),
         zwang=float(problem.zwang(a)),
+        bodies={name: float(x) for name, x in kinetic_energy_by_body(m.tree, q, a - problem.a_free).items()},
         shares=shares,
         iterations=int(solution.iterations),
         converged=bool(solution.converged),
