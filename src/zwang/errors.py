@@ -60,6 +60,18 @@ class SolveError(ZwangError, RuntimeError):
     """Equations without a solution, or a solver that did not find it: the message says which and what to try."""
 
 
+class ContradictionError(SolveError):
+    """Exact constraints that no acceleration, or no speeds, hold together: the message names them."""
+
+
+class DependentSpeedsError(SolveError):
+    """Essential speeds that depend on each other, or on what the constraints fix, in some state."""
+
+
+class WorkingForceError(SolveError):
+    """A non-ideal constraint's law that no force of its constraint fits, or more than one (Painleve)."""
+
+
 class SimulationError(ZwangError, RuntimeError):
     """A simulation that cannot run as asked."""
 

@@ -19,7 +19,9 @@ from zwang.compile.program import Program
 from zwang.compile.run import Compiled
 from zwang.compile.run import settings as check_settings
 from zwang.compile.steps import run_steps
-from zwang.errors import DescriptionError, ParameterError, ShapeError, UnknownNameError
+from zwang.constraint.essential import essential_speeds
+from zwang.constraint.exact import timed_constraints
+from zwang.errors import DescriptionError, ParameterError, ShapeError, SimulationError, UnknownNameError
 from zwang.gauss import applied, energy, inverse
 from zwang.gauss.dynamics import accelerations
 from zwang.gauss.forward import speed_parents
@@ -29,6 +31,7 @@ from zwang.integrate.fixed import Point
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import equal, value_is_constant, where
 from zwang.simulate.step import STEPPERS, activations, step, stepping
 
 PARAMETERS = "parameters"
@@ -83,9 +86,19 @@ def _zwang(m: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> Any:
     return energy.zwang_of(m.tree, q, v, tau + applied.passive_forces(m, q, v), a)
 
 
-def _stepped(m: Mechanism, h: float, integrator: str, q: Any, v: Any, z: Any, control: Any) -> dict[str, Any]:
-    after = step(stepping(m, h, integrator), Point(q, v, z), control)
-    return {"q": after.q, "v": after.v, "activation": after.z}
+def _stepped(
+    m: Mechanism, how: tuple[Any, ...], q: Any, v: Any, z: Any, control: Any, time: Any = None
+) -> dict[str, Any]:
+    """The state one step later, nan where it cannot be; how: h, integrator and embedding."""
+    h, integrator, *embedding = how
+    t = None if time is None else time[0]
+    after, fault = step(
+        stepping(m, h, integrator, embedding=bool(embedding) and embedding[0]), Point(q, v, z), control, t
+    )
+    if not value_is_constant(fault):
+        after = Point(*(where(equal(fault, 0), x, np.nan) for x in after))
+    found = {"q": after.q, "v": after.v, "activation": after.z}
+    return found if t is None else {**found, "time": np.array([t + h])}
 
 
 Text = Callable[..., Any]
@@ -209,14 +222,20 @@ class Fast:
         activation: Any = (),
         step: float | None = None,
         integrator: str | None = None,
+        time: Any = None,
+        embedding: Any = False,
         params: Params = None,
     ) -> Point:
         """(q, v, z) one step later, each (..., n), at a control held meanwhile.
 
         control (..., inputs) by the mechanism's inputs in order, or, where it has none, tau (..., nv) [N m, N]. activation z
         (..., nz): the states of the actuators that have some. step [s], integrator "euler" or "rk4": by default the mechanism's options.
+        time (...) [s]: at the step's beginning, where constraints depend on it. embedding: as for `zw.simulate`.
+        A world that cannot go on (exact constraints that contradict each other or stay open, a solver that does not converge) is nan;
+        `zw.simulate` tells why.
         """
-        return Point(*self._call(self._step_key(step, integrator), (q, v, activation, control), params))
+        key = self._step_key(step, integrator, embedding)
+        return Point(*self._call(key, (q, v, activation, control, *self._time(time)), params)[:3])
 
     def rollout(
         self,
@@ -229,24 +248,38 @@ class Fast:
         activation: Any = (),
         step: float | None = None,
         integrator: str | None = None,
+        time: Any = 0.0,
+        embedding: Any = False,
         params: Params = None,
     ) -> Point:
         """(q, v, z) after each `every`-th of so many steps, each (..., steps // every, n); as `step` called so often, bit for bit.
 
-        control (..., inputs) is held; with one axis more than q0, (..., steps, inputs), it has a row for each step. All steps
-        run inside compiled code. Raises ShapeError.
+        control (..., inputs) is held; with one axis more than q0, (..., steps, inputs), it has a row for each step. time (...) [s]: at the
+        beginning. All steps run inside compiled code. Raises ShapeError.
         """
-        key = self._step_key(step, integrator)
+        key = self._step_key(step, integrator, embedding)
         control = np.asarray(control, dtype=float)
         over_time = ("control",) if control.ndim > np.ndim(q0) else ()
-        arrays = [np.asarray(q0), np.asarray(v0), np.asarray(activation), control]
+        arrays = [np.asarray(q0), np.asarray(v0), np.asarray(activation), control, *self._time(time)]
         if params is not None or self._symbolic:
             arrays += self._parameters(params)
         function: Any = self._compiled(key)
-        records = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time).records
-        return Point(*(records[name] for name in ("q", "v", "activation")))
+        names = ("q", "v", "activation")
+        done = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time, record=names)
+        return Point(*(done.records[name] for name in names))
 
-    def _step_key(self, step: float | None, integrator: str | None) -> tuple[str, float, str]:
+    def _time(self, time: Any) -> list[np.ndarray]:
+        """The input (..., 1) of the time, for mechanisms with constraints that depend on it."""
+        timed = timed_constraints(self.mechanism)
+        if timed and time is None:
+            raise SimulationError(
+                f"constraint {timed[0]!r} depends on the time t, and this step is given none: give it, time=..."
+            )
+        return [np.asarray(time, dtype=float)[..., None]] if timed else []
+
+    def _step_key(
+        self, step: float | None, integrator: str | None, embedding: Any = False
+    ) -> tuple[Any, ...]:
         options = self.mechanism.options
         h = options.timestep if step is None else step
         if not isinstance(h, int | float | np.number) or not 0 < float(h) < np.inf:
@@ -254,7 +287,12 @@ class Fast:
         integrator = integrator or options.integrator
         if integrator not in STEPPERS:
             raise UnknownNameError("integrator of fixed step", integrator, STEPPERS)
-        return "step", float(h), integrator
+        speeds = essential_speeds(self.mechanism, embedding)
+        return (
+            ("step", float(h), integrator)
+            if speeds is None
+            else ("step", float(h), integrator, speeds or True)
+        )
 
     def count_operations(self, function: Any = "forward_dynamics") -> dict[str, int]:
         """The arithmetic operations of a function for one world, by kind, with their "total" and "flops"."""
@@ -264,7 +302,7 @@ class Fast:
         """A function's code as text: "llvm" IR for this machine, portable "c" (C99), or "ptx" for NVIDIA GPUs.
 
         A function's name is that of the method, "step" being that of the mechanism's options; ("frame_pose", frame) and
-        ("frame_jacobian", frame, axes) are those of frames, ("step", h, integrator) are other steps.
+        ("frame_jacobian", frame, axes) are those of frames, ("step", h, integrator) and ("step", h, integrator, embedding) are other steps.
         """
         if language not in SOURCES:
             raise DescriptionError(f"language is {language!r}; it must be one of {', '.join(SOURCES)}")
@@ -379,8 +417,11 @@ def _again(mechanism: Mechanism, settings: Mapping[str, Any]) -> Fast:
 def program_of(mechanism: Mechanism, key: Any) -> Program:
     """The program of one function: the spine's text, traced, and made ready for a back end."""
     names, text = _text_of(key)
+    if key[0] == "step" and timed_constraints(mechanism):
+        names += " time"
     sizes: dict[str, Any] = {"q": mechanism.nq, "q0": mechanism.nq, "dt": ()}
     sizes |= {"activation": len(activations(mechanism)), "control": len(mechanism.inputs) or mechanism.nv}
+    sizes |= {"time": 1}
     inputs = {name: sizes.get(name, mechanism.nv) for name in names.split()}
 
     def function(*arrays: Any) -> Any:
@@ -405,8 +446,8 @@ def _text_of(key: Any) -> tuple[str, Text]:
     match key:
         case ("frame_pose", frame):
             return "q", lambda m, q: tuple(poses.frame_pose(m.tree, q, frame))
-        case ("step", h, integrator):
-            return "q v activation control", lambda m, *at: _stepped(m, h, integrator, *at)
+        case ("step", *how):
+            return "q v activation control", lambda m, *at: _stepped(m, tuple(how), *at)
         case ("frame_jacobian", frame, axes):
             return "q", lambda m, q: jacobians.frame_jacobian(m.tree, q, frame, axes)
     table = {**TEXTS, **DERIVATIVES}

@@ -81,7 +81,7 @@ def test_a_projected_state_is_near_and_moves_along_nothing_that_is_free():
     q0, v0 = zw.assemble(m, [1.2, -1.2, 1.2, -1.2, 1.2], v0)
     rng = np.random.default_rng(1)
     dq, dv = 1e-4 * rng.normal(size=(2, m.nv))
-    q, v = (np.asarray(x, float) for x in projected_state(m, weights(m), q0 + dq, v0 + dv))
+    q, v = (np.asarray(x, float) for x in projected_state(m, weights(m), q0 + dq, v0 + dv)[:2])
     gap, missed = violations(m, q, v)
     assert gap < 1e-12 and missed < 1e-12
     A = np.asarray(all_first_order(m, q, v).A, float)
@@ -123,7 +123,36 @@ def test_ways_to_hold_drift_are_named():
     m, q0, v0 = sleigh()
     with pytest.raises(SimulationError, match="'projection' or 'stabilisation'"):
         zw.simulate(m, q0=q0, v0=v0, duration=0.1, drift="glue")
-    with pytest.raises(SimulationError, match="fixed size"):
-        zw.simulate(m, q0=q0, v0=v0, duration=0.1, integrator="dop853", drift="projection")
-    run = zw.simulate(m, q0=q0, v0=v0, duration=0.1, integrator="dop853", progress=False)
-    assert run.attrs["drift"] == "stabilisation"
+    with pytest.raises(SimulationError, match=r"'lsoda' does not let.*'radau'"):
+        zw.simulate(m, q0=q0, v0=v0, duration=0.1, integrator="lsoda", drift="projection")
+    for integrator, drift in (("lsoda", "stabilisation"), ("dop853", "projection")):
+        run = zw.simulate(m, q0=q0, v0=v0, duration=0.1, integrator=integrator, progress=False)
+        assert run.attrs["drift"] == drift
+
+
+@pytest.mark.parametrize("integrator", ["dop853", "rk45", "radau", "bdf"])
+@pytest.mark.parametrize("make", [swinging_four_bars, sleigh, ball_in_a_weld])
+def test_error_controlled_steps_are_projected_too(make, integrator):
+    """To rounding at every sample, also between steps; and to the same motion as by steps of fixed size."""
+    m, q0, v0 = make()
+    T, tight = 0.4, zw.Adaptive(integrator, rtol=1e-7, atol=1e-9)
+    if integrator == "bdf":
+        tight = zw.Adaptive(integrator, rtol=1e-6, atol=1e-8)
+    run = zw.simulate(m, q0=q0, v0=v0, duration=T, step=0.05, integrator=tight, progress=False)
+    worst = np.max([violations(m, *s) for s in zip(run.q.values[0], run.v.values[0], strict=True)], axis=0)
+    assert (worst < 1e-11).all(), f"gap {worst[0]:.1e}, speed {worst[1]:.1e}"
+    fixed = zw.simulate(m, q0=q0, v0=v0, duration=T, step=1e-3, integrator="rk4", record=400, progress=False)
+    np.testing.assert_allclose(run.q.values[0][-1], fixed.q.values[0][-1], atol=2e-4)
+
+
+def test_a_control_that_is_called_meets_projected_states_in_python_too():
+    m, q0, v0 = sleigh()
+    ran = [
+        zw.simulate(
+            m, q0=q0, v0=v0, duration=0.2, step=0.05, integrator="dop853", compiled=compiled, progress=False,
+            control=lambda t, q, v: [0.0, 0.0, float(np.cos(3 * t))],
+        )
+        for compiled in (True, False)
+    ]  # fmt: skip
+    np.testing.assert_allclose(ran[0].v.values, ran[1].v.values, atol=1e-9)
+    assert violations(m, ran[0].q.values[0][-1], ran[0].v.values[0][-1])[1] < 1e-12

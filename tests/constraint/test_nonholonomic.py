@@ -10,7 +10,7 @@ from tests.symbolic.machines import X, Y, Z, sleigh, whipple
 from zwang.errors import SolveError
 from zwang.gauss.applied import passive_forces
 from zwang.simulate.constrained import constrained
-from zwang.solve.embedding import embedded
+from zwang.solve.embedding import embedded, embedding_of
 
 
 def trajectory(mechanism, q0, v0, times, step):
@@ -185,7 +185,7 @@ def test_embedding_and_constraint_forces_agree_to_rounding(make):
     np.testing.assert_allclose(other.acceleration, found.solution.acceleration, rtol=1e-9, atol=1e-9)
     efforts = np.asarray(found.efforts, float)
     np.testing.assert_allclose(np.asarray(found.rows.J.T @ other.force, float), efforts, rtol=1e-8, atol=1e-8)
-    assert len(other.essential) == 3
+    assert sum(embedding_of(found.rows).unknown) == 3
     assert abs(efforts @ v) < 1e-8 * np.abs(efforts).max(), "ideal constraints do no work"
 
 
@@ -194,9 +194,20 @@ def test_dependent_essential_unknowns_are_named():
         {"m_c": 5.0, "J_c": 0.4, "m_r": 1.2, "J_r": 0.05, "a": 0.35, "b": 0.25, "k_1": 0.6, "k_2": 0.15}
     )
     found = constrained(m, np.zeros(4), np.zeros(4), np.zeros(4))
-    with pytest.raises(SolveError, match="essential"):
-        embedded(found.problem, found.rows, essential=(1, 2, 3))  # at theta = 0 the runner ties y to theta
-    assert embedded(found.problem, found.rows, essential=(0, 2, 3)).essential == (0, 2, 3)
+    still = np.zeros(4)
+    with pytest.raises(SolveError, match=r"essential speeds depend on each other.*embedding=True"):
+        embedded(found.problem, found.rows, np.eye(4)[1:])  # at theta = 0 the runner ties y to theta
+    with pytest.raises(SolveError, match="essential speeds"):
+        zw.constrained_dynamics(m, still, still, still, embedding=["y", "theta", "delta"])
+    with pytest.raises(SolveError, match="essential speeds"):
+        zw.constrained_dynamics(m, still, still, still, embedding=["x", "theta"])  # one too few
+    tau = np.array([1.0, 2.0, 3.0, 4.0])
+    a, b, c = (
+        zw.constrained_dynamics(m, still, still, tau, embedding=e).acceleration
+        for e in (False, True, ["x", "theta", "delta"])
+    )
+    np.testing.assert_allclose(b, a, atol=1e-13)
+    np.testing.assert_allclose(c, a, atol=1e-13)
 
 
 def test_frobenius_tells_holonomic_from_nonholonomic():

@@ -153,6 +153,14 @@ def depends_on_time(constraint: Any) -> bool:
     return any(str(s) == "t" for part in parts for s in scalar.symbols_of(part))
 
 
+def timed_constraints(mechanism: Mechanism) -> list[str]:
+    """The names of the constraints that act and have the time t in a formula."""
+    if {"constraint", "equality"} & set(mechanism.options.disabled):
+        return []
+    kinds = (*VELOCITY, NonIdeal)
+    return [c.name for c in mechanism.constraints if isinstance(c, kinds) and depends_on_time(c)]
+
+
 Parts = tuple[np.ndarray, np.ndarray, Sequence[Any]]
 
 

@@ -21,10 +21,19 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import absolute, divide, is_zero, logical_and, logical_or, maximum, minimum, while_loop
 
 SOFTENING = 1e-8  # R, relative to a row's share of A M^-1 A^T
-ROUNDS = 8
+ROUNDS = 50  # three do, but from far or at singular positions
 CLOSED = 1e-11  # [rad or m] a gap that the round which finds it closes for good
 OBEYED = 1e-7  # [rad/s or m/s] the same for speeds
+OPEN = 1e-5  # [rad or m, and the same a second] what stays above this cannot be held
 LONGEST_STEP = 0.3  # of any coordinate, in one round [rad or m]
+
+
+class Projected(NamedTuple):
+    """q, v; open: whether a gap, or a missed speed, stays that no round takes back."""
+
+    q: Any
+    v: Any
+    open: Any
 
 
 class _State(NamedTuple):
@@ -37,8 +46,8 @@ class _State(NamedTuple):
     rounds: Any
 
 
-def projected_state(mechanism: Mechanism, known: Weights, q: Any, v: Any, t: Any = 0) -> tuple[Any, Any]:
-    """(q, v) on all exact constraints at the time t [s], nearest to the given ones in the metric of the mass matrix.
+def projected_state(mechanism: Mechanism, known: Weights, q: Any, v: Any, t: Any = 0) -> Projected:
+    """q and v on all exact constraints at the time t [s], nearest to the given ones in the metric of the mass matrix.
 
     q by Gauss-Newton steps along the configuration manifold, v with A v = -a. known: `weights(mechanism)`. Gaps that cannot be closed
     stay as small as they get.
@@ -60,7 +69,8 @@ def projected_state(mechanism: Mechanism, known: Weights, q: Any, v: Any, t: Any
         return _State(q, v, _largest(gap), _largest(missed), s.rounds + 1)
 
     last = while_loop(wanted, improve, _State(np.array(q), np.array(v), np.inf, np.inf, 0.0))
-    return last.q, last.v
+    still = logical_or(last.gap > OPEN, last.missed > OPEN * (1 + _largest(last.v)))
+    return Projected(last.q, last.v, still)
 
 
 def _towards(M: Any, A: Any, known: Weights) -> Callable[[Any], np.ndarray]:

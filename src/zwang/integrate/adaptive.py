@@ -19,6 +19,7 @@ METHODS = {
     "bdf": "BDF",
     "lsoda": "LSODA",
 }
+UNSETTLED = ("lsoda",)  # they keep their past to themselves, so that a state cannot be changed between steps
 LEAST_RTOL = 3e-14  # SciPy's solvers accept no less
 
 
@@ -66,10 +67,12 @@ def integrate_adaptively(
     breaks: Sequence[float] = (),
     within: Callable[[np.ndarray], Any] = lambda y: np.isfinite(y).all(),
     tick: Callable[[float], None] = lambda t: None,
+    settle: Callable[[float, np.ndarray], np.ndarray] | None = None,
 ) -> Solution:
     """y at the `times` [s] (rising; y0 at the first) for y_dot = rate(t, y, since); between steps by the method's dense output.
 
     It starts anew at the `breaks`, where the rate jumps; `since` is the last of them. It stops where `within(y)` fails. tick(t) is told after every step.
+    settle(t, y): what y becomes after every step, such as its projection on an invariant set; not with `UNSETTLED` methods.
     """
     rows, y = [np.array(y0, dtype=float)], np.array(y0, dtype=float)
     ends = [t for t in breaks if times[0] < t < times[-1]] + [times[-1]]
@@ -80,8 +83,7 @@ def integrate_adaptively(
             rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol, max_step=integrator.max_step,
         )  # fmt: skip
         while solver.status == "running":
-            with np.errstate(all="ignore"):
-                message = solver.step()
+            message = _step(solver)
             if solver.status == "failed" or not within(solver.y):
                 return Solution(
                     np.array(rows), float(solver.t_old or begin), message or "it left every bound"
@@ -90,8 +92,33 @@ def integrate_adaptively(
             while len(rows) < len(times) and times[len(rows)] <= solver.t:
                 rows.append(dense(times[len(rows)]))
             tick(solver.t)
+            if settle is not None:
+                _change(solver, settle(solver.t, solver.y))
+                if not within(solver.y):
+                    return Solution(np.array(rows), float(solver.t_old), "it left what it has to stay on")
         begin, y = end, solver.y
     return Solution(np.array(rows), float(times[-1]))
+
+
+def _step(solver: Any) -> str | None:
+    """One step; why there was none. Implicit methods refuse numbers that are none by raising."""
+    try:
+        with np.errstate(all="ignore"):
+            return solver.step()
+    except (ValueError, np.linalg.LinAlgError) as error:
+        solver.status = "failed"
+        return str(error)
+
+
+def _change(solver: Any, y: np.ndarray) -> None:
+    """Go on from another y: the slope there, and the newest difference of methods with a history, are those of y."""
+    if np.array_equal(y, solver.y):
+        return
+    if isinstance(solver, scipy.integrate.BDF):
+        solver.D[0] = y
+    else:
+        solver.f = solver.fun(solver.t, y)
+    solver.y = y
 
 
 def _after_break(rate: Callable[..., np.ndarray], since: float, t: float, y: np.ndarray) -> np.ndarray:

@@ -3,42 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.errors import SolveError
 from zwang.integrate.adaptive import integrate_adaptively
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import logical_not
+from zwang.simulate.constraints import exact_ones, projected
 from zwang.simulate.control import Called, Held
-from zwang.simulate.rollout import BOUND, Motion, Tick
+from zwang.simulate.faults import CONTROL, LEFT, NONE, OPEN, fault_if, fault_of, worst
+from zwang.simulate.rollout import BOUND, Motion, Tick, are_numbers
 from zwang.simulate.settings import Settings
 from zwang.simulate.start import Start
 from zwang.simulate.step import rates, stepping
 
 CONTINUOUS = "rk4"  # of the fixed steps the one whose rates are those of continuous time
 
-Flow = Callable[..., Any]
+
+class Flow(NamedTuple):
+    """A world's motion as functions of t, q, v: (q_dot, v_dot, z_dot, fault) of z and u too, and (q, v, fault) on its exact constraints."""
+
+    rates: Callable[..., Any]
+    settled: Callable[..., Any]
 
 
-def flow(mechanism: Mechanism, h: float) -> Flow:
-    """(q_dot, v_dot, z_dot) as one array, as a function of t, q, v, z, u; on any scalar. Quaternions need not be unit.
+def flow(mechanism: Mechanism, h: float, drift: str, embedding: Any) -> Flow:
+    """The motion on any scalar. Quaternions need not be unit; h [s] is the time scale on which constraints look ahead or settle."""
+    s = stepping(mechanism, h, CONTINUOUS, drift, embedding)
 
-    h [s]: the time scale on which constraints settle; drift is held by stabilisation.
-    """
-    s = stepping(mechanism, h, CONTINUOUS, "stabilisation")
+    def found(t: Any, q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
+        v_dot, z_dot, fault = rates(s, normalized_configuration(mechanism.tree, q), v, z, u, t)
+        fault = worst([fault, fault_if(logical_not(are_numbers(u)), CONTROL)])
+        return np.concatenate([configuration_rate(mechanism.tree, q, v), v_dot, z_dot, [fault]])
 
-    def function(t: Any, q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
-        v_dot, z_dot = rates(s, normalized_configuration(mechanism.tree, q), v, z, u, t)
-        return np.concatenate([configuration_rate(mechanism.tree, q, v), v_dot, z_dot])
+    def settled(t: Any, q: Any, v: Any) -> np.ndarray:
+        q, v, still_open = projected(s.restraint, normalized_configuration(mechanism.tree, q), v, t)
+        return np.concatenate([q, v, [fault_if(still_open, OPEN)]])
 
-    return function
+    return Flow(found, settled)
 
 
-def flow_in_python(mechanism: Mechanism, begin: Start, h: float, w: int) -> Flow:
-    """The flow of world w on floats."""
+def flow_in_python(mechanism: Mechanism, begin: Start, plan: Settings, w: int) -> Flow:
+    """The flow of world w on floats; what they raise is a fault."""
     row = {name: float(x[w]) for name, x in begin.params.items()}
-    return flow(mechanism.subs(row) if row else mechanism, h)
+    plain = flow(mechanism.subs(row) if row else mechanism, plan.step, plan.drift, plan.embedding)
+
+    def found(*at: Any) -> np.ndarray:
+        try:
+            return plain.rates(*at)
+        except SolveError as error:
+            size = mechanism.nq + mechanism.nv + len(at[3])
+            return np.append(np.full(size, np.nan), fault_of(error))
+
+    return Flow(found, plain.settled)
 
 
 def continuous(
@@ -63,40 +84,75 @@ def _one_world(
     settings: Settings,
     tick: Tick,
 ) -> tuple[np.ndarray, ...]:
-    """(clock, q, v, z, u), each (samples, n), of one world; rows after it stopped repeat its last."""
-    nq, nv, h = mechanism.nq, mechanism.nv, settings.step
-    integrator = settings.adaptive
+    """(clock, q, v, z, u), each (samples, n), and the cause, of one world; rows after it stopped repeat its last."""
+    h, integrator, tree = settings.step, settings.adaptive, mechanism.tree
     assert integrator is not None
-    done = 0
-
-    def drive(t: float, q: Any, v: Any, since: float) -> np.ndarray:
-        if isinstance(control, Called):
-            return np.asarray(control(t, q, v), dtype=float)
-        return control.during(round(since / h), 1, begin.worlds)[w, 0]
-
-    def rate(t: float, y: np.ndarray, since: float) -> np.ndarray:
-        q, v, z = np.split(y, [nq, nq + nv])
-        u = drive(t, normalized_configuration(mechanism.tree, q).astype(float), v, since)
-        return np.asarray(flow(t, q, v, z, u), dtype=float)
-
-    def count(t: float) -> None:
-        nonlocal done
-        tick(int(t / h) - done)
-        done = int(t / h)
-
+    course = _Course(mechanism, flow, control, w, h, begin.worlds, tick)
+    settles = settings.drift == "projection" and exact_ones(mechanism)
     solution = integrate_adaptively(
-        rate, np.concatenate([begin.q[w], begin.v[w], begin.z[w]]), settings.times, integrator,
-        breaks=_jumps(control, w, settings), within=lambda y: bool((np.abs(y) < BOUND).all()), tick=count,
+        course.rate, np.concatenate([begin.q[w], begin.v[w], begin.z[w]]), settings.times, integrator,
+        breaks=_jumps(control, w, settings), within=lambda y: bool((np.abs(y) < BOUND).all()), tick=course.count,
+        settle=course.settle if settles else None,
     )  # fmt: skip
-    q, v, z = np.split(solution.y, [nq, nq + nv], axis=1)
-    q = np.stack([normalized_configuration(mechanism.tree, row) for row in q]).astype(float)
-    u = np.stack([drive(t, *state, since=t) for t, *state in zip(settings.times, q, v, strict=False)])
+    if settles:
+        rows = [course.settle(t, y) for t, y in zip(settings.times, solution.y, strict=False)]
+        solution = replace(solution, y=np.array(rows))
+    q, v, z = np.split(solution.y, [mechanism.nq, mechanism.nq + mechanism.nv], axis=1)
+    q = np.stack([normalized_configuration(tree, row) for row in q]).astype(float)
+    u = np.stack([course.drive(t, *state, since=t) for t, *state in zip(settings.times, q, v, strict=False)])
     clock = settings.samples.astype(float)[:, None]
     rest = len(settings.samples) - len(q)
     if rest:
         clock = np.append(clock[: len(q)], np.full((rest, 1), solution.end / h), axis=0)
     filled = [np.append(x, np.repeat(x[-1:], rest, axis=0), axis=0) for x in (q, v, z, u)]
-    return clock, *filled
+    return clock, *filled, np.array((course.fault or LEFT) if rest else NONE)
+
+
+@dataclass
+class _Course:
+    """What the integrator asks of one world, and the fault met last."""
+
+    mechanism: Mechanism
+    flow: Flow
+    control: Held | Called
+    w: int
+    h: float
+    worlds: int
+    tick: Tick
+    fault: int = NONE
+    done: int = 0
+
+    def drive(self, t: float, q: Any, v: Any, since: float) -> np.ndarray:
+        """The control, held since the last jump where it was given beforehand."""
+        if isinstance(self.control, Called):
+            return np.asarray(self.control(t, q, v), dtype=float)
+        return self.control.during(round(since / self.h), 1, self.worlds)[self.w, 0]
+
+    def rate(self, t: float, y: np.ndarray, since: float) -> np.ndarray:
+        """y_dot; no numbers where there is a fault, which the integrator backs away from."""
+        q, v, z = self._parts(y)
+        u = self.drive(t, normalized_configuration(self.mechanism.tree, q).astype(float), v, since)
+        *found, fault = np.asarray(self.flow.rates(t, q, v, z, u), dtype=float)
+        self.fault = int(fault)
+        return np.array(found) if fault == NONE else np.full(len(found), np.nan)
+
+    def settle(self, t: float, y: np.ndarray) -> np.ndarray:
+        """y on the exact constraints; no numbers where they cannot be held."""
+        q, v, z = self._parts(y)
+        *found, fault = np.asarray(self.flow.settled(t, q, v), dtype=float)
+        if fault != NONE:
+            self.fault = int(fault)
+            return np.full(len(y), np.nan)
+        return np.concatenate([found, z])
+
+    def count(self, t: float) -> None:
+        """Tell how far it came."""
+        self.tick(int(t / self.h) - self.done)
+        self.done = int(t / self.h)
+
+    def _parts(self, y: np.ndarray) -> list[np.ndarray]:
+        nq = self.mechanism.nq
+        return np.split(y, [nq, nq + self.mechanism.nv])
 
 
 def _jumps(control: Held | Called, w: int, settings: Settings) -> list[float]:

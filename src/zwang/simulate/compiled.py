@@ -20,7 +20,7 @@ from zwang.simulate.control import Called, Held, driven
 from zwang.simulate.forces import acting
 from zwang.simulate.observe import KEYS, observation
 from zwang.simulate.rollout import Arrays, Motion, StepProgram
-from zwang.simulate.settings import Wanted
+from zwang.simulate.settings import Settings, Wanted
 from zwang.simulate.start import Start
 from zwang.simulate.step import activations
 
@@ -54,22 +54,30 @@ class CompiledRoller:
 
 @lru_cache(KEPT)
 def compiled_step(program: StepProgram, params: Names) -> Compiled:
-    """(clock, q, v, z) after one step, as a function of these, u, and the parameters."""
+    """(clock, cause, q, v, z) after one step, as a function of these, u, and the parameters."""
 
-    def function(clock: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
-        return program(clock, q, v, z, u, **dict(zip(params, values, strict=True)))
+    def function(clock: Any, cause: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
+        return program(clock, cause, q, v, z, u, **dict(zip(params, values, strict=True)))
 
-    return compile_function(function, {"clock": 1, **_sizes(program.mechanism, params)})
+    return compile_function(function, {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)})
 
 
 @lru_cache(KEPT)
-def compiled_flow(mechanism: Mechanism, h: float, params: Names) -> Compiled:
-    """(q_dot, v_dot, z_dot) as one array, as a function of t (1,), q, v, z, u, and the parameters."""
+def compiled_flow(mechanism: Mechanism, how: tuple[Any, ...], params: Names) -> tuple[Compiled, Compiled]:
+    """A flow's rates as one array, of t (1,), q, v, z, u, and the parameters; and its settled state, of t, q, v and these.
 
-    def function(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Any:
-        return flow(_with(mechanism, params, values), h)(t[0], q, v, z, u)
+    how: the step, drift and embedding, as `flow` takes them.
+    """
 
-    return compile_function(function, {"time": 1, **_sizes(mechanism, params)})
+    def found(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Any:
+        return flow(_with(mechanism, params, values), *how).rates(t[0], q, v, z, u)
+
+    def settled(t: Any, q: Any, v: Any, *values: Any) -> Any:
+        return flow(_with(mechanism, params, values), *how).settled(t[0], q, v)
+
+    sizes = {"time": 1, **_sizes(mechanism, params)}
+    short = {name: size for name, size in sizes.items() if name not in ("z", "u")}
+    return compile_function(found, sizes), compile_function(settled, short)
 
 
 @lru_cache(KEPT)
@@ -107,13 +115,16 @@ def traced_control(
     return CompiledRoller(replace(program, controller=control), begin), alone
 
 
-def compiled_flows(mechanism: Mechanism, begin: Start, h: float) -> Callable[[int], Flow]:
+def compiled_flows(mechanism: Mechanism, begin: Start, plan: Settings) -> Callable[[int], Flow]:
     """For each world its flow in machine code."""
-    compiled = compiled_flow(mechanism, h, tuple(begin.params))
+    found, settled = compiled_flow(mechanism, (plan.step, plan.drift, plan.embedding), tuple(begin.params))
 
     def of_world(w: int) -> Flow:
         params = [x[w : w + 1] for x in begin.params.values()]
-        return lambda t, q, v, z, u: compiled(np.array([t]), q, v, z, u, *params)
+        return Flow(
+            lambda t, q, v, z, u: found(np.array([t]), q, v, z, u, *params),
+            lambda t, q, v: settled(np.array([t]), q, v, *params),
+        )
 
     return of_world
 

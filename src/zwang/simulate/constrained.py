@@ -13,6 +13,7 @@ import numpy as np
 from zwang import door
 from zwang.algebra.linear import ltdl, ltdl_solve
 from zwang.constraint.assemble import constraint_rows
+from zwang.constraint.essential import Speed, essential_rows, essential_speeds
 from zwang.constraint.instant import instant_of
 from zwang.constraint.rows import Rows
 from zwang.constraint.weights import Weights
@@ -25,8 +26,8 @@ from zwang.gauss.mass_matrix import mass_matrix
 from zwang.gauss.problem import GaussProblem
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import NonIdeal
-from zwang.scalar import value_is_constant
-from zwang.solve.gauss import solve
+from zwang.scalar import absolute, less, logical_and, value_is_constant
+from zwang.solve.gauss import Essential, solve
 from zwang.solve.solution import Solution, kkt_residual, row_costs
 
 
@@ -47,6 +48,14 @@ class Constrained(NamedTuple):
         deviation = self.solution.acceleration - self.problem.a_free
         return self.problem.M @ deviation + self.working
 
+    @property
+    def works(self) -> Any:
+        """Whether the working forces are numbers: traced, a law that no force fits makes them nan."""
+        found: Any = True
+        for x in np.ravel(self.working):
+            found = logical_and(found, less(absolute(x), np.inf))
+        return found
+
 
 def gauss_problem(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> GaussProblem:
     """M and a_free = M^-1 (tau - h(q, v)) for all applied efforts tau (nv,) [N m or N], springs and dampers included."""
@@ -59,11 +68,13 @@ def gauss_problem(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> GaussProble
 def constrained(
     mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton", timestep: Any = None,
     known: Weights | None = None, settling_time: Any = None, start: Any = None, time: Any = 0,
+    essential: tuple[Speed, ...] | None = None,
 ) -> Constrained:  # fmt: skip
     """The problem, rows and solution for all applied efforts tau (nv,), on any scalar.
 
     timestep [s]: the step that hard inequalities look ahead (by default the options'). known: `weights(mechanism)`, to save
     working them out again. settling_time [s]: stabilises hard equalities. start: accelerations to begin with. time [s]: the t of formulas.
+    essential: speeds by which exact constraints are embedded, or `AUTOMATIC`; None for constraint forces.
     """
     instant = instant_of(
         mechanism, q, v, known=known, timestep=timestep, settling_time=settling_time, time=time
@@ -72,10 +83,18 @@ def constrained(
     if all(value_is_constant(on) for on in rows.active):
         rows = rows.only_active()
 
+    chosen = (
+        None
+        if essential is None
+        else Essential(essential_rows(mechanism, essential, q) if essential else None)
+    )
+
     def attempt(working: Any) -> Constrained:
         """The solution with these working forces beside tau."""
         problem = gauss_problem(mechanism, q, v, tau + working)
-        return Constrained(problem, rows, solve(problem, rows, solver=solver, start=start), working)
+        return Constrained(
+            problem, rows, solve(problem, rows, solver=solver, start=start, essential=chosen), working
+        )
 
     if not any(isinstance(c, NonIdeal) for c in mechanism.constraints):
         return attempt(0)
@@ -129,18 +148,33 @@ class ActingRows(Rows):
 
 
 def constrained_dynamics(
-    mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton", time: float = 0.0
+    mechanism: Mechanism,
+    q: Any,
+    v: Any,
+    tau: Any,
+    *,
+    solver: str = "newton",
+    time: float = 0.0,
+    embedding: Any = False,
 ) -> ConstrainedDynamics:
     """The acceleration under constraints, limits, dry friction and contacts, with every constraint's force.
 
     q (nq,), v (nv,), tau (nv,) added to what springs and dampers give. solver: "newton", "conjugate", "projected", of the same answer.
-    time [s]: the t of constraints by formula.
-    Raises UnknownNameError for the solver, SolveError naming exact constraints that contradict each other, ShapeError or
-    StateError. Source: seed 002; MuJoCo's numbers.
+    time [s]: the t of constraints by formula. embedding: exact constraints by essential speeds instead of forces, as for `zw.simulate`.
+    Raises UnknownNameError for the solver, SolveError naming exact constraints that contradict each other, or dependent essential
+    speeds, ShapeError or StateError. Source: seed 002; MuJoCo's numbers.
     """
     m = door.numeric(mechanism)
     q, v, tau = door.configuration(m, q), door.speeds(m, v, "v"), door.speeds(m, tau, "tau")
-    found = constrained(m, q, v, tau + passive_forces(m, q, v), solver=solver, time=time)
+    found = constrained(
+        m,
+        q,
+        v,
+        tau + passive_forces(m, q, v),
+        solver=solver,
+        time=time,
+        essential=essential_speeds(m, embedding),
+    )
     problem, rows, solution = found[:3]
     a, force = np.asarray(solution.acceleration, float), np.asarray(solution.force, float)
     forces: dict[str, list[float]] = {}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.constraint.equality import LOOPS
-from zwang.constraint.exact import VELOCITY, all_first_order, depends_on_time, is_exact
-from zwang.constraint.projection import projected_state
+from zwang.constraint.essential import Speed, essential_speeds
+from zwang.constraint.exact import VELOCITY, all_first_order, is_exact, timed_constraints
+from zwang.constraint.projection import Projected, projected_state
 from zwang.constraint.weights import Weights, weights
 from zwang.errors import SimulationError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import ContactPair, NonIdeal
-from zwang.scalar import are_constant
+from zwang.scalar import are_constant, logical_not
 from zwang.simulate.constrained import Constrained, constrained
+from zwang.simulate.faults import CONTRADICTION, DEPENDENT, NONE, NOT_CONVERGED, WORKING, fault_if, worst
 
 KINDS = (*LOOPS, *VELOCITY, NonIdeal)
 DRIFTS = ("projection", "stabilisation")
@@ -27,12 +29,14 @@ class Restraint:
     """A mechanism that something restricts, with the constants that its rows need; h [s]: the step.
 
     drift: whether exact constraints are kept by "projection" after each step, or by "stabilisation" of their forces.
+    essential: the speeds by which they are embedded (see `essential_speeds`), or None where constraint forces hold them.
     """
 
     mechanism: Mechanism
     weights: Weights
     h: float
     drift: str = "projection"
+    essential: tuple[Speed, ...] | None = None
 
     @property
     def settling_time(self) -> float | None:
@@ -45,7 +49,16 @@ class Restraint:
         return self.drift == "projection" and bool(exact_ones(self.mechanism))
 
 
-def restraint_of(mechanism: Mechanism, h: float, drift: str = "projection") -> Restraint | None:
+class Restraining(NamedTuple):
+    """The efforts J^T f (nv,) of all restrictions [N m or N], and the fault if they are not to be used."""
+
+    efforts: Any
+    fault: Any
+
+
+def restraint_of(
+    mechanism: Mechanism, h: float, drift: str = "projection", embedding: Any = False
+) -> Restraint | None:
     """What restricts a mechanism, or None where nothing does. Raises SimulationError for what has no rows."""
     if not restrictions(mechanism):
         return None
@@ -55,7 +68,7 @@ def restraint_of(mechanism: Mechanism, h: float, drift: str = "projection") -> R
                 f"constraint {constraint.name!r} of type {type(constraint).__name__} is not simulated; "
                 f"those that are: {', '.join(kind.__name__ for kind in KINDS)}"
             )
-    return Restraint(mechanism, weights(mechanism), h, drift)
+    return Restraint(mechanism, weights(mechanism), h, drift, essential_speeds(mechanism, embedding))
 
 
 def exact_ones(mechanism: Mechanism) -> list[Any]:
@@ -67,45 +80,56 @@ def time_known(restraint: Restraint | None, t: Any) -> Any:
     """t, or 0 where it is None and nothing depends on it. Raises SimulationError, naming the constraint that does."""
     if t is not None:
         return t
-    for c in restraint.mechanism.constraints if restraint else ():
-        if isinstance(c, (*VELOCITY, NonIdeal)) and depends_on_time(c):
-            raise SimulationError(
-                f"constraint {c.name!r} depends on the time t, and this step is given none; zw.simulate knows the time"
-            )
+    for name in timed_constraints(restraint.mechanism) if restraint else ():
+        raise SimulationError(
+            f"constraint {name!r} depends on the time t, and this step is given none: give it, time=..."
+        )
     return 0
 
 
-def projected(restraint: Restraint | None, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
-    """(q, v) after a step, on the exact constraints at the time t again where drift is held by projection."""
+def projected(restraint: Restraint | None, q: Any, v: Any, t: Any) -> Projected:
+    """q and v after a step, on the exact constraints at the time t again where drift is held by projection."""
     if restraint is None or not restraint.projects:
-        return q, v
+        return Projected(q, v, False)
     return projected_state(restraint.mechanism, restraint.weights, q, v, t)
 
 
-def constraint_forces(restraint: Restraint | None, q: Any, v: Any, tau: Any, t: Any = 0) -> np.ndarray:
+def constraint_forces(restraint: Restraint | None, q: Any, v: Any, tau: Any, t: Any = 0) -> Restraining:
     """The efforts J^T f (nv,) of the restrictions under applied efforts tau [N m or N] at the time t, by Gauss's principle.
 
     a makes 1/2 (a - a_free)^T M (a - a_free) + sum s_i(J_i a - aref_i) least. Source: seed 002; `zwang.solve`.
     """
-    return np.zeros(len(tau), int) if restraint is None else solved(restraint, q, v, tau, t).efforts
+    if restraint is None:
+        return Restraining(np.zeros(len(tau), int), NONE)
+    found = solved(restraint, q, v, tau, t)
+    solution = found.solution
+    faults = (
+        fault_if(solution.lost, NOT_CONVERGED),
+        fault_if(solution.contradicted, CONTRADICTION),
+        fault_if(solution.dependent, DEPENDENT),
+        fault_if(logical_not(found.works), WORKING),
+    )
+    return Restraining(found.efforts, worst(faults))
 
 
 def solved(restraint: Restraint, q: Any, v: Any, tau: Any, t: Any = 0) -> Constrained:
     """Gauss's problem of a step: its rows, and the solution with every row's force."""
     return constrained(
         restraint.mechanism, q, v, tau, timestep=restraint.h, known=restraint.weights,
-        settling_time=restraint.settling_time, time=t,
+        settling_time=restraint.settling_time, time=t, essential=restraint.essential,
     )  # fmt: skip
 
 
-def start_faults(mechanism: Mechanism, q: Any, v: Any) -> tuple[tuple[str, float], tuple[str, float]]:
-    """The exact constraints furthest from holding at q, v and t = 0, by name and amount.
+def start_faults(
+    mechanism: Mechanism, q: Any, v: Any, t: float = 0.0
+) -> tuple[tuple[str, float], tuple[str, float]]:
+    """The exact constraints furthest from holding at q, v and t [s], by name and amount.
 
     Of positions [rad or m], and of speeds [rad/s or m/s]; ("", 0.0) where there are none.
     """
     if not exact_ones(mechanism):
         return ("", 0.0), ("", 0.0)
-    rows = all_first_order(mechanism, q, v)
+    rows = all_first_order(mechanism, q, v, t)
     gaps = [(n, abs(float(r))) for n, r in zip(rows.names, rows.position, strict=True) if r is not None]
     missed = [(n, abs(float(x))) for n, x in zip(rows.names, rows.A @ v + rows.a, strict=True)]
     none = ("", 0.0)

@@ -1,7 +1,7 @@
 """Recordings: a motion as a labelled xarray.Dataset with units, to and from NetCDF and Zarr without loss.
 
 Variables over (world, time, ...): q, v, tau (the efforts of all that pushes), control, kinetic_energy, potential_energy,
-energy; where wanted, frame_position, constraint_effort, force and force_position. Over (world): status (0: ran to the end, 1: stopped early) and stop_time. After a stop the rest is NaN.
+energy; where wanted, frame_position, constraint_effort, force and force_position. Over (world): status (0: ran to the end, 1: stopped early), stop_time and stop_cause (see `faults`). After a stop the rest is NaN.
 `mechanism` is the description as JSON text; `mechanism_of(run)` reads it.
 """
 
@@ -17,6 +17,7 @@ import xarray as xr
 from zwang.errors import LoadError, MissingExtraError, SimulationError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.control import driven
+from zwang.simulate.faults import CAUSES, NONE
 from zwang.simulate.forces import CONSTRAINT, Acting, acting
 from zwang.simulate.rollout import Motion
 from zwang.simulate.settings import Settings
@@ -80,6 +81,12 @@ def dataset(
     }
     variables["status"] = ("world", stopped.astype(np.int8), meanings)
     ends = np.where(stopped, motion.clock[:, -1, 0] * settings.step, settings.times[-1])
+    causes = {
+        "long_name": "why the world stopped",
+        "flag_values": list(range(len(CAUSES))),
+        "flag_meanings": " ".join(cause.name for cause in CAUSES),
+    }
+    variables["stop_cause"] = ("world", np.where(stopped, motion.cause, NONE).astype(np.int8), causes)
     variables["stop_time"] = ("world", ends, {"long_name": "time of the last good state", "units": "s"})
     variables["mechanism"] = ((), mechanism.to_json(), {"long_name": "description, for zwang.mechanism_of"})
     attributes = {"format": FORMAT, "title": mechanism.name, **attributes}

@@ -1,6 +1,6 @@
 """Many steps of many worlds: the program of one step, and its repetition in plain Python.
 
-A world that leaves every bound keeps its last good state, and its clock, which counts steps, stands still.
+A world that cannot go on keeps its last good state and the cause; its clock, which counts steps, stands still, and it is not tried again.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from zwang.errors import SolveError
 from zwang.integrate.fixed import Point
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import absolute, less, logical_and, where
+from zwang.scalar import absolute, equal, less, logical_and, logical_not, when, where
 from zwang.simulate.control import Called, Held
+from zwang.simulate.faults import CONTROL, LEFT, NONE, fault_if, fault_of, worst
 from zwang.simulate.settings import Settings
 from zwang.simulate.start import Start
-from zwang.simulate.step import Stepping, step, stepping
+from zwang.simulate.step import Stepping, Tried, step, stepping
 
 BOUND = 1e10  # MuJoCo's mjMAXVAL: what is larger is not motion any more
 CHUNK = 0.2  # seconds of work between two ticks of a progress bar
@@ -30,9 +32,10 @@ Tick = Callable[[int], None]
 
 @dataclass(frozen=True)
 class StepProgram:
-    """One step of one world as a function of named flat arrays: clock, q, v, z and u, and one for each parameter.
+    """One step of one world as a function of named flat arrays: clock, cause, q, v, z and u, and one for each parameter.
 
-    It returns the next clock, q, v, z. With a `controller` u is not read but worked out at the step's beginning.
+    It returns the next clock, cause, q, v, z. With a `controller` u is not read but worked out at the step's beginning.
+    embedding: essential speeds, as `stepping` takes them.
     """
 
     mechanism: Mechanism
@@ -40,13 +43,23 @@ class StepProgram:
     integrator: str
     controller: Called | None = None
     drift: str = "projection"
+    embedding: Any = False
 
-    def __call__(self, clock: Any, q: Any, v: Any, z: Any, u: Any, **params: Any) -> dict[str, Any]:
+    def __call__(
+        self, clock: Any, cause: Any, q: Any, v: Any, z: Any, u: Any, **params: Any
+    ) -> dict[str, Any]:
         steps = self._with({name: x[0] for name, x in params.items()}) if params else self._numeric
-        if self.controller is not None:
-            u = self.controller(clock[0] * self.h, q, v)
-        after = step(steps, Point(q, v, z), u, clock[0] * self.h)
-        return kept_in_bounds(clock, Point(q, v, z), after)
+        at, t, runs = Point(q, v, z), clock[0] * self.h, equal(cause[0], NONE)
+
+        def go() -> Tried:
+            control = u if self.controller is None else self.controller(t, q, v)
+            after = step(steps, at, control, t)
+            faults = [after.fault, fault_if(logical_not(are_numbers(control)), CONTROL)]
+            return Tried(after.point, worst([*faults, fault_if(logical_not(in_bounds(after.point)), LEFT)]))
+
+        # what is restricted iterates: a world that stopped is left out of it
+        found = go() if steps.restraint is None else when(runs, go, lambda: Tried(at, NONE))
+        return kept(clock, cause, at, found, runs)
 
     @cached_property
     def _numeric(self) -> Stepping:
@@ -54,21 +67,37 @@ class StepProgram:
 
     def _with(self, params: Mapping[str, Any]) -> Stepping:
         mechanism = self.mechanism.subs(params) if params else self.mechanism
-        return stepping(mechanism, self.h, self.integrator, self.drift)
+        return stepping(mechanism, self.h, self.integrator, self.drift, self.embedding)
 
 
-def kept_in_bounds(clock: Any, before: Point, after: Point) -> dict[str, Any]:
-    """The state after a step with the clock one further, or, if that left every bound, the state before it."""
-    fine = in_bounds(np.concatenate([after.q, after.v]))
-    kept = [where(fine, new, old) for new, old in zip(after, before, strict=True)]
-    return {"clock": np.array([clock[0] + where(fine, 1, 0)]), "q": kept[0], "v": kept[1], "z": kept[2]}
+def kept(clock: Any, cause: Any, before: Point, found: Tried, runs: Any) -> dict[str, Any]:
+    """The state after a step with the clock one further; or, of a world that stopped, or stops now, the state before it."""
+    fine = logical_and(runs, equal(found.fault, NONE))
+    q, v, z = (where(fine, new, old) for new, old in zip(found.point, before, strict=True))
+    told = where(runs, found.fault, cause[0])
+    return {
+        "clock": np.array([clock[0] + where(fine, 1, 0)]),
+        "cause": np.array([told]),
+        "q": q,
+        "v": v,
+        "z": z,
+    }
 
 
-def in_bounds(values: Any) -> Any:
-    """Whether all values are numbers below the bound."""
+def in_bounds(at: Point) -> Any:
+    """Whether all of q and v are numbers below the bound."""
+    return _all_below(np.concatenate([at.q, at.v]), BOUND)
+
+
+def are_numbers(values: Any) -> Any:
+    """Whether none is nan or infinite."""
+    return _all_below(values, np.inf)
+
+
+def _all_below(values: Any, bound: float) -> Any:
     fine: Any = True
     for value in values:
-        fine = logical_and(less(absolute(value), BOUND), fine)
+        fine = logical_and(less(absolute(value), bound), fine)
     return fine
 
 
@@ -78,7 +107,7 @@ class Roller(Protocol):
     def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
         """(state, records): the state after samples * every steps, and records (worlds, samples, n), one after each `every`.
 
-        state: clock, q, v, z, each (worlds, n). u: (worlds, samples * every, nu), the control of each step.
+        state: clock, cause, q, v, z, each (worlds, n). u: (worlds, samples * every, nu), the control of each step.
         """
         ...
 
@@ -99,22 +128,34 @@ class PythonRoller:
             program = self._programs[w % len(self._programs)]
             at: Mapping[str, Any] = {name: x[w] for name, x in state.items()}
             for k in range(samples * every):
-                at = program(**at, u=u[w, k])
+                at = _tried(program, at, u[w, k])
                 if (k + 1) % every == 0:
                     for name, x in at.items():
                         records[name][w, k // every] = x
         return {name: x[:, -1] for name, x in records.items()}, records
 
 
+def _tried(program: StepProgram, at: Mapping[str, Any], u: np.ndarray) -> Mapping[str, Any]:
+    """The state after a step; what the float text raises stops the world."""
+    try:
+        return program(**at, u=u)
+    except SolveError as error:
+        return {**at, "cause": np.array([float(fault_of(error))])}
+
+
 @dataclass(frozen=True)
 class Motion:
-    """What was recorded: the clock (worlds, samples, 1) in steps, q, v, z, and the control u, each (worlds, samples, n)."""
+    """What was recorded: the clock (worlds, samples, 1) in steps, q, v, z, and the control u, each (worlds, samples, n).
+
+    cause (worlds,): why each world stopped, `faults.NONE` for those that ran to the end.
+    """
 
     clock: np.ndarray
     q: np.ndarray
     v: np.ndarray
     z: np.ndarray
     u: np.ndarray
+    cause: np.ndarray
 
 
 def roll_out(roller: Roller, begin: Start, control: Held | Called, settings: Settings, tick: Tick) -> Motion:
@@ -122,7 +163,8 @@ def roll_out(roller: Roller, begin: Start, control: Held | Called, settings: Set
 
     tick(n) is told after n more steps of all worlds together.
     """
-    state = {"clock": np.zeros((begin.worlds, 1)), "q": begin.q, "v": begin.v, "z": begin.z}
+    none = np.zeros((begin.worlds, 1))
+    state = {"clock": none, "cause": none, "q": begin.q, "v": begin.v, "z": begin.z}
     records = [{name: x[:, None] for name, x in state.items()}]
     controls, done = [], 0
     for samples, every in _chunks(settings):
@@ -136,8 +178,8 @@ def roll_out(roller: Roller, begin: Start, control: Held | Called, settings: Set
         done += samples * every
         tick(samples * every * begin.worlds)
     controls.append(_control_at(control, state, done, settings.step))
-    whole = {name: np.concatenate([r[name] for r in records], axis=1) for name in state}
-    return Motion(**whole, u=np.concatenate(controls, axis=1))
+    whole = {name: np.concatenate([r[name] for r in records], axis=1) for name in ("clock", "q", "v", "z")}
+    return Motion(**whole, u=np.concatenate(controls, axis=1), cause=state["cause"][:, 0].astype(int))
 
 
 def _roll_called(

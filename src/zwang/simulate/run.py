@@ -12,8 +12,6 @@ import numpy as np
 import xarray as xr
 
 from zwang.errors import SimulationWarning, TraceError
-from zwang.gauss.mass_matrix import mass_matrix
-from zwang.integrate.fixed import Point
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.adaptive import continuous, flow_in_python
 from zwang.simulate.compiled import (
@@ -23,21 +21,15 @@ from zwang.simulate.compiled import (
     observed_compiled,
     traced_control,
 )
-from zwang.simulate.constraints import SETTLING_STEPS, start_faults
 from zwang.simulate.control import Called, Held, control_of
 from zwang.simulate.observe import observed_in_python
 from zwang.simulate.progress import progress_bar
 from zwang.simulate.record import dataset
 from zwang.simulate.rollout import Motion, PythonRoller, StepProgram, Tick, roll_out
-from zwang.simulate.settings import Settings, settings
+from zwang.simulate.settings import Settings, named_speeds, settings
 from zwang.simulate.start import Start, start
-from zwang.simulate.step import step as one_step
-from zwang.simulate.step import stepping
+from zwang.simulate.stops import warn_of_gaps, warn_of_stops
 
-OPEN, LOOKED_AT = (
-    1e-6,
-    16,
-)  # [rad or m] of a gap, or of speeds, that is told; and in how many worlds it is looked for
 COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
 
 
@@ -54,6 +46,7 @@ def simulate(
     params: Mapping[Any, Any] | None = None,
     record: Any = None,
     drift: str | None = None,
+    embedding: Any = False,
     compiled: bool = True,
     progress: bool = True,
 ) -> xr.Dataset:
@@ -69,21 +62,25 @@ def simulate(
     {"every": k, "frames": [names], "constraints": True, "forces": True} for positions of frames, efforts of constraints, and the
     forces of contacts and of constraints between points with where they act, too; by default all steps, or with very many
     worlds as many as 20 million numbers allow.
-    drift: how exact constraints are kept. "projection", the default of fixed steps: after each step positions and speeds
-    return to them; "stabilisation", that of error-controlled ones: their forces close gaps within some steps.
+    drift: how exact constraints are kept. "projection", the default: after each step positions and speeds return to them;
+    "stabilisation", that of "lsoda": their forces close gaps within some steps.
+    embedding: how exact constraints act. False: by constraint forces. A list of essential speeds, names of the mechanism's or
+    `zw.PointSpeed`s, as many as there are freedoms: accelerations are solved for in these, and no force. True: the essential speeds
+    are chosen at each step, so that none becomes singular. All give the same motion to rounding.
 
-    A world that leaves every bound stops, with a SimulationWarning and its `status`, and the others go on.
+    A world that cannot go on (it leaves every bound, its exact constraints contradict each other, its control is no number ...) stops,
+    with a SimulationWarning, its `status`, `stop_time` and `stop_cause`, and the others go on.
     Raises SimulationError, ShapeError, StateError, ParameterError or UnknownNameError for a call that cannot be.
     """
     begin = start(mechanism, q0, v0, worlds, params)
-    plan = settings(mechanism, begin.worlds, duration, step, integrator, record, drift)
+    plan = settings(mechanism, begin.worlds, duration, step, integrator, record, drift, embedding)
     drive = control_of(mechanism, control, plan.steps, begin.worlds)
-    _warn_of_gaps(mechanism, begin, plan)
+    warn_of_gaps(mechanism, begin, plan)
     first, then = f"preparing {mechanism.name}", f"simulating {mechanism.name}"
     with progress_bar(first, then, begin.worlds * plan.steps, shown=progress) as tick:
         motion, observed, path = _on_fastest_path(mechanism, begin, drive, plan, tick, compiled)
     run = dataset(mechanism, motion, observed, begin, plan, _attributes(plan, drive, path))
-    _warn_of_stops(mechanism, begin, plan, motion)
+    warn_of_stops(mechanism, begin, plan, motion)
     return run
 
 
@@ -108,10 +105,10 @@ def moved_in_python(
     """The motion of all worlds by the float reference."""
     if plan.adaptive is not None:
         return continuous(
-            mechanism, begin, partial(flow_in_python, mechanism, begin, plan.step), drive, plan, tick
+            mechanism, begin, partial(flow_in_python, mechanism, begin, plan), drive, plan, tick
         )
     return roll_out(
-        PythonRoller(StepProgram(mechanism, plan.step, str(plan.integrator), drift=plan.drift), begin),
+        PythonRoller(_program(mechanism, plan), begin),
         begin,
         drive,
         plan,
@@ -125,15 +122,17 @@ def moved_compiled(
     """The motion of all worlds in machine code, and how; a control function is part of it where it can be traced."""
     called = COMPILED_BUT_CONTROL if isinstance(drive, Called) else COMPILED
     if plan.adaptive is not None:
-        return continuous(
-            mechanism, begin, compiled_flows(mechanism, begin, plan.step), drive, plan, tick
-        ), called
-    program = StepProgram(mechanism, plan.step, str(plan.integrator), drift=plan.drift)
+        return continuous(mechanism, begin, compiled_flows(mechanism, begin, plan), drive, plan, tick), called
+    program = _program(mechanism, plan)
     if isinstance(drive, Called) and (traced := traced_control(program, drive, begin)) is not None:
         roller, control = traced
         motion = roll_out(roller, begin, held_nothing(drive), plan, tick)
         return replace(motion, u=control(motion.clock * plan.step, motion.q, motion.v)), COMPILED
     return roll_out(CompiledRoller(program, begin), begin, drive, plan, tick), called
+
+
+def _program(mechanism: Mechanism, plan: Settings) -> StepProgram:
+    return StepProgram(mechanism, plan.step, str(plan.integrator), drift=plan.drift, embedding=plan.embedding)
 
 
 def _attributes(plan: Settings, drive: Held | Called, path: str) -> dict[str, Any]:
@@ -145,61 +144,6 @@ def _attributes(plan: Settings, drive: Held | Called, path: str) -> dict[str, An
         found |= {"integrator": plan.adaptive.method, "rtol": plan.adaptive.rtol, "atol": plan.adaptive.atol}
     found["path"] = path
     found["drift"] = plan.drift
+    found["embedding"] = named_speeds(plan.embedding)
     found["control"] = "function" if isinstance(drive, Called) else "held"
     return found
-
-
-def _warn_of_gaps(mechanism: Mechanism, begin: Start, plan: Settings) -> None:
-    """A warning where exact constraints do not hold at the start: they would close with a blow."""
-    soon = "at once" if plan.drift == "projection" else f"within {SETTLING_STEPS} steps or so"
-    for w in range(min(begin.worlds, LOOKED_AT) if mechanism.constraints else 0):
-        row = {name: float(x[w]) for name, x in begin.params.items()}
-        one = mechanism.subs(row) if row else mechanism
-        (name, gap), (other, missed) = start_faults(one, begin.q[w], begin.v[w])
-        if gap > OPEN:
-            said = f"{name!r} is open by {gap:.3g} at the start of world {w}, and will close {soon}"
-        elif missed > OPEN:
-            said = f"the speeds at the start of world {w} miss {other!r} by {missed:.3g}, and will change to it {soon}"
-        else:
-            continue
-        warnings.warn(f"{said}; start from zw.assemble(mechanism, q, v)", SimulationWarning, stacklevel=3)
-        return
-
-
-def _warn_of_stops(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motion) -> None:
-    """One warning for all worlds that stopped: when, at which joint, and what may help."""
-    ends = motion.clock[:, -1, 0]
-    stopped = np.flatnonzero(ends < plan.steps)
-    if not len(stopped):
-        return
-    lines = [f"world {w} stopped at t = {ends[w] * plan.step:.6g} s: {_what_left(mechanism, begin, plan, motion, w)}"
-             for w in stopped[:5]]  # fmt: skip
-    others = ". The others went on" if len(stopped) < begin.worlds else ""
-    more = f"; and {len(stopped) - 5} more worlds" if len(stopped) > 5 else ""
-    mend = f"a smaller step than {plan.step:g} s" if plan.adaptive is None else "integrator='radau'"
-    warnings.warn(
-        "; ".join(lines) + more + f"{others}. Try {mend}, and look at what drives that joint; "
-        "the recording keeps what came before (see its `status` and `stop_time`)",
-        SimulationWarning,
-        stacklevel=3,
-    )
-
-
-def _what_left(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motion, w: int) -> str:
-    """The joint whose speed is largest, or no number, after the step that failed, tried again from the last good state."""
-    row = {name: float(x[w]) for name, x in begin.params.items()}
-    one = mechanism.subs(row) if row else mechanism
-    at = Point(motion.q[w, -1], motion.v[w, -1], motion.z[w, -1])
-    moved = np.diag(np.asarray(mass_matrix(one.tree, at.q), dtype=float))
-    if not moved.all():
-        return f"nothing that the speed {one.speed_names[int(np.argmin(moved))]!r} moves has inertia; give it some, or an armature"
-    integrator = "rk4" if plan.adaptive is not None else str(plan.integrator)
-    t = motion.clock[w, -1, 0] * plan.step
-    with np.errstate(all="ignore"):
-        v = np.asarray(
-            one_step(stepping(one, plan.step, integrator, plan.drift), at, motion.u[w, -1], t).v, dtype=float
-        )
-    grown = np.abs(v) if np.isfinite(v).all() else np.abs(at.v)
-    k = int(np.argmax(grown))
-    joint = next(j.name for j in mechanism.joints if j.v.start <= k < j.v.stop)
-    return f"the speed of joint {joint!r} left every bound (before: {at.v[k]:.3g})"

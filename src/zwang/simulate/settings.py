@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from zwang.constraint.essential import essential_speeds
 from zwang.errors import SimulationError, UnknownNameError
-from zwang.integrate.adaptive import METHODS, Adaptive
+from zwang.integrate.adaptive import METHODS, UNSETTLED, Adaptive
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.constraints import DRIFTS
 from zwang.simulate.forces import acting
@@ -44,6 +45,7 @@ class Settings:
     integrator: str | Adaptive
     wanted: Wanted = Wanted()
     drift: str = "projection"
+    embedding: Any = False
 
     @property
     def samples(self) -> np.ndarray:
@@ -69,6 +71,7 @@ def settings(
     integrator: Any,
     record: Any,
     drift: Any = None,
+    embedding: Any = False,
 ) -> Settings:
     """The settings of a run; what is not given comes from the mechanism's options.
 
@@ -90,20 +93,30 @@ def settings(
         every = max(1, -(-worlds * count * numbers // RECORDED_NUMBERS))
     chosen = chosen_integrator(mechanism, integrator)
     held = chosen_drift(drift, chosen)
-    return Settings(h, count, min(every, count), chosen, replace(wanted, drift=held), held)
+    speeds = essential_speeds(mechanism, embedding)
+    return Settings(
+        h, count, min(every, count), chosen, replace(wanted, drift=held), held, speeds or speeds is not None
+    )
+
+
+def named_speeds(embedding: Any) -> str:
+    """An embedding as text: "none", "automatic", or the essential speeds' names."""
+    if isinstance(embedding, bool):
+        return "automatic" if embedding else "none"
+    return " ".join(speed if isinstance(speed, str) else speed.name for speed in embedding)
 
 
 def chosen_drift(drift: Any, integrator: str | Adaptive) -> str:
-    """How drift off exact constraints is held: projection after steps of fixed size, stabilisation within error-controlled ones."""
-    adaptive = isinstance(integrator, Adaptive)
+    """How drift off exact constraints is held: by projection after steps, but for integrators whose history cannot be changed."""
+    fixed_history = isinstance(integrator, Adaptive) and integrator.method in UNSETTLED
     if drift is None:
-        return "stabilisation" if adaptive else "projection"
+        return "stabilisation" if fixed_history else "projection"
     if drift not in DRIFTS:
         raise SimulationError(f"drift is {drift!r}; it is held by {' or '.join(map(repr, DRIFTS))}")
-    if adaptive and drift == "projection":
+    if fixed_history and drift == "projection":
         raise SimulationError(
-            "drift='projection' needs steps of fixed size, such as integrator='rk4'; error-controlled integrators "
-            "have 'stabilisation'"
+            "drift='projection' changes the state after each step, which 'lsoda' does not let; it has 'stabilisation', and 'bdf' or "
+            "'radau' have both"
         )
     return drift
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
 from zwang.simulate.constraints import Restraint, constraint_forces, projected, restraint_of, time_known
 from zwang.simulate.damping import damping_matrix, joint_damping
+from zwang.simulate.faults import OPEN, fault_if, worst
 
 STEPPERS = {"euler": semi_implicit_euler, "implicitfast": semi_implicit_euler, "rk4": runge_kutta_4}
 
@@ -49,38 +50,63 @@ class Stepping:
     restraint: Restraint | None
 
 
+class Tried(NamedTuple):
+    """Where a step led, and the fault if that is not to be used (see `faults`)."""
+
+    point: Point
+    fault: Any
+
+
+class Rates(NamedTuple):
+    """v_dot (nv,), z_dot (nz,) of the actuators' states, and the fault if these are not to be used."""
+
+    v_dot: np.ndarray
+    z_dot: np.ndarray
+    fault: Any
+
+
 def stepping(
-    mechanism: Mechanism, h: float, integrator: str = "euler", drift: str = "projection"
+    mechanism: Mechanism,
+    h: float,
+    integrator: str = "euler",
+    drift: str = "projection",
+    embedding: Any = False,
 ) -> Stepping:
     """Steps of h [s]: "euler", semi-implicit with joint damping implicit; "implicitfast", with all damping implicit; "rk4".
 
-    Each means what MuJoCo's of that name means. drift: how exact constraints are kept, "projection" or "stabilisation".
+    Each means what MuJoCo's of that name means. drift: how exact constraints are kept, "projection" or "stabilisation";
+    embedding: whether, and by which essential speeds, they are embedded (see `zw.simulate`).
     """
     tree = with_implicit_damping(mechanism, h) if integrator == "euler" else mechanism.tree
-    return Stepping(mechanism, h, integrator, tree, restraint_of(mechanism, h, drift))
+    return Stepping(mechanism, h, integrator, tree, restraint_of(mechanism, h, drift, embedding))
 
 
-def step(s: Stepping, at: Point, control: Any, t: Any = None) -> Point:
-    """The point of the motion one step later, at a control held meanwhile.
+def step(s: Stepping, at: Point, control: Any, t: Any = None) -> Tried:
+    """The point of the motion one step later, at a control held meanwhile, and the worst fault of all stages.
 
     control: for a mechanism with inputs one number an input (nu,), else efforts tau (nv,) [N m or N]. t [s]: the time at the step's
     beginning; only constraints with t in a formula ask for it. Raises SimulationError if they do and there is none.
     """
     t = time_known(s.restraint, t)
-    after = STEPPERS[s.integrator](
-        lambda q, v, z, dt: rates(s, q, v, z, control, t + dt), space(s.mechanism), at, s.h
-    )
-    q, v = projected(s.restraint, after.q, after.v, t + s.h)
-    return Point(q, v, after.z)
+    faults: list[Any] = []
+
+    def rate(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
+        found = rates(s, q, v, z, control, t + dt)
+        faults.append(found.fault)
+        return found.v_dot, found.z_dot
+
+    after = STEPPERS[s.integrator](rate, space(s.mechanism), at, s.h)
+    q, v, still_open = projected(s.restraint, after.q, after.v, t + s.h)
+    return Tried(Point(q, v, after.z), worst([*faults, fault_if(still_open, OPEN)]))
 
 
-def rates(s: Stepping, q: Any, v: Any, z: Any, control: Any, t: Any = 0) -> tuple[np.ndarray, np.ndarray]:
-    """The accelerations v_dot (nv,) and the rates z_dot (nz,) of the actuators' states, at the time t [s]."""
+def rates(s: Stepping, q: Any, v: Any, z: Any, control: Any, t: Any = 0) -> Rates:
+    """The accelerations, and the rates of the actuators' states, at the time t [s]."""
     tau = applied_efforts(s.mechanism, q, v, z, control)
-    tau = tau + constraint_forces(s.restraint, q, v, tau, t)
+    held = constraint_forces(s.restraint, q, v, tau, t)
     # M a + h(q, v) = tau
-    v_dot = ACCELERATIONS[s.integrator](s, q, v, z, control, tau)
-    return v_dot, activation_rate(s.mechanism, z, control)
+    v_dot = ACCELERATIONS[s.integrator](s, q, v, z, control, tau + held.efforts)
+    return Rates(v_dot, activation_rate(s.mechanism, z, control), held.fault)
 
 
 def applied_efforts(mechanism: Mechanism, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:

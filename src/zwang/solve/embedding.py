@@ -1,97 +1,246 @@
-"""Exact equalities by embedding: accelerations in essential ones, a = V u_dot + rest, and the equations projected by V.
+"""Exact equalities by embedding: accelerations in essential ones, a = V z + p, and the equations projected by V; on any scalar.
 
-The other way to what `equality` finds by constraint forces: no force is worked out to find the motion. Floats only. The essential
-accelerations are chosen anew each time, so that a choice that becomes singular on the way is left. Source: seed 003, Eqs. 40-42.
+    A a = b  solved for a by elimination,     V^T M (V z + p - a_free) = 0
+
+The other way to what `multipliers` finds by constraint forces: no force is worked out to find the motion. Which unknowns stay is the
+user's choice, rows S with z = S a, or left to the elimination: in each row it makes the largest entry dependent, each lane for
+itself and anew each time, so that a choice that becomes singular on the way is left. Source: seed 003, Eqs. 40-42.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import Rows
-from zwang.errors import SolveError
+from zwang.algebra.linear import sparse_ltdl, sparse_ltdl_solve
+from zwang.constraint.rows import Rows, array
+from zwang.errors import ContradictionError, DependentSpeedsError
 from zwang.gauss.problem import GaussProblem
+from zwang.scalar import (
+    absolute,
+    divide,
+    is_zero,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    value_is_constant,
+    where,
+)
+from zwang.solve.solution import Solution, largest
 
-RANK = 1e-11
+RANK = 1e-9  # a row whose largest entry is below this, once it was 1, follows from the others
+LEFT = 1e-6  # and what is left of its right-hand side above this contradicts them
+RIDGE = 1e-9  # relative, of the normal equations for the forces, which rounds of refinement take out again
+REFINEMENTS = 3
 
 
-class Embedded(NamedTuple):
-    """a (nv,); the essential unknowns' numbers; V (nv, m); u_dot (m,); force (n,) of the rows, of least norm."""
+class Embedding(NamedTuple):
+    """All a with A a = b: a = V z + particular, V (n, m), particular (n,).
 
-    acceleration: np.ndarray
-    essential: tuple[int, ...]
-    V: np.ndarray
-    u_dot: np.ndarray
-    force: np.ndarray
-
-
-def embedded(problem: GaussProblem, rows: Rows, essential: Sequence[int] | None = None) -> Embedded:
-    """The accelerations under exact equalities A a = b, by embedding.
-
-    essential: which unknowns stay, by number; by default those that a pivoted elimination leaves. Raises SolveError for essential
-    unknowns that depend on each other, or rows that contradict each other, by name.
+    unknown (m,): whether z has an element here; of an automatic choice m = n, and z_k is a_k where that is essential, else nothing.
+    dependent: whether chosen unknowns depend on each other, or on what the rows fix. contradicted: whether no a holds all rows.
     """
-    M, free = np.asarray(problem.M, float), np.asarray(problem.a_free, float)
-    A, b = np.asarray(rows.J, float), np.asarray(rows.aref, float)
-    dependent, R, rest = _eliminated(rows, A, b, essential)
-    n = len(free)
-    chosen = tuple(k for k in range(n) if k not in dependent)
-    V = np.zeros((n, len(chosen)))
-    V[list(chosen), range(len(chosen))] = 1
-    V[dependent] = -R[:, list(chosen)]
-    particular = np.zeros(n)
-    particular[dependent] = rest
-    # V^T M (V u_dot + particular - a_free) = 0
-    u_dot = np.linalg.solve(V.T @ M @ V, V.T @ M @ (free - particular)) if len(chosen) else np.zeros(0)
-    a = V @ u_dot + particular
-    force = np.linalg.lstsq(A.T, M @ (a - free), rcond=None)[0] if len(A) else np.zeros(0)
-    return Embedded(a, chosen, V, u_dot, force)
+
+    V: np.ndarray
+    particular: np.ndarray
+    unknown: tuple[Any, ...]
+    dependent: Any = False
+    contradicted: Any = False
 
 
-def _eliminated(
-    rows: Rows, A: np.ndarray, b: np.ndarray, essential: Sequence[int] | None
-) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """Dependent unknowns x_D = rest - R x, by Gauss-Jordan elimination with the largest pivots among those allowed."""
-    R, rest = A.copy(), b.copy()
-    scale = np.abs(A).max(initial=0.0) or 1.0
-    allowed = [k for k in range(A.shape[1]) if essential is None or k not in set(essential)]
-    dependent: list[int] = []
-    order: list[int] = []
-    for _ in range(min(A.shape)):
-        left = [i for i in range(len(A)) if i not in order]
-        columns = [k for k in allowed if k not in dependent]
-        if not left or not columns:
-            break
-        block = np.abs(R[np.ix_(left, columns)])
-        i, k = np.unravel_index(int(block.argmax()), block.shape)
-        if block[i, k] <= RANK * scale:
-            break
-        row, column = left[int(i)], columns[int(k)]
-        rest[row] /= R[row, column]
-        R[row] = R[row] / R[row, column]
-        for other in range(len(A)):
-            if other != row:
-                rest[other] -= R[other, column] * rest[row]
-                R[other] = R[other] - R[other, column] * R[row]
-        order.append(row)
-        dependent.append(column)
-    _check(rows, R, rest, order, scale, essential)
-    return dependent, R[order], rest[order]
+def embedding_of(rows: Rows, S: Any = None) -> Embedding:
+    """The accelerations that exact equalities leave; S (m, n): the unknowns z = S a that stay, by default chosen here.
 
-
-def _check(
-    rows: Rows, R: np.ndarray, rest: np.ndarray, order: list[int], scale: float, essential: Any
-) -> None:
-    left = [i for i in range(len(R)) if i not in order]
-    if any(np.abs(R[i]).max() > 1e-8 * scale for i in left):
-        raise SolveError(
-            f"the essential unknowns {tuple(essential or ())} depend on each other in this state; choose others"
+    Raises, on floats, DependentSpeedsError, and ContradictionError with the rows' names.
+    """
+    A, b = np.array(rows.J), np.array(rows.aref)
+    found = _chosen(A, b) if S is None else _by_choice(A, b, np.array(S))
+    if value_is_constant(found.dependent) and found.dependent:
+        raise DependentSpeedsError(
+            "the essential speeds depend on each other, or are fixed by the constraints, in this state; choose others, or leave the "
+            "choice to the elimination, which makes it anew at each step (embedding=True)"
         )
-    bad = sorted({rows.names[i] for i in left if abs(rest[i]) > 1e-8 * (1 + np.abs(rest).max())})
-    if bad:
-        raise SolveError(
-            f"the exact constraints {', '.join(bad)} contradict the others: no acceleration holds them all"
+    if value_is_constant(found.contradicted) and found.contradicted:
+        names = ", ".join(dict.fromkeys(rows.names))
+        raise ContradictionError(
+            f"the exact constraints {names} contradict each other: no acceleration holds them all; give one of them a softness, "
+            "leave one out, or start where they agree"
         )
+    return found
+
+
+def embedded(
+    problem: GaussProblem,
+    rows: Rows,
+    S: Any = None,
+    others: Callable[[GaussProblem, Rows], Solution] | None = None,
+) -> Solution:
+    """The accelerations under exact equalities A a = b, and other rows, by embedding, with all forces; S as for `embedding_of`.
+
+    others: solves the problem in z for the rows that are no exact equalities, if there are some.
+    """
+    exact = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
+    rest = [i for i in range(len(rows)) if i not in set(exact)]
+    held, left = rows.select(exact), rows.select(rest)
+    e = embedding_of(held, S)
+    small, within = _projected(problem, left, e)
+    found = Solution(small.a_free, np.zeros(0), 0.0, 0.0 < 1.0)
+    if rest:
+        assert others is not None
+        found = others(small, within)
+    a = e.V @ found.acceleration + e.particular
+    effort = problem.M @ (a - problem.a_free) - (left.J.T @ found.force if rest else 0)
+    force = dict(zip([*rest, *exact], [*found.force, *forces_of(held.J, effort)], strict=True))
+    return found._replace(
+        acceleration=a, force=array([force[i] for i in range(len(rows))]), dependent=e.dependent, contradicted=e.contradicted
+    )  # fmt: skip
+
+
+def _projected(problem: GaussProblem, rows: Rows, e: Embedding) -> tuple[GaussProblem, Rows]:
+    """The problem and its other rows in z; what is no unknown stays zero, with a unit's inertia."""
+    V, p, M, m = e.V, e.particular, problem.M, len(e.unknown)
+    own = [where(stays, 0, 1) for stays in e.unknown]
+    inertia = V.T @ (M @ V) + np.array(
+        [[own[i] if i == j else 0 for j in range(m)] for i in range(m)]
+    ).reshape(m, m)
+    pull = V.T @ (M @ (problem.a_free - p))
+    free = sparse_ltdl_solve(*sparse_ltdl(inertia), pull) if m else np.zeros(0)
+    parents = tuple(range(-1, m - 1))
+    return GaussProblem(inertia, free, parents), rows.replaced(J=rows.J @ V, aref=rows.aref - rows.J @ p)
+
+
+def forces_of(A: Any, effort: Any) -> np.ndarray:
+    """The forces (k,) of least norm with A^T f = effort, which has to lie in the range; redundant rows share."""
+    used = [i for i, row in enumerate(A) if any(not is_zero(x) for x in row)]
+    if not used:
+        return np.zeros(len(A))
+    rows = A[used]
+    gram = rows @ rows.T
+    ridge = RIDGE * largest(np.diag(gram))
+    factors = sparse_ltdl(
+        [[gram[i][j] + (ridge if i == j else 0) for j in range(i + 1)] for i in range(len(used))]
+    )
+    f = sparse_ltdl_solve(*factors, rows @ effort)
+    for _ in range(REFINEMENTS):
+        f = f + sparse_ltdl_solve(*factors, rows @ (effort - rows.T @ f))
+    found = dict(zip(used, f, strict=True))
+    return array([found.get(i, 0) for i in range(len(A))])
+
+
+# ------------------------------------------------------------------------------------------------- elimination
+
+
+def _chosen(A: np.ndarray, b: np.ndarray) -> Embedding:
+    """By the elimination's own choice: a = (1 - C^T R) z + C^T x, row i of C marking the unknown that row i of R a = x gives."""
+    k, n = A.shape
+    R, X, marks = eliminated(A, b.reshape(k, 1))
+    given = [_any(marks[i][j] for i in range(k)) for j in range(n)]
+    V = np.array(
+        [[_unit(j, m) - _marked(marks, [row[m] for row in R], j) for m in range(n)] for j in range(n)]
+    )
+    p = array([_marked(marks, [x[0] for x in X], j) for j in range(n)])
+    return Embedding(
+        V.reshape(n, n), p, tuple(logical_not(x) for x in given), contradicted=_contradicted(marks, X, 0)
+    )
+
+
+def _by_choice(A: np.ndarray, b: np.ndarray, S: np.ndarray) -> Embedding:
+    """With S a = z and A a = b together solved for a: every unknown has to be given by some row."""
+    (k, n), m = A.shape, len(S)
+    right = np.zeros((m + k, m + 1), int).astype(object)
+    right[:m, :m], right[m:, m] = np.eye(m, dtype=int), b
+    _, X, marks = eliminated(np.concatenate([S, A]), right)
+    given = [_any(row[j] for row in marks) for j in range(n)]
+    tied = _any(_left(marks[i], X[i][:m]) for i in range(m + k))
+    dependent = logical_or(tied, _any(logical_not(x) for x in given))
+    V = np.array([[_marked(marks, [x[c] for x in X], j) for c in range(m)] for j in range(n)])
+    p = array([_marked(marks, [x[m] for x in X], j) for j in range(n)])
+    contradicted = logical_and(logical_not(dependent), _contradicted(marks, X, m))
+    return Embedding(V.reshape(n, m), p, (True,) * m, dependent, contradicted)
+
+
+def eliminated(T: np.ndarray, right: np.ndarray) -> tuple[list[list[Any]], list[list[Any]], list[list[Any]]]:
+    """(R, X, marks) of T x = right by Gauss-Jordan elimination: row i of R x = X gives the unknown that marks[i] marks, one or none.
+
+    Of each row in turn the largest entry is the pivot. A row that follows from those before has no mark, and what is left in X.
+    """
+    sizes = [largest(row) for row in T]
+    scales = [divide(1, where(size > 0, size, 1)) for size in sizes]
+    R = [[_times(s, x) for x in row] for s, row in zip(scales, T, strict=True)]
+    X = [[_times(s, x) for x in row] for s, row in zip(scales, right, strict=True)]
+    marks = []
+    for i in range(len(R)):
+        mark = _pivot(R[i])
+        acts = _any(mark)
+        inverse = divide(1, where(acts, _picked(mark, R[i]), 1))
+        keep = where(acts, inverse, 0)
+        R[i] = [_times(keep, x) for x in R[i]]
+        X[i] = [_times(inverse, x) for x in X[i]]
+        for other in range(len(R)):
+            factor = _picked(mark, R[other]) if other != i else 0
+            if not is_zero(factor):
+                R[other] = [_less(x, factor, y) for x, y in zip(R[other], R[i], strict=True)]
+                X[other] = [_less(x, factor, y) for x, y in zip(X[other], X[i], strict=True)]
+        marks.append(mark)
+    return R, X, marks
+
+
+def _pivot(row: list[Any]) -> list[Any]:
+    """For each entry whether it is the row's pivot: the first of its largest, if that is no rounding."""
+    candidates = [j for j, x in enumerate(row) if not is_zero(x)]
+    size = largest(row[j] for j in candidates)
+    open_still: Any = size > RANK
+    mark: list[Any] = [False] * len(row)
+    for j in candidates[:-1]:
+        mark[j] = logical_and(open_still, absolute(row[j]) >= size)
+        open_still = logical_and(open_still, logical_not(mark[j]))
+    if candidates:
+        mark[candidates[-1]] = open_still
+    return mark
+
+
+def _picked(mark: list[Any], row: list[Any]) -> Any:
+    """The marked entry, 0 if none is."""
+    return sum(
+        (where(m, x, 0) for m, x in zip(mark, row, strict=True) if m is not False and not is_zero(x)), start=0
+    )
+
+
+def _marked(marks: list[list[Any]], values: list[Any], j: int) -> Any:
+    """The value of the row that marks unknown j, 0 if none does."""
+    return _picked([mark[j] for mark in marks], values)
+
+
+def _left(mark: list[Any], values: list[Any]) -> Any:
+    """Whether a row without a mark has something left in these of its right-hand sides."""
+    return logical_and(logical_not(_any(mark)), largest(values) > LEFT)
+
+
+def _contradicted(marks: list[list[Any]], X: list[list[Any]], c: int) -> Any:
+    """Whether a row that follows from the others wants something else, against the largest that any wants."""
+    scale = 1e-3
+    for x in X:
+        scale = maximum(scale, absolute(x[c]))
+    return _any(_left(mark, [x[c] / scale]) for mark, x in zip(marks, X, strict=True))
+
+
+def _any(truths: Any) -> Any:
+    found: Any = False
+    for truth in truths:
+        found = logical_or(found, truth)
+    return found
+
+
+def _unit(i: int, j: int) -> int:
+    return 1 if i == j else 0
+
+
+def _times(s: Any, x: Any) -> Any:
+    return 0 if is_zero(x) else s * x
+
+
+def _less(x: Any, factor: Any, y: Any) -> Any:
+    return x if is_zero(y) else x - factor * y

@@ -1,4 +1,4 @@
-"""Exact equalities: A a = b held by constraint forces, with rows that may be redundant. Floats only: ranks are values.
+"""Exact equalities: A a = b held by constraint forces, with rows that may be redundant. Floats only, but `contradict`: ranks are values.
 
 Of all accelerations with A a = b Gauss's takes the one nearest to the free one; with M = L L^T and the singular values of
 A L^-T these are found whatever the rank, and redundant rows share their force as evenly as they can. Source: seed 000;
@@ -12,10 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.rows import Rows
-from zwang.errors import SolveError
+from zwang.errors import ContradictionError
 from zwang.gauss.problem import GaussProblem
+from zwang.scalar import absolute, is_zero, maximum
 
 RANK_TOLERANCE = 1e-11  # singular values below this, relative to the largest, count as zero
+MISSED, LEAST = (
+    1e-2,
+    1e-3,
+)  # what rows may miss in compiled runs, relative; and of wanted accelerations this large at least
 CONTRADICTION = 1e-8  # what redundant rows may disagree by, relative to the largest wanted acceleration
 
 
@@ -37,7 +42,7 @@ class Reduction(NamedTuple):
 
 
 def reduced(problem: GaussProblem, rows: Rows) -> Reduction:
-    """The accelerations that hard equalities leave. Raises SolveError, with their names, if the rows contradict each other."""
+    """The accelerations that hard equalities leave. Raises ContradictionError, with their names, if the rows contradict each other."""
     M, A, b = (np.asarray(x, float) for x in (problem.M, rows.J, rows.aref))
     L = np.linalg.cholesky(M)
     sizes = np.linalg.norm(np.linalg.solve(L, A.T), axis=0)
@@ -67,10 +72,21 @@ def _check_consistent(rows: Rows, missed: np.ndarray, sizes: np.ndarray, b: np.n
         {name for name, miss in zip(rows.names, missed, strict=True) if abs(miss) > CONTRADICTION * scale}
     )
     if worst:
-        raise SolveError(
+        raise ContradictionError(
             f"the exact constraints {', '.join(worst)} contradict each other: no acceleration holds them all (they miss by up to "
             f"{np.abs(missed).max():.3g}); give one of them a softness, leave one out, or start where they agree"
         )
+
+
+def contradict(rows: Rows, a: Any) -> Any:
+    """Whether exact equalities are missed by more at a than what is left undone explains; on any scalar, for an `a` that misses least."""
+    exact = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
+    missed, scale = 0.0, LEAST
+    for i in exact:
+        terms = [x * y for x, y in zip(rows.J[i], a, strict=True) if not is_zero(x)]
+        missed = maximum(missed, absolute(sum(terms, start=0) - rows.aref[i]))
+        scale = maximum(scale, absolute(rows.aref[i]) + sum((absolute(x) for x in terms), start=0))
+    return missed > MISSED * scale
 
 
 def within(problem: GaussProblem, rows: Rows, reduction: Reduction) -> tuple[GaussProblem, Rows]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from zwang.errors import UnknownNameError
 from zwang.gauss.problem import GaussProblem
 from zwang.scalar import are_constant
 from zwang.solve.conjugate import conjugate
+from zwang.solve.embedding import embedded
 from zwang.solve.equality import reduced, within
 from zwang.solve.hard import with_hard_rows
 from zwang.solve.multipliers import by_multipliers
@@ -26,11 +27,25 @@ SOLVERS: dict[str, Callable[..., Solution]] = {
 }
 
 
-def solve(problem: GaussProblem, rows: Rows, *, solver: str = "newton", start: Any = None) -> Solution:
+class Essential(NamedTuple):
+    """Exact equalities are to be embedded: rows S (m, nv) of the speeds that stay, or None where the elimination chooses."""
+
+    S: Any = None
+
+
+def solve(
+    problem: GaussProblem,
+    rows: Rows,
+    *,
+    solver: str = "newton",
+    start: Any = None,
+    essential: Essential | None = None,
+) -> Solution:
     """The acceleration that Gauss's principle with softness picks, and the rows' forces, on any scalar.
 
-    solver: "newton", "conjugate" or "projected" (floats only). Rows with R = 0 are held exactly. Raises UnknownNameError for the
-    solver; SolveError, with their names, for hard equalities that contradict each other (floats; elsewhere `converged` is false).
+    solver: "newton", "conjugate" or "projected" (floats only). Rows with R = 0 are held exactly, equalities by constraint forces or,
+    with `essential`, by embedding. Raises UnknownNameError for the solver; ContradictionError, with their names, for hard equalities
+    that contradict each other, DependentSpeedsError (floats; elsewhere the solution says so).
     """
     if solver not in SOLVERS:
         raise UnknownNameError("solver", solver, SOLVERS)
@@ -39,6 +54,8 @@ def solve(problem: GaussProblem, rows: Rows, *, solver: str = "newton", start: A
     if not any(rows.hard):
         return SOLVERS[solver](problem, rows, start=start)
     equalities = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
+    if equalities and essential is not None:
+        return embedded(problem, rows, essential.S, lambda *small: solve(*small, solver=solver))
     if equalities and _plain(problem, rows):
         return _eliminated(problem, rows, equalities, solver)
     if len(equalities) == len(rows):

@@ -18,7 +18,8 @@ import numpy as np
 
 from zwang.constraint.rows import Rows, array
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import logical_and, logical_not, while_loop
+from zwang.scalar import logical_and, logical_not, logical_or, when, while_loop
+from zwang.solve.equality import contradict
 from zwang.solve.solution import Solution, largest, slip
 
 SOFTENING = 1e-3  # of inequalities, relative to a row's weight
@@ -27,11 +28,12 @@ EQUALITY_SOFTENING = (
 )
 ROUNDS = 200
 TOLERANCE = 1e-11  # of the forces' change; rounding leaves 1e-12, as 1 / rho is large
+SETTLED = 1e-6  # of the accelerations' change: what they are good for where the forces go on sliding from row to row
 INNER = 1e-13  # of the soft problems, which only approach the hard one
 
 
 class _State(NamedTuple):
-    """Accelerations, forces, what slips by how much in each hard cone, rounds and iterations so far, done."""
+    """Accelerations, forces, what slips by how much in each hard cone, rounds and iterations so far; done, or nearly."""
 
     a: np.ndarray
     force: np.ndarray
@@ -39,6 +41,7 @@ class _State(NamedTuple):
     rounds: Any
     iterations: Any
     done: Any
+    settled: Any
 
 
 def with_hard_rows(
@@ -72,11 +75,20 @@ def with_hard_rows(
             found.acceleration
         )
         done = logical_and(steady, same)
-        return _State(
-            found.acceleration, found.force, now, s.rounds + 1, s.iterations + found.iterations, done
-        )
+        a = found.acceleration
+        settled = largest(a - s.a) <= SETTLED * largest(a)
+        return _State(a, found.force, now, s.rounds + 1, s.iterations + found.iterations, done, settled)
 
     begin = np.array(problem.a_free if start is None else start)
-    zero = _State(begin, np.zeros(len(rows)), [0.0] * len(cones), 0.0, 0.0, 0.0 > 1.0)
+    zero = _State(begin, np.zeros(len(rows)), [0.0] * len(cones), 0.0, 0.0, 0.0 > 1.0, 0.0 > 1.0)
     last = while_loop(wanted, improve, zero)
-    return Solution(last.a, last.force, last.iterations, last.done)
+    contradicted = when(last.done, lambda: False, lambda: contradict(rows, last.a))
+    unsettled = logical_not(logical_or(last.done, last.settled))
+    return Solution(
+        last.a,
+        last.force,
+        last.iterations,
+        last.done,
+        contradicted,
+        unsettled=logical_or(contradicted, unsettled),
+    )

@@ -16,7 +16,8 @@ import numpy as np
 from zwang.algebra.linear import stiffened
 from zwang.constraint.rows import Rows, array
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import absolute, divide, is_zero, logical_and, logical_not, logical_or, while_loop
+from zwang.scalar import absolute, divide, is_zero, logical_and, logical_not, logical_or, when, while_loop
+from zwang.solve.equality import contradict
 from zwang.solve.solution import Solution, largest
 
 SOFTENING = 1e-5  # rho, relative to a row's weight
@@ -61,7 +62,8 @@ def by_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
     begin = np.array(problem.a_free)
     start = _State(begin, np.zeros(len(rows)), A @ begin - rows.aref, 0.0, 0.0 > 1.0)
     last = while_loop(wanted, improve, start)
-    return Solution(last.a, last.force, last.rounds, last.done)
+    contradicted = when(last.done, lambda: False, lambda: contradict(rows, last.a))
+    return Solution(last.a, last.force, last.rounds, last.done, contradicted, unsettled=contradicted)
 
 
 def _terms(A: Any, a: Any, b: Any) -> np.ndarray:

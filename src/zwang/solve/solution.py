@@ -9,19 +9,31 @@ import numpy as np
 
 from zwang.constraint.rows import Cone, Rows, array
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import absolute, is_zero, maximum, sqrt
+from zwang.scalar import absolute, is_zero, logical_not, maximum, sqrt
 from zwang.solve.cones import projected
 
 SMALLEST = 1e-300
 
 
 class Solution(NamedTuple):
-    """The acceleration (nv,), the rows' forces (n,), how many iterations it took, and whether these converged."""
+    """The acceleration (nv,), the rows' forces (n,), how many iterations it took, and whether these converged.
+
+    contradicted: whether exact rows want what no acceleration gives. dependent: whether essential unknowns are none in this state.
+    unsettled: whether the acceleration still changed much when the iterations were over; by default, whether they did not converge.
+    """
 
     acceleration: np.ndarray
     force: np.ndarray
     iterations: Any
     converged: Any
+    contradicted: Any = False
+    dependent: Any = False
+    unsettled: Any = None
+
+    @property
+    def lost(self) -> Any:
+        """Whether the acceleration is not to be used."""
+        return logical_not(self.converged) if self.unsettled is None else self.unsettled
 
 
 def largest(values: Any) -> Any:

@@ -1,0 +1,60 @@
+"""Essential speeds of an embedding: those that a user names, as rows S(q) of u = S v."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from zwang.errors import DescriptionError, UnknownNameError
+from zwang.kinematics.jacobians import place_jacobian
+from zwang.kinematics.poses import link_poses, place_pose
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.restrictions import PointSpeed
+from zwang.mechanism.tree import Place
+
+Speed = str | PointSpeed
+AUTOMATIC: tuple[Speed, ...] = ()
+
+
+def essential_speeds(mechanism: Mechanism, embedding: Any) -> tuple[Speed, ...] | None:
+    """None for no embedding (False or None), `AUTOMATIC` for a choice made at each step (True), or the speeds given, checked.
+
+    Speeds are a mechanism's own by name, or velocities of points, `PointSpeed`. Raises UnknownNameError or DescriptionError.
+    """
+    if embedding is None or isinstance(embedding, bool):
+        return AUTOMATIC if embedding else None
+    if isinstance(embedding, str | PointSpeed):
+        embedding = (embedding,)
+    if not isinstance(embedding, Sequence):
+        raise DescriptionError(
+            f"embedding is {embedding!r}; it is True (essential speeds chosen at each step), False (constraint forces), or a list of speeds"
+        )
+    for speed in embedding:
+        if isinstance(speed, PointSpeed):
+            mechanism.tree.place(speed.body)
+        elif speed not in mechanism.speed_names:
+            raise UnknownNameError("speed", speed, mechanism.speed_names)
+    if not embedding:
+        raise DescriptionError(
+            "embedding is an empty list; give essential speeds, or True to have them chosen at each step"
+        )
+    return tuple(embedding)
+
+
+def essential_rows(mechanism: Mechanism, speeds: Sequence[Speed], q: Any) -> np.ndarray:
+    """S (m, nv) of u = S v at q."""
+    return np.array([speed_row(mechanism, speed, q) for speed in speeds])
+
+
+def speed_row(mechanism: Mechanism, speed: Speed, q: Any) -> np.ndarray:
+    """The row (nv,) that gives an essential speed from v."""
+    if isinstance(speed, str):
+        return np.array([1 if name == speed else 0 for name in mechanism.speed_names])
+    tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
+    base = tree.place(speed.body)
+    place = Place(base.link, base.R, base.p + base.R @ np.array(speed.point))
+    J = place_jacobian(tree, poses, place)[:3]
+    d = np.array(speed.direction)
+    return (place_pose(poses, place).R @ d if speed.axes == "body" else d) @ J
