@@ -151,7 +151,7 @@ def html(e: Equations, most: int | None = None) -> str:
     if defined:
         definitions = [f"{to_latex(s, names)} = {to_latex(x, names)}" for s, x in defined]
         title = f"Named subexpressions, {len(defined)} of them"
-        parts.append(_folded(title, _formulas(definitions, most), shut=len(defined) > SEEN))
+        parts.append(_folded(title, _flowing(_formulas(definitions, most)), shut=len(defined) > SEEN))
         entries = [line.removesuffix(r" \\").replace(" &= ", " = ") for line in _entries(mass, None, names)]
         parts.append(_part(f"{matrix}: what is not zero, on and above the diagonal", entries, most))
         parts.append(
@@ -174,7 +174,7 @@ def _part(title: str, formulas: list[str], most: int | None = None) -> str:
 def _formulas(formulas: list[str], most: int | None) -> str:
     """Formulas, one below the other, or as many of them as a page can typeset."""
     lines = [
-        f'<div style="overflow-x:auto;overflow-y:hidden">$${html_text.escape(x)}$$</div>'
+        f'<div style="max-width:100%;overflow-x:auto;overflow-y:hidden">$${html_text.escape(x)}$$</div>'
         for x in formulas[:most]
     ]
     if len(lines) < len(formulas):
@@ -182,6 +182,11 @@ def _formulas(formulas: list[str], most: int | None) -> str:
             f"<p>and {len(formulas) - len(lines):,} more, which .latex(), .text(), .html() and .sympy() have</p>"
         )
     return "\n".join(lines)
+
+
+def _flowing(inner: str) -> str:
+    """Short formulas side by side, as many as there is room for."""
+    return f'<div style="display:flex;flex-wrap:wrap;gap:0 2.5em;align-items:center">\n{inner}\n</div>'
 
 
 def _folded(title: str, inner: str, shut: bool = True) -> str:
