@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import zwang as zw
 from tests.cases import references
 from zwang.constraint.softness import impedance, reference, regularisation, response, soft_rows
 from zwang.mechanism.joint_kinds import Softness
@@ -83,3 +84,38 @@ def test_impedance_is_continuous_at_the_midpoint_and_flat_outside():
     assert below == pytest.approx(above, abs=1e-9)
     assert impedance(solimp, 0) == 0.3
     assert impedance(solimp, 5.0) == pytest.approx(0.8)
+
+
+SOFT = Softness((0.05, 0.7), (0.3, 0.8, 0.01, 0.4, 3))
+
+
+def slider(kind):
+    """A mass free to move and restricted along z by one soft row: its approximate diagonal of A is the true one."""
+    limits = (0.0, 9.0) if kind == "limit" else None
+    up = zw.Prismatic("z", limits=limits, limit_softness=SOFT)
+    joints = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("y", axis=(0, 1, 0)), up)
+    touch = zw.Surface(condim=1, solref=SOFT.solref, solimp=SOFT.solimp)
+    shapes = [zw.Sphere(radius=0.1, surface=touch)] if kind == "contact" else []
+    return zw.Mechanism(
+        bodies=[zw.Body("mass", joint=joints, mass=2.5, geometry=shapes)],
+        gravity=(0, 0, 0),
+        geometry=[zw.Plane(position=(0, 0, -0.1), surface=touch)],
+        constraints=[zw.Couple("held", "z", coefficients=(0,), softness=SOFT)] if kind == "equality" else [],
+    )
+
+
+@settings(max_examples=20)
+@given(
+    r=st.floats(-0.02, -1e-6),
+    v=st.floats(-2, 2),
+    pull=st.floats(-90, 90),
+    kind=st.sampled_from(["limit", "equality", "contact"]),
+)
+def test_a_mechanism_with_one_soft_row_moves_as_the_identity_says(r, v, pull, kind):
+    """a1 + d (b v + k r) = (1 - d) a0, with k the stiffness times d, while the row pushes; free where it would have to pull."""
+    found = zw.constrained_dynamics(slider(kind), [0, 0, r], [0, 0, v], [0, 0, pull])
+    answer, a0 = response(SOFT, r), pull / 2.5
+    aref = -answer.B * v - answer.K * answer.d * r
+    a1 = answer.d * aref + (1 - answer.d) * a0
+    expected = a1 if kind == "equality" or aref > a0 else a0
+    assert found.acceleration[2] == pytest.approx(expected, abs=1e-12 * max(1, abs(a0), abs(aref)))
