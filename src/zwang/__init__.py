@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from zwang import scalar
+from zwang.mechanism import shown
 
 __version__ = "0.1.0"
 
@@ -84,5 +85,25 @@ def _load_symbolic() -> None:
     importlib.import_module("zwang.symbolic.reading")
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Let a notebook's shell show recordings: `%load_ext zwang`; one that runs has it from `import zwang`."""
+    formatter = shell.display_formatter.formatters["text/html"]
+    formatter.for_type_by_name("xarray.core.dataset", "Dataset", _run_as_html)
+
+
+def _run_as_html(dataset: Any) -> str:
+    """A recording as notebooks show it; any other dataset as it shows itself."""
+    if not str(dataset.attrs.get("format")).startswith("zwang run"):
+        return dataset._repr_html_()
+    return importlib.import_module("zwang.view.notebook").run_html(dataset)
+
+
+def _mechanism_as_html(mechanism: Any) -> str:
+    return importlib.import_module("zwang.view.notebook").mechanism_html(mechanism)
+
+
 scalar.register_lazily("sympy", _load_symbolic)
+shown.register(_mechanism_as_html)
+if "IPython" in sys.modules and (_shell := sys.modules["IPython"].get_ipython()) is not None:
+    load_ipython_extension(_shell)
 sys.modules[__name__].__class__ = _FrontDoor

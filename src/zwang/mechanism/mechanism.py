@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from zwang.errors import DescriptionError, ParameterError, UnknownNameError
-from zwang.mechanism import checks, document
+from zwang.mechanism import checks, document, shown
 from zwang.mechanism.forces import Actuator, Force, Motor, Spring, Wrench
 from zwang.mechanism.joint_kinds import Joint
 from zwang.mechanism.numbers import Number, Vector3, vector
@@ -195,6 +195,10 @@ class Mechanism:
     def from_json(text: str) -> Mechanism:
         """The mechanism that `to_json` wrote. Raises LoadError for other text. No code in it is ever run."""
         return document.from_json(text, Mechanism)
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: a table and a picture."""
+        return shown.as_html(self)
 
     def __repr__(self) -> str:
         symbols = f", symbols {', '.join(self.symbols)}" if self.symbols else ""

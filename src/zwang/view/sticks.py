@@ -102,12 +102,12 @@ class _Drawer:
         length = float(np.linalg.norm(b - a))
         if length < 1e-3 * self.size:
             return False
-        self.add("capsule", [THIN * self.size, length], _turned_to((b - a) / length), (a + b) / 2, self.color)
+        self.add("capsule", [THIN * self.size, length], turned_to((b - a) / length), (a + b) / 2, self.color)
         return True
 
     def pin(self, p: np.ndarray, axis: np.ndarray) -> None:
         """A short dark cylinder along a joint's axis."""
-        self.add("cylinder", [PIN * self.size, 2 * PIN * self.size], _turned_to(axis), p, INK)
+        self.add("cylinder", [PIN * self.size, 2 * PIN * self.size], turned_to(axis), p, INK)
 
     def add(self, kind: str, sizes: list[float], R: np.ndarray, p: np.ndarray, color: list[float]) -> None:
         R, p = self.place.R @ R, self.place.p + self.place.R @ p
@@ -136,7 +136,7 @@ def _ellipsoid(body: Body) -> tuple[np.ndarray, np.ndarray]:
     return np.sqrt(np.maximum(5 / (2 * mass) * (moments.sum() - 2 * moments), 0)), R
 
 
-def _turned_to(z: np.ndarray) -> np.ndarray:
+def turned_to(z: np.ndarray) -> np.ndarray:
     """A rotation whose third column is the unit vector z."""
     x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
     x = x / np.linalg.norm(x)

@@ -1,0 +1,131 @@
+"""Shapes as triangles, for pictures without a browser: of what a page's scene holds, placed in the world at one configuration."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from zwang.kinematics.poses import link_poses
+from zwang.mechanism.mechanism import Mechanism
+from zwang.view.scene import scene_of
+from zwang.view.sticks import turned_to
+
+SIDES, RINGS = 48, 10  # of what is round: around, and from its equator to its pole
+LINE = 0.006  # radius of springs, rods and tendons, by the mechanism's reach
+AXES = ((0.80, 0.20, 0.20), (0.25, 0.60, 0.25), (0.20, 0.35, 0.80))  # colours of x, y and z
+AXIS = (0.16, 0.006)  # length and radius of the world's axes, by the mechanism's reach
+GROUND, GROUND_COLOR = 0.42, (0.90, 0.91, 0.93)  # radius of a plane that is drawn, by the reach
+LINE_COLOR = (0.45, 0.47, 0.51)
+QUAD = np.array([[0, 1, 2], [0, 2, 3]])
+
+
+def world_triangles(mechanism: Mechanism, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(corners (n, 3, 3) [m], colours (n, 3), up (3, 3)): all that is drawn of a mechanism at q (nq,).
+
+    `up` turns the world so that gravity points along -z.
+    """
+    scene = scene_of(mechanism)
+    model, pack = scene["models"][0], zlib.decompress(base64.b64decode(scene["pack"]))
+    meshes = [_mesh(mesh, pack) for mesh in scene["meshes"]]
+    poses = link_poses(mechanism.tree, q)
+    reach = model["reach"]
+    found = [_axes(reach)]
+    for shape in model["shapes"]:
+        if not shape["hidden"]:
+            corners = _placed(shape["pose"], shape_corners(shape, meshes, GROUND * reach))
+            color = GROUND_COLOR if shape["kind"] == "plane" else shape["color"][:3]
+            found.append((_on_link(poses, shape["link"], corners), np.tile(color, (len(corners), 1))))
+    for line in model["lines"]:
+        points = [_on_link(poses, int(link), np.array(p)) for link, *p in line["points"]]
+        rods = [_rod(a, b, LINE * reach) for a, b in pairwise(points)]
+        found += [(rod, np.tile(LINE_COLOR, (len(rod), 1))) for rod in rods]
+    corners, colors = (np.concatenate(part) for part in zip(*found, strict=True))
+    return corners, colors, np.reshape(scene["root"], (3, 3))
+
+
+def _on_link(poses: Any, link: int, points: np.ndarray) -> np.ndarray:
+    """Points of a link in the world; -1 is the world itself."""
+    if link < 0:
+        return points
+    R, p = (np.asarray(part, dtype=float) for part in poses[link])
+    return points @ R.T + p
+
+
+def _placed(pose: list[float], points: np.ndarray) -> np.ndarray:
+    """Points moved by a pose of 12 numbers: the rotation by rows, then the origin."""
+    return points @ np.reshape(pose[:9], (3, 3)).T + np.array(pose[9:])
+
+
+def shape_corners(shape: dict[str, Any], meshes: list[dict[str, np.ndarray]], ground: float) -> np.ndarray:
+    """Triangles (n, 3, 3) of a shape in its own frame; of a plane a disc of the radius `ground`."""
+    size, kind = shape["size"], shape["kind"]
+    if kind == "mesh":
+        mesh = meshes[shape["mesh"]]
+        return mesh["vertices"][mesh["faces"]]
+    if kind == "plane":
+        return _turned([0.0, ground], [0.0, 0.0])
+    if kind == "box":
+        return _box() * np.array(size)
+    if kind == "cylinder":
+        r, l = size
+        return _turned([0, r, r, 0], [-l / 2, -l / 2, l / 2, l / 2])
+    arc = np.linspace(0, np.pi / 2, RINGS)
+    if kind == "capsule":
+        r, l = size
+        low, high = (-r * np.cos(arc) - l / 2), (r * np.sin(arc) + l / 2)
+        return _turned(np.concatenate([r * np.sin(arc), r * np.cos(arc)]), np.concatenate([low, high]))
+    stretch = np.array(size if kind == "ellipsoid" else 3 * size)
+    whole = np.linspace(-np.pi / 2, np.pi / 2, 2 * RINGS - 1)
+    return _turned(np.cos(whole), np.sin(whole)) * stretch
+
+
+def _turned(radii: Any, heights: Any) -> np.ndarray:
+    """The surface that a line of (radius, height) makes when turned about z."""
+    r, z = np.asarray(radii, dtype=float), np.asarray(heights, dtype=float)
+    angle = np.linspace(0, 2 * np.pi, SIDES + 1)
+    grid = np.stack(
+        [np.outer(r, np.cos(angle)), np.outer(r, np.sin(angle)), np.repeat(z[:, None], SIDES + 1, 1)], axis=-1
+    )
+    corners = np.stack([grid[:-1, :-1], grid[:-1, 1:], grid[1:, 1:], grid[1:, :-1]], axis=2).reshape(-1, 4, 3)
+    triangles = corners[:, QUAD].reshape(-1, 3, 3)
+    area = np.linalg.norm(
+        np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]), axis=1
+    )
+    return triangles[area > 1e-9 * area.max()]  # on the axis, two corners of some meet
+
+
+def _box() -> np.ndarray:
+    """A cube of edge 1."""
+    square = np.array([[-0.5, -0.5, 0.5], [0.5, -0.5, 0.5], [0.5, 0.5, 0.5], [-0.5, 0.5, 0.5]])[QUAD]
+    faces = [np.roll(square * sign, axis, axis=2) for axis in range(3) for sign in (1, -1)]
+    return np.concatenate(faces)
+
+
+def _mesh(mesh: dict[str, Any], pack: bytes) -> dict[str, np.ndarray]:
+    """A mesh from the scene's pack: 16-bit steps through its box."""
+    steps, faces = (
+        np.frombuffer(pack, "<" + mesh[name]["type"], mesh[name]["count"], mesh[name]["at"])
+        for name in ("vertices", "faces")
+    )
+    vertices = np.array(mesh["low"]) + steps.reshape(-1, 3) / 65535 * np.array(mesh["span"])
+    return {"vertices": vertices, "faces": faces.reshape(-1, 3)}
+
+
+def _rod(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
+    """A thin cylinder from a to b."""
+    length = float(np.linalg.norm(b - a))
+    if length == 0:
+        return np.zeros((0, 3, 3))
+    return _turned([radius, radius], [0, length]) @ turned_to((b - a) / length).T + a
+
+
+def _axes(reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """The world's axes: x red, y green, z blue."""
+    length, radius = AXIS[0] * reach, AXIS[1] * reach
+    rods = [_rod(np.zeros(3), length * axis, radius) for axis in np.eye(3)]
+    colors = [np.tile(color, (len(rod), 1)) for color, rod in zip(AXES, rods, strict=True)]
+    return np.concatenate(rods), np.concatenate(colors)
