@@ -287,9 +287,6 @@ def test_wrong_calls_say_what_is_right():
         equations(sleigh(), ["theta", "delta"])
     with pytest.raises(DescriptionError, match="dependent"):
         equations(sleigh(), [*SLEIGH_SPEEDS[:1], "theta", "theta"])
-    floating = Mechanism("floating", (Body("b", Free("base"), mass=1, inertia=(1, 1, 1)),))
-    with pytest.raises(DescriptionError, match="Lagrange"):
-        equations(floating, method="lagrange")
     with pytest.raises(ParameterError, match="m_p"):
         equations(furuta()).evaluate({"alpha": 1.0})
 

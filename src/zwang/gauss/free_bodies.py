@@ -9,6 +9,7 @@ is no part of it. So whatever gives efforts J^T f on a mechanism, gives wrenches
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,9 +86,9 @@ def _cut(body: Body, pose: Pose) -> Body:
     """The body with joints of its own at its place. Their armature lets it have no mass; it plays no part."""
     slides = [Prismatic(f"{body.name} {name}", axis=axis, armature=1) for name, axis in _AXES.items()]
     joint = (*slides, Ball(f"{body.name} turn", armature=1))
-    return Body(
-        body.name, joint, "world", tuple(pose.p), tuple(tuple(row) for row in pose.R), mass=body.mass, com=body.com,
-        inertia=body.inertia, unchecked_inertia=True,
+    return replace(
+        body, joint=joint, parent="world", position=tuple(pose.p), orientation=tuple(map(tuple, pose.R)),
+        unchecked_inertia=True,
     )  # fmt: skip
 
 

@@ -190,7 +190,7 @@ def _block_product(tree: Tree, X: np.ndarray) -> np.ndarray:
     return np.concatenate(parts_) if parts_ else X
 
 
-def _symmetric_product(A: np.ndarray, C: np.ndarray) -> np.ndarray:
+def symmetric_product(A: np.ndarray, C: np.ndarray) -> np.ndarray:
     """A^T C, known to be symmetric: the upper half only is worked out."""
     m = A.shape[1]
     columns = [[k for k in range(len(A)) if not _absent(A[k, i])] for i in range(m)]
@@ -217,7 +217,7 @@ def by_projection(state: State) -> Projected:
     X_rate = J_rate + J @ state.v_rate  # B_dot u
     rotors = armature(tree)
     MB = np.stack([_block_product(tree, column) for column in B.T], axis=1)
-    mass = _symmetric_product(B, MB) + _symmetric_product(state.V, rotors[:, None] * state.V)
+    mass = symmetric_product(B, MB) + symmetric_product(state.V, rotors[:, None] * state.V)
     inertial = weights(tree) - _block_product(tree, X_rate) - gyroscopic_forces(tree, X_dot)
     return Projected(mass, B.T @ inertial + state.V.T @ (state.efforts - rotors * state.v_rate))
 
@@ -280,38 +280,5 @@ def by_newton_euler(state: State) -> Projected:
     bias = inverse_dynamics(tree, state.q, state.v, state.v_rate)
     still = Tree(tree.links, tree.places, tree.solids, np.zeros(3, int), tree.nq, tree.nv)
     columns = [inverse_dynamics(still, state.q, np.zeros(tree.nv, int), c) for c in state.V.T]
-    mass = _symmetric_product(state.V, np.stack(columns, axis=1))
+    mass = symmetric_product(state.V, np.stack(columns, axis=1))
     return Projected(mass, state.V.T @ (state.efforts - bias))
-
-
-def by_lagrange(state: State) -> Projected:
-    """Euler and Lagrange: d/dt dL/dv - dL/dq = Q for L = K - P, by differentiating L; then projected by V.
-
-    Needs speeds that are the coordinates' rates. Source: seed 004.
-    """
-    tree, n = state.tree, state.tree.nv
-
-    def lagrangian(x: Any) -> Any:
-        q, v = x[:n], x[n:]
-        m = motion(tree, q)
-        X_dot = m.B @ v
-        height = sum(
-            (s.mass * (tree.gravity @ pose.p) for s, pose in zip(tree.solids, m.poses, strict=True)), start=0
-        )
-        return (X_dot @ _block_product(tree, X_dot) + v @ (armature(tree) * v)) / 2 + height
-
-    gradient = _gradient(lagrangian, 2 * n)
-    state_now = np.concatenate([state.q, state.v])
-    slopes, along = rated(gradient, state_now, np.concatenate([state.v, state.v_rate]))
-    mass = [rated(gradient, state_now, [0] * n + _unit(n, k))[1][n:] for k in range(n)]
-    H = np.array(mass, dtype=object).reshape(n, n)
-    projected = _symmetric_product(state.V, H @ state.V)
-    return Projected(projected, state.V.T @ (state.efforts - along[n:] + slopes[:n]))
-
-
-METHODS: dict[str, Callable[[State], Projected]] = {
-    "projection": by_projection,
-    "gauss": by_gauss,
-    "newton_euler": by_newton_euler,
-    "lagrange": by_lagrange,
-}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,7 @@ from zwang.mechanism.restrictions import NonIdeal, PointSpeed
 from zwang.scalar import is_zero
 from zwang.symbolic import derive, reactions, typeset
 from zwang.symbolic.forms import Expanded, Shared, mapped
+from zwang.symbolic.lagrange import by_lagrange
 from zwang.symbolic.polynomial import Polynomial, TooLargeError
 from zwang.symbolic.speeds import Embedding, embedding, numeric_twin, speed_rows, value_near
 from zwang.symbolic.wrenches import applied_wrenches, efforts
@@ -31,6 +32,9 @@ READABLE_TURNS = 5  # more turning joints than this give no expanded expressions
 READABLE_SIZE = 4000  # symbols and operations, about
 LIMITS = {"projection": 15_000, "newton_euler": 15_000, "gauss": 60_000, "lagrange": 200_000}
 """Products of terms by method: more is no reading matter, and the graph is faster."""
+METHODS: dict[str, Callable[[derive.State], derive.Projected]] = {
+    "projection": derive.by_projection, "gauss": derive.by_gauss, "newton_euler": derive.by_newton_euler, "lagrange": by_lagrange,
+}  # fmt: skip
 Speeds = Sequence[str | PointSpeed] | None
 Form = Expanded | Shared
 
@@ -443,18 +447,13 @@ def equations(
     `multipliers[NAME]`. Raises UnknownNameError for a speed, DescriptionError for dependent speeds and where nothing moves.
     Source: seed 003, Sec. 3.2.2.
     """
-    if method not in derive.METHODS:
-        raise UnknownNameError("method", method, derive.METHODS)
+    if method not in METHODS:
+        raise UnknownNameError("method", method, METHODS)
     if form not in ("auto", "expanded", "shared"):
         raise UnknownNameError("form", form, ("auto", "expanded", "shared"))
     if not mechanism.nv:
         raise DescriptionError(
             f"mechanism {mechanism.name!r} has no joint that moves: there are no equations of motion"
-        )
-    if method == "lagrange" and mechanism.nq != mechanism.nv:
-        raise DescriptionError(
-            f"mechanism {mechanism.name!r} has ball or free joints, whose speeds are no rates of coordinates, as Lagrange's "
-            "equations need; use method='projection', or three turns in place of each ball"
         )
     _warn_of_what_is_left_out(mechanism)
     chosen = speed_rows(mechanism, speeds)
@@ -541,7 +540,7 @@ def _derived(mechanism: Mechanism, symbols: Symbols, chosen: Any, method: str, f
     applied = efforts(scalars, q, e.v, inputs) + working_forces(scalars, q, e.v, time, sizes)
     state = derive.State(tree, q, e.v, e.V, e.v_rate, applied)
     lumped = state if isinstance(form, Expanded) else replace(state, tree=derive.lumped(tree))
-    projected = derive.METHODS[method](lumped)
+    projected = METHODS[method](lumped)
     kind = "expanded" if isinstance(form, Expanded) else "shared"
     if isinstance(form, Expanded):
         form.ring.limit = float("inf")  # what is asked for now is wanted
