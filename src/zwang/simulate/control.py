@@ -60,7 +60,7 @@ def control_of(mechanism: Mechanism, control: Any, steps: int, worlds: int) -> H
     """The user's `control`, checked.
 
     None: nothing drives. A function (t, q, v). A number, where one input is driven. A dictionary by name of numbers or of values over time. An array (nu,), held all
-    the time; (times, nu); or (worlds, times, nu). Raises ShapeError, StateError, UnknownNameError or SimulationError.
+    the time; (times, nu); or (worlds, times, nu), of which some worlds may hold NaN. Raises ShapeError, StateError, UnknownNameError or SimulationError.
     """
     names = driven(mechanism)
     if control is None:
@@ -94,7 +94,9 @@ def _over_time(array: np.ndarray, names: tuple[str, ...], steps: int, worlds: in
         raise ShapeError(
             f"control is given for {count} worlds, {times} times and {inputs} inputs; {_shapes(names, steps, worlds)}"
         )
-    if not np.isfinite(array).all():
+    if (
+        not np.isfinite(array).all(axis=(1, 2)).any()
+    ):  # a world that is given some stops there, and the others go on
         raise StateError("control holds NaN or infinity; every element must be finite")
     return array
 

@@ -1,4 +1,4 @@
-"""What is told of worlds: constraints that do not hold at the start, and why worlds stopped, by name, state and mend."""
+"""What is told of worlds: constraints that do not hold and shapes that overlap at the start, and why worlds stopped, by name, state and mend."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import warnings
 
 import numpy as np
 
+from zwang.contact.overlap import deepest_overlap
+from zwang.contact.pairs import candidate_pairs
 from zwang.errors import SimulationWarning, SolveError
 from zwang.gauss.mass_matrix import mass_matrix
 from zwang.integrate.fixed import Point
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulate.constraints import SETTLING_STEPS, start_faults
+from zwang.simulate.constraints import SETTLING_STEPS, restrictions, start_faults
 from zwang.simulate.faults import CAUSES, CONTROL, LEFT
 from zwang.simulate.rollout import Motion
 from zwang.simulate.settings import Settings
@@ -37,6 +39,26 @@ def warn_of_gaps(mechanism: Mechanism, begin: Start, plan: Settings) -> None:
             continue
         warnings.warn(f"{said}; start from zw.assemble(mechanism, q, v)", SimulationWarning, stacklevel=3)
         return
+
+
+def warn_of_overlaps(mechanism: Mechanism, begin: Start) -> None:
+    """A warning where shapes overlap deeply at the start: their contact would push them apart with a blow."""
+    if not any("contacts" in part for part in restrictions(mechanism)):
+        return
+    states = np.unique(np.round(begin.q[:LOOKED_AT], 12), axis=0, return_index=True)[1]
+    pairs = None if begin.params else candidate_pairs(mechanism)
+    for w in sorted(states.tolist()):
+        one = _of_world(mechanism, begin, w)
+        found = deepest_overlap(one, begin.q[w], pairs)
+        if found is not None:
+            warnings.warn(
+                f"{found.a} and {found.b} overlap by {found.depth:.3g} m at the start of world {w}, more than half the thinner is thick: "
+                "they will be pushed apart hard, the way that is nearest; start from another configuration, or leave the pair out with "
+                "zw.ContactExclude",
+                SimulationWarning,
+                stacklevel=3,
+            )
+            return
 
 
 def warn_of_stops(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motion) -> None:

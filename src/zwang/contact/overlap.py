@@ -1,0 +1,48 @@
+"""Shapes that overlap by more than their own thickness: where the way out is a guess, and whatever pushes does so with a blow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.contact.broad import near
+from zwang.contact.narrow import gaps
+from zwang.contact.pairs import Pair, Solid, candidate_pairs
+from zwang.kinematics.poses import link_poses
+from zwang.mechanism.mechanism import Mechanism
+
+
+class Overlap(NamedTuple):
+    """Two shapes by name, and how deep they overlap [m]."""
+
+    a: str
+    b: str
+    depth: float
+
+
+def deepest_overlap(mechanism: Mechanism, q: Any, pairs: Sequence[Pair] | None = None) -> Overlap | None:
+    """The deepest of the overlaps at q (nq,) that are deeper than half the thinner shape is thick; None if there is none. Floats.
+
+    pairs: those of `candidate_pairs`, to save working them out again.
+    """
+    poses = link_poses(mechanism.tree, np.asarray(q, float))
+    found = []
+    for pair in candidate_pairs(mechanism) if pairs is None else pairs:
+        if not near(pair, poses):
+            continue
+        depth = -min(float(gap.distance) for gap in gaps(pair, poses))
+        if depth > min(half_thickness(pair.a), half_thickness(pair.b)):
+            found.append(Overlap(pair.a.name, pair.b.name, depth))
+    return max(found, key=lambda overlap: overlap.depth, default=None)
+
+
+def half_thickness(solid: Solid) -> float:
+    """Half of the least of a shape's extents [m]; a plane has no end."""
+    if solid.kind == "plane":
+        return np.inf
+    sizes = np.asarray(solid.sizes, float)
+    if solid.kind == "mesh":
+        return float(np.ptp(sizes, axis=0).min() / 2)
+    return float(sizes[0] if solid.kind == "capsule" else sizes.min())
