@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 import time
+import warnings
 
 import pytest
+from rich.console import Console
 
 from zwang.simulate import progress
 from zwang.simulate.progress import progress_bar
@@ -32,3 +36,14 @@ def test_an_error_inside_leaves_no_bar_behind(monkeypatch):
         tick(1 // 0)
     with progress_bar("a", "b", 1) as tick:
         tick(1)
+
+
+def test_a_notebook_without_widgets_shows_no_bar_and_no_warning(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "Console", functools.partial(Console, force_jupyter=True))
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    with warnings.catch_warnings(), progress_bar("a", "b", 1) as tick:
+        warnings.simplefilter("error")
+        time.sleep(0.1)
+        tick(1)
+    assert capsys.readouterr() == ("", "")

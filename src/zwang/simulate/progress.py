@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from rich.console import Console
 from rich.markup import escape
@@ -21,12 +22,15 @@ COLUMNS = (
 @contextmanager
 def progress_bar(first: str, then: str, total: int, *, shown: bool = True) -> Iterator[Callable[[int], None]]:
     """Gives tick(n), to be told of n more of `total` steps; after a second a bar appears on the standard error stream, if
-    that is a terminal or a notebook.
+    that is a terminal or a notebook with ipywidgets.
 
     It is called `first` until the first tick, and `then` from there on.
     """
     console = Console(file=sys.stderr)
-    shown = shown and (console.is_terminal or console.is_jupyter)
+    if console.is_jupyter:  # without ipywidgets rich warns there, and shows nothing
+        shown = shown and find_spec("ipywidgets") is not None
+    else:
+        shown = shown and console.is_terminal
     bar = Progress(*COLUMNS, console=console, transient=True)
     task = bar.add_task(escape(first), total=total)
     timer = threading.Timer(PATIENCE, bar.start)
