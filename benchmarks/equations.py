@@ -1,24 +1,34 @@
-"""Deriving equations of motion: zwang beside SymPy's own mechanics, in one run, on one n-link planar pendulum.
+"""Deriving equations of motion: zwang beside SymPy's own mechanics, in one run, on one n-link planar pendulum; then large ones.
 
     python benchmarks/equations.py [--links 6] [--repeat 5] [--without-lagrange]
 
 All give SymPy matrices M and r of M u_dot = r in relative angles. Operations are SymPy's count_ops of M as it comes, and of M and r
-after common subexpressions are taken out (zwang's own definitions; SymPy's cse).
+after common subexpressions are taken out (zwang's own definitions; SymPy's cse). Then the Whipple bicycle of examples/bicycle.py to numbers
+for M and r, its 27 parameters symbols, and the mass matrix of Panda to LaTeX, with the lines of a page that it fills.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import math
 import platform
+import runpy
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pinocchio as pin
 import sympy as sp
 from sympy.physics import mechanics as me
 
 import zwang as zw
+from zwang.symbolic.typeset import mass_matrix_latex
+
+LINE, PAGE = 95, 60  # characters of a line, lines of a page
 
 
 def chain(n: int) -> zw.Mechanism:
@@ -106,6 +116,55 @@ def shared_operations(M: Any, r: Any, found: Any) -> int:
     return int(sum(sp.count_ops(x) for _, x in defined) + sum(sp.count_ops(x) for x in reduced))
 
 
+def whipple() -> tuple[zw.Mechanism, dict[str, float]]:
+    """The bicycle of the example, and a value for each of its symbols."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        names = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "bicycle.py"))
+    return names["bicycle"], names["NUMBERS"]
+
+
+def time_the_bicycle(repeat: int) -> None:
+    """From the description to the first numbers of M and r."""
+    machine, numbers = whipple()
+    state = {name: 0.1 for name in machine.coordinate_names}
+    state |= {f"{name}_dot": 0.2 for name in machine.speed_names}
+
+    def derive(_n: int) -> Any:
+        found = zw.equations(machine, speeds=["roll", "steer", "rear"])
+        found.evaluate({**numbers, **state})
+        return found
+
+    seconds, found = timed(derive, 0, repeat)
+    defined, mass = found.mass_matrix_shared()
+    alone = sum(sp.count_ops(x) for _, x in defined) + operations(mass)
+    print(
+        f"{'Whipple bicycle':24}{seconds:10.3f}{alone:12}{found.count_operations():12}  (of M alone, of M and r; shared)"
+    )
+
+
+def panda_file() -> Path:
+    """Panda's URDF as the package example-robot-data has it."""
+    for folder in Path(pin.__file__).parents:
+        for share in (folder / "share", folder / "cmeel.prefix" / "share"):
+            file = share / "example-robot-data" / "robots" / "panda_description" / "urdf" / "panda.urdf"
+            if file.exists():
+                return file
+    raise SystemExit("the package example-robot-data is missing: pip install '.[test]'")
+
+
+def time_pandas_mass_matrix(repeat: int) -> None:
+    """From the file's mechanism to LaTeX, with the length of what is printed."""
+    robot = zw.load(panda_file(), strict=False)
+    seconds, text = timed(lambda _n: mass_matrix_latex(zw.equations(robot)), 0, repeat)
+    defined, mass = zw.equations(robot).mass_matrix_shared()
+    lines = [f"{s} = {x}" for s, x in defined]
+    lines += [str(mass[i, j]) for i in range(mass.rows) for j in range(i, mass.cols) if mass[i, j] != 0]
+    pages = sum(math.ceil(len(line) / LINE) for line in lines) / PAGE
+    packed = sum(len(line) + 3 for line in lines) / LINE / PAGE
+    print(f"{'M of Panda, LaTeX':24}{seconds:10.3f}  {len(defined)} definitions, {len(text)} characters of LaTeX; as text {pages:.1f} pages "
+          f"one line each, {packed:.1f} set one after the other")  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -129,6 +188,8 @@ def main() -> None:
         print(f"{name:24}{seconds:10.3f}{operations(M):12}{shared_operations(M, r, found):12}")
     seconds, (_, _, found) = timed(by_zwang, 20, 1)
     print(f"{'zwang, 20 links':24}{seconds:10.3f}{'':12}{found.count_operations():12}")
+    time_the_bicycle(arguments.repeat)
+    time_pandas_mass_matrix(arguments.repeat)
 
 
 if __name__ == "__main__":

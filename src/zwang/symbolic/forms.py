@@ -19,7 +19,7 @@ from zwang.errors import ParameterError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import FORMULAS
 from zwang.symbolic.polynomial import Polynomial, Ring, number_of, readable
-from zwang.symbolic.reading import exact, substituted
+from zwang.symbolic.reading import exact, substituted, symbols_in
 
 ROUND = 1e-10  # a rotation matrix's entry so near to a whole number is meant to be it (files print pi / 2 rounded)
 __all__ = ["Expanded", "Shared", "TraceReading", "mapped"]
@@ -240,10 +240,11 @@ _WRITTEN: dict[str, Callable[..., sp.Expr]] = {
 
 def value_of(expression: Any, known: Mapping[str, Any]) -> float:
     """The float value of an expression, for values by name. Raises ParameterError for a symbol without one."""
-    missing = sorted(s.name for s in expression.free_symbols if s.name not in known)
+    symbols = symbols_in(expression)
+    missing = sorted(s.name for s in symbols if s.name not in known)
     if missing:
         raise ParameterError(f"the symbol {missing[0]!r} has no value; give one for each of {missing}")
-    return float(substituted(expression, {s: float(known[s.name]) for s in expression.free_symbols}))
+    return float(substituted(expression, {s: float(known[s.name]) for s in symbols}))
 
 
 def constant(value: Any) -> sp.Expr:

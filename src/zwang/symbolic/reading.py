@@ -66,9 +66,21 @@ def substituted(x: sp.Basic, mapping: Mapping[Any, Any]) -> Any:
     """
     if mapping and all(isinstance(value, sp.Basic) for value in mapping.values()):
         return x.xreplace(dict(mapping))
-    if not all(_is_plain(value) for value in mapping.values()) and x.free_symbols - mapping.keys():
+    symbols: dict[Any, frozenset[Any]] = {}
+    if not all(_is_plain(value) for value in mapping.values()) and symbols_in(x, symbols) - mapping.keys():
         return Deferred(x, mapping)
-    return _worked_out(x, mapping, {})
+    return _worked_out(x, mapping, {}, symbols)
+
+
+def symbols_in(x: Any, known: dict[Any, frozenset[Any]] | None = None) -> frozenset[Any]:
+    """The free symbols of an expression: parts that are used often are looked at once, as `free_symbols` does not."""
+    known = {} if known is None else known
+    found = known.get(x)
+    if found is None:
+        args = x.args
+        found = frozenset().union(*(symbols_in(a, known) for a in args)) if args else frozenset(x.free_symbols)
+        known[x] = found
+    return found
 
 
 class Deferred:
@@ -95,21 +107,23 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, sp.Basic) or scalar.value_is_constant(value)
 
 
-def _worked_out(x: Any, mapping: Mapping[Any, Any], known: dict[Any, Any]) -> Any:
+def _worked_out(
+    x: Any, mapping: Mapping[Any, Any], known: dict[Any, Any], symbols: dict[Any, frozenset[Any]]
+) -> Any:
     if x in known:
         return known[x]
     if x in mapping:
         result = mapping[x]
     elif isinstance(x, BooleanTrue | BooleanFalse):
         result = bool(x)
-    elif not x.free_symbols:
+    elif not symbols_in(x, symbols):
         result = exact(x) if any(getattr(value, "exact", False) for value in mapping.values()) else plain(x)
-    elif not any(symbol in mapping for symbol in x.free_symbols):
+    elif not any(symbol in mapping for symbol in symbols_in(x, symbols)):
         result = x
     elif isinstance(x, sp.Piecewise):
-        result = _chosen([tuple(_worked_out(a, mapping, known) for a in pair.args) for pair in x.args])
+        result = _chosen([tuple(_worked_out(a, mapping, known, symbols) for a in pair.args) for pair in x.args])
     else:
-        result = _apply(x, [_worked_out(a, mapping, known) for a in x.args])
+        result = _apply(x, [_worked_out(a, mapping, known, symbols) for a in x.args])
     known[x] = result
     return result
 
