@@ -43,6 +43,7 @@ _PLACES = {
     "zwang.symbolic.check": "check_equations",
     "zwang.symbolic.classify": "classify",
     "zwang.simulate.record": "mechanism_of open_run save",
+    "zwang.simulate.examine": "examine",
     "zwang.integrate.adaptive": "Adaptive",
     "zwang.view.plot": "plot",
     "zwang.view.page": "save_html",

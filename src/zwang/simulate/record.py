@@ -1,12 +1,14 @@
 """Recordings: a motion as a labelled xarray.Dataset with units, to and from NetCDF and Zarr without loss.
 
 Variables over (world, time, ...): q, v, tau (the efforts of all that pushes), control, kinetic_energy, potential_energy,
-energy; where wanted, frame_position, constraint_effort, force and force_position. Over (world): status (0: ran to the end, 1: stopped early), stop_time and stop_cause (see `faults`). After a stop the rest is NaN.
+energy; where wanted, frame_position, constraint_effort, force and force_position, zwang and constraint_zwang, constraint_gap and
+constraint_miss. Over (world): status (0: ran to the end, 1: stopped early), stop_time and stop_cause (see `faults`). After a stop the rest is NaN.
 `mechanism` is the description as JSON text; `mechanism_of(run)` reads it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,9 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.control import driven
 from zwang.simulate.faults import CAUSES, NONE
 from zwang.simulate.forces import CONSTRAINT, Acting, acting
+from zwang.simulate.gaps import FORMULA, gaps_of
 from zwang.simulate.rollout import Motion
-from zwang.simulate.settings import Settings
+from zwang.simulate.settings import Settings, Wanted
 from zwang.simulate.start import Start
 from zwang.simulate.step import activations
 
@@ -57,23 +60,16 @@ def dataset(
     }
     if motion.z.shape[2]:
         per["activation"] = (("actuator",), motion.z, "states of actuators", "1")
-    frames = settings.wanted.frames
-    if frames:
-        positions = observed["positions"].reshape(*gone.shape, len(frames), 3)
-        per["frame_position"] = (("frame", "axis"), positions, "positions of frames in the world", "m")
-    if settings.wanted.constraints:
-        text = "generalised effort of constraints, limits, friction and contacts"
-        per["constraint_effort"] = (("speed",), observed["constraints"], text, "effort_unit")
-    held = _forces(mechanism, observed["forces"], per) if settings.wanted.forces else ()
+    more, coordinates = beside(mechanism, settings.wanted, observed)
+    per |= more
     variables: dict[str, Any] = {}
     for name, (dims, values, long_name, units) in per.items():
         if gone.any():
             values = np.where(gone.reshape(gone.shape + (1,) * len(dims)), np.nan, values)
         variables[name] = (("world", "time", *dims), values, {"long_name": long_name, "units": units})
-    coordinates = _coordinates(mechanism, begin, settings, motion, held)
-    for name in ("q", "v", "tau", "constraint_effort"):
-        if name in variables:
-            _say_units(variables[name][2], coordinates)
+    coordinates |= _coordinates(mechanism, begin, settings, motion)
+    for _, _, told in variables.values():
+        say_units(told, coordinates)
     meanings = {
         "long_name": "how the world ended",
         "flag_values": [0, 1],
@@ -93,14 +89,45 @@ def dataset(
     return xr.Dataset(variables, coordinates, attributes)
 
 
-def _say_units(attributes: dict[str, str], coordinates: dict[str, Any]) -> None:
-    """The unit that all elements have; else, where each one's is found."""
+def say_units(attributes: dict[str, str], coordinates: Mapping[str, Any]) -> None:
+    """Where a unit is the name of a coordinate: the unit that all elements have; else, where each one's is found."""
     place = attributes["units"]
+    if place not in coordinates:
+        return
     units = set(coordinates[place][1].tolist())
     attributes["units"] = units.pop() if len(units) == 1 else f"see {place}"
 
 
-def _forces(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Any]) -> tuple[Acting, ...]:
+Variable = tuple[tuple[str, ...], np.ndarray, str, str]
+
+
+def beside(
+    mechanism: Mechanism, wanted: Wanted, observed: dict[str, np.ndarray]
+) -> tuple[dict[str, Variable], dict[str, Any]]:
+    """What is wanted beside the usual: variables as dimensions after world and time, values, long name and unit; and coordinates."""
+    per: dict[str, Variable] = {}
+    found: dict[str, Any] = {}
+    if wanted.frames:
+        positions = observed["positions"].reshape(*observed["positions"].shape[:2], len(wanted.frames), 3)
+        per["frame_position"] = (("frame", "axis"), positions, "positions of frames in the world", "m")
+        found["frame"] = ("frame", _texts(wanted.frames))
+    if wanted.constraints:
+        text = "generalised effort of constraints, limits, friction and contacts"
+        per["constraint_effort"] = (("speed",), observed["constraints"], text, "effort_unit")
+    if wanted.forces:
+        held = _forces(mechanism, observed["forces"], per)
+        names = {"acting": "name", "acting_kind": "kind", "acting_on": "body", "acting_from": "other"}
+        found |= {label: ("acting", _texts(getattr(a, part) for a in held)) for label, part in names.items()}
+    if wanted.frames or wanted.forces:
+        found["axis"] = ("axis", _texts("xyz"))
+    if wanted.zwang:
+        found |= _zwang(mechanism, observed, per)
+    if wanted.gaps and gaps_of(mechanism):
+        found |= _gaps(mechanism, observed["gaps"], per)
+    return per, found
+
+
+def _forces(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Variable]) -> tuple[Acting, ...]:
     """Adds the forces with a point to the variables; returns which they are: of contacts those that ever push."""
     everything = acting(mechanism)
     both = observed.reshape(*observed.shape[:2], len(everything), 2, 3)
@@ -114,9 +141,37 @@ def _forces(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Any]) -> 
     return tuple(everything[k] for k in kept)
 
 
-def _coordinates(
-    mechanism: Mechanism, begin: Start, settings: Settings, motion: Motion, held: tuple[Acting, ...]
-) -> dict[str, Any]:
+def _zwang(mechanism: Mechanism, observed: dict[str, np.ndarray], per: dict[str, Variable]) -> dict[str, Any]:
+    """Adds the parts of Z to the variables; returns whose they are."""
+    bodies = [solid.body for solid in mechanism.tree.solids]
+    text = "parts of Z(a) as zwang_by_body has them, of bodies, and of efforts and rotors"
+    per["zwang"] = (("zwang_part",), observed["zwang"], text, "W/s")
+    text = "parts of Z, of the deviation from the motion without constraints, of bodies and rotors"
+    per["constraint_zwang"] = (("constraint_zwang_part",), observed["held"], text, "W/s")
+    return {
+        "zwang_part": ("zwang_part", _texts([*bodies, "efforts"])),
+        "constraint_zwang_part": ("constraint_zwang_part", _texts([*bodies, "rotors"])),
+    }
+
+
+def _gaps(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Variable]) -> dict[str, Any]:
+    """Adds the gaps to the variables, NaN for constraints of speeds alone; returns whose they are, and their units."""
+    gaps = gaps_of(mechanism)
+    placed = np.array([bool(gap.placed) for gap in gaps])
+    positions, speeds = np.split(observed, 2, axis=-1)
+    text = "how far constraints are open"
+    per["constraint_gap"] = (("constraint",), np.where(placed, positions, np.nan), text, "constraint_unit")
+    text = "how far speeds miss the constraints"
+    per["constraint_miss"] = (("constraint",), speeds, text, "constraint_speed_unit")
+    rates = [gap.unit if gap.unit == FORMULA else f"{gap.unit}/s" for gap in gaps]
+    return {
+        "constraint": ("constraint", _texts(gap.name for gap in gaps)),
+        "constraint_unit": ("constraint", _texts(gap.unit for gap in gaps)),
+        "constraint_speed_unit": ("constraint", _texts(rates)),
+    }
+
+
+def _coordinates(mechanism: Mechanism, begin: Start, settings: Settings, motion: Motion) -> dict[str, Any]:
     joints = mechanism.joints
     found: dict[str, Any] = {
         "world": ("world", np.arange(begin.worlds)),
@@ -133,14 +188,6 @@ def _coordinates(
     }
     if motion.z.shape[2]:
         found["actuator"] = ("actuator", _texts(activations(mechanism)))
-    if settings.wanted.frames:
-        found["frame"] = ("frame", _texts(settings.wanted.frames))
-    if settings.wanted.frames or settings.wanted.forces:
-        found["axis"] = ("axis", _texts("xyz"))
-    if settings.wanted.forces:
-        names = {"acting": "name", "acting_kind": "kind", "acting_on": "body", "acting_from": "other"}
-        for label, part in names.items():
-            found[label] = ("acting", _texts(getattr(a, part) for a in held))
     if begin.params:
         found["parameter"] = ("parameter", _texts(begin.params))
         table = np.stack(list(begin.params.values()), axis=1)

@@ -59,9 +59,10 @@ def simulate(
     control(t, q, v) of one world; of fixed step, it is asked at the beginning of each step and held. Written with
     zwang.scalar's functions it becomes part of the machine code; else it is called in Python (see the attribute `path`).
     params: a value, or one a world, for each symbol of the mechanism. record: keep every k-th step, or
-    {"every": k, "frames": [names], "constraints": True, "forces": True} for positions of frames, efforts of constraints, and the
-    forces of contacts and of constraints between points with where they act, too; by default all steps, or with very many
-    worlds as many as 20 million numbers allow.
+    {"every": k, "frames": [names], "constraints": True, "forces": True, "zwang": True, "gaps": True} for positions of frames, efforts of
+    constraints, the forces of contacts and of constraints between points with where they act, the Zwang by body, and by how much
+    constraints are open, too (or later, with `zw.examine`); by default all steps, or with very many worlds as many as 20 million
+    numbers allow.
     drift: how exact constraints are kept. "projection", the default: after each step positions and speeds return to them;
     "stabilisation", that of "lsoda": their forces close gaps within some steps.
     embedding: how exact constraints act. False: by constraint forces. A list of essential speeds, names of the mechanism's or

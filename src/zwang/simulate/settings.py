@@ -18,19 +18,22 @@ from zwang.simulate.step import STEPPERS
 
 RECORDED_NUMBERS = 20_000_000  # with no `record`, a run keeps at most so many
 MOST_STEPS = 1_000_000_000
-RECORD = ("every", "frames", "constraints", "forces")
+RECORD = ("every", "frames", "constraints", "forces", "zwang", "gaps")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is recorded beside the usual: frames' positions, the efforts of constraints, and the forces with a point of these and of contacts.
+    """What is recorded beside the usual, at the step h [s] and with drift held so.
 
-    All at the step h [s], with drift held so.
+    Frames' positions; the efforts of constraints; the forces with a point of these and of contacts; the Zwang by body; and by how much
+    constraints are open.
     """
 
     frames: tuple[str, ...] = ()
     constraints: bool = False
     forces: bool = False
+    zwang: bool = False
+    gaps: bool = False
     h: float = 0.0
     drift: str = "projection"
 
@@ -149,7 +152,7 @@ def chosen_integrator(mechanism: Mechanism, integrator: Any) -> str | Adaptive:
 
 
 def recording(mechanism: Mechanism, record: Any, h: float) -> tuple[int | None, Wanted]:
-    """(every, wanted) from `record`: a whole number, or a dictionary with "every", "frames", "constraints" and "forces"."""
+    """(every, wanted) from `record`: a whole number, or a dictionary with some of `RECORD`."""
     if not isinstance(record, Mapping):
         return None if record is None else _every(record), Wanted(h=h)
     for key in record:
@@ -160,7 +163,8 @@ def recording(mechanism: Mechanism, record: Any, h: float) -> tuple[int | None, 
     for frame in frames:
         mechanism.tree.place(frame)
     every = record.get("every")
-    wanted = Wanted(frames, bool(record.get("constraints")), bool(record.get("forces")), h)
+    constraints, forces, zwang, gaps = (bool(record.get(name)) for name in RECORD[2:])
+    wanted = Wanted(frames, constraints, forces, zwang, gaps, h)
     return None if every is None else _every(every), wanted
 
 
