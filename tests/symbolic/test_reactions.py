@@ -8,6 +8,7 @@ import zwang as zw
 from tests.symbolic.machines import SLEIGH_SPEEDS, X, Z, positive, sleigh
 from zwang.symbolic.equations import equations
 from zwang.symbolic.forms import value_of
+from zwang.symbolic.typeset import entries_of
 
 
 def rod(name, length, parent="world", position=(0, 0, 0), mass=1):
@@ -112,3 +113,31 @@ def test_of_constraints_that_say_the_same_the_first_carries_the_force():
     np.testing.assert_allclose(carried, 0, atol=1e-12)
     speed = 0.3**2 + (0.3 * 0.8 / 0.6) ** 2
     assert value_of(e.multipliers["first"][0], known) == pytest.approx(-2.0 * (9.81 * 0.8 + speed))
+
+
+def test_the_report_of_large_equations_has_all_steps_in_its_own_definitions():
+    e = equations(four_bar(), ["crank"], form="shared")
+    defined, steps = e.shared_steps()
+    titles = [step.title for step in steps]
+    for part in (
+        "Frame 2",
+        "Angular velocity of coupler",
+        "Generalised force of PointSpring",
+        "Force of constraint pin",
+    ):
+        assert any(part in title for title in titles), part
+    known = {s: 0.3 + 0.1 * k for k, s in enumerate(sorted(map(str, symbols_of_all(e))))}
+    values = dict(known)
+    for symbol, expression in defined:
+        assert not expression.is_Symbol, "a symbol needs no other name"
+        values[symbol.name] = value_of(expression, values)
+    for step, plain in zip(steps, e.steps(), strict=True):
+        if step.letter in ("r", "Q^c", "K", r"\lambda_{1}"):
+            for x, y in zip(entries_of(step.value), entries_of(plain.value), strict=True):
+                assert value_of(x, values) == pytest.approx(value_of(y, known), rel=1e-12, abs=1e-12)
+    latex = e.latex(report=True)
+    assert latex.index(r"x_{1} &=") < latex.index(r"R^{(0,1)}") < latex.index(r"\lambda_{1} &=")
+
+
+def symbols_of_all(e):
+    return {*e.symbols.q, *e.symbols.u, *e.symbols.u_dot, *e.symbols.inputs.values(), *positive("m L g k")}

@@ -180,6 +180,14 @@ class Equations:
         return self._matrix(self._J @ self._state.v)
 
     @cached_property
+    def motions(self) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
+        """For each body the velocity of its mass centre in world axes, and its angular velocity in its own."""
+        X = self.X_dot
+        return {
+            name: (X[6 * k : 6 * k + 3, :], X[6 * k + 3 : 6 * k + 6, :]) for k, name in enumerate(self.bodies)
+        }
+
+    @cached_property
     def M_blocks(self) -> sp.Matrix:
         """M = diag(m 1, I) of all bodies (seed 003, Eq. 39)."""
         return self._matrix(derive.mass_blocks(self._state.tree))
@@ -339,6 +347,15 @@ class Equations:
     def steps(self) -> list[typeset.Step]:
         """The report: the paper's steps with their matrices."""
         return typeset.steps_of(self)
+
+    def shared_steps(self) -> tuple[list[tuple[sp.Symbol, sp.Expr]], list[typeset.Step]]:
+        """The report of large ones: definitions of what its matrices share, and the steps in these names."""
+        steps = self.steps()
+        if isinstance(self._form, Expanded):
+            return [], steps
+        entries = [x for step in steps for x in typeset.entries_of(step.value)]
+        defined, written = self._form.definitions_of(entries)
+        return defined, typeset.rewritten(steps, iter(written))
 
     def latex(self, *, report: bool = False) -> str:
         """mass_matrix * u_dot = right_hand_side as LaTeX (with definitions if large); with `report`, all steps before it."""

@@ -59,6 +59,9 @@ def _formula(value: Any, parameters: Mapping[str, Callable[[sp.Expr], Any]]) -> 
     return substituted(value, known) if known else value
 
 
+Definitions = tuple[list[tuple[sp.Symbol, sp.Expr]], list[sp.Expr]]
+
+
 class Expanded:
     """Polynomials in sines and cosines, written out."""
 
@@ -109,6 +112,7 @@ class Shared:
         self.inputs: list[sp.Symbol] = []
         self._scalars: dict[sp.Symbol, Any] = {}
         self._shown: dict[int, sp.Expr] = {}
+        self._nodes: dict[sp.Expr, Node] = {}  # of what was shown
 
     def of(self, expression: sp.Expr) -> Any:
         for s in sorted(expression.free_symbols - self._scalars.keys(), key=str):
@@ -124,22 +128,24 @@ class Shared:
         if not isinstance(x, Node):
             return constant(x)
         order, uses = _uses([x], self._shown)
-        self._write(order, uses, self._shown, {})
-        return self._expression(self._shown, x)
+        self._write(order, uses, self._shown)
+        expression = self._expression(self._shown, x)
+        self._nodes[expression] = x
+        return expression
 
-    def definitions(
-        self, results: Iterable[Any], name: str = "x"
-    ) -> tuple[list[tuple[sp.Symbol, sp.Expr]], list[sp.Expr]]:
+    def definitions(self, results: Iterable[Any], name: str = "x") -> Definitions:
         """Names for what is used more than once, in the order in which it was derived, and the results in these names."""
         roots = list(results)
         while any(s.name.startswith(f"{name}_") for s in self.inputs):
             name += name[0]
         order, uses = _uses(roots, {})
-        shared = [n for n in order if uses[n.number] > 1 and n.op not in ("input", "const", "neg")]
-        names = {n.number: sp.Symbol(f"{name}_{k}", real=True) for k, n in enumerate(shared, 1)}
         written: dict[int, Any] = {}
-        defined = self._write(order, uses, written, names)
+        defined = self._write(order, uses, written, name)
         return defined, [self._expression(written, r) if isinstance(r, Node) else constant(r) for r in roots]
+
+    def definitions_of(self, shown: Iterable[sp.Expr]) -> Definitions:
+        """The same for expressions that this form has shown."""
+        return self.definitions([self._nodes.get(x, x) for x in shown])
 
     def values(self, array: Any, known: Mapping[str, float]) -> np.ndarray:
         """The float values of scalars, each node worked out once, for values of the symbols by name."""
@@ -157,14 +163,13 @@ class Shared:
         return np.array(flat, dtype=float).reshape(np.shape(array))
 
     def _write(
-        self,
-        order: list[Node],
-        uses: Mapping[int, int],
-        written: dict[int, Any],
-        names: Mapping[int, sp.Symbol],
+        self, order: list[Node], uses: Mapping[int, int], written: dict[int, Any], name: str | None = None
     ) -> list[tuple[sp.Symbol, sp.Expr]]:
-        """Write the nodes in order into `written`; a sum that is used once stays a list of terms until it is whole."""
-        defined = []
+        """Write the nodes in order into `written`; a sum that is used once stays a list of terms until it is whole.
+
+        With a name, what is used more than once and is more than a symbol with a sign gets NAME_1, NAME_2, ...
+        """
+        defined: list[tuple[sp.Symbol, sp.Expr]] = []
         for node in order:
             if node.op in ("add", "sub", "neg"):
                 value: Any = self._terms(written, node)
@@ -172,9 +177,14 @@ class Shared:
                     value = sp.Add(*value)
             else:
                 value = self._written_node(node, [self._expression(written, a) for a in node.args])
-            if node.number in names:
-                defined.append((names[node.number], sp.Add(*value) if isinstance(value, list) else value))
-                value = names[node.number]
+            if (
+                name
+                and uses[node.number] > 1
+                and node.op != "neg"
+                and not (value.is_Atom or (-value).is_Atom)
+            ):
+                defined.append((sp.Symbol(f"{name}_{len(defined) + 1}", real=True), value))
+                value = defined[-1][0]
             written[node.number] = value
         return defined
 

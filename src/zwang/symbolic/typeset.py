@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html as html_text
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
@@ -74,11 +74,18 @@ def steps_of(e: Equations) -> list[Step]:
     for k, (name, (R, x)) in enumerate(e.frames.items(), 1):
         steps.append(Step(f"Step 1. Frame {k}: rotation of {name}", rf"R^{{(0,{k})}}", R))
         steps.append(Step(f"Step 1. Mass centre of {name}", rf"x_{{{k}}}", x))
+    for k, (name, (velocity, turning)) in enumerate(e.motions.items(), 1):
+        steps.append(
+            Step(
+                f"Step 1. Velocity of the mass centre of {name}, in world axes", rf"\dot x_{{{k}}}", velocity
+            )
+        )
+        steps.append(
+            Step(f"Step 1. Angular velocity of {name}, in its own axes", rf"\omega_{{{k}}}", turning)
+        )
     names = ", ".join(e.bodies)
     steps += [
-        Step(
-            f"Step 1. Velocities of {names}: linear in world axes, angular in body axes", r"\dot X", e.X_dot
-        ),
+        Step(f"Step 1. Velocities of {names}, one below the other", r"\dot X", e.X_dot),
         Step("Step 2. Essential speeds", "u", e.speeds),
         Step("Step 2. Constraints in velocity form, X_dot = B u", "B", e.B),
     ]
@@ -91,21 +98,48 @@ def steps_of(e: Equations) -> list[Step]:
         Step("Step 3. Applied forces and torques", r"\Gamma", e.Gamma),
         Step("Step 3. Mass matrix M* = B^T M B", r"M^{*}", e.mass_matrix),
         Step("Step 3. Right-hand side B^T (Gamma - D M X_dot - M B_dot u)", "r", e.right_hand_side),
+        *(Step(f"Step 3. Generalised force of {name}", rf"Q_{{{k}}}", force)
+          for k, (name, force) in enumerate(e.generalized_forces.items(), 1)),
         Step("Kinetic energy", "K", e.kinetic_energy),
         Step("Potential energy", "P", e.potential_energy),
         Step("Step 5. Constraint forces on the bodies", "Q^c", e.constraint_forces),
-    ]
+        *(Step(f"Step 5. Force of constraint {name}, row by row", rf"\lambda_{{{k}}}", force)
+          for k, (name, force) in enumerate(e.multipliers.items(), 1)),
+    ]  # fmt: skip
     return steps
 
 
+def entries_of(value: Any) -> list[Any]:
+    """The entries of a matrix, or the one expression."""
+    return list(value) if isinstance(value, sp.MatrixBase) else [value]
+
+
+def rewritten(steps: list[Step], entries: Iterator[Any]) -> list[Step]:
+    """The steps with other entries, in order."""
+    found = []
+    for step in steps:
+        value = step.value
+        if isinstance(value, sp.MatrixBase):
+            value = sp.Matrix(*value.shape, [next(entries) for _ in value])
+        else:
+            value = next(entries)
+        found.append(replace(step, value=value))
+    return found
+
+
 def latex(e: Equations, *, report: bool = False) -> str:
-    """The equations of motion; definitions first if they are large; with `report`, all steps before."""
+    """The equations of motion; definitions first if they are large; with `report`, all steps before, of large ones in their own definitions."""
     names = e.symbols.latex
     lines = []
     if report:
+        named, steps = e.shared_steps()
+        lines += [rf"{to_latex(s, names)} &= {to_latex(x, names)} \\" for s, x in named]
         lines += [
-            rf"&\text{{{escaped(s.title)}}} \\ {s.letter} &= {to_latex(s.value, names)} \\" for s in e.steps()
+            rf"&\text{{{escaped(s.title)}}} \\ {s.letter} &= {to_latex(s.value, names)} \\" for s in steps
         ]
+        if named:
+            last = rf"M^{{*}} {to_latex(e.u_dot, names)} &= r"
+            return "\\begin{aligned}\n" + "\n".join([*lines, last]) + "\n\\end{aligned}"
     defined, mass, rhs = e._shared_form
     if not defined:
         body = f"{to_latex(mass, names)} {to_latex(e.u_dot, names)} = {to_latex(rhs, names)}"
