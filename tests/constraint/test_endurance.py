@@ -33,6 +33,18 @@ def test_a_stack_stands(hard):
     assert np.abs(q).max() < (1e-9 if hard else 0.02)
 
 
+def test_a_stack_of_hard_boxes_does_not_stir():
+    surface = zw.Surface(hard=True)
+    bodies = [
+        zw.Body(f"box {k}", position=(0, 0, 0.1 + 0.2 * k), joint=zw.Free(f"free {k}"), mass=1.0 + k, inertia=(0.01, 0.01, 0.01),
+                geometry=[zw.Box(x=0.3 - 0.05 * k, y=0.3, z=0.2, surface=surface)])
+        for k in range(2)
+    ]  # fmt: skip
+    mechanism = zw.Mechanism(bodies=bodies, geometry=[zw.Plane(surface=surface)])
+    q, v = after(mechanism, 0.0)
+    assert np.abs(v).max() < 1e-10 and np.abs(q - mechanism.neutral).max() < 1e-10
+
+
 @pytest.mark.parametrize("softness", [zw.Softness(), None], ids=["soft", "hard"])
 def test_limits_on_both_sides_at_once_hold(softness):
     joint = zw.Revolute("hinge", axis=(0, 1, 0), limits=(0.0, 0.0), limit_softness=softness)

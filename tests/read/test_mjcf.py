@@ -311,6 +311,10 @@ UNSUPPORTED = {
         '<geom type="hfield" hfield="h"/>',
         before='<asset><hfield name="h" nrow="2" ncol="2" size="1 1 1 1"/></asset>',
     ),
+    "signed distance field": model(
+        '<geom type="sdf" mesh="m"/>',
+        before='<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>',
+    ),
     "delay": model(after='<actuator><motor joint="shoulder" delay=".01" nsample="3"/></actuator>'),
     "override": model(before='<option><flag override="enable"/></option>'),
 }

@@ -11,6 +11,7 @@ from zwang.constraint.instant import Instant
 from zwang.constraint.rows import PER_ROW, Cone, OnLink, Rows, Screws, array
 from zwang.constraint.softness import TINY, exact_rows, impedance, reference, regularisation, soft_rows
 from zwang.contact import FAR, Gap, Pair, candidate_pairs, gaps, near
+from zwang.contact.overlap import looking_ahead
 from zwang.kinematics.jacobians import link_screws, relative_jacobian
 from zwang.mechanism.joint_kinds import Softness
 from zwang.mechanism.tree import WORLD
@@ -85,7 +86,7 @@ def pair_rows(instant: Instant, pair: Pair) -> list[Rows]:
 def _gap_rows(instant: Instant, pair: Pair) -> list[Rows]:
     """The rows of one pair whose gaps are known at once, of each gap only if it acts in some world."""
     parts, columns = [], _columns(instant, pair)
-    for k, gap in enumerate(gaps(pair, instant.poses)):
+    for k, gap in enumerate(gaps(looking_ahead(pair) if is_hard(pair) else pair, instant.poses)):
         active = acts(instant, pair, gap)
         if value_is_constant(active):
             parts += [rows_of_touch(instant, touch_of(instant, pair, gap, k, True))] if active else []

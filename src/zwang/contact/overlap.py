@@ -1,8 +1,10 @@
-"""Shapes that overlap by more than their own thickness: where the way out is a guess, and whatever pushes does so with a blow."""
+"""How thick shapes are, and what follows: overlaps so deep that the way out is a guess, and how far to look ahead of a contact."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +14,7 @@ from zwang.contact.narrow import gaps
 from zwang.contact.pairs import Pair, Solid, candidate_pairs
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import minimum
 
 
 class Overlap(NamedTuple):
@@ -38,11 +41,15 @@ def deepest_overlap(mechanism: Mechanism, q: Any, pairs: Sequence[Pair] | None =
     return max(found, key=lambda overlap: overlap.depth, default=None)
 
 
-def half_thickness(solid: Solid) -> float:
+def looking_ahead(pair: Pair) -> Pair:
+    """The pair with a margin by which its gaps are found while they are open: half the thinner shape's thickness."""
+    return replace(pair, margin=minimum(half_thickness(pair.a), half_thickness(pair.b)))
+
+
+def half_thickness(solid: Solid) -> Any:
     """Half of the least of a shape's extents [m]; a plane has no end."""
     if solid.kind == "plane":
         return np.inf
-    sizes = np.asarray(solid.sizes, float)
     if solid.kind == "mesh":
-        return float(np.ptp(sizes, axis=0).min() / 2)
-    return float(sizes[0] if solid.kind == "capsule" else sizes.min())
+        return float(np.ptp(np.asarray(solid.sizes, float), axis=0).min() / 2)
+    return solid.sizes[0] if solid.kind == "capsule" else reduce(minimum, solid.sizes)
