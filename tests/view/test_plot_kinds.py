@@ -1,0 +1,198 @@
+"""Kinds of plots: what is drawn is what was recorded, or what an independent calculation gives; every axis has its unit."""
+
+from __future__ import annotations
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import xarray as xr
+
+import zwang as zw
+from zwang.errors import ShapeError, UnknownNameError
+from zwang.mechanism.samples import double_pendulum, four_bar
+from zwang.view.series import KINDS, Series, series_of
+
+matplotlib.use("Agg")
+EVERYTHING = {"every": 4, "constraints": True, "forces": True, "zwang": True, "gaps": True}
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def loop() -> xr.Dataset:
+    """A four-bar that is driven, with all that can be recorded."""
+    m = four_bar()
+    q, v = zw.assemble(m, np.array(m.home or m.neutral, float), [1.0, 0, 0])
+    return zw.simulate(
+        m, q, v, duration=0.4, step=0.005, control={"motor": 0.3}, record=EVERYTHING, integrator="rk4"
+    )
+
+
+@pytest.fixture(scope="module")
+def swings() -> xr.Dataset:
+    starts = np.random.default_rng(0).normal(size=(30, 2))
+    return zw.examine(zw.simulate(double_pendulum(), starts, duration=0.3, step=0.01), "zwang")
+
+
+def lines(figure, title: str) -> dict[str, np.ndarray]:
+    """By label, the heights of the lines of the panel with that title."""
+    (axes,) = (a for a in figure.axes if a.get_title(loc="left") == title)
+    return {str(line.get_label()): np.asarray(line.get_ydata()) for line in axes.lines}
+
+
+def test_every_axis_of_every_kind_has_its_unit(loop):
+    for kind in ("overview", *KINDS):
+        for axes in zw.plot(loop, kind=kind).axes:
+            if axes.get_visible():
+                assert axes.get_ylabel().endswith("]"), (kind, axes.get_title(loc="left"))
+                below = axes.get_subplotspec().is_last_row()
+                assert not below or axes.get_xlabel().endswith("]"), kind
+
+
+def test_histories_have_everything_that_was_recorded(loop):
+    figure = zw.plot(loop, kind="time")
+    for name in loop["coordinate"].values:
+        np.testing.assert_array_equal(lines(figure, "angles")[name], loop["q"].sel(coordinate=name).values[0])
+    drives = lines(figure, "torques of springs, dampers and drives")
+    np.testing.assert_allclose(drives["drive"], 0.3)
+    np.testing.assert_allclose(lines(figure, "control")["motor"], 0.3)
+
+
+def test_a_phase_portrait_is_speed_against_coordinate(loop):
+    figure = zw.plot(loop, kind="phase")
+    for k, name in enumerate(loop["coordinate"].values):
+        axes = figure.axes[k]
+        assert axes.get_xlabel() == f"{name} [rad]" and axes.get_ylabel() == "rate [rad/s]"
+        np.testing.assert_array_equal(axes.lines[0].get_xdata(), loop["q"].values[0, :, k])
+        np.testing.assert_array_equal(axes.lines[0].get_ydata(), loop["v"].values[0, :, k])
+
+
+def test_the_phase_of_an_oscillator_is_an_ellipse_of_its_frequency():
+    body = zw.Body("mass", zw.Prismatic("x", axis=(1, 0, 0)), mass=2.0)
+    m = zw.Mechanism(bodies=[body], forces=[zw.Spring("x", stiffness=18.0)], gravity=(0, 0, 0))
+    run = zw.simulate(m, [0.4], duration=2.0, step=0.01, integrator="rk4")
+    (line, _) = zw.plot(run, kind="phase").axes[0].lines
+    x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+    np.testing.assert_allclose((x / 0.4) ** 2 + (y / (3.0 * 0.4)) ** 2, 1, atol=1e-6)
+
+
+def test_turns_in_space_have_no_phase_but_places_do():
+    free = zw.Body("b", zw.Free("b"), mass=1, inertia=(1, 1, 1))
+    run = zw.simulate(zw.Mechanism(bodies=[free]), duration=0.02, step=0.01)
+    assert [one.names for one in series_of(run, "phase", None)] == [("b.x",), ("b.y",), ("b.z",)]
+    ball = zw.Body("b", zw.Ball("b"), mass=1, inertia=(1, 1, 1), com=(0, 0, -1))
+    run = zw.simulate(zw.Mechanism(bodies=[ball]), duration=0.02, step=0.01)
+    with pytest.raises(ShapeError, match="no coordinate's rate is a speed"):
+        zw.plot(run, kind="phase")
+
+
+def test_energies_are_those_of_the_states(loop):
+    m = zw.mechanism_of(loop)
+    shown = lines(zw.plot(loop, kind="energy"), "energy")
+    states = zip(loop["q"].values[0], loop["v"].values[0], strict=True)
+    kinetic, potential = np.array([zw.energy(m, q, v) for q, v in states]).T
+    np.testing.assert_allclose(shown["kinetic"], kinetic, rtol=1e-9)
+    np.testing.assert_allclose(shown["potential"], potential, rtol=1e-9)
+    np.testing.assert_allclose(shown["sum"], kinetic + potential, rtol=1e-9)
+
+
+def test_drift_off_constraints_is_the_distance_that_should_be_zero(loop):
+    moved = loop.copy()
+    moved["q"] = loop["q"] + 1e-3
+    figure = zw.plot(zw.examine(moved, "gaps"), kind="drift")
+    m = zw.mechanism_of(loop)
+    (closing,) = m.constraints
+    ends = tuple(zw.Frame(n, *point) for n, point in zip("ab", (closing.a, closing.b), strict=True))
+    m = m.replace(frames=ends)
+    apart = [np.linalg.norm(zw.frame_pose(m, q, "a").p - zw.frame_pose(m, q, "b").p) for q in moved["q"].values[0]]  # fmt: skip
+    np.testing.assert_allclose(lines(figure, "gaps of constraints")["loop"], apart, rtol=1e-9)
+    axes = next(a for a in figure.axes if a.get_title(loc="left") == "gaps of constraints")
+    assert axes.get_yscale() == "log" and axes.get_ylabel() == "[m]"
+
+
+def test_forces_of_constraints_are_those_of_the_instant(loop):
+    m, shown = zw.mechanism_of(loop), lines(zw.plot(loop, kind="forces"), "forces of constraints")
+    for k in (0, 9, 15):
+        at = loop.isel(world=0, time=k)
+        found = zw.constrained_dynamics(m, at["q"].values, at["v"].values, [0.3, 0, 0])
+        assert shown["loop"][k] == pytest.approx(np.linalg.norm(found.forces["loop"]), rel=1e-7)
+
+
+def test_contacts_are_summed_by_the_body_that_they_push():
+    box = zw.Body("box", zw.Free("box"), mass=3.0, inertia=(0.1, 0.1, 0.1), geometry=[zw.Box(0.4, 0.4, 0.4)])
+    m = zw.Mechanism(bodies=[box], geometry=[zw.Plane()])
+    run = zw.simulate(m, {"box.z": 0.1999}, duration=1.0, step=0.005, record={"forces": True})
+    shown = lines(zw.plot(run, kind="forces"), "forces of contacts, by body")
+    assert shown["box"][-1] == pytest.approx(3.0 * 9.81, rel=1e-3)
+
+
+def test_the_zwang_by_body_sums_to_that_of_the_instant(loop):
+    m, shown = zw.mechanism_of(loop), lines(zw.plot(loop, kind="zwang"), "Zwang by constraints, by body")
+    assert set(shown) == {"crank", "coupler", "rocker", "sum"}
+    for k in (0, 9, 15):
+        at = loop.isel(world=0, time=k)
+        found = zw.constrained_dynamics(m, at["q"].values, at["v"].values, [0.3, 0, 0])
+        assert shown["sum"][k] == pytest.approx(found.zwang, rel=1e-8)
+        assert sum(shown[name][k] for name in ("crank", "coupler", "rocker")) == pytest.approx(found.zwang)
+
+
+def test_of_many_parts_the_largest_are_shown_and_the_sum_stays():
+    values = np.random.default_rng(1).normal(size=(2, 5, 20)) * np.arange(20)
+    folded = Series("parts", "W/s", values, tuple(f"b{k}" for k in range(20)), parts=True).summed()
+    assert len(folded.names) == 9 and folded.names[-2:] == ("12 others", "sum") and "b19" in folded.names
+    np.testing.assert_allclose(folded.values[..., :-1].sum(axis=-1), values.sum(axis=-1))
+    np.testing.assert_allclose(folded.values[..., -1], values.sum(axis=-1))
+
+
+def test_several_worlds_have_a_panel_for_each_name_and_bands(swings):
+    figure = zw.plot(swings, kind="zwang")
+    axes = next(a for a in figure.axes if a.get_title(loc="left").startswith("sum"))
+    expected = [
+        [
+            zw.zwang_of(double_pendulum(), q, v, [0, 0], zw.forward_dynamics(double_pendulum(), q, v, [0, 0]))
+            for q, v in zip(*(swings[name].values[:, k] for name in "qv"), strict=True)
+        ]
+        for k in (0, 20)
+    ]
+    np.testing.assert_allclose(axes.lines[0].get_ydata()[[0, 20]], np.median(expected, axis=1), rtol=1e-9)
+    assert len(axes.collections) == 2
+    portraits = zw.plot(swings, kind="phase")
+    assert "24 of them shown" in portraits.get_suptitle()
+
+
+def test_names_choose(loop):
+    figure = zw.plot(loop, kind="time", names="drive")
+    assert all(set(lines(figure, a.get_title(loc="left"))) == {"drive"} for a in figure.axes if a.lines)
+    assert set(lines(zw.plot(loop, kind="zwang", names=["rocker"]), "Z of the motion, by body")) == {"rocker"}
+    assert len(zw.plot(loop, names=["first"]).axes) >= 2
+    with pytest.raises(UnknownNameError, match="'drive'"):
+        zw.plot(loop, kind="time", names=["driver"])
+
+
+def test_what_was_not_recorded_is_told_with_how_to_record_it():
+    run = zw.simulate(four_bar(), duration=0.02, step=0.01)
+    for kind, name in (("forces", "forces"), ("zwang", "zwang"), ("drift", "gaps")):
+        with pytest.raises(ShapeError, match=name) as told:
+            zw.plot(run, kind=kind)
+        assert f"record={{{name!r}: True}}" in str(told.value)
+        assert zw.plot(zw.examine(run, name), kind=kind).axes
+    with pytest.raises(UnknownNameError, match="'phase'"):
+        zw.plot(run, kind="phases")
+    free = zw.simulate(double_pendulum(), duration=0.02, step=0.01)
+    assert len(zw.plot(free, kind="drift").axes) == 2  # of the energy alone
+    with pytest.raises(ShapeError, match="nothing restricts"):
+        zw.plot(zw.examine(free, "forces"), kind="forces")
+
+
+def test_dimensions_may_stand_in_any_order(loop):
+    turned = loop.transpose("time", ..., "world")
+    for kind in ("overview", "zwang", "forces"):
+        before, after = zw.plot(loop, kind=kind), zw.plot(turned, kind=kind)
+        for a, b in zip(before.axes, after.axes, strict=True):
+            for one, other in zip(a.lines, b.lines, strict=True):
+                np.testing.assert_array_equal(one.get_ydata(), other.get_ydata())
