@@ -11,6 +11,7 @@ import pytest
 import zwang as zw
 from zwang.cli import main
 from zwang.mechanism.samples import SAMPLES, furuta
+from zwang.view.series import KINDS
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def call(capsys, monkeypatch, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("command", ["info", "check", "simulate", "ik", "bench", "demo"])
+@pytest.mark.parametrize("command", ["info", "check", "simulate", "plot", "ik", "bench", "demo"])
 def test_help_has_examples(call, command):
     status, out, _ = call(command, "--help")
     assert status == 0 and f"zwang {command}" in out and "Examples" in out
@@ -51,6 +52,17 @@ def test_simulate_one_world_starts_where_it_is_told(call, tmp_path):
     np.testing.assert_allclose(run.q.values[0, 0], [0, 0.3])
     np.testing.assert_allclose(run.v.values[0, 0], [-1, 0])
     assert run.attrs["integrator"] == "rk4"
+
+
+def test_recordings_are_drawn_by_kind(call, tmp_path):
+    made = call(*"simulate four_bar --duration 0.05 --out a.nc --plot z.png --kind zwang".split())
+    assert made[0] == 0 and (tmp_path / "z.png").read_bytes().startswith(b"\x89PNG")
+    for kind in ("overview", *KINDS):
+        status, out, _ = call("plot", "a.nc", "--kind", kind)
+        assert status == 0 and f"wrote a_{kind}.png" in out and (tmp_path / f"a_{kind}.png").exists()
+    status, _, err = call("plot", "a.nc", "--kind", "phase", "--name", "knee")
+    assert status == 1 and "'drive'" in err
+    assert call("plot", "a.nc", "--kind", "phase", "--name", "drive", "--out", "d.svg")[0] == 0
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -93,6 +105,8 @@ def test_check_fails_for_what_matters_only(call, tmp_path):
         ("simulate furuta --duration 1e6 --out run.csv", ".nc"),
         ("simulate furuta --duration 1e6 --plot run.xyz", ".png"),
         ("simulate furuta --duration 1e6 --html nowhere/run.html", "nowhere"),
+        ("plot nowhere.nc", "nowhere.nc"),
+        ("plot nowhere.nc --out a.gif", ".png"),
         ("info arm.json", "format"),
         ("ik furuta --frame nose --position 0 0 1", "nose"),
     ],

@@ -29,6 +29,11 @@ from zwang.simulate.start import start
 MINOR, SHOWN = ("ignored",), 8  # remarks of no consequence, and how many of them are shown
 RECORDINGS, PICTURES, PAGES = (".nc", ".zarr"), (".png", ".pdf", ".svg"), (".html", ".htm")
 SPREAD = 0.1  # of random starts, where there are several worlds
+EXAMINED = {
+    "drift": "gaps",
+    "forces": "forces",
+    "zwang": "zwang",
+}  # what a kind of picture needs beside the states
 
 app = App(
     name="zwang",
@@ -46,6 +51,11 @@ Strict = Annotated[
 Base = Annotated[
     Literal["fixed", "free"], Parameter(help="how a URDF's root stands: fixed to the ground, or free")
 ]
+Kind = Annotated[
+    Literal["overview", "time", "phase", "energy", "drift", "forces", "zwang"],
+    Parameter(help="what the picture shows: an overview; all over time; speeds against coordinates; energies; what drifts; "
+              "forces of constraints and contacts; the Zwang by body"),
+]  # fmt: skip
 Named = Annotated[list[str] | None, Parameter(help="name=value, as often as needed", negative=())]
 
 
@@ -131,6 +141,7 @@ def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
 @app.command(
     help_epilogue=_examples(
         "zwang simulate furuta --duration 2 --q0 alpha=0.1 --plot run.png",
+        "zwang simulate four_bar --plot zwang.png --kind zwang",
         "zwang simulate robot.urdf --duration 2 --worlds 16 --out run.nc --html run.html",
         "zwang simulate four_bar --integrator rk4 --control motor=0.5 --out run.zarr",
     )
@@ -155,10 +166,13 @@ def simulate(
     record: Annotated[int | None, Parameter(help="keep every so many steps")] = None,
     out_file: Annotated[Path | None, Parameter(name="--out", help="recording: .nc (NetCDF) or .zarr")] = None,
     plot: Annotated[Path | None, Parameter(help="picture: .png, .pdf or .svg")] = None,
+    kind: Kind = "overview",
     html: Annotated[Path | None, Parameter(help="page that plays the motion")] = None,
     base: Base = "fixed",
     strict: Strict = True,
-    compiled: bool = True,
+    compiled: Annotated[
+        bool, Parameter(help="run in machine code; --no-compiled runs the float reference, slowly")
+    ] = True,
 ) -> None:
     """Simulate a model, and keep the motion as a file, a picture or a page."""
     _check_endings({"--out": (out_file, RECORDINGS), "--plot": (plot, PICTURES), "--html": (html, PAGES)})
@@ -175,12 +189,38 @@ def simulate(
     if out_file is not None:
         zw.save(run, out_file)
     if plot is not None:
-        zw.plot(run, plot)
+        _draw(run, plot, kind)
     if html is not None:
         zw.save_html(run, html)
     for path in (out_file, plot, html):
         if path is not None:
             out.print(f"wrote {escape(str(path))}")
+
+
+@app.command(
+    name="plot",
+    help_epilogue=_examples(
+        "zwang plot run.nc", "zwang plot run.nc --kind phase --name alpha --out phase.png"
+    ),
+)
+def plot_run(
+    recording: Annotated[Path, Parameter(help="a recording (.nc, .zarr)")],
+    *,
+    kind: Kind = "overview",
+    name: Annotated[
+        list[str] | None,
+        Parameter(help="only this coordinate, speed, constraint or body; as often as needed", negative=()),
+    ] = None,
+    out_file: Annotated[
+        Path | None,
+        Parameter(name="--out", help="picture: .png, .pdf or .svg; by default RECORDING_KIND.png"),
+    ] = None,
+) -> None:
+    """Draw a recording: histories, phase portraits, energies, drift, forces, the Zwang by body."""
+    path = Path(f"{recording.stem}_{kind}.png") if out_file is None else out_file
+    _check_endings({"--out": (path, PICTURES)})
+    _draw(zw.open_run(recording), path, kind, name)
+    out.print(f"wrote {escape(str(path))}")
 
 
 @app.command(
@@ -354,6 +394,12 @@ def _check_endings(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) -> Non
             raise SimulationError(f"{option} {str(path)!r} must end in {' or '.join(endings)}")
         if not path.resolve().parent.is_dir():
             raise SimulationError(f"{option} {str(path)!r}: there is no folder {str(path.parent)!r}")
+
+
+def _draw(run: Any, path: Path, kind: str, names: Sequence[str] | None = None) -> None:
+    """Write a picture; what it needs and the recording does not hold is found first."""
+    needed = EXAMINED.get(kind)
+    zw.plot(zw.examine(run, needed) if needed else run, path, kind=kind, names=names)
 
 
 def _pairs(texts: Sequence[str] | None) -> dict[str, float]:
