@@ -55,6 +55,7 @@ autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 70
 default_role = "literal"
+smartquotes = False
 
 
 def setup(app):
@@ -64,10 +65,28 @@ def setup(app):
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
+ARGUMENT = re.compile(r"[A-Za-z]\w*(, \w+)*( \([^:]*\))?( \[[^:]*\])?: |Raises |Warns |Source: ")
+MARKUP = re.compile(r"([*\\]|(?<!^)\||(?<=\w)_(?!\w))", re.MULTILINE)
+
+
 def _plain_text(app, what, name, obj, options, lines):
-    """Docstrings are plain text: what reStructuredText would read as markup is escaped, names in backticks are code."""
-    text = [re.sub(r"([*|\\]|(?<=\w)_(?!\w))", r"\\\1", line) for line in lines]
-    lines[:] = [re.sub(r"`([^`]+)`", r"``\1``", line) for line in text]
+    """Docstrings are plain text: what stands in backticks is code, all else that reStructuredText knows is escaped."""
+    paragraphs = "\n".join(lines).strip().split("\n\n")
+    parts = re.split(
+        r"`([^`]+)`", "\n\n".join(_with_arguments_apart(text.split("\n")) for text in paragraphs)
+    )
+    parts[0::2] = [MARKUP.sub(r"\\\1", text) for text in parts[0::2]]
+    parts[1::2] = [rf"\ ``{' '.join(code.split())}``\ " for code in parts[1::2]]
+    lines[:] = [*"".join(parts).split("\n"), ""]
+
+
+def _with_arguments_apart(lines):
+    """A paragraph; where it tells of arguments, as a block in which each begins a line."""
+    lines = [line.strip() for line in lines]
+    begins = [bool(ARGUMENT.match(line)) or k == 0 for k, line in enumerate(lines)]
+    if any(ARGUMENT.match(line) for line in lines):
+        lines = [("| " if first else "  ") + line for first, line in zip(begins, lines, strict=True)]
+    return "\n".join(lines)
 
 
 def _beside_the_pages(app, exception):
