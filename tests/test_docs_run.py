@@ -42,6 +42,8 @@ def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
                 _run_python(text, line, page, names)
         else:
             _run_python(text, line, page, names)
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def _run_python(text, line, page, names):
