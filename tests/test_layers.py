@@ -44,6 +44,8 @@ OWNERS = {
     "mujoco": {"read.mjcf"},
     "xarray": {"simulate", "view", "demo", "cli"},
     "trimesh": {"read"},
+    "viser": {"view"},
+    "websockets": {"view"},
 }
 
 

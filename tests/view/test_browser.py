@@ -14,8 +14,7 @@ from tests.mechanisms import random_mechanism, random_quaternion
 from tests.view.chromium import BROWSER, Browser
 from tests.view.scenes import HOSTILE, shapes
 from zwang.mechanism.samples import double_pendulum, four_bar
-from zwang.view.live import framed
-from zwang.view.page import page_of
+from zwang.view.page import framed, page_of
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 STAGE = (slice(100, 640), slice(0, 940), slice(0, 3))  # rows, columns and colours without bars and panel
@@ -248,18 +247,6 @@ def test_it_fits_a_phone_and_a_desk(show, swing, size):
     width, height = browser.run("[zwang.painter.canvas.clientWidth, zwang.painter.canvas.clientHeight]")
     assert width > 300 and height > 350
     browser.resize(1280, 760)
-
-
-def test_python_moves_a_live_page(browser):
-    browser.errors.clear()
-    m = double_pendulum()
-    with zw.view(m, browser=False) as page:
-        browser.open(page.url)
-        page.show([0.4, -0.7])
-        browser.until("zwang.stage.hands[0] !== null")
-        expect(browser, m, [0.4, -0.7], 1e-12)
-        assert browser.errors == []
-        browser.call("Page.navigate", url="about:blank")
 
 
 def test_a_frame_in_a_notebook_draws(browser, tmp_path):

@@ -2,122 +2,189 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
-import json
 import socket
+import subprocess
+import sys
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
 import zwang as zw
-from tests.view.scenes import scene_in
-from zwang.errors import ShapeError, StateError
+from zwang.errors import ShapeError, SimulationError, StateError
 from zwang.mechanism.samples import double_pendulum
 
+viser = pytest.importorskip("viser")
+guard = pytest.importorskip("zwang.view.guard")
+client = pytest.importorskip("websockets.sync.client")
+exceptions = pytest.importorskip("websockets.exceptions")
 
-@pytest.fixture
-def shown():
+
+@pytest.fixture(scope="module")
+def served():
     with zw.view(double_pendulum(), browser=False) as page:
         yield page
 
 
 def ask(page, path=None, method="GET", **headers):
-    """Status and body of a request; a header is replaced by giving it, `Sec_Fetch_Site` for Sec-Fetch-Site."""
+    """Status, body and headers of an answer; a header is given by its name, `Sec_Fetch_Site` for Sec-Fetch-Site."""
     url = urlsplit(page.url)
     connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, url.path if path is None else path, headers=named)
     answer = connection.getresponse()
-    found = answer.status, answer.read().decode(), dict(answer.getheaders())
+    found = answer.status, answer.read(), dict(answer.getheaders())
     connection.close()
     return found
 
 
-def test_the_page_is_there_for_who_has_the_address(shown):
-    status, body, headers = ask(shown)
-    assert status == 200 and scene_in(body)["title"] == "double pendulum" and scene_in(body)["live"]
+@contextlib.contextmanager
+def websocket(page, path=None, **headers):
+    """A websocket as viser's page opens it: at the page's own address, with its origin."""
+    url = urlsplit(page.url)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    named = {"Origin": f"http://{url.netloc}", **named}
+    where = f"ws://{url.netloc}{url.path.rstrip('/') if path is None else path}"
+    protocol = [f"viser-v{viser.__version__}"]
+    with client.connect(where, subprotocols=protocol, additional_headers=named, proxy=None) as opened:
+        yield opened
+
+
+STRANGERS = [
+    {"path": "/"}, {"path": "/wrong/"}, {"path": "/?token"}, {"Host": "evil.example"}, {"Host": "evil.example:80"}, {"Host": ""},
+    {"Host": "127.0.0.1:1"}, {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://localhost:1"},
+    {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"},
+]  # fmt: skip
+
+
+def test_the_page_is_there_for_who_has_the_address(served):
+    status, body, headers = ask(served)
+    assert status == 200 and b"<html" in body and len(body) > 100_000
     assert headers["Cache-Control"] == "no-store" and headers["X-Frame-Options"] == "DENY"
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "Access-Control-Allow-Origin" not in headers
+    assert ask(served, urlsplit(served.url).path.rstrip("/"))[0] == 200
+    with websocket(served) as opened:
+        assert len(opened.recv(timeout=20)) > 100
 
 
-def test_only_this_machine_is_listened_to(shown):
-    assert shown._server.server_address[0] == "127.0.0.1"
-    port = shown._server.server_port
-    try:
-        known = socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
-    except socket.gaierror:
-        known = []  # a machine that does not know its own name
-    for address in {str(info[4][0]) for info in known}:
-        if not address.startswith("127."):
-            with pytest.raises(OSError):
-                socket.create_connection((address, port), timeout=1).close()
+@pytest.mark.parametrize("change", STRANGERS)
+def test_everyone_else_gets_nothing(served, change):
+    status, body, headers = ask(served, **change)
+    assert (status, body) == (404, b"not found")
+    assert served.url not in str(headers)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"path": "/"}, {"path": "/wrong/"}, {"path": "/events"}, {"Host": "evil.example"}, {"Host": "evil.example:80"}, {"Host": ""},
-        {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"},
-    ],
-)  # fmt: skip
-def test_everyone_else_gets_nothing(shown, change):
-    status, body, _ = ask(shown, **change)
-    assert (status, body) == (404, "not found")
+@pytest.mark.parametrize("change", [c for c in STRANGERS if "Host" not in c])
+def test_no_one_else_opens_a_websocket(served, change):
+    with pytest.raises(exceptions.InvalidStatus, match="404"), websocket(served, **change):
+        pass
 
 
-def test_nothing_else_is_served(shown):
-    token = urlsplit(shown.url).path
-    for path in (token.rstrip("/"), token + "../", token + "etc/passwd", token + "events/"):
-        assert ask(shown, path)[0] == 404
-    for method in ("POST", "PUT", "OPTIONS", "HEAD"):
-        assert ask(shown, method=method)[0] == 501
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1:1", "localhost"])
+def test_no_websocket_for_another_host(served, host):
+    """As after a name server's lie: the address is ours, the name is not."""
+    url = urlsplit(served.url)
+    lines = [f"GET {url.path} HTTP/1.1", f"Host: {host}", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", f"Sec-WebSocket-Protocol: viser-v{viser.__version__}"]  # fmt: skip
+    for wanted, text in ((b"404", lines), (b"101", [lines[0], f"Host: {url.netloc}", *lines[2:]])):
+        with socket.create_connection((url.hostname, url.port), timeout=20) as connection:
+            connection.sendall("\r\n".join([*text, "", ""]).encode())
+            assert connection.recv(4096).startswith(b"HTTP/1.1 " + wanted)
+
+
+def test_nothing_else_is_served(served):
+    token = urlsplit(served.url).path
+    for path in (token + "index.html", token + "../", token + "etc/passwd", "/index.html", "//" + token):
+        assert ask(served, path)[0] == 404
+    for method in ("POST", "PUT", "OPTIONS", "DELETE"):
+        with contextlib.suppress(http.client.HTTPException, OSError):  # it hangs up
+            assert ask(served, method=method)[0] >= 400
+
+
+def test_only_the_loopback_address_is_listened_to(served):
+    """127.0.0.2 is this machine too, and reaches who listens to all addresses."""
+    assert served._page.server.get_host() == "127.0.0.1"
+    known = {"127.0.0.2"}
+    with contextlib.suppress(socket.gaierror):  # a machine that does not know its own name
+        known |= {str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    for address in known - {"127.0.0.1"}:
+        with pytest.raises(OSError):
+            socket.create_connection((address, urlsplit(served.url).port), timeout=1).close()
+
+
+def test_nobody_can_ask_for_a_public_address(served):
+    handlers = served._page.server._websock_server._incoming_handlers
+    assert handlers and not [kind for kind in handlers if "Share" in kind.__name__]
 
 
 def test_tokens_are_long_and_never_the_same():
-    tokens = set()
-    for _ in range(3):
-        with zw.view(double_pendulum(), browser=False) as page:
-            tokens.add(urlsplit(page.url).path.strip("/"))
-    assert len(tokens) == 3 and all(len(token) >= 32 for token in tokens)
+    tokens = {guard.Guard().token for _ in range(20)}
+    assert len(tokens) == 20 and all(len(token) >= 32 for token in tokens)
 
 
-def test_configurations_reach_pages_that_listen_and_the_latest_those_that_come_later(shown):
-    shown.show([0.1, 0.2])
-    shown.show([0.3, 0.4])
-    url = urlsplit(shown.url)
-    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
-    connection.request("GET", url.path + "events", headers={"Origin": f"http://{url.netloc}"})
-    answer = connection.getresponse()
-    assert answer.status == 200 and answer.getheader("Content-Type") == "text/event-stream"
+def test_a_viser_that_cannot_be_guarded_shows_nothing(monkeypatch):
+    """As if viser started its server in another way: it is stopped before anything is on it."""
+    started = []
+    make = viser.ViserServer
 
-    def message():
-        while not (line := answer.readline()).startswith(b"data: "):
-            assert line
-        return json.loads(line[6:])
+    def remembered(*arguments, **settings):
+        started.append(make(*arguments, **settings))
+        return started[-1]
 
-    assert message() == {"q": [0.3, 0.4], "world": 0}
-    shown.show([0.5, 0.6])
-    assert message() == {"q": [0.5, 0.6], "world": 0}
-    connection.close()
+    monkeypatch.setattr(guard, "_put_before_viser", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(viser, "ViserServer", remembered)
+    with pytest.raises(SimulationError, match="cannot guard"):
+        zw.view(double_pendulum(), browser=False)
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", started[0].get_port()), timeout=1).close()
 
 
-def test_what_is_no_configuration_is_refused(shown):
+def test_without_viser_one_sentence_says_what_to_install():
+    code = (
+        "import sys; sys.modules['viser'] = None\nimport zwang as zw\nfrom zwang.mechanism.samples import double_pendulum\n"
+        "try: zw.view(double_pendulum(), browser=False)\nexcept zw.errors.MissingExtraError as error: print(error)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "pip install 'zwang[view]'" in said and len(said.splitlines()) == 1
+
+
+def test_viser_is_loaded_when_a_page_is_shown_and_not_before():
+    code = "import sys, zwang as zw; zw.view, zw.save_html; print('viser' in sys.modules, 'websockets' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["False", "False"]
+
+
+def test_nothing_is_printed(capsys):
+    with zw.view(double_pendulum(), browser=False):
+        pass
+    assert capsys.readouterr().out == ""
+
+
+def test_configurations_are_shown(served):
+    served.show([0.3, 0.4])
+    np.testing.assert_array_equal(served._page.motion.configuration(0, 0.0), [0.3, 0.4])
+
+
+def test_what_is_no_configuration_is_refused(served):
     with pytest.raises(ShapeError):
-        shown.show([1.0])
+        served.show([1.0])
     with pytest.raises(StateError):
-        shown.show([1.0, np.nan])
+        served.show([1.0, np.nan])
     with pytest.raises(ShapeError, match="worlds 0 to 0"):
-        shown.show([1.0, 2.0], world=1)
+        served.show([1.0, 2.0], world=1)
 
 
-def test_a_notebook_shows_the_page_in_a_frame_that_cannot_reach_out(shown):
-    text = shown._repr_html_()
+def test_a_notebook_shows_the_offline_page_in_a_frame_that_cannot_reach_out(served):
+    text = served._repr_html_()
     assert text.startswith('<iframe sandbox="allow-scripts"') and text.count("<") == 2
 
 
 def test_a_closed_page_is_gone():
     page = zw.view(double_pendulum(), browser=False)
+    page.close()
     page.close()
     with pytest.raises(OSError):
         ask(page)

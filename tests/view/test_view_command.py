@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -43,10 +44,12 @@ def test_a_wrong_trace_is_one_message(tmp_path, monkeypatch, capsys):
 
 
 def test_view_serves_until_it_is_ended():
+    pytest.importorskip("viser")
     code = "from zwang.cli import main; main(['view', 'furuta', '--no-browser'])"
     with subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            assert scene_in(answer.read().decode())["title"] == "furuta"
-        process.terminate()
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            assert answer.status == 200
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130

@@ -17,8 +17,7 @@ from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.parts import Body
 from zwang.scalar import are_constant
 from zwang.simulate.record import coordinate_units, mechanism_of
-from zwang.view.live import framed
-from zwang.view.page import page_of
+from zwang.view.page import framed, page_of
 from zwang.view.plot import energy_drift
 from zwang.view.portrait import HEIGHT, WIDTH, portrait
 

@@ -18,10 +18,11 @@ from typing import Any
 import xarray as xr
 
 from zwang.mechanism.mechanism import Mechanism
-from zwang.view.scene import scene_of
+from zwang.view.pack import packed
+from zwang.view.scene import picture_of, shown
 
 SCRIPTS = ("motion.js", "shapes.js", "draw.js", "charts.js", "camera.js", "stage.js", "panel.js")
-POLICY = "default-src 'none'; img-src data:; style-src '{style}'; script-src '{script}'; connect-src {connect}; base-uri 'none'; form-action 'none'"
+POLICY = "default-src 'none'; img-src data:; style-src '{style}'; script-src '{script}'; connect-src 'none'; base-uri 'none'; form-action 'none'"
 
 
 def save_html(
@@ -42,14 +43,12 @@ def save_html(
     )
 
 
-def page_of(
-    what: xr.Dataset | Mechanism, *, worlds: int = 16, traces: Sequence[str] = (), live: bool = False
-) -> str:
-    """The page's text, in ASCII. A live one listens for configurations at `events` beside it."""
-    scene = {**scene_of(what, worlds, traces), "live": live}
+def page_of(what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[str] = ()) -> str:
+    """The page's text, in ASCII."""
+    scene = packed(picture_of(shown(what, worlds, traces)))
     script = "'use strict';\n" + "\n".join(_part(name) for name in SCRIPTS)
     style = _part("style.css")
-    policy = POLICY.format(style=_hash(style), script=_hash(script), connect="'self'" if live else "'none'")
+    policy = POLICY.format(style=_hash(style), script=_hash(script))
     filled = {
         "policy": policy, "style": style, "script": script, "scene": _json(scene),
         "title": html.escape(f"{scene['title']} - zwang"),
@@ -58,6 +57,12 @@ def page_of(
     rest = [piece.split("}}", 1) for piece in pieces[1:]]
     text = pieces[0] + "".join(filled[name] + after for name, after in rest)
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def framed(page: str, height: int = 560) -> str:
+    """A page inside another one, which it cannot reach."""
+    style = f"width:100%;height:{height}px;border:1px solid #dde1e6;border-radius:8px"
+    return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(page)}"></iframe>'
 
 
 def _part(name: str) -> str:

@@ -1,15 +1,13 @@
-"""A mechanism, and a motion of it, as what a page draws: plain numbers and names, and one pack of bytes for what is long.
+"""A mechanism, and a motion of it, as what is drawn: plain numbers and names, and arrays of what is long.
 
-The page has the tree of links and does the forward kinematics itself; so a motion is only its q over time, and sliders need no
+There is the tree of links, so that a page can do the forward kinematics itself: a motion is only its q over time, and sliders need no
 server. Poses are 12 numbers: the rotation by rows, then the origin.
 """
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -24,6 +22,7 @@ from zwang.view.sticks import lines, reach, sticks
 
 PER_SECOND, MOST_FRAMES = 60, 6000  # of a motion: between them the page interpolates
 SHOWN_GROUPS = 2  # MuJoCo's viewer shows the groups 0 to 2; models keep their collision shapes in 3
+WEIGHT_ARROW = 0.35  # how long the arrow of the whole weight is, by the mechanism's reach
 PALETTE = ("#4c78a8", "#e39c37", "#5a9e6f", "#c8553d", "#6aaeb5", "#8a6fb0", "#d9b84a", "#8c6d5a")
 PAINT = (
     (0.83, 0.84, 0.85, 1.0),
@@ -31,55 +30,50 @@ PAINT = (
 )  # of meshes without a colour, alternating along the tree
 
 
-class Pack:
-    """Arrays, one behind the other, as bytes; each is found by its type, start and count."""
+class Shown(NamedTuple):
+    """What is to be seen: a mechanism of numbers for each world, the recording if there is one, and frames whose paths are drawn."""
 
-    def __init__(self):
-        self._parts: list[bytes] = []
-        self._length = 0
-
-    def put(self, values: Any, kind: str = "<f4") -> dict[str, Any]:
-        """Add an array; returns where it is."""
-        data = np.ascontiguousarray(values, dtype=kind)
-        found = {"type": kind[1:], "at": self._length, "count": int(data.size)}
-        text = data.tobytes()
-        self._parts.append(text + b"\0" * (-len(text) % 4))
-        self._length += len(self._parts[-1])
-        return found
-
-    def text(self) -> str:
-        """All of it, compressed (zlib), in base64."""
-        return base64.b64encode(zlib.compress(b"".join(self._parts), 6)).decode("ascii")
+    mechanisms: list[Mechanism]
+    run: xr.Dataset | None
+    traces: tuple[str, ...]
 
 
-def scene_of(what: Mechanism | xr.Dataset, worlds: int = 16, traces: Sequence[str] = ()) -> dict[str, Any]:
-    """What the page needs, from a mechanism or from a recording of `zw.simulate`: of that, the first `worlds` worlds.
+def shown(what: Mechanism | xr.Dataset, worlds: int = 16, traces: Sequence[str] = ()) -> Shown:
+    """A mechanism, or the first `worlds` worlds of a recording of `zw.simulate`.
 
     traces: frames whose paths are drawn. Raises ParameterError for symbols without values, UnknownNameError for a frame that
     is not there, ShapeError for another dataset.
     """
-    pack, meshes = Pack(), {}
     if isinstance(what, Mechanism):
-        run, chosen = None, [door.numeric(what)]
+        run, mechanisms = None, [door.numeric(what)]
     else:
         run = _checked(what).isel(world=slice(0, worlds))
-        chosen = _mechanisms(run)
+        mechanisms = _mechanisms(run)
     for name in traces:
-        chosen[0].tree.place(name)
-    different = list({id(m): m for m in chosen}.values())
+        mechanisms[0].tree.place(name)
+    return Shown(mechanisms, run, tuple(traces))
+
+
+def picture_of(what: Shown) -> dict[str, Any]:
+    """Models, worlds, meshes, the motion, and the rotation that brings up to z."""
+    meshes: dict[Any, Any] = {}
+    different = list({id(m): m for m in what.mechanisms}.values())
+    models = [_model(m, meshes) for m in different]
     scene: dict[str, Any] = {
-        "title": chosen[0].name,
-        "models": [_model(m, meshes, pack) for m in different],
-        "worlds": [{"model": next(k for k, d in enumerate(different) if d is m)} for m in chosen],
-        "meshes": list(meshes.values()),
-        "traces": list(traces),
+        "title": different[0].name,
+        "models": models,
+        "worlds": [{"model": next(k for k, d in enumerate(different) if d is m)} for m in what.mechanisms],
+        "meshes": [mesh for _, mesh in meshes.values()],
+        "traces": list(what.traces),
         "root": _upright(different[0]),
-        "run": None if run is None else _motion(run, pack),
+        "run": None
+        if what.run is None
+        else _motion(what.run, _force_scale(different[0], models[0]["reach"])),
     }
-    if run is not None:
-        for world, label in zip(scene["worlds"], run["world"].values, strict=True):
+    if what.run is not None:
+        for world, label in zip(scene["worlds"], what.run["world"].values, strict=True):
             world["name"] = f"world {label}"
-    return {**scene, "pack": pack.text()}
+    return scene
 
 
 def _checked(run: Any) -> xr.Dataset:
@@ -103,32 +97,51 @@ def _mechanisms(run: xr.Dataset) -> list[Mechanism]:
     ]
 
 
-def _motion(run: xr.Dataset, pack: Pack) -> dict[str, Any]:
-    """q and the energies over as many times as an eye can tell apart, (worlds, times, ...) in the pack."""
+def _motion(run: xr.Dataset, force_scale: float) -> dict[str, Any]:
+    """q, energies and forces over as many times as an eye can tell apart, (worlds, times, ...)."""
     times = run["time"].values.astype(float)
     frames = int(min(len(times), MOST_FRAMES, max(2, np.ceil(PER_SECOND * (times[-1] - times[0])) + 1)))
     thin = run.isel(time=np.unique(np.linspace(0, len(times) - 1, frames).round().astype(int)))
     return {
-        "times": pack.put(thin["time"].values),
-        "q": pack.put(thin["q"].transpose("world", "time", "coordinate").values),
+        "times": thin["time"].values,
+        "q": thin["q"].transpose("world", "time", "coordinate").values,
         "energies": {
-            label: pack.put(thin[name].transpose("world", "time").values)
+            label: thin[name].transpose("world", "time").values
             for label, name in (("kinetic", "kinetic_energy"), ("potential", "potential_energy"), ("sum", "energy"))
             if name in thin
         },
         "stopped": [float(t) if s else None for s, t in zip(run["status"].values, run["stop_time"].values, strict=True)]
         if "status" in run else [None] * run.sizes["world"],
+        "forces": _forces(thin, force_scale) if {"force", "force_position"} <= set(run.data_vars) else None,
     }  # fmt: skip
+
+
+def _forces(run: xr.Dataset, scale: float) -> dict[str, Any]:
+    """Forces with their points, (worlds, times, forces, 3); scale: how long one newton is drawn [m]."""
+    order = ("world", "time", "acting", "axis")
+    return {
+        "names": [str(name) for name in run["acting"].values],
+        "kinds": [str(kind) for kind in run["acting_kind"].values],
+        "position": run["force_position"].transpose(*order).values,
+        "force": run["force"].transpose(*order).values,
+        "scale": scale,
+    }
+
+
+def _force_scale(m: Mechanism, size: float) -> float:
+    """So that the whole weight is an arrow of a good length; without gravity, one newton for each kilogram."""
+    mass = sum(float(body.mass) for body in m.bodies) or 1.0
+    return WEIGHT_ARROW * size / (mass * (float(np.linalg.norm(np.array(m.gravity, dtype=float))) or 1.0))
 
 
 # ---------------------------------------------------------------------------------------------- a mechanism
 
 
-def _model(m: Mechanism, meshes: dict[Any, Any], pack: Pack) -> dict[str, Any]:
+def _model(m: Mechanism, meshes: dict[Any, Any]) -> dict[str, Any]:
     """Links, places, shapes, joints and masses of one mechanism with numbers."""
     tree, size = m.tree, reach(m)
     home = np.array(m.home or m.neutral, dtype=float)
-    shapes = list(_shapes(m, meshes, pack))
+    shapes = list(_shapes(m, meshes))
     seen = {s["link"] for s in shapes if s["kind"] != "plane"}
     return {
         "reach": size,
@@ -170,7 +183,7 @@ def _joint(j: JointIndex, home: np.ndarray, size: float, units: list[str]) -> di
     return {"name": j.name, "kind": j.kind, "body": j.body, "parts": parts, "ball": ball}
 
 
-def _shapes(m: Mechanism, meshes: dict[Any, Any], pack: Pack) -> Iterator[dict[str, Any]]:
+def _shapes(m: Mechanism, meshes: dict[Any, Any]) -> Iterator[dict[str, Any]]:
     """Every shape that can be drawn; `hidden` are those that are for contact, where others are for the eye."""
     bodies = [("world", m.geometry), *((b.name, b.geometry) for b in m.bodies)]
     for k, (body, geometry) in enumerate(bodies):
@@ -183,24 +196,13 @@ def _shapes(m: Mechanism, meshes: dict[Any, Any], pack: Pack) -> Iterator[dict[s
             shape = {"kind": type(g).__name__.lower(), "size": [float(getattr(g, s)) for s in g.sizes], "link": place.link,
                      "pose": _floats(R) + _floats(p), "color": _color(g, k), "hidden": hidden, "body": body}  # fmt: skip
             if isinstance(g, Mesh):
-                key = (g.vertices, g.faces)
-                if key not in meshes:
-                    meshes[key] = {"number": len(meshes), **_mesh(g, pack)}
-                shape["mesh"] = meshes[key]["number"]
+                mesh = {"vertices": np.asarray(g.vertices, dtype=float), "faces": np.asarray(g.faces)}
+                shape["mesh"], _ = meshes.setdefault((g.vertices, g.faces), (len(meshes), mesh))
             yield shape
 
 
 def _drawable(g: Geometry) -> bool:
     return len(g.faces) > 0 if isinstance(g, Mesh) else bool(g.sizes) or isinstance(g, Plane)
-
-
-def _mesh(g: Mesh, pack: Pack) -> dict[str, Any]:
-    """Vertices as 16-bit steps through their box, a 65,535th of its edge each, and faces."""
-    vertices, faces = np.asarray(g.vertices), np.asarray(g.faces)
-    low, high = vertices.min(axis=0), vertices.max(axis=0)
-    span = np.where(high > low, high - low, 1.0)
-    return {"low": _floats(low), "span": _floats(span), "faces": pack.put(faces, "<u4"),
-            "vertices": pack.put(((vertices - low) / span * 65535).round(), "<u2")}  # fmt: skip
 
 
 def _color(g: Geometry, body: int) -> list[float]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import zlib
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +9,7 @@ import numpy as np
 
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
-from zwang.view.scene import scene_of
+from zwang.view.scene import picture_of, shown
 from zwang.view.sticks import turned_to
 
 SIDES, RINGS = 48, 10  # of what is round: around, and from its equator to its pole
@@ -28,15 +26,14 @@ def world_triangles(mechanism: Mechanism, q: np.ndarray) -> tuple[np.ndarray, np
 
     `up` turns the world so that gravity points along -z.
     """
-    scene = scene_of(mechanism)
-    model, pack = scene["models"][0], zlib.decompress(base64.b64decode(scene["pack"]))
-    meshes = [_mesh(mesh, pack) for mesh in scene["meshes"]]
+    scene = picture_of(shown(mechanism))
+    model = scene["models"][0]
     poses = link_poses(mechanism.tree, q)
     reach = model["reach"]
     found = [_axes(reach)]
     for shape in model["shapes"]:
         if not shape["hidden"]:
-            corners = _placed(shape["pose"], shape_corners(shape, meshes, GROUND * reach))
+            corners = _placed(shape["pose"], shape_corners(shape, scene["meshes"], GROUND * reach))
             color = GROUND_COLOR if shape["kind"] == "plane" else shape["color"][:3]
             found.append((_on_link(poses, shape["link"], corners), np.tile(color, (len(corners), 1))))
     for line in model["lines"]:
@@ -101,18 +98,8 @@ def _turned(radii: Any, heights: Any) -> np.ndarray:
 def _box() -> np.ndarray:
     """A cube of edge 1."""
     square = np.array([[-0.5, -0.5, 0.5], [0.5, -0.5, 0.5], [0.5, 0.5, 0.5], [-0.5, 0.5, 0.5]])[QUAD]
-    faces = [np.roll(square * sign, axis, axis=2) for axis in range(3) for sign in (1, -1)]
+    faces = [np.roll(square * sign, axis, axis=2)[:, ::sign] for axis in range(3) for sign in (1, -1)]
     return np.concatenate(faces)
-
-
-def _mesh(mesh: dict[str, Any], pack: bytes) -> dict[str, np.ndarray]:
-    """A mesh from the scene's pack: 16-bit steps through its box."""
-    steps, faces = (
-        np.frombuffer(pack, "<" + mesh[name]["type"], mesh[name]["count"], mesh[name]["at"])
-        for name in ("vertices", "faces")
-    )
-    vertices = np.array(mesh["low"]) + steps.reshape(-1, 3) / 65535 * np.array(mesh["span"])
-    return {"vertices": vertices, "faces": faces.reshape(-1, 3)}
 
 
 def _rod(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:

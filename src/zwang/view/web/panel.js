@@ -301,22 +301,11 @@ async function start() {
     const scene = JSON.parse($("scene").textContent);
     if (window.innerWidth < 500 && window.innerHeight < 700) document.body.classList.add("folded");
     window.zwang = new Page(scene, await unpack(scene.pack));
-    if (scene.live) listen(window.zwang);
   } catch (error) {
     $("trouble").hidden = false;
     $("trouble").textContent = `${error.message}`;
     throw error;
   }
-}
-
-function listen(page) { // a live page is told configurations by Python
-  const source = new EventSource("events");
-  source.onmessage = (event) => {
-    const { q, world } = JSON.parse(event.data);
-    page.play(false);
-    page.stage.hands[world] = q;
-    page.stale = true;
-  };
 }
 
 start();

@@ -1,0 +1,274 @@
+"""viser's page in a real browser: it draws, it plays, sliders move their joints, and names are text."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+import zwang as zw
+from tests.view.chromium import BROWSER, Browser
+from tests.view.scenes import HOSTILE
+from zwang.mechanism.samples import double_pendulum, four_bar
+
+pytest.importorskip("viser")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+SIZE = (760, 420)  # small, for browsers that draw without a graphics processor
+STAGE = (slice(150, 410), slice(0, 430), slice(0, 3))  # rows, columns and colours without the panel and viser's notes
+STATE = "window.__viserSceneTree.getState()"
+READY = f"Boolean(window.__viserSceneTree) && '/surface/0' in {STATE} && document.querySelectorAll('label').length > 3"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    found = Browser(tmp_path_factory.mktemp("profile"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def show(browser):
+    """Opens viser's page of a mechanism or a recording; afterwards there must be no error on the browser's console."""
+    opened = []
+
+    def go(what, size=SIZE, **options):
+        page = zw.view(what, browser=False, **options)
+        opened.append(page)
+        page._page.play(False)
+        browser.resize(*size)
+        browser.call("Page.navigate", url="about:blank")
+        browser.errors.clear()
+        browser.call("Page.navigate", url=page.url)
+        browser.until(READY)
+        return page._page
+
+    yield go
+    browser.settle()
+    errors = list(browser.errors)
+    browser.call("Page.navigate", url="about:blank")
+    browser.resize(*SIZE)
+    for page in opened:
+        page.close()
+    assert errors == []
+
+
+def picture(browser) -> np.ndarray:
+    return imread(io.BytesIO(browser.screenshot()))[STAGE]
+
+
+def drawn(browser, condition) -> np.ndarray:
+    """The picture, as soon as it meets a condition."""
+    for _ in range(100):
+        browser.run("new Promise(done => setTimeout(done, 100))")
+        found = picture(browser)
+        if condition(found):
+            return found
+    raise AssertionError("the picture stayed as it was")
+
+
+def is_drawn(found: np.ndarray) -> bool:
+    return (
+        found.std(axis=(0, 1)).min() > 0.02
+        and len(np.unique((found * 255).astype(int).reshape(-1, 3), axis=0)) > 200
+    )
+
+
+def differs_from(first: np.ndarray):
+    return lambda found: (np.abs(found - first).max(axis=2) > 0.1).sum() > 200
+
+
+def positions(browser, node: str) -> np.ndarray:
+    """Where the instances of a node are, as the browser has them."""
+    script = f"Array.from({STATE}[{json.dumps(node)}].message.props.batched_positions)"
+    return np.reshape(browser.run(script), (-1, 3))
+
+
+def bodies(browser, page) -> dict[int, np.ndarray]:
+    """Where the browser has the links that carry surfaces, by link."""
+    return {
+        node.part.link: positions(browser, f"/surface/{k}")[0] for k, node in enumerate(page.stage._nodes)
+    }
+
+
+def expect_at(browser, page, q) -> None:
+    """All links stand where forward kinematics has them at q."""
+    m = page.motion.mechanisms[0]
+    links = {
+        m.tree.places[b.name].link: zw.frame_pose(m, q, b.name)[1]
+        for b in m.bodies
+        if m.tree.places[b.name].link >= 0
+    }
+    for link, p in bodies(browser, page).items():
+        if link in links:
+            np.testing.assert_allclose(p, page.stage.root @ links[link] + page.stage.offsets[0], atol=1e-5)
+
+
+def press(browser, key: str, times: int = 1) -> None:
+    for _ in range(times):
+        for kind in ("keyDown", "keyUp"):
+            browser.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code=key,
+                windowsVirtualKeyCode={"ArrowRight": 39}[key],
+            )
+
+
+def slide(browser, label: str, steps: int) -> None:
+    """Move a slider by the keyboard."""
+    browser.run(f"""(() => {{
+      const label = [...document.querySelectorAll('label')].find(l => l.textContent === {json.dumps(label)});
+      document.getElementById(label.htmlFor).querySelector('[role=slider]').focus();
+    }})()""")
+    press(browser, "ArrowRight", steps)
+
+
+def click(browser, word: str) -> None:
+    browser.run(
+        f"[...document.querySelectorAll('button')].find(b => b.textContent === {json.dumps(word)}).click()"
+    )
+
+
+@pytest.fixture(scope="module")
+def swing():
+    return zw.simulate(double_pendulum(), [2.0, 1.0], duration=2, step=0.002, integrator="rk4")
+
+
+def test_the_picture_is_not_blank_and_differs_between_two_times(show, browser, swing):
+    page = show(swing)
+    page.seek(0.2)
+    first = drawn(browser, is_drawn)
+    expect_at(browser, page, page.motion.configuration(0, 0.2))
+    page.seek(0.7)
+    drawn(browser, differs_from(first))
+    expect_at(browser, page, swing.q.isel(world=0).interp(time=0.7).values)
+
+
+def test_it_plays_at_a_click_and_stops_at_the_next(show, browser, swing):
+    page = show(swing)
+    click(browser, "Play")
+    browser.until("[...document.querySelectorAll('button')].some(b => b.textContent === 'Pause')")
+    for _ in range(100):
+        browser.settle()
+        if page.t > 0.1:
+            break
+    assert page.playing and page.t > 0.1
+    click(browser, "Pause")
+    browser.until("[...document.querySelectorAll('button')].some(b => b.textContent === 'Play')")
+    now = page.t
+    browser.run("new Promise(done => setTimeout(done, 200))")
+    assert page.t == now and not page.playing
+
+
+def test_the_time_slider_goes_to_its_moment(show, browser, swing):
+    page = show(swing)
+    slide(browser, "t [s]", 20)
+    for _ in range(100):
+        browser.settle()
+        if page.t == pytest.approx(0.04, abs=1e-6):
+            break
+    assert page.t == pytest.approx(0.04, abs=1e-6) and not page.playing
+
+
+@pytest.mark.parametrize("label, moved", [("shoulder [rad]", (0, 1)), ("elbow [rad]", (1,))])
+def test_a_slider_moves_its_joint_and_what_it_carries(show, browser, label, moved):
+    page = show(double_pendulum())
+    first = drawn(browser, is_drawn)
+    before = bodies(browser, page)
+    slide(browser, label, 150)
+    drawn(browser, differs_from(first))
+    q = page.motion.configuration(0, 0.0)
+    k = 0 if label.startswith("shoulder") else 1
+    assert q[k] == pytest.approx(150 * 2 * np.pi / 1000, abs=0.02) and q[1 - k] == 0
+    expect_at(browser, page, q)
+    turned = {
+        n.part.link for n, a in zip(page.stage._nodes, page.stage._nodes, strict=True) if n.part.link in moved
+    }
+    R = np.array([page.motion.poses(0, 0.0)[0][link] for link in sorted(turned)])
+    assert (np.abs(R - np.eye(3)).max(axis=(1, 2)) > 0.1).all()
+    assert before.keys() == bodies(browser, page).keys()
+
+
+def test_python_moves_the_page(show, browser):
+    page = show(double_pendulum())
+    first = drawn(browser, is_drawn)
+    page.set_by_hand(0, np.array([0.4, -0.7]))
+    drawn(browser, differs_from(first))
+    expect_at(browser, page, [0.4, -0.7])
+
+
+def test_worlds_stand_side_by_side_or_over_each_other(show, browser):
+    run = zw.simulate(double_pendulum(), [[1.0, 0], [2.0, 0], [3.0, 0]], duration=0.5, step=0.005)
+    page = show(run, traces=["lower"])
+    apart = drawn(browser, is_drawn)
+    assert len(np.unique(positions(browser, "/surface/0").round(4), axis=0)) == 3
+    page.show.over = True
+    page.changed()
+    drawn(browser, differs_from(apart))
+    assert len(np.unique(positions(browser, "/surface/0").round(4), axis=0)) == 1
+    assert "/paths" in browser.run(f"Object.keys({STATE})")
+
+
+def test_contacts_and_constraints_are_arrows_of_their_forces(show, browser):
+    ball = zw.Body("ball", zw.Prismatic("z"), position=(0, 0, 0.1), mass=2, geometry=[zw.Sphere(0.1)])
+    m = zw.Mechanism("ball", [ball], geometry=[zw.Plane()])
+    run = zw.simulate(m, duration=1.0, step=0.005, record={"forces": True}, compiled=False)
+    page = show(run)
+    page.seek(1.0)
+    browser.until(f"'/force/contact' in {STATE}")
+    arrow = np.reshape(browser.run(f"Array.from({STATE}['/force/contact'].message.props.points)"), (-1, 2, 3))
+    assert len(arrow) == 1
+    np.testing.assert_allclose(arrow[0, 0], 0, atol=2e-3)
+    np.testing.assert_allclose(
+        arrow[0, 1] - arrow[0, 0], (0, 0, 0.35 * page.stage.reach), rtol=1e-3, atol=1e-5
+    )
+    loop = zw.simulate(four_bar(), duration=0.2, step=0.005, record={"forces": True}, compiled=False)
+    page = show(loop)
+    browser.until(f"'/force/constraint' in {STATE}")
+
+
+@pytest.mark.parametrize(
+    "mark, node",
+    [("names", "/name/0"), ("frames", "/frames"), ("mass", "/masses"), ("ellipsoids", "/ellipsoids")],
+)
+def test_every_mark_is_drawn(show, browser, swing, mark, node):
+    page = show(swing, traces=["lower"])
+    first = drawn(browser, is_drawn)
+    setattr(page.show, mark, True)
+    page.changed()
+    browser.until(f"{json.dumps(node)} in {STATE}")
+    drawn(browser, lambda found: (np.abs(found - first).max(axis=2) > 0.05).sum() > 20)
+
+
+def test_names_are_text_and_not_run(show, browser):
+    made = [zw.Body(name, zw.Revolute(f"j {name}"), mass=1, com=(0.1, 0, 0)) for name in HOSTILE]
+    m = zw.Mechanism(HOSTILE[0], made)
+    run = zw.simulate(m, duration=0.02, step=0.01, compiled=False)
+    browser.call(
+        "Page.addScriptToEvaluateOnNewDocument", source="window.alert = () => { window.alerted = true; }"
+    )
+    page = show(run, traces=[HOSTILE[1]])
+    page.show.names = True
+    page.panel.plots[1].change(page.panel._lines())
+    page.changed()
+    browser.until(f"'/name/{len(HOSTILE) - 1}' in {STATE}")
+    browser.until(f"document.body.innerText.includes({json.dumps(HOSTILE[0])})")
+    assert browser.run("window.alerted") is None
+    assert browser.run("[...document.querySelectorAll('img')].filter(i => i.src.endsWith('/x')).length") == 0
+
+
+def test_the_page_may_connect_to_its_own_server_only(show, browser):
+    show(double_pendulum())
+    assert browser.run("fetch('https://example.org/').then(() => 'reached', () => 'refused')") == "refused"
+    browser.errors.clear()  # the browser says on the console that it refused
+
+
+def test_it_fits_a_phone(show, browser, swing):
+    show(swing, size=(390, 844))
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+    width, height = browser.run("(c => [c.clientWidth, c.clientHeight])(document.querySelector('canvas'))")
+    assert width > 300 and height > 350
