@@ -54,3 +54,13 @@ for speed in (3, 5, 7):
     eigenvalues = np.linalg.eigvals(np.vstack([np.eye(4)[2:], J]))
     stable = "stable" if eigenvalues.real.max() < 0 else "unstable"
     print(f"{speed} m/s: {stable}, eigenvalues {np.sort_complex(eigenvalues).round(4)}")
+
+numbers = bicycle.subs(NUMBERS)
+pushed = [5, 0, 0, 0, 0.2, 0, -5 / 0.3, 0, -5 / 0.35]  # a nudge of 0.2 rad/s in roll at 5 m/s
+q0, v0 = zw.assemble(numbers, np.zeros(9), pushed)
+run = zw.simulate(numbers, q0=q0, v0=v0, duration=3, step=2e-3, integrator="rk4")
+q, v = run.q.values[0], run.v.values[0]
+energies = [sum(zw.energy(numbers, q[i], v[i])) for i in (0, -1)]
+print(f"nudged at 5 m/s it rolls by {np.degrees(abs(q[:, 4]).max()):.2f} degrees at most and has {np.degrees(q[-1, 4]):.2f} left after 3 s; "
+      f"energy error {energies[1] - energies[0]:.1e} J")  # fmt: skip
+assert abs(q[-1, 4]) < 0.2 * abs(q[:, 4]).max() and np.isclose(*energies, atol=1e-6)

@@ -35,3 +35,4 @@ print(
 )
 print(f"energy error {error[1] - error[0]:.2e} J")
 assert np.allclose([np.cos(phi[-1]), np.sin(phi[-1])], [-0.5493397393, -0.8355990970], atol=1e-8)
+assert abs(error[1] - error[0]) < 1e-8

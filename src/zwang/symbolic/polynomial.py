@@ -424,7 +424,7 @@ class ConditionReading(scalar.Reading):
 
 
 for _name in ("tan", "asin", "acos", "atan2", "exp", "log", "absolute", "floor", "minimum", "maximum", "power",
-              "copysign", "less", "less_equal", "equal", "not_equal"):  # fmt: skip
+              "copysign", "sign", "less", "less_equal", "equal", "not_equal"):  # fmt: skip
     setattr(PolynomialReading, _name, _opaque(_name))
 scalar.register(Polynomial, PolynomialReading())
 scalar.register(Condition, ConditionReading())

@@ -25,6 +25,7 @@ class SymbolReading(scalar.Reading):
     sin, cos, tan, exp, log = (staticmethod(f) for f in (sp.sin, sp.cos, sp.tan, sp.exp, sp.log))
     asin, acos, sqrt = (staticmethod(f) for f in (sp.asin, sp.acos, sp.sqrt))
     absolute, floor, atan2 = staticmethod(sp.Abs), staticmethod(sp.floor), staticmethod(sp.atan2)
+    sign = staticmethod(sp.sign)
     minimum, maximum = staticmethod(sp.Min), staticmethod(sp.Max)
     logical_and, logical_or, logical_not = staticmethod(sp.And), staticmethod(sp.Or), staticmethod(sp.Not)
     less, less_equal, equal, not_equal = (staticmethod(f) for f in (sp.Lt, sp.Le, sp.Eq, sp.Ne))
@@ -78,7 +79,9 @@ def symbols_in(x: Any, known: dict[Any, frozenset[Any]] | None = None) -> frozen
     found = known.get(x)
     if found is None:
         args = x.args
-        found = frozenset().union(*(symbols_in(a, known) for a in args)) if args else frozenset(x.free_symbols)
+        found = (
+            frozenset().union(*(symbols_in(a, known) for a in args)) if args else frozenset(x.free_symbols)
+        )
         known[x] = found
     return found
 
@@ -121,7 +124,9 @@ def _worked_out(
     elif not any(symbol in mapping for symbol in symbols_in(x, symbols)):
         result = x
     elif isinstance(x, sp.Piecewise):
-        result = _chosen([tuple(_worked_out(a, mapping, known, symbols) for a in pair.args) for pair in x.args])
+        result = _chosen(
+            [tuple(_worked_out(a, mapping, known, symbols) for a in pair.args) for pair in x.args]
+        )
     else:
         result = _apply(x, [_worked_out(a, mapping, known, symbols) for a in x.args])
     known[x] = result
@@ -162,6 +167,11 @@ def _product(*factors: Any) -> Any:
     return reduce(lambda a, b: a * b, factors)
 
 
+def _sign(x: Any) -> Any:
+    own = getattr(scalar.reading_of(x), "sign", None)  # one word, where a reading has it
+    return scalar.sign(x) if own is None else own(x)
+
+
 def _power(x: Any, y: Any) -> Any:
     return scalar.power(x, float(y) if isinstance(y, sp.Number | Fraction) else y)
 
@@ -169,7 +179,7 @@ def _power(x: Any, y: Any) -> Any:
 _PRIMITIVES: dict[Any, Callable[..., Any]] = {
     sp.Add: _sum, sp.Mul: _product, sp.Pow: _power, sp.sin: scalar.sin, sp.cos: scalar.cos, sp.tan: scalar.tan,
     sp.asin: scalar.asin, sp.acos: scalar.acos, sp.atan2: scalar.atan2, sp.exp: scalar.exp, sp.log: scalar.log,
-    sp.atan: lambda x: scalar.atan2(x, 1), sp.Abs: scalar.absolute, sp.floor: scalar.floor, sp.sign: scalar.sign,
+    sp.atan: lambda x: scalar.atan2(x, 1), sp.Abs: scalar.absolute, sp.floor: scalar.floor, sp.sign: _sign,
     sp.Min: lambda *a: reduce(scalar.minimum, a), sp.Max: lambda *a: reduce(scalar.maximum, a),
     sp.StrictLessThan: scalar.less, sp.LessThan: scalar.less_equal, sp.Eq: scalar.equal, sp.Ne: scalar.not_equal,
     sp.StrictGreaterThan: lambda a, b: scalar.less(b, a), sp.GreaterThan: lambda a, b: scalar.less_equal(b, a),

@@ -1,0 +1,31 @@
+"""An arm of three hinges whose tool is asked for an acceleration: Gauss gives the joint accelerations nearest to the free ones."""
+
+import numpy as np
+
+import zwang as zw
+
+links, parent, at = [], "world", (0, 0, 0)
+for k, length in enumerate((0.5, 0.4, 0.3)):
+    hinge = zw.Revolute(f"q{k + 1}", axis=(0, 0, 1))
+    links.append(
+        zw.Body(f"link {k + 1}", hinge, parent, at, mass=1 + k, com=(length / 2, 0, 0), inertia=(0.02,) * 3)
+    )
+    parent, at = f"link {k + 1}", (length, 0, 0)
+arm = zw.Mechanism("3R", links, gravity=(0, -9.81, 0), frames=[zw.Frame("tool", parent, at)])
+q, v, tau, wanted = [0.4, 0.7, -0.5], [0.3, -0.2, 0.5], [1.0, 0.5, 0.2], [0.5, -0.2]
+
+found = zw.task_acceleration(arm, q, v, tau, "tool", wanted, rows=(0, 1))
+J = zw.frame_jacobian(arm, q, "tool")[:2]
+reached = J @ found.acceleration + zw.frame_jacobian_rate(arm, q, v, "tool")[:2]
+print("free accelerations:   ", found.free.round(6))
+print("with the task:        ", found.acceleration.round(6), "so that the tool has", reached.round(12))
+print("force at the tool:    ", found.force.round(6), "N, torques", found.efforts.round(6), "N m")
+print(f"deviation Z:           {found.zwang:.6f}")
+assert np.allclose(reached, wanted)
+assert np.allclose(zw.forward_dynamics(arm, q, v, tau + found.efforts), found.acceleration)
+# Any other motion that does the task deviates more: add what the tool does not feel
+still = np.linalg.svd(J)[2][2]
+for step in (-0.1, 0.1):
+    other = found.acceleration + step * still
+    d = other - found.free
+    assert d @ zw.mass_matrix(arm, q) @ d / 2 > found.zwang
