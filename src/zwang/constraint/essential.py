@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from zwang.constraint.exact import all_first_order
 from zwang.errors import DescriptionError, UnknownNameError
+from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.jacobians import place_jacobian
 from zwang.kinematics.poses import link_poses, place_pose
 from zwang.mechanism.mechanism import Mechanism
@@ -16,6 +18,7 @@ from zwang.mechanism.tree import Place
 
 Speed = str | PointSpeed
 AUTOMATIC: tuple[Speed, ...] = ()
+RANK, NUDGE = 1e-8, 0.01  # of constraint rows; how far off a state looks at whether it is a singular one
 
 
 def essential_speeds(mechanism: Mechanism, embedding: Any) -> tuple[Speed, ...] | None:
@@ -41,6 +44,20 @@ def essential_speeds(mechanism: Mechanism, embedding: Any) -> tuple[Speed, ...] 
             "embedding is an empty list; give essential speeds, or True to have them chosen at each step"
         )
     return tuple(embedding)
+
+
+def check_count(mechanism: Mechanism, speeds: Sequence[Speed], q: Any, t: float = 0.0) -> None:
+    """Raise DescriptionError where there are more or fewer essential speeds than freedoms, at q and anywhere near it; on floats."""
+    nudged = integrate_configuration(mechanism.tree, q, NUDGE * np.cos(np.arange(1, mechanism.nv + 1)), 1.0)
+    found = set()
+    for state in (q, nudged):
+        A = np.asarray(all_first_order(mechanism, state, np.zeros(mechanism.nv), t).A, dtype=float)
+        found.add(mechanism.nv - (int(np.linalg.matrix_rank(A, tol=RANK)) if A.size else 0))
+    if len(speeds) not in found:
+        raise DescriptionError(
+            f"mechanism {mechanism.name!r} has {min(found)} freedoms ({mechanism.nv} speeds less what exact constraints fix), and "
+            f"{len(speeds)} essential speeds are given; give as many, or embedding=True to have them chosen at each step"
+        )
 
 
 def essential_rows(mechanism: Mechanism, speeds: Sequence[Speed], q: Any) -> np.ndarray:

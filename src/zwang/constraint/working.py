@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zwang.constraint.exact import working_forces
-from zwang.errors import SolveError
+from zwang.errors import WorkingForceError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import NonIdeal
 from zwang.scalar import divide, sqrt, value_is_constant, where
@@ -26,7 +26,7 @@ def working_efforts(
 ) -> np.ndarray:
     """C (nv,) of all non-ideal constraints [N m or N]. `forces_under` gives all rows' forces, of these names, for a C.
 
-    Raises SolveError, naming the constraint, where no size of its force fits (on floats; traced, the result is nan).
+    Raises WorkingForceError, naming the constraint, where no size of its force fits (on floats; traced, the result is nan).
     """
     laws = [c for c in mechanism.constraints if isinstance(c, NonIdeal)]
     sizes: dict[str, Any] = {c.constraint: 0 for c in laws}
@@ -45,7 +45,7 @@ def _size(name: str, l0: Any, d: Any) -> Any:
     """N >= 0 of N = |l0 + N d|."""
     feedback, along, square = d @ d, l0 @ d, l0 @ l0
     if value_is_constant(feedback) and feedback >= 1:
-        raise SolveError(
+        raise WorkingForceError(
             f"the non-ideal force of constraint {name!r} has no solution, or more than one, in this state: a unit of the constraint's force "
             f"brings back {float(np.sqrt(feedback)):.3g} of itself (Painleve); lower the friction, or give the constraint a softness"
         )

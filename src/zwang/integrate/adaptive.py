@@ -78,6 +78,8 @@ def integrate_adaptively(
     ends = [t for t in breaks if times[0] < t < times[-1]] + [times[-1]]
     begin = times[0]
     for end in ends:
+        if not np.isfinite(rate(begin, y, begin)).all():  # from such a slope no method finds its first step
+            return Solution(np.array(rows), float(begin), "the slope is no number")
         solver = getattr(scipy.integrate, METHODS[integrator.method])(
             partial(_after_break, rate, begin), begin, y, end,
             rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol, max_step=integrator.max_step,
@@ -88,14 +90,15 @@ def integrate_adaptively(
                 return Solution(
                     np.array(rows), float(solver.t_old or begin), message or "it left every bound"
                 )
+            settled = solver.y if settle is None else settle(solver.t, solver.y)
+            if not within(settled):
+                return Solution(np.array(rows), float(solver.t_old), "it left what it has to stay on")
             dense = solver.dense_output()
             while len(rows) < len(times) and times[len(rows)] <= solver.t:
-                rows.append(dense(times[len(rows)]))
+                t = times[len(rows)]
+                rows.append(dense(t) if settle is None else settle(t, dense(t)))
             tick(solver.t)
-            if settle is not None:
-                _change(solver, settle(solver.t, solver.y))
-                if not within(solver.y):
-                    return Solution(np.array(rows), float(solver.t_old), "it left what it has to stay on")
+            _change(solver, settled)
         begin, y = end, solver.y
     return Solution(np.array(rows), float(times[-1]))
 
@@ -112,7 +115,7 @@ def _step(solver: Any) -> str | None:
 
 def _change(solver: Any, y: np.ndarray) -> None:
     """Go on from another y: the slope there, and the newest difference of methods with a history, are those of y."""
-    if np.array_equal(y, solver.y):
+    if y is solver.y or np.array_equal(y, solver.y):
         return
     if isinstance(solver, scipy.integrate.BDF):
         solver.D[0] = y

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,9 +94,6 @@ def _one_world(
         breaks=_jumps(control, w, settings), within=lambda y: bool((np.abs(y) < BOUND).all()), tick=course.count,
         settle=course.settle if settles else None,
     )  # fmt: skip
-    if settles:
-        rows = [course.settle(t, y) for t, y in zip(settings.times, solution.y, strict=False)]
-        solution = replace(solution, y=np.array(rows))
     q, v, z = np.split(solution.y, [mechanism.nq, mechanism.nq + mechanism.nv], axis=1)
     q = np.stack([normalized_configuration(tree, row) for row in q]).astype(float)
     u = np.stack([course.drive(t, *state, since=t) for t, *state in zip(settings.times, q, v, strict=False)])

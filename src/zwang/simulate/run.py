@@ -28,7 +28,7 @@ from zwang.simulate.record import dataset
 from zwang.simulate.rollout import Motion, PythonRoller, StepProgram, Tick, roll_out
 from zwang.simulate.settings import Settings, named_speeds, settings
 from zwang.simulate.start import Start, start
-from zwang.simulate.stops import warn_of_gaps, warn_of_overlaps, warn_of_stops
+from zwang.simulate.stops import check_embedding, warn_of_gaps, warn_of_overlaps, warn_of_stops
 
 COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
 
@@ -76,6 +76,7 @@ def simulate(
     begin = start(mechanism, q0, v0, worlds, params)
     plan = settings(mechanism, begin.worlds, duration, step, integrator, record, drift, embedding)
     drive = control_of(mechanism, control, plan.steps, begin.worlds)
+    check_embedding(mechanism, begin, plan)
     warn_of_gaps(mechanism, begin, plan)
     warn_of_overlaps(mechanism, begin)
     first, then = f"preparing {mechanism.name}", f"simulating {mechanism.name}"

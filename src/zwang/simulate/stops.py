@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from zwang.constraint.essential import check_count
 from zwang.contact.overlap import deepest_overlap
 from zwang.contact.pairs import candidate_pairs
 from zwang.errors import SimulationWarning, SolveError
@@ -13,7 +14,7 @@ from zwang.gauss.mass_matrix import mass_matrix
 from zwang.integrate.fixed import Point
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.constraints import SETTLING_STEPS, restrictions, start_faults
-from zwang.simulate.faults import CAUSES, CONTROL, LEFT
+from zwang.simulate.faults import CAUSES, CONTROL, LEFT, NONE, NOT_CONVERGED
 from zwang.simulate.rollout import Motion
 from zwang.simulate.settings import Settings
 from zwang.simulate.start import Start
@@ -24,6 +25,12 @@ OPEN, LOOKED_AT = (
     16,
 )  # [rad or m] of a gap, or of speeds, that is told; in how many worlds it is looked for
 TOLD, SHOWN = 5, 12  # worlds told one by one; numbers of a state shown
+
+
+def check_embedding(mechanism: Mechanism, begin: Start, plan: Settings) -> None:
+    """Raise DescriptionError where essential speeds are given that are not as many as the freedoms."""
+    if not isinstance(plan.embedding, bool):
+        check_count(_of_world(mechanism, begin, 0), plan.embedding, begin.q[0])
 
 
 def warn_of_gaps(mechanism: Mechanism, begin: Start, plan: Settings) -> None:
@@ -91,8 +98,9 @@ def _why(mechanism: Mechanism, begin: Start, plan: Settings, motion: Motion, w: 
         tried = _again(one, plan, at, motion.u[w, -1], t)
     except SolveError as error:
         return f"{error} ({_state(one, at)})"
-    if cause == LEFT:
+    if cause == LEFT and int(tried.fault) in (NONE, LEFT, NOT_CONVERGED):
         return _what_left(one, plan, at, tried.point)
+    cause = max(cause, int(tried.fault)) if cause == LEFT else cause
     (name, gap), (other, missed) = start_faults(one, tried.point.q, tried.point.v, t + plan.step)
     named = ""
     if max(gap, missed) > OPEN:
