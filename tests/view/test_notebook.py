@@ -151,6 +151,15 @@ def test_a_long_recording_has_a_picture_instead(monkeypatch):
     assert not np.array_equal(picture_in(html), picture_in(hanging))
 
 
+def test_meshes_are_in_the_page_and_not_in_the_data():
+    vertices = np.random.default_rng(0).normal(size=(3000, 3))
+    body = zw.Body("b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1),
+                   geometry=[zw.Mesh(vertices=vertices.tolist(), faces=[(0, 1, 2), (2, 1, 0)], visual_only=True)])  # fmt: skip
+    run = zw.simulate(zw.Mechanism(bodies=[body]), duration=0.02, step=0.01)
+    some = str(run["mechanism"].item())[20_000:20_060]
+    assert some in run._repr_html_() and some not in run_html(run)
+
+
 def test_worlds_that_stopped_are_told():
     run = swing(worlds=2)
     run["status"][1], run["stop_time"][1] = 1, 0.07

@@ -44,11 +44,13 @@ def run_html(run: xr.Dataset) -> str:
 
     What is not a whole recording shows itself as xarray does, and so does all where xarray is set to show text.
     """
-    own = run._repr_html_()
     if not _is_whole(run) or xr.get_options()["display_style"] == "text":
-        return own
+        return run._repr_html_()
     top = _heading(str(run.attrs.get("title", "run"))) + _facts(_of_run(run))
-    data = f"<details><summary>the data, an xarray.Dataset</summary>{own}</details>"
+    own = run.drop_vars("mechanism")._repr_html_()  # its text would be there in full
+    data = (
+        f"<details><summary>the data, an xarray.Dataset (and the mechanism, as text)</summary>{own}</details>"
+    )
     return f'<div class="zwang-run">{top}{_player(run)}{data}</div>'
 
 
