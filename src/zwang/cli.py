@@ -164,6 +164,9 @@ def simulate(
     control: Named = None,
     param: Named = None,
     record: Annotated[int | None, Parameter(help="keep every so many steps")] = None,
+    forces: Annotated[
+        bool | None, Parameter(help="record forces of contacts and constraints, too; by default for --html")
+    ] = None,
     out_file: Annotated[Path | None, Parameter(name="--out", help="recording: .nc (NetCDF) or .zarr")] = None,
     plot: Annotated[Path | None, Parameter(help="picture: .png, .pdf or .svg")] = None,
     kind: Kind = "overview",
@@ -182,9 +185,10 @@ def simulate(
     q, v = _random_starts(
         m, worlds, (SPREAD if worlds > 1 else 0.0) if spread is None else spread, seed, q0, v0
     )
+    kept = {"every": record, "forces": html is not None if forces is None else forces}
     began = time.perf_counter()
     run = zw.simulate(m, q, v, duration=duration, step=step, integrator=integrator, control=_pairs(control) or None,
-                      worlds=worlds, record=record, compiled=compiled)  # fmt: skip
+                      worlds=worlds, record=kept, compiled=compiled)  # fmt: skip
     out.print(_summary(run, time.perf_counter() - began))
     if out_file is not None:
         zw.save(run, out_file)

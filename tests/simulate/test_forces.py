@@ -59,6 +59,7 @@ CASES = {
     "pyramid": (ball_on_wall(), LYING, [0, 1, 0.5, 0, 0, 0, 2]),
     "ellipse": (ball_on_wall(cone="elliptic"), LYING, [0, 1, 0.5, 0, 0, 0, 2]),
     "frictionless": (ball_on_wall(zw.Surface(condim=1)), LYING, [0, 1, 0.5, 0, 0, 0, 2]),
+    "hard": (ball_on_wall(zw.Surface(hard=True)), LYING, [0, 1, 0.5, 0, 0, 0, 2]),
     "rolling": (rolling(), WHEEL, [0.2, 0, 0, 0, 1, 0.3]),
     "rod": (hung(), [0, 0], [0.5, -0.5]),
     "four bar": (four_bar(), None, None),
@@ -94,7 +95,7 @@ def test_forces_at_their_points_are_the_efforts_of_constraints(name):
 
 
 @pytest.mark.filterwarnings("ignore::zwang.errors.SimulationWarning")
-@pytest.mark.parametrize("name", ["pyramid", "ellipse", "rolling"])
+@pytest.mark.parametrize("name", ["pyramid", "ellipse", "frictionless", "hard", "rolling"])
 def test_machine_code_records_the_same_forces(name):
     m, q, v = CASES[name]
     settings = {"duration": 0.05, "step": 0.005, "record": {"forces": True}}

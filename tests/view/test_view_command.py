@@ -53,3 +53,12 @@ def test_view_serves_until_it_is_ended():
             assert answer.status == 200
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
+
+
+def test_a_page_of_a_simulation_has_its_forces(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = "simulate four_bar --duration 0.05 --step 0.01 --no-compiled"
+    for more, there in (("", True), (" --no-forces", False)):
+        assert run(f"{line} --html run.html{more}") == 0
+        forces = scene_in((tmp_path / "run.html").read_text())["run"]["forces"]
+        assert (forces["kinds"] if forces else []) == (["constraint"] if there else [])

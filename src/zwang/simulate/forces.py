@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.contact_rows import acts, contact_name, is_hard
+from zwang.constraint.contact_rows import contact_name, is_hard, rows_of_touch, touch_of
 from zwang.constraint.exact import rolling_contact
 from zwang.constraint.instant import Instant
-from zwang.constraint.rows import Rows
+from zwang.constraint.rows import Rows, Screws
 from zwang.contact import Gap, Pair, candidate_pairs, gaps, near
+from zwang.kinematics.jacobians import link_screws
 from zwang.kinematics.poses import place_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import (
@@ -28,8 +29,10 @@ from zwang.mechanism.restrictions import (
     Weld,
 )
 from zwang.mechanism.tree import WORLD
-from zwang.scalar import divide, sqrt, value_is_constant, when
+from zwang.scalar import divide, sqrt, when, where
 from zwang.simulate.constraints import contacts_on, equalities_on
+from zwang.solve.cones import cone_answer, row_answer
+from zwang.solve.solution import Solution
 
 BETWEEN_POINTS = (Connect, Weld, Distance, NoSideSlip, Rolling)
 ROW_COUNTS = {Connect: 3, Weld: 6, Rolling: 3}
@@ -70,12 +73,12 @@ def acting(mechanism: Mechanism) -> tuple[Acting, ...]:
     return tuple(found)
 
 
-def pushes(instant: Instant, rows: Rows, force: Any) -> list[Push]:
-    """What each of `acting(mechanism)` does at one instant, from the forces (n,) of its rows.
+def pushes(instant: Instant, rows: Rows, solution: Solution) -> list[Push]:
+    """What each of `acting(mechanism)` does at one instant, from its rows and the solution of Gauss's problem.
 
     A contact that does not act has no force, and stands anywhere.
     """
-    return [*_of_constraints(instant, force), *_of_contacts(instant, rows, force)]
+    return [*_of_constraints(instant, solution.force), *_of_contacts(instant, rows, solution)]
 
 
 # ------------------------------------------------------------------------------------------ constraints
@@ -129,48 +132,66 @@ def _on_first(pair: Pair) -> bool:
     return pair.b.place.link == WORLD
 
 
-def _of_contacts(instant: Instant, rows: Rows, force: Any) -> Iterator[Push]:
-    """Contacts' rows come last, in the order of the pairs and of their gaps."""
+def _of_contacts(instant: Instant, rows: Rows, solution: Solution) -> Iterator[Push]:
+    """Soft contacts push by what their rows miss at the solution's acceleration; exact ones have rows of their own."""
     mechanism = instant.mechanism
-    at = min(rows.indices("contact", "cone"), default=len(rows))
-    for pair in candidate_pairs(mechanism) if contacts_on(mechanism) else ():
-        count, there = _row_count(mechanism, pair), is_hard(pair) or near(pair, instant.poses)
-        if value_is_constant(there):
-            for gap in gaps(pair, instant.poses) if there else ():
-                active = acts(instant, pair, gap)
-                if value_is_constant(active) and not active:
-                    yield NOTHING
-                    continue
-                yield contact_push(mechanism, pair, gap, force[at : at + count])
-                at += count
-            yield from () if there else [NOTHING] * pair.count
+    pairs = candidate_pairs(mechanism) if contacts_on(mechanism) else ()
+    if not pairs:
+        return
+    columns = tuple(link_screws(mechanism.tree, instant.poses))
+    links = mechanism.tree.links
+    screws = Screws(tuple(link.parent for link in links), tuple(link.v for link in links), columns)
+    v, a = np.array(instant.v), np.array(solution.acceleration)
+    motions = screws.motions(v), screws.motions(a)
+    starts = {name: k for k, name in reversed(list(enumerate(rows.names)))}
+    for pair in pairs:
+        if is_hard(pair):
+            yield from _of_exact(instant, pair, starts, solution.force)
             continue
-        stop = at + count * pair.count
-        yield from _where_near(instant, pair, there, force[at:stop].reshape(pair.count, count))
-        at = stop
+        link = max(pair.a.place.link, pair.b.place.link)
+        fixed = WORLD in (pair.a.place.link, pair.b.place.link)
+        own = (motions[0][link], motions[1][link]) if fixed else (v, a)
+        yield from _where_near(instant._replace(v=own[0]), pair, own[1])
 
 
-def _where_near(instant: Instant, pair: Pair, there: Any, forces: np.ndarray) -> list[Push]:
-    """The contacts of one pair, worked out only if some world has its shapes near each other."""
+def _of_exact(instant: Instant, pair: Pair, starts: dict[str, int], force: Any) -> Iterator[Push]:
+    """The contacts of a pair with exact rows, found by their names; those without do not act."""
+    for k, gap in enumerate(gaps(pair, instant.poses)):
+        start = starts.get(contact_name(pair, k))
+        yield (
+            NOTHING if start is None else contact_push(instant, pair, gap, force[start : start + pair.condim])
+        )
+
+
+def _where_near(instant: Instant, pair: Pair, a: Any) -> list[Push]:
+    """The contacts of a soft pair, worked out only if some world has its shapes near each other; a: as the pair's J multiplies it."""
 
     def found() -> list[Any]:
-        rows = zip(gaps(pair, instant.poses), forces, strict=True)
-        return [contact_push(instant.mechanism, pair, gap, f)._asdict() for gap, f in rows]
+        return [
+            _soft_push(instant, pair, gap, k, a)._asdict() for k, gap in enumerate(gaps(pair, instant.poses))
+        ]
 
     nothing = [Push(np.zeros(3), np.zeros(3))._asdict()] * pair.count
-    return [Push(**push) for push in when(there, found, lambda: nothing)]
+    return [Push(**push) for push in when(near(pair, instant.poses), found, lambda: nothing)]
 
 
-def _row_count(mechanism: Mechanism, pair: Pair) -> int:
-    if pair.condim == 1 or is_hard(pair) or mechanism.options.cone != "pyramidal":
-        return pair.condim
-    return 2 * (pair.condim - 1)
+def _soft_push(instant: Instant, pair: Pair, gap: Gap, number: int, a: Any) -> Push:
+    """A soft contact's rows answer what they miss."""
+    rows = rows_of_touch(instant, touch_of(instant, pair, gap, number, True))
+    missed, D = rows.J @ a - rows.aref, rows.D
+    if rows.cones:
+        force = cone_answer(rows.cones[0], D, missed)[0]
+    else:
+        force = [row_answer("contact", d, y, 0)[0] for d, y in zip(D, missed, strict=True)]
+    push = contact_push(instant, pair, gap, force)
+    active = gap.distance < pair.margin
+    return push._replace(force=np.array([where(active, x, 0.0) for x in push.force]))
 
 
-def contact_push(mechanism: Mechanism, pair: Pair, gap: Gap, f: Any) -> Push:
+def contact_push(instant: Instant, pair: Pair, gap: Gap, f: Any) -> Push:
     """The forces of a contact's rows, of a normal and a cone or of a pyramid's edges n +- friction t, as one force in the world."""
-    if _row_count(mechanism, pair) == pair.condim:
-        along = f[:3]
+    if pair.condim == 1 or is_hard(pair) or instant.mechanism.options.cone != "pyramidal":
+        along = np.array(f[:3])
     else:
         slide = [mu * (f[2 * k] - f[2 * k + 1]) for k, mu in enumerate(pair.friction[: pair.condim - 1])]
         along = np.array([sum(f[1:], start=f[0]), *slide[:2]])

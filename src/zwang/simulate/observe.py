@@ -59,7 +59,7 @@ def _restraining(mechanism: Mechanism, wanted: Wanted, t: Any, q: Any, v: Any, t
         found["forces"] = [0] * (6 * len(acting(mechanism)))
     if wanted.forces and restraint is not None and solution is not None:
         instant = instant_of(mechanism, q, v, known=restraint.weights, timestep=restraint.h)
-        points = pushes(instant, solution.rows, solution.solution.force)
+        points = pushes(instant, solution.rows, solution.solution)
         found["forces"] = [x for push in points for x in (*push.position, *push.force)]
     if wanted.zwang:
         found["zwang"], found["held"] = _zwang(mechanism, solution, q, v, tau)
