@@ -98,8 +98,11 @@ def constrained(
 
     if not any(isinstance(c, NonIdeal) for c in mechanism.constraints):
         return attempt(0)
+    exact = all(hard and kind == "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True))
     return attempt(
-        working_efforts(mechanism, q, v, rows.names, lambda working: attempt(working).solution.force, time)
+        working_efforts(
+            mechanism, q, v, rows.names, lambda working: attempt(working).solution.force, time, exact
+        )
     )
 
 
