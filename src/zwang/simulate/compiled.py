@@ -23,6 +23,7 @@ from zwang.simulate.rollout import Arrays, Motion, StepProgram
 from zwang.simulate.settings import Settings, Wanted
 from zwang.simulate.start import Start
 from zwang.simulate.step import activations
+from zwang.simulate.trial import Trial
 
 BLOCK = 10_000_000  # numbers of an observation that are worked out at a time
 KEPT = 16  # functions of each kind
@@ -101,17 +102,22 @@ def traced_control(
 ) -> tuple[CompiledRoller, Callable[..., Any]] | None:
     """A roller with the control function in its steps, and that function compiled; or None where it cannot be traced.
 
-    A function that gives other numbers than its trace (it remembers, or throws dice) is not taken.
+    A function that gives other numbers than its trace, or that remembers, is not taken. All is tried on copies of it.
     """
     try:
-        alone = compiled_control(control, program.mechanism)
+        traced = replace(control, function=Trial(control.function).function)
+        alone = compiled_control(traced, program.mechanism)
     except (TraceError, TypeError, AttributeError, ValueError, NotImplementedError):
         return None
+    trial = Trial(control.function)
+    tried = replace(control, function=trial.function)
     for t, w in ((0.0, 0), (program.h, begin.worlds - 1), (1.7 * program.h, 0)):
         q, v = begin.q[w], begin.v[w]
-        expected = np.asarray(control(t, q, v), dtype=float)
+        expected = np.asarray(tried(t, q, v), dtype=float)
         if not np.allclose(alone(np.array([t]), q, v), expected, rtol=1e-9, atol=1e-12, equal_nan=True):
             return None
+    if trial.remembers():
+        return None
     return CompiledRoller(replace(program, controller=control), begin), alone
 
 
