@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from zwang.scalar import absolute, logical_and, logical_not, logical_or, maximum, where, while_loop
 
 TRIALS = 50
-NARROW = 1e-10
+NARROW = 1e-3  # of a bracket, relative to its end and the tolerance
 UNBOUNDED = 1e30
 
 
@@ -38,7 +38,7 @@ def exact_step(
     goal = maximum(tolerance * absolute(downhill), noise)
 
     def wanted(s: _Search) -> Any:
-        open_still = NARROW * s.high < s.high - s.low
+        open_still = NARROW * tolerance * s.high < s.high - s.low
         return logical_and(logical_and(goal < absolute(s.slope), open_still), s.trials < TRIALS)
 
     def improve(s: _Search) -> _Search:

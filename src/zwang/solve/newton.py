@@ -13,7 +13,7 @@ import numpy as np
 
 from zwang.constraint.rows import Rows
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import logical_and, logical_not, logical_or, while_loop
+from zwang.scalar import logical_and, logical_not, logical_or, where, while_loop
 from zwang.solve.line_search import UNBOUNDED
 from zwang.solve.primal import Primal
 from zwang.solve.solution import Solution, largest
@@ -23,15 +23,19 @@ ITERATIONS = 100
 LINE_SEARCH = 0.01  # what the slope may keep of its start, as in MuJoCo; at the end the step is 1
 STANDSTILL = 1e-14  # a step this small, relative to the accelerations, changes nothing
 NOISE = 1e-9  # and with one this small a gradient that does not shrink any more is rounding
+COARSE, STALLS = 1e-5, 3  # the same after so many steps of this size, where single precision ends
+SETTLED = 1e-3  # accelerations that still change by more when the iterations are over are not to be used
 
 
 class _State(NamedTuple):
-    """The accelerations, the gradient, iterations, and whether there is nothing left to do."""
+    """The accelerations, the gradient, iterations, stalls so far, whether there is nothing left to do, or little."""
 
     a: np.ndarray
     gradient: np.ndarray
     iterations: Any
+    stalls: Any
     done: Any
+    settled: Any
 
 
 def newton(
@@ -49,13 +53,17 @@ def newton(
     """
     primal = Primal(problem, rows)
 
-    def state(a: Any, count: Any, step: Any, before: Any) -> _State:
+    def state(a: Any, count: Any, step: Any, before: _State | None) -> _State:
         effort, push = primal.effort(a), primal.push(a)
-        gradient = effort - push
-        small = largest(gradient) <= tolerance * (largest(effort) + largest(push))
-        size, scale = largest(step), largest(a)
-        noise = logical_and(size <= NOISE * scale, largest(gradient) > largest(before) / 2)
-        return _State(a, gradient, count, logical_or(small, logical_or(size <= STANDSTILL * scale, noise)))
+        gradient, efforts = effort - push, largest(effort) + largest(push)
+        left, size, scale = largest(gradient), largest(step), largest(a)
+        small = logical_or(left <= tolerance * efforts, size <= STANDSTILL * scale)
+        if before is None:
+            return _State(a, gradient, count, 0.0, small, small)
+        stuck = left > largest(before.gradient) / 2
+        stalls = before.stalls + where(logical_and(stuck, size <= COARSE * scale), 1.0, 0.0)
+        noise = logical_or(logical_and(stuck, size <= NOISE * scale), stalls >= STALLS)
+        return _State(a, gradient, count, stalls, logical_or(small, noise), size <= SETTLED * scale)
 
     def wanted(s: _State) -> Any:
         return logical_and(logical_not(s.done), s.iterations < iterations)
@@ -63,9 +71,10 @@ def newton(
     def improve(s: _State) -> _State:
         direction = primal.newton_direction(s.a, s.gradient)
         step = primal.exact_step(s.a, direction, s.gradient, tolerance=LINE_SEARCH) * direction
-        return state(s.a + step, s.iterations + 1, step, s.gradient)
+        return state(s.a + step, s.iterations + 1, step, s)
 
     begin = np.array(problem.a_free if start is None else start)
     far = UNBOUNDED * np.ones(len(begin))
-    last = while_loop(wanted, improve, state(begin, 0.0, far, far))
-    return Solution(last.a, primal.forces(last.a), last.iterations, last.done)
+    last = while_loop(wanted, improve, state(begin, 0.0, far, None))
+    unsettled = logical_not(logical_or(last.done, last.settled))
+    return Solution(last.a, primal.forces(last.a), last.iterations, last.done, unsettled=unsettled)
