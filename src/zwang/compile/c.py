@@ -200,9 +200,22 @@ class _Text:
 
     def _array(self, instruction: Instruction, args: list[str]) -> None:
         out = instruction.out[0]
+        self._blank(instruction, args)
+        self.line(f"for (int i = 0; i < {instruction.data}; ++i) a{out}[i] = 0;")
+
+    def _blank(self, instruction: Instruction, args: list[str]) -> None:
+        out = instruction.out[0]
         self.names[out] = f"a{out}"
         self.line(f"real a{out}[{max(instruction.data, 1)}];")
-        self.line(f"for (int i = 0; i < {instruction.data}; ++i) a{out}[i] = 0;")
+
+    def _choose(self, instruction: Instruction, args: list[str]) -> None:
+        out, count = instruction.out[0], instruction.data
+        self.names[out] = f"a{out}"
+        self.line(f"real a{out}[{count + 1}];")
+        self.line(f"a{out}[{count}] = 0;")
+        self.line(
+            f"for (int i = 0; i < {count}; ++i) if ({args[0]}[i] > 0) {{ a{out}[(int)a{out}[{count}]] = i; a{out}[{count}] += 1; }}"
+        )
 
     def _store(self, instruction: Instruction, args: list[str]) -> None:
         self.names[instruction.out[0]] = args[0]
@@ -249,8 +262,11 @@ class _Text:
         data = instruction.data
         carry, captured = self._carry(instruction, args[: data.carried]), args[data.carried :]
         index = f"i{data.body.parameters[0]}"
-        self.line(f"for (int {index} = 0; {index} < {data.count}; ++{index}) {{")
+        turn, end = (f"n{index}", f"{captured[0]}[{data.count}]") if data.chosen else (index, str(data.count))
+        self.line(f"for (int {turn} = 0; {turn} < {end}; ++{turn}) {{")
         self.depth += 1
+        if data.chosen:
+            self.line(f"const int {index} = (int){captured[0]}[{turn}];")
         self._assign(carry, self.block(data.body, [index, *carry, *captured]))
         self._end()
 

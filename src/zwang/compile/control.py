@@ -69,9 +69,10 @@ class TracedScratch(Scratch):
         if self.node is None:
             graph, elements = self.graph, self._elements or []
             length = len(elements)
-            node = array_node(graph, "array", (), length, length, self.scope)
+            blank = None in elements
+            node = array_node(graph, "blank" if blank else "array", (), length, length, self.scope)
             for i, element in enumerate(elements):
-                if type(element) is Real or element != 0:
+                if element is not None and (blank or type(element) is Real or element != 0):
                     args = (node, index_node(graph, i), real_node(graph, element))
                     node = array_node(graph, "store", args, None, length, self.scope)
             self.node, self._elements = node, None
@@ -97,6 +98,8 @@ class TracedScratch(Scratch):
     def _load(self, position: Any) -> Any:
         self._check_alive()
         if self._elements is not None and type(position) is int:
+            if self._elements[position] is None:
+                raise TraceError(f"{user_line()}: this element of a blank scratch array was never set")
             return self._elements[position]
         graph, array = self.graph, self.as_node()
         check_span(whole(position), array.length)
@@ -272,7 +275,7 @@ def _check_unchanged(values: Sequence[Any], what: str) -> None:
 def for_each(graph: Graph, count: int, body: Callable, init: Any, unroll: bool | None, limit: int) -> Any:
     """Unroll a loop over indices where that makes at most `limit` nodes, else trace it as a loop."""
     if unroll is False and count > 0:
-        return _indexed_loop(graph, count, body, init)
+        return indexed_loop(graph, count, body, init)
     arrays = [leaf for leaf in leaves_of(init) if isinstance(leaf, TracedScratch)]
     carry = _with_copies(init) if arrays else init
     start, largest = graph.count, 0
@@ -281,7 +284,7 @@ def for_each(graph: Graph, count: int, body: Callable, init: Any, unroll: bool |
         carry = body(i, carry)
         largest = max(largest, graph.count - before)
         if unroll is None and (graph.count - start > limit or (i == _TURNS and largest * count > limit)):
-            return _indexed_loop(graph, count, body, init)
+            return indexed_loop(graph, count, body, init)
     for array in arrays:
         array.end()
     return carry
@@ -293,16 +296,25 @@ def _with_copies(init: Any) -> Any:
     )
 
 
-def _indexed_loop(graph: Graph, count: int, body: Callable, init: Any) -> Any:
+def indexed_loop(graph: Graph, count: int, body: Callable, init: Any, items: Array | None = None) -> Any:
+    """A loop over the indices below the count, or over those among them that `choose` found."""
     leaves = leaves_of(init)
     start = [_start(graph, leaf) for leaf in leaves]
     scope, parameters, carry = _open(graph, start, leaves, init)
     index = graph.unshared(Index, "parameter", (), count)
     nodes = (index, *map(_node_of, parameters))
     results = _results(graph, body(index, carry), init, parameters, "the body of for_each")
+    listed = () if items is None else (array_node(graph, "parameter", (), None, items.length),)
     graph.leave()
-    control = graph.unshared(Control, "for", tuple(start), (count, Body(scope, nodes, results)))
+    data = count, Body(scope, (*nodes, *listed), results), len(start)
+    control = graph.unshared(Control, "for", (*start, *(() if items is None else (items,))), data)
     return _after(graph, control, start, init)
+
+
+def choose(graph: Graph, flags: TracedScratch) -> Array:
+    """The list of the indices at which the flags are above zero."""
+    array = flags.as_node()
+    return array_node(graph, "choose", (array,), array.length, array.length + 1)
 
 
 # ---------------------------------------------------------------------------------------------- branches
@@ -386,6 +398,6 @@ def _joined(graph: Graph, control: Node, given: Any, kinds: Sequence[type[Node]]
     return rebuild(given, out)
 
 
-def new_scratch(graph: Graph, shape: tuple[int, ...]) -> TracedScratch:
-    """A scratch array of zeros."""
-    return TracedScratch(graph, shape, [0.0] * math.prod(shape), None, object())
+def new_scratch(graph: Graph, shape: tuple[int, ...], blank: bool) -> TracedScratch:
+    """A scratch array of zeros, or of elements not yet set."""
+    return TracedScratch(graph, shape, [None if blank else 0.0] * math.prod(shape), None, object())

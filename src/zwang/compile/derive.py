@@ -127,7 +127,7 @@ def _sources(node: Node) -> tuple[Node, ...]:
     """The nodes that a node reads; a loop or branch reads what its bodies read."""
     if not isinstance(node, Control):
         return node.args
-    bodies = node.data[1:] if node.op == "for" else node.data
+    bodies = node.data[1:2] if node.op == "for" else node.data
     return (*node.args, *(result for body in bodies for result in body.results))
 
 

@@ -179,6 +179,13 @@ class _Machine:
     def _array(self, data: int) -> list[list[float]]:
         return [[0.0] * data]
 
+    def _blank(self, data: int) -> list[list[float]]:
+        return [[math.nan] * data]
+
+    def _choose(self, data: int, array: list[float]) -> list[list[float]]:
+        found = [float(i) for i in range(data) if array[i] > 0]
+        return [[*found, *[0.0] * (data - len(found)), float(len(found))]]
+
     def _store(self, data: None, array: list[float], i: int, value: float) -> list[list[float]]:
         array[i] = value
         return [array]
@@ -194,6 +201,7 @@ class _Machine:
 
     def _for(self, data: Any, *args: Any) -> list[Any]:
         carry, captured = list(args[: data.carried]), args[data.carried :]
-        for i in range(data.count):
+        indices = map(int, captured[0][: int(captured[0][-1])]) if data.chosen else range(data.count)
+        for i in indices:
             carry = self.run(data.body, (i, *carry, *captured))
         return carry

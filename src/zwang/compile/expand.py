@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zwang.compile import elementary
 from zwang.compile.elementary import BINARY, CIRCULAR, UNARY, Circular, Reduced
 from zwang.compile.program import Block, For, Instruction, Program, When, While
@@ -60,7 +62,7 @@ class _Expansion:
             condition, body = (_expand_block(self.page, b) for b in (data.condition, data.body))
             data = While(condition, body, data.carried)
         elif isinstance(data, For):
-            data = For(data.count, _expand_block(self.page, data.body), data.carried)
+            data = replace(data, body=_expand_block(self.page, data.body))
         if data is not instruction.data:
             instruction = Instruction(instruction.op, instruction.args, instruction.out, data)
         self.page.instructions.append(instruction)

@@ -29,20 +29,11 @@ class FlowText(MemoryText):
 
     def _merge_array(self, when: When, captured: list[Location], n: int) -> Stored:
         """Where an array that leaves both arms lives: in place if both give the same, else in a new one."""
-        places = []
-        for block in (when.then, when.otherwise):
-            value = block.results[n]
-            while value not in block.parameters:
-                maker = next(i for i in block.instructions if value in i.out)
-                if maker.op != "store":
-                    break
-                value = maker.args[0]
-            places.append(captured[block.parameters.index(value)] if value in block.parameters else None)
-        if places[0] is not None and places[0] == places[1]:
-            assert isinstance(places[0], Stored)
+        origins = [_origin(block, block.results[n]) for block in (when.then, when.otherwise)]
+        places = [None if origin is None else captured[origin] for origin in origins]
+        if isinstance(places[0], Stored) and places[0] == places[1]:
             return places[0]
-        length = self.program.lengths[when.then.results[n]]
-        return self.scratch.array(length)
+        return self.scratch.array(self.program.lengths[when.then.results[n]])
 
     def _arm(
         self,
@@ -126,6 +117,9 @@ class FlowText(MemoryText):
             for out, argument in zip(instruction.out, instruction.args[: loop.carried], strict=True):
                 writer.define(out, writer.where(argument))
             return
+        if loop.chosen:
+            self._for_chosen(writer, instruction, loop)
+            return
         carry = _Carry(self, writer, instruction, loop.carried)
         turn, after = writer.new_label(), writer.new_label()
         before = writer.label
@@ -144,6 +138,30 @@ class FlowText(MemoryText):
         writer.branch(writer.let(f"icmp ult i64 {following}, {loop.count}"), turn, after)
         writer.open(after)
         carry.define(instruction.out, results)
+
+    def _for_chosen(self, writer: Writer, instruction: Instruction, loop: For) -> None:
+        """The loop over a list of `choose`, which may be empty."""
+        listed = writer.array(instruction.args[loop.carried])
+        carry = _Carry(self, writer, instruction, loop.carried)
+        count = self._entry(writer, listed, str(loop.count))
+        turn, inside, after = writer.new_label(), writer.new_label(), writer.new_label()
+        before = writer.label
+        writer.jump(turn)
+        writer.open(turn)
+        counter, place, following = writer.reserve(), writer.fresh(), writer.fresh()
+        with writer.scope():
+            olds = carry.enter(before, loop.body.parameters[1:])
+            writer.branch(writer.let(f"icmp ult i64 {place}, {count}"), inside, after)
+            writer.open(inside)
+            writer.define(loop.body.parameters[0], self._entry(writer, listed, place))
+            self.block(writer, loop.body)
+            results = carry.leave(loop.body.results)
+        writer.row(f"{following} = add i64 {place}, 1")
+        writer.rows[counter] = f"  {place} = phi i64 [ 0, %{before} ], [ {following}, %{writer.label} ]"
+        carry.close(results)
+        writer.jump(turn)
+        writer.open(after)
+        carry.define(instruction.out, olds)
 
     def _op_while(self, writer: Writer, instruction: Instruction) -> None:
         loop: While = instruction.data
@@ -174,6 +192,25 @@ class FlowText(MemoryText):
     def _forbid_index(self, kinds: Sequence[Kind], op: str) -> None:
         if "index" in kinds:
             raise ValueError(f"an index is the same in all lanes, so {op!r} cannot give one; use a real")
+
+
+def _origin(block: Block, value: int) -> int | None:
+    """The number of the block's parameter that an array is a later version of, changed in place; None for a new array."""
+    while value not in block.parameters:
+        maker = next(i for i in block.instructions if value in i.out)
+        if maker.op == "store":
+            value = maker.args[0]
+        elif maker.op in ("for", "while"):
+            value = maker.args[maker.out.index(value)]
+        elif maker.op == "when":
+            n, arms = maker.out.index(value), (maker.data.then, maker.data.otherwise)
+            first, second = (_origin(arm, arm.results[n]) for arm in arms)
+            if first is None or first != second:
+                return None
+            value = maker.args[1 + first]
+        else:
+            return None
+    return block.parameters.index(value)
 
 
 class _Carry:

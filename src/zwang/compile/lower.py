@@ -63,9 +63,9 @@ class _Lowering:
         """The lowered bodies of a loop or branch, and the nodes that it captures."""
         if node not in self.controls:
             if node.op == "for":
-                count, body = node.data
+                count, body, carried = node.data
                 [(block, captured)] = self.block([body])
-                self.controls[node] = For(count, block, len(node.args)), captured
+                self.controls[node] = For(count, block, carried, len(node.args) > carried), captured
             else:
                 (first, captured), (second, _) = self.block(node.data)
                 data = While(first, second, len(node.args)) if node.op == "while" else When(first, second)

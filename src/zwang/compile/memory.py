@@ -41,6 +41,37 @@ class MemoryText(Text):
         self._each(writer, array.length, clear)
         writer.define(instruction.out[0], array)
 
+    def _op_blank(self, writer: Writer, instruction: Instruction) -> None:
+        writer.define(instruction.out[0], self.scratch.array(instruction.data))
+
+    def _op_choose(self, writer: Writer, instruction: Instruction) -> None:
+        """The list holds numbers in its first lane; the last one is how many there are."""
+        count, flags = instruction.data, writer.array(instruction.args[0])
+        listed = self.scratch.array(count + 1)
+        lanes = self.lanes
+        before, turn, after = writer.label, writer.new_label(), writer.new_label()
+        index, following, place, behind = (writer.fresh() for _ in range(4))
+        writer.jump(turn)
+        writer.open(turn)
+        writer.row(f"{index} = phi i64 [ 0, %{before} ], [ {following}, %{turn} ]")
+        writer.row(f"{place} = phi i64 [ 0, %{before} ], [ {behind}, %{turn} ]")
+        flag = writer.let(f"load {lanes.real}, ptr {writer.element_address(flags, index)}")
+        wanted = writer.any(writer.masked(writer.let(f"fcmp ogt {lanes.real} {flag}, {lanes.zero}")))
+        number = writer.let(f"uitofp i64 {index} to {lanes.scalar}")
+        writer.row(f"store {lanes.scalar} {number}, ptr {writer.element_address(listed, place)}")
+        writer.row(f"{behind} = add i64 {place}, {writer.let(f'zext i1 {wanted} to i64')}")
+        writer.row(f"{following} = add i64 {index}, 1")
+        writer.branch(writer.let(f"icmp ult i64 {following}, {count}"), turn, after)
+        writer.open(after)
+        number = writer.let(f"uitofp i64 {behind} to {lanes.scalar}")
+        writer.row(f"store {lanes.scalar} {number}, ptr {writer.element_address(listed, str(count))}")
+        writer.define(instruction.out[0], listed)
+
+    def _entry(self, writer: Writer, listed: Stored, place: str) -> str:
+        """An entry of the list of `choose`."""
+        number = writer.let(f"load {self.lanes.scalar}, ptr {writer.element_address(listed, place)}")
+        return writer.let(f"fptoui {self.lanes.scalar} {number} to i64")
+
     def _op_load(self, writer: Writer, instruction: Instruction) -> None:
         array, index = instruction.args
         address = writer.element_address(writer.array(array), writer.get(index))

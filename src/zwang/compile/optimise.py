@@ -27,6 +27,8 @@ NOT_COUNTED = frozenset(
         "table",
         "itable",
         "array",
+        "blank",
+        "choose",
         "load",
         "store",
     }

@@ -28,12 +28,14 @@ Operations, with `args -> out` and `data`
     table                (i) -> real            data: tuple of floats; a constant table, read at a uniform index
     itable               (i) -> index           data: tuple of ints
     array                () -> array            data: length; filled with zeros
+    blank                () -> array            data: length; filled with nothing that may be read
     load                 (x, i) -> real         element i of array x
     store                (x, i, a) -> array     array x with element i set to a
     bit                  (a) -> bool            data: int; whether that bit of a's representation is set, 0 lowest
     bit_and bit_or       (a) -> real            data: int; on the 64 (float32: 32) bits of a
     bit_add              (a) -> real            data: int; modulo 2**64 (2**32)
     shift_left shift_right   (a) -> real        data: int; filling with zero bits
+    choose               (x) -> array           data: length of x; the indices at which x is above 0 (in some lane that counts), then their number
     while                (carry..., captured...) -> carry...   data: While(condition, body, carried)
     when                 (p, captured...) -> results...        data: When(then, otherwise)
     for                  (carry..., captured...) -> carry...   data: For(count, body, carried)
@@ -96,6 +98,7 @@ class For:
     count: int
     body: Block
     carried: int
+    chosen: bool = False  # the first captured value is a list of `choose`: only those indices
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,14 @@ class TraceReading(scalar.Reading):
     def look_up(self, table: scalar.Table, index: Any) -> Any:
         return look_up(table.entries, control.whole(index))
 
-    def scratch(self, shape: tuple[int, ...]) -> scalar.Scratch:
-        return control.new_scratch(self.graph, shape)
+    def scratch(self, shape: tuple[int, ...], blank: bool) -> scalar.Scratch:
+        return control.new_scratch(self.graph, shape, blank)
+
+    def choose(self, flags: scalar.Scratch) -> Any:
+        return control.choose(self.graph, flags)
+
+    def for_chosen(self, items: Any, count: int, body: Callable, init: Any) -> Any:
+        return control.indexed_loop(self.graph, count, body, init, items)
 
     def while_loop(self, condition: Callable, body: Callable, init: Any) -> Any:
         return control.while_loop(self.graph, condition, body, init)

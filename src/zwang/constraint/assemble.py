@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from zwang.constraint.contact_rows import contact_rows
+from dataclasses import replace
+
+from zwang.constraint.contact_batches import contact_batches
+from zwang.constraint.contact_rows import contact_rows, is_hard, screws_of
 from zwang.constraint.equality import LOOPS, equality_rows
 from zwang.constraint.exact import VELOCITY, velocity_rows
 from zwang.constraint.friction import friction_rows
 from zwang.constraint.instant import Instant
 from zwang.constraint.limit import limit_rows
-from zwang.constraint.rows import Rows, concatenated
+from zwang.constraint.rows import Rows, concatenated, no_rows
+from zwang.contact import candidate_pairs
+from zwang.scalar import are_constant
 
 
 def constraint_rows(instant: Instant) -> Rows:
@@ -28,5 +33,19 @@ def constraint_rows(instant: Instant) -> Rows:
     if "limit" not in disabled:
         parts += limit_rows(instant)
     if "contact" not in disabled and mechanism.options.contact:
-        parts += contact_rows(instant)
+        parts += _contacts(instant)
     return concatenated(parts, mechanism.nv)
+
+
+def _contacts(instant: Instant) -> list[Rows]:
+    """The rows of contacts: pair by pair where positions are numbers, else as far as they are soft in batches."""
+    pairs = candidate_pairs(instant.mechanism)
+    if not pairs:
+        return []
+    screws, nv = screws_of(instant), instant.mechanism.nv
+    if are_constant(*instant.q):
+        return contact_rows(instant, pairs, screws)
+    soft = [pair for pair in pairs if not is_hard(pair)]
+    batches = contact_batches(instant, soft, screws) if soft else ()
+    found = contact_rows(instant, [pair for pair in pairs if is_hard(pair)], screws)
+    return [*found, replace(no_rows(nv), batches=batches, screws=screws)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from zwang.algebra.rotation import skew
 from zwang.constraint.instant import Instant
 from zwang.constraint.rows import PER_ROW, Cone, OnLink, Rows, Screws, array
 from zwang.constraint.softness import TINY, exact_rows, impedance, reference, regularisation, soft_rows
-from zwang.contact import FAR, Gap, Pair, candidate_pairs, gaps, near
+from zwang.contact import FAR, Gap, Pair, gaps, near
 from zwang.contact.overlap import looking_ahead
 from zwang.kinematics.jacobians import link_screws, relative_jacobian
 from zwang.mechanism.joint_kinds import Softness
@@ -42,14 +43,15 @@ class Touch(NamedTuple):
         return is_hard(self.pair)
 
 
-def contact_rows(instant: Instant) -> list[Rows]:
-    """The rows of every pair of shapes that touches, or, where values are not known, may touch."""
-    pairs = candidate_pairs(instant.mechanism)
-    if not pairs:
-        return []
+def screws_of(instant: Instant) -> Screws:
+    """How the links move at this instant."""
     tree = instant.mechanism.tree
     columns = tuple(link_screws(tree, instant.poses))
-    screws = Screws(tuple(link.parent for link in tree.links), tuple(link.v for link in tree.links), columns)
+    return Screws(tuple(link.parent for link in tree.links), tuple(link.v for link in tree.links), columns)
+
+
+def contact_rows(instant: Instant, pairs: Sequence[Pair], screws: Screws) -> list[Rows]:
+    """The rows of those pairs of shapes that touch, or, where values are not known, may touch."""
     motions = screws.motions(np.array(instant.v))
     return [rows for pair in pairs for rows in _rows_by_link(instant, pair, screws, motions)]
 
@@ -69,22 +71,10 @@ def _rows_by_link(instant: Instant, pair: Pair, screws: Screws, motions: list[np
 
 
 def pair_rows(instant: Instant, pair: Pair) -> list[Rows]:
-    """The rows of one pair, worked out only if some world has its shapes near each other."""
+    """The rows of one pair, of each gap only if it acts in some world."""
     close = is_hard(pair) or near(pair, instant.poses)  # a hard one acts before its shapes are near
-    if value_is_constant(close):
-        return _gap_rows(instant, pair) if close else []
-    idle = [_idle(instant, pair, k) for k in range(pair.count)]
-    columns = _columns(instant, pair)
-    numbers = when(
-        close,
-        lambda: [_numbers(rows, columns) for rows in _all_gaps(instant, pair)],
-        lambda: [_numbers(rows, columns) for rows in idle],
-    )
-    return [_with_numbers(rows, values, columns) for rows, values in zip(idle, numbers, strict=True)]
-
-
-def _gap_rows(instant: Instant, pair: Pair) -> list[Rows]:
-    """The rows of one pair whose gaps are known at once, of each gap only if it acts in some world."""
+    if value_is_constant(close) and not close:
+        return []
     parts, columns = [], _columns(instant, pair)
     for k, gap in enumerate(gaps(looking_ahead(pair) if is_hard(pair) else pair, instant.poses)):
         active = acts(instant, pair, gap)
@@ -101,14 +91,6 @@ def _gap_rows(instant: Instant, pair: Pair) -> list[Rows]:
         )
         parts.append(_with_numbers(idle, {**numbers, "active": [active] * len(idle)}, columns))
     return parts
-
-
-def _all_gaps(instant: Instant, pair: Pair) -> list[Rows]:
-    """The rows of all gaps of a pair, those that do not act among them."""
-    found = enumerate(gaps(pair, instant.poses))
-    return [
-        rows_of_touch(instant, touch_of(instant, pair, gap, k, acts(instant, pair, gap))) for k, gap in found
-    ]
 
 
 def is_hard(pair: Pair) -> bool:

@@ -14,13 +14,13 @@ In Gauss's problem with softness the force of a row is what the cost s_i(J_i a -
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.scalar import divide, is_zero, where
+from zwang.scalar import Chosen, Scratch, divide, is_zero, where
 
 KINDS = ("equality", "friction", "limit", "contact", "cone")
 PER_ROW = ("aref", "R", "position", "velocity", "margin", "impedance", "weight", "bound", "active")
@@ -116,6 +116,32 @@ class OnLink(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Batch:
+    """Many groups of n rows of one form that act together or not at all, kept in arrays: all contacts of a family of pairs.
+
+    kinds (n,). Group k touches the speeds columns[k] only or, with on_links, those that move the one link in columns[k], and J is by these or by
+    the link's screw. What belongs to group k is read at k: active (count,), 1 or 0; J (count, n w), row by row; aref and D = 1/R (count, n),
+    these where the group acts only. cone: the cone of group k, or None. acting: whether some group acts. those_that_act: their numbers.
+    """
+
+    kinds: tuple[str, ...]
+    columns: tuple[tuple[int, ...], ...]
+    on_links: bool
+    active: Scratch
+    J: Scratch
+    aref: Scratch
+    D: Scratch
+    cone: Callable[[Any], Cone | None]
+    acting: Any
+    those_that_act: Chosen
+
+    @property
+    def size(self) -> int:
+        """n, the number of rows in a group."""
+        return len(self.kinds)
+
+
+@dataclass(frozen=True)
 class Rows:
     """n rows. names: the constraint that each belongs to. kinds: see above. J (n, nv). All others (n,).
 
@@ -123,6 +149,7 @@ class Rows:
     constraint is violated, or the gap, velocity: J v; margin: the position at which it sets in. impedance d.
     weight: the approximate diagonal of A = J M^-1 J^T that R was made with. bound: largest friction force, else 0.
     active: whether the row acts; one that does not has no force. on_links: rows that are known by their link too, with its screws.
+    batches: further rows, beside the n, kept in arrays.
     """
 
     names: tuple[str, ...]
@@ -140,6 +167,7 @@ class Rows:
     cones: tuple[Cone, ...] = ()
     on_links: tuple[OnLink, ...] = ()
     screws: Screws | None = None
+    batches: tuple[Batch, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -224,7 +252,7 @@ def hard_rows(
 
 def concatenated(parts: Sequence[Rows], nv: int) -> Rows:
     """All rows of the parts, in order."""
-    parts = [part for part in parts if len(part)] or [no_rows(nv)]
+    parts = [part for part in parts if len(part) or part.batches] or [no_rows(nv)]
     if len(parts) == 1:
         return parts[0]
     offsets = np.cumsum([0, *(len(part) for part in parts)]).tolist()
@@ -249,5 +277,6 @@ def concatenated(parts: Sequence[Rows], nv: int) -> Rows:
         cones=cones,
         on_links=on_links,
         screws=next((part.screws for part in parts if part.screws is not None), None),
+        batches=tuple(batch for part in parts for batch in part.batches),
         **joined,
     )

@@ -17,12 +17,31 @@ on an edge) has the distance FAR, with finite position and frame. A contact acts
 The velocity of b against a at the contact, in contact axes, is frame @ (J_b - J_a) v, with the Jacobians of the point
 `position` fixed to either body.
 
-`gaps` works on every scalar. `near(pair, poses)` is false where the pair cannot touch.
+`gaps` works on every scalar. `near(pair, poses)` is false where the pair cannot touch. `gaps_between` and `balls_meet` are the same for shapes
+already placed in the world, as those of a `Family` are: pairs alike but for their numbers, gone through in one loop.
 """
 
-from zwang.contact.broad import near
+from zwang.contact.broad import balls_meet, near
+from zwang.contact.families import Family, StoredShapes, families, on_world
 from zwang.contact.gap import FAR, Gap, contact_frame
-from zwang.contact.narrow import gaps
+from zwang.contact.kinds import Placed
+from zwang.contact.narrow import gaps, gaps_between
 from zwang.contact.pairs import Pair, Solid, candidate_pairs
 
-__all__ = ["FAR", "Gap", "Pair", "Solid", "candidate_pairs", "contact_frame", "gaps", "near"]
+__all__ = [
+    "FAR",
+    "Family",
+    "Gap",
+    "Pair",
+    "Placed",
+    "Solid",
+    "StoredShapes",
+    "balls_meet",
+    "candidate_pairs",
+    "contact_frame",
+    "families",
+    "gaps",
+    "gaps_between",
+    "near",
+    "on_world",
+]

@@ -16,9 +16,13 @@ from zwang.scalar import maximum, sqrt
 
 def near(pair: Pair, poses: Sequence[Pose]) -> Any:
     """Whether the balls around both shapes, and the pair's margin, meet; always true for a plane, which has no ball."""
+    return balls_meet(pair, placed(pair.a, poses), placed(pair.b, poses))
+
+
+def balls_meet(pair: Pair, a: Placed, b: Placed) -> Any:
+    """`near` of a pair's shapes where they are."""
     if "plane" in pair.kinds:
         return True
-    a, b = placed(pair.a, poses), placed(pair.b, poses)
     reach = radius(pair.a.kind, a) + radius(pair.b.kind, b) + maximum(pair.margin, 0)
     d = b.p - a.p
     return d @ d < reach * reach

@@ -46,8 +46,13 @@ def placed(solid: Solid, poses: Sequence[Pose]) -> Placed:
 
 def gaps(pair: Pair, poses: Sequence[Pose]) -> tuple[Gap, ...]:
     """The gaps of a pair: `pair.count` of them, some perhaps FAR. Raises UnsupportedError for kinds without a function."""
+    return gaps_between(pair, placed(pair.a, poses), placed(pair.b, poses))
+
+
+def gaps_between(pair: Pair, a: Placed, b: Placed) -> tuple[Gap, ...]:
+    """`gaps` of a pair's shapes where they are."""
     if pair.kinds not in FUNCTIONS:
         raise UnsupportedError(
             f"the contact of {pair.a.name!r} with {pair.b.name!r}: {' with '.join(pair.kinds)} is not supported"
         )
-    return FUNCTIONS[pair.kinds](placed(pair.a, poses), placed(pair.b, poses), pair.margin + pair.gap)
+    return FUNCTIONS[pair.kinds](a, b, pair.margin + pair.gap)

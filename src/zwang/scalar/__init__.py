@@ -13,7 +13,7 @@ Control flow is functional, in the style of jax.lax: `while_loop`, `when` and `f
 in tuples, lists, dictionaries, dataclasses and arrays, and bodies return new ones of the same structure.
 """
 
-from zwang.scalar.control import for_each, scratch, table, when, while_loop
+from zwang.scalar.control import Chosen, for_each, scratch, table, when, while_loop
 from zwang.scalar.nest import leaves_of, rebuild, structure_of
 from zwang.scalar.plain import FloatReading
 from zwang.scalar.primitives import (
@@ -66,6 +66,7 @@ from zwang.scalar.stores import Scratch, Table, flat_position
 
 __all__ = [
     "ArrayReading",
+    "Chosen",
     "FloatReading",
     "Reading",
     "Scratch",

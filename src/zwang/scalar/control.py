@@ -31,14 +31,32 @@ def when(predicate: Any, then: Callable, otherwise: Callable, *operands: Any) ->
 def for_each(items: Any, body: Callable[[Any, Any], Any], init: Any, *, unroll: bool | None = None) -> Any:
     """The carry after `carry = body(item, carry)` for every item.
 
-    `items` is a count, giving the indices 0, 1, ..., or a table of constants, giving its entries or rows.
+    `items` is a count, giving the indices 0, 1, ..., a table of constants, giving its entries or rows, or the indices `Chosen` by flags.
     When traced, a short loop is unrolled, with plain numbers for items, so that zeros in a table fold away;
     `unroll` True or False decides instead of the length.
     """
+    if isinstance(items, Chosen):
+        return items.each(body, init)
     if not isinstance(items, (int, np.integer)):
         rows = items if isinstance(items, Table) else table(items)
         return for_each(rows.shape[0], lambda i, carry: body(rows[i], carry), init, unroll=unroll)
     return _reading_for(init).for_each(int(items), body, init, unroll)
+
+
+class Chosen:
+    """The indices at which the flags, a scratch array (n,), are above zero: items for `for_each`."""
+
+    def __init__(self, flags: Scratch) -> None:
+        self.flags = flags
+        self.items = _reading_for(flags).choose(flags)
+
+    def each(self, body: Callable[[Any, Any], Any], init: Any) -> Any:
+        """The carry after `carry = body(index, carry)` for each of them. Where some lane wants an index, it is masked in the others."""
+
+        def asked(index: Any, carry: Any) -> Any:
+            return when(self.flags[index] > 0, lambda carry: body(index, carry), lambda carry: carry, carry)
+
+        return _reading_for(self.flags).for_chosen(self.items, self.flags.shape[0], asked, init)
 
 
 def table(values: Any) -> Table:
@@ -46,10 +64,10 @@ def table(values: Any) -> Table:
     return Table(values)
 
 
-def scratch(shape: int | tuple[int, ...]) -> Scratch:
-    """A scratch array of zeros for use in loops."""
+def scratch(shape: int | tuple[int, ...], *, blank: bool = False) -> Scratch:
+    """A scratch array of zeros for use in loops; a blank one holds nothing that means anything until it is set."""
     reading = reading_at_hand() or FLOATS
-    return reading.scratch((shape,) if isinstance(shape, int) else tuple(shape))
+    return reading.scratch((shape,) if isinstance(shape, int) else tuple(shape), blank)
 
 
 def _reading_for(*trees: Any) -> Reading:

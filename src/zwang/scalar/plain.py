@@ -119,8 +119,17 @@ class FloatReading(Reading):
     def is_zero(self, x: Any) -> bool:
         return x == 0
 
-    def scratch(self, shape: tuple[int, ...]) -> Scratch:
-        return Scratch(shape, [0.0] * math.prod(shape))
+    def scratch(self, shape: tuple[int, ...], blank: bool) -> Scratch:
+        return Scratch(shape, [math.nan if blank else 0.0] * math.prod(shape))
+
+    def choose(self, flags: Scratch) -> list[int]:
+        return [i for i in range(flags.shape[0]) if flags[i] > 0]
+
+    def for_chosen(self, items: list[int], count: int, body: Callable, init: Any) -> Any:
+        carry = init
+        for i in items:
+            carry = body(i, carry)
+        return carry
 
     def look_up(self, table: Table, index: Any) -> Any:
         return table.entries[index]

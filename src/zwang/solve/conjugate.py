@@ -9,7 +9,7 @@ import numpy as np
 from zwang.algebra.linear import sparse_ltdl, sparse_ltdl_solve
 from zwang.constraint.rows import Rows
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import logical_and, logical_not, maximum, where, while_loop
+from zwang.scalar import Scratch, logical_and, logical_not, maximum, where, while_loop
 from zwang.solve.primal import Primal
 from zwang.solve.solution import SMALLEST, Solution, largest
 
@@ -18,9 +18,10 @@ ITERATIONS = 2000
 
 
 class _State(NamedTuple):
-    """The accelerations, gradient g, z = M^-1 g, direction p, last step length, iterations, done."""
+    """The accelerations, what the rows miss by, gradient g, z = M^-1 g, direction p, last step length, iterations, done."""
 
     a: np.ndarray
+    y: Scratch
     g: np.ndarray
     z: np.ndarray
     p: np.ndarray
@@ -44,25 +45,27 @@ def conjugate(
     """
     primal, factors = Primal(problem, rows), sparse_ltdl(problem.M)
 
-    def gradient(a: Any) -> tuple[Any, Any]:
-        effort, push = primal.effort(a), primal.push(a)
+    def gradient(a: Any, y: Scratch) -> tuple[Any, Any]:
+        effort, push = primal.effort(a), primal.push(y)
         return effort - push, largest(effort - push) <= tolerance * (largest(effort) + largest(push))
 
     def wanted(s: _State) -> Any:
         return logical_and(logical_not(s.done), s.iterations < iterations)
 
     def improve(s: _State) -> _State:
-        length = primal.exact_step(s.a, s.p, s.g, first=s.length)
-        a = s.a + length * s.p
-        g, done = gradient(a)
+        along = primal.along(s.p)
+        length = primal.exact_step((s.a, s.y), s.p, along, s.g, first=s.length)
+        a, y = s.a + length * s.p, primal.advanced(s.y, length, along)
+        g, done = gradient(a, y)
         z = sparse_ltdl_solve(*factors, g)
         beta = maximum((g @ z - g @ s.z) / maximum(s.g @ s.z, SMALLEST), 0.0)
         p = beta * s.p - z
         p = where(p @ g < 0, p, -z)  # begin anew where it does not go down
-        return _State(a, g, z, p, where(length > 0, length, 1.0), s.iterations + 1, done)
+        return _State(a, y, g, z, p, where(length > 0, length, 1.0), s.iterations + 1, done)
 
     begin = np.array(problem.a_free if start is None else start)
-    g, done = gradient(begin)
+    y = primal.missed(begin)
+    g, done = gradient(begin, y)
     z = sparse_ltdl_solve(*factors, g)
-    last = while_loop(wanted, improve, _State(begin, g, z, -z, 1.0, 0.0, done))
+    last = while_loop(wanted, improve, _State(begin, y, g, z, -z, 1.0, 0.0, done))
     return Solution(last.a, primal.forces(last.a), last.iterations, last.done)

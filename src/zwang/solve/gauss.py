@@ -49,7 +49,7 @@ def solve(
     """
     if solver not in SOLVERS:
         raise UnknownNameError("solver", solver, SOLVERS)
-    if not len(rows):
+    if not len(rows) and not rows.batches:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
     if not any(rows.hard):
         return SOLVERS[solver](problem, rows, start=start)
@@ -58,7 +58,7 @@ def solve(
         return embedded(problem, rows, essential.S, lambda *small: solve(*small, solver=solver))
     if equalities and _plain(problem, rows):
         return _eliminated(problem, rows, equalities, solver)
-    if len(equalities) == len(rows):
+    if len(equalities) == len(rows) and not rows.batches:
         return by_multipliers(problem, rows)
     return with_hard_rows(problem, rows, SOLVERS[solver], start=start)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from zwang.constraint.rows import Rows
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import logical_and, logical_not, logical_or, where, while_loop
+from zwang.scalar import Scratch, logical_and, logical_not, logical_or, where, while_loop
 from zwang.solve.line_search import UNBOUNDED
 from zwang.solve.primal import Primal
 from zwang.solve.solution import Solution, largest
@@ -28,9 +28,10 @@ SETTLED = 1e-3  # accelerations that still change by more when the iterations ar
 
 
 class _State(NamedTuple):
-    """The accelerations, the gradient, iterations, stalls so far, whether there is nothing left to do, or little."""
+    """The accelerations, what the rows miss by, the gradient, iterations, stalls so far, whether there is nothing left to do, or little."""
 
     a: np.ndarray
+    y: Scratch
     gradient: np.ndarray
     iterations: Any
     stalls: Any
@@ -53,28 +54,30 @@ def newton(
     """
     primal = Primal(problem, rows)
 
-    def state(a: Any, count: Any, step: Any, before: _State | None) -> _State:
-        effort, push = primal.effort(a), primal.push(a)
+    def state(a: Any, y: Scratch, count: Any, step: Any, before: _State | None) -> _State:
+        effort, push = primal.effort(a), primal.push(y)
         gradient, efforts = effort - push, largest(effort) + largest(push)
         left, size, scale = largest(gradient), largest(step), largest(a)
         small = logical_or(left <= tolerance * efforts, size <= STANDSTILL * scale)
         if before is None:
-            return _State(a, gradient, count, 0.0, small, small)
+            return _State(a, y, gradient, count, 0.0, small, small)
         stuck = left > largest(before.gradient) / 2
         stalls = before.stalls + where(logical_and(stuck, size <= COARSE * scale), 1.0, 0.0)
         noise = logical_or(logical_and(stuck, size <= NOISE * scale), stalls >= STALLS)
-        return _State(a, gradient, count, stalls, logical_or(small, noise), size <= SETTLED * scale)
+        return _State(a, y, gradient, count, stalls, logical_or(small, noise), size <= SETTLED * scale)
 
     def wanted(s: _State) -> Any:
         return logical_and(logical_not(s.done), s.iterations < iterations)
 
     def improve(s: _State) -> _State:
-        direction = primal.newton_direction(s.a, s.gradient)
-        step = primal.exact_step(s.a, direction, s.gradient, tolerance=LINE_SEARCH) * direction
-        return state(s.a + step, s.iterations + 1, step, s)
+        direction = primal.newton_direction(s.y, s.gradient)
+        along = primal.along(direction)
+        length = primal.exact_step((s.a, s.y), direction, along, s.gradient, tolerance=LINE_SEARCH)
+        step, y = length * direction, primal.advanced(s.y, length, along)
+        return state(s.a + step, y, s.iterations + 1, step, s)
 
     begin = np.array(problem.a_free if start is None else start)
     far = UNBOUNDED * np.ones(len(begin))
-    last = while_loop(wanted, improve, state(begin, 0.0, far, None))
+    last = while_loop(wanted, improve, state(begin, primal.missed(begin), 0.0, far, None))
     unsettled = logical_not(logical_or(last.done, last.settled))
     return Solution(last.a, primal.forces(last.a), last.iterations, last.done, unsettled=unsettled)

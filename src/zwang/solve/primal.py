@@ -1,11 +1,15 @@
 """The primal cost Z(a) + sum s_i(J_i a - aref_i): its slope and curvature, gathered group by group.
 
-A group's rows act together or not at all, and touch the same speeds: a contact, a loop. What no world at hand needs, a group of rows
+A group's rows act together or not at all, and touch the same few unknowns: a contact, a loop. What no world at hand needs, a group of rows
 that does not act, is not worked out when compiled; on floats it is skipped.
+
+The unknowns x that rows are by are the speeds and, behind them, the screws of links that are held against the world: rows at a link need six
+columns only, K = J^T W J is a stiffness at the link, and the tree carries it on to the speeds (seed 002's K_k).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
@@ -13,57 +17,54 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.linear import sparse_ltdl, sparse_ltdl_solve
-from zwang.constraint.rows import Cone, Rows, array
+from zwang.constraint.rows import Batch, Cone, Rows, array
 from zwang.gauss.problem import GaussProblem
 from zwang.scalar import (
     Scratch,
     absolute,
     are_constant,
+    for_each,
     is_zero,
     logical_or,
     scratch,
     value_is_constant,
     when,
 )
+from zwang.scalar.stacked import Stacked
 from zwang.solve.cones import cone_answer, row_answer
 from zwang.solve.line_search import exact_step
 
+WORTH_ASKING = 4  # times the work, from which on it is asked whether some rows fill in the Hessian
 ROUNDING = 1e-13  # what sums of this size may be off by
 
 
 class Group(NamedTuple):
-    """Rows start ... stop of a problem, with J (n, k) on the k speeds `columns` that they touch only.
+    """Rows number start, start + 1, ... of the problem, with J (n, k) on the k unknowns `columns` that they touch only.
 
-    With a link, their J (n, 6) is by that link's screw instead, and needs no speeds: K = J^T W J is a stiffness at the link.
+    places: where the entries (i >= j) of J^T W J belong in the Hessian's array, by (place in columns of i, of j).
     """
 
-    start: int
-    stop: int
-    columns: tuple[int, ...]
+    start: Any
+    columns: Sequence[Any]
+    places: Sequence[tuple[int, int, Any]]
     J: np.ndarray
     aref: np.ndarray
     D: np.ndarray
     kinds: tuple[str, ...]
-    bound: np.ndarray
+    bound: Any
     cone: Cone | None
     active: Any
-    link: int | None
+    may_rest: bool
 
-    @property
-    def may_rest(self) -> bool:
-        """Whether to ask first if the rows act; a single speed's rows are cheaper worked out than asked about."""
-        return self.link is not None or len(self.columns) > 1 or value_is_constant(self.active)
+    def __len__(self) -> int:
+        return len(self.kinds)
 
-    def along(self, a: Any, screws: list[np.ndarray]) -> np.ndarray:
-        """J a (n,); screws: those of all links for a."""
-        return self.J @ (np.array([a[k] for k in self.columns]) if self.link is None else screws[self.link])
-
-    def missed(self, a: Any, screws: list[np.ndarray]) -> np.ndarray:
-        """y (n,) = J a - aref."""
-        return self.along(a, screws) - self.aref
+    def along(self, x: Scratch) -> np.ndarray:
+        """J x (n,)."""
+        return self.J @ np.array([x[k] for k in self.columns])
 
     def answer(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Forces (n,) and curvature W (n, n) of the rows' costs at y."""
+        """Forces (n,) and curvature W (n, n) of the rows' costs at y = J a - aref."""
         if self.cone is not None:
             force, W = cone_answer(self.cone, self.D, y)
             return array(force), W
@@ -71,25 +72,269 @@ class Group(NamedTuple):
         W = [[w if i == j else 0 for j in range(len(both))] for i, (_, w) in enumerate(both)]
         return array([force for force, _ in both]), np.array(W)
 
+    def rows(self) -> list[Any]:
+        """The numbers of the rows."""
+        return [self.start + i for i in range(len(self.kinds))]
+
 
 Work = Callable[[Group, Any], Any]
 
 
-def groups_of(rows: Rows) -> tuple[Group, ...]:
-    """The rows in groups: a cone's rows, and neighbours of one name that act together."""
-    D, cones, on_links = rows.D, rows.cone_of, {part.start: part for part in rows.on_links}
-    starts = [i for i in range(len(rows)) if i == 0 or i in on_links or not _together(rows, cones, i - 1, i)]
-    found = []
-    for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
-        span, part = slice(start, stop), on_links.get(start)
-        J = rows.J[span]
-        columns = tuple(k for k in range(J.shape[1]) if not is_zero(J[:, k])) if part is None else ()
-        found.append(
-            Group(start, stop, columns, J[:, list(columns)] if part is None else part.w, rows.aref[span], D[span],
-                  rows.kinds[span], rows.bound[span], cones.get(start), rows.active[start],
-                  None if part is None else part.link)
+class Primal:
+    """The cost of a problem and its rows, as functions of the acceleration a (nv,)."""
+
+    def __init__(self, problem: GaussProblem, rows: Rows) -> None:
+        self.problem, self.rows = problem, rows
+        self.nv = len(problem.a_free)
+        self.count = len(rows) + sum(len(batch.columns) * batch.size for batch in rows.batches)
+        on_links = [part.link for part in rows.on_links]
+        on_links += [link for batch in rows.batches if batch.on_links for (link,) in batch.columns]
+        self.slots = {link: k for k, link in enumerate(sorted(set(on_links)))}
+        spans = [(start, stop, self._static_columns(start, stop)) for start, stop in _spans(rows)]
+        coupling = [columns for _, _, columns in spans]
+        coupling += [own for batch in rows.batches if not batch.on_links for own in batch.columns]
+        self.tree, self.filled = self._sparsity(coupling)
+        self.place = {entry: k for k, entry in enumerate(sorted(self.filled))}
+        self.groups = [self._static(*span) for span in spans]
+        self.batches = self._dynamic()
+
+    # -------------------------------------------------------------------------------------- rows in groups
+
+    def _static_columns(self, start: int, stop: int) -> tuple[int, ...]:
+        """The unknowns that these rows touch."""
+        link = next((part.link for part in self.rows.on_links if part.start == start), None)
+        if link is not None:
+            return self._screw(link)
+        return tuple(k for k in range(self.nv) if not is_zero(self.rows.J[start:stop, k]))
+
+    def _screw(self, link: int) -> tuple[int, ...]:
+        """The numbers of a link's screw among the unknowns."""
+        start = self.nv + 6 * self.slots[link]
+        return tuple(range(start, start + 6))
+
+    def _static(self, start: int, stop: int, columns: tuple[int, ...]) -> Group:
+        rows, span = self.rows, slice(start, stop)
+        part = next((part for part in rows.on_links if part.start == start), None)
+        active = rows.active[start]
+        # a single speed's rows are cheaper worked out than asked about
+        may_rest = part is not None or len(columns) > 1 or value_is_constant(active)
+        J = rows.J[span][:, list(columns)] if part is None else part.w
+        return Group(
+            start, columns, self._places(columns), J, rows.aref[span], rows.D[span], rows.kinds[span], rows.bound[span],
+            rows.cone_of.get(start), active, may_rest,
         )  # fmt: skip
-    return tuple(found)
+
+    def _places(self, columns: Sequence[int]) -> list[tuple[int, int, int]]:
+        """For the entries of a block of these unknowns that are kept, (i, j) in it and the place in the Hessian's array.
+
+        Columns that only fill up, being those before again, have zeros and no place of their own.
+        """
+        pairs = [(i, j) for i in range(len(columns)) for j in range(i + 1)]
+        if columns and not self._of_speeds(columns):
+            start = len(self.place) + 21 * ((columns[0] - self.nv) // 6)
+            return [(i, j, start + k) for k, (i, j) in enumerate(pairs)]
+        ordered = [(max(columns[i], columns[j]), min(columns[i], columns[j])) for i, j in pairs]
+        return [(i, j, self.place[entry]) for (i, j), entry in zip(pairs, ordered, strict=True)]
+
+    def _dynamic(self) -> list[tuple[Batch, Callable[[Any], Group]]]:
+        """The batches, each with the function that reads a group by its number."""
+        found, offset = [], len(self.rows)
+        for batch in self.rows.batches:
+            found.append((batch, self._reader(batch, offset)))
+            offset += len(batch.columns) * batch.size
+        return found
+
+    def _reader(self, batch: Batch, offset: int) -> Callable[[Any], Group]:
+        columns = [self._screw(own[0]) if batch.on_links else own for own in batch.columns]
+        blocks, n = [self._places(own) for own in columns], batch.size
+        columns_of, places_of = Stacked(columns), Stacked([[k for _, _, k in block] for block in blocks])
+        shape = n, len(columns[0])
+
+        def group(k: Any) -> Group:
+            places = [(i, j, at) for (i, j, _), at in zip(blocks[0], places_of[k], strict=True)]
+            J = np.array([batch.J[k, e] for e in range(shape[0] * shape[1])]).reshape(shape)
+            aref, D = (array([store[k, i] for i in range(n)]) for store in (batch.aref, batch.D))
+            return Group(
+                offset + k * n, columns_of[k], places, J, aref, D, batch.kinds, (0,) * n, batch.cone(k), batch.active[k] > 0, True
+            )  # fmt: skip
+
+        return group
+
+    def over_acting_groups(self, work: Work, total: Any) -> Any:
+        """`total` after work(group, total) for every group that acts in some world."""
+        for group in self.groups:
+            if group.may_rest:
+                total = when(group.active, lambda t, g=group: work(g, t), lambda t: t, total)
+            else:
+                total = work(group, total)
+        for batch, group_of in self.batches:
+            total = for_each(batch.those_that_act, lambda k, t, of=group_of: work(of(k), t), total)
+        return total
+
+    # -------------------------------------------------------------------------------------- along directions
+
+    def effort(self, a: Any) -> np.ndarray:
+        """M (a - a_free) (nv,): what all constraints together have to bring up."""
+        return self.problem.M @ (a - self.problem.a_free)
+
+    def _spread(self, a: Any) -> Scratch:
+        """The unknowns x: a and, if some rows ask for them, the links' screws for a."""
+        x = scratch(self.nv + 6 * len(self.slots), blank=True)
+        for k, value in enumerate(a):
+            x = x.set(k, value)
+        if self.slots and self.rows.screws is not None:
+            motions = self.rows.screws.motions(a)
+            for link in self.slots:
+                for k, value in zip(self._screw(link), motions[link], strict=True):
+                    x = x.set(k, value)
+        return x
+
+    def along(self, p: Any) -> Scratch:
+        """J p of all rows that act."""
+        x = self._spread(p)
+        return self.over_acting_groups(
+            lambda group, y: _set(y, zip(group.rows(), group.along(x), strict=True)),
+            scratch(self.count, blank=True),
+        )
+
+    def missed(self, a: Any) -> Scratch:
+        """y = J a - aref of all rows that act."""
+        x = self._spread(a)
+        return self.over_acting_groups(
+            lambda group, y: _set(y, zip(group.rows(), group.along(x) - group.aref, strict=True)),
+            scratch(self.count, blank=True),
+        )
+
+    def advanced(self, y: Scratch, step: Any, Jp: Scratch) -> Scratch:
+        """y + step J p of all rows that act."""
+        return self.over_acting_groups(
+            lambda group, y: _set(y, [(i, y[i] + step * Jp[i]) for i in group.rows()]), y
+        )
+
+    def push(self, y: Scratch) -> np.ndarray:
+        """J^T f (nv,): what the rows' forces bring up where they miss by y, on speeds and as wrenches on links."""
+        nv = self.nv
+
+        def add(group: Group, total: Scratch) -> Scratch:
+            force, _ = group.answer(_read(y, group))
+            return _added(total, zip(group.columns, group.J.T @ force, strict=True))
+
+        total = self.over_acting_groups(add, scratch(nv + 6 * len(self.slots)))
+        push = np.array([total[k] for k in range(nv)])
+        if not self.slots or self.rows.screws is None:
+            return push
+        wrenches = {link: np.array([total[k] for k in self._screw(link)]) for link in self.slots}
+        return push + self.rows.screws.efforts(wrenches, nv)
+
+    def forces(self, a: Any) -> np.ndarray:
+        """f (n,) of all rows at a, batches left out."""
+        x = self._spread(a)
+        found = [group.answer(group.along(x) - group.aref)[0] for group in self.groups]
+        return array([force for forces in found for force in forces])
+
+    # -------------------------------------------------------------------------------------- curvature
+
+    def newton_direction(self, y: Scratch, gradient: Any) -> np.ndarray:
+        """-(M + J^T W J)^-1 gradient, with the sparsity of M and what the groups fill in."""
+        M = self.problem.M
+        H = scratch(len(self.place) + 21 * len(self.slots))
+        for (i, j), k in self.place.items():
+            H = H.set(k, M[i][j])
+
+        def add(group: Group, H: Scratch) -> Scratch:
+            WJ = group.answer(_read(y, group))[1] @ group.J
+            return _added(H, ((k, group.J[:, i] @ WJ[:, j]) for i, j, k in group.places))
+
+        H = self._with_links(self.over_acting_groups(add, H))
+
+        def solved(entries: Any, H: Scratch) -> np.ndarray:
+            n = range(self.nv)
+            lower = [[H[self.place[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in n]
+            return -sparse_ltdl_solve(*sparse_ltdl(lower), gradient)
+
+        across = self._across()
+        if not across or _work(self.filled) < WORTH_ASKING * _work(self.tree):
+            return solved(self.filled, H)
+        fills = reduce(logical_or, across)
+        return when(fills, lambda H: solved(self.filled, H), lambda H: solved(self.tree, H), H)
+
+    def _across(self) -> list[Any]:
+        """Whether each group that couples branches acts."""
+        found = [group.active for group in self.groups if self._couples(group.columns)]
+        dynamic = [batch for batch in self.rows.batches if not batch.on_links]
+        return found + [batch.acting for batch in dynamic if any(map(self._couples, batch.columns))]
+
+    def _couples(self, columns: Sequence[int]) -> bool:
+        return self._of_speeds(columns) and not _entries(columns) <= self.tree
+
+    def _of_speeds(self, columns: Sequence[int]) -> bool:
+        """Whether these unknowns are speeds, not a link's screw."""
+        return bool(columns) and columns[0] < self.nv
+
+    def _speeds_to(self, link: int) -> list[int]:
+        """The speeds that move a link."""
+        screws = self.rows.screws
+        if screws is None:
+            return []
+        return [k for i in screws.path(link) for k in range(self.nv)[screws.speeds[i]]]
+
+    def _sparsity(
+        self, coupling: Sequence[Sequence[int]]
+    ) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+        """The entries (i >= j) of the Hessian that are not zero where all rows keep to one branch; and where groups couple branches."""
+        M, n = self.problem.M, range(self.nv)
+        tree = {(i, j) for i in n for j in range(i + 1) if not is_zero(M[i][j])}
+        tree = tree.union(*(_entries(self._speeds_to(link)) for link in self.slots))
+        return tree, tree.union(*(_entries(columns) for columns in coupling if self._of_speeds(columns)))
+
+    def _with_links(self, H: Scratch) -> Scratch:
+        """H + sum B^T K B with the stiffnesses K at links, carried down the tree as composites; if some group at a link acts."""
+        screws = self.rows.screws
+        if not self.slots or screws is None:
+            return H
+
+        def add(H: Scratch) -> Scratch:
+            stiffness = {}
+            for link in self.slots:
+                K = np.zeros((6, 6), object)
+                for i, j, k in self._places(self._screw(link)):
+                    K[i, j] = K[j, i] = H[k]
+                stiffness[link] = K
+            curvature = screws.curvature(stiffness)
+            return _added(H, ((self.place[entry], value) for entry, value in curvature.items()))
+
+        acting = [
+            group.active for group in self.groups if group.columns and not self._of_speeds(group.columns)
+        ]
+        acting += [batch.acting for batch in self.rows.batches if batch.on_links]
+        return when(reduce(logical_or, acting), add, lambda H: H, H)
+
+    def exact_step(
+        self, at: tuple[Any, Scratch], p: Any, Jp: Scratch, gradient: Any, first: Any = 1.0, tolerance: float = 1e-7
+    ) -> Any:  # fmt: skip
+        """How far to go from at = (a, y), where the cost has this gradient, along p to where the cost is least."""
+        a, y = at
+        Mp = self.problem.M @ p
+        smooth_slope, smooth_curvature = Mp @ (a - self.problem.a_free), Mp @ p
+
+        def slope_at(t: Any) -> tuple[Any, Any]:
+            def add(group: Group, sums: tuple[Any, Any]) -> tuple[Any, Any]:
+                rate = _read(Jp, group)
+                force, W = group.answer(_read(y, group) + t * rate)
+                return sums[0] - force @ rate, sums[1] + rate @ (W @ rate)
+
+            return self.over_acting_groups(add, (smooth_slope + t * smooth_curvature, smooth_curvature + 0.0))
+
+        downhill = gradient @ p
+        noise = ROUNDING * (absolute(smooth_slope) + absolute(downhill - smooth_slope))
+        return exact_step(slope_at, downhill, first, tolerance, noise)
+
+
+def _spans(rows: Rows) -> list[tuple[int, int]]:
+    """The rows in groups: a cone's rows, and neighbours of one name that act together."""
+    cones, on_links = rows.cone_of, {part.start for part in rows.on_links}
+    starts = [i for i in range(len(rows)) if i == 0 or i in on_links or not _together(rows, cones, i - 1, i)]
+    return list(zip(starts, [*starts[1:], len(rows)], strict=True)) if starts else []
 
 
 def _together(rows: Rows, cones: dict[int, Cone], i: int, j: int) -> bool:
@@ -103,158 +348,29 @@ def _together(rows: Rows, cones: dict[int, Cone], i: int, j: int) -> bool:
     )
 
 
-class Primal:
-    """The cost of a problem and its rows, as functions of the acceleration a (nv,)."""
-
-    def __init__(self, problem: GaussProblem, rows: Rows) -> None:
-        self.problem, self.rows = problem, rows
-        self.groups = groups_of(rows)
-        self.nv = len(problem.a_free)
-        links = sorted({group.link for group in self.groups if group.link is not None})
-        self.slots = {link: k for k, link in enumerate(links)}
-
-    def over_acting_groups(self, work: Work, total: Any) -> Any:
-        """`total` after work(group, total) for every group that acts in some world."""
-        for group in self.groups:
-            if group.may_rest:
-                total = when(group.active, lambda t, g=group: work(g, t), lambda t: t, total)
-            else:
-                total = work(group, total)
-        return total
-
-    def motions(self, a: Any) -> list[np.ndarray]:
-        """The screws of all links for a, if some rows ask for them."""
-        return self.rows.screws.motions(a) if self.slots and self.rows.screws is not None else []
-
-    def effort(self, a: Any) -> np.ndarray:
-        """M (a - a_free) (nv,): what all constraints together have to bring up."""
-        return self.problem.M @ (a - self.problem.a_free)
-
-    def push(self, a: Any) -> np.ndarray:
-        """J^T f (nv,): what the rows' forces bring up at a, on speeds and as wrenches on links."""
-        nv, screws = self.nv, self.motions(a)
-
-        def add(group: Group, total: Scratch) -> Scratch:
-            pushes = group.J.T @ group.answer(group.missed(a, screws))[0]
-            return _added(total, zip(self._places(group), pushes, strict=True))
-
-        total = self.over_acting_groups(add, scratch(nv + 6 * len(self.slots)))
-        push = np.array([total[k] for k in range(nv)])
-        if not self.slots or self.rows.screws is None:
-            return push
-        wrenches = {
-            link: np.array([total[nv + 6 * k + c] for c in range(6)]) for link, k in self.slots.items()
-        }
-        return push + self.rows.screws.efforts(wrenches, nv)
-
-    def _places(self, group: Group) -> list[int]:
-        """Where a group's push belongs: its speeds, or its link's wrench behind them."""
-        if group.link is None:
-            return list(group.columns)
-        start = self.nv + 6 * self.slots[group.link]
-        return list(range(start, start + 6))
-
-    def _speeds_to(self, link: int) -> list[int]:
-        """The speeds that move a link."""
-        screws = self.rows.screws
-        return (
-            [] if screws is None else [k for i in screws.path(link) for k in range(self.nv)[screws.speeds[i]]]
-        )
-
-    def forces(self, a: Any) -> np.ndarray:
-        """f (n,) of all rows at a."""
-        screws = self.motions(a)
-        return array([force for group in self.groups for force in group.answer(group.missed(a, screws))[0]])
-
-    def newton_direction(self, a: Any, gradient: Any) -> np.ndarray:
-        """-(M + J^T W J)^-1 gradient, with the sparsity of M and what the groups fill in."""
-        M, screws = self.problem.M, self.motions(a)
-        tree, filled = self._sparsity()
-        place = {entry: k for k, entry in enumerate(sorted(filled))}
-        H = scratch(len(place) + 36 * len(self.slots))
-        for (i, j), k in place.items():
-            H = H.set(k, M[i][j])
-
-        def add(group: Group, H: Scratch) -> Scratch:
-            J = group.J
-            WJ = group.answer(group.missed(a, screws))[1] @ J
-            if group.link is None:
-                pairs = [
-                    (x, y, place[i, j])
-                    for x, i in enumerate(group.columns)
-                    for y, j in enumerate(group.columns)
-                    if j <= i
-                ]
-            else:
-                start = len(place) + 36 * self.slots[group.link]
-                pairs = [(x, y, start + 6 * x + y) for x in range(6) for y in range(x + 1)]
-            return _added(H, ((k, J[:, x] @ WJ[:, y]) for x, y, k in pairs))
-
-        H = self._with_links(self.over_acting_groups(add, H), place)
-
-        def solved(entries: Any, H: Scratch) -> np.ndarray:
-            lower = [
-                [H[place[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in range(self.nv)
-            ]
-            return -sparse_ltdl_solve(*sparse_ltdl(lower), gradient)
-
-        across = [group.active for group in self.groups if _entries(group.columns) - tree]
-        if not across:
-            return solved(filled, H)
-        fills = reduce(logical_or, across)
-        return when(fills, lambda H: solved(filled, H), lambda H: solved(tree, H), H)
-
-    def _sparsity(self) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-        """The entries (i >= j) of the Hessian that are not zero where all rows keep to one branch; and where groups couple branches."""
-        M, n = self.problem.M, range(self.nv)
-        tree = {(i, j) for i in n for j in range(i + 1) if not is_zero(M[i][j])}
-        tree = tree.union(*(_entries(self._speeds_to(link)) for link in self.slots))
-        return tree, tree.union(*(_entries(group.columns) for group in self.groups))
-
-    def _with_links(self, H: Scratch, place: dict[tuple[int, int], int]) -> Scratch:
-        """H + sum B^T K B with the stiffnesses K at links, carried down the tree as composites; if some group at a link acts."""
-        screws = self.rows.screws
-        if not self.slots or screws is None:
-            return H
-        size = len(place)
-
-        def add(H: Scratch) -> Scratch:
-            stiffness = {
-                link: np.array(
-                    [[H[size + 36 * k + 6 * max(x, y) + min(x, y)] for y in range(6)] for x in range(6)]
-                )
-                for link, k in self.slots.items()
-            }
-            return _added(H, ((place[entry], value) for entry, value in screws.curvature(stiffness).items()))
-
-        acts = reduce(logical_or, [group.active for group in self.groups if group.link is not None])
-        return when(acts, add, lambda H: H, H)
-
-    def exact_step(self, a: Any, p: Any, gradient: Any, first: Any = 1.0, tolerance: float = 1e-7) -> Any:
-        """How far to go from a, where the cost has this gradient, along p to where the cost is least."""
-        Mp = self.problem.M @ p
-        smooth_slope, smooth_curvature = Mp @ (a - self.problem.a_free), Mp @ p
-        at, along = self.motions(a), self.motions(p)
-
-        def slope_at(t: Any) -> tuple[Any, Any]:
-            def add(group: Group, sums: tuple[Any, Any]) -> tuple[Any, Any]:
-                Jp = group.along(p, along)
-                force, W = group.answer(group.missed(a, at) + t * Jp)
-                return sums[0] - force @ Jp, sums[1] + Jp @ (W @ Jp)
-
-            return self.over_acting_groups(add, (smooth_slope + t * smooth_curvature, smooth_curvature + 0.0))
-
-        downhill = gradient @ p
-        noise = ROUNDING * (absolute(smooth_slope) + absolute(downhill - smooth_slope))
-        return exact_step(slope_at, downhill, first, tolerance, noise)
-
-
 def _entries(columns: Sequence[int]) -> set[tuple[int, int]]:
     """The lower half of the block of these rows and columns."""
     return {(i, j) for i in columns for j in columns if j <= i}
 
 
-def _added(total: Scratch, parts: Iterable[tuple[int, Any]]) -> Scratch:
+def _work(entries: Iterable[tuple[int, int]]) -> float:
+    """Roughly, how many multiplications the factorisation of a matrix with these entries takes."""
+    return sum(n * n / 2 for n in Counter(i for i, _ in entries).values())
+
+
+def _read(y: Scratch, group: Group) -> np.ndarray:
+    """The elements of a group's rows."""
+    return array([y[i] for i in group.rows()])
+
+
+def _set(y: Scratch, values: Iterable[tuple[Any, Any]]) -> Scratch:
+    """The array with these elements."""
+    for i, value in values:
+        y = y.set(i, value)
+    return y
+
+
+def _added(total: Scratch, parts: Iterable[tuple[Any, Any]]) -> Scratch:
     """The array with values added at places."""
     for k, x in parts:
         total = total.set(k, total[k] + x)

@@ -1,0 +1,209 @@
+"""The rows of soft contacts whose positions are not known yet: family by family of pairs, in loops over arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.rotation import skew
+from zwang.constraint.contact_rows import Touch, pair_weight, rows_of_touch
+from zwang.constraint.instant import Instant
+from zwang.constraint.rows import Batch, Cone, Rows, Screws
+from zwang.contact import (
+    FAR,
+    Family,
+    Gap,
+    Pair,
+    Placed,
+    StoredShapes,
+    balls_meet,
+    families,
+    gaps_between,
+    on_world,
+)
+from zwang.mechanism.tree import Tree
+from zwang.scalar import Chosen, Scratch, divide, for_each, logical_or, scratch, when, where
+from zwang.scalar.stacked import Stacked
+
+FEW = 2  # pairs that are gone through one after the other, with all their numbers in the text
+STEP = 4  # a pair's speeds are filled up to a multiple of this many
+NOWHERE = Gap(FAR, np.zeros(3), np.eye(3))
+
+Lever = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
+
+
+class _Scene(NamedTuple):
+    """What pairs read at their shapes, links and speeds: poses of shapes; screws (nv, 6) of the speeds; motions (links, 6); v (nv,)."""
+
+    shapes: StoredShapes
+    screws: Scratch
+    motions: Scratch
+    v: Scratch
+
+
+class _Filled(NamedTuple):
+    """The arrays of a batch on their way; see `Batch`."""
+
+    active: Scratch
+    J: Scratch
+    aref: Scratch
+    D: Scratch
+    acting: Any
+
+
+def contact_batches(instant: Instant, pairs: Sequence[Pair], screws: Screws) -> tuple[Batch, ...]:
+    """The rows of pairs of shapes none of which asks for exact contact."""
+    tree = instant.mechanism.tree
+    scene = _Scene(
+        StoredShapes(pairs, instant.poses),
+        _stored([column for S in screws.columns for column in S.T]),
+        _stored(screws.motions(np.array(instant.v))),
+        _stored(instant.v),
+    )
+    grouped = families(pairs, [len(_speeds(tree, pair)) for pair in pairs])
+    return tuple(_batch(instant, scene, family) for family in grouped)
+
+
+def _stored(values: Any) -> Scratch:
+    """An array as a scratch array."""
+    values = np.array(values)
+    store = scratch(values.shape, blank=True)
+    for place, value in np.ndenumerate(values):
+        store = store.set(place, value)
+    return store
+
+
+def _batch(instant: Instant, scene: _Scene, family: Family) -> Batch:
+    """The rows of a family's pairs, worked out where some world has the shapes near each other."""
+    tree, first = instant.mechanism.tree, family.first
+    gaps, fixed = first.count, _fixed(first)
+    columns = [(_moving_link(pair),) if fixed else tuple(_speeds(tree, pair)) for pair in family.pairs]
+    lever = _lever_of_link(family, scene) if fixed else _lever_of_speeds(tree, family, scene)
+    weights = Stacked([pair_weight(instant, pair) for pair in family.pairs])
+    width = 6 if fixed else len(columns[0])
+    like = _rows(instant, first, NOWHERE, (np.zeros((6, width)), np.zeros(width)), (1, 1))
+    n, count = len(like), len(family) * gaps
+
+    def fill(to: _Filled, group: Any, number: Any, pair: Pair, gap: Gap) -> _Filled:
+        rows = _rows(instant, pair, gap, lever(number, gap.position), weights[number])
+        return to._replace(
+            J=_with_row(to.J, group, np.ravel(rows.J)),
+            aref=_with_row(to.aref, group, rows.aref),
+            D=_with_row(to.D, group, [divide(1, R) for R in rows.R]),
+        )
+
+    def fill_near(to: _Filled, number: Any, pair: Pair, a: Placed, b: Placed) -> _Filled:
+        for k, gap in enumerate(gaps_between(pair, a, b)):
+            group, on = number * gaps + k, gap.distance < pair.margin
+            to = when(on, lambda to, at=(group, number, pair, gap): fill(to, *at), lambda to: to, to)
+            active = to.active.set(group, where(on, 1.0, 0.0))
+            to = to._replace(active=active, acting=logical_or(to.acting, on))
+        return to
+
+    def turn(number: Any, to: _Filled) -> _Filled:
+        pair = family.pair(number)
+        a, b = family.placed(number, scene.shapes)
+        for k in range(gaps):
+            to = to._replace(active=to.active.set(number * gaps + k, 0.0))
+        return when(balls_meet(pair, a, b), lambda to: fill_near(to, number, pair, a, b), lambda to: to, to)
+
+    shapes = (count,), (count, n * width), (count, n), (count, n)
+    empty = _Filled(*(scratch(shape, blank=True) for shape in shapes), acting=False)
+    filled = for_each(len(family), turn, empty, unroll=len(family) <= FEW)
+    each = tuple(own for own in columns for _ in range(gaps))
+    return Batch(
+        like.kinds,
+        each,
+        fixed,
+        *filled[:4],
+        _cones(instant, family, like),
+        filled.acting,
+        Chosen(filled.active),
+    )
+
+
+def _rows(
+    instant: Instant, pair: Pair, gap: Gap, lever: tuple[np.ndarray, np.ndarray], weight: tuple[Any, Any]
+) -> Rows:
+    """The rows of one gap; lever: J (6, width) of b against a at the gap, world axes, and what of v it multiplies."""
+    J, v = lever
+    J = np.concatenate([gap.frame @ J[:3], gap.frame @ J[3:]])
+    touch = Touch("", pair, gap.distance, J, weight, tuple(pair.friction[: pair.condim - 1]), True)
+    return rows_of_touch(instant._replace(v=v), touch)
+
+
+def _with_row(store: Scratch, row: Any, values: Any) -> Scratch:
+    for k, value in enumerate(values):
+        store = store.set((row, k), value)
+    return store
+
+
+def _cones(instant: Instant, family: Family, like: Rows) -> Callable[[Any], Cone | None]:
+    """The cone of a group by its number; None where there are only edges."""
+    if not like.cones:
+        return lambda group: None
+    frictions = [pair.friction[: pair.condim - 1] for pair in family.pairs for _ in range(pair.count)]
+    stacked, ratio = Stacked(frictions), like.cones[0].mu / like.cones[0].friction[0]
+
+    def cone(group: Any) -> Cone:
+        friction = stacked[group]
+        return Cone(0, friction, friction[0] * ratio)
+
+    return cone
+
+
+def _fixed(pair: Pair) -> bool:
+    """Whether one of the shapes is fixed to the world."""
+    return on_world(pair.a) or on_world(pair.b)
+
+
+def _moving_link(pair: Pair) -> int:
+    return max(pair.a.place.link, pair.b.place.link)
+
+
+def _signs(tree: Tree, pair: Pair) -> dict[int, float]:
+    """The speeds that move b against a, with -1 for those that move a; links that carry both move neither."""
+    a, b = (set(tree.path(solid.place.link)) for solid in (pair.a, pair.b))
+    spans = {i: range(tree.links[i].v.start, tree.links[i].v.stop) for i in sorted(a ^ b)}
+    return {k: 1.0 if i in b else -1.0 for i, span in spans.items() for k in span}
+
+
+def _speeds(tree: Tree, pair: Pair) -> list[int]:
+    """The speeds that move b against a, filled up with the last of them; none where one of the shapes is fixed to the world."""
+    if _fixed(pair):
+        return []
+    found = list(_signs(tree, pair))
+    return found + found[-1:] * (-len(found) % STEP)
+
+
+def _lever_of_link(family: Family, scene: _Scene) -> Lever:
+    """For pairs with the world: J by the screw of the link that moves, which moves a point p with v + w x p."""
+    links = Stacked([_moving_link(pair) for pair in family.pairs])
+    sign, one = (1 if on_world(family.first.a) else -1), np.eye(3, dtype=int)
+
+    def lever(number: Any, p: Any) -> tuple[np.ndarray, np.ndarray]:
+        link = links[number]
+        v = np.array([scene.motions[link, k] for k in range(6)])
+        return sign * np.block([[one, -skew(p)], [0 * one, one]]), v
+
+    return lever
+
+
+def _lever_of_speeds(tree: Tree, family: Family, scene: _Scene) -> Lever:
+    """For pairs that both move: J by the speeds between them; those that only fill up have zeros."""
+    entries = []
+    for pair in family.pairs:
+        signs, speeds = _signs(tree, pair), _speeds(tree, pair)
+        entries.append((speeds, [*signs.values(), *[0.0] * (len(speeds) - len(signs))]))
+    stacked = Stacked(entries)
+
+    def lever(number: Any, p: Any) -> tuple[np.ndarray, np.ndarray]:
+        columns = []
+        for speed, sign in zip(*stacked[number], strict=True):
+            S = np.array([scene.screws[speed, k] for k in range(6)])
+            columns.append(sign * np.concatenate([S[:3] + np.cross(S[3:], p), S[3:]]))
+        return np.stack(columns, axis=1), np.array([scene.v[speed] for speed in stacked[number][0]])
+
+    return lever

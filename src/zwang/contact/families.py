@@ -1,0 +1,111 @@
+"""Pairs of shapes alike but for their numbers, so that one text, in a loop, finds the gaps of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from zwang.contact.kinds import Placed
+from zwang.contact.narrow import placed
+from zwang.contact.pairs import Pair, Solid
+from zwang.kinematics.poses import Pose
+from zwang.mechanism.tree import WORLD
+from zwang.scalar import Scratch, are_constant, scratch
+from zwang.scalar.stacked import Stacked
+
+_PER_POSE = 12
+
+
+class StoredShapes:
+    """Where the shapes of pairs are, to be read at a traced number."""
+
+    def __init__(self, pairs: Sequence[Pair], poses: Sequence[Pose]) -> None:
+        solids = {solid.index: solid for pair in pairs for solid in (pair.a, pair.b)}
+        self.numbers = {index: k for k, index in enumerate(solids)}
+        self._entries: Scratch = scratch((len(solids), _PER_POSE), blank=True)
+        for k, solid in enumerate(solids.values()):
+            _, R, p = placed(solid, poses)
+            for c, x in enumerate([*np.ravel(R), *p]):
+                self._entries = self._entries.set((k, c), x)
+
+    def __getitem__(self, number: Any) -> tuple[np.ndarray, np.ndarray]:
+        """R and p in the world of the shape with this number among `numbers`."""
+        x = [self._entries[number, k] for k in range(_PER_POSE)]
+        return np.array(x[:9]).reshape(3, 3), np.array(x[9:])
+
+
+@dataclass(frozen=True)
+class Family:
+    """Pairs of the same kinds and form of contact, whose sizes, places and coefficients are read by the pair's number."""
+
+    pairs: tuple[Pair, ...]
+
+    @property
+    def first(self) -> Pair:
+        """One of the pairs, for what they have in common."""
+        return self.pairs[0]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @cached_property
+    def _numbers(self) -> Stacked:
+        return Stacked([_numbers(pair) for pair in self.pairs])
+
+    def pair(self, number: Any) -> Pair:
+        """Pair `number`, which may be a traced index; names, places and shapes are the first pair's, all numbers its own."""
+        a, b, friction, margin, gap = self._numbers[number]
+        sides = [
+            solid if solid.kind == "mesh" else replace(solid, sizes=sizes)
+            for solid, sizes in ((self.first.a, a), (self.first.b, b))
+        ]
+        return replace(self.first, a=sides[0], b=sides[1], friction=friction, margin=margin, gap=gap)
+
+    def placed(self, number: Any, stored: StoredShapes) -> tuple[Placed, Placed]:
+        """Both shapes of pair `number` in the world."""
+        pair = self.pair(number)
+        shapes = Stacked([(stored.numbers[p.a.index], stored.numbers[p.b.index]) for p in self.pairs])[number]
+        found = []
+        for solid, own, at in zip((self.first.a, self.first.b), (pair.a, pair.b), shapes, strict=True):
+            same = (
+                on_world(solid)
+                and len({p.a.index if solid is self.first.a else p.b.index for p in self.pairs}) == 1
+            )
+            R, p = (solid.place.R, solid.place.p) if same else stored[at]
+            found.append(Placed(own.sizes, R, p))
+        return found[0], found[1]
+
+
+def families(pairs: Sequence[Pair], width: Sequence[int]) -> list[Family]:
+    """The pairs, grouped; only pairs of one `width`, a number for each, come together."""
+    groups: dict[Hashable, list[Pair]] = {}
+    for pair, size in zip(pairs, width, strict=True):
+        groups.setdefault((_form(pair), size), []).append(pair)
+    return [Family(tuple(group)) for group in groups.values()]
+
+
+def on_world(solid: Solid) -> bool:
+    """Whether the shape is fixed to the world; the pairs of a family agree on that."""
+    return solid.place.link == WORLD
+
+
+def _form(pair: Pair) -> Hashable:
+    """What the pairs of a family have in common: kinds, meshes, who is fixed to the world, the form and softness of contact."""
+    softness = (*pair.solref, *pair.solreffriction, *pair.solimp)
+    meshes = [
+        np.asarray(solid.sizes, float).tobytes() if solid.kind == "mesh" else b""
+        for solid in (pair.a, pair.b)
+    ]
+    return (
+        *pair.kinds, *meshes, on_world(pair.a), on_world(pair.b), pair.condim,
+        softness if are_constant(*softness) else id(pair),
+    )  # fmt: skip
+
+
+def _numbers(pair: Pair) -> tuple[Any, ...]:
+    sizes = [() if solid.kind == "mesh" else tuple(solid.sizes) for solid in (pair.a, pair.b)]
+    return (*sizes, tuple(pair.friction), pair.margin, pair.gap)
