@@ -59,6 +59,38 @@ CONTACTS = """
 </mujoco>"""
 
 
+SITES = """
+<mujoco>{option}
+<worldbody>
+  <site name="w" pos=".3 0 1.1" euler="10 20 30"/>
+  <body name="a" pos="0 0 1"><joint name="ja" axis="0 1 0"/><geom size=".05" mass="1" pos=".2 0 0" contype="0"/>
+    <site name="sa" pos=".3 .01 .02" euler="0 30 0"/>
+    <body name="b" pos=".4 0 0"><joint name="jb" type="ball"/><geom type="box" size=".1 .05 .03" mass=".7" pos=".1 0 .02" contype="0"/>
+      <site name="sb" pos=".1 0 0" euler="50 0 10"/></body></body>
+  <body name="f" pos=".3 .4 1.2"><freejoint/><geom type="box" size=".1 .07 .04" mass="1.3" contype="0"/>
+    <site name="sf" pos="0 .02 0" euler="0 10 40"/></body>
+</worldbody>
+<equality><connect site1="sb" site2="sf"/><weld site1="sf" site2="w" torquescale=".3"/><weld site1="sa" site2="w"/>
+<connect site1="sa" site2="w" active="false"/><joint joint1="ja" active="false"/></equality></mujoco>"""
+
+GAPS = """
+<mujoco>{option}
+<worldbody>
+  <geom name="floor" type="plane" size="5 5 1" margin=".05" gap=".03"/>
+  <body pos="0 0 .11"><freejoint/><geom size=".1" mass="1" margin=".1" gap=".04"/></body>
+  <body pos=".21 0 .12"><freejoint/><geom type="capsule" size=".1 .1" mass="1" margin=".02" gap="0"/></body>
+  <body pos=".05 .22 .1"><freejoint/><geom type="box" size=".1 .1 .1" mass="1" margin=".05" gap=".05"/></body>
+</worldbody></mujoco>"""
+
+SWITCHED = """
+<mujoco><option timestep="0.02" cone="{cone}" iterations="300" tolerance="1e-15" ls_tolerance="1e-10" jacobian="dense"><flag {flag}/></option>{option}
+<worldbody>
+  <geom name="floor" type="plane" size="5 5 1"/>
+  <body pos="0 0 .09"><joint type="slide" axis="0 0 1" range="-.1 .1" limited="true" frictionloss="2"/>
+    <joint type="hinge" axis="0 1 0" range="-5 5" limited="true"/><geom type="capsule" size=".1 .1" mass="1" solref=".01 1"/></body>
+</worldbody></mujoco>"""
+
+
 def compared(text, states, spread, **numbers):
     """Our rows, forces and accelerations against MuJoCo's in random states around home; how many rows there were."""
     text = text.format(
@@ -109,3 +141,33 @@ def test_limits_and_dry_friction_of_joints_and_tendons():
 @pytest.mark.parametrize("impratio", [1, 7])
 def test_contacts_of_every_dimension(cone, condim, impratio):
     assert compared(CONTACTS, 4, 0.05, cone=cone, condim=condim, impratio=impratio) > 8
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_contacts_with_margins_and_gaps(cone):
+    assert compared(GAPS, 12, 0.03, cone=cone) > 12 * 10
+
+
+@pytest.mark.parametrize("flag", ["refsafe", "limit", "frictionloss", "contact", "constraint"])
+def test_what_a_file_switches_off(flag):
+    text = (
+        SWITCHED.replace("{option}", "").replace("{cone}", "elliptic").replace("{flag}", f'{flag}="disable"')
+    )
+    assert (compared(text, 6, 0.1) > 0) == (flag != "constraint")
+
+
+def test_loops_between_sites_move_as_in_mujoco():
+    """A weld's rows of rotation are in the body's axes here and in the site's there: as one set they are the same."""
+    text = SITES.format(option=OPTION.format(cone="pyramidal", impratio=1))
+    mechanism, model = read_mjcf("sites.xml", text=text), mujoco.MjModel.from_xml_string(text)
+    data, rng = mujoco.MjData(model), np.random.default_rng(0)
+    for _ in range(5):
+        mujoco.mj_resetData(model, data)
+        mujoco.mj_integratePos(model, data.qpos, 0.3 * rng.normal(size=model.nv), 1.0)
+        data.qvel[:] = rng.normal(size=model.nv)
+        for _ in range(4):
+            mujoco.mj_forward(model, data)
+            data.qacc_warmstart[:] = data.qacc
+        found = zw.constrained_dynamics(mechanism, data.qpos, data.qvel, np.zeros(model.nv))
+        assert len(found.rows) == data.nefc == 15
+        np.testing.assert_allclose(found.acceleration, data.qacc, atol=1e-9 * np.abs(data.qacc).max())
