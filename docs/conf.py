@@ -21,7 +21,8 @@ from zwang import __version__
 
 project, author, release = "zwang", "The zwang developers", __version__
 copyright = author
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+sys.path.insert(0, str(Path(__file__).parent))
+extensions = ["local_kernels", "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build", "README.md"]
 
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # cells find `zwang`

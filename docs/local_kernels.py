@@ -1,0 +1,32 @@
+"""A Sphinx extension: the kernels of the site's cells are spoken to by files of their own.
+
+By default a kernel gets TCP ports that were free when they were chosen; until it takes them, others may.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from uuid import uuid4
+
+import jupyter_client
+from traitlets import CaselessStrEnum, default
+
+FOLDER = tempfile.TemporaryDirectory(prefix="zwang-")
+
+
+class LocalKernelManager(jupyter_client.AsyncKernelManager):
+    """A kernel manager over sockets in a folder."""
+
+    transport = CaselessStrEnum(["tcp", "ipc"], default_value="ipc")
+
+    @default("ip")
+    def _place(self) -> str:
+        return str(Path(FOLDER.name) / uuid4().hex[:12])
+
+
+def setup(app):
+    if os.name == "posix":
+        jupyter_client.AsyncKernelManager = LocalKernelManager  # nbclient takes the class by this name
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
