@@ -213,6 +213,51 @@ def test_every_switch_draws(show, swing):
     np.testing.assert_array_equal(picture(browser), before)
 
 
+def test_forces_of_contacts_are_arrows_from_where_they_act(show):
+    """A ball at rest: one arrow of its weight, from the ground up through the ball; none once it is moved by hand."""
+    ball = zw.Body("ball", zw.Prismatic("z"), position=(0, 0, 0.1), mass=2, geometry=[zw.Sphere(0.1)])
+    m = zw.Mechanism("ball", [ball], geometry=[zw.Plane()])
+    run = zw.simulate(m, duration=1.0, step=0.005, record={"forces": True}, compiled=False)
+    browser = show(run, "#t=1")
+    ((point, force),) = browser.run("zwang.motion.forces(0, 1, 'contact')")
+    np.testing.assert_allclose(force, (0, 0, 2 * 9.81), atol=1e-3)
+    np.testing.assert_allclose(point, 0, atol=2e-3)
+    tip = "zwang.stage.items(1, 0, zwang.shown).filter(i => i.geometry === zwang.painter.geometry('cone', cone)).map(i => i.pose[11] + i.size[2] / 2)"
+    reach = browser.run("zwang.stage.reach")
+    assert browser.run(tip) == [pytest.approx(0.35 * reach, rel=2e-3)]
+    with_arrow = picture(browser)
+    button = (
+        "[...document.querySelectorAll('#switches button')].find(b => b.textContent === 'contacts').click()"
+    )
+    browser.run(button)
+    browser.settle()
+    assert browser.run(tip) == [] and (np.abs(picture(browser) - with_arrow).max(axis=2) > 0.1).sum() > 200
+    browser.run(button)
+    slide(browser, "z", 0.3)
+    assert browser.run(tip) == []
+
+
+def test_forces_of_constraints_are_arrows_and_paths_can_be_hidden(show):
+    run = zw.simulate(four_bar(), duration=0.3, step=0.005, record={"forces": True}, compiled=False)
+    browser = show(run, "#t=0.2", traces=[four_bar().bodies[1].name])
+    (point, force), *others = browser.run("zwang.motion.forces(0, 0.2, 'constraint')")
+    k = int(np.abs(run.time.values - browser.run("zwang.motion.times[zwang.motion.index(0.2)]")).argmin())
+    np.testing.assert_allclose(force, run.force.values[0, k, 0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(point, run.force_position.values[0, k, 0], atol=1e-6)
+    assert (
+        len(others) == run.sizes["acting"] - 1 and browser.run("zwang.motion.forces(0, 0.2, 'contact')") == []
+    )
+    words = browser.run("[...document.querySelectorAll('#switches button')].map(b => b.textContent)")
+    assert "constraint forces" in words and "contacts" not in words
+    before = picture(browser)
+    for word in ("constraint forces", "paths"):
+        click = f"[...document.querySelectorAll('#switches button')].find(b => b.textContent === '{word}').click()"
+        browser.run(click)
+        browser.settle()
+        assert (np.abs(picture(browser) - before).max(axis=2) > 0.05).sum() > 50, word
+        browser.run(click)
+
+
 def test_names_are_shown_and_not_run(show):
     bodies = [zw.Body(name, zw.Revolute(f"j {name}"), mass=1, com=(0.1, 0, 0)) for name in HOSTILE]
     browser = show(zw.Mechanism(HOSTILE[0], bodies))

@@ -132,6 +132,7 @@ class Motion {
     this.nq = models[0].home.length;
     this.energies = Object.entries(run.energies).map(([name, spec]) => ({ name, values: arrayOf(buffer, spec) }));
     this.stopped = run.stopped;
+    this.acting = run.forces && { ...run.forces, position: arrayOf(buffer, run.forces.position), force: arrayOf(buffer, run.forces.force) };
     this.balls = models[0].joints.filter((j) => j.ball !== null).map((j) => j.ball);
     this.last = worlds.map((_, w) => this.lastGood(w)); // after a stop there is NaN
   }
@@ -171,6 +172,17 @@ class Motion {
       }
     }
     return a.map((x, i) => x + s * (b[i] - x));
+  }
+
+  forces(world, t, kind) { // [point, force] of one kind, at the sample before t: forces jump, and are not drawn between
+    const acting = this.acting, found = [], k = t >= this.end ? this.count - 1 : this.index(t);
+    if (!acting) return found;
+    acting.kinds.forEach((this_kind, i) => {
+      const at = 3 * ((world * this.count + k) * acting.kinds.length + i);
+      const point = Array.from(acting.position.subarray(at, at + 3)), force = Array.from(acting.force.subarray(at, at + 3));
+      if (this_kind === kind && [...point, ...force].every(Number.isFinite)) found.push([point, force]);
+    });
+    return found;
   }
 
   series(world, i) { // one coordinate over all samples

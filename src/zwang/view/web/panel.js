@@ -18,7 +18,8 @@ class Page {
     this.motion = this.stage.motion;
     this.camera = new Orbit($("picture"), () => { this.stale = true; });
     Object.assign(this, { t: this.motion ? this.motion.start : 0, playing: false, speed: 1, chosen: 0, stale: true, aspect: 1 });
-    this.shown = { names: false, frames: false, mass: false, contact: false, follow: false, ellipsoids: false };
+    this.shown = { names: false, frames: false, mass: false, shapes: false, follow: false, ellipsoids: false, paths: true,
+      contact: true, constraint: true };
     this.paths = this.stage.paths(scene.traces);
     $("title").textContent = scene.title;
     this.switches();
@@ -54,11 +55,11 @@ class Page {
   // ------------------------------------------------------------------------------------------ controls
 
   switches() {
-    const toggle = (label, title, act, when = true) => {
+    const toggle = (label, title, act, when = true, pressed = false) => {
       if (!when) return;
       const b = element("button", label);
       b.title = title;
-      b.setAttribute("aria-pressed", "false");
+      b.setAttribute("aria-pressed", String(pressed));
       b.onclick = () => {
         const on = b.getAttribute("aria-pressed") !== "true";
         b.setAttribute("aria-pressed", String(on));
@@ -72,9 +73,13 @@ class Page {
     toggle("names", "names of bodies and frames (n)", set("names"));
     toggle("frames", "axes of bodies and frames: x red, y green, z blue (f)", set("frames"));
     toggle("mass", "centres of mass, the whole one in gold (m)", set("mass"));
+    toggle("contacts", "points and forces of contacts; the whole weight would be an arrow of a third of the mechanism", set("contact"),
+      this.stage.acts("contact"), true);
+    toggle("constraint forces", "forces of constraints between points", set("constraint"), this.stage.acts("constraint"), true);
+    toggle("paths", "where the chosen frames go", set("paths"), this.scene.traces.length > 0 && Boolean(this.motion), true);
     toggle("manipulability", "ellipsoid of velocities at unit joint speeds, a fifth of its size, at the chosen frames", set("ellipsoids"),
       this.scene.traces.length > 0);
-    toggle("contact", "shapes for contact (c)", set("contact"), shapes.some((s) => s.hidden));
+    toggle("contact shapes", "shapes for contact, where others are for the eye (c)", set("shapes"), shapes.some((s) => s.hidden));
     toggle("follow", "the camera follows the centre of mass", set("follow"), Boolean(this.motion));
     toggle("overlay", "all worlds in one place", (on) => {
       this.stage.arrange(on);
@@ -91,7 +96,7 @@ class Page {
   key(event) {
     if (event.target.tagName === "SELECT" || event.ctrlKey || event.metaKey || event.altKey) return;
     const press = (word) => [...$("switches").children].find((b) => b.textContent === word)?.click();
-    const word = { n: "names", f: "frames", m: "mass", c: "contact", o: "overlay", r: "reset view" }[event.key];
+    const word = { n: "names", f: "frames", m: "mass", c: "contact shapes", o: "overlay", r: "reset view" }[event.key];
     if (word) press(word);
     else if (event.key === " " && this.motion && event.target.tagName !== "BUTTON") { this.play(!this.playing); event.preventDefault(); }
   }
@@ -258,7 +263,7 @@ class Page {
     if (shown.follow) this.follow();
     const { low, high } = this.whole, middle = shown.follow ? camera.target.slice() : low.map((x, i) => (x + high[i]) / 2);
     const radius = Math.max(0.5 * Math.hypot(...minus(high, low)), 0.5 * stage.reach) * 1.25;
-    this.painter.draw({ items: stage.items(this.t, this.chosen, shown), paths: this.paths, eye: camera.eye, target: camera.target,
+    this.painter.draw({ items: stage.items(this.t, this.chosen, shown), paths: shown.paths ? this.paths : [], eye: camera.eye, target: camera.target,
       angle: camera.angle, floor: stage.floor, cell: stage.cell, middle, radius });
     this.label();
     this.showValues();

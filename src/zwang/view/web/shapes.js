@@ -34,6 +34,10 @@ function cylinder() { // of radius 1 and length 1
   return lathe([[0, -0.5, 0, -1], [1, -0.5, 0, -1], [1, -0.5, 1, 0], [1, 0.5, 1, 0], [1, 0.5, 0, 1], [0, 0.5, 0, 1]], 48);
 }
 
+function cone() { // of radius 1 and length 1, its tip up
+  return lathe([[0, -0.5, 0, -1], [1, -0.5, 0, -1], [1, -0.5, 0.7, 0.7], [0, 0.5, 0.7, 0.7]], 32);
+}
+
 function box() { // of edge 1
   const out = { positions: [], normals: [] };
   for (let axis = 0; axis < 3; axis++) {

@@ -1,6 +1,7 @@
 // What stands where at one moment: the items of all worlds, side by side or over each other, with frames, paths and marks.
 
 const GHOST = 0.3, AXES = [[0.84, 0.24, 0.2, 1], [0.22, 0.62, 0.3, 1], [0.2, 0.4, 0.85, 1]];
+const FORCES = { contact: [0.84, 0.33, 0.16, 1], constraint: [0.54, 0.33, 0.7, 1] }, LONGEST = 1.5;
 const MARK = [0.93, 0.72, 0.13, 1], LINE = { spring: [0.45, 0.5, 0.56, 1], rod: [0.3, 0.33, 0.37, 1], tendon: [0.72, 0.3, 0.27, 1] };
 
 class Stage {
@@ -75,12 +76,13 @@ class Stage {
     this.models.forEach((model, w) => {
       const poses = this.poses(w, t), ghost = this.over && w !== chosen ? GHOST : 1;
       for (const s of model.shapes) {
-        if (s === this.level || (s.hidden && !shown.contact)) continue;
-        const alpha = s.color[3] * ghost * (s.hidden ? 0.55 : shown.frames || shown.mass ? 0.45 : 1);
+        if (s === this.level || (s.hidden && !shown.shapes)) continue;
+        const alpha = s.color[3] * ghost * (s.hidden ? 0.55 : shown.frames || shown.mass || this.pushed(shown) ? 0.45 : 1);
         found.push({ geometry: s.geometry, size: s.stretch, pose: compose(poses[s.link], s.pose), shadowless: s.kind === "plane",
           color: [s.color[0], s.color[1], s.color[2], alpha] });
       }
       for (const line of model.lines) this.line(found, line, poses, ghost);
+      for (const kind of Object.keys(FORCES)) if (shown[kind]) this.forces(found, kind, w, t);
       if (shown.ellipsoids) this.ellipsoids(found, w, poses, ghost);
       if (shown.mass) this.masses(found, model, poses);
       if (shown.frames && w === chosen) this.triads(found, model, poses);
@@ -94,12 +96,39 @@ class Stage {
     for (let k = 0; k + 1 < at.length; k++) this.bar(found, at[k], at[k + 1], thick, color);
   }
 
-  bar(found, a, b, radius, color) {
+  bar(found, a, b, radius, color, key = "cylinder", make = cylinder) {
     const d = minus(b, a), length = Math.hypot(...d);
     if (length < 1e-9) return;
     const z = d.map((x) => x / length), x = unit(cross(Math.abs(z[2]) < 0.9 ? [0, 0, 1] : [1, 0, 0], z)), y = cross(z, x);
     const pose = [x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2], ...a.map((c, i) => (c + b[i]) / 2)];
-    found.push({ geometry: this.painter.geometry("cylinder", cylinder), size: [radius, radius, length], pose, color });
+    found.push({ geometry: this.painter.geometry(key, make), size: [radius, radius, length], pose, color });
+  }
+
+  acts(kind) { // are there forces of a kind in this recording?
+    return Boolean(this.motion && this.motion.acting && this.motion.acting.kinds.includes(kind));
+  }
+
+  pushed(shown) { // are forces to be seen? shapes would hide them
+    return Object.keys(FORCES).some((kind) => shown[kind] && this.acts(kind));
+  }
+
+  forces(found, kind, world, t) { // arrows from where they act, and dots there
+    if (!this.motion || this.hands[world]) return;
+    const r = 0.008 * this.reach, root = [...this.root.slice(0, 9), ...this.offsets[world]], color = FORCES[kind];
+    for (const [point, force] of this.motion.forces(world, t, kind)) {
+      const a = moved(root, ...point), d = moved([...this.root.slice(0, 9), 0, 0, 0], ...force).map((x) => x * this.motion.acting.scale);
+      found.push({ geometry: this.painter.geometry("ball", ball), size: [1.4 * r, 1.4 * r, 1.4 * r], pose: [1, 0, 0, 0, 1, 0, 0, 0, 1, ...a],
+        color, shadowless: true });
+      this.arrow(found, a, d, r, color);
+    }
+  }
+
+  arrow(found, a, d, r, color) {
+    const length = Math.hypot(...d), drawn = Math.min(length, LONGEST * this.reach), head = Math.min(6 * r, 0.6 * drawn);
+    if (drawn < 1e-3 * this.reach) return;
+    const along = (x) => a.map((c, i) => c + (d[i] / length) * x);
+    this.bar(found, a, along(drawn - head), r, color);
+    this.bar(found, along(drawn - head), along(drawn), 2.5 * r, color, "cone", cone);
   }
 
   masses(found, model, poses) {
