@@ -238,7 +238,7 @@ def test_forces_of_contacts_are_arrows_from_where_they_act(show):
 
 
 def test_forces_of_constraints_are_arrows_and_paths_can_be_hidden(show):
-    run = zw.simulate(four_bar(), duration=0.3, step=0.005, record={"forces": True}, compiled=False)
+    run = zw.simulate(four_bar(), duration=0.8, step=0.01, record={"forces": True}, compiled=False)
     browser = show(run, "#t=0.2", traces=[four_bar().bodies[1].name])
     (point, force), *others = browser.run("zwang.motion.forces(0, 0.2, 'constraint')")
     k = int(np.abs(run.time.values - browser.run("zwang.motion.times[zwang.motion.index(0.2)]")).argmin())
