@@ -27,7 +27,7 @@ def random_joint(rng: np.random.Generator, kind: type, name: str) -> zw.Revolute
         extra["second_axis"] = rng.normal(size=3)
     if kind in (zw.Revolute, zw.Prismatic):
         extra["reference"] = rng.normal() * 0.3
-    return kind(name, axis=axis, **extra)
+    return kind(name, **extra) if kind in (zw.Ball, zw.Free) else kind(name, axis=axis, **extra)
 
 
 def random_mechanism(seed: int, bodies: int = 5, kinds: tuple[type, ...] = KINDS) -> zw.Mechanism:

@@ -102,7 +102,35 @@ WRONG = {
     ),
     "timestep": (lambda: zw.Options(timestep=0), "timestep"),
     "condim": (lambda: zw.Surface(condim=2), "condim"),
+    "limits of several coordinates": (lambda: zw.Cylindrical("c", limits=(0, 1)), "limits of joint 'c'.*split"),
+    "limits of a free joint": (lambda: zw.Free("f", limits=(0, 1)), "limits of joint 'f'"),
+    "reference of several coordinates": (lambda: zw.Planar("p", reference=0.1), "reference of joint 'p' is 0.1.*position"),
+    "reference of a ball": (lambda: zw.Ball("b", reference=1), "reference of joint 'b'"),
+    "axis of a ball": (lambda: zw.Ball("b", axis=(1, 0, 0)), "axis of joint 'b'.*every axis"),
+    "axis of a free joint": (lambda: zw.Free("f", axis=(0, 1, 0)), "axis of joint 'f'"),
+    "solver": (lambda: zw.Options(solver="magic"), "solver is 'magic'.*'newton'"),
+    "disabled": (lambda: zw.Options(disabled=("contacts",)), "disabled has 'contacts'.*contact"),
+    "one disabled": (lambda: zw.Options(disabled="contact"), "tuple"),
+    "enabled": (lambda: zw.Options(enabled=("gravity",)), "enabled has 'gravity'"),
+    "activation": (lambda: zw.Actuator("a", "j", activation=("slow", ())), "activation of actuator 'a'.*'slow'.*filterexact"),
+    "activation without a constant": (lambda: zw.Actuator("a", "j", activation=("filter", ())), "time constant"),
+    "activation at once": (lambda: zw.Actuator("a", "j", activation=("filter", (0,))), "positive"),
+    "activation by a name": (lambda: zw.Actuator("a", "j", activation="filter"), "kind, parameters"),
+    "two keyframes of a name": (lambda: single(keyframes=[zw.Keyframe("k"), zw.Keyframe("k")]), "keyframe name 'k'"),
 }  # fmt: skip
+
+
+def test_what_several_coordinates_may_have():
+    assert zw.Ball("b", limits=(0, 1)).limits == (0, 1)
+    assert zw.Universal("u", reference=0).reference == 0
+    assert zw.Actuator("a", "j", activation=("filter", 0.1)).activation == ("filter", (0.1,))
+    assert zw.Options(disabled=["contact"]).disabled == ("contact",)
+
+
+def test_masses_beyond_all_numbers_are_told_without_numpys_warnings(recwarn):
+    far = zw.Mechanism(bodies=[body(mass=1e300, com=(1e10, 0, 0), inertia=(0, 1, 1))])
+    assert not np.isfinite(np.asarray(far.tree.links[0].J, float)).all()
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
 
 
 @pytest.mark.parametrize("what", WRONG)

@@ -268,10 +268,21 @@ def _port_of_args(x: str, p: str) -> str:
 
 
 def _march(lanes: Lanes) -> str:
+    """Many steps of each block of worlds, with records on the way; and the functions that this calls."""
     parameters = "ptr %job, i64 %begin, i64 %count, ptr %plan"
-    return (
-        _with_buffers("march", parameters, "march_with")
-        + f"""
+    parts = [
+        _with_buffers("march", parameters, "march_with"),
+        _march_with(lanes, parameters),
+        _read_ports(lanes),
+        _write_ports(lanes),
+        _move_state(lanes),
+    ]
+    return "".join(parts)
+
+
+def _march_with(lanes: Lanes, parameters: str) -> str:
+    """The steps of blocks of worlds, with buffers at hand."""
+    return f"""
 define internal void @march_with({parameters}, ptr %in) #0 {{
 entry:
 {_buffers()}
@@ -327,10 +338,6 @@ end:
   ret void
 }}
 """
-        + _read_ports(lanes)
-        + _write_ports(lanes)
-        + _move_state(lanes)
-    )
 
 
 def _port_row(port: str) -> str:

@@ -10,7 +10,6 @@ from zwang.algebra.rotation import logarithm
 from zwang.constraint.instant import Instant
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import exact_rows, soft_rows
-from zwang.errors import DescriptionError
 from zwang.kinematics.tendons import tendon_length
 from zwang.mechanism.joint_kinds import Softness
 from zwang.mechanism.mechanism import JointIndex
@@ -33,11 +32,6 @@ def limit_rows(instant: Instant) -> list[Rows]:
 
 
 def _joint(instant: Instant, index: JointIndex) -> list[Rows]:
-    if index.joint.nq != 1:
-        raise DescriptionError(
-            f"limits of joint {index.name!r}: a {index.kind} joint's coordinates are several, and one pair of limits does not say "
-            "which it means; split it into single joints, or leave the limits out"
-        )
     k = index.v.start
     J = np.eye(instant.mechanism.nv, dtype=int)[k]
     weight, softness = instant.weights.speeds[k], index.joint.limit_softness

@@ -59,6 +59,15 @@ class Muscle:
                 raise DescriptionError(f"{name} of a muscle is {ends}; the lower must be less than the upper")
 
 
+ACTIVATIONS = {
+    "integrator": (),
+    "filter": ("time constant",),
+    "filterexact": ("time constant",),
+    "muscle": ("activation time", "deactivation time", "width"),
+}
+"""How an activation follows the control, by kind, with the names of its parameters."""
+
+
 @dataclass(frozen=True)
 class Actuator:
     """MuJoCo's general actuator: force = gain * u + b0 + b1 * length + b2 * speed, on a joint, a tendon or a frame.
@@ -107,6 +116,27 @@ class Actuator:
                 )
         for name in ("control_range", "force_range", "activation_range"):
             object.__setattr__(self, name, _checked_range(getattr(self, name), f"{name} of {where}"))
+        if self.activation is not None:
+            object.__setattr__(
+                self, "activation", _checked_activation(self.activation, f"activation of {where}")
+            )
+
+
+def _checked_activation(value: Any, where: str) -> tuple[str, tuple[Number, ...]]:
+    """(kind, its parameters). Raises DescriptionError for a kind that is not there, or other parameters than it has."""
+    if not (isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str)):
+        raise DescriptionError(f"{where} is {value!r}; give (kind, parameters), such as ('filter', (0.05,))")
+    kind, parameters = value[0], _numbers(value[1], where)
+    if kind not in ACTIVATIONS:
+        raise DescriptionError(f"{where} has the kind {kind!r}; there are {', '.join(ACTIVATIONS)}")
+    wanted = ACTIVATIONS[kind]
+    if len(parameters) != len(wanted):
+        shown = f"({', '.join(wanted)})" if wanted else "none, ()"
+        raise DescriptionError(f"{where}, {kind!r}, has {len(parameters)} parameters; it must have {shown}")
+    for name, x in zip(wanted, parameters, strict=True):
+        if name == "time constant" and are_constant(x) and not x > 0:
+            raise DescriptionError(f"the {name} in {where} is {x}; it must be positive")
+    return kind, parameters
 
 
 @dataclass(frozen=True)

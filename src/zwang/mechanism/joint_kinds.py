@@ -57,7 +57,7 @@ class Joint:
     [rad or m]; for a ball, (0, largest angle). velocity_limit, effort_limit: of the
     actuator, kept and not enforced. actuator_range: the sum of all actuators' efforts on the joint is clipped to
     it [N m or N]. friction [N m or N]: the largest dry friction. reference: the coordinate's value at which the
-    body is where `Body.position` says. The softness of limits and friction matters where these act; None makes them exact.
+    body is where `Body.position` says. Limits and reference are for joints of one coordinate (and a ball's angle). The softness of limits and friction matters where these act; None makes them exact.
     Raises DescriptionError for a zero axis, negative armature or friction, or limits in the wrong order.
     """
 
@@ -132,6 +132,28 @@ class _Moving(Joint):
                 raise DescriptionError(f"{name} of {where} is {value!r}; give zw.Softness, or None for exact")
         if self.actuator_range is not None:
             put(self, "actuator_range", _checked_range(self.actuator_range, f"actuator_range of {where}"))
+        if self.nq > 1:
+            _check_several(self, where)
+
+
+def _check_several(joint: _Moving, where: str) -> None:
+    """A joint of several coordinates has nothing that one number says of all of them."""
+    several = f"a {joint.kind} joint's coordinates are several"
+    turns = isinstance(joint, Ball | Free)
+    if joint.limits is not None and not isinstance(joint, Ball):
+        raise DescriptionError(
+            f"limits of {where}: {several}, and one pair of limits does not say which it means; split it into "
+            "single joints, or leave the limits out"
+        )
+    if not (are_constant(joint.reference) and joint.reference == 0):
+        raise DescriptionError(
+            f"reference of {where} is {joint.reference}: {several}, and one number does not say which it means; "
+            "place the body with Body(position=..., orientation=...)"
+        )
+    if turns and joint.axis != Z:
+        raise DescriptionError(
+            f"axis of {where} is {joint.axis}: a {joint.kind} joint turns about every axis; leave it out"
+        )
 
 
 def _checked_range(ends: tuple[Number, Number], where: str) -> tuple[Number, Number]:

@@ -259,6 +259,7 @@ def _check_names(m: Mechanism) -> None:
     _unique("frame", ["world", *(b.name for b in m.bodies), *(f.name for f in m.frames)])
     _unique("constraint", [c.name for c in m.constraints if c.name])
     _unique("tendon", [t.name for t in m.tendons])
+    _unique("keyframe", [k.name for k in m.keyframes if k.name])
     _unique("motor or actuator", [f.name for f in m.forces if isinstance(f, Motor | Actuator)])
     shapes = [g.name for b in m.bodies for g in b.geometry] + [g.name for g in m.geometry]
     _unique("shape", [name for name in shapes if name])

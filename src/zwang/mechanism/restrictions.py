@@ -322,6 +322,16 @@ class ContactExclude:
     bodies: tuple[str, str]
 
 
+DISABLED = (
+    "constraint", "equality", "frictionloss", "limit", "contact", "spring", "damper", "gravity", "clampctrl",
+    "warmstart", "filterparent", "actuation", "refsafe", "sensor", "midphase", "eulerdamp", "autoreset", "nativeccd",
+    "island", "multiccd",
+)  # fmt: skip
+ENABLED = ("override", "energy", "fwdinv", "invdiscrete", "sleep", "diagexact", "ipc", "speculative")
+"""What MuJoCo's options disable and enable, in the order of its bits."""
+SOLVERS = ("newton", "cg", "pgs")
+
+
 @dataclass(frozen=True)
 class Options:
     """How a file wants to be simulated (MJCF's option element); arguments of `simulate` go before it."""
@@ -343,6 +353,24 @@ class Options:
             raise DescriptionError(f"cone is {self.cone!r}; it is 'pyramidal' or 'elliptic' (option element)")
         if not self.timestep > 0:
             raise DescriptionError(f"timestep is {self.timestep}; it must be positive (option element)")
+        if self.solver not in SOLVERS:
+            raise DescriptionError(
+                f"solver is {self.solver!r}; it is {' or '.join(map(repr, SOLVERS))} (option element)"
+            )
+        for name, known in (("disabled", DISABLED), ("enabled", ENABLED)):
+            object.__setattr__(self, name, _flags(getattr(self, name), name, known))
+
+
+def _flags(values: Any, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of what is switched off or on. Raises DescriptionError, with those there are."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise DescriptionError(
+            f"{name} is {values!r}; give a tuple of some of {', '.join(known)} (option element)"
+        )
+    for value in values:
+        if value not in known:
+            raise DescriptionError(f"{name} has {value!r}; there are {', '.join(known)} (option element)")
+    return tuple(values)
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ class Tree:
         return path[::-1]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of masses beyond all numbers, which those who check tell
 def build_tree(bodies: Iterable[Body], frames: Iterable[Frame] = (), gravity: Any = (0, 0, 0)) -> Tree:
     """The tree of bodies, parents first; masses of merged bodies are added up."""
     places = {"world": Place(WORLD, np.array(IDENTITY), np.zeros(3, int))}

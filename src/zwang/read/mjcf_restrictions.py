@@ -8,6 +8,8 @@ import numpy as np
 
 from zwang.mechanism.joint_kinds import Softness
 from zwang.mechanism.restrictions import (
+    DISABLED,
+    ENABLED,
     Connect,
     ContactExclude,
     ContactPair,
@@ -22,12 +24,6 @@ from zwang.read.mjcf_parts import matrix_of, zeroed
 from zwang.read.mjcf_source import Source
 
 EQUALITY, OBJECT = numbers_of(mujoco.mjtEq), numbers_of(mujoco.mjtObj)
-DISABLED = (
-    "constraint", "equality", "frictionloss", "limit", "contact", "spring", "damper", "gravity", "clampctrl",
-    "warmstart", "filterparent", "actuation", "refsafe", "sensor", "midphase", "eulerdamp", "autoreset", "nativeccd",
-    "island", "multiccd",
-)  # fmt: skip
-_ENABLED = ("override", "energy", "fwdinv", "invdiscrete", "sleep", "diagexact", "ipc", "speculative")
 _CHANGING = {
     "override",
     "sleep",
@@ -46,7 +42,7 @@ def options(source: Source) -> Options:
         source.files.source,
     )
     disabled = tuple(name for bit, name in enumerate(DISABLED) if o.disableflags & (1 << bit))
-    enabled = tuple(name for bit, name in enumerate(_ENABLED) if o.enableflags & (1 << bit))
+    enabled = tuple(name for bit, name in enumerate(ENABLED) if o.enableflags & (1 << bit))
     for name in enabled:
         if name in _CHANGING:
             source.unsupported(f"the option flag {name!r}", where)

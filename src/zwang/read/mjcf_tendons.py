@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from zwang.mechanism.parts import Frame
-from zwang.mechanism.restrictions import Tendon, Wrap
+from zwang.mechanism.restrictions import DISABLED, Tendon, Wrap
 from zwang.read.mjcf_library import mujoco, numbers_of
 from zwang.read.mjcf_parts import matrix_of, zeroed
-from zwang.read.mjcf_restrictions import DISABLED, softness
+from zwang.read.mjcf_restrictions import softness
 from zwang.read.mjcf_source import Source
 
 WRAP = numbers_of(mujoco.mjtWrap)
