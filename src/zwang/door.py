@@ -10,12 +10,18 @@ from zwang.errors import ParameterError, ShapeError, StateError
 from zwang.mechanism.mechanism import Mechanism
 
 
-def numeric(mechanism: Any) -> Mechanism:
-    """The mechanism, if it is one and all its numbers are known. Raises TypeError or ParameterError."""
+def described(mechanism: Any) -> Mechanism:
+    """The mechanism, if it is one; its numbers may be symbols. Raises TypeError."""
     if not isinstance(mechanism, Mechanism):
         raise TypeError(
             f"the first argument is a {type(mechanism).__name__}; give a zw.Mechanism, as zw.load(path) returns"
         )
+    return mechanism
+
+
+def numeric(mechanism: Any) -> Mechanism:
+    """The mechanism, if it is one and all its numbers are known. Raises TypeError or ParameterError."""
+    mechanism = described(mechanism)
     if mechanism.symbols:
         raise ParameterError(
             f"mechanism {mechanism.name!r} has symbols without values: {', '.join(mechanism.symbols)}; "

@@ -115,6 +115,38 @@ def test_of_constraints_that_say_the_same_the_first_carries_the_force():
     assert value_of(e.multipliers["first"][0], known) == pytest.approx(-2.0 * (9.81 * 0.8 + speed))
 
 
+def parallelogram(home):
+    """A parallelogram with a third crank: one row more than it needs."""
+    m, L, g = positive("m L g")
+    bars = [
+        rod("left", L, mass=m),
+        rod("top", 2 * L, "left", (L, 0, 0), m),
+        rod("mid", L, position=(L, 0, 0), mass=m),
+    ]
+    bars.append(rod("right", L, position=(2 * L, 0, 0), mass=m))
+    pins = [zw.Connect("a", ("top", (L, 0, 0)), ("mid", (L, 0, 0)))]
+    pins.append(zw.Connect("b", ("top", (2 * L, 0, 0)), ("right", (L, 0, 0))))
+    return zw.Mechanism("parallel", tuple(bars), gravity=(0, -g, 0), constraints=tuple(pins), home=home)
+
+
+def test_an_over_constrained_loop_has_equations_and_its_joints_carry_power_to_no_one():
+    machine = parallelogram((sp.pi / 3, -sp.pi / 3, sp.pi / 3, sp.pi / 3))
+    found = zw.classify(machine)
+    assert (found.freedom, found.reachable) == (1, 1)
+    assert [c.independent for c in found.constraints.values()] == [2, 1]
+    e = equations(machine, ["left"], form="shared")
+    theta, speed, parameters = 1.1, 0.7, {"m": 1.2, "L": 0.5, "g": 9.81}
+    known = parameters | {"left": theta, "top": -theta, "mid": theta, "right": theta, "left_dot": speed}
+    M, r = e.evaluate(known)
+    q, v = np.array([theta, -theta, theta, theta]), speed * np.array([1, -1, 1, 1])
+    numbers = machine.subs(parameters).replace(home=None)
+    by_gauss = zw.constrained_dynamics(numbers, q, v, np.zeros(4)).acceleration
+    assert (r / M).item() == pytest.approx(by_gauss[0], rel=1e-9)
+    known["left_ddot"] = (r / M).item()
+    torques = [value_of(torque[2], known) for _, torque in e.joint_reactions.values()]
+    np.testing.assert_allclose(torques, 0, atol=1e-9)
+
+
 def test_the_report_of_large_equations_has_all_steps_in_its_own_definitions():
     e = equations(four_bar(), ["crank"], form="shared")
     defined, steps = e.shared_steps()

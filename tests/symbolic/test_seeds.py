@@ -98,11 +98,54 @@ def test_the_rotary_pendulums_printed_equations_lack_one_term():
     assert check_equations(furuta(), [twice, eq90a]), "a factor is no mistake"
 
 
-def test_check_equations_refuses_what_it_cannot_compare():
-    with pytest.raises(DescriptionError, match="2 equations"):
-        check_equations(furuta(), [sp.Symbol("theta_ddot")])
-    with pytest.raises(DescriptionError, match="beta"):
-        check_equations(furuta(), [sp.Symbol("beta"), sp.Symbol("theta")])
+THETA, TIME = sp.Function("theta"), sp.Symbol("t")
+REFUSED = {
+    "too few": ([sp.Symbol("theta_ddot")], "2 equations"),
+    "unknown symbol": ([sp.Symbol("beta"), sp.Symbol("theta")], "beta"),
+    "nothing": (None, "give a list"),
+    "text": ("ab", "give a list"),
+    "texts": (["theta_ddot", "alpha"], "equation 1 is 'theta_ddot'"),
+    "one expression": (sp.Symbol("theta_ddot"), "give a list"),
+    "decided": ([sp.Symbol("theta_ddot"), sp.Eq(1, 1)], "equation 2 is True"),
+    "inequality": ([sp.Symbol("theta_ddot") > 0, sp.Symbol("alpha")], "equation 1"),
+    "zero": ([0, sp.Symbol("theta")], "no coordinate, speed or acceleration"),
+    "infinite": ([sp.oo * sp.Symbol("theta"), sp.Symbol("alpha")], "equation 1"),
+    "power's rate": ([sp.Derivative(THETA(TIME) ** 2, TIME), sp.Symbol("alpha")], "doit"),
+    "third derivative": ([THETA(TIME).diff(TIME, 3), sp.Symbol("alpha")], "theta_dddot"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_check_equations_refuses_what_it_cannot_compare(name):
+    expressions, message = REFUSED[name]
+    with pytest.raises(DescriptionError, match=message):
+        check_equations(furuta(), expressions)
+
+
+def test_check_equations_takes_columns_and_factors_of_parameters_only():
+    e = equations(furuta())
+    residuals = e.mass_matrix * e.u_dot - e.right_hand_side
+    assert check_equations(furuta(), residuals)
+    assert check_equations(furuta(), sp.Eq(e.mass_matrix * e.u_dot, e.right_hand_side, evaluate=False))
+    m_p, theta = sp.Symbol("m_p", positive=True), e.q[0]
+    assert check_equations(furuta(), [residuals[0] * m_p, -3 * residuals[1]])
+    assert not check_equations(furuta(), [residuals[0] * theta, residuals[1]])
+
+
+@pytest.mark.parametrize("door", [zw.classify, equations, lambda m: check_equations(m, [])])
+def test_what_is_no_mechanism_is_refused(door):
+    with pytest.raises(TypeError, match=r"give a zw.Mechanism"):
+        door("furuta")
+
+
+def test_where_nothing_can_move_it_is_said():
+    two = (zw.Couple("gear", "theta", "alpha"), zw.Couple("other", "theta", "alpha", (1, 2)))
+    locked = furuta().replace(constraints=two)
+    assert zw.classify(locked).freedom == 0
+    with pytest.raises(DescriptionError, match="'gear', 'other'"):
+        equations(locked)
+    with pytest.raises(DescriptionError, match="give a list"):
+        equations(furuta().replace(constraints=two[:1]), "theta")
 
 
 def test_the_elastic_joint():

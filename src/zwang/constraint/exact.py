@@ -23,7 +23,7 @@ from zwang.kinematics.configuration import configuration_rate
 from zwang.kinematics.jacobians import place_jacobian
 from zwang.kinematics.poses import Pose, link_poses, place_pose
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.restrictions import Holonomic, NonIdeal, NoSideSlip, Pfaffian, Rolling
+from zwang.mechanism.restrictions import FORMULAS, Holonomic, NonIdeal, NoSideSlip, Pfaffian, Rolling
 from zwang.mechanism.tree import WORLD, Place, Tree
 from zwang.scalar import divide, maximum, sqrt
 
@@ -148,6 +148,8 @@ def velocity_rows(instant: Instant, constraint: Any) -> Rows:
 
 def depends_on_time(constraint: Any) -> bool:
     """Does a formula of the constraint have the time t in it?"""
+    if not isinstance(constraint, FORMULAS):
+        return False
     pairs = (*getattr(constraint, "coefficients", ()), *getattr(constraint, "forces", ()))
     parts = [*getattr(constraint, "expressions", ()), getattr(constraint, "rate", 0), *(x for _, x in pairs)]
     return any(str(s) == "t" for part in parts for s in scalar.symbols_of(part))

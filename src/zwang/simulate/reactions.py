@@ -11,7 +11,7 @@ import numpy as np
 from zwang import door
 from zwang.constraint.instant import instant_of
 from zwang.constraint.on_bodies import constraint_loads, contact_loads
-from zwang.errors import DescriptionError, UnknownNameError
+from zwang.errors import DescriptionError, StateError, UnknownNameError
 from zwang.gauss.applied import actuator_forces, passive_forces
 from zwang.gauss.free_bodies import Load, carried_loads, free_bodies
 from zwang.kinematics.jacobians import place_motion, relative_jacobian
@@ -84,11 +84,14 @@ def joint_reactions(
     )  # fmt: skip
 
 
-def _checked_control(mechanism: Mechanism, control: Mapping[str, float]) -> dict[str, float]:
+def _checked_control(mechanism: Mechanism, control: Any) -> dict[str, float]:
+    if not isinstance(control, Mapping):
+        raise StateError(f"control is {control!r}; give a dictionary from names of inputs to numbers")
     for name in control:
         if name not in mechanism.inputs:
             raise UnknownNameError("control", name, mechanism.inputs)
-    return {name: float(value) for name, value in control.items()}
+    values = door.vector(list(control.values()), len(control), "control", "one number for each name")
+    return dict(zip(control, values.tolist(), strict=True))
 
 
 def _refuse_paths_that_restrict(mechanism: Mechanism) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import sympy as sp
 
+from zwang import door
 from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import PointSpeed
@@ -74,8 +75,11 @@ def check_equations(
 
     expressions: sp.Eq, or expressions that should be zero. Their symbols are taken by name: coordinates as joints, speeds NAME_dot,
     accelerations NAME_ddot, or functions of time and their derivatives: theta(t), Derivative(theta(t), t). For a `PointSpeed` u: u and u_dot.
-    Raises DescriptionError for another number of equations than degrees of freedom, or for a symbol that the mechanism has not.
+    Raises DescriptionError for another number of equations than degrees of freedom, for what is no equation, and for a symbol or a function
+    that the mechanism has not.
     """
+    door.described(mechanism)
+    expressions = [_one_equation(x, k) for k, x in enumerate(_listed(expressions), 1)]
     ours = equations(mechanism, speeds, form="expanded")
     if len(expressions) != len(ours.symbols.u):
         raise DescriptionError(
@@ -83,16 +87,48 @@ def check_equations(
         )
     residuals = _residuals(ours)
     known = _known_symbols(ours)
+    parameters = frozenset(mechanism.symbols)
     rows, free = [], list(range(len(residuals)))
     for expression in expressions:
         theirs = ours._form.of(_in_our_symbols(expression, known, mechanism))
         if not isinstance(theirs, Polynomial):
             theirs = residuals[0].ring.constant(0) + theirs
-        best = min((_nearest(theirs, residuals[k], k) for k in free), key=lambda found: found[0])
+        best = min((_nearest(theirs, residuals[k], k, parameters) for k in free), key=lambda found: found[0])
         _, row, factor, difference = best
         free.remove(row)
         rows.append(Compared(row, factor, readable(difference, ours._form.outer)))
     return Check(tuple(rows))
+
+
+def _listed(expressions: Any) -> list[Any]:
+    """The equations, one by one; also those of a column matrix, or of two that are set equal."""
+    if isinstance(expressions, sp.Eq) and isinstance(expressions.lhs, sp.MatrixBase):
+        expressions = sp.Matrix(expressions.lhs) - sp.Matrix(expressions.rhs)
+    if isinstance(expressions, str) or (
+        not hasattr(expressions, "__iter__") and not hasattr(expressions, "__getitem__")
+    ):
+        raise DescriptionError(
+            f"the equations are {expressions!r}; give a list of sp.Eq, or of expressions that should be zero, one for each degree of freedom"
+        )
+    return list(expressions)
+
+
+def _one_equation(x: Any, number: int) -> sp.Expr:
+    """One equation as an expression that should be zero."""
+    if isinstance(x, sp.Eq):
+        x = x.lhs - x.rhs
+    if isinstance(x, int | float) and not isinstance(x, bool):
+        x = sp.sympify(x, strict=True)
+    if not isinstance(x, sp.Expr) or x.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
+        raise DescriptionError(
+            f"equation {number} is {x!r}; give an sp.Eq, or an expression of SymPy that should be zero (what SymPy has found to be "
+            "true or false is none)"
+        )
+    if not any(s for s in x.free_symbols) and not x.atoms(sp.core.function.AppliedUndef):
+        raise DescriptionError(
+            f"equation {number} is {x}: there is no coordinate, speed or acceleration in it"
+        )
+    return x
 
 
 def _residuals(e: Equations) -> list[Polynomial]:
@@ -113,16 +149,8 @@ def _known_symbols(e: Equations) -> dict[str, sp.Symbol]:
     return found
 
 
-def _in_our_symbols(expression: Any, known: dict[str, sp.Symbol], mechanism: Mechanism) -> sp.Expr:
-    x = (
-        expression.lhs - expression.rhs
-        if isinstance(expression, sp.Eq)
-        else sp.sympify(expression, strict=True)
-    )
-    functions = {
-        d: sp.Symbol(f"{d.expr.func.__name__}_{'d' * d.derivative_count}ot") for d in x.atoms(sp.Derivative)
-    }
-    x = x.xreplace(functions)
+def _in_our_symbols(x: sp.Expr, known: dict[str, sp.Symbol], mechanism: Mechanism) -> sp.Expr:
+    x = x.xreplace({d: _rate_symbol(d) for d in x.atoms(sp.Derivative)})
     x = x.xreplace({f: sp.Symbol(f.func.__name__) for f in x.atoms(sp.core.function.AppliedUndef)})
     parameters = {n for n in mechanism.symbols if n not in known}
     unknown = sorted(s.name for s in x.free_symbols if s.name not in known and s.name not in parameters)
@@ -134,10 +162,21 @@ def _in_our_symbols(expression: Any, known: dict[str, sp.Symbol], mechanism: Mec
     return x.xreplace({s: known[s.name] for s in x.free_symbols if s.name in known})
 
 
-def _nearest(theirs: Polynomial, ours: Polynomial, row: int) -> tuple[int, int, sp.Expr, Polynomial]:
+def _rate_symbol(d: sp.Derivative) -> sp.Symbol:
+    """NAME_dot or NAME_ddot of the first or second derivative of a function of one variable, the time."""
+    if not isinstance(d.expr, sp.core.function.AppliedUndef) or len(d.expr.args) != 1:
+        raise DescriptionError(
+            f"the derivative {d} is of no coordinate; work derivatives of products and powers out with .doit()"
+        )
+    return sp.Symbol(f"{d.expr.func.__name__}_{'d' * d.derivative_count}ot")
+
+
+def _nearest(
+    theirs: Polynomial, ours: Polynomial, row: int, parameters: frozenset[str]
+) -> tuple[int, int, sp.Expr, Polynomial]:
     """(number of differing terms, row, factor, theirs / factor - ours) for the factor that leaves the fewest."""
     best: tuple[int, int, sp.Expr, Polynomial] | None = None
-    for scale in _factors(theirs, ours):
+    for scale in _factors(theirs, ours, parameters):
         difference = theirs * scale.reciprocal() - ours
         if best is None or len(difference.terms) < best[0]:
             best = (len(difference.terms), row, scale.expression(), difference)
@@ -147,13 +186,14 @@ def _nearest(theirs: Polynomial, ours: Polynomial, row: int) -> tuple[int, int, 
     return best
 
 
-def _factors(theirs: Polynomial, ours: Polynomial) -> list[Polynomial]:
+def _factors(theirs: Polynomial, ours: Polynomial, parameters: frozenset[str]) -> list[Polynomial]:
     """Ratios of one term of theirs to one of ours that are products of parameters; 1 and -1 first."""
     ring = ours.ring
     found = {(0, 1): None, (0, -1): None}
     for a, x in theirs.terms.items():
         for b, y in ours.terms.items():
-            if all(ring.invertible(n) for n, _ in ring.exponents(a - b)) and len(found) < CANDIDATES:
+            plain = all(str(ring.generators[n][1]) in parameters for n, _ in ring.exponents(a - b))
+            if plain and len(found) < CANDIDATES:
                 found[a - b, _ratio(x, y)] = None
     return [Polynomial(ring, {key: value}) for key, value in found]
 

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from zwang import door
 from zwang.algebra.dual import Dual, Second, rated
 from zwang.constraint.exact import all_first_order, depends_on_time, first_order, is_exact
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate, speeds_of_rate
 from zwang.mechanism.mechanism import Mechanism
-from zwang.symbolic.speeds import independent_rows, independent_speeds, numeric_twin, pivots, solve
+from zwang.symbolic.speeds import TIME, independent_rows, independent_speeds, numeric_twin, pivots, solve
 
 ALLOWED = 1e-9
 Field = Callable[[Any], np.ndarray]
@@ -78,13 +79,14 @@ def classify(mechanism: Mechanism) -> Classification:
     Source: Neimark, Fufaev, Dynamics of Nonholonomic Systems (1972), Ch. I; Bloch, Nonholonomic Mechanics and Control, Sec. 2.
     Raises DescriptionError for constraints by numbers of joints that do not move, and where nothing moves.
     """
+    mechanism = door.described(mechanism)
     if not mechanism.nv:
         raise DescriptionError(
             f"mechanism {mechanism.name!r} has no joint that moves: nothing is constrained"
         )
     numbers, q = numeric_twin(mechanism)
     exact = [c for c in numbers.constraints if is_exact(c)]
-    everything = _allowed(numbers, q, lambda x: all_first_order(numbers, x, np.zeros(numbers.nv), 0.37).A)
+    everything = _allowed(numbers, q, lambda x: all_first_order(numbers, x, np.zeros(numbers.nv), TIME).A)
     reach = _closure(everything, q)
     reach_speeds = (
         np.stack([speeds_of_rate(numbers.tree, q, c) for c in reach.T], axis=1).astype(float)
@@ -97,7 +99,7 @@ def classify(mechanism: Mechanism) -> Classification:
         A = _rows(numbers, c, q)
         both = np.concatenate([rows_before, A])
         gained = len(independent_rows(both)) - len(independent_rows(rows_before))
-        own = _allowed(numbers, q, lambda x, c=c: first_order(numbers, c, x, np.zeros(numbers.nv), 0.37).A)
+        own = _allowed(numbers, q, lambda x, c=c: first_order(numbers, c, x, np.zeros(numbers.nv), TIME).A)
         kinds[c.name] = ConstraintKind(
             c.name, len(A), gained, _is_involutive(own, A, numbers, q), _is_zero(A @ reach_speeds)
         )
@@ -108,7 +110,7 @@ def classify(mechanism: Mechanism) -> Classification:
 
 
 def _rows(numbers: Mechanism, constraint: Any, q: Any) -> np.ndarray:
-    return np.array(first_order(numbers, constraint, q, np.zeros(numbers.nv), 0.37).A, dtype=float)
+    return np.array(first_order(numbers, constraint, q, np.zeros(numbers.nv), TIME).A, dtype=float)
 
 
 def _is_zero(x: np.ndarray) -> bool:

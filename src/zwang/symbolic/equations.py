@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from zwang import door
 from zwang.algebra.dual import rated
 from zwang.constraint.exact import working_forces
 from zwang.errors import DescriptionError, UnknownNameError, ZwangWarning
@@ -25,7 +26,7 @@ from zwang.symbolic import derive, reactions, typeset
 from zwang.symbolic.forms import Expanded, Shared, mapped
 from zwang.symbolic.lagrange import by_lagrange
 from zwang.symbolic.polynomial import Polynomial, TooLargeError
-from zwang.symbolic.speeds import Embedding, embedding, numeric_twin, speed_rows, value_near
+from zwang.symbolic.speeds import Embedding, Twin, embedding, numeric_twin, speed_rows, value_near
 from zwang.symbolic.wrenches import applied_wrenches, efforts
 
 READABLE_TURNS = 5  # more turning joints than this give no expanded expressions that are worth reading
@@ -464,6 +465,7 @@ def equations(
     `multipliers[NAME]`. Raises UnknownNameError for a speed, DescriptionError for dependent speeds and where nothing moves.
     Source: seed 003, Sec. 3.2.2.
     """
+    mechanism = door.described(mechanism)
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
     if form not in ("auto", "expanded", "shared"):
@@ -473,19 +475,20 @@ def equations(
             f"mechanism {mechanism.name!r} has no joint that moves: there are no equations of motion"
         )
     _warn_of_what_is_left_out(mechanism)
-    chosen = speed_rows(mechanism, speeds)
+    twin = numeric_twin(mechanism)
+    chosen = speed_rows(mechanism, speeds, twin)
     symbols = symbols_for(mechanism, chosen)
     if form == "expanded" or (form == "auto" and _turns(mechanism) <= READABLE_TURNS):
         together = {symbols.q[k] for k in derive.summed_angles(_numbers(mechanism).tree)}
         limit = LIMITS[method] if form == "auto" else float("inf")
         try:
             expanded = Expanded(together, symbols.outer, limit, _units(mechanism, symbols))
-            found = _derived(mechanism, symbols, chosen, method, expanded)
+            found = _derived(mechanism, symbols, chosen, method, expanded, twin)
             if form == "expanded" or _is_readable(found):
                 return found
         except TooLargeError:
             pass
-    return _derived(mechanism, symbols, chosen, method, Shared())
+    return _derived(mechanism, symbols, chosen, method, Shared(), twin)
 
 
 def _warn_of_what_is_left_out(mechanism: Mechanism) -> None:
@@ -541,7 +544,9 @@ def _units(mechanism: Mechanism, symbols: Symbols) -> dict[sp.Symbol, tuple[sp.S
     return {symbols.q[end - 4]: symbols.q[end - 3 : end] for end in ends}
 
 
-def _derived(mechanism: Mechanism, symbols: Symbols, chosen: Any, method: str, form: Form) -> Equations:
+def _derived(
+    mechanism: Mechanism, symbols: Symbols, chosen: Any, method: str, form: Form, twin: Twin
+) -> Equations:
     scalars = form.mechanism(mechanism)
     tree = scalars.tree
 
@@ -550,9 +555,8 @@ def _derived(mechanism: Mechanism, symbols: Symbols, chosen: Any, method: str, f
 
     q, u, time = of(symbols.q), of(symbols.u), form.of(symbols.time)
     inputs = {name: form.of(s) for name, s in symbols.inputs.items()}
-    numbers, near = numeric_twin(mechanism)
-    twin = (numbers, near, [s if isinstance(s, str) else mapped(s, value_near) for s in chosen])
-    e = embedding(scalars, twin, q, u, time, [_point(s, form) for s in chosen])
+    near = (*twin, [s if isinstance(s, str) else mapped(s, value_near) for s in chosen])
+    e = embedding(scalars, near, q, u, time, [_point(s, form) for s in chosen])
     sizes = {name: form.of(s) for name, s in symbols.sizes.items()}
     applied = efforts(scalars, q, e.v, inputs) + working_forces(scalars, q, e.v, time, sizes)
     state = derive.State(tree, q, e.v, e.V, e.v_rate, applied)

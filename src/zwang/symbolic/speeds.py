@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.dual import rated
-from zwang.constraint.exact import all_first_order
+from zwang.constraint.exact import all_first_order, held_rows, is_exact
 from zwang.errors import DescriptionError, UnknownNameError
-from zwang.kinematics.configuration import configuration_rate
+from zwang.kinematics.configuration import (
+    configuration_rate,
+    integrate_configuration,
+    normalized_configuration,
+)
 from zwang.kinematics.jacobians import place_jacobian
 from zwang.kinematics.poses import link_poses, place_pose
 from zwang.mechanism.mechanism import Mechanism
@@ -24,6 +28,9 @@ from zwang.symbolic.polynomial import Polynomial
 from zwang.symbolic.reading import substituted
 
 RANK = 1e-9
+TIME = 0.37  # [s], at which constraints that depend on it are looked at
+SIZES = (1.0, 0.6, -1.3)  # of the steps away from home
+STEPS, LONGEST, CLOSED = 60, 0.3, 1e-13  # of the assembly: steps, the longest, and gaps that are none
 Speed = str | PointSpeed
 
 
@@ -65,17 +72,28 @@ def _sample(x: Any) -> float:
     return 0.0 if type(x) is int and x == 0 else 1.0
 
 
-def speed_rows(mechanism: Mechanism, speeds: Sequence[Speed] | None) -> list[Speed]:
-    """The chosen speeds, checked: as many as there are degrees of freedom, and independent at home.
+Twin = tuple[Mechanism, np.ndarray]
+
+
+def speed_rows(mechanism: Mechanism, speeds: Sequence[Speed] | None, twin: Twin) -> list[Speed]:
+    """The chosen speeds, checked: as many as there are degrees of freedom, and independent at its `numeric_twin`.
 
     Raises UnknownNameError or DescriptionError.
     """
     if speeds is None and not any(_is_restricting(c) for c in mechanism.constraints):
         return list(mechanism.speed_names)
-    numbers, q = numeric_twin(mechanism)
+    numbers, q = twin
     A = numeric_rows(numbers, q)
+    if _rank(A) == mechanism.nv:
+        names = ", ".join(repr(c.name) for c in mechanism.constraints if is_exact(c))
+        raise DescriptionError(
+            f"nothing of mechanism {mechanism.name!r} can move: its constraints ({names}) have {_rank(A)} independent rows for {mechanism.nv} "
+            "speeds near its home; leave one out, or, if it is over-constrained and moves elsewhere, give `home` there"
+        )
     if speeds is None:
         return [mechanism.speed_names[k] for k in independent_speeds(A)]
+    if isinstance(speeds, str | PointSpeed):
+        raise DescriptionError(f"speeds is {speeds!r}; give a list of names of speeds and PointSpeeds")
     chosen = [_checked(mechanism, s) for s in speeds]
     S = np.array([speed_row(numbers, s, q) for s in (_numeric(s) for s in chosen)], dtype=float).reshape(
         -1, mechanism.nv
@@ -127,26 +145,53 @@ def _numeric(speed: Speed) -> Speed:
     return speed if isinstance(speed, str) else mapped(speed, value_near)
 
 
-def numeric_twin(mechanism: Mechanism) -> tuple[Mechanism, np.ndarray]:
-    """The mechanism with numbers for its symbols, and a configuration near home that is nothing special."""
+def numeric_twin(mechanism: Mechanism) -> Twin:
+    """The mechanism with numbers for its symbols, and a configuration near home that is nothing special.
+
+    Where the constraints can be assembled there, it is one that they allow, so that loops that are over-constrained are
+    seen to move; of several the one with the most independent rows, as positions may be singular.
+    """
     massless = tuple(
         replace(body, mass=1, inertia=(1, 1, 1)) for body in mechanism.bodies
     )  # no part in kinematics
     numbers = scalars_for(mechanism.replace(bodies=massless), value_near)
+    generic = _near_home(numbers, 1.0)
+    if not any(is_exact(c) for c in numbers.constraints):
+        return numbers, generic
+    assembled = [_assembled(numbers, _near_home(numbers, size)) for size in SIZES]
+    allowed = [q for q in assembled if q is not None]
+    return numbers, max(allowed, key=lambda q: _rank(numeric_rows(numbers, q)), default=generic)
+
+
+def _near_home(numbers: Mechanism, size: float) -> np.ndarray:
     q = np.array([float(x) for x in (numbers.home or numbers.neutral)], dtype=float)
     for joint in numbers.joints:
         for k, part in zip(range(joint.q.start, joint.q.stop), joint.joint.coordinates, strict=True):
-            q[k] += 0.0 if part == "qw" else 0.11 + 0.037 * ((7 * k) % 5)
-        if "qw" in joint.joint.coordinates:
-            w = slice(joint.q.stop - 4, joint.q.stop)
-            q[w] /= np.linalg.norm(q[w])
-    return numbers, q
+            q[k] += 0.0 if part == "qw" else size * (0.11 + 0.037 * ((7 * k) % 5))
+    return normalized_configuration(numbers.tree, q).astype(float)
+
+
+def _assembled(numbers: Mechanism, q: np.ndarray) -> np.ndarray | None:
+    """The configuration on the constraints that Newton's steps of least size reach from q; None where they reach none."""
+    for _ in range(STEPS):
+        A, _, gaps = (np.asarray(x, dtype=float) for x in held_rows(numbers, q, TIME))
+        if not (np.isfinite(A).all() and np.isfinite(gaps).all()):
+            return None
+        if np.abs(gaps).max(initial=0.0) < CLOSED:
+            return q
+        step = -np.linalg.pinv(A, rcond=1e-10) @ gaps
+        size = np.abs(step).max()
+        q = integrate_configuration(numbers.tree, q, step * min(1.0, LONGEST / max(size, LONGEST))).astype(
+            float
+        )
+    return None
 
 
 def numeric_rows(numbers: Mechanism, q: np.ndarray) -> np.ndarray:
-    return np.array(all_first_order(numbers, q, np.zeros(numbers.nv), 0.37).A, dtype=float).reshape(
-        -1, numbers.nv
-    )
+    """A (k, nv) of all exact constraints, in numbers."""
+    if not any(is_exact(c) for c in numbers.constraints):
+        return np.zeros((0, numbers.nv))
+    return np.array(held_rows(numbers, q, TIME)[0], dtype=float)
 
 
 def _rank(A: np.ndarray) -> int:
