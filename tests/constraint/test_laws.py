@@ -142,6 +142,7 @@ def test_a_law_that_feeds_back_without_being_affine():
     np.testing.assert_allclose([ay + c * aa, ax + s * aa], 0, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")
 def test_a_law_that_no_force_fits_is_refused_by_name():
     with pytest.raises(WorkingForceError, match=r"'ring'.*smooth in N"):
         zw.constrained_dynamics(ring(10 + N + sp.sqrt(1 - N)), [RADIUS, 0], [0, V0], np.zeros(2))

@@ -31,8 +31,10 @@ from zwang.scalar import (
 )
 from zwang.solve.solution import Solution, largest
 
-RANK = 1e-9  # a row whose largest entry is below this, once it was 1, follows from the others
-LEFT = 1e-6  # and what is left of its right-hand side above this contradicts them
+RANK = 1e-4  # a row whose largest entry is below this, once it was 1, follows from the others; off the constraints, as the stages of a
+# step are, what follows from the others is no nearer to zero
+NEARLY = 1e-9  # what chosen speeds may come to where they become singular
+LEFT = 1e-2  # what is left of a row's right-hand side above this contradicts the others
 RIDGE = 1e-9  # relative, of the normal equations for the forces, which rounds of refinement take out again
 REFINEMENTS = 3
 
@@ -152,7 +154,7 @@ def _by_choice(A: np.ndarray, b: np.ndarray, S: np.ndarray) -> Embedding:
     (k, n), m = A.shape, len(S)
     right = np.zeros((m + k, m + 1), int).astype(object)
     right[:m, :m], right[m:, m] = np.eye(m, dtype=int), b
-    _, X, marks = eliminated(np.concatenate([S, A]), right)
+    _, X, marks = eliminated(np.concatenate([S, A]), right, (RANK, NEARLY))
     given = [_any(row[j] for row in marks) for j in range(n)]
     tied = _any(_left(marks[i], X[i][:m]) for i in range(m + k))
     dependent = logical_or(tied, _any(logical_not(x) for x in given))
@@ -162,37 +164,43 @@ def _by_choice(A: np.ndarray, b: np.ndarray, S: np.ndarray) -> Embedding:
     return Embedding(V.reshape(n, m), p, (True,) * m, dependent, contradicted)
 
 
-def eliminated(T: np.ndarray, right: np.ndarray) -> tuple[list[list[Any]], list[list[Any]], list[list[Any]]]:
+def eliminated(
+    T: np.ndarray, right: np.ndarray, ranks: tuple[float, ...] = (RANK,)
+) -> tuple[list[list[Any]], list[list[Any]], list[list[Any]]]:
     """(R, X, marks) of T x = right by Gauss-Jordan elimination: row i of R x = X gives the unknown that marks[i] marks, one or none.
 
-    Of each row in turn the largest entry is the pivot. A row that follows from those before has no mark, and what is left in X.
+    Of each row in turn the largest entry is the pivot, if above ranks[0], and once more of those left, if above the next. A row that
+    follows from the others has no mark, and what is left in X.
     """
     sizes = [largest(row) for row in T]
     scales = [divide(1, where(size > 0, size, 1)) for size in sizes]
     R = [[_times(s, x) for x in row] for s, row in zip(scales, T, strict=True)]
     X = [[_times(s, x) for x in row] for s, row in zip(scales, right, strict=True)]
-    marks = []
-    for i in range(len(R)):
-        mark = _pivot(R[i])
-        acts = _any(mark)
-        inverse = divide(1, where(acts, _picked(mark, R[i]), 1))
-        keep = where(acts, inverse, 0)
-        R[i] = [_times(keep, x) for x in R[i]]
-        X[i] = [_times(inverse, x) for x in X[i]]
-        for other in range(len(R)):
-            factor = _picked(mark, R[other]) if other != i else 0
-            if not is_zero(factor):
-                R[other] = [_less(x, factor, y) for x, y in zip(R[other], R[i], strict=True)]
-                X[other] = [_less(x, factor, y) for x, y in zip(X[other], X[i], strict=True)]
-        marks.append(mark)
+    marks: list[list[Any]] = [[False] * T.shape[1] for _ in R]
+    for rank in ranks:
+        for i in range(len(R)):
+            _eliminate(R, X, marks, i, rank)
     return R, X, marks
 
 
-def _pivot(row: list[Any]) -> list[Any]:
-    """For each entry whether it is the row's pivot: the first of its largest, if that is no rounding."""
+def _eliminate(R: list[list[Any]], X: list[list[Any]], marks: list[list[Any]], i: int, rank: float) -> None:
+    """Mark a pivot of row i, if it has none, and take the row out of the others."""
+    mark = _pivot(R[i], rank, logical_not(_any(marks[i])))
+    inverse = divide(1, where(_any(mark), _picked(mark, R[i]), 1))
+    R[i], X[i] = ([_times(inverse, x) for x in values] for values in (R[i], X[i]))
+    for other in range(len(R)):
+        factor = _picked(mark, R[other]) if other != i else 0
+        if not is_zero(factor):
+            R[other] = [_less(x, factor, y) for x, y in zip(R[other], R[i], strict=True)]
+            X[other] = [_less(x, factor, y) for x, y in zip(X[other], X[i], strict=True)]
+    marks[i] = [logical_or(old, new) for old, new in zip(marks[i], mark, strict=True)]
+
+
+def _pivot(row: list[Any], rank: float, wanted: Any) -> list[Any]:
+    """For each entry whether it is the row's pivot, where one is wanted: the first of its largest, if that is above the rank."""
     candidates = [j for j, x in enumerate(row) if not is_zero(x)]
     size = largest(row[j] for j in candidates)
-    open_still: Any = size > RANK
+    open_still: Any = logical_and(wanted, size > rank)
     mark: list[Any] = [False] * len(row)
     for j in candidates[:-1]:
         mark[j] = logical_and(open_still, absolute(row[j]) >= size)

@@ -16,12 +16,14 @@ from zwang.errors import ContradictionError
 from zwang.gauss.problem import GaussProblem
 from zwang.scalar import absolute, is_zero, maximum
 
-RANK_TOLERANCE = 1e-11  # singular values below this, relative to the largest, count as zero
+ROUNDING = 1e-11  # a row this much smaller than the largest has no direction
+RANK_TOLERANCE = 1e-6  # singular values below this, relative to the largest, count as zero: off the constraints, as stages of steps are,
+# those of rows that depend on each other are no smaller
 MISSED, LEAST = (
     1e-2,
     1e-3,
 )  # what rows may miss in compiled runs, relative; and of wanted accelerations this large at least
-CONTRADICTION = 1e-8  # what redundant rows may disagree by, relative to the largest wanted acceleration
+CONTRADICTION = 1e-5  # what redundant rows may disagree by, relative to the largest wanted acceleration
 
 
 class Reduction(NamedTuple):
@@ -46,7 +48,7 @@ def reduced(problem: GaussProblem, rows: Rows) -> Reduction:
     M, A, b = (np.asarray(x, float) for x in (problem.M, rows.J, rows.aref))
     L = np.linalg.cholesky(M)
     sizes = np.linalg.norm(np.linalg.solve(L, A.T), axis=0)
-    sizes = np.where(sizes > RANK_TOLERANCE * sizes.max(initial=0), sizes, 1.0)
+    sizes = np.where(sizes > ROUNDING * sizes.max(initial=0), sizes, 1.0)
     white = np.linalg.solve(L, A.T).T / sizes[:, None]  # A L^-T, rows of length 1
     U, s, Vt = np.linalg.svd(white, full_matrices=True)
     rank = int(np.sum(s > RANK_TOLERANCE * max(s[0], 1e-300))) if len(s) and s[0] > 0.5 else 0
