@@ -163,6 +163,30 @@ def test_limits_friction_and_soft_loops_stay_beside_embedded_constraints():
     assert ran[0].q.values[0, :, 2].min() < 0.8
 
 
+@pytest.mark.parametrize("hard", [False, True])
+def test_contacts_stay_beside_embedded_constraints(hard):
+    """Two balls on a rigid rod fall on the floor, one first."""
+    surface = zw.Surface(hard=hard)
+    balls = tuple(
+        zw.Body(name, (zw.Prismatic(f"{name} x", axis=X), zw.Prismatic(f"{name} z")), mass=1.0,
+                geometry=(zw.Sphere(radius=0.1, surface=surface),))
+        for name in ("a", "b")
+    )  # fmt: skip
+    rod = zw.Distance("rod", ("a", (0, 0, 0)), ("b", (0, 0, 0)), 0.5)
+    m = zw.Mechanism(
+        "dumbbell", balls, gravity=(0, 0, -9.81), constraints=(rod,), geometry=(zw.Plane(surface=surface),)
+    )
+    q0 = [0, 0.12, 0.4, 0.42]
+    ran = [
+        zw.simulate(m, q0, duration=0.3, step=2e-3, embedding=e, progress=False)
+        for e in (False, True, ["a x", "a z", "b z"])
+    ]
+    assert ran[0].q.values[0, -1, 1] < 0.11
+    for run in ran[1:]:
+        assert not run.status.any()
+        np.testing.assert_allclose(run.q, ran[0].q, atol=1e-7)
+
+
 def random_rows(rng, n, k, redundant):
     A = rng.normal(size=(k, n))
     a = rng.normal(size=n)

@@ -16,8 +16,8 @@ from zwang.contact import candidate_pairs
 from zwang.scalar import are_constant
 
 
-def constraint_rows(instant: Instant) -> Rows:
-    """The rows of everything that restricts, less what the options disable."""
+def constraint_rows(instant: Instant, *, batched: bool = True) -> Rows:
+    """The rows of everything that restricts, less what the options disable; batched: traced soft contacts may come in batches."""
     mechanism, disabled = instant.mechanism, instant.mechanism.options.disabled
     parts: list[Rows] = []
     if "constraint" in disabled:
@@ -33,17 +33,17 @@ def constraint_rows(instant: Instant) -> Rows:
     if "limit" not in disabled:
         parts += limit_rows(instant)
     if "contact" not in disabled and mechanism.options.contact:
-        parts += _contacts(instant)
+        parts += _contacts(instant, batched)
     return concatenated(parts, mechanism.nv)
 
 
-def _contacts(instant: Instant) -> list[Rows]:
+def _contacts(instant: Instant, batched: bool) -> list[Rows]:
     """The rows of contacts: pair by pair where positions are numbers, else as far as they are soft in batches."""
     pairs = candidate_pairs(instant.mechanism)
     if not pairs:
         return []
     screws, nv = screws_of(instant), instant.mechanism.nv
-    if are_constant(*instant.q):
+    if not batched or are_constant(*instant.q):
         return contact_rows(instant, pairs, screws)
     soft = [pair for pair in pairs if not is_hard(pair)]
     batches = contact_batches(instant, soft, screws) if soft else ()

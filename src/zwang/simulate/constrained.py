@@ -79,7 +79,7 @@ def constrained(
     instant = instant_of(
         mechanism, q, v, known=known, timestep=timestep, settling_time=settling_time, time=time
     )
-    rows = constraint_rows(instant)
+    rows = constraint_rows(instant, batched=essential is None)
     if all(value_is_constant(on) for on in rows.active):
         rows = rows.only_active()
 
@@ -98,7 +98,9 @@ def constrained(
 
     if not any(isinstance(c, NonIdeal) for c in mechanism.constraints):
         return attempt(0)
-    exact = all(hard and kind == "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True))
+    exact = not rows.batches and all(
+        hard and kind == "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True)
+    )
     return attempt(
         working_efforts(
             mechanism, q, v, rows.names, lambda working: attempt(working).solution.force, time, exact
