@@ -24,6 +24,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
 from zwang.mechanism.shapes import Mesh
 from zwang.simulate.constraints import restrictions
+from zwang.simulate.forces import acting
 from zwang.simulate.start import start
 
 MINOR, SHOWN = ("ignored",), 8  # remarks of no consequence, and how many of them are shown
@@ -241,6 +242,9 @@ def view(
     trace: Annotated[
         list[str] | None, Parameter(help="body or frame whose path is drawn", negative=())
     ] = None,
+    forces: Annotated[
+        bool, Parameter(help="work out the forces of a recording that has none, from its states")
+    ] = True,
     html: Annotated[Path | None, Parameter(help="write the page to a file instead")] = None,
     browser: Annotated[bool, Parameter(help="open the browser")] = True,
     base: Base = "fixed",
@@ -249,6 +253,8 @@ def view(
     """Show a model, with sliders for its joints, or play a recording, on a page that this machine alone can see."""
     recorded = Path(model).suffix in (".nc", ".zarr")
     what = zw.open_run(model) if recorded else model_of(model, base=base, strict=strict)
+    if recorded and forces and "force" not in what and acting(zw.mechanism_of(what)):
+        what = zw.examine(what.isel(world=slice(0, worlds)), "forces")
     if html is not None:
         zw.save_html(what, html, worlds=worlds, traces=trace or ())
         out.print(f"wrote {escape(str(html))}")

@@ -189,6 +189,26 @@ def test_what_was_not_recorded_is_told_with_how_to_record_it():
         zw.plot(zw.examine(free, "forces"), kind="forces")
 
 
+ODD = ("$\\frac{ a$", "_hidden", "a_b^c", "\u2028", "<b>&", "x" * 300)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_names_are_written_as_they_are(name, tmp_path):
+    body = zw.Body(name, zw.Revolute(name, axis=(0, 1, 0)), mass=1, com=(0, 0, -1))
+    m = zw.Mechanism(name, [body], frames=[zw.Frame(f"{name} tip", name, (0, 0, -1))])
+    run = zw.examine(zw.simulate(m, [0.3], duration=0.05, step=0.01), "zwang")
+    for kind in ("overview", "phase", "zwang"):
+        figure = zw.plot(run, tmp_path / "a.png", kind=kind)
+        shown = [
+            text.get_text() for axes in figure.axes if axes.get_legend() for text in axes.get_legend().texts
+        ]
+        begin = "".join(c if c.isprintable() else " " for c in name)[:20].replace("$", r"\$")
+        assert kind == "phase" or any(text.strip().startswith(begin.strip()) for text in shown)
+    zw.plot_ellipsoids(m, [0.3], f"{name} tip", path=tmp_path / "b.png")
+    space = zw.robot.workspace(m, f"{name} tip", samples=50)
+    zw.plot_manipulability(space, path=tmp_path / "c.png")
+
+
 def test_dimensions_may_stand_in_any_order(loop):
     turned = loop.transpose("time", ..., "world")
     for kind in ("overview", "zwang", "forces"):

@@ -9,9 +9,10 @@ import urllib.request
 
 import pytest
 
+import zwang as zw
 from tests.view.scenes import array, scene_in
 from zwang.cli import main
-from zwang.mechanism.samples import double_pendulum
+from zwang.mechanism.samples import double_pendulum, four_bar
 
 
 def run(line: str) -> int:
@@ -62,3 +63,11 @@ def test_a_page_of_a_simulation_has_its_forces(tmp_path, monkeypatch):
         assert run(f"{line} --html run.html{more}") == 0
         forces = scene_in((tmp_path / "run.html").read_text())["run"]["forces"]
         assert (forces["kinds"] if forces else []) == (["constraint"] if there else [])
+
+
+def test_a_recording_without_forces_is_shown_with_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    zw.save(zw.simulate(four_bar(), duration=0.05, step=0.01, compiled=False), "run.nc")
+    for more, there in (("", True), (" --no-forces", False)):
+        assert run(f"view run.nc --html run.html{more}") == 0
+        assert bool(scene_in((tmp_path / "run.html").read_text())["run"]["forces"]) is there

@@ -190,7 +190,7 @@ class Marks:
             if len(points):
                 self._nodes["paths"] = [
                     self.server.scene.add_line_segments(
-                        "/paths", points, colors, thickness=2.5, thickness_units="screen"
+                        "/paths", points, colors, thickness=1.5, thickness_units="screen"
                     )
                 ]
         for node in self._nodes.get("paths", ()):

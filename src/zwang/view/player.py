@@ -85,6 +85,7 @@ class ViserPage:
             if self.show.over != self._over:
                 self._over = self.show.over
                 self.stage.arrange(self._over)
+                self._aim()
                 self.reset_camera()
             self.stage.draw(self.t, self.chosen, self.show)
             self._follow()

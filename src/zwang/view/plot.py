@@ -122,11 +122,11 @@ def _laid_out(panels: Sequence[Panel], columns: int, wide: bool, portraits: bool
     )
     for axes, panel in zip(grid.flat, panels, strict=False):
         panel.draw(axes)
-        axes.set_title(_short(panel.title, 44 if wide else 26), color=INK)
-        axes.set_ylabel(panel.unit)
+        axes.set_title(short(panel.title, 44 if wide else 26), color=INK)
+        axes.set_ylabel(short(panel.unit, 40))
         axes.margins(x=0.05 if panel.across else 0.01)
         if panel.across:
-            axes.set_xlabel(panel.across)
+            axes.set_xlabel(short(panel.across, 40))
             axes.locator_params(axis="x", nbins=4)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
@@ -141,7 +141,7 @@ def _laid_out(panels: Sequence[Panel], columns: int, wide: bool, portraits: bool
 
 def _title(run: xr.Dataset, portraits: bool = False) -> str:
     worlds, stopped = run.sizes["world"], int(run["status"].sum()) if "status" in run else 0
-    text = f"{_short(str(run.attrs.get('title', 'run')), 60)}, {run.attrs.get('integrator', '')}, step {run.attrs.get('step', 0):g} s"
+    text = f"{short(str(run.attrs.get('title', 'run')), 60)}, {run.attrs.get('integrator', '')}, step {run.attrs.get('step', 0):g} s"
     if worlds > 1:
         text += f", {worlds:,} worlds"
     if portraits and worlds > FEW_PORTRAITS:
@@ -183,7 +183,7 @@ def _lines(
     """A line for each column, named beside the panel; a sum is dark."""
     for k, name in enumerate(names):
         look: Any = {"color": INK, "linewidth": 1.0, "zorder": 1.9} if name == SUM else {"color": f"C{k}"}
-        axes.plot(time, values[:, k], label=_short(str(name)), **look)
+        axes.plot(time, values[:, k], label=short(str(name)), **look)
     if list(names) != [WHOLE]:
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1.2, labelspacing=0.3)
     _scaled(axes, values, steep)
@@ -298,7 +298,9 @@ def _bracketed(unit: str) -> str:
     return f"[{unit}]"
 
 
-def _short(text: str, length: int = 24) -> str:
-    """Text for a label: never read as mathematics, and not longer than fits."""
+def short(text: str, length: int = 24) -> str:
+    """Text for a label: never read as mathematics, never left out, and not longer than fits."""
+    text = "".join(c if c.isprintable() else " " for c in text)
+    text = text if len(text) <= length else text[: length - 1] + "…"
     text = text.replace("$", r"\$")
-    return text if len(text) <= length else text[: length - 1] + "…"
+    return f" {text}" if text.startswith("_") else text  # a legend leaves out what begins so

@@ -18,7 +18,7 @@ from zwang.kinematics.poses import link_poses, place_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.manipulability import Ellipsoid, Manipulability, manipulability
 from zwang.robot.workspace import Workspace
-from zwang.view.plot import INK, STYLE
+from zwang.view.plot import INK, STYLE, short
 
 LOOKS: Any = STYLE
 KINDS = {
@@ -63,7 +63,7 @@ def plot_ellipsoids(
         figure = plt.figure(figsize=(7, 5.5), layout="constrained")
         axes = figure.add_subplot(projection="3d" if plane is None else None)
         _draw(axes, arms, drawn, plane)
-        axes.set_title(f"{m.name}: ellipsoids of position at {frame!r}", color=INK)
+        axes.set_title(short(f"{m.name}: ellipsoids of position at {frame!r}", 80), color=INK)
         _finish(figure, path)
     return figure
 
@@ -100,7 +100,7 @@ def plot_manipulability(
         axes.set_ylabel(f"{names[1]} [m]")
         how = "best" if best else "mean"
         axes.set_title(
-            f"{space.mechanism.name}: {how} {value} ({w.space.part}) at {space.frame!r}", color=INK
+            short(f"{space.mechanism.name}: {how} {value} ({w.space.part}) at {space.frame!r}", 80), color=INK
         )
         _finish(figure, path)
     return figure
