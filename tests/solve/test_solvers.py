@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import zwang as zw
 from tests.solve.problems import elliptic, plain_rows, random_problem
 from zwang.constraint.rows import concatenated, hard_rows, no_rows
 from zwang.errors import SolveError, UnknownNameError
@@ -173,6 +174,20 @@ def test_hard_contacts_stick_or_slip_by_coulombs_law_and_do_not_lift(seed, solve
         np.testing.assert_allclose(load / np.linalg.norm(load), -slip / np.linalg.norm(slip), atol=1e-6)
     else:
         assert np.linalg.norm(load) <= n * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("lean", [-1.2, -0.6, -0.4, 0.0, 0.2, 0.4, 1.0])
+@pytest.mark.parametrize("speed", [-3.0, 3.0])
+def test_a_jamming_rod_is_solved_in_few_rounds(lean, speed):
+    """Painleve's rod slides on its foot with friction 2.5, where Coulomb's law by plain rounds takes hundreds."""
+    touch = zw.Surface(friction=(2.5, 0.005, 0.0001), hard=True)
+    joints = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("z"), zw.Revolute("lean", axis=(0, 1, 0)))
+    foot = zw.Sphere(radius=0.001, position=(0, 0, -0.5), surface=touch)
+    rod = zw.Body("rod", joint=joints, mass=1.0, inertia=(1 / 12, 1 / 12, 1e-4), geometry=[foot])
+    mechanism = zw.Mechanism(bodies=[rod], geometry=[zw.Plane(surface=touch)])
+    height = 0.5 * np.cos(lean) + 0.001
+    found = zw.constrained_dynamics(mechanism, [0, height, lean], [speed, 0, 0], np.zeros(3))
+    assert found.converged and found.iterations < 100 and found.kkt_residual < 1e-10
 
 
 def test_contradicting_hard_rows_are_named():

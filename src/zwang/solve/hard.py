@@ -6,7 +6,8 @@ agree on stays as it began, at an even share. Source: Rockafellar, Math. Oper. R
 
 A hard contact follows Coulomb's law to the letter. The convex problem lifts what slips, as it lets a cone's rows leave within the dual cone:
 y_0 = |(friction_j y_j)|. What is wanted of the normal is lowered by just that, round by round. Source: De Saxce, Feng, Math. Comput.
-Modelling 28 (1998) 225.
+Modelling 28 (1998) 225. Where a body is about to jam these rounds are slow, so each looks ahead along the last two. Source: Anderson, J. ACM 12
+(1965) 547, of depth one.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import numpy as np
 
 from zwang.constraint.rows import Rows, array
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import logical_and, logical_not, logical_or, when, while_loop
+from zwang.scalar import clip, logical_and, logical_not, logical_or, maximum, when, where, while_loop
 from zwang.solve.equality import contradict
-from zwang.solve.solution import Solution, largest, slip
+from zwang.solve.solution import SMALLEST, Solution, largest, slip
 
 SOFTENING = 1e-3  # of inequalities, relative to a row's weight
 EQUALITY_SOFTENING = (
@@ -28,16 +29,23 @@ EQUALITY_SOFTENING = (
 )
 ROUNDS = 200
 TOLERANCE = 1e-11  # of the forces' change; rounding leaves 1e-12, as 1 / rho is large
-SETTLED = 1e-6  # of the accelerations' change: what they are good for where the forces go on sliding from row to row
+SETTLED = 1e-5  # of the accelerations' change: what they are good for where the forces go on sliding from row to row
+FARTHEST = 100.0  # rounds that one looks ahead
+BLUR = 1e-11  # of misses, relative to the accelerations: their line is rounding
 INNER = 1e-13  # of the soft problems, which only approach the hard one
 
 
 class _State(NamedTuple):
-    """Accelerations, forces, what slips by how much in each hard cone, rounds and iterations so far; done, or nearly."""
+    """Accelerations, forces, what slips by how much in each hard cone, rounds and iterations so far; done, or nearly.
+
+    slips: what the round to come takes them for. replies, missed: what the last round found, and by how much that was more than taken.
+    """
 
     a: np.ndarray
     force: np.ndarray
     slips: list[Any]
+    replies: list[Any]
+    missed: list[Any]
     rounds: Any
     iterations: Any
     done: Any
@@ -69,18 +77,18 @@ def with_hard_rows(
         for cone, size in zip(cones, s.slips, strict=True):
             aref[cone.start] = aref[cone.start] - size
         found = solver(problem, rows.replaced(R=rows.R + rho, aref=array(aref)), start=s.a, tolerance=INNER)
-        now = slips(found.acceleration)
+        a, now = found.acceleration, slips(found.acceleration)
+        missed = [x - y for x, y in zip(now, s.slips, strict=True)]
         steady = largest(found.force - s.force) <= tolerance * largest(found.force)
-        same = largest([x - y for x, y in zip(now, s.slips, strict=True)]) <= tolerance * largest(
-            found.acceleration
-        )
-        done = logical_and(steady, same)
-        a = found.acceleration
+        done = logical_and(steady, largest(missed) <= tolerance * largest(a))
         settled = largest(a - s.a) <= SETTLED * largest(a)
-        return _State(a, found.force, now, s.rounds + 1, s.iterations + found.iterations, done, settled)
+        ahead = _ahead(now, missed, s, BLUR * largest(a)) if cones else now
+        rounds, iterations = s.rounds + 1, s.iterations + found.iterations
+        return _State(a, found.force, ahead, now, missed, rounds, iterations, done, settled)
 
     begin = np.array(problem.a_free if start is None else start)
-    zero = _State(begin, np.zeros(len(rows)), [0.0] * len(cones), 0.0, 0.0, 0.0 > 1.0, 0.0 > 1.0)
+    none = [0.0] * len(cones)
+    zero = _State(begin, np.zeros(len(rows)), none, none, none, 0.0, 0.0, 0.0 > 1.0, 0.0 > 1.0)
     last = while_loop(wanted, improve, zero)
     contradicted = when(last.done, lambda: False, lambda: contradict(rows, last.a))
     unsettled = logical_not(logical_or(last.done, last.settled))
@@ -92,3 +100,15 @@ def with_hard_rows(
         contradicted,
         unsettled=logical_or(contradicted, unsettled),
     )
+
+
+def _ahead(now: list[Any], missed: list[Any], before: _State, blur: Any) -> list[Any]:
+    """The slips at which the last two rounds' misses, continued on a line, are least: between them, or beyond if misses shrink; else, or where they are a blur, just what was found."""
+    turn = [x - y for x, y in zip(missed, before.missed, strict=True)]
+    size, last = sum(x * x for x in missed), sum(x * x for x in before.missed)
+    length = sum(x * x for x in turn)
+    share = sum(x * y for x, y in zip(missed, turn, strict=True)) / maximum(length, SMALLEST)
+    between = logical_and(share > 0, share < 1)
+    trusted = logical_and(logical_or(between, size < last), size > blur * blur)
+    share = where(trusted, clip(share, -FARTHEST, FARTHEST), 0.0)
+    return [maximum(x - share * (x - y), 0.0) for x, y in zip(now, before.replies, strict=True)]
