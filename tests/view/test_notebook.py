@@ -55,7 +55,8 @@ def test_a_mechanism_shows_its_bodies_joints_and_masses_and_a_picture():
     for body in four_bar().bodies:
         at = texts.index(body.name)
         assert texts[at + 1 : at + 3] == [body.parent, f"revolute {body.joints[0].name}"]
-        assert float(texts[at + 4]) == pytest.approx(float(body.mass), rel=1e-3)
+        assert float(texts[at + 3]) == pytest.approx(float(body.mass), rel=1e-3)
+    assert Elements(html).texts("th") == ["body", "on", "joint", "mass [kg]"]
     facts = rows(html)
     assert facts["mass"] == "1.7 kg" and facts["degrees"] == "nq = 3, nv = 3"
     assert facts["constraints"] == "Connect loop" and facts["driven by"] == "motor"
@@ -70,7 +71,7 @@ def test_limits_have_their_units_and_several_joints_their_lines():
     )
     html = mechanism_html(zw.Mechanism(bodies=[zw.Body("a", joints, mass=1, inertia=(1, 1, 1))]))
     assert "prismatic slide<br>revolute turn" in html
-    assert "[-0.5, 2] m<br>[-1, 1] rad" in html
+    assert "[-0.5, 2] m<br>[-1, 1] rad" in html and "limits" in Elements(html).texts("th")
 
 
 def test_symbols_are_named_and_drawn_as_one():

@@ -25,6 +25,7 @@ MOST_ROWS, MOST_NAMES, LONGEST = 40, 8, 48  # bodies in a table, names in a line
 PLAYED = (8, 1)  # worlds of a recording: so many, or else so many
 MOST_BYTES = 4_000_000  # of a page inside a notebook
 PLAYER_HEIGHT, TABLE_WIDTH = 460, "min(100%,660px)"
+LIMITS = 3  # the column that is left out where no joint has any
 CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;border:none;background:none"
 BESIDE = "display:flex;flex-wrap:wrap;gap:8px 28px;align-items:flex-start"
 NEEDED = {"q", "v", "energy", "kinetic_energy", "potential_energy", "mechanism", "status"}
@@ -34,7 +35,7 @@ def mechanism_html(m: Mechanism) -> str:
     """A table of bodies, joints and masses, what drives and restricts them, and a picture in the reference configuration."""
     left = _heading(m.name) + _facts(_about(m)) + _table(m)
     return (
-        f'<div class="zwang-mechanism" style="{BESIDE}"><div style="flex:0 1 auto;max-width:{TABLE_WIDTH}">{left}</div>'
+        f'<div class="zwang-mechanism" style="{BESIDE}"><div style="flex:0 1 auto;min-width:0;max-width:{TABLE_WIDTH};overflow-x:auto">{left}</div>'
         f'<div style="flex:none">{_picture(m)}</div></div>'
     )
 
@@ -99,12 +100,17 @@ def _table(m: Mechanism) -> str:
     rows = [_row(body, joints.get(body.name, []), units) for body in m.bodies[:MOST_ROWS]]
     if len(m.bodies) > MOST_ROWS:
         rows.append([[f"and {len(m.bodies) - MOST_ROWS} more"], *([[]] * 4)])
-    head = "".join(
-        f'<th style="{CELL};white-space:nowrap">{title}</th>'
-        for title in ("body", "on", "joint", "limits", "mass [kg]")
-    )
+    titles = ["body", "on", "joint", "limits", "mass [kg]"]
+    if not any(any(row[LIMITS]) for row in rows):
+        titles, rows = _without(titles), [_without(row) for row in rows]
+    head = "".join(f'<th style="{CELL};white-space:nowrap">{title}</th>' for title in titles)
     lines = "".join(f"<tr>{''.join(_cell(lines) for lines in row)}</tr>" for row in rows)
     return f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>'
+
+
+def _without(cells: list[Any]) -> list[Any]:
+    """A row without its limits."""
+    return cells[:LIMITS] + cells[LIMITS + 1 :]
 
 
 def _row(body: Body, joints: Sequence[JointIndex], units: Sequence[str]) -> list[list[str]]:
