@@ -232,3 +232,23 @@ def test_the_player_moves_inside_the_page(tmp_path):
         assert browser.errors == []
     finally:
         browser.close()
+
+
+ODD = {
+    "nothing": zw.Mechanism(),
+    "fixed": zw.Mechanism(bodies=[zw.Body("a", mass=1, com=(1, 0, 0))]),
+    "ground": zw.Mechanism(geometry=[zw.Plane()]),
+    "no mass": zw.Mechanism(bodies=[zw.Body("a", zw.Revolute("j", armature=1, limits=(-np.inf, np.inf)))]),
+    "a point": zw.Mechanism(bodies=[zw.Body("a", zw.Free("j"), mass=1, inertia=(0, 0, 0))]),
+    "far": zw.Mechanism(bodies=[zw.Body("a", zw.Revolute("j"), position=(1e9, 0, 0), mass=1, com=(1e-3, 0, 0))]),
+    "small": zw.Mechanism(bodies=[zw.Body("a", zw.Revolute("j"), mass=1e-9, com=(1e-9, 0, 0))]),
+    "without gravity": zw.Mechanism(bodies=[zw.Body("a", zw.Screw("j", pitch=0.1), mass=1, inertia=(1, 1, 1))], gravity=(0, 0, 0)),
+    "springs": zw.Mechanism(bodies=[zw.Body("a", zw.Free("j"), mass=1, inertia=(1, 1, 1))],
+                            forces=[zw.PointSpring(("a", (0, 0, 1)), ("world", (0, 0, 3)), 10), zw.PointSpring(("a", (0, 0, 0)), ("world", (0, 0, 0)), 1)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_odd_mechanisms_have_their_pictures_too(what, recwarn):
+    assert (picture_in(mechanism_html(ODD[what]))[..., 3] > 0).any()
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
