@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -244,6 +246,30 @@ def test_every_mark_is_drawn(show, browser, swing):
     drawn(browser, differs_from(first))
     centre = zw.mass_centre(double_pendulum(), page.motion.configuration(0, page.t))
     np.testing.assert_allclose(instances(browser, "/masses")[1][-1], page.stage.root @ centre, atol=1e-5)
+
+
+SCRIPT = """import webbrowser
+webbrowser.open = lambda url: print(url, flush=True)
+import zwang as zw
+from zwang.mechanism.samples import double_pendulum
+zw.view(zw.simulate(double_pendulum(), [1, 0], duration=30, step=0.05, compiled=False, progress=False))
+"""
+
+
+def test_a_script_may_end_and_its_page_goes_on_until_the_browser_leaves(browser):
+    browser.resize(*SIZE)
+    with subprocess.Popen([sys.executable, "-u", "-c", SCRIPT], stdout=subprocess.PIPE, text=True) as script:
+        assert script.stdout is not None
+        url = script.stdout.readline().strip()
+        browser.call("Page.navigate", url=url)
+        browser.until(READY)
+        for word, then in (("Pause", "Play"), ("Play", "Pause")):
+            browser.until(f"[...document.querySelectorAll('button')].some(b => b.textContent === '{word}')")
+            click(browser, word)
+            browser.until(f"[...document.querySelectorAll('button')].some(b => b.textContent === '{then}')")
+        assert script.poll() is None and url in script.stdout.readline()
+        browser.call("Page.navigate", url="about:blank")
+        assert script.wait(30) == 0
 
 
 def test_names_are_text_and_not_run(show, browser):

@@ -19,7 +19,10 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.view.page import framed, page_of
 from zwang.view.scene import shown
 
-PATIENCE = 15.0  # seconds for a browser, at a script's end
+PATIENCE, GRACE = (
+    15.0,
+    3.0,
+)  # seconds at a script's end: for a browser to come, and for one that loads the page again
 
 
 def view(
@@ -33,12 +36,14 @@ def view(
 
     Of a recording the first `worlds` worlds are shown; traces: names of bodies or frames whose paths are drawn, and whose
     manipulability can be. browser: open it there (by default, unless in a notebook, which shows an offline page itself). The page stays
-    while the View does; `show(q)` puts a configuration on it. Forces are drawn of recordings that have them: record={"forces": True}.
+    while the View does, and at a script's end until its browser leaves, or Ctrl-C; `show(q)` puts a configuration on it. Forces are
+    drawn of recordings that have them: record={"forces": True}, or zw.examine(run, "forces").
     Raises MissingExtraError without viser, ParameterError for symbols without values, UnknownNameError, or ShapeError for another dataset.
     """
     found = View(mechanism_or_run, worlds=worlds, traces=traces)
     if browser if browser is not None else "ipykernel" not in sys.modules:
-        atexit.register(found.wait_until_seen)
+        if not hasattr(sys, "ps1"):  # a script: where one types, the session keeps the page
+            atexit.register(found.wait_while_seen)
         webbrowser.open(found.url)
     return found
 
@@ -65,10 +70,12 @@ class View:
             raise ShapeError(f"world is {world!r}; the page shows the worlds 0 to {worlds - 1}")
         self._page.set_by_hand(int(world), door.configuration(self._shown.mechanisms[world], q))
 
-    def wait_until_seen(self) -> None:
-        """Wait a while for a browser to open the page, so that a script may end after `zw.view`."""
-        if not self._closed.is_set():
-            self._page.seen.wait(PATIENCE)
+    def wait_while_seen(self) -> None:
+        """Wait a while for a browser to open the page, and until it has left, or for Ctrl-C: so that a script may end after `zw.view`."""
+        if not self._closed.is_set() and self._page.seen.wait(PATIENCE):
+            print(f"{self.url}\nshown until its page is closed; Ctrl-C ends it, too", flush=True)
+            while not self._closed.is_set() and self._page.is_seen(GRACE):
+                self._closed.wait(0.5)
 
     def wait(self) -> None:
         """Serve the page until Ctrl-C, or until `close()` in another thread."""
@@ -77,7 +84,7 @@ class View:
 
     def close(self) -> None:
         """Stop serving. A page that is open stands still."""
-        atexit.unregister(self.wait_until_seen)
+        atexit.unregister(self.wait_while_seen)
         atexit.unregister(self.close)
         if not self._closed.is_set():
             self._closed.set()

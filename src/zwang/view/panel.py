@@ -1,6 +1,7 @@
 """The panel beside the scene on viser's page: the time, plots, what is shown, and a slider for each joint.
 
-Labels are text to viser. What users do calls back in threads of viser's; it only changes what is wanted, and the player draws.
+Labels are text to viser. What users do calls back in viser's event loop, which goes on at a script's end where its pool of threads does not;
+it only changes what is wanted, and the player draws.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Panel:
                 "t [s]", start, max(end, start + 1e-9), max(end - start, 1e-9) / STEPS, start
             )
             speed = self.gui.add_dropdown("speed", tuple(SPEEDS), initial_value="1x")
-        self._play.on_click(lambda _: self.player.play(not self.player.playing))
+        self._at_click(self._play, lambda: self.player.play(not self.player.playing))
         self._by_user(self._bar, self.player.seek)
         self._by_user(speed, lambda value: setattr(self.player, "speed", SPEEDS[value]))
 
@@ -161,7 +162,7 @@ class Panel:
             if kinds:
                 arrows = self.gui.add_slider("arrow length", 0.1, 5.0, 0.1, 1.0)
                 self._by_user(arrows, lambda value: self._switch("arrows", value))
-            self.gui.add_button("Reset view").on_click(lambda _: self.player.reset_camera())
+            self._at_click(self.gui.add_button("Reset view"), self.player.reset_camera)
 
     def _switch(self, name: str, value: Any) -> None:
         setattr(self.player.show, name, value)
@@ -193,7 +194,7 @@ class Panel:
             if model["restricted"]:
                 self.gui.add_markdown(APART)
             home = self.gui.add_button("Home" if self.picture["run"] is None else "Back to the recording")
-        home.on_click(lambda _: self.player.set_by_hand(self.player.chosen, None))
+        self._at_click(home, lambda: self.player.set_by_hand(self.player.chosen, None))
 
     def _slider(self, joint: dict[str, Any], part: dict[str, Any], q: int | None, speed: int) -> None:
         low, high = float(part["low"]), float(part["high"])
@@ -235,7 +236,18 @@ class Panel:
 
     def _by_user(self, element: Any, tell: Callable[[Any], None]) -> None:
         """Calls back when a user changes an element, not when the player does."""
-        element.on_update(lambda event: tell(element.value) if event.client_id is not None else None)
+
+        async def told(event: Any) -> None:
+            if event.client_id is not None:
+                tell(element.value)
+
+        element.on_update(told)
+
+    def _at_click(self, button: Any, act: Callable[[], None]) -> None:
+        async def clicked(_: Any) -> None:
+            act()
+
+        button.on_click(clicked)
 
 
 class Plot:

@@ -77,6 +77,13 @@ class ViserPage:
         for client in self.server.get_clients().values():
             self._look(client)
 
+    def is_seen(self, grace: float) -> bool:
+        """Whether a browser has the page open, or comes back to it within so many seconds."""
+        until = time.monotonic() + grace
+        while not self.server.get_clients() and time.monotonic() < until:
+            time.sleep(0.1)
+        return bool(self.server.get_clients())
+
     # ------------------------------------------------------------------------------------------- drawing
 
     def draw(self) -> None:
@@ -121,7 +128,7 @@ class ViserPage:
         with self._lock:
             self.t = self.t + dt if self.t + dt <= self.motion.end else self.motion.start
 
-    def _welcome(self, client: viser.ClientHandle) -> None:
+    async def _welcome(self, client: viser.ClientHandle) -> None:
         """A page has opened; one that is higher than wide looks from further away."""
         self.seen.set()
         if client.camera.aspect < 1:
