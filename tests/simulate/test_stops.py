@@ -12,7 +12,7 @@ from tests.constraint.test_drift import sleigh
 from tests.constraint.test_loops_exact import four_bars
 from tests.constraint.test_nonideal import painleve
 from tests.symbolic.machines import X, Z
-from zwang.errors import DescriptionError, SimulationWarning, UnknownNameError
+from zwang.errors import DescriptionError, ParameterError, SimulationWarning, UnknownNameError
 from zwang.scalar import sqrt
 from zwang.simulate.faults import CAUSES
 from zwang.solve.newton import newton
@@ -161,6 +161,14 @@ def test_essential_speeds_that_cannot_be_are_refused():
             zw.simulate(m, q0, v0, duration=0.1, embedding=wrong)
     with pytest.raises(UnknownNameError, match=r"'z'.*'phi'"):
         zw.simulate(m, q0, v0, duration=0.1, embedding=["z", "phi"])
+    with pytest.raises(ParameterError, match="'u' has the symbols b"):
+        zw.simulate(
+            m,
+            q0,
+            v0,
+            duration=0.1,
+            embedding=[zw.PointSpeed("u", "body", point=(sp.Symbol("b"), 0, 0)), "phi"],
+        )
     for wrong in ([], 3):
         with pytest.raises(DescriptionError, match="embedding"):
             zw.simulate(m, q0, v0, duration=0.1, embedding=wrong)

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from zwang.constraint.exact import all_first_order
-from zwang.errors import DescriptionError, UnknownNameError
+from zwang.errors import DescriptionError, ParameterError, UnknownNameError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.jacobians import place_jacobian
 from zwang.kinematics.poses import link_poses, place_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import PointSpeed
 from zwang.mechanism.tree import Place
+from zwang.scalar import symbols_of
 
 Speed = str | PointSpeed
 AUTOMATIC: tuple[Speed, ...] = ()
@@ -37,6 +38,7 @@ def essential_speeds(mechanism: Mechanism, embedding: Any) -> tuple[Speed, ...] 
     for speed in embedding:
         if isinstance(speed, PointSpeed):
             mechanism.tree.place(speed.body)
+            _check_numbers(speed)
         elif speed not in mechanism.speed_names:
             raise UnknownNameError("speed", speed, mechanism.speed_names)
     if not embedding:
@@ -44,6 +46,14 @@ def essential_speeds(mechanism: Mechanism, embedding: Any) -> tuple[Speed, ...] 
             "embedding is an empty list; give essential speeds, or True to have them chosen at each step"
         )
     return tuple(embedding)
+
+
+def _check_numbers(speed: PointSpeed) -> None:
+    unknown = sorted({str(s) for x in (*speed.point, *speed.direction) for s in symbols_of(x)})
+    if unknown:
+        raise ParameterError(
+            f"the essential speed {speed.name!r} has the symbols {', '.join(unknown)} in its point or direction; a motion needs numbers there"
+        )
 
 
 def check_count(mechanism: Mechanism, speeds: Sequence[Speed], q: Any, t: float = 0.0) -> None:

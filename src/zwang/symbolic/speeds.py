@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.dual import rated
+from zwang.constraint.essential import Speed, speed_row
 from zwang.constraint.exact import all_first_order, held_rows, is_exact
 from zwang.errors import DescriptionError, UnknownNameError
 from zwang.kinematics.configuration import (
@@ -17,11 +18,8 @@ from zwang.kinematics.configuration import (
     integrate_configuration,
     normalized_configuration,
 )
-from zwang.kinematics.jacobians import place_jacobian
-from zwang.kinematics.poses import link_poses, place_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import PointSpeed
-from zwang.mechanism.tree import Place
 from zwang.scalar import are_constant
 from zwang.symbolic.forms import mapped, scalars_for
 from zwang.symbolic.polynomial import Polynomial
@@ -31,7 +29,6 @@ RANK = 1e-9
 TIME = 0.37  # [s], at which constraints that depend on it are looked at
 SIZES = (1.0, 0.6, -1.3)  # of the steps away from home
 STEPS, LONGEST, CLOSED = 60, 0.3, 1e-13  # of the assembly: steps, the longest, and gaps that are none
-Speed = str | PointSpeed
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,18 +214,6 @@ def independent_rows(A: np.ndarray) -> list[int]:
         if _rank(A[[*kept, i]]) > len(kept):
             kept.append(i)
     return kept
-
-
-def speed_row(mechanism: Mechanism, speed: Speed, q: Any) -> np.ndarray:
-    """The row (nv,) that gives an essential speed from v."""
-    if isinstance(speed, str):
-        return np.array([1 if name == speed else 0 for name in mechanism.speed_names])
-    tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
-    base = tree.place(speed.body)
-    place = Place(base.link, base.R, base.p + base.R @ np.array(speed.point))
-    J = place_jacobian(tree, poses, place)[:3]
-    d = np.array(speed.direction)
-    return (place_pose(poses, place).R @ d if speed.axes == "body" else d) @ J
 
 
 def embedding(
