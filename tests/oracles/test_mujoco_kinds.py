@@ -59,6 +59,23 @@ CONTACTS = """
 </mujoco>"""
 
 
+WRAPS = """
+<mujoco>{option}
+<worldbody>
+  <site name="s0" pos="-.3 .05 1.4"/><site name="side" pos="0 0 1.45"/>
+  <geom name="pulley" type="cylinder" size=".08 .2" pos="0 0 1.3" euler="90 0 0" contype="0" conaffinity="0"/>
+  <body name="a" pos="0 0 1"><joint name="ja" axis="0 1 0"/><geom size=".05" mass="1" pos=".2 0 0" contype="0"/><site name="s1" pos=".3 .02 .1"/>
+    <geom name="ball" type="sphere" size=".06" pos=".35 0 0" contype="0" conaffinity="0"/>
+    <body name="b" pos=".4 0 0"><joint name="jb" type="ball"/><geom type="box" size=".1 .05 .03" mass=".7" pos=".1 0 .02" contype="0"/>
+      <site name="s2" pos=".1 .02 -.05"/></body></body>
+</worldbody>
+<tendon>
+  <spatial name="over" range="0 .6" limited="true" frictionloss=".4">
+    <site site="s0"/><geom geom="pulley" sidesite="side"/><site site="s1"/><geom geom="ball"/><site site="s2"/></spatial>
+  <spatial name="other" range=".2 .5" limited="true" margin=".2"><site site="s0"/><geom geom="pulley"/><site site="s2"/></spatial>
+</tendon>
+<equality><tendon tendon1="other" tendon2="over" polycoef="0 .5 0 0 0"/></equality></mujoco>"""
+
 SITES = """
 <mujoco>{option}
 <worldbody>
@@ -141,6 +158,10 @@ def test_limits_and_dry_friction_of_joints_and_tendons():
 @pytest.mark.parametrize("impratio", [1, 7])
 def test_contacts_of_every_dimension(cone, condim, impratio):
     assert compared(CONTACTS, 4, 0.05, cone=cone, condim=condim, impratio=impratio) > 8
+
+
+def test_limits_friction_and_couplings_of_tendons_that_wrap():
+    assert compared(WRAPS, 15, 0.6) == 15 * 4
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])

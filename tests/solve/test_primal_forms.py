@@ -66,7 +66,7 @@ def primal(problem, rows):
     return problem.a_free + response @ force, force
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_primal_reduced_primal_dual_and_conjugate_gradients_are_one(seed):
     problem, rows = random_problem(seed)
     a, force = primal(problem, rows)
