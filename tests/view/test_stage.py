@@ -1,0 +1,173 @@
+"""viser's scene and panel, as they are told to the browser: no browser needed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import zwang as zw
+from tests.mechanisms import random_mechanism
+from tests.view.scenes import shapes
+from zwang.mechanism.samples import double_pendulum, four_bar, furuta
+
+pytest.importorskip("viser")
+
+ALL = ("names", "frames", "mass", "ellipsoids", "contact_shapes", "follow")
+
+
+@pytest.fixture
+def show():
+    """The page of a mechanism or a recording, standing still."""
+    opened = []
+
+    def go(what, **options):
+        opened.append(zw.view(what, browser=False, **options))
+        page = opened[-1]._page
+        page.play(False)
+        page.draw()
+        return page
+
+    yield go
+    for page in opened:
+        page.close()
+
+
+def instances(node) -> tuple[np.ndarray, np.ndarray]:
+    """Rotations (n, 3, 3) and places (n, 3) of a node's instances."""
+    return Rotation.from_quat(np.roll(node.batched_wxyzs, -1, axis=1)).as_matrix(), np.array(
+        node.batched_positions
+    )
+
+
+def test_every_surface_stands_where_its_link_is(show):
+    m = random_mechanism(3, bodies=7)
+    page = show(m)
+    q = np.asarray(
+        zw.integrate_configuration(m, m.neutral, np.random.default_rng(3).normal(size=m.nv), 1), dtype=float
+    )
+    page.set_by_hand(0, q)
+    page.draw()
+    places = {m.tree.places[b.name].link: zw.frame_pose(m, q, b.name) for b in m.bodies}
+    base = {link: m.tree.places[b.name] for b in m.bodies if (link := m.tree.places[b.name].link) >= 0}
+    for node in page.stage._nodes:
+        R, p = (part[0] for part in instances(node.node))
+        body_R, body_p = places[node.part.link]
+        place = base[node.part.link]  # the body's frame on its link
+        np.testing.assert_allclose(R @ np.asarray(place.R, float), page.stage.root @ body_R, atol=1e-6)
+        np.testing.assert_allclose(p + R @ np.asarray(place.p, float), page.stage.root @ body_p, atol=1e-5)
+
+
+def test_up_is_against_gravity_and_a_level_plane_is_the_ground(show):
+    page = show(shapes())
+    assert page.stage.floor == 0.0 and not [n for n in page.stage._nodes if n.part.link < 0]
+    page = show(double_pendulum().replace(gravity=(0, -9.81, 0)))
+    np.testing.assert_allclose(page.stage.root @ (0, -9.81, 0), (0, 0, -9.81))
+
+
+def test_worlds_stand_apart_or_are_ghosts_beside_the_chosen_one(show):
+    run = zw.simulate(
+        double_pendulum(), [[1.0, 0], [2.0, 0], [3.0, 0]], duration=0.1, step=0.01, compiled=False
+    )
+    page = show(run)
+    node = page.stage._nodes[0].node
+    places = instances(node)[1]
+    apart = np.linalg.norm(places[:, None] - places[None], axis=2)[~np.eye(3, dtype=bool)]
+    assert apart.min() > page.stage.reach / 2 and node.batched_opacities is None
+    page.show.over, page.chosen = True, 1
+    page.draw()
+    np.testing.assert_allclose(instances(node)[1], np.zeros((3, 3)), atol=1e-6)
+    assert node.batched_opacities[1] == 1.0 and node.batched_opacities[0] == node.batched_opacities[2] < 0.5
+
+
+def test_worlds_with_parameters_of_their_own_have_shapes_of_their_own(show):
+    numbers = {name: 1.0 for name in furuta().symbols}
+    m = furuta(**{name: x for name, x in numbers.items() if name != "L_r"})
+    page = show(zw.simulate(m, params={"L_r": [1.0, 2.0]}, duration=0.02, step=0.01, compiled=False))
+    ends = {node.worlds[0]: instances(node.node)[1][0] for node in page.stage._nodes if node.part.link == 1}
+    apart = page.stage.offsets
+    assert np.linalg.norm(ends[1] - apart[1]) == pytest.approx(2 * np.linalg.norm(ends[0] - apart[0]))
+
+
+def test_every_mark_is_made_for_every_kind_of_mechanism(show):
+    """Nothing is missing for what has no mass, no shapes, no joints, one sample, or an end before its time."""
+    run = zw.simulate(double_pendulum(), [1.0, 0], duration=0.5, step=0.01, compiled=False)
+    stopped = run.copy(deep=True)
+    stopped["q"][0, 10:], stopped["energy"][0, 10:] = np.nan, np.nan
+    ball = zw.Mechanism(bodies=[zw.Body("b", zw.Ball("ball"), mass=1, inertia=(1, 1, 1))])
+    massless = zw.Mechanism(bodies=[zw.Body("b", zw.Revolute("j", limits=(0.1, np.inf), armature=1))])
+    plane = zw.Mechanism(geometry=[zw.Plane()])
+    for what in (ball, massless, plane, run.isel(time=slice(0, 1)), run.isel(time=slice(20, 30)), stopped,
+                 run.drop_vars(["kinetic_energy", "status"])):  # fmt: skip
+        page = show(what)
+        for mark in ALL:
+            setattr(page.show, mark, True)
+        page.seek(page.motion.end)
+        page.draw()
+        assert np.isfinite(page.stage.camera()).all()
+        for slider in page.panel.sliders:
+            page.panel._turned(slider, 0.01)
+        page.draw()
+
+
+def test_arrows_start_where_forces_act_and_none_is_too_long(show):
+    ball = zw.Body("ball", zw.Prismatic("z"), position=(0, 0, 0.1), mass=2, geometry=[zw.Sphere(0.1)])
+    m = zw.Mechanism("ball", [ball], geometry=[zw.Plane()])
+    run = zw.simulate(m, duration=1.0, step=0.005, record={"forces": True}, compiled=False)
+    page = show(run)
+    page.seek(1.0)
+    page.draw()
+    ((start, end),) = page.stage.marks._nodes["force contact"][0].points
+    np.testing.assert_allclose(start, 0, atol=2e-3)
+    np.testing.assert_allclose(end - start, (0, 0, 0.35 * page.stage.reach), rtol=1e-3, atol=1e-6)
+    page.show.arrows = 100.0
+    page.draw()
+    ((start, end),) = page.stage.marks._nodes["force contact"][0].points
+    assert np.linalg.norm(end - start) == pytest.approx(1.5 * page.stage.reach, rel=1e-4)
+    page.show.contacts = False
+    page.draw()
+    assert not page.stage.marks._nodes["force contact"][0].visible
+
+
+def test_paths_go_where_the_frame_goes(show):
+    run = zw.simulate(double_pendulum(), [2.0, 1.0], duration=0.5, step=0.005, compiled=False)
+    page = show(run, traces=["lower"])
+    (line,) = page.stage.marks._nodes["paths"]
+    first, last = line.points[0, 0], line.points[-1, 1]
+    for point, q in ((first, run.q.values[0, 0]), (last, run.q.values[0, -1])):
+        np.testing.assert_allclose(
+            point, page.stage.root @ zw.frame_pose(double_pendulum(), q, "lower")[1], atol=1e-4
+        )
+    np.testing.assert_array_equal(line.points[1:, 0], line.points[:-1, 1])
+
+
+def test_sliders_are_within_limits_and_turn_a_free_body_about_its_own_axes(show):
+    bar = show(shapes()).panel.sliders[0].bar
+    assert (bar.min, bar.max) == (-0.5, 2.0)
+    m = zw.Mechanism(bodies=[zw.Body("b", zw.Free("f"), mass=1, inertia=(1, 1, 1))])
+    page = show(m)
+    sliders = page.panel.sliders
+    assert [s.q for s in sliders] == [0, 1, 2, None, None, None]
+    page.panel._turned(sliders[3], 0.5)
+    page.panel._turned(sliders[1], 0.2)
+    page.panel._turned(sliders[5], -0.3)
+    q = zw.integrate_configuration(m, m.neutral, [0, 0.2, 0, 0.5, 0, 0], 1)
+    q = zw.integrate_configuration(m, q, [0, 0, 0, 0, 0, -0.3], 1)
+    np.testing.assert_allclose(page.motion.configuration(0, 0.0), q, atol=1e-12)
+
+
+def test_plots_show_the_chosen_coordinates_of_the_chosen_world(show):
+    run = zw.simulate(four_bar(), [[*four_bar().home]] * 2, duration=0.1, step=0.01, compiled=False)
+    run["q"][1] += 1.0
+    page = show(run)
+    chart = page.panel.plots[1].chart
+    assert len(chart.data) == 1 + 3 + 1
+    page.panel._choose(1)
+    np.testing.assert_allclose(chart.data[1][-1], run.q.values[1, -1, 0])
+    names = [f"{k + 1}: {name}" for k, name in enumerate(run.coordinate.values)]
+    page.panel._plot_or_not(type("Choice", (), {"value": ""})(), names, names[0])
+    assert len(chart.data) == len(chart.series) == 1 + 2 + 1
+    page.seek(0.05)
+    page.draw()
+    now = chart.data[-1]
+    assert chart.data[0][int(np.argmax(now))] == pytest.approx(0.05)
