@@ -5,7 +5,10 @@ import pytest
 import sympy as sp
 
 import zwang as zw
+from tests.cases import case
 from tests.symbolic.machines import SLEIGH_SPEEDS, X, Z, positive, sleigh
+from zwang.errors import DescriptionError
+from zwang.read.mjcf import read_mjcf
 from zwang.symbolic.equations import equations
 from zwang.symbolic.forms import value_of
 from zwang.symbolic.typeset import entries_of
@@ -173,3 +176,21 @@ def test_the_report_of_large_equations_has_all_steps_in_its_own_definitions():
 
 def symbols_of_all(e):
     return {*e.symbols.q, *e.symbols.u, *e.symbols.u_dot, *e.symbols.inputs.values(), *positive("m L g k")}
+
+
+def test_muscles_around_bodies_have_equations_in_seconds_and_say_what_they_have_not():
+    text = case("mujoco_oracle", "arm26_tendon")["parameters"]["xml"]
+    e = equations(read_mjcf("arm26.xml", strict=False, text=text))
+    assert e.form == "shared" and e.count_operations() < 5000
+    assert all(value.is_Symbol is False for _, value in e.definitions)
+    with pytest.raises(DescriptionError, match=r"zw\.joint_reactions"):
+        _ = e.joint_reactions
+
+
+def test_actuators_on_tendons_have_their_generalised_forces():
+    text = case("mujoco_oracle", "car")["parameters"]["xml"]
+    e = equations(read_mjcf("car.xml", strict=False, text=text))
+    forces = e.generalized_forces
+    driven = forces["Actuator forward"]
+    assert {s.name for s in driven.free_symbols} == {"forward"}
+    assert sum(x != 0 for x in driven) == 2, "both wheels"

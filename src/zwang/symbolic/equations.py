@@ -19,6 +19,7 @@ from zwang.gauss.applied import spring_energy
 from zwang.gauss.mass_matrix import armature
 from zwang.gauss.mass_matrix import mass_matrix as composite_mass_matrix
 from zwang.kinematics.configuration import configuration_rate
+from zwang.mechanism.forces import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import NonIdeal, PointSpeed
 from zwang.scalar import is_zero
@@ -235,10 +236,15 @@ class Equations:
         """The generalised force of each applied force on the speeds u, and of weight."""
         s, m = self._state, self._scalar_mechanism
         found = {"weight": self._matrix((self._J @ s.V).T @ derive.weights(s.tree))}
+        slack = tuple(replace(t, stiffness=0, damping=0) for t in m.tendons)
         for k, force in enumerate(m.forces):
-            alone = m.replace(forces=(force,), tendons=())
+            alone = m.replace(forces=(force,), tendons=slack)
             effort = efforts(alone, s.q, s.v, self._inputs)
             found[_force_name(self.mechanism.forces[k], found)] = self._matrix(s.V.T @ effort)
+        for k, tendon in enumerate(m.tendons):
+            if not (is_zero(tendon.stiffness) and is_zero(tendon.damping)):
+                alone = m.replace(forces=(), tendons=(*slack[:k], tendon, *slack[k + 1 :]))
+                found[f"Tendon {tendon.name}"] = self._matrix(s.V.T @ efforts(alone, s.q, s.v, self._inputs))
         sizes = {name: self._form.of(x) for name, x in self.symbols.sizes.items()}
         for c in (c for c in m.constraints if isinstance(c, NonIdeal)):
             alone = m.replace(
@@ -478,7 +484,7 @@ def equations(
     twin = numeric_twin(mechanism)
     chosen = speed_rows(mechanism, speeds, twin)
     symbols = symbols_for(mechanism, chosen)
-    if form == "expanded" or (form == "auto" and _turns(mechanism) <= READABLE_TURNS):
+    if form == "expanded" or (form == "auto" and _may_be_readable(mechanism)):
         together = {symbols.q[k] for k in derive.summed_angles(_numbers(mechanism).tree)}
         limit = LIMITS[method] if form == "auto" else float("inf")
         try:
@@ -531,6 +537,14 @@ def _is_readable(e: Equations) -> bool:
         sum(1 + sum(sizes[n] for n, _ in ring.exponents(key)) for x in polynomials for key in x.terms)
         <= READABLE_SIZE
     )
+
+
+def _may_be_readable(mechanism: Mechanism) -> bool:
+    """Few turns, and no muscle, rod or wrapped tendon, which choose between formulas."""
+    chooses = any(tendon.wraps for tendon in mechanism.tendons) or any(
+        isinstance(f, Actuator) and (f.muscle is not None or f.slider is not None) for f in mechanism.forces
+    )
+    return _turns(mechanism) <= READABLE_TURNS and not chooses
 
 
 def _turns(mechanism: Mechanism) -> int:

@@ -177,12 +177,7 @@ class Shared:
                     value = sp.Add(*value)
             else:
                 value = self._written_node(node, [self._expression(written, a) for a in node.args])
-            if (
-                name
-                and uses[node.number] > 1
-                and node.op != "neg"
-                and not (value.is_Atom or (-value).is_Atom)
-            ):
+            if name and uses[node.number] > 1 and node.op != "neg" and _is_worth_a_name(value):
                 defined.append((sp.Symbol(f"{name}_{len(defined) + 1}", real=True), value))
                 value = defined[-1][0]
             written[node.number] = value
@@ -213,6 +208,11 @@ class Shared:
         return _WRITTEN[node.op](*args)
 
 
+def _is_worth_a_name(x: Any) -> bool:
+    """More than a symbol with a sign, and no condition."""
+    return isinstance(x, sp.Expr) and not (x.is_Atom or (-x).is_Atom)
+
+
 def _value(node: Node, args: list[Any]) -> Any:
     if node.op == "const":
         return node.data
@@ -237,13 +237,18 @@ def _uses(roots: list[Any], known: Mapping[int, Any]) -> tuple[list[Node], dict[
     return [found[k] for k in sorted(found)], uses
 
 
+def _plainly(kind: Any) -> Callable[..., sp.Expr]:
+    """Written as it is: SymPy would try to decide and simplify nested choices, for minutes."""
+    return lambda *args: kind(*args, evaluate=False)
+
+
 _WRITTEN: dict[str, Callable[..., sp.Expr]] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
     "neg": lambda a: -a, "sqrt": sp.sqrt, "sin": sp.sin, "cos": sp.cos, "tan": sp.tan, "asin": sp.asin, "acos": sp.acos,
-    "exp": sp.exp, "log": sp.log, "abs": sp.Abs, "floor": sp.floor, "atan2": sp.atan2, "pow": sp.Pow, "min": sp.Min,
-    "max": sp.Max, "lt": sp.Lt, "le": sp.Le, "eq": sp.Eq, "ne": sp.Ne, "and": sp.And, "or": sp.Or, "not": sp.Not,
-    "xor": sp.Xor, "true": lambda: sp.true, "false": lambda: sp.false,
-    "select": lambda p, a, b: sp.Piecewise((a, p), (b, True)),
+    "exp": sp.exp, "log": sp.log, "abs": sp.Abs, "floor": sp.floor, "atan2": sp.atan2, "pow": sp.Pow, "min": _plainly(sp.Min),
+    "max": _plainly(sp.Max), "lt": _plainly(sp.Lt), "le": _plainly(sp.Le), "eq": _plainly(sp.Eq), "ne": _plainly(sp.Ne),
+    "and": _plainly(sp.And), "or": _plainly(sp.Or), "not": _plainly(sp.Not), "xor": _plainly(sp.Xor), "true": lambda: sp.true,
+    "false": lambda: sp.false, "select": lambda p, a, b: sp.Piecewise((a, p), (b, True), evaluate=False),
     "copysign": lambda a, b: sp.Piecewise((sp.Abs(a), sp.Ge(b, 0)), (-sp.Abs(a), True)),
 }  # fmt: skip
 

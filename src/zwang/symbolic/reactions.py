@@ -11,12 +11,12 @@ import sympy as sp
 
 from zwang.algebra.dual import rated
 from zwang.constraint.on_bodies import constraint_loads
-from zwang.errors import SolveError
+from zwang.errors import DescriptionError, SolveError
 from zwang.gauss.free_bodies import Load, carried_loads, free_bodies
 from zwang.kinematics.configuration import configuration_rate
 from zwang.symbolic import derive
 from zwang.symbolic.forms import value_of
-from zwang.symbolic.wrenches import applied_wrenches, wrenches_on_bodies
+from zwang.symbolic.wrenches import applied_wrenches, is_wrapped, wrenches_on_bodies
 
 if TYPE_CHECKING:
     from zwang.symbolic.equations import Equations
@@ -97,9 +97,14 @@ def joint_reactions(e: Equations) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
     The torque is about the origin of the joint's moving frame; motors, springs and dampers of the joint are part of it, and so are
     constraints by formula on its coordinates. All from Euler's laws of the bodies that the joint carries, on which weights, wrenches, springs between
     points and the `multipliers` of constraints between bodies act. Where constraints depend on each other, those after the first of them
-    carry nothing.
+    carry nothing. Raises DescriptionError for tendons around bodies, of which `zw.joint_reactions` gives numbers.
     """
-    s = e._state
+    s, m = e._state, e._scalar_mechanism
+    if wrapped := [x.name for x in (*m.tendons, *m.forces) if is_wrapped(m, x)]:
+        raise DescriptionError(
+            f"tendon or actuator {wrapped[0]!r} runs around a body, and its forces on bodies are too long to be written down; "
+            "zw.joint_reactions gives the numbers"
+        )
     motion, forces = e._motion, {}
     for name, value in zip(e._embedding.all_names, _all_rows(e), strict=True):
         forces.setdefault(name, []).append(value)

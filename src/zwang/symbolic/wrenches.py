@@ -73,12 +73,15 @@ def wrenches_on_bodies(
 
 
 def _by_place(mechanism: Mechanism, motion: Motion) -> tuple[Mechanism, Mechanism]:
-    """The mechanism with the forces and tendons that act on bodies with mass, and the one with all others."""
+    """The mechanism with the forces and tendons that act on bodies with mass, and the one with all others.
+
+    Among the others are tendons around bodies, whose wrenches choose between formulas too long to be written down.
+    """
     tree = mechanism.tree
     held = {WORLD, *_bodies_of_links(tree)}
 
     def placed(part: Any) -> bool:
-        return all(
+        return not is_wrapped(mechanism, part) and all(
             name in motion.names or tree.place(name).link in held for name in _frames_of(mechanism, part)
         )
 
@@ -92,6 +95,12 @@ def _by_place(mechanism: Mechanism, motion: Motion) -> tuple[Mechanism, Mechanis
             constraints=(),
         ),
     )
+
+
+def is_wrapped(mechanism: Mechanism, part: Any) -> bool:
+    """Is it a tendon that runs around a body, or an actuator on one?"""
+    name = part.name if isinstance(part, Tendon) else getattr(part, "tendon", None)
+    return any(t.name == name and t.wraps for t in mechanism.tendons)
 
 
 def _frames_of(mechanism: Mechanism, part: Any) -> list[str]:
