@@ -19,7 +19,7 @@ from zwang.compile.program import Program
 from zwang.compile.run import Compiled
 from zwang.compile.run import settings as check_settings
 from zwang.compile.steps import run_steps
-from zwang.constraint.essential import essential_speeds
+from zwang.constraint.essential import check_count, essential_speeds
 from zwang.constraint.exact import timed_constraints
 from zwang.errors import DescriptionError, ParameterError, ShapeError, SimulationError, UnknownNameError
 from zwang.gauss import applied, energy, inverse
@@ -419,6 +419,8 @@ def program_of(mechanism: Mechanism, key: Any) -> Program:
     names, text = _text_of(key)
     if key[0] == "step" and timed_constraints(mechanism):
         names += " time"
+    if key[0] == "step" and not mechanism.symbols and isinstance(key[-1], tuple):
+        check_count(mechanism, key[-1], np.array(mechanism.home or mechanism.neutral, dtype=float))
     sizes: dict[str, Any] = {"q": mechanism.nq, "q0": mechanism.nq, "dt": ()}
     sizes |= {"activation": len(activations(mechanism)), "control": len(mechanism.inputs) or mechanism.nv}
     sizes |= {"time": 1}

@@ -7,7 +7,7 @@ import sympy as sp
 import zwang as zw
 from tests.cases import case
 from tests.symbolic.machines import X, Y, Z, sleigh, whipple
-from zwang.errors import SolveError
+from zwang.errors import DescriptionError, SolveError
 from zwang.gauss.applied import passive_forces
 from zwang.simulate.constrained import constrained
 from zwang.solve.embedding import embedded, embedding_of
@@ -199,8 +199,10 @@ def test_dependent_essential_unknowns_are_named():
         embedded(found.problem, found.rows, np.eye(4)[1:])  # at theta = 0 the runner ties y to theta
     with pytest.raises(SolveError, match="essential speeds"):
         zw.constrained_dynamics(m, still, still, still, embedding=["y", "theta", "delta"])
-    with pytest.raises(SolveError, match="essential speeds"):
-        zw.constrained_dynamics(m, still, still, still, embedding=["x", "theta"])  # one too few
+    with pytest.raises(DescriptionError, match="has 3 freedoms"):
+        zw.constrained_dynamics(m, still, still, still, embedding=["x", "theta"])
+    with pytest.raises(DescriptionError, match="has 3 freedoms"):
+        zw.compile(m).step(still, still, still, embedding=["x", "theta"])
     tau = np.array([1.0, 2.0, 3.0, 4.0])
     a, b, c = (
         zw.constrained_dynamics(m, still, still, tau, embedding=e).acceleration

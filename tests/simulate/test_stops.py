@@ -119,6 +119,12 @@ def test_a_working_force_that_no_constraint_force_fits(way):
     case = (m, *start, {"duration": 0.02, "step": 1e-3, "params": {"mu": np.array([0.3, -8.0])}})
     run = run_of(case, r"world 1 stopped at t = 0 s.*'tip'.*Painleve.*lower the friction.*turn = 0\.9", **way)
     assert causes(run) == ["none", "no_working_force"]
+    if "integrator" not in way:
+        wanted = {"record": {"constraints": True, "zwang": True}}
+        efforts = run_of(case, "Painleve", **way, **wanted).constraint_effort.values
+        assert np.isfinite(efforts[0]).all() and np.isnan(efforts[1]).all(), (
+            "no force is told where none fits"
+        )
     assert np.array_equal(run.q.values[0], alone(case, 0, **way).q.values[0])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from zwang import door
 from zwang.algebra.linear import ltdl, ltdl_solve
 from zwang.constraint.assemble import constraint_rows
-from zwang.constraint.essential import Speed, essential_rows, essential_speeds
+from zwang.constraint.essential import Speed, check_count, essential_rows, essential_speeds
 from zwang.constraint.instant import instant_of
 from zwang.constraint.rows import Rows
 from zwang.constraint.weights import Weights
@@ -171,15 +171,11 @@ def constrained_dynamics(
     """
     m = door.numeric(mechanism)
     q, v, tau = door.configuration(m, q), door.speeds(m, v, "v"), door.speeds(m, tau, "tau")
-    found = constrained(
-        m,
-        q,
-        v,
-        tau + passive_forces(m, q, v),
-        solver=solver,
-        time=time,
-        essential=essential_speeds(m, embedding),
-    )
+    speeds = essential_speeds(m, embedding)
+    if speeds:
+        check_count(m, speeds, q, time)
+    applied = tau + passive_forces(m, q, v)
+    found = constrained(m, q, v, applied, solver=solver, time=time, essential=speeds)
     problem, rows, solution = found[:3]
     a, force = np.asarray(solution.acceleration, float), np.asarray(solution.force, float)
     forces: dict[str, list[float]] = {}

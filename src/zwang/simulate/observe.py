@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from zwang.constraint.instant import instant_of
+from zwang.errors import SolveError
 from zwang.gauss.applied import spring_energy
 from zwang.gauss.energy import kinetic_energy, kinetic_energy_by_body, potential_energy, zwang_by_body
 from zwang.kinematics.poses import link_poses, place_pose
@@ -52,7 +53,10 @@ def _restraining(mechanism: Mechanism, wanted: Wanted, t: Any, q: Any, v: Any, t
     if not (wanted.constraints or wanted.forces or wanted.zwang):
         return found
     restraint = restraint_of(mechanism, wanted.h, wanted.drift)
-    solution = solved(restraint, q, v, tau, t) if restraint is not None else None
+    try:
+        solution = solved(restraint, q, v, tau, t) if restraint is not None else None
+    except SolveError:  # on floats, in the state in which a world stopped
+        return _unknown(mechanism, wanted, q, v, tau)
     if wanted.constraints:
         found["constraints"] = solution.efforts if solution is not None else [0] * mechanism.nv
     if wanted.forces:
@@ -64,6 +68,18 @@ def _restraining(mechanism: Mechanism, wanted: Wanted, t: Any, q: Any, v: Any, t
     if wanted.zwang:
         found["zwang"], found["held"] = _zwang(mechanism, solution, q, v, tau)
     return found
+
+
+def _unknown(mechanism: Mechanism, wanted: Wanted, q: Any, v: Any, tau: Any) -> dict[str, Any]:
+    """What no solution tells: nan, as far as it is wanted."""
+    zwang, held = _zwang(mechanism, None, q, v, tau) if wanted.zwang else ([], [])
+    sizes = {
+        "constraints": mechanism.nv if wanted.constraints else 0,
+        "forces": 6 * len(acting(mechanism)) if wanted.forces else 0,
+        "zwang": len(zwang),
+        "held": len(held),
+    }
+    return {key: np.full(size, np.nan) for key, size in sizes.items()}
 
 
 def _zwang(
