@@ -16,7 +16,7 @@ from tests.view.scenes import shapes
 from zwang.errors import ParameterError
 from zwang.mechanism.samples import furuta
 from zwang.view.portrait import HEIGHT, WIDTH, _painted, portrait
-from zwang.view.triangles import world_triangles
+from zwang.view.triangles import AXES, GROUND_COLOR, world_triangles
 
 RED, BLUE = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 
@@ -54,6 +54,22 @@ def test_every_shape_is_where_it_is_and_as_large_as_it_is():
         assert area(part(corners, x)) == pytest.approx(size, rel=0.02), x
     red = colors[raised][np.abs(corners.mean(axis=1)[:, 0] - 1) < 0.3]
     np.testing.assert_array_equal(red, np.tile(RED, (len(red), 1)))
+
+
+def test_the_ground_is_below_the_mechanism_and_axes_are_there_if_it_is_near():
+    def drawn(x: float) -> tuple[np.ndarray, np.ndarray]:
+        body = zw.Body(
+            "b", zw.Prismatic("j", axis=(0, 0, 1)), position=(x, 0, 1), mass=1, geometry=[zw.Sphere(0.2)]
+        )
+        m = zw.Mechanism(bodies=[body], geometry=[zw.Plane(position=(0, 0, -0.5))])
+        corners, colors, _ = world_triangles(m, np.array([0.0]))
+        return corners, colors
+
+    for x, near in ((0.0, True), (100.0, False)):
+        corners, colors = drawn(x)
+        ground = corners[np.all(colors == GROUND_COLOR, axis=1)].reshape(-1, 3)
+        np.testing.assert_allclose((ground.min(0) + ground.max(0)) / 2, [x, 0, -0.5], atol=1e-9)
+        assert any(np.array_equal(color, AXES[0]) for color in colors) == near
 
 
 def test_a_mesh_is_drawn_with_its_own_vertices():

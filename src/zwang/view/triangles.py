@@ -17,31 +17,53 @@ LINE = 0.006  # radius of springs, rods and tendons, by the mechanism's reach
 AXES = ((0.80, 0.20, 0.20), (0.25, 0.60, 0.25), (0.20, 0.35, 0.80))  # colours of x, y and z
 AXIS = (0.16, 0.006)  # length and radius of the world's axes, by the mechanism's reach
 GROUND, GROUND_COLOR = 0.42, (0.90, 0.91, 0.93)  # radius of a plane that is drawn, by the reach
+NEAR = 3.0  # how far off the axes may be, by the reach
 LINE_COLOR = (0.45, 0.47, 0.51)
 QUAD = np.array([[0, 1, 2], [0, 2, 3]])
+
+
+Painted = tuple[np.ndarray, np.ndarray]  # triangles (n, 3, 3) and their colours (n, 3)
 
 
 def world_triangles(mechanism: Mechanism, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(corners (n, 3, 3) [m], colours (n, 3), up (3, 3)): all that is drawn of a mechanism at q (nq,).
 
-    `up` turns the world so that gravity points along -z.
+    Planes are discs below it, and the world's axes are there if it is near. `up` turns the world so that gravity points along -z.
     """
     scene = picture_of(shown(mechanism))
-    model = scene["models"][0]
-    poses = link_poses(mechanism.tree, q)
+    model, poses = scene["models"][0], link_poses(mechanism.tree, q)
     reach = model["reach"]
-    found = [_axes(reach)]
-    for shape in model["shapes"]:
-        if not shape["hidden"]:
-            corners = _placed(shape["pose"], shape_corners(shape, scene["meshes"], GROUND * reach))
-            color = GROUND_COLOR if shape["kind"] == "plane" else shape["color"][:3]
-            found.append((_on_link(poses, shape["link"], corners), np.tile(color, (len(corners), 1))))
+    drawn = [shape for shape in model["shapes"] if not shape["hidden"]]
+    found = [_shape(s, scene["meshes"], poses) for s in drawn if s["kind"] != "plane"]
     for line in model["lines"]:
         points = [_on_link(poses, int(link), np.array(p)) for link, *p in line["points"]]
-        rods = [_rod(a, b, LINE * reach) for a, b in pairwise(points)]
-        found += [(rod, np.tile(LINE_COLOR, (len(rod), 1))) for rod in rods]
+        found += [_colored(_rod(a, b, LINE * reach), LINE_COLOR) for a, b in pairwise(points)]
+    points = np.concatenate([np.zeros((0, 3)), *(corners.reshape(-1, 3) for corners, _ in found)])
+    low, high = (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(3), np.zeros(3))
+    planes = [s for s in drawn if s["kind"] == "plane"]
+    found += [_disc(s, poses, (low + high) / 2, GROUND * reach) for s in planes]
+    if np.linalg.norm(np.maximum(np.maximum(low, -high), 0)) <= NEAR * reach:
+        found.append(_axes(reach))
     corners, colors = (np.concatenate(part) for part in zip(*found, strict=True))
     return corners, colors, np.reshape(scene["root"], (3, 3))
+
+
+def _shape(shape: dict[str, Any], meshes: list[dict[str, np.ndarray]], poses: Any) -> Painted:
+    corners = _placed(shape["pose"], shape_corners(shape, meshes, 0.0))
+    return _colored(_on_link(poses, shape["link"], corners), shape["color"][:3])
+
+
+def _disc(shape: dict[str, Any], poses: Any, middle: np.ndarray, radius: float) -> Painted:
+    """The part of a plane that is nearest to a point."""
+    corners = _on_link(poses, shape["link"], _placed(shape["pose"], shape_corners(shape, [], radius)))
+    origin, along, across = corners[0, 0], corners[0, 1] - corners[0, 0], corners[0, 2] - corners[0, 0]
+    normal = np.cross(along, across) / np.linalg.norm(np.cross(along, across))
+    away = middle - origin
+    return _colored(corners + away - (away @ normal) * normal, GROUND_COLOR)
+
+
+def _colored(corners: np.ndarray, color: Any) -> Painted:
+    return corners, np.tile(color, (len(corners), 1))
 
 
 def _on_link(poses: Any, link: int, points: np.ndarray) -> np.ndarray:
