@@ -13,6 +13,8 @@ from zwang import scalar
 SIZE = 3
 """How many inputs and outputs such a function has."""
 
+CONTROL = ["while", "when", "for", "chosen"]
+
 
 def random_function(seed: int, statements: int = 6) -> Callable[[Any], list[Any]]:
     """A function of an array (SIZE,) that is the same for the same seed."""
@@ -28,13 +30,13 @@ def random_inputs(seed: int, lanes: int) -> np.ndarray:
 
 def _plan(rng: random.Random, statements: int, depth: int) -> list[tuple]:
     kinds = ["binary", "binary", "unary", "where", "load", "store"]
-    kinds += ["while", "when", "for"] if depth else []
+    kinds += CONTROL if depth else []
     return [_statement(rng, rng.choice(kinds), depth) for _ in range(statements)]
 
 
 def _statement(rng: random.Random, kind: str, depth: int) -> tuple:
     places = [rng.randrange(SIZE) for _ in range(4)]
-    if kind in ("while", "when", "for"):
+    if kind in CONTROL:
         inner = [_plan(rng, rng.randint(1, 4), depth - 1) for _ in range(2)]
         return (kind, places, rng.randint(2, 5), inner)
     choice = {"binary": "+-*/mM", "unary": ["sin", "cos", "absolute", "floor", "sqrt", "exp"]}.get(kind, " ")
@@ -44,7 +46,7 @@ def _statement(rng: random.Random, kind: str, depth: int) -> tuple:
 def _run(plan: list[tuple], state: list[Any], array: Any, i: Any = None) -> tuple[list[Any], Any]:
     state = list(state)
     for kind, places, choice, data in plan:
-        if kind in ("while", "when", "for"):
+        if kind in CONTROL:
             state, array = _control(kind, places, choice, data, state, array)
         elif kind == "store":
             array = array.set(places[0] if i is None else i, state[places[1]])
@@ -87,6 +89,17 @@ def _control(kind: str, places: list[int], count: int, inner: list, state: list[
             return s, a
 
         return scalar.for_each(count, turn, (state, array), unroll=False)
+    if kind == "chosen":
+        flags = scalar.scratch(count, blank=True)
+        for k in range(count):
+            flags = flags.set(k, scalar.sin(3 * k + state[places[0]]))
+
+        def chosen(i, carry):
+            s, a = _run(inner[0], *carry, i=None)
+            s[places[1]] = _tamed(s[places[1]] * flags[i] + i * state[places[2]])
+            return s, a.set(places[3], s[places[1]])
+
+        return scalar.for_each(scalar.Chosen(flags), chosen, (state, array))
 
     def goes_on(carry):
         s, a, turns = carry

@@ -118,6 +118,30 @@ def test_cholesky_in_loops_over_scratch_arrays(unroll):
 # ---------------------------------------------------------------------------------- meaning
 
 
+def test_a_loop_over_what_flags_choose_takes_those_of_each_lane_in_order():
+    def function(x):
+        flags = scalar.scratch(4, blank=True)
+        for k in range(4):
+            flags = flags.set(k, x[k])
+        return list(
+            scalar.for_each(scalar.Chosen(flags), lambda i, c: (10 * c[0] + i, c[1] + flags[i]), (0, 0))
+        )
+
+    inputs = np.array(
+        [[1.0, 0.0, 2.0, 3.0], [-1.0, -2.0, 0.0, -3.0], [0.0, 5.0, -1.0, math.nan], [1.0, 1.0, 1.0, 1.0]]
+    )
+    _, got, optimised, expected = in_lanes(function, inputs, 4)
+    np.testing.assert_array_equal(expected, [[23, 6], [0, 0], [1, 5], [123, 4]])
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(optimised, expected)
+
+
+def test_a_blank_array_holds_nothing_until_it_is_set():
+    with pytest.raises(TraceError, match="never set"):
+        trace(lambda x: [scalar.scratch(2, blank=True).set(0, x[0])[1]], {"x": (1,)})
+    assert math.isnan(scalar.scratch(2, blank=True)[1])
+
+
 def test_a_branch_sees_values_from_outside_and_may_change_an_array_that_is_an_operand():
     def function(x):
         table = scalar.scratch(3).set(0, x[1]).set(1, 7.0)

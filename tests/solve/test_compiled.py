@@ -77,3 +77,47 @@ def test_loops_limits_and_friction_compile_soft_and_hard(softness, solver):
         found = zw.constrained_dynamics(mechanism, q[k], v[k], tau[k])
         assert found.kkt_residual < 1e-10
         np.testing.assert_allclose(a[k], found.acceleration, atol=1e-8 * np.abs(found.acceleration).max())
+
+
+def heap(count, rng, cone):
+    """Free bodies over a plane, of shapes whose gaps have closed forms, with surfaces of every dimension of contact."""
+    shapes = [
+        lambda surface: zw.Sphere(0.12, surface=surface),
+        lambda surface: zw.Capsule(0.07, 0.2, surface=surface),
+        lambda surface: zw.Box(0.2, 0.16, 0.12, surface=surface),
+    ]
+    bodies = []
+    for k in range(count):
+        friction = (float(rng.uniform(0.2, 1)), 0.01, 0.001)
+        surface = zw.Surface(condim=(1, 3, 4, 6)[k // 2 % 4], friction=friction, margin=0.01 * (k % 2))
+        shape = shapes[k % 3](surface)
+        inertia = tuple(rng.uniform(0.003, 0.005, size=3))
+        bodies.append(
+            zw.Body(f"b{k}", joint=zw.Free(f"j{k}"), mass=1.0 + k / 7, inertia=inertia, geometry=(shape,))
+        )
+    options = replace(zw.Options(), cone=cone)
+    return zw.Mechanism(bodies=bodies, geometry=(zw.Plane(),), options=options, gravity=(0, 0, -9.81))
+
+
+def piled(mechanism, count, rng, worlds):
+    """Configurations in which neighbours overlap a little."""
+    q = np.tile(np.array(mechanism.neutral, float), (worlds, 1)).reshape(worlds, count, 7)
+    q[..., :3] = rng.normal(size=(worlds, count, 3)) * 0.15 + [0, 0, 0.15]
+    q[..., 3:] = rng.normal(size=(worlds, count, 4))
+    q[..., 3:] /= np.linalg.norm(q[..., 3:], axis=-1, keepdims=True)
+    return q.reshape(worlds, -1)
+
+
+@pytest.mark.parametrize(("count", "cone"), [(5, "pyramidal"), (5, "elliptic"), (7, "elliptic")])
+def test_heaps_of_shapes_compile_to_what_floats_give(count, cone):
+    rng = np.random.default_rng(count)
+    mechanism = heap(count, rng, cone)
+    q = piled(mechanism, count, rng, 9)
+    v, tau = 0.3 * rng.normal(size=(2, 9, mechanism.nv))
+    a = compiled(mechanism)(q, v, tau)
+    touching = 0
+    for k in range(0, 9, 3):
+        found = zw.constrained_dynamics(mechanism, q[k], v[k], tau[k])
+        touching += len(found.forces)
+        np.testing.assert_allclose(a[k], found.acceleration, atol=1e-8 * np.abs(found.acceleration).max())
+    assert touching > 2 * count

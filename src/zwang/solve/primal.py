@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.linear import sparse_ltdl, sparse_ltdl_solve
+from zwang.algebra.tiles import Tiles
 from zwang.constraint.rows import Batch, Cone, Rows, array
 from zwang.gauss.problem import GaussProblem
 from zwang.scalar import (
@@ -34,6 +35,7 @@ from zwang.scalar.stacked import Stacked
 from zwang.solve.cones import cone_answer, row_answer
 from zwang.solve.line_search import exact_step
 
+WRITTEN_OUT = 10_000  # multiplications up to which the Hessian's factorisation is written out entry by entry
 WORTH_ASKING = 4  # times the work, from which on it is asked whether some rows fill in the Hessian
 ROUNDING = 1e-13  # what sums of this size may be off by
 
@@ -94,7 +96,11 @@ class Primal:
         coupling = [columns for _, _, columns in spans]
         coupling += [own for batch in rows.batches if not batch.on_links for own in batch.columns]
         self.tree, self.filled = self._sparsity(coupling)
-        self.place = {entry: k for k, entry in enumerate(sorted(self.filled))}
+        self.tiles = Tiles(self.nv, self.filled) if _work(self.filled) > WRITTEN_OUT else None
+        if self.tiles is None:
+            self.size, self.place = len(self.filled), {e: k for k, e in enumerate(sorted(self.filled))}
+        else:
+            self.size, self.place = self.tiles.size, {e: self.tiles.place(*e) for e in self.filled}
         self.groups = [self._static(*span) for span in spans]
         self.batches = self._dynamic()
 
@@ -131,7 +137,7 @@ class Primal:
         """
         pairs = [(i, j) for i in range(len(columns)) for j in range(i + 1)]
         if columns and not self._of_speeds(columns):
-            start = len(self.place) + 21 * ((columns[0] - self.nv) // 6)
+            start = self.size + 21 * ((columns[0] - self.nv) // 6)
             return [(i, j, start + k) for k, (i, j) in enumerate(pairs)]
         ordered = [(max(columns[i], columns[j]), min(columns[i], columns[j])) for i, j in pairs]
         return [(i, j, self.place[entry]) for (i, j), entry in zip(pairs, ordered, strict=True)]
@@ -237,7 +243,7 @@ class Primal:
     def newton_direction(self, y: Scratch, gradient: Any) -> np.ndarray:
         """-(M + J^T W J)^-1 gradient, with the sparsity of M and what the groups fill in."""
         M = self.problem.M
-        H = scratch(len(self.place) + 21 * len(self.slots))
+        H = scratch(self.size + 21 * len(self.slots))
         for (i, j), k in self.place.items():
             H = H.set(k, M[i][j])
 
@@ -252,11 +258,16 @@ class Primal:
             lower = [[H[self.place[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in n]
             return -sparse_ltdl_solve(*sparse_ltdl(lower), gradient)
 
+        def in_tiles(H: Scratch) -> np.ndarray:
+            assert self.tiles is not None
+            return -self.tiles.solved(self.tiles.factored(H), gradient)
+
+        whole = in_tiles if self.tiles is not None else lambda H: solved(self.filled, H)
         across = self._across()
         if not across or _work(self.filled) < WORTH_ASKING * _work(self.tree):
-            return solved(self.filled, H)
+            return whole(H)
         fills = reduce(logical_or, across)
-        return when(fills, lambda H: solved(self.filled, H), lambda H: solved(self.tree, H), H)
+        return when(fills, whole, lambda H: solved(self.tree, H), H)
 
     def _across(self) -> list[Any]:
         """Whether each group that couples branches acts."""
