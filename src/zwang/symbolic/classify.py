@@ -19,7 +19,8 @@ from zwang.constraint.exact import all_first_order, depends_on_time, first_order
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate, speeds_of_rate
 from zwang.mechanism.mechanism import Mechanism
-from zwang.symbolic.speeds import TIME, independent_rows, independent_speeds, numeric_twin, pivots, solve
+from zwang.symbolic.elimination import pivots, solve
+from zwang.symbolic.twin import TIME, independent_rows, independent_speeds, numeric_twin
 
 ALLOWED = 1e-9
 Field = Callable[[Any], np.ndarray]

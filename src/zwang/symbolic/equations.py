@@ -27,7 +27,8 @@ from zwang.symbolic import derive, reactions, typeset
 from zwang.symbolic.forms import Expanded, Shared, mapped
 from zwang.symbolic.lagrange import by_lagrange
 from zwang.symbolic.polynomial import Polynomial, TooLargeError
-from zwang.symbolic.speeds import Embedding, Twin, embedding, numeric_twin, speed_rows, value_near
+from zwang.symbolic.speeds import Embedding, embedding, speed_rows
+from zwang.symbolic.twin import Twin, numeric_twin, value_near
 from zwang.symbolic.wrenches import applied_wrenches, efforts
 
 READABLE_TURNS = 5  # more turning joints than this give no expanded expressions that are worth reading

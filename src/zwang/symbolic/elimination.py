@@ -1,0 +1,137 @@
+"""Linear equations in scalars of any reading: by plain pivots as long as there are any, then by determinants or in a given order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zwang.errors import DescriptionError
+from zwang.scalar import are_constant
+from zwang.symbolic.polynomial import Polynomial
+from zwang.symbolic.twin import RANK
+
+
+def pivots(K: np.ndarray) -> list[tuple[int, int]]:
+    """An order of pivots (row, column) of a numeric matrix in which none is small: complete pivoting."""
+    R = np.array(K, dtype=float)
+    order = []
+    for _ in range(len(R)):
+        i, j = (int(x) for x in np.unravel_index(np.argmax(np.abs(R)), R.shape))
+        if abs(R[i, j]) < RANK:
+            break
+        order.append((i, j))
+        R = R - np.outer(R[:, j], R[i]) / R[i, j]
+        R[i], R[:, j] = 0, 0
+    return order
+
+
+def solve(K: np.ndarray, right: np.ndarray, order: list[tuple[int, int]]) -> np.ndarray:
+    """X of K X = right on scalars: plain pivots first, what is left by determinants (polynomials) or in the given order."""
+    K, X = np.array(K, dtype=object), np.array(right, dtype=object)
+    n = len(K)
+    rows, columns, placed = set(range(n)), set(range(n)), {}
+    while (found := _plain_pivot(K, rows, columns)) is not None:
+        _eliminate(K, X, *found, n)
+        placed[found[1]] = found[0]
+        rows.discard(found[0])
+        columns.discard(found[1])
+    rest_rows, rest_columns = sorted(rows), sorted(columns)
+    if rest_rows and any(type(x) is Polynomial for x in K[np.ix_(rest_rows, rest_columns)].flat):
+        return _with_determinants(K, X, placed, rest_rows, rest_columns)
+    for i, j in _order_left(order, rows, columns):
+        _eliminate(K, X, i, j, n)
+        placed[j] = i
+    return np.array([X[placed[j]] for j in range(n)], dtype=object)
+
+
+def _order_left(order: list[tuple[int, int]], rows: set[int], columns: set[int]) -> list[tuple[int, int]]:
+    """The given pivots on what is left; where a row or column is gone, the others are paired."""
+    left = [(i, j) for i, j in order if i in rows and j in columns]
+    free_rows = sorted(rows - {i for i, _ in left})
+    free_columns = sorted(columns - {j for _, j in left})
+    return left + list(zip(free_rows, free_columns, strict=True))
+
+
+def _plain_pivot(K: np.ndarray, rows: set[int], columns: set[int]) -> tuple[int, int] | None:
+    """A pivot that is a number or a product of parameters: dividing by it makes nothing worse."""
+    best = None
+    for i in sorted(rows):
+        filled = sum(1 for j in columns if not _is_zero(K[i, j]))
+        for j in sorted(columns):
+            if _is_plain(K[i, j]) and (best is None or filled < best[0]):
+                best = (filled, i, j)
+    return None if best is None else best[1:]
+
+
+def _is_zero(x: Any) -> bool:
+    if type(x) is Polynomial:
+        return not x.terms
+    return are_constant(x) and x == 0
+
+
+def _is_plain(x: Any) -> bool:
+    if type(x) is Polynomial:
+        ring = x.ring
+        return len(x.terms) == 1 and all(
+            ring.is_atom(n) and ring.generators[n][1].is_nonzero
+            for n, _ in ring.exponents(next(iter(x.terms)))
+        )
+    return are_constant(x) and abs(x) > RANK
+
+
+def _eliminate(K: np.ndarray, X: np.ndarray, i: int, j: int, n: int) -> None:
+    pivot = K[i, j]
+    if not (are_constant(pivot) and pivot == 1):
+        K[i] = [0 if _is_zero(x) else x / pivot for x in K[i]]
+        X[i] = [0 if _is_zero(x) else x / pivot for x in X[i]]
+    for other in range(n):
+        factor = K[other, j]
+        if other == i or _is_zero(factor):
+            continue
+        K[other] = [x if _is_zero(y) else x - factor * y for x, y in zip(K[other], K[i], strict=True)]
+        K[other, j] = 0
+        X[other] = [x if _is_zero(y) else x - factor * y for x, y in zip(X[other], X[i], strict=True)]
+
+
+def _with_determinants(
+    K: np.ndarray, X: np.ndarray, placed: dict[int, int], rows: list[int], columns: list[int]
+) -> np.ndarray:
+    """The rest by Cramer's rule, then the eliminated ones from it."""
+    n, p = len(K), len(rows)
+    block = K[np.ix_(rows, columns)]
+    determinant = _determinant(block, tuple(range(p)), {})
+    if _is_zero(determinant):
+        raise DescriptionError("the essential speeds are dependent everywhere; choose others")
+    solution: dict[int, np.ndarray] = {}
+    for position, j in enumerate(columns):
+        values = []
+        for c in range(X.shape[1]):
+            replaced = block.copy()
+            replaced[:, position] = X[rows, c]
+            numerator = _determinant(replaced, tuple(range(p)), {})
+            values.append(0 if _is_zero(numerator) else numerator / determinant)
+        solution[j] = np.array(values, dtype=object)
+    for j, i in placed.items():
+        x = X[i]
+        for other in columns:
+            if not _is_zero(K[i, other]):
+                x = x - K[i, other] * solution[other]
+        solution[j] = x
+    return np.array([solution[j] for j in range(n)], dtype=object)
+
+
+def _determinant(A: np.ndarray, columns: tuple[int, ...], known: dict[tuple[int, ...], Any]) -> Any:
+    """By expansion along the first row, minors kept."""
+    if not columns:
+        return 1
+    if columns in known:
+        return known[columns]
+    row, total = len(A) - len(columns), 0
+    for k, j in enumerate(columns):
+        if _is_zero(A[row, j]):
+            continue
+        minor = A[row, j] * _determinant(A, columns[:k] + columns[k + 1 :], known)
+        total = total + minor if k % 2 == 0 else total - minor
+    known[columns] = total
+    return total
