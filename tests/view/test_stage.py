@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import socket
+import time
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -171,3 +175,24 @@ def test_plots_show_the_chosen_coordinates_of_the_chosen_world(show):
     page.draw()
     now = chart.data[-1]
     assert chart.data[0][int(np.argmax(now))] == pytest.approx(0.05)
+
+
+def test_nothing_plays_where_nobody_looks(show):
+    page = show(zw.simulate(double_pendulum(), [2.0, 1.0], duration=0.5, step=0.01, compiled=False))
+    page.play(True)
+    time.sleep(0.3)
+    assert page.playing and page.t == 0.0 and not page.server.get_clients()
+
+
+def test_a_page_that_cannot_be_made_leaves_no_server(monkeypatch):
+    ports = []
+
+    def broken(server, *_):
+        ports.append(server.get_port())
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(importlib.import_module("zwang.view.player"), "Stage", broken)
+    with pytest.raises(RuntimeError, match="broken"):
+        zw.view(double_pendulum(), browser=False)
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", ports[0]), timeout=1).close()

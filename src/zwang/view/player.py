@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 import numpy as np
 
@@ -27,17 +28,25 @@ class ViserPage:
         self.show, self.chosen, self.speed, self.playing, self.t = Show(), 0, 1.0, False, self.motion.start
         self.seen = threading.Event()
         self._wanted, self._closed, self._lock = threading.Event(), threading.Event(), threading.RLock()
+        self._over, self._centre, self._told = False, None, 0.0
         self.server, self.url = guarded_server(picture["title"])
+        try:
+            self._fill(picture)
+        except BaseException:  # no page is left half made
+            self._stop_serving()
+            raise
+        self._thread = threading.Thread(target=self._run, name="zwang view", daemon=True)
+        self._thread.start()
+        self.play(picture["run"] is not None)
+
+    def _fill(self, picture: dict[str, Any]) -> None:
+        """The scene and the panel."""
         self.stage = Stage(self.server, picture, self.motion)
         self.panel = Panel(self.server, picture, self.motion, self)
-        self._over, self._centre, self._told = False, None, 0.0
         self._aim()
         self.server.gui.main_panel.dock_right()
         self.server.on_client_connect(self._welcome)
         self.draw()
-        self._thread = threading.Thread(target=self._run, name="zwang view", daemon=True)
-        self._thread.start()
-        self.play(picture["run"] is not None)
 
     # ------------------------------------------------------------------------------------- what users want
 
@@ -105,6 +114,9 @@ class ViserPage:
         self._closed.set()
         self._wanted.set()
         self._thread.join()
+        self._stop_serving()
+
+    def _stop_serving(self) -> None:
         with quietly():
             self.server.stop()
 
@@ -112,17 +124,16 @@ class ViserPage:
         """Draw what is wanted until the page is closed."""
         before = time.monotonic()
         while not self._closed.is_set():
-            self._wanted.wait(1 / PER_SECOND if self.playing else None)
+            asked = self._wanted.wait(1 / PER_SECOND if self.playing else None)
             self._wanted.clear()
-            if self._closed.is_set():
-                return
             now = time.monotonic()
-            if self.playing:
+            goes_on = self.playing and bool(self.server.get_clients())  # nothing plays where nobody looks
+            if goes_on:
                 self._go_on(min(now - before, LONGEST_STEP) * self.speed)
             before = now
-            self.draw()
-            rest = now + 1 / PER_SECOND - time.monotonic()
-            self._closed.wait(max(rest, 0.0))
+            if (asked or goes_on) and not self._closed.is_set():
+                self.draw()
+            self._closed.wait(max(now + 1 / PER_SECOND - time.monotonic(), 0.0))
 
     def _go_on(self, dt: float) -> None:
         with self._lock:
@@ -131,6 +142,7 @@ class ViserPage:
     async def _welcome(self, client: viser.ClientHandle) -> None:
         """A page has opened; one that is higher than wide looks from further away."""
         self.seen.set()
+        self.changed()
         if client.camera.aspect < 1:
             self._look(client)
 
