@@ -18,7 +18,7 @@ import zwang as zw
 from tests.mechanisms import random_mechanism
 from tests.view.chromium import BROWSER, Browser
 from tests.view.scenes import HOSTILE, Elements, array, scene_in
-from zwang.mechanism.samples import double_pendulum, four_bar, furuta
+from zwang.mechanism.samples import FURUTA, double_pendulum, four_bar, furuta
 from zwang.view import notebook
 from zwang.view.notebook import mechanism_html, run_html
 
@@ -141,6 +141,17 @@ def test_a_recording_shows_its_summary_and_plays():
         array(scene, scene["run"]["q"]).reshape(3, -1, 2)[:, -1], run["q"][:, -1], rtol=1e-6
     )
     assert "xarray.Dataset" in html
+
+
+def test_worlds_of_their_own_parameters_are_told_and_played(monkeypatch):
+    numbers = {name: value for name, value in FURUTA.items() if name != "m_p"}
+    m = furuta(**{name: value for name, value in numbers.items() if name != "g"})
+    run = zw.simulate(m, {"alpha": 0.2}, duration=0.05, params={"g": 9.81, "m_p": [0.02, 0.03]})
+    html = run_html(run)
+    assert rows(html)["parameters"] == "g = 9.81, m_p = 0.02 to 0.03"
+    assert len(scene_in(page_in(html))["worlds"]) == 2
+    monkeypatch.setattr(notebook, "MOST_BYTES", 1000)
+    assert (picture_in(run_html(run))[..., 3] > 0).any()
 
 
 def test_a_long_recording_has_a_picture_instead(monkeypatch):

@@ -158,11 +158,22 @@ def _of_run(run: xr.Dataset) -> list[tuple[str, str]]:
         ("simulated", f"{times[-1] - times[0]:.6g} s by {told.get('integrator', '?')}{step}"),
         ("worlds", f"{worlds:,}"),
         ("recorded", f"{len(times):,} times: {_names(n for n in run.data_vars if 'time' in run[n].dims)}"),
+        ("parameters", _parameters(run)),
         ("ran", str(told.get("path", ""))),
         ("energy", _energy(run)),
         ("stopped", _stops(run, stopped) if stopped else ""),
     ]
     return [(title, text) for title, text in facts if text]
+
+
+def _parameters(run: xr.Dataset) -> str:
+    """The symbols' values, of several worlds their ranges."""
+    if "parameters" not in run.coords:
+        return ""
+    table = np.asarray(run["parameters"].transpose("world", "parameter").values, dtype=float)
+    ends = zip(table.min(axis=0), table.max(axis=0), strict=True)
+    spans = [_number(low) + (f" to {_number(high)}" if high > low else "") for low, high in ends]
+    return _names(f"{name} = {span}" for name, span in zip(run["parameter"].values, spans, strict=True))
 
 
 def _energy(run: xr.Dataset) -> str:
