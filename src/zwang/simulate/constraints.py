@@ -94,14 +94,16 @@ def projected(restraint: Restraint | None, q: Any, v: Any, t: Any) -> Projected:
     return projected_state(restraint.mechanism, restraint.weights, q, v, t)
 
 
-def constraint_forces(restraint: Restraint | None, q: Any, v: Any, tau: Any, t: Any = 0) -> Restraining:
+def constraint_forces(
+    restraint: Restraint | None, q: Any, v: Any, tau: Any, t: Any = 0, begin: Any = None
+) -> Restraining:
     """The efforts J^T f (nv,) of the restrictions under applied efforts tau [N m or N] at the time t, by Gauss's principle.
 
     a makes 1/2 (a - a_free)^T M (a - a_free) + sum s_i(J_i a - aref_i) least. Source: seed 002; `zwang.solve`.
     """
     if restraint is None:
         return Restraining(np.zeros(len(tau), int), NONE)
-    found = solved(restraint, q, v, tau, t)
+    found = solved(restraint, q, v, tau, t, begin)
     solution = found.solution
     faults = (
         fault_if(solution.lost, NOT_CONVERGED),
@@ -112,11 +114,11 @@ def constraint_forces(restraint: Restraint | None, q: Any, v: Any, tau: Any, t: 
     return Restraining(found.efforts, worst(faults))
 
 
-def solved(restraint: Restraint, q: Any, v: Any, tau: Any, t: Any = 0) -> Constrained:
-    """Gauss's problem of a step: its rows, and the solution with every row's force."""
+def solved(restraint: Restraint, q: Any, v: Any, tau: Any, t: Any = 0, begin: Any = None) -> Constrained:
+    """Gauss's problem of a step: its rows, and the solution with every row's force; begin: accelerations to look from."""
     return constrained(
         restraint.mechanism, q, v, tau, timestep=restraint.h, known=restraint.weights,
-        settling_time=restraint.settling_time, time=t, essential=restraint.essential,
+        settling_time=restraint.settling_time, time=t, essential=restraint.essential, start=begin,
     )  # fmt: skip
 
 

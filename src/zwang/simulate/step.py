@@ -88,22 +88,25 @@ def step(s: Stepping, at: Point, control: Any, t: Any = None) -> Tried:
     beginning; only constraints with t in a formula ask for it. Raises SimulationError if they do and there is none.
     """
     t = time_known(s.restraint, t)
-    faults: list[Any] = []
+    stages: list[Rates] = []
 
     def rate(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
-        found = rates(s, q, v, z, control, t + dt)
-        faults.append(found.fault)
-        return found.v_dot, found.z_dot
+        """Solvers that iterate begin where the stage before ended."""
+        begin = stages[-1].v_dot if stages else None
+        stages.append(rates(s, q, v, z, control, t + dt, begin))
+        return stages[-1].v_dot, stages[-1].z_dot
 
     after = STEPPERS[s.integrator](rate, space(s.mechanism), at, s.h)
     q, v, still_open = projected(s.restraint, after.q, after.v, t + s.h)
-    return Tried(Point(q, v, after.z), worst([*faults, fault_if(still_open, OPEN)]))
+    return Tried(
+        Point(q, v, after.z), worst([*(stage.fault for stage in stages), fault_if(still_open, OPEN)])
+    )
 
 
-def rates(s: Stepping, q: Any, v: Any, z: Any, control: Any, t: Any = 0) -> Rates:
-    """The accelerations, and the rates of the actuators' states, at the time t [s]."""
+def rates(s: Stepping, q: Any, v: Any, z: Any, control: Any, t: Any = 0, begin: Any = None) -> Rates:
+    """The accelerations, and the rates of the actuators' states, at the time t [s]; begin: accelerations to look from."""
     tau = applied_efforts(s.mechanism, q, v, z, control)
-    held = constraint_forces(s.restraint, q, v, tau, t)
+    held = constraint_forces(s.restraint, q, v, tau, t, begin)
     # M a + h(q, v) = tau
     v_dot = ACCELERATIONS[s.integrator](s, q, v, z, control, tau + held.efforts)
     return Rates(v_dot, activation_rate(s.mechanism, z, control), held.fault)
