@@ -56,3 +56,10 @@ def test_names_change_no_markup(name):
         return [tag for tag, _, _ in Elements(e._repr_html_()).found]
 
     assert tags(name) == tags("plain")
+
+
+def test_formulas_reach_the_typesetter_as_they_were_written():
+    name = "a&lt;b"
+    body = zw.Body(name, zw.Revolute(name, axis=(0, 1, 0)), mass=1, com=(0, 0, -1))
+    shown = "".join(Elements(zw.equations(zw.Mechanism("m", [body])).html()).texts("div"))
+    assert r"a\&lt;b" in shown and "a<b" not in shown

@@ -81,6 +81,18 @@ def test_the_phase_of_an_oscillator_is_an_ellipse_of_its_frequency():
     np.testing.assert_allclose((x / 0.4) ** 2 + (y / (3.0 * 0.4)) ** 2, 1, atol=1e-6)
 
 
+def test_each_coordinate_of_a_joint_has_its_own_speed():
+    body = zw.Body("b", zw.Planar("p"), mass=1, inertia=(1, 1, 1))
+    run = zw.simulate(
+        zw.Mechanism(bodies=[body], gravity=(0, 0, 0)), None, [1.0, 2.0, 3.0], duration=0.02, step=0.01
+    )
+    found = series_of(run, "phase", None)
+    assert [one.names for one in found] == [("p.x",), ("p.y",), ("p.angle",)]
+    assert [one.unit for one in found] == ["m/s", "m/s", "rad/s"]
+    for one, speed in zip(found, (1.0, 2.0, 3.0), strict=True):
+        np.testing.assert_allclose(one.values, speed)
+
+
 def test_turns_in_space_have_no_phase_but_places_do():
     free = zw.Body("b", zw.Free("b"), mass=1, inertia=(1, 1, 1))
     run = zw.simulate(zw.Mechanism(bodies=[free]), duration=0.02, step=0.01)
