@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+import rich
 
 import zwang as zw
 from zwang.errors import ShapeError, SimulationError, StateError
@@ -161,6 +162,14 @@ def test_nothing_is_printed(capsys):
     with zw.view(double_pendulum(), browser=False):
         pass
     assert capsys.readouterr().out == ""
+
+
+def test_nothing_is_printed_in_a_notebook(monkeypatch):
+    """There rich, which viser prints with, hands its lines to the notebook."""
+    console, shown = rich.get_console(), []
+    monkeypatch.setattr(console, "print", lambda *words, **_: console.quiet or shown.append(words))
+    zw.view(double_pendulum(), browser=False).close()
+    assert shown == [] and not console.quiet
 
 
 def test_configurations_are_shown(served):

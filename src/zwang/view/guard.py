@@ -16,6 +16,8 @@ from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any
 
+import rich
+
 from zwang.errors import MissingExtraError, SimulationError
 
 try:
@@ -147,8 +149,13 @@ def _check(guard: Guard, server: viser.ViserServer) -> None:
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
     """While inside, what viser prints of itself is not seen: an address without the token."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield
+    console = rich.get_console()  # in a notebook it does not write to the standard output
+    was, console.quiet = console.quiet, True
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        console.quiet = was
 
 
 def _told(status: HTTPStatus, body: bytes) -> Response:
