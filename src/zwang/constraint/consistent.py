@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.exact import FirstOrder, all_first_order
-from zwang.errors import SolveError
+from zwang.errors import ContradictionError, SolveError
 from zwang.gauss.mass_matrix import mass_matrix
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
@@ -16,6 +16,7 @@ TOLERANCE = 1e-12
 ITERATIONS = 200
 LONGEST_STEP = 0.3  # of any coordinate, in one iteration [rad or m]
 RANK = 1e-10
+SHOWN = 12  # coordinates in a message
 
 
 class Consistent(NamedTuple):
@@ -31,7 +32,7 @@ def consistent_state(mechanism: Mechanism, q: Any, v: Any = None, t: float = 0.0
     Positions by Gauss-Newton steps on the configuration manifold; speeds by one projection that changes the kinetic energy of the difference
     least, v - M^-1 A^T (A M^-1 A^T)^+ (A v + a). Redundant rows do no harm. Raises SolveError, naming the constraint that stays open.
     """
-    q = np.array(normalized_configuration(mechanism.tree, np.asarray(q, dtype=float)), dtype=float)
+    q = begin = np.array(normalized_configuration(mechanism.tree, np.asarray(q, dtype=float)), dtype=float)
     v = np.zeros(mechanism.nv) if v is None else np.asarray(v, dtype=float)
     for _ in range(ITERATIONS):
         rows = all_first_order(mechanism, q, np.zeros(mechanism.nv), t)
@@ -45,7 +46,15 @@ def consistent_state(mechanism: Mechanism, q: Any, v: Any = None, t: float = 0.0
         q = np.array(
             integrate_configuration(mechanism.tree, q, step * min(1.0, LONGEST_STEP / longest)), dtype=float
         )
-    raise _open(mechanism, q, t)
+    raise _open(mechanism, begin, q, t)
+
+
+def _shown(mechanism: Mechanism, q: np.ndarray) -> str:
+    """The first coordinates, by name."""
+    pairs = list(zip(mechanism.coordinate_names, q, strict=True))
+    return ", ".join(f"{name} = {x:.4g}" for name, x in pairs[:SHOWN]) + (
+        ", ..." if len(pairs) > SHOWN else ""
+    )
 
 
 def _positions(rows: FirstOrder) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -66,15 +75,15 @@ def _allowed_speeds(mechanism: Mechanism, q: np.ndarray, v: np.ndarray, rows: Fi
     missed = np.abs(A @ v + a)
     if missed.max() > 1e-8 * (1 + np.abs(a).max()):
         name = rows.names[int(missed.argmax())]
-        raise SolveError(f"no speeds hold constraint {name!r} together with the others (it misses by {missed.max():.3g}); "
-                         "they contradict each other in this configuration")  # fmt: skip
+        raise ContradictionError(f"no speeds hold constraint {name!r} together with the others (it misses by {missed.max():.3g}); "
+                         f"they contradict each other in this configuration ({_shown(mechanism, q)}); leave one out, or start elsewhere")  # fmt: skip
     return v
 
 
-def _open(mechanism: Mechanism, q: np.ndarray, t: float) -> SolveError:
+def _open(mechanism: Mechanism, begin: np.ndarray, q: np.ndarray, t: float) -> SolveError:
     gap, _, names = _positions(all_first_order(mechanism, q, np.zeros(mechanism.nv), t))
     worst = int(np.abs(gap).argmax())
     return SolveError(
-        f"constraint {names[worst]!r} of mechanism {mechanism.name!r} cannot be closed from this start: it stays open by "
-        f"{abs(gap[worst]):.3g}; start nearer, or check the lengths"
+        f"constraint {names[worst]!r} of mechanism {mechanism.name!r} cannot be closed from this start ({_shown(mechanism, begin)}): "
+        f"it stays open by {abs(gap[worst]):.3g}; start nearer, or check the lengths"
     )
