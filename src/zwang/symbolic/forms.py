@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from sympy.functions.elementary.piecewise import ExprCondPair
 
 from zwang.compile.graph import RULES, Graph, Node, Real
 from zwang.compile.trace import TraceReading  # registers traced scalars
@@ -242,13 +243,23 @@ def _plainly(kind: Any) -> Callable[..., sp.Expr]:
     return lambda *args: kind(*args, evaluate=False)
 
 
+def _choice(p: Any, a: sp.Expr, b: sp.Expr) -> sp.Expr:
+    """a where p, else b; SymPy's own constructors would rewrite conditions that are choices themselves, without end."""
+    if not isinstance(a, sp.Expr):  # conditions themselves
+        return sp.Or(
+            sp.And(p, a, evaluate=False), sp.And(sp.Not(p, evaluate=False), b, evaluate=False), evaluate=False
+        )
+    pairs = [sp.Basic.__new__(ExprCondPair, *map(sp.sympify, pair)) for pair in ((a, p), (b, sp.true))]
+    return sp.Basic.__new__(sp.Piecewise, *pairs)
+
+
 _WRITTEN: dict[str, Callable[..., sp.Expr]] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
     "neg": lambda a: -a, "sqrt": sp.sqrt, "sin": sp.sin, "cos": sp.cos, "tan": sp.tan, "asin": sp.asin, "acos": sp.acos,
     "exp": sp.exp, "log": sp.log, "abs": sp.Abs, "floor": sp.floor, "atan2": sp.atan2, "pow": sp.Pow, "min": _plainly(sp.Min),
     "max": _plainly(sp.Max), "lt": _plainly(sp.Lt), "le": _plainly(sp.Le), "eq": _plainly(sp.Eq), "ne": _plainly(sp.Ne),
     "and": _plainly(sp.And), "or": _plainly(sp.Or), "not": _plainly(sp.Not), "xor": _plainly(sp.Xor), "true": lambda: sp.true,
-    "false": lambda: sp.false, "select": lambda p, a, b: sp.Piecewise((a, p), (b, True), evaluate=False),
+    "false": lambda: sp.false, "select": _choice,
     "copysign": lambda a, b: sp.Piecewise((sp.Abs(a), sp.Ge(b, 0)), (-sp.Abs(a), True)),
 }  # fmt: skip
 

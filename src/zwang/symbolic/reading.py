@@ -185,6 +185,7 @@ _PRIMITIVES: dict[Any, Callable[..., Any]] = {
     sp.StrictGreaterThan: lambda a, b: scalar.less(b, a), sp.GreaterThan: lambda a, b: scalar.less_equal(b, a),
     sp.And: lambda *a: reduce(scalar.logical_and, a), sp.Or: lambda *a: reduce(scalar.logical_or, a),
     sp.Not: scalar.logical_not,
+    sp.ITE: lambda p, a, b: scalar.logical_or(scalar.logical_and(p, a), scalar.logical_and(scalar.logical_not(p), b)),
 }  # fmt: skip
 
 _KINDS: dict[str, Any] = {f.__name__: f for f in (*_PRIMITIVES, sp.Piecewise)}
