@@ -60,6 +60,7 @@ class Panel:
     def __init__(self, server: viser.ViserServer, picture: dict[str, Any], motion: Motion, player: Player):
         self.gui, self.picture, self.motion, self.player = server.gui, picture, motion, player
         self.sliders: list[Slider] = []
+        self._boxes: dict[str, Any] = {}
         self._parts = [part for joint in picture["models"][0]["joints"] for part in joint["parts"]]
         self.plots: list[Plot] = []
         if picture["run"] is not None:
@@ -69,7 +70,9 @@ class Panel:
         self._joints()
 
     def follow(self, t: float, playing: bool) -> None:
-        """Show the time, in the plots too, and where the joints are."""
+        """Show the time, in the plots too, what is shown, and where the joints are."""
+        for name, box in self._boxes.items():
+            box.value = getattr(self.player.show, name)
         if self.picture["run"] is not None:
             self._bar.value = float(np.clip(t, self.motion.start, self.motion.end))
             self._play.label = "Pause" if playing else "Play"
@@ -157,8 +160,10 @@ class Panel:
                 self._by_user(chosen, lambda name: self._choose(names.index(name)))
             for name, (label, hint, there) in boxes.items():
                 if there:
-                    box = self.gui.add_checkbox(label, getattr(self.player.show, name), hint=hint)
-                    self._by_user(box, lambda value, name=name: self._switch(name, value))
+                    self._boxes[name] = self.gui.add_checkbox(
+                        label, getattr(self.player.show, name), hint=hint
+                    )
+                    self._by_user(self._boxes[name], lambda value, name=name: self._switch(name, value))
             if kinds:
                 arrows = self.gui.add_slider("arrow length", 0.1, 5.0, 0.1, 1.0)
                 self._by_user(arrows, lambda value: self._switch("arrows", value))

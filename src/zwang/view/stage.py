@@ -147,7 +147,8 @@ class Stage:
         return None, None
 
     def _add_grid(self) -> None:
-        cell = 10 ** np.floor(np.log10(self.reach / 2))
+        power = 10 ** np.floor(np.log10(self.reach / 4))
+        cell = power * max(step for step in (1, 2, 5) if step * power <= self.reach / 4)
         self.server.scene.add_grid(
             "/ground", infinite_grid=True, cell_size=cell, section_size=5 * cell, cell_color=(205, 211, 219),
             section_color=(170, 178, 190), plane_color=(240, 242, 245), plane_opacity=0.9, shadow_opacity=0.3,
