@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import zwang as zw
 from tests.cases import case
@@ -293,6 +294,13 @@ def test_parameters_that_no_body_can_have_are_refused_with_their_world():
 def test_a_symbol_without_a_value_is_named():
     with pytest.raises(ParameterError, match="m_p"):
         zw.simulate(furuta(), duration=1, params={k: x for k, x in FURUTA.items() if k != "m_p"})
+
+
+def test_symbols_may_have_the_names_of_what_a_step_takes():
+    u, cause = sp.symbols("u cause", positive=True)
+    m = zw.Mechanism(bodies=[zw.Body("b", zw.Prismatic("z"), mass=u)], gravity=(0, 0, -cause))
+    run = zw.simulate(m, duration=0.1, step=0.05, params={"u": 2.0, "cause": [1.0, 3.0]})
+    np.testing.assert_allclose(run.v.values[:, -1, 0], [-0.1, -0.3], rtol=1e-12)
 
 
 def test_what_cannot_be_traced_runs_in_python_and_says_so(monkeypatch):

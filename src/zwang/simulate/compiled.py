@@ -58,7 +58,7 @@ def compiled_step(program: StepProgram, params: Names) -> Compiled:
     """(clock, cause, q, v, z) after one step, as a function of these, u, and the parameters."""
 
     def function(clock: Any, cause: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
-        return program(clock, cause, q, v, z, u, **dict(zip(params, values, strict=True)))
+        return program(clock, cause, q, v, z, u, dict(zip(params, values, strict=True)))
 
     return compile_function(function, {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)})
 

@@ -46,7 +46,7 @@ class StepProgram:
     embedding: Any = False
 
     def __call__(
-        self, clock: Any, cause: Any, q: Any, v: Any, z: Any, u: Any, **params: Any
+        self, clock: Any, cause: Any, q: Any, v: Any, z: Any, u: Any, params: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         steps = self._with({name: x[0] for name, x in params.items()}) if params else self._numeric
         at, t, runs = Point(q, v, z), clock[0] * self.h, equal(cause[0], NONE)
