@@ -16,6 +16,7 @@ import llvmlite.binding as llvm
 from zwang.errors import CompileError
 
 EFFORT = 2  # of LLVM's code generator, 0 to 3
+LARGE, LITTLE_EFFORT = 10_000_000, 0  # characters of text from which on it takes too long, and what is spent then
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def _initialize() -> None:
 
 
 @cache
-def _target_machine(processor: Processor) -> Any:
+def _target_machine(processor: Processor, effort: int = EFFORT) -> Any:
     _initialize()
     # Constants near the code: they are then operands in memory, not addresses to be loaded first.
     model = "jitdefault" if os.name == "nt" else "small"
@@ -79,7 +80,7 @@ def _target_machine(processor: Processor) -> Any:
     return target.create_target_machine(
         cpu=processor.name,
         features=processor.features,
-        opt=EFFORT,
+        opt=effort,
         reloc="pic",
         codemodel=model,
         jit=True,
@@ -88,7 +89,8 @@ def _target_machine(processor: Processor) -> Any:
 
 def assemble(text: str, processor: Processor | None = None) -> bytes:
     """Object code for LLVM's text."""
-    return _target_machine(processor or host()).emit_object(_module(text))
+    effort = EFFORT if len(text) < LARGE else LITTLE_EFFORT
+    return _target_machine(processor or host(), effort).emit_object(_module(text))
 
 
 def assembly(text: str, processor: Processor | None = None) -> str:

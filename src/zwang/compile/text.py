@@ -186,14 +186,14 @@ class Text:
                 slot = self.scratch.slot(self._kind(value))
                 callee.exports[value] = [slot]
                 taken.append((value, slot))
-        for value in [v for v in writer.exports if any(v in i.out for i in piece)]:
+        made = {out for instruction in piece for out in instruction.out}
+        for value in [v for v in writer.exports if v in made]:
             callee.exports.setdefault(value, []).extend(writer.exports.pop(value))
         for instruction in piece:
             self.instruction(callee, instruction)
+        mine = dict(taken)
         for value in exported:
-            location = callee.where(value)
-            mine = [slot for v, slot in taken if v == value]
-            writer.scopes[-1][value] = mine[0] if mine else location
+            writer.scopes[-1][value] = mine[value] if value in mine else callee.where(value)
         self._call(writer, callee)
         return taken
 
