@@ -252,7 +252,7 @@ def view(
 ) -> None:
     """Show a model, with sliders for its joints, or play a recording, on a page that this machine alone can see."""
     recorded = Path(model).suffix in (".nc", ".zarr")
-    what = zw.open_run(model) if recorded else model_of(model, base=base, strict=strict)
+    what: Any = zw.open_run(model) if recorded else model_of(model, base=base, strict=strict)
     if recorded and forces and "force" not in what and acting(zw.mechanism_of(what)):
         what = zw.examine(what.isel(world=slice(0, worlds)), "forces")
     if html is not None:

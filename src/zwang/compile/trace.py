@@ -61,7 +61,7 @@ class TraceReading(scalar.Reading):
     def scratch(self, shape: tuple[int, ...], blank: bool) -> scalar.Scratch:
         return control.new_scratch(self.graph, shape, blank)
 
-    def choose(self, flags: scalar.Scratch) -> Any:
+    def choose(self, flags: Any) -> Any:
         return control.choose(self.graph, flags)
 
     def for_chosen(self, items: Any, count: int, body: Callable, init: Any) -> Any:
