@@ -23,6 +23,7 @@ from zwang.solve.gauss import solve
 from zwang.solve.solution import largest
 
 KEPT = 16  # compiled tasks
+MISSED = 1e-6  # relative: more than that is no rounding
 SMALLEST_WEIGHT = 1e-12  # of a row that moves nothing in some state
 
 
@@ -75,7 +76,8 @@ def _asked(
     weight = [maximum(x, SMALLEST_WEIGHT * (1 + largest(own))) for x in own]
     found = solve(problem, hard_rows([f"task {k}" for k in rows], J, array(wanted - drift), weight=weight))
     missed = J @ found.acceleration + drift - wanted
-    lost = logical_or(found.lost, found.contradicted)
+    far = MISSED * (1 + largest(wanted) + largest(found.acceleration))
+    lost = logical_or(found.lost, largest(missed) > far)
     a, force = (where(lost, np.nan, x) for x in (np.array(found.acceleration), np.array(found.force)))
     return TaskAcceleration(a, problem.a_free, force, J.T @ force, problem.zwang(a), missed)
 

@@ -31,10 +31,11 @@ from zwang.scalar import (
 )
 from zwang.solve.solution import Solution, largest
 
-RANK = 1e-4  # a row whose largest entry is below this, once it was 1, follows from the others; off the constraints, as the stages of a
-# step are, what follows from the others is no nearer to zero
+STRONG = 0.1  # pivots above this come first: a row that passes through zero, as those of loops do, is known less well than others
+RANK = 1e-7  # a row whose largest entry is below this, where constraints have 1, follows from the others
+OFF = 30.0  # or below so many times their gaps: off the constraints, as the stages of a step are, what follows is no nearer to zero
 NEARLY = 1e-9  # what chosen speeds may come to where they become singular
-LEFT = 1e-2  # what is left of a row's right-hand side above this contradicts the others
+LEFT = 0.3  # what is left of a row's right-hand side above this contradicts the others
 RIDGE = 1e-9  # relative, of the normal equations for the forces, which rounds of refinement take out again
 REFINEMENTS = 3
 
@@ -58,8 +59,9 @@ def embedding_of(rows: Rows, S: Any = None) -> Embedding:
 
     Raises, on floats, DependentSpeedsError, and ContradictionError with the rows' names.
     """
-    A, b = np.array(rows.J), np.array(rows.aref)
-    found = _chosen(A, b) if S is None else _by_choice(A, b, np.array(S))
+    A, b, gaps = _scaled(rows)
+    ranks = (STRONG, maximum(RANK, OFF * largest(gaps)))
+    found = _chosen(A, b, ranks) if S is None else _by_choice(A, b, np.array(S), ranks)
     if value_is_constant(found.dependent) and found.dependent:
         raise DependentSpeedsError(
             "the essential speeds depend on each other, or are fixed by the constraints, in this state; choose others, or leave the "
@@ -135,10 +137,21 @@ def forces_of(A: Any, effort: Any) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------- elimination
 
 
-def _chosen(A: np.ndarray, b: np.ndarray) -> Embedding:
+def _scaled(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A, b and the gaps, with 1 as the largest entry in the rows of each constraint together."""
+    sizes: dict[str, Any] = {}
+    for name, row in zip(rows.names, rows.J, strict=True):
+        sizes[name] = maximum(sizes.get(name, 0.0), largest(row))
+    scales = [divide(1, where(sizes[name] > 0, sizes[name], 1)) for name in rows.names]
+    A = [[_times(s, x) for x in row] for s, row in zip(scales, rows.J, strict=True)]
+    b, gaps = ([s * x for s, x in zip(scales, values, strict=True)] for values in (rows.aref, rows.position))
+    return np.array(A).reshape(rows.J.shape), array(b), array(gaps)
+
+
+def _chosen(A: np.ndarray, b: np.ndarray, ranks: tuple[Any, ...]) -> Embedding:
     """By the elimination's own choice: a = (1 - C^T R) z + C^T x, row i of C marking the unknown that row i of R a = x gives."""
     k, n = A.shape
-    R, X, marks = eliminated(A, b.reshape(k, 1))
+    R, X, marks = eliminated(A, b.reshape(k, 1), ranks)
     given = [_any(marks[i][j] for i in range(k)) for j in range(n)]
     V = np.array(
         [[_unit(j, m) - _marked(marks, [row[m] for row in R], j) for m in range(n)] for j in range(n)]
@@ -149,12 +162,12 @@ def _chosen(A: np.ndarray, b: np.ndarray) -> Embedding:
     )
 
 
-def _by_choice(A: np.ndarray, b: np.ndarray, S: np.ndarray) -> Embedding:
+def _by_choice(A: np.ndarray, b: np.ndarray, S: np.ndarray, ranks: tuple[Any, ...]) -> Embedding:
     """With S a = z and A a = b together solved for a: every unknown has to be given by some row."""
     (k, n), m = A.shape, len(S)
     right = np.zeros((m + k, m + 1), int).astype(object)
     right[:m, :m], right[m:, m] = np.eye(m, dtype=int), b
-    _, X, marks = eliminated(np.concatenate([S, A]), right, (RANK, NEARLY))
+    _, X, marks = eliminated(np.concatenate([S, A]), right, (*ranks, NEARLY))
     given = [_any(row[j] for row in marks) for j in range(n)]
     tied = _any(_left(marks[i], X[i][:m]) for i in range(m + k))
     dependent = logical_or(tied, _any(logical_not(x) for x in given))
@@ -165,17 +178,14 @@ def _by_choice(A: np.ndarray, b: np.ndarray, S: np.ndarray) -> Embedding:
 
 
 def eliminated(
-    T: np.ndarray, right: np.ndarray, ranks: tuple[float, ...] = (RANK,)
+    T: np.ndarray, right: np.ndarray, ranks: tuple[Any, ...]
 ) -> tuple[list[list[Any]], list[list[Any]], list[list[Any]]]:
     """(R, X, marks) of T x = right by Gauss-Jordan elimination: row i of R x = X gives the unknown that marks[i] marks, one or none.
 
-    Of each row in turn the largest entry is the pivot, if above ranks[0], and once more of those left, if above the next. A row that
+    Of each row in turn the largest entry is the pivot, if above ranks[0]; and again of those left, if above the next. A row that
     follows from the others has no mark, and what is left in X.
     """
-    sizes = [largest(row) for row in T]
-    scales = [divide(1, where(size > 0, size, 1)) for size in sizes]
-    R = [[_times(s, x) for x in row] for s, row in zip(scales, T, strict=True)]
-    X = [[_times(s, x) for x in row] for s, row in zip(scales, right, strict=True)]
+    R, X = [list(row) for row in T], [list(row) for row in right]
     marks: list[list[Any]] = [[False] * T.shape[1] for _ in R]
     for rank in ranks:
         for i in range(len(R)):
@@ -183,7 +193,7 @@ def eliminated(
     return R, X, marks
 
 
-def _eliminate(R: list[list[Any]], X: list[list[Any]], marks: list[list[Any]], i: int, rank: float) -> None:
+def _eliminate(R: list[list[Any]], X: list[list[Any]], marks: list[list[Any]], i: int, rank: Any) -> None:
     """Mark a pivot of row i, if it has none, and take the row out of the others."""
     mark = _pivot(R[i], rank, logical_not(_any(marks[i])))
     inverse = divide(1, where(_any(mark), _picked(mark, R[i]), 1))
@@ -196,7 +206,7 @@ def _eliminate(R: list[list[Any]], X: list[list[Any]], marks: list[list[Any]], i
     marks[i] = [logical_or(old, new) for old, new in zip(marks[i], mark, strict=True)]
 
 
-def _pivot(row: list[Any], rank: float, wanted: Any) -> list[Any]:
+def _pivot(row: list[Any], rank: Any, wanted: Any) -> list[Any]:
     """For each entry whether it is the row's pivot, where one is wanted: the first of its largest, if that is above the rank."""
     candidates = [j for j, x in enumerate(row) if not is_zero(x)]
     size = largest(row[j] for j in candidates)

@@ -19,10 +19,8 @@ from zwang.scalar import absolute, is_zero, maximum
 ROUNDING = 1e-11  # a row this much smaller than the largest has no direction
 RANK_TOLERANCE = 1e-6  # singular values below this, relative to the largest, count as zero: off the constraints, as stages of steps are,
 # those of rows that depend on each other are no smaller
-MISSED, LEAST = (
-    1e-2,
-    1e-3,
-)  # what rows may miss in compiled runs, relative; and of wanted accelerations this large at least
+MISSED = 0.3  # relative: what rows miss by more in compiled runs contradicts others; less may be due to a stage off the constraints
+LEAST = 1e-3  # the smallest wanted acceleration that counts there
 CONTRADICTION = 1e-5  # what redundant rows may disagree by, relative to the largest wanted acceleration
 
 
@@ -48,8 +46,16 @@ def reduced(problem: GaussProblem, rows: Rows) -> Reduction:
     M, A, b = (np.asarray(x, float) for x in (problem.M, rows.J, rows.aref))
     L = np.linalg.cholesky(M)
     sizes = np.linalg.norm(np.linalg.solve(L, A.T), axis=0)
+    largest = {
+        name: max(size for size, n in zip(sizes, rows.names, strict=True) if n == name) for name in rows.names
+    }
+    sizes = np.array(
+        [largest[name] for name in rows.names]
+    )  # a row that passes through zero is no larger for that
     sizes = np.where(sizes > ROUNDING * sizes.max(initial=0), sizes, 1.0)
-    white = np.linalg.solve(L, A.T).T / sizes[:, None]  # A L^-T, rows of length 1
+    white = (
+        np.linalg.solve(L, A.T).T / sizes[:, None]
+    )  # A L^-T, the longest row of each constraint of length 1
     U, s, Vt = np.linalg.svd(white, full_matrices=True)
     rank = int(np.sum(s > RANK_TOLERANCE * max(s[0], 1e-300))) if len(s) and s[0] > 0.5 else 0
     wanted = b / sizes - white @ (L.T @ problem.a_free)
