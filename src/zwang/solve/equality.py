@@ -19,7 +19,7 @@ from zwang.scalar import absolute, is_zero, maximum
 ROUNDING = 1e-11  # a row this much smaller than the largest has no direction
 RANK_TOLERANCE = 1e-6  # singular values below this, relative to the largest, count as zero: off the constraints, as stages of steps are,
 # those of rows that depend on each other are no smaller
-MISSED = 0.3  # relative: what rows miss by more in compiled runs contradicts others; less may be due to a stage off the constraints
+MISSED = 0.1  # relative: what rows miss by more in compiled runs contradicts others; less may be due to a stage off the constraints
 LEAST = 1e-3  # the smallest wanted acceleration that counts there
 CONTRADICTION = 1e-5  # what redundant rows may disagree by, relative to the largest wanted acceleration
 
