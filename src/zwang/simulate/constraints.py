@@ -17,7 +17,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import ContactPair, NonIdeal
 from zwang.scalar import are_constant, logical_not
 from zwang.simulate.constrained import Constrained, constrained
-from zwang.simulate.faults import CONTRADICTION, DEPENDENT, NONE, NOT_CONVERGED, WORKING, fault_if, worst
+from zwang.simulate.faults import CONTRADICTION, DEPENDENT, NOT_CONVERGED, WORKING, fault_if, worst
 
 KINDS = (*LOOPS, *VELOCITY, NonIdeal)
 DRIFTS = ("projection", "stabilisation")
@@ -44,15 +44,25 @@ class Restraint:
         return SETTLING_STEPS * self.h if self.drift == "stabilisation" else None
 
     @property
+    def exact(self) -> bool:
+        """Whether some constraint holds exactly."""
+        return bool(exact_ones(self.mechanism))
+
+    @property
     def projects(self) -> bool:
         """Whether there is something to project."""
-        return self.drift == "projection" and bool(exact_ones(self.mechanism))
+        return self.drift == "projection" and self.exact
 
 
 class Restraining(NamedTuple):
-    """The efforts J^T f (nv,) of all restrictions [N m or N], and the fault if they are not to be used."""
+    """The mass matrix M (nv, nv), the accelerations a (nv,) under all restrictions, the efforts J^T f (nv,) of these [N m or N].
 
-    efforts: Any
+    M a are the efforts of all that acts less h(q, v). fault: if these are not to be used.
+    """
+
+    M: np.ndarray
+    a: np.ndarray
+    efforts: np.ndarray
     fault: Any
 
 
@@ -94,15 +104,11 @@ def projected(restraint: Restraint | None, q: Any, v: Any, t: Any) -> Projected:
     return projected_state(restraint.mechanism, restraint.weights, q, v, t)
 
 
-def constraint_forces(
-    restraint: Restraint | None, q: Any, v: Any, tau: Any, t: Any = 0, begin: Any = None
-) -> Restraining:
-    """The efforts J^T f (nv,) of the restrictions under applied efforts tau [N m or N] at the time t, by Gauss's principle.
+def restrained(restraint: Restraint, q: Any, v: Any, tau: Any, t: Any = 0, begin: Any = None) -> Restraining:
+    """The accelerations that the restrictions allow under applied efforts tau [N m or N] at the time t, by Gauss's principle.
 
-    a makes 1/2 (a - a_free)^T M (a - a_free) + sum s_i(J_i a - aref_i) least. Source: seed 002; `zwang.solve`.
+    a makes 1/2 (a - a_free)^T M (a - a_free) + sum s_i(J_i a - aref_i) least. begin: accelerations to look from. Source: seed 002; `zwang.solve`.
     """
-    if restraint is None:
-        return Restraining(np.zeros(len(tau), int), NONE)
     found = solved(restraint, q, v, tau, t, begin)
     solution = found.solution
     faults = (
@@ -111,7 +117,7 @@ def constraint_forces(
         fault_if(solution.dependent, DEPENDENT),
         fault_if(logical_not(found.works), WORKING),
     )
-    return Restraining(found.efforts, worst(faults))
+    return Restraining(found.problem.M, np.array(solution.acceleration), found.efforts, worst(faults))
 
 
 def solved(restraint: Restraint, q: Any, v: Any, tau: Any, t: Any = 0, begin: Any = None) -> Constrained:

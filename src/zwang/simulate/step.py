@@ -2,8 +2,9 @@
 
     passive_forces      what pushes by itself: springs, dampers, constant wrenches
     actuator_forces     what is driven: motors and actuators at this control
-    constraint_forces   what restricts: loops, couplings, friction, limits, contacts
-    accelerations       the motion nearest, in Gauss's sense, to the free one
+    accelerations       the free motion; or, where something restricts it,
+    restrained          the nearest to it, in Gauss's sense, under loops, couplings, friction, limits, contacts
+    later_damped        damping as it is at the step's end
     activation_rates    the actuators' own states
     space               how to get along the new speeds to the new configuration
     projected           drift off exact constraints taken back
@@ -29,9 +30,10 @@ from zwang.kinematics.configuration import displacement_rate, integrate_configur
 from zwang.mechanism.forces import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
-from zwang.simulate.constraints import Restraint, constraint_forces, projected, restraint_of, time_known
+from zwang.scalar import is_zero
+from zwang.simulate.constraints import Restraining, Restraint, projected, restrained, restraint_of, time_known
 from zwang.simulate.damping import damping_matrix, joint_damping
-from zwang.simulate.faults import OPEN, fault_if, worst
+from zwang.simulate.faults import NONE, OPEN, fault_if, worst
 
 STEPPERS = {"euler": semi_implicit_euler, "implicitfast": semi_implicit_euler, "rk4": runge_kutta_4}
 
@@ -106,10 +108,20 @@ def step(s: Stepping, at: Point, control: Any, t: Any = None) -> Tried:
 def rates(s: Stepping, q: Any, v: Any, z: Any, control: Any, t: Any = 0, begin: Any = None) -> Rates:
     """The accelerations, and the rates of the actuators' states, at the time t [s]; begin: accelerations to look from."""
     tau = applied_efforts(s.mechanism, q, v, z, control)
-    held = constraint_forces(s.restraint, q, v, tau, t, begin)
-    # M a + h(q, v) = tau
-    v_dot = ACCELERATIONS[s.integrator](s, q, v, z, control, tau + held.efforts)
-    return Rates(v_dot, activation_rate(s.mechanism, z, control), held.fault)
+    z_dot = activation_rate(s.mechanism, z, control)
+    if s.restraint is None:
+        return Rates(ACCELERATIONS[s.integrator](s, q, v, z, control, tau), z_dot, NONE)
+    held = restrained(s.restraint, q, v, tau, t, begin)
+    if s.restraint.exact:  # rounding that multipliers leave in accelerations is not in those of their efforts
+        return Rates(ACCELERATIONS[s.integrator](s, q, v, z, control, tau + held.efforts), z_dot, held.fault)
+    return Rates(later_damped(s, held, DAMPING[s.integrator](s, q, v, z, control)), z_dot, held.fault)
+
+
+def later_damped(s: Stepping, held: Restraining, D: np.ndarray) -> np.ndarray:
+    """a from (M + h D) a = M a_0, a_0 the accelerations under all restrictions: with damping D taken at the step's end."""
+    if not D.size or is_zero(D):
+        return held.a
+    return solve_mass_matrix(s.mechanism.tree, held.M + s.h * D, held.M @ held.a)
 
 
 def applied_efforts(mechanism: Mechanism, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
@@ -154,16 +166,26 @@ def tree_accelerations(s: Stepping, q: Any, v: Any, z: Any, control: Any, tau: A
 
 def implicit_accelerations(s: Stepping, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
     """a from (M + h D) a = tau - h(q, v), with D = -d tau / d v of all that pushes; entries across branches are left out."""
-    names = activations(s.mechanism)
-    D = damping_matrix(s.mechanism, q, v, driving(s.mechanism, control), named(names, z))
-    tree = s.mechanism.tree
+    D, tree = all_damping(s, q, v, z, control), s.mechanism.tree
     return solve_mass_matrix(tree, mass_matrix(tree, q) + s.h * D, tau - bias_forces(tree, q, v))
+
+
+def all_damping(s: Stepping, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
+    """D (nv, nv) of all that pushes."""
+    z_by_name = named(activations(s.mechanism), z)
+    return damping_matrix(s.mechanism, q, v, driving(s.mechanism, control), z_by_name)
 
 
 ACCELERATIONS = {
     "euler": tree_accelerations,
     "rk4": tree_accelerations,
     "implicitfast": implicit_accelerations,
+}
+
+DAMPING = {
+    "euler": lambda s, *at: np.diag(joint_damping(s.mechanism)),
+    "rk4": lambda s, *at: np.zeros(0),
+    "implicitfast": all_damping,
 }
 
 
