@@ -16,7 +16,8 @@ import llvmlite.binding as llvm
 from zwang.errors import CompileError
 
 EFFORT = 2  # of LLVM's code generator, 0 to 3
-LARGE, LITTLE_EFFORT = 10_000_000, 0  # characters of text from which on it takes too long, and what is spent then
+LARGE = 10_000_000  # characters of text from which on that takes too long
+LITTLE_EFFORT = 0  # what is spent then
 
 
 @dataclass(frozen=True)
