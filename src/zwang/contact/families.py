@@ -68,16 +68,9 @@ class Family:
     def placed(self, number: Any, stored: StoredShapes) -> tuple[Placed, Placed]:
         """Both shapes of pair `number` in the world."""
         pair = self.pair(number)
-        shapes = Stacked([(stored.numbers[p.a.index], stored.numbers[p.b.index]) for p in self.pairs])[number]
-        found = []
-        for solid, own, at in zip((self.first.a, self.first.b), (pair.a, pair.b), shapes, strict=True):
-            same = (
-                on_world(solid)
-                and len({p.a.index if solid is self.first.a else p.b.index for p in self.pairs}) == 1
-            )
-            R, p = (solid.place.R, solid.place.p) if same else stored[at]
-            found.append(Placed(own.sizes, R, p))
-        return found[0], found[1]
+        sides = (pair.a, [p.a for p in self.pairs]), (pair.b, [p.b for p in self.pairs])
+        a, b = (Placed(own.sizes, *_place_among(solids, number, stored)) for own, solids in sides)
+        return a, b
 
 
 def families(pairs: Sequence[Pair], width: Sequence[int]) -> list[Family]:
@@ -91,6 +84,14 @@ def families(pairs: Sequence[Pair], width: Sequence[int]) -> list[Family]:
 def on_world(solid: Solid) -> bool:
     """Whether the shape is fixed to the world; the pairs of a family agree on that."""
     return solid.place.link == WORLD
+
+
+def _place_among(solids: Sequence[Solid], number: Any, stored: StoredShapes) -> tuple[np.ndarray, np.ndarray]:
+    """R and p in the world of solid `number`; plain numbers where all are one shape of the world, such as the ground."""
+    one = solids[0]
+    if on_world(one) and all(solid.index == one.index for solid in solids):
+        return one.place.R, one.place.p
+    return stored[Stacked([stored.numbers[solid.index] for solid in solids])[number]]
 
 
 def _form(pair: Pair) -> Hashable:

@@ -58,9 +58,6 @@ class Group(NamedTuple):
     active: Any
     may_rest: bool
 
-    def __len__(self) -> int:
-        return len(self.kinds)
-
     def along(self, x: Scratch) -> np.ndarray:
         """J x (n,)."""
         return self.J @ np.array([x[k] for k in self.columns])
