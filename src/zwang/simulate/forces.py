@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.contact_rows import contact_name, is_hard, rows_of_touch, touch_of
+from zwang.constraint.contact_rows import contact_name, is_hard, rows_of_touch, screws_of, touch_of
 from zwang.constraint.exact import rolling_contact
 from zwang.constraint.instant import Instant
-from zwang.constraint.rows import Rows, Screws
+from zwang.constraint.rows import Rows
 from zwang.contact import Gap, Pair, candidate_pairs, gaps, near
-from zwang.kinematics.jacobians import link_screws
 from zwang.kinematics.poses import place_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import (
@@ -138,9 +137,7 @@ def _of_contacts(instant: Instant, rows: Rows, solution: Solution) -> Iterator[P
     pairs = candidate_pairs(mechanism) if contacts_on(mechanism) else ()
     if not pairs:
         return
-    columns = tuple(link_screws(mechanism.tree, instant.poses))
-    links = mechanism.tree.links
-    screws = Screws(tuple(link.parent for link in links), tuple(link.v for link in links), columns)
+    screws = screws_of(instant)
     v, a = np.array(instant.v), np.array(solution.acceleration)
     motions = screws.motions(v), screws.motions(a)
     starts = {name: k for k, name in reversed(list(enumerate(rows.names)))}
