@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from zwang.constraint.contact_rows import pair_rows
+from zwang.constraint.contact_rows import pair_rows, screws_of
 from zwang.constraint.exact import first_order
 from zwang.constraint.instant import Instant
-from zwang.constraint.rows import Screws
 from zwang.contact import Pair, candidate_pairs
 from zwang.gauss.free_bodies import FreeBodies, Load
-from zwang.kinematics.jacobians import link_screws
 from zwang.kinematics.poses import place_pose
 from zwang.mechanism.tree import WORLD, Place
 
@@ -52,10 +50,8 @@ def _seen_by_screws(instant: Instant) -> Iterator[tuple[str, Side, Side, np.ndar
 
     The other body counts as the ground: it is frozen where it is, and the first moves with the relative velocity.
     """
-    tree = instant.mechanism.tree
-    columns = tuple(link_screws(tree, instant.poses))
-    screws = Screws(tuple(link.parent for link in tree.links), tuple(link.v for link in tree.links), columns)
-    motions = {WORLD: np.zeros(6), **dict(enumerate(screws.motions(np.asarray(instant.v))))}
+    moved = screws_of(instant).motions(np.asarray(instant.v))
+    motions = {WORLD: np.zeros(6), **dict(enumerate(moved))}
     for pair in candidate_pairs(instant.mechanism):
         a, b = (pair.a.body, pair.a.place.link), (pair.b.body, pair.b.place.link)
         first, other = (a, b) if b[1] == WORLD else (b, a)
