@@ -35,6 +35,7 @@ from zwang.scalar import equal, value_is_constant, where
 from zwang.simulate.step import STEPPERS, activations, step, stepping
 
 PARAMETERS = "parameters"
+MEMORY = "memory"
 Params = Mapping[Any, Any] | None
 
 
@@ -87,14 +88,15 @@ def _zwang(m: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> Any:
 
 
 def _stepped(
-    m: Mechanism, how: tuple[Any, ...], q: Any, v: Any, z: Any, control: Any, time: Any = None
+    m: Mechanism, how: tuple[Any, ...], q: Any, v: Any, z: Any, control: Any, time: Any = None, memory: Any = None
 ) -> dict[str, Any]:
     """The state one step later, nan where it cannot be; how: h, integrator and embedding."""
     h, integrator, *embedding = how
     t = None if time is None else time[0]
-    after, fault = step(
-        stepping(m, h, integrator, embedding=bool(embedding) and embedding[0]), Point(q, v, z), control, t
-    )
+    steps = stepping(m, h, integrator, embedding=bool(embedding) and embedding[0])
+    after, fault, answers = step(steps, Point(q, v, z), control, t, memory and memory.recall)
+    if memory:
+        memory.keep(answers)
     if not value_is_constant(fault):
         after = Point(*(where(equal(fault, 0), x, np.nan) for x in after))
     found = {"q": after.q, "v": after.v, "activation": after.z}
@@ -257,13 +259,14 @@ class Fast:
         control (..., inputs) is held; with one axis more than q0, (..., steps, inputs), it has a row for each step. time (...) [s]: at the
         beginning. All steps run inside compiled code. Raises ShapeError.
         """
-        key = self._step_key(step, integrator, embedding)
+        key = ("rollout", *self._step_key(step, integrator, embedding)[1:])
         control = np.asarray(control, dtype=float)
         over_time = ("control",) if control.ndim > np.ndim(q0) else ()
         arrays = [np.asarray(q0), np.asarray(v0), np.asarray(activation), control, *self._time(time)]
         if params is not None or self._symbolic:
             arrays += self._parameters(params)
         function: Any = self._compiled(key)
+        arrays += [np.zeros(port.size) for port in function.program.inputs if port.name == MEMORY]
         names = ("q", "v", "activation")
         done = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time, record=names)
         return Point(*(done.records[name] for name in names))
@@ -417,16 +420,17 @@ def _again(mechanism: Mechanism, settings: Mapping[str, Any]) -> Fast:
 def program_of(mechanism: Mechanism, key: Any) -> Program:
     """The program of one function: the spine's text, traced, and made ready for a back end."""
     names, text = _text_of(key)
-    if key[0] == "step" and timed_constraints(mechanism):
+    steps = key[0] in ("step", "rollout")
+    if steps and timed_constraints(mechanism):
         names += " time"
-    if key[0] == "step" and not mechanism.symbols and isinstance(key[-1], tuple):
+    if steps and not mechanism.symbols and isinstance(key[-1], tuple):
         check_count(mechanism, key[-1], np.array(mechanism.home or mechanism.neutral, dtype=float))
     sizes: dict[str, Any] = {"q": mechanism.nq, "q0": mechanism.nq, "dt": ()}
     sizes |= {"activation": len(activations(mechanism)), "control": len(mechanism.inputs) or mechanism.nv}
     sizes |= {"time": 1}
     inputs = {name: sizes.get(name, mechanism.nv) for name in names.split()}
 
-    def function(*arrays: Any) -> Any:
+    def function(*arrays: Any, **memory: Any) -> Any:
         values = dict(zip([*inputs, PARAMETERS], arrays, strict=False))
         parameters = values.pop(PARAMETERS, np.zeros(0))
         m = (
@@ -437,19 +441,19 @@ def program_of(mechanism: Mechanism, key: Any) -> Program:
         for name in {"q", "q0"} & set(values):
             values[name] = configuration.normalized_configuration(m.tree, values[name])
         leading = (m, parameters) if key in DERIVATIVES else (m,)
-        return text(*leading, *values.values())
+        return text(*leading, *values.values(), **memory)
 
     if mechanism.symbols:
         inputs[PARAMETERS] = len(mechanism.symbols)
-    return made_ready(function, inputs)
+    return made_ready(function, inputs, MEMORY if key[0] == "rollout" else "")
 
 
 def _text_of(key: Any) -> tuple[str, Text]:
     match key:
         case ("frame_pose", frame):
             return "q", lambda m, q: tuple(poses.frame_pose(m.tree, q, frame))
-        case ("step", *how):
-            return "q v activation control", lambda m, *at: _stepped(m, tuple(how), *at)
+        case ("step" | "rollout", *how):
+            return "q v activation control", lambda m, *at, **memory: _stepped(m, tuple(how), *at, **memory)
         case ("frame_jacobian", frame, axes):
             return "q", lambda m, q: jacobians.frame_jacobian(m.tree, q, frame, axes)
     table = {**TEXTS, **DERIVATIVES}
@@ -504,11 +508,13 @@ def compile_function(
     lanes: int | None = None,
     threads: int | None = None,
     cache: bool = True,
+    memory: str = "",
 ) -> Compiled:
     """Any function of arrays of scalars as machine code: called with one array (..., size) for each input, in order.
 
     `function` is traced once, with an array of traced scalars for each input by name and shape; what it returns, an
-    array, a tuple or a dictionary of them, becomes the outputs. Raises TraceError and CompileError.
+    array, a tuple or a dictionary of them, becomes the outputs. memory: the name of what it takes along from step to step (see `trace`).
+    Raises TraceError and CompileError.
     """
-    program = made_ready(function, inputs)
+    program = made_ready(function, inputs, memory)
     return Compiled(program, dtype=dtype, lanes=lanes, threads=threads, cache=cache)

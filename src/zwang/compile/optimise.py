@@ -42,13 +42,13 @@ def optimise(program: Program) -> Program:
     return check(order(fuse(prune(program))))
 
 
-def made_ready(function: Callable[..., Any], inputs: Mapping[str, Any]) -> Program:
-    """The function traced and optimised. Python's search for cycles of garbage rests meanwhile: a graph of nodes has none,
+def made_ready(function: Callable[..., Any], inputs: Mapping[str, Any], memory: str = "") -> Program:
+    """The function traced, with a memory if it has a name, and optimised. Python's search for cycles of garbage rests meanwhile: a graph of nodes has none,
     and searching it takes a third of the time."""
     resting = gc.isenabled()
     gc.disable()
     try:
-        return optimise(trace(function, inputs))
+        return optimise(trace(function, inputs, memory=memory))
     finally:
         if resting:
             gc.enable()

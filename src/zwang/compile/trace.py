@@ -96,8 +96,32 @@ for _kind in (Real, Truth, Index, control.TracedScratch):
     scalar.register(_kind, _READING)
 
 
+class Memory:
+    """Numbers that a program takes along from one step to the next, zeros at first; how many is known when it asks for them."""
+
+    def __init__(self, graph: Graph, port: int) -> None:
+        self._graph, self._port = graph, port
+        self.size = 0
+        self.kept: list[Any] = []
+
+    def recall(self, size: int) -> scalar.Scratch:
+        """So many numbers, as they were kept in the step before. To be asked once."""
+        self.size, numbers = size, control.new_scratch(self._graph, (size,), blank=True)
+        for k, number in enumerate(_input(self._graph, self._port, (size,))):
+            numbers = numbers.set(k, number)
+        return numbers
+
+    def keep(self, numbers: Any) -> None:
+        """Take these along, as many as are asked for."""
+        self.kept = list(numbers)
+
+
 def trace(
-    function: Callable[..., Any], inputs: Mapping[str, tuple[int, ...]], *, unroll: int = UNROLLED_NODES
+    function: Callable[..., Any],
+    inputs: Mapping[str, tuple[int, ...]],
+    *,
+    unroll: int = UNROLLED_NODES,
+    memory: str = "",
 ) -> Program:
     """The program of a function, found by running it once on traced scalars.
 
@@ -107,14 +131,18 @@ def trace(
     the function's order, with equal ones shared and constants folded by the rules of `rules.py`, and no others.
 
     `for_each` loops are unrolled up to `unroll` nodes each. Raises TraceError, with the line of the function, where
-    Python needs the number in a traced value.
+    Python needs the number in a traced value. With a name for its `memory` the function is called with one, `memory`, too; if it makes use of
+    it, it becomes the last input and output.
     """
     graph = Graph()
     shapes = {name: _shape(shape) for name, shape in inputs.items()}
     arrays = [_input(graph, number, shape) for number, shape in enumerate(shapes.values())]
+    taken = Memory(graph, len(shapes))
     with scalar.at_hand(TraceReading(graph, unroll)):
-        given = function(*arrays)
-    outputs = {name: _array(value) for name, value in _named(given).items()}
+        given = _named(function(*arrays, memory=taken) if memory else function(*arrays))
+    if taken.size:
+        shapes, given = {**shapes, memory: (taken.size,)}, {**given, memory: taken.kept}
+    outputs = {name: _array(value) for name, value in given.items()}
     results = [_output(graph, name, element) for name, array in outputs.items() for element in array.flat]
     return lower(
         graph,

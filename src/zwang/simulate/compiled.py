@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import TraceError
-from zwang.fast import Compiled, compile_function, run_steps
+from zwang.fast import MEMORY, Compiled, compile_function, run_steps
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.adaptive import Flow, flow
 from zwang.simulate.control import Called, Held, driven
@@ -30,6 +30,8 @@ KEPT = 16  # functions of each kind
 
 Names = tuple[str, ...]
 
+STATE = ("clock", "cause", "q", "v", "z")
+
 
 class CompiledRoller:
     """Repeats a step program in machine code, all worlds together."""
@@ -38,29 +40,37 @@ class CompiledRoller:
         self._params = [np.ascontiguousarray(x[:, None]) for x in begin.params.values()]
         make = compiled_step if program.controller is None else compiled_step.__wrapped__
         self._step = make(program, tuple(begin.params))
+        self._remembers = self._step.program.inputs[-1].name == MEMORY
 
     def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
         """See `Roller`."""
+        size = self._step.program.inputs[-1].size
+        remembered = [state.get(MEMORY, np.zeros(size))] if self._remembers else []
         done = run_steps(
             self._step,
-            *state.values(),
+            *(state[name] for name in STATE),
             u,
             *self._params,
+            *remembered,
             steps=samples * every,
             every=every,
             over_time=("u",),
+            record=STATE,
         )
         return done.state, done.records
 
 
 @lru_cache(KEPT)
 def compiled_step(program: StepProgram, params: Names) -> Compiled:
-    """(clock, cause, q, v, z) after one step, as a function of these, u, and the parameters."""
+    """(clock, cause, q, v, z) after one step, and its memory, as a function of these, u, the parameters, and the memory."""
 
-    def function(clock: Any, cause: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
-        return program(clock, cause, q, v, z, u, dict(zip(params, values, strict=True)))
+    def function(
+        clock: Any, cause: Any, q: Any, v: Any, z: Any, u: Any, *values: Any, memory: Any
+    ) -> Mapping[str, Any]:
+        return program(clock, cause, q, v, z, u, dict(zip(params, values, strict=True)), memory)
 
-    return compile_function(function, {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)})
+    sizes = {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)}
+    return compile_function(function, sizes, memory=MEMORY)
 
 
 @lru_cache(KEPT)

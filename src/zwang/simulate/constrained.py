@@ -73,7 +73,7 @@ def constrained(
     """The problem, rows and solution for all applied efforts tau (nv,), on any scalar.
 
     timestep [s]: the step that hard inequalities look ahead (by default the options'). known: `weights(mechanism)`, to save
-    working them out again. settling_time [s]: stabilises hard equalities. start: accelerations to begin with. time [s]: the t of formulas.
+    working them out again. settling_time [s]: stabilises hard equalities. start: what to begin with, as for `solve`. time [s]: the t of formulas.
     essential: speeds by which exact constraints are embedded, or `AUTOMATIC`; None for constraint forces.
     """
     instant = instant_of(

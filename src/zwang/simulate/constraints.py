@@ -15,7 +15,7 @@ from zwang.constraint.weights import Weights, weights
 from zwang.errors import SimulationError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import ContactPair, NonIdeal
-from zwang.scalar import are_constant, logical_not
+from zwang.scalar import Scratch, are_constant, logical_not
 from zwang.simulate.constrained import Constrained, constrained
 from zwang.simulate.faults import CONTRADICTION, DEPENDENT, NOT_CONVERGED, WORKING, fault_if, worst
 
@@ -57,13 +57,14 @@ class Restraint:
 class Restraining(NamedTuple):
     """The mass matrix M (nv, nv), the accelerations a (nv,) under all restrictions, the efforts J^T f (nv,) of these [N m or N].
 
-    M a are the efforts of all that acts less h(q, v). fault: if these are not to be used.
+    M a are the efforts of all that acts less h(q, v). fault: if these are not to be used. answers: how rows answered, where the solver tells.
     """
 
     M: np.ndarray
     a: np.ndarray
     efforts: np.ndarray
     fault: Any
+    answers: Scratch | None = None
 
 
 def restraint_of(
@@ -107,7 +108,8 @@ def projected(restraint: Restraint | None, q: Any, v: Any, t: Any) -> Projected:
 def restrained(restraint: Restraint, q: Any, v: Any, tau: Any, t: Any = 0, begin: Any = None) -> Restraining:
     """The accelerations that the restrictions allow under applied efforts tau [N m or N] at the time t, by Gauss's principle.
 
-    a makes 1/2 (a - a_free)^T M (a - a_free) + sum s_i(J_i a - aref_i) least. begin: accelerations to look from. Source: seed 002; `zwang.solve`.
+    a makes 1/2 (a - a_free)^T M (a - a_free) + sum s_i(J_i a - aref_i) least. begin: accelerations to look from, or how
+    rows answered last. Source: seed 002; `zwang.solve`.
     """
     found = solved(restraint, q, v, tau, t, begin)
     solution = found.solution
@@ -117,11 +119,13 @@ def restrained(restraint: Restraint, q: Any, v: Any, tau: Any, t: Any = 0, begin
         fault_if(solution.dependent, DEPENDENT),
         fault_if(logical_not(found.works), WORKING),
     )
-    return Restraining(found.problem.M, np.array(solution.acceleration), found.efforts, worst(faults))
+    return Restraining(
+        found.problem.M, np.array(solution.acceleration), found.efforts, worst(faults), solution.answers
+    )
 
 
 def solved(restraint: Restraint, q: Any, v: Any, tau: Any, t: Any = 0, begin: Any = None) -> Constrained:
-    """Gauss's problem of a step: its rows, and the solution with every row's force; begin: accelerations to look from."""
+    """Gauss's problem of a step: its rows, and the solution with every row's force; begin: as for `solve`."""
     return constrained(
         restraint.mechanism, q, v, tau, timestep=restraint.h, known=restraint.weights,
         settling_time=restraint.settling_time, time=t, essential=restraint.essential, start=begin,

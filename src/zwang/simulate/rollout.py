@@ -6,7 +6,7 @@ A world that cannot go on keeps its last good state and the cause; its clock, wh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ import numpy as np
 from zwang.errors import SolveError
 from zwang.integrate.fixed import Point
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import absolute, equal, less, logical_and, logical_not, when, where
+from zwang.scalar import Scratch, absolute, equal, less, logical_and, logical_not, when, where
 from zwang.simulate.control import Called, Held
 from zwang.simulate.faults import CONTROL, LEFT, NONE, fault_if, fault_of, worst
 from zwang.simulate.settings import Settings
@@ -24,6 +24,7 @@ from zwang.simulate.start import Start
 from zwang.simulate.step import Stepping, Tried, step, stepping
 
 BOUND = 1e10  # MuJoCo's mjMAXVAL: what is larger is not motion any more
+RECORDED = ("clock", "q", "v", "z")
 CHUNK = 0.2  # seconds of work between two ticks of a progress bar
 
 Arrays = dict[str, np.ndarray]
@@ -34,7 +35,7 @@ Tick = Callable[[int], None]
 class StepProgram:
     """One step of one world as a function of named flat arrays: clock, cause, q, v, z and u, and one for each parameter.
 
-    It returns the next clock, cause, q, v, z. With a `controller` u is not read but worked out at the step's beginning.
+    It returns the next clock, cause, q, v, z, and keeps in `memory` what its solver may begin the next step with. With a `controller` u is not read but worked out at the step's beginning.
     embedding: essential speeds, as `stepping` takes them.
     """
 
@@ -46,19 +47,33 @@ class StepProgram:
     embedding: Any = False
 
     def __call__(
-        self, clock: Any, cause: Any, q: Any, v: Any, z: Any, u: Any, params: Mapping[str, Any] | None = None
+        self,
+        clock: Any,
+        cause: Any,
+        q: Any,
+        v: Any,
+        z: Any,
+        u: Any,
+        params: Mapping[str, Any] | None = None,
+        memory: Memory | None = None,
     ) -> dict[str, Any]:
         steps = self._with({name: x[0] for name, x in params.items()}) if params else self._numeric
         at, t, runs = Point(q, v, z), clock[0] * self.h, equal(cause[0], NONE)
 
         def go() -> Tried:
             control = u if self.controller is None else self.controller(t, q, v)
-            after = step(steps, at, control, t)
+            after = step(steps, at, control, t, memory and memory.recall)
             faults = [after.fault, fault_if(logical_not(are_numbers(control)), CONTROL)]
-            return Tried(after.point, worst([*faults, fault_if(logical_not(in_bounds(after.point)), LEFT)]))
+            fault = worst([*faults, fault_if(logical_not(in_bounds(after.point)), LEFT)])
+            return after._replace(fault=fault)
+
+        def stay() -> Tried:
+            return Tried(at, NONE, [0.0] * (memory.size if memory else 0))
 
         # what is restricted iterates: a world that stopped is left out of it
-        found = go() if steps.restraint is None else when(runs, go, lambda: Tried(at, NONE))
+        found = go() if steps.restraint is None else when(runs, go, stay)
+        if memory:
+            memory.keep(found.answers)
         return kept(clock, cause, at, found, runs)
 
     @cached_property
@@ -101,13 +116,27 @@ def _all_below(values: Any, bound: float) -> Any:
     return fine
 
 
+class Memory(Protocol):
+    """Numbers that a program takes along from one step to the next."""
+
+    size: int
+
+    def recall(self, size: int) -> Scratch:
+        """So many numbers, as they were kept; zeros at first."""
+        ...
+
+    def keep(self, numbers: Sequence[Any]) -> None:
+        """To be recalled by the next step."""
+        ...
+
+
 class Roller(Protocol):
     """Repeats a step program over many worlds."""
 
     def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
         """(state, records): the state after samples * every steps, and records (worlds, samples, n), one after each `every`.
 
-        state: clock, cause, q, v, z, each (worlds, n). u: (worlds, samples * every, nu), the control of each step.
+        state: clock, cause, q, v, z, each (worlds, n), and what the roller itself put there. u: (worlds, samples * every, nu), the control of each step.
         """
         ...
 
@@ -178,7 +207,7 @@ def roll_out(roller: Roller, begin: Start, control: Held | Called, settings: Set
         done += samples * every
         tick(samples * every * begin.worlds)
     controls.append(_control_at(control, state, done, settings.step))
-    whole = {name: np.concatenate([r[name] for r in records], axis=1) for name in ("clock", "q", "v", "z")}
+    whole = {name: np.concatenate([r[name] for r in records], axis=1) for name in RECORDED}
     return Motion(**whole, u=np.concatenate(controls, axis=1), cause=state["cause"][:, 0].astype(int))
 
 
@@ -192,7 +221,7 @@ def _roll_called(
         state, _ = roller.roll(state, controls[-1], 1, 1)
         if (k + 1) % every == 0:
             records.append(state)
-    stacked = {name: np.stack([record[name] for record in records], axis=1) for name in state}
+    stacked = {name: np.stack([record[name] for record in records], axis=1) for name in RECORDED}
     return np.concatenate(controls, axis=1), state, stacked
 
 

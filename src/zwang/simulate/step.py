@@ -14,7 +14,7 @@ The text runs on floats, and traced it becomes the compiled step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -30,10 +30,11 @@ from zwang.kinematics.configuration import displacement_rate, integrate_configur
 from zwang.mechanism.forces import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
-from zwang.scalar import is_zero
+from zwang.scalar import Scratch, is_zero
 from zwang.simulate.constraints import Restraining, Restraint, projected, restrained, restraint_of, time_known
 from zwang.simulate.damping import damping_matrix, joint_damping
 from zwang.simulate.faults import NONE, OPEN, fault_if, worst
+from zwang.solve.memory import Recall
 
 STEPPERS = {"euler": semi_implicit_euler, "implicitfast": semi_implicit_euler, "rk4": runge_kutta_4}
 
@@ -53,18 +54,26 @@ class Stepping:
 
 
 class Tried(NamedTuple):
-    """Where a step led, and the fault if that is not to be used (see `faults`)."""
+    """Where a step led, the fault if that is not to be used (see `faults`), and how rows answered at its end, where that is told."""
 
     point: Point
     fault: Any
+    answers: Sequence[Any] = ()
 
 
 class Rates(NamedTuple):
-    """v_dot (nv,), z_dot (nz,) of the actuators' states, and the fault if these are not to be used."""
+    """v_dot (nv,), z_dot (nz,) of the actuators' states, the fault if these are not to be used, and how rows answered, where that is told."""
 
     v_dot: np.ndarray
     z_dot: np.ndarray
     fault: Any
+    answers: Scratch | None = None
+
+    @property
+    def begin(self) -> Any:
+        """What the next solution may begin with."""
+        answers = self.answers
+        return self.v_dot if answers is None else lambda groups: answers
 
 
 def stepping(
@@ -83,30 +92,31 @@ def stepping(
     return Stepping(mechanism, h, integrator, tree, restraint_of(mechanism, h, drift, embedding))
 
 
-def step(s: Stepping, at: Point, control: Any, t: Any = None) -> Tried:
+def step(s: Stepping, at: Point, control: Any, t: Any = None, recall: Recall | None = None) -> Tried:
     """The point of the motion one step later, at a control held meanwhile, and the worst fault of all stages.
 
     control: for a mechanism with inputs one number an input (nu,), else efforts tau (nv,) [N m or N]. t [s]: the time at the step's
-    beginning; only constraints with t in a formula ask for it. Raises SimulationError if they do and there is none.
+    beginning; only constraints with t in a formula ask for it. recall: how rows answered at the end of the step before, which saves
+    iterations. Raises SimulationError if they do and there is none.
     """
     t = time_known(s.restraint, t)
     stages: list[Rates] = []
 
     def rate(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
-        """Solvers that iterate begin where the stage before ended."""
-        begin = stages[-1].v_dot if stages else None
+        """Solvers that iterate begin where the stage before, or the step before, ended."""
+        begin = stages[-1].begin if stages else recall
         stages.append(rates(s, q, v, z, control, t + dt, begin))
         return stages[-1].v_dot, stages[-1].z_dot
 
     after = STEPPERS[s.integrator](rate, space(s.mechanism), at, s.h)
     q, v, still_open = projected(s.restraint, after.q, after.v, t + s.h)
-    return Tried(
-        Point(q, v, after.z), worst([*(stage.fault for stage in stages), fault_if(still_open, OPEN)])
-    )
+    faults, answers = [stage.fault for stage in stages], stages[-1].answers
+    remembered = [] if answers is None else [answers[k] for k in range(answers.shape[0])]
+    return Tried(Point(q, v, after.z), worst([*faults, fault_if(still_open, OPEN)]), remembered)
 
 
 def rates(s: Stepping, q: Any, v: Any, z: Any, control: Any, t: Any = 0, begin: Any = None) -> Rates:
-    """The accelerations, and the rates of the actuators' states, at the time t [s]; begin: accelerations to look from."""
+    """The accelerations, and the rates of the actuators' states, at the time t [s]; begin: what solvers begin with."""
     tau = applied_efforts(s.mechanism, q, v, z, control)
     z_dot = activation_rate(s.mechanism, z, control)
     if s.restraint is None:
@@ -114,7 +124,8 @@ def rates(s: Stepping, q: Any, v: Any, z: Any, control: Any, t: Any = 0, begin: 
     held = restrained(s.restraint, q, v, tau, t, begin)
     if s.restraint.exact:  # rounding that multipliers leave in accelerations is not in those of their efforts
         return Rates(ACCELERATIONS[s.integrator](s, q, v, z, control, tau + held.efforts), z_dot, held.fault)
-    return Rates(later_damped(s, held, DAMPING[s.integrator](s, q, v, z, control)), z_dot, held.fault)
+    a = later_damped(s, held, DAMPING[s.integrator](s, q, v, z, control))
+    return Rates(a, z_dot, held.fault, held.answers)
 
 
 def later_damped(s: Stepping, held: Restraining, D: np.ndarray) -> np.ndarray:

@@ -38,12 +38,8 @@ def cone_answer(cone: Cone, D: Any, y: Any) -> tuple[list[Any], np.ndarray]:
     """
     mu, friction = cone.mu, cone.friction
     scale = [mu, *friction]
-    N, *U = [s * x for s, x in zip(scale, y, strict=True)]
-    square = sum(u * u for u in U)
-    slides = square > 0
-    T = where(slides, sqrt(where(slides, square, 1.0)), 0.0)
-    T_safe = where(slides, T, 1.0)
-    none, free = mu * T <= N, mu * N + T <= 0
+    N, T, T_safe, *U = _round(cone, y)
+    none, free = cone_regions(cone, y)
     Dm = D[0] / (mu * mu * (1 + mu * mu))
     pull = Dm * (mu * T - N)
     between = [pull * mu, *(-pull * mu * f * u / T_safe for f, u in zip(friction, U, strict=True))]
@@ -51,6 +47,21 @@ def cone_answer(cone: Cone, D: Any, y: Any) -> tuple[list[Any], np.ndarray]:
         where(none, 0.0, where(free, -d * x, middle)) for d, x, middle in zip(D, y, between, strict=True)
     ]
     return force, _cone_curvature(scale, D, Dm, (N, U, T_safe, mu), none, free)
+
+
+def cone_regions(cone: Cone, y: Any) -> tuple[Any, Any]:
+    """Whether a cone's rows that miss by y answer without force, and whether freely, along their slopes."""
+    N, T, *_ = _round(cone, y)
+    return cone.mu * T <= N, cone.mu * N + T <= 0
+
+
+def _round(cone: Cone, y: Any) -> list[Any]:
+    """N, T, T for divisions, and U_1, ... of a cone's rows: see `cone_answer`."""
+    N, *U = [s * x for s, x in zip([cone.mu, *cone.friction], y, strict=True)]
+    square = sum(u * u for u in U)
+    slides = square > 0
+    T = where(slides, sqrt(where(slides, square, 1.0)), 0.0)
+    return [N, T, where(slides, T, 1.0), *U]
 
 
 def _cone_curvature(scale: Any, D: Any, Dm: Any, at: Any, none: Any, free: Any) -> np.ndarray:

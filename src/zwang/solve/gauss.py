@@ -43,7 +43,8 @@ def solve(
 ) -> Solution:
     """The acceleration that Gauss's principle with softness picks, and the rows' forces, on any scalar.
 
-    solver: "newton", "conjugate" or "projected" (floats only). Rows with R = 0 are held exactly, equalities by constraint forces or,
+    solver: "newton", "conjugate" or "projected" (floats only). start: accelerations to begin with or, which Newton's method alone
+    on soft rows makes use of, how rows answered last, a `Recall`. Rows with R = 0 are held exactly, equalities by constraint forces or,
     with `essential`, by embedding. Raises UnknownNameError for the solver; ContradictionError, with their names, for hard equalities
     that contradict each other, DependentSpeedsError (floats; elsewhere the solution says so).
     """
@@ -51,6 +52,8 @@ def solve(
         raise UnknownNameError("solver", solver, SOLVERS)
     if not len(rows) and not rows.batches:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
+    if callable(start) and (any(rows.hard) or solver != "newton"):
+        start = None
     if not any(rows.hard):
         return SOLVERS[solver](problem, rows, start=start)
     equalities = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]

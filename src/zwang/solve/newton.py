@@ -13,9 +13,10 @@ import numpy as np
 
 from zwang.constraint.rows import Rows
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import Scratch, logical_and, logical_not, logical_or, where, while_loop
+from zwang.scalar import Scratch, logical_and, logical_not, logical_or, when, where, while_loop
 from zwang.solve.line_search import UNBOUNDED
-from zwang.solve.primal import Primal
+from zwang.solve.memory import recalled, remembered
+from zwang.solve.primal import Answer, Primal, true_answer
 from zwang.solve.solution import Solution, largest
 
 TOLERANCE = 1e-11
@@ -49,10 +50,16 @@ def newton(
 ) -> Solution:
     """The accelerations that make Z(a) + sum s_i(J_i a - aref_i) least, by Newton's method with an exact line search.
 
-    start: accelerations to begin with, by default the free ones. tolerance: of the gradient, against the largest effort in it.
+    start: accelerations to begin with, by default the free ones; or, as a `Recall`, how rows answered in a problem like this one: then the first
+    step takes them at their word, and the solution tells how they answer now. tolerance: of the gradient, against the largest effort in it.
     Every row must be soft, R > 0.
     """
     primal = Primal(problem, rows)
+    codes = start(primal.group_count) if callable(start) else None
+
+    def answer(s: _State) -> Answer:
+        """How rows answer; at first as they did."""
+        return true_answer if codes is None else recalled(codes, s.iterations < 1)
 
     def state(a: Any, y: Scratch, count: Any, step: Any, before: _State | None) -> _State:
         effort, push = primal.effort(a), primal.push(y)
@@ -66,18 +73,31 @@ def newton(
         noise = logical_or(logical_and(stuck, size <= NOISE * scale), stalls >= STALLS)
         return _State(a, y, gradient, count, stalls, logical_or(small, noise), size <= SETTLED * scale)
 
+    def begun() -> _State:
+        if codes is None:
+            a = np.array(problem.a_free if start is None else start)
+            return state(a, primal.missed(a), 0.0, UNBOUNDED * np.ones(len(a)), None)
+        a, idle = np.array(problem.a_free), logical_not(primal.acting())
+        y = primal.missed(a)
+        return _State(a, y, -primal.push(y, recalled(codes)), 0.0, 0.0, idle, idle)
+
     def wanted(s: _State) -> Any:
         return logical_and(logical_not(s.done), s.iterations < iterations)
 
     def improve(s: _State) -> _State:
-        direction = primal.newton_direction(s.y, s.gradient)
+        direction = primal.newton_direction(s.y, s.gradient, answer(s))
         along = primal.along(direction)
-        length = primal.exact_step((s.a, s.y), direction, along, s.gradient, tolerance=LINE_SEARCH)
+
+        def searched() -> Any:
+            return primal.exact_step((s.a, s.y), direction, along, s.gradient, tolerance=LINE_SEARCH)
+
+        length = searched() if codes is None else when(s.iterations < 1, lambda: 1.0, searched)
         step, y = length * direction, primal.advanced(s.y, length, along)
         return state(s.a + step, y, s.iterations + 1, step, s)
 
-    begin = np.array(problem.a_free if start is None else start)
-    far = UNBOUNDED * np.ones(len(begin))
-    last = while_loop(wanted, improve, state(begin, primal.missed(begin), 0.0, far, None))
+    last = while_loop(wanted, improve, begun())
     unsettled = logical_not(logical_or(last.done, last.settled))
-    return Solution(last.a, primal.forces(last.a), last.iterations, last.done, unsettled=unsettled)
+    answers = remembered(primal, last.y) if codes is not None else None
+    return Solution(
+        last.a, primal.forces(last.a), last.iterations, last.done, unsettled=unsettled, answers=answers
+    )

@@ -43,9 +43,10 @@ ROUNDING = 1e-13  # what sums of this size may be off by
 class Group(NamedTuple):
     """Rows number start, start + 1, ... of the problem, with J (n, k) on the k unknowns `columns` that they touch only.
 
-    places: where the entries (i >= j) of J^T W J belong in the Hessian's array, by (place in columns of i, of j).
+    number: of the group itself. places: where the entries (i >= j) of J^T W J belong in the Hessian's array, by (place in columns of i, of j).
     """
 
+    number: Any
     start: Any
     columns: Sequence[Any]
     places: Sequence[tuple[int, int, Any]]
@@ -68,8 +69,11 @@ class Group(NamedTuple):
             force, W = cone_answer(self.cone, self.D, y)
             return array(force), W
         both = [row_answer(*numbers) for numbers in zip(self.kinds, self.D, y, self.bound, strict=True)]
-        W = [[w if i == j else 0 for j in range(len(both))] for i, (_, w) in enumerate(both)]
-        return array([force for force, _ in both]), np.array(W)
+        return array([force for force, _ in both]), diagonal([w for _, w in both])
+
+    def read(self, y: Scratch) -> np.ndarray:
+        """The elements of y (or another array of all rows) that are this group's (n,)."""
+        return array([y[i] for i in self.rows()])
 
     def rows(self) -> list[Any]:
         """The numbers of the rows."""
@@ -77,6 +81,12 @@ class Group(NamedTuple):
 
 
 Work = Callable[[Group, Any], Any]
+Answer = Callable[[Group, Any], tuple[np.ndarray, np.ndarray]]
+
+
+def true_answer(group: Group, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Forces and curvature of a group's rows where they miss by y."""
+    return group.answer(y)
 
 
 class Primal:
@@ -98,8 +108,9 @@ class Primal:
             self.size, self.place = len(self.filled), {e: k for k, e in enumerate(sorted(self.filled))}
         else:
             self.size, self.place = self.tiles.size, {e: self.tiles.place(*e) for e in self.filled}
-        self.groups = [self._static(*span) for span in spans]
+        self.groups = [self._static(number, *span) for number, span in enumerate(spans)]
         self.batches = self._dynamic()
+        self.group_count = len(self.groups) + sum(len(batch.columns) for batch in rows.batches)
 
     # -------------------------------------------------------------------------------------- rows in groups
 
@@ -115,7 +126,7 @@ class Primal:
         start = self.nv + 6 * self.slots[link]
         return tuple(range(start, start + 6))
 
-    def _static(self, start: int, stop: int, columns: tuple[int, ...]) -> Group:
+    def _static(self, number: int, start: int, stop: int, columns: tuple[int, ...]) -> Group:
         rows, span = self.rows, slice(start, stop)
         part = next((part for part in rows.on_links if part.start == start), None)
         active = rows.active[start]
@@ -123,7 +134,7 @@ class Primal:
         may_rest = part is not None or len(columns) > 1 or value_is_constant(active)
         J = rows.J[span][:, list(columns)] if part is None else part.w
         return Group(
-            start, columns, self._places(columns), J, rows.aref[span], rows.D[span], rows.kinds[span], rows.bound[span],
+            number, start, columns, self._places(columns), J, rows.aref[span], rows.D[span], rows.kinds[span], rows.bound[span],
             rows.cone_of.get(start), active, may_rest,
         )  # fmt: skip
 
@@ -141,13 +152,14 @@ class Primal:
 
     def _dynamic(self) -> list[tuple[Batch, Callable[[Any], Group]]]:
         """The batches, each with the function that reads a group by its number."""
-        found, offset = [], len(self.rows)
+        found, first, offset = [], len(self.groups), len(self.rows)
         for batch in self.rows.batches:
-            found.append((batch, self._reader(batch, offset)))
+            found.append((batch, self._reader(batch, first, offset)))
+            first += len(batch.columns)
             offset += len(batch.columns) * batch.size
         return found
 
-    def _reader(self, batch: Batch, offset: int) -> Callable[[Any], Group]:
+    def _reader(self, batch: Batch, first: int, offset: int) -> Callable[[Any], Group]:
         columns = [self._screw(own[0]) if batch.on_links else own for own in batch.columns]
         blocks, n = [self._places(own) for own in columns], batch.size
         columns_of, places_of = Stacked(columns), Stacked([[k for _, _, k in block] for block in blocks])
@@ -158,7 +170,7 @@ class Primal:
             J = np.array([batch.J[k, e] for e in range(shape[0] * shape[1])]).reshape(shape)
             aref, D = (array([store[k, i] for i in range(n)]) for store in (batch.aref, batch.D))
             return Group(
-                offset + k * n, columns_of[k], places, J, aref, D, batch.kinds, (0,) * n, batch.cone(k), batch.active[k] > 0, True
+                first + k, offset + k * n, columns_of[k], places, J, aref, D, batch.kinds, (0,) * n, batch.cone(k), batch.active[k] > 0, True
             )  # fmt: skip
 
         return group
@@ -173,6 +185,11 @@ class Primal:
         for batch, group_of in self.batches:
             total = for_each(batch.those_that_act, lambda k, t, of=group_of: work(of(k), t), total)
         return total
+
+    def acting(self) -> Any:
+        """Whether some row acts."""
+        found = [group.active for group in self.groups] + [batch.acting for batch, _ in self.batches]
+        return reduce(logical_or, found, False)
 
     # -------------------------------------------------------------------------------------- along directions
 
@@ -214,12 +231,12 @@ class Primal:
             lambda group, y: _set(y, [(i, y[i] + step * Jp[i]) for i in group.rows()]), y
         )
 
-    def push(self, y: Scratch) -> np.ndarray:
+    def push(self, y: Scratch, answer: Answer = true_answer) -> np.ndarray:
         """J^T f (nv,): what the rows' forces bring up where they miss by y, on speeds and as wrenches on links."""
         nv = self.nv
 
         def add(group: Group, total: Scratch) -> Scratch:
-            force, _ = group.answer(_read(y, group))
+            force, _ = answer(group, group.read(y))
             return _added(total, zip(group.columns, group.J.T @ force, strict=True))
 
         total = self.over_acting_groups(add, scratch(nv + 6 * len(self.slots)))
@@ -237,7 +254,7 @@ class Primal:
 
     # -------------------------------------------------------------------------------------- curvature
 
-    def newton_direction(self, y: Scratch, gradient: Any) -> np.ndarray:
+    def newton_direction(self, y: Scratch, gradient: Any, answer: Answer = true_answer) -> np.ndarray:
         """-(M + J^T W J)^-1 gradient, with the sparsity of M and what the groups fill in."""
         M = self.problem.M
         H = scratch(self.size + 21 * len(self.slots))
@@ -245,7 +262,7 @@ class Primal:
             H = H.set(k, M[i][j])
 
         def add(group: Group, H: Scratch) -> Scratch:
-            WJ = group.answer(_read(y, group))[1] @ group.J
+            WJ = answer(group, group.read(y))[1] @ group.J
             return _added(H, ((k, group.J[:, i] @ WJ[:, j]) for i, j, k in group.places))
 
         H = self._with_links(self.over_acting_groups(add, H))
@@ -327,8 +344,8 @@ class Primal:
 
         def slope_at(t: Any) -> tuple[Any, Any]:
             def add(group: Group, sums: tuple[Any, Any]) -> tuple[Any, Any]:
-                rate = _read(Jp, group)
-                force, W = group.answer(_read(y, group) + t * rate)
+                rate = group.read(Jp)
+                force, W = group.answer(group.read(y) + t * rate)
                 return sums[0] - force @ rate, sums[1] + rate @ (W @ rate)
 
             return self.over_acting_groups(add, (smooth_slope + t * smooth_curvature, smooth_curvature + 0.0))
@@ -366,9 +383,9 @@ def _work(entries: Iterable[tuple[int, int]]) -> float:
     return sum(n * n / 2 for n in Counter(i for i, _ in entries).values())
 
 
-def _read(y: Scratch, group: Group) -> np.ndarray:
-    """The elements of a group's rows."""
-    return array([y[i] for i in group.rows()])
+def diagonal(values: Sequence[Any]) -> np.ndarray:
+    """The square matrix with these entries, and zeros elsewhere."""
+    return np.array([[x if i == j else 0 for j in range(len(values))] for i, x in enumerate(values)])
 
 
 def _set(y: Scratch, values: Iterable[tuple[Any, Any]]) -> Scratch:

@@ -9,7 +9,7 @@ import numpy as np
 
 from zwang.constraint.rows import Cone, Rows, array
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import absolute, is_zero, logical_not, maximum, sqrt
+from zwang.scalar import Scratch, absolute, is_zero, logical_not, maximum, sqrt
 from zwang.solve.cones import projected
 
 SMALLEST = 1e-300
@@ -20,6 +20,7 @@ class Solution(NamedTuple):
 
     contradicted: whether exact rows want what no acceleration gives. dependent: whether essential unknowns are none in this state.
     unsettled: whether the acceleration still changed much when the iterations were over; by default, whether they did not converge.
+    answers: how the rows answered, to begin a next solution with, where a solver tells: see `memory`.
     """
 
     acceleration: np.ndarray
@@ -29,6 +30,7 @@ class Solution(NamedTuple):
     contradicted: Any = False
     dependent: Any = False
     unsettled: Any = None
+    answers: Scratch | None = None
 
     @property
     def lost(self) -> Any:
