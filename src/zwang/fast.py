@@ -88,13 +88,20 @@ def _zwang(m: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> Any:
 
 
 def _stepped(
-    m: Mechanism, how: tuple[Any, ...], q: Any, v: Any, z: Any, control: Any, time: Any = None, memory: Any = None
+    m: Mechanism,
+    how: tuple[Any, ...],
+    q: Any,
+    v: Any,
+    z: Any,
+    control: Any,
+    time: Any = None,
+    memory: Any = None,
 ) -> dict[str, Any]:
     """The state one step later, nan where it cannot be; how: h, integrator and embedding."""
     h, integrator, *embedding = how
     t = None if time is None else time[0]
     steps = stepping(m, h, integrator, embedding=bool(embedding) and embedding[0])
-    after, fault, answers = step(steps, Point(q, v, z), control, t, memory and memory.recall)
+    after, fault, answers = step(steps, Point(q, v, z), control, t, memory.recall if memory else None)
     if memory:
         memory.keep(answers)
     if not value_is_constant(fault):

@@ -36,7 +36,7 @@ def flow(mechanism: Mechanism, h: float, drift: str, embedding: Any) -> Flow:
     s = stepping(mechanism, h, CONTINUOUS, drift, embedding)
 
     def found(t: Any, q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
-        v_dot, z_dot, fault = rates(s, normalized_configuration(mechanism.tree, q), v, z, u, t)
+        v_dot, z_dot, fault, _ = rates(s, normalized_configuration(mechanism.tree, q), v, z, u, t)
         fault = worst([fault, fault_if(logical_not(are_numbers(u)), CONTROL)])
         return np.concatenate([configuration_rate(mechanism.tree, q, v), v_dot, z_dot, [fault]])
 

@@ -62,7 +62,7 @@ class StepProgram:
 
         def go() -> Tried:
             control = u if self.controller is None else self.controller(t, q, v)
-            after = step(steps, at, control, t, memory and memory.recall)
+            after = step(steps, at, control, t, memory.recall if memory else None)
             faults = [after.fault, fault_if(logical_not(are_numbers(control)), CONTROL)]
             fault = worst([*faults, fault_if(logical_not(in_bounds(after.point)), LEFT)])
             return after._replace(fault=fault)

@@ -23,7 +23,12 @@ from zwang.scalar import Scratch, equal, floor, scratch, where
 from zwang.solve.cones import cone_answer, cone_regions, row_answer
 from zwang.solve.primal import Answer, Group, Primal, diagonal
 
-PLACES = {"equality": 1, "limit": 2, "contact": 2, "friction": 4}  # powers of two, so that no digit is lost in rounding
+PLACES = {
+    "equality": 1,
+    "limit": 2,
+    "contact": 2,
+    "friction": 4,
+}  # powers of two, so that no digit is lost in rounding
 
 Recall = Callable[[int], Scratch]
 """The function from the number of groups to their codes."""

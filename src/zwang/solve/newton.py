@@ -55,7 +55,7 @@ def newton(
     Every row must be soft, R > 0.
     """
     primal = Primal(problem, rows)
-    codes = start(primal.group_count) if callable(start) else None
+    codes: Scratch | None = start(primal.group_count) if callable(start) else None
 
     def answer(s: _State) -> Answer:
         """How rows answer; at first as they did."""
