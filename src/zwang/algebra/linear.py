@@ -32,13 +32,22 @@ def ltdl(H: Any, parents: Sequence[int]) -> tuple[list[list[Any]], list[Any]]:
 
 def ltdl_solve(L: Any, reciprocals: Any, parents: Sequence[int], b: Any) -> np.ndarray:
     """x of L^T D L x = b. Source: Featherstone, RBDA (2008), Table 6.5."""
-    n = len(parents)
+    return towards_leaves(L, parents, towards_root(L, parents, b) * np.array(reciprocals))
+
+
+def towards_root(L: Any, parents: Sequence[int], b: Any) -> np.ndarray:
+    """x of L^T x = b, with the L that `ltdl` gives."""
     x = list(b)
-    for k in reversed(range(n)):
+    for k in reversed(range(len(x))):
         for i in _ancestors(parents, k):
             x[i] = x[i] - L[k][i] * x[k]
-    for k in range(n):
-        x[k] = x[k] * reciprocals[k]
+    return np.array(x)
+
+
+def towards_leaves(L: Any, parents: Sequence[int], b: Any) -> np.ndarray:
+    """x of L x = b, with the L that `ltdl` gives."""
+    x = list(b)
+    for k in range(len(x)):
         for i in _ancestors(parents, k):
             x[k] = x[k] - L[k][i] * x[i]
     return np.array(x)

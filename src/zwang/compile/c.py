@@ -221,6 +221,18 @@ class _Text:
         self.names[instruction.out[0]] = args[0]
         self.line(f"{args[0]}[{args[1]}] = {args[2]};")
 
+    def _gather(self, instruction: Instruction, args: list[str]) -> None:
+        self._define(instruction, f"{args[0]}[(int){args[1]}]")
+
+    def _scatter(self, instruction: Instruction, args: list[str]) -> None:
+        self.names[instruction.out[0]] = args[0]
+        self.line(f"{args[0]}[(int){args[1]}] = {args[2]};")
+
+    def _highest(self, instruction: Instruction, args: list[str]) -> None:
+        name = self.names[instruction.out[0]] = f"h{instruction.out[0]}"
+        most = instruction.data
+        self.line(f"const int {name} = {args[0]} > {most} ? {most} : {args[0]} > 0 ? (int){args[0]} : 0;")
+
     # ------------------------------------------------------------------------------------ control flow
 
     def _carry(self, instruction: Instruction, args: list[str]) -> list[str]:
@@ -262,8 +274,14 @@ class _Text:
         data = instruction.data
         carry, captured = self._carry(instruction, args[: data.carried]), args[data.carried :]
         index = f"i{data.body.parameters[0]}"
-        turn, end = (f"n{index}", f"{captured[0]}[{data.count}]") if data.chosen else (index, str(data.count))
-        self.line(f"for (int {turn} = 0; {turn} < {end}; ++{turn}) {{")
+        turn, begin, end = index, "0", str(data.count)
+        if data.chosen:
+            turn, end = f"n{index}", f"{captured[0]}[{data.count}]"
+        if data.spans:
+            begin, end = captured[:2]
+        forwards = f"int {turn} = {begin}; {turn} < {end}; ++{turn}"
+        backwards = f"int {turn} = {end} - 1; {turn} >= {begin}; --{turn}"
+        self.line(f"for ({backwards if data.backwards else forwards}) {{")
         self.depth += 1
         if data.chosen:
             self.line(f"const int {index} = (int){captured[0]}[{turn}];")

@@ -28,6 +28,9 @@ SIGNATURES: dict[str, tuple[tuple[Kind, ...], Kind]] = {
     **dict.fromkeys(("array", "blank"), ((), _A)),
     "choose": ((_A,), _A),
     "load": ((_A, _I), _R),
+    "gather": ((_A, _R), _R),
+    "scatter": ((_A, _R, _R), _A),
+    "highest": ((_R,), _I),
     "store": ((_A, _I, _R), _A),
     "bit": ((_R,), _B),
     **dict.fromkeys(("bit_and", "bit_or", "bit_add", "shift_left", "shift_right"), ((_R,), _R)),
@@ -129,7 +132,7 @@ class _Checker:
 
     def _changed(self, instruction: Instruction) -> list[int]:
         """The arrays that may not be read after this instruction."""
-        if instruction.op == "store":
+        if instruction.op in ("store", "scatter"):
             return [instruction.args[0]]
         if isinstance(instruction.data, (While, For)):
             carry = instruction.args[: instruction.data.carried]
@@ -149,7 +152,7 @@ def _lineage(block: Block, results: set[int]) -> set[int]:
     """The values of which an array among the results is a later version."""
     wanted = set(results)
     for instruction in reversed(block.instructions):
-        if instruction.op == "store" and instruction.out[0] in wanted:
+        if instruction.op in ("store", "scatter") and instruction.out[0] in wanted:
             wanted.add(instruction.args[0])
         elif isinstance(instruction.data, (While, For)):
             wanted.update(a for a, o in zip(instruction.args, instruction.out, strict=False) if o in wanted)

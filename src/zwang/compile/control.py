@@ -106,12 +106,7 @@ class TracedScratch(Scratch):
         return graph.make(Real, "load", (array, index_node(graph, position)))
 
     def _store(self, position: Any, value: Any) -> Scratch:
-        self._check_alive()
-        if self.scope is not self.graph.innermost:
-            raise TraceError(
-                f"{user_line()}: a loop or branch sets an element of a scratch array from outside: "
-                "carry the array, or give it to when() as an operand, and return it"
-            )
+        self._check_inside()
         value = number_or_real(value)
         if self._elements is not None and type(position) is int:
             elements, self._elements = self._elements, None
@@ -122,6 +117,25 @@ class TracedScratch(Scratch):
         args = (array, index_node(self.graph, position), real_node(self.graph, value))
         node = array_node(self.graph, "store", args, None, args[0].length)
         return TracedScratch(self.graph, self.shape, None, node, self.origin)
+
+    def gather(self, position: Any) -> Any:
+        self._check_alive()
+        return self.graph.make(Real, "gather", (self.as_node(), real_node(self.graph, position)))
+
+    def scatter(self, position: Any, value: Any) -> Scratch:
+        self._check_inside()
+        array = self.consume()
+        args = (array, real_node(self.graph, position), real_node(self.graph, value))
+        node = array_node(self.graph, "scatter", args, None, args[0].length)
+        return TracedScratch(self.graph, self.shape, None, node, self.origin)
+
+    def _check_inside(self) -> None:
+        self._check_alive()
+        if self.scope is not self.graph.innermost:
+            raise TraceError(
+                f"{user_line()}: a loop or branch sets an element of a scratch array from outside: "
+                "carry the array, or give it to when() as an operand, and return it"
+            )
 
     def _check_alive(self) -> None:
         if self._elements is None and self.node is None:
@@ -296,18 +310,28 @@ def _with_copies(init: Any) -> Any:
     )
 
 
-def indexed_loop(graph: Graph, count: int, body: Callable, init: Any, items: Array | None = None) -> Any:
-    """A loop over the indices below the count, or over those among them that `choose` found."""
+def indexed_loop(
+    graph: Graph,
+    count: int,
+    body: Callable,
+    init: Any,
+    items: Array | None = None,
+    ends: tuple[Any, ...] = (),
+    backwards: bool = False,
+) -> Any:
+    """A loop over the indices below the count, or over those among them that `choose` found, or that lie between two ends."""
     leaves = leaves_of(init)
     start = [_start(graph, leaf) for leaf in leaves]
     scope, parameters, carry = _open(graph, start, leaves, init)
     index = graph.unshared(Index, "parameter", (), count)
     nodes = (index, *map(_node_of, parameters))
     results = _results(graph, body(index, carry), init, parameters, "the body of for_each")
-    listed = () if items is None else (array_node(graph, "parameter", (), None, items.length),)
+    given = [index_node(graph, end) for end in ends] if items is None else [items]
+    inside = [graph.unshared(Index, "parameter", (), None) for _ in ends]
+    listed = inside if items is None else [array_node(graph, "parameter", (), None, items.length)]
     graph.leave()
-    data = count, Body(scope, (*nodes, *listed), results), len(start)
-    control = graph.unshared(Control, "for", (*start, *(() if items is None else (items,))), data)
+    data = count, Body(scope, (*nodes, *listed), results), len(start), backwards
+    control = graph.unshared(Control, "for", (*start, *given), data)
     return _after(graph, control, start, init)
 
 

@@ -132,7 +132,7 @@ def _sources(node: Node) -> tuple[Node, ...]:
 
 
 def _check_smooth(node: Node) -> None:
-    if node.op in ("result", "load", "store") or isinstance(node, Control):
+    if node.op in ("result", "load", "store", "gather", "scatter") or isinstance(node, Control):
         raise TraceError(
             f"{user_line()}: a value from a loop, branch or scratch array ({node.op}) depends on an input of the "
             "derivative; derivatives are of straight-line text: unroll the loop (for_each(..., unroll=True)), "

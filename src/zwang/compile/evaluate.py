@@ -190,6 +190,16 @@ class _Machine:
         array[i] = value
         return [array]
 
+    def _gather(self, data: None, array: list[float], position: float) -> list[float]:
+        return [array[int(position)]]
+
+    def _scatter(self, data: None, array: list[float], position: float, value: float) -> list[list[float]]:
+        array[int(position)] = value
+        return [array]
+
+    def _highest(self, data: int, value: float) -> list[int]:
+        return [min(max(int(value), 0), data)]
+
     def _while(self, data: Any, *args: Any) -> list[Any]:
         carry, captured = list(args[: data.carried]), args[data.carried :]
         while self.run(data.condition, (*carry, *captured))[0]:
@@ -201,7 +211,11 @@ class _Machine:
 
     def _for(self, data: Any, *args: Any) -> list[Any]:
         carry, captured = list(args[: data.carried]), args[data.carried :]
-        indices = map(int, captured[0][: int(captured[0][-1])]) if data.chosen else range(data.count)
+        indices = range(*captured[:2]) if data.spans else range(data.count)
+        if data.backwards:
+            indices = reversed(indices)
+        if data.chosen:
+            indices = map(int, captured[0][: int(captured[0][-1])])
         for i in indices:
             carry = self.run(data.body, (i, *carry, *captured))
         return carry

@@ -117,8 +117,8 @@ class FlowText(MemoryText):
             for out, argument in zip(instruction.out, instruction.args[: loop.carried], strict=True):
                 writer.define(out, writer.where(argument))
             return
-        if loop.chosen:
-            self._for_chosen(writer, instruction, loop)
+        if loop.chosen or loop.spans:
+            self._for_some(writer, instruction, loop)
             return
         carry = _Carry(self, writer, instruction, loop.carried)
         turn, after = writer.new_label(), writer.new_label()
@@ -139,11 +139,14 @@ class FlowText(MemoryText):
         writer.open(after)
         carry.define(instruction.out, results)
 
-    def _for_chosen(self, writer: Writer, instruction: Instruction, loop: For) -> None:
-        """The loop over a list of `choose`, which may be empty."""
-        listed = writer.array(instruction.args[loop.carried])
+    def _for_some(self, writer: Writer, instruction: Instruction, loop: For) -> None:
+        """The loop over a list of `choose` or a span, which may be empty."""
+        listed = writer.array(instruction.args[loop.carried]) if loop.chosen else None
         carry = _Carry(self, writer, instruction, loop.carried)
-        count = self._entry(writer, listed, str(loop.count))
+        if listed is None:
+            begin, count = (writer.get(a) for a in instruction.args[loop.carried : loop.carried + 2])
+        else:
+            begin, count = "0", self._entry(writer, listed, str(loop.count))
         turn, inside, after = writer.new_label(), writer.new_label(), writer.new_label()
         before = writer.label
         writer.jump(turn)
@@ -151,13 +154,17 @@ class FlowText(MemoryText):
         counter, place, following = writer.reserve(), writer.fresh(), writer.fresh()
         with writer.scope():
             olds = carry.enter(before, loop.body.parameters[1:])
-            writer.branch(writer.let(f"icmp ult i64 {place}, {count}"), inside, after)
+            writer.branch(writer.let(f"icmp slt i64 {place}, {count}"), inside, after)
             writer.open(inside)
-            writer.define(loop.body.parameters[0], self._entry(writer, listed, place))
+            index = place if listed is None else self._entry(writer, listed, place)
+            if loop.backwards:
+                last = writer.let(f"sub i64 {count}, 1")
+                index = writer.let(f"sub i64 {last}, {writer.let(f'sub i64 {place}, {begin}')}")
+            writer.define(loop.body.parameters[0], index)
             self.block(writer, loop.body)
             results = carry.leave(loop.body.results)
         writer.row(f"{following} = add i64 {place}, 1")
-        writer.rows[counter] = f"  {place} = phi i64 [ 0, %{before} ], [ {following}, %{writer.label} ]"
+        writer.rows[counter] = f"  {place} = phi i64 [ {begin}, %{before} ], [ {following}, %{writer.label} ]"
         carry.close(results)
         writer.jump(turn)
         writer.open(after)
@@ -198,7 +205,7 @@ def _origin(block: Block, value: int) -> int | None:
     """The number of the block's parameter that an array is a later version of, changed in place; None for a new array."""
     while value not in block.parameters:
         maker = next(i for i in block.instructions if value in i.out)
-        if maker.op == "store":
+        if maker.op in ("store", "scatter"):
             value = maker.args[0]
         elif maker.op in ("for", "while"):
             value = maker.args[maker.out.index(value)]

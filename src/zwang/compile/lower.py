@@ -63,9 +63,10 @@ class _Lowering:
         """The lowered bodies of a loop or branch, and the nodes that it captures."""
         if node not in self.controls:
             if node.op == "for":
-                count, body, carried = node.data
+                count, body, carried, backwards = node.data
                 [(block, captured)] = self.block([body])
-                self.controls[node] = For(count, block, carried, len(node.args) > carried), captured
+                given = len(node.args) - carried  # a list, or the two ends of a span
+                self.controls[node] = For(count, block, carried, given == 1, given == 2, backwards), captured
             else:
                 (first, captured), (second, _) = self.block(node.data)
                 data = While(first, second, len(node.args)) if node.op == "while" else When(first, second)

@@ -83,6 +83,58 @@ class MemoryText(Text):
         self._store(writer, writer.element_address(place, writer.get(index)), writer.get(value))
         writer.define(instruction.out[0], place)
 
+    def _op_gather(self, writer: Writer, instruction: Instruction) -> None:
+        array, position = instruction.args
+        places, lanes = self._own_places(writer, writer.array(array), writer.get(position)), self.lanes
+        if lanes.width == 1:
+            writer.define(instruction.out[0], writer.let(f"load {lanes.real}, ptr {places}"))
+            return
+        pointers, mask = lanes.vector("ptr"), writer.mask or lanes.true
+        name = f"@llvm.masked.gather.{lanes.suffix}.v{lanes.width}p0"
+        self.intrinsics.add(f"{lanes.real} {name}({pointers}, i32, {lanes.truth}, {lanes.real})")
+        rest = f"i32 {lanes.bits // 8}, {lanes.truth} {mask}, {lanes.real} {lanes.zero}"
+        found = writer.let(f"call {lanes.real} {name}({pointers} {places}, {rest})")
+        writer.define(instruction.out[0], found)
+
+    def _op_scatter(self, writer: Writer, instruction: Instruction) -> None:
+        array, position, value = instruction.args
+        stored, operand, lanes = writer.array(array), writer.get(value), self.lanes
+        places = self._own_places(writer, stored, writer.get(position))
+        if lanes.width == 1:
+            writer.row(f"store {lanes.real} {operand}, ptr {places}")
+        else:
+            pointers, mask = lanes.vector("ptr"), writer.mask or lanes.true
+            name = f"@llvm.masked.scatter.{lanes.suffix}.v{lanes.width}p0"
+            self.intrinsics.add(f"void {name}({lanes.real}, {pointers}, i32, {lanes.truth})")
+            rest = f"i32 {lanes.bits // 8}, {lanes.truth} {mask}"
+            writer.row(f"call void {name}({lanes.real} {operand}, {pointers} {places}, {rest})")
+        writer.define(instruction.out[0], stored)
+
+    def _own_places(self, writer: Writer, array: Stored, position: str) -> str:
+        """The addresses of elements, in each lane its own."""
+        lanes = self.lanes
+        first, whole = writer.address(array.offset), lanes.vector("i64")
+        number = writer.let(f"fptosi {lanes.real} {position} to {whole}")
+        if lanes.width > 1:
+            far = writer.let(f"mul {whole} {number}, {lanes.splat('i64', str(lanes.width))}")
+            own = ", ".join(f"i64 {lane}" for lane in range(lanes.width))
+            number = writer.let(f"add {whole} {far}, <{own}>")
+        return writer.let(f"getelementptr inbounds {lanes.scalar}, ptr {first}, {whole} {number}")
+
+    def _op_highest(self, writer: Writer, instruction: Instruction) -> None:
+        lanes, found = self.lanes, writer.get(instruction.args[0])
+        if lanes.width > 1:
+            if writer.mask is not None:
+                found = writer.choose(writer.mask, lanes.real, found, lanes.zero)
+            name = f"@llvm.vector.reduce.fmax.{lanes.suffix}"
+            self.intrinsics.add(f"{lanes.scalar} {name}({lanes.real})")
+            found = writer.let(f"call {lanes.scalar} {name}({lanes.real} {found})")
+        whole = writer.let(f"fptosi {lanes.scalar} {found} to i64")
+        for order, bound in (("slt", "0"), ("sgt", str(instruction.data))):
+            beyond = writer.let(f"icmp {order} i64 {whole}, {bound}")
+            whole = writer.let(f"select i1 {beyond}, i64 {bound}, i64 {whole}")
+        writer.define(instruction.out[0], whole)
+
     def _store(self, writer: Writer, address: str, operand: str) -> None:
         """To the lanes that count only."""
         real = self.lanes.real

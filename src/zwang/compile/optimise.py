@@ -31,6 +31,9 @@ NOT_COUNTED = frozenset(
         "choose",
         "load",
         "store",
+        "gather",
+        "scatter",
+        "highest",
     }
     | {"while", "when", "for"}
 )

@@ -31,6 +31,9 @@ Operations, with `args -> out` and `data`
     blank                () -> array            data: length; filled with nothing that may be read
     load                 (x, i) -> real         element i of array x
     store                (x, i, a) -> array     array x with element i set to a
+    gather               (x, p) -> real         element p of array x, each lane's own; p is a whole number
+    scatter              (x, p, a) -> array     array x with element p, each lane's own, set to a
+    highest              (p) -> index           data: int; the highest whole number p among the lanes that count, from 0 to data
     bit                  (a) -> bool            data: int; whether that bit of a's representation is set, 0 lowest
     bit_and bit_or       (a) -> real            data: int; on the 64 (float32: 32) bits of a
     bit_add              (a) -> real            data: int; modulo 2**64 (2**32)
@@ -44,7 +47,8 @@ In `while`, the condition block has the parameters (carry..., captured...) and o
 same parameters and the carry as results. A lane whose condition is false keeps its carry, bit for bit, while other
 lanes go on; the loop ends when no lane wants another turn. In `when`, both blocks have the captured values as
 parameters and the same results; each is run if any lane wants it, and each lane takes the results of its own
-branch. In `for`, the body has the parameters (index, carry..., captured...) and the carry as results.
+branch. In `for`, the body has the parameters (index, carry..., captured...) and the carry as results; the indices are those below
+the count, or those in a list of `choose`, or those from one captured index up to, but without, another.
 An array may be carried; lanes that are done do not write to it.
 
 The operations on bits are what elementary functions are made of. They depend on the type: only `elementary.expand`
@@ -99,6 +103,8 @@ class For:
     body: Block
     carried: int
     chosen: bool = False  # the first captured value is a list of `choose`: only those indices
+    spans: bool = False  # the first two captured values are indices: from the one, below the other
+    backwards: bool = False  # of a span: from the other end
 
 
 @dataclass(frozen=True)

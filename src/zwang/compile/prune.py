@@ -69,7 +69,10 @@ def _capture_unchanged(instruction: Instruction, same: dict[int, int]) -> Instru
     for k in fixed:
         same[instruction.out[k]] = instruction.args[k]
     moving = [k for k in range(data.carried) if k not in fixed]
-    captured = [*range(data.carried, len(instruction.args)), *fixed]  # the list of a chosen loop stays first
+    captured = [
+        *range(data.carried, len(instruction.args)),
+        *fixed,
+    ]  # the list of a chosen loop, or the ends of a span, stay first
     return _select(instruction, moving, captured) if fixed else instruction
 
 
@@ -104,8 +107,9 @@ def _control(instruction: Instruction, live: set[int]) -> Instruction:
             for name in (("body",) if skip else ("condition", "body"))
         }
         used = set().union(*(_used(block) for block in blocks.values()))
-        if skip and data.chosen:
-            used.add(data.body.parameters[skip + data.carried])
+        if skip:  # of a chosen loop the list stays, of one over a span its two ends
+            first = skip + data.carried
+            used.update(data.body.parameters[first : first + data.chosen + 2 * data.spans])
         own = [
             {getattr(data, name).parameters[k + skip] for name in blocks}
             for k in range(len(instruction.args))

@@ -13,7 +13,7 @@ from zwang.compile import control
 from zwang.compile.graph import RULES, Graph, Index, Real, Truth, number_or_real, user_line
 from zwang.compile.lower import lower
 from zwang.compile.program import Port, Program
-from zwang.compile.rules import look_up
+from zwang.compile.rules import look_up, span
 from zwang.errors import TraceError
 
 UNROLLED_NODES = 5_000
@@ -66,6 +66,15 @@ class TraceReading(scalar.Reading):
 
     def for_chosen(self, items: Any, count: int, body: Callable, init: Any) -> Any:
         return control.indexed_loop(self.graph, count, body, init, items)
+
+    def for_span(self, ends: tuple[Any, Any], backwards: bool, body: Callable, init: Any) -> Any:
+        begin, end = map(control.whole, ends)
+        return control.indexed_loop(
+            self.graph, span(end)[1], body, init, ends=(begin, end), backwards=backwards
+        )
+
+    def highest(self, x: Any, limit: int) -> Any:
+        return self.graph.make(Index, "highest", (control.real_node(self.graph, x),), limit)
 
     def while_loop(self, condition: Callable, body: Callable, init: Any) -> Any:
         return control.while_loop(self.graph, condition, body, init)

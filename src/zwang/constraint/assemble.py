@@ -11,13 +11,15 @@ from zwang.constraint.exact import VELOCITY, velocity_rows
 from zwang.constraint.friction import friction_rows
 from zwang.constraint.instant import Instant
 from zwang.constraint.limit import limit_rows
+from zwang.constraint.listing import all_listed, can_be_listed
 from zwang.constraint.rows import Rows, concatenated, no_rows
 from zwang.contact import candidate_pairs
 from zwang.scalar import are_constant
 
 
-def constraint_rows(instant: Instant, *, batched: bool = True) -> Rows:
-    """The rows of everything that restricts, less what the options disable; batched: traced soft contacts may come in batches."""
+def constraint_rows(instant: Instant, *, batched: bool = True, listing: bool = False) -> Rows:
+    """The rows of everything that restricts, less what the options disable; batched: traced soft contacts may come in batches; listing: or all
+    rows as a list of those that act, where they are of the kinds that can be listed."""
     mechanism, disabled = instant.mechanism, instant.mechanism.options.disabled
     parts: list[Rows] = []
     if "constraint" in disabled:
@@ -33,8 +35,18 @@ def constraint_rows(instant: Instant, *, batched: bool = True) -> Rows:
     if "limit" not in disabled:
         parts += limit_rows(instant)
     if "contact" not in disabled and mechanism.options.contact:
+        if listing and all(map(can_be_listed, parts)) and _pyramids(instant):
+            pairs, screws = candidate_pairs(mechanism), screws_of(instant)
+            found = all_listed(instant, concatenated(parts, mechanism.nv), pairs, screws)
+            return replace(no_rows(mechanism.nv), listed=found, screws=screws)
         parts += _contacts(instant, batched)
     return concatenated(parts, mechanism.nv)
+
+
+def _pyramids(instant: Instant) -> bool:
+    """Whether there are contacts, all of them soft and, if they have friction, in pyramids."""
+    pairs, round_ = candidate_pairs(instant.mechanism), instant.mechanism.options.cone != "pyramidal"
+    return bool(pairs) and not any(is_hard(pair) or (round_ and pair.condim > 1) for pair in pairs)
 
 
 def _contacts(instant: Instant, batched: bool) -> list[Rows]:

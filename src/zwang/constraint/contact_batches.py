@@ -16,7 +16,6 @@ from zwang.contact import (
     Family,
     Gap,
     Pair,
-    Placed,
     StoredShapes,
     balls_meet,
     families,
@@ -24,7 +23,7 @@ from zwang.contact import (
     on_world,
 )
 from zwang.mechanism.tree import Tree
-from zwang.scalar import Chosen, Scratch, divide, for_each, logical_or, scratch, when, where
+from zwang.scalar import Chosen, Scratch, divide, for_each, scratch, when
 from zwang.scalar.stacked import Stacked
 
 FEW = 2  # pairs that are gone through one after the other, with all their numbers in the text
@@ -34,8 +33,9 @@ NOWHERE = Gap(FAR, np.zeros(3), np.eye(3))
 Lever = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
 
 
-class _Scene(NamedTuple):
-    """What pairs read at their shapes, links and speeds: poses of shapes; screws (nv, 6) of the speeds; motions (links, 6); v (nv,)."""
+class Scene(NamedTuple):
+    """What pairs read at their shapes, links and speeds: poses of shapes; screws (nv, 6) of the speeds; motions (links + 1, 6), the last one the
+    world's; v (nv,)."""
 
     shapes: StoredShapes
     screws: Scratch
@@ -55,15 +55,35 @@ class _Filled(NamedTuple):
 
 def contact_batches(instant: Instant, pairs: Sequence[Pair], screws: Screws) -> tuple[Batch, ...]:
     """The rows of pairs of shapes none of which asks for exact contact."""
-    tree = instant.mechanism.tree
-    scene = _Scene(
-        StoredShapes(pairs, instant.poses),
-        _stored([column for S in screws.columns for column in S.T]),
-        _stored(screws.motions(np.array(instant.v))),
-        _stored(instant.v),
-    )
+    tree, scene = instant.mechanism.tree, scene_of(instant, pairs, screws)
     grouped = families(pairs, [len(_speeds(tree, pair)) for pair in pairs])
     return tuple(_batch(instant, scene, family) for family in grouped)
+
+
+def scene_of(instant: Instant, pairs: Sequence[Pair], screws: Screws) -> Scene:
+    """All that these pairs read."""
+    return Scene(
+        StoredShapes(pairs, instant.poses),
+        _stored([column for S in screws.columns for column in S.T]),
+        _stored([*screws.motions(np.array(instant.v)), np.zeros(6)]),
+        _stored(instant.v),
+    )
+
+
+def over_near_gaps(
+    family: Family, scene: Scene, number: Any, work: Callable[[Any, int, Pair, Gap], Any], total: Any
+) -> Any:
+    """`total` after work(total, k, pair, gap) for each gap k of a family's pair that is within its margin in some world."""
+    pair = family.pair(number)
+    a, b = family.placed(number, scene.shapes)
+
+    def each(total: Any) -> Any:
+        for k, gap in enumerate(gaps_between(pair, a, b)):
+            acts = gap.distance < pair.margin
+            total = when(acts, lambda t, k=k, gap=gap: work(t, k, pair, gap), lambda t: t, total)
+        return total
+
+    return when(balls_meet(pair, a, b), each, lambda t: t, total)
 
 
 def _stored(values: Any) -> Scratch:
@@ -75,7 +95,7 @@ def _stored(values: Any) -> Scratch:
     return store
 
 
-def _batch(instant: Instant, scene: _Scene, family: Family) -> Batch:
+def _batch(instant: Instant, scene: Scene, family: Family) -> Batch:
     """The rows of a family's pairs, worked out where some world has the shapes near each other."""
     tree, first = instant.mechanism.tree, family.first
     gaps, fixed = first.count, _fixed(first)
@@ -83,31 +103,24 @@ def _batch(instant: Instant, scene: _Scene, family: Family) -> Batch:
     lever = _lever_of_link(family, scene) if fixed else _lever_of_speeds(tree, family, scene)
     weights = Stacked([pair_weight(instant, pair) for pair in family.pairs])
     width = 6 if fixed else len(columns[0])
-    like = _rows(instant, first, NOWHERE, (np.zeros((6, width)), np.zeros(width)), (1, 1))
+    like = rows_of_gap(instant, first, NOWHERE, (np.zeros((6, width)), np.zeros(width)), (1, 1))
     n, count = len(like), len(family) * gaps
 
-    def fill(to: _Filled, group: Any, number: Any, pair: Pair, gap: Gap) -> _Filled:
-        rows = _rows(instant, pair, gap, lever(number, gap.position), weights[number])
-        return to._replace(
+    def turn(number: Any, to: _Filled) -> _Filled:
+        for k in range(gaps):
+            to = to._replace(active=to.active.set(number * gaps + k, 0.0))
+        return over_near_gaps(family, scene, number, lambda to, *gap: fill(to, number, *gap), to)
+
+    def fill(to: _Filled, number: Any, k: int, pair: Pair, gap: Gap) -> _Filled:
+        group = number * gaps + k
+        rows = rows_of_gap(instant, pair, gap, lever(number, gap.position), weights[number])
+        return _Filled(
+            active=to.active.set(group, 1.0),
             J=_with_row(to.J, group, np.ravel(rows.J)),
             aref=_with_row(to.aref, group, rows.aref),
             D=_with_row(to.D, group, [divide(1, R) for R in rows.R]),
+            acting=True,
         )
-
-    def fill_near(to: _Filled, number: Any, pair: Pair, a: Placed, b: Placed) -> _Filled:
-        for k, gap in enumerate(gaps_between(pair, a, b)):
-            group, on = number * gaps + k, gap.distance < pair.margin
-            to = when(on, lambda to, at=(group, number, pair, gap): fill(to, *at), lambda to: to, to)
-            active = to.active.set(group, where(on, 1.0, 0.0))
-            to = to._replace(active=active, acting=logical_or(to.acting, on))
-        return to
-
-    def turn(number: Any, to: _Filled) -> _Filled:
-        pair = family.pair(number)
-        a, b = family.placed(number, scene.shapes)
-        for k in range(gaps):
-            to = to._replace(active=to.active.set(number * gaps + k, 0.0))
-        return when(balls_meet(pair, a, b), lambda to: fill_near(to, number, pair, a, b), lambda to: to, to)
 
     shapes = (count,), (count, n * width), (count, n), (count, n)
     empty = _Filled(*(scratch(shape, blank=True) for shape in shapes), acting=False)
@@ -127,7 +140,7 @@ def _batch(instant: Instant, scene: _Scene, family: Family) -> Batch:
     )
 
 
-def _rows(
+def rows_of_gap(
     instant: Instant, pair: Pair, gap: Gap, lever: tuple[np.ndarray, np.ndarray], weight: tuple[Any, Any]
 ) -> Rows:
     """The rows of one gap; lever: J (6, width) of b against a at the gap, world axes, and what of v it multiplies."""
@@ -166,7 +179,7 @@ def _moving_link(pair: Pair) -> int:
     return max(pair.a.place.link, pair.b.place.link)
 
 
-def _signs(tree: Tree, pair: Pair) -> dict[int, float]:
+def signs(tree: Tree, pair: Pair) -> dict[int, float]:
     """The speeds that move b against a, with -1 for those that move a; links that carry both move neither."""
     a, b = (set(tree.path(solid.place.link)) for solid in (pair.a, pair.b))
     spans = {i: range(tree.links[i].v.start, tree.links[i].v.stop) for i in sorted(a ^ b)}
@@ -177,11 +190,11 @@ def _speeds(tree: Tree, pair: Pair) -> list[int]:
     """The speeds that move b against a, filled up with the last of them; none where one of the shapes is fixed to the world."""
     if _fixed(pair):
         return []
-    found = list(_signs(tree, pair))
+    found = list(signs(tree, pair))
     return found + found[-1:] * (-len(found) % STEP)
 
 
-def _lever_of_link(family: Family, scene: _Scene) -> Lever:
+def _lever_of_link(family: Family, scene: Scene) -> Lever:
     """For pairs with the world: J by the screw of the link that moves, which moves a point p with v + w x p."""
     links = Stacked([_moving_link(pair) for pair in family.pairs])
     sign, one = (1 if on_world(family.first.a) else -1), np.eye(3, dtype=int)
@@ -194,12 +207,12 @@ def _lever_of_link(family: Family, scene: _Scene) -> Lever:
     return lever
 
 
-def _lever_of_speeds(tree: Tree, family: Family, scene: _Scene) -> Lever:
+def _lever_of_speeds(tree: Tree, family: Family, scene: Scene) -> Lever:
     """For pairs that both move: J by the speeds between them; those that only fill up have zeros."""
     entries = []
     for pair in family.pairs:
-        signs, speeds = _signs(tree, pair), _speeds(tree, pair)
-        entries.append((speeds, [*signs.values(), *[0.0] * (len(speeds) - len(signs))]))
+        own, speeds = signs(tree, pair), _speeds(tree, pair)
+        entries.append((speeds, [*own.values(), *[0.0] * (len(speeds) - len(own))]))
     stacked = Stacked(entries)
 
     def lever(number: Any, p: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.scalar import Chosen, Scratch, divide, is_zero, where
+from zwang.scalar import Chosen, Scratch, divide, floor, is_zero, where
 
 KINDS = ("equality", "friction", "limit", "contact", "cone")
 PER_ROW = ("aref", "R", "position", "velocity", "margin", "impedance", "weight", "bound", "active")
@@ -142,6 +143,71 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Listed:
+    """Rows outside cones in a table of `size`, and for each world the numbers of those that act in it, so that all worlds go through theirs together.
+
+    A row's force is -D y between its bounds, y = J a - aref; J is w (B_b - B_a), of the screws of two links. The table (size, numbers of a
+    `ListedRow`) holds rows that act in some world; bounded: whether bounds are other than 0 and inf. numbers (size,): of the rows that
+    act, in each world the first `count` of them. others: J (nv,) of the rows for which no w gives it.
+    """
+
+    size: int
+    table: Scratch
+    bounded: bool
+    numbers: Scratch
+    count: Any
+    screws: Screws
+    others: dict[int, np.ndarray]
+
+    def row(self, number: Any) -> ListedRow:
+        """What the table holds of a row, whose number may differ from world to world."""
+        width = self.table.shape[1]
+        return ListedRow.of([self.table.gather(number * width + c) for c in range(width)], self.bounded)
+
+
+class ListedRow(NamedTuple):
+    """A row of `Listed`."""
+
+    w: Any
+    aref: Any
+    D: Any
+    low: Any
+    high: Any
+    words: Sequence[Any]
+
+    @staticmethod
+    def of(record: Sequence[Any], bounded: bool) -> ListedRow:
+        """From the table."""
+        w, (aref, D), rest = np.array(record[:6]), record[6:8], record[8:]
+        low, high = rest[:2] if bounded else (0.0, np.inf)
+        return ListedRow(w, aref, D, low, high, rest[2:] if bounded else rest)
+
+    def record(self, bounded: bool) -> list[Any]:
+        """For the table."""
+        return [*self.w, self.aref, self.D, *((self.low, self.high) if bounded else ()), *self.words]
+
+
+SPEEDS_A_WORD = 24  # base 4: 48 bits
+
+
+def speeds_code(signs: Sequence[float]) -> list[int]:
+    """Words of digits to the base 4, one a speed: 2 where it moves b, 0 where it moves a, 1 where both or none."""
+    digits = [1 + int(sign) for sign in signs]
+    words = [digits[k : k + SPEEDS_A_WORD] for k in range(0, len(digits), SPEEDS_A_WORD)]
+    return [sum(digit * 4**k for k, digit in enumerate(word)) for word in words]
+
+
+def signs_of(words: Sequence[Any], nv: int) -> list[Any]:
+    """1, -1 or 0 of every speed, from `speeds_code`."""
+    signs: list[Any] = []
+    for word in words:
+        number = min(nv - len(signs), SPEEDS_A_WORD)
+        rest = [word, *(floor(word * 0.25**k) for k in range(1, number))]
+        signs += [x - 4 * y - 1 for x, y in pairwise(rest)] + [rest[-1] - 1]
+    return signs
+
+
+@dataclass(frozen=True)
 class Rows:
     """n rows. names: the constraint that each belongs to. kinds: see above. J (n, nv). All others (n,).
 
@@ -149,7 +215,7 @@ class Rows:
     constraint is violated, or the gap, velocity: J v; margin: the position at which it sets in. impedance d.
     weight: the approximate diagonal of A = J M^-1 J^T that R was made with. bound: largest friction force, else 0.
     active: whether the row acts; one that does not has no force. on_links: rows that are known by their link too, with its screws.
-    batches: further rows, beside the n, kept in arrays.
+    batches: further rows, beside the n, kept in arrays. listed: or all of them, as they act, and then n is 0.
     """
 
     names: tuple[str, ...]
@@ -168,6 +234,7 @@ class Rows:
     on_links: tuple[OnLink, ...] = ()
     screws: Screws | None = None
     batches: tuple[Batch, ...] = ()
+    listed: Listed | None = None
 
     def __len__(self) -> int:
         return len(self.names)

@@ -13,7 +13,7 @@ Control flow is functional, in the style of jax.lax: `while_loop`, `when` and `f
 in tuples, lists, dictionaries, dataclasses and arrays, and bodies return new ones of the same structure.
 """
 
-from zwang.scalar.control import Chosen, for_each, scratch, table, when, while_loop
+from zwang.scalar.control import Chosen, Span, for_each, highest, scratch, table, when, while_loop
 from zwang.scalar.nest import leaves_of, rebuild, structure_of
 from zwang.scalar.plain import FloatReading
 from zwang.scalar.primitives import (
@@ -70,6 +70,7 @@ __all__ = [
     "FloatReading",
     "Reading",
     "Scratch",
+    "Span",
     "Table",
     "absolute",
     "acos",
@@ -87,6 +88,7 @@ __all__ = [
     "floor",
     "for_each",
     "from_data",
+    "highest",
     "is_scalar",
     "is_zero",
     "leaves_of",

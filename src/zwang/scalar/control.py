@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,12 +31,14 @@ def when(predicate: Any, then: Callable, otherwise: Callable, *operands: Any) ->
 def for_each(items: Any, body: Callable[[Any, Any], Any], init: Any, *, unroll: bool | None = None) -> Any:
     """The carry after `carry = body(item, carry)` for every item.
 
-    `items` is a count, giving the indices 0, 1, ..., a table of constants, giving its entries or rows, or the indices `Chosen` by flags.
+    `items` is a count, giving the indices 0, 1, ..., a table of constants, giving its entries or rows, the indices `Chosen` by flags, or a `Span`.
     When traced, a short loop is unrolled, with plain numbers for items, so that zeros in a table fold away;
     `unroll` True or False decides instead of the length.
     """
     if isinstance(items, Chosen):
         return items.each(body, init)
+    if isinstance(items, Span):
+        return _reading_for(init).for_span(items[:2], items.backwards, body, init)
     if not isinstance(items, (int, np.integer)):
         rows = items if isinstance(items, Table) else table(items)
         return for_each(rows.shape[0], lambda i, carry: body(rows[i], carry), init, unroll=unroll)
@@ -57,6 +59,19 @@ class Chosen:
             return when(self.flags[index] > 0, lambda carry: body(index, carry), lambda carry: carry, carry)
 
         return _reading_for(self.flags).for_chosen(self.items, self.flags.shape[0], asked, init)
+
+
+class Span(NamedTuple):
+    """The indices from `begin` up to, but without, `end`, integers or indices, or, backwards, from the last of these: items for `for_each`."""
+
+    begin: Any
+    end: Any
+    backwards: bool = False
+
+
+def highest(x: Any, limit: int) -> Any:
+    """The highest of the whole numbers x that lanes have, from 0 to the limit, as an index for all of them."""
+    return _reading_for(x).highest(x, limit)
 
 
 def table(values: Any) -> Table:

@@ -131,6 +131,15 @@ class FloatReading(Reading):
             carry = body(i, carry)
         return carry
 
+    def for_span(self, ends: tuple[int, int], backwards: bool, body: Callable, init: Any) -> Any:
+        carry = init
+        for k in reversed(range(*ends)) if backwards else range(*ends):
+            carry = body(k, carry)
+        return carry
+
+    def highest(self, x: Any, limit: int) -> int:
+        return min(max(int(x), 0), limit)
+
     def look_up(self, table: Table, index: Any) -> Any:
         return table.entries[index]
 

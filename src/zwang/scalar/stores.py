@@ -72,6 +72,14 @@ class Scratch:
         """The array with the element at `index` replaced; this one may not be used any more."""
         return self._store(flat_position(self.shape, index), value)
 
+    def gather(self, position: Any) -> Any:
+        """The element at a position that is a whole number, but may differ from lane to lane."""
+        return self._load(int(position))
+
+    def scatter(self, position: Any, value: Any) -> Scratch:
+        """The array with the element at a position that may differ from lane to lane replaced; this one may not be used any more."""
+        return self._store(int(position), value)
+
     def _load(self, position: Any) -> Any:
         return self._alive()[position]
 

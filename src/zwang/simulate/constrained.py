@@ -30,6 +30,8 @@ from zwang.scalar import absolute, less, logical_and, value_is_constant
 from zwang.solve.gauss import Essential, solve
 from zwang.solve.solution import Solution, kkt_residual, row_costs
 
+LISTING = 20  # speeds from which on rows are listed world by world
+
 
 class Constrained(NamedTuple):
     """Gauss's problem of a mechanism at one instant, its rows, and the solution.
@@ -79,7 +81,8 @@ def constrained(
     instant = instant_of(
         mechanism, q, v, known=known, timestep=timestep, settling_time=settling_time, time=time
     )
-    rows = constraint_rows(instant, batched=essential is None)
+    listing = callable(start) and mechanism.nv >= LISTING
+    rows = constraint_rows(instant, batched=essential is None, listing=listing)
     if all(value_is_constant(on) for on in rows.active):
         rows = rows.only_active()
 

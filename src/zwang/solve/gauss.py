@@ -15,6 +15,7 @@ from zwang.solve.conjugate import conjugate
 from zwang.solve.embedding import embedded
 from zwang.solve.equality import reduced, within
 from zwang.solve.hard import with_hard_rows
+from zwang.solve.listed import newton_on_list
 from zwang.solve.multipliers import by_multipliers
 from zwang.solve.newton import newton
 from zwang.solve.projected import projected_gauss_seidel
@@ -50,6 +51,8 @@ def solve(
     """
     if solver not in SOLVERS:
         raise UnknownNameError("solver", solver, SOLVERS)
+    if rows.listed is not None:
+        return newton_on_list(problem, rows.listed, start)
     if not len(rows) and not rows.batches:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
     if callable(start) and (any(rows.hard) or solver != "newton"):

@@ -1,0 +1,139 @@
+"""Rows listed as they act: limits and dry friction of single speeds, then family after family of soft contacts without cones.
+
+What is near in some world is worked out for all of them, as in `contact_batches`, but every world has a list of its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.rotation import skew
+from zwang.constraint.contact_batches import FEW, NOWHERE, Scene, over_near_gaps, rows_of_gap, scene_of, signs
+from zwang.constraint.contact_rows import pair_weight
+from zwang.constraint.instant import Instant
+from zwang.constraint.rows import Listed, ListedRow, Rows, Screws, speeds_code
+from zwang.contact import Family, Gap, Pair, families
+from zwang.mechanism.tree import WORLD, Tree
+from zwang.scalar import Scratch, divide, for_each, is_zero, scratch, when
+from zwang.scalar.stacked import Stacked
+
+MANY = 64  # entries of rows that touch several speeds, all of which every listed row is asked about
+BOUNDS = {"equality": lambda bound: (-np.inf, np.inf), "friction": lambda bound: (-bound, bound)}
+
+
+class _Filled(NamedTuple):
+    """A list on its way; see `Listed`."""
+
+    table: Scratch
+    numbers: Scratch
+    count: Any
+
+
+def can_be_listed(rows: Rows) -> bool:
+    """Whether these rows are soft, outside cones, and touch few speeds."""
+    return (
+        not any(rows.hard)
+        and not rows.cones
+        and not rows.batches
+        and sum(len(_speeds(J)) for J in rows.J if len(_speeds(J)) > 1) <= MANY
+    )
+
+
+def all_listed(instant: Instant, rows: Rows, pairs: Sequence[Pair], screws: Screws) -> Listed:
+    """The list of `rows`, each of one speed, and of the contacts of soft pairs in pyramids."""
+    nv = instant.mechanism.nv
+    grouped = families(pairs, [0] * len(pairs))
+    kinds = [len(_like(instant, family)) * family.first.count for family in grouped]
+    size = len(rows) + sum(n * len(family) for n, family in zip(kinds, grouped, strict=True))
+    bounded = any(kind in BOUNDS for kind in rows.kinds)
+    width = len(ListedRow(np.zeros(6), 0, 0, 0, 0, speeds_code([0] * nv)).record(bounded))
+    filled = _Filled(scratch((size, width), blank=True), scratch(size, blank=True), 0.0)
+    S = np.concatenate([column for column in screws.columns], axis=1)
+    for i in range(len(rows)):
+        filled = _with_single(filled, i, rows, S, bounded)
+    scene, offset = scene_of(instant, pairs, screws), len(rows)
+    for n, family in zip(kinds, grouped, strict=True):
+        filled = _with_family(filled, offset, instant, scene, family, bounded)
+        offset += n * len(family)
+    others = {i: rows.J[i] for i in range(len(rows)) if len(_speeds(rows.J[i])) > 1}
+    return Listed(size, filled.table, bounded, filled.numbers, filled.count, screws, others)
+
+
+def _speeds(J: np.ndarray) -> list[int]:
+    """Those that a row touches."""
+    return [k for k, x in enumerate(J) if not is_zero(x)]
+
+
+def _with_single(filled: _Filled, i: int, rows: Rows, S: np.ndarray, bounded: bool) -> _Filled:
+    """The list with row i where it acts: of one speed, along its screw s, w = J s / s^2."""
+    j, *more = _speeds(rows.J[i])
+    s, bound = S[:, j], rows.bound[i]
+    low, high = BOUNDS.get(rows.kinds[i], lambda bound: (0.0, np.inf))(bound)
+
+    def entry(filled: _Filled) -> _Filled:
+        w = s * (rows.J[i, j] / (s @ s))
+        signs = [float(k == j and not more) for k in range(S.shape[1])]
+        row = ListedRow(w, rows.aref[i], divide(1, rows.R[i]), low, high, speeds_code(signs))
+        return _appended(filled, i, [row.record(bounded)])
+
+    return when(rows.active[i], entry, lambda filled: filled, filled)
+
+
+def _appended(filled: _Filled, first: Any, records: Sequence[Sequence[Any]]) -> _Filled:
+    """The list with the rows `first`, first + 1, ..."""
+    table, numbers, count = filled
+    for i, record in enumerate(records):
+        for c, x in enumerate(record):
+            table = table.set((first + i, c), x)
+        numbers = numbers.scatter(count + i, 1.0 * (first + i))
+    return _Filled(table, numbers, count + len(records))
+
+
+def _like(instant: Instant, family: Family) -> Rows:
+    return rows_of_gap(instant, family.first, NOWHERE, (np.zeros((6, 6)), np.zeros(6)), (1, 1))
+
+
+def _with_family(
+    filled: _Filled, offset: int, instant: Instant, scene: Scene, family: Family, bounded: bool
+) -> _Filled:
+    tree, n, gaps = instant.mechanism.tree, len(_like(instant, family)), family.first.count
+    links = Stacked(
+        [tuple(_row_of(tree, side.place.link) for side in (pair.a, pair.b)) for pair in family.pairs]
+    )
+    codes = Stacked([tuple(speeds_code(_signs(tree, pair))) for pair in family.pairs])
+    weights = Stacked([pair_weight(instant, pair) for pair in family.pairs])
+    one = np.eye(3, dtype=int)
+
+    def append(filled: _Filled, number: Any, k: int, pair: Pair, gap: Gap) -> _Filled:
+        a, b = links[number]
+        v = np.array([scene.motions[b, e] - scene.motions[a, e] for e in range(6)])
+        lever = np.block([[one, -skew(gap.position)], [0 * one, one]])
+        rows = rows_of_gap(instant, pair, gap, (lever, v), weights[number])
+        numbers = zip(rows.J, rows.aref, rows.R, strict=True)
+        records = [
+            ListedRow(w, aref, divide(1, R), 0.0, np.inf, codes[number]).record(bounded)
+            for w, aref, R in numbers
+        ]
+        return _appended(filled, offset + (number * gaps + k) * n, records)
+
+    return for_each(
+        len(family),
+        lambda number, filled: over_near_gaps(
+            family, scene, number, lambda filled, *gap: append(filled, number, *gap), filled
+        ),
+        filled,
+        unroll=len(family) <= FEW,
+    )
+
+
+def _row_of(tree: Tree, link: int) -> int:
+    """Where a link's motion stands in the scene; the world's, which is at rest, behind the last."""
+    return len(tree.links) if link == WORLD else link
+
+
+def _signs(tree: Tree, pair: Pair) -> list[float]:
+    found = signs(tree, pair)
+    return [found.get(k, 0.0) for k in range(tree.nv)]

@@ -1,0 +1,295 @@
+"""Newton's method on rows that are listed as they act: the same iterates as `newton`, written in the rows' own numbers.
+
+With A = J M^-1 J^T and y0 = J a_free - aref, all that Newton's method comes by is a = a_free + M^-1 J^T f with y = y0 + A f. Rows that answer along
+their slope, f = -D y, are found from (A + 1/D) f = -y0 of these rows alone: M + J^T D J by Woodbury's identity. So a world's work grows with
+the rows that act in it, not with those that might. Source: seed 002's reduced primal; Todorov (ICRA 2014).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.linear import ltdl, towards_leaves, towards_root
+from zwang.constraint.rows import Listed, signs_of
+from zwang.gauss.problem import GaussProblem
+from zwang.scalar import (
+    Scratch,
+    Span,
+    absolute,
+    clip,
+    equal,
+    for_each,
+    highest,
+    is_zero,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    scratch,
+    table,
+    when,
+    where,
+    while_loop,
+)
+from zwang.solve.line_search import exact_step
+from zwang.solve.memory import Recall
+from zwang.solve.solution import Solution
+
+TOLERANCE = 1e-11
+ITERATIONS = 100
+LINE_SEARCH = 0.01
+ROUNDING = 1e-13  # what sums may be off by, relative to their parts
+STANDSTILL = 1e-13  # a change of the forces this small, relative to the largest, is rounding
+COARSE, STALLS = 1e-5, 3  # and so is, in single precision, one this small for so many times
+SETTLED = 1e-3  # forces that still change by more when the iterations are over are not to be used
+LOW, SLOPE, HIGH = 1.0, 2.0, 3.0  # how a row answers: by its lower bound, along its slope, by its upper bound
+
+
+class _Problem(NamedTuple):
+    """What does not change, of each world's own rows: how many are gone through; X = L^-T J^T (size, nv) of M = L^T D L; A = J M^-1 J^T
+    up to the diagonal, row k from place `at[k]` on; y0 (size,), slope D and the bounds."""
+
+    n: Any
+    X: Scratch
+    A: Scratch
+    at: Any
+    y0: Scratch
+    D: Scratch
+    low: Scratch | None
+    high: Scratch | None
+
+    def answer(self, k: Any, y: Any) -> Any:
+        """How row k answers where it misses by y."""
+        free, (low, high) = -self.D[k] * y, self.bounds(k)
+        return where(free <= low, LOW, where(free < high, SLOPE, HIGH))
+
+    def force(self, k: Any, y: Any) -> Any:
+        """The force of row k where it misses by y."""
+        return clip(-self.D[k] * y, *self.bounds(k))
+
+    def bounds(self, k: Any) -> tuple[Any, Any]:
+        """Between which the force of row k is."""
+        return (0.0, np.inf) if self.low is None or self.high is None else (self.low[k], self.high[k])
+
+    def held(self, k: Any, answer: Any) -> Any:
+        """The force of row k where it does not answer along its slope."""
+        low, high = self.bounds(k)
+        return low if self.low is None else where(equal(answer, LOW), low, high)
+
+    def each(self, body: Any, init: Any) -> Any:
+        """The carry after body(k, carry) of all rows."""
+        return for_each(Span(0, self.n), body, init)
+
+
+class _State(NamedTuple):
+    """Forces f, y = y0 + A f, how rows answer (size,), iterations, stalls so far, whether there is nothing left to do, or little."""
+
+    f: Scratch
+    y: Scratch
+    answer: Scratch
+    iterations: Any
+    stalls: Any
+    done: Any
+    settled: Any
+
+
+def newton_on_list(problem: GaussProblem, listed: Listed, recall: Recall) -> Solution:
+    """The accelerations that make Z(a) + sum s_i(J_i a - aref_i) least, and how all rows answer; recall: how they answered last.
+
+    The forces of the solution are not told.
+    """
+    factors = ltdl(problem.M, problem.parents)
+    p, answer = _prepared(problem, listed, factors, recall(listed.size))
+    f = p.each(lambda k, f: f.set(k, 0.0), scratch(listed.size, blank=True))
+    y = p.each(lambda k, y: y.set(k, p.y0[k]), scratch(listed.size, blank=True))
+    idle = listed.count < 1
+
+    def wanted(s: _State) -> Any:
+        return logical_and(logical_not(s.done), s.iterations < ITERATIONS)
+
+    last = while_loop(wanted, lambda s: _improved(p, s), _State(f, y, answer, 0.0, 0.0, idle, idle))
+
+    def pull(k: Any, g: np.ndarray) -> np.ndarray:
+        return g + last.f[k] * _row(p.X, k)
+
+    L, reciprocals = factors
+    pulled = p.each(pull, np.zeros(len(problem.a_free)))
+    a = problem.a_free + towards_leaves(L, problem.parents, pulled * np.array(reciprocals))
+
+    def note(k: Any, codes: Scratch) -> Scratch:
+        inside = 1.0 * k < listed.count
+        return when(inside, lambda c: c.scatter(listed.numbers[k], last.answer[k]), lambda c: c, codes)
+
+    codes = p.each(note, scratch(listed.size))
+    unsettled = logical_not(logical_or(last.done, last.settled))
+    return Solution(a, np.zeros(0), last.iterations, last.done, unsettled=unsettled, answers=codes)
+
+
+def _prepared(
+    problem: GaussProblem, listed: Listed, factors: Any, codes: Scratch
+) -> tuple[_Problem, Scratch]:
+    """The problem in the rows' own numbers, and how rows answer at first: as the codes say, or, where they say nothing, at the free accelerations."""
+    size, nv, S = listed.size, len(problem.a_free), np.concatenate(listed.screws.columns, axis=1)
+    L, reciprocals = factors
+    at = table([k * (k + 1) // 2 for k in range(size)])
+    names = ["y0", "D", *(("low", "high") if listed.bounded else ())]
+    blank = {name: scratch(size, blank=True) for name in names}
+    n = highest(listed.count, size)
+
+    def problem_of(X: Scratch, A: Scratch, own: dict[str, Scratch]) -> _Problem:
+        return _Problem(n, X, A, at, own["y0"], own["D"], own.get("low"), own.get("high"))
+
+    def enter(k: Any, carry: Any) -> Any:
+        X, own, answer = carry
+        inside = 1.0 * k < listed.count
+        number = where(inside, listed.numbers[k], 0.0)
+        row = listed.row(number)
+        w, words = ([where(inside, x, 0.0) for x in part] for part in (row.w, row.words))
+        J = np.array(signs_of(words, nv)) * (np.array(w) @ S)
+        for i, other in listed.others.items():
+            mine = logical_and(inside, equal(number, i))
+            J = np.array([x if is_zero(o) else where(mine, o, x) for x, o in zip(J, other, strict=True)])
+        for j, x in enumerate(towards_root(L, problem.parents, J)):
+            X = X.set((k, j), x)
+        y0, D = where(inside, J @ problem.a_free - row.aref, 0.0), where(inside, row.D, 0.0)
+        values = {"y0": y0, "D": D, "low": row.low, "high": row.high}
+        own = {name: own[name].set(k, where(inside, values[name], 0.0)) for name in names}
+        code = where(inside, codes.gather(number), 0.0)
+        now = problem_of(X, X, own).answer(k, y0)
+        return X, own, answer.set(k, where(code > 0, code, now))
+
+    X, own, answer = for_each(
+        Span(0, n), enter, (scratch((size, nv), blank=True), blank, scratch(size, blank=True))
+    )
+
+    def products(k: Any, A: Scratch) -> Scratch:
+        x = _row(X, k) * np.array(reciprocals)
+        return for_each(Span(0, k + 1), lambda l, A: A.set(at[k] + l, x @ _row(X, l)), A)
+
+    A = for_each(Span(0, n), products, scratch(size * (size + 1) // 2, blank=True))
+    return problem_of(X, A, own), answer
+
+
+def _row(X: Scratch, k: Any) -> np.ndarray:
+    return np.array([X[k, j] for j in range(X.shape[1])])
+
+
+def _improved(p: _Problem, s: _State) -> _State:
+    """One iteration: the forces if rows go on answering so, a step towards them, and how rows answer there."""
+    f = _forces(p, s.answer)
+    y = _missed(p, f)
+
+    def compare(k: Any, same: Any) -> Any:
+        return logical_and(same, equal(p.answer(k, y[k]), s.answer[k]))
+
+    same = p.each(compare, 1.0 * p.n >= 0.0)
+    full = logical_or(same, s.iterations < 1)
+    t = when(full, lambda: 1.0, lambda: _searched(p, s, f, y))
+
+    def advance(k: Any, carry: Any) -> Any:
+        f_now, y_now, answer, size, left, top = carry
+        change, turn = t * (f[k] - f_now[k]), t * (y[k] - y_now[k])
+        force, miss = where(full, f[k], f_now[k] + change), where(full, y[k], y_now[k] + turn)
+        wrong = absolute(force - p.force(k, miss))
+        f_now, y_now = f_now.set(k, force), y_now.set(k, miss)
+        answer = answer.set(k, p.answer(k, miss))
+        return (
+            f_now,
+            y_now,
+            answer,
+            maximum(size, absolute(change)),
+            maximum(left, wrong),
+            maximum(top, absolute(force)),
+        )
+
+    f_now, y_now, answer, size, left, top = p.each(advance, (s.f, s.y, s.answer, 0.0, 0.0, 0.0))
+    stalls = s.stalls + where(size <= COARSE * top, 1.0, 0.0)
+    small = logical_or(left <= TOLERANCE * top, logical_or(size <= STANDSTILL * top, stalls >= STALLS))
+    return _State(
+        f_now, y_now, answer, s.iterations + 1, stalls, logical_or(same, small), size <= SETTLED * top
+    )
+
+
+def _forces(p: _Problem, answer: Scratch) -> Scratch:
+    """f (size,) of rows that answer so: (A + 1/D) f = -y0 - A f_held among those along their slope, by L D L^T."""
+    size = p.D.shape[0]
+    free = p.each(
+        lambda k, on: on.set(k, where(equal(answer[k], SLOPE), 1.0, 0.0)), scratch(size, blank=True)
+    )
+    held = p.each(
+        lambda k, f: f.set(k, where(free[k] > 0, 0.0, p.held(k, answer[k]))), scratch(size, blank=True)
+    )
+    missed = p.y0 if p.low is None else _missed(p, held)
+    z = p.each(lambda k, z: z.set(k, where(free[k] > 0, -missed[k], held[k])), scratch(size, blank=True))
+
+    def eliminate(k: Any, carry: Any) -> Any:
+        """Row k of L D, then of L, and what it takes from z."""
+        B, z, reciprocals = carry
+        on = free[k] > 0
+
+        def entry(i: Any, B: Scratch) -> Scratch:
+            both = logical_and(on, free[i] > 0)
+            start = where(both, p.A[p.at[k] + i], 0.0)
+            x = for_each(Span(0, i), lambda j, x: x - B[p.at[k] + j] * B[p.at[i] + j], start)
+            return B.set(p.at[k] + i, x)
+
+        B = for_each(Span(0, k), entry, B)
+
+        def scale(i: Any, carry: Any) -> Any:
+            B, pivot, own = carry
+            x = B[p.at[k] + i]
+            l = x * reciprocals[i]
+            return B.set(p.at[k] + i, l), pivot - l * x, own - l * z[i]
+
+        own_A = p.A[p.at[k] + k] + 1 / where(on, p.D[k], 1.0)
+        B, pivot, own = for_each(Span(0, k), scale, (B, where(on, own_A, 1.0), z[k]))
+        return B, z.set(k, own), reciprocals.set(k, 1 / pivot)
+
+    B, z, reciprocals = p.each(eliminate, (scratch(p.A.shape[0], blank=True), z, scratch(size, blank=True)))
+    z = p.each(lambda k, z: z.set(k, z[k] * reciprocals[k]), z)
+
+    def back(k: Any, z: Scratch) -> Scratch:
+        own = z[k]
+        return for_each(Span(0, k), lambda i, z: z.set(i, z[i] - B[p.at[k] + i] * own), z)
+
+    return for_each(Span(0, p.n, backwards=True), back, z)
+
+
+def _missed(p: _Problem, f: Scratch) -> Scratch:
+    """y0 + A f (size,)."""
+    y = p.each(lambda k, y: y.set(k, p.y0[k]), scratch(p.D.shape[0], blank=True))
+
+    def add(k: Any, y: Scratch) -> Scratch:
+        own = f[k]
+
+        def pair(l: Any, carry: Any) -> Any:
+            y, total = carry
+            a = p.A[p.at[k] + l]
+            return y.set(l, y[l] + a * own), total + a * f[l]
+
+        y, total = for_each(Span(0, k), pair, (y, p.A[p.at[k] + k] * own))
+        return y.set(k, y[k] + total)
+
+    return p.each(add, y)
+
+
+def _searched(p: _Problem, s: _State, f: Scratch, y: Scratch) -> Any:
+    """How far to go from s towards forces f and y to where the cost is least."""
+
+    def slope_at(t: Any) -> tuple[Any, Any]:
+        def add(k: Any, sums: Any) -> Any:
+            rate, turn = f[k] - s.f[k], y[k] - s.y[k]
+            miss = s.y[k] + t * turn
+            stiff = where(equal(p.answer(k, miss), SLOPE), p.D[k] * turn * turn, 0.0)
+            return sums[0] + (s.f[k] + t * rate - p.force(k, miss)) * turn, sums[1] + rate * turn + stiff
+
+        return p.each(add, (0.0, 0.0))
+
+    def parts(k: Any, sums: Any) -> Any:
+        turn = y[k] - s.y[k]
+        return sums[0] + (s.f[k] - p.force(k, s.y[k])) * turn, sums[1] + absolute(s.f[k] * turn)
+
+    downhill, size = p.each(parts, (0.0, 0.0))
+    return exact_step(slope_at, downhill, 1.0, LINE_SEARCH, ROUNDING * size)
