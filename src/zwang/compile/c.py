@@ -214,8 +214,12 @@ class _Text:
         self.line(f"real a{out}[{count + 1}];")
         self.line(f"a{out}[{count}] = 0;")
         self.line(
-            f"for (int i = 0; i < {count}; ++i) if ({args[0]}[i] > 0) {{ a{out}[(int)a{out}[{count}]] = i; a{out}[{count}] += 1; }}"
+            f"for (int i = 0; i < {args[1]}; ++i) if ({args[0]}[i] > 0) {{ a{out}[(int)a{out}[{count}]] = i; a{out}[{count}] += 1; }}"
         )
+
+    def _pick(self, instruction: Instruction, args: list[str]) -> None:
+        name = self.names[instruction.out[0]] = f"p{instruction.out[0]}"
+        self.line(f"const int {name} = (int){args[0]}[{args[1]}];")
 
     def _store(self, instruction: Instruction, args: list[str]) -> None:
         self.names[instruction.out[0]] = args[0]

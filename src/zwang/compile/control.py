@@ -335,10 +335,10 @@ def indexed_loop(
     return _after(graph, control, start, init)
 
 
-def choose(graph: Graph, flags: TracedScratch) -> Array:
-    """The list of the indices at which the flags are above zero."""
+def choose(graph: Graph, flags: TracedScratch, end: Any) -> Array:
+    """The list of the indices below the end at which the flags are above zero."""
     array = flags.as_node()
-    return array_node(graph, "choose", (array,), array.length, array.length + 1)
+    return array_node(graph, "choose", (array, index_node(graph, end)), array.length, array.length + 1)
 
 
 # ---------------------------------------------------------------------------------------------- branches

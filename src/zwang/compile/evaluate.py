@@ -182,9 +182,12 @@ class _Machine:
     def _blank(self, data: int) -> list[list[float]]:
         return [[math.nan] * data]
 
-    def _choose(self, data: int, array: list[float]) -> list[list[float]]:
-        found = [float(i) for i in range(data) if array[i] > 0]
+    def _choose(self, data: int, array: list[float], n: int) -> list[list[float]]:
+        found = [float(i) for i in range(n) if array[i] > 0]
         return [[*found, *[0.0] * (data - len(found)), float(len(found))]]
+
+    def _pick(self, data: int, array: list[float], i: int) -> list[int]:
+        return [int(array[i])]
 
     def _store(self, data: None, array: list[float], i: int, value: float) -> list[list[float]]:
         array[i] = value

@@ -46,26 +46,31 @@ class MemoryText(Text):
 
     def _op_choose(self, writer: Writer, instruction: Instruction) -> None:
         """The list holds numbers in its first lane; the last one is how many there are."""
-        count, flags = instruction.data, writer.array(instruction.args[0])
-        listed = self.scratch.array(count + 1)
-        lanes = self.lanes
-        before, turn, after = writer.label, writer.new_label(), writer.new_label()
+        length, flags = instruction.data, writer.array(instruction.args[0])
+        end, listed, lanes = writer.get(instruction.args[1]), self.scratch.array(length + 1), self.lanes
+        before, turn, inside, after = writer.label, *(writer.new_label() for _ in range(3))
         index, following, place, behind = (writer.fresh() for _ in range(4))
         writer.jump(turn)
         writer.open(turn)
-        writer.row(f"{index} = phi i64 [ 0, %{before} ], [ {following}, %{turn} ]")
-        writer.row(f"{place} = phi i64 [ 0, %{before} ], [ {behind}, %{turn} ]")
+        writer.row(f"{index} = phi i64 [ 0, %{before} ], [ {following}, %{inside} ]")
+        writer.row(f"{place} = phi i64 [ 0, %{before} ], [ {behind}, %{inside} ]")
+        writer.branch(writer.let(f"icmp slt i64 {index}, {end}"), inside, after)
+        writer.open(inside)
         flag = writer.let(f"load {lanes.real}, ptr {writer.element_address(flags, index)}")
         wanted = writer.any(writer.masked(writer.let(f"fcmp ogt {lanes.real} {flag}, {lanes.zero}")))
         number = writer.let(f"uitofp i64 {index} to {lanes.scalar}")
         writer.row(f"store {lanes.scalar} {number}, ptr {writer.element_address(listed, place)}")
         writer.row(f"{behind} = add i64 {place}, {writer.let(f'zext i1 {wanted} to i64')}")
         writer.row(f"{following} = add i64 {index}, 1")
-        writer.branch(writer.let(f"icmp ult i64 {following}, {count}"), turn, after)
+        writer.jump(turn)
         writer.open(after)
-        number = writer.let(f"uitofp i64 {behind} to {lanes.scalar}")
-        writer.row(f"store {lanes.scalar} {number}, ptr {writer.element_address(listed, str(count))}")
+        number = writer.let(f"uitofp i64 {place} to {lanes.scalar}")
+        writer.row(f"store {lanes.scalar} {number}, ptr {writer.element_address(listed, str(length))}")
         writer.define(instruction.out[0], listed)
+
+    def _op_pick(self, writer: Writer, instruction: Instruction) -> None:
+        listed, place = instruction.args
+        writer.define(instruction.out[0], self._entry(writer, writer.array(listed), writer.get(place)))
 
     def _entry(self, writer: Writer, listed: Stored, place: str) -> str:
         """An entry of the list of `choose`."""

@@ -29,6 +29,7 @@ NOT_COUNTED = frozenset(
         "array",
         "blank",
         "choose",
+        "pick",
         "load",
         "store",
         "gather",

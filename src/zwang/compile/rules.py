@@ -353,7 +353,7 @@ def span(i: Any) -> tuple[int, int]:
         return min(i.data), max(i.data)
     if i.op == "parameter":
         return 0, i.data - 1
-    if i.op == "highest":
+    if i.op in ("highest", "pick"):
         return 0, i.data
     (a, b), (c, d) = map(span, i.args)
     if i.op == "imul":

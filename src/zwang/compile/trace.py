@@ -61,8 +61,12 @@ class TraceReading(scalar.Reading):
     def scratch(self, shape: tuple[int, ...], blank: bool) -> scalar.Scratch:
         return control.new_scratch(self.graph, shape, blank)
 
-    def choose(self, flags: Any) -> Any:
-        return control.choose(self.graph, flags)
+    def choose(self, flags: Any, end: Any) -> Any:
+        return control.choose(self.graph, flags, control.whole(end))
+
+    def pick(self, items: Any, place: Any, length: int) -> Any:
+        place = control.index_node(self.graph, control.whole(place))
+        return self.graph.make(Index, "pick", (items, place), length)
 
     def for_chosen(self, items: Any, count: int, body: Callable, init: Any) -> Any:
         return control.indexed_loop(self.graph, count, body, init, items)

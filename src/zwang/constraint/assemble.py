@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from zwang.constraint.contact_batches import contact_batches
@@ -14,12 +15,14 @@ from zwang.constraint.limit import limit_rows
 from zwang.constraint.listing import all_listed, can_be_listed
 from zwang.constraint.rows import Rows, concatenated, no_rows
 from zwang.contact import candidate_pairs
-from zwang.scalar import are_constant
+from zwang.scalar import Scratch, are_constant
 
 
-def constraint_rows(instant: Instant, *, batched: bool = True, listing: bool = False) -> Rows:
-    """The rows of everything that restricts, less what the options disable; batched: traced soft contacts may come in batches; listing: or all
-    rows as a list of those that act, where they are of the kinds that can be listed."""
+def constraint_rows(
+    instant: Instant, *, batched: bool = True, listing: Callable[[int], Scratch] | None = None
+) -> Rows:
+    """The rows of everything that restricts, less what the options disable; batched: traced soft contacts may come in batches; listing: with what is
+    remembered of so many rows, they come as a list of those that act, where they are of the kinds that can be listed."""
     mechanism, disabled = instant.mechanism, instant.mechanism.options.disabled
     parts: list[Rows] = []
     if "constraint" in disabled:
@@ -35,9 +38,9 @@ def constraint_rows(instant: Instant, *, batched: bool = True, listing: bool = F
     if "limit" not in disabled:
         parts += limit_rows(instant)
     if "contact" not in disabled and mechanism.options.contact:
-        if listing and all(map(can_be_listed, parts)) and _pyramids(instant):
+        if listing is not None and all(map(can_be_listed, parts)) and _pyramids(instant):
             pairs, screws = candidate_pairs(mechanism), screws_of(instant)
-            found = all_listed(instant, concatenated(parts, mechanism.nv), pairs, screws)
+            found = all_listed(instant, concatenated(parts, mechanism.nv), pairs, screws, listing)
             return replace(no_rows(mechanism.nv), listed=found, screws=screws)
         parts += _contacts(instant, batched)
     return concatenated(parts, mechanism.nv)

@@ -5,7 +5,7 @@ What is near in some world is worked out for all of them, as in `contact_batches
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,19 @@ from zwang.constraint.instant import Instant
 from zwang.constraint.rows import Listed, ListedRow, Rows, Screws, speeds_code
 from zwang.contact import Family, Gap, Pair, families
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.scalar import Scratch, divide, for_each, is_zero, scratch, when
+from zwang.scalar import (
+    Scratch,
+    Span,
+    divide,
+    equal,
+    for_each,
+    highest,
+    is_zero,
+    logical_and,
+    scratch,
+    when,
+    where,
+)
 from zwang.scalar.stacked import Stacked
 
 MANY = 64  # entries of rows that touch several speeds, all of which every listed row is asked about
@@ -29,7 +41,8 @@ class _Filled(NamedTuple):
 
     table: Scratch
     numbers: Scratch
-    count: Any
+    first: Any
+    last: Any
 
 
 def can_be_listed(rows: Rows) -> bool:
@@ -42,24 +55,43 @@ def can_be_listed(rows: Rows) -> bool:
     )
 
 
-def all_listed(instant: Instant, rows: Rows, pairs: Sequence[Pair], screws: Screws) -> Listed:
-    """The list of `rows`, each of one speed, and of the contacts of soft pairs in pyramids."""
+def all_listed(
+    instant: Instant, rows: Rows, pairs: Sequence[Pair], screws: Screws, recall: Callable[[int], Scratch]
+) -> Listed:
+    """The list of `rows` and of the contacts of soft pairs in pyramids.
+
+    recall: what is remembered of so many rows, 1 of those without force. They are listed from the end on, so that those that push are together.
+    """
     nv = instant.mechanism.nv
     grouped = families(pairs, [0] * len(pairs))
     kinds = [len(_like(instant, family)) * family.first.count for family in grouped]
     size = len(rows) + sum(n * len(family) for n, family in zip(kinds, grouped, strict=True))
     bounded = any(kind in BOUNDS for kind in rows.kinds)
     width = len(ListedRow(np.zeros(6), 0, 0, 0, 0, speeds_code([0] * nv)).record(bounded))
-    filled = _Filled(scratch((size, width), blank=True), scratch(size, blank=True), 0.0)
+    codes = recall(size)
+    filled = _Filled(scratch((size, width), blank=True), scratch(size, blank=True), 0.0, 0.0)
     S = np.concatenate([column for column in screws.columns], axis=1)
     for i in range(len(rows)):
-        filled = _with_single(filled, i, rows, S, bounded)
+        filled = _with_single(filled, i, rows, S, codes, bounded)
     scene, offset = scene_of(instant, pairs, screws), len(rows)
     for n, family in zip(kinds, grouped, strict=True):
-        filled = _with_family(filled, offset, instant, scene, family, bounded)
+        filled = _with_family(filled, offset, instant, scene, family, codes, bounded)
         offset += n * len(family)
     others = {i: rows.J[i] for i in range(len(rows)) if len(_speeds(rows.J[i])) > 1}
-    return Listed(size, filled.table, bounded, filled.numbers, filled.count, screws, others)
+    numbers, count = _closed_up(filled, size)
+    return Listed(size, filled.table, bounded, numbers, count, codes, screws, others)
+
+
+def _closed_up(filled: _Filled, size: int) -> tuple[Scratch, Any]:
+    """The numbers from the beginning on, then those from the end on, and how many they are together."""
+    first, count = filled.first, filled.first + filled.last
+
+    def close(k: Any, numbers: Scratch) -> Scratch:
+        from_end = logical_and(first <= 1.0 * k, 1.0 * k < count)
+        place = where(from_end, size - 1 - (1.0 * k - first), 0.0)
+        return numbers.set(k, where(from_end, filled.numbers.gather(place), filled.numbers[k]))
+
+    return for_each(Span(0, highest(count, size)), close, scratch(size, blank=True)), count
 
 
 def _speeds(J: np.ndarray) -> list[int]:
@@ -67,7 +99,9 @@ def _speeds(J: np.ndarray) -> list[int]:
     return [k for k, x in enumerate(J) if not is_zero(x)]
 
 
-def _with_single(filled: _Filled, i: int, rows: Rows, S: np.ndarray, bounded: bool) -> _Filled:
+def _with_single(
+    filled: _Filled, i: int, rows: Rows, S: np.ndarray, codes: Scratch, bounded: bool
+) -> _Filled:
     """The list with row i where it acts: of one speed, along its screw s, w = J s / s^2."""
     j, *more = _speeds(rows.J[i])
     s, bound = S[:, j], rows.bound[i]
@@ -77,19 +111,22 @@ def _with_single(filled: _Filled, i: int, rows: Rows, S: np.ndarray, bounded: bo
         w = s * (rows.J[i, j] / (s @ s))
         signs = [float(k == j and not more) for k in range(S.shape[1])]
         row = ListedRow(w, rows.aref[i], divide(1, rows.R[i]), low, high, speeds_code(signs))
-        return _appended(filled, i, [row.record(bounded)])
+        return _appended(filled, i, [row.record(bounded)], codes)
 
     return when(rows.active[i], entry, lambda filled: filled, filled)
 
 
-def _appended(filled: _Filled, first: Any, records: Sequence[Sequence[Any]]) -> _Filled:
-    """The list with the rows `first`, first + 1, ..."""
-    table, numbers, count = filled
+def _appended(filled: _Filled, number: Any, records: Sequence[Sequence[Any]], codes: Scratch) -> _Filled:
+    """The list with the rows `number`, number + 1, ..."""
+    table, numbers, first, last = filled
+    size = numbers.shape[0]
     for i, record in enumerate(records):
         for c, x in enumerate(record):
-            table = table.set((first + i, c), x)
-        numbers = numbers.scatter(count + i, 1.0 * (first + i))
-    return _Filled(table, numbers, count + len(records))
+            table = table.set((number + i, c), x)
+        idle = equal(codes[number + i], 1.0)
+        numbers = numbers.scatter(where(idle, size - 1 - last, first), 1.0 * (number + i))
+        first, last = first + where(idle, 0.0, 1.0), last + where(idle, 1.0, 0.0)
+    return _Filled(table, numbers, first, last)
 
 
 def _like(instant: Instant, family: Family) -> Rows:
@@ -97,13 +134,19 @@ def _like(instant: Instant, family: Family) -> Rows:
 
 
 def _with_family(
-    filled: _Filled, offset: int, instant: Instant, scene: Scene, family: Family, bounded: bool
+    filled: _Filled,
+    offset: int,
+    instant: Instant,
+    scene: Scene,
+    family: Family,
+    codes: Scratch,
+    bounded: bool,
 ) -> _Filled:
     tree, n, gaps = instant.mechanism.tree, len(_like(instant, family)), family.first.count
     links = Stacked(
         [tuple(_row_of(tree, side.place.link) for side in (pair.a, pair.b)) for pair in family.pairs]
     )
-    codes = Stacked([tuple(speeds_code(_signs(tree, pair))) for pair in family.pairs])
+    words = Stacked([tuple(speeds_code(_signs(tree, pair))) for pair in family.pairs])
     weights = Stacked([pair_weight(instant, pair) for pair in family.pairs])
     one = np.eye(3, dtype=int)
 
@@ -114,10 +157,10 @@ def _with_family(
         rows = rows_of_gap(instant, pair, gap, (lever, v), weights[number])
         numbers = zip(rows.J, rows.aref, rows.R, strict=True)
         records = [
-            ListedRow(w, aref, divide(1, R), 0.0, np.inf, codes[number]).record(bounded)
+            ListedRow(w, aref, divide(1, R), 0.0, np.inf, words[number]).record(bounded)
             for w, aref, R in numbers
         ]
-        return _appended(filled, offset + (number * gaps + k) * n, records)
+        return _appended(filled, offset + (number * gaps + k) * n, records, codes)
 
     return for_each(
         len(family),

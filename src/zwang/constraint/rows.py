@@ -148,7 +148,7 @@ class Listed:
 
     A row's force is -D y between its bounds, y = J a - aref; J is w (B_b - B_a), of the screws of two links. The table (size, numbers of a
     `ListedRow`) holds rows that act in some world; bounded: whether bounds are other than 0 and inf. numbers (size,): of the rows that
-    act, in each world the first `count` of them. others: J (nv,) of the rows for which no w gives it.
+    act, in each world the first `count` of them. codes (size,): what is remembered of the rows. others: J (nv,) of the rows for which no w gives it.
     """
 
     size: int
@@ -156,6 +156,7 @@ class Listed:
     bounded: bool
     numbers: Scratch
     count: Any
+    codes: Scratch
     screws: Screws
     others: dict[int, np.ndarray]
 

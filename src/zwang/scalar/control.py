@@ -46,11 +46,21 @@ def for_each(items: Any, body: Callable[[Any, Any], Any], init: Any, *, unroll: 
 
 
 class Chosen:
-    """The indices at which the flags, a scratch array (n,), are above zero: items for `for_each`."""
+    """The indices, below `end` if it is given, at which the flags, a scratch array (n,), are above zero in some lane: items for `for_each`."""
 
-    def __init__(self, flags: Scratch) -> None:
+    def __init__(self, flags: Scratch, end: Any = None) -> None:
         self.flags = flags
-        self.items = _reading_for(flags).choose(flags)
+        self.items = _reading_for(flags).choose(flags, flags.shape[0] if end is None else end)
+
+    def __getitem__(self, place: Any) -> Any:
+        """The index at this place among them."""
+        return _reading_for(self.flags).pick(self.items, place, self.flags.shape[0] - 1)
+
+    @property
+    def count(self) -> Any:
+        """How many they are."""
+        length = self.flags.shape[0]
+        return _reading_for(self.flags).pick(self.items, length, length)
 
     def each(self, body: Callable[[Any, Any], Any], init: Any) -> Any:
         """The carry after `carry = body(index, carry)` for each of them. Where some lane wants an index, it is masked in the others."""

@@ -122,12 +122,16 @@ class FloatReading(Reading):
     def scratch(self, shape: tuple[int, ...], blank: bool) -> Scratch:
         return Scratch(shape, [math.nan if blank else 0.0] * math.prod(shape))
 
-    def choose(self, flags: Scratch) -> list[int]:
-        return [i for i in range(flags.shape[0]) if flags[i] > 0]
+    def choose(self, flags: Scratch, end: int) -> list[int]:
+        found = [i for i in range(end) if flags[i] > 0]
+        return [*found, *[0] * (flags.shape[0] - len(found)), len(found)]
+
+    def pick(self, items: list[int], place: int, length: int) -> int:
+        return items[place]
 
     def for_chosen(self, items: list[int], count: int, body: Callable, init: Any) -> Any:
         carry = init
-        for i in items:
+        for i in items[: items[-1]]:
             carry = body(i, carry)
         return carry
 

@@ -52,7 +52,7 @@ def solve(
     if solver not in SOLVERS:
         raise UnknownNameError("solver", solver, SOLVERS)
     if rows.listed is not None:
-        return newton_on_list(problem, rows.listed, start)
+        return newton_on_list(problem, rows.listed)
     if not len(rows) and not rows.batches:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
     if callable(start) and (any(rows.hard) or solver != "newton"):

@@ -15,6 +15,7 @@ from zwang.algebra.linear import ltdl, towards_leaves, towards_root
 from zwang.constraint.rows import Listed, signs_of
 from zwang.gauss.problem import GaussProblem
 from zwang.scalar import (
+    Chosen,
     Scratch,
     Span,
     absolute,
@@ -34,7 +35,6 @@ from zwang.scalar import (
     while_loop,
 )
 from zwang.solve.line_search import exact_step
-from zwang.solve.memory import Recall
 from zwang.solve.solution import Solution
 
 TOLERANCE = 1e-11
@@ -95,13 +95,13 @@ class _State(NamedTuple):
     settled: Any
 
 
-def newton_on_list(problem: GaussProblem, listed: Listed, recall: Recall) -> Solution:
-    """The accelerations that make Z(a) + sum s_i(J_i a - aref_i) least, and how all rows answer; recall: how they answered last.
+def newton_on_list(problem: GaussProblem, listed: Listed) -> Solution:
+    """The accelerations that make Z(a) + sum s_i(J_i a - aref_i) least, and how all rows answer.
 
     The forces of the solution are not told.
     """
     factors = ltdl(problem.M, problem.parents)
-    p, answer = _prepared(problem, listed, factors, recall(listed.size))
+    p, answer = _prepared(problem, listed, factors)
     f = p.each(lambda k, f: f.set(k, 0.0), scratch(listed.size, blank=True))
     y = p.each(lambda k, y: y.set(k, p.y0[k]), scratch(listed.size, blank=True))
     idle = listed.count < 1
@@ -127,9 +127,7 @@ def newton_on_list(problem: GaussProblem, listed: Listed, recall: Recall) -> Sol
     return Solution(a, np.zeros(0), last.iterations, last.done, unsettled=unsettled, answers=codes)
 
 
-def _prepared(
-    problem: GaussProblem, listed: Listed, factors: Any, codes: Scratch
-) -> tuple[_Problem, Scratch]:
+def _prepared(problem: GaussProblem, listed: Listed, factors: Any) -> tuple[_Problem, Scratch]:
     """The problem in the rows' own numbers, and how rows answer at first: as the codes say, or, where they say nothing, at the free accelerations."""
     size, nv, S = listed.size, len(problem.a_free), np.concatenate(listed.screws.columns, axis=1)
     L, reciprocals = factors
@@ -156,7 +154,7 @@ def _prepared(
         y0, D = where(inside, J @ problem.a_free - row.aref, 0.0), where(inside, row.D, 0.0)
         values = {"y0": y0, "D": D, "low": row.low, "high": row.high}
         own = {name: own[name].set(k, where(inside, values[name], 0.0)) for name in names}
-        code = where(inside, codes.gather(number), 0.0)
+        code = where(inside, listed.codes.gather(number), 0.0)
         now = problem_of(X, X, own).answer(k, y0)
         return X, own, answer.set(k, where(code > 0, code, now))
 
@@ -213,48 +211,68 @@ def _improved(p: _Problem, s: _State) -> _State:
 
 
 def _forces(p: _Problem, answer: Scratch) -> Scratch:
-    """f (size,) of rows that answer so: (A + 1/D) f = -y0 - A f_held among those along their slope, by L D L^T."""
+    """f (size,) of rows that answer so: (A + 1/D) f = -y0 - A f_held among those along their slope, by L D L^T.
+
+    Gone through are the rows that do so in some world; in the others a row stands alone.
+    """
     size = p.D.shape[0]
-    free = p.each(
-        lambda k, on: on.set(k, where(equal(answer[k], SLOPE), 1.0, 0.0)), scratch(size, blank=True)
-    )
-    held = p.each(
-        lambda k, f: f.set(k, where(free[k] > 0, 0.0, p.held(k, answer[k]))), scratch(size, blank=True)
-    )
-    missed = p.y0 if p.low is None else _missed(p, held)
-    z = p.each(lambda k, z: z.set(k, where(free[k] > 0, -missed[k], held[k])), scratch(size, blank=True))
+
+    def split(k: Any, carry: Any) -> Any:
+        free, f = carry
+        on = equal(answer[k], SLOPE)
+        return free.set(k, where(on, 1.0, 0.0)), f.set(k, where(on, 0.0, p.held(k, answer[k])))
+
+    free, f = p.each(split, (scratch(size, blank=True), scratch(size, blank=True)))
+    missed = p.y0 if p.low is None else _missed(p, f)
+    chosen = Chosen(free, p.n)
+    number, at = chosen.count, p.at
+    reciprocals, z = scratch(size, blank=True), scratch(size, blank=True)
+    blocks = table([k // 4 for k in range(size)])
 
     def eliminate(k: Any, carry: Any) -> Any:
         """Row k of L D, then of L, and what it takes from z."""
         B, z, reciprocals = carry
-        on = free[k] > 0
+        row, here = chosen[k], at[k]
+        on, own = free[row] > 0, at[row]
 
-        def entry(i: Any, B: Scratch) -> Scratch:
-            both = logical_and(on, free[i] > 0)
-            start = where(both, p.A[p.at[k] + i], 0.0)
-            x = for_each(Span(0, i), lambda j, x: x - B[p.at[k] + j] * B[p.at[i] + j], start)
-            return B.set(p.at[k] + i, x)
+        def entries(i: Any, several: int, B: Scratch) -> Scratch:
+            """Those in columns i, i + 1, ...: side by side as far as rows before go, then one after the other."""
+            columns, there = [chosen[i + c] for c in range(several)], [at[i + c] for c in range(several)]
+            begin = [where(logical_and(on, free[c] > 0), p.A[own + c], 0.0) for c in columns]
+            x = for_each(
+                Span(0, i),
+                lambda j, x: [x_c - B[here + j] * B[t + j] for x_c, t in zip(x, there, strict=True)],
+                begin,
+            )
+            for c in range(several):
+                x = [*x[: c + 1], *(x[e] - x[c] * B[there[e] + (i + c)] for e in range(c + 1, several))]
+                B = B.set(here + (i + c), x[c])
+            return B
 
-        B = for_each(Span(0, k), entry, B)
+        B = for_each(Span(0, blocks[k]), lambda b, B: entries(4 * b, 4, B), B)
+        B = for_each(Span(4 * blocks[k], k), lambda i, B: entries(i, 1, B), B)
 
         def scale(i: Any, carry: Any) -> Any:
-            B, pivot, own = carry
-            x = B[p.at[k] + i]
+            B, pivot, rest = carry
+            x = B[here + i]
             l = x * reciprocals[i]
-            return B.set(p.at[k] + i, l), pivot - l * x, own - l * z[i]
+            return B.set(here + i, l), pivot - l * x, rest - l * z[i]
 
-        own_A = p.A[p.at[k] + k] + 1 / where(on, p.D[k], 1.0)
-        B, pivot, own = for_each(Span(0, k), scale, (B, where(on, own_A, 1.0), z[k]))
-        return B, z.set(k, own), reciprocals.set(k, 1 / pivot)
+        pivot = where(on, p.A[own + row] + 1 / where(on, p.D[row], 1.0), 1.0)
+        B, pivot, rest = for_each(Span(0, k), scale, (B, pivot, where(on, -missed[row], 0.0)))
+        return B, z.set(k, rest), reciprocals.set(k, 1 / pivot)
 
-    B, z, reciprocals = p.each(eliminate, (scratch(p.A.shape[0], blank=True), z, scratch(size, blank=True)))
-    z = p.each(lambda k, z: z.set(k, z[k] * reciprocals[k]), z)
+    B = scratch(p.A.shape[0], blank=True)
+    B, z, reciprocals = for_each(Span(0, number), eliminate, (B, z, reciprocals))
+    z = for_each(Span(0, number), lambda k, z: z.set(k, z[k] * reciprocals[k]), z)
 
-    def back(k: Any, z: Scratch) -> Scratch:
-        own = z[k]
-        return for_each(Span(0, k), lambda i, z: z.set(i, z[i] - B[p.at[k] + i] * own), z)
+    def back(k: Any, carry: Any) -> Any:
+        z, f = carry
+        own, row, here = z[k], chosen[k], at[k]
+        f = f.set(row, where(free[row] > 0, own, f[row]))
+        return for_each(Span(0, k), lambda i, z: z.set(i, z[i] - B[here + i] * own), z), f
 
-    return for_each(Span(0, p.n, backwards=True), back, z)
+    return for_each(Span(0, number, backwards=True), back, (z, f))[1]
 
 
 def _missed(p: _Problem, f: Scratch) -> Scratch:
