@@ -212,7 +212,7 @@ class _Text:
         out, count = instruction.out[0], instruction.data
         self.names[out] = f"a{out}"
         self.line(f"real a{out}[{count + 1}];")
-        self.line(f"a{out}[{count}] = 0;")
+        self.line(f"for (int i = 0; i <= {count}; ++i) a{out}[i] = 0;")
         self.line(
             f"for (int i = 0; i < {args[1]}; ++i) if ({args[0]}[i] > 0) {{ a{out}[(int)a{out}[{count}]] = i; a{out}[{count}] += 1; }}"
         )

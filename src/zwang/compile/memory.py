@@ -45,9 +45,9 @@ class MemoryText(Text):
         writer.define(instruction.out[0], self.scratch.array(instruction.data))
 
     def _op_choose(self, writer: Writer, instruction: Instruction) -> None:
-        """The list holds numbers in its first lane; the last one is how many there are."""
+        """The list holds numbers in its first lane, and behind the last of them three zeros; then how many there are."""
         length, flags = instruction.data, writer.array(instruction.args[0])
-        end, listed, lanes = writer.get(instruction.args[1]), self.scratch.array(length + 1), self.lanes
+        end, listed, lanes = writer.get(instruction.args[1]), self.scratch.array(length + 3), self.lanes
         before, turn, inside, after = writer.label, *(writer.new_label() for _ in range(3))
         index, following, place, behind = (writer.fresh() for _ in range(4))
         writer.jump(turn)
@@ -64,6 +64,11 @@ class MemoryText(Text):
         writer.row(f"{following} = add i64 {index}, 1")
         writer.jump(turn)
         writer.open(after)
+        for far in range(3):
+            behind = writer.let(f"add i64 {place}, {far}")
+            writer.row(
+                f"store {lanes.scalar} {lanes.literal(0.0)}, ptr {writer.element_address(listed, behind)}"
+            )
         number = writer.let(f"uitofp i64 {place} to {lanes.scalar}")
         writer.row(f"store {lanes.scalar} {number}, ptr {writer.element_address(listed, str(length))}")
         writer.define(instruction.out[0], listed)

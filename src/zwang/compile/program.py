@@ -38,7 +38,7 @@ Operations, with `args -> out` and `data`
     bit_and bit_or       (a) -> real            data: int; on the 64 (float32: 32) bits of a
     bit_add              (a) -> real            data: int; modulo 2**64 (2**32)
     shift_left shift_right   (a) -> real        data: int; filling with zero bits
-    choose               (x, n) -> array        data: length of x; the indices below n at which x is above 0 (in some lane that counts), and, last, their number
+    choose               (x, n) -> array        data: length of x; the indices below n at which x is above 0 (in some lane that counts), three zeros, and, last, their number
     pick                 (x, i) -> index        data: length of what was chosen from; entry i of a list of `choose`
     while                (carry..., captured...) -> carry...   data: While(condition, body, carried)
     when                 (p, captured...) -> results...        data: When(then, otherwise)

@@ -383,7 +383,7 @@ def real_of_index(i: Any) -> Any:
         return i.graph.make(Real, "table", i.args, tuple(map(float, i.data)))
     if i.op in ("iadd", "isub", "imul"):
         return RULES[i.op[1:]](*(real_of_index(j) for j in i.args))
-    return i.graph.make(Real, "table", (i,), tuple(map(float, range(i.data))))
+    return i.graph.make(Real, "table", (i,), tuple(map(float, range(span(i)[1] + 1))))
 
 
 @_rule("table")

@@ -7,10 +7,12 @@ the rows that act in it, not with those that might. Source: seed 002's reduced p
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.growing import SIDE, solved_in_tiles
 from zwang.algebra.linear import ltdl, towards_leaves, towards_root
 from zwang.constraint.rows import Listed, signs_of
 from zwang.gauss.problem import GaussProblem
@@ -48,17 +50,22 @@ LOW, SLOPE, HIGH = 1.0, 2.0, 3.0  # how a row answers: by its lower bound, along
 
 
 class _Problem(NamedTuple):
-    """What does not change, of each world's own rows: how many are gone through; X = L^-T J^T (size, nv) of M = L^T D L; A = J M^-1 J^T
-    up to the diagonal, row k from place `at[k]` on; y0 (size,), slope D and the bounds."""
+    """What does not change, of each world's own rows: how many are gone through, also by blocks of them; X = L^-T J^T (size, nv) of
+    M = L^T D L; A = J M^-1 J^T; y0 (size,), slope D and the bounds."""
 
     n: Any
+    blocks: Any
     X: Scratch
     A: Scratch
-    at: Any
     y0: Scratch
     D: Scratch
     low: Scratch | None
     high: Scratch | None
+
+    @property
+    def size(self) -> int:
+        """Rows for which there is room, a multiple of a block."""
+        return self.D.shape[0]
 
     def answer(self, k: Any, y: Any) -> Any:
         """How row k answers where it misses by y."""
@@ -102,8 +109,8 @@ def newton_on_list(problem: GaussProblem, listed: Listed) -> Solution:
     """
     factors = ltdl(problem.M, problem.parents)
     p, answer = _prepared(problem, listed, factors)
-    f = p.each(lambda k, f: f.set(k, 0.0), scratch(listed.size, blank=True))
-    y = p.each(lambda k, y: y.set(k, p.y0[k]), scratch(listed.size, blank=True))
+    f = p.each(lambda k, f: f.set(k, 0.0), scratch(p.size, blank=True))
+    y = p.each(lambda k, y: y.set(k, p.y0[k]), scratch(p.size, blank=True))
     idle = listed.count < 1
 
     def wanted(s: _State) -> Any:
@@ -129,15 +136,19 @@ def newton_on_list(problem: GaussProblem, listed: Listed) -> Solution:
 
 def _prepared(problem: GaussProblem, listed: Listed, factors: Any) -> tuple[_Problem, Scratch]:
     """The problem in the rows' own numbers, and how rows answer at first: as the codes say, or, where they say nothing, at the free accelerations."""
-    size, nv, S = listed.size, len(problem.a_free), np.concatenate(listed.screws.columns, axis=1)
+    size, nv, S = (
+        -(-listed.size // SIDE) * SIDE,
+        len(problem.a_free),
+        np.concatenate(listed.screws.columns, axis=1),
+    )
     L, reciprocals = factors
-    at = table([k * (k + 1) // 2 for k in range(size)])
     names = ["y0", "D", *(("low", "high") if listed.bounded else ())]
     blank = {name: scratch(size, blank=True) for name in names}
-    n = highest(listed.count, size)
+    n = highest(listed.count, listed.size)
+    blocks = table([-(-k // SIDE) for k in range(listed.size + 1)])[n]
 
     def problem_of(X: Scratch, A: Scratch, own: dict[str, Scratch]) -> _Problem:
-        return _Problem(n, X, A, at, own["y0"], own["D"], own.get("low"), own.get("high"))
+        return _Problem(n, blocks, X, A, own["y0"], own["D"], own.get("low"), own.get("high"))
 
     def enter(k: Any, carry: Any) -> Any:
         X, own, answer = carry
@@ -164,9 +175,14 @@ def _prepared(problem: GaussProblem, listed: Listed, factors: Any) -> tuple[_Pro
 
     def products(k: Any, A: Scratch) -> Scratch:
         x = _row(X, k) * np.array(reciprocals)
-        return for_each(Span(0, k + 1), lambda l, A: A.set(at[k] + l, x @ _row(X, l)), A)
 
-    A = for_each(Span(0, n), products, scratch(size * (size + 1) // 2, blank=True))
+        def product(l: Any, A: Scratch) -> Scratch:
+            a = x @ _row(X, l)
+            return A.set((k, l), a).set((l, k), a)
+
+        return for_each(Span(0, k + 1), product, A)
+
+    A = for_each(Span(0, n), products, scratch((size, size), blank=True))
     return problem_of(X, A, own), answer
 
 
@@ -176,8 +192,7 @@ def _row(X: Scratch, k: Any) -> np.ndarray:
 
 def _improved(p: _Problem, s: _State) -> _State:
     """One iteration: the forces if rows go on answering so, a step towards them, and how rows answer there."""
-    f = _forces(p, s.answer)
-    y = _missed(p, f)
+    f, y = _step(p, s.answer)
 
     def compare(k: Any, same: Any) -> Any:
         return logical_and(same, equal(p.answer(k, y[k]), s.answer[k]))
@@ -210,12 +225,12 @@ def _improved(p: _Problem, s: _State) -> _State:
     )
 
 
-def _forces(p: _Problem, answer: Scratch) -> Scratch:
-    """f (size,) of rows that answer so: (A + 1/D) f = -y0 - A f_held among those along their slope, by L D L^T.
+def _step(p: _Problem, answer: Scratch) -> tuple[Scratch, Scratch]:
+    """f and y = y0 + A f (size,) of rows that answer so: (A + 1/D) f = -y0 - A f_held among those along their slope.
 
     Gone through are the rows that do so in some world; in the others a row stands alone.
     """
-    size = p.D.shape[0]
+    size = p.size
 
     def split(k: Any, carry: Any) -> Any:
         free, f = carry
@@ -223,74 +238,46 @@ def _forces(p: _Problem, answer: Scratch) -> Scratch:
         return free.set(k, where(on, 1.0, 0.0)), f.set(k, where(on, 0.0, p.held(k, answer[k])))
 
     free, f = p.each(split, (scratch(size, blank=True), scratch(size, blank=True)))
-    missed = p.y0 if p.low is None else _missed(p, f)
+    missed = p.y0 if p.low is None else _added(p, p.y0, p.n, lambda k: (k, f[k]))
     chosen = Chosen(free, p.n)
-    number, at = chosen.count, p.at
-    reciprocals, z = scratch(size, blank=True), scratch(size, blank=True)
-    blocks = table([k // 4 for k in range(size)])
+    tiles = table([-(-k // SIDE) for k in range(size + 1)])[chosen.count]
+    on = for_each(Span(0, chosen.count), lambda i, on: on.set(i, free[chosen[i]]), scratch(size, blank=True))
+    on = for_each(Span(chosen.count, SIDE * tiles), lambda i, on: on.set(i, 0.0), on)
 
-    def eliminate(k: Any, carry: Any) -> Any:
-        """Row k of L D, then of L, and what it takes from z."""
-        B, z, reciprocals = carry
-        row, here = chosen[k], at[k]
-        on, own = free[row] > 0, at[row]
+    def entry(i: Any, j: Any) -> Any:
+        if i is j:
+            k = chosen[i]
+            return where(on[i] > 0, p.A[k, k] + 1 / where(on[i] > 0, p.D[k], 1.0), 1.0)
+        return where(logical_and(on[i] > 0, on[j] > 0), p.A[chosen[i], chosen[j]], 0.0)
 
-        def entries(i: Any, several: int, B: Scratch) -> Scratch:
-            """Those in columns i, i + 1, ...: side by side as far as rows before go, then one after the other."""
-            columns, there = [chosen[i + c] for c in range(several)], [at[i + c] for c in range(several)]
-            begin = [where(logical_and(on, free[c] > 0), p.A[own + c], 0.0) for c in columns]
-            x = for_each(
-                Span(0, i),
-                lambda j, x: [x_c - B[here + j] * B[t + j] for x_c, t in zip(x, there, strict=True)],
-                begin,
-            )
-            for c in range(several):
-                x = [*x[: c + 1], *(x[e] - x[c] * B[there[e] + (i + c)] for e in range(c + 1, several))]
-                B = B.set(here + (i + c), x[c])
-            return B
+    def right(i: Any) -> Any:
+        return where(on[i] > 0, -missed[chosen[i]], 0.0)
 
-        B = for_each(Span(0, blocks[k]), lambda b, B: entries(4 * b, 4, B), B)
-        B = for_each(Span(4 * blocks[k], k), lambda i, B: entries(i, 1, B), B)
+    x = solved_in_tiles(tiles, size // SIDE, entry, right)
+    y = _added(p, missed, SIDE * tiles, lambda i: (chosen[i], x[i]))
 
-        def scale(i: Any, carry: Any) -> Any:
-            B, pivot, rest = carry
-            x = B[here + i]
-            l = x * reciprocals[i]
-            return B.set(here + i, l), pivot - l * x, rest - l * z[i]
+    def spread(i: Any, f: Scratch) -> Scratch:
+        k = chosen[i]
+        return f.set(k, where(on[i] > 0, x[i], f[k]))
 
-        pivot = where(on, p.A[own + row] + 1 / where(on, p.D[row], 1.0), 1.0)
-        B, pivot, rest = for_each(Span(0, k), scale, (B, pivot, where(on, -missed[row], 0.0)))
-        return B, z.set(k, rest), reciprocals.set(k, 1 / pivot)
-
-    B = scratch(p.A.shape[0], blank=True)
-    B, z, reciprocals = for_each(Span(0, number), eliminate, (B, z, reciprocals))
-    z = for_each(Span(0, number), lambda k, z: z.set(k, z[k] * reciprocals[k]), z)
-
-    def back(k: Any, carry: Any) -> Any:
-        z, f = carry
-        own, row, here = z[k], chosen[k], at[k]
-        f = f.set(row, where(free[row] > 0, own, f[row]))
-        return for_each(Span(0, k), lambda i, z: z.set(i, z[i] - B[here + i] * own), z), f
-
-    return for_each(Span(0, number, backwards=True), back, (z, f))[1]
+    return for_each(Span(0, chosen.count), spread, f), y
 
 
-def _missed(p: _Problem, f: Scratch) -> Scratch:
-    """y0 + A f (size,)."""
-    y = p.each(lambda k, y: y.set(k, p.y0[k]), scratch(p.D.shape[0], blank=True))
+def _added(p: _Problem, y: Scratch, number: Any, part: Callable[[Any], tuple[Any, Any]]) -> Scratch:
+    """y + A f (size,) for f with so many parts (row, value)."""
 
-    def add(k: Any, y: Scratch) -> Scratch:
-        own = f[k]
+    def block(b: Any, total: Scratch) -> Scratch:
+        rows = [SIDE * b + c for c in range(SIDE)]
 
-        def pair(l: Any, carry: Any) -> Any:
-            y, total = carry
-            a = p.A[p.at[k] + l]
-            return y.set(l, y[l] + a * own), total + a * f[l]
+        def add(i: Any, sums: Any) -> Any:
+            column, value = part(i)
+            return [x + p.A[k, column] * value for x, k in zip(sums, rows, strict=True)]
 
-        y, total = for_each(Span(0, k), pair, (y, p.A[p.at[k] + k] * own))
-        return y.set(k, y[k] + total)
+        for k, x in zip(rows, for_each(Span(0, number), add, [y[k] for k in rows]), strict=True):
+            total = total.set(k, x)
+        return total
 
-    return p.each(add, y)
+    return for_each(Span(0, p.blocks), block, scratch(p.size, blank=True))
 
 
 def _searched(p: _Problem, s: _State, f: Scratch, y: Scratch) -> Any:
