@@ -25,7 +25,6 @@ from zwang.scalar import (
     for_each,
     highest,
     is_zero,
-    logical_and,
     scratch,
     when,
     where,
@@ -78,20 +77,28 @@ def all_listed(
         filled = _with_family(filled, offset, instant, scene, family, codes, bounded)
         offset += n * len(family)
     others = {i: rows.J[i] for i in range(len(rows)) if len(_speeds(rows.J[i])) > 1}
-    numbers, count = _closed_up(filled, size)
-    return Listed(size, filled.table, bounded, numbers, count, codes, screws, others)
+    count, numbers, known, records = _closed_up(filled, codes)
+    return Listed(size, count, numbers, known, records, bounded, screws, others)
 
 
-def _closed_up(filled: _Filled, size: int) -> tuple[Scratch, Any]:
-    """The numbers from the beginning on, then those from the end on, and how many they are together."""
-    first, count = filled.first, filled.first + filled.last
+def _closed_up(filled: _Filled, codes: Scratch) -> tuple[Any, Scratch, Scratch, Scratch]:
+    """How many rows act; and numbers, codes and records of those listed from the beginning on, then of those from the end on."""
+    (size, width), first = filled.table.shape, filled.first
+    count = first + filled.last
 
-    def close(k: Any, numbers: Scratch) -> Scratch:
-        from_end = logical_and(first <= 1.0 * k, 1.0 * k < count)
-        place = where(from_end, size - 1 - (1.0 * k - first), 0.0)
-        return numbers.set(k, where(from_end, filled.numbers.gather(place), filled.numbers[k]))
+    def close(k: Any, lists: Any) -> Any:
+        inside = 1.0 * k < count
+        place = where(1.0 * k < first, 1.0 * k, size - 1 - (1.0 * k - first))
+        number = where(inside, filled.numbers.gather(where(inside, place, 0.0)), 0.0)
+        values = [filled.table.gather(number * width + c) for c in range(width)]
+        numbers, known, records = lists
+        for c, x in enumerate(values):
+            records = records.set((k, c), where(inside, x, 0.0))
+        code = where(inside, codes.gather(number), 0.0)
+        return numbers.set(k, number), known.set(k, code), records
 
-    return for_each(Span(0, highest(count, size)), close, scratch(size, blank=True)), count
+    blank = tuple(scratch(shape, blank=True) for shape in ((size,), (size,), (size, width)))
+    return count, *for_each(Span(0, highest(count, size)), close, blank)
 
 
 def _speeds(J: np.ndarray) -> list[int]:

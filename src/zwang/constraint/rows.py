@@ -144,26 +144,26 @@ class Batch:
 
 @dataclass(frozen=True)
 class Listed:
-    """Rows outside cones in a table of `size`, and for each world the numbers of those that act in it, so that all worlds go through theirs together.
+    """Rows outside cones, for each world a list of those that act in it, so that all worlds go through theirs together.
 
-    A row's force is -D y between its bounds, y = J a - aref; J is w (B_b - B_a), of the screws of two links. The table (size, numbers of a
-    `ListedRow`) holds rows that act in some world; bounded: whether bounds are other than 0 and inf. numbers (size,): of the rows that
-    act, in each world the first `count` of them. codes (size,): what is remembered of the rows. others: J (nv,) of the rows for which no w gives it.
+    A row's force is -D y between its bounds, y = J a - aref; J is w (B_b - B_a), of the screws of two links. size: of all rows that there are; count: of
+    those that act. By their place in the list, and zeros behind the last: numbers (size,) of the rows; codes (size,), what is remembered
+    of them; records (size, numbers of a `ListedRow`). bounded: whether bounds are other than 0 and inf. others: J (nv,), by number, of
+    the rows for which no w gives it.
     """
 
     size: int
-    table: Scratch
-    bounded: bool
-    numbers: Scratch
     count: Any
+    numbers: Scratch
     codes: Scratch
+    records: Scratch
+    bounded: bool
     screws: Screws
     others: dict[int, np.ndarray]
 
-    def row(self, number: Any) -> ListedRow:
-        """What the table holds of a row, whose number may differ from world to world."""
-        width = self.table.shape[1]
-        return ListedRow.of([self.table.gather(number * width + c) for c in range(width)], self.bounded)
+    def row(self, k: Any) -> ListedRow:
+        """The row at place k."""
+        return ListedRow.of([self.records[k, c] for c in range(self.records.shape[1])], self.bounded)
 
 
 class ListedRow(NamedTuple):

@@ -152,21 +152,16 @@ def _prepared(problem: GaussProblem, listed: Listed, factors: Any) -> tuple[_Pro
 
     def enter(k: Any, carry: Any) -> Any:
         X, own, answer = carry
-        inside = 1.0 * k < listed.count
-        number = where(inside, listed.numbers[k], 0.0)
-        row = listed.row(number)
-        w, words = ([where(inside, x, 0.0) for x in part] for part in (row.w, row.words))
-        J = np.array(signs_of(words, nv)) * (np.array(w) @ S)
+        row = listed.row(k)
+        J = np.array(signs_of(row.words, nv)) * (row.w @ S)
         for i, other in listed.others.items():
-            mine = logical_and(inside, equal(number, i))
+            mine = logical_and(1.0 * k < listed.count, equal(listed.numbers[k], i))
             J = np.array([x if is_zero(o) else where(mine, o, x) for x, o in zip(J, other, strict=True)])
         for j, x in enumerate(towards_root(L, problem.parents, J)):
             X = X.set((k, j), x)
-        y0, D = where(inside, J @ problem.a_free - row.aref, 0.0), where(inside, row.D, 0.0)
-        values = {"y0": y0, "D": D, "low": row.low, "high": row.high}
-        own = {name: own[name].set(k, where(inside, values[name], 0.0)) for name in names}
-        code = where(inside, listed.codes.gather(number), 0.0)
-        now = problem_of(X, X, own).answer(k, y0)
+        values = {"y0": J @ problem.a_free - row.aref, "D": row.D, "low": row.low, "high": row.high}
+        own = {name: own[name].set(k, values[name]) for name in names}
+        code, now = listed.codes[k], problem_of(X, X, own).answer(k, own["y0"][k])
         return X, own, answer.set(k, where(code > 0, code, now))
 
     X, own, answer = for_each(
