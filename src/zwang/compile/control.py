@@ -69,7 +69,8 @@ class TracedScratch(Scratch):
         if self.node is None:
             graph, elements = self.graph, self._elements or []
             length = len(elements)
-            blank = None in elements
+            # zeros are not filled in where every element is set anyway
+            blank = None in elements or all(type(x) is Real or x != 0 for x in elements)
             node = array_node(graph, "blank" if blank else "array", (), length, length, self.scope)
             for i, element in enumerate(elements):
                 if element is not None and (blank or type(element) is Real or element != 0):

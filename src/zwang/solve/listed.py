@@ -168,16 +168,22 @@ def _prepared(problem: GaussProblem, listed: Listed, factors: Any) -> tuple[_Pro
         Span(0, n), enter, (scratch((size, nv), blank=True), blank, scratch(size, blank=True))
     )
 
-    def products(k: Any, A: Scratch) -> Scratch:
-        x = _row(X, k) * np.array(reciprocals)
+    def products(pair: Any, A: Scratch) -> Scratch:
+        """Two rows of A, so that what they are multiplied with is read once for both."""
+        rows = [2 * pair, 2 * pair + 1]
+        both = [_row(X, k) * np.array(reciprocals) for k in rows]
 
         def product(l: Any, A: Scratch) -> Scratch:
-            a = x @ _row(X, l)
-            return A.set((k, l), a).set((l, k), a)
+            other = _row(X, l)
+            for k, x in zip(rows, both, strict=True):
+                a = sum(x[c::3] @ other[c::3] for c in range(3))
+                A = A.set((k, l), a).set((l, k), a)
+            return A
 
-        return for_each(Span(0, k + 1), product, A)
+        return for_each(Span(0, 2 * pair + 2), product, A)
 
-    A = for_each(Span(0, n), products, scratch((size, size), blank=True))
+    pairs = table([-(-k // 2) for k in range(listed.size + 1)])[n]
+    A = for_each(Span(0, pairs), products, scratch((size, size), blank=True))
     return problem_of(X, A, own), answer
 
 
