@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from zwang.constraint.contact_batches import contact_batches
@@ -12,17 +12,20 @@ from zwang.constraint.exact import VELOCITY, velocity_rows
 from zwang.constraint.friction import friction_rows
 from zwang.constraint.instant import Instant
 from zwang.constraint.limit import limit_rows
-from zwang.constraint.listing import all_listed, can_be_listed
+from zwang.constraint.listing import all_listed, can_be_listed, is_worth_listing
 from zwang.constraint.rows import Rows, concatenated, no_rows
-from zwang.contact import candidate_pairs
+from zwang.contact import Pair, candidate_pairs
 from zwang.scalar import Scratch, are_constant
 
+Recall = Callable[[int], Scratch]
 
-def constraint_rows(
-    instant: Instant, *, batched: bool = True, listing: Callable[[int], Scratch] | None = None
-) -> Rows:
-    """The rows of everything that restricts, less what the options disable; batched: traced soft contacts may come in batches; listing: with what is
-    remembered of so many rows, they come as a list of those that act, where they are of the kinds that can be listed."""
+
+def constraint_rows(instant: Instant, *, batched: bool = True, recall: Recall | None = None) -> Rows:
+    """The rows of everything that restricts, less what the options disable; batched: traced soft contacts may come in batches.
+
+    recall: what is remembered of so many rows, of steps that follow each other; then rows are as few as can be, not one for each end of a
+    limit, and those of large mechanisms may come as a list.
+    """
     mechanism, disabled = instant.mechanism, instant.mechanism.options.disabled
     parts: list[Rows] = []
     if "constraint" in disabled:
@@ -36,20 +39,26 @@ def constraint_rows(
     if "frictionloss" not in disabled:
         parts += friction_rows(instant)
     if "limit" not in disabled:
-        parts += limit_rows(instant)
+        parts += limit_rows(instant, nearer=recall is not None)
     if "contact" not in disabled and mechanism.options.contact:
-        if listing is not None and all(map(can_be_listed, parts)) and _pyramids(instant):
-            pairs, screws = candidate_pairs(mechanism), screws_of(instant)
-            found = all_listed(instant, concatenated(parts, mechanism.nv), pairs, screws, listing)
+        pairs = candidate_pairs(mechanism)
+        if (
+            recall is not None
+            and is_worth_listing(mechanism.tree, pairs)
+            and _listable(instant, parts, pairs)
+        ):
+            screws = screws_of(instant)
+            found = all_listed(instant, concatenated(parts, mechanism.nv), pairs, screws, recall)
             return replace(no_rows(mechanism.nv), listed=found, screws=screws)
         parts += _contacts(instant, batched)
     return concatenated(parts, mechanism.nv)
 
 
-def _pyramids(instant: Instant) -> bool:
-    """Whether there are contacts, all of them soft and, if they have friction, in pyramids."""
-    pairs, round_ = candidate_pairs(instant.mechanism), instant.mechanism.options.cone != "pyramidal"
-    return bool(pairs) and not any(is_hard(pair) or (round_ and pair.condim > 1) for pair in pairs)
+def _listable(instant: Instant, parts: Sequence[Rows], pairs: Sequence[Pair]) -> bool:
+    """Whether all rows are soft and outside cones, and there are contacts."""
+    cones = instant.mechanism.options.cone != "pyramidal"
+    soft = not any(is_hard(pair) or (cones and pair.condim > 1) for pair in pairs)
+    return bool(pairs) and soft and all(map(can_be_listed, parts))
 
 
 def _contacts(instant: Instant, batched: bool) -> list[Rows]:

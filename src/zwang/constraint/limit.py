@@ -16,39 +16,62 @@ from zwang.mechanism.mechanism import JointIndex
 from zwang.scalar import divide, maximum, sqrt, value_is_constant, where
 
 
-def limit_rows(instant: Instant) -> list[Rows]:
-    """Rows for the lower and the upper end of every joint with limits, then of every tendon."""
+def limit_rows(instant: Instant, *, nearer: bool = False) -> list[Rows]:
+    """Rows for the lower and the upper end of every joint with limits, then of every tendon.
+
+    nearer: of two ends that cannot act at once, there is only the row of the nearer one.
+    """
     parts = []
     for index in instant.mechanism.joints:
         limits = index.joint.limits
         if limits is not None:
-            parts += _ball(instant, index) if index.kind == "ball" else _joint(instant, index)
+            parts += _ball(instant, index) if index.kind == "ball" else _joint(instant, index, nearer)
     for tendon in instant.mechanism.tendons:
         if tendon.limits is not None:
             length, moment = tendon_length(instant.mechanism, tendon, instant.q)
             weight = instant.weights.tendons[tendon.name]
-            parts += _ends(instant, tendon.name, tendon.limits, length, moment, weight, tendon.limit_softness)
+            ends = tendon.limits, length, moment, weight, tendon.limit_softness
+            parts += _ends(instant, tendon.name, *ends, nearer)
     return parts
 
 
-def _joint(instant: Instant, index: JointIndex) -> list[Rows]:
+def _joint(instant: Instant, index: JointIndex, nearer: bool) -> list[Rows]:
     k = index.v.start
     J = np.eye(instant.mechanism.nv, dtype=int)[k]
     weight, softness = instant.weights.speeds[k], index.joint.limit_softness
-    return _ends(instant, index.name, index.joint.limits, instant.q[index.q.start], J, weight, softness)
+    q = instant.q[index.q.start]
+    return _ends(instant, index.name, index.joint.limits, q, J, weight, softness, nearer)
 
 
 def _ends(
-    instant: Instant, name: str, limits: Any, x: Any, J: np.ndarray, weight: Any, softness: Softness | None
+    instant: Instant,
+    name: str,
+    limits: Any,
+    x: Any,
+    J: np.ndarray,
+    weight: Any,
+    softness: Softness | None,
+    nearer: bool,
 ) -> list[Rows]:
     """x - lower >= 0 and upper - x >= 0, where these are finite."""
     lower, upper = limits
+    if nearer and softness is not None and _apart(lower, upper, softness.margin):
+        below = x - lower < upper - x
+        either = np.array([where(below, j, -j) for j in J])
+        gap = where(below, x - lower, upper - x)
+        return [_row(instant, f"limit of {name}", gap, either, weight, softness)]
     ends = [("lower", x - lower, J, lower), ("upper", upper - x, -J, upper)]
     return [
         _row(instant, f"{end} limit of {name}", gap, J_end, weight, softness)
         for end, gap, J_end, limit in ends
         if not (value_is_constant(limit) and np.isinf(limit))
     ]
+
+
+def _apart(lower: Any, upper: Any, margin: Any) -> bool:
+    """Whether both ends are finite, and nothing is within the margin of both."""
+    known = all(map(value_is_constant, (lower, upper, margin)))
+    return known and bool(2 * margin < upper - lower < np.inf)
 
 
 def _ball(instant: Instant, index: JointIndex) -> list[Rows]:

@@ -32,6 +32,8 @@ from zwang.scalar import (
 from zwang.scalar.stacked import Stacked
 
 MANY = 64  # entries of rows that touch several speeds, all of which every listed row is asked about
+SPEEDS = 20  # of a tree, from which on its rows are listed
+PATHS, ROWS = 3000, 2000  # links on all paths to the world, and rows, up to which they are
 BOUNDS = {"equality": lambda bound: (-np.inf, np.inf), "friction": lambda bound: (-bound, bound)}
 
 
@@ -42,6 +44,17 @@ class _Filled(NamedTuple):
     numbers: Scratch
     first: Any
     last: Any
+
+
+def is_worth_listing(tree: Tree, pairs: Sequence[Pair]) -> bool:
+    """Whether there are trees of many speeds, not so long or so many that text or room for all rows would be too much.
+
+    Of many small bodies more rows act than there are speeds: then the speeds are the better unknowns.
+    """
+    trees = sum(link.parent == WORLD for link in tree.links)
+    paths = sum(len(tree.path(i)) for i in range(len(tree.links)))
+    most = sum(pair.count * 2 * pair.condim for pair in pairs) + 4 * tree.nv
+    return tree.nv >= SPEEDS * trees and paths <= PATHS and most <= ROWS
 
 
 def can_be_listed(rows: Rows) -> bool:

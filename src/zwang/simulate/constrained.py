@@ -28,10 +28,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import NonIdeal
 from zwang.scalar import absolute, less, logical_and, value_is_constant
 from zwang.solve.gauss import Essential, solve
-from zwang.solve.memory import Recall
 from zwang.solve.solution import Solution, kkt_residual, row_costs
-
-LISTING = 20  # speeds from which on rows are listed world by world
 
 
 class Constrained(NamedTuple):
@@ -82,8 +79,8 @@ def constrained(
     instant = instant_of(
         mechanism, q, v, known=known, timestep=timestep, settling_time=settling_time, time=time
     )
-    listing: Recall | None = start if callable(start) and mechanism.nv >= LISTING else None  # type: ignore[assignment]
-    rows = constraint_rows(instant, batched=essential is None, listing=listing)
+    recall = start if callable(start) else None
+    rows = constraint_rows(instant, batched=essential is None, recall=recall)
     if all(value_is_constant(on) for on in rows.active):
         rows = rows.only_active()
 
