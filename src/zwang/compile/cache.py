@@ -155,7 +155,7 @@ def _parts(instruction: Instruction) -> tuple[tuple[Block, ...], object]:
     if isinstance(data, While):
         return (data.condition, data.body), data.carried
     if isinstance(data, For):
-        return (data.body,), (data.count, data.carried, data.chosen)
+        return (data.body,), (data.count, data.carried, data.chosen, data.spans, data.backwards)
     return (), data
 
 

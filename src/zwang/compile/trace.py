@@ -13,7 +13,7 @@ from zwang.compile import control
 from zwang.compile.graph import RULES, Graph, Index, Real, Truth, number_or_real, user_line
 from zwang.compile.lower import lower
 from zwang.compile.program import Port, Program
-from zwang.compile.rules import look_up, span
+from zwang.compile.rules import check_span, look_up, span
 from zwang.errors import TraceError
 
 UNROLLED_NODES = 5_000
@@ -62,19 +62,27 @@ class TraceReading(scalar.Reading):
         return control.new_scratch(self.graph, shape, blank)
 
     def choose(self, flags: Any, end: Any) -> Any:
-        return control.choose(self.graph, flags, control.whole(end))
+        end = control.whole(end)
+        check_span(min(0, end) if type(end) is int else end, flags.shape[0] + 1)
+        return control.choose(self.graph, flags, end)
 
     def pick(self, items: Any, place: Any, length: int) -> Any:
-        place = control.index_node(self.graph, control.whole(place))
-        return self.graph.make(Index, "pick", (items, place), length)
+        check_span(control.whole(place), length)
+        return self.graph.make(Index, "pick", (items, control.index_node(self.graph, place)), length - 1)
+
+    def count(self, items: Any, length: int) -> Any:
+        return self.graph.make(Index, "count", (items,), length)
 
     def for_chosen(self, items: Any, count: int, body: Callable, init: Any) -> Any:
         return control.indexed_loop(self.graph, count, body, init, items)
 
     def for_span(self, ends: tuple[Any, Any], backwards: bool, body: Callable, init: Any) -> Any:
         begin, end = map(control.whole, ends)
+        inside = range(span(begin)[0], span(end)[1])
+        if not inside:
+            return control.for_each(self.graph, 0, body, init, True, 0)
         return control.indexed_loop(
-            self.graph, span(end)[1], body, init, ends=(begin, end), backwards=backwards
+            self.graph, inside, body, init, ends=(begin, end), backwards=backwards
         )
 
     def highest(self, x: Any, limit: int) -> Any:

@@ -334,7 +334,7 @@ def concatenated(parts: Sequence[Rows], nv: int) -> Rows:
         for part, offset in zip(parts, offsets, strict=False)
         for o in part.on_links
     )
-    joined = {
+    joined: dict[str, Any] = {
         field.name: np.concatenate([getattr(part, field.name) for part in parts])
         for field in fields(Rows)
         if field.name in ("J", *PER_ROW)

@@ -10,7 +10,7 @@ import numpy as np
 from zwang.scalar.nest import leaves_of
 from zwang.scalar.plain import FLOATS
 from zwang.scalar.reading import Reading, reading_at_hand, reading_of, shared
-from zwang.scalar.stores import Scratch, Table
+from zwang.scalar.stores import Scratch, Table, flat_position
 
 
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
@@ -53,14 +53,14 @@ class Chosen:
         self.items = _reading_for(flags).choose(flags, flags.shape[0] if end is None else end)
 
     def __getitem__(self, place: Any) -> Any:
-        """The index at this place among them."""
-        return _reading_for(self.flags).pick(self.items, place, self.flags.shape[0] - 1)
+        """The index at this place among them; 0 behind the last."""
+        place = flat_position(self.flags.shape, place)
+        return _reading_for(self.flags).pick(self.items, place, self.flags.shape[0])
 
     @property
     def count(self) -> Any:
         """How many they are."""
-        length = self.flags.shape[0]
-        return _reading_for(self.flags).pick(self.items, length, length)
+        return _reading_for(self.flags).count(self.items, self.flags.shape[0])
 
     def each(self, body: Callable[[Any, Any], Any], init: Any) -> Any:
         """The carry after `carry = body(index, carry)` for each of them. Where some lane wants an index, it is masked in the others."""
@@ -80,7 +80,10 @@ class Span(NamedTuple):
 
 
 def highest(x: Any, limit: int) -> Any:
-    """The highest of the whole numbers x that lanes have, from 0 to the limit, as an index for all of them."""
+    """The highest of the whole numbers x that lanes have, from 0 to the limit, as an index for all of them. NaN counts as 0.
+
+    It may depend on a lane's neighbours: let no lane's result hang on it, but mask the turns of a loop that it does not want.
+    """
     return _reading_for(x).highest(x, limit)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from zwang.scalar.reading import Reading, register
-from zwang.scalar.stores import Scratch, Table
+from zwang.scalar.stores import Scratch, Table, nearest
 
 
 def _guarded(function: Callable[..., float], ufunc: Callable[..., Any], exact: Mapping[int, int]) -> Any:
@@ -129,20 +129,17 @@ class FloatReading(Reading):
     def pick(self, items: list[int], place: int, length: int) -> int:
         return items[place]
 
+    def count(self, items: list[int], length: int) -> int:
+        return items[-1]
+
     def for_chosen(self, items: list[int], count: int, body: Callable, init: Any) -> Any:
         carry = init
         for i in items[: items[-1]]:
             carry = body(i, carry)
         return carry
 
-    def for_span(self, ends: tuple[int, int], backwards: bool, body: Callable, init: Any) -> Any:
-        carry = init
-        for k in reversed(range(*ends)) if backwards else range(*ends):
-            carry = body(k, carry)
-        return carry
-
     def highest(self, x: Any, limit: int) -> int:
-        return min(max(int(x), 0), limit)
+        return nearest(x, limit + 1)
 
     def look_up(self, table: Table, index: Any) -> Any:
         return table.entries[index]

@@ -59,6 +59,12 @@ class Reading:
             carry = body(i, carry)
         return carry
 
+    def for_span(self, ends: tuple[int, int], backwards: bool, body: Callable, init: Any) -> Any:
+        carry = init
+        for i in reversed(range(*ends)) if backwards else range(*ends):
+            carry = body(i, carry)
+        return carry
+
 
 _READINGS: dict[type, Reading] = {}
 _LAZY: dict[str, Callable[[], object]] = {}

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from zwang.scalar.reading import reading_of
+
+
+def nearest(position: Any, length: int) -> int:
+    """A whole number as a place in an array of this length: outside it, that of the nearest element; 0 of NaN."""
+    return int(min(position, length - 1)) if position > 0 else 0
 
 
 def flat_position(shape: tuple[int, ...], index: Any) -> Any:
@@ -73,12 +79,12 @@ class Scratch:
         return self._store(flat_position(self.shape, index), value)
 
     def gather(self, position: Any) -> Any:
-        """The element at a position that is a whole number, but may differ from lane to lane."""
-        return self._load(int(position))
+        """The element at a position that is a whole number, but may differ from lane to lane; outside, the nearest one."""
+        return self._load(nearest(position, math.prod(self.shape)))
 
     def scatter(self, position: Any, value: Any) -> Scratch:
-        """The array with the element at a position that may differ from lane to lane replaced; this one may not be used any more."""
-        return self._store(int(position), value)
+        """The array with the element that `gather` gives replaced; this one may not be used any more."""
+        return self._store(nearest(position, math.prod(self.shape)), value)
 
     def _load(self, position: Any) -> Any:
         return self._alive()[position]

@@ -14,13 +14,13 @@ A group's code is 0 where its rows did not act, else one more than the number wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from zwang.constraint.rows import Cone, array
-from zwang.scalar import Scratch, equal, floor, scratch, where
-from zwang.solve.cones import cone_answer, cone_regions, row_answer
+from zwang.scalar import Scratch, equal, floor, where
+from zwang.solve.cones import cone_answer, cone_regions
 from zwang.solve.primal import Answer, Group, Primal, diagonal
 
 PLACES = {
@@ -34,31 +34,41 @@ Recall = Callable[[int], Scratch]
 """The function from the number of groups to their codes."""
 
 
-def remembered(primal: Primal, y: Scratch) -> Scratch:
-    """The codes (groups,) of the answers of rows that miss by y."""
+def as_recall(start: Any) -> Recall | None:
+    """What a solver is to begin with, if it is that."""
+    return cast(Recall, start) if callable(start) else None
+
+
+def remembered(primal: Primal, y: Scratch, codes: Scratch, before: Scratch | None = None) -> Scratch:
+    """The codes (groups,) with those of groups that act replaced: by how rows that miss by y answer, or by what is known from before."""
 
     def note(group: Group, codes: Scratch) -> Scratch:
-        code = where(group.active, _code(group, group.read(y)), 0.0)
-        return codes.set(group.number, code)
+        now = code_of(group, group.read(y))
+        known = None if before is None else before[group.number]
+        return codes.set(group.number, now if known is None else where(known > 0, known, now))
 
-    return primal.over_acting_groups(note, scratch(primal.group_count))
+    return primal.over_acting_groups(note, codes)
 
 
-def recalled(codes: Scratch, believed: Any = True) -> Answer:
-    """Rows answer as the codes say where these are believed, or else, and where they say nothing, as they do."""
+def recalled(codes: Scratch) -> Answer:
+    """Rows answer as the codes of their groups say; cones of which these say nothing, as they do."""
 
     def answer(group: Group, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        code = where(believed, codes[group.number], 0.0)
+        code = codes[group.number]
         if group.cone is not None:
             return _cone_as_before(group.cone, group.D, y, code)
         answers, rest = [], code - 1
         for kind, *numbers in zip(group.kinds, group.D, y, group.bound, strict=True):
             digit, rest = _split(rest, PLACES[kind])
-            now, before = row_answer(kind, *numbers), _row_as_before(kind, digit, *numbers)
-            answers.append([where(code > 0, old, new) for old, new in zip(before, now, strict=True)])
+            answers.append(_row_as_before(kind, digit, *numbers))
         return array([force for force, _ in answers]), diagonal([w for _, w in answers])
 
     return answer
+
+
+def code_of(group: Group, y: Any) -> Any:
+    """The code of a group whose rows miss by y."""
+    return where(group.active, _code(group, y), 0.0)
 
 
 def _code(group: Group, y: Any) -> Any:

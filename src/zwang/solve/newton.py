@@ -13,10 +13,19 @@ import numpy as np
 
 from zwang.constraint.rows import Rows
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import Scratch, logical_and, logical_not, logical_or, when, where, while_loop
-from zwang.solve.line_search import UNBOUNDED
-from zwang.solve.memory import recalled, remembered
-from zwang.solve.primal import Answer, Primal, true_answer
+from zwang.scalar import (
+    Scratch,
+    equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    scratch,
+    when,
+    where,
+    while_loop,
+)
+from zwang.solve.memory import as_recall, code_of, recalled, remembered
+from zwang.solve.primal import Group, Primal
 from zwang.solve.solution import Solution, largest
 
 TOLERANCE = 1e-11
@@ -29,10 +38,12 @@ SETTLED = 1e-3  # accelerations that still change by more when the iterations ar
 
 
 class _State(NamedTuple):
-    """The accelerations, what the rows miss by, the gradient, iterations, stalls so far, whether there is nothing left to do, or little."""
+    """The accelerations, what the rows miss by, their groups' codes (see `memory`), the gradient, iterations, stalls so far, whether there is
+    nothing left to do, or little."""
 
     a: np.ndarray
     y: Scratch
+    codes: Scratch
     gradient: np.ndarray
     iterations: Any
     stalls: Any
@@ -55,49 +66,73 @@ def newton(
     Every row must be soft, R > 0.
     """
     primal = Primal(problem, rows)
-    codes: Scratch | None = start(primal.group_count) if callable(start) else None
-
-    def answer(s: _State) -> Answer:
-        """How rows answer; at first as they did."""
-        return true_answer if codes is None else recalled(codes, s.iterations < 1)
-
-    def state(a: Any, y: Scratch, count: Any, step: Any, before: _State | None) -> _State:
-        effort, push = primal.effort(a), primal.push(y)
-        gradient, efforts = effort - push, largest(effort) + largest(push)
-        left, size, scale = largest(gradient), largest(step), largest(a)
-        small = logical_or(left <= tolerance * efforts, size <= STANDSTILL * scale)
-        if before is None:
-            return _State(a, y, gradient, count, 0.0, small, small)
-        stuck = left > largest(before.gradient) / 2
-        stalls = before.stalls + where(logical_and(stuck, size <= COARSE * scale), 1.0, 0.0)
-        noise = logical_or(logical_and(stuck, size <= NOISE * scale), stalls >= STALLS)
-        return _State(a, y, gradient, count, stalls, logical_or(small, noise), size <= SETTLED * scale)
+    recall = as_recall(start)
 
     def begun() -> _State:
-        if codes is None:
-            a = np.array(problem.a_free if start is None else start)
-            return state(a, primal.missed(a), 0.0, UNBOUNDED * np.ones(len(a)), None)
-        a, idle = np.array(problem.a_free), logical_not(primal.acting())
-        y = primal.missed(a)
-        return _State(a, y, -primal.push(y, recalled(codes)), 0.0, 0.0, idle, idle)
+        a = np.array(problem.a_free if start is None or recall is not None else start)
+        y, none = primal.missed(a), scratch(primal.group_count)
+        if recall is None:
+            codes = remembered(primal, y, none)
+            gradient, _, done = judged(a, y, codes)
+        else:
+            codes, done = (
+                remembered(primal, y, none, recall(primal.group_count)),
+                logical_not(primal.acting()),
+            )
+            gradient = -primal.push(y, recalled(codes))
+        return _State(a, y, codes, gradient, 0.0, 0.0, done, done)
+
+    def judged(a: Any, y: Scratch, codes: Scratch) -> tuple[np.ndarray, Any, Any]:
+        """The gradient, its largest entry, and whether it is small."""
+        effort, push = primal.effort(a), primal.push(y, recalled(codes))
+        gradient = effort - push
+        left = largest(gradient)
+        return gradient, left, left <= tolerance * (largest(effort) + largest(push))
 
     def wanted(s: _State) -> Any:
         return logical_and(logical_not(s.done), s.iterations < iterations)
 
     def improve(s: _State) -> _State:
-        direction = primal.newton_direction(s.y, s.gradient, answer(s))
+        direction = primal.newton_direction(s.y, s.gradient, recalled(s.codes))
         along = primal.along(direction)
+        same = answers_stay(s, along)
 
         def searched() -> Any:
             return primal.exact_step((s.a, s.y), direction, along, s.gradient, tolerance=LINE_SEARCH)
 
-        length = searched() if codes is None else when(s.iterations < 1, lambda: 1.0, searched)
-        step, y = length * direction, primal.advanced(s.y, length, along)
-        return state(s.a + step, y, s.iterations + 1, step, s)
+        full = same if recall is None else logical_or(same, s.iterations < 1)
+        length = when(full, lambda: 1.0, searched)
+        y = primal.advanced(s.y, length, along)
+        return state(s, length * direction, y, remembered(primal, y, s.codes), same)
+
+    def answers_stay(s: _State, along: Scratch) -> Any:
+        """Whether all rows still answer so after a whole step: then the cost was quadratic all the way, and its least is there."""
+
+        def compare(group: Group, same: Any) -> Any:
+            code, before = code_of(group, group.read(s.y) + group.read(along)), s.codes[group.number]
+            alike = equal(code, before)
+            return logical_and(same, alike if group.cone is None else logical_and(alike, code > 0))
+
+        return primal.over_acting_groups(compare, s.iterations >= 0)
+
+    def state(s: _State, step: Any, y: Scratch, codes: Scratch, same: Any) -> _State:
+        a, size = s.a + step, largest(step)
+
+        def unsure() -> tuple[np.ndarray, Any, Any, Any]:
+            gradient, left, small = judged(a, y, codes)
+            scale = largest(a)
+            stuck = left > largest(s.gradient) / 2
+            stalls = s.stalls + where(logical_and(stuck, size <= COARSE * scale), 1.0, 0.0)
+            noise = logical_or(logical_and(stuck, size <= NOISE * scale), stalls >= STALLS)
+            done = logical_or(logical_or(small, size <= STANDSTILL * scale), noise)
+            return gradient, stalls, done, size <= SETTLED * scale
+
+        gradient, stalls, done, settled = when(same, lambda: (s.gradient, s.stalls, same, same), unsure)
+        return _State(a, y, codes, gradient, s.iterations + 1, stalls, done, settled)
 
     last = while_loop(wanted, improve, begun())
     unsettled = logical_not(logical_or(last.done, last.settled))
-    answers = remembered(primal, last.y) if codes is not None else None
+    answers = None if recall is None else last.codes
     return Solution(
         last.a, primal.forces(last.a), last.iterations, last.done, unsettled=unsettled, answers=answers
     )
