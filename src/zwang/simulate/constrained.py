@@ -28,6 +28,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.restrictions import NonIdeal
 from zwang.scalar import absolute, less, logical_and, value_is_constant
 from zwang.solve.gauss import Essential, solve
+from zwang.solve.memory import as_recall
 from zwang.solve.solution import Solution, kkt_residual, row_costs
 
 
@@ -79,8 +80,7 @@ def constrained(
     instant = instant_of(
         mechanism, q, v, known=known, timestep=timestep, settling_time=settling_time, time=time
     )
-    recall = start if callable(start) else None
-    rows = constraint_rows(instant, batched=essential is None, recall=recall)
+    rows = constraint_rows(instant, batched=essential is None, recall=as_recall(start))
     if all(value_is_constant(on) for on in rows.active):
         rows = rows.only_active()
 

@@ -16,6 +16,7 @@ from zwang.solve.embedding import embedded
 from zwang.solve.equality import reduced, within
 from zwang.solve.hard import with_hard_rows
 from zwang.solve.listed import newton_on_list
+from zwang.solve.memory import as_recall
 from zwang.solve.multipliers import by_multipliers
 from zwang.solve.newton import newton
 from zwang.solve.projected import projected_gauss_seidel
@@ -55,7 +56,7 @@ def solve(
         return newton_on_list(problem, rows.listed)
     if not len(rows) and not rows.batches:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
-    if callable(start) and (any(rows.hard) or solver != "newton"):
+    if as_recall(start) and (any(rows.hard) or solver != "newton"):
         start = None
     if not any(rows.hard):
         return SOLVERS[solver](problem, rows, start=start)
