@@ -261,10 +261,11 @@ class Fast:
         embedding: Any = False,
         params: Params = None,
     ) -> Point:
-        """(q, v, z) after each `every`-th of so many steps, each (..., steps // every, n); as `step` called so often, bit for bit.
+        """(q, v, z) after each `every`-th of so many steps, each (..., steps // every, n).
 
         control (..., inputs) is held; with one axis more than q0, (..., steps, inputs), it has a row for each step. time (...) [s]: at the
-        beginning. All steps run inside compiled code. Raises ShapeError.
+        beginning. All steps run inside compiled code. They are those of `step`: bit for bit where a mechanism has no soft constraints, limits,
+        friction or contacts; else to the solver's tolerance, as each step begins with how the rows answered in the one before. Raises ShapeError.
         """
         key = ("rollout", *self._step_key(step, integrator, embedding)[1:])
         control = np.asarray(control, dtype=float)
