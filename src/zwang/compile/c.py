@@ -103,7 +103,9 @@ def _preamble(dtype: str) -> list[str]:
         "    memcpy(&bits, &x, sizeof bits);",
     ]
     rows += ["    return bits;", "}", "", "static inline real of_bits(word bits)", "{", "    real x;"]
-    return [*rows, "    memcpy(&x, &bits, sizeof x);", "    return x;", "}", ""]
+    rows += ["    memcpy(&x, &bits, sizeof x);", "    return x;", "}", ""]
+    rows += ["static inline int place_of(real x, int most)", "{"]
+    return [*rows, "    return x > 0 ? x < (real)most ? (int)x : most : 0;", "}", ""]
 
 
 class _Text:
@@ -218,24 +220,28 @@ class _Text:
         )
 
     def _pick(self, instruction: Instruction, args: list[str]) -> None:
-        name = self.names[instruction.out[0]] = f"p{instruction.out[0]}"
-        self.line(f"const int {name} = (int){args[0]}[{args[1]}];")
+        self._define(instruction, f"(int){args[0]}[{args[1]}]")
+
+    def _count(self, instruction: Instruction, args: list[str]) -> None:
+        list_length = self.program.lengths[instruction.args[0]]
+        self._define(instruction, f"(int){args[0]}[{list_length - 1}]")
 
     def _store(self, instruction: Instruction, args: list[str]) -> None:
         self.names[instruction.out[0]] = args[0]
         self.line(f"{args[0]}[{args[1]}] = {args[2]};")
 
     def _gather(self, instruction: Instruction, args: list[str]) -> None:
-        self._define(instruction, f"{args[0]}[(int){args[1]}]")
+        self._define(instruction, f"{args[0]}[{self._own_place(instruction, args)}]")
 
     def _scatter(self, instruction: Instruction, args: list[str]) -> None:
         self.names[instruction.out[0]] = args[0]
-        self.line(f"{args[0]}[(int){args[1]}] = {args[2]};")
+        self.line(f"{args[0]}[{self._own_place(instruction, args)}] = {args[2]};")
+
+    def _own_place(self, instruction: Instruction, args: list[str]) -> str:
+        return f"place_of({args[1]}, {self.program.lengths[instruction.args[0]] - 1})"
 
     def _highest(self, instruction: Instruction, args: list[str]) -> None:
-        name = self.names[instruction.out[0]] = f"h{instruction.out[0]}"
-        most = instruction.data
-        self.line(f"const int {name} = {args[0]} > {most} ? {most} : {args[0]} > 0 ? (int){args[0]} : 0;")
+        self._define(instruction, f"place_of({args[0]}, {instruction.data})")
 
     # ------------------------------------------------------------------------------------ control flow
 

@@ -28,6 +28,7 @@ SIGNATURES: dict[str, tuple[tuple[Kind, ...], Kind]] = {
     **dict.fromkeys(("array", "blank"), ((), _A)),
     "choose": ((_A, _I), _A),
     "pick": ((_A, _I), _I),
+    "count": ((_A,), _I),
     "load": ((_A, _I), _R),
     "gather": ((_A, _R), _R),
     "scatter": ((_A, _R, _R), _A),
@@ -118,6 +119,10 @@ class _Checker:
         assert isinstance(data, (While, For))
         carry = kinds[: data.carried]
         self.need("index" not in carry, "an index is carried")
+        if isinstance(data, For):
+            items = ("array",) * data.chosen + ("index", "index") * data.spans
+            given = kinds[data.carried : data.carried + len(items)]
+            self.need(given == items, f"a loop goes over {given} where {items} is needed")
         if isinstance(data, While):
             self.need(
                 self.block(data.condition, kinds) == ("bool",), "the condition of while gives no truth value"

@@ -29,6 +29,7 @@ from zwang.compile.graph import (
 from zwang.compile.rules import check_span, index_node, truth
 from zwang.errors import TraceError
 from zwang.scalar import Scratch, leaves_of, rebuild, structure_of
+from zwang.scalar.stores import nearest
 
 _TURNS = 3
 """After so many turns the size of a whole unrolled loop is guessed."""
@@ -121,14 +122,27 @@ class TracedScratch(Scratch):
 
     def gather(self, position: Any) -> Any:
         self._check_alive()
-        return self.graph.make(Real, "gather", (self.as_node(), real_node(self.graph, position)))
+        place = self._own_place(position)
+        if type(place) is int:
+            return self._load(place)
+        return self.graph.make(Real, "gather", (self.as_node(), place))
 
     def scatter(self, position: Any, value: Any) -> Scratch:
         self._check_inside()
+        place, value = self._own_place(position), real_node(self.graph, value)
+        if type(place) is int:
+            return self._store(place, value)
         array = self.consume()
-        args = (array, real_node(self.graph, position), real_node(self.graph, value))
+        args = (array, place, value)
         node = array_node(self.graph, "scatter", args, None, args[0].length)
         return TracedScratch(self.graph, self.shape, None, node, self.origin)
+
+    def _own_place(self, position: Any) -> Any:
+        """A position as a traced real, or, if it is known already, as an integer inside the array."""
+        length = math.prod(self.shape)
+        check_span(0, length)
+        place = real_node(self.graph, position)
+        return nearest(place.data, length) if place.op == "const" else place
 
     def _check_inside(self) -> None:
         self._check_alive()
@@ -154,6 +168,8 @@ def whole(position: Any) -> Any:
     """A position in a table or array: an int or an index that all lanes share."""
     if type(position) in (int, Index):
         return position
+    if isinstance(position, np.integer):
+        return int(position)
     raise TraceError(
         f"{user_line()}: a table or scratch array is read at an integer or at an index of for_each, "
         f"not at a traced {type(position).__name__.lower()}, which may differ from lane to lane"
@@ -290,7 +306,7 @@ def _check_unchanged(values: Sequence[Any], what: str) -> None:
 def for_each(graph: Graph, count: int, body: Callable, init: Any, unroll: bool | None, limit: int) -> Any:
     """Unroll a loop over indices where that makes at most `limit` nodes, else trace it as a loop."""
     if unroll is False and count > 0:
-        return indexed_loop(graph, count, body, init)
+        return indexed_loop(graph, range(count), body, init)
     arrays = [leaf for leaf in leaves_of(init) if isinstance(leaf, TracedScratch)]
     carry = _with_copies(init) if arrays else init
     start, largest = graph.count, 0
@@ -299,7 +315,7 @@ def for_each(graph: Graph, count: int, body: Callable, init: Any, unroll: bool |
         carry = body(i, carry)
         largest = max(largest, graph.count - before)
         if unroll is None and (graph.count - start > limit or (i == _TURNS and largest * count > limit)):
-            return indexed_loop(graph, count, body, init)
+            return indexed_loop(graph, range(count), body, init)
     for array in arrays:
         array.end()
     return carry
@@ -313,25 +329,25 @@ def _with_copies(init: Any) -> Any:
 
 def indexed_loop(
     graph: Graph,
-    count: int,
+    indices: range,
     body: Callable,
     init: Any,
     items: Array | None = None,
     ends: tuple[Any, ...] = (),
     backwards: bool = False,
 ) -> Any:
-    """A loop over the indices below the count, or over those among them that `choose` found, or that lie between two ends."""
+    """A loop over these indices, or over those among them that `choose` found, or that lie between two ends."""
     leaves = leaves_of(init)
     start = [_start(graph, leaf) for leaf in leaves]
     scope, parameters, carry = _open(graph, start, leaves, init)
-    index = graph.unshared(Index, "parameter", (), count)
+    index = graph.unshared(Index, "parameter", (), indices)
     nodes = (index, *map(_node_of, parameters))
     results = _results(graph, body(index, carry), init, parameters, "the body of for_each")
     given = [index_node(graph, end) for end in ends] if items is None else [items]
     inside = [graph.unshared(Index, "parameter", (), None) for _ in ends]
     listed = inside if items is None else [array_node(graph, "parameter", (), None, items.length)]
     graph.leave()
-    data = count, Body(scope, (*nodes, *listed), results), len(start), backwards
+    data = len(indices), Body(scope, (*nodes, *listed), results), len(start), backwards
     control = graph.unshared(Control, "for", (*start, *given), data)
     return _after(graph, control, start, init)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.compile.graph import RULES, Control, Node, Real, Truth, user_line
+from zwang.compile.graph import RULES, Control, Index, Node, Real, Truth, user_line
 from zwang.compile.rules import add, div, mul, neg, select
 from zwang.errors import ShapeError, TraceError
 
@@ -99,7 +99,7 @@ def _dependent(outputs: Sequence[Any], inputs: Sequence[Real]) -> tuple[list[Nod
     for node in _reachable(outputs, bits):
         if node in bits:
             order.append(node)
-        if node in bits or isinstance(node, Truth):
+        if node in bits or isinstance(node, (Truth, Index)):
             continue
         found = 0
         for a in _sources(node):

@@ -14,6 +14,7 @@ import numpy as np
 from zwang.compile.program import Block, Instruction, Program
 from zwang.errors import ShapeError
 from zwang.scalar import FloatReading
+from zwang.scalar.stores import nearest
 
 
 def evaluate(program: Program, inputs: Mapping[str, Any], dtype: Any = "float64") -> dict[str, np.ndarray]:
@@ -189,19 +190,22 @@ class _Machine:
     def _pick(self, data: int, array: list[float], i: int) -> list[int]:
         return [int(array[i])]
 
+    def _count(self, data: int, array: list[float]) -> list[int]:
+        return [int(array[-1])]
+
     def _store(self, data: None, array: list[float], i: int, value: float) -> list[list[float]]:
         array[i] = value
         return [array]
 
     def _gather(self, data: None, array: list[float], position: float) -> list[float]:
-        return [array[int(position)]]
+        return [array[nearest(position, len(array))]]
 
     def _scatter(self, data: None, array: list[float], position: float, value: float) -> list[list[float]]:
-        array[int(position)] = value
+        array[nearest(position, len(array))] = value
         return [array]
 
     def _highest(self, data: int, value: float) -> list[int]:
-        return [min(max(int(value), 0), data)]
+        return [nearest(value, data + 1)]
 
     def _while(self, data: Any, *args: Any) -> list[Any]:
         carry, captured = list(args[: data.carried]), args[data.carried :]

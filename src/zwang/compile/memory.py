@@ -45,9 +45,9 @@ class MemoryText(Text):
         writer.define(instruction.out[0], self.scratch.array(instruction.data))
 
     def _op_choose(self, writer: Writer, instruction: Instruction) -> None:
-        """The list holds numbers in its first lane, and behind the last of them three zeros; then how many there are."""
+        """The list holds numbers in its first lane; the last is how many of the others there are."""
         length, flags = instruction.data, writer.array(instruction.args[0])
-        end, listed, lanes = writer.get(instruction.args[1]), self.scratch.array(length + 3), self.lanes
+        end, listed, lanes = writer.get(instruction.args[1]), self.scratch.array(length + 1), self.lanes
         before, turn, inside, after = writer.label, *(writer.new_label() for _ in range(3))
         index, following, place, behind = (writer.fresh() for _ in range(4))
         writer.jump(turn)
@@ -64,18 +64,22 @@ class MemoryText(Text):
         writer.row(f"{following} = add i64 {index}, 1")
         writer.jump(turn)
         writer.open(after)
-        for far in range(3):
-            behind = writer.let(f"add i64 {place}, {far}")
-            writer.row(
-                f"store {lanes.scalar} {lanes.literal(0.0)}, ptr {writer.element_address(listed, behind)}"
-            )
         number = writer.let(f"uitofp i64 {place} to {lanes.scalar}")
         writer.row(f"store {lanes.scalar} {number}, ptr {writer.element_address(listed, str(length))}")
         writer.define(instruction.out[0], listed)
 
     def _op_pick(self, writer: Writer, instruction: Instruction) -> None:
-        listed, place = instruction.args
-        writer.define(instruction.out[0], self._entry(writer, writer.array(listed), writer.get(place)))
+        listed, place = writer.array(instruction.args[0]), writer.get(instruction.args[1])
+        inside = writer.let(f"icmp slt i64 {place}, {self._entries(writer, listed)}")
+        entry = self._entry(writer, listed, place)
+        writer.define(instruction.out[0], writer.let(f"select i1 {inside}, i64 {entry}, i64 0"))
+
+    def _op_count(self, writer: Writer, instruction: Instruction) -> None:
+        writer.define(instruction.out[0], self._entries(writer, writer.array(instruction.args[0])))
+
+    def _entries(self, writer: Writer, listed: Stored) -> str:
+        """How many there are in the list of `choose`."""
+        return self._entry(writer, listed, str(listed.length - 1))
 
     def _entry(self, writer: Writer, listed: Stored, place: str) -> str:
         """An entry of the list of `choose`."""
@@ -121,9 +125,13 @@ class MemoryText(Text):
         writer.define(instruction.out[0], stored)
 
     def _own_places(self, writer: Writer, array: Stored, position: str) -> str:
-        """The addresses of elements, in each lane its own."""
-        lanes = self.lanes
+        """The addresses of elements, in each lane its own; never outside the array, whatever the position."""
+        lanes, most = self.lanes, self.lanes.number(float(array.length - 1))
         first, whole = writer.address(array.offset), lanes.vector("i64")
+        above = writer.let(f"fcmp ogt {lanes.real} {position}, {lanes.zero}")
+        position = writer.choose(above, lanes.real, position, lanes.zero)
+        below = writer.let(f"fcmp olt {lanes.real} {position}, {most}")
+        position = writer.choose(below, lanes.real, position, most)
         number = writer.let(f"fptosi {lanes.real} {position} to {whole}")
         if lanes.width > 1:
             far = writer.let(f"mul {whole} {number}, {lanes.splat('i64', str(lanes.width))}")
@@ -133,17 +141,16 @@ class MemoryText(Text):
 
     def _op_highest(self, writer: Writer, instruction: Instruction) -> None:
         lanes, found = self.lanes, writer.get(instruction.args[0])
+        above = writer.masked(writer.let(f"fcmp ogt {lanes.real} {found}, {lanes.zero}"))
+        found = writer.choose(above, lanes.real, found, lanes.zero)
         if lanes.width > 1:
-            if writer.mask is not None:
-                found = writer.choose(writer.mask, lanes.real, found, lanes.zero)
             name = f"@llvm.vector.reduce.fmax.{lanes.suffix}"
             self.intrinsics.add(f"{lanes.scalar} {name}({lanes.real})")
             found = writer.let(f"call {lanes.scalar} {name}({lanes.real} {found})")
-        whole = writer.let(f"fptosi {lanes.scalar} {found} to i64")
-        for order, bound in (("slt", "0"), ("sgt", str(instruction.data))):
-            beyond = writer.let(f"icmp {order} i64 {whole}, {bound}")
-            whole = writer.let(f"select i1 {beyond}, i64 {bound}, i64 {whole}")
-        writer.define(instruction.out[0], whole)
+        most = lanes.literal(float(instruction.data))
+        below = writer.let(f"fcmp olt {lanes.scalar} {found}, {most}")
+        found = writer.let(f"select i1 {below}, {lanes.scalar} {found}, {lanes.scalar} {most}")
+        writer.define(instruction.out[0], writer.let(f"fptosi {lanes.scalar} {found} to i64"))
 
     def _store(self, writer: Writer, address: str, operand: str) -> None:
         """To the lanes that count only."""

@@ -30,6 +30,7 @@ NOT_COUNTED = frozenset(
         "blank",
         "choose",
         "pick",
+        "count",
         "load",
         "store",
         "gather",
@@ -64,7 +65,7 @@ def count_operations(program: Program) -> dict[str, int]:
     Each arithmetic instruction counts as one, be it an addition, a fused multiply-add, a sine, a comparison or a
     choice; constants, inputs, indices, reads and writes of arrays and control flow count as none. A fused
     multiply-add is two flops, a comparison, choice or logical operation none, all else one. A `for` counts its body
-    as often as it runs; of a `while`, condition and body count once; of a `when`, both branches.
+    as often as it runs (over a span or what is chosen: as often as it can at most); of a `while`, condition and body count once; of a `when`, both branches.
     """
     counts: Counter[str] = Counter()
     _count(program.body, 1, counts)

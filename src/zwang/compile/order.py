@@ -71,7 +71,7 @@ class _Graph:
             if instruction.op in ("store", "scatter", "while", "for", "when"):
                 for a in instruction.args:
                     self.before[k] += [r for r in readers.get(a, []) if r not in self.before[k]]
-            if instruction.op in ("load", "gather", "choose", "pick", "while", "for", "when"):
+            if instruction.op in ("load", "gather", "choose", "pick", "count", "while", "for", "when"):
                 for a in instruction.args:
                     readers.setdefault(a, []).append(k)
 

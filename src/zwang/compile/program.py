@@ -31,15 +31,16 @@ Operations, with `args -> out` and `data`
     blank                () -> array            data: length; filled with nothing that may be read
     load                 (x, i) -> real         element i of array x
     store                (x, i, a) -> array     array x with element i set to a
-    gather               (x, p) -> real         element p of array x, each lane's own; p is a whole number
-    scatter              (x, p, a) -> array     array x with element p, each lane's own, set to a
-    highest              (p) -> index           data: int; the highest whole number p among the lanes that count, from 0 to data
+    gather               (x, p) -> real         element p of array x, each lane's own; p is a whole number, outside x the nearest inside, of NaN 0
+    scatter              (x, p, a) -> array     array x with element p, each lane's own and found likewise, set to a
+    highest              (p) -> index           data: int; the highest whole number p among the lanes that count, from 0 to data, of NaN 0
     bit                  (a) -> bool            data: int; whether that bit of a's representation is set, 0 lowest
     bit_and bit_or       (a) -> real            data: int; on the 64 (float32: 32) bits of a
     bit_add              (a) -> real            data: int; modulo 2**64 (2**32)
     shift_left shift_right   (a) -> real        data: int; filling with zero bits
-    choose               (x, n) -> array        data: length of x; the indices below n at which x is above 0 (in some lane that counts), three zeros, and, last, their number
-    pick                 (x, i) -> index        data: length of what was chosen from; entry i of a list of `choose`
+    choose               (x, n) -> array        data: length of x; the indices below n at which x is above 0 (in some lane that counts), and, last, their number
+    pick                 (x, i) -> index        data: the highest it may be; entry i of a list of `choose`, 0 behind the last
+    count                (x) -> index           data: the highest it may be; how many entries a list of `choose` has
     while                (carry..., captured...) -> carry...   data: While(condition, body, carried)
     when                 (p, captured...) -> results...        data: When(then, otherwise)
     for                  (carry..., captured...) -> carry...   data: For(count, body, carried)
@@ -100,7 +101,7 @@ class When:
 
 @dataclass(frozen=True)
 class For:
-    count: int
+    count: int  # of turns; with the following, at most
     body: Block
     carried: int
     chosen: bool = False  # the first captured value is a list of `choose`: only those indices

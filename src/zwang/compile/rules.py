@@ -352,8 +352,8 @@ def span(i: Any) -> tuple[int, int]:
     if i.op == "itable":
         return min(i.data), max(i.data)
     if i.op == "parameter":
-        return 0, i.data - 1
-    if i.op in ("highest", "pick"):
+        return i.data.start, i.data.stop - 1
+    if i.op in ("highest", "pick", "count"):
         return 0, i.data
     (a, b), (c, d) = map(span, i.args)
     if i.op == "imul":

@@ -63,7 +63,7 @@ class TraceReading(scalar.Reading):
 
     def choose(self, flags: Any, end: Any) -> Any:
         end = control.whole(end)
-        check_span(min(0, end) if type(end) is int else end, flags.shape[0] + 1)
+        check_span(end, flags.shape[0] + 1)
         return control.choose(self.graph, flags, end)
 
     def pick(self, items: Any, place: Any, length: int) -> Any:
@@ -74,16 +74,20 @@ class TraceReading(scalar.Reading):
         return self.graph.make(Index, "count", (items,), length)
 
     def for_chosen(self, items: Any, count: int, body: Callable, init: Any) -> Any:
-        return control.indexed_loop(self.graph, count, body, init, items)
+        if not count:
+            return control.for_each(self.graph, 0, body, init, True, 0)
+        return control.indexed_loop(self.graph, range(count), body, init, items)
 
     def for_span(self, ends: tuple[Any, Any], backwards: bool, body: Callable, init: Any) -> Any:
         begin, end = map(control.whole, ends)
         inside = range(span(begin)[0], span(end)[1])
         if not inside:
             return control.for_each(self.graph, 0, body, init, True, 0)
-        return control.indexed_loop(
-            self.graph, inside, body, init, ends=(begin, end), backwards=backwards
-        )
+        if inside.start < 0:
+            raise TraceError(
+                f"{user_line()}: a span that may begin at {inside.start} gives indices below 0: begin it at 0 or later"
+            )
+        return control.indexed_loop(self.graph, inside, body, init, ends=(begin, end), backwards=backwards)
 
     def highest(self, x: Any, limit: int) -> Any:
         return self.graph.make(Index, "highest", (control.real_node(self.graph, x),), limit)
@@ -127,13 +131,17 @@ class Memory:
 
     def recall(self, size: int) -> scalar.Scratch:
         """So many numbers, as they were kept in the step before. To be asked once."""
+        if self.size:
+            raise TraceError(
+                f"{user_line()}: the memory is recalled twice: pass on what the first recall gave"
+            )
         self.size, numbers = size, control.new_scratch(self._graph, (size,), blank=True)
         for k, number in enumerate(_input(self._graph, self._port, (size,))):
             numbers = numbers.set(k, number)
         return numbers
 
     def keep(self, numbers: Any) -> None:
-        """Take these along, as many as are asked for."""
+        """Take these along, as many as are recalled."""
         self.kept = list(numbers)
 
 
@@ -162,6 +170,7 @@ def trace(
     with scalar.at_hand(TraceReading(graph, unroll)):
         given = _named(function(*arrays, memory=taken) if memory else function(*arrays))
     if taken.size:
+        _check_memory(memory, taken, shapes, given)
         shapes, given = {**shapes, memory: (taken.size,)}, {**given, memory: taken.kept}
     outputs = {name: _array(value) for name, value in given.items()}
     results = [_output(graph, name, element) for name, array in outputs.items() for element in array.flat]
@@ -171,6 +180,17 @@ def trace(
         [Port(name, array.size, array.shape) for name, array in outputs.items()],
         results,
     )
+
+
+def _check_memory(name: str, memory: Memory, *others: Mapping[str, Any]) -> None:
+    if len(memory.kept) != memory.size:
+        raise TraceError(
+            f"the memory {name!r} recalls {memory.size} numbers and keeps {len(memory.kept)}: it has to keep as many"
+        )
+    if any(name in ports for ports in others):
+        raise TraceError(
+            f"the memory {name!r} has the name of another input or output: give it one of its own"
+        )
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
