@@ -219,8 +219,10 @@ def _improved(p: _Problem, s: _State) -> _State:
         )
 
     f_now, y_now, answer, size, left, top = p.each(advance, (s.f, s.y, s.answer, 0.0, 0.0, 0.0))
-    stalls = s.stalls + where(size <= COARSE * top, 1.0, 0.0)
-    small = logical_or(left <= TOLERANCE * top, logical_or(size <= STANDSTILL * top, stalls >= STALLS))
+    later = s.iterations >= 1  # the first change is from no force to what was remembered, and tells nothing
+    stalls = s.stalls + where(logical_and(later, size <= COARSE * top), 1.0, 0.0)
+    still = logical_and(later, logical_or(size <= STANDSTILL * top, stalls >= STALLS))
+    small = logical_or(left <= TOLERANCE * top, still)
     return _State(
         f_now, y_now, answer, s.iterations + 1, stalls, logical_or(same, small), size <= SETTLED * top
     )
