@@ -15,7 +15,8 @@ def solved_in_tiles(
 ) -> Scratch:
     """x (SIDE most,) of B x = b for the positive definite B of `tiles` tiles a side, an index of at most `most`.
 
-    entry(i, j): B_ij, j <= i. right(i): b_i. Each row of tiles is worked out from those before. Source: Golub, Van Loan, Matrix Computations, 4.2.
+    entry(i, j): B_ij, j <= i. right(i): b_i. Each row of tiles is worked out from those before.
+    In whatever tiles entries lie, they are worked out in the same order: further rows, zero but for B_ii = 1, change no bit. Source: Golub, Van Loan, Matrix Computations, 4.2.
     """
     first = table([K * (K + 1) // 2 * SIDE * SIDE for K in range(most)])
     L, row = (
@@ -55,7 +56,7 @@ def solved_in_tiles(
             y = tile(row, SIDE * SIDE * J)
             l = [[y[a][c] * reciprocals[SIDE * J + c] for c in within] for a in within]
             before = [x[SIDE * J + c] for c in within]
-            own = [[_less(own[a][b], l[a], y[b]) for b in range(a + 1)] for a in within]
+            own = [[_less(own[a][b], y[a], l[b]) for b in range(a + 1)] for a in within]
             mine = [_less(mine[a], l[a], before) for a in within]
             return _with(L, first[K] + SIDE * SIDE * J, [z for line in l for z in line]), own, mine
 
@@ -67,7 +68,7 @@ def solved_in_tiles(
                 l[a][c] = own[a][c] * inverse[c]
                 mine[a] = mine[a] - l[a][c] * mine[c]
                 for b in range(c + 1, a + 1):
-                    own[a][b] = own[a][b] - l[a][c] * own[b][c]
+                    own[a][b] = own[a][b] - own[a][c] * l[b][c]
         L = _with(L, first[K] + SIDE * SIDE * K, [z for line in l for z in line])
         return L, row, _with(reciprocals, SIDE * K, inverse), _with(x, SIDE * K, mine)
 
@@ -75,12 +76,12 @@ def solved_in_tiles(
         """Row K of L^T, of those below it taken out already."""
         own, l = [x[SIDE * K + c] for c in within], tile(L, first[K] + SIDE * SIDE * K)
         for c in reversed(within):
-            for a in range(c + 1, SIDE):
+            for a in reversed(range(c + 1, SIDE)):
                 own[c] = own[c] - l[a][c] * own[a]
 
         def take_out(J: Any, x: Scratch) -> Scratch:
             l = tile(L, first[K] + SIDE * SIDE * J)
-            above = [_less(x[SIDE * J + c], [l[a][c] for a in within], own) for c in within]
+            above = [_less(x[SIDE * J + c], [l[a][c] for a in reversed(within)], own[::-1]) for c in within]
             return _with(x, SIDE * J, above)
 
         return for_each(Span(0, K), take_out, _with(x, SIDE * K, own))

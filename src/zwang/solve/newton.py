@@ -121,10 +121,14 @@ def newton(
         def unsure() -> tuple[np.ndarray, Any, Any, Any]:
             gradient, left, small = judged(a, y, codes)
             scale = largest(a)
-            stuck = left > largest(s.gradient) / 2
+            tried = (
+                recall is None or s.iterations >= 1
+            )  # the first step may be none because of what was remembered
+            stuck = logical_and(tried, left > largest(s.gradient) / 2)
+            still = logical_and(tried, size <= STANDSTILL * scale)
             stalls = s.stalls + where(logical_and(stuck, size <= COARSE * scale), 1.0, 0.0)
             noise = logical_or(logical_and(stuck, size <= NOISE * scale), stalls >= STALLS)
-            done = logical_or(logical_or(small, size <= STANDSTILL * scale), noise)
+            done = logical_or(logical_or(small, still), noise)
             return gradient, stalls, done, size <= SETTLED * scale
 
         gradient, stalls, done, settled = when(same, lambda: (s.gradient, s.stalls, same, same), unsure)
