@@ -10,7 +10,8 @@ from zwang.compile.optimise import optimise
 from zwang.compile.run import Compiled
 from zwang.compile.steps import run_steps
 from zwang.compile.trace import trace
-from zwang.errors import ShapeError, UnknownNameError
+from zwang.errors import ShapeError, TraceError, UnknownNameError
+from zwang.fast import compile_function
 
 
 def step(q, v, push, g):
@@ -98,3 +99,94 @@ def test_wrong_calls_are_named() -> None:
     uneven = optimise(trace(lambda q: {"q": [q[0]]}, {"q": (2,)}))
     with pytest.raises(ShapeError, match="'q' goes in with 2 elements and comes out with 1"):
         run_steps(Compiled(uneven, cache=False), q, steps=1)
+
+
+# ---------------------------------------------------------------------------------- memory
+
+
+def smoothed(q, push, before):
+    """A push with a memory of the last three, and how often it was downwards, which is kept at a place of its own."""
+    kept = [push[0], before[0], before[1], before[3]]
+    count = scalar.for_each(
+        1,
+        lambda k, a: a.scatter(3.0 + 0 * q[0], before[3] + scalar.where(push[0] < 0, 1.0, 0.0)),
+        _filled(kept),
+    )
+    mean = (push[0] + before[0] + before[1] + before[2]) / 4
+    return {"q": [q[0] + 0.1 * mean, before[3]]}, [count[k] for k in range(4)]
+
+
+def _filled(values):
+    array = scalar.scratch(len(values))
+    for k, value in enumerate(values):
+        array = array.set(k, value)
+    return array
+
+
+def remembering(q, push, memory):
+    out, kept = smoothed(q, push, memory.recall(4))
+    memory.keep(kept)
+    return out
+
+
+def by_hand(q, push, notes):
+    out, kept = smoothed(q, push, notes)
+    return {**out, "notes": kept}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("batch", [(), (5,), (37,), (2, 9)])
+def test_a_memory_is_an_input_and_output_carried_by_hand(batch: tuple[int, ...], dtype: str) -> None:
+    sizes = {"q": 2, "push": 1}
+    own = compile_function(remembering, sizes, dtype=dtype, cache=False, memory="notes")
+    hand = compile_function(by_hand, {**sizes, "notes": 4}, dtype=dtype, cache=False)
+    assert own.program.inputs == hand.program.inputs and own.program.outputs == hand.program.outputs
+    q, _ = states(*batch)
+    push = np.random.default_rng(6).normal(size=(*batch, 12, 1))
+    settings = {"steps": 12, "every": 3, "over_time": ["push"]}
+    with_memory = run_steps(own, q, push, np.zeros(4), **settings)
+    carried = run_steps(hand, q, push, np.zeros((*batch, 4)), **settings)
+    notes = np.zeros((*batch, 4), dtype)
+    at = q.astype(dtype)
+    for k in range(12):
+        at, notes = own(at, push[..., k, :], notes)
+    for run in (with_memory, carried):
+        assert np.array_equal(run.state["q"], at) and np.array_equal(run.state["notes"], notes)
+    assert all(np.array_equal(with_memory.records[n], carried.records[n]) for n in ("q", "notes"))
+    newest = push[..., 9:12, 0][..., ::-1].astype(dtype)
+    assert np.array_equal(with_memory.state["notes"][..., :3], newest)
+    assert np.array_equal(with_memory.state["notes"][..., 3], np.sum(push[..., 0] < 0, axis=-1))
+
+
+def test_a_memory_that_is_not_asked_for_is_no_port() -> None:
+    program = trace(lambda q, memory: {"q": q}, {"q": (2,)}, memory="notes")
+    assert [port.name for port in (*program.inputs, *program.outputs)] == ["q", "q"]
+
+
+def recalled_twice(q, memory):
+    return [q[0] + memory.recall(2)[0] + memory.recall(2)[1]]
+
+
+def kept_too_few(q, memory):
+    memory.keep([memory.recall(2)[0]])
+    return [q[0]]
+
+
+def kept_all(q, memory):
+    memory.keep(memory.recall(2))
+    return {"q": [q[0]], "other": [q[1]]}
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "advice"),
+    [
+        (recalled_twice, "notes", "recalled twice"),
+        (kept_too_few, "notes", "recalls 2 numbers and keeps 1"),
+        (lambda q, memory: [q[0] + memory.recall(2)[0]], "notes", "recalls 2 numbers and keeps 0"),
+        (kept_all, "q", "one of its own"),
+        (kept_all, "other", "one of its own"),
+    ],
+)
+def test_a_memory_that_does_not_fit_is_refused(function, name, advice) -> None:
+    with pytest.raises(TraceError, match=advice):
+        trace(function, {"q": (2,)}, memory=name)
