@@ -13,7 +13,7 @@ from zwang import scalar
 SIZE = 3
 """How many inputs and outputs such a function has."""
 
-CONTROL = ["while", "when", "for", "chosen"]
+CONTROL = ["while", "when", "for", "chosen", "span"]
 
 
 def random_function(seed: int, statements: int = 6) -> Callable[[Any], list[Any]]:
@@ -29,7 +29,7 @@ def random_inputs(seed: int, lanes: int) -> np.ndarray:
 
 
 def _plan(rng: random.Random, statements: int, depth: int) -> list[tuple]:
-    kinds = ["binary", "binary", "unary", "where", "load", "store"]
+    kinds = ["binary", "binary", "unary", "where", "load", "store", "gather", "scatter"]
     kinds += CONTROL if depth else []
     return [_statement(rng, rng.choice(kinds), depth) for _ in range(statements)]
 
@@ -50,6 +50,10 @@ def _run(plan: list[tuple], state: list[Any], array: Any, i: Any = None) -> tupl
             state, array = _control(kind, places, choice, data, state, array)
         elif kind == "store":
             array = array.set(places[0] if i is None else i, state[places[1]])
+        elif kind == "scatter":
+            array = array.scatter(state[places[0]], state[places[1]])
+        elif kind == "gather":
+            state[places[0]] = state[places[1]] * data + array.gather(state[places[2]])
         elif kind == "load":
             state[places[0]] = state[places[1]] * data + array[places[2] if i is None else i]
         else:
@@ -100,6 +104,18 @@ def _control(kind: str, places: list[int], count: int, inner: list, state: list[
             return s, a.set(places[3], s[places[1]])
 
         return scalar.for_each(scalar.Chosen(flags), chosen, (state, array))
+
+    if kind == "span":
+        wanted = scalar.absolute(scalar.floor(state[places[0]]))
+        highest = scalar.highest(wanted, count)
+
+        def inside(i, carry):
+            return scalar.when(
+                1.0 * i < wanted, lambda s, a: _run(inner[0], s, a), lambda s, a: (s, a), *carry
+            )
+
+        items = scalar.Span(places[1], highest, backwards=places[2] == 0)
+        return scalar.for_each(items, inside, (state, array))
 
     def goes_on(carry):
         s, a, turns = carry
