@@ -188,7 +188,7 @@ class ListedRow(NamedTuple):
         return [*self.w, self.aref, self.D, *((self.low, self.high) if bounded else ()), *self.words]
 
 
-SPEEDS_A_WORD = 24  # base 4: 48 bits
+SPEEDS_A_WORD = 12  # 24 bits, which single precision holds
 
 
 def speeds_code(signs: Sequence[float]) -> list[int]:

@@ -136,12 +136,8 @@ def newton_on_list(problem: GaussProblem, listed: Listed) -> Solution:
 
 def _prepared(problem: GaussProblem, listed: Listed, factors: Any) -> tuple[_Problem, Scratch]:
     """The problem in the rows' own numbers, and how rows answer at first: as the codes say, or, where they say nothing, at the free accelerations."""
-    size, nv, S = (
-        -(-listed.size // SIDE) * SIDE,
-        len(problem.a_free),
-        np.concatenate(listed.screws.columns, axis=1),
-    )
-    L, reciprocals = factors
+    size, nv = -(-listed.size // SIDE) * SIDE, len(problem.a_free)
+    S, (L, reciprocals) = np.concatenate(listed.screws.columns, axis=1), factors
     names = ["y0", "D", *(("low", "high") if listed.bounded else ())]
     blank = {name: scratch(size, blank=True) for name in names}
     n = highest(listed.count, listed.size)

@@ -254,7 +254,7 @@ class Primal:
 
     # -------------------------------------------------------------------------------------- curvature
 
-    def newton_direction(self, y: Scratch, gradient: Any, answer: Answer = true_answer) -> np.ndarray:
+    def newton_direction(self, y: Scratch, gradient: Any, answer: Answer) -> np.ndarray:
         """-(M + J^T W J)^-1 gradient, with the sparsity of M and what the groups fill in."""
         M = self.problem.M
         H = scratch(self.size + 21 * len(self.slots))
