@@ -135,9 +135,11 @@ class Contest:
 
     def exactness(self) -> tuple[float, Exactness, Exactness]:
         """Rows a world at the end, and how exact zwang and MuJoCo solve there."""
-        q, v = (x[:JUDGED] for x in self.zwang())
         u, h = self.u[:JUDGED], self.model.opt.timestep
-        after = self.single.step(q, v, u, integrator="euler").v
+        run = self.single.rollout(
+            self.q[:JUDGED], self.v[:JUDGED], u, steps=self.steps + 1, every=1, integrator="euler"
+        )
+        q, v, after = run.q[:, -2], run.v[:, -2], run.v[:, -1]
         judge = Judge(self.model)
         stepped = (after - v) / h
         found = [judge(*at) for at in zip(q, v, u, stepped, strict=True)]
