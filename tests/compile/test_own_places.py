@@ -378,6 +378,22 @@ def test_a_place_that_a_loop_is_kept_from_is_not_read() -> None:
 # ---------------------------------------------------------------------------------- passes
 
 
+def test_a_span_between_numbers_is_unrolled_unless_it_is_long_or_meant_to_be_a_loop() -> None:
+    def loops(**settings):
+        program = trace(
+            lambda x: [for_each(Span(3, 6, True), lambda k, s: s * x[0] + k, 0, **settings)], {"x": (1,)}
+        )
+        assert evaluate(program, {"x": [10.0]})["out"] == [543.0]
+        return sum(i.op == "for" for i in program.body.instructions)
+
+    assert loops() == 0 and loops(unroll=False) == 1
+
+
+def test_the_highest_of_a_number_is_a_number() -> None:
+    program = trace(lambda x: [for_each(Span(0, highest(2.0, 4)), lambda k, s: s + k, x[0])], {"x": (1,)})
+    assert {i.op for i in program.body.instructions} == {"input", "const", "add"}
+
+
 def test_a_known_place_needs_no_array() -> None:
     program = trace(lambda x: [filled(x).scatter(1.0, x[0]).gather(1.0)], {"x": (2,)})
     assert {i.op for i in program.body.instructions} == {"input"}
@@ -447,7 +463,7 @@ def chosen_at(place):
             lambda x: [for_each(Span(1, highest(x[0], 3)), lambda i, s: s + filled(x)[i - 2], 0.0)],
             r"may be -1",
         ),
-        (lambda x: [for_each(Span(-1, 2), lambda i, s: s + i, 0.0)], "begin it at 0"),
+        (lambda x: [for_each(Span(-1, highest(x[0], 2)), lambda i, s: s + i, 0.0)], "begin it at 0"),
         (lambda x: [for_each(Span(0, x[0]), lambda i, s: s + i, 0.0)], "index of for_each"),
         (lambda x: [1.0 * Chosen(filled(x), 4).count], r"may be 4 \.\.\. 4"),
         (lambda x: [1.0 * Chosen(filled(x), highest(x[0], 4)).count], r"may be 0 \.\.\. 4"),

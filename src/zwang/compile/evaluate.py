@@ -20,7 +20,7 @@ from zwang.scalar.stores import nearest
 def evaluate(program: Program, inputs: Mapping[str, Any], dtype: Any = "float64") -> dict[str, np.ndarray]:
     """The outputs of a program for inputs of shape (size,) or (lanes, size), worked out lane by lane.
 
-    Every operation is rounded to `dtype` once. Elementary functions are those of Python's math, rounded to `dtype`.
+    Every lane is alone: what lanes find together (`choose`, `highest`) each finds for itself. Every operation is rounded to `dtype` once. Elementary functions are those of Python's math, rounded to `dtype`.
     """
     dtype = np.dtype(dtype)
     arrays = {port.name: _lanes(port.name, port.size, inputs) for port in program.inputs}

@@ -15,6 +15,7 @@ from zwang.compile.lower import lower
 from zwang.compile.program import Port, Program
 from zwang.compile.rules import check_span, look_up, span
 from zwang.errors import TraceError
+from zwang.scalar.stores import nearest
 
 UNROLLED_NODES = 5_000
 """A `for_each` that would make more nodes than this when unrolled is compiled as a loop."""
@@ -90,7 +91,10 @@ class TraceReading(scalar.Reading):
         return control.indexed_loop(self.graph, inside, body, init, ends=(begin, end), backwards=backwards)
 
     def highest(self, x: Any, limit: int) -> Any:
-        return self.graph.make(Index, "highest", (control.real_node(self.graph, x),), limit)
+        x = control.real_node(self.graph, x)
+        if x.op == "const":
+            return nearest(x.data, limit + 1)
+        return self.graph.make(Index, "highest", (x,), limit)
 
     def while_loop(self, condition: Callable, body: Callable, init: Any) -> Any:
         return control.while_loop(self.graph, condition, body, init)
@@ -183,9 +187,10 @@ def trace(
 
 
 def _check_memory(name: str, memory: Memory, *others: Mapping[str, Any]) -> None:
-    if len(memory.kept) != memory.size:
+    kept = _array(memory.kept).size
+    if kept != memory.size:
         raise TraceError(
-            f"the memory {name!r} recalls {memory.size} numbers and keeps {len(memory.kept)}: it has to keep as many"
+            f"the memory {name!r} recalls {memory.size} numbers and keeps {kept}: it has to keep as many"
         )
     if any(name in ports for ports in others):
         raise TraceError(

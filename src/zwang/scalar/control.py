@@ -38,7 +38,7 @@ def for_each(items: Any, body: Callable[[Any, Any], Any], init: Any, *, unroll: 
     if isinstance(items, Chosen):
         return items.each(body, init)
     if isinstance(items, Span):
-        return _reading_for(init).for_span(items[:2], items.backwards, body, init)
+        return _over_span(items, body, init, unroll)
     if not isinstance(items, (int, np.integer)):
         rows = items if isinstance(items, Table) else table(items)
         return for_each(rows.shape[0], lambda i, carry: body(rows[i], carry), init, unroll=unroll)
@@ -77,6 +77,17 @@ class Span(NamedTuple):
     begin: Any
     end: Any
     backwards: bool = False
+
+
+def _over_span(items: Span, body: Callable[[Any, Any], Any], init: Any, unroll: bool | None) -> Any:
+    if not all(isinstance(end, (int, np.integer)) for end in items[:2]):
+        return _reading_for(init).for_span(items[:2], items.backwards, body, init)
+    begin, end = int(items.begin), int(items.end)
+
+    def turn(i: Any, carry: Any) -> Any:
+        return body(end - 1 - i if items.backwards else begin + i, carry)
+
+    return _reading_for(init).for_each(max(end - begin, 0), turn, init, unroll)
 
 
 def highest(x: Any, limit: int) -> Any:
