@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +24,10 @@ from zwang.compile.derive import jacobian
 from zwang.compile.evaluate import evaluate
 from zwang.compile.lanes import WIDTHS, Lanes
 from zwang.compile.optimise import count_operations, optimise
-from zwang.compile.program import Program
+from zwang.compile.program import Block, For, Instruction, Program
 from zwang.compile.ptx import ptx
 from zwang.compile.trace import trace
-from zwang.errors import TraceError
+from zwang.errors import CompileError, TraceError
 from zwang.scalar import Chosen, Span, for_each, highest, logical_and, scratch, when, where, while_loop
 
 SIZE = 8
@@ -392,6 +393,23 @@ def test_a_span_between_numbers_is_unrolled_unless_it_is_long_or_meant_to_be_a_l
 def test_the_highest_of_a_number_is_a_number() -> None:
     program = trace(lambda x: [for_each(Span(0, highest(2.0, 4)), lambda k, s: s + k, x[0])], {"x": (1,)})
     assert {i.op for i in program.body.instructions} == {"input", "const", "add"}
+
+
+def test_a_loop_over_what_is_no_list_and_no_span_is_a_wrong_program() -> None:
+    def with_list(block: Block) -> Block:
+        return replace(block, instructions=tuple(map(listing, block.instructions)))
+
+    def listing(instruction: Instruction) -> Instruction:
+        data = instruction.data
+        return (
+            replace(instruction, data=replace(data, chosen=True, spans=False))
+            if isinstance(data, For)
+            else instruction
+        )
+
+    program = OPTIMISED["spanned"]
+    with pytest.raises(CompileError, match="a loop goes over"):
+        check(replace(program, body=with_list(program.body)))
 
 
 def test_a_known_place_needs_no_array() -> None:
