@@ -77,8 +77,8 @@ def constrained(
     working them out again. settling_time [s]: stabilises hard equalities. start: what to begin with, as for `solve`. time [s]: the t of formulas.
     essential: speeds by which exact constraints are embedded, or `AUTOMATIC`; None for constraint forces.
     """
-    working = any(isinstance(c, NonIdeal) for c in mechanism.constraints)
-    if working and as_recall(start):  # their laws ask for several solutions in one step
+    nonideal = any(isinstance(c, NonIdeal) for c in mechanism.constraints)
+    if nonideal and as_recall(start):  # their laws ask for several solutions in one step
         start = None
     instant = instant_of(
         mechanism, q, v, known=known, timestep=timestep, settling_time=settling_time, time=time
@@ -100,7 +100,7 @@ def constrained(
             problem, rows, solve(problem, rows, solver=solver, start=start, essential=chosen), working
         )
 
-    if not working:
+    if not nonideal:
         return attempt(0)
     exact = not rows.batches and all(
         hard and kind == "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True)
