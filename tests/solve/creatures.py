@@ -37,7 +37,7 @@ def _leg(name: str, angle: float, condim: int) -> str:
 def creature(cone: str = "pyramidal", extra: str = "") -> str:
     """A trunk that is free, on three legs of contacts with 1, 3 and 6 rows' directions, a ball as neck, a tail that slides and turns dryly.
 
-    A tendon over two knees has limits, the third knee is coupled to the tail. extra: more options.
+    A tendon over two knees rubs and has limits, the third knee is coupled to the tail. extra: more options.
     """
     legs = "".join(_leg(*leg) for leg in (("a", 0.3, 1), ("b", 2.75, 3), ("c", 3.6, 6)))
     return f"""
@@ -68,7 +68,7 @@ def creature(cone: str = "pyramidal", extra: str = "") -> str:
     </body>
   </worldbody>
   <tendon>
-    <fixed name="knees" range="-0.3 0.25"><joint joint="a_knee" coef="1"/><joint joint="b_knee" coef="-0.7"/></fixed>
+    <fixed name="knees" range="-0.3 0.25" frictionloss="0.2"><joint joint="a_knee" coef="1"/><joint joint="b_knee" coef="-0.7"/></fixed>
   </tendon>
   <equality>
     <joint joint1="c_knee" joint2="curl" polycoef="0.05 0.4 0.1 0 0" solref="0.03 1"/>

@@ -11,8 +11,8 @@ from zwang.constraint.rows import signs_of, speeds_code
 from zwang.solve import gauss
 
 WORLDS, STEPS = 6, 150
-EQUALITY, DRY, LIMIT, TENDON, FRICTIONLESS, PYRAMID = 0, 1, 3, 4, 5, 6  # MuJoCo's types of rows
-OF_A_CREATURE = {EQUALITY, DRY, LIMIT, TENDON, FRICTIONLESS, PYRAMID}
+EQUALITY, DRY, DRY_TENDON, LIMIT, TENDON, FRICTIONLESS, PYRAMID = range(7)  # MuJoCo's types of rows
+OF_A_CREATURE = {EQUALITY, DRY, DRY_TENDON, LIMIT, TENDON, FRICTIONLESS, PYRAMID}
 OF_A_CREATURE |= {("contact", dim, False) for dim in (1, 3, 4, 6)} | {("contact", 6, True)}
 LEAST = {"creature": OF_A_CREATURE, "humanoid": {LIMIT, FRICTIONLESS, PYRAMID}}
 
