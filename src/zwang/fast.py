@@ -274,7 +274,7 @@ class Fast:
         if params is not None or self._symbolic:
             arrays += self._parameters(params)
         function: Any = self._compiled(key)
-        arrays += [np.zeros(port.size) for port in function.program.inputs if port.name == MEMORY]
+        arrays += empty_memory(function.program)
         names = ("q", "v", "activation")
         done = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time, record=names)
         return Point(*(done.records[name] for name in names))
@@ -356,6 +356,11 @@ class Fast:
     def __repr__(self) -> str:
         ready = ", ".join(str(key) for key in self._functions) or "nothing yet"
         return f"<compiled {self.mechanism!r}: {ready}>"
+
+
+def empty_memory(program: Program) -> list[np.ndarray]:
+    """What a program that has a memory takes for it in its first step."""
+    return [np.zeros(port.size) for port in program.inputs if port.name == MEMORY]
 
 
 class Shaped:

@@ -84,16 +84,12 @@ def test_no_world_and_no_step():
     assert fast.rollout(q, v, u, steps=0, params=PARAMS).v.shape == (3, 0, 20)
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="three small changes of the forces are taken for rounding"
-)
 def test_light_friction_beside_hard_impacts_is_worked_out_to_the_end():
     """Forces of 0.05 N m change, one after the other, where others are 10^4 times as large."""
     bodies = chain(loss=0.05, limits=((-0.3, 0.3), None), at=(0, 0, 0.03))
     assert_steps_as_alone(zw.Mechanism("deep", bodies, geometry=[zw.Plane()]), steps=2, worlds=40, pushed=0.2)
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="a row that touches no speed cannot be listed")
 def test_what_holds_two_fixed_bodies_together_is_no_matter():
     fixed = [zw.Body("near", position=(0, 0, 2)), zw.Body("far", position=(0, 0, 2.2))]
     ends = ("near", (0, 0, 0)), ("far", (0, 0, 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from zwang.constraint.contact_batches import contact_batches
@@ -13,11 +13,9 @@ from zwang.constraint.friction import friction_rows
 from zwang.constraint.instant import Instant
 from zwang.constraint.limit import limit_rows
 from zwang.constraint.listing import all_listed, can_be_listed, is_worth_listing
-from zwang.constraint.rows import Rows, concatenated, no_rows
+from zwang.constraint.rows import Recall, Rows, concatenated, no_rows
 from zwang.contact import Pair, candidate_pairs
-from zwang.scalar import Scratch, are_constant
-
-Recall = Callable[[int], Scratch]
+from zwang.scalar import are_constant
 
 
 def constraint_rows(instant: Instant, *, batched: bool = True, recall: Recall | None = None) -> Rows:
@@ -42,23 +40,20 @@ def constraint_rows(instant: Instant, *, batched: bool = True, recall: Recall | 
         parts += limit_rows(instant, nearer=recall is not None)
     if "contact" not in disabled and mechanism.options.contact:
         pairs = candidate_pairs(mechanism)
-        if (
-            recall is not None
-            and is_worth_listing(mechanism.tree, pairs)
-            and _listable(instant, parts, pairs)
-        ):
+        others, worth = concatenated(parts, mechanism.nv), is_worth_listing(mechanism.tree, pairs)
+        if recall is not None and worth and _listable(instant, others, pairs):
             screws = screws_of(instant)
-            found = all_listed(instant, concatenated(parts, mechanism.nv), pairs, screws, recall)
+            found = all_listed(instant, others, pairs, screws, recall)
             return replace(no_rows(mechanism.nv), listed=found, screws=screws)
         parts += _contacts(instant, batched)
     return concatenated(parts, mechanism.nv)
 
 
-def _listable(instant: Instant, parts: Sequence[Rows], pairs: Sequence[Pair]) -> bool:
+def _listable(instant: Instant, others: Rows, pairs: Sequence[Pair]) -> bool:
     """Whether all rows are soft and outside cones, and there are contacts."""
     cones = instant.mechanism.options.cone != "pyramidal"
     soft = not any(is_hard(pair) or (cones and pair.condim > 1) for pair in pairs)
-    return bool(pairs) and soft and all(map(can_be_listed, parts))
+    return bool(pairs) and soft and can_be_listed(others)
 
 
 def _contacts(instant: Instant, batched: bool) -> list[Rows]:

@@ -5,7 +5,7 @@ What is near in some world is worked out for all of them, as in `contact_batches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from zwang.algebra.rotation import skew
 from zwang.constraint.contact_batches import FEW, NOWHERE, Scene, over_near_gaps, rows_of_gap, scene_of, signs
 from zwang.constraint.contact_rows import pair_weight
 from zwang.constraint.instant import Instant
-from zwang.constraint.rows import Listed, ListedRow, Rows, Screws, speeds_code
+from zwang.constraint.rows import Listed, ListedRow, Recall, Rows, Screws, speeds_code
 from zwang.contact import Family, Gap, Pair, families
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import (
@@ -67,9 +67,7 @@ def can_be_listed(rows: Rows) -> bool:
     )
 
 
-def all_listed(
-    instant: Instant, rows: Rows, pairs: Sequence[Pair], screws: Screws, recall: Callable[[int], Scratch]
-) -> Listed:
+def all_listed(instant: Instant, rows: Rows, pairs: Sequence[Pair], screws: Screws, recall: Recall) -> Listed:
     """The list of `rows` and of the contacts of soft pairs in pyramids.
 
     recall: what is remembered of so many rows, 1 of those without force. They are listed from the end on, so that those that push are together.
@@ -84,6 +82,8 @@ def all_listed(
     filled = _Filled(scratch((size, width), blank=True), scratch(size, blank=True), 0.0, 0.0)
     S = np.concatenate([column for column in screws.columns], axis=1)
     for i in range(len(rows)):
+        if not _speeds(rows.J[i]):  # between bodies that do not move
+            continue
         filled = _with_single(filled, i, rows, S, codes, bounded)
     scene, offset = scene_of(instant, pairs, screws), len(rows)
     for n, family in zip(kinds, grouped, strict=True):

@@ -23,6 +23,9 @@ import numpy as np
 
 from zwang.scalar import Chosen, Scratch, divide, floor, is_zero, where
 
+Recall = Callable[[int], Scratch]
+"""What is remembered of so many rows, or groups of rows: how they answered in the step before, zeros where nothing is known."""
+
 KINDS = ("equality", "friction", "limit", "contact", "cone")
 PER_ROW = ("aref", "R", "position", "velocity", "margin", "impedance", "weight", "bound", "active")
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import TraceError
-from zwang.fast import MEMORY, Compiled, compile_function, run_steps
+from zwang.fast import MEMORY, Compiled, compile_function, empty_memory, run_steps
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulate.adaptive import Flow, flow
 from zwang.simulate.control import Called, Held, driven
@@ -40,12 +40,10 @@ class CompiledRoller:
         self._params = [np.ascontiguousarray(x[:, None]) for x in begin.params.values()]
         make = compiled_step if program.controller is None else compiled_step.__wrapped__
         self._step = make(program, tuple(begin.params))
-        self._remembers = self._step.program.inputs[-1].name == MEMORY
 
     def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
         """See `Roller`."""
-        size = self._step.program.inputs[-1].size
-        remembered = [state.get(MEMORY, np.zeros(size))] if self._remembers else []
+        remembered = [state[MEMORY]] if MEMORY in state else empty_memory(self._step.program)
         done = run_steps(
             self._step,
             *(state[name] for name in STATE),

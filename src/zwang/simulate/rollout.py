@@ -31,12 +31,26 @@ Arrays = dict[str, np.ndarray]
 Tick = Callable[[int], None]
 
 
+class Memory(Protocol):
+    """Numbers that a program takes along from one step to the next."""
+
+    size: int
+
+    def recall(self, size: int) -> Scratch:
+        """So many numbers, as they were kept; zeros at first."""
+        ...
+
+    def keep(self, numbers: Sequence[Any]) -> None:
+        """To be recalled by the next step."""
+        ...
+
+
 @dataclass(frozen=True)
 class StepProgram:
     """One step of one world as a function of named flat arrays: clock, cause, q, v, z and u, and one for each parameter.
 
-    It returns the next clock, cause, q, v, z, and keeps in `memory` what its solver may begin the next step with. With a `controller` u is not read but worked out at the step's beginning.
-    embedding: essential speeds, as `stepping` takes them.
+    It returns the next clock, cause, q, v, z, and keeps in `memory` what its solver may begin the next step with. With a `controller` u is
+    not read but worked out at the step's beginning. embedding: essential speeds, as `stepping` takes them.
     """
 
     mechanism: Mechanism
@@ -114,20 +128,6 @@ def _all_below(values: Any, bound: float) -> Any:
     for value in values:
         fine = logical_and(less(absolute(value), bound), fine)
     return fine
-
-
-class Memory(Protocol):
-    """Numbers that a program takes along from one step to the next."""
-
-    size: int
-
-    def recall(self, size: int) -> Scratch:
-        """So many numbers, as they were kept; zeros at first."""
-        ...
-
-    def keep(self, numbers: Sequence[Any]) -> None:
-        """To be recalled by the next step."""
-        ...
 
 
 class Roller(Protocol):

@@ -37,7 +37,7 @@ from zwang.scalar import (
     while_loop,
 )
 from zwang.solve.line_search import exact_step
-from zwang.solve.solution import Solution
+from zwang.solve.solution import Solution, is_single
 
 TOLERANCE = 1e-11
 ITERATIONS = 100
@@ -91,12 +91,13 @@ class _Problem(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Forces f, y = y0 + A f, how rows answer (size,), iterations, stalls so far, whether there is nothing left to do, or little."""
+    """Forces f, y = y0 + A f, how rows answer (size,), iterations, by how much the forces are wrong, stalls so far, whether there is nothing left to do, or little."""
 
     f: Scratch
     y: Scratch
     answer: Scratch
     iterations: Any
+    left: Any
     stalls: Any
     done: Any
     settled: Any
@@ -116,7 +117,7 @@ def newton_on_list(problem: GaussProblem, listed: Listed) -> Solution:
     def wanted(s: _State) -> Any:
         return logical_and(logical_not(s.done), s.iterations < ITERATIONS)
 
-    last = while_loop(wanted, lambda s: _improved(p, s), _State(f, y, answer, 0.0, 0.0, idle, idle))
+    last = while_loop(wanted, lambda s: _improved(p, s), _State(f, y, answer, 0.0, 0.0, 0.0, idle, idle))
 
     def pull(k: Any, g: np.ndarray) -> np.ndarray:
         return g + last.f[k] * _row(p.X, k)
@@ -216,11 +217,12 @@ def _improved(p: _Problem, s: _State) -> _State:
 
     f_now, y_now, answer, size, left, top = p.each(advance, (s.f, s.y, s.answer, 0.0, 0.0, 0.0))
     later = s.iterations >= 1  # the first change is from no force to what was remembered, and tells nothing
-    stalls = s.stalls + where(logical_and(later, size <= COARSE * top), 1.0, 0.0)
+    stuck = logical_and(later, logical_and(is_single(top), left > s.left / 2))
+    stalls = s.stalls + where(logical_and(stuck, size <= COARSE * top), 1.0, 0.0)
     still = logical_and(later, logical_or(size <= STANDSTILL * top, stalls >= STALLS))
     small = logical_or(left <= TOLERANCE * top, still)
     return _State(
-        f_now, y_now, answer, s.iterations + 1, stalls, logical_or(same, small), size <= SETTLED * top
+        f_now, y_now, answer, s.iterations + 1, left, stalls, logical_or(same, small), size <= SETTLED * top
     )
 
 

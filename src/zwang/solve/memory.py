@@ -13,12 +13,11 @@ A group's code is 0 where its rows did not act, else one more than the number wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
-from zwang.constraint.rows import Cone, array
+from zwang.constraint.rows import Cone, Recall, array
 from zwang.scalar import Scratch, equal, floor, where
 from zwang.solve.cones import cone_answer, cone_regions
 from zwang.solve.primal import Answer, Group, Primal, diagonal
@@ -29,9 +28,6 @@ PLACES = {
     "contact": 2,
     "friction": 4,
 }  # powers of two, so that no digit is lost in rounding
-
-Recall = Callable[[int], Scratch]
-"""The function from the number of groups to their codes."""
 
 
 def as_recall(start: Any) -> Recall | None:

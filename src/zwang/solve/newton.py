@@ -26,7 +26,7 @@ from zwang.scalar import (
 )
 from zwang.solve.memory import as_recall, code_of, recalled, remembered
 from zwang.solve.primal import Group, Primal
-from zwang.solve.solution import Solution, largest
+from zwang.solve.solution import Solution, is_single, largest
 
 TOLERANCE = 1e-11
 ITERATIONS = 100
@@ -75,10 +75,8 @@ def newton(
             codes = remembered(primal, y, none)
             gradient, _, done = judged(a, y, codes)
         else:
-            codes, done = (
-                remembered(primal, y, none, recall(primal.group_count)),
-                logical_not(primal.acting()),
-            )
+            codes = remembered(primal, y, none, recall(primal.group_count))
+            done = logical_not(primal.acting())
             gradient = -primal.push(y, recalled(codes))
         return _State(a, y, codes, gradient, 0.0, 0.0, done, done)
 
@@ -121,12 +119,12 @@ def newton(
         def unsure() -> tuple[np.ndarray, Any, Any, Any]:
             gradient, left, small = judged(a, y, codes)
             scale = largest(a)
-            tried = (
-                recall is None or s.iterations >= 1
-            )  # the first step may be none because of what was remembered
+            # a first step from what was remembered wrongly may be none
+            tried = s.iterations >= (0 if recall is None else 1)
             stuck = logical_and(tried, left > largest(s.gradient) / 2)
             still = logical_and(tried, size <= STANDSTILL * scale)
-            stalls = s.stalls + where(logical_and(stuck, size <= COARSE * scale), 1.0, 0.0)
+            coarse = logical_and(is_single(scale), size <= COARSE * scale)
+            stalls = s.stalls + where(logical_and(stuck, coarse), 1.0, 0.0)
             noise = logical_or(logical_and(stuck, size <= NOISE * scale), stalls >= STALLS)
             done = logical_or(logical_or(small, still), noise)
             return gradient, stalls, done, size <= SETTLED * scale

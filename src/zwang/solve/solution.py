@@ -9,10 +9,11 @@ import numpy as np
 
 from zwang.constraint.rows import Cone, Rows, array
 from zwang.gauss.problem import GaussProblem
-from zwang.scalar import Scratch, absolute, is_zero, logical_not, maximum, sqrt
+from zwang.scalar import Scratch, absolute, equal, is_zero, logical_not, maximum, sqrt
 from zwang.solve.cones import projected
 
 SMALLEST = 1e-300
+DOUBLE = 1e-12  # relative differences that double precision tells apart, and single does not
 
 
 class Solution(NamedTuple):
@@ -36,6 +37,11 @@ class Solution(NamedTuple):
     def lost(self) -> Any:
         """Whether the acceleration is not to be used."""
         return logical_not(self.converged) if self.unsettled is None else self.unsettled
+
+
+def is_single(x: Any) -> Any:
+    """Whether x is of a precision that does not tell apart what double precision does, or 0."""
+    return equal(x + DOUBLE * x, x)
 
 
 def largest(values: Any) -> Any:
