@@ -53,7 +53,8 @@ def is_worth_listing(tree: Tree, pairs: Sequence[Pair]) -> bool:
     """
     trees = sum(link.parent == WORLD for link in tree.links)
     paths = sum(len(tree.path(i)) for i in range(len(tree.links)))
-    most = sum(pair.count * 2 * pair.condim for pair in pairs) + 4 * tree.nv
+    edges = [1 if pair.condim == 1 else 2 * (pair.condim - 1) for pair in pairs]
+    most = sum(pair.count * n for pair, n in zip(pairs, edges, strict=True)) + 4 * tree.nv
     return tree.nv >= SPEEDS * trees and paths <= PATHS and most <= ROWS
 
 

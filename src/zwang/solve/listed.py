@@ -69,8 +69,7 @@ class _Problem(NamedTuple):
 
     def answer(self, k: Any, y: Any) -> Any:
         """How row k answers where it misses by y."""
-        free, (low, high) = -self.D[k] * y, self.bounds(k)
-        return where(free <= low, LOW, where(free < high, SLOPE, HIGH))
+        return _answer(self.D[k], y, *self.bounds(k))
 
     def force(self, k: Any, y: Any) -> Any:
         """The force of row k where it misses by y."""
@@ -136,19 +135,25 @@ def newton_on_list(problem: GaussProblem, listed: Listed) -> Solution:
 
 
 def _prepared(problem: GaussProblem, listed: Listed, factors: Any) -> tuple[_Problem, Scratch]:
-    """The problem in the rows' own numbers, and how rows answer at first: as the codes say, or, where they say nothing, at the free accelerations."""
-    size, nv = -(-listed.size // SIDE) * SIDE, len(problem.a_free)
-    S, (L, reciprocals) = np.concatenate(listed.screws.columns, axis=1), factors
-    names = ["y0", "D", *(("low", "high") if listed.bounded else ())]
-    blank = {name: scratch(size, blank=True) for name in names}
+    """The problem in the rows' own numbers, and how rows answer at first."""
     n = highest(listed.count, listed.size)
-    blocks = table([-(-k // SIDE) for k in range(listed.size + 1)])[n]
+    blocks, pairs = (table([-(-k // of) for k in range(listed.size + 1)])[n] for of in (SIDE, 2))
+    X, numbers, answer = _entered(problem, listed, factors[0], n)
+    A = _products(X, np.array(factors[1]), pairs)
+    low, high = numbers.get("low"), numbers.get("high")
+    return _Problem(n, blocks, X, A, numbers["y0"], numbers["D"], low, high), answer
 
-    def problem_of(X: Scratch, A: Scratch, own: dict[str, Scratch]) -> _Problem:
-        return _Problem(n, blocks, X, A, own["y0"], own["D"], own.get("low"), own.get("high"))
+
+def _entered(
+    problem: GaussProblem, listed: Listed, L: Any, n: Any
+) -> tuple[Scratch, dict[str, Scratch], Scratch]:
+    """X, y0, D and bounds of all rows; and how they answer: as the codes say, or, where they say nothing, at the free accelerations."""
+    room, nv = -(-listed.size // SIDE) * SIDE, len(problem.a_free)
+    S = np.concatenate(listed.screws.columns, axis=1)
+    names = ["y0", "D", *(("low", "high") if listed.bounded else ())]
 
     def enter(k: Any, carry: Any) -> Any:
-        X, own, answer = carry
+        X, numbers, answer = carry
         row = listed.row(k)
         J = np.array(signs_of(row.words, nv)) * (row.w @ S)
         for i, other in listed.others.items():
@@ -156,32 +161,38 @@ def _prepared(problem: GaussProblem, listed: Listed, factors: Any) -> tuple[_Pro
             J = np.array([x if is_zero(o) else where(mine, o, x) for x, o in zip(J, other, strict=True)])
         for j, x in enumerate(towards_root(L, problem.parents, J)):
             X = X.set((k, j), x)
-        values = {"y0": J @ problem.a_free - row.aref, "D": row.D, "low": row.low, "high": row.high}
-        own = {name: own[name].set(k, values[name]) for name in names}
-        code, now = listed.codes[k], problem_of(X, X, own).answer(k, own["y0"][k])
-        return X, own, answer.set(k, where(code > 0, code, now))
+        y0, code = J @ problem.a_free - row.aref, listed.codes[k]
+        values = {"y0": y0, "D": row.D, "low": row.low, "high": row.high}
+        numbers = {name: numbers[name].set(k, values[name]) for name in names}
+        return X, numbers, answer.set(k, where(code > 0, code, _answer(row.D, y0, row.low, row.high)))
 
-    X, own, answer = for_each(
-        Span(0, n), enter, (scratch((size, nv), blank=True), blank, scratch(size, blank=True))
-    )
+    blank = {name: scratch(room, blank=True) for name in names}
+    return for_each(Span(0, n), enter, (scratch((room, nv), blank=True), blank, scratch(room, blank=True)))
+
+
+def _products(X: Scratch, reciprocals: np.ndarray, pairs: Any) -> Scratch:
+    """A = X D^-1 X^T, by so many pairs of rows, so that what two are multiplied with is read once."""
+    room = X.shape[0]
 
     def products(pair: Any, A: Scratch) -> Scratch:
-        """Two rows of A, so that what they are multiplied with is read once for both."""
         rows = [2 * pair, 2 * pair + 1]
-        both = [_row(X, k) * np.array(reciprocals) for k in rows]
+        both = [_row(X, k) * reciprocals for k in rows]
 
         def product(l: Any, A: Scratch) -> Scratch:
             other = _row(X, l)
             for k, x in zip(rows, both, strict=True):
-                a = sum(x[c::3] @ other[c::3] for c in range(3))
+                a = sum(x[c::3] @ other[c::3] for c in range(3))  # three sums side by side
                 A = A.set((k, l), a).set((l, k), a)
             return A
 
         return for_each(Span(0, 2 * pair + 2), product, A)
 
-    pairs = table([-(-k // 2) for k in range(listed.size + 1)])[n]
-    A = for_each(Span(0, pairs), products, scratch((size, size), blank=True))
-    return problem_of(X, A, own), answer
+    return for_each(Span(0, pairs), products, scratch((room, room), blank=True))
+
+
+def _answer(D: Any, y: Any, low: Any, high: Any) -> Any:
+    """How a row answers that misses by y."""
+    return where(-D * y <= low, LOW, where(-D * y < high, SLOPE, HIGH))
 
 
 def _row(X: Scratch, k: Any) -> np.ndarray:
