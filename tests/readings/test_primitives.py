@@ -70,6 +70,7 @@ NO_PRIMITIVES = {
         "at_hand",
         "value_is_constant",
         "are_constant",
+        "highest",
     ),
     *("is_scalar", "is_zero", "substitute", "symbols_of", "to_data", "from_data", "symbol", "flat_position"),
     *("leaves_of", "rebuild", "structure_of"),
