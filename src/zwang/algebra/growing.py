@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from zwang.algebra.tiles import SIDE, with_values
 from zwang.scalar import Scratch, Span, for_each, scratch, table
-
-SIDE = 4
 
 
 def solved_in_tiles(
@@ -44,7 +43,7 @@ def solved_in_tiles(
             for b in within:
                 for a in within:
                     own[a][b] = _less(own[a][b], own[a][:b], l[b][:b])
-            return _with(row, SIDE * SIDE * I, [y for line in own for y in line])
+            return with_values(row, SIDE * SIDE * I, [y for line in own for y in line])
 
         row = for_each(Span(0, K), column, row)
         here = [SIDE * K + a for a in within]
@@ -58,7 +57,7 @@ def solved_in_tiles(
             before = [x[SIDE * J + c] for c in within]
             own = [[_less(own[a][b], y[a], l[b]) for b in range(a + 1)] for a in within]
             mine = [_less(mine[a], l[a], before) for a in within]
-            return _with(L, first[K] + SIDE * SIDE * J, [z for line in l for z in line]), own, mine
+            return with_values(L, first[K] + SIDE * SIDE * J, [z for line in l for z in line]), own, mine
 
         L, own, mine = for_each(Span(0, K), finish, (L, own, mine))
         l, inverse = [[0.0] * SIDE for _ in within], []
@@ -69,8 +68,8 @@ def solved_in_tiles(
                 mine[a] = mine[a] - l[a][c] * mine[c]
                 for b in range(c + 1, a + 1):
                     own[a][b] = own[a][b] - own[a][c] * l[b][c]
-        L = _with(L, first[K] + SIDE * SIDE * K, [z for line in l for z in line])
-        return L, row, _with(reciprocals, SIDE * K, inverse), _with(x, SIDE * K, mine)
+        L = with_values(L, first[K] + SIDE * SIDE * K, [z for line in l for z in line])
+        return L, row, with_values(reciprocals, SIDE * K, inverse), with_values(x, SIDE * K, mine)
 
     def back(K: Any, x: Scratch) -> Scratch:
         """Row K of L^T, of those below it taken out already."""
@@ -82,12 +81,12 @@ def solved_in_tiles(
         def take_out(J: Any, x: Scratch) -> Scratch:
             l = tile(L, first[K] + SIDE * SIDE * J)
             above = [_less(x[SIDE * J + c], [l[a][c] for a in reversed(within)], own[::-1]) for c in within]
-            return _with(x, SIDE * J, above)
+            return with_values(x, SIDE * J, above)
 
-        return for_each(Span(0, K), take_out, _with(x, SIDE * K, own))
+        return for_each(Span(0, K), take_out, with_values(x, SIDE * K, own))
 
     def scale(K: Any, x: Scratch) -> Scratch:
-        return _with(x, SIDE * K, [x[SIDE * K + c] * reciprocals[SIDE * K + c] for c in within])
+        return with_values(x, SIDE * K, [x[SIDE * K + c] * reciprocals[SIDE * K + c] for c in within])
 
     L, row, reciprocals, x = for_each(Span(0, tiles), each_row, (L, row, reciprocals, x))
     return for_each(Span(0, tiles, backwards=True), back, for_each(Span(0, tiles), scale, x))
@@ -98,10 +97,3 @@ def _less(x: Any, left: list[Any], right: list[Any]) -> Any:
     for a, b in zip(left, right, strict=True):
         x = x - a * b
     return x
-
-
-def _with(store: Scratch, start: Any, values: list[Any]) -> Scratch:
-    """The array with these values from a place on."""
-    for k, value in enumerate(values):
-        store = store.set(start + k, value)
-    return store

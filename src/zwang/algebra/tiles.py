@@ -60,20 +60,20 @@ class Tiles:
             d = self._start[I, I]
             l, own = _diagonal([[A[d + SIDE * k + j] for j in range(k + 1)] for k in range(SIDE)])
             for k in range(SIDE):
-                L = _with(L, d + SIDE * k, l[k])
-            reciprocals = _with(reciprocals, SIDE * I, own)
+                L = with_values(L, d + SIDE * k, l[k])
+            reciprocals = with_values(reciprocals, SIDE * I, own)
             A, L = _each([(self._start[I, J],) for J in self._beside(I)], _finished(l, own), (A, L))
         return Factors(L, reciprocals)
 
     def solved(self, factors: Factors, b: Any) -> np.ndarray:
         """x of L^T D L x = b. Source: Featherstone, RBDA (2008), Table 6.5."""
-        L, x = factors.L, _with(scratch(self.count * SIDE), self.filling, b)
+        L, x = factors.L, with_values(scratch(self.count * SIDE), self.filling, b)
         within = [(k, i) for k in range(SIDE) for i in range(k)]
         for K in reversed(range(self.count)):
             own, d = [x[SIDE * K + k] for k in range(SIDE)], self._start[K, K]
             for k, i in reversed(within):
                 own[i] = own[i] - L[d + SIDE * k + i] * own[k]
-            x = _with(x, SIDE * K, own)
+            x = with_values(x, SIDE * K, own)
             x = _each([(self._start[K, I], SIDE * I) for I in self._beside(K)], _pushed(L, own), x)
         for K in range(self.count):
             d = self._start[K, K]
@@ -81,7 +81,7 @@ class Tiles:
             own = _each([(self._start[K, I], SIDE * I) for I in self._beside(K)], _pulled(L, x), own)
             for k, i in within:
                 own[k] = own[k] - L[d + SIDE * k + i] * own[i]
-            x = _with(x, SIDE * K, own)
+            x = with_values(x, SIDE * K, own)
         return np.array([x[self.filling + k] for k in range(self.n)])
 
     def _beside(self, row: int) -> list[int]:
@@ -120,7 +120,7 @@ def _taken_out(L: Scratch) -> Callable[[Any, Scratch], Scratch]:
                 factor = L[left + SIDE * k + i]
                 for j in range(SIDE):
                     tile[SIDE * i + j] = tile[SIDE * i + j] - factor * row[j]
-        return _with(A, here, tile)
+        return with_values(A, here, tile)
 
     return body
 
@@ -134,8 +134,8 @@ def _finished(l: list[list[Any]], reciprocals: list[Any]) -> Callable[[Any, Any]
             for i in range(k):
                 a[i] = [x - l[k][i] * y for x, y in zip(a[i], a[k], strict=True)]
         for k in range(SIDE):
-            A = _with(A, here + SIDE * k, a[k])
-            L = _with(L, here + SIDE * k, [x * reciprocals[k] for x in a[k]])
+            A = with_values(A, here + SIDE * k, a[k])
+            L = with_values(L, here + SIDE * k, [x * reciprocals[k] for x in a[k]])
         return A, L
 
     return body
@@ -148,7 +148,7 @@ def _pushed(L: Scratch, own: list[Any]) -> Callable[[Any, Scratch], Scratch]:
         values = [x[start + i] for i in range(SIDE)]
         for k in reversed(range(SIDE)):
             values = [value - L[tile + SIDE * k + i] * own[k] for i, value in enumerate(values)]
-        return _with(x, start, values)
+        return with_values(x, start, values)
 
     return body
 
@@ -172,7 +172,7 @@ def _each(places: Sequence[tuple[int, ...]], body: Callable[[Any, Any], Any], ca
     return for_each(len(places), lambda k, carry: body([c[k] for c in columns], carry), carry, unroll=False)
 
 
-def _with(store: Scratch, start: Any, values: Iterable[Any]) -> Scratch:
+def with_values(store: Scratch, start: Any, values: Iterable[Any]) -> Scratch:
     """The array with these values from a place on."""
     for k, value in enumerate(values):
         store = store.set(start + k, value)
