@@ -39,10 +39,13 @@ class MemoryText(Text):
             writer.row(f"store {real} {self.lanes.zero}, ptr {writer.element_address(array, index)}")
 
         self._each(writer, array.length, clear)
+        self.born[array.offset] = writer, writer.mask
         writer.define(instruction.out[0], array)
 
     def _op_blank(self, writer: Writer, instruction: Instruction) -> None:
-        writer.define(instruction.out[0], self.scratch.array(instruction.data))
+        array = self.scratch.array(instruction.data)
+        self.born[array.offset] = writer, writer.mask
+        writer.define(instruction.out[0], array)
 
     def _op_choose(self, writer: Writer, instruction: Instruction) -> None:
         """The list holds numbers in its first lane; the last is how many of the others there are."""
@@ -94,7 +97,11 @@ class MemoryText(Text):
     def _op_store(self, writer: Writer, instruction: Instruction) -> None:
         array, index, value = instruction.args
         place = writer.array(array)
-        self._store(writer, writer.element_address(place, writer.get(index)), writer.get(value))
+        address, operand = writer.element_address(place, writer.get(index)), writer.get(value)
+        if self.born.get(place.offset) == (writer, writer.mask):  # it holds nothing for other lanes
+            writer.row(f"store {self.lanes.real} {operand}, ptr {address}")
+        else:
+            self._store(writer, address, operand)
         writer.define(instruction.out[0], place)
 
     def _op_gather(self, writer: Writer, instruction: Instruction) -> None:

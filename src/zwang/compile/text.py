@@ -56,6 +56,9 @@ class Text:
         self.tables: dict[tuple[str, tuple], str] = {}
         self.intrinsics: set[str] = set()
         self._weights: dict[int, int] = {}
+        self.born: dict[
+            int, tuple[Writer, str | None]
+        ] = {}  # by an array's offset: where, and under which mask
         names = {"R": lanes.real, "B": lanes.truth, "S": lanes.suffix, "true": lanes.true}
         self._plain = {op: _with_arguments(text, names) for op, text in PLAIN.items()}
         self._special: dict[str, Callable[[Writer, Instruction], None]] = {
