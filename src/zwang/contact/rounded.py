@@ -26,7 +26,10 @@ from zwang.scalar import (
 
 def ball_ball(a: np.ndarray, r_a: Any, b: np.ndarray, r_b: Any, spare: Any) -> Gap:
     """The gap of two balls; where the centres coincide the normal is `spare` at unit length, or x."""
-    normal, distance = unit(b - a, unit(spare)[0])
+    towards = b - a
+    apart = less_equal(TINY * TINY, towards @ towards)
+    axis = when(apart, lambda: [1, 0, 0], lambda: list(unit(spare)[0]))
+    normal, distance = unit(towards, axis)
     gap = distance - r_a - r_b
     return Gap(gap, a + normal * (r_a + gap / 2), contact_frame(normal))
 
