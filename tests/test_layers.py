@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "gauss": {"scalar", "algebra", "mechanism", "kinematics"},
     "contact": {"scalar", "algebra", "mechanism", "kinematics"},
     "constraint": {"scalar", "algebra", "mechanism", "kinematics", "gauss", "contact"},
-    "solve": {"scalar", "algebra", "gauss.problem", "constraint.rows"},
+    "solve": {"scalar", "algebra", "gauss.problem", "constraint.rows", "constraint.listed"},
     "integrate": {"scalar", "algebra", "mechanism.joint_kinds"},
     "door": {"mechanism"},
     "reference": SPINE | {"door"},

@@ -139,9 +139,11 @@ def spanned_in_a_loop(x):
         n = turn * scalar.floor(scalar.clip(scalar.absolute(x[1]) * 2, 0.0, 2.0))
 
         def add(total, marks):
-            body = lambda k, c: when(  # noqa: E731
-                1.0 * k < n, lambda s, m: (s + values[k], m.scatter(n, s)), lambda s, m: (s, m), *c
-            )
+            def body(k, c):
+                return when(
+                    1.0 * k < n, lambda s, m: (s + values[k], m.scatter(n, s)), lambda s, m: (s, m), *c
+                )
+
             return for_each(Span(0, highest(n, SIZE), backwards=True), body, (total, marks))
 
         total, marks = when(values.gather(turn) > -0.5, add, lambda s, m: (s + 1, m), total, marks)
@@ -427,8 +429,8 @@ def test_operations_of_a_span_count_as_often_as_it_can_run() -> None:
 
 def test_code_for_a_loop_backwards_is_kept_apart_from_that_forwards() -> None:
     def both(backwards):
-        body = lambda k, s: 2 * s + k  # noqa: E731
-        return optimise(trace(lambda x: [for_each(Span(0, 6, backwards=backwards), body, x[0])], {"x": (1,)}))
+        span = Span(0, 6, backwards=backwards)
+        return optimise(trace(lambda x: [for_each(span, lambda k, s: 2 * s + k, x[0])], {"x": (1,)}))
 
     assert key(both(False)) != key(both(True)) and key(both(True)) == key(both(True))
 

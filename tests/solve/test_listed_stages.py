@@ -1,17 +1,19 @@
-"""Rollouts of listed rows by Runge and Kutta's four stages, which remember from stage to stage, and in single precision."""
+"""Rollouts of listed rows by other integrators, where stages remember what those before found, and in single precision."""
 
 import numpy as np
+import pytest
 
 import zwang as zw
 from tests.solve.creatures import begun, mechanism_of, mujoco_steps, off_by, text_of
 from tests.solve.test_listed import course
 
 
-def test_a_step_of_four_stages_is_mujocos():
+@pytest.mark.parametrize("integrator", ["implicitfast", "rk4"])
+def test_a_step_of_other_integrators_is_mujocos(integrator):
     text = text_of("creature")
     mechanism = mechanism_of(text)
-    q, v, u, q_after, v_after = course(mechanism, zw.compile(mechanism), integrator="rk4")
-    q_there, v_there, _ = mujoco_steps(text, "rk4", q, v, u)
+    q, v, u, q_after, v_after = course(mechanism, zw.compile(mechanism), integrator=integrator)
+    q_there, v_there, _ = mujoco_steps(text, integrator, q, v, u)
     assert off_by(v_there, v_after, v).max() < 1e-10
     assert np.abs(q_there - q_after).max() < 1e-11
 

@@ -40,11 +40,11 @@ def constraint_rows(instant: Instant, *, batched: bool = True, recall: Recall | 
         parts += limit_rows(instant, nearer=recall is not None)
     if "contact" not in disabled and mechanism.options.contact:
         pairs = candidate_pairs(mechanism)
-        others, worth = concatenated(parts, mechanism.nv), is_worth_listing(mechanism.tree, pairs)
-        if recall is not None and worth and _listable(instant, others, pairs):
-            screws = screws_of(instant)
-            found = all_listed(instant, others, pairs, screws, recall)
-            return replace(no_rows(mechanism.nv), listed=found, screws=screws)
+        if recall is not None and is_worth_listing(mechanism.tree, pairs):
+            others = concatenated(parts, mechanism.nv)
+            if _listable(instant, others, pairs):
+                listed = all_listed(instant, others, pairs, screws_of(instant), recall)
+                return replace(no_rows(mechanism.nv), listed=listed)
         parts += _contacts(instant, batched)
     return concatenated(parts, mechanism.nv)
 

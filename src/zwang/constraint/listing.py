@@ -1,4 +1,4 @@
-"""Rows listed as they act: limits and dry friction of single speeds, then family after family of soft contacts without cones.
+"""Rows listed as they act: first those of limits, dry friction and couplings, then family after family of soft contacts without cones.
 
 What is near in some world is worked out for all of them, as in `contact_batches`, but every world has a list of its own rows.
 """
@@ -14,7 +14,8 @@ from zwang.algebra.rotation import skew
 from zwang.constraint.contact_batches import FEW, NOWHERE, Scene, over_near_gaps, rows_of_gap, scene_of, signs
 from zwang.constraint.contact_rows import pair_weight
 from zwang.constraint.instant import Instant
-from zwang.constraint.rows import Listed, ListedRow, Recall, Rows, Screws, speeds_code
+from zwang.constraint.listed import Listed, ListedRow, speeds_code
+from zwang.constraint.rows import Recall, Rows, Screws
 from zwang.contact import Family, Gap, Pair, families
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import (
@@ -33,7 +34,10 @@ from zwang.scalar.stacked import Stacked
 
 MANY = 64  # entries of rows that touch several speeds, all of which every listed row is asked about
 SPEEDS = 20  # of a tree, from which on its rows are listed
-PATHS, ROWS = 3000, 2000  # links on all paths to the world, and rows, up to which they are
+PATHS, ROWS = (
+    3000,
+    1000,
+)  # links on all paths to the world, and rows, up to which they are: there is room for a product of each two rows
 BOUNDS = {"equality": lambda bound: (-np.inf, np.inf), "friction": lambda bound: (-bound, bound)}
 
 
@@ -81,18 +85,18 @@ def all_listed(instant: Instant, rows: Rows, pairs: Sequence[Pair], screws: Scre
     width = len(ListedRow(np.zeros(6), 0, 0, 0, 0, speeds_code([0] * nv)).record(bounded))
     codes = recall(size)
     filled = _Filled(scratch((size, width), blank=True), scratch(size, blank=True), 0.0, 0.0)
-    S = np.concatenate([column for column in screws.columns], axis=1)
+    S = np.concatenate(screws.columns, axis=1)
     for i in range(len(rows)):
         if not _speeds(rows.J[i]):  # between bodies that do not move
             continue
-        filled = _with_single(filled, i, rows, S, codes, bounded)
+        filled = _with_row(filled, i, rows, S, codes, bounded)
     scene, offset = scene_of(instant, pairs, screws), len(rows)
     for n, family in zip(kinds, grouped, strict=True):
         filled = _with_family(filled, offset, instant, scene, family, codes, bounded)
         offset += n * len(family)
     others = {i: rows.J[i] for i in range(len(rows)) if len(_speeds(rows.J[i])) > 1}
     count, numbers, known, records = _closed_up(filled, codes)
-    return Listed(size, count, numbers, known, records, bounded, screws, others)
+    return Listed(size, count, numbers, known, records, bounded, S, others)
 
 
 def _closed_up(filled: _Filled, codes: Scratch) -> tuple[Any, Scratch, Scratch, Scratch]:
@@ -120,9 +124,7 @@ def _speeds(J: np.ndarray) -> list[int]:
     return [k for k, x in enumerate(J) if not is_zero(x)]
 
 
-def _with_single(
-    filled: _Filled, i: int, rows: Rows, S: np.ndarray, codes: Scratch, bounded: bool
-) -> _Filled:
+def _with_row(filled: _Filled, i: int, rows: Rows, S: np.ndarray, codes: Scratch, bounded: bool) -> _Filled:
     """The list with row i where it acts: of one speed, along its screw s, w = J s / s^2."""
     j, *more = _speeds(rows.J[i])
     s, bound = S[:, j], rows.bound[i]

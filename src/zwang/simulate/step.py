@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.rows import Recall
 from zwang.gauss.applied import activation_after, activation_rates, actuator_forces, passive_forces
 from zwang.gauss.dynamics import accelerations
 from zwang.gauss.forward import solve_mass_matrix
@@ -34,7 +35,6 @@ from zwang.scalar import Scratch, is_zero
 from zwang.simulate.constraints import Restraining, Restraint, projected, restrained, restraint_of, time_known
 from zwang.simulate.damping import damping_matrix, joint_damping
 from zwang.simulate.faults import NONE, OPEN, fault_if, worst
-from zwang.solve.memory import Recall
 
 STEPPERS = {"euler": semi_implicit_euler, "implicitfast": semi_implicit_euler, "rk4": runge_kutta_4}
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from zwang.algebra.growing import SIDE, solved_in_tiles
 from zwang.algebra.linear import ltdl, towards_leaves, towards_root
-from zwang.constraint.rows import Listed, signs_of
+from zwang.constraint.listed import Listed, signs_of
 from zwang.gauss.problem import GaussProblem
 from zwang.scalar import (
     Chosen,
@@ -149,13 +149,12 @@ def _entered(
 ) -> tuple[Scratch, dict[str, Scratch], Scratch]:
     """X, y0, D and bounds of all rows; and how they answer: as the codes say, or, where they say nothing, at the free accelerations."""
     room, nv = -(-listed.size // SIDE) * SIDE, len(problem.a_free)
-    S = np.concatenate(listed.screws.columns, axis=1)
     names = ["y0", "D", *(("low", "high") if listed.bounded else ())]
 
     def enter(k: Any, carry: Any) -> Any:
         X, numbers, answer = carry
         row = listed.row(k)
-        J = np.array(signs_of(row.words, nv)) * (row.w @ S)
+        J = np.array(signs_of(row.words, nv)) * (row.w @ listed.S)
         for i, other in listed.others.items():
             mine = logical_and(1.0 * k < listed.count, equal(listed.numbers[k], i))
             J = np.array([x if is_zero(o) else where(mine, o, x) for x, o in zip(J, other, strict=True)])

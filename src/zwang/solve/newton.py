@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import Rows
+from zwang.constraint.rows import Recall, Rows
 from zwang.gauss.problem import GaussProblem
 from zwang.scalar import (
     Scratch,
@@ -62,48 +62,66 @@ def newton(
     """The accelerations that make Z(a) + sum s_i(J_i a - aref_i) least, by Newton's method with an exact line search.
 
     start: accelerations to begin with, by default the free ones; or, as a `Recall`, how rows answered in a problem like this one: then the first
-    step takes them at their word, and the solution tells how they answer now. tolerance: of the gradient, against the largest effort in it.
-    Every row must be soft, R > 0.
+    step takes them at their word, and the solution tells how they answer now. tolerance: of the gradient, against the largest effort in it,
+    unless all rows answer after a whole step as before it: that step is exact. Every row must be soft, R > 0.
     """
-    primal = Primal(problem, rows)
-    recall = as_recall(start)
-
-    def begun() -> _State:
-        a = np.array(problem.a_free if start is None or recall is not None else start)
-        y, none = primal.missed(a), scratch(primal.group_count)
-        if recall is None:
-            codes = remembered(primal, y, none)
-            gradient, _, done = judged(a, y, codes)
-        else:
-            codes = remembered(primal, y, none, recall(primal.group_count))
-            done = logical_not(primal.acting())
-            gradient = -primal.push(y, recalled(codes))
-        return _State(a, y, codes, gradient, 0.0, 0.0, done, done)
-
-    def judged(a: Any, y: Scratch, codes: Scratch) -> tuple[np.ndarray, Any, Any]:
-        """The gradient, its largest entry, and whether it is small."""
-        effort, push = primal.effort(a), primal.push(y, recalled(codes))
-        gradient = effort - push
-        left = largest(gradient)
-        return gradient, left, left <= tolerance * (largest(effort) + largest(push))
+    method = _Method(Primal(problem, rows), as_recall(start), tolerance)
 
     def wanted(s: _State) -> Any:
         return logical_and(logical_not(s.done), s.iterations < iterations)
 
-    def improve(s: _State) -> _State:
+    last = while_loop(wanted, method.improved, method.begun(start))
+    unsettled = logical_not(logical_or(last.done, last.settled))
+    forces, answers = method.primal.forces(last.a), None if method.recall is None else last.codes
+    return Solution(last.a, forces, last.iterations, last.done, unsettled=unsettled, answers=answers)
+
+
+class _Method(NamedTuple):
+    """The cost to be made least, how rows answered in a problem like this one, if that is known, and the tolerance of the gradient."""
+
+    primal: Primal
+    recall: Recall | None
+    tolerance: float
+
+    def begun(self, start: Any) -> _State:
+        """At the accelerations to begin with."""
+        primal, recall = self.primal, self.recall
+        a = np.array(primal.problem.a_free if start is None or recall is not None else start)
+        y, none = primal.missed(a), scratch(primal.group_count)
+        if recall is None:
+            codes = remembered(primal, y, none)
+            gradient, _, done = self.judged(a, y, codes)
+        else:
+            codes = remembered(primal, y, none, recall(primal.group_count))
+            gradient, done = -primal.push(y, recalled(codes)), logical_not(primal.acting())
+        return _State(a, y, codes, gradient, 0.0, 0.0, done, done)
+
+    def judged(self, a: Any, y: Scratch, codes: Scratch) -> tuple[np.ndarray, Any, Any]:
+        """The gradient, its largest entry, and whether it is small."""
+        effort, push = self.primal.effort(a), self.primal.push(y, recalled(codes))
+        gradient = effort - push
+        left = largest(gradient)
+        return gradient, left, left <= self.tolerance * (largest(effort) + largest(push))
+
+    def improved(self, s: _State) -> _State:
+        """After one iteration."""
+        primal = self.primal
         direction = primal.newton_direction(s.y, s.gradient, recalled(s.codes))
         along = primal.along(direction)
-        same = answers_stay(s, along)
+        same = self.answers_stay(s, along)
 
         def searched() -> Any:
             return primal.exact_step((s.a, s.y), direction, along, s.gradient, tolerance=LINE_SEARCH)
 
-        full = same if recall is None else logical_or(same, s.iterations < 1)
+        full = same if self.recall is None else logical_or(same, s.iterations < 1)
         length = when(full, lambda: 1.0, searched)
-        y = primal.advanced(s.y, length, along)
-        return state(s, length * direction, y, remembered(primal, y, s.codes), same)
+        y, step = primal.advanced(s.y, length, along), length * direction
+        a, codes = s.a + step, remembered(primal, y, s.codes)
+        exact = s.gradient, s.stalls, same, same
+        found = when(same, lambda: exact, lambda: self.unsure(s, step, a, y, codes))
+        return _State(a, y, codes, found[0], s.iterations + 1, *found[1:])
 
-    def answers_stay(s: _State, along: Scratch) -> Any:
+    def answers_stay(self, s: _State, along: Scratch) -> Any:
         """Whether all rows still answer so after a whole step: then the cost was quadratic all the way, and its least is there."""
 
         def compare(group: Group, same: Any) -> Any:
@@ -111,30 +129,20 @@ def newton(
             alike = equal(code, before)
             return logical_and(same, alike if group.cone is None else logical_and(alike, code > 0))
 
-        return primal.over_acting_groups(compare, s.iterations >= 0)
+        return self.primal.over_acting_groups(compare, s.iterations >= 0)
 
-    def state(s: _State, step: Any, y: Scratch, codes: Scratch, same: Any) -> _State:
-        a, size = s.a + step, largest(step)
-
-        def unsure() -> tuple[np.ndarray, Any, Any, Any]:
-            gradient, left, small = judged(a, y, codes)
-            scale = largest(a)
-            # a first step from what was remembered wrongly may be none
-            tried = s.iterations >= (0 if recall is None else 1)
-            stuck = logical_and(tried, left > largest(s.gradient) / 2)
-            still = logical_and(tried, size <= STANDSTILL * scale)
-            coarse = logical_and(is_single(scale), size <= COARSE * scale)
-            stalls = s.stalls + where(logical_and(stuck, coarse), 1.0, 0.0)
-            noise = logical_or(logical_and(stuck, size <= NOISE * scale), stalls >= STALLS)
-            done = logical_or(logical_or(small, still), noise)
-            return gradient, stalls, done, size <= SETTLED * scale
-
-        gradient, stalls, done, settled = when(same, lambda: (s.gradient, s.stalls, same, same), unsure)
-        return _State(a, y, codes, gradient, s.iterations + 1, stalls, done, settled)
-
-    last = while_loop(wanted, improve, begun())
-    unsettled = logical_not(logical_or(last.done, last.settled))
-    answers = None if recall is None else last.codes
-    return Solution(
-        last.a, primal.forces(last.a), last.iterations, last.done, unsettled=unsettled, answers=answers
-    )
+    def unsure(
+        self, s: _State, step: Any, a: Any, y: Scratch, codes: Scratch
+    ) -> tuple[np.ndarray, Any, Any, Any]:
+        """Gradient, stalls, whether it is done, or nearly, after this step from s, if that is not certain."""
+        gradient, left, small = self.judged(a, y, codes)
+        scale, size = largest(a), largest(step)
+        # a first step from what was remembered wrongly may be none
+        tried = s.iterations >= (0 if self.recall is None else 1)
+        stuck = logical_and(tried, left > largest(s.gradient) / 2)
+        still = logical_and(tried, size <= STANDSTILL * scale)
+        coarse = logical_and(is_single(scale), size <= COARSE * scale)
+        stalls = s.stalls + where(logical_and(stuck, coarse), 1.0, 0.0)
+        noise = logical_or(logical_and(stuck, size <= NOISE * scale), stalls >= STALLS)
+        done = logical_or(logical_or(small, still), noise)
+        return gradient, stalls, done, size <= SETTLED * scale

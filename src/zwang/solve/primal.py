@@ -84,11 +84,6 @@ Work = Callable[[Group, Any], Any]
 Answer = Callable[[Group, Any], tuple[np.ndarray, np.ndarray]]
 
 
-def true_answer(group: Group, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Forces and curvature of a group's rows where they miss by y."""
-    return group.answer(y)
-
-
 class Primal:
     """The cost of a problem and its rows, as functions of the acceleration a (nv,)."""
 
@@ -231,7 +226,7 @@ class Primal:
             lambda group, y: _set(y, [(i, y[i] + step * Jp[i]) for i in group.rows()]), y
         )
 
-    def push(self, y: Scratch, answer: Answer = true_answer) -> np.ndarray:
+    def push(self, y: Scratch, answer: Answer = Group.answer) -> np.ndarray:
         """J^T f (nv,): what the rows' forces bring up where they miss by y, on speeds and as wrenches on links."""
         nv = self.nv
 
