@@ -20,7 +20,7 @@ import numpy as np
 from dynamics import ROBOTS, data_folder
 
 import zwang as zw
-from zwang.compile.peak import peak_gflops
+from zwang.compiler.runtime.peak import peak_gflops
 
 
 def robot(name: str) -> zw.Mechanism:

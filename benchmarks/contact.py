@@ -30,7 +30,7 @@ from mujoco.batch import Batch
 import zwang as zw
 from benchmarks.simulation import mjcf, panda
 from tests.cases import SHARED, case
-from zwang.read.mjcf import read_mjcf
+from zwang.io.mjcf.mjcf import read_mjcf
 
 STORED = ("humanoid", "half_cheetah", "hopper", "ant")
 WALKER = Path(__file__).parents[1] / "examples" / "models" / "walker2d.xml"

@@ -26,7 +26,7 @@ import sympy as sp
 from sympy.physics import mechanics as me
 
 import zwang as zw
-from zwang.symbolic.typeset import mass_matrix_latex
+from zwang.symbolic.typesetting import mass_matrix_latex
 
 LINE, PAGE = 95, 60  # characters of a line, lines of a page
 

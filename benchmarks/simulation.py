@@ -22,7 +22,7 @@ import pinocchio as pin
 from mujoco.batch import Batch
 
 import zwang as zw
-from zwang.algebra.rotation import to_quaternion
+from zwang.algebra.rotations import to_quaternion
 from zwang.mechanism.samples import double_pendulum
 
 STEP = 0.002

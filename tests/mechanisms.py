@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import zwang as zw
-from zwang.algebra import rotation
+from zwang.algebra import rotations
 
 KINDS = (zw.Revolute, zw.Prismatic, zw.Screw, zw.Cylindrical, zw.Universal, zw.Planar, zw.Ball, zw.Free)
 
@@ -83,7 +83,7 @@ def moved(mechanism: zw.Mechanism, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
             out[joint.q.start : joint.q.start + n] += step[:n]
             half = step[n:] / 2
             small = np.array([1 - half @ half / 2, *half])
-            turned = rotation.multiply(q[joint.q.stop - 4 : joint.q.stop], small).astype(float)
+            turned = rotations.multiply(q[joint.q.stop - 4 : joint.q.stop], small).astype(float)
             out[joint.q.stop - 4 : joint.q.stop] = turned / np.linalg.norm(turned)
         else:
             out[joint.q] += step

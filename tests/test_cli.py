@@ -11,7 +11,7 @@ import pytest
 import zwang as zw
 from zwang.cli import main
 from zwang.mechanism.samples import SAMPLES, furuta
-from zwang.view.series import KINDS
+from zwang.view.plot_series import KINDS
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zwang import scalar
-from zwang.scalar import reading as readings
+from zwang.scalar import backend as readings
 
 UNARY = {
     "sqrt": np.sqrt,
@@ -145,14 +145,14 @@ def test_readings_register_themselves_when_first_met(monkeypatch):
     class Word(str):
         __slots__ = ()
 
-    class Words(scalar.Reading):
+    class Words(scalar.Backend):
         def sin(self, x):
             return Word(f"sin({x})")
 
         def minimum(self, x, y):
             return Word(f"min({x}, {y})")
 
-    monkeypatch.setattr(readings, "_READINGS", dict(readings._READINGS))
+    monkeypatch.setattr(readings, "_READINGS", dict(readings._BACKENDS))
     module = types.ModuleType("late.words")
     Word.__module__ = "late.words"
     monkeypatch.setitem(sys.modules, "late.words", module)
@@ -165,10 +165,10 @@ def test_readings_register_themselves_when_first_met(monkeypatch):
 
 
 def test_two_readings_do_not_mix(monkeypatch):
-    monkeypatch.setattr(readings, "_READINGS", dict(readings._READINGS))
+    monkeypatch.setattr(readings, "_READINGS", dict(readings._BACKENDS))
     first, second = type("First", (), {}), type("Second", (), {})
-    scalar.register(first, scalar.Reading())
-    scalar.register(second, scalar.Reading())
+    scalar.register(first, scalar.Backend())
+    scalar.register(second, scalar.Backend())
     with pytest.raises(TypeError, match="First and Second"):
         scalar.minimum(first(), second())
 
@@ -199,15 +199,15 @@ def test_when_runs_one_branch_only():
     def refuse(x):
         raise AssertionError
 
-    assert scalar.when(np.bool_(True), lambda x: x + 1, refuse, 1) == 2
-    assert scalar.when(False, refuse, lambda x: x - 1, 1) == 0
+    assert scalar.cond(np.bool_(True), lambda x: x + 1, refuse, 1) == 2
+    assert scalar.cond(False, refuse, lambda x: x - 1, 1) == 0
 
 
 def test_for_each_goes_over_counts_tables_and_rows():
-    assert scalar.for_each(4, lambda i, c: [*c, i], []) == [0, 1, 2, 3]
+    assert scalar.fori_loop(0, 4, lambda i, c: [*c, i], []) == [0, 1, 2, 3]
     assert scalar.for_each([0.5, 1.5], lambda x, c: c + x, 0) == 2.0
     assert scalar.for_each([[1, 2], [3, 4]], lambda row, c: c + row[0] * row[1], 0) == 14
-    assert scalar.for_each(0, lambda i, c: c + 1, 7) == 7
+    assert scalar.fori_loop(0, 0, lambda i, c: c + 1, 7) == 7
 
 
 def test_tables_are_read_at_indices_and_give_what_they_hold():
@@ -223,7 +223,7 @@ def test_tables_are_read_at_indices_and_give_what_they_hold():
 
 
 def test_scratch_arrays_die_when_set():
-    a = scalar.scratch((2, 3))
+    a = scalar.zeros((2, 3))
     b = a.set((1, 2), 5.0)
     assert b[1, 2] == 5.0 and b[0, 0] == 0.0
     with pytest.raises(ValueError, match="use the array"):

@@ -12,41 +12,41 @@ from types import ModuleType
 from typing import Any
 
 from zwang import scalar
-from zwang.mechanism import shown
+from zwang.mechanism import rich_display
 
 __version__ = "0.1.0"
 
 _PLACES = {
     "zwang.mechanism.mechanism": "Mechanism",
-    "zwang.mechanism.parts": "Body Frame",
-    "zwang.mechanism.joint_kinds": "Ball Cylindrical Fixed Free Planar Prismatic Revolute Screw Softness Universal",
-    "zwang.mechanism.shapes": "Box Capsule Cylinder Ellipsoid Mesh Plane Sphere Surface",
+    "zwang.mechanism.bodies": "Body Frame",
+    "zwang.mechanism.joints": "Ball Cylindrical Fixed Free Planar Prismatic Revolute Screw Softness Universal",
+    "zwang.mechanism.geometry": "Box Capsule Cylinder Ellipsoid Mesh Plane Sphere Surface",
     "zwang.mechanism.forces": "Actuator Damper GravityCompensation Motor Muscle PointSpring Spring Wrench",
-    "zwang.mechanism.restrictions": (
-        "Connect ContactExclude ContactPair Couple CoupleTendons Distance Holonomic Keyframe NoSideSlip NonIdeal Options "
+    "zwang.mechanism.constraints": (
+        "Connect ContactExclude ContactPair JointCoupling TendonCoupling Distance Holonomic Keyframe NoSideSlip NonIdeal Options "
         "Pfaffian PointSpeed Rolling Tendon Weld Wrap"
     ),
-    "zwang.reference": (
+    "zwang.api.reference": (
         "bias_forces difference_configuration energy forward_dynamics frame_jacobian frame_jacobian_rate frame_pose "
         "integrate_configuration inverse_dynamics mass_centre mass_matrix momentum zwang_by_body zwang_of"
     ),
-    "zwang.fast": "compile",
-    "zwang.read.load": "load",
-    "zwang.read.lint": "lint",
-    "zwang.constraint.explain": "softness",
-    "zwang.simulate.constrained": "constrained_dynamics",
-    "zwang.simulate.reactions": "joint_reactions",
-    "zwang.simulate.run": "simulate",
-    "zwang.simulate.assemble": "assemble",
-    "zwang.simulate.task": "task_acceleration",
+    "zwang.api.compiled": "compile",
+    "zwang.io.load": "load",
+    "zwang.io.lint": "lint",
+    "zwang.constraint.softness_report": "softness",
+    "zwang.simulation.constrained": "constrained_dynamics",
+    "zwang.api.joint_reactions": "joint_reactions",
+    "zwang.api.simulate": "simulate",
+    "zwang.api.assemble": "assemble",
+    "zwang.api.task_acceleration": "task_acceleration",
     "zwang.symbolic.equations": "equations",
     "zwang.symbolic.check": "check_equations",
     "zwang.symbolic.classify": "classify",
-    "zwang.simulate.record": "mechanism_of open_run save",
-    "zwang.simulate.examine": "examine",
-    "zwang.integrate.adaptive": "Adaptive",
+    "zwang.recording.record": "mechanism_of open_run save",
+    "zwang.api.post_processing": "examine",
+    "zwang.integrator.error_controlled": "Adaptive",
     "zwang.view.plot": "plot",
-    "zwang.view.page": "save_html",
+    "zwang.view.html_page": "save_html",
     "zwang.view.live": "view",
     "zwang.view.robot_plots": "plot_ellipsoids plot_manipulability",
 }
@@ -83,7 +83,7 @@ class _FrontDoor(ModuleType):
 
 
 def _load_symbolic() -> None:
-    importlib.import_module("zwang.symbolic.reading")
+    importlib.import_module("zwang.symbolic.sympy_backend")
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -104,7 +104,7 @@ def _mechanism_as_html(mechanism: Any) -> str:
 
 
 scalar.register_lazily("sympy", _load_symbolic)
-shown.register(_mechanism_as_html)
+rich_display.register(_mechanism_as_html)
 if "IPython" in sys.modules and (_shell := sys.modules["IPython"].get_ipython()) is not None:
     load_ipython_extension(_shell)
 sys.modules[__name__].__class__ = _FrontDoor

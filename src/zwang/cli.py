@@ -18,14 +18,14 @@ from rich.table import Table
 from rich.tree import Tree
 
 import zwang as zw
-from zwang.algebra.rotation import from_rpy
+from zwang.algebra.rotations import from_rpy
 from zwang.errors import DescriptionError, LoadError, SimulationError, ZwangError, ZwangWarning
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
-from zwang.mechanism.shapes import Mesh
-from zwang.simulate.constraints import restrictions
-from zwang.simulate.forces import acting
-from zwang.simulate.start import start
+from zwang.mechanism.geometry import Mesh
+from zwang.simulation.constraint_stage import describe_constraints
+from zwang.simulation.constraint_forces import point_force_labels
+from zwang.api.start import initial_state
 
 MINOR, SHOWN = ("ignored",), 8  # remarks of no consequence, and how many of them are shown
 RECORDINGS, PICTURES, PAGES = (".nc", ".zarr"), (".png", ".pdf", ".svg"), (".html", ".htm")
@@ -253,7 +253,7 @@ def view(
     """Show a model, with sliders for its joints, or play a recording, on a page that this machine alone can see."""
     recorded = Path(model).suffix in (".nc", ".zarr")
     what: Any = zw.open_run(model) if recorded else model_of(model, base=base, strict=strict)
-    if recorded and forces and "force" not in what and acting(zw.mechanism_of(what)):
+    if recorded and forces and "force" not in what and point_force_labels(zw.mechanism_of(what)):
         what = zw.examine(what.isel(world=slice(0, worlds)), "forces")
     if html is not None:
         zw.save_html(what, html, worlds=worlds, traces=trace or ())
@@ -433,7 +433,7 @@ def _random_starts(
     q, v = _pairs(q0), _pairs(v0)
     if spread == 0 and not m.constraints:
         return q, v
-    begin = start(m, q, v)
+    begin = initial_state(m, q, v)
     rng = np.random.default_rng(seed)
     rows = _spread_rows(m, worlds, spread, rng, begin.q[0])
     speeds = begin.v[0] + spread * rng.normal(size=(worlds, m.nv))
@@ -473,7 +473,7 @@ def _lists(m: Mechanism) -> dict[str, list[str]]:
     meshes = sum(isinstance(g, Mesh) for g in shapes)
     return {
         "driven by": list(m.inputs),
-        "restricted by": list(restrictions(m)),
+        "restricted by": list(describe_constraints(m)),
         "frames": [f.name for f in m.frames],
         "shapes": [f"{len(shapes)}, of these {meshes} meshes"] if shapes else [],
         "states": [k.name for k in m.keyframes],

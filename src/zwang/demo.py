@@ -13,10 +13,10 @@ from rich.console import Console
 from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import FURUTA, four_bar, furuta
-from zwang.simulate.record import save
-from zwang.simulate.run import simulate
+from zwang.recording.record import save
+from zwang.api.simulate import simulate
 from zwang.symbolic.equations import equations
-from zwang.view.page import save_html
+from zwang.view.html_page import save_html
 from zwang.view.plot import energy_drift, plot
 
 DURATION, STEP = 2.0, 0.002

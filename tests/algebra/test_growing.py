@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.compile.test_widths import run_body
-from zwang.algebra.growing import SIDE, solved_in_tiles
-from zwang.compile.lanes import WIDTHS, Lanes
-from zwang.compile.optimise import made_ready
-from zwang.fast import compile_function
-from zwang.scalar import equal, floor, highest, logical_and, scratch, where
+from tests.compiler.test_widths import run_body
+from zwang.algebra.dynamic_ldlt import SIDE, solve_dynamic_ldlt
+from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
+from zwang.compiler.passes.optimise import traced_and_optimised
+from zwang.api.compiled import compile_function
+from zwang.scalar import equal, floor, lane_maximum, logical_and, where, zeros
 
 MOST = 4  # tiles a side
 FULL = SIDE * MOST
@@ -28,13 +28,13 @@ def padded(B, b, n):
 
 def solution(entries, b, n):
     """x (FULL,) of the upper left n x n part of B (FULL^2,), and zeros."""
-    B, right_hand = scratch((FULL, FULL)), scratch(FULL)
+    B, right_hand = zeros((FULL, FULL)), zeros(FULL)
     for k, value in enumerate(entries):
         B = B.set(divmod(k, FULL), value)
     for k, value in enumerate(b):
         right_hand = right_hand.set(k, value)
-    tiles = highest(floor((n + SIDE - 1) / SIDE), MOST)
-    x = solved_in_tiles(tiles, MOST, *padded(B, right_hand, n))
+    tiles = lane_maximum(floor((n + SIDE - 1) / SIDE), MOST)
+    x = solve_dynamic_ldlt(tiles, MOST, *padded(B, right_hand, n))
     return np.array([where(k < n, x[k], 0.0) for k in range(FULL)])
 
 
@@ -64,7 +64,7 @@ def program():
     def function(given):
         return solution(given[: FULL * FULL], given[FULL * FULL : -1], given[-1])
 
-    return made_ready(function, {"given": FULL * FULL + FULL + 1})
+    return traced_and_optimised(function, {"given": FULL * FULL + FULL + 1})
 
 
 def rows(sizes):
@@ -109,11 +109,11 @@ def test_further_rows_of_the_identity_between_change_no_bit():
 
 
 def test_no_tiles_and_one_tile_at_most():
-    assert solved_in_tiles(0, 0, None, None).shape == (0,)
+    assert solve_dynamic_ldlt(0, 0, None, None).shape == (0,)
 
     def one(a, b):
-        return solved_in_tiles(
-            highest(b[0] * 0 + 1, 1), 1, lambda i, j: a[0] if i is j else 0.0, lambda i: b[0]
+        return solve_dynamic_ldlt(
+            lane_maximum(b[0] * 0 + 1, 1), 1, lambda i, j: a[0] if i is j else 0.0, lambda i: b[0]
         )
 
     def as_array(a, b):

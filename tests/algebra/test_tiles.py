@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zwang import scalar
-from zwang.algebra.tiles import Tiles
-from zwang.fast import compile_function
+from zwang.algebra.blocked_ldlt import BlockedLDLT
+from zwang.api.compiled import compile_function
 
 
 def solution(tiles, entries, values, b):
     """x of A x = b, with A's entries by place."""
-    A = scalar.scratch(tiles.size)
+    A = scalar.zeros(tiles.size)
     for (i, j), value in zip(entries, values, strict=True):
         A = A.set(tiles.place(i, j), value)
     return tiles.solved(tiles.factored(A), b)
@@ -32,14 +32,14 @@ def problem(n, share, seed):
 @given(st.integers(1, 23), st.sampled_from([0.05, 0.3, 1.0]), st.integers(0, 2**32 - 1))
 def test_on_floats(n, share, seed):
     entries, values, A, b = problem(n, share, seed)
-    x = solution(Tiles(n, entries), entries, values.tolist(), b.tolist())
+    x = solution(BlockedLDLT(n, entries), entries, values.tolist(), b.tolist())
     np.testing.assert_allclose(x.astype(float), np.linalg.solve(A, b), atol=1e-12)
 
 
 @pytest.mark.parametrize(("n", "share"), [(9, 1.0), (21, 0.1), (30, 1.0)])
 def test_compiled_in_lanes(n, share):
     entries, values, A, _ = problem(n, share, n)
-    tiles, b = Tiles(n, entries), np.random.default_rng(0).normal(size=(11, n))
+    tiles, b = BlockedLDLT(n, entries), np.random.default_rng(0).normal(size=(11, n))
     function = compile_function(
         lambda a, b: solution(tiles, entries, a, b), {"a": len(entries), "b": n}, threads=1
     )
@@ -50,5 +50,5 @@ def test_tiles_that_stay_zero_have_no_place():
     arrow = [(11, j) for j in range(12)] + [
         (k, k) for k in range(12)
     ]  # filled up wholly, the last row being eliminated first
-    assert Tiles(12, arrow).size == 6 * 16
-    assert Tiles(12, [(i, 0) for i in range(12)]).size == 5 * 16  # nothing fills in
+    assert BlockedLDLT(12, arrow).size == 6 * 16
+    assert BlockedLDLT(12, [(i, 0) for i in range(12)]).size == 5 * 16  # nothing fills in

@@ -7,15 +7,15 @@ import zwang as zw
 from tests.constraint.test_loops_exact import bennett_loop, bennett_start, four_bars
 from tests.constraint.test_nonholonomic import plane_body
 from tests.symbolic.machines import Y
-from zwang.constraint.exact import all_first_order
-from zwang.constraint.projection import projected_state
-from zwang.constraint.weights import weights
+from zwang.constraint.hard import all_velocity_level_rows
+from zwang.constraint.coordinate_projection import project_state
+from zwang.constraint.inverse_weights import inverse_weights
 from zwang.errors import SimulationError
 
 
 def violations(mechanism, q, v, t=0.0):
     """The largest gap and the largest missed speed of all exact constraints."""
-    rows = all_first_order(mechanism, q, v, t)
+    rows = all_velocity_level_rows(mechanism, q, v, t)
     gaps = [abs(float(r)) for r in rows.position if r is not None]
     return max(gaps, default=0.0), np.abs(np.asarray(rows.A, float) @ v + np.asarray(rows.a, float)).max()
 
@@ -81,10 +81,10 @@ def test_a_projected_state_is_near_and_moves_along_nothing_that_is_free():
     q0, v0 = zw.assemble(m, [1.2, -1.2, 1.2, -1.2, 1.2], v0)
     rng = np.random.default_rng(1)
     dq, dv = 1e-4 * rng.normal(size=(2, m.nv))
-    q, v = (np.asarray(x, float) for x in projected_state(m, weights(m), q0 + dq, v0 + dv)[:2])
+    q, v = (np.asarray(x, float) for x in project_state(m, inverse_weights(m), q0 + dq, v0 + dv)[:2])
     gap, missed = violations(m, q, v)
     assert gap < 1e-12 and missed < 1e-12
-    A = np.asarray(all_first_order(m, q, v).A, float)
+    A = np.asarray(all_velocity_level_rows(m, q, v).A, float)
     free = np.linalg.svd(A)[2][np.linalg.matrix_rank(A, tol=1e-8) :]
     M = zw.mass_matrix(m, q)
     np.testing.assert_allclose(free @ M @ (v - v0 - dv), 0, atol=1e-7)

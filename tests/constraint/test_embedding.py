@@ -11,9 +11,9 @@ from tests.constraint.test_rheonomic import bead_on_a_turning_rod
 from tests.symbolic.machines import X, Y, whipple
 from zwang.constraint.rows import hard_rows
 from zwang.errors import ContradictionError, DependentSpeedsError
-from zwang.gauss.problem import GaussProblem
-from zwang.solve.embedding import embedded, embedding_of
-from zwang.solve.gauss import solve
+from zwang.dynamics.gauss import GaussProblem
+from zwang.solver.coordinate_reduction import solve_reduced, coordinate_reduction
+from zwang.solver.solve import solve
 
 
 def rolling_disc():
@@ -226,14 +226,14 @@ def test_embedding_equals_the_pseudoinverse_on_random_problems(seed):
     rows = random_rows(rng, n, k, redundant=seed % 3)
     wanted = solve(problem, rows)
     for S in (None, rng.normal(size=(n - k, n))):
-        found = embedded(problem, rows, S)
+        found = solve_reduced(problem, rows, S)
         np.testing.assert_allclose(found.acceleration, wanted.acceleration, rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(found.force, wanted.force, rtol=1e-6, atol=1e-7)
-        V = embedding_of(rows, S).V
+        V = coordinate_reduction(rows, S).V
         np.testing.assert_allclose(rows.J @ V, 0, atol=1e-9)
 
 
 def test_contradicting_rows_are_named_by_embedding_too():
     rows = hard_rows(("left loop", "right loop"), [[1.0, 0, 0], [2.0, 0, 0]], [1.0, 5.0])
     with pytest.raises(ContradictionError, match=r"left loop.*right loop.*contradict"):
-        embedding_of(rows)
+        coordinate_reduction(rows)

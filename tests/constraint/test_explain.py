@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from zwang.constraint.explain import softness
+from zwang.constraint.softness_report import softness
 
 
 def held(choice, mass=2.0, load=30.0):

@@ -8,9 +8,9 @@ import zwang as zw
 from tests.cases import case
 from tests.symbolic.machines import X, Y, Z, sleigh, whipple
 from zwang.errors import DescriptionError, SolveError
-from zwang.gauss.applied import passive_forces
-from zwang.simulate.constrained import constrained
-from zwang.solve.embedding import embedded, embedding_of
+from zwang.dynamics.forces import passive_forces
+from zwang.simulation.constrained import solve_constrained
+from zwang.solver.coordinate_reduction import solve_reduced, coordinate_reduction
 
 
 def trajectory(mechanism, q0, v0, times, step):
@@ -180,12 +180,12 @@ def test_embedding_and_constraint_forces_agree_to_rounding(make):
     m = make(p)
     rng = np.random.default_rng(3)
     q, v = zw.assemble(m, rng.normal(size=m.nq) * 0.1, rng.normal(size=m.nv))
-    found = constrained(m, q, v, passive_forces(m, q, v))
-    other = embedded(found.problem, found.rows)
+    found = solve_constrained(m, q, v, passive_forces(m, q, v))
+    other = solve_reduced(found.problem, found.rows)
     np.testing.assert_allclose(other.acceleration, found.solution.acceleration, rtol=1e-9, atol=1e-9)
     efforts = np.asarray(found.efforts, float)
     np.testing.assert_allclose(np.asarray(found.rows.J.T @ other.force, float), efforts, rtol=1e-8, atol=1e-8)
-    assert sum(embedding_of(found.rows).unknown) == 3
+    assert sum(coordinate_reduction(found.rows).unknown) == 3
     assert abs(efforts @ v) < 1e-8 * np.abs(efforts).max(), "ideal constraints do no work"
 
 
@@ -193,10 +193,10 @@ def test_dependent_essential_unknowns_are_named():
     m = sleigh().subs(
         {"m_c": 5.0, "J_c": 0.4, "m_r": 1.2, "J_r": 0.05, "a": 0.35, "b": 0.25, "k_1": 0.6, "k_2": 0.15}
     )
-    found = constrained(m, np.zeros(4), np.zeros(4), np.zeros(4))
+    found = solve_constrained(m, np.zeros(4), np.zeros(4), np.zeros(4))
     still = np.zeros(4)
     with pytest.raises(SolveError, match=r"essential speeds depend on each other.*embedding=True"):
-        embedded(found.problem, found.rows, np.eye(4)[1:])  # at theta = 0 the runner ties y to theta
+        solve_reduced(found.problem, found.rows, np.eye(4)[1:])  # at theta = 0 the runner ties y to theta
     with pytest.raises(SolveError, match="essential speeds"):
         zw.constrained_dynamics(m, still, still, still, embedding=["y", "theta", "delta"])
     with pytest.raises(DescriptionError, match="has 3 freedoms"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import zwang as zw
 from tests.cases import references
 from zwang.constraint.softness import impedance, reference, regularisation, response, soft_rows
-from zwang.mechanism.joint_kinds import Softness
+from zwang.mechanism.joints import Softness
 
 ROWS = references("seeds", "A09_mujoco_solref_solimp")
 FORCE_TYPE = {

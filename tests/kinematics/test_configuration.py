@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.mechanisms import moved, random_mechanism, random_state
-from zwang.algebra import rotation
+from zwang.algebra import rotations
 from zwang.kinematics.configuration import (
     configuration_rate,
     difference_configuration,
     displacement_rate,
     integrate_configuration,
     normalized_configuration,
-    speeds_of_rate,
+    velocities_of_rate,
 )
 
 seeds = st.integers(0, 10_000)
@@ -54,7 +54,7 @@ def test_q_dot_is_the_derivative_of_a_step_and_its_inverse_finds_v(seed):
     differences = (moved(mechanism, q, h * v) - moved(mechanism, q, -h * v)) / (2 * h)
     q_dot = configuration_rate(tree, q, v).astype(float)
     np.testing.assert_allclose(q_dot, differences, atol=1e-8)
-    np.testing.assert_allclose(speeds_of_rate(tree, q, q_dot).astype(float), v, atol=1e-13)
+    np.testing.assert_allclose(velocities_of_rate(tree, q, q_dot).astype(float), v, atol=1e-13)
 
 
 @given(seeds, st.floats(1e-6, 0.9))
@@ -78,7 +78,7 @@ def test_the_rate_of_a_rotation_vector_is_smooth_through_its_series(angle):
     half = angle / 2
     c = 1 / 12 + angle**2 / 720 + angle**4 / 30240 if angle < 0.1 else (1 - half / np.tan(half)) / angle**2
     expected = w + np.cross(phi, w) / 2 + c * np.cross(phi, np.cross(phi, w))
-    np.testing.assert_allclose(rotation.exponential_rate(phi, w).astype(float), expected, atol=1e-14)
+    np.testing.assert_allclose(rotations.exponential_rate(phi, w).astype(float), expected, atol=1e-14)
 
 
 @given(seeds)
@@ -88,5 +88,5 @@ def test_a_ball_turns_as_mujocos_does(seed):
     q /= np.linalg.norm(q)
     expected = q.copy()
     mujoco.mju_quatIntegrate(expected, w, 0.1)
-    found = rotation.multiply(q, rotation.exponential(0.1 * w)).astype(float)
+    found = rotations.multiply(q, rotations.exponential(0.1 * w)).astype(float)
     np.testing.assert_allclose(found, expected, atol=1e-15)

@@ -4,13 +4,13 @@ import mujoco
 import numpy as np
 import pytest
 
-from zwang.compile.evaluate import evaluate
-from zwang.compile.trace import trace
+from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.frontend.trace import trace
 from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendons import tendon_length
-from zwang.kinematics.wrapping import around
-from zwang.mechanism.restrictions import Wrap
-from zwang.read.mjcf import read_mjcf
+from zwang.kinematics.wrapping import wrap_around
+from zwang.mechanism.constraints import Wrap
+from zwang.io.mjcf.mjcf import read_mjcf
 
 
 def model(rng, kind, side):
@@ -50,7 +50,7 @@ def test_lengths_and_moment_arms_are_mujocos(kind, side):
 def test_a_string_over_a_pulley_is_two_tangents_and_an_arc():
     r, d = 0.5, 2.0
     first, last = np.array([-d, 0, 0.0]), np.array([d, 0, 0.0])
-    bend = around(Wrap(0, r, "cylinder"), Pose(np.eye(3), np.zeros(3)), first, last, np.array([0, 1.0, 0]))
+    bend = wrap_around(Wrap(0, r, "cylinder"), Pose(np.eye(3), np.zeros(3)), first, last, np.array([0, 1.0, 0]))
     lean = np.arccos(r / d)
     assert bend.touches and bend.length == pytest.approx(r * (np.pi - 2 * lean))
     assert np.allclose(bend.first, [-r * np.cos(lean), r * np.sin(lean), 0])
@@ -58,7 +58,7 @@ def test_a_string_over_a_pulley_is_two_tangents_and_an_arc():
 
 def test_around_a_cylinder_the_unrolled_string_is_straight():
     first, last = np.array([-1.0, 0.1, 0]), np.array([1.0, 0.1, 1.0])
-    bend = around(Wrap(0, 0.5, "cylinder"), Pose(np.eye(3), np.zeros(3)), first, last, None)
+    bend = wrap_around(Wrap(0, 0.5, "cylinder"), Pose(np.eye(3), np.zeros(3)), first, last, None)
     slopes = []
     for a, b in ((first, bend.first), (bend.first, bend.last), (bend.last, last)):
         flat = np.hypot(*(b - a)[:2]) if b is not bend.last else np.sqrt(bend.length**2 - (b - a)[2] ** 2)
@@ -69,7 +69,7 @@ def test_around_a_cylinder_the_unrolled_string_is_straight():
 @pytest.mark.parametrize("kind", ["sphere", "cylinder"])
 def test_traced_strings_equal_those_of_floats(kind):
     def numbers(x):
-        bend = around(Wrap(0, 0.4, kind), Pose(np.eye(3), np.zeros(3)), x[:3], x[3:6], x[6:9])
+        bend = wrap_around(Wrap(0, 0.4, kind), Pose(np.eye(3), np.zeros(3)), x[:3], x[3:6], x[6:9])
         return np.array([*bend.first, *bend.last, bend.length], dtype=object)
 
     program = trace(numbers, {"x": (9,)})
@@ -80,7 +80,7 @@ def test_traced_strings_equal_those_of_floats(kind):
 
 def test_a_string_through_the_centre_is_finite():
     for kind in ("sphere", "cylinder"):
-        bend = around(
+        bend = wrap_around(
             Wrap(0, 0.4, kind),
             Pose(np.eye(3), np.zeros(3)),
             np.array([1.0, 0, 0]),

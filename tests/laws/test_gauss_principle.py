@@ -7,7 +7,7 @@ import pytest
 
 import zwang as zw
 from tests.mechanisms import KINDS, moved, random_mechanism, random_state
-from zwang.gauss import articulated, energy, mass_matrix
+from zwang.dynamics import aba, energy, crba
 
 SEEDS = range(12)
 
@@ -27,7 +27,7 @@ def test_composite_inertias_give_gauss_sum_over_bodies(at):
     m, q, *_ = at
     H = zw.mass_matrix(m, q)
     np.testing.assert_allclose(
-        H, mass_matrix.mass_matrix_sum(m.tree, q).astype(float), rtol=0, atol=1e-12 * abs(H).max()
+        H, crba.mass_matrix_sum(m.tree, q).astype(float), rtol=0, atol=1e-12 * abs(H).max()
     )
     assert np.linalg.eigvalsh(H).min() > 0
 
@@ -36,7 +36,7 @@ def test_true_acceleration_makes_the_zwang_least(at):
     """argmin Z by dense least squares over the bodies' deviations, written out here, is the forward dynamics."""
     m, q, v, tau, _ = at
     rows, right = [], []
-    for solid in m.tree.solids:
+    for solid in m.tree.rigid_bodies:
         body = zw.Mechanism(
             bodies=m.bodies, gravity=m.gravity, frames=[zw.Frame("c", solid.body, m.body(solid.body).com)]
         )
@@ -50,7 +50,7 @@ def test_true_acceleration_makes_the_zwang_least(at):
         free = np.concatenate([m.gravity, -np.linalg.solve(I, np.cross(w, I @ w))])
         rows.append(root @ J)
         right.append(root @ (free - Jdv))
-    armature = np.sqrt(np.array(mass_matrix.armature(m.tree), float))
+    armature = np.sqrt(np.array(crba.armature(m.tree), float))
     A, b = np.vstack([*rows, np.diag(armature)]), np.concatenate([*right, np.zeros(m.nv)])
     a = np.linalg.solve(A.T @ A, A.T @ b + tau)
     found = zw.forward_dynamics(m, q, v, tau)
@@ -77,7 +77,7 @@ def test_forward_and_inverse_dynamics_are_inverse(at):
 def test_articulated_bodies_give_the_same_accelerations(at):
     m, q, v, tau, _ = at
     a = zw.forward_dynamics(m, q, v, tau)
-    found = articulated.articulated_dynamics(m.tree, q, v, tau).astype(float)
+    found = aba.aba(m.tree, q, v, tau).astype(float)
     np.testing.assert_allclose(found, a, rtol=1e-9, atol=1e-10 * abs(a).max())
 
 

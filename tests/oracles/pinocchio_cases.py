@@ -18,7 +18,7 @@ import numpy as np
 
 import zwang as zw
 from tests.cases import case
-from zwang.mechanism.joint_kinds import Fixed
+from zwang.mechanism.joints import Fixed
 from zwang.mechanism.mechanism import Mechanism
 
 CASES = ("F_anymal_c", "F_double_pendulum", "F_panda", "F_solo12", "F_ur5", "F_xarm7")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.cases import case
-from zwang.integrate.fixed import Point
-from zwang.read.mjcf import read_mjcf
-from zwang.simulate.step import step, stepping
+from zwang.integrator.fixed_step import State
+from zwang.io.mjcf.mjcf import read_mjcf
+from zwang.simulation.step import step, step_settings
 
 MODELS = ["ant", "half_cheetah", "hopper", "humanoid", "car", "arm26_tendon", "slider_crank"]
 
@@ -20,8 +20,8 @@ def test_next_states_are_mujocos(name, integrator):
     mechanism = read_mjcf(f"{name}.xml", strict=False, text=stored["parameters"]["xml"])
     for state in stored["reference"][::8]:
         one = mechanism.replace(options=replace(mechanism.options, cone=state["cone"]))
-        steps = stepping(one, stored["parameters"]["timestep"], integrator.lower())
-        at = Point(*(np.array(state[key]) for key in ("qpos", "qvel", "act")))
+        steps = step_settings(one, stored["parameters"]["timestep"], integrator.lower())
+        at = State(*(np.array(state[key]) for key in ("qpos", "qvel", "act")))
         after, expected = step(steps, at, np.array(state["ctrl"])).point, state["next"][integrator]
         for ours, key in ((after.q, "qpos"), (after.v, "qvel")):
             scale = max(1, np.abs(expected[key]).max())

@@ -7,7 +7,7 @@ import pytest
 
 import zwang as zw
 from tests.oracles.pinocchio_cases import PinocchioCase, State, loaded, relative_error
-from zwang.algebra.rotation import skew
+from zwang.algebra.rotations import skew
 
 TOLERANCE = 1e-9
 FORWARD = ("F_double_pendulum", "F_panda", "F_ur5", "F_anymal_c")  # each way some arms and one floating base

@@ -12,11 +12,11 @@ import zwang as zw
 from tests.cases import case
 from tests.symbolic.machines import SLEIGH_SPEEDS, chain, furuta, sleigh, whipple
 from zwang.errors import DescriptionError, ParameterError, UnknownNameError
-from zwang.mechanism.joint_kinds import Free, Revolute
+from zwang.mechanism.joints import Free, Revolute
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.parts import Body
+from zwang.mechanism.bodies import Body
 from zwang.symbolic.equations import equations
-from zwang.symbolic.typeset import mass_matrix_latex
+from zwang.symbolic.typesetting import mass_matrix_latex
 
 METHODS = ("projection", "gauss", "newton_euler", "lagrange")
 MACHINES = {"furuta": (furuta, None), "sleigh": (sleigh, SLEIGH_SPEEDS), "chain": (lambda: chain(3), None)}
@@ -393,7 +393,7 @@ def test_gamma_and_what_is_beside_it_give_all_generalised_forces(name, first):
     known |= {n: known[n] / length for n in quaternion}
     (B,) = e.evaluate(known, "B")
     Gamma, rest, whole = (e._form.values(x, known) for x in (*e._wrenches, e._state.efforts))
-    weights = np.concatenate([[0, 0, -9.81 * s.mass, 0, 0, 0] for s in m.tree.solids])
+    weights = np.concatenate([[0, 0, -9.81 * s.mass, 0, 0, 0] for s in m.tree.rigid_bodies])
     np.testing.assert_allclose(B.T @ Gamma + rest, B.T @ weights + whole, atol=1e-12)
     if name in ("planar", "universal", "free", "slides and turns", "ball"):
         assert not rest.any(), "all of it acts on bodies"

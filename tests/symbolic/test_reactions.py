@@ -8,10 +8,10 @@ import zwang as zw
 from tests.cases import case
 from tests.symbolic.machines import SLEIGH_SPEEDS, X, Z, positive, sleigh
 from zwang.errors import DescriptionError
-from zwang.read.mjcf import read_mjcf
+from zwang.io.mjcf.mjcf import read_mjcf
 from zwang.symbolic.equations import equations
-from zwang.symbolic.forms import value_of
-from zwang.symbolic.typeset import entries_of
+from zwang.symbolic.expression_forms import value_of
+from zwang.symbolic.typesetting import entries_of
 
 
 def rod(name, length, parent="world", position=(0, 0, 0), mass=1):

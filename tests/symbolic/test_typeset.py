@@ -10,7 +10,7 @@ import pytest
 import zwang as zw
 from tests.view.scenes import HOSTILE, Elements
 from zwang.mechanism.samples import four_bar, furuta
-from zwang.symbolic import typeset
+from zwang.symbolic import typesetting
 
 
 def formulas(text: str) -> list[str]:
@@ -21,8 +21,8 @@ def test_small_equations_have_a_matrix_a_column_and_the_way_there():
     e = zw.equations(furuta())
     shown = formulas(e._repr_html_())
     assert shown[0].startswith("u = ") and shown[0].endswith("= r")
-    assert shown[1] == "M^{*} = " + typeset.to_latex(e.mass_matrix, e.symbols.latex)
-    assert shown[2] == "r = " + typeset.to_latex(e.right_hand_side, e.symbols.latex)
+    assert shown[1] == "M^{*} = " + typesetting.to_latex(e.mass_matrix, e.symbols.latex)
+    assert shown[2] == "r = " + typesetting.to_latex(e.right_hand_side, e.symbols.latex)
     assert len(shown) == 3 + len(e.steps())
     assert Elements(e.html()).texts("summary") == ["How they come about, step by step"]
 
@@ -43,7 +43,7 @@ def test_large_ones_have_named_subexpressions_each_before_it_is_used():
 
 def test_a_notebook_gets_no_more_formulas_than_it_can_typeset():
     e = zw.equations(four_bar())
-    whole, cut = e.html(), typeset.html(e, 5)
+    whole, cut = e.html(), typesetting.html(e, 5)
     assert len(formulas(cut)) < len(formulas(whole))
     assert f"and {len(e._shared_form[0]) - 5} more" in cut and "more, which" not in whole
 

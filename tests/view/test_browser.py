@@ -14,7 +14,7 @@ from tests.mechanisms import random_mechanism, random_quaternion
 from tests.view.chromium import BROWSER, Browser
 from tests.view.scenes import HOSTILE, shapes
 from zwang.mechanism.samples import double_pendulum, four_bar
-from zwang.view.page import framed, page_of
+from zwang.view.html_page import framed, page_of
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 STAGE = (slice(100, 640), slice(0, 940), slice(0, 3))  # rows, columns and colours without bars and panel

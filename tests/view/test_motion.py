@@ -9,8 +9,8 @@ import zwang as zw
 from tests.mechanisms import random_mechanism, random_quaternion
 from tests.view.scenes import shapes
 from zwang.mechanism.samples import double_pendulum
-from zwang.view.motion import Motion, placed, solid_centres, velocity_ellipsoid
-from zwang.view.scene import picture_of, shown
+from zwang.view.playback import Playback, placed, solid_centres, velocity_ellipsoid
+from zwang.view.scene import picture_of, scene_content
 from zwang.view.surfaces import creased, surfaces
 from zwang.view.triangles import shape_corners
 
@@ -24,7 +24,7 @@ def random_configuration(m, seed):
 def test_places_and_centres_are_where_forward_kinematics_has_them(seed):
     m = random_mechanism(seed, bodies=7)
     q = random_configuration(m, seed)
-    motion, model = Motion([m], None), picture_of(shown(m))["models"][0]
+    motion, model = Playback([m], None), picture_of(scene_content(m))["models"][0]
     motion.hands[0] = q
     poses = motion.poses(0, 0.0)
     for place in (*model["bodies"], *model["frames"]):
@@ -40,7 +40,7 @@ def test_an_ellipsoid_is_that_of_the_jacobian(seed):
     """R diag(axes^2) R^T = J J^T."""
     m = random_mechanism(seed, bodies=6)
     q = random_configuration(m, seed)
-    motion, model = Motion([m], None), picture_of(shown(m))["models"][0]
+    motion, model = Playback([m], None), picture_of(scene_content(m))["models"][0]
     motion.hands[0] = q
     tip = next(place for place in (*model["bodies"], *model["frames"]) if place["name"] == "tip")
     R, axes = velocity_ellipsoid(m, motion.poses(0, 0.0), tip)
@@ -51,8 +51,8 @@ def test_an_ellipsoid_is_that_of_the_jacobian(seed):
 
 def test_configurations_between_samples_lie_between_them():
     run = zw.simulate(double_pendulum(), [[2.0, 1.0], [1.0, 0.0]], duration=1, step=0.01, integrator="rk4")
-    what = shown(run)
-    motion = Motion(what.mechanisms, picture_of(what)["run"])
+    what = scene_content(run)
+    motion = Playback(what.mechanisms, picture_of(what)["run"])
     assert (motion.start, motion.end) == (0.0, pytest.approx(1.0))
     for t in (0.0, 0.333, 0.5, 1.0, 1.5):
         expected = run.q.isel(world=1).interp(time=min(t, 1.0)).values
@@ -66,7 +66,7 @@ def test_quaternions_go_the_shorter_way_and_stay_unit():
     a = np.array(random_quaternion(np.random.default_rng(1)))
     b = np.asarray(zw.integrate_configuration(m, a, [0.2, 0, 0], 1), dtype=float)
     run = {"times": np.array([0.0, 1.0]), "q": np.array([[a, -b]]), "forces": None}
-    q = Motion([m], run).configuration(0, 0.5)
+    q = Playback([m], run).configuration(0, 0.5)
     middle = np.asarray(zw.integrate_configuration(m, a, [0.1, 0, 0], 1), dtype=float)
     np.testing.assert_allclose(q, middle, atol=1e-12)
 
@@ -74,8 +74,8 @@ def test_quaternions_go_the_shorter_way_and_stay_unit():
 def test_a_stopped_world_keeps_its_last_good_state():
     run = zw.simulate(double_pendulum(), [1.0, 0], duration=1, step=0.02)
     run["q"][0, 30:] = np.nan
-    what = shown(run)
-    motion = Motion(what.mechanisms, picture_of(what)["run"])
+    what = scene_content(run)
+    motion = Playback(what.mechanisms, picture_of(what)["run"])
     for t in (0.7, 1.0):
         np.testing.assert_array_equal(motion.configuration(0, t), run.q.values[0, 29])
 
@@ -84,8 +84,8 @@ def test_forces_are_those_of_the_recording_and_none_by_hand():
     ball = zw.Body("ball", zw.Prismatic("z"), position=(0, 0, 0.1), mass=2, geometry=[zw.Sphere(0.1)])
     m = zw.Mechanism("ball", [ball], geometry=[zw.Plane()])
     run = zw.simulate(m, duration=1.0, step=0.005, record={"forces": True}, compiled=False)
-    what = shown(run)
-    motion = Motion(what.mechanisms, picture_of(what)["run"])
+    what = scene_content(run)
+    motion = Playback(what.mechanisms, picture_of(what)["run"])
     points, forces = motion.forces(0, 1.0, "contact")
     np.testing.assert_allclose(forces, [[0, 0, 2 * 9.81]], atol=1e-3)
     np.testing.assert_allclose(points, [[0, 0, 0]], atol=2e-3)
@@ -104,7 +104,7 @@ VOLUMES = {"box": 0.3 * 0.4 * 0.5, "sphere": 4 / 3 * np.pi * 0.2**3, "capsule": 
 
 
 def test_surfaces_hold_the_volume_of_their_shape():
-    picture = picture_of(shown(shapes()))
+    picture = picture_of(scene_content(shapes()))
     for shape in picture["models"][0]["shapes"]:
         vertices, faces = creased(shape_corners(shape, picture["meshes"], 1.0))
         if shape["kind"] in VOLUMES:
@@ -113,7 +113,7 @@ def test_surfaces_hold_the_volume_of_their_shape():
 
 def test_edges_stay_sharp_and_round_shapes_smooth():
     """A vertex belongs to faces of about one direction; and what is round has no vertex twice."""
-    picture = picture_of(shown(shapes()))
+    picture = picture_of(scene_content(shapes()))
     for shape in picture["models"][0]["shapes"]:
         vertices, faces = creased(shape_corners(shape, picture["meshes"], 1.0))
         normals = np.cross(
@@ -135,6 +135,6 @@ def test_edges_stay_sharp_and_round_shapes_smooth():
 def test_shapes_of_one_link_and_colour_are_one_surface():
     m = zw.Mechanism(bodies=[zw.Body("b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1), geometry=[
         zw.Box(1, 1, 1), zw.Box(1, 1, 1, position=(2, 0, 0)), zw.Sphere(1, color=(1, 0, 0, 1))])])  # fmt: skip
-    picture = picture_of(shown(m))
+    picture = picture_of(scene_content(m))
     found = surfaces(picture["models"][0], picture["meshes"], 1.0)
     assert [len(part.faces) for part in found][:1] == [24] and len(found) == 2

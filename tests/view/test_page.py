@@ -13,7 +13,7 @@ from tests.mechanisms import random_mechanism, random_quaternion
 from tests.view.scenes import HOSTILE, Elements, array, link_poses, pose, scene_in, shapes
 from zwang.errors import ParameterError, ShapeError, UnknownNameError
 from zwang.mechanism.samples import double_pendulum, four_bar, furuta
-from zwang.view.page import page_of
+from zwang.view.html_page import page_of
 
 
 def hostile() -> zw.Mechanism:

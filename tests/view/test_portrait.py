@@ -15,7 +15,7 @@ import zwang as zw
 from tests.view.scenes import shapes
 from zwang.errors import ParameterError
 from zwang.mechanism.samples import furuta
-from zwang.view.portrait import HEIGHT, WIDTH, _painted, portrait
+from zwang.view.thumbnail import HEIGHT, WIDTH, _painted, portrait
 from zwang.view.triangles import AXES, GROUND_COLOR, world_triangles
 
 RED, BLUE = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)

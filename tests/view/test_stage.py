@@ -191,7 +191,7 @@ def test_a_page_that_cannot_be_made_leaves_no_server(monkeypatch):
         ports.append(server.get_port())
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(importlib.import_module("zwang.view.player"), "Stage", broken)
+    monkeypatch.setattr(importlib.import_module("zwang.view.viser_page"), "Stage", broken)
     with pytest.raises(RuntimeError, match="broken"):
         zw.view(double_pendulum(), browser=False)
     with pytest.raises(OSError):

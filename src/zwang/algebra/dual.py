@@ -96,7 +96,7 @@ class Dual:
         return scalar.less_equal(other, self)
 
 
-class Second(Dual):
+class SecondOrder(Dual):
     """A value and its rate, either of which may be a `Dual`."""
 
     __slots__ = ()
@@ -108,7 +108,7 @@ def _quotient(kind: type[Dual], a: tuple[Any, Any], b: tuple[Any, Any]) -> Dual:
     return kind(x, divide(a[1] - x * b[1], b[0]))
 
 
-class Choice:
+class DualCondition:
     """A truth value about duals, so that `where` chooses values and rates."""
 
     __slots__ = ("truth",)
@@ -117,7 +117,7 @@ class Choice:
         self.truth = truth
 
 
-class DualReading(scalar.Reading):
+class DualBackend(scalar.Backend):
     """The primitives with their derivatives."""
 
     def __init__(self, kind: type[Dual]) -> None:
@@ -224,11 +224,11 @@ class DualReading(scalar.Reading):
 
 
 def _choice(truth: Any) -> Any:
-    return truth if isinstance(truth, bool) else Choice(truth)
+    return truth if isinstance(truth, bool) else DualCondition(truth)
 
 
 def _truth(p: Any) -> Any:
-    return p.truth if isinstance(p, Choice) else p
+    return p.truth if isinstance(p, DualCondition) else p
 
 
 def _kind_of(*values: Any) -> type[Dual] | None:
@@ -236,12 +236,12 @@ def _kind_of(*values: Any) -> type[Dual] | None:
     return max(kinds, key=lambda kind: kind.level) if kinds else None
 
 
-scalar.register(Dual, DualReading(Dual))
-scalar.register(Second, DualReading(Second))
-scalar.register(Choice, DualReading(Dual))
+scalar.register(Dual, DualBackend(Dual))
+scalar.register(SecondOrder, DualBackend(SecondOrder))
+scalar.register(DualCondition, DualBackend(Dual))
 
 
-def rated(
+def derivative_along(
     function: Callable[[Any], Any], x: Any, rate: Any, kind: type[Dual] = Dual
 ) -> tuple[np.ndarray, np.ndarray]:
     """function(x) and its derivative while x changes at `rate`; arrays of scalars of any reading."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.rotation import skew
+from zwang.algebra.rotations import skew
 from zwang.errors import DescriptionError
 from zwang.scalar import are_constant
 
@@ -15,7 +15,7 @@ TRIANGLE_TOLERANCE = 1e-6  # relative to the largest moment: files print their n
 LEAST_MOMENT = 1e-15  # kg m^2: under it a moment is a rounded zero
 
 
-def matrix(inertia: Any, where: str) -> Any:
+def inertia_matrix(inertia: Any, where: str) -> Any:
     """The 3x3 inertia from 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a matrix (checked symmetric)."""
     items = list(inertia)
     if len(items) == 3 and all(np.ndim(row) == 1 and len(row) == 3 for row in items):
@@ -39,7 +39,7 @@ def _differ(a: Any, b: Any) -> bool:
     return bool(answer) if isinstance(answer, bool | np.bool_) else False
 
 
-def check(mass: Any, inertia: Any, where: str) -> None:
+def check_inertia(mass: Any, inertia: Any, where: str) -> None:
     """Raises DescriptionError unless a body can have this mass and this inertia about its centre of mass."""
     if are_constant(mass) and mass < 0:
         raise DescriptionError(f"mass of {where} is {mass}; it must not be negative")
@@ -58,7 +58,7 @@ def check(mass: Any, inertia: Any, where: str) -> None:
         )
 
 
-def shifted(mass: Any, offset: Any) -> np.ndarray:
+def parallel_axis_term(mass: Any, offset: Any) -> np.ndarray:
     """What a mass at `offset` from a point adds to the inertia about that point: m (c.c 1 - c c^T) (Steiner)."""
     c = skew(offset)
     return mass * (c @ c.T)

@@ -6,20 +6,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.rotation import largest_quaternion, skew
-from zwang.constraint.instant import Instant
+from zwang.algebra.rotations import largest_quaternion, skew
+from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
-from zwang.constraint.softness import exact_rows, soft_rows
+from zwang.constraint.softness import hard_softness_rows, soft_rows
 from zwang.errors import DescriptionError
-from zwang.kinematics.jacobians import place_jacobian, place_motion
-from zwang.kinematics.poses import Pose, place_pose
+from zwang.kinematics.jacobians import placement_jacobian, placement_motion
+from zwang.kinematics.poses import Pose, placement_pose
 from zwang.kinematics.tendons import tendon_length
 from zwang.mechanism.mechanism import JointIndex
-from zwang.mechanism.restrictions import Connect, Couple, CoupleTendons, Distance, Weld
-from zwang.mechanism.tree import Place
+from zwang.mechanism.constraints import Connect, JointCoupling, TendonCoupling, Distance, Weld
+from zwang.mechanism.tree import Placement
 from zwang.scalar import divide, sqrt
 
-LOOPS = (Connect, Weld, Distance, Couple, CoupleTendons)
+LOOPS = (Connect, Weld, Distance, JointCoupling, TendonCoupling)
 
 
 class End(NamedTuple):
@@ -40,17 +40,17 @@ class Violation(NamedTuple):
     weight: Any
 
 
-def equality_rows(instant: Instant, constraint: Any) -> Rows:
+def equality_rows(instant: RowContext, constraint: Any) -> Rows:
     """The rows of one loop or coupling, as its softness says."""
     violation = violation_of(instant, constraint)
     name = constraint.name or type(constraint).__name__.lower()
     if constraint.softness is None:
-        return exact_rows(
+        return hard_softness_rows(
             name, "equality", violation.J, instant.v, violation.r, weight=violation.weight, bias=violation.bias,
             settling_time=instant.settling_time,
         )  # fmt: skip
     bias = (
-        0 if isinstance(constraint, Couple | CoupleTendons) else violation.bias
+        0 if isinstance(constraint, JointCoupling | TendonCoupling) else violation.bias
     )  # MuJoCo's couplings leave it out
     size = sqrt(sum(x * x for x in violation.r)) if len(violation.r) > 1 else violation.r[0]
     return soft_rows(
@@ -59,7 +59,7 @@ def equality_rows(instant: Instant, constraint: Any) -> Rows:
     )  # fmt: skip
 
 
-def violation_of(instant: Instant, constraint: Any) -> Violation:
+def violation_of(instant: RowContext, constraint: Any) -> Violation:
     """How far a constraint is from holding, with its derivative."""
     match constraint:
         case Connect():
@@ -68,34 +68,34 @@ def violation_of(instant: Instant, constraint: Any) -> Violation:
             return _weld(instant, constraint)
         case Distance():
             return _distance(instant, constraint)
-        case Couple():
+        case JointCoupling():
             return _couple(instant, constraint)
-        case CoupleTendons():
+        case TendonCoupling():
             return _couple_tendons(instant, constraint)
     raise DescriptionError(f"no rows are known for a constraint of type {type(constraint).__name__}")
 
 
-def _end(instant: Instant, body: str, point: Any) -> End:
+def _end(instant: RowContext, body: str, point: Any) -> End:
     tree = instant.mechanism.tree
     base = tree.place(body)
-    place = Place(base.link, base.R, base.p + base.R @ np.array(point))
-    velocity, bias = place_motion(tree, instant.q, instant.v, np.zeros(tree.nv, int), place)
-    return End(place_pose(instant.poses, place), place_jacobian(tree, instant.poses, place), velocity, bias)
+    place = Placement(base.link, base.R, base.p + base.R @ np.array(point))
+    velocity, bias = placement_motion(tree, instant.q, instant.v, np.zeros(tree.nv, int), place)
+    return End(placement_pose(instant.poses, place), placement_jacobian(tree, instant.poses, place), velocity, bias)
 
 
-def _body_weights(instant: Instant, a: str, b: str, *, rotation: bool) -> Any:
+def _body_weights(instant: RowContext, a: str, b: str, *, rotation: bool) -> Any:
     first, second = (instant.weights.bodies[name] for name in (a, b))
     return first[rotation] + second[rotation]
 
 
-def _connect(instant: Instant, c: Connect) -> Violation:
+def _connect(instant: RowContext, c: Connect) -> Violation:
     """r = p_a - p_b."""
     a, b = _end(instant, *c.a), _end(instant, *c.b)
     weight = _body_weights(instant, c.a[0], c.b[0], rotation=False)
     return Violation(a.pose.p - b.pose.p, a.J[:3] - b.J[:3], (a.bias - b.bias)[:3], [weight] * 3)
 
 
-def _distance(instant: Instant, c: Distance) -> Violation:
+def _distance(instant: RowContext, c: Distance) -> Violation:
     """r = |p_a - p_b| - length; r' = n . d',  r'' = n . d'' + (|d'|^2 - (n . d')^2) / |d|."""
     a, b = _end(instant, *c.a), _end(instant, *c.b)
     d, rate = a.pose.p - b.pose.p, (a.velocity - b.velocity)[:3]
@@ -109,7 +109,7 @@ def _distance(instant: Instant, c: Distance) -> Violation:
     )
 
 
-def _weld(instant: Instant, c: Weld) -> Violation:
+def _weld(instant: RowContext, c: Weld) -> Violation:
     """Position rows p_a + R_a position - p_b - R_b anchor; rotation rows torque_scale * vector part of the quaternion (s, e) of R_b^T R_a R.
 
     With w the velocity of a against b in b's axes: s' = -1/2 w . e,  e' = 1/2 (s w + w x e). Source: MuJoCo's weld.
@@ -132,7 +132,7 @@ def _weld(instant: Instant, c: Weld) -> Violation:
     return Violation(r, J, np.concatenate([(a.bias - b.bias)[:3], c.torque_scale * bias]), weight)
 
 
-def _couple(instant: Instant, c: Couple) -> Violation:
+def _couple(instant: RowContext, c: JointCoupling) -> Violation:
     """r = x - poly(y), x and y the coordinates less their references."""
     x, Jx, wx = _coordinate(instant, c.name, c.joint)
     y, Jy, wy = _coordinate(instant, c.name, c.to) if c.to is not None else (0, 0 * Jx, 0)
@@ -141,7 +141,7 @@ def _couple(instant: Instant, c: Couple) -> Violation:
     )
 
 
-def _couple_tendons(instant: Instant, c: CoupleTendons) -> Violation:
+def _couple_tendons(instant: RowContext, c: TendonCoupling) -> Violation:
     """r = x - poly(y), x and y the tendons' lengths less those at home."""
     tendons = {tendon.name: tendon for tendon in instant.mechanism.tendons}
     names = [c.tendon] if c.to is None else [c.tendon, c.to]
@@ -157,7 +157,7 @@ def _couple_tendons(instant: Instant, c: CoupleTendons) -> Violation:
     return _coupling(instant, c.coefficients if c.to is not None else c.coefficients[:1], found[0], other)
 
 
-def _coupling(instant: Instant, coefficients: Any, first: Any, second: Any) -> Violation:
+def _coupling(instant: RowContext, coefficients: Any, first: Any, second: Any) -> Violation:
     (x, Jx, wx), (y, Jy, wy) = first, second
     value, slope, curvature = _polynomial(coefficients, y)
     speed = Jy @ np.array(instant.v)
@@ -176,7 +176,7 @@ def _polynomial(coefficients: Any, y: Any) -> tuple[Any, Any, Any]:
     return value, slope, curvature
 
 
-def _coordinate(instant: Instant, name: str, joint: str) -> tuple[Any, np.ndarray, Any]:
+def _coordinate(instant: RowContext, name: str, joint: str) -> tuple[Any, np.ndarray, Any]:
     index: JointIndex = instant.mechanism.joint(joint)
     if index.joint.nq != 1:
         raise DescriptionError(

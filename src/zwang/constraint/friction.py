@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from zwang.constraint.instant import Instant
+from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
-from zwang.constraint.softness import exact_rows, soft_rows
+from zwang.constraint.softness import hard_softness_rows, soft_rows
 from zwang.kinematics.tendons import tendon_length
-from zwang.mechanism.joint_kinds import Softness
+from zwang.mechanism.joints import Softness
 from zwang.scalar import is_zero
 
 
-def friction_rows(instant: Instant) -> list[Rows]:
+def friction_rows(instant: RowContext) -> list[Rows]:
     """A row for every speed of a joint with friction, then one for every tendon with friction."""
     mechanism, parts = instant.mechanism, []
     unit = np.eye(mechanism.nv, dtype=int)
@@ -36,10 +36,10 @@ def friction_rows(instant: Instant) -> list[Rows]:
 
 
 def _row(
-    instant: Instant, name: str, J: np.ndarray, bound: Any, weight: Any, softness: Softness | None
+    instant: RowContext, name: str, J: np.ndarray, bound: Any, weight: Any, softness: Softness | None
 ) -> Rows:
     name, J, v = f"friction of {name}", J.reshape(1, -1), instant.v
     if softness is None:
-        return exact_rows(name, "friction", J, v, [0], weight=weight, bound=bound, timestep=instant.timestep)
+        return hard_softness_rows(name, "friction", J, v, [0], weight=weight, bound=bound, timestep=instant.timestep)
     time = instant.shortest_time
     return soft_rows(name, "friction", J, v, [0], softness, weight=weight, bound=bound, shortest_time=time)

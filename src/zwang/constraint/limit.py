@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.rotation import logarithm
-from zwang.constraint.instant import Instant
+from zwang.algebra.rotations import logarithm
+from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
-from zwang.constraint.softness import exact_rows, soft_rows
+from zwang.constraint.softness import hard_softness_rows, soft_rows
 from zwang.kinematics.tendons import tendon_length
-from zwang.mechanism.joint_kinds import Softness
+from zwang.mechanism.joints import Softness
 from zwang.mechanism.mechanism import JointIndex
 from zwang.scalar import divide, maximum, sqrt, value_is_constant, where
 
 
-def limit_rows(instant: Instant, *, nearer: bool = False) -> list[Rows]:
+def limit_rows(instant: RowContext, *, nearer: bool = False) -> list[Rows]:
     """Rows for the lower and the upper end of every joint with limits, then of every tendon.
 
     nearer: of two ends that cannot act at once, there is only the row of the nearer one.
@@ -35,7 +35,7 @@ def limit_rows(instant: Instant, *, nearer: bool = False) -> list[Rows]:
     return parts
 
 
-def _joint(instant: Instant, index: JointIndex, nearer: bool) -> list[Rows]:
+def _joint(instant: RowContext, index: JointIndex, nearer: bool) -> list[Rows]:
     k = index.v.start
     J = np.eye(instant.mechanism.nv, dtype=int)[k]
     weight, softness = instant.weights.speeds[k], index.joint.limit_softness
@@ -44,7 +44,7 @@ def _joint(instant: Instant, index: JointIndex, nearer: bool) -> list[Rows]:
 
 
 def _ends(
-    instant: Instant,
+    instant: RowContext,
     name: str,
     limits: Any,
     x: Any,
@@ -74,7 +74,7 @@ def _apart(lower: Any, upper: Any, margin: Any) -> bool:
     return known and bool(2 * margin < upper - lower < np.inf)
 
 
-def _ball(instant: Instant, index: JointIndex) -> list[Rows]:
+def _ball(instant: RowContext, index: JointIndex) -> list[Rows]:
     """The angle of a ball's rotation vector stays below the larger limit; its rate is the speeds' part along the vector."""
     turn = logarithm(instant.q[index.q])
     square = turn @ turn
@@ -89,11 +89,11 @@ def _ball(instant: Instant, index: JointIndex) -> list[Rows]:
 
 
 def _row(
-    instant: Instant, name: str, gap: Any, J: np.ndarray, weight: Any, softness: Softness | None
+    instant: RowContext, name: str, gap: Any, J: np.ndarray, weight: Any, softness: Softness | None
 ) -> Rows:
     J = J.reshape(1, -1)
     if softness is None:
-        return exact_rows(name, "limit", J, instant.v, [gap], weight=weight, timestep=instant.timestep)
+        return hard_softness_rows(name, "limit", J, instant.v, [gap], weight=weight, timestep=instant.timestep)
     margin = softness.margin
     return soft_rows(
         name, "limit", J, instant.v, [gap], softness, weight=weight, margin=margin, shortest_time=instant.shortest_time,

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.listed import Listed
-from zwang.scalar import Chosen, Scratch, divide, is_zero, where
+from zwang.constraint.compacted_rows import CompactedRows
+from zwang.scalar import ActiveIndices, MutableArray, divide, is_zero, where
 
-Recall = Callable[[int], Scratch]
+WarmStart = Callable[[int], MutableArray]
 """What is remembered of so many rows, or groups of rows: how they answered in the step before, zeros where nothing is known."""
 
 KINDS = ("equality", "friction", "limit", "contact", "cone")
@@ -110,7 +110,7 @@ class Screws(NamedTuple):
             carried[parent] = carried[parent] + carried[i] if parent in carried else carried[i]
 
 
-class OnLink(NamedTuple):
+class LinkRows(NamedTuple):
     """Rows start ... stop - 1 that hold one link against the world: J = w B with w (n, 6) and the link's B of `Screws`."""
 
     start: int
@@ -120,7 +120,7 @@ class OnLink(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowGroup:
     """Many groups of n rows of one form that act together or not at all, kept in arrays: all contacts of a family of pairs.
 
     kinds (n,). Group k touches the speeds columns[k] only or, with on_links, those that move the one link in columns[k], and J is by these or by
@@ -131,13 +131,13 @@ class Batch:
     kinds: tuple[str, ...]
     columns: tuple[tuple[int, ...], ...]
     on_links: bool
-    active: Scratch
-    J: Scratch
-    aref: Scratch
-    D: Scratch
+    active: MutableArray
+    J: MutableArray
+    aref: MutableArray
+    D: MutableArray
     cone: Callable[[Any], Cone | None]
     acting: Any
-    those_that_act: Chosen
+    those_that_act: ActiveIndices
 
     @property
     def size(self) -> int:
@@ -169,10 +169,10 @@ class Rows:
     bound: np.ndarray
     active: np.ndarray
     cones: tuple[Cone, ...] = ()
-    on_links: tuple[OnLink, ...] = ()
+    on_links: tuple[LinkRows, ...] = ()
     screws: Screws | None = None
-    batches: tuple[Batch, ...] = ()
-    listed: Listed | None = None
+    batches: tuple[RowGroup, ...] = ()
+    listed: CompactedRows | None = None
 
     def __len__(self) -> int:
         return len(self.names)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.rows import Rows, array
-from zwang.mechanism.joint_kinds import Softness
+from zwang.mechanism.joints import Softness
 from zwang.scalar import absolute, are_constant, clip, divide, is_zero, maximum, minimum, power, where
 
 SMALLEST_IMPEDANCE, LARGEST_IMPEDANCE = 0.0001, 0.9999
@@ -108,7 +108,7 @@ def soft_rows(
     )  # fmt: skip
 
 
-def exact_rows(
+def hard_softness_rows(
     name: str, kind: str, J: Any, v: Any, position: Any, *, weight: Any, bias: Any = 0, timestep: Any = None,
     settling_time: Any = None, bound: Any = 0, active: Any = True, restitution: Any = 0,
 ) -> Rows:  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra import rotation
+from zwang.algebra import rotations
 from zwang.mechanism.tree import Link, Tree
 from zwang.scalar import sqrt
 
@@ -39,7 +39,7 @@ def configuration_rate(tree: Tree, q: Any, v: Any) -> np.ndarray:
     return _by_link(tree, lambda link: _rate(link, q[link.q], v[link.v]))
 
 
-def speeds_of_rate(tree: Tree, q: Any, q_dot: Any) -> np.ndarray:
+def velocities_of_rate(tree: Tree, q: Any, q_dot: Any) -> np.ndarray:
     """v (nv,) = G(q)^+ q_dot: the speeds with which the coordinates change at q_dot; a quaternion's part along itself is left out."""
     q, q_dot = np.asarray(q), np.asarray(q_dot)
     return _by_link(tree, lambda link: _speeds(link, q[link.q], q_dot[link.q]))
@@ -67,30 +67,30 @@ def _by_link(tree: Tree, part: Any) -> np.ndarray:
 
 def _integrated(link: Link, q: np.ndarray, v: np.ndarray, dt: Any) -> np.ndarray:
     if link.move.kind == "ball":
-        return _unit(rotation.multiply(q, rotation.exponential(v * dt)))
+        return _unit(rotations.multiply(q, rotations.exponential(v * dt)))
     return q + v * dt
 
 
 def _difference(link: Link, q1: np.ndarray, q0: np.ndarray) -> np.ndarray:
     if link.move.kind == "ball":
-        return rotation.logarithm(rotation.multiply(_conjugate(q0), q1))
+        return rotations.logarithm(rotations.multiply(_conjugate(q0), q1))
     return q1 - q0
 
 
 def _rate(link: Link, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     if link.move.kind == "ball":
-        return rotation.multiply(q, (0, *v)) / 2
+        return rotations.multiply(q, (0, *v)) / 2
     return v
 
 
 def _speeds(link: Link, q: np.ndarray, q_dot: np.ndarray) -> np.ndarray:
     if link.move.kind == "ball":
-        return 2 * rotation.multiply(_conjugate(q), q_dot)[1:]
+        return 2 * rotations.multiply(_conjugate(q), q_dot)[1:]
     return q_dot
 
 
 def _slope(link: Link, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return rotation.exponential_rate(u, v) if link.move.kind == "ball" else v
+    return rotations.exponential_rate(u, v) if link.move.kind == "ball" else v
 
 
 def _conjugate(q: np.ndarray) -> np.ndarray:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.rotation import skew
-from zwang.kinematics.poses import Pose, link_pose, link_poses, motion_subspace, place_pose
-from zwang.mechanism.tree import Place, Tree
+from zwang.algebra.rotations import skew
+from zwang.kinematics.poses import Pose, link_pose, link_poses, motion_subspace, placement_pose
+from zwang.mechanism.tree import Placement, Tree
 
 
-def place_jacobian(tree: Tree, poses: list[Pose], place: Place) -> np.ndarray:
+def placement_jacobian(tree: Tree, poses: list[Pose], place: Placement) -> np.ndarray:
     """J (6, nv): linear velocity of the place's origin and its angular velocity, in world axes, are J v."""
-    return point_jacobian(tree, poses, place.link, place_pose(poses, place).p)
+    return point_jacobian(tree, poses, place.link, placement_pose(poses, place).p)
 
 
 def point_jacobian(tree: Tree, poses: list[Pose], at: int, p: Any) -> np.ndarray:
@@ -70,10 +70,10 @@ def frame_jacobian(tree: Tree, q: Any, frame: str, axes: str = "world") -> np.nd
     """
     place = tree.place(frame)
     poses = link_poses(tree, q)
-    J = place_jacobian(tree, poses, place)
+    J = placement_jacobian(tree, poses, place)
     if axes == "world":
         return J
-    R = place_pose(poses, place).R
+    R = placement_pose(poses, place).R
     return np.concatenate([R.T @ J[:3], R.T @ J[3:]])
 
 
@@ -82,10 +82,10 @@ def frame_motion(tree: Tree, q: Any, v: Any, a: Any, frame: str) -> tuple[np.nda
 
     With a = 0 the acceleration is Jdot v. Raises UnknownNameError for the frame.
     """
-    return place_motion(tree, q, v, a, tree.place(frame))
+    return placement_motion(tree, q, v, a, tree.place(frame))
 
 
-def place_motion(tree: Tree, q: Any, v: Any, a: Any, place: Place) -> tuple[np.ndarray, np.ndarray]:
+def placement_motion(tree: Tree, q: Any, v: Any, a: Any, place: Placement) -> tuple[np.ndarray, np.ndarray]:
     """Velocity and acceleration (each 6, linear first, world axes) of a place's origin, for speeds v and their rates a.
 
     With a = 0 the acceleration is Jdot v. The links' recursion, in link axes: with u the velocity of the link against its parent,

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra import rotation
-from zwang.mechanism.tree import WORLD, Link, Place, Tree
+from zwang.algebra import rotations
+from zwang.mechanism.tree import WORLD, Link, Placement, Tree
 
 
 class Pose(NamedTuple):
@@ -24,11 +24,11 @@ def link_pose(link: Link, q: Any) -> Pose:
     """The link's pose in its parent link, from all of q; quaternions are unit."""
     kind, axis, pitch, *_ = link.move
     if kind == "ball":
-        return Pose(link.R @ rotation.from_quaternion(q[link.q]), link.p)
+        return Pose(link.R @ rotations.from_quaternion(q[link.q]), link.p)
     x = q[link.q][0] - link.reference
     if kind == "slide":
         return Pose(link.R, link.p + link.R @ (np.array(axis) * x))
-    R = link.R @ rotation.from_axis_angle(axis, x)
+    R = link.R @ rotations.from_axis_angle(axis, x)
     return Pose(R, link.p + link.R @ (np.array(axis) * (pitch * x)))
 
 
@@ -54,7 +54,7 @@ def link_poses(tree: Tree, q: Any) -> list[Pose]:
     return poses
 
 
-def place_pose(poses: list[Pose], place: Place) -> Pose:
+def placement_pose(poses: list[Pose], place: Placement) -> Pose:
     """The world pose of a frame fixed to a link."""
     base = poses[place.link] if place.link != WORLD else IDENTITY
     return Pose(base.R @ place.R, base.p + base.R @ place.p)

@@ -6,21 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.kinematics.jacobians import place_jacobian
-from zwang.kinematics.poses import Pose, link_poses, place_pose
-from zwang.kinematics.wrapping import around
+from zwang.kinematics.jacobians import placement_jacobian
+from zwang.kinematics.poses import Pose, link_poses, placement_pose
+from zwang.kinematics.wrapping import wrap_around
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.restrictions import Tendon, Wrap
-from zwang.mechanism.tree import Place
+from zwang.mechanism.constraints import Tendon, Wrap
+from zwang.mechanism.tree import Placement
 from zwang.scalar import divide, less, sqrt, where
 
 TINY = 1e-15  # m: a shorter piece has no direction
 
 
-class Spot(NamedTuple):
+class PathPoint(NamedTuple):
     """A point of a path: its place, whose link carries it, and its position in the world."""
 
-    place: Place
+    place: Placement
     p: np.ndarray
 
 
@@ -48,8 +48,8 @@ def _path_length(mechanism: Mechanism, tendon: Tendon, q: Any) -> tuple[Any, np.
     divisors = iter(tendon.divisors or (1,))
     divisor = next(divisors) if tendon.path[0] is not None else 1
     length, moment = 0, np.zeros(mechanism.nv, int)
-    last: Spot | None = None
-    over: tuple[Wrap, Place] | None = None
+    last: PathPoint | None = None
+    over: tuple[Wrap, Placement] | None = None
     for at, name in enumerate(tendon.path):
         if name is None:
             last, divisor = None, next(divisors)
@@ -58,7 +58,7 @@ def _path_length(mechanism: Mechanism, tendon: Tendon, q: Any) -> tuple[Any, np.
         if at in wraps:
             over = (wraps[at], place)
             continue
-        spot = Spot(place, place_pose(poses, place).p)
+        spot = PathPoint(place, placement_pose(poses, place).p)
         if last is not None:
             piece, slope = _piece(mechanism, poses, last, spot, over)
             length, moment = length + piece / divisor, moment + slope / divisor
@@ -67,17 +67,17 @@ def _path_length(mechanism: Mechanism, tendon: Tendon, q: Any) -> tuple[Any, np.
 
 
 def _piece(
-    mechanism: Mechanism, poses: list[Pose], first: Spot, last: Spot, over: tuple[Wrap, Place] | None
+    mechanism: Mechanism, poses: list[Pose], first: PathPoint, last: PathPoint, over: tuple[Wrap, Placement] | None
 ) -> tuple[Any, np.ndarray]:
     """The length of a path between two frames, straight or around a body, and its derivative (nv,)."""
     straight, slope = _straight(mechanism, poses, first, last)
     if over is None:
         return straight, slope
     wrap, place = over
-    pose = place_pose(poses, place)
-    side = None if wrap.side is None else place_pose(poses, mechanism.tree.place(wrap.side)).p
-    bend = around(wrap, pose, first.p, last.p, side)
-    touches = [Spot(_fixed(place, pose, p), p) for p in (bend.first, bend.last)]
+    pose = placement_pose(poses, place)
+    side = None if wrap.side is None else placement_pose(poses, mechanism.tree.place(wrap.side)).p
+    bend = wrap_around(wrap, pose, first.p, last.p, side)
+    touches = [PathPoint(_fixed(place, pose, p), p) for p in (bend.first, bend.last)]
     before, slope_before = _straight(mechanism, poses, first, touches[0])
     after, slope_after = _straight(mechanism, poses, touches[1], last)
     bent = np.array(
@@ -86,12 +86,12 @@ def _piece(
     return where(bend.touches, before + bend.length + after, straight), bent
 
 
-def _fixed(place: Place, pose: Pose, p: np.ndarray) -> Place:
+def _fixed(place: Placement, pose: Pose, p: np.ndarray) -> Placement:
     """The place of a world point, fixed to the link of another place."""
-    return Place(place.link, place.R, place.p + place.R @ (pose.R.T @ (p - pose.p)))
+    return Placement(place.link, place.R, place.p + place.R @ (pose.R.T @ (p - pose.p)))
 
 
-def _straight(mechanism: Mechanism, poses: list[Pose], first: Spot, last: Spot) -> tuple[Any, np.ndarray]:
+def _straight(mechanism: Mechanism, poses: list[Pose], first: PathPoint, last: PathPoint) -> tuple[Any, np.ndarray]:
     """The distance of two points and its derivative (nv,): n (J_last - J_first)."""
     tree = mechanism.tree
     d = last.p - first.p
@@ -99,5 +99,5 @@ def _straight(mechanism: Mechanism, poses: list[Pose], first: Spot, last: Spot) 
     apart = less(TINY * TINY, square)
     piece = sqrt(where(apart, square, 1.0))
     n = np.array([where(apart, divide(x, piece), 0) for x in d])
-    J = place_jacobian(tree, poses, last.place)[:3] - place_jacobian(tree, poses, first.place)[:3]
+    J = placement_jacobian(tree, poses, last.place)[:3] - placement_jacobian(tree, poses, first.place)[:3]
     return where(apart, piece, 0.0), n @ J

@@ -13,14 +13,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.kinematics.poses import Pose
-from zwang.mechanism.restrictions import Wrap
-from zwang.scalar import absolute, acos, atan2, cos, less, less_equal, logical_and, minimum, sin, sqrt, where
+from zwang.mechanism.constraints import Wrap
+from zwang.scalar import (
+    absolute,
+    acos,
+    atan2,
+    cos,
+    less,
+    less_equal,
+    logical_and,
+    minimum,
+    sin,
+    sqrt,
+    where,
+)
 
 PI = float(np.pi)
 TINY = 1e-15
 
 
-class Bend(NamedTuple):
+class WrappedSegment(NamedTuple):
     """Where a string meets and leaves a body, in the world, its length on it [m], and whether it touches it at all."""
 
     first: np.ndarray
@@ -29,7 +41,7 @@ class Bend(NamedTuple):
     touches: Any
 
 
-def around(wrap: Wrap, pose: Pose, first: np.ndarray, last: np.ndarray, side: np.ndarray | None) -> Bend:
+def wrap_around(wrap: Wrap, pose: Pose, first: np.ndarray, last: np.ndarray, side: np.ndarray | None) -> WrappedSegment:
     """How a string between two points bends around a body; `side` is a point that says which way around."""
     p, q = pose.R.T @ (first - pose.p), pose.R.T @ (last - pose.p)
     x, y = _plane(wrap, p, q)
@@ -51,7 +63,7 @@ def around(wrap: Wrap, pose: Pose, first: np.ndarray, last: np.ndarray, side: np
     if wrap.kind == "cylinder":
         points, length = _rising(points, length, p, q)
     met, left = (pose.p + pose.R @ point for point in points)
-    return Bend(met, left, length, touches)
+    return WrappedSegment(met, left, length, touches)
 
 
 def _plane(wrap: Wrap, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

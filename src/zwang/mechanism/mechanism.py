@@ -8,22 +8,22 @@ from functools import cached_property
 from typing import Any
 
 from zwang.errors import DescriptionError, ParameterError, UnknownNameError
-from zwang.mechanism import checks, document, shown
+from zwang.mechanism import validation, serialization, rich_display
 from zwang.mechanism.forces import Actuator, Force, Motor, Spring, Wrench
-from zwang.mechanism.joint_kinds import Joint
+from zwang.mechanism.joints import Joint
 from zwang.mechanism.numbers import Number, Vector3, vector
-from zwang.mechanism.parts import Body, Frame
+from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.report import Report
-from zwang.mechanism.restrictions import (
+from zwang.mechanism.constraints import (
     FORMULAS,
     ContactExclude,
     ContactPair,
-    Couple,
+    JointCoupling,
     Keyframe,
     Options,
     Tendon,
 )
-from zwang.mechanism.shapes import Geometry
+from zwang.mechanism.geometry import Geometry
 from zwang.mechanism.tree import Tree, build_tree
 from zwang.scalar import are_constant
 
@@ -86,9 +86,9 @@ class Mechanism:
         where = f"mechanism {self.name!r}"
         if not isinstance(self.name, str):
             raise DescriptionError(f"a mechanism's name is {self.name!r}; it must be a text")
-        for name in checks.HELD:
-            put(self, name, checks.listed(name, getattr(self, name), where))
-        checks.check_settings(self.options, where)
+        for name in validation.HELD:
+            put(self, name, validation.listed(name, getattr(self, name), where))
+        validation.check_settings(self.options, where)
         put(self, "gravity", vector(self.gravity, 3, f"gravity of {where}"))
         _check_tree(self.bodies)
         _check_names(self)
@@ -97,8 +97,8 @@ class Mechanism:
         _check_masses(self)
         if self.home is not None:
             put(self, "home", vector(self.home, self.nq, f"home of {where}"))
-            checks.check_quaternions(self.home, self.joints, f"home of {where}")
-        checks.check_keyframes(self.keyframes, self.nq, self.nv)
+            validation.check_quaternions(self.home, self.joints, f"home of {where}")
+        validation.check_keyframes(self.keyframes, self.nq, self.nv)
 
     @cached_property
     def joints(self) -> tuple[JointIndex, ...]:
@@ -144,8 +144,8 @@ class Mechanism:
         formulas = tuple(c for c in self.constraints if isinstance(c, FORMULAS))
         others = tuple(c for c in self.constraints if not isinstance(c, FORMULAS))
         rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "constraints"}
-        named = document.symbols_in((*rest.values(), *others))
-        return tuple(sorted(named | (document.symbols_in(formulas) - self.formula_names)))
+        named = serialization.symbols_in((*rest.values(), *others))
+        return tuple(sorted(named | (serialization.symbols_in(formulas) - self.formula_names)))
 
     @cached_property
     def formula_names(self) -> set[str]:
@@ -181,7 +181,7 @@ class Mechanism:
             raise ParameterError(
                 f"mechanism {self.name!r} has no symbol {unknown[0]!r}; its symbols are {list(self.symbols)}"
             )
-        return document.substituted(self, named)
+        return serialization.substitute_symbols(self, named)
 
     def replace(self, **changes: Any) -> Mechanism:
         """A copy with other fields, checked again."""
@@ -189,16 +189,16 @@ class Mechanism:
 
     def to_json(self) -> str:
         """The mechanism as JSON text, losslessly; `from_json` gives an equal mechanism."""
-        return document.to_json(self)
+        return serialization.to_json(self)
 
     @staticmethod
     def from_json(text: str) -> Mechanism:
         """The mechanism that `to_json` wrote. Raises LoadError for other text. No code in it is ever run."""
-        return document.from_json(text, Mechanism)
+        return serialization.from_json(text, Mechanism)
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows: a table and a picture."""
-        return shown.as_html(self)
+        return rich_display.as_html(self)
 
     def __repr__(self) -> str:
         symbols = f", symbols {', '.join(self.symbols)}" if self.symbols else ""
@@ -295,7 +295,7 @@ def _check_references(m: Mechanism) -> None:
         if hasattr(formula, "constraint"):
             _find("constraint", formula.constraint, constraints)
     shapes = dict.fromkeys(g.name for g in (*(g for b in m.bodies for g in b.geometry), *m.geometry))
-    checks.check_contacts(m.contacts, bodies, shapes)
+    validation.check_contacts(m.contacts, bodies, shapes)
     for part in (*m.forces, *m.constraints):
         for kind, name in _mentions(part):
             _find(kind, name, {"joint": joints, "body": bodies, "frame": frames, "tendon": tendons}[kind])
@@ -308,11 +308,11 @@ def _check_one_speed(m: Mechanism) -> None:
         if isinstance(force, Motor):
             named.append((f"motor {force.name!r}", force.joint))
         elif isinstance(force, Spring) and m.joint(force.joint).kind in ("ball", "free"):
-            checks.check_turning_spring(force)
+            validation.check_turning_spring(force)
         elif isinstance(force, Spring):
             named += [("a spring", name) for name in (force.joint, force.relative_to) if name is not None]
     for constraint in m.constraints:
-        if isinstance(constraint, Couple):
+        if isinstance(constraint, JointCoupling):
             what = f"couple {constraint.name!r}"
             named += [(what, name) for name in (constraint.joint, constraint.to) if name is not None]
     named += [(f"tendon {tendon.name!r}", name) for tendon in m.tendons for name, _ in tendon.joints]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra import rotation
+from zwang.algebra import rotations
 from zwang.errors import DescriptionError
 from zwang.scalar import is_scalar
 
@@ -101,11 +101,11 @@ def orientation_of(value: Any, where: str) -> Matrix3:
     if len(rows) not in (3, 4) or (len(rows) == 3 and any(is_scalar(row) for row in rows)):
         raise DescriptionError(
             f"{where} is {value!r}; give a quaternion (w, x, y, z) or a 3x3 rotation matrix, "
-            "such as zwang.algebra.rotation.from_rpy(roll, pitch, yaw)"
+            "such as zwang.algebra.rotations.from_rpy(roll, pitch, yaw)"
         )
     if len(rows) == 4:
         quaternion = vector(rows, 4, where)
-        return matrix3(rotation.from_quaternion(rotation.unit_quaternion(quaternion, where)), where)
+        return matrix3(rotations.from_quaternion(rotations.unit_quaternion(quaternion, where)), where)
     matrix = matrix3(value, where)
-    rotation.check_rotation(matrix, where)
+    rotations.check_rotation(matrix, where)
     return matrix

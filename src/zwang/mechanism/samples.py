@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from zwang.mechanism.forces import Damper, Motor
-from zwang.mechanism.joint_kinds import Revolute
+from zwang.mechanism.joints import Revolute
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY, Matrix3
-from zwang.mechanism.parts import Body
-from zwang.mechanism.restrictions import Connect
-from zwang.mechanism.shapes import Box, Capsule
+from zwang.mechanism.bodies import Body
+from zwang.mechanism.constraints import Connect
+from zwang.mechanism.geometry import Box, Capsule
 from zwang.scalar import are_constant, symbol
 
 X, Z, DOWN = (1, 0, 0), (0, 0, 1), (0, 0, -1)

@@ -9,7 +9,7 @@ from typing import Any
 from zwang.errors import ParameterError
 from zwang.mechanism.forces import Damper
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.parts import Body
+from zwang.mechanism.bodies import Body
 from zwang.scalar import are_constant, symbol
 
 XYZ = ("x", "y", "z")
@@ -35,9 +35,9 @@ def _bodies(change: Callable[[Body], dict[str, Any]]) -> Callable[[Mechanism], M
     """A change of every moving body with mass."""
 
     def changed(mechanism: Mechanism) -> Mechanism:
-        places = mechanism.tree.places
+        placements = mechanism.tree.placements
         bodies = [
-            replace(body, **change(body)) if places[body.name].link >= 0 and _is_heavy(body) else body
+            replace(body, **change(body)) if placements[body.name].link >= 0 and _is_heavy(body) else body
             for body in mechanism.bodies
         ]
         return mechanism.replace(bodies=bodies)

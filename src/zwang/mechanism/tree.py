@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import UnknownNameError
-from zwang.mechanism.joint_kinds import Move
+from zwang.mechanism.joints import ElementaryJoint
 from zwang.mechanism.numbers import IDENTITY
-from zwang.mechanism.parts import Body, Frame
+from zwang.mechanism.bodies import Body, Frame
 from zwang.scalar import is_zero
 
 WORLD = -1
@@ -33,7 +33,7 @@ class Link:
 
     name: str
     parent: int
-    move: Move
+    move: ElementaryJoint
     R: np.ndarray
     p: np.ndarray
     reference: Any
@@ -46,7 +46,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """A frame fixed to a link (or, with link -1, to the world): its rotation and origin in the link's frame."""
 
     link: int
@@ -55,11 +55,11 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Solid:
+class RigidBody:
     """One body's mass: where its centre of mass is (a Place with the body's axes) and its inertia there."""
 
     body: str
-    place: Place
+    place: Placement
     mass: Any
     inertia: np.ndarray
 
@@ -69,17 +69,17 @@ class Tree:
     """Links in topological order, the bodies' and frames' places on them, the solids, and gravity."""
 
     links: tuple[Link, ...]
-    places: dict[str, Place]
-    solids: tuple[Solid, ...]
+    placements: dict[str, Placement]
+    rigid_bodies: tuple[RigidBody, ...]
     gravity: np.ndarray
     nq: int
     nv: int
 
-    def place(self, frame: str) -> Place:
+    def place(self, frame: str) -> Placement:
         """Where a body's or a frame's frame is fixed. Raises UnknownNameError."""
-        if not isinstance(frame, str) or frame not in self.places:
-            raise UnknownNameError("frame", frame, self.places)
-        return self.places[frame]
+        if not isinstance(frame, str) or frame not in self.placements:
+            raise UnknownNameError("frame", frame, self.placements)
+        return self.placements[frame]
 
     def path(self, link: int) -> list[int]:
         """The links from the world to `link`, that one included."""
@@ -93,45 +93,45 @@ class Tree:
 @np.errstate(over="ignore", invalid="ignore")  # of masses beyond all numbers, which those who check tell
 def build_tree(bodies: Iterable[Body], frames: Iterable[Frame] = (), gravity: Any = (0, 0, 0)) -> Tree:
     """The tree of bodies, parents first; masses of merged bodies are added up."""
-    places = {"world": Place(WORLD, np.array(IDENTITY), np.zeros(3, int))}
+    placements = {"world": Placement(WORLD, np.array(IDENTITY), np.zeros(3, int))}
     links: list[Link] = []
-    solids: list[Solid] = []
+    rigid_bodies: list[RigidBody] = []
     moments: list[list[Any]] = []
     for body in bodies:
-        places[body.name] = _add_links(body, places[body.parent], links, moments)
-        place = places[body.name]
+        placements[body.name] = _add_links(body, placements[body.parent], links, moments)
+        place = placements[body.name]
         if not is_zero(body.mass) or not is_zero(np.array(body.inertia)):
-            centre = Place(place.link, place.R, place.p + place.R @ np.array(body.com))
-            solids.append(Solid(body.name, centre, body.mass, np.array(body.inertia)))
+            centre = Placement(place.link, place.R, place.p + place.R @ np.array(body.com))
+            rigid_bodies.append(RigidBody(body.name, centre, body.mass, np.array(body.inertia)))
             if place.link != WORLD:
-                moments[place.link].append(_moments(solids[-1]))
+                moments[place.link].append(_moments(rigid_bodies[-1]))
     for frame in frames:
-        base = places[frame.body]
+        base = placements[frame.body]
         R = base.R @ np.array(frame.orientation)
-        places.setdefault(frame.name, Place(base.link, R, base.p + base.R @ np.array(frame.position)))
+        placements.setdefault(frame.name, Placement(base.link, R, base.p + base.R @ np.array(frame.position)))
     filled = tuple(_with_mass(link, parts) for link, parts in zip(links, moments, strict=True))
     nq, nv = (links[-1].q.stop, links[-1].v.stop) if links else (0, 0)
-    return Tree(filled, places, tuple(solids), np.array(gravity), nq, nv)
+    return Tree(filled, placements, tuple(rigid_bodies), np.array(gravity), nq, nv)
 
 
-def _add_links(body: Body, base: Place, links: list[Link], moments: list[list[Any]]) -> Place:
+def _add_links(body: Body, base: Placement, links: list[Link], moments: list[list[Any]]) -> Placement:
     """One link for each move of the body's joints; returns where the body's frame is fixed."""
     link, R = base.link, base.R @ np.array(body.orientation)
     p = base.p + base.R @ np.array(body.position)
     for joint in body.joints:
         p = p + R @ np.array(joint.position)  # from the last frame to a point on the axis
         reference = joint.reference
-        for move in joint.moves:
+        for move in joint.elementary_joints:
             iq, iv = (links[-1].q.stop, links[-1].v.stop) if links else (0, 0)
             q, v = slice(iq, iq + move.nq), slice(iv, iv + move.nv)
             links.append(Link(joint.name, link, move, R, p, reference, q, v, joint.armature))
             moments.append([])
             link, R, p, reference = len(links) - 1, np.array(IDENTITY), np.zeros(3, int), 0
         p = -np.array(joint.position)  # back to the body's frame
-    return Place(link, R, p)
+    return Placement(link, R, p)
 
 
-def _moments(solid: Solid) -> tuple[Any, np.ndarray, np.ndarray]:
+def _moments(solid: RigidBody) -> tuple[Any, np.ndarray, np.ndarray]:
     """Mass and its first and second moments about the link's origin, in the link's axes."""
     R, c, I = solid.place.R, solid.place.p, solid.inertia
     second = (I[0, 0] + I[1, 1] + I[2, 2]) * np.array(IDENTITY) - 2 * I  # 2 J, as I = tr(J) 1 - J

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from zwang.robot.arms import from_dh
+from zwang.robot.denavit_hartenberg import from_dh
 from zwang.robot.manipulability import Ellipsoid, Manipulability, manipulability
-from zwang.robot.solution import Residual, Solution, Trace
-from zwang.robot.solve import solve_ik
+from zwang.robot.solution import Residual, IKSolution, Trace
+from zwang.robot.solve_ik import solve_ik
 from zwang.robot.statics import (
     Equilibrium,
     Payload,
@@ -15,7 +15,7 @@ from zwang.robot.statics import (
     joint_torques,
     payload,
 )
-from zwang.robot.wishes import away_from_singularities
+from zwang.robot.null_space_objectives import away_from_singularities
 from zwang.robot.workspace import Workspace, workspace
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "Manipulability",
     "Payload",
     "Residual",
-    "Solution",
+    "IKSolution",
     "Trace",
     "Workspace",
     "away_from_singularities",

@@ -10,12 +10,12 @@ import numpy as np
 
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.inverse_kinematics import CONVERGED, STALLED, errors_of, first_of, turn
-from zwang.robot.limits import reach_of
+from zwang.robot.levenberg_marquardt import CONVERGED, STALLED, errors_of, initial_search, iterate
+from zwang.robot.joint_limits import reach_of
 from zwang.robot.programs import ORIENTATION, POSITION, STATUS, Programs
-from zwang.robot.rounds import Options, Rounds
+from zwang.robot.restarts import SearchOptions, RestartedSearch
 from zwang.robot.sampling import random_configurations
-from zwang.robot.solution import Residual, Solution, Trace
+from zwang.robot.solution import Residual, IKSolution, Trace
 
 UNBOUNDED_STARTS = 20
 RANK = 1e-6  # singular values below this part of the largest are zero, where a search came to rest
@@ -23,10 +23,10 @@ SAMPLES = 8
 
 
 def solve_batch(
-    m: Mechanism, programs: Programs, start: np.ndarray, targets: list[np.ndarray], options: Options
-) -> Solution:
+    m: Mechanism, programs: Programs, start: np.ndarray, targets: list[np.ndarray], options: SearchOptions
+) -> IKSolution:
     """The solution for targets (N, ...) from starts (N, nq)."""
-    rounds = Rounds(m, programs, start, targets, options)
+    rounds = RestartedSearch(m, programs, start, targets, options)
     if options.restarts:
         rounds.first(options.hasty)
         rounds.restart()
@@ -37,14 +37,14 @@ def solve_batch(
     reasons = _reasons(rounds)
     residual = Residual(rounds.numbers[:, POSITION], rounds.numbers[:, ORIENTATION])
     record = partial(_trace, rounds) if len(start) == 1 else None
-    return Solution(rounds.q, rounds.good, reasons, residual, rounds.turns.astype(int), rounds.starts, record)
+    return IKSolution(rounds.q, rounds.good, reasons, residual, rounds.turns.astype(int), rounds.starts, record)
 
 
 def solve_path(
-    m: Mechanism, programs: Programs, start: np.ndarray, targets: list[np.ndarray], options: Options
-) -> Solution:
+    m: Mechanism, programs: Programs, start: np.ndarray, targets: list[np.ndarray], options: SearchOptions
+) -> IKSolution:
     """The solution for targets that follow each other, each from the joints of the one before."""
-    answers: list[Solution] = []
+    answers: list[IKSolution] = []
     q = start[:1]
     for k in range(len(start)):
         answers.append(solve_batch(m, programs, q, [x[k : k + 1] for x in targets], options))
@@ -54,10 +54,10 @@ def solve_path(
     residual = Residual(
         *(np.concatenate(parts) for parts in zip(*(a.residual for a in answers), strict=True))
     )
-    return Solution(stacked[0], stacked[1], stacked[2], residual, stacked[3], stacked[4])
+    return IKSolution(stacked[0], stacked[1], stacked[2], residual, stacked[3], stacked[4])
 
 
-def _follow_wish(rounds: Rounds) -> None:
+def _follow_wish(rounds: RestartedSearch) -> None:
     """Use what freedom the targets leave for the posture or wish; kept only where the targets still hold."""
     which = np.flatnonzero(rounds.good)
     if rounds.programs.wish is None or not len(which):
@@ -69,7 +69,7 @@ def _follow_wish(rounds: Rounds) -> None:
     rounds.q[which[good]], rounds.numbers[which[good]] = found.q[good], found.numbers[good]
 
 
-def _reasons(rounds: Rounds) -> np.ndarray:
+def _reasons(rounds: RestartedSearch) -> np.ndarray:
     """Why each target was not reached: by its distance, without limits, and by where the search came to rest."""
     reasons = np.full(len(rounds.good), "converged", dtype="<U11")
     left = rounds.left
@@ -84,7 +84,7 @@ def _reasons(rounds: Rounds) -> np.ndarray:
     return reasons
 
 
-def _without_limits(rounds: Rounds, left: np.ndarray) -> np.ndarray:
+def _without_limits(rounds: RestartedSearch, left: np.ndarray) -> np.ndarray:
     """Which of these targets can be reached if limits do not count."""
     problem = rounds.programs.problem
     limits = rounds.limits
@@ -92,7 +92,7 @@ def _without_limits(rounds: Rounds, left: np.ndarray) -> np.ndarray:
     if not (problem.bounded and limited):
         return np.zeros(len(left), bool)
     options = replace(rounds.options, restarts=min(rounds.options.restarts, UNBOUNDED_STARTS))
-    free = Rounds(
+    free = RestartedSearch(
         rounds.m, rounds.programs.unbounded, rounds.q[left], [x[left] for x in rounds.targets], options
     )
     free.first(options.hasty if options.restarts else options.patient)
@@ -100,7 +100,7 @@ def _without_limits(rounds: Rounds, left: np.ndarray) -> np.ndarray:
     return free.good
 
 
-def singular(rounds: Rounds, left: np.ndarray, q: np.ndarray) -> np.ndarray:
+def singular(rounds: RestartedSearch, left: np.ndarray, q: np.ndarray) -> np.ndarray:
     """For which of these targets, at q, the Jacobian has a lower rank than it has elsewhere."""
     sampled = random_configurations(rounds.m, SAMPLES)
     elsewhere = rounds.programs.errors(sampled, [x[:1] for x in rounds.targets])[1]
@@ -115,7 +115,7 @@ def _rank(J: np.ndarray) -> np.ndarray:
     return (s > RANK * s[:, :1]).sum(axis=1)
 
 
-def out_of_reach(rounds: Rounds, left: np.ndarray) -> np.ndarray:
+def out_of_reach(rounds: RestartedSearch, left: np.ndarray) -> np.ndarray:
     """Which targets are surely too far: beyond the sum of the lengths of the links."""
     far = np.zeros(len(left), bool)
     position = 0
@@ -130,16 +130,16 @@ def out_of_reach(rounds: Rounds, left: np.ndarray) -> np.ndarray:
     return far
 
 
-def _trace(rounds: Rounds) -> Trace:
+def _trace(rounds: RestartedSearch) -> Trace:
     """The turns of a single target from its own start, by the float reading."""
     problem, options = rounds.programs.problem, rounds.options
     settings = options.hasty if options.restarts else options.patient
     targets = rounds.programs.named([x[0] for x in rounds.targets])
-    s = first_of(problem, rounds.start[0])
+    s = initial_search(problem, rounds.start[0])
     record: list[tuple[Any, Any, Any]] = []
     while s.status < 0.5 and s.turns <= settings.turns:
         errors = errors_of(problem, link_poses(rounds.m.tree, s.q), s.q, targets)
         record.append((s.q, errors.position, errors.orientation))
-        s = turn(problem, s, targets, settings)
+        s = iterate(problem, s, targets, settings)
     q, position, orientation = (np.array(column, dtype=float) for column in zip(*record, strict=True))
     return Trace(q, position, orientation, rounds.m.coordinate_names)

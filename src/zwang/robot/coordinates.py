@@ -12,14 +12,14 @@ import numpy as np
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.restrictions import Couple
+from zwang.mechanism.constraints import JointCoupling
 from zwang.mechanism.tree import Tree
 from zwang.scalar import clip
 
 FULL_TURN = 2 * math.pi - 0.1  # with less than 0.1 rad missing; an answer in what is missing counts as none
 
 
-class Tie(NamedTuple):
+class CoordinateCoupling(NamedTuple):
     """Coordinate q[this] = reference + polynomial of (q[other] - other_reference); other is None if it is held."""
 
     this: int
@@ -32,7 +32,7 @@ class Tie(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class IndependentCoordinates:
     """Which speeds are free, what ties the others to them, and the limits of q (nq,), infinite where there are none.
 
     turning: coordinates that can turn a whole turn within their limits, so that limits do not hinder them; of those that
@@ -41,7 +41,7 @@ class Coordinates:
 
     tree: Tree
     free: tuple[int, ...]
-    ties: tuple[Tie, ...]
+    ties: tuple[CoordinateCoupling, ...]
     lower: np.ndarray
     upper: np.ndarray
     turning: tuple[bool, ...]
@@ -84,7 +84,7 @@ class Coordinates:
 
 def coordinates_for(
     mechanism: Mechanism, bodies: Iterable[str], joints: Iterable[str] | None = None
-) -> Coordinates:
+) -> IndependentCoordinates:
     """The coordinates that move these bodies and frames, of the joints named or of all."""
     tree = mechanism.tree
     ties = _ties(mechanism)
@@ -102,7 +102,7 @@ def coordinates_for(
     turns = {link.q.start for link in tree.links if link.move.kind == "turn"} - bound
     turning = tuple(i in turns and bool(upper[i] - lower[i] >= FULL_TURN) for i in range(tree.nq))
     of_speed = {link.v.start: link.q.start for link in tree.links if link.move.kind != "ball"}
-    return Coordinates(tree, free, ties, lower, upper, turning, of_speed)
+    return IndependentCoordinates(tree, free, ties, lower, upper, turning, of_speed)
 
 
 def joint_limits(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
@@ -123,10 +123,10 @@ def joint_limits(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
     return lower, upper
 
 
-def _ties(mechanism: Mechanism) -> tuple[Tie, ...]:
+def _ties(mechanism: Mechanism) -> tuple[CoordinateCoupling, ...]:
     """The couples, in an order in which each finds the other coordinate known. Raises DescriptionError for a ring."""
-    couples = {c.joint: c for c in mechanism.constraints if isinstance(c, Couple)}
-    ordered: list[Couple] = []
+    couples = {c.joint: c for c in mechanism.constraints if isinstance(c, JointCoupling)}
+    ordered: list[JointCoupling] = []
     waiting = list(couples.values())
     while waiting:
         ready = [c for c in waiting if c.to is None or c.to not in {w.joint for w in waiting}]
@@ -139,17 +139,17 @@ def _ties(mechanism: Mechanism) -> tuple[Tie, ...]:
     return tuple(_tie(mechanism, c) for c in ordered)
 
 
-def _tie(mechanism: Mechanism, couple: Couple) -> Tie:
+def _tie(mechanism: Mechanism, couple: JointCoupling) -> CoordinateCoupling:
     this = mechanism.joint(couple.joint)
     coefficients = tuple(couple.coefficients)
     if couple.to is None:
-        return Tie(this.q.start, None, this.joint.reference, 0, coefficients[:1], this.v.start, None)
+        return CoordinateCoupling(this.q.start, None, this.joint.reference, 0, coefficients[:1], this.v.start, None)
     other = mechanism.joint(couple.to)
-    return Tie(this.q.start, other.q.start, this.joint.reference, other.joint.reference, coefficients,
+    return CoordinateCoupling(this.q.start, other.q.start, this.joint.reference, other.joint.reference, coefficients,
                this.v.start, other.v.start)  # fmt: skip
 
 
-def _carry_over(ties: tuple[Tie, ...], lower: np.ndarray, upper: np.ndarray) -> None:
+def _carry_over(ties: tuple[CoordinateCoupling, ...], lower: np.ndarray, upper: np.ndarray) -> None:
     """Limits of a coordinate that follows another one linearly become limits of that other one."""
     for tie in reversed(ties):
         c = [float(x) for x in tie.coefficients] + [0.0]

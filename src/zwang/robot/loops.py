@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from zwang.constraint.weights import weights
+from zwang.constraint.inverse_weights import inverse_weights
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.restrictions import Connect, CoupleTendons, Distance, Weld
-from zwang.robot.inverse_kinematics import Loops
+from zwang.mechanism.constraints import Connect, TendonCoupling, Distance, Weld
+from zwang.robot.levenberg_marquardt import LoopConstraints
 
-LOOPS = (Connect, Weld, Distance, CoupleTendons)
+LOOPS = (Connect, Weld, Distance, TendonCoupling)
 
 
-def loops_for(mechanism: Mechanism, frames: tuple[str, ...]) -> tuple[Loops | None, tuple[str, ...]]:
+def loops_for(mechanism: Mechanism, frames: tuple[str, ...]) -> tuple[LoopConstraints | None, tuple[str, ...]]:
     """The loops that share joints with the ways to these frames, or with another such loop; and all bodies concerned.
 
     Couples of joints are none of them: they are solved by choosing coordinates.
@@ -28,11 +28,11 @@ def loops_for(mechanism: Mechanism, frames: tuple[str, ...]) -> tuple[Loops | No
         moving = _links(mechanism, tuple(bodies))
     if not found:
         return None, tuple(bodies)
-    return Loops(mechanism, tuple(found), weights(mechanism)), tuple(bodies)
+    return LoopConstraints(mechanism, tuple(found), inverse_weights(mechanism)), tuple(bodies)
 
 
 def _ends(mechanism: Mechanism, constraint: Any) -> tuple[str, ...]:
-    if isinstance(constraint, CoupleTendons):
+    if isinstance(constraint, TendonCoupling):
         names = {constraint.tendon, constraint.to}
         tendons = [t for t in mechanism.tendons if t.name in names]
         joints = [mechanism.joint(name).body for t in tendons for name, _ in t.joints]

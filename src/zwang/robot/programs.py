@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.fast import compile_function
+from zwang.api.compiled import compile_function
 from zwang.kinematics.poses import link_poses
-from zwang.robot.inverse_kinematics import Problem, Settings, errors_of, rows_of, search, settle
+from zwang.robot.levenberg_marquardt import Problem, Settings, errors_of, rows_of, search, follow_null_space
 from zwang.robot.tasks import Task
 
 COST, POSITION, ORIENTATION, TURNS, STATUS = range(5)
@@ -75,7 +75,7 @@ class Programs:
     def _settle(self) -> Callable[..., Any]:
         def program(q: Any, *rest: Any) -> Any:
             assert self.wish is not None
-            return settle(self.problem, q, self.named(rest[:-1]), Settings(*rest[-1]), self.wish)
+            return follow_null_space(self.problem, q, self.named(rest[:-1]), Settings(*rest[-1]), self.wish)
 
         return self._made(program, {"q": (self._nq,), **self._inputs, "settings": (len(Settings._fields),)})
 

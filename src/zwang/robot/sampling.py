@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.coordinates import Coordinates, coordinates_for
+from zwang.robot.coordinates import IndependentCoordinates, coordinates_for
 
 SLIDE = 1.0  # [m] either way, for slides without limits
 
@@ -21,7 +21,7 @@ def random_configurations(mechanism: Mechanism, count: int, seed: int = 0) -> np
     return spread(mechanism, c, np.random.default_rng(seed).random((count, mechanism.nq)))
 
 
-def spread(mechanism: Mechanism, c: Coordinates, numbers: np.ndarray) -> np.ndarray:
+def spread(mechanism: Mechanism, c: IndependentCoordinates, numbers: np.ndarray) -> np.ndarray:
     """Configurations (N, nq) from numbers (N, nq) that are uniform in [0, 1)."""
     lower, upper = ends(mechanism, c)
     q = lower + (upper - lower) * numbers
@@ -31,7 +31,7 @@ def spread(mechanism: Mechanism, c: Coordinates, numbers: np.ndarray) -> np.ndar
     return np.array(c.completed(q.T), dtype=float).T if c.ties else q
 
 
-def ends(mechanism: Mechanism, c: Coordinates) -> tuple[np.ndarray, np.ndarray]:
+def ends(mechanism: Mechanism, c: IndependentCoordinates) -> tuple[np.ndarray, np.ndarray]:
     """Finite (lower, upper) of every coordinate: its limits, or half a turn or 1 m about home."""
     home = np.array(mechanism.neutral, dtype=float)
     reach = np.full(mechanism.nq, SLIDE)

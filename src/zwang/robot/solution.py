@@ -55,7 +55,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Solution:
+class IKSolution:
     """The answer for one target, or for a batch of shape (...).
 
     q (..., nq): the joints, the best found where not converged. converged (...): whether the residual is within the tolerance and

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from zwang import door
+from zwang.api import validation
 from zwang.errors import DescriptionError, ShapeError
-from zwang.gauss.applied import passive_forces
-from zwang.gauss.inverse import bias_forces
-from zwang.gauss.mass_matrix import mass_matrix
+from zwang.dynamics.forces import passive_forces
+from zwang.dynamics.rnea import bias_forces
+from zwang.dynamics.crba import crba
 from zwang.kinematics.jacobians import frame_jacobian
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.coordinates import coordinates_for
-from zwang.robot.inverse_kinematics import Loops, Problem, errors_of, rows_of
+from zwang.robot.levenberg_marquardt import LoopConstraints, Problem, errors_of, rows_of
 from zwang.robot.loops import loops_for
 from zwang.robot.manipulability import Ellipsoid
-from zwang.robot.motions import null_space
+from zwang.robot.velocity_transformation import null_space
 
 Load = tuple[str, Sequence[float]]
 
@@ -39,20 +39,20 @@ def joint_torques(mechanism: Mechanism, q: Any, frame: str, wrench: Any) -> np.n
 
     A force (3,) alone is a wrench without torque. Actuators that hold against it give the opposite. Raises ShapeError.
     """
-    m = door.numeric(mechanism)
-    return _floats(frame_jacobian(m.tree, door.configuration(m, q), frame)).T @ _wrench(wrench)
+    m = validation.numeric_mechanism(mechanism)
+    return _floats(frame_jacobian(m.tree, validation.configuration(m, q), frame)).T @ _wrench(wrench)
 
 
 def gravity_torques(mechanism: Mechanism, q: Any) -> np.ndarray:
     """The torques (nv,) [N m, N] that hold the mechanism against its own weight at q."""
-    m = door.numeric(mechanism)
-    return _floats(bias_forces(m.tree, door.configuration(m, q), np.zeros(m.nv)))
+    m = validation.numeric_mechanism(mechanism)
+    return _floats(bias_forces(m.tree, validation.configuration(m, q), np.zeros(m.nv)))
 
 
 def holding_torques(mechanism: Mechanism, q: Any, loads: Sequence[Load] = ()) -> np.ndarray:
     """The torques (nv,) [N m, N] that hold the mechanism at q against its weight, springs, and loads (frame, wrench)."""
-    m = door.numeric(mechanism)
-    return -_generalised(m, door.configuration(m, q), loads, np.zeros(m.nv))
+    m = validation.numeric_mechanism(mechanism)
+    return -_generalised(m, validation.configuration(m, q), loads, np.zeros(m.nv))
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ def payload(mechanism: Mechanism, q: Any, frame: str, torque_limits: Any = None)
 
     By default the joints' `effort_limit`, infinite where there is none. Raises DescriptionError if no joint has one.
     """
-    m = door.numeric(mechanism)
-    q = door.configuration(m, q)
-    limits = _effort_limits(m) if torque_limits is None else door.speeds(m, torque_limits, "torque_limits")
+    m = validation.numeric_mechanism(mechanism)
+    q = validation.configuration(m, q)
+    limits = _effort_limits(m) if torque_limits is None else validation.speeds(m, torque_limits, "torque_limits")
     J = _floats(frame_jacobian(m.tree, q, frame))[:3]
     return Payload(J, holding_torques(m, q), limits)
 
@@ -144,9 +144,9 @@ def equilibrium(
     unless they start in one. Limits, friction and contacts do not act. Source: seed 004; Dauphin et al. (2014) for
     the steps.
     """
-    m = door.numeric(mechanism)
-    q = door.configuration(m, q0 if q0 is not None else (m.home or m.neutral))
-    tau = np.zeros(m.nv) if torques is None else door.speeds(m, torques, "torques")
+    m = validation.numeric_mechanism(mechanism)
+    q = validation.configuration(m, q0 if q0 is not None else (m.home or m.neutral))
+    tau = np.zeros(m.nv) if torques is None else validation.speeds(m, torques, "torques")
     body = _Body.of(m, loads, tau)
     q = body.closed(_floats(body.problem.coordinates.completed(q)))
     for turn in range(iterations + 1):
@@ -174,7 +174,7 @@ class _Body:
     @staticmethod
     def of(m: Mechanism, loads: Sequence[Load], torques: np.ndarray) -> _Body:
         names = tuple(body.name for body in m.bodies)
-        loops: Loops | None = loops_for(m, names)[0]
+        loops: LoopConstraints | None = loops_for(m, names)[0]
         return _Body(m, loads, torques, Problem((), coordinates_for(m, names), 1.0, loops, bounded=False))
 
     def moved(self, q: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -227,7 +227,7 @@ def _judged(
 ) -> Equilibrium:
     """The equilibrium with its stability, and the frequencies from K x = omega^2 H x."""
     motions = body.B(q) @ N
-    H = motions.T @ _floats(mass_matrix(body.m.tree, q)) @ motions
+    H = motions.T @ _floats(crba(body.m.tree, q)) @ motions
     L = np.linalg.inv(np.linalg.cholesky(H)) if len(H) else H
     squares = np.linalg.eigvalsh(L @ K @ L.T)
     slack = 1e-7 * max(1.0, np.abs(squares).max() if len(squares) else 0.0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.rotation import ROTATION_TOLERANCE
+from zwang.algebra.rotations import ROTATION_TOLERANCE
 from zwang.errors import ShapeError, StateError
 
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from zwang import door
+from zwang.api import validation
 from zwang.errors import DescriptionError, ShapeError
-from zwang.gauss.mass_matrix import mass_matrix
-from zwang.kinematics.jacobians import place_jacobian
-from zwang.kinematics.poses import link_poses, place_pose
+from zwang.dynamics.crba import crba
+from zwang.kinematics.jacobians import placement_jacobian
+from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.derivative import jacobian_derivative
-from zwang.robot.motions import Motions, motions_of, samples
+from zwang.robot.jacobian_derivative import jacobian_derivative
+from zwang.robot.velocity_transformation import VelocityTransformation, velocity_transformation, samples
 from zwang.robot.programs import looped, shaped
-from zwang.robot.same import Same
+from zwang.robot.cache_key import IdentityKey
 from zwang.robot.tasks import COMPONENTS, PARTS
 
 SAMPLES = 8
@@ -40,8 +40,8 @@ class TaskSpace:
     axes: Any
     length: float
     basis: np.ndarray
-    motions: Motions
-    every: Motions
+    motions: VelocityTransformation
+    every: VelocityTransformation
     compiled: bool
 
     def jacobian(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
@@ -80,7 +80,7 @@ class TaskSpace:
 
     def _function(self, m: Mechanism, kind: str, q: np.ndarray) -> tuple[np.ndarray, ...]:
         none = not q.size  # of no configuration the compiled function knows the shapes
-        return _function(Same(m), self.frame, kind, none or (self.compiled and q.size > MANY * m.nq))(q)
+        return _function(IdentityKey(m), self.frame, kind, none or (self.compiled and q.size > MANY * m.nq))(q)
 
     def _directions(self, J: np.ndarray, R: np.ndarray) -> np.ndarray:
         return self.basis.T @ scaled_rows(J, R, self.axes, self.rows, self.length)
@@ -110,7 +110,7 @@ def task_space(
     compiled: bool,
 ) -> tuple[TaskSpace, np.ndarray]:
     """The directions asked for, and q as an array. Raises DescriptionError, UnknownNameError, ShapeError, StateError."""
-    m = door.numeric(mechanism)
+    m = validation.numeric_mechanism(mechanism)
     m.tree.place(frame)
     if part is not None and part not in PARTS:
         raise DescriptionError(f"part is {part!r}; it must be one of {', '.join(map(repr, PARTS))}")
@@ -123,22 +123,22 @@ def task_space(
     if isinstance(axes, str) and axes not in ("world", "body"):
         raise DescriptionError(f"axes is {axes!r}; it must be 'world', 'body' or a rotation matrix (3, 3)")
     which = (joints,) if isinstance(joints, str) else tuple(joints) if joints is not None else None
-    return _space(Same(m), frame, part, key, named, which, float(length), compiled), configurations(m, q)
+    return _space(IdentityKey(m), frame, part, key, named, which, float(length), compiled), configurations(m, q)
 
 
 def configurations(m: Mechanism, q: Any) -> np.ndarray:
     """q (nq,) or (..., nq), checked, with unit quaternions."""
     if np.ndim(q) <= 1:
-        return door.configuration(m, q)
+        return validation.configuration(m, q)
     array = np.asarray(q, dtype=float)
     if array.shape[-1] != m.nq:
         raise ShapeError(f"q must have the shape (..., {m.nq}); its shape is {array.shape}")
-    return np.array([door.configuration(m, row) for row in array.reshape(-1, m.nq)]).reshape(array.shape)
+    return np.array([validation.configuration(m, row) for row in array.reshape(-1, m.nq)]).reshape(array.shape)
 
 
 @lru_cache(maxsize=64)
 def _space(
-    same: Same,
+    same: IdentityKey,
     frame: str,
     part: str | None,
     axes: Any,
@@ -148,11 +148,11 @@ def _space(
     compiled: bool,
 ) -> TaskSpace:
     m = same.mechanism
-    motions, every = motions_of(m, (frame,), joints), motions_of(m, [body.name for body in m.bodies], joints)
+    motions, every = velocity_transformation(m, (frame,), joints), velocity_transformation(m, [body.name for body in m.bodies], joints)
     if not motions.coordinates.free:
         raise DescriptionError(f"no joint that may move carries the frame {frame!r}")
     q = samples(m, motions, SAMPLES)
-    J, R = _function(Same(m), frame, "jacobian", False)(q)
+    J, R = _function(IdentityKey(m), frame, "jacobian", False)(q)
     moved = J @ motions.basis(q)
 
     def basis(rows: Sequence[int]) -> np.ndarray:
@@ -191,16 +191,16 @@ def _span(columns: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=128)
-def _function(same: Same, frame: str, kind: str, compiled: bool) -> Callable[..., Any]:
+def _function(same: IdentityKey, frame: str, kind: str, compiled: bool) -> Callable[..., Any]:
     """Over q (..., nq): the world Jacobian and R of a frame, with "derivative" also dJ; or the mass matrix."""
     m = same.mechanism
     place = m.tree.place(frame)
 
     def program(q: Any) -> Any:
         if kind == "mass_matrix":
-            return (mass_matrix(m.tree, q),)
+            return (crba(m.tree, q),)
         poses = link_poses(m.tree, q)
-        J, R = place_jacobian(m.tree, poses, place), place_pose(poses, place).R
+        J, R = placement_jacobian(m.tree, poses, place), placement_pose(poses, place).R
         return (J, R, jacobian_derivative(m.tree, poses, place)) if kind == "derivative" else (J, R)
 
     return shaped(program, {"q": (m.nq,)}) if compiled else looped(program, {"q": (m.nq,)})

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import DescriptionError
-from zwang.kinematics.jacobians import place_jacobian
-from zwang.kinematics.poses import Pose, place_pose
+from zwang.kinematics.jacobians import placement_jacobian
+from zwang.kinematics.poses import Pose, placement_pose
 from zwang.mechanism.tree import Tree
 from zwang.scalar import atan2, maximum, sqrt, where
 
@@ -111,8 +111,8 @@ def task_error(task: Task, pose: Pose, target: Mapping[str, Any]) -> np.ndarray:
 def task_jacobian(tree: Tree, poses: list[Pose], task: Task) -> np.ndarray:
     """J (m, nv) of the components that the task asks for."""
     place = tree.place(task.frame)
-    J = place_jacobian(tree, poses, place)
+    J = placement_jacobian(tree, poses, place)
     if task.axes == "body":
-        R = place_pose(poses, place).R
+        R = placement_pose(poses, place).R
         J = np.concatenate([R.T @ J[:3], R.T @ J[3:]])
     return J[task.rows]

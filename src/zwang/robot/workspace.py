@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from zwang import door
-from zwang.algebra.hull import convex_hull
+from zwang.api import validation
+from zwang.algebra.convex_hull import convex_hull
 from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.manipulability import Manipulability, manipulability
@@ -52,7 +52,7 @@ def workspace(mechanism: Mechanism, frame: str, *, samples: int = 10_000, seed: 
 
     Joints without limits turn by a whole turn and slide 1 m either way. Raises UnknownNameError.
     """
-    m = door.numeric(mechanism)
+    m = validation.numeric_mechanism(mechanism)
     m.tree.place(frame)
     q = random_configurations(m, samples, seed)
     R, p = shaped(lambda x: tuple(frame_pose(m.tree, x, frame)), {"q": (m.nq,)})(q)

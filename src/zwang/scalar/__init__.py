@@ -13,11 +13,20 @@ Control flow is functional, in the style of jax.lax: `while_loop`, `when` and `f
 in tuples, lists, dictionaries, dataclasses and arrays, and bodies return new ones of the same structure.
 """
 
-from zwang.scalar.control import Chosen, Span, for_each, highest, scratch, table, when, while_loop
-from zwang.scalar.nest import leaves_of, rebuild, structure_of
-from zwang.scalar.plain import FloatReading
+from zwang.scalar.control_flow import (
+    ActiveIndices,
+    IndexRange,
+    for_each,
+    lane_maximum,
+    scratch,
+    table,
+    cond,
+    while_loop,
+)
+from zwang.scalar.pytree import leaves_of, rebuild, structure_of
+from zwang.scalar.float_backend import FloatBackend
 from zwang.scalar.primitives import (
-    ArrayReading,
+    ArrayBackend,
     absolute,
     acos,
     are_constant,
@@ -51,32 +60,32 @@ from zwang.scalar.primitives import (
     value_is_constant,
     where,
 )
-from zwang.scalar.reading import (
-    Reading,
-    at_hand,
+from zwang.scalar.backend import (
+    Backend,
+    use_backend,
     from_data,
-    reading_of,
+    backend_of,
     register,
     register_decoder,
     register_lazily,
     symbol,
     to_data,
 )
-from zwang.scalar.stores import Scratch, Table, flat_position
+from zwang.scalar.arrays import MutableArray, Table, flat_position
 
 __all__ = [
-    "ArrayReading",
-    "Chosen",
-    "FloatReading",
-    "Reading",
-    "Scratch",
-    "Span",
+    "ArrayBackend",
+    "ActiveIndices",
+    "FloatBackend",
+    "Backend",
+    "MutableArray",
+    "IndexRange",
     "Table",
     "absolute",
     "acos",
     "are_constant",
     "asin",
-    "at_hand",
+    "use_backend",
     "atan2",
     "clip",
     "copysign",
@@ -88,7 +97,7 @@ __all__ = [
     "floor",
     "for_each",
     "from_data",
-    "highest",
+    "lane_maximum",
     "is_scalar",
     "is_zero",
     "leaves_of",
@@ -102,7 +111,7 @@ __all__ = [
     "minimum",
     "not_equal",
     "power",
-    "reading_of",
+    "backend_of",
     "rebuild",
     "register",
     "register_decoder",
@@ -119,7 +128,7 @@ __all__ = [
     "tan",
     "to_data",
     "value_is_constant",
-    "when",
+    "cond",
     "where",
     "while_loop",
 ]

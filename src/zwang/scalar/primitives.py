@@ -7,60 +7,60 @@ from typing import Any
 
 import numpy as np
 
-from zwang.scalar.plain import FLOATS
-from zwang.scalar.reading import Reading, reading_of, register, shared
+from zwang.scalar.float_backend import FLOATS
+from zwang.scalar.backend import Backend, backend_of, register, common_backend
 
 
 def sqrt(x: Any) -> Any:
     """Square root; nan below zero."""
-    return reading_of(x).sqrt(x)
+    return backend_of(x).sqrt(x)
 
 
 def sin(x: Any) -> Any:
     """Sine of an angle in radians."""
-    return reading_of(x).sin(x)
+    return backend_of(x).sin(x)
 
 
 def cos(x: Any) -> Any:
     """Cosine of an angle in radians."""
-    return reading_of(x).cos(x)
+    return backend_of(x).cos(x)
 
 
 def tan(x: Any) -> Any:
     """Tangent of an angle in radians."""
-    return reading_of(x).tan(x)
+    return backend_of(x).tan(x)
 
 
 def asin(x: Any) -> Any:
     """Inverse sine, in [-pi/2, pi/2]; nan outside [-1, 1]."""
-    return reading_of(x).asin(x)
+    return backend_of(x).asin(x)
 
 
 def acos(x: Any) -> Any:
     """Inverse cosine, in [0, pi]; nan outside [-1, 1]."""
-    return reading_of(x).acos(x)
+    return backend_of(x).acos(x)
 
 
 def atan2(y: Any, x: Any) -> Any:
     """Angle of the point (x, y), in [-pi, pi]."""
-    return shared(y, x).atan2(y, x)
+    return common_backend(y, x).atan2(y, x)
 
 
 def exp(x: Any) -> Any:
     """e to the power of x."""
-    return reading_of(x).exp(x)
+    return backend_of(x).exp(x)
 
 
 def log(x: Any) -> Any:
     """Natural logarithm; -inf at zero, nan below."""
-    return reading_of(x).log(x)
+    return backend_of(x).log(x)
 
 
 def power(x: Any, y: Any) -> Any:
     """x to the power of y; by products and one square root where y is a constant half-integer up to 64."""
     if type(x) is not np.ndarray and value_is_constant(y) and abs(y) <= 64 and 2 * y == int(2 * y):
         return _half_power(x, int(2 * y))
-    return shared(x, y).power(x, y)
+    return common_backend(x, y).power(x, y)
 
 
 def _half_power(x: Any, twice: int) -> Any:
@@ -79,22 +79,22 @@ def _half_power(x: Any, twice: int) -> Any:
 
 def divide(x: Any, y: Any) -> Any:
     """x / y, with inf or nan where Python's own floats would raise ZeroDivisionError."""
-    return shared(x, y).divide(x, y)
+    return common_backend(x, y).divide(x, y)
 
 
 def absolute(x: Any) -> Any:
     """Absolute value."""
-    return reading_of(x).absolute(x)
+    return backend_of(x).absolute(x)
 
 
 def minimum(x: Any, y: Any) -> Any:
     """The smaller of two; nan if either is nan."""
-    return shared(x, y).minimum(x, y)
+    return common_backend(x, y).minimum(x, y)
 
 
 def maximum(x: Any, y: Any) -> Any:
     """The larger of two; nan if either is nan."""
-    return shared(x, y).maximum(x, y)
+    return common_backend(x, y).maximum(x, y)
 
 
 def clip(x: Any, low: Any, high: Any) -> Any:
@@ -104,12 +104,12 @@ def clip(x: Any, low: Any, high: Any) -> Any:
 
 def floor(x: Any) -> Any:
     """The largest whole number not above x."""
-    return reading_of(x).floor(x)
+    return backend_of(x).floor(x)
 
 
 def copysign(x: Any, y: Any) -> Any:
     """The size of x with the sign of y, a negative zero's too."""
-    return shared(x, y).copysign(x, y)
+    return common_backend(x, y).copysign(x, y)
 
 
 def sign(x: Any) -> Any:
@@ -119,37 +119,37 @@ def sign(x: Any) -> Any:
 
 def less(x: Any, y: Any) -> Any:
     """x < y; the operators say the same of scalars, this also of arrays."""
-    return shared(x, y).less(x, y)
+    return common_backend(x, y).less(x, y)
 
 
 def less_equal(x: Any, y: Any) -> Any:
     """x <= y."""
-    return shared(x, y).less_equal(x, y)
+    return common_backend(x, y).less_equal(x, y)
 
 
 def equal(x: Any, y: Any) -> Any:
     """x == y in value (on symbols Python's == asks for the same expression)."""
-    return shared(x, y).equal(x, y)
+    return common_backend(x, y).equal(x, y)
 
 
 def not_equal(x: Any, y: Any) -> Any:
     """x != y in value; true if either is nan."""
-    return shared(x, y).not_equal(x, y)
+    return common_backend(x, y).not_equal(x, y)
 
 
 def logical_and(p: Any, q: Any) -> Any:
     """Both true."""
-    return shared(p, q).logical_and(p, q)
+    return common_backend(p, q).logical_and(p, q)
 
 
 def logical_or(p: Any, q: Any) -> Any:
     """One or both true."""
-    return shared(p, q).logical_or(p, q)
+    return common_backend(p, q).logical_or(p, q)
 
 
 def logical_not(p: Any) -> Any:
     """Not true."""
-    return reading_of(p).logical_not(p)
+    return backend_of(p).logical_not(p)
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
@@ -158,7 +158,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
         return x if condition else y
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         return elementwise(where, condition, x, y)
-    return reading_of(condition).where(condition, x, y)
+    return backend_of(condition).where(condition, x, y)
 
 
 # ---------------------------------------------------------------------------------------------- constants, symbols
@@ -166,7 +166,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 def value_is_constant(x: Any) -> bool:
     """Whether x is a plain number, so that Python may branch on it."""
-    return reading_of(x) is FLOATS
+    return backend_of(x) is FLOATS
 
 
 def are_constant(*values: Any) -> bool:
@@ -177,30 +177,30 @@ def are_constant(*values: Any) -> bool:
 def is_scalar(x: Any) -> bool:
     """Whether some reading answers for x: a number, a symbolic expression or a traced scalar; no text, no array."""
     try:
-        return reading_of(x).rank < ArrayReading.rank
+        return backend_of(x).rank < ArrayBackend.rank
     except TypeError:
         return False
 
 
 def is_zero(x: Any) -> bool:
     """Whether x is zero by structure: a constant zero, or an array of such; never asks a value."""
-    return bool(reading_of(x).is_zero(x))
+    return bool(backend_of(x).is_zero(x))
 
 
 def substitute(x: Any, mapping: Mapping[Any, Any]) -> Any:
     """x with the symbols in `mapping` replaced by other scalars, of whatever reading; numbers have none."""
-    return reading_of(x).substitute(x, mapping)
+    return backend_of(x).substitute(x, mapping)
 
 
 def symbols_of(x: Any) -> frozenset[Any]:
     """The symbols on which x depends; none for numbers."""
-    return reading_of(x).symbols_of(x)
+    return backend_of(x).symbols_of(x)
 
 
 # ---------------------------------------------------------------------------------------------- arrays
 
 
-class ArrayReading(Reading):
+class ArrayBackend(Backend):
     """Arrays of scalars: each primitive element by element, with NumPy's broadcasting."""
 
     rank = 2
@@ -234,4 +234,4 @@ def elementwise(primitive: Callable, *values: Any) -> np.ndarray:
     return out.astype(bool if results and isinstance(results[0], (bool, np.bool_)) else float)
 
 
-register(np.ndarray, ArrayReading())
+register(np.ndarray, ArrayBackend())

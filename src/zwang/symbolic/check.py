@@ -9,10 +9,10 @@ from typing import Any
 
 import sympy as sp
 
-from zwang import door
+from zwang.api import validation
 from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.restrictions import PointSpeed
+from zwang.mechanism.constraints import PointSpeed
 from zwang.symbolic.equations import Equations, equations
 from zwang.symbolic.polynomial import Polynomial, readable
 
@@ -78,7 +78,7 @@ def check_equations(
     Raises DescriptionError for another number of equations than degrees of freedom, for what is no equation, and for a symbol or a function
     that the mechanism has not.
     """
-    door.described(mechanism)
+    validation.checked_mechanism(mechanism)
     expressions = [_one_equation(x, k) for k, x in enumerate(_listed(expressions), 1)]
     ours = equations(mechanism, speeds, form="expanded")
     if len(expressions) != len(ours.symbols.u):

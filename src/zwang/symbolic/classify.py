@@ -13,14 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from zwang import door
-from zwang.algebra.dual import Dual, Second, rated
-from zwang.constraint.exact import all_first_order, depends_on_time, first_order, is_exact
+from zwang.api import validation
+from zwang.algebra.dual import Dual, SecondOrder, derivative_along
+from zwang.constraint.hard import (
+    all_velocity_level_rows,
+    depends_on_time,
+    velocity_level_rows,
+    is_hard_constraint,
+)
 from zwang.errors import DescriptionError
-from zwang.kinematics.configuration import configuration_rate, speeds_of_rate
+from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.elimination import pivots, solve
-from zwang.symbolic.twin import TIME, independent_rows, independent_speeds, numeric_twin
+from zwang.symbolic.numeric_probe import TIME, independent_rows, independent_velocities, numeric_probe
 
 ALLOWED = 1e-9
 Field = Callable[[Any], np.ndarray]
@@ -80,17 +85,17 @@ def classify(mechanism: Mechanism) -> Classification:
     Source: Neimark, Fufaev, Dynamics of Nonholonomic Systems (1972), Ch. I; Bloch, Nonholonomic Mechanics and Control, Sec. 2.
     Raises DescriptionError for constraints by numbers of joints that do not move, and where nothing moves.
     """
-    mechanism = door.described(mechanism)
+    mechanism = validation.checked_mechanism(mechanism)
     if not mechanism.nv:
         raise DescriptionError(
             f"mechanism {mechanism.name!r} has no joint that moves: nothing is constrained"
         )
-    numbers, q = numeric_twin(mechanism)
-    exact = [c for c in numbers.constraints if is_exact(c)]
-    everything = _allowed(numbers, q, lambda x: all_first_order(numbers, x, np.zeros(numbers.nv), TIME).A)
+    numbers, q = numeric_probe(mechanism)
+    exact = [c for c in numbers.constraints if is_hard_constraint(c)]
+    everything = _allowed(numbers, q, lambda x: all_velocity_level_rows(numbers, x, np.zeros(numbers.nv), TIME).A)
     reach = _closure(everything, q)
     reach_speeds = (
-        np.stack([speeds_of_rate(numbers.tree, q, c) for c in reach.T], axis=1).astype(float)
+        np.stack([velocities_of_rate(numbers.tree, q, c) for c in reach.T], axis=1).astype(float)
         if reach.size
         else np.zeros((numbers.nv, 0))
     )
@@ -100,7 +105,7 @@ def classify(mechanism: Mechanism) -> Classification:
         A = _rows(numbers, c, q)
         both = np.concatenate([rows_before, A])
         gained = len(independent_rows(both)) - len(independent_rows(rows_before))
-        own = _allowed(numbers, q, lambda x, c=c: first_order(numbers, c, x, np.zeros(numbers.nv), TIME).A)
+        own = _allowed(numbers, q, lambda x, c=c: velocity_level_rows(numbers, c, x, np.zeros(numbers.nv), TIME).A)
         kinds[c.name] = ConstraintKind(
             c.name, len(A), gained, _is_involutive(own, A, numbers, q), _is_zero(A @ reach_speeds)
         )
@@ -111,7 +116,7 @@ def classify(mechanism: Mechanism) -> Classification:
 
 
 def _rows(numbers: Mechanism, constraint: Any, q: Any) -> np.ndarray:
-    return np.array(first_order(numbers, constraint, q, np.zeros(numbers.nv), TIME).A, dtype=float)
+    return np.array(velocity_level_rows(numbers, constraint, q, np.zeros(numbers.nv), TIME).A, dtype=float)
 
 
 def _is_zero(x: np.ndarray) -> bool:
@@ -121,7 +126,7 @@ def _is_zero(x: np.ndarray) -> bool:
 def _allowed(numbers: Mechanism, q: np.ndarray, rows: Field) -> Field:
     """The field of allowed coordinate rates (nq, freedom), smooth near q: pivots are chosen once."""
     near = np.array(rows(q), dtype=float).reshape(-1, numbers.nv)
-    kept, free = independent_rows(near), independent_speeds(near)
+    kept, free = independent_rows(near), independent_velocities(near)
     if len(kept) + len(free) != numbers.nv:
         raise DescriptionError(
             f"the constraints of mechanism {numbers.name!r} are singular near its home; give another `home`"
@@ -146,8 +151,8 @@ def _allowed(numbers: Mechanism, q: np.ndarray, rows: Field) -> Field:
 def _brackets(first: Field, second: Field, x: Any, kind: type) -> np.ndarray:
     """All [X_i, Y_j] at x, as columns: the derivative of Y_j along X_i less that of X_i along Y_j."""
     X, Y = np.asarray(first(x)), np.asarray(second(x))
-    along_X = [rated(second, x, column, kind)[1] for column in X.T]
-    along_Y = [rated(first, x, column, kind)[1] for column in Y.T]
+    along_X = [derivative_along(second, x, column, kind)[1] for column in X.T]
+    along_Y = [derivative_along(first, x, column, kind)[1] for column in Y.T]
     columns = [along_X[i][:, j] - along_Y[j][:, i] for i in range(X.shape[1]) for j in range(Y.shape[1])]
     return np.stack(columns, axis=1) if columns else X
 
@@ -159,7 +164,7 @@ def _closure(field: Field, q: np.ndarray) -> np.ndarray:
         return X
 
     def once(x: Any) -> np.ndarray:
-        return _brackets(field, field, x, Second)
+        return _brackets(field, field, x, SecondOrder)
 
     found = _independent(np.concatenate([X, np.array(once(q), dtype=float)], axis=1))
     if found.shape[1] == X.shape[1]:
@@ -177,5 +182,5 @@ def _is_involutive(field: Field, A: np.ndarray, numbers: Mechanism, q: np.ndarra
     if X.shape[1] < 2:
         return True
     brackets = np.array(_brackets(field, field, q, Dual), dtype=float)
-    speeds = np.stack([speeds_of_rate(numbers.tree, q, column) for column in brackets.T], axis=1)
+    speeds = np.stack([velocities_of_rate(numbers.tree, q, column) for column in brackets.T], axis=1)
     return _is_zero(A @ speeds)

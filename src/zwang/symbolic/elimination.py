@@ -9,7 +9,7 @@ import numpy as np
 from zwang.errors import DescriptionError
 from zwang.scalar import are_constant
 from zwang.symbolic.polynomial import Polynomial
-from zwang.symbolic.twin import RANK
+from zwang.symbolic.numeric_probe import RANK
 
 
 def pivots(K: np.ndarray) -> list[tuple[int, int]]:

@@ -11,35 +11,35 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from zwang import door
-from zwang.algebra.dual import rated
-from zwang.constraint.exact import working_forces
+from zwang.api import validation
+from zwang.algebra.dual import derivative_along
+from zwang.constraint.hard import nonideal_forces
 from zwang.errors import DescriptionError, UnknownNameError, ZwangWarning
-from zwang.gauss.applied import spring_energy
-from zwang.gauss.mass_matrix import armature
-from zwang.gauss.mass_matrix import mass_matrix as composite_mass_matrix
+from zwang.dynamics.forces import spring_energy
+from zwang.dynamics.crba import armature
+from zwang.dynamics.crba import crba as composite_mass_matrix
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.forces import Actuator
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.restrictions import NonIdeal, PointSpeed
+from zwang.mechanism.constraints import NonIdeal, PointSpeed
 from zwang.scalar import is_zero
-from zwang.symbolic import derive, reactions, typeset
-from zwang.symbolic.forms import Expanded, Shared, mapped
+from zwang.symbolic import derivation, reactions, typesetting
+from zwang.symbolic.expression_forms import ExpandedForm, CSEForm, mapped
 from zwang.symbolic.lagrange import by_lagrange
 from zwang.symbolic.polynomial import Polynomial, TooLargeError
-from zwang.symbolic.speeds import Embedding, embedding, speed_rows
-from zwang.symbolic.twin import Twin, numeric_twin, value_near
-from zwang.symbolic.wrenches import applied_wrenches, efforts
+from zwang.symbolic.coordinate_reduction import VelocityReduction, velocity_reduction, speed_rows
+from zwang.symbolic.numeric_probe import NumericProbe, numeric_probe, value_near
+from zwang.symbolic.wrenches import applied_wrenches, generalized_forces
 
 READABLE_TURNS = 5  # more turning joints than this give no expanded expressions that are worth reading
 READABLE_SIZE = 4000  # symbols and operations, about
 LIMITS = {"projection": 15_000, "newton_euler": 15_000, "gauss": 60_000, "lagrange": 200_000}
 """Products of terms by method: more is no reading matter, and the graph is faster."""
-METHODS: dict[str, Callable[[derive.State], derive.Projected]] = {
-    "projection": derive.by_projection, "gauss": derive.by_gauss, "newton_euler": derive.by_newton_euler, "lagrange": by_lagrange,
+METHODS: dict[str, Callable[[derivation.SymbolicState], derivation.ProjectedEquations]] = {
+    "projection": derivation.by_projection, "gauss": derivation.by_gauss, "newton_euler": derivation.by_newton_euler, "lagrange": by_lagrange,
 }  # fmt: skip
 Speeds = Sequence[str | PointSpeed] | None
-Form = Expanded | Shared
+Form = ExpandedForm | CSEForm
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Sym
     q = tuple(sp.Symbol(name, **real) for name in mechanism.coordinate_names)
     v = tuple(sp.Symbol(f"{name}_dot", **real) for name in mechanism.speed_names)
     by_name = dict(zip(mechanism.speed_names, v, strict=True))
-    u, u_dot, latex = [], [], {s: typeset.symbol(s.name) for s in q}
-    latex |= {s: rf"\dot{{{typeset.symbol(n)}}}" for n, s in by_name.items()}
+    u, u_dot, latex = [], [], {s: typesetting.symbol(s.name) for s in q}
+    latex |= {s: rf"\dot{{{typesetting.symbol(n)}}}" for n, s in by_name.items()}
     for speed in speeds:
         name = speed if isinstance(speed, str) else speed.name
         own = by_name[name] if isinstance(speed, str) else sp.Symbol(name, **real)
@@ -76,8 +76,8 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Sym
         dots = r"\ddot" if isinstance(speed, str) else r"\dot"
         u.append(own)
         u_dot.append(rate)
-        latex[rate] = rf"{dots}{{{typeset.symbol(name)}}}"
-        latex.setdefault(own, typeset.symbol(name))
+        latex[rate] = rf"{dots}{{{typesetting.symbol(name)}}}"
+        latex.setdefault(own, typesetting.symbol(name))
     inputs = {name: _input_symbol(mechanism, name) for name in mechanism.inputs}
     working = {
         c.constraint: sp.Symbol(f"N_{c.constraint}", nonnegative=True)
@@ -104,9 +104,9 @@ class Equations:
     method: str
     form: str
     _form: Form = field(repr=False)
-    _state: derive.State = field(repr=False)
-    _projected: derive.Projected = field(repr=False)
-    _embedding: Embedding = field(repr=False)
+    _state: derivation.SymbolicState = field(repr=False)
+    _projected: derivation.ProjectedEquations = field(repr=False)
+    _embedding: VelocityReduction = field(repr=False)
     _scalar_mechanism: Mechanism = field(repr=False)
 
     # -------------------------------------------------------------------- the result
@@ -148,7 +148,7 @@ class Equations:
     @cached_property
     def bodies(self) -> tuple[str, ...]:
         """The bodies with mass, in the order of X_dot."""
-        return tuple(s.body for s in self._state.tree.solids)
+        return tuple(s.body for s in self._state.tree.rigid_bodies)
 
     @cached_property
     def frames(self) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
@@ -174,7 +174,7 @@ class Equations:
         """The rate of B."""
         s = self._state
         rate = configuration_rate(s.tree, s.q, s.v)
-        J, J_dot = rated(lambda q: derive.motion(s.tree, q).B, s.q, rate)
+        J, J_dot = derivative_along(lambda q: derivation.body_motion(s.tree, q).B, s.q, rate)
         return self._matrix(J_dot @ s.V + J @ self._embedding.V_rate)
 
     @cached_property
@@ -193,12 +193,12 @@ class Equations:
     @cached_property
     def M_blocks(self) -> sp.Matrix:
         """M = diag(m 1, I) of all bodies (seed 003, Eq. 39)."""
-        return self._matrix(derive.mass_blocks(self._state.tree))
+        return self._matrix(derivation.mass_blocks(self._state.tree))
 
     @cached_property
     def D(self) -> sp.Matrix:
         """diag(0, [omega]x) of all bodies (seed 003, Eq. 39)."""
-        return self._matrix(derive.gyroscopic_blocks(self._J @ self._state.v))
+        return self._matrix(derivation.gyroscopic_blocks(self._J @ self._state.v))
 
     @cached_property
     def Gamma(self) -> sp.Matrix:
@@ -220,14 +220,14 @@ class Equations:
         """1/2 X_dot^T M X_dot and the rotors'."""
         X, s = self._J @ self._state.v, self._state
         rotors = s.v @ (armature(s.tree) * s.v)
-        return self._form.show((X @ derive._block_product(s.tree, X) + rotors) / 2)
+        return self._form.show((X @ derivation._block_product(s.tree, X) + rotors) / 2)
 
     @cached_property
     def potential_energy(self) -> sp.Expr:
         """Of weight and springs."""
         s = self._state
         height = sum(
-            (b.mass * (s.tree.gravity @ p.p) for b, p in zip(s.tree.solids, self._motion.poses, strict=True)),
+            (b.mass * (s.tree.gravity @ p.p) for b, p in zip(s.tree.rigid_bodies, self._motion.poses, strict=True)),
             start=0,
         )
         return self._form.show(spring_energy(self._scalar_mechanism, s.q) - height)
@@ -236,22 +236,22 @@ class Equations:
     def generalized_forces(self) -> dict[str, sp.Matrix]:
         """The generalised force of each applied force on the speeds u, and of weight."""
         s, m = self._state, self._scalar_mechanism
-        found = {"weight": self._matrix((self._J @ s.V).T @ derive.weights(s.tree))}
+        found = {"weight": self._matrix((self._J @ s.V).T @ derivation.weights(s.tree))}
         slack = tuple(replace(t, stiffness=0, damping=0) for t in m.tendons)
         for k, force in enumerate(m.forces):
             alone = m.replace(forces=(force,), tendons=slack)
-            effort = efforts(alone, s.q, s.v, self._inputs)
+            effort = generalized_forces(alone, s.q, s.v, self._inputs)
             found[_force_name(self.mechanism.forces[k], found)] = self._matrix(s.V.T @ effort)
         for k, tendon in enumerate(m.tendons):
             if not (is_zero(tendon.stiffness) and is_zero(tendon.damping)):
                 alone = m.replace(forces=(), tendons=(*slack[:k], tendon, *slack[k + 1 :]))
-                found[f"Tendon {tendon.name}"] = self._matrix(s.V.T @ efforts(alone, s.q, s.v, self._inputs))
+                found[f"Tendon {tendon.name}"] = self._matrix(s.V.T @ generalized_forces(alone, s.q, s.v, self._inputs))
         sizes = {name: self._form.of(x) for name, x in self.symbols.sizes.items()}
         for c in (c for c in m.constraints if isinstance(c, NonIdeal)):
             alone = m.replace(
                 constraints=tuple(x for x in m.constraints if not isinstance(x, NonIdeal) or x is c)
             )
-            effort = working_forces(alone, s.q, s.v, self._form.of(self.symbols.time), sizes)
+            effort = nonideal_forces(alone, s.q, s.v, self._form.of(self.symbols.time), sizes)
             found[f"NonIdeal {c.name}"] = self._matrix(s.V.T @ effort)
         return found
 
@@ -278,8 +278,8 @@ class Equations:
         if not len(e.A):
             return np.zeros(0, int)
         u_dot = np.array([self._form.of(x) for x in self.symbols.u_dot])
-        everything = derive.State(s.tree, s.q, s.v, np.eye(s.tree.nv, dtype=int), s.v_rate, s.efforts)
-        free = derive.by_projection(everything)
+        everything = derivation.SymbolicState(s.tree, s.q, s.v, np.eye(s.tree.nv, dtype=int), s.v_rate, s.efforts)
+        free = derivation.by_projection(everything)
         return e.multipliers(free.mass_matrix @ (s.V @ u_dot) - free.right_hand_side)
 
     @cached_property
@@ -303,14 +303,14 @@ class Equations:
     @cached_property
     def _shared_form(self) -> tuple[list[tuple[sp.Symbol, sp.Expr]], sp.Matrix, sp.Matrix]:
         p, m = self._projected, len(self.symbols.u)
-        if isinstance(self._form, Expanded):
+        if isinstance(self._form, ExpandedForm):
             return [], self.mass_matrix, self.right_hand_side
         defined, written = self._form.definitions([*p.mass_matrix.flat, *p.right_hand_side])
         return defined, sp.Matrix(m, m, written[: m * m]), sp.Matrix(written[m * m :])
 
     def mass_matrix_shared(self) -> tuple[list[tuple[sp.Symbol, sp.Expr]], sp.Matrix]:
         """Definitions and M* in them, of M* alone: by composite inertias, with the fewest definitions for large robots."""
-        if isinstance(self._form, Expanded):
+        if isinstance(self._form, ExpandedForm):
             return [], self.mass_matrix
         m, V = len(self.symbols.u), self._state.V
         H = composite_mass_matrix(self._state.tree, self._state.q)
@@ -352,34 +352,34 @@ class Equations:
 
     # -------------------------------------------------------------------- on paper
 
-    def steps(self) -> list[typeset.Step]:
+    def steps(self) -> list[typesetting.DerivationStep]:
         """The report: the paper's steps with their matrices."""
-        return typeset.steps_of(self)
+        return typesetting.steps_of(self)
 
-    def shared_steps(self) -> tuple[list[tuple[sp.Symbol, sp.Expr]], list[typeset.Step]]:
+    def shared_steps(self) -> tuple[list[tuple[sp.Symbol, sp.Expr]], list[typesetting.DerivationStep]]:
         """The report of large ones: definitions of what its matrices share, and the steps in these names."""
         steps = self.steps()
-        if isinstance(self._form, Expanded):
+        if isinstance(self._form, ExpandedForm):
             return [], steps
-        entries = [x for step in steps for x in typeset.entries_of(step.value)]
+        entries = [x for step in steps for x in typesetting.entries_of(step.value)]
         defined, written = self._form.definitions_of(entries)
-        return defined, typeset.rewritten(steps, iter(written))
+        return defined, typesetting.rewritten(steps, iter(written))
 
     def latex(self, *, report: bool = False) -> str:
         """mass_matrix * u_dot = right_hand_side as LaTeX (with definitions if large); with `report`, all steps before it."""
-        return typeset.latex(self, report=report)
+        return typesetting.latex(self, report=report)
 
     def html(self) -> str:
         """The report as an HTML page fragment; formulas are LaTeX for MathJax or KaTeX."""
-        return typeset.html(self)
+        return typesetting.html(self)
 
     def text(self) -> str:
         """The equations as plain text."""
-        return typeset.text(self)
+        return typesetting.text(self)
 
     def sympy(self) -> str:
         """The equations as Python text for SymPy."""
-        return typeset.python(self)
+        return typesetting.python(self)
 
     def written(self, format: str) -> str:
         """The equations in a format by name: "latex" (with the report where it is readable), "html", "sympy" or "text"."""
@@ -394,7 +394,7 @@ class Equations:
         return "$$" + self.latex() + "$$"
 
     def _repr_html_(self) -> str:
-        return typeset.html(self, typeset.MOST)
+        return typesetting.html(self, typesetting.MOST)
 
     def __repr__(self) -> str:
         return self.text()
@@ -402,8 +402,8 @@ class Equations:
     # -------------------------------------------------------------------- inside
 
     @cached_property
-    def _motion(self) -> derive.Motion:
-        return derive.motion(self._state.tree, self._state.q)
+    def _motion(self) -> derivation.BodyMotion:
+        return derivation.body_motion(self._state.tree, self._state.q)
 
     @property
     def _J(self) -> np.ndarray:
@@ -417,7 +417,7 @@ class Equations:
     def _wrenches(self) -> tuple[np.ndarray, np.ndarray]:
         s = self._state
         sizes = {name: self._form.of(x) for name, x in self.symbols.sizes.items()}
-        working = working_forces(self._scalar_mechanism, s.q, s.v, self._form.of(self.symbols.time), sizes)
+        working = nonideal_forces(self._scalar_mechanism, s.q, s.v, self._form.of(self.symbols.time), sizes)
         return applied_wrenches(self._scalar_mechanism, self._motion, s.q, s.v, self._inputs, working)
 
     def _matrix(self, array: Any) -> sp.Matrix:
@@ -472,7 +472,7 @@ def equations(
     `multipliers[NAME]`. Raises UnknownNameError for a speed, DescriptionError for dependent speeds and where nothing moves.
     Source: seed 003, Sec. 3.2.2.
     """
-    mechanism = door.described(mechanism)
+    mechanism = validation.checked_mechanism(mechanism)
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
     if form not in ("auto", "expanded", "shared"):
@@ -482,20 +482,20 @@ def equations(
             f"mechanism {mechanism.name!r} has no joint that moves: there are no equations of motion"
         )
     _warn_of_what_is_left_out(mechanism)
-    twin = numeric_twin(mechanism)
+    twin = numeric_probe(mechanism)
     chosen = speed_rows(mechanism, speeds, twin)
     symbols = symbols_for(mechanism, chosen)
     if form == "expanded" or (form == "auto" and _may_be_readable(mechanism)):
-        together = {symbols.q[k] for k in derive.summed_angles(_numbers(mechanism).tree)}
+        together = {symbols.q[k] for k in derivation.summed_angles(_numbers(mechanism).tree)}
         limit = LIMITS[method] if form == "auto" else float("inf")
         try:
-            expanded = Expanded(together, symbols.outer, limit, _units(mechanism, symbols))
+            expanded = ExpandedForm(together, symbols.outer, limit, _units(mechanism, symbols))
             found = _derived(mechanism, symbols, chosen, method, expanded, twin)
             if form == "expanded" or _is_readable(found):
                 return found
         except TooLargeError:
             pass
-    return _derived(mechanism, symbols, chosen, method, Shared(), twin)
+    return _derived(mechanism, symbols, chosen, method, CSEForm(), twin)
 
 
 def _warn_of_what_is_left_out(mechanism: Mechanism) -> None:
@@ -560,7 +560,7 @@ def _units(mechanism: Mechanism, symbols: Symbols) -> dict[sp.Symbol, tuple[sp.S
 
 
 def _derived(
-    mechanism: Mechanism, symbols: Symbols, chosen: Any, method: str, form: Form, twin: Twin
+    mechanism: Mechanism, symbols: Symbols, chosen: Any, method: str, form: Form, twin: NumericProbe
 ) -> Equations:
     scalars = form.mechanism(mechanism)
     tree = scalars.tree
@@ -571,14 +571,14 @@ def _derived(
     q, u, time = of(symbols.q), of(symbols.u), form.of(symbols.time)
     inputs = {name: form.of(s) for name, s in symbols.inputs.items()}
     near = (*twin, [s if isinstance(s, str) else mapped(s, value_near) for s in chosen])
-    e = embedding(scalars, near, q, u, time, [_point(s, form) for s in chosen])
+    e = velocity_reduction(scalars, near, q, u, time, [_point(s, form) for s in chosen])
     sizes = {name: form.of(s) for name, s in symbols.sizes.items()}
-    applied = efforts(scalars, q, e.v, inputs) + working_forces(scalars, q, e.v, time, sizes)
-    state = derive.State(tree, q, e.v, e.V, e.v_rate, applied)
-    lumped = state if isinstance(form, Expanded) else replace(state, tree=derive.lumped(tree))
+    applied = generalized_forces(scalars, q, e.v, inputs) + nonideal_forces(scalars, q, e.v, time, sizes)
+    state = derivation.SymbolicState(tree, q, e.v, e.V, e.v_rate, applied)
+    lumped = state if isinstance(form, ExpandedForm) else replace(state, tree=derivation.lumped(tree))
     projected = METHODS[method](lumped)
-    kind = "expanded" if isinstance(form, Expanded) else "shared"
-    if isinstance(form, Expanded):
+    kind = "expanded" if isinstance(form, ExpandedForm) else "shared"
+    if isinstance(form, ExpandedForm):
         form.ring.limit = float("inf")  # what is asked for now is wanted
     return Equations(mechanism, symbols, method, kind, form, state, projected, e, scalars)
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.dual import Dual, Second
-from zwang.gauss.mass_matrix import armature
+from zwang.algebra.dual import Dual, SecondOrder
+from zwang.dynamics.crba import armature
 from zwang.kinematics.configuration import configuration_rate
-from zwang.kinematics.poses import Pose, motion_subspace, place_pose
+from zwang.kinematics.poses import Pose, motion_subspace, placement_pose
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.symbolic.derive import Projected, State, summed_poses, symmetric_product
+from zwang.symbolic.derivation import ProjectedEquations, SymbolicState, summed_poses, symmetric_product
 
 
-def by_lagrange(state: State) -> Projected:
+def by_lagrange(state: SymbolicState) -> ProjectedEquations:
     """Euler and Lagrange, in the speeds v, then projected by V: V^T (p_dot + transposition - X L - Q) = 0."""
     tree, q, v, n = state.tree, state.q, state.v, state.tree.nv
     poses, q_dot = summed_poses(tree, q)[0], configuration_rate(tree, q, v)
@@ -33,7 +33,7 @@ def by_lagrange(state: State) -> Projected:
     p_dot = np.array([_rate(_momentum(tree, moving, v_moving, k), Dual) for k in range(n)], dtype=object)
     slopes = np.array([_slope(tree, q, v, k) for k in range(n)], dtype=object)
     inertial = p_dot + _transposition(tree, v, p) - slopes
-    return Projected(symmetric_product(state.V, H @ state.V), state.V.T @ (state.efforts - inertial))
+    return ProjectedEquations(symmetric_product(state.V, H @ state.V), state.V.T @ (state.efforts - inertial))
 
 
 def kinetic(tree: Tree, poses: list[Pose], v: Any) -> Any:
@@ -46,11 +46,11 @@ def kinetic(tree: Tree, poses: list[Pose], v: Any) -> Any:
         S = motion_subspace(link)
         motions.append((u + R @ (S[:3] @ v[link.v]), w + R @ (S[3:] @ v[link.v])))
     total: Any = sum((x * (a * x) for a, x in zip(armature(tree), v, strict=True)), start=0)
-    for solid in tree.solids:
+    for solid in tree.rigid_bodies:
         if solid.place.link == WORLD:
             continue
         u, w = motions[solid.place.link]
-        R, c = place_pose(poses, solid.place)
+        R, c = placement_pose(poses, solid.place)
         x_dot, w_body = u + np.cross(w, c - poses[solid.place.link].p), R.T @ w
         total = total + solid.mass * (x_dot @ x_dot) + w_body @ (np.array(solid.inertia) @ w_body)
     return total / 2
@@ -58,19 +58,19 @@ def kinetic(tree: Tree, poses: list[Pose], v: Any) -> Any:
 
 def potential(tree: Tree, poses: list[Pose]) -> Any:
     """The energy of height [J]; springs are among the efforts."""
-    heights = (s.mass * (tree.gravity @ place_pose(poses, s.place).p) for s in tree.solids)
+    heights = (s.mass * (tree.gravity @ placement_pose(poses, s.place).p) for s in tree.rigid_bodies)
     return -sum(heights, start=0)
 
 
 def _momentum(tree: Tree, poses: list[Pose], v: Any, k: int) -> Any:
     """p_k = dL/dv_k, exactly: by a dual."""
-    return _rate(kinetic(tree, poses, _seeded(Second, v, _unit(tree.nv, k))), Second)
+    return _rate(kinetic(tree, poses, _seeded(SecondOrder, v, _unit(tree.nv, k))), SecondOrder)
 
 
 def _slope(tree: Tree, q: Any, v: Any, k: int) -> Any:
     """X_k L: the derivative of L, speeds held, while the configuration changes at the unit speed k."""
-    poses, _ = summed_poses(tree, _seeded(Second, q, configuration_rate(tree, q, _unit(tree.nv, k))))
-    return _rate(kinetic(tree, poses, v) - potential(tree, poses), Second)
+    poses, _ = summed_poses(tree, _seeded(SecondOrder, q, configuration_rate(tree, q, _unit(tree.nv, k))))
+    return _rate(kinetic(tree, poses, v) - potential(tree, poses), SecondOrder)
 
 
 def _transposition(tree: Tree, v: Any, p: list[Any]) -> np.ndarray:

@@ -16,7 +16,7 @@ import sympy as sp
 
 from zwang import scalar
 from zwang.errors import ZwangError
-from zwang.symbolic.reading import SymbolReading, plain
+from zwang.symbolic.sympy_backend import SymbolicBackend, plain
 
 WIDTH = 16
 HALF = 1 << (WIDTH - 1)
@@ -354,7 +354,7 @@ def _whole(value: Any) -> Any:
     return value
 
 
-class PolynomialReading(scalar.Reading):
+class PolynomialBackend(scalar.Backend):
     """The primitives on polynomials; what is no polynomial becomes an opaque atom."""
 
     def sin(self, x: Polynomial) -> Any:
@@ -377,7 +377,7 @@ class PolynomialReading(scalar.Reading):
 
 
 def _opaque(name: str) -> Any:
-    operation = getattr(SymbolReading, name)
+    operation = getattr(SymbolicBackend, name)
     operation = getattr(operation, "__func__", operation)
 
     def primitive(self: Any, *args: Any) -> Any:
@@ -399,12 +399,12 @@ class Condition:
         self.relation = relation
 
 
-class ConditionReading(scalar.Reading):
+class ConditionBackend(scalar.Backend):
     """Choices on relations between polynomials."""
 
     def where(self, condition: Condition, x: Any, y: Any) -> Any:
         pair = [readable(a) if type(a) is Polynomial else a for a in (x, y)]
-        return condition.ring.atom(sp.sympify(SymbolReading.where(condition.relation, *pair), strict=True))
+        return condition.ring.atom(sp.sympify(SymbolicBackend.where(condition.relation, *pair), strict=True))
 
     @staticmethod
     def _joined(operation: Any, *conditions: Any) -> Condition:
@@ -425,9 +425,9 @@ class ConditionReading(scalar.Reading):
 
 for _name in ("tan", "asin", "acos", "atan2", "exp", "log", "absolute", "floor", "minimum", "maximum", "power",
               "copysign", "sign", "less", "less_equal", "equal", "not_equal"):  # fmt: skip
-    setattr(PolynomialReading, _name, _opaque(_name))
-scalar.register(Polynomial, PolynomialReading())
-scalar.register(Condition, ConditionReading())
+    setattr(PolynomialBackend, _name, _opaque(_name))
+scalar.register(Polynomial, PolynomialBackend())
+scalar.register(Condition, ConditionBackend())
 
 
 # ---------------------------------------------------------------------------------------------- back to SymPy

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
-from zwang.algebra.dual import rated
-from zwang.constraint.on_bodies import constraint_loads
+from zwang.algebra.dual import derivative_along
+from zwang.constraint.body_loads import constraint_loads
 from zwang.errors import DescriptionError, SolveError
-from zwang.gauss.free_bodies import Load, carried_loads, free_bodies
+from zwang.dynamics.free_bodies import Load, carried_loads, free_bodies
 from zwang.kinematics.configuration import configuration_rate
-from zwang.symbolic import derive
-from zwang.symbolic.forms import value_of
+from zwang.symbolic import derivation
+from zwang.symbolic.expression_forms import value_of
 from zwang.symbolic.wrenches import applied_wrenches, is_wrapped, wrenches_on_bodies
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def split_constraint_forces(e: Equations, values: Mapping[Any, Any]) -> SplitFor
         e._J @ s.V,
         X_dot,
         drift,
-        derive.mass_blocks(s.tree),
-        derive.gyroscopic_forces(s.tree, X_dot),
+        derivation.mass_blocks(s.tree),
+        derivation.gyroscopic_forces(s.tree, X_dot),
         applied,
     )
     B, X_dot, drift, M, gyroscopic, Gamma = (form.values(x, known) for x in arrays)
@@ -72,7 +72,7 @@ def split_constraint_forces(e: Equations, values: Mapping[Any, Any]) -> SplitFor
 def _rate_of_velocities(e: Equations) -> np.ndarray:
     """J_dot v: the accelerations of all bodies at constant speeds v."""
     s = e._state
-    return rated(lambda q: derive.motion(s.tree, q).B @ s.v, s.q, configuration_rate(s.tree, s.q, s.v))[1]
+    return derivative_along(lambda q: derivation.body_motion(s.tree, q).B @ s.v, s.q, configuration_rate(s.tree, s.q, s.v))[1]
 
 
 def _size(e: Equations, name: str, known: Mapping[str, float]) -> float:
@@ -110,10 +110,10 @@ def joint_reactions(e: Equations) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
         forces.setdefault(name, []).append(value)
     wrench = inertial_wrench(e) - wrenches_on_bodies(e._scalar_mechanism, motion, s.q, s.v, e._inputs)
     loads = []
-    for k, (solid, (R, x)) in enumerate(zip(s.tree.solids, motion.poses, strict=True)):
+    for k, (solid, (R, x)) in enumerate(zip(s.tree.rigid_bodies, motion.poses, strict=True)):
         f, t = wrench[6 * k : 6 * k + 3], R @ wrench[6 * k + 3 : 6 * k + 6]
         loads.append(Load(solid.place.link, x, f, t))
-    poses, _ = derive.summed_poses(s.tree, s.q)
+    poses, _ = derivation.summed_poses(s.tree, s.q)
     if forces:
         free = free_bodies(e._scalar_mechanism, poses, s.v)
         for by_body in constraint_loads(free, forces, e._form.of(e.symbols.time)).values():
@@ -131,7 +131,7 @@ def inertial_wrench(e: Equations) -> np.ndarray:
     s = e._state
     u_dot = np.array([e._form.of(x) for x in e.symbols.u_dot])
     X_ddot = e._J @ (s.V @ u_dot + s.v_rate) + _rate_of_velocities(e)
-    return derive._block_product(s.tree, X_ddot) + derive.gyroscopic_forces(s.tree, e._J @ s.v)
+    return derivation._block_product(s.tree, X_ddot) + derivation.gyroscopic_forces(s.tree, e._J @ s.v)
 
 
 def _all_rows(e: Equations) -> list[Any]:

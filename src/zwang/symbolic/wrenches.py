@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from zwang.gauss.applied import actuator_forces, passive_forces
-from zwang.gauss.free_bodies import acts_on_bodies, free_bodies
+from zwang.dynamics.forces import actuator_forces, passive_forces
+from zwang.dynamics.free_bodies import acts_on_bodies, free_bodies
 from zwang.kinematics.poses import motion_subspace
 from zwang.mechanism.forces import Actuator, PointSpring
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.restrictions import Tendon
+from zwang.mechanism.constraints import Tendon
 from zwang.mechanism.tree import WORLD, Link, Tree
 from zwang.scalar import are_constant, is_zero
-from zwang.symbolic.derive import Motion, summed_poses, weights
+from zwang.symbolic.derivation import BodyMotion, summed_poses, weights
 
 
-def efforts(mechanism: Mechanism, q: Any, v: Any, inputs: Mapping[str, Any]) -> np.ndarray:
+def generalized_forces(mechanism: Mechanism, q: Any, v: Any, inputs: Mapping[str, Any]) -> np.ndarray:
     """The generalised forces (nv,) of all that pushes, for these inputs."""
     return passive_forces(mechanism, q, v) + actuator_forces(mechanism, q, v, inputs)
 
 
 def applied_wrenches(
-    mechanism: Mechanism, motion: Motion, q: Any, v: Any, inputs: Mapping[str, Any], more: Any = 0
+    mechanism: Mechanism, motion: BodyMotion, q: Any, v: Any, inputs: Mapping[str, Any], more: Any = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gamma (6 N,) of weights, wrenches on bodies and joint efforts (and `more` efforts), and the efforts (nv,) that are not in it.
 
@@ -36,7 +36,7 @@ def applied_wrenches(
     Gamma = wrenches_on_bodies(mechanism, motion, q, v, inputs)
     poses, _ = summed_poses(tree, q)
     _, others = _by_place(mechanism, motion)
-    rest = np.array(efforts(others, q, v, inputs) + more, dtype=object)
+    rest = np.array(generalized_forces(others, q, v, inputs) + more, dtype=object)
     carried = _bodies_of_links(tree)
     for i, link in enumerate(tree.links):
         ends = _ends(tree, i, carried)
@@ -56,7 +56,7 @@ def applied_wrenches(
 
 
 def wrenches_on_bodies(
-    mechanism: Mechanism, motion: Motion, q: Any, v: Any, inputs: Mapping[str, Any]
+    mechanism: Mechanism, motion: BodyMotion, q: Any, v: Any, inputs: Mapping[str, Any]
 ) -> np.ndarray:
     """Weights, wrenches given on bodies, springs between points and tendons along paths (6 N,): what acts on bodies past the joints."""
     Gamma = weights(mechanism.tree)
@@ -65,14 +65,14 @@ def wrenches_on_bodies(
         return Gamma
     free = free_bodies(placed, summed_poses(mechanism.tree, q)[0], v)
     first = _bodies_of_links(mechanism.tree)
-    for body, load in free.loads(efforts(free.mechanism, free.q, free.v, inputs)).items():
+    for body, load in free.loads(generalized_forces(free.mechanism, free.q, free.v, inputs)).items():
         k = motion.names.index(body) if body in motion.names else first.get(load.link)
         if k is not None:  # not the ground
             _add(Gamma, motion, k, load.force, load.torque, load.p)
     return Gamma
 
 
-def _by_place(mechanism: Mechanism, motion: Motion) -> tuple[Mechanism, Mechanism]:
+def _by_place(mechanism: Mechanism, motion: BodyMotion) -> tuple[Mechanism, Mechanism]:
     """The mechanism with the forces and tendons that act on bodies with mass, and the one with all others.
 
     Among the others are tendons around bodies, whose wrenches choose between formulas too long to be written down.
@@ -161,12 +161,12 @@ def _takes_no_power(effort: Link, other: Link, *, adjacent: bool, forwards: bool
 def _bodies_of_links(tree: Tree) -> dict[int, int]:
     """The first solid on each link."""
     found: dict[int, int] = {}
-    for k, solid in enumerate(tree.solids):
+    for k, solid in enumerate(tree.rigid_bodies):
         found.setdefault(solid.place.link, k)
     return found
 
 
-def _add(Gamma: np.ndarray, motion: Motion, body: int, force: Any, torque: Any, point: Any) -> None:
+def _add(Gamma: np.ndarray, motion: BodyMotion, body: int, force: Any, torque: Any, point: Any) -> None:
     R, x = motion.poses[body]
     Gamma[6 * body : 6 * body + 3] = Gamma[6 * body : 6 * body + 3] + force
     moment = R.T @ (torque + np.cross(point - x, force))

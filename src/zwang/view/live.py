@@ -13,11 +13,11 @@ from typing import Any
 
 import xarray as xr
 
-from zwang import door
+from zwang.api import validation
 from zwang.errors import ShapeError
 from zwang.mechanism.mechanism import Mechanism
-from zwang.view.page import framed, page_of
-from zwang.view.scene import shown
+from zwang.view.html_page import framed, page_of
+from zwang.view.scene import scene_content
 
 PATIENCE, GRACE = (
     15.0,
@@ -53,8 +53,8 @@ class View:
 
     def __init__(self, what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[str] = ()):
         self._offline = partial(page_of, what, worlds=worlds, traces=tuple(traces))
-        self._shown = shown(what, worlds, traces)
-        self._page = importlib.import_module("zwang.view.player").ViserPage(self._shown)
+        self._shown = scene_content(what, worlds, traces)
+        self._page = importlib.import_module("zwang.view.viser_page").ViserPage(self._shown)
         self._closed = threading.Event()
         atexit.register(self.close)
 
@@ -68,7 +68,7 @@ class View:
         worlds = len(self._shown.mechanisms)
         if not 0 <= world < worlds:
             raise ShapeError(f"world is {world!r}; the page shows the worlds 0 to {worlds - 1}")
-        self._page.set_by_hand(int(world), door.configuration(self._shown.mechanisms[world], q))
+        self._page.set_by_hand(int(world), validation.configuration(self._shown.mechanisms[world], q))
 
     def wait_while_seen(self) -> None:
         """Wait a while for a browser to open the page, and until it has left, or for Ctrl-C: so that a script may end after `zw.view`."""

@@ -14,12 +14,12 @@ import xarray as xr
 
 from zwang.errors import ZwangError
 from zwang.mechanism.mechanism import JointIndex, Mechanism
-from zwang.mechanism.parts import Body
+from zwang.mechanism.bodies import Body
 from zwang.scalar import are_constant
-from zwang.simulate.record import coordinate_units, mechanism_of
-from zwang.view.page import framed, page_of
+from zwang.recording.record import coordinate_units, mechanism_of
+from zwang.view.html_page import framed, page_of
 from zwang.view.plot import energy_drift
-from zwang.view.portrait import HEIGHT, WIDTH, portrait
+from zwang.view.thumbnail import HEIGHT, WIDTH, portrait
 
 MOST_ROWS, MOST_NAMES, LONGEST = 40, 8, 48  # bodies in a table, names in a line, characters of one
 PLAYED = (8, 1)  # worlds of a recording: so many, or else so many

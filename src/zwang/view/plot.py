@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from zwang.errors import ShapeError, SimulationError
-from zwang.view.series import DRIFT, SUM, WHOLE, Series, energy_drift, series_of
+from zwang.view.plot_series import DRIFT, SUM, WHOLE, Series, energy_drift, series_of
 
 PICTURES = (".png", ".pdf", ".svg")
 FEW_WORLDS = 6  # drawn line by line; more, as bands

@@ -12,9 +12,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from zwang import door
+from zwang.api import validation
 from zwang.errors import DescriptionError, ShapeError
-from zwang.kinematics.poses import link_poses, place_pose
+from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.manipulability import Ellipsoid, Manipulability, manipulability
 from zwang.robot.workspace import Workspace
@@ -49,7 +49,7 @@ def plot_ellipsoids(
     An arm that moves in one plane of coordinates is drawn in it, others in space. options: as of `manipulability`. With `path` it
     is also written to that file. Raises DescriptionError for an unknown kind.
     """
-    m = door.numeric(mechanism)
+    m = validation.numeric_mechanism(mechanism)
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise DescriptionError(f"there is no ellipsoid {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
@@ -122,7 +122,7 @@ def _skeleton(m: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
     if q.shape != (m.nq,):
         raise ShapeError(f"q must have the shape ({m.nq},) or (n, {m.nq}); its last axis is {q.shape[-1]}")
     poses, place = link_poses(m.tree, q), m.tree.place(frame)
-    points = [poses[i].p for i in m.tree.path(place.link)] + [place_pose(poses, place).p]
+    points = [poses[i].p for i in m.tree.path(place.link)] + [placement_pose(poses, place).p]
     return np.array([np.zeros(3), *points], dtype=float)
 
 

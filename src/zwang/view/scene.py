@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from zwang import door
+from zwang.api import validation
 from zwang.errors import ShapeError
 from zwang.mechanism.mechanism import JointIndex, Mechanism
-from zwang.mechanism.shapes import Geometry, Mesh, Plane
-from zwang.mechanism.tree import Place
-from zwang.simulate.record import coordinate_units, mechanism_of
-from zwang.view.sticks import lines, reach, sticks
+from zwang.mechanism.geometry import Geometry, Mesh, Plane
+from zwang.mechanism.tree import Placement
+from zwang.recording.record import coordinate_units, mechanism_of
+from zwang.view.stick_figures import lines, reach, sticks
 
 PER_SECOND, MOST_FRAMES = 60, 6000  # of a motion: between them the page interpolates
 SHOWN_GROUPS = 2  # MuJoCo's viewer shows the groups 0 to 2; models keep their collision shapes in 3
@@ -30,7 +30,7 @@ PAINT = (
 )  # of meshes without a colour, alternating along the tree
 
 
-class Shown(NamedTuple):
+class SceneContent(NamedTuple):
     """What is to be seen: a mechanism of numbers for each world, the recording if there is one, and frames whose paths are drawn."""
 
     mechanisms: list[Mechanism]
@@ -38,23 +38,23 @@ class Shown(NamedTuple):
     traces: tuple[str, ...]
 
 
-def shown(what: Mechanism | xr.Dataset, worlds: int = 16, traces: Sequence[str] = ()) -> Shown:
+def scene_content(what: Mechanism | xr.Dataset, worlds: int = 16, traces: Sequence[str] = ()) -> SceneContent:
     """A mechanism, or the first `worlds` worlds of a recording of `zw.simulate`.
 
     traces: frames whose paths are drawn. Raises ParameterError for symbols without values, UnknownNameError for a frame that
     is not there, ShapeError for another dataset.
     """
     if isinstance(what, Mechanism):
-        run, mechanisms = None, [door.numeric(what)]
+        run, mechanisms = None, [validation.numeric_mechanism(what)]
     else:
         run = _checked(what).isel(world=slice(0, worlds))
         mechanisms = _mechanisms(run)
     for name in traces:
         mechanisms[0].tree.place(name)
-    return Shown(mechanisms, run, tuple(traces))
+    return SceneContent(mechanisms, run, tuple(traces))
 
 
-def picture_of(what: Shown) -> dict[str, Any]:
+def picture_of(what: SceneContent) -> dict[str, Any]:
     """Models, worlds, meshes, the motion, and the rotation that brings up to z."""
     meshes: dict[Any, Any] = {}
     different = list({id(m): m for m in what.mechanisms}.values())
@@ -90,10 +90,10 @@ def _mechanisms(run: xr.Dataset) -> list[Mechanism]:
     """The mechanism of each world: one and the same, unless the worlds have parameters of their own."""
     m = mechanism_of(run)
     if "parameters" not in run.coords and "parameters" not in run.data_vars:
-        return [door.numeric(m)] * run.sizes["world"]
+        return [validation.numeric_mechanism(m)] * run.sizes["world"]
     names = [str(name) for name in run["parameter"].values]
     return [
-        door.numeric(m.subs(dict(zip(names, row, strict=True)))) for row in run["parameters"].values.tolist()
+        validation.numeric_mechanism(m.subs(dict(zip(names, row, strict=True)))) for row in run["parameters"].values.tolist()
     ]
 
 
@@ -156,7 +156,7 @@ def _model(m: Mechanism, meshes: dict[Any, Any]) -> dict[str, Any]:
         "frames": [_place(f.name, tree.place(f.name)) for f in m.frames],
         "shapes": shapes + sticks(m, seen, size, PALETTE),
         "lines": lines(m),
-        "solids": [[s.place.link, *_floats(s.place.p), float(s.mass)] for s in tree.solids],
+        "solids": [[s.place.link, *_floats(s.place.p), float(s.mass)] for s in tree.rigid_bodies],
         "joints": [_joint(j, home, size, coordinate_units(m)) for j in m.joints],
         "home": _floats(home),
         "restricted": len(m.constraints),
@@ -226,7 +226,7 @@ def _upright(m: Mechanism) -> list[float]:
     return [0, -up, 0, 0, 0, -1.0, up, 0, 0]
 
 
-def _place(name: str, place: Place) -> dict[str, Any]:
+def _place(name: str, place: Placement) -> dict[str, Any]:
     return {"name": name, "link": place.link, "pose": _pose(place)}
 
 

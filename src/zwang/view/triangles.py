@@ -9,8 +9,8 @@ import numpy as np
 
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
-from zwang.view.scene import picture_of, shown
-from zwang.view.sticks import turned_to
+from zwang.view.scene import picture_of, scene_content
+from zwang.view.stick_figures import turned_to
 
 SIDES, RINGS = 48, 10  # of what is round: around, and from its equator to its pole
 LINE = 0.006  # radius of springs, rods and tendons, by the mechanism's reach
@@ -30,7 +30,7 @@ def world_triangles(mechanism: Mechanism, q: np.ndarray) -> tuple[np.ndarray, np
 
     Planes are discs below it, and the world's axes are there if it is near. `up` turns the world so that gravity points along -z.
     """
-    scene = picture_of(shown(mechanism))
+    scene = picture_of(scene_content(mechanism))
     model, poses = scene["models"][0], link_poses(mechanism.tree, q)
     reach = model["reach"]
     drawn = [shape for shape in model["shapes"] if not shape["hidden"]]

@@ -1,0 +1,143 @@
+"""Linear systems: with the sparsity of a tree, and small dense ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from zwang.scalar import is_zero, sqrt
+
+
+def ltdl(H: Any, parents: Sequence[int]) -> tuple[list[list[Any]], list[Any]]:
+    """L and 1/D of H = L^T D L, with unit lower triangular L that fills nothing in outside the branches.
+
+    parents[k] < k is the speed next to k towards the root, or -1. L[k][i] is there for ancestors i of k only. D's reciprocals are kept, so
+    that each is divided once. Source: Featherstone, RBDA (2008), Table 6.3.
+    """
+    n = len(parents)
+    A = [[H[k][i] if i <= k else 0 for i in range(n)] for k in range(n)]
+    reciprocals: list[Any] = [None] * n
+    for k in reversed(range(n)):
+        reciprocals[k] = 1 / A[k][k]
+        ancestors = _ancestors(parents, k)
+        for i in ancestors:
+            a = A[k][i] * reciprocals[k]
+            for j in [i, *_ancestors(parents, i)]:
+                A[i][j] = A[i][j] - a * A[k][j]
+            A[k][i] = a
+    return A, reciprocals
+
+
+def ltdl_solve(L: Any, reciprocals: Any, parents: Sequence[int], b: Any) -> np.ndarray:
+    """x of L^T D L x = b. Source: Featherstone, RBDA (2008), Table 6.5."""
+    return solve_unit_lower(L, parents, solve_transposed_unit_lower(L, parents, b) * np.array(reciprocals))
+
+
+def solve_transposed_unit_lower(L: Any, parents: Sequence[int], b: Any) -> np.ndarray:
+    """x of L^T x = b, with the L that `ltdl` gives."""
+    x = list(b)
+    for k in reversed(range(len(x))):
+        for i in _ancestors(parents, k):
+            x[i] = x[i] - L[k][i] * x[k]
+    return np.array(x)
+
+
+def solve_unit_lower(L: Any, parents: Sequence[int], b: Any) -> np.ndarray:
+    """x of L x = b, with the L that `ltdl` gives."""
+    x = list(b)
+    for k in range(len(x)):
+        for i in _ancestors(parents, k):
+            x[k] = x[k] - L[k][i] * x[i]
+    return np.array(x)
+
+
+def _ancestors(parents: Sequence[int], k: int) -> list[int]:
+    """The speeds from the parent of k to the root."""
+    found = []
+    while (k := parents[k]) >= 0:
+        found.append(k)
+    return found
+
+
+def cholesky(A: Any) -> list[list[Any]]:
+    """L (lower, with 1 / L[k][k] on its diagonal) of a symmetric positive definite A = L L^T, for small dense A."""
+    n = len(A)
+    L: list[list[Any]] = [[0] * n for _ in range(n)]
+    for j in range(n):
+        d = A[j][j] - sum((L[j][k] * L[j][k] for k in range(j)), start=0)
+        L[j][j] = 1 / sqrt(d)
+        for i in range(j + 1, n):
+            L[i][j] = (A[i][j] - sum((L[i][k] * L[j][k] for k in range(j)), start=0)) * L[j][j]
+    return L
+
+
+def cholesky_solve(L: Any, b: Any) -> np.ndarray:
+    """x of L L^T x = b, with the L that `cholesky` gives."""
+    n = len(L)
+    x = list(b)
+    for i in range(n):
+        x[i] = (x[i] - sum((L[i][k] * x[k] for k in range(i)), start=0)) * L[i][i]
+    for i in reversed(range(n)):
+        x[i] = (x[i] - sum((L[k][i] * x[k] for k in range(i + 1, n)), start=0)) * L[i][i]
+    return np.array(x)
+
+
+def sparse_ltdl(H: Any) -> tuple[list[list[Any]], list[Any]]:
+    """L and 1/D of a symmetric positive definite H = L^T D L, as `ltdl`, with the sparsity (and fill-in) that H itself shows.
+
+    Eliminated from the last row to the first, entries that are zero by structure are skipped: a tree's matrix fills in nothing.
+    """
+    n = len(H)
+    A = [[H[k][i] if i <= k else 0 for i in range(n)] for k in range(n)]
+    reciprocals: list[Any] = [None] * n
+    for k in reversed(range(n)):
+        reciprocals[k] = 1 / A[k][k]
+        row = A[k]
+        filled = [i for i in range(k) if not is_zero(row[i])]
+        for i in reversed(filled):
+            a = row[i] * reciprocals[k]
+            for j in filled:
+                if j <= i:
+                    A[i][j] = A[i][j] - a * row[j]
+            row[i] = a
+    return A, reciprocals
+
+
+def sparse_ltdl_solve(L: Any, reciprocals: Any, b: Any) -> np.ndarray:
+    """x of L^T D L x = b, with what `sparse_ltdl` gives."""
+    n = len(L)
+    x = list(b)
+    filled = [[i for i in range(k) if not is_zero(L[k][i])] for k in range(n)]
+    for k in reversed(range(n)):
+        for i in filled[k]:
+            x[i] = x[i] - L[k][i] * x[k]
+    for k in range(n):
+        x[k] = x[k] * reciprocals[k]
+        for i in filled[k]:
+            x[k] = x[k] - L[k][i] * x[i]
+    return np.array(x)
+
+
+def updated_solver(M: Any, A: Any, D: Any) -> tuple[Callable[[Any], np.ndarray], Callable[[Any], np.ndarray]]:
+    """(solve, pull): x = (M + A^T D A)^-1 b for b (n,), and A^T D y for y (k,); D (k,) a diagonal.
+
+    Factored once, with the sparsity that M and the rows of A show; rows without entries are left out.
+    """
+    columns = [[j for j, x in enumerate(row) if not is_zero(x)] for row in A]
+    H = [[M[i][j] for j in range(i + 1)] for i in range(len(M))]
+    for row, filled, d in zip(A, columns, D, strict=True):
+        for k in filled:
+            for j in (j for j in filled if j <= k):
+                H[k][j] = H[k][j] + d * row[k] * row[j]
+    factors = sparse_ltdl(H)
+
+    def pull(y: Any) -> np.ndarray:
+        total: list[Any] = [0] * len(M)
+        for row, filled, d, x in zip(A, columns, D, y, strict=True):
+            for k in filled:
+                total[k] = total[k] + row[k] * (d * x)
+        return np.array(total)
+
+    return lambda b: sparse_ltdl_solve(*factors, b), pull

@@ -1,0 +1,119 @@
+"""What drives a mechanism: constants, values over time, or a function of time and state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zwang.errors import ShapeError, SimulationError, StateError, UnknownNameError
+from zwang.mechanism.mechanism import Mechanism
+
+
+@dataclass(frozen=True)
+class PrescribedControl:
+    """Controls given beforehand, (worlds or 1, times, nu); each is held for one step. One time stands for all."""
+
+    values: np.ndarray
+
+    def during(self, first: int, count: int, worlds: int) -> np.ndarray:
+        """The controls (worlds, count, nu) of the steps from `first` on; after the last one, the last one."""
+        times, nu = self.values.shape[1:]
+        if times == 1:
+            return np.broadcast_to(self.values, (worlds, count, nu))
+        at = np.minimum(np.arange(first, first + count), times - 1)
+        return np.broadcast_to(self.values[:, at], (worlds, count, nu))
+
+
+@dataclass(frozen=True)
+class ControlFunction:
+    """A function control(t, q, v) of one world, giving an array (nu,) or a dictionary by name; the rest is zero."""
+
+    function: Callable[[Any, Any, Any], Any]
+    names: tuple[str, ...]
+
+    def __call__(self, t: Any, q: Any, v: Any) -> np.ndarray:
+        """The control (nu,), checked; on any scalar."""
+        value = self.function(t, q, v)
+        if isinstance(value, Mapping):
+            _check_names(value, self.names)
+            return np.array([value.get(name, 0) for name in self.names])
+        if value is None:
+            raise SimulationError("control(t, q, v) returned None; it must return the control")
+        array = np.atleast_1d(np.asarray(value))
+        if array.shape != (len(self.names),):
+            raise ShapeError(
+                f"control(t, q, v) returned the shape {array.shape}; it must return ({len(self.names)},) for "
+                f"{', '.join(self.names)}, or a dictionary by these names"
+            )
+        return array
+
+
+def control_names(mechanism: Mechanism) -> tuple[str, ...]:
+    """The names that control drives: the mechanism's inputs, or, where it has none, its speeds."""
+    return mechanism.inputs or mechanism.speed_names
+
+
+def control_input(mechanism: Mechanism, control: Any, steps: int, worlds: int) -> PrescribedControl | ControlFunction:
+    """The user's `control`, checked.
+
+    None: nothing drives. A function (t, q, v). A number, where one input is driven. A dictionary by name of numbers or of values over time. An array (nu,), held all
+    the time; (times, nu); or (worlds, times, nu), of which some worlds may hold NaN. Raises ShapeError, StateError, UnknownNameError or SimulationError.
+    """
+    names = control_names(mechanism)
+    if control is None:
+        return PrescribedControl(np.zeros((1, 1, len(names))))
+    if callable(control):
+        return ControlFunction(control, names)
+    if isinstance(control, Mapping):
+        control = _by_name(control, names)
+    try:
+        array = np.asarray(control, dtype=float)
+    except (TypeError, ValueError):
+        raise SimulationError(
+            f"control is {str(control)[:60]!r}; give a function control(t, q, v), a dictionary by name, or an array"
+        ) from None
+    return PrescribedControl(_over_time(array, names, steps, worlds))
+
+
+def _over_time(array: np.ndarray, names: tuple[str, ...], steps: int, worlds: int) -> np.ndarray:
+    """(worlds or 1, times, nu)."""
+    n = len(names)
+    if array.ndim == 0 and n == 1:
+        array = array[None, None, None]
+    elif array.ndim == 1 and array.shape == (n,):
+        array = array[None, None]
+    elif array.ndim == 2:
+        array = array[None]
+    elif array.ndim != 3:
+        raise ShapeError(f"control has the shape {array.shape}; {_shapes(names, steps, worlds)}")
+    count, times, inputs = array.shape
+    if count not in (1, worlds) or times not in (1, steps, steps + 1) or inputs != n:
+        raise ShapeError(
+            f"control is given for {count} worlds, {times} times and {inputs} inputs; {_shapes(names, steps, worlds)}"
+        )
+    if (
+        not np.isfinite(array).all(axis=(1, 2)).any()
+    ):  # a world that is given some stops there, and the others go on
+        raise StateError("control holds NaN or infinity; every element must be finite")
+    return array
+
+
+def _shapes(names: tuple[str, ...], steps: int, worlds: int) -> str:
+    n = len(names)
+    return f"give ({n},), ({steps}, {n}) or ({worlds}, {steps}, {n}): worlds, steps, and {', '.join(names) or 'no inputs'}"
+
+
+def _by_name(values: Mapping, names: tuple[str, ...]) -> np.ndarray:
+    """An array (nu,), (times, nu) or (worlds, times, nu) from numbers, (times,) or (worlds, times) by name."""
+    _check_names(values, names)
+    columns = [np.asarray(values.get(name, 0.0), dtype=float) for name in names]
+    return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
+
+
+def _check_names(values: Mapping, names: tuple[str, ...]) -> None:
+    for key in values:
+        if key not in names:
+            raise UnknownNameError("input", key, names)

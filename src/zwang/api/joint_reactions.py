@@ -1,0 +1,162 @@
+"""What holds a mechanism together: the wrench that every joint carries and that every constraint puts on its bodies, with their power."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.api import validation
+from zwang.constraint.context import row_context
+from zwang.constraint.body_loads import constraint_loads, contact_loads
+from zwang.errors import DescriptionError, StateError, UnknownNameError
+from zwang.dynamics.forces import actuator_forces, passive_forces
+from zwang.dynamics.free_bodies import Load, carried_loads, free_bodies
+from zwang.kinematics.jacobians import placement_motion, relative_jacobian
+from zwang.kinematics.poses import Pose, link_poses, placement_pose
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.constraints import TendonCoupling
+from zwang.simulation.constrained import ConstrainedSolution, solve_constrained
+
+
+class Reaction(NamedTuple):
+    """force (3,) [N] and torque (3,) [N m] in world axes; power [W]: on the motion that is."""
+
+    force: np.ndarray
+    torque: np.ndarray
+    power: float
+
+
+@dataclass(frozen=True)
+class Reactions:
+    """What holds a mechanism together at one instant.
+
+    acceleration (nv,): of the motion. joints: for each what it puts on the body that it carries, torque about the origin of the joint's moving frame;
+    its reverse acts on the body before. Motors, springs, dampers, limits and dry friction of the joint are part of it, and do its power.
+    constraints: for each constraint and contact between bodies what it puts on each of its bodies, torque about the body's
+    mass centre. power [W]: of every constraint, limit, friction and contact, by name; zero for ideal ones at rest.
+    """
+
+    acceleration: np.ndarray
+    joints: dict[str, Reaction]
+    constraints: dict[str, dict[str, Reaction]]
+    power: dict[str, float]
+
+
+def joint_reactions(
+    mechanism: Mechanism, q: Any, v: Any, tau: Any, *, control: Mapping[str, float] | None = None, solver: str = "newton",
+    time: float = 0.0,
+) -> Reactions:  # fmt: skip
+    """The forces and torques that joints and constraints carry, by Euler's laws of the bodies from the leaves to the world.
+
+    q (nq,), v (nv,); tau (nv,): efforts on the joints beside those of springs and dampers. control: values of motors, actuators and driven
+    wrenches by name. solver, time: as in `constrained_dynamics`. Of an over-constrained mechanism the forces are those of least
+    deviation: what of them is not determined by rigid bodies, is shared.
+    Raises what `constrained_dynamics` does, UnknownNameError for a control, and DescriptionError for couplings, limits and friction of
+    tendons along paths, whose forces are not followed. Source: Featherstone, RBDA (2008), Table 5.1; seed 003, Eq. 50.
+    """
+    m = validation.numeric_mechanism(mechanism)
+    q, v, tau = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, tau, "tau")
+    driven = _checked_control(m, control or {})
+    _refuse_paths_that_restrict(m)
+    efforts = tau + passive_forces(m, q, v) + actuator_forces(m, q, v, driven)
+    found = solve_constrained(m, q, v, efforts, solver=solver, time=time)
+    poses = link_poses(m.tree, q)
+    free = free_bodies(m, poses, v)
+    forces = _by_name(found)
+    on_bodies = constraint_loads(free, forces, time)
+    on_bodies |= contact_loads(row_context(m, q, v, time=time), forces)
+    applied = passive_forces(free.mechanism, free.q, free.v)
+    applied = applied + actuator_forces(free.mechanism, free.q, free.v, driven)
+    loads = [
+        *free.loads(applied).values(),
+        *(load for by_body in on_bodies.values() for load in by_body.values()),
+    ]
+    a = np.asarray(found.solution.acceleration, float)
+    return Reactions(
+        a,
+        _of_joints(m, poses, v, [*_inertial(m, q, v, a), *(load.reversed() for load in loads)]),
+        {name: {body: _on_body(m, poses, v, body, load) for body, load in by_body.items()}
+         for name, by_body in on_bodies.items()},
+        _powers(found, v),
+    )  # fmt: skip
+
+
+def _checked_control(mechanism: Mechanism, control: Any) -> dict[str, float]:
+    if not isinstance(control, Mapping):
+        raise StateError(f"control is {control!r}; give a dictionary from names of inputs to numbers")
+    for name in control:
+        if name not in mechanism.inputs:
+            raise UnknownNameError("control", name, mechanism.inputs)
+    values = validation.vector(list(control.values()), len(control), "control", "one number for each name")
+    return dict(zip(control, values.tolist(), strict=True))
+
+
+def _refuse_paths_that_restrict(mechanism: Mechanism) -> None:
+    paths = {t.name: t for t in mechanism.tendons if t.path}
+    restricting = [name for name, t in paths.items() if t.limits is not None or t.friction]
+    restricting += [
+        c.tendon
+        for c in mechanism.constraints
+        if isinstance(c, TendonCoupling) and {c.tendon, c.to} & paths.keys()
+    ]
+    if restricting:
+        raise DescriptionError(
+            f"tendon {restricting[0]!r} along a path has limits, friction or a coupling, whose forces on bodies are not followed; "
+            "leave them out, or ask constrained_dynamics for the forces by row"
+        )
+
+
+def _by_name(found: ConstrainedSolution) -> dict[str, np.ndarray]:
+    forces: dict[str, list[float]] = {}
+    for name, f in zip(found.rows.names, np.asarray(found.solution.force, float), strict=True):
+        forces.setdefault(name, []).append(float(f))
+    return {name: np.array(values) for name, values in forces.items()}
+
+
+def _powers(found: ConstrainedSolution, v: np.ndarray) -> dict[str, float]:
+    """f . J v of every constraint's rows."""
+    powers: dict[str, float] = {}
+    speeds = np.asarray(found.rows.J, float).reshape(-1, len(v)) @ v
+    for name, f, speed in zip(found.rows.names, found.solution.force, speeds, strict=True):
+        powers[name] = powers.get(name, 0.0) + float(f) * float(speed)
+    return powers
+
+
+def _inertial(m: Mechanism, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[Load]:
+    """m (a_c - g), and I wd + w x I w, of every body."""
+    loads = []
+    for solid in m.tree.solids:
+        velocity, acceleration = placement_motion(m.tree, q, v, a, solid.place)
+        R, p = placement_pose(link_poses(m.tree, q), solid.place)
+        I, w = R @ solid.inertia @ R.T, velocity[3:]
+        force = solid.mass * (acceleration[:3] - m.tree.gravity)
+        loads.append(Load(solid.place.link, p, force, I @ acceleration[3:] + np.cross(w, I @ w)))
+    return loads
+
+
+def _of_joints(m: Mechanism, poses: list[Pose], v: np.ndarray, loads: list[Load]) -> dict[str, Reaction]:
+    tree, found = m.tree, {}
+    carried = carried_loads(tree, poses, loads)
+    for joint in m.joints:
+        own = [i for i, link in enumerate(tree.links) if joint.v.start <= link.v.start < joint.v.stop]
+        last = own[-1]
+        force, torque = (np.asarray(x, float) for x in carried[last])
+        motion = relative_jacobian(tree, poses, tree.links[own[0]].parent, last, poses[last].p) @ v
+        found[joint.name] = Reaction(force, torque, float(force @ motion[:3] + torque @ motion[3:]))
+    return found
+
+
+def _on_body(m: Mechanism, poses: list[Pose], v: np.ndarray, body: str, load: Load) -> Reaction:
+    """A load on a body about its mass centre, with its power."""
+    base = m.tree.place(body)
+    p = placement_pose(poses, base).p + placement_pose(poses, base).R @ np.array(m.body(body).com)
+    torque = load.torque + np.cross(load.p - p, load.force)
+    motion = relative_jacobian(m.tree, poses, -1, base.link, p) @ v
+    return Reaction(
+        np.asarray(load.force, float),
+        np.asarray(torque, float),
+        float(load.force @ motion[:3] + torque @ motion[3:]),
+    )

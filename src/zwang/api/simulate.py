@@ -1,0 +1,157 @@
+"""`simulate`: from a mechanism and a start to a labelled recording, on the fastest path there is."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from zwang.errors import SimulationWarning, TraceError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.api.error_controlled import integrate_worlds, continuous_dynamics_in_python
+from zwang.api.compiled_rollout import (
+    CompiledRoller,
+    continuous_dynamics_of_worlds,
+    held_nothing,
+    derived_quantities_compiled,
+    traced_control,
+)
+from zwang.api.control import ControlFunction, PrescribedControl, control_input
+from zwang.simulation.derived_quantities import derived_quantities_in_python
+from zwang.api.progress import progress_bar
+from zwang.recording.record import recording_of
+from zwang.simulation.rollout import Trajectory, PythonRoller, StepProgram, ProgressCallback, roll_out
+from zwang.api.settings import SimulationSettings, named_speeds, simulation_settings
+from zwang.api.start import InitialState, initial_state
+from zwang.api.termination import (
+    check_coordinate_reduction,
+    warn_of_violations,
+    warn_of_penetrations,
+    warn_of_failures,
+)
+
+COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
+
+
+def simulate(
+    mechanism: Mechanism,
+    q0: Any = None,
+    v0: Any = None,
+    *,
+    duration: float,
+    step: float | None = None,
+    integrator: Any = None,
+    control: Any = None,
+    worlds: int | None = None,
+    params: Mapping[Any, Any] | None = None,
+    record: Any = None,
+    drift: str | None = None,
+    embedding: Any = False,
+    compiled: bool = True,
+    progress: bool = True,
+) -> xr.Dataset:
+    """The motion over `duration` [s], recorded over (world, time, ...).
+
+    q0, v0: (nq,), (nv,), with worlds in front if they differ, or dictionaries by coordinate; by default home, at rest.
+    step [s], integrator: by default the mechanism's options. Of fixed step are "euler" (semi-implicit, joint damping
+    implicit) and "rk4"; error-controlled "dop853", "radau", "lsoda" ..., or `zw.Adaptive(method, rtol, atol)`.
+    control: drives the mechanism's inputs by name, or tau where it has none: numbers, arrays over the steps, or a function
+    control(t, q, v) of one world; of fixed step, it is asked at the beginning of each step and held. Written with
+    zwang.scalar's functions it becomes part of the machine code; else it is called in Python (see the attribute `path`).
+    params: a value, or one a world, for each symbol of the mechanism. record: keep every k-th step, or
+    {"every": k, "frames": [names], "constraints": True, "forces": True, "zwang": True, "gaps": True} for positions of frames, efforts of
+    constraints, the forces of contacts and of constraints between points with where they act, the Zwang by body, and by how much
+    constraints are open, too (or later, with `zw.examine`); by default all steps, or with very many worlds as many as 20 million
+    numbers allow.
+    drift: how exact constraints are kept. "projection", the default: after each step positions and speeds return to them;
+    "stabilisation", that of "lsoda": their forces close gaps within some steps.
+    embedding: how exact constraints act. False: by constraint forces. A list of essential speeds, names of the mechanism's or
+    `zw.PointSpeed`s, as many as there are freedoms: accelerations are solved for in these, and no force. True: the essential speeds
+    are chosen at each step, so that none becomes singular. All give the same motion to rounding.
+
+    A world that cannot go on (it leaves every bound, its exact constraints contradict each other, its control is no number ...) stops,
+    with a SimulationWarning, its `status`, `stop_time` and `stop_cause`, and the others go on.
+    Raises SimulationError, ShapeError, StateError, ParameterError or UnknownNameError for a call that cannot be.
+    """
+    begin = initial_state(mechanism, q0, v0, worlds, params)
+    plan = simulation_settings(mechanism, begin.worlds, duration, step, integrator, record, drift, embedding)
+    drive = control_input(mechanism, control, plan.steps, begin.worlds)
+    check_coordinate_reduction(mechanism, begin, plan)
+    warn_of_violations(mechanism, begin, plan)
+    warn_of_penetrations(mechanism, begin)
+    first, then = f"preparing {mechanism.name}", f"simulating {mechanism.name}"
+    with progress_bar(first, then, begin.worlds * plan.steps, shown=progress) as tick:
+        motion, observed, path = _on_fastest_path(mechanism, begin, drive, plan, tick, compiled)
+    run = recording_of(mechanism, motion, observed, begin, plan, _attributes(plan, drive, path))
+    warn_of_failures(mechanism, begin, plan, motion)
+    return run
+
+
+def _on_fastest_path(
+    mechanism: Mechanism, begin: InitialState, drive: PrescribedControl | ControlFunction, plan: SimulationSettings, tick: ProgressCallback, compiled: bool
+) -> tuple[Trajectory, dict[str, np.ndarray], str]:
+    """The motion, what is observed of it, and the path's name: compiled, or in Python where something cannot be traced."""
+    with np.errstate(all="ignore"):  # a world that blows up is reported once, by name
+        if compiled:
+            try:
+                motion, path = run_compiled(mechanism, begin, drive, plan, tick)
+                return motion, derived_quantities_compiled(mechanism, begin, plan.wanted, motion), path
+            except TraceError as error:
+                warnings.warn(f"this runs in Python, slowly: {error}", SimulationWarning, stacklevel=3)
+        motion = run_in_python(mechanism, begin, drive, plan, tick)
+        return motion, derived_quantities_in_python(mechanism, begin, plan.wanted, motion), IN_PYTHON
+
+
+def run_in_python(
+    mechanism: Mechanism, begin: InitialState, drive: PrescribedControl | ControlFunction, plan: SimulationSettings, tick: ProgressCallback
+) -> Trajectory:
+    """The motion of all worlds by the float reference."""
+    if plan.adaptive is not None:
+        return integrate_worlds(
+            mechanism, begin, partial(continuous_dynamics_in_python, mechanism, begin, plan), drive, plan, tick
+        )
+    return roll_out(
+        PythonRoller(_program(mechanism, plan), begin),
+        begin,
+        drive,
+        plan,
+        tick,
+    )
+
+
+def run_compiled(
+    mechanism: Mechanism, begin: InitialState, drive: PrescribedControl | ControlFunction, plan: SimulationSettings, tick: ProgressCallback
+) -> tuple[Trajectory, str]:
+    """The motion of all worlds in machine code, and how; a control function is part of it where it can be traced."""
+    called = COMPILED_BUT_CONTROL if isinstance(drive, ControlFunction) else COMPILED
+    if plan.adaptive is not None:
+        return integrate_worlds(mechanism, begin, continuous_dynamics_of_worlds(mechanism, begin, plan), drive, plan, tick), called
+    program = _program(mechanism, plan)
+    if isinstance(drive, ControlFunction) and (traced := traced_control(program, drive, begin)) is not None:
+        roller, control = traced
+        motion = roll_out(roller, begin, held_nothing(drive), plan, tick)
+        return replace(motion, u=control(motion.clock * plan.step, motion.q, motion.v)), COMPILED
+    return roll_out(CompiledRoller(program, begin), begin, drive, plan, tick), called
+
+
+def _program(mechanism: Mechanism, plan: SimulationSettings) -> StepProgram:
+    return StepProgram(mechanism, plan.step, str(plan.integrator), drift=plan.drift, embedding=plan.embedding)
+
+
+def _attributes(plan: SimulationSettings, drive: PrescribedControl | ControlFunction, path: str) -> dict[str, Any]:
+    """The settings, as numbers and texts that every file format keeps."""
+    found = {"step": plan.step, "duration": plan.steps * plan.step, "record_every": plan.every}
+    if plan.adaptive is None:
+        found["integrator"] = str(plan.integrator)
+    else:
+        found |= {"integrator": plan.adaptive.method, "rtol": plan.adaptive.rtol, "atol": plan.adaptive.atol}
+    found["path"] = path
+    found["drift"] = plan.drift
+    found["embedding"] = named_speeds(plan.embedding)
+    found["control"] = "function" if isinstance(drive, ControlFunction) else "held"
+    return found

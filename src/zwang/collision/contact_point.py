@@ -1,0 +1,50 @@
+"""A gap between two surfaces, and the frame of a contact."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.scalar import divide, less, logical_and, sqrt, where
+
+FAR = 1e10  # the distance of a gap that is not there [m]: above every margin, finite in single precision too
+TINY = 1e-15  # MuJoCo's mjMINVAL
+
+
+class ContactPoint(NamedTuple):
+    """The nearest points of two surfaces: signed distance [m], the point between them, the contact frame.
+
+    The frame's rows are the normal, from the first shape to the second, and two tangents, in the world.
+    """
+
+    distance: Any
+    position: np.ndarray
+    frame: np.ndarray
+
+
+def unit(a: Any, otherwise: Any = (1, 0, 0)) -> tuple[np.ndarray, Any]:
+    """The vector at unit length, and its length; `otherwise` where it is shorter than 1e-15."""
+    square = a[0] * a[0] + a[1] * a[1] + a[2] * a[2]
+    small = less(square, TINY * TINY)
+    length = sqrt(where(small, 1.0, square))
+    scale = divide(1, length)
+    direction = [where(small, other, x * scale) for x, other in zip(a, otherwise, strict=True)]
+    return np.array(direction), where(small, 0.0, length)
+
+
+def contact_frame(normal: Any, along: Any | None = None) -> np.ndarray:
+    """The rows (normal, first tangent, second tangent) of a unit normal; the first tangent follows `along` where it can.
+
+    Without `along` it follows y, or z where the normal lies within 60 degrees of y. Source: MuJoCo, mju_makeFrame.
+    """
+    n = np.array(normal)
+    if along is not None:
+        first, _ = unit(along - n * (n @ along))
+        return np.array([n, first, np.cross(n, first)])
+    steep = logical_and(less(n[1], 0.5), less(-0.5, n[1]))
+    share = where(steep, n[1], n[2])  # of the axis in the normal; at most sqrt(3) / 2
+    scale = divide(1, sqrt(1 - share * share))
+    across = np.array([-n[0] * share, where(steep, 1, 0) - n[1] * share, where(steep, 0, 1) - n[2] * share])
+    first = across * scale
+    return np.array([n, first, np.cross(n, first)])

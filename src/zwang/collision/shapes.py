@@ -1,0 +1,88 @@
+"""The kinds of shapes as contact sees them: their half sizes, and how many gaps each pair of kinds can have."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.convex_hull import convex_hull
+from zwang.errors import DescriptionError, UnsupportedError
+from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
+
+ORDER = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
+
+
+class PlacedShape(NamedTuple):
+    """A shape in the world: half sizes (or a mesh's vertices), rotation, and position of its centre."""
+
+    sizes: Any
+    R: np.ndarray
+    p: np.ndarray
+
+
+def type_of_shape(shape: Geometry) -> str:
+    """The name of a shape's kind. Raises UnsupportedError for a shape that contact does not know."""
+    kind = type(shape).__name__.lower()
+    if kind not in ORDER:
+        raise UnsupportedError(
+            f"contact does not know shapes of the kind {kind!r}; it knows {', '.join(ORDER)}"
+        )
+    return kind
+
+
+def sizes_of(shape: Geometry) -> Any:
+    """Radius and half length, half edges, semi-axes, a mesh's corners (n, 3); nothing for a plane."""
+    match shape:
+        case Sphere():
+            return (shape.radius,)
+        case Capsule() | Cylinder():
+            return (shape.radius, shape.length / 2)
+        case Box():
+            return (shape.x / 2, shape.y / 2, shape.z / 2)
+        case Ellipsoid():
+            return (shape.x, shape.y, shape.z)
+        case Mesh():
+            return corners_of(shape)
+    return ()
+
+
+def corners_of(mesh: Mesh) -> np.ndarray:
+    """The corners of a mesh's convex hull (n, 3) [m]. Raises DescriptionError for a mesh that was not read."""
+    vertices = np.asarray(mesh.vertices, float).reshape(-1, 3)
+    if not len(vertices):
+        raise DescriptionError(f"mesh {mesh.name or mesh.file!r} has no vertices; it cannot touch anything")
+    corners = convex_hull(vertices).corners
+    return vertices[corners] if len(corners) else np.unique(vertices, axis=0)
+
+
+# How many gaps each pair of kinds can have, in the order of the kinds.
+COUNTS: dict[tuple[str, str], int] = {
+    ("plane", "sphere"): 1,
+    ("plane", "capsule"): 2,
+    ("plane", "ellipsoid"): 1,
+    ("plane", "cylinder"): 4,
+    ("plane", "box"): 4,
+    ("plane", "mesh"): 4,
+    ("sphere", "sphere"): 1,
+    ("sphere", "capsule"): 1,
+    ("sphere", "cylinder"): 1,
+    ("sphere", "box"): 1,
+    ("capsule", "capsule"): 2,
+    ("capsule", "box"): 2,
+    ("box", "box"): 12,
+    ("sphere", "ellipsoid"): 1,
+    ("sphere", "mesh"): 1,
+    ("capsule", "ellipsoid"): 1,
+    ("ellipsoid", "ellipsoid"): 1,
+    ("ellipsoid", "cylinder"): 1,
+    ("ellipsoid", "box"): 1,
+    ("ellipsoid", "mesh"): 1,
+    ("capsule", "cylinder"): 4,
+    ("capsule", "mesh"): 4,
+    ("cylinder", "cylinder"): 4,
+    ("cylinder", "box"): 4,
+    ("cylinder", "mesh"): 4,
+    ("box", "mesh"): 4,
+    ("mesh", "mesh"): 4,
+}

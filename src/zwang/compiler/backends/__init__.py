@@ -1,0 +1,1 @@
+"""Code generation: LLVM IR, C99 and PTX."""

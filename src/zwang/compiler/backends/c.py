@@ -1,0 +1,323 @@
+"""A program as portable C99: one function, one world a call, no memory but the stack, nothing linked but libm's
+sqrt, fma, fabs, floor and copysign, which are exact. So the results are those of the other back ends, bit for bit.
+
+Names in the text are numbers of values; the names of inputs and outputs stand in a comment only, cleaned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from zwang.compiler.passes.expand import expand
+from zwang.compiler.ir.program import Block, Instruction, Port, Program
+from zwang.errors import CompileError
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "ne": "!="} | {
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "iadd": "+",
+    "isub": "-",
+    "imul": "*",
+}
+_FORMATS = {
+    "fma": "fma@({0}, {1}, {2})",
+    "fms": "fma@({0}, {1}, -{2})",
+    "fnma": "fma@(-{0}, {1}, {2})",
+    "neg": "-{0}",
+    "abs": "fabs@({0})",
+    "sqrt": "sqrt@({0})",
+    "floor": "floor@({0})",
+    "copysign": "copysign@({0}, {1})",
+    "min": "({0} < {1} || {0} != {0}) ? {0} : {1}",
+    "max": "({0} > {1} || {0} != {0}) ? {0} : {1}",
+    "not": "!{0}",
+    "true": "1",
+    "false": "0",
+    "select": "{0} ? {1} : {2}",
+    "load": "{0}[{1}]",
+}
+_ON_BITS = {
+    "bit_and": "bits & UINT{0}_C({1})",
+    "bit_or": "bits | UINT{0}_C({1})",
+    "bit_add": "bits + UINT{0}_C({1})",
+    "shift_left": "bits << {2}",
+    "shift_right": "bits >> {2}",
+}
+
+
+def source(program: Program, name: str = "compute", dtype: str = "float64") -> str:
+    """The C99 source of `void NAME(const double *in0, ..., double *out0, ...)`; for "float32" of floats.
+
+    Each pointer is to the flat array of one input or output of one world. Compile without contraction of
+    expressions (gcc: -ffp-contract=off, which -std=c99 implies) and without -ffast-math. Raises CompileError for a
+    name that is no C identifier, or another dtype.
+    """
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,62}", name):
+        raise CompileError(f"the function's name {name!r} is no C identifier: give letters, digits and _")
+    if dtype not in ("float64", "float32"):
+        raise CompileError(f"dtype is {dtype!r}; it must be 'float64' or 'float32'")
+    program = expand(program, dtype)
+    text = _Text(program, dtype)
+    text.block(program.body, [])
+    starts = np.cumsum([0, *(port.size for port in program.outputs)])
+    for number, (port, start) in enumerate(zip(program.outputs, starts, strict=False)):
+        for k in range(port.size):
+            text.line(f"out{number}[{k}] = {text.names[program.body.results[start + k]]};")
+    pointers = [f"const {text.real} *in{k}" for k in range(len(program.inputs))]
+    pointers += [f"{text.real} *out{k}" for k in range(len(program.outputs))]
+    head = [*_comment(program), *_preamble(dtype), *text.tables.values(), ""]
+    unused = [f"    (void)in{k};" for k in range(len(program.inputs))]
+    unused += [f"    (void)out{k};" for k, port in enumerate(program.outputs) if port.size == 0]
+    body = [f"void {name}({', '.join(pointers) or 'void'})", "{", *unused, *text.lines, "}", ""]
+    return "\n".join(head + body)
+
+
+def _comment(program: Program) -> list[str]:
+    rows = [
+        "/* One call works out one world; arrays are flat, row by row, and may not overlap in part.",
+        " *",
+    ]
+    for kind, ports in (("in", program.inputs), ("out", program.outputs)):
+        rows += [f" * {kind}{k}[{port.size}]: {_clean(port)}" for k, port in enumerate(ports)]
+    return [*rows, " */"]
+
+
+def _clean(port: Port) -> str:
+    """A name that cannot end a comment, nor do anything else."""
+    return re.sub(r"[^A-Za-z0-9_. -]", "_", port.name)[:60]
+
+
+def _preamble(dtype: str) -> list[str]:
+    real, word, bits = ("double", "uint64_t", 64) if dtype == "float64" else ("float", "uint32_t", 32)
+    rows = ["#include <math.h>", "#include <stdint.h>", "#include <string.h>", ""]
+    rows += ["#if !defined(__GNUC__) || defined(__clang__)", "#pragma STDC FP_CONTRACT OFF", "#endif", ""]
+    rows += [f"typedef {real} real;", f"typedef {word} word; /* {bits} bits */", ""]
+    rows += [
+        "static inline word bits_of(real x)",
+        "{",
+        "    word bits;",
+        "    memcpy(&bits, &x, sizeof bits);",
+    ]
+    rows += ["    return bits;", "}", "", "static inline real of_bits(word bits)", "{", "    real x;"]
+    rows += ["    memcpy(&x, &bits, sizeof x);", "    return x;", "}", ""]
+    rows += ["static inline int place_of(real x, int most)", "{"]
+    return [*rows, "    return x > 0 ? x < (real)most ? (int)x : most : 0;", "}", ""]
+
+
+class _Text:
+    """The lines of the function's body, and how each value is called in them."""
+
+    def __init__(self, program: Program, dtype: str) -> None:
+        self.program = program
+        self.real = "double" if dtype == "float64" else "float"
+        self.size = 64 if dtype == "float64" else 32
+        self.suffix = "" if dtype == "float64" else "f"
+        self.names: dict[int, str] = {}
+        self.lines: list[str] = []
+        self.tables: dict[tuple, str] = {}
+        self.depth = 1
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def block(self, block: Block, arguments: Sequence[str]) -> list[str]:
+        """Write a block whose parameters are called so; what its results are called."""
+        self.names.update(zip(block.parameters, arguments, strict=True))
+        for instruction in block.instructions:
+            write = getattr(self, f"_{instruction.op}", None)
+            if write is None:
+                self._define(instruction, self._expression(instruction))
+            else:
+                write(instruction, [self.names[a] for a in instruction.args])
+        return [self.names[r] for r in block.results]
+
+    def _define(self, instruction: Instruction, expression: str) -> None:
+        out = instruction.out[0]
+        kind = {"real": "real", "bool": "int", "index": "int"}[self.program.kinds[out]]
+        self.names[out] = f"v{out}"
+        self.line(f"const {kind} v{out} = {expression};")
+
+    def _expression(self, instruction: Instruction) -> str:
+        op, args = instruction.op, [self.names[a] for a in instruction.args]
+        if op in _INFIX:
+            return f"{args[0]} {_INFIX[op]} {args[1]}"
+        if op in _FORMATS:
+            return _FORMATS[op].replace("@", self.suffix).format(*args)
+        if op in _ON_BITS:
+            return self._on_bits(op, args[0], instruction.data)
+        if op == "bit":
+            return f"(int)(bits_of({args[0]}) >> {instruction.data} & 1u)"
+        raise CompileError(f"the C back end has no operation {op!r}")
+
+    def _on_bits(self, op: str, arg: str, data: int) -> str:
+        row = _ON_BITS[op].format(self.size, hex(data % 2**self.size), data)
+        return f"of_bits((word)({row.replace('bits', f'bits_of({arg})', 1)}))"
+
+    # ------------------------------------------------------------------------------------ values from elsewhere
+
+    def _const(self, instruction: Instruction, args: list[str]) -> None:
+        self.names[instruction.out[0]] = self._number(instruction.data)
+
+    def _number(self, value: float) -> str:
+        if value != value:
+            return "(real)NAN"
+        with np.errstate(over="ignore"):
+            text = repr(float(value)) if self.real == "double" else str(np.float32(value))
+        if "inf" in text:
+            return "(-(real)INFINITY)" if text.startswith("-") else "(real)INFINITY"
+        text += "" if "." in text or "e" in text else ".0"
+        return f"({text}{self.suffix})" if text.startswith("-") else text + self.suffix
+
+    def _index(self, instruction: Instruction, args: list[str]) -> None:
+        self.names[instruction.out[0]] = (
+            str(instruction.data) if instruction.data >= 0 else f"({instruction.data})"
+        )
+
+    def _input(self, instruction: Instruction, args: list[str]) -> None:
+        number, element = instruction.data
+        self._define(instruction, f"in{number}[{element}]")
+
+    def _table(self, instruction: Instruction, args: list[str]) -> None:
+        numbers = [self._number(x) for x in instruction.data]
+        self._define(instruction, f"{self._constants('real', instruction.data, numbers)}[{args[0]}]")
+
+    def _itable(self, instruction: Instruction, args: list[str]) -> None:
+        numbers = [str(i) for i in instruction.data]
+        self._define(instruction, f"{self._constants('int', instruction.data, numbers)}[{args[0]}]")
+
+    def _constants(self, kind: str, data: tuple, numbers: Sequence[str]) -> str:
+        key = (kind, tuple(numbers))
+        if key not in self.tables:
+            rows = [", ".join(numbers[k : k + 8]) for k in range(0, len(numbers), 8)]
+            entries = ",\n    ".join(rows)
+            head = f"static const {kind} table{len(self.tables)}[{len(numbers)}]"
+            self.tables[key] = f"{head} = {{\n    {entries},\n}};"
+        return f"table{list(self.tables).index(key)}"
+
+    # ------------------------------------------------------------------------------------ scratch arrays
+
+    def _array(self, instruction: Instruction, args: list[str]) -> None:
+        out = instruction.out[0]
+        self._blank(instruction, args)
+        self.line(f"for (int i = 0; i < {instruction.data}; ++i) a{out}[i] = 0;")
+
+    def _blank(self, instruction: Instruction, args: list[str]) -> None:
+        out = instruction.out[0]
+        self.names[out] = f"a{out}"
+        self.line(f"real a{out}[{max(instruction.data, 1)}];")
+
+    def _choose(self, instruction: Instruction, args: list[str]) -> None:
+        out, count = instruction.out[0], instruction.data
+        self.names[out] = f"a{out}"
+        self.line(f"real a{out}[{count + 1}];")
+        self.line(f"for (int i = 0; i <= {count}; ++i) a{out}[i] = 0;")
+        self.line(
+            f"for (int i = 0; i < {args[1]}; ++i) if ({args[0]}[i] > 0) {{ a{out}[(int)a{out}[{count}]] = i; a{out}[{count}] += 1; }}"
+        )
+
+    def _pick(self, instruction: Instruction, args: list[str]) -> None:
+        self._define(instruction, f"(int){args[0]}[{args[1]}]")
+
+    def _count(self, instruction: Instruction, args: list[str]) -> None:
+        list_length = self.program.lengths[instruction.args[0]]
+        self._define(instruction, f"(int){args[0]}[{list_length - 1}]")
+
+    def _store(self, instruction: Instruction, args: list[str]) -> None:
+        self.names[instruction.out[0]] = args[0]
+        self.line(f"{args[0]}[{args[1]}] = {args[2]};")
+
+    def _gather(self, instruction: Instruction, args: list[str]) -> None:
+        self._define(instruction, f"{args[0]}[{self._own_place(instruction, args)}]")
+
+    def _scatter(self, instruction: Instruction, args: list[str]) -> None:
+        self.names[instruction.out[0]] = args[0]
+        self.line(f"{args[0]}[{self._own_place(instruction, args)}] = {args[2]};")
+
+    def _own_place(self, instruction: Instruction, args: list[str]) -> str:
+        return f"place_of({args[1]}, {self.program.lengths[instruction.args[0]] - 1})"
+
+    def _highest(self, instruction: Instruction, args: list[str]) -> None:
+        self._define(instruction, f"place_of({args[0]}, {instruction.data})")
+
+    # ------------------------------------------------------------------------------------ control flow
+
+    def _carry(self, instruction: Instruction, args: list[str]) -> list[str]:
+        """Variables for what a loop carries, as they start; an array is its own."""
+        names = []
+        for out, start in zip(instruction.out, args, strict=False):
+            kind = self.program.kinds[out]
+            self.names[out] = start if kind == "array" else f"v{out}"
+            names.append(self.names[out])
+            if kind != "array":
+                self.line(f"{'real' if kind == 'real' else 'int'} v{out} = {start};")
+        return names
+
+    def _assign(self, names: Sequence[str], values: Sequence[str]) -> None:
+        """All at once: a value that another assignment overwrites is kept first."""
+        pairs = [(name, value) for name, value in zip(names, values, strict=True) if name != value]
+        overwritten = {name for name, _ in pairs}
+        kept = []
+        for name, value in pairs:
+            if value in overwritten:
+                kind = "int" if self.program.kinds[int(name[1:])] == "bool" else "real"
+                self.line(f"const {kind} next_{name} = {value};")
+                value = f"next_{name}"
+            kept.append((name, value))
+        for name, value in kept:
+            self.line(f"{name} = {value};")
+
+    def _while(self, instruction: Instruction, args: list[str]) -> None:
+        data = instruction.data
+        carry, captured = self._carry(instruction, args[: data.carried]), args[data.carried :]
+        self.line("for (;;) {")
+        self.depth += 1
+        [wanted] = self.block(data.condition, [*carry, *captured])
+        self.line(f"if (!{wanted}) break;")
+        self._assign(carry, self.block(data.body, [*carry, *captured]))
+        self._end()
+
+    def _for(self, instruction: Instruction, args: list[str]) -> None:
+        data = instruction.data
+        carry, captured = self._carry(instruction, args[: data.carried]), args[data.carried :]
+        index = f"i{data.body.parameters[0]}"
+        turn, begin, end = index, "0", str(data.count)
+        if data.chosen:
+            turn, end = f"n{index}", f"{captured[0]}[{data.count}]"
+        if data.spans:
+            begin, end = captured[:2]
+        forwards = f"int {turn} = {begin}; {turn} < {end}; ++{turn}"
+        backwards = f"int {turn} = {end} - 1; {turn} >= {begin}; --{turn}"
+        self.line(f"for ({backwards if data.backwards else forwards}) {{")
+        self.depth += 1
+        if data.chosen:
+            self.line(f"const int {index} = (int){captured[0]}[{turn}];")
+        self._assign(carry, self.block(data.body, [index, *carry, *captured]))
+        self._end()
+
+    def _when(self, instruction: Instruction, args: list[str]) -> None:
+        data = instruction.data
+        reals = [out for out in instruction.out if self.program.kinds[out] != "array"]
+        for out in reals:
+            self.line(f"{'real' if self.program.kinds[out] == 'real' else 'int'} v{out};")
+        self.line(f"if ({args[0]}) {{")
+        self._branch(instruction, data.then, args[1:])
+        self.line("} else {")
+        self._branch(instruction, data.otherwise, args[1:])
+        self.line("}")
+
+    def _branch(self, instruction: Instruction, block: Block, captured: Sequence[str]) -> None:
+        self.depth += 1
+        values = self.block(block, captured)
+        for out, value in zip(instruction.out, values, strict=True):
+            self.names[out] = value if self.program.kinds[out] == "array" else f"v{out}"
+            if self.program.kinds[out] != "array":
+                self.line(f"v{out} = {value};")
+        self.depth -= 1
+
+    def _end(self) -> None:
+        self.depth -= 1
+        self.line("}")

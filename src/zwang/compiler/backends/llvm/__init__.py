@@ -1,0 +1,1 @@
+"""LLVM IR with one world a lane."""

@@ -1,0 +1,1 @@
+"""Derivatives of traced values as further nodes of the same graph."""

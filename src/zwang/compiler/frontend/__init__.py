@@ -1,0 +1,1 @@
+"""Tracing: functions of traced scalars become an expression graph."""

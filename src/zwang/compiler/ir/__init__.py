@@ -1,0 +1,1 @@
+"""The expression graph and the program: their records, rules, verification and interpreter."""

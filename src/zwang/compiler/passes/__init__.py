@@ -1,0 +1,1 @@
+"""Passes from program to program, between tracing and code generation."""

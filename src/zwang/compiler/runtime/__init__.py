@@ -1,0 +1,1 @@
+"""Loading, calling and caching compiled programs."""

@@ -1,0 +1,168 @@
+"""Object code kept between runs, in a folder of the user's.
+
+A file is believed only if nobody else could have written it (owner and mode of the file and of every folder above
+it) and if the digest inside is that of its content; else the code is made anew. Files are written beside and then
+renamed, so that none is ever seen half. The oldest go when there are too many.
+
+The environment's `ZWANG_CACHE` is `off`, or the folder to use instead of the usual one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+from zwang.compiler.ir.program import Block, For, Instruction, Program, Cond, While
+
+LIMIT = 256 * 2**20  # bytes in all
+HEAD = b"zwang object 1\n"
+SETTING = "ZWANG_CACHE"
+
+
+def folder() -> Path | None:
+    """Where objects are kept; None if the setting says `off`."""
+    setting = os.environ.get(SETTING, "")
+    if setting.lower() in ("off", "0", "no", "false"):
+        return None
+    if setting and setting.lower() not in ("on", "1", "yes", "true"):
+        return Path(setting)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA")
+        return Path(base) / "zwang" / "cache" if base else None
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "zwang"
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "zwang"
+
+
+def fetch(key: str, make: Callable[[], bytes]) -> bytes:
+    """The content kept under this key (a digest), or else made now and kept."""
+    place = folder()
+    if place is None:
+        return make()
+    path = place / f"{key}.o"
+    found = _read(path)
+    if found is None:
+        found = make()
+        _write(path, found)
+    return found
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        if not _is_private(path):
+            return None
+        text = path.read_bytes()
+    except OSError:
+        return None
+    start = len(HEAD) + 32
+    if text[: len(HEAD)] != HEAD or text[len(HEAD) : start] != hashlib.sha256(text[start:]).digest():
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # the most recently used stay
+    return text[start:]
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Keeps the content if that is possible and safe; a cache that fails is no error."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_private(path.parent):
+            return
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix="new-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(HEAD + hashlib.sha256(content).digest() + content)
+            os.replace(name, path)
+        except OSError:
+            os.unlink(name)
+            raise
+        _discard_oldest(path.parent)
+
+
+def _is_private(path: Path) -> bool:
+    """Whether only the user (or the system's administrator) can change this file or folder, or swap one above it."""
+    if os.name == "nt":
+        return True  # the folder is in the user's profile, whose access list keeps others out
+    mine = (os.getuid(), 0)
+    real = Path(os.path.realpath(path))
+    for place in (real, *real.parents):
+        about = os.stat(place, follow_symlinks=False)
+        shared = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        kept_apart = place != real and stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX
+        if about.st_uid not in mine or (shared and not kept_apart):
+            return False
+    return True
+
+
+def _discard_oldest(place: Path) -> None:
+    with os.scandir(place) as entries:
+        files = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries]
+    total = sum(size for _, size, _ in files)
+    if total <= LIMIT:
+        return
+    for _, size, path in sorted(files):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        total -= size
+        if total <= LIMIT * 3 // 4:
+            return
+
+
+# -------------------------------------------------------------------------------------------- keys
+
+
+def key(program: Program | None, *settings: object) -> str:
+    """A digest of the program, of the compiler's own text, and of whatever else the code depends on."""
+    digest = hashlib.sha256(own_text())
+    digest.update(repr(settings).encode())
+    if program is None:
+        return digest.hexdigest()
+    ports = [[port.size for port in side] for side in (program.inputs, program.outputs)]
+    digest.update(repr(ports).encode())
+    for row in _rows(program.body):
+        digest.update(row.encode())
+    return digest.hexdigest()
+
+
+def _rows(block: Block) -> Iterator[str]:
+    """The block as text, without anything that depends on names."""
+    yield f"({block.parameters}"
+    plain: list[str] = []
+    for instruction in block.instructions:
+        blocks, data = _parts(instruction)
+        plain.append(f"{instruction.op}{instruction.args}{instruction.out}{data!r}")
+        if blocks:
+            yield "\n".join(plain)
+            plain = []
+            for nested in blocks:
+                yield from _rows(nested)
+    yield "\n".join(plain)
+    yield f"{block.results})"
+
+
+def _parts(instruction: Instruction) -> tuple[tuple[Block, ...], object]:
+    data = instruction.data
+    if isinstance(data, Cond):
+        return (data.then, data.otherwise), data.rare
+    if isinstance(data, While):
+        return (data.condition, data.body), data.carried
+    if isinstance(data, For):
+        return (data.body,), (data.count, data.carried, data.chosen, data.spans, data.backwards)
+    return (), data
+
+
+@cache
+def own_text() -> bytes:
+    """A digest of the compiler's source, so that what an older one made is not taken for this one's."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.digest()

@@ -1,0 +1,80 @@
+"""The approximate diagonal of A = J M^-1 J^T with which MuJoCo makes its R: one number a body, a joint, a tendon.
+
+All at the home configuration, so that they are constants of the mechanism. Source: MuJoCo, `body_invweight0` and its kin.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.dynamics.mass_matrix_solve import speed_parents
+from zwang.dynamics.crba import crba
+from zwang.kinematics.jacobians import placement_jacobian
+from zwang.kinematics.poses import Pose, link_poses
+from zwang.kinematics.tendons import tendon_length
+from zwang.mechanism.mechanism import JointIndex, Mechanism
+from zwang.mechanism.tree import WORLD, Placement
+from zwang.scalar import are_constant
+
+
+class InverseWeights(NamedTuple):
+    """Inverse masses. bodies: (of translation [1/kg], of rotation [1/(kg m^2)]) by name; speeds (nv,); tendons by name.
+
+    lengths: the tendons' lengths at home [m], by name.
+    """
+
+    bodies: dict[str, tuple[Any, Any]]
+    speeds: tuple[Any, ...]
+    tendons: dict[str, Any]
+    lengths: dict[str, Any]
+
+
+def inverse_weights(mechanism: Mechanism) -> InverseWeights:
+    """The inverse masses of a mechanism's bodies, speeds and tendons at home."""
+    tree, q = mechanism.tree, np.array(mechanism.home or mechanism.neutral)
+    poses, inverse = link_poses(tree, q), inverse_mass_matrix(mechanism, q)
+    bodies: dict[str, tuple[Any, Any]] = {"world": (0, 0)}
+    for body in mechanism.bodies:
+        base = tree.place(body.name)
+        bodies[body.name] = _of_body(mechanism, poses, inverse, base, body.com)
+    speeds: list[Any] = []
+    for joint in mechanism.joints:
+        speeds += _of_joint(joint, np.diag(inverse)[joint.v])
+    found = {tendon.name: tendon_length(mechanism, tendon, q) for tendon in mechanism.tendons}
+    tendons = {name: moment @ inverse @ moment for name, (_, moment) in found.items()}
+    return InverseWeights(bodies, tuple(speeds), tendons, {name: length for name, (length, _) in found.items()})
+
+
+def inverse_mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
+    """M^-1 (nv, nv)."""
+    parents = speed_parents(mechanism.tree)
+    L, reciprocals = ltdl(crba(mechanism.tree, q), parents)
+    unit = np.eye(mechanism.nv, dtype=int)
+    columns = [ltdl_solve(L, reciprocals, parents, column) for column in unit]
+    return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
+
+
+def _of_body(
+    mechanism: Mechanism, poses: list[Pose], inverse: np.ndarray, base: Placement, com: Any
+) -> tuple[Any, Any]:
+    """The means over the axes of translation and of rotation, at the centre of mass; a body that has one only uses it for both."""
+    if base.link == WORLD:
+        return 0, 0
+    J = placement_jacobian(mechanism.tree, poses, Placement(base.link, base.R, base.p + base.R @ np.array(com)))
+    diagonal = [row @ inverse @ row for row in J]
+    translation, rotation = sum(diagonal[:3]) / 3, sum(diagonal[3:]) / 3
+    if are_constant(translation, rotation):
+        larger = max(translation, rotation)
+        translation, rotation = (larger if x < 1e-15 else x for x in (translation, rotation))
+    return translation, rotation
+
+
+def _of_joint(joint: JointIndex, diagonal: Any) -> list[Any]:
+    """A free joint's and a ball's speeds share the mean over the axes."""
+    if joint.kind not in ("free", "ball"):
+        return list(diagonal)
+    triples = [diagonal[k : k + 3] for k in range(0, len(diagonal), 3)]
+    return [sum(triple) / 3 for triple in triples for _ in range(3)]

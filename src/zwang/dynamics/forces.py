@@ -1,0 +1,287 @@
+"""Generalised forces of what pushes: springs, dampers, wrenches, motors and actuators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zwang.algebra import rotations
+from zwang.dynamics.muscles import muscle_force, activation_derivative
+from zwang.kinematics.jacobians import placement_jacobian
+from zwang.kinematics.poses import link_poses, placement_pose
+from zwang.kinematics.tendons import tendon_length
+from zwang.mechanism.forces import Actuator, Damper, GravityCompensation, Motor, PointSpring, Spring, Wrench
+from zwang.mechanism.mechanism import JointIndex, Mechanism
+from zwang.mechanism.constraints import Tendon
+from zwang.mechanism.tree import Placement
+from zwang.scalar import absolute, clip, divide, exp, is_zero, less, maximum, minimum, sqrt, where
+
+
+def passive_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
+    """tau (nv,) of springs, dampers, constant wrenches, and tendons' springs and dampers [N m or N]."""
+    tau = np.array([0] * mechanism.nv)
+    for force in mechanism.forces:
+        match force:
+            case Damper():
+                tau = tau + _at(
+                    mechanism, force.joint, [damper_force(force, x) for x in _speeds(mechanism, force.joint, v)]
+                )
+            case Spring():
+                tau = tau + spring_force(mechanism, force, q)
+            case PointSpring():
+                tau = tau + _point_spring_force(mechanism, force, q, v)
+            case Wrench(input=None):
+                tau = tau + wrench_force(mechanism, force, q)
+            case GravityCompensation():
+                body = mechanism.body(force.body)
+                weight = tuple(force.factor * body.mass * g for g in mechanism.gravity)
+                tau = tau - wrench_force(mechanism, Wrench(body.name, weight, point=body.com), q)
+    for tendon in mechanism.tendons:
+        tau = tau + _tendon_force(mechanism, tendon, q, v)
+    return tau
+
+
+def actuator_forces(
+    mechanism: Mechanism,
+    q: Any,
+    v: Any,
+    control: Mapping[str, Any],
+    activation: Mapping[str, Any] | None = None,
+) -> np.ndarray:
+    """tau (nv,) of motors, actuators and driven wrenches for the controls by name; an input that is missing is 0.
+
+    activation: by actuator name, for those with dynamics of their own.
+    """
+    tau = np.array([0] * mechanism.nv)
+    for force in mechanism.forces:
+        match force:
+            case Motor():
+                u = _limited(control.get(force.name, 0), force.control_range)
+                joint = mechanism.joint(force.joint)
+                tau = tau + _at(mechanism, force.joint, [force.gear * u] * min(1, joint.joint.nv))
+            case Actuator():
+                state = (activation or {}).get(force.name, 0)
+                tau = tau + _actuator_force(mechanism, force, q, v, control.get(force.name, 0), state)
+            case Wrench(input=str() as name):
+                tau = tau + control.get(name, 0) * wrench_force(mechanism, force, q)
+    efforts = list(tau)
+    for joint in mechanism.joints:
+        ends = getattr(joint.joint, "actuator_range", None)
+        efforts[joint.v] = [_limited(x, ends) for x in efforts[joint.v]]
+    return np.array(efforts)
+
+
+def damper_force(damper: Damper, v: Any) -> Any:
+    """The effort of a damper on one speed."""
+    force: Any = damper.coefficient * v
+    for power, c in enumerate(damper.higher, start=2):
+        force = force + c * (v**power if power % 2 else v ** (power - 1) * absolute(v))
+    return -force
+
+
+def activation_rates(
+    mechanism: Mechanism, control: Mapping[str, Any], activation: Mapping[str, Any]
+) -> dict[str, Any]:
+    """d(activation)/dt of every actuator with dynamics: u, (u - activation) / time constant, or a muscle's."""
+    rates = {}
+    for force in mechanism.forces:
+        if isinstance(force, Actuator) and force.activation is not None:
+            kind, parameters = force.activation
+            u = _limited(control.get(force.name, 0), force.control_range)
+            if kind == "muscle":
+                rates[force.name] = activation_derivative(parameters, u, activation[force.name])
+            else:
+                rates[force.name] = (
+                    u if kind == "integrator" else (u - activation[force.name]) / parameters[0]
+                )
+    return rates
+
+
+def activation_after(force: Actuator, rate: Any, activation: Any, dt: Any) -> Any:
+    """The activation after dt: by one Euler step, or exactly for "filterexact"; then clipped to its range."""
+    kind, parameters = force.activation or ("integrator", (1,))
+    step = dt * rate
+    if kind == "filterexact":
+        step = rate * parameters[0] * (1 - exp(-dt / parameters[0]))
+    return _limited(activation + step, force.activation_range)
+
+
+def spring_force(mechanism: Mechanism, spring: Spring, q: Any) -> np.ndarray:
+    """tau (nv,) of a joint's spring."""
+    joint = mechanism.joint(spring.joint)
+    if joint.kind in ("ball", "free"):
+        return _at(
+            mechanism, spring.joint, [-spring.stiffness[0] * x for x in _displacement(mechanism, joint, q)]
+        )
+    x = _stretch(mechanism, spring, q)
+    force = -sum((k * x ** (i + 1) for i, k in enumerate(spring.stiffness)), start=0)
+    tau = _at(mechanism, spring.joint, [force])
+    return tau if spring.relative_to is None else tau + _at(mechanism, spring.relative_to, [-force])
+
+
+def spring_energy(mechanism: Mechanism, q: Any) -> Any:
+    """The energy in all springs [J]."""
+    total: Any = 0
+    for force in mechanism.forces:
+        if isinstance(force, Spring):
+            joint = mechanism.joint(force.joint)
+            if joint.kind in ("ball", "free"):
+                total = (
+                    total + force.stiffness[0] * sum(x * x for x in _displacement(mechanism, joint, q)) / 2
+                )
+            else:
+                x = _stretch(mechanism, force, q)
+                total = total + sum(k * x ** (i + 2) / (i + 2) for i, k in enumerate(force.stiffness))
+        elif isinstance(force, PointSpring):
+            distance, _ = _between(mechanism, force, q)
+            total = total + force.stiffness * (distance - force.length) ** 2 / 2
+    for tendon in mechanism.tendons:
+        if not is_zero(tendon.stiffness):
+            stretch = _tendon_stretch(tendon, tendon_length(mechanism, tendon, q)[0])
+            total = total + tendon.stiffness * stretch * stretch / 2
+    return total
+
+
+def wrench_force(mechanism: Mechanism, wrench: Wrench, q: Any) -> np.ndarray:
+    """tau (nv,) = J^T (force, torque) at the wrench's point."""
+    tree = mechanism.tree
+    base = tree.place(wrench.body)
+    place = Placement(base.link, base.R, base.p + base.R @ np.array(wrench.point))
+    poses = link_poses(tree, q)
+    f = np.concatenate([np.array(wrench.force), np.array(wrench.torque)])
+    if wrench.axes == "body":
+        R = placement_pose(poses, place).R
+        f = np.concatenate([R @ f[:3], R @ f[3:]])
+    return placement_jacobian(tree, poses, place).T @ f
+
+
+def _at(mechanism: Mechanism, joint: str, values: Any) -> np.ndarray:
+    """Efforts on one joint's speeds, as a whole tau."""
+    tau: list[Any] = [0] * mechanism.nv
+    start = mechanism.joint(joint).v.start
+    for k, value in enumerate(values):
+        tau[start + k] = value
+    return np.array(tau)
+
+
+def _speeds(mechanism: Mechanism, joint: str, v: Any) -> Any:
+    return v[mechanism.joint(joint).v]
+
+
+def _stretch(mechanism: Mechanism, spring: Spring, q: Any) -> Any:
+    x = q[mechanism.joint(spring.joint).q.start] - spring.rest
+    return x if spring.relative_to is None else x - q[mechanism.joint(spring.relative_to).q.start]
+
+
+def _displacement(mechanism: Mechanism, joint: JointIndex, q: Any) -> np.ndarray:
+    """A ball's or free joint's displacement from home: (translation,) rotation vector in body axes."""
+    home = np.array((mechanism.home or mechanism.neutral)[joint.q])
+    now = q[joint.q]
+    w, x, y, z = home[-4:]
+    turn = rotations.logarithm(rotations.multiply(np.array([w, -x, -y, -z]), now[-4:]))
+    return turn if joint.kind == "ball" else np.concatenate([now[:3] - home[:3], turn])
+
+
+def _between(mechanism: Mechanism, spring: PointSpring, q: Any) -> tuple[Any, np.ndarray]:
+    """Distance of a spring's ends, and its derivative (nv,) with respect to the speeds."""
+    tree = mechanism.tree
+    poses = link_poses(tree, q)
+    ends = []
+    for body, point in (spring.a, spring.b):
+        base = tree.place(body)
+        ends.append(Placement(base.link, base.R, base.p + base.R @ np.array(point)))
+    d = placement_pose(poses, ends[1]).p - placement_pose(poses, ends[0]).p
+    distance = sqrt(d @ d)
+    J = placement_jacobian(tree, poses, ends[1])[:3] - placement_jacobian(tree, poses, ends[0])[:3]
+    return distance, np.array([divide(x, distance) for x in d]) @ J
+
+
+def _point_spring_force(mechanism: Mechanism, spring: PointSpring, q: Any, v: Any) -> np.ndarray:
+    distance, moment = _between(mechanism, spring, q)
+    pull = spring.stiffness * (distance - spring.length) + spring.damping * (moment @ v)
+    return -pull * moment
+
+
+def _tendon_force(mechanism: Mechanism, tendon: Tendon, q: Any, v: Any) -> np.ndarray:
+    if is_zero(tendon.stiffness) and is_zero(tendon.damping):
+        return np.array([0] * mechanism.nv)
+    length, moment = tendon_length(mechanism, tendon, q)
+    pull = tendon.stiffness * _tendon_stretch(tendon, length) + tendon.damping * (moment @ v)
+    return -pull * moment
+
+
+def _tendon_stretch(tendon: Tendon, length: Any) -> Any:
+    """How far the length is outside the slack range."""
+    lower, upper = tendon.spring_length
+    if lower == upper:
+        return length - lower
+    return maximum(length - upper, 0) + minimum(length - lower, 0)
+
+
+def _actuator_force(
+    mechanism: Mechanism, actuator: Actuator, q: Any, v: Any, control: Any, activation: Any
+) -> np.ndarray:
+    length, moment = transmission(mechanism, actuator, q)
+    speed = moment @ v
+    u = _limited(control, actuator.control_range) if actuator.activation is None else activation
+    if actuator.muscle is not None:
+        return _limited(muscle_force(actuator.muscle, length, speed, u), actuator.force_range) * moment
+    g0, g1, g2 = actuator.gain
+    b0, b1, b2 = actuator.bias
+    force = (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed
+    return _limited(force, actuator.force_range) * moment
+
+
+def transmission(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any, np.ndarray]:
+    """An actuator's length and moment arm (nv,): its speed is moment @ v, its effort on the speeds force * moment."""
+    gear = actuator.gear
+    if actuator.tendon is not None:
+        tendon = next(t for t in mechanism.tendons if t.name == actuator.tendon)
+        length, moment = tendon_length(mechanism, tendon, q)
+        return gear[0] * length, gear[0] * moment
+    if actuator.slider is not None:
+        length, moment = _slider_crank(mechanism, actuator, q)
+        return gear[0] * length, gear[0] * moment
+    if actuator.frame is not None:
+        tree = mechanism.tree
+        place, poses = tree.place(actuator.frame), link_poses(tree, q)
+        R = placement_pose(poses, place).R
+        wrench = np.array([*gear, *[0] * (6 - len(gear))])
+        return 0, np.concatenate([R @ wrench[:3], R @ wrench[3:]]) @ placement_jacobian(tree, poses, place)
+    assert actuator.joint is not None
+    joint = mechanism.joint(actuator.joint)
+    if joint.kind == "ball":
+        turn = rotations.logarithm(q[joint.q])
+        return turn @ np.array(gear[:3]), _at(mechanism, joint.name, gear[:3])
+    if joint.kind == "free":
+        return 0, _at(mechanism, joint.name, gear[:6])
+    return sum(g * x for g, x in zip(gear, q[joint.q], strict=True)), _at(mechanism, joint.name, gear)
+
+
+def _slider_crank(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any, np.ndarray]:
+    """The slider's position x along its axis u, and its derivative (nv,) with respect to the speeds.
+
+    With d from the slider's origin to the crank's pin and the rod r: x = u d - s, s = sqrt((u d)^2 + r^2 - d d). Where the rod is too
+    short to reach, x = u d. Source: MuJoCo documentation, "Actuation model".
+    """
+    tree = mechanism.tree
+    pin, slider = tree.place(str(actuator.frame)), tree.place(str(actuator.slider))
+    poses = link_poses(tree, q)
+    d = placement_pose(poses, pin).p - placement_pose(poses, slider).p
+    u = placement_pose(poses, slider).R[:, 2]
+    J, J_slider = placement_jacobian(tree, poses, pin), placement_jacobian(tree, poses, slider)
+    along = u @ d
+    square = along * along + actuator.rod * actuator.rod - d @ d
+    reaches = less(0, square)
+    s = sqrt(where(reaches, square, 1.0))
+    share = where(reaches, 1 - along / s, 1.0)  # dx = share (du d + u dd) + (d dd) / s
+    turned = np.cross(u, d)  # du d = w (u x d)
+    moment = share * (u @ (J[:3] - J_slider[:3]) + turned @ J_slider[3:])
+    moment = moment + where(reaches, 1 / s, 0.0) * (d @ (J[:3] - J_slider[:3]))
+    return along - where(reaches, s, 0.0), moment
+
+
+def _limited(x: Any, ends: tuple[Any, Any] | None) -> Any:
+    return x if ends is None else clip(x, *ends)

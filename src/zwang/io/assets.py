@@ -1,0 +1,237 @@
+"""Meshes that a model names: where they may lie, and their triangles, read with care.
+
+A file may only lie in one of the model's *roots*: the folder of the model and the folders of its packages. Nothing
+outside is opened, whatever a name, a symbolic link or a mesh file says; nothing is fetched from a network.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import trimesh
+
+from zwang.errors import LoadError
+from zwang.io.collada import MOST_FACES, read_collada
+from zwang.io.files import read_bytes
+
+LARGEST_MESH = 64 * 2**20  # bytes
+FORMATS = ("stl", "obj", "dae", "gltf", "glb", "ply", "off")
+FLAT = 1e-9  # thickness by size under which a mesh is flat
+
+
+class MissingAsset(LoadError):
+    """A file that is named and is not there: the model can be read without it."""
+
+
+@dataclass(frozen=True)
+class Roots:
+    """The folders in which a model's files may lie: its own, then those given for packages."""
+
+    model: Path
+    packages: tuple[Path, ...] = ()
+
+    @staticmethod
+    def of(model: Path, package_dirs: Sequence[str | os.PathLike[str]] = ()) -> Roots:
+        """The roots of a model file, with further folders in which packages are looked for."""
+        return Roots(model.resolve().parent, tuple(Path(folder).resolve() for folder in package_dirs))
+
+    def find(self, name: str, where: str) -> Path:
+        """The file of that name: relative to the model's folder, or package://NAME/..., file://... or an absolute path.
+
+        Raises LoadError where it would lie outside, and MissingAsset where there is none.
+        """
+        if not name.strip():
+            raise LoadError(f"{where}: the file name of the mesh is empty")
+        if "\0" in name:
+            raise LoadError(f"{where}: the file name {name!r} has a NUL character")
+        scheme, _, rest = name.partition("://")
+        if not rest:
+            return self._inside(self.model / name, (self.model, *self.packages), name, where)
+        if scheme == "file":
+            path = Path(unquote(urlsplit(name).path))
+            return self._inside(path, (self.model, *self.packages), name, where)
+        if scheme in ("package", "model"):
+            return self._in_package(name, rest, where)
+        raise LoadError(f"{where}: {name!r} is not a file's name: zwang opens no {scheme}:// address")
+
+    def _in_package(self, name: str, rest: str, where: str) -> Path:
+        package, _, inner = rest.partition("/")
+        if package in ("", ".", "..") or "\\" in package:
+            raise LoadError(f"{where}: {name!r} names no package; write package://PACKAGE/path")
+        folders = [folder for folder in self._folders_of(package) if folder.is_dir()]
+        if not folders:
+            raise MissingAsset(
+                f"{where}: the package {package!r} of {name!r} is not found beside or above the model; "
+                "give its folder's parent in package_dirs"
+            )
+        for folder in folders:
+            path = self._inside(folder / inner, (folder,), name, where, must_exist=False)
+            if path.exists():
+                return path
+        raise MissingAsset(f"{where}: there is no file {name!r} (looked in {str(folders[0])!r})")
+
+    def _folders_of(self, package: str) -> list[Path]:
+        """In given folders first; then beside or above the model, where a package.xml shows that it is a package."""
+        given, around = [], []
+        for base in self.packages:
+            given += [base / package, *([base] if base.name == package else [])]
+        for base in (self.model, *self.model.parents):
+            around += [*([base] if base.name == package else []), base / package]
+        return given + [folder for folder in around if (folder / "package.xml").is_file()]
+
+    def _inside(
+        self, path: Path, roots: tuple[Path, ...], name: str, where: str, must_exist: bool = True
+    ) -> Path:
+        """The path with its links followed, if it then lies in one of the roots."""
+        try:
+            real = path.resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise LoadError(f"{where}: the file name {name!r} cannot be followed: {error}") from None
+        if not any(real.is_relative_to(root.resolve()) for root in roots):
+            if os.path.lexists(path) and _is_special(real):
+                raise LoadError(
+                    f"{where}: {name!r} leads to {str(real)!r}, a device or pipe and not a regular file"
+                )
+            raise LoadError(
+                f"{where}: {name!r} lies outside of the model's folder {str(roots[0])!r} and is not opened; "
+                "give a folder that holds it in package_dirs"
+            )
+        if must_exist and not real.exists():
+            raise MissingAsset(f"{where}: there is no file {name!r}")
+        return real
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def format_of(name: str, where: str) -> str:
+    """The format that a mesh file's ending names. Raises LoadError for one that zwang does not read."""
+    ending = Path(name).suffix
+    kind = ending.lower().lstrip(".")
+    if kind not in FORMATS:
+        raise LoadError(
+            f"{where}: {name!r} has the extension {ending!r}, an unknown mesh format; supported are {', '.join(FORMATS)}"
+        )
+    return kind
+
+
+def read_mesh(path: Path, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (n, 3), in the file's unit, and faces (m, 3), all parts of the file together.
+
+    Raises LoadError unless they are triangles of finite vertices. `where` begins the message.
+    """
+    kind = format_of(path.name, where)
+    data = read_bytes(path, where, largest=LARGEST_MESH)
+    if kind == "stl":
+        _check_stl(data, path.name, where)
+    elif kind in ("gltf", "glb"):
+        _check_gltf(data, path.name, where)
+    if kind == "dae":
+        vertices, faces = read_collada(data, f"{where}: {path.name}")
+    else:
+        vertices, faces = _triangles(data, kind, f"{where}: {path.name!r}")
+    _check_triangles(vertices, faces, f"{where}: {path.name!r}")
+    return _merged(vertices, faces) if kind == "stl" else (vertices, faces)
+
+
+def _triangles(data: bytes, kind: str, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """What trimesh makes of the bytes; without a resolver it opens no other file."""
+    try:
+        scene = trimesh.load_scene(
+            io.BytesIO(data), file_type=kind, resolver=None, skip_materials=True, process=False
+        )
+        parts = (
+            scene.dump() if len(scene.geometry) > 1 or kind in ("gltf", "glb") else scene.geometry.values()
+        )
+        meshes = [part for part in parts if isinstance(part, trimesh.Trimesh)]
+    except MemoryError:
+        raise
+    except Exception as error:  # a hostile file can raise anything in a parser
+        if isinstance(error, IndexError):
+            raise LoadError(f"{where} has a face whose vertex index is out of range: {error}") from None
+        raise LoadError(f"{where} cannot be read as {kind}: {type(error).__name__}: {error}") from None
+    if not meshes:
+        return np.zeros((0, 3)), np.zeros((0, 3), int)
+    starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    faces = [np.asarray(mesh.faces) + start for mesh, start in zip(meshes, starts, strict=False)]
+    return np.concatenate([np.asarray(mesh.vertices, float) for mesh in meshes]), np.concatenate(faces)
+
+
+def _check_stl(data: bytes, name: str, where: str) -> None:
+    """A binary STL must be as long as its header says; a text one must be text."""
+    if len(data) >= 84:
+        (count,) = struct.unpack("<I", data[80:84])
+        if len(data) == 84 + 50 * count:
+            return
+        if data[:5].lower() == b"solid" and data[:512].isascii() and b"facet" in data[:4096].lower():
+            return
+        if len(data) > 84 + 50 * count and count > 0:  # some writers leave a few bytes at the end
+            return
+        held = (len(data) - 84) // 50
+        raise LoadError(f"{where}: the STL file {name!r} claims {count} triangles, but its size holds {held}")
+    if data[:5].lower() != b"solid":
+        raise LoadError(f"{where}: the STL file {name!r} is truncated: its size is {len(data)} bytes")
+
+
+def _check_gltf(data: bytes, name: str, where: str) -> None:
+    """A glTF may carry its data inside; what it names outside of itself is not opened, and its counts are bounded."""
+    try:
+        document = json.loads(data if data[:4] != b"glTF" else _first_chunk(data))
+        buffers = document.get("buffers", [])
+        outside = [b["uri"] for b in buffers if "uri" in b and not b["uri"].startswith("data:")]
+        numbers = sum(16 * int(a.get("count", 0)) for a in document.get("accessors", []))
+        length = sum(int(b.get("byteLength", 0)) for b in buffers)
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError, struct.error) as error:
+        raise LoadError(f"{where}: the glTF file {name!r} is not valid: {error}") from None
+    if outside:
+        raise LoadError(
+            f"{where}: the glTF file {name!r} wants the buffer file {outside[0]!r}, which is not opened; "
+            "save it as .glb, with its buffers inside"
+        )
+    if numbers > 16 * 3 * MOST_FACES or length > LARGEST_MESH:
+        raise LoadError(
+            f"{where}: the glTF file {name!r} claims {length} bytes and {numbers} numbers: too large"
+        )
+
+
+def _first_chunk(data: bytes) -> bytes:
+    """The JSON part of a binary glTF."""
+    (length,) = struct.unpack("<I", data[12:16])
+    return data[20 : 20 + length]
+
+
+def _check_triangles(vertices: Any, faces: Any, where: str) -> None:
+    if len(faces) == 0:
+        raise LoadError(f"{where} has no faces: it is empty or damaged")
+    if len(faces) > MOST_FACES:
+        raise LoadError(f"{where} is too large: {len(faces)} faces; the limit is {MOST_FACES}")
+    if not np.isfinite(vertices).all():
+        raise LoadError(f"{where} has a vertex that is not finite (nan or inf)")
+    if faces.min() < 0 or faces.max() >= len(vertices):
+        raise LoadError(f"{where} has a face whose vertex index is out of range (0 to {len(vertices) - 1})")
+
+
+def _merged(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Equal vertices made one: an STL has three for each face."""
+    order = np.lexsort(vertices.T)
+    steps = (np.diff(vertices[order], axis=0, prepend=np.nan) != 0).any(axis=1)
+    numbers = np.empty(len(vertices), int)
+    numbers[order] = np.cumsum(steps) - 1
+    return vertices[order][steps], numbers[faces]
+
+
+def thickness(vertices: np.ndarray) -> float:
+    """The smallest by the largest extent of points, along their principal axes: 0 for what is flat."""
+    centred = vertices - vertices.mean(axis=0)
+    spread = np.sqrt(np.maximum(np.linalg.eigvalsh(centred.T @ centred), 0))
+    return float(spread[0] / spread[2]) if spread[2] > 0 else 0.0

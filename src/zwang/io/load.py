@@ -1,0 +1,101 @@
+"""The door for files: which reader a file wants, by what is in it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError, ZwangError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.symbols import symbolised
+from zwang.io.files import read_bytes
+from zwang.io.lint import lint
+
+Base = Literal["fixed", "free"]
+
+# The readers, by the name of a document's root element; each loads when its first file comes.
+_READERS = {"robot": ("zwang.io.urdf.urdf", "read_urdf"), "mujoco": ("zwang.io.mjcf.mjcf", "read_mjcf")}
+_BY_ENDING = {".urdf": "robot", ".mjcf": "mujoco", ".xml": "mujoco"}
+_MARKUP = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!\w+[^<>\[]*(\[.*?\]\s*)?>|<([A-Za-z_][\w:.-]*)", re.DOTALL)
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    base: Base = "fixed",
+    strict: bool = True,
+    symbolic: Sequence[str] = (),
+    package_dirs: Sequence[str | os.PathLike[str]] = (),
+) -> Mechanism:
+    """The mechanism of a URDF or MJCF file, or of a JSON file that `Mechanism.to_json` wrote; its content decides.
+
+    base: "free" floats a URDF's root link by a joint named root_joint. strict: refuse what is impossible or missing;
+    with strict=False it is repaired or left out, and `mechanism.report` says so. symbolic: kinds of numbers that
+    become symbols: "mass", "com", "inertia", "damping", "friction", "gravity" (m_LINK, c_LINK_x, I_LINK_xx, ...).
+    package_dirs: folders in which the packages of `package://` names are looked for.
+    Raises LoadError with file, line and column for what cannot be, UnsupportedError for what zwang has not. Warns with
+    LoadWarning of what is missing or ignored, and with PlausibilityWarning of numbers that are hardly meant.
+    """
+    if not isinstance(path, (str, os.PathLike)) or base not in ("fixed", "free"):
+        raise LoadError(f"load needs a file's path and base 'fixed' or 'free', not {path!r} and {base!r}")
+    file = Path(path)
+    folders = (package_dirs,) if isinstance(package_dirs, (str, os.PathLike)) else tuple(package_dirs)
+    mechanism = _read(file, base, strict, folders)
+    for note in lint(mechanism):
+        warnings.warn(f"{file}: {note.what} ({note.where})", PlausibilityWarning, stacklevel=2)
+    return symbolised(mechanism, symbolic) if symbolic else mechanism
+
+
+def _read(file: Path, base: Base, strict: bool, package_dirs: Sequence[Any]) -> Mechanism:
+    data = read_bytes(file, "load")
+    if not data.strip():
+        raise LoadError(f"{file}, line 1: the file is empty; there is no mechanism in it")
+    if _is_json(data):
+        return _from_json(file, data)
+    kind = _root_name(data) or _BY_ENDING.get(file.suffix.lower(), "")
+    if kind not in _READERS:
+        raise _unknown(file, kind)
+    module, name = _READERS[kind]
+    reader = getattr(importlib.import_module(module), name)
+    if kind == "robot":
+        return reader(file, base=base, strict=strict, package_dirs=package_dirs)
+    if base == "free":
+        raise LoadError(
+            f"{file}: base='free' is for URDF; an MJCF file says itself what floats (<freejoint/>)"
+        )
+    return reader(file, strict=strict)
+
+
+def _is_json(data: bytes) -> bool:
+    return data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+
+
+def _from_json(file: Path, data: bytes) -> Mechanism:
+    try:
+        return Mechanism.from_json(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise LoadError(f"{file}: the JSON text is not UTF-8: {error.reason} at byte {error.start}") from None
+    except ZwangError as error:
+        raise LoadError(f"{file}: {error}") from None
+
+
+def _root_name(data: bytes) -> str:
+    """The name of a document's first element, as far as it can be told without reading it properly."""
+    for match in _MARKUP.finditer(data[: 2**20]):
+        if match.group(2):
+            return match.group(2).decode("ascii", "replace")
+    return ""
+
+
+def _unknown(file: Path, kind: str) -> LoadError:
+    reads = "zwang reads URDF (<robot>), MJCF (<mujoco>) and its own JSON"
+    if kind in ("sdf", "gazebo"):
+        return UnsupportedError(f"{file}: this is an SDF file (<{kind}>), which zwang does not read; {reads}")
+    if kind:
+        return LoadError(f"{file}: the file begins with <{kind}>, which is no mechanism; {reads}")
+    return LoadError(f"{file}: this is not a valid document of any known format; {reads}")

@@ -1,0 +1,271 @@
+"""Bodies, joints, shapes and frames of a compiled MJCF model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zwang.algebra import rotations
+from zwang.mechanism.joints import Ball, Fixed, Free, Joint, Prismatic, Revolute, Softness
+from zwang.mechanism.numbers import Matrix3
+from zwang.mechanism.bodies import Body, Frame
+from zwang.mechanism.geometry import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    Geometry,
+    Mesh,
+    Plane,
+    Sphere,
+    Surface,
+)
+from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
+from zwang.io.mjcf.model import Source
+
+ROUNDING = 1e-15
+GEOM, JOINT = numbers_of(mujoco.mjtGeom), numbers_of(mujoco.mjtJoint)
+TRANSMISSION = numbers_of(mujoco.mjtTrn)
+
+
+def exact(x: Any) -> Any:
+    """The float, or 0, 1 or -1 as an integer where it differs from that by rounding only."""
+    nearest = round(float(x)) if abs(x) < 2 else 2
+    return nearest if abs(nearest) <= 1 and abs(x - nearest) <= ROUNDING else float(x)
+
+
+def zeroed(values: Any) -> tuple[Any, ...]:
+    """Numbers with exact zeros as integers."""
+    return tuple(float(x) if x != 0 else 0 for x in np.asarray(values).reshape(-1))
+
+
+def matrix_of(quaternion: Any) -> Matrix3:
+    """The rotation matrix of a quaternion (w, x, y, z), with exact zeros and ones."""
+    q = np.asarray(quaternion, float)
+    R = rotations.from_quaternion(q / np.linalg.norm(q))
+    return tuple(tuple(exact(x) for x in row) for row in R)  # type: ignore[return-value]
+
+
+def bodies(source: Source) -> tuple[Body, ...]:
+    """Every body but the world, in the file's order, with its joints and shapes."""
+    found = []
+    for i in range(1, source.model.nbody):
+        with source.at("body", i):
+            found.append(_body(source, i))
+    return tuple(found)
+
+
+def _body(source: Source, i: int) -> Body:
+    m = source.model
+    joints = joints_of(source, i)
+    free = any(isinstance(joint, Free) for joint in joints)  # its q is the pose itself
+    if m.body_mocapid[i] >= 0:
+        source.note(
+            "ignored",
+            f"mocap body {source.name('body', i)!r} stays where the file puts it",
+            source.place("body", i),
+        )
+    mass = float(m.body_mass[i])
+    return Body(
+        name=source.name("body", i),
+        joint=joints or Fixed(),
+        parent=source.name("body", int(m.body_parentid[i])),
+        position=(0, 0, 0) if free else zeroed(m.body_pos[i]),
+        orientation=matrix_of((1, 0, 0, 0) if free else m.body_quat[i]),
+        mass=mass if mass else 0,
+        com=zeroed(m.body_ipos[i]) if mass else (0, 0, 0),
+        inertia=_inertia(m.body_inertia[i], m.body_iquat[i]),
+        geometry=shapes_of(source, i),
+    )
+
+
+def _inertia(moments: Any, quaternion: Any) -> tuple[tuple[Any, ...], ...]:
+    """The 3x3 inertia in the body's axes, exactly symmetric, from principal moments and their axes."""
+    if moments[0] == moments[1] == moments[2]:
+        return tuple(zeroed(row) for row in np.diag(moments))
+    R = np.array(matrix_of(quaternion), float)
+    inertia = R @ np.diag(moments) @ R.T
+    return tuple(zeroed(row) for row in (inertia + inertia.T) / 2)
+
+
+def joints_of(source: Source, body: int) -> tuple[Joint, ...]:
+    """The joints of a body, in their order."""
+    m = source.model
+    start, count = int(m.body_jntadr[body]), int(m.body_jntnum[body])
+    found = []
+    for j in range(start, start + count):
+        with source.at("joint", j):
+            found.append(_joint(source, j))
+    return tuple(found)
+
+
+def _joint(source: Source, j: int) -> Joint:
+    m = source.model
+    kind = int(m.jnt_type[j])
+    dof = int(m.jnt_dofadr[j])
+    scalar = kind in (JOINT.mjJNT_HINGE, JOINT.mjJNT_SLIDE)
+    where = source.place("joint", j)
+    if m.jnt_springyield[j] > 0:
+        source.unsupported(f"the plastic spring (springyield) of joint {source.name('joint', j)!r}", where)
+    limits = None
+    if m.jnt_limited[j] and kind != JOINT.mjJNT_FREE:
+        limits = tuple(float(x) for x in m.jnt_range[j])
+    numbers = dict(
+        armature=_number(m.dof_armature[dof] + _rotors(source, j)),
+        friction=_number(m.dof_frictionloss[dof]),
+        friction_softness=Softness(_numbers(m.dof_solref[dof]), _numbers(m.dof_solimp[dof])),
+    )
+    if kind == JOINT.mjJNT_FREE:
+        return Free(source.name("joint", j), **numbers)
+    numbers |= dict(
+        limits=limits,
+        position=zeroed(m.jnt_pos[j]),
+        limit_softness=Softness(
+            _numbers(m.jnt_solref[j]), _numbers(m.jnt_solimp[j]), _number(m.jnt_margin[j])
+        ),
+    )
+    if kind == JOINT.mjJNT_BALL:
+        return Ball(source.name("joint", j), **numbers)
+    if scalar and m.jnt_actfrclimited[j]:
+        numbers["actuator_range"] = _numbers(m.jnt_actfrcrange[j])
+    numbers |= dict(axis=_axis(m.jnt_axis[j]), reference=_number(m.qpos0[m.jnt_qposadr[j]]))
+    return (Revolute if kind == JOINT.mjJNT_HINGE else Prismatic)(source.name("joint", j), **numbers)
+
+
+def _rotors(source: Source, joint: int) -> float:
+    """What actuators on a joint add to its armature: their rotors' inertia times the square of the gear."""
+    m = source.model
+    on_joint = (TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT)
+    return sum(
+        float(m.actuator_armature[k] * m.actuator_gear[k][0] ** 2)
+        for k in range(m.nactuator)
+        if m.actuator_trntype[k] in on_joint and m.actuator_trnid[k][0] == joint
+    )
+
+
+def _axis(axis: Any) -> tuple[Any, ...]:
+    return tuple(exact(x) for x in axis)
+
+
+def _number(x: Any) -> Any:
+    return float(x) if x != 0 else 0
+
+
+def _numbers(values: Any) -> tuple[float, ...]:
+    return tuple(float(x) for x in values)
+
+
+def shapes_of(source: Source, body: int) -> tuple[Geometry, ...]:
+    """The shapes on a body (0: the world), in their order."""
+    m = source.model
+    start, count = int(m.body_geomadr[body]), int(m.body_geomnum[body])
+    found = []
+    for g in range(start, start + count):
+        with source.at("geom", g):
+            shape = _shape(source, g)
+        if shape is not None:
+            found.append(shape)
+    return tuple(found)
+
+
+def _shape(source: Source, g: int) -> Geometry | None:
+    m = source.model
+    kind, where = int(m.geom_type[g]), source.place("geom", g)
+    title = f"geom {m.geom(g).name!r}" if m.geom(g).name else f"geom {g}"
+    if kind == GEOM.mjGEOM_SDF:
+        what = f"the signed distance field of {title}"
+        if m.geom_contype[g] or m.geom_conaffinity[g]:
+            source.unsupported(what, where)
+        else:
+            source.note("ignored", what, where)
+        return None
+    for field, what in (
+        ("geom_surfacevel", "the moving surface (surfacevel)"),
+        ("geom_adhesion", "the adhesion"),
+    ):
+        if np.any(getattr(m, field)[g]):
+            source.unsupported(f"{what} of {title}", where)
+    common = dict(
+        name=m.geom(g).name,
+        position=zeroed(m.geom_pos[g]),
+        orientation=matrix_of(m.geom_quat[g]),
+        color=tuple(round(float(x), 6) for x in _color(m, g)),
+        surface=_surface(m, g),
+    )
+    return _of_kind(m, g, kind, [float(x) for x in m.geom_size[g]], common)
+
+
+def _of_kind(m: Any, g: int, kind: int, size: list[float], common: dict[str, Any]) -> Geometry:
+    """The shape with MuJoCo's half sizes made whole ones."""
+    match kind:
+        case GEOM.mjGEOM_PLANE:
+            return Plane(**common)
+        case GEOM.mjGEOM_SPHERE:
+            return Sphere(radius=size[0], **common)
+        case GEOM.mjGEOM_CAPSULE:
+            return Capsule(radius=size[0], length=2 * size[1], **common)
+        case GEOM.mjGEOM_CYLINDER:
+            return Cylinder(radius=size[0], length=2 * size[1], **common)
+        case GEOM.mjGEOM_BOX:
+            return Box(x=2 * size[0], y=2 * size[1], z=2 * size[2], **common)
+        case GEOM.mjGEOM_ELLIPSOID:
+            return Ellipsoid(x=size[0], y=size[1], z=size[2], **common)
+    mesh = int(m.geom_dataid[g])
+    first, count = int(m.mesh_vertadr[mesh]), int(m.mesh_vertnum[mesh])
+    face, faces = int(m.mesh_faceadr[mesh]), int(m.mesh_facenum[mesh])
+    vertices: Any = np.array(m.mesh_vert[first : first + count], float)
+    triangles: Any = np.array(m.mesh_face[face : face + faces], int)
+    return Mesh(
+        vertices=vertices,
+        faces=triangles,
+        file=m.mesh(mesh).name,
+        **common,
+    )
+
+
+def _color(m: Any, g: int) -> Any:
+    material = int(m.geom_matid[g])
+    return m.mat_rgba[material] if material >= 0 else m.geom_rgba[g]
+
+
+def _surface(m: Any, g: int) -> Surface:
+    return Surface(
+        friction=_numbers(m.geom_friction[g]),
+        condim=int(m.geom_condim[g]),
+        contype=int(m.geom_contype[g]),
+        conaffinity=int(m.geom_conaffinity[g]),
+        priority=int(m.geom_priority[g]),
+        solref=_numbers(m.geom_solref[g]),
+        solimp=_numbers(m.geom_solimp[g]),
+        solmix=float(m.geom_solmix[g]),
+        margin=float(m.geom_margin[g]),
+        gap=float(m.geom_gap[g]),
+        group=int(m.geom_group[g]),
+    )
+
+
+def frames(source: Source) -> tuple[Frame, ...]:
+    """The sites. One that has the name of a body is called `NAME (site)`, and noted."""
+    m = source.model
+    taken = {source.name("body", i) for i in range(m.nbody)} | {
+        source.name("site", i) for i in range(m.nsite)
+    }
+    names = source.names.setdefault("site", [])
+    found = []
+    for i in range(m.nsite):
+        name = source.name("site", i)
+        if any(source.name("body", b) == name for b in range(m.nbody)):
+            while f"{name} (site)" in taken:
+                name += " "
+            name = f"{name} (site)"
+            taken.add(name)
+            source.note(
+                "repaired",
+                f"site {names[i]!r} has the name of a body; it is the frame {name!r}",
+                source.place("site", i),
+            )
+            names[i] = name
+        body = source.name("body", int(m.site_bodyid[i]))
+        found.append(Frame(name, body, zeroed(m.site_pos[i]), matrix_of(m.site_quat[i])))
+    return tuple(found)

@@ -1,0 +1,81 @@
+"""What is possible in an MJCF file but hardly meant: warned about, with file and line."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+
+from zwang.errors import LoadError, PlausibilityWarning
+from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
+from zwang.io.mjcf.model import Source
+
+LONG_STEP = 0.1  # s
+HEAVY = 1e9  # kg
+JOINT = numbers_of(mujoco.mjtJoint)
+_HINGES = (JOINT.mjJNT_HINGE, JOINT.mjJNT_BALL)
+
+
+def check(source: Source) -> None:
+    """Warns of implausible numbers. Raises LoadError for those that cannot be."""
+    m = source.model
+    option = next((e for e in source.files.elements() if e.name == "option"), None)
+    place = f"{option.source}, line {option.line}" if option is not None else source.files.source
+    if not 0 < m.opt.timestep < math.inf:
+        raise LoadError(f"{place}: timestep of <option> is {m.opt.timestep:g}; it must be positive")
+    for dof in np.flatnonzero(~(np.asarray(m.dof_armature) >= 0)):
+        joint = int(m.dof_jntid[dof])
+        raise LoadError(f"{source.place('joint', joint)}: armature of joint {source.name('joint', joint)!r} is "
+                        f"{m.dof_armature[dof]:g}; it must not be negative")  # fmt: skip
+    if m.opt.timestep > LONG_STEP:
+        _warn(f"{place}: timestep of <option> is {m.opt.timestep:g} s, which is large for any mechanism")
+    for message in (*_heavy(source), *_stiff(source), *_narrow(source)):
+        _warn(message)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, PlausibilityWarning, stacklevel=4)
+
+
+def _heavy(source: Source) -> Iterator[str]:
+    m = source.model
+    for i in range(1, m.nbody):
+        if m.body_mass[i] > HEAVY:
+            yield f"{source.place('body', i)}: body {source.name('body', i)!r} has the mass {m.body_mass[i]:.3g} kg"
+
+
+def _stiff(source: Source) -> Iterator[str]:
+    """A spring whose frequency is beyond an explicit step's stability: k dt^2 > 4 m."""
+    m = source.model
+    for j in range(m.njnt):
+        inertia = float(m.dof_M0[int(m.jnt_dofadr[j])])
+        if m.jnt_stiffness[j] * m.opt.timestep * m.opt.timestep > 4 * inertia:
+            name = source.name("joint", j)
+            yield (
+                f"{source.place('joint', j)}: the spring of joint {name!r} (stiffness {m.jnt_stiffness[j]:.3g}) is too "
+                f"stiff for the timestep {m.opt.timestep:g} s: a step would be unstable"
+            )
+
+
+def _narrow(source: Source) -> Iterator[str]:
+    """Ranges that look like radians in a file whose angles are degrees."""
+    m = source.model
+    if not source.spec.compiler.degree:
+        return
+    for j in range(m.njnt):
+        if not m.jnt_limited[j] or m.jnt_type[j] not in _HINGES:
+            continue
+        ends = np.degrees(np.abs(m.jnt_range[j]))
+        wide = float(ends.max())
+        if 0.5 < wide <= 2 * math.pi + 0.01 and _is_part_of_pi(wide):
+            yield (
+                f"{source.place('joint', j)}: the range of joint {source.name('joint', j)!r} reaches {wide:.4g} degrees, "
+                'which looks like radians; <compiler angle="radian"/> makes the file\'s angles radians'
+            )
+
+
+def _is_part_of_pi(x: float) -> bool:
+    """Is x, to three digits, a half, third, quarter, ... of pi, or a multiple?"""
+    return any(abs(x - k * math.pi / n) < 2e-3 for n in (1, 2, 3, 4, 6) for k in range(1, 2 * n + 1))

@@ -1,0 +1,221 @@
+"""What pushes in a compiled MJCF model: actuators, springs, dampers, gravity compensation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zwang.mechanism.forces import Actuator, Damper, Force, GravityCompensation, Muscle, Spring
+from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
+from zwang.io.mjcf.bodies import zeroed
+from zwang.io.mjcf.model import Source
+
+TRANSMISSION, DYNAMICS, GAIN, BIAS, JOINT = (
+    numbers_of(kind)
+    for kind in (mujoco.mjtTrn, mujoco.mjtDyn, mujoco.mjtGain, mujoco.mjtBias, mujoco.mjtJoint)
+)
+_ACTIVATIONS = {
+    DYNAMICS.mjDYN_INTEGRATOR: "integrator",
+    DYNAMICS.mjDYN_FILTER: "filter",
+    DYNAMICS.mjDYN_FILTEREXACT: "filterexact",
+    DYNAMICS.mjDYN_MUSCLE: "muscle",
+}
+_UNKNOWN = {
+    DYNAMICS.mjDYN_DCMOTOR: "dcmotor", DYNAMICS.mjDYN_PID: "pid",
+    DYNAMICS.mjDYN_USER: "user",
+}  # fmt: skip
+
+
+def passive(source: Source, disabled: tuple[str, ...]) -> list[Force]:
+    """Springs and dampers of joints, dampers that actuators bring with them, and gravity compensation."""
+    m = source.model
+    found: list[Force] = []
+    for j in range(m.njnt):
+        with source.at("joint", j):
+            if "spring" not in disabled:
+                found.extend(_springs(source, j))
+            if "damper" not in disabled:
+                found.extend(_dampers(source, j))
+    if "gravity" not in disabled:
+        found.extend(_compensations(source))
+    return found
+
+
+def _springs(source: Source, j: int) -> list[Force]:
+    m = source.model
+    k = zeroed([m.jnt_stiffness[j], *m.jnt_stiffnesspoly[j]])
+    while k and k[-1] == 0:
+        k = k[:-1]
+    if not k:
+        return []
+    turning = m.jnt_type[j] in (JOINT.mjJNT_BALL, JOINT.mjJNT_FREE)
+    if turning and len(k) > 1:
+        source.unsupported(
+            f"the polynomial spring of {source.name('joint', j)!r}, which turns freely,",
+            source.place("joint", j),
+        )
+        k = k[:1]
+    rest = 0 if turning else zeroed([m.qpos_spring[m.jnt_qposadr[j]]])[0]
+    return [Spring(source.name("joint", j), k, rest)]
+
+
+def _dampers(source: Source, j: int) -> list[Force]:
+    m = source.model
+    dof = int(m.jnt_dofadr[j])
+    c = np.array([m.dof_damping[dof], *m.dof_dampingpoly[dof]], float)
+    for k in range(m.nactuator):
+        on_joint = m.actuator_trntype[k] in (TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT)
+        if on_joint and m.actuator_trnid[k][0] == j:
+            c = c + m.actuator_gear[k][0] ** 2 * np.array([m.actuator_damping[k], *m.actuator_dampingpoly[k]])
+    if not c.any():
+        return []
+    higher = zeroed(c[1:]) if c[1:].any() else ()
+    return [Damper(source.name("joint", j), zeroed(c)[0], higher)]
+
+
+def _compensations(source: Source) -> list[Force]:
+    m = source.model
+    found: list[Force] = []
+    for i in range(1, m.nbody):
+        if not m.body_gravcomp[i] or not m.body_mass[i]:
+            continue
+        if any(m.jnt_actgravcomp):
+            source.unsupported(
+                "gravity compensation by actuators (actuatorgravcomp)", source.place("body", i)
+            )
+        found.append(GravityCompensation(source.name("body", i), float(m.body_gravcomp[i])))
+    return found
+
+
+def actuators(source: Source, disabled: tuple[str, ...], kept_tendons: set[str]) -> list[Force]:
+    """The actuators that zwang has; the others are refused, or noted."""
+    found: list[Force] = []
+    for k in range(source.model.nactuator):
+        with source.at("actuator", k):
+            what = "actuation is disabled by the option flag" if "actuation" in disabled else ""
+            if what:
+                source.note(
+                    "ignored", f"actuator {source.name('actuator', k)!r}: {what}", source.place("actuator", k)
+                )
+                continue
+            fault = _fault(source, k, kept_tendons)
+            if fault:
+                source.unsupported(
+                    f"actuator {source.name('actuator', k)!r} with {fault}", source.place("actuator", k)
+                )
+                continue
+            found.append(_actuator(source, k, disabled))
+    return found
+
+
+def _fault(source: Source, k: int, kept_tendons: set[str]) -> str:
+    """Why an actuator cannot be read; nothing if it can."""
+    m = source.model
+    dynamics, gain, bias = (
+        int(m.actuator_dyntype[k]),
+        int(m.actuator_gaintype[k]),
+        int(m.actuator_biastype[k]),
+    )
+    if dynamics in _UNKNOWN:
+        return f"{_UNKNOWN[dynamics]} dynamics"
+    if gain == GAIN.mjGAIN_MUSCLE or bias == BIAS.mjBIAS_MUSCLE:
+        same = gain == GAIN.mjGAIN_MUSCLE and bias == BIAS.mjBIAS_MUSCLE
+        if not (same and np.array_equal(m.actuator_gainprm[k][:9], m.actuator_biasprm[k][:9])):
+            return "a muscle whose gain and bias differ"
+    elif gain not in (GAIN.mjGAIN_FIXED, GAIN.mjGAIN_AFFINE):
+        return f"gain type {mujoco.mjtGain(gain).name[7:].lower()}"
+    elif bias not in (BIAS.mjBIAS_NONE, BIAS.mjBIAS_AFFINE):
+        return f"bias type {mujoco.mjtBias(bias).name[7:].lower()}"
+    if m.actuator_plugin[k] >= 0:
+        return "a plugin"
+    if m.actuator_delay[k] > 0:
+        return "a delay"
+    if m.actuator_actearly[k] and dynamics != DYNAMICS.mjDYN_NONE:
+        return "early activation (actearly)"
+    if m.opt.disableactuator & (1 << int(m.actuator_group[k])) and 0 <= m.actuator_group[k] < 31:
+        return "a disabled group (actuatorgroupdisable)"
+    return _transmission_fault(source, k, kept_tendons)
+
+
+def _transmission_fault(source: Source, k: int, kept_tendons: set[str]) -> str:
+    m = source.model
+    kind, target = int(m.actuator_trntype[k]), int(m.actuator_trnid[k][0])
+    served = m.actuator_biasprm[k][1] != 0 or m.actuator_gainprm[k][1] != 0
+    if kind in (TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT):
+        turning = m.jnt_type[target] in (JOINT.mjJNT_BALL, JOINT.mjJNT_FREE)
+        if turning and kind == TRANSMISSION.mjTRN_JOINTINPARENT:
+            return "a transmission in the parent's axes (jointinparent)"
+        return "a servo on a ball joint" if served and m.jnt_type[target] == JOINT.mjJNT_BALL else ""
+    if kind == TRANSMISSION.mjTRN_SITE:
+        return "a reference site (refsite)" if m.actuator_trnid[k][1] >= 0 else ""
+    if kind == TRANSMISSION.mjTRN_SLIDERCRANK:
+        return ""
+    if kind == TRANSMISSION.mjTRN_TENDON:
+        if m.actuator_armature[k] or m.actuator_damping[k] or np.any(m.actuator_dampingpoly[k]):
+            return "armature or damping on a tendon"
+        return "" if source.name("tendon", target) in kept_tendons else "a tendon that is not supported"
+    return {
+        TRANSMISSION.mjTRN_BODY: "adhesion (a body transmission)",
+    }.get(kind, "its kind of transmission")
+
+
+def _actuator(source: Source, k: int, disabled: tuple[str, ...]) -> Actuator:
+    m = source.model
+    kind, target = int(m.actuator_trntype[k]), int(m.actuator_trnid[k][0])
+    on = {
+        TRANSMISSION.mjTRN_TENDON: "tendon", TRANSMISSION.mjTRN_SITE: "site", TRANSMISSION.mjTRN_SLIDERCRANK: "crank",
+    }.get(kind, "joint")  # fmt: skip
+    axes = {"tendon": 1, "site": 6, "crank": 1}.get(on) or {0: 6, 1: 3}.get(int(m.jnt_type[target]), 1)
+    targets: dict[str, Any] = {on: source.name(on, target)} if on in ("joint", "tendon") else {}
+    if on in ("site", "crank"):
+        targets = {"frame": source.name("site", target)}
+    if on == "crank":
+        slider = source.name("site", int(m.actuator_trnid[k][1]))
+        targets |= {"slider": slider, "rod": float(m.actuator_cranklength[k])}
+    gain = zeroed(m.actuator_gainprm[k][:3])
+    if m.actuator_gaintype[k] == GAIN.mjGAIN_FIXED:
+        gain = (gain[0], 0, 0)
+    muscle = _muscle(m, k) if m.actuator_gaintype[k] == GAIN.mjGAIN_MUSCLE else None
+    if muscle is not None:
+        gain = (1, 0, 0)
+    bias = zeroed(m.actuator_biasprm[k][:3]) if m.actuator_biastype[k] == BIAS.mjBIAS_AFFINE else (0, 0, 0)
+    return Actuator(
+        name=source.name("actuator", k),
+        **targets,
+        gear=zeroed(m.actuator_gear[k][:axes]),
+        gain=gain,
+        bias=bias,
+        control_range=_control_range(m, k, disabled),
+        force_range=_range(m.actuator_forcelimited[k], m.actuator_forcerange[k]),
+        activation=_activation(m, k),
+        activation_range=_range(m.actuator_actlimited[k], m.actuator_actrange[k]),
+        muscle=muscle,
+    )
+
+
+def _muscle(m: Any, k: int) -> Muscle:
+    """Range, force, scale, shortest, longest, fastest, passive, lengthening: MuJoCo's order."""
+    low, high, force, scale, *rest = (float(x) for x in m.actuator_gainprm[k][:9])
+    strength = force if force >= 0 else scale / max(1e-15, float(m.actuator_acc0[k]))
+    lengths = tuple(float(x) for x in m.actuator_lengthrange[k])
+    return Muscle(strength, (lengths[0], lengths[1]), (low, high), *rest)
+
+
+def _control_range(m: Any, k: int, disabled: tuple[str, ...]) -> tuple[float, float] | None:
+    control = int(m.actuator_ctrladr[k])
+    limited = bool(m.actuator_ctrllimited[control]) and "clampctrl" not in disabled
+    return _range(limited, m.actuator_ctrlrange[control])
+
+
+def _range(limited: Any, ends: Any) -> tuple[float, float] | None:
+    return (float(ends[0]), float(ends[1])) if limited else None
+
+
+def _activation(m: Any, k: int) -> tuple[str, tuple[float, ...]] | None:
+    kind = _ACTIVATIONS.get(int(m.actuator_dyntype[k]))
+    if kind is None:
+        return None
+    if kind == "muscle":
+        return kind, tuple(float(x) for x in m.actuator_dynprm[k][:3])
+    return kind, () if kind == "integrator" else (max(1e-15, float(m.actuator_dynprm[k][0])),)

@@ -1,0 +1,239 @@
+"""An MJCF file and all that it names, read with care before MuJoCo sees any of it.
+
+Includes and attached models are followed, inside the model's folder only; what could grow beyond bounds (replicates,
+grids, height fields) is counted first, and numbers that are NaN are refused with their place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from xml.sax.saxutils import quoteattr
+
+from zwang.errors import LoadError
+from zwang.io.assets import LARGEST_MESH, Roots, read_mesh
+from zwang.io.files import read_bytes
+from zwang.io.xml import LARGEST_DOCUMENT, Element, parse
+
+MOST_COPIES = 200_000  # elements after replication
+MOST_SAMPLES = 10_000_000  # of a height field
+MOST_POINTS = 100_000  # of a mesh that MuJoCo makes
+MOST_MODELS = 50  # included or attached
+# Attributes that are words, not numbers: "nan" may be a name.
+_WORDS = {
+    "name", "class", "childclass", "file", "model", "prefix", "suffix", "body", "joint", "site", "mesh", "material",
+    "geom", "tendon", "target", "data", "content_type", "plugin", "instance", "key", "value", "dclass", "texture",
+}  # fmt: skip
+_CHECKED = {".stl", ".obj"}
+_PICTURES = {"texture", "skin", "hfield"}  # their files are never opened
+
+
+@dataclass
+class Files:
+    """A model's text, the documents and meshes it names by the names it gives them, and where its elements stand."""
+
+    text: str
+    source: str
+    root: Element
+    includes: dict[str, bytes] = field(default_factory=dict)
+    named: dict[str, Element] = field(default_factory=dict)
+    assets: dict[str, bytes] = field(default_factory=dict)
+    places: dict[tuple[str, str], str] = field(default_factory=dict)
+    documents: list[Element] = field(default_factory=list)
+
+    def elements(self) -> Iterator[Element]:
+        """Every element of the model and of the documents that it includes or attaches."""
+        for document in self.documents:
+            yield from document.walk()
+
+    def place(self, tag: str, name: str) -> str:
+        """`model.xml, line 7`, for an element of that tag and name, if the files have one."""
+        return self.places.get((tag, name), "")
+
+
+def gather(path: Path, text: str | None = None) -> Files:
+    """The model at `path` (or `text`, as if it stood there) with everything it names.
+
+    Raises LoadError for what is missing, outside the model's folder, damaged, or too large.
+    """
+    data = text.encode() if text is not None else read_bytes(path, str(path), largest=LARGEST_DOCUMENT)
+    root = parse(data, path.name)
+    if root.name != "mujoco":
+        raise root.error(f"the root element is <{root.name}>; an MJCF file begins with <mujoco>")
+    try:
+        content = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LoadError(f"{path.name}: the text is not UTF-8: {error.reason}") from None
+    files = Files(content, path.name, root)
+    _Gatherer(files, Roots.of(path)).visit(root, (), PurePosixPath())
+    return files
+
+
+class _Gatherer:
+    """Walks documents, once each way that they are named."""
+
+    def __init__(self, files: Files, roots: Roots):
+        self.files, self.roots = files, roots
+        self.models = 0
+        self.copies = 0
+
+    def visit(self, root: Element, chain: tuple[str, ...], folder: PurePosixPath) -> None:
+        """Checks one document and what it names; `chain` are the documents that led here."""
+        self.files.documents.append(root)
+        self._count(root)
+        folders = _folders(root)
+        for element in root.walk():
+            _check_numbers(element)
+            _check_sizes(element)
+            if "name" in element.attributes:
+                place = f"{element.source}, line {element.line}"
+                self.files.places.setdefault((_kind(element), element.attributes["name"]), place)
+            name = element.attributes.get("file")
+            if name is None or element.name in _PICTURES:
+                continue
+            if element.name == "include" or element.name == "model":
+                self._document(element, name, chain, folder)
+            else:
+                self._asset(element, name, folders.get(element.name, ""), folder)
+
+    def _document(self, element: Element, name: str, chain: tuple[str, ...], folder: PurePosixPath) -> None:
+        if name in chain or name == self.files.source:
+            raise element.error(f"{element.title} includes {name!r}, which is already included: a cycle")
+        self.models += 1
+        if self.models > MOST_MODELS:
+            raise element.error(f"{element.title}: too many included models; the limit is {MOST_MODELS}")
+        path = self._find(element, name, folder)
+        data = read_bytes(path, element.place, largest=LARGEST_DOCUMENT)
+        key = str(folder / name)
+        document = parse(data, name)
+        self.files.includes[key] = data
+        self.files.named[key] = document
+        self.visit(document, (*chain, name), (folder / name).parent)
+
+    def _asset(self, element: Element, name: str, inner: str, folder: PurePosixPath) -> None:
+        key = str(PurePosixPath(inner) / name)
+        if key not in self.files.assets:
+            path = self._find(element, key, folder)
+            if path.suffix.lower() in _CHECKED:
+                read_mesh(path, f"{element.place}: {element.title}")  # a damaged file never reaches MuJoCo
+            self.files.assets[key] = read_bytes(path, element.place, largest=LARGEST_MESH)
+
+    def _find(self, element: Element, name: str, folder: PurePosixPath) -> Path:
+        where = f"{element.place}: {element.title}"
+        if "\\" in name:
+            raise LoadError(f"{where}: the file name {name!r} has a backslash; write / between folders")
+        if str(folder) != "." and not (self.roots.model / name).exists():
+            name = str(folder / name)  # relative to the including file
+        return self.roots.find(name, where)
+
+    def _count(self, root: Element) -> None:
+        """Elements after replication, over all documents."""
+        waiting = [(root, 1)]
+        while waiting:
+            element, times = waiting.pop()
+            self.copies += times
+            if self.copies > MOST_COPIES:
+                raise element.error(
+                    f"{element.title}: too many elements after replication; the limit is {MOST_COPIES} (count is too large)"
+                )
+            if element.name == "replicate":
+                times *= max(1, _whole(element, "count"))
+            waiting.extend((child, times) for child in element.children)
+
+
+def _folders(root: Element) -> dict[str, str]:
+    """The folders in which the compiler element says that meshes and height fields lie."""
+    found: dict[str, str] = {}
+    for compiler in root.all("compiler"):
+        assets = compiler.attributes.get("assetdir")
+        mesh = compiler.attributes.get("meshdir", assets)
+        if mesh is not None:
+            found |= {"mesh": mesh, "hfield": mesh, "flexcomp": mesh}
+    return found
+
+
+def _kind(element: Element) -> str:
+    """The tag under which an element is looked up: shortcuts stand for what they make."""
+    return "joint" if element.name == "freejoint" else element.name
+
+
+def _whole(element: Element, attribute: str) -> int:
+    try:
+        return int(float(element.attributes.get(attribute, "1")))
+    except (ValueError, OverflowError):
+        raise element.error(
+            f"{attribute} of {element.title} is {element.attributes[attribute]!r}; it must be a whole number"
+        ) from None
+
+
+def _size(word: str) -> float:
+    """A parameter's size; words that are no numbers are MuJoCo's to refuse."""
+    try:
+        return abs(float(word))
+    except ValueError:
+        return 1.0
+
+
+def _counts(element: Element) -> list[int]:
+    """The points of a grid in each direction."""
+    words = element.attributes.get("count", "").split()
+    return [int(word) for word in words if word.isascii() and word.isdigit()]
+
+
+def _check_numbers(element: Element) -> None:
+    """No attribute made of numbers may have NaN among them."""
+    for attribute, text in element.attributes.items():
+        if attribute in _WORDS or "nan" not in text.lower():
+            continue
+        try:
+            values = [float(word) for word in text.split()]
+        except ValueError:
+            continue
+        if any(math.isnan(value) for value in values):
+            raise element.error(f"{attribute} of {element.title} is {text!r}; it must not be NaN")
+
+
+def _check_sizes(element: Element) -> None:
+    """Grids that one line can make too large for any memory."""
+    if element.name == "hfield":
+        samples = _whole(element, "nrow") * _whole(element, "ncol")
+        if samples > MOST_SAMPLES:
+            raise element.error(
+                f"{element.title} has {samples} samples (nrow, ncol): too large; the limit is {MOST_SAMPLES}"
+            )
+    if element.name == "mesh" and "builtin" in element.attributes:
+        words = element.attributes.get("params", "").split()
+        points = math.prod(max(1.0, _size(word)) for word in words)
+        if points > MOST_POINTS:
+            raise element.error(
+                f"{element.title} has the params {' '.join(words)!r}: too large; the limit is {MOST_POINTS} points"
+            )
+    if element.name == "flexcomp":
+        points = math.prod(_counts(element))
+        if points > MOST_COPIES:
+            raise element.error(
+                f"{element.title} has a count of {points} points: too large; the limit is {MOST_COPIES}"
+            )
+
+
+def rendered(element: Element, without: frozenset[str]) -> str:
+    """A document as text again, on its old lines where it can, without the elements of these names."""
+    out: list[str] = []
+    line = 1
+
+    def write(element: Element) -> None:
+        nonlocal line
+        if element.name in without:
+            return
+        out.append("\n" * max(0, element.line - line))
+        line = max(line, element.line)
+        attributes = "".join(f" {name}={quoteattr(value)}" for name, value in element.attributes.items())
+        out.append(f"<{element.name}{attributes}>")
+        for child in element.children:
+            write(child)
+        out.append(f"</{element.name}>")
+
+    write(element)
+    return "".join(out)

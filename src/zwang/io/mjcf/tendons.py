@@ -1,0 +1,158 @@
+"""The tendons of a compiled MJCF model, and the frames of the geoms that they wrap around."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from zwang.mechanism.bodies import Frame
+from zwang.mechanism.constraints import DISABLED, Tendon, Wrap
+from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
+from zwang.io.mjcf.bodies import matrix_of, zeroed
+from zwang.io.mjcf.constraints import softness
+from zwang.io.mjcf.model import Source
+
+WRAP = numbers_of(mujoco.mjtWrap)
+_ROUND: dict[int, Literal["sphere", "cylinder"]] = {
+    WRAP.mjWRAP_SPHERE: "sphere",
+    WRAP.mjWRAP_CYLINDER: "cylinder",
+}
+
+
+class Path(NamedTuple):
+    """What a tendon runs over: joints with coefficients, or frames, divisors, and which frames it wraps around."""
+
+    joints: tuple[tuple[str, Any], ...]
+    frames: tuple[str | None, ...]
+    divisors: tuple[Any, ...]
+    wraps: tuple[Wrap, ...]
+
+
+def tendons(source: Source) -> tuple[Tendon, ...]:
+    """Fixed tendons, and spatial ones over sites, pulleys and around geoms."""
+    found = []
+    for t in range(source.model.ntendon):
+        with source.at("tendon", t):
+            tendon = _tendon(source, t)
+        if tendon is not None:
+            found.append(tendon)
+    return tuple(found)
+
+
+def _tendon(source: Source, t: int) -> Tendon | None:
+    m = source.model
+    fault = _tendon_fault(m, t)
+    if fault:
+        source.unsupported(f"tendon {source.name('tendon', t)!r} with {fault}", source.place("tendon", t))
+        return None
+    path = _path(source, t)
+    return Tendon(
+        name=source.name("tendon", t),
+        joints=path.joints,
+        path=path.frames,
+        divisors=path.divisors,
+        wraps=path.wraps,
+        stiffness=_unless(source, t, "spring", m.tendon_stiffness[t]),
+        damping=_unless(source, t, "damper", m.tendon_damping[t]),
+        spring_length=_pair(m.tendon_lengthspring[t]),
+        limits=_pair(m.tendon_range[t]) if m.tendon_limited[t] else None,
+        friction=zeroed([m.tendon_frictionloss[t]])[0],
+        armature=zeroed([m.tendon_armature[t]])[0],
+        limit_softness=softness(m.tendon_solref_lim[t], m.tendon_solimp_lim[t], m.tendon_margin[t]),
+        friction_softness=softness(m.tendon_solref_fri[t], m.tendon_solimp_fri[t]),
+    )
+
+
+def _steps(m: Any, t: int) -> range:
+    """The numbers of a tendon's path elements."""
+    return range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
+
+
+def _path(source: Source, t: int) -> Path:
+    m = source.model
+    joints: list[tuple[str, Any]] = []
+    frames: list[str | None] = []
+    divisors: list[Any] = []
+    wraps: list[Wrap] = []
+    for w in _steps(m, t):
+        kind, target = int(m.wrap_type[w]), int(m.wrap_objid[w])
+        if kind == WRAP.mjWRAP_JOINT:
+            joints.append((source.name("joint", target), float(m.wrap_prm[w])))
+        elif kind == WRAP.mjWRAP_PULLEY:
+            frames.append(None)
+            divisors.append(float(m.wrap_prm[w]))
+        elif kind == WRAP.mjWRAP_SITE:
+            frames.append(source.name("site", target))
+        else:
+            side = _side(m, w)
+            wraps.append(
+                Wrap(
+                    len(frames),
+                    float(m.geom_size[target][0]),
+                    _ROUND[kind],
+                    source.name("site", side) if side >= 0 else None,
+                )
+            )
+            frames.append(_frame_name(source, target))
+    if frames and frames[0] is not None:
+        divisors.insert(0, 1)
+    return Path(tuple(joints), tuple(frames), tuple(divisors), tuple(wraps))
+
+
+def _side(m: Any, w: int) -> int:
+    """The number of a wrapped geom's side site, or -1."""
+    return round(float(m.wrap_prm[w]))
+
+
+def _is_inside(m: Any, w: int) -> bool:
+    """Is the side site, in the home configuration, inside the geom? Then the tendon would run through it."""
+    side, geom = _side(m, w), int(m.wrap_objid[w])
+    if side < 0 or m.site_bodyid[side] != m.geom_bodyid[geom]:
+        return False
+    return bool(np.linalg.norm(m.site_pos[side] - m.geom_pos[geom]) < m.geom_size[geom][0])
+
+
+def _frame_name(source: Source, geom: int) -> str:
+    return f"{source.model.geom(geom).name or f'geom{geom}'} (wrapped)"
+
+
+def wrapped_frames(source: Source) -> tuple[Frame, ...]:
+    """A frame for each geom that some tendon wraps around."""
+    m = source.model
+    geoms = {int(m.wrap_objid[w]) for w in range(m.nwrap) if m.wrap_type[w] in _ROUND}
+    return tuple(
+        Frame(
+            _frame_name(source, g),
+            source.name("body", int(m.geom_bodyid[g])),
+            zeroed(m.geom_pos[g]),
+            matrix_of(m.geom_quat[g]),
+        )
+        for g in sorted(geoms)
+    )
+
+
+def _tendon_fault(m: Any, t: int) -> str:
+    """Why a tendon cannot be read; nothing if it can."""
+    for w in _steps(m, t):
+        if m.wrap_type[w] in _ROUND and _is_inside(m, w):
+            return "a side site inside the geom that it wraps around"
+    if m.tendon_springyield[t] > 0:
+        return "a plastic spring (springyield)"
+    if np.any(m.tendon_stiffnesspoly[t]) or np.any(m.tendon_dampingpoly[t]):
+        return "a polynomial spring or damper"
+    if m.tendon_armature[t] != 0:
+        return "armature"
+    if m.tendon_actfrclimited[t]:
+        return "a range for its actuators' force (actuatorfrcrange)"
+    return ""
+
+
+def _unless(source: Source, t: int, flag: str, value: Any) -> Any:
+    """The value, unless the option flag turned its kind of force off."""
+    off = source.model.opt.disableflags & (1 << DISABLED.index(flag))
+    return 0 if off else zeroed([value])[0]
+
+
+def _pair(ends: Any) -> tuple[float, float]:
+    return float(ends[0]), float(ends[1])

@@ -1,0 +1,1 @@
+"""URDF files, read strictly."""

@@ -1,0 +1,1 @@
+"""Recordings of runs as labelled datasets, and their files."""

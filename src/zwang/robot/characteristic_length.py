@@ -1,0 +1,29 @@
+"""The length that weighs a radian: how far from the joints' axes a frame typically is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zwang.kinematics.jacobians import placement_jacobian
+from zwang.kinematics.poses import link_poses
+from zwang.mechanism.mechanism import Mechanism
+from zwang.robot.sampling import random_configurations
+
+SAMPLES = 64
+
+
+def characteristic_length(mechanism: Mechanism, frames: tuple[str, ...]) -> float:
+    """The root mean square of |linear| / |angular| over the Jacobian's turning columns at random configurations [m].
+
+    1 where nothing turns, or where all axes go through the frame.
+    """
+    tree = mechanism.tree
+    squares = []
+    for q in random_configurations(mechanism, SAMPLES, seed=0):
+        poses = link_poses(tree, q)
+        for frame in frames:
+            J = np.asarray(placement_jacobian(tree, poses, tree.place(frame)), dtype=float)
+            turning = np.linalg.norm(J[3:], axis=0) > 0.5
+            squares += (J[:3, turning] ** 2).sum(axis=0).tolist()
+    mean = float(np.sqrt(np.mean(squares))) if squares else 0.0
+    return mean if mean > 1e-9 else 1.0

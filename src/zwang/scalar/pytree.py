@@ -1,0 +1,62 @@
+"""Nests of tuples, lists, dictionaries, dataclasses and arrays, as loops carry them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from zwang.scalar.arrays import MutableArray
+
+
+def leaves_of(tree: Any) -> list[Any]:
+    """The scalars (and scratch arrays) in a nest of tuples, lists, dictionaries, dataclasses and arrays, in order."""
+    if isinstance(tree, np.ndarray):
+        return list(tree.flat)
+    children = _children(tree)
+    return [tree] if children is None else [leaf for child in children for leaf in leaves_of(child)]
+
+
+def rebuild(tree: Any, leaves: Sequence[Any]) -> Any:
+    """A nest of the structure of `tree` with other leaves; arrays come back as arrays of objects."""
+    return _rebuild(tree, iter(leaves))
+
+
+def structure_of(tree: Any) -> Any:
+    """What two nests have in common when they differ in their leaves only."""
+    if isinstance(tree, np.ndarray):
+        return tree.shape
+    children = _children(tree)
+    if children is None:
+        return tree.shape if isinstance(tree, MutableArray) else None
+    keys = tuple(tree) if isinstance(tree, dict) else None
+    return (type(tree), keys, tuple(structure_of(child) for child in children))
+
+
+def _children(tree: Any) -> list[Any] | None:
+    if isinstance(tree, (tuple, list)):
+        return list(tree)
+    if isinstance(tree, dict):
+        return list(tree.values())
+    if dataclasses.is_dataclass(tree):
+        return [getattr(tree, field.name) for field in dataclasses.fields(tree)]
+    return [] if tree is None else None
+
+
+def _rebuild(tree: Any, leaves: Iterator[Any]) -> Any:
+    if isinstance(tree, np.ndarray):
+        out = np.empty(tree.size, dtype=object)
+        out[:] = [next(leaves) for _ in range(tree.size)]
+        return out.reshape(tree.shape)
+    children = _children(tree)
+    if tree is None or children is None:
+        return None if tree is None else next(leaves)
+    rebuilt = [_rebuild(child, leaves) for child in children]
+    if isinstance(tree, dict):
+        return dict(zip(tree, rebuilt, strict=True))
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(*rebuilt) if hasattr(tree, "_fields") else type(tree)(rebuilt)
+    names = [field.name for field in dataclasses.fields(tree)]
+    return dataclasses.replace(tree, **dict(zip(names, rebuilt, strict=True)))

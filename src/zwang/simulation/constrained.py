@@ -1,0 +1,212 @@
+"""Constrained dynamics: a mechanism's part of Gauss's problem and its rows put together, and solved.
+
+`constrained` runs on any scalar and is a stage of a step; `constrained_dynamics` is the checked door on floats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.api import validation
+from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.constraint.rows_of_mechanism import constraint_rows
+from zwang.constraint.independent_velocities import (
+    IndependentVelocity,
+    check_count,
+    independent_velocity_rows,
+    independent_velocities,
+)
+from zwang.constraint.context import row_context
+from zwang.constraint.rows import Rows
+from zwang.constraint.inverse_weights import InverseWeights
+from zwang.constraint.nonideal import solve_nonideal_forces
+from zwang.dynamics.forces import passive_forces
+from zwang.dynamics.energy import kinetic_energy_by_body
+from zwang.dynamics.mass_matrix_solve import speed_parents
+from zwang.dynamics.rnea import bias_forces
+from zwang.dynamics.crba import crba
+from zwang.dynamics.gauss import GaussProblem
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.constraints import NonIdeal
+from zwang.scalar import absolute, less, logical_and, value_is_constant
+from zwang.solver.solve import ReductionChoice, solve
+from zwang.solver.warm_start import as_warm_start
+from zwang.solver.solution import Solution, kkt_residual, row_costs
+
+
+class ConstrainedSolution(NamedTuple):
+    """Gauss's problem of a mechanism at one instant, its rows, and the solution.
+
+    working (nv,): what non-ideal constraints add; the problem's a_free has it in it.
+    """
+
+    problem: GaussProblem
+    rows: Rows
+    solution: Solution
+    working: Any = 0
+
+    @property
+    def efforts(self) -> np.ndarray:
+        """J^T f = M (a - a_free) (nv,): what all constraints together do to the speeds [N m or N]."""
+        deviation = self.solution.acceleration - self.problem.a_free
+        return self.problem.M @ deviation + self.working
+
+    @property
+    def works(self) -> Any:
+        """Whether the working forces are numbers: traced, a law that no force fits makes them nan."""
+        found: Any = True
+        for x in np.ravel(self.working):
+            found = logical_and(found, less(absolute(x), np.inf))
+        return found
+
+
+def gauss_problem(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> GaussProblem:
+    """M and a_free = M^-1 (tau - h(q, v)) for all applied efforts tau (nv,) [N m or N], springs and dampers included."""
+    tree = mechanism.tree
+    M, parents = crba(tree, q), speed_parents(tree)
+    free = ltdl_solve(*ltdl(M, parents), parents, np.array(tau) - bias_forces(tree, q, v))
+    return GaussProblem(M, free, tuple(parents))
+
+
+def solve_constrained(
+    mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton", timestep: Any = None,
+    known: InverseWeights | None = None, settling_time: Any = None, start: Any = None, time: Any = 0,
+    essential: tuple[IndependentVelocity, ...] | None = None,
+) -> ConstrainedSolution:  # fmt: skip
+    """The problem, rows and solution for all applied efforts tau (nv,), on any scalar.
+
+    timestep [s]: the step that hard inequalities look ahead (by default the options'). known: `weights(mechanism)`, to save
+    working them out again. settling_time [s]: stabilises hard equalities. start: what to begin with, as for `solve`. time [s]: the t of formulas.
+    essential: speeds by which exact constraints are embedded, or `AUTOMATIC`; None for constraint forces.
+    """
+    nonideal = any(isinstance(c, NonIdeal) for c in mechanism.constraints)
+    if nonideal and as_warm_start(start):  # their laws ask for several solutions in one step
+        start = None
+    instant = row_context(
+        mechanism, q, v, known=known, timestep=timestep, settling_time=settling_time, time=time
+    )
+    rows = constraint_rows(instant, batched=essential is None, warm_start=as_warm_start(start))
+    if all(value_is_constant(on) for on in rows.active):
+        rows = rows.only_active()
+
+    chosen = (
+        None
+        if essential is None
+        else ReductionChoice(independent_velocity_rows(mechanism, essential, q) if essential else None)
+    )
+
+    def attempt(working: Any) -> ConstrainedSolution:
+        """The solution with these working forces beside tau."""
+        problem = gauss_problem(mechanism, q, v, tau + working)
+        return ConstrainedSolution(
+            problem, rows, solve(problem, rows, solver=solver, start=start, essential=chosen), working
+        )
+
+    if not nonideal:
+        return attempt(0)
+    exact = not rows.batches and all(
+        hard and kind == "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True)
+    )
+    return attempt(
+        solve_nonideal_forces(
+            mechanism, q, v, rows.names, lambda working: attempt(working).solution.force, time, exact
+        )
+    )
+
+
+@dataclass(frozen=True)
+class ConstrainedDynamics:
+    """What Gauss's principle gives under all constraints, limits, friction and contacts.
+
+    acceleration (nv,). forces: by constraint, one number a row [N, N m, or as the row]. rows: with J, aref, R, position,
+    velocity and more, of those that act. force (n,): of all rows. zwang: Z of the acceleration [W/s]: bodies, by body (and "rotors"), each one's
+    part in it, for its deviation from the free motion; shares, by constraint, what each one's softness adds to it: all together are what the
+    acceleration makes least. kkt_residual: relative. converged: whether the solver reached its tolerance, in `iterations`.
+    """
+
+    acceleration: np.ndarray
+    forces: dict[str, np.ndarray]
+    rows: ActiveRows
+    force: np.ndarray
+    kkt_residual: float
+    zwang: float
+    bodies: dict[str, float]
+    shares: dict[str, float]
+    iterations: int
+    converged: bool
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """The constraints that push or pull: those with a force that is not zero."""
+        return tuple(name for name, force in self.forces.items() if force.any())
+
+    @property
+    def status(self) -> str:
+        """How it went, in a sentence."""
+        if self.converged:
+            return f"converged in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}"
+        return (
+            f"not converged in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}: constraints may contradict "
+            "each other; give exact ones a softness, or check masses and friction for very large ratios"
+        )
+
+
+@dataclass(frozen=True)
+class ActiveRows(Rows):
+    """The rows that act, with their forces."""
+
+    force: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+
+def constrained_dynamics(
+    mechanism: Mechanism,
+    q: Any,
+    v: Any,
+    tau: Any,
+    *,
+    solver: str = "newton",
+    time: float = 0.0,
+    embedding: Any = False,
+) -> ConstrainedDynamics:
+    """The acceleration under constraints, limits, dry friction and contacts, with every constraint's force.
+
+    q (nq,), v (nv,), tau (nv,) added to what springs and dampers give. solver: "newton", "conjugate", "projected", of the same answer.
+    time [s]: the t of constraints by formula. embedding: exact constraints by essential speeds instead of forces, as for `zw.simulate`.
+    Raises UnknownNameError for the solver, SolveError naming exact constraints that contradict each other, or dependent essential
+    speeds, ShapeError or StateError. Source: seed 002; MuJoCo's numbers.
+    """
+    m = validation.numeric_mechanism(mechanism)
+    q, v, tau = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, tau, "tau")
+    speeds = independent_velocities(m, embedding)
+    if speeds:
+        check_count(m, speeds, q, time)
+    applied = tau + passive_forces(m, q, v)
+    found = solve_constrained(m, q, v, applied, solver=solver, time=time, essential=speeds)
+    problem, rows, solution = found[:3]
+    a, force = np.asarray(solution.acceleration, float), np.asarray(solution.force, float)
+    forces: dict[str, list[float]] = {}
+    shares: dict[str, float] = {}
+    for name, f, share in zip(rows.names, force, row_costs(rows, a, force), strict=True):
+        forces.setdefault(name, []).append(float(f))
+        shares[name] = shares.get(name, 0.0) + float(share)
+    return ConstrainedDynamics(
+        acceleration=a,
+        forces={name: np.array(values) for name, values in forces.items()},
+        rows=ActiveRows(**vars(floats(rows)), force=force),
+        force=force,
+        kkt_residual=float(kkt_residual(problem, rows, a, force)),
+        zwang=float(problem.zwang(a)),
+        bodies={name: float(x) for name, x in kinetic_energy_by_body(m.tree, q, a - problem.a_free).items()},
+        shares=shares,
+        iterations=int(solution.iterations),
+        converged=bool(solution.converged),
+    )
+
+
+def floats(rows: Rows) -> Rows:
+    """The same rows with arrays of floats."""
+    numbers = ("J", "aref", "R", "position", "velocity", "margin", "impedance", "weight", "bound")
+    return rows.replaced(**{name: np.asarray(getattr(rows, name), float) for name in numbers})

@@ -1,0 +1,286 @@
+"""Two forms of expressions to derive in: expanded polynomials for what fits on a page, a graph for what does not.
+
+A form makes scalars of SymPy expressions, runs the derivation on them, and gives SymPy expressions back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy.functions.elementary.piecewise import ExprCondPair
+
+from zwang.compiler.ir.graph import RULES, Graph, Node, Real
+from zwang.compiler.frontend.trace import TraceBackend  # registers traced scalars
+from zwang.errors import ParameterError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.constraints import FORMULAS
+from zwang.symbolic.polynomial import Polynomial, Ring, number_of, readable
+from zwang.symbolic.sympy_backend import exact, substitute_in, free_symbols_of
+
+ROUND = 1e-10  # a rotation matrix's entry so near to a whole number is meant to be it (files print pi / 2 rounded)
+__all__ = ["CSEForm", "ExpandedForm", "TraceBackend", "mapped"]
+
+
+def mapped(value: Any, convert: Callable[[sp.Expr], Any], *, rotation: bool = False) -> Any:
+    """A description with every SymPy expression in it converted, and rounding in rotations and axes cleaned away."""
+    if isinstance(value, FORMULAS):
+        return value  # their symbols are coordinates; the form's `mechanism` gives values to their parameters
+    if is_dataclass(value) and not isinstance(value, type):
+        made = {f.name: mapped(getattr(value, f.name), convert, rotation=f.name in ("orientation", "axis"))
+                for f in fields(value)}  # fmt: skip
+        return type(value)(**made)
+    if isinstance(value, tuple):
+        return tuple(mapped(item, convert, rotation=rotation) for item in value)
+    if isinstance(value, float) and rotation and abs(value - round(value)) < ROUND:
+        return round(value)
+    return convert(value) if isinstance(value, sp.Basic) else value
+
+
+def scalars_for(mechanism: Mechanism, of: Callable[[sp.Expr], Any]) -> Mechanism:
+    """The mechanism with scalars for its parameters, those in formulas too."""
+    made = mapped(mechanism, of)
+    parameters = {name: of for name in mechanism.symbols}
+    constraints = tuple(_formula(c, parameters) if isinstance(c, FORMULAS) else c for c in made.constraints)
+    return made.replace(constraints=constraints)
+
+
+def _formula(value: Any, parameters: Mapping[str, Callable[[sp.Expr], Any]]) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value)(**{f.name: _formula(getattr(value, f.name), parameters) for f in fields(value)})
+    if isinstance(value, tuple):
+        return tuple(_formula(item, parameters) for item in value)
+    if not isinstance(value, sp.Basic):
+        return value
+    known = {s: parameters[str(s)](s) for s in value.free_symbols if str(s) in parameters}
+    return substitute_in(value, known) if known else value
+
+
+Definitions = tuple[list[tuple[sp.Symbol, sp.Expr]], list[sp.Expr]]
+
+
+class ExpandedForm:
+    """Polynomials in sines and cosines, written out."""
+
+    def __init__(
+        self,
+        together: Iterable[sp.Expr],
+        outer: Iterable[sp.Expr],
+        limit: float,
+        units: Mapping[sp.Expr, Any],
+    ) -> None:
+        self.ring = Ring(together, limit, units)
+        self.outer = frozenset(outer)
+        self._known: dict[Any, Any] = {}
+        self._shown: dict[Polynomial, sp.Expr] = {}
+
+    def of(self, expression: sp.Expr) -> Any:
+        """The scalar of an expression; numbers stay exact."""
+        if expression not in self._known:
+            self._known[expression] = self._made(expression)
+        return self._known[expression]
+
+    def _made(self, x: sp.Expr) -> Any:
+        if not x.free_symbols:
+            return exact(x) if x.is_Number else self.ring.atom(x)
+        return substitute_in(x, {s: self.ring.atom(s) for s in x.free_symbols})
+
+    def mechanism(self, mechanism: Mechanism) -> Mechanism:
+        return scalars_for(mechanism, self.of)
+
+    def values(self, array: Any, known: Mapping[str, float]) -> np.ndarray:
+        """The float values of scalars, for values of the symbols by name."""
+        shown = [self.show(x) for x in np.ravel(array)]
+        return np.array([value_of(x, known) for x in shown], dtype=float).reshape(np.shape(array))
+
+    def show(self, x: Any) -> sp.Expr:
+        if type(x) is Polynomial:
+            if x not in self._shown:
+                self._shown[x] = readable(x, self.outer)
+            return self._shown[x]
+        return x if isinstance(x, sp.Basic) else number_of(x)
+
+
+class CSEForm:
+    """A graph in which equal expressions are one node."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.inputs: list[sp.Symbol] = []
+        self._scalars: dict[sp.Symbol, Any] = {}
+        self._shown: dict[int, sp.Expr] = {}
+        self._nodes: dict[sp.Expr, Node] = {}  # of what was shown
+
+    def of(self, expression: sp.Expr) -> Any:
+        for s in sorted(expression.free_symbols - self._scalars.keys(), key=str):
+            self._scalars[s] = self.graph.make(Real, "input", (), (0, len(self.inputs)))
+            self.inputs.append(s)
+        return substitute_in(expression, self._scalars)
+
+    def mechanism(self, mechanism: Mechanism) -> Mechanism:
+        return scalars_for(mechanism, self.of)
+
+    def show(self, x: Any) -> sp.Expr:
+        """The SymPy expression of a node; equal nodes are one SymPy object."""
+        if not isinstance(x, Node):
+            return constant(x)
+        order, uses = _uses([x], self._shown)
+        self._write(order, uses, self._shown)
+        expression = self._expression(self._shown, x)
+        self._nodes[expression] = x
+        return expression
+
+    def definitions(self, results: Iterable[Any], name: str = "x") -> Definitions:
+        """Names for what is used more than once, in the order in which it was derived, and the results in these names."""
+        roots = list(results)
+        while any(s.name.startswith(f"{name}_") for s in self.inputs):
+            name += name[0]
+        order, uses = _uses(roots, {})
+        written: dict[int, Any] = {}
+        defined = self._write(order, uses, written, name)
+        return defined, [self._expression(written, r) if isinstance(r, Node) else constant(r) for r in roots]
+
+    def definitions_of(self, shown: Iterable[sp.Expr]) -> Definitions:
+        """The same for expressions that this form has shown."""
+        return self.definitions([self._nodes.get(x, x) for x in shown])
+
+    def values(self, array: Any, known: Mapping[str, float]) -> np.ndarray:
+        """The float values of scalars, each node worked out once, for values of the symbols by name."""
+        order, _ = _uses([x for x in np.ravel(array) if isinstance(x, Node)], {})
+        needed = {self.inputs[n.data[1]].name for n in order if n.op == "input"}
+        if missing := sorted(needed - known.keys()):
+            raise ParameterError(f"the symbol {missing[0]!r} has no value; give one for each of {missing}")
+        found: dict[int, Any] = {}
+        for node in order:
+            if node.op == "input":
+                found[node.number] = float(known[self.inputs[node.data[1]].name])
+            else:
+                found[node.number] = _value(node, [found[a.number] for a in node.args])
+        flat = [found[x.number] if isinstance(x, Node) else float(x) for x in np.ravel(array)]
+        return np.array(flat, dtype=float).reshape(np.shape(array))
+
+    def _write(
+        self, order: list[Node], uses: Mapping[int, int], written: dict[int, Any], name: str | None = None
+    ) -> list[tuple[sp.Symbol, sp.Expr]]:
+        """Write the nodes in order into `written`; a sum that is used once stays a list of terms until it is whole.
+
+        With a name, what is used more than once and is more than a symbol with a sign gets NAME_1, NAME_2, ...
+        """
+        defined: list[tuple[sp.Symbol, sp.Expr]] = []
+        for node in order:
+            if node.op in ("add", "sub", "neg"):
+                value: Any = self._terms(written, node)
+                if uses[node.number] > 1:
+                    value = sp.Add(*value)
+            else:
+                value = self._written_node(node, [self._expression(written, a) for a in node.args])
+            if name and uses[node.number] > 1 and node.op != "neg" and _is_worth_a_name(value):
+                defined.append((sp.Symbol(f"{name}_{len(defined) + 1}", real=True), value))
+                value = defined[-1][0]
+            written[node.number] = value
+        return defined
+
+    @staticmethod
+    def _terms(written: Mapping[int, Any], node: Node) -> list[sp.Expr]:
+        parts = [
+            written[a.number] if isinstance(written[a.number], list) else [written[a.number]]
+            for a in node.args
+        ]
+        if node.op == "add":
+            return parts[0] + parts[1]
+        return [*(parts[0] if node.op == "sub" else ()), *(-t for t in parts[-1])]
+
+    @staticmethod
+    def _expression(written: dict[int, Any], node: Node) -> sp.Expr:
+        value = written[node.number]
+        if isinstance(value, list):
+            value = written[node.number] = sp.Add(*value)
+        return value
+
+    def _written_node(self, node: Node, args: list[sp.Expr]) -> sp.Expr:
+        if node.op == "input":
+            return self.inputs[node.data[1]]
+        if node.op == "const":
+            return constant(node.data)
+        return _WRITTEN[node.op](*args)
+
+
+def _is_worth_a_name(x: Any) -> bool:
+    """More than a symbol with a sign, and no condition."""
+    return isinstance(x, sp.Expr) and not (x.is_Atom or (-x).is_Atom)
+
+
+def _value(node: Node, args: list[Any]) -> Any:
+    if node.op == "const":
+        return node.data
+    return RULES[node.op](*args)
+
+
+def _uses(roots: list[Any], known: Mapping[int, Any]) -> tuple[list[Node], dict[int, int]]:
+    """The nodes under the roots that are not known, in order of creation, and how often each is used."""
+    uses: dict[int, int] = {}
+    found: dict[int, Node] = {}
+    stack = [r for r in roots if isinstance(r, Node)]
+    for node in stack:
+        uses[node.number] = uses.get(node.number, 0) + 1
+    while stack:
+        node = stack.pop()
+        if node.number in found or node.number in known:
+            continue
+        found[node.number] = node
+        for a in node.args:
+            uses[a.number] = uses.get(a.number, 0) + 1
+            stack.append(a)
+    return [found[k] for k in sorted(found)], uses
+
+
+def _plainly(kind: Any) -> Callable[..., sp.Expr]:
+    """Written as it is: SymPy would try to decide and simplify nested choices, for minutes."""
+    return lambda *args: kind(*args, evaluate=False)
+
+
+def _choice(p: Any, a: sp.Expr, b: sp.Expr) -> sp.Expr:
+    """a where p, else b; SymPy's own constructors would rewrite conditions that are choices themselves, without end."""
+    if not isinstance(a, sp.Expr):  # conditions themselves
+        return sp.Or(
+            sp.And(p, a, evaluate=False), sp.And(sp.Not(p, evaluate=False), b, evaluate=False), evaluate=False
+        )
+    pairs = [sp.Basic.__new__(ExprCondPair, *map(sp.sympify, pair)) for pair in ((a, p), (b, sp.true))]
+    return sp.Basic.__new__(sp.Piecewise, *pairs)
+
+
+_WRITTEN: dict[str, Callable[..., sp.Expr]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
+    "neg": lambda a: -a, "sqrt": sp.sqrt, "sin": sp.sin, "cos": sp.cos, "tan": sp.tan, "asin": sp.asin, "acos": sp.acos,
+    "exp": sp.exp, "log": sp.log, "abs": sp.Abs, "floor": sp.floor, "atan2": sp.atan2, "pow": sp.Pow, "min": _plainly(sp.Min),
+    "max": _plainly(sp.Max), "lt": _plainly(sp.Lt), "le": _plainly(sp.Le), "eq": _plainly(sp.Eq), "ne": _plainly(sp.Ne),
+    "and": _plainly(sp.And), "or": _plainly(sp.Or), "not": _plainly(sp.Not), "xor": _plainly(sp.Xor), "true": lambda: sp.true,
+    "false": lambda: sp.false, "select": _choice,
+    "copysign": lambda a, b: sp.Piecewise((sp.Abs(a), sp.Ge(b, 0)), (-sp.Abs(a), True)),
+}  # fmt: skip
+
+
+def value_of(expression: Any, known: Mapping[str, Any]) -> float:
+    """The float value of an expression, for values by name. Raises ParameterError for a symbol without one."""
+    symbols = free_symbols_of(expression)
+    missing = sorted(s.name for s in symbols if s.name not in known)
+    if missing:
+        raise ParameterError(f"the symbol {missing[0]!r} has no value; give one for each of {missing}")
+    return float(substitute_in(expression, {s: float(known[s.name]) for s in symbols}))
+
+
+def constant(value: Any) -> sp.Expr:
+    """A number as SymPy's: whole ones and halves, quarters, thirds, twelfths ... as fractions, others as they are."""
+    if isinstance(value, sp.Basic):
+        return value
+    if isinstance(value, int | np.integer | Fraction):
+        return number_of(Fraction(value) if not isinstance(value, int) else value)
+    fraction = Fraction(value).limit_denominator(96) if abs(value) < 1e6 else Fraction(0)
+    q = fraction.denominator
+    if float(fraction) == value and (q & (q - 1) == 0 or q % 3 == 0):
+        return sp.Rational(fraction.numerator, q)
+    return sp.Float(value)

@@ -1,0 +1,290 @@
+"""SymPy expressions as scalars: the primitives, values for symbols, and expressions as plain data.
+
+No text is ever turned into an expression by SymPy's parsers, which would run it: documents name node kinds of a fixed list, and symbols' names stay names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import sympy as sp
+from sympy.logic.boolalg import Boolean, BooleanFalse, BooleanTrue
+
+from zwang import scalar
+from zwang.errors import ParameterError
+
+MOST_BITS = 100_000  # of a number in a document
+
+
+class SymbolicBackend(scalar.Backend):
+    """The primitives on SymPy expressions; constants stay exact."""
+
+    sin, cos, tan, exp, log = (staticmethod(f) for f in (sp.sin, sp.cos, sp.tan, sp.exp, sp.log))
+    asin, acos, sqrt = (staticmethod(f) for f in (sp.asin, sp.acos, sp.sqrt))
+    absolute, floor, atan2 = staticmethod(sp.Abs), staticmethod(sp.floor), staticmethod(sp.atan2)
+    sign = staticmethod(sp.sign)
+    minimum, maximum = staticmethod(sp.Min), staticmethod(sp.Max)
+    logical_and, logical_or, logical_not = staticmethod(sp.And), staticmethod(sp.Or), staticmethod(sp.Not)
+    less, less_equal, equal, not_equal = (staticmethod(f) for f in (sp.Lt, sp.Le, sp.Eq, sp.Ne))
+
+    @staticmethod
+    def power(x: Any, y: Any) -> Any:
+        return sp.Pow(x, y)
+
+    @staticmethod
+    def divide(x: Any, y: Any) -> Any:
+        return sp.S(x) / y
+
+    @staticmethod
+    def copysign(x: Any, y: Any) -> Any:
+        return sp.Piecewise((sp.Abs(x), sp.Ge(y, 0)), (-sp.Abs(x), True))
+
+    @staticmethod
+    def where(condition: Any, x: Any, y: Any) -> Any:
+        return sp.Piecewise((x, condition), (y, True))
+
+    def is_zero(self, x: Any) -> bool:
+        return bool(x.is_Number and x.is_zero)
+
+    def symbols_of(self, x: Any) -> frozenset[Any]:
+        return frozenset(x.free_symbols)
+
+    def substitute(self, x: Any, mapping: Mapping[Any, Any]) -> Any:
+        return substitute_in(x, mapping)
+
+    def to_data(self, x: Any) -> dict[str, Any]:
+        return {"sympy": tree_of(x)}
+
+
+def substitute_in(x: sp.Basic, mapping: Mapping[Any, Any]) -> Any:
+    """x with other scalars of any reading for its symbols, worked out with the primitives.
+
+    Where all of them are SymPy's, the result is too. A constant that is not mixed with symbols comes out as a plain
+    number, an integer as an exact one.
+    """
+    if mapping and all(isinstance(value, sp.Basic) for value in mapping.values()):
+        return x.xreplace(dict(mapping))
+    symbols: dict[Any, frozenset[Any]] = {}
+    if not all(_is_plain(value) for value in mapping.values()) and free_symbols_of(x, symbols) - mapping.keys():
+        return Deferred(x, mapping)
+    return _worked_out(x, mapping, {}, symbols)
+
+
+def free_symbols_of(x: Any, known: dict[Any, frozenset[Any]] | None = None) -> frozenset[Any]:
+    """The free symbols of an expression: parts that are used often are looked at once, as `free_symbols` does not."""
+    known = {} if known is None else known
+    found = known.get(x)
+    if found is None:
+        args = x.args
+        found = (
+            frozenset().union(*(free_symbols_of(a, known) for a in args)) if args else frozenset(x.free_symbols)
+        )
+        known[x] = found
+    return found
+
+
+class Deferred:
+    """An expression some of whose symbols have values of another reading; worked out when the others have theirs."""
+
+    __slots__ = ("expression", "known")
+
+    def __init__(self, expression: sp.Basic, known: Mapping[Any, Any]) -> None:
+        self.expression = expression
+        self.known = dict(known)
+
+
+class DeferredBackend(scalar.Backend):
+    """Expressions that wait for values."""
+
+    def symbols_of(self, x: Deferred) -> frozenset[Any]:
+        return frozenset(x.expression.free_symbols) - x.known.keys()
+
+    def substitute(self, x: Deferred, mapping: Mapping[Any, Any]) -> Any:
+        return substitute_in(x.expression, {**x.known, **mapping})
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, sp.Basic) or scalar.value_is_constant(value)
+
+
+def _worked_out(
+    x: Any, mapping: Mapping[Any, Any], known: dict[Any, Any], symbols: dict[Any, frozenset[Any]]
+) -> Any:
+    if x in known:
+        return known[x]
+    if x in mapping:
+        result = mapping[x]
+    elif isinstance(x, BooleanTrue | BooleanFalse):
+        result = bool(x)
+    elif not free_symbols_of(x, symbols):
+        result = exact(x) if any(getattr(value, "exact", False) for value in mapping.values()) else plain(x)
+    elif not any(symbol in mapping for symbol in free_symbols_of(x, symbols)):
+        result = x
+    elif isinstance(x, sp.Piecewise):
+        result = _chosen(
+            [tuple(_worked_out(a, mapping, known, symbols) for a in pair.args) for pair in x.args]
+        )
+    else:
+        result = _apply(x, [_worked_out(a, mapping, known, symbols) for a in x.args])
+    known[x] = result
+    return result
+
+
+def _apply(x: Any, args: list[Any]) -> Any:
+    if x.func not in _PRIMITIVES:
+        raise ParameterError(f"the expression {x} has the function {x.func.__name__}, which is none of "
+                             f"{', '.join(sorted(f.__name__ for f in _PRIMITIVES))}")  # fmt: skip
+    return _PRIMITIVES[x.func](*args)
+
+
+def _chosen(pairs: list[tuple[Any, Any]]) -> Any:
+    value: Any = float("nan")
+    for x, condition in reversed(pairs):
+        value = x if condition is True or condition == sp.true else scalar.where(condition, x, value)
+    return value
+
+
+def plain(x: Any) -> int | float:
+    """A constant expression as a Python number, integers exactly."""
+    return int(x) if x.is_Integer else float(x)
+
+
+def exact(x: Any) -> Any:
+    """A constant expression for scalars that keep fractions: a fraction where it is one, else itself."""
+    if x.is_Rational:
+        return int(x) if x.is_Integer else Fraction(int(x.p), int(x.q))
+    return float(x) if x.is_Float else x
+
+
+def _sum(*terms: Any) -> Any:
+    return reduce(lambda a, b: a + b, terms)
+
+
+def _product(*factors: Any) -> Any:
+    return reduce(lambda a, b: a * b, factors)
+
+
+def _sign(x: Any) -> Any:
+    own = getattr(scalar.backend_of(x), "sign", None)  # one word, where a reading has it
+    return scalar.sign(x) if own is None else own(x)
+
+
+def _power(x: Any, y: Any) -> Any:
+    return scalar.power(x, float(y) if isinstance(y, sp.Number | Fraction) else y)
+
+
+_PRIMITIVES: dict[Any, Callable[..., Any]] = {
+    sp.Add: _sum, sp.Mul: _product, sp.Pow: _power, sp.sin: scalar.sin, sp.cos: scalar.cos, sp.tan: scalar.tan,
+    sp.asin: scalar.asin, sp.acos: scalar.acos, sp.atan2: scalar.atan2, sp.exp: scalar.exp, sp.log: scalar.log,
+    sp.atan: lambda x: scalar.atan2(x, 1), sp.Abs: scalar.absolute, sp.floor: scalar.floor, sp.sign: _sign,
+    sp.Min: lambda *a: reduce(scalar.minimum, a), sp.Max: lambda *a: reduce(scalar.maximum, a),
+    sp.StrictLessThan: scalar.less, sp.LessThan: scalar.less_equal, sp.Eq: scalar.equal, sp.Ne: scalar.not_equal,
+    sp.StrictGreaterThan: lambda a, b: scalar.less(b, a), sp.GreaterThan: lambda a, b: scalar.less_equal(b, a),
+    sp.And: lambda *a: reduce(scalar.logical_and, a), sp.Or: lambda *a: reduce(scalar.logical_or, a),
+    sp.Not: scalar.logical_not,
+    sp.ITE: lambda p, a, b: scalar.logical_or(scalar.logical_and(p, a), scalar.logical_and(scalar.logical_not(p), b)),
+}  # fmt: skip
+
+_KINDS: dict[str, Any] = {f.__name__: f for f in (*_PRIMITIVES, sp.Piecewise)}
+_CONSTANTS = {"pi": sp.pi, "E": sp.E, "true": sp.true, "false": sp.false}
+
+
+def tree_of(x: Any) -> list[Any]:
+    """An expression as nested lists [kind, arguments...]. Raises ParameterError for a kind that documents do not have."""
+    for name, constant in _CONSTANTS.items():
+        if x == constant:
+            return [name]
+    if isinstance(x, sp.Symbol):
+        assumptions = getattr(x, "_assumptions_orig", None) or x.assumptions0
+        return [
+            "Symbol",
+            x.name,
+            {key: bool(value) for key, value in sorted(assumptions.items()) if value is not None},
+        ]
+    if isinstance(x, sp.Rational):
+        return ["Rational", int(x.p), int(x.q)]
+    if isinstance(x, sp.Float):
+        sign, mantissa, exponent, bits = x._mpf_
+        return ["Float", [int(sign), int(mantissa), int(exponent), int(bits)], int(x._prec)]
+    if isinstance(x, sp.functions.elementary.piecewise.ExprCondPair):
+        return ["Pair", *(tree_of(a) for a in x.args)]
+    if x.func.__name__ not in _KINDS:
+        raise ParameterError(
+            f"the expression {x} has the function {x.func.__name__}, which a document cannot keep"
+        )
+    return [x.func.__name__, *(tree_of(a) for a in x.args)]
+
+
+def expression_of(tree: Sequence[Any]) -> Any:
+    """The expression that `tree_of` wrote. Raises KeyError or TypeError for anything else; runs no text."""
+    if not isinstance(tree, list) or not tree or not isinstance(tree[0], str):
+        raise TypeError(f"an expression must be a list [kind, arguments...], not {tree!r}")
+    kind, *parts = tree
+    if kind in _CONSTANTS:
+        return _CONSTANTS[kind]
+    if kind == "Symbol":
+        return _symbol(*parts)
+    if kind == "Rational":
+        return sp.Rational(*(_integer(p) for p in parts))
+    if kind == "Float":
+        return _float(tuple(_integer(p) for p in parts[0]), _integer(parts[1]))
+    arguments = [expression_of(part) for part in parts]
+    if kind == "Pow":
+        _check_power(*arguments)
+    return (
+        sp.functions.elementary.piecewise.ExprCondPair(*arguments)
+        if kind == "Pair"
+        else _KINDS[kind](*arguments)
+    )
+
+
+def _float(number: tuple[int, ...], precision: int) -> sp.Float:
+    """A float of any precision: sign, mantissa, exponent and bits, of which none may be out of all bounds."""
+    if len(number) != 4 or number[1].bit_length() > MOST_BITS or not 1 <= precision <= MOST_BITS:
+        raise ValueError("a float in an expression is damaged")
+    if abs(number[2]) > MOST_BITS or not 0 <= number[3] <= MOST_BITS or number[0] not in (0, 1):
+        raise ValueError("a float in an expression is out of bounds")
+    return sp.Float._new(number, precision)
+
+
+def _check_power(base: Any, exponent: Any) -> None:
+    """SymPy works out powers of numbers at once: those that would not end are refused."""
+    if base.is_Rational and exponent.is_Number:
+        bits = max(abs(int(base.p)), int(base.q)).bit_length()
+        if bits * abs(float(exponent)) > MOST_BITS:
+            raise ValueError("the power of a number is too large to be worked out")
+
+
+def _symbol(name: Any, assumptions: Any) -> sp.Symbol:
+    if not isinstance(name, str) or not name or not isinstance(assumptions, dict):
+        raise TypeError(f"a symbol needs a name and its assumptions, not {name!r} and {assumptions!r}")
+    if not all(value in (True, False) for value in assumptions.values()):
+        raise TypeError(f"the assumptions of symbol {name!r} must be true or false")
+    return sp.Symbol(name, **assumptions)
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"an integer is needed, not {value!r}")
+    return value
+
+
+def symbol(name: str, **assumptions: bool) -> sp.Symbol:
+    """A SymPy symbol whose name is taken as it is (real unless said otherwise)."""
+    return sp.Symbol(name, **{"real": True, **assumptions})
+
+
+def _fresh_symbol(data: Mapping[str, Any]) -> sp.Symbol:
+    return symbol(str(data["name"]), **({"positive": True} if data.get("positive") else {}))
+
+
+_BACKEND = SymbolicBackend()
+scalar.register(Deferred, DeferredBackend())
+scalar.register(sp.Basic, _BACKEND)
+scalar.register(sp.Expr, _BACKEND)
+scalar.register(Boolean, _BACKEND)
+scalar.register_decoder("sympy", expression_of)
+scalar.register_decoder("symbol", _fresh_symbol)

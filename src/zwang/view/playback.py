@@ -1,0 +1,124 @@
+"""A picture's worlds at any time: configurations between samples, links' poses, forces, and what they are measured by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zwang.kinematics.configuration import normalized_configuration
+from zwang.kinematics.jacobians import point_jacobian
+from zwang.kinematics.poses import Pose, link_poses
+from zwang.mechanism.mechanism import Mechanism
+
+Poses = tuple[
+    np.ndarray, np.ndarray
+]  # rotations (n, 3, 3) and origins (n, 3) of links; the world is the last
+
+
+class Playback:
+    """The configurations (nq,) of each world: by hand where set, else as recorded at a time, else home."""
+
+    def __init__(self, mechanisms: list[Mechanism], run: dict[str, Any] | None):
+        self.mechanisms, self.run = mechanisms, run
+        self.hands: dict[int, np.ndarray] = {}
+        self.times = np.zeros(1) if run is None else np.asarray(run["times"], dtype=float)
+        self._balls = [link.q.start for link in mechanisms[0].tree.links if link.move.kind == "ball"]
+        self._last = [] if run is None else [_last_good(q) for q in run["q"]]
+
+    @property
+    def start(self) -> float:
+        """When the recording begins [s]."""
+        return float(self.times[0])
+
+    @property
+    def end(self) -> float:
+        """When it ends [s]."""
+        return float(self.times[-1])
+
+    def configuration(self, world: int, t: float) -> np.ndarray:
+        """q (nq,); straight between samples, quaternions by the shorter way. After a stop the last good one."""
+        m = self.mechanisms[world]
+        if world in self.hands:
+            return self.hands[world]
+        if self.run is None:
+            return np.array(m.home or m.neutral, dtype=float)
+        k, share = self._between(t)
+        if k >= self._last[world]:
+            return self.run["q"][world, self._last[world]]
+        a, b = self.run["q"][world, k], self.run["q"][world, k + 1].copy()
+        for i in self._balls:
+            if a[i : i + 4] @ b[i : i + 4] < 0:
+                b[i : i + 4] *= -1
+        return np.asarray(normalized_configuration(m.tree, a + share * (b - a)), dtype=float)
+
+    def poses(self, world: int, t: float) -> Poses:
+        """Where the links of a world are."""
+        return _poses(self.mechanisms[world], self.configuration(world, t))
+
+    def recorded_poses(self, world: int, most: int) -> list[Poses]:
+        """The links' poses at up to `most` of the samples before a stop."""
+        if self.run is None:
+            return []
+        chosen = np.unique(np.linspace(0, self._last[world], most).round().astype(int))
+        return [_poses(self.mechanisms[world], self.run["q"][world, k]) for k in chosen]
+
+    def forces(self, world: int, t: float, kind: str) -> tuple[np.ndarray, np.ndarray]:
+        """(points, forces) (n, 3) of one kind at the sample before t [m, N]; none by hand, after a stop, or where none are recorded."""
+        recorded = None if self.run is None else self.run["forces"]
+        if recorded is None or world in self.hands:
+            return np.zeros((0, 3)), np.zeros((0, 3))
+        k = self._between(t)[0] + (t >= self.end and len(self.times) > 1)
+        chosen = [i for i, this in enumerate(recorded["kinds"]) if this == kind]
+        points, forces = recorded["position"][world, k, chosen], recorded["force"][world, k, chosen]
+        there = np.isfinite(points).all(axis=1) & np.isfinite(forces).all(axis=1)
+        return points[there], forces[there]
+
+    def _between(self, t: float) -> tuple[int, float]:
+        """The sample before t, and how much of the way to the next is gone."""
+        if len(self.times) < 2:
+            return 0, 0.0
+        k = int(np.clip(np.searchsorted(self.times, t, side="right") - 1, 0, len(self.times) - 2))
+        return k, float(np.clip((t - self.times[k]) / (self.times[k + 1] - self.times[k]), 0, 1))
+
+
+def _last_good(q: np.ndarray) -> int:
+    """The last sample (of times, nq) with numbers: after a stop there are none."""
+    good = np.flatnonzero(np.isfinite(q).all(axis=1))
+    return int(good[-1]) if len(good) else 0
+
+
+def _poses(m: Mechanism, q: np.ndarray) -> Poses:
+    poses = [*link_poses(m.tree, q), (np.eye(3), np.zeros(3))]
+    R, p = zip(*poses, strict=True)
+    return np.asarray(R, dtype=float), np.asarray(p, dtype=float)
+
+
+def placed(poses: Poses, place: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """A frame's rotation and origin in the world, from its link and its pose of 12 numbers there."""
+    R, p = poses[0][place["link"]], poses[1][place["link"]]
+    pose = np.array(place["pose"])
+    return R @ pose[:9].reshape(3, 3), p + R @ pose[9:]
+
+
+def solid_centres(model: dict[str, Any], poses: Poses) -> tuple[np.ndarray, np.ndarray]:
+    """Centres (n, 3) of what has mass, and the masses (n,)."""
+    if not model["solids"]:
+        return np.zeros((0, 3)), np.zeros(0)
+    table = np.array(model["solids"])
+    links = table[:, 0].astype(int)
+    return poses[1][links] + np.einsum("nij,nj->ni", poses[0][links], table[:, 1:4]), table[:, 4]
+
+
+def velocity_ellipsoid(m: Mechanism, poses: Poses, place: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Where speeds of length one take a frame's origin: the axes (3, 3) as columns, right-handed, and half their lengths (3,).
+
+    J J^T = U diag(axes^2) U^T with the rows J (3, nv) of the linear velocity.
+    """
+    _, p = placed(poses, place)
+    J = np.asarray(
+        point_jacobian(m.tree, [Pose(*pose) for pose in zip(*poses, strict=True)], place["link"], p),
+        dtype=float,
+    )[:3]
+    squares, U = np.linalg.eigh(J @ J.T)
+    return U * np.array([1, 1, np.sign(np.linalg.det(U))]), np.sqrt(np.maximum(squares, 0))

@@ -1,0 +1,166 @@
+"""Pictures of what has no shapes: sticks from joint to joint and balls at centres of mass; and of springs, rods and tendons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zwang.kinematics.poses import link_poses, placement_pose
+from zwang.mechanism.forces import PointSpring
+from zwang.mechanism.joints import Free
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.bodies import Body
+from zwang.mechanism.constraints import Distance
+from zwang.mechanism.geometry import Mesh
+from zwang.mechanism.tree import Placement
+
+THIN, THICK, PIN = (
+    0.012,
+    0.045,
+    0.02,
+)  # radii of sticks, of the heaviest ball and of joints, by the mechanism's reach
+INK = [0.27, 0.29, 0.33, 1.0]
+
+
+def reach(m: Mechanism) -> float:
+    """How large the mechanism is [m]: the diagonal of the box around bodies, centres of mass and shapes, at home."""
+    poses = link_poses(m.tree, np.array(m.home or m.neutral, dtype=float))
+    points = []
+    for body in m.bodies:
+        R, p = (np.asarray(x, dtype=float) for x in placement_pose(poses, m.tree.place(body.name)))
+        points += [p, p + R @ np.array(body.com, dtype=float)]
+        for g in body.geometry:
+            centre = p + R @ np.array(g.position, dtype=float)
+            r = _radius(g)
+            points += [centre - r, centre + r]
+    if not points:
+        return 1.0
+    size = float(np.linalg.norm(np.ptp(points, axis=0)))
+    ellipsoids = [2 * _ellipsoid(b)[0].max() for b in m.bodies if float(b.mass) > 0]
+    return max([size, *ellipsoids]) or 1.0
+
+
+def _radius(g: Any) -> float:
+    if isinstance(g, Mesh):
+        return float(np.linalg.norm(np.asarray(g.vertices), axis=1).max()) if len(g.vertices) else 0.0
+    return max((float(getattr(g, s)) for s in g.sizes), default=0.0) / 2
+
+
+def sticks(m: Mechanism, seen: set[int], size: float, palette: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Shapes for the bodies on links without any."""
+    heaviest = max((float(b.mass) for b in m.bodies), default=0.0) or 1.0
+    children: dict[str, list[Body]] = {}
+    for body in m.bodies:
+        children.setdefault(body.parent, []).append(body)
+    found: list[dict[str, Any]] = []
+    for k, body in enumerate(m.bodies):
+        place = m.tree.place(body.name)
+        if place.link in seen or place.link < 0:
+            continue
+        text = palette[k % len(palette)]
+        color = [int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)] + [1.0]
+        draw = _Drawer(body.name, place, color, size, found)
+        draw.body(
+            body, [_anchor(child) for child in children.get(body.name, ())], float(body.mass) / heaviest
+        )
+    return found
+
+
+def _anchor(body: Body) -> np.ndarray:
+    """Where a body's joint is, in its parent's frame, at rest."""
+    joint = np.array(body.joints[0].position, dtype=float) if body.joints else np.zeros(3)  # type: ignore[attr-defined]
+    return np.array(body.position, dtype=float) + np.array(body.orientation, dtype=float) @ joint
+
+
+class _Drawer:
+    """Adds shapes, given in a body's frame, to a list."""
+
+    def __init__(self, name: str, place: Placement, color: list[float], size: float, found: list[dict[str, Any]]):
+        self.name, self.place, self.color, self.size, self.found = name, place, color, size, found
+
+    def body(self, body: Body, ends: list[np.ndarray], weight: float) -> None:
+        """Sticks from the joint to the centre of mass and to the children's joints; a ball, or an ellipsoid of inertia."""
+        com = np.array(body.com, dtype=float)
+        joints = [j for j in body.joints if not isinstance(j, Free)]
+        start = np.array(joints[0].position, dtype=float) if joints else com  # type: ignore[attr-defined]
+        targets = [*ends, *([com] if weight > 0 and not _between(com, start, ends, self.size) else [])]
+        drawn = [self.stick(start, end) for end in targets]
+        for joint in joints:
+            if hasattr(joint, "axis") and joint.kind != "ball":
+                self.pin(np.array(joint.position, dtype=float), np.array(joint.axis, dtype=float))  # type: ignore[attr-defined]
+        if weight <= 0:
+            return
+        if any(drawn):
+            self.add("sphere", [THICK * self.size * max(weight, 0.02) ** (1 / 3)], np.eye(3), com, self.color)
+        else:
+            axes, R = _ellipsoid(body)
+            self.add("ellipsoid", np.maximum(axes, 0.01 * self.size).tolist(), R, com, self.color)
+
+    def stick(self, a: np.ndarray, b: np.ndarray) -> bool:
+        """A capsule between two points, if they are apart."""
+        length = float(np.linalg.norm(b - a))
+        if length < 1e-3 * self.size:
+            return False
+        self.add("capsule", [THIN * self.size, length], turned_to((b - a) / length), (a + b) / 2, self.color)
+        return True
+
+    def pin(self, p: np.ndarray, axis: np.ndarray) -> None:
+        """A short dark cylinder along a joint's axis."""
+        self.add("cylinder", [PIN * self.size, 2 * PIN * self.size], turned_to(axis), p, INK)
+
+    def add(self, kind: str, sizes: list[float], R: np.ndarray, p: np.ndarray, color: list[float]) -> None:
+        R, p = self.place.R @ R, self.place.p + self.place.R @ p
+        pose = [float(x) for x in (*R.reshape(-1), *p)]
+        self.found.append({"kind": kind, "size": sizes, "link": self.place.link, "pose": pose, "color": color,
+                           "hidden": False, "body": self.name})  # fmt: skip
+
+
+def _between(point: np.ndarray, start: np.ndarray, ends: list[np.ndarray], size: float) -> bool:
+    """Is the point on one of the sticks?"""
+    for end in ends:
+        d = end - start
+        along = float(d @ (point - start)) / max(float(d @ d), 1e-300)
+        if 0 <= along <= 1 and np.linalg.norm(start + along * d - point) < THIN * size:
+            return True
+    return False
+
+
+def _ellipsoid(body: Body) -> tuple[np.ndarray, np.ndarray]:
+    """Semi-axes [m] and axes of the homogeneous ellipsoid that has the body's mass and inertia."""
+    I = np.array(body.inertia, dtype=float)
+    moments, R = np.linalg.eigh(I)
+    if np.linalg.det(R) < 0:
+        R = R * np.array([-1, 1, 1])
+    mass = float(body.mass) or 1.0
+    return np.sqrt(np.maximum(5 / (2 * mass) * (moments.sum() - 2 * moments), 0)), R
+
+
+def turned_to(z: np.ndarray) -> np.ndarray:
+    """A rotation whose third column is the unit vector z."""
+    x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
+    x = x / np.linalg.norm(x)
+    return np.stack([x, np.cross(z, x), z], axis=1)
+
+
+def lines(m: Mechanism) -> list[dict[str, Any]]:
+    """Springs and rods between two points, and tendons through frames: (link, x, y, z) of their points."""
+    found = []
+    for part in (*m.forces, *m.constraints):
+        if isinstance(part, PointSpring | Distance):
+            kind = "spring" if isinstance(part, PointSpring) else "rod"
+            found.append({"kind": kind, "points": [_point(m, *end) for end in (part.a, part.b)]})
+    for tendon in m.tendons:
+        branch: list[list[float]] = []
+        for name in (*tendon.path, None):
+            if name is not None:
+                branch.append(_point(m, name, (0, 0, 0)))
+            elif branch:
+                found.append({"kind": "tendon", "points": branch})
+                branch = []
+    return found
+
+
+def _point(m: Mechanism, frame: str, point: Any) -> list[float]:
+    place = m.tree.place(frame)
+    return [place.link, *(float(x) for x in place.p + place.R @ np.array(point))]

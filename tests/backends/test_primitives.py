@@ -1,0 +1,138 @@
+"""Every primitive gives the same through every reading: floats, traces, machine code, symbols, duals."""
+
+import inspect
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from zwang import scalar
+from zwang.algebra.dual import Dual
+from zwang.compiler.ir.verify import verify
+from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.frontend.trace import trace
+from zwang.symbolic import sympy_backend  # noqa: F401  (registers the reading of symbols)
+
+INSIDE = [(0.5, 0.25), (0.75, 1.5), (0.125, 0.125)]
+ANYWHERE = [*INSIDE, (-0.75, 0.5), (-2.5, -1.25), (3.0, -0.5)]
+
+
+def truth(condition):
+    return scalar.where(condition, 1.0, 0.0)
+
+
+PRIMITIVES = {
+    "sqrt": (lambda x, y: scalar.sqrt(x), INSIDE),
+    "sin": (lambda x, y: scalar.sin(x), ANYWHERE),
+    "cos": (lambda x, y: scalar.cos(x), ANYWHERE),
+    "tan": (lambda x, y: scalar.tan(x), ANYWHERE),
+    "asin": (lambda x, y: scalar.asin(x), INSIDE),
+    "acos": (lambda x, y: scalar.acos(x), INSIDE),
+    "atan2": (lambda x, y: scalar.atan2(x, y), ANYWHERE),
+    "exp": (lambda x, y: scalar.exp(x), ANYWHERE),
+    "log": (lambda x, y: scalar.log(x), INSIDE),
+    "power": (lambda x, y: scalar.power(x, y) + scalar.power(x, 3) + scalar.power(x, -0.5), INSIDE),
+    "divide": (lambda x, y: scalar.divide(x, y), ANYWHERE),
+    "absolute": (lambda x, y: scalar.absolute(x), ANYWHERE),
+    "minimum": (lambda x, y: scalar.minimum(x, y), ANYWHERE),
+    "maximum": (lambda x, y: scalar.maximum(x, y), ANYWHERE),
+    "clip": (lambda x, y: scalar.clip(x, -1.0, y + 2), ANYWHERE),
+    "floor": (lambda x, y: scalar.floor(3 * x), ANYWHERE),
+    "copysign": (lambda x, y: scalar.copysign(x, y), ANYWHERE),
+    "sign": (lambda x, y: scalar.sign(x), ANYWHERE),
+    "less": (lambda x, y: truth(scalar.less(x, y)), ANYWHERE),
+    "less_equal": (lambda x, y: truth(scalar.less_equal(x, y)), ANYWHERE),
+    "equal": (lambda x, y: truth(scalar.equal(x, y)), ANYWHERE),
+    "not_equal": (lambda x, y: truth(scalar.not_equal(x, y)), ANYWHERE),
+    "logical_and": (lambda x, y: truth(scalar.logical_and(x < y, y < 1)), ANYWHERE),
+    "logical_or": (lambda x, y: truth(scalar.logical_or(x < y, y < 0)), ANYWHERE),
+    "logical_not": (lambda x, y: truth(scalar.logical_not(x < y)), ANYWHERE),
+    "where": (lambda x, y: scalar.where(x < y, x * x, 2 * y), ANYWHERE),
+    "operators": (lambda x, y: -x + y * 2 - x / 4 + x**2 / (1 + y * y), ANYWHERE),
+    "for_each": (lambda x, y: scalar.for_each([0.5, -1.0, 2.0], lambda t, c: c * x + t, y), ANYWHERE),
+    "when": (lambda x, y: scalar.cond(x < y, lambda z: z * y, lambda z: z - y, x), ANYWHERE),
+    "while_loop": (
+        lambda x, y: scalar.while_loop(lambda c: c < 9, lambda c: 2 * c + y * y, 1 + x * x),
+        ANYWHERE,
+    ),
+    "table": (lambda x, y: scalar.fori_loop(0, 2, lambda i, c: c + TABLE[i, 0] * x + TABLE[i, 1], y), ANYWHERE),
+    "scratch": (lambda x, y: fill(x, y)[1] + fill(x, y)[0], ANYWHERE),
+}
+TABLE = scalar.table([[1.5, 0.0], [-0.5, 2.0]])
+NO_PRIMITIVES = {
+    *(
+        "register",
+        "register_lazily",
+        "register_decoder",
+        "reading_of",
+        "at_hand",
+        "value_is_constant",
+        "are_constant",
+        "highest",
+    ),
+    *("is_scalar", "is_zero", "substitute", "symbols_of", "to_data", "from_data", "symbol", "flat_position"),
+    *("leaves_of", "rebuild", "structure_of"),
+}
+CONTROL = {"when", "while_loop"}
+"""What symbols and duals have no reading for, or where the value decides."""
+
+
+def fill(x, y):
+    return scalar.fori_loop(0, 2, lambda i, a: a.set(i, x + i * y), scalar.zeros(2), unroll=None)
+
+
+def expected(name):
+    function, points = PRIMITIVES[name]
+    return np.array([float(function(*point)) for point in points])
+
+
+def program_of(name):
+    return verify(trace(lambda p: [PRIMITIVES[name][0](p[0], p[1])], {"p": (2,)}))
+
+
+def test_every_primitive_is_in_the_table():
+    public = {
+        name
+        for name, member in vars(scalar).items()
+        if inspect.isfunction(member)
+        and not name.startswith("_")
+        and member.__module__.startswith("zwang.scalar")
+    }
+    assert public - NO_PRIMITIVES <= set(PRIMITIVES)
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_traced_equals_float(name):
+    got = evaluate(program_of(name), {"p": PRIMITIVES[name][1]})["out"][:, 0]
+    np.testing.assert_array_equal(got, expected(name))
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+@pytest.mark.parametrize(("dtype", "ulps"), [("float64", 6), ("float32", 12)])
+def test_compiled_equals_float(name, dtype, ulps):
+    worlds = np.array(PRIMITIVES[name][1], dtype)
+    fast = Compiled(optimise(program_of(name)), dtype=dtype, threads=1)
+    got = fast(worlds)
+    np.testing.assert_allclose(
+        got[:, 0], expected(name), rtol=ulps * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny
+    )
+    np.testing.assert_array_equal(got, [fast(world) for world in worlds])
+
+
+@pytest.mark.parametrize("name", sorted(set(PRIMITIVES) - CONTROL))
+def test_symbols_equal_float(name):
+    function, points = PRIMITIVES[name]
+    x, y = sp.symbols("x y", real=True)
+    expression = sp.sympify(function(x, y), strict=True)
+    got = [float(scalar.substitute(expression, {x: a, y: b})) for a, b in points]
+    np.testing.assert_allclose(got, expected(name), rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", sorted(set(PRIMITIVES) - {"while_loop"}))
+def test_the_value_in_a_dual_equals_float(name):
+    function, points = PRIMITIVES[name]
+    results = [function(Dual(a, 1.0), Dual(b, 0.0)) for a, b in points]
+    values = [result.value if isinstance(result, Dual) else result for result in results]
+    np.testing.assert_allclose(np.array(values, float), expected(name), rtol=1e-15)

@@ -1,0 +1,101 @@
+"""Two shapes that float, in MuJoCo and here, and their contacts in both."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from zwang.collision import candidate_pairs, contact_points
+from zwang.kinematics.poses import link_poses
+from zwang.io.mjcf.mjcf import read_mjcf
+
+FIRST = {
+    "sphere": ".3",
+    "capsule": ".2 .4",
+    "ellipsoid": ".2 .3 .5",
+    "cylinder": ".25 .35",
+    "box": ".2 .3 .4",
+}
+SECOND = {
+    "sphere": ".4",
+    "capsule": ".3 .2",
+    "ellipsoid": ".4 .3 .2",
+    "cylinder": ".35 .2",
+    "box": ".5 .25 .3",
+}
+TURNS = np.array(
+    [[1, 0, 0, 0], [0.5, 0.5, 0.5, 0.5], [1, 1, 0, 0], [1, 0, 0, 1], [np.cos(0.3), 0, 0, np.sin(0.3)]]
+)
+
+
+def shape(name: str, kind: str, sizes: dict[str, str], margin: float) -> str:
+    """One geom; a mesh is the asset m."""
+    size = 'mesh="m"' if kind == "mesh" else f'size="{sizes.get(kind, "1 1 1")}"'
+    return f'<geom name="{name}" type="{kind}" {size} margin="{margin / 2}"/>'
+
+
+class Couple:
+    """A shape of each kind, free to move (a plane is fixed), and where they touch."""
+
+    def __init__(self, first: str, second: str, margin: float = 0.3):
+        corners = np.random.default_rng(4).normal(size=(20, 3)) * 0.3
+        mesh = f'<asset><mesh name="m" vertex="{" ".join(map(str, corners.ravel()))}"/></asset>'
+        a, b = shape("a", first, FIRST, margin), shape("b", second, SECOND, margin)
+        body = "" if first == "plane" else "<freejoint/>"
+        xml = (
+            f'<mujoco><option ccd_tolerance="1e-10" ccd_iterations="500"/>{mesh if "mesh" in (first, second) else ""}<worldbody>'
+            f"<body>{body}{a}</body><body><freejoint/>{b}</body></worldbody></mujoco>"
+        )
+        self.model = mujoco.MjModel.from_xml_string(xml)
+        self.data = mujoco.MjData(self.model)
+        self.mechanism = read_mjcf("two.xml", text=xml)
+        (self.pair,) = candidate_pairs(self.mechanism)
+        self.margin = margin
+
+    def configuration(self, rng: np.random.Generator, aligned: bool) -> np.ndarray:
+        """Both shapes somewhere near the origin, at random or turned by simple angles."""
+        poses = []
+        for _ in range(self.model.nq // 7):
+            turn = TURNS[rng.integers(len(TURNS))] if aligned else rng.normal(size=4)
+            poses += [*(rng.normal(size=3) * 0.4), *(turn / np.linalg.norm(turn))]
+        return np.array(poses)
+
+    def gaps(self, q: np.ndarray) -> list:
+        """Our gaps that are there."""
+        found = contact_points(self.pair, link_poses(self.mechanism.tree, q))
+        assert len(found) == self.pair.count
+        return [gap for gap in found if gap.distance <= self.margin]
+
+    def contacts(self, q: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
+        """MuJoCo's contacts: distance, position, frame."""
+        self.data.qpos[:] = q
+        mujoco.mj_fwdPosition(self.model, self.data)
+        return [(c.dist, c.pos.copy(), c.frame.reshape(3, 3).copy()) for c in self.data.contact]
+
+    def distance(self, q: np.ndarray) -> float:
+        """MuJoCo's signed distance of the two shapes."""
+        self.contacts(q)
+        names = (self.pair.a.shape.name, self.pair.b.shape.name)
+        ids = [self.model.geom(name).id for name in names]
+        return mujoco.mj_geomDistance(self.model, self.data, *ids, 10.0, np.zeros(6))
+
+
+def mismatch(gap, contact) -> float:
+    """The largest difference of a gap and a contact."""
+    distance, position, frame = contact
+    return max(
+        abs(gap.distance - distance), np.abs(gap.position - position).max(), np.abs(gap.frame - frame).max()
+    )
+
+
+def unmatched(ours: list, theirs: list) -> float:
+    """The largest difference of two lists of contacts, in whatever order; infinite if their numbers differ."""
+    if len(ours) != len(theirs):
+        return np.inf
+    left, worst = list(theirs), 0.0
+    for gap in ours:
+        errors = [mismatch(gap, contact) for contact in left]
+        nearest = int(np.argmin(errors))
+        worst = max(worst, errors[nearest])
+        left.pop(nearest)
+    return worst

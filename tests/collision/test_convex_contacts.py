@@ -1,0 +1,62 @@
+"""Contacts of convex shapes found by iteration: MuJoCo's depth, normal and position wherever it finds a single one."""
+
+import numpy as np
+import pytest
+
+from tests.collision.models import Couple, mismatch
+from tests.collision.test_gaps import BY_ITERATION, DEEP
+from zwang.collision import candidate_pairs, contact_points
+from zwang.collision.narrow_phase import placed
+from zwang.kinematics.poses import link_poses
+from zwang.io.mjcf.mjcf import read_mjcf
+
+
+@pytest.mark.parametrize("kinds", BY_ITERATION, ids="-".join)
+def test_single_contacts_of_convex_shapes_are_mujocos(kinds):
+    """Where sides nearly lie along each other MuJoCo adds contacts at a choice of its own; elsewhere the nearest points are unique."""
+    couple, rng, compared = Couple(*kinds), np.random.default_rng(5), 0
+    for _ in range(24):
+        q = couple.configuration(rng, aligned=False)
+        theirs = couple.contacts(q)
+        if len(theirs) != 1 or theirs[0][0] < -DEEP:
+            continue
+        ours, (distance, position, frame) = couple.gaps(q), theirs[0]
+        nearest = min(ours, key=lambda gap: gap.distance)
+        assert abs(nearest.distance - distance) < 1e-9
+        assert np.abs(nearest.frame[0] - frame[0]).max() < 2e-5  # MuJoCo's own ends at 1e-10 of the distance
+        assert np.abs(nearest.position - position).max() < 5e-6
+        compared += 1
+    assert compared >= 3
+
+
+def test_a_mesh_on_a_plane_touches_first_where_it_does_in_mujoco_and_with_corners_only():
+    """MuJoCo adds neighbours of the lowest corner, here the corners that hold the mesh best; the lowest is unique."""
+    couple, rng, compared = Couple("plane", "mesh"), np.random.default_rng(3), 0
+    for _ in range(30):
+        q = couple.configuration(rng, aligned=False)
+        q[2] = 0.5 * abs(q[2])
+        ours, theirs = couple.gaps(q), couple.contacts(q)
+        assert bool(ours) == bool(theirs)
+        if not ours:
+            continue
+        lowest = min(ours, key=lambda gap: gap.distance)
+        assert mismatch(lowest, min(theirs, key=lambda contact: contact[0])) < 1e-12
+        mesh = placed(couple.pair.b, link_poses(couple.mechanism.tree, q))
+        heights = (np.asarray(mesh.sizes, float) @ np.asarray(mesh.R, float).T + mesh.p)[:, 2]
+        assert all(np.abs(heights - gap.distance).min() < 1e-12 for gap in ours)
+        compared += 1
+    assert compared > 20
+
+
+def test_a_brick_on_a_plane_stands_on_its_four_corners():
+    brick = " ".join(f"{x} {y} {z}" for x in (-0.2, 0.2) for y in (-0.3, 0.3) for z in (-0.1, 0.1))
+    text = (
+        f'<mujoco><asset><mesh name="brick" vertex="{brick}"/></asset><worldbody><geom type="plane" size="1 1 1"/>'
+        '<body pos="0 0 .099"><freejoint/><geom type="mesh" mesh="brick"/></body></worldbody></mujoco>'
+    )
+    mechanism = read_mjcf("brick.xml", text=text)
+    (pair,) = candidate_pairs(mechanism)
+    found = contact_points(pair, link_poses(mechanism.tree, np.array(mechanism.home, float)))
+    points = sorted((*np.round(np.array(gap.position[:2], float), 6),) for gap in found)
+    assert points == [(-0.2, -0.3), (-0.2, 0.3), (0.2, -0.3), (0.2, 0.3)]
+    assert np.allclose([gap.distance for gap in found], -0.001)

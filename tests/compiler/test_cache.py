@@ -1,0 +1,196 @@
+"""Object code on disk: used again, never when anything differs, is damaged, or is others' to write."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.compiler.elementary_cases import program_of
+from zwang.compiler.runtime import cache, kernel
+from zwang.compiler.runtime.processor import host
+from zwang.compiler.ir.program import Block, Instruction, Program
+from zwang.compiler.runtime.calls import Compiled
+
+PROGRAM = program_of("sin", "exp")
+X = np.linspace(-1, 1, 20)[:, None]
+POSIX = pytest.mark.skipif(os.name == "nt", reason="owners and modes of POSIX")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A private folder as the cache."""
+    monkeypatch.setenv(cache.SETTING, str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What had to be made, not only loaded."""
+    names: list[str] = []
+    real = kernel.assemble
+
+    def assemble(text: str) -> bytes:
+        names.append("runtime" if "@march" in text else "body")
+        return real(text)
+
+    monkeypatch.setattr(kernel, "assemble", assemble)
+    kernel._runtime.cache_clear()
+    return names
+
+
+def results(program: Program = PROGRAM, **settings: object) -> np.ndarray:
+    kernel._runtime.cache_clear()
+    return np.concatenate([Compiled(program, **settings)(X), Compiled(program, **settings)(X[0])[None]])
+
+
+def test_code_is_made_once_and_then_loaded(place: Path, made: list[str]) -> None:
+    first = results()
+    assert sorted(made) == ["body", "body", "runtime", "runtime"]  # for one world and for many
+    assert len(list(place.iterdir())) == 4
+    made.clear()
+    assert np.array_equal(results(), first) and not made
+
+
+def test_everything_that_matters_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    def key(program: Program = PROGRAM, *settings: object) -> str:
+        return cache.key(program, *(settings or ("float64", 8, host().identity)))
+
+    body = PROGRAM.body
+    first, *others = body.instructions
+    variants = [
+        key(),
+        key(PROGRAM, "float32", 8, host().identity),
+        key(PROGRAM, "float64", 4, host().identity),
+        key(PROGRAM, "float64", 8, host().identity + " newer"),
+        key(program_of("exp", "sin")),
+        key(program_of("sin", "exp", "log")),
+        key(Program(PROGRAM.inputs, PROGRAM.outputs, Block((), (first, *others), (2, 1)), PROGRAM.kinds, {})),
+    ]
+    constants = [0.1, np.nextafter(0.1, 1), float("nan"), -0.0, 0.0]
+    for value in constants:
+        instructions = (Instruction("const", (), (0,), value),)
+        variants.append(key(Program((), PROGRAM.outputs, Block((), instructions, (0, 0)), {0: "real"}, {})))
+    monkeypatch.setattr(cache, "own_text", lambda: b"another compiler")
+    variants.append(key())
+    assert len(set(variants)) == len(variants)
+
+
+def test_names_are_not_in_the_key() -> None:
+    renamed = [type(port)("another " + port.name, port.size) for port in PROGRAM.inputs]
+    other = Program(tuple(renamed), PROGRAM.outputs, PROGRAM.body, PROGRAM.kinds, PROGRAM.lengths)
+    assert cache.key(other) == cache.key(PROGRAM)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "foreign"])
+def test_damaged_files_are_made_anew(place: Path, made: list[str], damage: str) -> None:
+    first = results()
+    for path in place.iterdir():
+        text = path.read_bytes()
+        middle = len(text) // 2
+        path.write_bytes(
+            {
+                "cut": text[:-20],
+                "flipped": text[:middle] + bytes([text[middle] ^ 1]) + text[middle + 1 :],
+                "empty": b"",
+                "foreign": b"\x7fELF" + text,
+            }[damage]
+        )
+    made.clear()
+    assert np.array_equal(results(), first) and len(made) == 4
+    made.clear()
+    assert np.array_equal(results(), first) and not made
+
+
+@POSIX
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_what_others_can_write_is_not_loaded(place: Path, made: list[str], what: str) -> None:
+    first = results()
+    if what == "folder":
+        place.chmod(0o777)
+    else:
+        for path in place.iterdir():
+            path.chmod(0o666)
+    made.clear()
+    assert np.array_equal(results(), first) and len(made) == 4
+
+
+@POSIX
+def test_privacy_is_that_of_every_folder_above(tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    safe_above = cache._is_private(tmp_path)
+    assert cache._is_private(inner) == safe_above
+    (tmp_path / "a").chmod(0o777)
+    assert not cache._is_private(inner)
+    (tmp_path / "a").chmod(0o1777)  # as /tmp: others may add, but not swap
+    assert cache._is_private(inner) == safe_above
+    (tmp_path / "link").symlink_to(inner)
+    inner.chmod(0o770)
+    assert not cache._is_private(tmp_path / "link")
+
+
+@pytest.mark.parametrize("setting", ["off", "OFF", "0"])
+def test_the_setting_turns_it_off(
+    monkeypatch: pytest.MonkeyPatch, place: Path, made: list[str], setting: str
+) -> None:
+    monkeypatch.setenv(cache.SETTING, setting)
+    results()
+    results()
+    assert len(made) == 8 and not place.exists()
+
+
+def test_the_argument_turns_it_off(place: Path, made: list[str]) -> None:
+    results(cache=False)
+    assert not place.exists()
+
+
+def test_a_folder_that_cannot_be_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv(cache.SETTING, str(tmp_path / "file" / "folder"))
+    assert np.isfinite(results()).all()
+
+
+def test_the_oldest_go_when_there_are_too_many(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "LIMIT", 10_000)
+    for n in range(20):
+        cache.fetch(f"k{n}", lambda: bytes(1000))
+        if (place / f"k{n}.o").exists():
+            os.utime(place / f"k{n}.o", (n, n))
+    sizes = [path.stat().st_size for path in place.iterdir()]
+    assert sum(sizes) <= 10_000 + 1200
+    assert (place / "k19.o").exists() and not (place / "k0.o").exists()
+
+
+def test_usual_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(cache.SETTING, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.folder() == tmp_path / "zwang"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, by its specification
+    assert cache.folder() == Path.home() / ".cache" / "zwang"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert cache.folder() == Path.home() / "Library" / "Caches" / "zwang"
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    assert cache.folder() == tmp_path / "zwang" / "cache"
+
+
+def test_two_processes_at_once(place: Path) -> None:
+    script = (
+        "from tests.compiler.elementary_cases import program_of\n"
+        "from zwang.compiler.runtime.calls import Compiled\n"
+        "print(Compiled(program_of('sin', 'exp'))([[0.5], [1.0]]).tobytes().hex())\n"
+    )
+    root = Path(__file__).parents[2]
+    environment = os.environ | {"PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
+    runs = [
+        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(3)
+    ]
+    assert len({run.communicate()[0] for run in runs}) == 1
+    assert all(run.returncode == 0 for run in runs)

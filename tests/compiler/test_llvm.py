@@ -1,0 +1,284 @@
+"""The LLVM text: structured control flow over arrays, cutting, and that nothing is called which is not there."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from llvmlite import binding
+
+from tests.compiler.elementary_cases import program_of
+from tests.compiler.test_widths import KINDS_OF_X86, X86, run_body
+from zwang import scalar
+from zwang.compiler.runtime import processor as cpu
+from zwang.compiler.backends.llvm.lanes import TYPES, WIDTHS, Lanes
+from zwang.compiler.backends.llvm.module import emit
+from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.runtime.peak import peak_gflops
+from zwang.compiler.ir.program import Block, For, Instruction, Port, Program, Cond, While
+from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.backends.llvm.entry_points import entry_points
+from zwang.compiler.passes.notation import Page
+from zwang.compiler.frontend.trace import trace
+from zwang.errors import CompileError
+
+
+class Hand:
+    """A program written by hand: instructions by name, values numbered as they come."""
+
+    def __init__(self, inputs: int):
+        self.page = Page("float64", {}, {}, 0)
+        self.inputs = inputs
+        self.x = [self("input", data=(0, k)) for k in range(inputs)]
+
+    def __call__(self, op: str, *args: int, kind: str = "real", data: object = None) -> int:
+        return self.page.write(op, args, kind, data).value
+
+    def array(self, length: int) -> int:
+        value = self("array", kind="array", data=length)
+        self.page.lengths[value] = length
+        return value
+
+    def like(self, *values: int) -> tuple[int, ...]:
+        new = tuple(self.page.value(self.page.kinds[v]) for v in values)
+        self.page.lengths.update(
+            {n: self.page.lengths[v] for n, v in zip(new, values, strict=True) if v in self.page.lengths}
+        )
+        return new
+
+    def store(self, array: int, place: int, value: int) -> int:
+        new = self("store", array, self("index", kind="index", data=place), value, kind="array")
+        self.page.lengths[new] = self.page.lengths[array]
+        return new
+
+    def load(self, array: int, place: int) -> int:
+        return self("load", array, self("index", kind="index", data=place))
+
+    def block(self, parameters: tuple[int, ...], body: object) -> Block:
+        with self.page.block():
+            results = body(*parameters)  # type: ignore[operator]
+            return Block(parameters, tuple(self.page.instructions), tuple(results))
+
+    def control(self, op: str, args: list[int], out_like: list[int], data: object) -> tuple[int, ...]:
+        out = self.like(*out_like)
+        self.page.instructions.append(Instruction(op, tuple(args), out, data))
+        return out
+
+    def program(self, *results: int) -> Program:
+        body = Block((), tuple(self.page.instructions), results)
+        ports = (Port("x", self.inputs),), (Port("y", len(results)),)
+        return Program(*ports, body, self.page.kinds, self.page.lengths)
+
+
+def every_width(program: Program, x: np.ndarray, limits: tuple[int, ...] = (10**6, 2)) -> np.ndarray:
+    """The results, which must be the same at each width and cut."""
+    results = [run_body(program, x, Lanes("float64", width), limit) for width in WIDTHS for limit in limits]
+    assert all(np.array_equal(r, results[0], equal_nan=True) for r in results)
+    return results[0]
+
+
+X = np.random.default_rng(2).uniform(-2, 2, (32, 3))
+
+
+def test_a_loop_that_swaps_two_arrays_swaps_them_in_its_own_lanes_only() -> None:
+    h = Hand(3)
+    a, b = h.store(h.array(2), 1, h.x[0]), h.store(h.array(2), 1, h.x[1])
+    n = h.x[2]
+    condition = h.block(h.like(a, b, n), lambda a, b, n: [h("lt", h("const", data=0.0), n, kind="bool")])
+    body = h.block(h.like(a, b, n), lambda a, b, n: [b, a, h("sub", n, h("const", data=0.3))])
+    a2, b2, left = h.control("while", [a, b, n], [a, b, n], While(condition, body, 3))
+    program = h.program(h.load(a2, 1), h.load(b2, 1), left)
+    first, second, left_of = every_width(program, X).T
+    turns = np.maximum(np.ceil(X[:, 2] / 0.3), 0).astype(int)
+    assert np.array_equal(first, np.where(turns % 2, X[:, 1], X[:, 0]))
+    assert np.array_equal(second, np.where(turns % 2, X[:, 0], X[:, 1]))
+    assert np.allclose(left_of, X[:, 2] - 0.3 * turns)
+
+
+def test_branches_that_give_different_arrays() -> None:
+    h = Hand(3)
+    a, b = h.store(h.array(3), 2, h.x[0]), h.store(h.array(3), 2, h.x[1])
+    p = h("lt", h.x[0], h.x[1], kind="bool")
+    then = h.block(h.like(a, b), lambda a, b: [h.store(b, 0, h.load(a, 2)), a])
+    otherwise = h.block(h.like(a, b), lambda a, b: [a, h.store(b, 0, h("const", data=7.0))])
+    c, d = h.control("when", [p, a, b], [a, b], Cond(then, otherwise))
+    program = h.program(h.load(c, 0), h.load(c, 2), h.load(d, 0), h.load(d, 2))
+    less = X[:, 0] < X[:, 1]
+    right = np.where(
+        less[:, None],
+        np.stack([X[:, 0], X[:, 1], 0 * X[:, 0], X[:, 0]], 1),
+        np.stack([0 * X[:, 0], X[:, 0], 0 * X[:, 0] + 7, X[:, 1]], 1),
+    )
+    assert np.array_equal(every_width(program, X), right)
+
+
+def test_an_array_made_in_a_loop_is_new_in_every_turn() -> None:
+    h = Hand(3)
+    total, fill = h.x[0], h.x[1]
+
+    def body(index: int, total: int, fill: int) -> list[int]:
+        fresh = h.array(6)
+        before = h.load(fresh, 5)
+        after = h.load(h.store(fresh, 5, fill), 5)
+        return [h("add", h("add", total, before), after)]
+
+    loop = For(4, h.block((h.page.value("index"), *h.like(total, fill)), body), 1)
+    (out,) = h.control("for", [total, fill], [total], loop)
+    none = For(0, loop.body, 1)
+    (same,) = h.control("for", [out, fill], [total], none)
+    x = X[:, 0].copy()
+    for _ in range(4):
+        x = x + 0.0 + X[:, 1]
+    assert np.array_equal(every_width(h.program(same), X)[:, 0], x)
+
+
+def test_a_rare_branch_is_out_of_line_and_gives_the_same() -> None:
+    h = Hand(3)
+    p = h("lt", h.x[0], h("const", data=-1.5), kind="bool")
+    q = h("lt", h.x[1], h.x[2], kind="bool")
+    args = [h.x[1], h.x[2], q]
+
+    def then(a: int, b: int, q: int) -> list[int]:
+        return [h("mul", a, b), h("not", q, kind="bool"), h("const", data=3.0)]
+
+    blocks = h.block(h.like(*args), then), h.block(h.like(*args), lambda a, b, q: [a, q, b])
+    out_like = [h.x[0], q, h.x[0]]
+    a, r, b = h.control("when", [p, *args], out_like, Cond(*blocks, rare=True))
+    program = h.program(a, h("select", r, a, b), b)
+    assert "cold noinline" in emit(program, Lanes("float64", 8)).text
+    rare, less = X[:, 0] < -1.5, X[:, 1] < X[:, 2]
+    a_right, b_right = np.where(rare, X[:, 1] * X[:, 2], X[:, 1]), np.where(rare, 3.0, X[:, 2])
+    right = np.stack([a_right, np.where(less != rare, a_right, b_right), b_right], 1)
+    assert np.array_equal(every_width(program, X), right)
+
+
+def test_minima_and_maxima_with_nan_and_zeros() -> None:
+    h = Hand(2)
+    program = h.program(h("min", *h.x), h("max", *h.x))
+    some = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324]
+    x = np.array([(a, b) for a in some for b in some])
+    low, high = every_width(program, x).T
+    assert np.array_equal(low, np.minimum(*x.T), equal_nan=True)
+    assert np.array_equal(high, np.maximum(*x.T), equal_nan=True)
+    equal = x[:, 0] == x[:, 1]
+    assert np.array_equal(np.signbit(low[equal]), np.signbit(x[equal, 1]))
+
+
+def test_an_index_cannot_be_carried_by_a_while() -> None:
+    h = Hand(1)
+    i = h("index", kind="index", data=0)
+    block = h.block(h.like(i), lambda i: [h("true", kind="bool")])
+    (_,) = h.control("while", [i], [i], While(block, h.block(h.like(i), lambda i: [i]), 1))
+    with pytest.raises(ValueError, match="an index is the same in all lanes"):
+        emit(h.program(h.x[0]), Lanes("float64", 4))
+
+
+def test_an_unknown_operation_is_refused() -> None:
+    h = Hand(1)
+    with pytest.raises(ValueError, match="'sinh'"):
+        emit(h.program(h("sinh", h.x[0])), Lanes("float64", 1))
+
+
+def long_chain(count: int) -> Program:
+    """count multiply-adds, each of three values near or far before it."""
+    h = Hand(3)
+    values = list(h.x)
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        near = rng.integers(max(0, len(values) - 40), len(values), 3)
+        values.append(
+            h("fma", *(int(values[k]) for k in near[:2]), values[int(near[2] * rng.random() ** 0.1)])
+        )
+        values[-1] = h("div", values[-1], h("add", h("abs", values[-1]), h("const", data=1.0)))
+    return h.program(*values[-5:], values[3], h.x[1])
+
+
+def test_long_programs_are_cut_and_share_little_scratch_memory() -> None:
+    program = long_chain(1500)
+    whole, cut = (emit(program, Lanes("float64", 8), limit=limit) for limit in (10**6, 300))
+    assert whole.text.count("define") == 1 and 20 <= cut.text.count("define") <= 30
+    sizes = [len(text.splitlines()) for text in cut.text.split("define")]
+    assert max(sizes) < 1500
+    assert cut.scratch < 64 * 400  # slots are used again: far fewer than there are values
+    assert np.array_equal(*(run_body(program, X, Lanes("float64", 8), limit) for limit in (10**6, 300)))
+
+
+def test_a_long_body_of_a_loop_is_cut_too() -> None:
+    def turn(i, carry):
+        for k in range(4):
+            carry = [scalar.sin(carry[1] + k * carry[0]), carry[2] * carry[0], carry[0] - carry[1]]
+        return carry
+
+    def function(x):
+        return scalar.while_loop(
+            lambda c: scalar.less(c[3], x[2]),
+            lambda c: (*turn(0, list(c[:3])), c[3] + 0.5),
+            (x[0], x[1], x[2], 0 * x[0]),
+        )
+
+    program = optimise(trace(lambda x: list(function(x)), {"x": (3,)}))
+    every_width(program, X, (10**6, 60, 7))
+
+
+@pytest.mark.skipif(not X86, reason="code for x86")
+@pytest.mark.parametrize("kind", [*KINDS_OF_X86, "host"])
+def test_only_calls_that_can_be_resolved_are_left_in_the_code(kind: str) -> None:
+    processor = cpu.host() if kind == "host" else KINDS_OF_X86[kind]
+    standing_in = set() if processor.fuses else {"fma", "fmaf"}
+    standing_in |= set() if "sse4.1" in processor.has else {"floor", "floorf"}
+    for dtype in TYPES:
+        for width in (1, processor.width(dtype)):
+            lanes = Lanes(dtype, width)
+            program = program_of("sin", "tan", "exp", "log", "asin", "acos", "pow", "atan2")
+            texts = emit(program, lanes).text, entry_points(lanes, True)
+            for text in texts:
+                calls = set(re.findall(r"\bcall[ql]?\s+(\w+)", cpu.assembly(text, processor)))
+                own = set(re.findall(r"define .*?@(\w+)\(", text))
+                assert calls <= own | standing_in, calls - own
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_code_for_arm_calls_nothing_either(dtype: str) -> None:
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    arm = cpu.Processor("aarch64-unknown-linux-gnu", "generic", "+neon")
+    for width in (1, arm.width(dtype)):
+        lanes = Lanes(dtype, width)
+        program = program_of("sin", "tan", "exp", "log", "asin", "acos", "pow", "atan2")
+        for text in (emit(program, lanes).text, entry_points(lanes, False)):
+            assembly = cpu.assembly(text, arm)
+            calls = set(re.findall(r"\bbl\s+(\w+)", assembly))
+            assert calls <= set(re.findall(r"define .*?@(\w+)\(", text))
+            assert "@body" not in text or "fmadd" in assembly or "fmla" in assembly
+
+
+def test_a_call_that_cannot_be_resolved_is_an_error_and_no_crash() -> None:
+    text = "declare double @no_such_function(double)\ndefine double @f(double %x) {\n"
+    text += "  %y = call double @no_such_function(double %x)\n  ret double %y\n}\n"
+    with pytest.raises(CompileError, match="cannot be loaded"):
+        cpu.Code(cpu.assemble(text), ("f",))
+
+
+def test_text_that_is_wrong_is_an_error() -> None:
+    with pytest.raises(CompileError, match="LLVM refuses"):
+        cpu.assemble("define double @f() {\n  ret double %nothing\n}\n")
+
+
+def test_names_never_enter_the_text() -> None:
+    evil = '%x = call @exit() ; "'
+    program = optimise(trace(lambda x: {evil: [x[0] * 2]}, {evil: (1,)}))
+    assert "exit" not in Compiled(program).text()
+    assert np.array_equal(Compiled(program, cache=False)([1.5]), [3.0])
+
+
+def test_processors_and_their_widths() -> None:
+    assert cpu.host().width("float32") == 2 * cpu.host().width("float64") >= 4
+    assert [KINDS_OF_X86[k].width("float64") for k in ("SSE2", "AVX", "AVX2")] == [2, 4, 4]
+    assert [KINDS_OF_X86[k].fuses for k in ("SSE2", "AVX", "AVX2")] == [False, False, True]
+    arm = cpu.Processor("aarch64-apple-darwin", "apple-m1", "+neon")
+    assert arm.fuses and arm.width("float64") == 2
+
+
+def test_the_peak_is_a_plausible_speed() -> None:
+    assert 0.1 < peak_gflops("float64", repeats=2) < 1000

@@ -1,0 +1,512 @@
+"""Elements at places of each lane's own, loops over spans and over lists with ends: the same on floats, evaluated, compiled and in C.
+
+Every function below masks what a lane does not want, so that no lane's result hangs on its neighbours.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.compiler.test_c import called, many, needs_cc
+from tests.compiler.test_widths import run_body
+from zwang import scalar
+from zwang.compiler.runtime.cache import key
+from zwang.compiler.ir.verify import verify
+from zwang.compiler.derivatives.differentiate import jacobian
+from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
+from zwang.compiler.passes.optimise import count_operations, optimise
+from zwang.compiler.ir.program import Block, For, Instruction, Program
+from zwang.compiler.backends.ptx import ptx
+from zwang.compiler.frontend.trace import trace
+from zwang.errors import CompileError, TraceError
+from zwang.scalar import (
+    ActiveIndices,
+    IndexRange,
+    cond,
+    empty,
+    for_each,
+    fori_loop,
+    lane_maximum,
+    logical_and,
+    where,
+    while_loop,
+    zeros,
+)
+
+SIZE = 8
+TYPES = ("float64", "float32")
+
+# ---------------------------------------------------------------------------------- functions of x (SIZE,)
+
+
+def filled(values):
+    array = empty(len(values))
+    for k, value in enumerate(values):
+        array = array.set(k, value)
+    return array
+
+
+def permuted(x):
+    """x[0], ..., x[5], each sent to the place that x[6] turns it to, and fetched from x[7] places on."""
+    turn = scalar.floor(scalar.clip(scalar.absolute(x[6]), 0.0, 5.0))
+    sent = fori_loop(0, 6, lambda k, a: a.scatter(wrapped(1.0 * k + turn, 6), x[0] + k), zeros(6), unroll=False)
+    far = scalar.floor(scalar.clip(scalar.absolute(x[7]), 0.0, 5.0))
+    return fori_loop(0, 6, lambda k, s: 2 * s + sent.gather(wrapped(1.0 * k + far, 6)), 0.0, unroll=False)
+
+
+def wrapped(place, length):
+    return where(place >= length, place - length, place)
+
+
+def counted(x):
+    """How many of the values lie in each of three drawers."""
+
+    def put(k, drawers):
+        place = where(values[k] < -0.5, 0.0, where(values[k] < 0.5, 1.0, 2.0))
+        return drawers.scatter(place, drawers.gather(place) + 1)
+
+    values = filled(x)
+    drawers = fori_loop(0, SIZE, put, zeros(3), unroll=False)
+    return drawers[0] + 10 * drawers[1] + 100 * drawers[2]
+
+
+def outside(x):
+    """What is read and written where positions lie outside the array, or are no numbers."""
+    array = filled([x[0], x[1], x[2]])
+    found = [array.gather(p) for p in (x[3] * 1e30, -1 - scalar.absolute(x[4]), x[5] / 0.0 * 0.0, x[6] * 2)]
+    array = fori_loop(0, 1, lambda k, a: a.scatter(x[7] * 1e30, 5.0).scatter(x[7] * np.nan, 7.0), array, unroll=False)
+    return sum(c * y for c, y in zip([1.0, 3.0, 7.0, 11.0], [*found, array[0] - array[2]], strict=False))
+
+
+def sifted(x):
+    """The values above zero, in order, read as digits: a list of each lane's own, in a branch."""
+
+    def keep(k, carry):
+        def append(kept, n):
+            return kept.scatter(n, values[k]), n + 1
+
+        return cond(values[k] > 0, append, lambda kept, n: (kept, n), *carry)
+
+    values = filled(x)
+    kept, n = fori_loop(0, SIZE, keep, (zeros(SIZE), 0.0), unroll=False)
+
+    def read(k, total):
+        return where(1.0 * k < n, 0.5 * total + kept[k], total)
+
+    return fori_loop(0, lane_maximum(n, SIZE), read, 0.0) + 100 * n
+
+
+def walked(x):
+    """Along a chain of places, lane by lane as far as it leads, each place marked with the turn: those that are done do not write."""
+    following = filled([scalar.floor(scalar.clip(scalar.absolute(y) * 4, 0.0, 7.0)) for y in x])
+
+    def goes_on(carry):
+        marks, place, turn = carry
+        return logical_and(marks.gather(place) < 1, turn < 20)
+
+    def step(carry):
+        marks, place, turn = carry
+        return marks.scatter(place, turn + 1), following.gather(place), turn + 1
+
+    marks, place, turn = while_loop(goes_on, step, (zeros(SIZE), 0.0 * x[0], 0.0))
+    return [fori_loop(0, SIZE, lambda k, s: 3 * s + marks[k], 0.0, unroll=False), place, turn]
+
+
+def spanned(x):
+    """Nested spans, one of them backwards, over as many values as the lane that has most asks for."""
+    values, wanted = filled(x), scalar.absolute(scalar.floor(x[0] * 3))
+
+    def outer(k, total):
+        inner = fori_loop(0, k, lambda j, s: s + values[j], 0.0)
+        above = fori_loop(k, most, lambda j, s: where(1.0 * j < wanted, s / 2 + values[j], s), 0.0, reverse=True)
+        return where(1.0 * k < wanted, 2 * total + inner - above, total)
+
+    most = lane_maximum(wanted, SIZE)
+    last = fori_loop(1, most, lambda k, s: where(1.0 * k < wanted, s + values[k - 1] * k, s), 0.0)
+    return [fori_loop(0, most, outer, 0.0), last]
+
+
+def spanned_in_a_loop(x):
+    """A span in a `when` in a `while`, whose end is found anew in each turn."""
+    values = filled(x)
+
+    def goes_on(carry):
+        return logical_and(carry[1] < 4, carry[0] < 30)
+
+    def step(carry):
+        total, turn, marks = carry
+        n = turn * scalar.floor(scalar.clip(scalar.absolute(x[1]) * 2, 0.0, 2.0))
+
+        def add(total, marks):
+            def body(k, c):
+                return cond(
+                    1.0 * k < n, lambda s, m: (s + values[k], m.scatter(n, s)), lambda s, m: (s, m), *c
+                )
+
+            return fori_loop(0, lane_maximum(n, SIZE), body, (total, marks), reverse=True)
+
+        total, marks = cond(values.gather(turn) > -0.5, add, lambda s, m: (s + 1, m), total, marks)
+        return total, turn + 1, marks
+
+    total, turn, marks = while_loop(goes_on, step, (0.0 * x[0], 0.0, zeros(SIZE)))
+    return [total, turn, fori_loop(0, SIZE, lambda k, s: 3 * s + marks[k], 0.0, unroll=False)]
+
+
+def picked(x):
+    """Pairs among the values above zero, of those below an end."""
+    values = filled(x)
+    chosen = ActiveIndices(filled([*x[:-1], 1.0]), lane_maximum(scalar.absolute(x[-1]) * 3, SIZE))
+    wanted = scalar.floor(scalar.absolute(x[-1]) * 3)
+
+    def mine(i):
+        return logical_and(values[chosen[i]] > 0, 1.0 * chosen[i] < wanted)
+
+    def each(i, total):
+        def pair(j, s):
+            return where(logical_and(mine(i), mine(j)), s + values[chosen[i]] * values[chosen[j]], s)
+
+        return total + fori_loop(0, i, pair, 0.0)
+
+    pairs = fori_loop(0, chosen.count, each, 0.0)
+    number = for_each(chosen, lambda k, n: where(1.0 * k < wanted, n + 1, n), 0.0)
+    return [pairs, number]
+
+
+FUNCTIONS = {
+    f.__name__: f
+    for f in (
+        permuted,
+        counted,
+        outside,
+        sifted,
+        walked,
+        spanned,
+        spanned_in_a_loop,
+        picked,
+    )
+}
+
+
+def listed(function):
+    def as_list(x):
+        return [*np.ravel(np.asarray(function(x), dtype=object))]
+
+    return as_list
+
+
+def program_of(name: str) -> Program:
+    return verify(trace(listed(FUNCTIONS[name]), {"x": (SIZE,)}))
+
+
+PROGRAMS = {name: program_of(name) for name in FUNCTIONS}
+OPTIMISED = {name: optimise(program) for name, program in PROGRAMS.items()}
+
+
+def worlds(seed: int, count: int = 32) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random((count, SIZE)) < 0.1, 0.0, rng.normal(size=(count, SIZE)))
+
+
+def on_floats(name: str, x: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.array([[float(y) for y in listed(FUNCTIONS[name])(row)] for row in x])
+
+
+# ---------------------------------------------------------------------------------- the same everywhere
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_traced_is_as_on_floats(name: str) -> None:
+    x = worlds(0)
+    np.testing.assert_array_equal(evaluate(PROGRAMS[name], {"x": x})["out"], on_floats(name, x))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compiled_is_as_evaluated_at_every_width_with_any_neighbours_cut_or_whole(
+    name: str, dtype: str
+) -> None:
+    program, x = OPTIMISED[name], worlds(1).astype(dtype)
+    reference = evaluate(program, {"x": x}, dtype)["out"]
+    order = np.random.default_rng(2).permutation(len(x))
+    for width in WIDTHS:
+        for limit in (5, 10**6):
+            got = run_body(program, x, Lanes(dtype, width), limit)
+            np.testing.assert_array_equal(got, reference, err_msg=f"{width} lanes, cut at {limit}")
+        np.testing.assert_array_equal(run_body(program, x[order], Lanes(dtype, width), 40), reference[order])
+
+
+@needs_cc
+@pytest.mark.parametrize("dtype", TYPES)
+def test_the_c_source_gives_the_same_bits(tmp_path: Path, dtype: str) -> None:
+    functions = [listed(f) for f in FUNCTIONS.values()]
+    for (program, call), name in zip(many(tmp_path, functions, SIZE, dtype), FUNCTIONS, strict=True):
+        for x in worlds(3, 12):
+            expected = evaluate(program, {"x": x}, dtype)["out"]
+            np.testing.assert_array_equal(called(call, program, {"x": x}, dtype), expected, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_ptx_is_made(name: str, dtype: str, tmp_path: Path) -> None:
+    text = ptx(OPTIMISED[name], dtype)
+    assert ".entry zwang(" in text
+    if shutil.which("ptxas"):
+        (tmp_path / "program.ptx").write_text(text)
+        command = [
+            "ptxas",
+            "-arch=sm_80",
+            str(tmp_path / "program.ptx"),
+            "-o",
+            str(tmp_path / "program.cubin"),
+        ]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(FUNCTIONS)))
+def test_no_world_depends_on_its_neighbours(seed: int, name: str) -> None:
+    x = worlds(seed, 16)
+    alone = evaluate(OPTIMISED[name], {"x": x})["out"]
+    np.testing.assert_array_equal(run_body(OPTIMISED[name], x, Lanes("float64", 16), 10**6), alone)
+
+
+# ---------------------------------------------------------------------------------- against NumPy
+
+
+def test_against_numpy() -> None:
+    x = worlds(4)
+    for row, drawers in zip(x, on_floats("counted", x), strict=True):
+        first, second = np.sum(row < -0.5), np.sum((row >= -0.5) & (row < 0.5))
+        assert drawers == first + 10 * second + 100 * (SIZE - first - second)
+    for row, [kept] in zip(x, on_floats("sifted", x), strict=True):
+        total = 0.0
+        for y in row[row > 0]:
+            total = total / 2 + y
+        assert kept == total + 100 * np.sum(row > 0)
+    for row, [pairs, number] in zip(x, on_floats("picked", x), strict=True):
+        end = min(int(abs(row[-1]) * 3), SIZE)
+        flags = np.array([*row[:-1], 1.0])[:end]
+        own = np.where(flags > 0, row[:end], 0.0).clip(min=0)
+        np.testing.assert_allclose(pairs, (own.sum() ** 2 - own @ own) / 2, atol=1e-12)
+        assert number == np.sum(flags > 0)
+
+
+ITEMS = {
+    "forwards": (lambda n: IndexRange(2, n), range(2, 5)),
+    "backwards": (lambda n: IndexRange(2, n, backwards=True), range(4, 1, -1)),
+    "empty": (lambda n: IndexRange(n, n), range(0)),
+    "ends before it begins": (lambda n: IndexRange(n, 3), range(0)),
+    "constant": (lambda n: IndexRange(1, 4), range(1, 4)),
+    "constant backwards": (lambda n: IndexRange(1, np.int64(4), backwards=True), range(3, 0, -1)),
+    "constant and empty": (lambda n: IndexRange(4, 4), range(0)),
+    "nothing at all": (lambda n: IndexRange(0, 0, backwards=True), range(0)),
+}
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_spans_are_ranges(name: str) -> None:
+    items, expected = ITEMS[name]
+
+    def function(x):
+        return [for_each(items(lane_maximum(x[0], 7)), lambda k, s: 10 * s + k, x[1])]
+
+    digits = 3.0
+    for k in expected:
+        digits = 10 * digits + k
+    x = np.array([[5.0, 3.0]] * 16)
+    assert function(x[0].tolist()) == [digits]
+    program = optimise(trace(function, {"x": (2,)}))
+    for width in WIDTHS:
+        assert set(run_body(program, x, Lanes("float64", width), 10**6).ravel()) == {digits}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_the_highest_is_that_of_all_lanes_within_its_limits_and_nan_is_none(dtype: str) -> None:
+    values = [-3.0, np.nan, 2.75, -np.inf, 0.0, np.inf, 1e30, 6.0, -0.0, 1.0, np.nan, np.nan]
+    expected = [0, 0, 2, 0, 0, 6, 6, 6, 0, 1, 0, 0]
+    assert [lane_maximum(x, 6) for x in values] == expected
+    program = optimise(trace(lambda x: [lane_maximum(x[0], 6) * 1.0], {"x": (1,)}))
+    x = np.array(values * 4)[:, None].astype(dtype)
+    np.testing.assert_array_equal(evaluate(program, {"x": x}, dtype)["out"].ravel(), expected * 4)
+    for width in WIDTHS:
+        got = run_body(program, x, Lanes(dtype, width), 10**6).reshape(-1, width)
+        assert np.array_equal(
+            got, np.broadcast_to(np.array(expected * 4).reshape(-1, width).max(1)[:, None], got.shape)
+        )
+
+
+def test_the_highest_of_a_branch_is_among_the_lanes_that_take_it() -> None:
+    def function(x):
+        return [cond(x[0] > 0, lambda: 1.0 * lane_maximum(x[1], 9) + 0 * x[0], lambda: -1.0)]
+
+    x = np.array([[1.0, 2.0], [0.0, 8.0], [1.0, 3.0], [0.0, 7.0]] * 4)
+    program = optimise(trace(function, {"x": (2,)}))
+    for width in (4, 8, 16):
+        got = run_body(program, x, Lanes("float64", width), 10**6).ravel()
+        assert set(got[1::2]) == {-1.0} and set(got[::2]) <= {3.0, 8.0}
+
+
+@pytest.mark.parametrize("many", range(6))
+def test_behind_the_last_that_is_chosen_stand_zeros(many: int) -> None:
+    def function(x):
+        chosen = ActiveIndices(filled(x))
+        return [1.0 * chosen.count, *(1.0 * chosen[k] for k in range(5))]
+
+    flags = [1.0 if k >= 5 - many else 0.0 for k in range(5)]
+    expected = [many, *range(5 - many, 5), *[0] * (5 - many)]
+    assert function(flags) == expected
+    program = optimise(trace(function, {"x": (5,)}))
+    assert list(evaluate(program, {"x": flags})["out"]) == expected
+    for width in WIDTHS:
+        assert (run_body(program, np.array([flags] * 16), Lanes("float64", width), 10**6) == expected).all()
+
+
+def test_a_place_that_a_loop_is_kept_from_is_not_read() -> None:
+    """The element is worked out before the loop, also for lanes, or worlds, that never enter it."""
+
+    def function(x):
+        array = filled([x[0], 2.0, 3.0])
+        return [while_loop(lambda c: c < x[1], lambda c: c + array.gather(x[2]), x[0])]
+
+    x = np.array([[1.0, 0.0, 1e300], [1.0, 5.0, 2.0], [2.0, -1.0, np.nan], [1.0, 2.0, 1.0]] * 4)
+    program = optimise(trace(function, {"x": (3,)}))
+    for width in WIDTHS:
+        got = run_body(program, x, Lanes("float64", width), 10**6)
+        np.testing.assert_array_equal(got.ravel(), [1.0, 7.0, 2.0, 3.0] * 4)
+
+
+# ---------------------------------------------------------------------------------- passes
+
+
+def test_a_span_between_numbers_is_unrolled_unless_it_is_long_or_meant_to_be_a_loop() -> None:
+    def loops(**settings):
+        program = trace(
+            lambda x: [fori_loop(3, 6, lambda k, s: s * x[0] + k, 0, **settings, reverse=True)], {"x": (1,)}
+        )
+        assert evaluate(program, {"x": [10.0]})["out"] == [543.0]
+        return sum(i.op == "for" for i in program.body.instructions)
+
+    assert loops() == 0 and loops(unroll=False) == 1
+
+
+def test_the_highest_of_a_number_is_a_number() -> None:
+    program = trace(lambda x: [fori_loop(0, lane_maximum(2.0, 4), lambda k, s: s + k, x[0])], {"x": (1,)})
+    assert {i.op for i in program.body.instructions} == {"input", "const", "add"}
+
+
+def test_a_loop_over_what_is_no_list_and_no_span_is_a_wrong_program() -> None:
+    def with_list(block: Block) -> Block:
+        return replace(block, instructions=tuple(map(listing, block.instructions)))
+
+    def listing(instruction: Instruction) -> Instruction:
+        data = instruction.data
+        return (
+            replace(instruction, data=replace(data, chosen=True, spans=False))
+            if isinstance(data, For)
+            else instruction
+        )
+
+    program = OPTIMISED["spanned"]
+    with pytest.raises(CompileError, match="a loop goes over"):
+        verify(replace(program, body=with_list(program.body)))
+
+
+def test_a_known_place_needs_no_array() -> None:
+    program = trace(lambda x: [filled(x).scatter(1.0, x[0]).gather(1.0)], {"x": (2,)})
+    assert {i.op for i in program.body.instructions} == {"input"}
+
+
+def test_operations_of_a_span_count_as_often_as_it_can_run() -> None:
+    def function(x):
+        n = lane_maximum(x[1], 9)
+        return [fori_loop(2, n, lambda k, s: s * x[0], 1.0)]
+
+    assert count_operations(optimise(trace(function, {"x": (2,)})))["mul"] == 7
+
+
+def test_code_for_a_loop_backwards_is_kept_apart_from_that_forwards() -> None:
+    def both(backwards):
+        span = IndexRange(0, 6, backwards=backwards)
+        return optimise(trace(lambda x: [for_each(span, lambda k, s: 2 * s + k, x[0])], {"x": (1,)}))
+
+    assert key(both(False)) != key(both(True)) and key(both(True)) == key(both(True))
+
+
+def test_an_index_has_no_derivative_and_an_element_at_a_traced_place_is_refused() -> None:
+    def rounded(x):
+        return jacobian([x[0] * lane_maximum(x[1], 5)], x)
+
+    program = trace(rounded, {"x": (2,)})
+    np.testing.assert_array_equal(evaluate(program, {"x": [2.0, 3.0]})["out"], [3.0, 0.0])
+    with pytest.raises(TraceError, match=r"\(gather\)"):
+        trace(lambda x: jacobian([filled([1.0, 2.0]).gather(x[0])], x), {"x": (1,)})
+
+
+# ---------------------------------------------------------------------------------- errors
+
+
+def scattered_from_outside(x):
+    a = zeros(2)
+    return [fori_loop(0, 2, lambda i, t: t + a.scatter(x[0], t).gather(x[1]), x[0], unroll=False)]
+
+
+def scattered_in_a_branch_only(x):
+    a = zeros(2)
+    return [cond(x[0] > 0, lambda a: a.scatter(x[0], 1.0)[0], lambda a: 0.0, a) + a[0]]
+
+
+def used_after_scatter(x):
+    a = zeros(2)
+    a.scatter(x[0], 1.0)
+    return [a.gather(x[0])]
+
+
+def chosen_at(place):
+    return lambda x: [fori_loop(0, 3, lambda i, s: s + ActiveIndices(filled(x))[place(i)], 0.0, unroll=False)]
+
+
+@pytest.mark.parametrize(
+    ("function", "advice"),
+    [
+        (scattered_from_outside, "carry the array"),
+        (scattered_in_a_branch_only, "does not return it"),
+        (used_after_scatter, "use the array that came out"),
+        (lambda x: [zeros(0).gather(x[0])], "0 entries"),
+        (
+            lambda x: [fori_loop(0, lane_maximum(x[0], 4), lambda i, s: s + filled(x)[i], 0.0)],
+            r"may be 0 \.\.\. 3",
+        ),
+        (
+            lambda x: [fori_loop(1, lane_maximum(x[0], 3), lambda i, s: s + filled(x)[i - 2], 0.0)],
+            r"may be -1",
+        ),
+        (lambda x: [fori_loop(-1, lane_maximum(x[0], 2), lambda i, s: s + i, 0.0)], "begin it at 0"),
+        (lambda x: [fori_loop(0, x[0], lambda i, s: s + i, 0.0)], "index of for_each"),
+        (lambda x: [1.0 * ActiveIndices(filled(x), 4).count], r"may be 4 \.\.\. 4"),
+        (lambda x: [1.0 * ActiveIndices(filled(x), lane_maximum(x[0], 4)).count], r"may be 0 \.\.\. 4"),
+        (chosen_at(lambda i: i + 1), r"may be 1 \.\.\. 3"),
+        (lambda x: [ActiveIndices(filled(x))[x[0]]], "lane to lane"),
+        (lambda x: [filled(x).gather("first")], "number is needed"),
+    ],
+)
+def test_what_may_leave_an_array_or_is_changed_from_outside_is_refused(function, advice) -> None:
+    with pytest.raises(TraceError, match=advice):
+        trace(function, {"x": (3,)})
+
+
+def test_on_floats_too_an_entry_of_a_list_is_inside() -> None:
+    with pytest.raises(IndexError):
+        ActiveIndices(filled([1.0, 1.0]))[2]
+    with pytest.raises(IndexError):
+        ActiveIndices(filled([1.0, 1.0]))[-1]

@@ -1,0 +1,200 @@
+"""Pruning, fusing and ordering change no result but by the rounding that a fused multiply-add spares."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.compiler.random_functions import SIZE, random_function, random_inputs
+from zwang import scalar
+from zwang.compiler.ir.verify import verify
+from zwang.compiler.ir.interpreter import evaluate, fused
+from zwang.compiler.passes.fused_multiply_add import fuse
+from zwang.compiler.passes.optimise import count_operations, optimise
+from zwang.compiler.passes.schedule import _Graph, schedule, traffic
+from zwang.compiler.ir.program import Instruction
+from zwang.compiler.passes.dead_code import remove_dead_code
+from zwang.compiler.frontend.trace import trace
+from zwang.errors import CompileError
+
+SEEDS = st.integers(0, 10**9)
+
+
+def program_of(function, size=2):
+    return trace(function, {"x": (size,)})
+
+
+@given(SEEDS)
+def test_traced_equals_float_on_random_functions_with_control_flow(seed):
+    function, inputs = random_function(seed), random_inputs(seed, 5)
+    got = evaluate(verify(program_of(function, SIZE)), {"x": inputs})["out"]
+    expected = [[float(y) for y in function(row)] for row in inputs.tolist()]
+    np.testing.assert_array_equal(got, expected)
+
+
+@given(SEEDS)
+def test_pruning_and_ordering_change_no_bit(seed):
+    program, inputs = program_of(random_function(seed), SIZE), {"x": random_inputs(seed, 5)}
+    expected = evaluate(program, inputs)["out"]
+    for changed in (remove_dead_code(program), schedule(program), schedule(remove_dead_code(program))):
+        np.testing.assert_array_equal(evaluate(verify(changed), inputs)["out"], expected)
+
+
+@given(SEEDS)
+def test_optimising_twice_is_optimising_once_and_always_the_same(seed):
+    program = program_of(random_function(seed), SIZE)
+    once = optimise(program)
+    assert optimise(program) == once == optimise(program_of(random_function(seed), SIZE))
+    assert count_operations(optimise(once)) == count_operations(once)
+
+
+# ---------------------------------------------------------------------------------- fused multiply-adds
+
+
+def operations(program):
+    return [i.op for i in program.body.instructions if i.op not in ("const", "input")]
+
+
+@pytest.mark.parametrize(
+    ("function", "left"),
+    [
+        (lambda x: x[0] * x[1] + 3, ["fma"]),
+        (lambda x: x[0] * x[1] - x[0], ["fms"]),
+        (lambda x: x[0] - x[0] * x[1], ["fnma"]),
+        (lambda x: x[0] * x[0] + x[1] * x[1], ["mul", "fma"]),
+        (lambda x: -(x[0] * x[1]) - x[1], ["fma", "neg"]),
+        (lambda x: -(x[0] * x[1] - x[1]), ["fnma"]),
+        (lambda x: -(x[1] - x[0] * x[1]), ["fms"]),
+        (lambda x: -(x[0] - x[1]), ["sub"]),
+        (lambda x: scalar.sin(x[1] - x[0]) + (x[1] - x[0]) ** 2, ["sub", "sin", "fms"]),
+        (lambda x: scalar.exp(x[0] - x[1]) + scalar.exp(x[1] - x[0]), ["sub", "exp", "neg", "exp", "add"]),
+        (lambda x: 3 - x[0] * x[1], ["fnma"]),
+        (lambda x: -(x[0] * 2.5) + 3, ["fnma"]),
+        (lambda x: -(3 - x[0]), ["add"]),
+        (lambda x: x[0] * x[1] + scalar.sin(x[0] * x[1]), ["mul", "sin", "add"]),
+        (lambda x: (x[0] * x[1] + 1) * (x[0] * x[1] - 1), ["fma", "fma", "mul"]),
+    ],
+)
+def test_products_fuse_into_sums(function, left):
+    program = fuse(program_of(lambda x: [function(x)]))
+    assert operations(program) == left
+    x = [1.1, -2.7]
+    assert evaluate(program, {"x": x})["out"][0] == pytest.approx(float(function(x)), rel=1e-15)
+
+
+def test_a_fused_operation_rounds_once():
+    program = fuse(program_of(lambda x: [x[0] * x[0] - x[1]]))
+    a = 1 + 2.0**-30
+    exact = Fraction(a) ** 2 - Fraction(1 + 2.0**-29)
+    assert evaluate(program, {"x": [a, 1 + 2.0**-29]})["out"][0] == float(exact) == 2.0**-60
+
+
+@given(*[st.floats(allow_nan=False, allow_infinity=False)] * 3)
+def test_the_references_fused_operation_is_exact(a, b, c):
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    got = fused(a, b, c)
+    if math.isinf(got):
+        assert abs(exact) > Fraction(2) ** 1023
+    else:
+        below, above = math.nextafter(got, -math.inf), math.nextafter(got, math.inf)
+        error = abs(Fraction(got) - exact)
+        assert all(error <= abs(Fraction(x) - exact) for x in (below, above) if math.isfinite(x))
+
+
+@given(
+    *[st.floats(width=32, allow_nan=False, allow_infinity=False, min_value=-(2.0**60), max_value=2.0**60)] * 3
+)
+def test_the_references_single_precision_fused_operation_is_exact(a, b, c):
+    program = fuse(program_of(lambda x: [x[0] * x[1] + x[2]], 3))
+    got = np.float32(evaluate(program, {"x": [a, b, c]}, "float32")["out"][0])
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    error = abs(Fraction(float(got)) - exact)
+    for x in (np.nextafter(got, np.float32(-np.inf)), np.nextafter(got, np.float32(np.inf))):
+        assert error <= abs(Fraction(float(x)) - exact)
+
+
+# ---------------------------------------------------------------------------------- order
+
+
+def test_the_order_keeps_fewer_values_alive():
+    """All products first, then all sums, is the worst order for a matrix product; any other is better."""
+
+    def function(x):
+        A, b = x[:100].reshape(10, 10), x[100:]
+        products = [[scalar.sin(A[i, j]) * b[j] for j in range(10)] for i in range(10)]
+        return [sum(row[1:], row[0]) for row in products]
+
+    def memory_traffic(program):
+        graph = _Graph(program.body.instructions, program.body.results)
+        return traffic(graph, range(len(program.body.instructions)))
+
+    program = program_of(function, 110)
+    assert memory_traffic(program) > 100
+    assert memory_traffic(schedule(program)) < 10
+
+
+def test_reads_of_an_array_stay_before_its_change():
+    def function(x):
+        a = scalar.zeros(2).set(0, x[0])
+        total = scalar.fori_loop(0, 2, lambda i, t: t + a[i], 0, unroll=False)  # makes it an array
+        first = a[0]
+        a = a.set(0, x[1] * 100)
+        return [a[0] + total, first * total]
+
+    program = program_of(function)
+    assert list(evaluate(verify(schedule(fuse(program))), {"x": [2.0, 3.0]})["out"]) == [302.0, 4.0]
+
+
+# ---------------------------------------------------------------------------------- counting
+
+
+def test_operations_are_counted_by_kind():
+    def function(x):
+        y = scalar.fori_loop(0, 10, lambda i, y: y * x[0] + x[1], 1.5, unroll=False)
+        return [scalar.where(y < 2, scalar.sqrt(y), x[0] / 3.0)]
+
+    counts = count_operations(optimise(program_of(function)))
+    assert counts == {"div": 1, "fma": 10, "lt": 1, "select": 1, "sqrt": 1, "total": 14, "flops": 22}
+
+
+# ---------------------------------------------------------------------------------- the check itself
+
+
+@pytest.mark.parametrize(
+    ("instruction", "complaint"),
+    [
+        (Instruction("add", (0, 99), (50,)), "reads 99"),
+        (Instruction("add", (0, 0), (0,)), "defined twice"),
+        (Instruction("lt", (0, 0), (50,)), "should be of kind bool"),
+        (Instruction("add", (0,), (50,)), "add of"),
+        (Instruction("frobnicate", (0, 0), (50,)), "frobnicate"),
+    ],
+)
+def test_a_wrong_program_is_refused(instruction, complaint):
+    program = program_of(lambda x: [x[0]])
+    body = replace(program.body, instructions=(*program.body.instructions, instruction))
+    with pytest.raises(CompileError, match=complaint):
+        verify(replace(program, body=body, kinds={**program.kinds, 50: "real"}))
+
+
+def test_an_array_is_not_read_after_its_change():
+    def function(x):
+        a = scalar.zeros(2).set(0, x[0])
+        scalar.fori_loop(0, 2, lambda i, t: t + a[i], 0, unroll=False)
+        return [a.set(0, x[1])[0] + scalar.fori_loop(0, 2, lambda i, t: t + 1, x[0], unroll=False)]
+
+    def late(x):
+        a = scalar.zeros(2).set(scalar.table([1, 0])[0], x[0])
+        first = scalar.fori_loop(0, 2, lambda i, t: t + a[i], 0, unroll=False)
+        return [first, a.set(0, x[1])[0]]
+
+    program = verify(program_of(late))
+    places = {i.op: k for k, i in enumerate(program.body.instructions)}
+    moved = list(program.body.instructions)
+    moved.append(moved.pop(places["for"]))
+    with pytest.raises(CompileError, match="after it was changed"):
+        verify(replace(program, body=replace(program.body, instructions=tuple(moved))))

@@ -1,0 +1,188 @@
+"""Many steps in one call are equal, bit for bit, to as many calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from zwang import scalar
+from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.runtime.rollout_kernel import run_steps
+from zwang.compiler.frontend.trace import trace
+from zwang.errors import ShapeError, TraceError, UnknownNameError
+from zwang.api.compiled import compile_function
+
+
+def step(q, v, push, g):
+    """Two pendulums; the outputs are not in the inputs' order, and one is no state."""
+    new_v = [v[k] + 0.01 * (push[0] - g[0] * scalar.sin(q[k])) for k in range(2)]
+    new_q = [q[k] + 0.01 * new_v[k] for k in range(2)]
+    energy = sum(0.5 * w * w - g[0] * scalar.cos(p) for w, p in zip(new_v, new_q, strict=True))
+    return {"v": new_v, "energy": [energy, energy * 2, new_q[0]], "q": new_q}
+
+
+PROGRAM = optimise(trace(step, {"q": (2,), "v": (2,), "push": (1,), "g": (1,)}))
+
+
+def states(*batch: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(3)
+    return [rng.normal(size=(*batch, 2)), rng.normal(size=(*batch, 2))]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("batch", [(), (1,), (5,), (37,), (2, 9)])
+def test_steps_equal_calls(batch: tuple[int, ...], dtype: str) -> None:
+    function = Compiled(PROGRAM, dtype=dtype, threads=2, cache=False)
+    q, v = (a.astype(dtype) for a in states(*batch))
+    push = np.random.default_rng(4).normal(size=(*batch, 20, 1)).astype(dtype)
+    run = run_steps(function, q, v, push, [9.81], steps=20, every=3, over_time=["push"])
+    rows = []
+    for time in range(20):
+        v, energy, q = function(q, v, push[..., time, :], [9.81])
+        rows.append({"v": v, "energy": energy, "q": q})
+    assert set(run.state) == {"q", "v"}
+    assert all(np.array_equal(run.state[name], rows[-1][name]) for name in run.state)
+    for name, record in run.records.items():
+        assert record.shape == (*batch, 6, len(rows[0][name].T))
+        assert np.array_equal(record, np.stack([rows[k][name] for k in range(2, 20, 3)], axis=-2))
+
+
+def test_inputs_that_are_the_same_for_all_worlds_or_strided() -> None:
+    function = Compiled(PROGRAM, cache=False)
+    q, v = states(12)
+    push = np.random.default_rng(5).normal(size=(10, 1))
+    shared = run_steps(function, q, v[0], push, [9.81], steps=10, over_time=["push"])
+    every = run_steps(
+        function,
+        q[::-1].copy()[::-1],
+        np.tile(v[0], (12, 1)),
+        np.tile(push, (12, 1, 1)),
+        [[9.81]] * 12,
+        steps=10,
+        over_time=["push"],
+    )
+    assert np.array_equal(shared.records["energy"], every.records["energy"])
+
+
+def test_only_what_is_named_is_recorded() -> None:
+    function = Compiled(PROGRAM, cache=False)
+    q, v = states(3)
+    run = run_steps(function, q, v, [0.0], [9.81], steps=4, every=2, record=["energy"])
+    assert {name: r.shape for name, r in run.records.items()} == {"energy": (3, 2, 3)}
+    assert not run_steps(function, q, v, [0.0], [9.81], steps=4, record=[]).records
+
+
+def test_no_steps_leave_the_state_and_few_make_no_record() -> None:
+    function = Compiled(PROGRAM, cache=False)
+    q, v = states(3)
+    still = run_steps(function, q, v[0], [0.0], [9.81], steps=0)
+    assert np.array_equal(still.state["q"], q) and np.array_equal(still.state["v"], np.tile(v[0], (3, 1)))
+    assert still.records["q"].shape == (3, 0, 2)
+    assert run_steps(function, q, v, [0.0], [9.81], steps=4, every=5).records["q"].shape == (3, 0, 2)
+    assert run_steps(function, q[:0], v[:0], [0.0], [9.81], steps=4).records["q"].shape == (0, 4, 2)
+
+
+def test_wrong_calls_are_named() -> None:
+    function = Compiled(PROGRAM, cache=False)
+    q, v = states(3)
+    with pytest.raises(ShapeError, match=r"'push' .* over time it should be \(..., 4, 1\)"):
+        run_steps(function, q, v, np.zeros((3, 5, 1)), [9.81], steps=4, over_time=["push"])
+    with pytest.raises(UnknownNameError, match="'force'"):
+        run_steps(function, q, v, [0.0], [9.81], steps=4, over_time=["force"])
+    with pytest.raises(UnknownNameError, match="'power'"):
+        run_steps(function, q, v, [0.0], [9.81], steps=4, record=["power"])
+    with pytest.raises(ValueError, match="'q' is part of the state"):
+        run_steps(function, q, v, [0.0], [9.81], steps=4, over_time=["q"])
+    with pytest.raises(ValueError, match="steps is -1"):
+        run_steps(function, q, v, [0.0], [9.81], steps=-1)
+    uneven = optimise(trace(lambda q: {"q": [q[0]]}, {"q": (2,)}))
+    with pytest.raises(ShapeError, match="'q' goes in with 2 elements and comes out with 1"):
+        run_steps(Compiled(uneven, cache=False), q, steps=1)
+
+
+# ---------------------------------------------------------------------------------- memory
+
+
+def smoothed(q, push, before):
+    """A push with a memory of the last three, and how often it was downwards, which is kept at a place of its own."""
+    kept = [push[0], before[0], before[1], before[3]]
+    count = scalar.fori_loop(0, 1, lambda k, a: a.scatter(3.0 + 0 * q[0], before[3] + scalar.where(push[0] < 0, 1.0, 0.0)), _filled(kept))
+    mean = (push[0] + before[0] + before[1] + before[2]) / 4
+    return {"q": [q[0] + 0.1 * mean, before[3]]}, [count[k] for k in range(4)]
+
+
+def _filled(values):
+    array = scalar.zeros(len(values))
+    for k, value in enumerate(values):
+        array = array.set(k, value)
+    return array
+
+
+def remembering(q, push, memory):
+    out, kept = smoothed(q, push, memory.warm_start(4))
+    memory.keep(kept)
+    return out
+
+
+def by_hand(q, push, notes):
+    out, kept = smoothed(q, push, notes)
+    return {**out, "notes": kept}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("batch", [(), (5,), (37,), (2, 9)])
+def test_a_memory_is_an_input_and_output_carried_by_hand(batch: tuple[int, ...], dtype: str) -> None:
+    sizes = {"q": 2, "push": 1}
+    own = compile_function(remembering, sizes, dtype=dtype, cache=False, memory="notes")
+    hand = compile_function(by_hand, {**sizes, "notes": 4}, dtype=dtype, cache=False)
+    assert own.program.inputs == hand.program.inputs and own.program.outputs == hand.program.outputs
+    q, _ = states(*batch)
+    push = np.random.default_rng(6).normal(size=(*batch, 12, 1))
+    settings = {"steps": 12, "every": 3, "over_time": ["push"]}
+    with_memory = run_steps(own, q, push, np.zeros(4), **settings)
+    carried = run_steps(hand, q, push, np.zeros((*batch, 4)), **settings)
+    notes = np.zeros((*batch, 4), dtype)
+    at = q.astype(dtype)
+    for k in range(12):
+        at, notes = own(at, push[..., k, :], notes)
+    for run in (with_memory, carried):
+        assert np.array_equal(run.state["q"], at) and np.array_equal(run.state["notes"], notes)
+    assert all(np.array_equal(with_memory.records[n], carried.records[n]) for n in ("q", "notes"))
+    newest = push[..., 9:12, 0][..., ::-1].astype(dtype)
+    assert np.array_equal(with_memory.state["notes"][..., :3], newest)
+    assert np.array_equal(with_memory.state["notes"][..., 3], np.sum(push[..., 0] < 0, axis=-1))
+
+
+def test_a_memory_that_is_not_asked_for_is_no_port() -> None:
+    program = trace(lambda q, memory: {"q": q}, {"q": (2,)}, memory="notes")
+    assert [port.name for port in (*program.inputs, *program.outputs)] == ["q", "q"]
+
+
+def recalled_twice(q, memory):
+    return [q[0] + memory.warm_start(2)[0] + memory.warm_start(2)[1]]
+
+
+def kept_too_few(q, memory):
+    memory.keep([memory.warm_start(2)[0]])
+    return [q[0]]
+
+
+def kept_all(q, memory):
+    memory.keep(memory.warm_start(2))
+    return {"q": [q[0]], "other": [q[1]]}
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "advice"),
+    [
+        (recalled_twice, "notes", "recalled twice"),
+        (kept_too_few, "notes", "recalls 2 numbers and keeps 1"),
+        (lambda q, memory: [q[0] + memory.warm_start(2)[0]], "notes", "recalls 2 numbers and keeps 0"),
+        (kept_all, "q", "one of its own"),
+        (kept_all, "other", "one of its own"),
+    ],
+)
+def test_a_memory_that_does_not_fit_is_refused(function, name, advice) -> None:
+    with pytest.raises(TraceError, match=advice):
+        trace(function, {"q": (2,)}, memory=name)

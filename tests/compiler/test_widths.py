@@ -1,0 +1,170 @@
+"""The same bits at every number of lanes, in functions cut or whole, on processors with less; and as evaluated."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.compiler.random_functions import SIZE, random_function, random_inputs
+from zwang import scalar
+from zwang.compiler.runtime import processor as cpu
+from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.passes.expand import expand
+from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
+from zwang.compiler.backends.llvm.module import emit
+from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.ir.program import Program
+from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.frontend.trace import trace
+
+X86 = cpu.host().is_x86 and sys.platform == "linux"  # these kinds' code is for Linux
+KINDS_OF_X86 = {
+    "SSE2": cpu.Processor("x86_64-unknown-linux-gnu", "x86-64", "+sse2"),
+    "AVX": cpu.Processor("x86_64-unknown-linux-gnu", "x86-64", "+sse2,+sse4.1,+avx"),
+    "AVX2": cpu.Processor("x86_64-unknown-linux-gnu", "x86-64-v3", "+sse4.1,+avx2,+avx,+fma"),
+}
+
+
+def run_body(
+    program: Program, x: np.ndarray, lanes: Lanes, limit: int, processor: cpu.Processor | None = None
+) -> np.ndarray:
+    """The program's body on lane vectors, without the runtime: x and the result are (worlds, size)."""
+    emitted = emit(program, lanes, limit=limit)
+    calls = cpu.c_functions("fma", "fmaf", "floor", "floorf")
+    code = cpu.Code(cpu.assemble(emitted.text, processor), ("body",), calls)
+    body = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code["body"])
+    sizes = [sum(port.size for port in ports) for ports in (program.inputs, program.outputs)]
+    into, out, scratch = (
+        _aligned(n) for n in (sizes[0] * lanes.bytes, sizes[1] * lanes.bytes, emitted.scratch)
+    )
+    results = []
+    for block in x.reshape(-1, lanes.width, sizes[0]):
+        into.view(lanes.dtype)[:] = block.T.ravel()  # of one port
+        body(into.ctypes.data, out.ctypes.data, scratch.ctypes.data)
+        results.append(out.view(lanes.dtype).reshape(sizes[1], lanes.width).T.copy())
+    return np.concatenate(results)
+
+
+def _aligned(size: int) -> np.ndarray:
+    raw = np.full(size + 256, 0xA5, np.uint8)  # whatever is there must not matter
+    start = -raw.ctypes.data % 128
+    return raw[start : start + size]
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["float64", "float32"]), st.sampled_from([3, 25, 10**6]))
+def test_random_functions_have_the_same_bits_at_every_width_and_cut(
+    seed: int, dtype: str, limit: int
+) -> None:
+    program = optimise(trace(random_function(seed, 8), {"x": (SIZE,)}))
+    x = random_inputs(seed, 16).astype(dtype)
+    reference = evaluate(expand(program, dtype), {"x": x}, np.dtype(dtype))["out"]
+    for width in WIDTHS:
+        got = run_body(program, x, Lanes(dtype, width), limit)
+        assert np.array_equal(got, reference, equal_nan=True), width
+
+
+@pytest.mark.skipif(not X86, reason="code for x86")
+@pytest.mark.parametrize("kind", KINDS_OF_X86)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_processors_with_less_give_the_same_bits(kind: str, dtype: str) -> None:
+    processor = KINDS_OF_X86[kind]
+    if not processor.has <= cpu.host().has:
+        pytest.skip(f"this processor has no {kind}")
+    for seed in range(4):
+        program = optimise(trace(random_function(seed, 8), {"x": (SIZE,)}))
+        x = random_inputs(seed, 16).astype(dtype)
+        reference = evaluate(expand(program, dtype), {"x": x}, np.dtype(dtype))["out"]
+        for width in (1, processor.width(dtype), 8):
+            got = run_body(program, x, Lanes(dtype, width), 10**6, processor)
+            assert np.array_equal(got, reference, equal_nan=True), width
+
+
+def newton(x):
+    """The cube root of x[0] by Newton's iteration, from x[1]."""
+
+    def goes_on(carry):
+        y, turns = carry
+        return scalar.logical_and(
+            turns < 60, scalar.absolute(y * y * y - x[0]) > 1e-13 * scalar.absolute(x[0])
+        )
+
+    return scalar.while_loop(
+        goes_on, lambda c: (c[0] - (c[0] ** 3 - x[0]) / (3 * c[0] ** 2), c[1] + 1), (x[1], 0)
+    )
+
+
+def bisection(x):
+    """The zero of cos y - x[0] y in (0, pi/2), and how many halvings it took."""
+
+    def halve(carry):
+        low, high, turns = carry
+        middle = 0.5 * (low + high)
+        above = scalar.less(0.0, scalar.cos(middle) - x[0] * middle)
+        return scalar.where(above, middle, low), scalar.where(above, high, middle), turns + 1
+
+    low, _, turns = scalar.while_loop(
+        lambda c: scalar.less(x[1], c[1] - c[0]), halve, (0 * x[0], 0 * x[0] + np.pi / 2, 0)
+    )
+    return [low, turns]
+
+
+def cholesky(x):
+    """The lower factor of the 4x4 matrix A A^T + I, A being the 16 inputs, in loops over a scratch array."""
+    n = 4
+    a = scalar.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            a = a.set((i, j), sum(x[n * i + k] * x[n * j + k] for k in range(n)) + (1 if i == j else 0))
+
+    def column(j, a):
+        def minus(k, carry):
+            def one(i, a):
+                return a.set((i, j), a[i, j] - scalar.where(k < j, a[i, k] * a[j, k], 0.0))
+
+            return scalar.fori_loop(0, n, one, carry, unroll=False)
+
+        a = scalar.fori_loop(0, n, minus, a, unroll=False)
+        root = scalar.sqrt(a[j, j])
+        return scalar.fori_loop(0, n, lambda i, a: a.set((i, j), a[i, j] / root), a, unroll=False)
+
+    a = scalar.fori_loop(0, n, column, a, unroll=False)
+    return [a[i, j] for i in range(n) for j in range(i + 1)]
+
+
+def worlds(function, size: int, low: float, high: float, count: int = 37) -> tuple[Program, np.ndarray]:
+    x = np.random.default_rng(1).uniform(low, high, (count, size))
+    return optimise(trace(function, {"x": (size,)})), x
+
+
+def test_newtons_iteration_stops_in_each_lane_by_itself() -> None:
+    program, x = worlds(newton, 2, 0.1, 50.0)
+    x[:, 1] = np.geomspace(0.01, 1e4, len(x))  # from starts that take few or many turns
+    newton_of = Compiled(program, cache=False)
+    root, turns = newton_of(x)
+    assert np.allclose(root[:, 0], np.cbrt(x[:, 0]), rtol=1e-12)
+    assert len(set(turns.ravel())) > 4
+    for k in (0, 7, 36):
+        assert [root[k], turns[k]] == list(newton_of(x[k]))
+
+
+def test_bisection_to_a_tolerance_of_each_world() -> None:
+    program, x = worlds(bisection, 2, 0.2, 3.0)
+    x[:, 1] = np.geomspace(1e-13, 0.1, len(x))
+    low, turns = Compiled(program, cache=False)(x).T
+    assert np.all(abs(np.cos(low) - x[:, 0] * low) <= 5 * x[:, 1])
+    assert np.array_equal(turns, np.ceil(np.log2(np.pi / 2 / x[:, 1])))
+
+
+def test_cholesky_factorisation_in_loops() -> None:
+    program, x = worlds(cholesky, 16, -1.0, 1.0)
+    matrices = x.reshape(-1, 4, 4)
+    right = np.linalg.cholesky(matrices @ matrices.transpose(0, 2, 1) + np.eye(4))
+    lower = Compiled(program, cache=False)(x)
+    assert np.allclose(lower, right[:, *np.tril_indices(4)], rtol=1e-12, atol=1e-12)
+    single = Compiled(program, dtype="float32", cache=False)(x)
+    assert np.allclose(single, lower, rtol=1e-4, atol=1e-5)

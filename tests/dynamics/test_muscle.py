@@ -1,0 +1,86 @@
+"""Muscles: MuJoCo's own functions at random lengths, speeds and activations, and the laws of the curves."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from zwang.errors import DescriptionError
+from zwang.dynamics.muscles import (
+    force_length,
+    force_velocity,
+    muscle_force,
+    activation_derivative,
+    muscle_damping_slope,
+    passive_force_length,
+)
+from zwang.mechanism.forces import Muscle
+
+NORMAL = Muscle(strength=100, length_range=(0.2, 0.8))
+
+
+def random_muscle(rng):
+    """A muscle and the same numbers in MuJoCo's order."""
+    low, high = np.sort(rng.uniform(0.5, 1.5, 2))
+    rest = [
+        rng.uniform(0.3, 0.7),
+        rng.uniform(1.3, 2),
+        rng.uniform(1, 3),
+        rng.uniform(0.5, 2),
+        rng.uniform(1.1, 1.6),
+    ]
+    strength = rng.uniform(10, 500)
+    return Muscle(strength, (0.2, 0.9), (low, high), *rest), np.array([low, high, strength, 200, *rest])
+
+
+def test_force_is_mujocos():
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        muscle, numbers = random_muscle(rng)
+        length, speed, activation = rng.uniform(0, 1.2), rng.normal() * 2, rng.uniform()
+        ends = np.array([0.2, 0.9])
+        gain = mujoco.mju_muscleGain(length, speed, ends, 1.0, numbers)
+        bias = mujoco.mju_muscleBias(length, ends, 1.0, numbers)
+        assert muscle_force(muscle, length, speed, activation) == pytest.approx(
+            gain * activation + bias, rel=1e-12
+        )
+
+
+def test_the_slope_by_speed_is_that_of_the_force():
+    rng, h = np.random.default_rng(2), 1e-6
+    for _ in range(200):
+        muscle, _ = random_muscle(rng)
+        length, speed, activation = rng.uniform(0.2, 0.9), rng.normal(), rng.uniform()
+        low, high = (muscle_force(muscle, length, speed + s, activation) for s in (-h, h))
+        slope = muscle_damping_slope(muscle, length, speed, activation)
+        assert (high - low) / (2 * h) == pytest.approx(slope, abs=1e-5 * muscle.strength)
+        assert slope <= 0
+
+
+@pytest.mark.parametrize("width", [0, 0.3])
+def test_activation_is_mujocos(width):
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        control, activation = rng.uniform(-0.5, 1.5), rng.uniform()
+        numbers = np.array([0.01, 0.04, width])
+        theirs = mujoco.mju_muscleDynamics(control, activation, numbers)
+        assert activation_derivative((0.01, 0.04, width), control, activation) == pytest.approx(theirs, rel=1e-12)
+
+
+def test_the_curves_join():
+    for L in (0.5, 0.75, 1.0, 1.3, 1.6):
+        for curve in (force_length, passive_force_length):
+            assert curve(NORMAL, L - 1e-9) == pytest.approx(curve(NORMAL, L + 1e-9), abs=1e-7)
+    assert force_length(NORMAL, 1) == 1 and force_velocity(NORMAL, 0) == 1
+    assert force_velocity(NORMAL, -1) == 0 and force_velocity(NORMAL, 5) == NORMAL.lengthening
+    assert passive_force_length(NORMAL, NORMAL.longest) == pytest.approx(1.5 * NORMAL.passive)
+
+
+def test_a_muscle_pulls_and_never_pushes():
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        assert muscle_force(NORMAL, rng.uniform(0, 1), rng.normal(), rng.uniform()) <= 0
+
+
+def test_a_muscle_without_a_range_of_lengths_is_refused():
+    with pytest.raises(DescriptionError, match="length_range"):
+        Muscle(100, (0.5, 0.5))

@@ -1,0 +1,37 @@
+"""A regrouped tree moves as the tree it came from."""
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.mechanisms import KINDS, random_mechanism, random_state
+from zwang.dynamics import aba, mass_matrix_solve, rnea, crba
+from zwang.dynamics.base_parameters import with_base_parameters
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("kinds", [KINDS, (zw.Revolute,), (zw.Revolute, zw.Prismatic)])
+def test_regrouping_changes_neither_mass_matrix_nor_bias(seed, kinds):
+    m = random_mechanism(seed, kinds=kinds)
+    q, v, tau, a = random_state(m, seed)
+    tree = with_base_parameters(m.tree)
+    H = zw.mass_matrix(m, q)
+    np.testing.assert_allclose(crba.crba(tree, q).astype(float), H, atol=1e-12 * abs(H).max())
+    expected = zw.inverse_dynamics(m, q, v, a)
+    found = rnea.rnea(tree, q, v, a).astype(float)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * abs(expected).max())
+    expected = zw.forward_dynamics(m, q, v, tau)
+    for dynamics in (mass_matrix_solve.forward_dynamics_crba, aba.aba):
+        found = dynamics(tree, q, v, tau).astype(float)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * abs(expected).max())
+
+
+def test_a_regrouped_arm_has_no_mass_left():
+    m = random_mechanism(1, kinds=(zw.Revolute,))
+    aligned = m.replace(
+        bodies=[
+            zw.Body(**{**vars(b), "joint": zw.Revolute(f"z{k}", axis=(0, 0, 1))})
+            for k, b in enumerate(m.bodies)
+        ]
+    )
+    assert all(link.mass == 0 and link.h[2] == 0 for link in with_base_parameters(aligned.tree).links)

@@ -1,0 +1,93 @@
+"""Integrators by the laws they keep: their orders of convergence, measured, and exactness where it is due."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from zwang.algebra import rotations
+from zwang.integrator.fixed_step import State, StateSpace, runge_kutta_4, semi_implicit_euler
+
+FLAT = StateSpace(lambda q, s, h: q + h * s, lambda z, z_dot, h: z + h * z_dot, lambda u, v: v)
+BALL = FLAT._replace(
+    move=lambda q, s, h: rotations.multiply(q, rotations.exponential(h * s)).astype(float),
+    slope=lambda u, v: rotations.exponential_rate(u, v).astype(float),
+)
+INERTIA = np.array([0.01, 0.02, 0.015])
+
+
+def oscillator(q, v, z, dt):
+    """A unit oscillator, and z_dot = -z + q."""
+    return -q, -z + q
+
+
+def gyroscope(q, v, z, dt):
+    """A torque-free asymmetric body."""
+    return -np.cross(v, INERTIA * v) / INERTIA, z
+
+
+def run(stepper, space, rate, at, duration, steps):
+    for _ in range(steps):
+        at = stepper(rate, space, at, duration / steps)
+    return at
+
+
+def order(stepper, space, rate, at, *, steps):
+    """The measured order: log2 of how much the error falls when the step is halved."""
+    results = [np.concatenate(run(stepper, space, rate, at, 1.0, steps * 2**k)) for k in range(3)]
+    first, second = (np.abs(a - b).max() for a, b in zip(results[1:], results, strict=False))
+    return math.log2(first / second)
+
+
+START = State(np.array([0.3]), np.array([-0.7]), np.array([0.2]))
+SPIN = State(np.array([1.0, 0, 0, 0]), np.array([1.0, 2.0, -1.5]), np.zeros(0))
+
+
+@pytest.mark.parametrize(("stepper", "expected"), [(semi_implicit_euler, 1), (runge_kutta_4, 4)])
+def test_order_of_convergence_in_a_plain_space(stepper, expected):
+    assert order(stepper, FLAT, oscillator, START, steps=40) == pytest.approx(expected, abs=0.1)
+
+
+@pytest.mark.parametrize(("stepper", "expected"), [(semi_implicit_euler, 1), (runge_kutta_4, 4)])
+def test_order_of_convergence_of_attitudes(stepper, expected):
+    assert order(stepper, BALL, gyroscope, SPIN, steps=40) == pytest.approx(expected, abs=0.15)
+
+
+def test_runge_kutta_reaches_the_closed_form_of_the_oscillator():
+    at = run(runge_kutta_4, FLAT, oscillator, START, 1.0, 1000)
+    q = START.q[0] * math.cos(1) + START.v[0] * math.sin(1)
+    assert at.q[0] == pytest.approx(q, abs=1e-12)
+
+
+def test_semi_implicit_euler_keeps_the_oscillators_invariant():
+    """Symplectic: the energy p^2 + q^2 - h p q stays, however long."""
+    h = 0.1
+    at = START
+
+    def invariant(at):
+        return (at.q**2 + at.v**2 - h * at.q * at.v)[0]
+
+    before = invariant(at)
+    for _ in range(10_000):
+        at = semi_implicit_euler(oscillator, FLAT, at, h)
+    assert invariant(at) == pytest.approx(before, rel=1e-9)
+
+
+@pytest.mark.parametrize(("stepper", "expected"), [(semi_implicit_euler, 1), (runge_kutta_4, 4)])
+def test_order_of_convergence_with_a_rate_that_depends_on_time(stepper, expected):
+    errors = []
+    for steps in (20, 40):
+        at, h = State(np.array([0.0]), np.array([1.0]), np.zeros(0)), 1 / steps
+        for k in range(steps):
+            at = stepper(lambda q, v, z, dt, t=k * h: (np.exp([t + dt]), z), FLAT, at, h)
+        errors.append(abs(at.v[0] - math.e))
+    assert math.log2(errors[0] / errors[1]) == pytest.approx(expected, abs=0.1)
+
+
+def test_steps_work_on_rationals_of_sympy():
+    at = State(np.array([sp.Integer(1)]), np.array([sp.Integer(0)]), np.array([sp.Integer(0)]))
+    after = semi_implicit_euler(oscillator, FLAT, at, sp.Rational(1, 10))
+    assert after.v[0] == sp.Rational(-1, 10) and after.q[0] == sp.Rational(99, 100)

@@ -1,0 +1,25 @@
+"""Try one file in a process of its own: `python -m tests.io.child FILE` prints the outcome as JSON."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from pathlib import Path
+
+from tests.io.badinputs import try_file
+
+
+def most_megabytes() -> float:
+    """The most memory that this program has taken so far."""
+    status = Path("/proc/self/status")
+    if status.exists():  # Linux's getrusage counts what the process took before it became this program, too
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) / 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+
+outcome = try_file(Path(sys.argv[1]))
+outcome.megabytes = most_megabytes()
+print(json.dumps(vars(outcome)))

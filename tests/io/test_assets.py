@@ -1,0 +1,192 @@
+"""Meshes: what is read, and that nothing outside the model's folders is."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+
+import zwang as zw
+from tests.io.urdfs import INERTIAL, loaded, pendulum, written
+from zwang.errors import LoadError, LoadWarning
+from zwang.mechanism.geometry import Mesh
+from zwang.io.assets import MissingAsset, Roots, read_mesh
+from zwang.io.collada import read_collada
+
+
+def with_mesh(name: str, more: str = "") -> str:
+    return pendulum(
+        INERTIAL + f'<collision><geometry><mesh filename="{name}" {more}/></geometry></collision>'
+    )
+
+
+@pytest.mark.parametrize("kind", ["stl", "stl_ascii", "obj", "ply", "off", "glb"])
+def test_formats_give_the_same_box(tmp_path: Path, kind: str) -> None:
+    box = trimesh.creation.box((1, 2, 3))
+    path = tmp_path / f"box.{kind.split('_')[0]}"
+    box.export(path, file_type=kind)
+    vertices, faces = read_mesh(path, "here")
+    assert len(faces) == 12
+    assert len(np.unique(vertices, axis=0)) == 8
+    mesh = Mesh(vertices=vertices, faces=faces)
+    volume, centre, inertia = mesh.unit_properties()
+    assert volume == pytest.approx(6)
+    np.testing.assert_allclose(centre, 0, atol=1e-15)
+    np.testing.assert_allclose(inertia, np.diag([13, 10, 5]) * 6 / 12, atol=1e-12)
+
+
+COLLADA = """<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+<asset><unit meter="0.001"/><up_axis>Y_UP</up_axis></asset>
+<library_geometries><geometry id="g"><mesh>
+<source id="p"><float_array id="a" count="12">0 0 0 1 0 0 1 1 0 0 1 0</float_array>
+<technique_common><accessor source="#a" count="4" stride="3"/></technique_common></source>
+<vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+<polylist count="1"><input semantic="VERTEX" source="#v" offset="0"/><input semantic="NORMAL" source="#p" offset="1"/>
+<vcount>4</vcount><p>0 0 1 0 2 0 3 0</p></polylist></mesh></geometry></library_geometries>
+<library_visual_scenes><visual_scene id="s"><node><translate>0 0 5</translate><rotate>0 0 1 90</rotate>
+<instance_geometry url="#g"/></node></visual_scene></library_visual_scenes></COLLADA>"""
+
+
+def test_collada_applies_units_and_nodes() -> None:
+    vertices, faces = read_collada(COLLADA.encode(), "x.dae")
+    np.testing.assert_allclose(
+        vertices, np.array([[0, 0, 5], [0, 1, 5], [-1, 1, 5], [-1, 0, 5]]) * 1e-3, atol=1e-18
+    )
+    assert faces.tolist() == [[0, 1, 2], [0, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("0 0 1 0 2 0 3 0", "0 0 1 0 2 0 9 0", "out of range"),
+        ("<vcount>4", "<vcount>5", "vcount"),
+        ("0 0 1 0 2 0 3 0", "0 0 1 0 2 0 x 0", "no number"),
+        ('url="#g"', 'url="../other.dae#g"', "no <geometry> of that id"),
+        ('stride="3"', 'stride="7"', "stride"),
+        ("90</rotate>", "</rotate>", "4 numbers"),
+    ],
+)
+def test_damaged_collada_is_refused_with_its_line(old: str, new: str, message: str) -> None:
+    with pytest.raises(LoadError, match=f"line .*{message}"):
+        read_collada(COLLADA.replace(old, new).encode(), "x.dae")
+
+
+def test_collada_that_grows_without_bounds_is_refused() -> None:
+    nodes = "".join(
+        f'<node id="n{k}"><instance_node url="#n{k + 1}"/><instance_node url="#n{k + 1}"/></node>'
+        for k in range(50)
+    )
+    text = f'<COLLADA><library_nodes>{nodes}<node id="n50"/></library_nodes><library_visual_scenes><visual_scene><node>'
+    text += '<instance_node url="#n0"/></node></visual_scene></library_visual_scenes></COLLADA>'
+    with pytest.raises(LoadError, match="too large"):
+        read_collada(text.encode(), "x.dae")
+    with pytest.raises(LoadError, match="circle"):
+        read_collada(text.replace("n50", "n0", 1).encode(), "x.dae")
+
+
+def _gltf(**accessor: object) -> bytes:
+    buffer = "data:application/octet-stream;base64," + base64.b64encode(bytes(36)).decode()
+    return json.dumps({
+        "asset": {"version": "2.0"}, "buffers": [{"uri": buffer, "byteLength": 36}],
+        "bufferViews": [{"buffer": 0, "byteLength": 36}],
+        "accessors": [{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3", **accessor}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}],
+        "nodes": [{"mesh": 0}], "scenes": [{"nodes": [0]}], "scene": 0,
+    }).encode()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("empty.stl", b"", "truncated"),
+        ("none.stl", bytes(84), "no faces"),
+        ("lying.stl", bytes(80) + struct.pack("<I", 2**31) + bytes(50), "claims 2147483648 triangles"),
+        ("huge.gltf", _gltf(count=2_000_000_000), "too large"),
+        ("list.gltf", b"[1]", "not valid"),
+        ("words.obj", b"v a b c\nv 0 0 1\nv 0 1 0\nf 1 2 3\n", "words.obj"),
+        ("no.obj", b"v 0 0 0\n", "no faces"),
+        ("lying.ply", b"ply\nformat binary_little_endian 1.0\nelement vertex 4000000000\nproperty float x\n"
+                      b"property float y\nproperty float z\nend_header\n", "lying.ply"),
+        ("lying.off", b"OFF\n4000000000 1 0\n0 0 0\n", "lying.off"),
+        ("mesh.fbx", b"x", "unknown mesh format"),
+    ],
+)  # fmt: skip
+def test_damaged_meshes_are_refused(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(LoadError, match=message):
+        read_mesh(tmp_path / name, "here")
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    """outside/box.stl, and the packages pkg (with package.xml) and plain (without), each with meshes/box.stl."""
+    for folder in ("outside", "ws/pkg/meshes", "ws/pkg/urdf", "ws/plain/meshes"):
+        (tmp_path / folder).mkdir(parents=True)
+        trimesh.creation.box((1, 1, 1)).export(tmp_path / folder / "box.stl")
+    (tmp_path / "ws/pkg/package.xml").write_text("<package/>")
+    return tmp_path
+
+
+INSIDE = ["box.stl", "package://pkg/meshes/box.stl", "./box.stl", "../urdf/box.stl"]
+OUTSIDE = [
+    *("../../../outside/box.stl", "package://pkg/../../outside/box.stl", "package://../outside/box.stl"),
+    *(
+        "file:///{root}/outside/box.stl",
+        "/{root}/outside/box.stl",
+        "link.stl",
+        "http://127.0.0.1:9/box.stl",
+        "a\0b.stl",
+    ),
+    *("../meshes/box.stl", "file:///{root}/outside/%2e%2e/outside/box.stl"),
+]
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_files_inside_are_found(folders: Path, name: str) -> None:
+    roots = Roots.of(folders / "ws/pkg/urdf/robot.urdf")
+    assert roots.find(name, "here").name == "box.stl"
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_files_outside_are_not_opened(folders: Path, name: str) -> None:
+    (folders / "ws/pkg/urdf/link.stl").symlink_to(folders / "outside/box.stl")
+    with pytest.raises(LoadError):
+        Roots.of(folders / "ws/pkg/urdf/robot.urdf").find(name.replace("{root}", str(folders)), "here")
+
+
+def test_packages_are_found_by_their_package_xml_or_in_package_dirs(folders: Path) -> None:
+    name = "package://plain/meshes/box.stl"
+    model = folders / "ws/pkg/urdf/robot.urdf"
+    with pytest.raises(MissingAsset, match="package_dirs"):
+        Roots.of(model).find(name, "here")
+    assert Roots.of(model, [folders / "ws"]).find(name, "here").is_file()
+    assert Roots.of(model, [folders / "ws/plain"]).find(name, "here").is_file()
+
+
+def test_a_missing_mesh_is_a_warning_and_a_note(tmp_path: Path) -> None:
+    with pytest.warns(LoadWarning, match=r"line 3.*nowhere\.stl"):
+        m = zw.load(written(tmp_path, with_mesh("nowhere.stl")))
+    (mesh,) = m.body("arm").geometry
+    assert (mesh.file, len(mesh.faces)) == ("nowhere.stl", 0)
+    assert any("nowhere.stl" in note.what for note in m.report.of_kind("unsupported"))
+
+
+def test_a_mesh_is_scaled_and_kept_in_json(tmp_path: Path) -> None:
+    trimesh.creation.box((1, 1, 1)).export(tmp_path / "box.stl")
+    m = loaded(tmp_path, with_mesh("box.stl", 'scale="1 2 -3"'))
+    (mesh,) = m.body("arm").geometry
+    assert mesh.unit_properties()[0] == pytest.approx(6)  # mirrored, and still wound outward
+    again = zw.Mechanism.from_json(m.to_json())
+    assert again == m
+    np.testing.assert_array_equal(again.body("arm").geometry[0].vertices, mesh.vertices)
+
+
+def test_flat_meshes_are_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "flat.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    with pytest.warns(LoadWarning, match="flat"):
+        zw.load(written(tmp_path, with_mesh("flat.obj")))

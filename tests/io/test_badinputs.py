@@ -1,0 +1,86 @@
+"""Every input of shared/badinputs: at least 97 % of what must be, three quarters of lint, and no crash, hang or silent NaN."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cases import ABSENT, absent
+from tests.io import badinputs, misuse
+from tests.io.badinputs import Outcome, expectations, fault, try_file, try_in_child
+from zwang.errors import ZwangError, ZwangWarning
+
+FILES = expectations(("urdf", "mjcf"))
+CALLS = expectations(("api",))
+MUST, LINT = 0.97, 0.75
+# Not told apart from what is meant: an identity quaternion in the other order is a half turn.
+ACCEPTED_IN_SILENCE = {"mjcf_quat_xyzw"}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not FILES:
+        pytest.skip(ABSENT)
+    return badinputs.staged(tmp_path_factory.mktemp("bad"))
+
+
+def outcome_of(case: dict[str, Any], root: Path) -> Outcome:
+    """What becomes of a case: those whose time and memory are bounded are tried in a process of their own."""
+    path = root / case["file"]
+    bounded = case.get("big") or case["max_mb"] < 1024
+    return try_in_child(path, case["max_s"]) if bounded else try_file(path)
+
+
+def test_files(root: Path) -> None:
+    """The share of inputs that are refused, warned of or accepted as they should be."""
+    faults: dict[str, dict[str, str]] = {"must": {}, "lint": {}}
+    counts = {"must": 0, "lint": 0}
+    for case in FILES:
+        outcome = outcome_of(case, root)
+        counts[case["tier"]] += 1
+        if found := fault(case, outcome, root):
+            faults[case["tier"]][case["name"]] = found
+    for tier, least in (("must", MUST), ("lint", LINT)):
+        listed = "\n".join(f"{name}: {why}" for name, why in faults[tier].items())
+        print(f"{tier}: {counts[tier] - len(faults[tier])} of {counts[tier]} as they should be\n{listed}")
+        assert len(faults[tier]) <= (1 - least) * counts[tier], listed
+    assert set(faults["must"]) | set(faults["lint"]) <= ACCEPTED_IN_SILENCE
+
+
+@pytest.mark.parametrize("case", CALLS or [absent()], ids=lambda case: case["name"])
+def test_misuse(case: dict[str, Any], tmp_path: Path) -> None:
+    """A misuse raises a typed error that says something; a careless but harmless use gives finite numbers."""
+    call = getattr(misuse, case["name"].removeprefix("api_"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = call(tmp_path)
+        except (ZwangError, TypeError) as error:
+            assert case["must"] != "accept", f"refused: {error}"
+            assert len(str(error)) > 20
+            return
+    said = [w for w in caught if issubclass(w.category, ZwangWarning)]
+    assert case["must"] in ("accept", "contained") or said or case["name"] == "api_two_threads_one_data"
+    assert all(np.isfinite(np.asarray(part, float)).all() for part in found)
+
+
+def test_the_judge_finds_faults(root: Path) -> None:
+    """Silence, leaks, slowness and vagueness are faults; so the share above means something."""
+    case = {
+        "name": "x", "file": "urdf/x.urdf", "must": "reject", "where": ["arm"], "what": ["mass"], "max_s": 1, "max_mb": 9,
+        "canary": "SECRET",
+    }  # fmt: skip
+    good = Outcome(error="mass of link 'arm' is negative")
+    assert not fault(case, good, root)
+    bad = [
+        Outcome(), Outcome(error="mass is negative"), Outcome(error="arm is wrong"), Outcome(error="arm: mass", typed=False),
+        Outcome(error="arm: mass", seconds=2), Outcome(error="arm: mass", megabytes=10), Outcome(error="arm: mass SECRET"),
+        Outcome(warnings=["mass of arm"]), Outcome(error="arm: mass", opened=[str(root / "outside" / "secret.txt")]),
+    ]  # fmt: skip
+    assert all(fault(case, outcome, root) for outcome in bad)
+    assert fault({**case, "must": "accept"}, good, root)
+    assert fault({**case, "must": "accept"}, Outcome(finite=False), root)

@@ -1,0 +1,165 @@
+"""`load`: every format by its content, symbols for numbers, and files that are no mechanism."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import zwang as zw
+from tests.io.urdfs import loaded, pendulum, written
+from zwang.errors import LoadError, ParameterError, PlausibilityWarning, UnsupportedError, ZwangError
+
+MJCF = '<mujoco><worldbody><body name="arm"><joint name="j"/><geom size=".1" pos="1 0 0"/></body></worldbody></mujoco>'
+
+# 10^(10^9) would be worked out at once, and for ever.
+POWER = (
+    '{"format": "zwang 1", "value": {"kind": "Mechanism", "gravity": [0, 0, {"expression": {"sympy": '
+    '["Pow", ["Rational", 10, 1], ["Rational", 1000000000, 1]]}}]}}'
+)
+
+
+@pytest.mark.parametrize("name", ["a.urdf", "a.xml", "a.txt", "a"])
+def test_the_content_decides_not_the_name(tmp_path: Path, name: str) -> None:
+    assert zw.load(written(tmp_path, pendulum(), name)).report.format == "urdf"
+    assert zw.load(written(tmp_path, MJCF, name)).report.format == "mjcf"
+    text = '<?xml version="1.0"?>\n<!-- <robot> -->\n' + MJCF
+    assert zw.load(written(tmp_path, text, name)).report.format == "mjcf"
+
+
+def test_json_comes_back_equal(tmp_path: Path) -> None:
+    m = loaded(tmp_path, pendulum())
+    assert zw.load(written(tmp_path, m.to_json(), "m.json")) == m
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty"),
+        ("hello", "not a valid document|XML"),
+        ("<sdf version='1.7'/>", "SDF"),
+        ("<html/>", "<html>"),
+        ("{}", "format"),
+        ("[1, 2]", "format"),
+        ('{"format": "zwang 1", "value": {"kind": "Path"}}', "unknown kind"),
+        ('{"format": "zwang 1", "value": {"kind": "Mechanism", "bodies": "abc"}}', "no mechanism"),
+        ('{"format": "zwang 1", "value": {"kind": "Mechanism", "gravity": [1e400, 0, 0]}}', "finite"),
+        ('{"format": "zwang 1", "value": ' + "[" * 100_000, "JSON"),
+        (POWER, "too large"),
+    ],
+)
+def test_what_is_no_mechanism_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    for name in ("file.urdf", "file.json"):
+        with pytest.raises(ZwangError, match=message):
+            zw.load(written(tmp_path, text, name))
+
+
+def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.urdf")
+    for name, message in (("pipe.urdf", "pipe"), ("", "directory"), ("none.urdf", "no file")):
+        with pytest.raises(LoadError, match=message):
+            zw.load(tmp_path / name)
+    with pytest.raises(LoadError, match="device"):
+        zw.load("/dev/zero")
+    with pytest.raises(LoadError, match="path"):
+        zw.load(7)  # type: ignore[arg-type]
+
+
+def test_a_base_floats_in_urdf_only(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match="freejoint"):
+        zw.load(written(tmp_path, MJCF), base="free")
+    with pytest.raises(LoadError, match="floating"):
+        zw.load(written(tmp_path, pendulum()), base="floating")  # type: ignore[arg-type]
+
+
+def test_numbers_become_symbols(tmp_path: Path) -> None:
+    plain = loaded(tmp_path, pendulum(inside='<axis xyz="0 1 0"/><dynamics damping="0.5" friction="0.25"/>'))
+    m = loaded(
+        tmp_path,
+        pendulum(inside='<axis xyz="0 1 0"/><dynamics damping="0.5" friction="0.25"/>'),
+        symbolic=("mass", "com", "inertia", "damping", "friction", "gravity"),
+    )
+    names = {"m_arm", "c_arm_x", "c_arm_y", "c_arm_z", "d_shoulder", "f_shoulder", "g"}
+    names |= {f"I_arm_{pair}" for pair in ("xx", "yy", "zz", "xy", "xz", "yz")}
+    assert set(m.symbols) == names  # the base stands on the world: its mass does not matter
+    values = {
+        "m_arm": 1.0,
+        "c_arm_x": 0,
+        "c_arm_y": 0,
+        "c_arm_z": -0.25,
+        "d_shoulder": 0.5,
+        "f_shoulder": 0.25,
+        "g": 9.81,
+    }
+    values |= {
+        f"I_arm_{pair}": 0.01 if pair[0] == pair[1] else 0 for pair in ("xx", "yy", "zz", "xy", "xz", "yz")
+    }
+    numeric = m.subs(values)
+    for q, v in np.random.default_rng(0).normal(size=(5, 2)):
+        np.testing.assert_allclose(
+            zw.forward_dynamics(numeric, [q], [v], [0]), zw.forward_dynamics(plain, [q], [v], [0]), rtol=1e-14
+        )
+
+
+def test_an_unknown_kind_of_symbol_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="mass, com, inertia"):
+        loaded(tmp_path, pendulum(), symbolic=("masses",))
+
+
+def test_what_is_implausible_is_warned_of(tmp_path: Path) -> None:
+    far = pendulum().replace("0 0 -0.25", "0 0 -250")
+    with pytest.warns(PlausibilityWarning, match="millimetres"):
+        zw.load(written(tmp_path, far))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zw.load(written(tmp_path, pendulum()))
+
+
+WRONG = [None, True, -1, 0, 1e308, 10**30, "", "a", [], {}, [1, 2, 3], {"kind": "Body"}, {"number": "nan"}, {"number": "x"},
+         {"expression": {"sympy": ["Symbol", "y", {}]}}, {"expression": {}}, {"block": "AAAA", "columns": 3, "of": "<f8"},
+         {"expression": {"sympy": ["Float", [0, 1, 10**15, 1], 53]}}]  # fmt: skip
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_json_is_read_or_refused_and_nothing_else(data: st.DataObject, tmp_path: Path) -> None:
+    """Whatever stands in a document in place of what should: a mechanism, or a LoadError."""
+    document = json.loads(loaded(tmp_path, pendulum(), symbolic=("mass",)).to_json())
+    places = [place for place in _places(document["value"]) if place]
+    *path, last = data.draw(st.sampled_from(places))
+    part = document["value"]
+    for step in path:
+        part = part[step]
+    part[last] = data.draw(st.sampled_from(WRONG))
+    try:
+        assert zw.load(written(tmp_path, json.dumps(document), "m.json")).tree.nv <= 1
+    except LoadError as error:
+        assert "m.json" in str(error)
+
+
+def _places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every part of a document."""
+    yield path
+    parts = (
+        document.items()
+        if isinstance(document, dict)
+        else enumerate(document)
+        if isinstance(document, list)
+        else ()
+    )
+    for key, part in parts:
+        yield from _places(part, (*path, key))
+
+
+def test_a_xacro_file_is_named_as_such(tmp_path: Path) -> None:
+    text = '<robot xmlns:xacro="x"><xacro:property name="a" value="1"/><link name="b"/></robot>'
+    with pytest.raises(UnsupportedError, match="expand it with xacro"):
+        zw.load(written(tmp_path, text))

@@ -1,0 +1,446 @@
+"""MJCF files as MuJoCo's compiler reads them: what is kept, what is refused, and that nothing goes unsaid."""
+
+import os
+import warnings
+
+import mujoco
+import numpy as np
+import pytest
+
+from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError
+from zwang.mechanism.forces import Actuator, Damper, GravityCompensation, Spring
+from zwang.mechanism.joints import Ball, Free, Prismatic, Revolute
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.constraints import (
+    Connect,
+    ContactExclude,
+    ContactPair,
+    JointCoupling,
+    TendonCoupling,
+    Weld,
+)
+from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Sphere
+from zwang.io.mjcf.mjcf import read_mjcf
+
+ARM = '<body name="arm"><joint name="shoulder" axis="0 1 0" {joint}/><geom name="g" size=".1" {geom}/>{inside}</body>'
+
+
+def model(world="", *, before="", after="", joint="", geom="", inside=""):
+    arm = ARM.format(joint=joint, geom=geom, inside=inside)
+    return f"<mujoco model='test'>\n{before}\n<worldbody>\n{arm}{world}\n</worldbody>\n{after}\n</mujoco>"
+
+
+def read(text, folder="", **options):
+    return read_mjcf(os.path.join(folder, "test.xml"), text=text, **options)
+
+
+# ---------------------------------------------------------------------------------------------- what is kept
+
+
+def test_joints_of_every_kind():
+    m = read(
+        """<mujoco><compiler angle="radian"/><worldbody>
+        <body name="a" pos="1 2 3"><freejoint name="free"/><geom size="1"/>
+          <body name="b"><joint name="ball" type="ball" range="0 2" pos=".1 0 0"/><geom size="1"/>
+            <body name="c"><joint name="slide" type="slide" axis="3 0 0" range="-1 2" ref=".5"/>
+              <joint name="hinge" axis="0 3 4" armature=".1" frictionloss=".2" margin=".01" solreflimit=".1 .9"
+                solimpfriction=".8 .9 .01 .4 3" actuatorfrcrange="-5 5"/><geom size="1"/></body></body></body>
+        </worldbody></mujoco>"""
+    )
+    free, ball, slide, hinge = (j.joint for j in m.joints)
+    assert isinstance(free, Free) and isinstance(ball, Ball)
+    assert isinstance(slide, Prismatic) and isinstance(hinge, Revolute)
+    assert ball.limits == (0, 2) and ball.position == (0.1, 0, 0)
+    assert slide.axis == (1, 0, 0) and slide.limits == (-1, 2) and slide.reference == 0.5
+    assert hinge.axis == (0, 0.6, 0.8) and hinge.armature == 0.1 and hinge.friction == 0.2
+    assert hinge.limit_softness.solref == (0.1, 0.9) and hinge.limit_softness.margin == 0.01
+    assert hinge.friction_softness.solimp == (0.8, 0.9, 0.01, 0.4, 3) and hinge.actuator_range == (-5, 5)
+    assert m.home == (1, 2, 3, 1, 0, 0, 0, 1, 0, 0, 0, 0.5, 0)
+    assert m.body("a").position == (0, 0, 0)  # the free joint's q is the pose itself
+
+
+def test_shapes_with_their_whole_sizes_and_surfaces():
+    m = read(
+        """<mujoco><asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset><worldbody>
+        <geom type="plane" size="1 1 1" friction="2 .1 .2" condim="4" priority="3" margin=".1" gap=".2" solmix="2"
+          contype="3" conaffinity="5" solref="-100 -10" solimp=".1 .2 .3 .4 5" group="2" name="p"/>
+        <body><freejoint/><geom type="sphere" size="1"/><geom type="capsule" size="1 2"/><geom type="cylinder" size="1 2"/>
+          <geom type="box" size="1 2 3"/><geom type="ellipsoid" size="1 2 3"/><geom type="mesh" mesh="m"/>
+          <geom type="capsule" fromto="0 0 0 0 0 1" size=".1"/></body></worldbody></mujoco>"""
+    )
+    (plane,) = m.geometry
+    s = plane.surface
+    assert isinstance(plane, Plane) and plane.name == "p"
+    assert (s.friction, s.condim, s.priority, s.margin, s.gap, s.solmix) == ((2, 0.1, 0.2), 4, 3, 0.1, 0.2, 2)
+    assert (s.contype, s.conaffinity, s.solref, s.solimp, s.group) == (
+        3,
+        5,
+        (-100, -10),
+        (0.1, 0.2, 0.3, 0.4, 5),
+        2,
+    )
+    sphere, capsule, cylinder, box, ellipsoid, mesh, second = m.bodies[0].geometry
+    assert isinstance(sphere, Sphere) and sphere.radius == 1
+    assert isinstance(capsule, Capsule) and (capsule.radius, capsule.length) == (1, 4)
+    assert isinstance(cylinder, Cylinder) and (cylinder.radius, cylinder.length) == (1, 4)
+    assert isinstance(box, Box) and (box.x, box.y, box.z) == (2, 4, 6)
+    assert isinstance(ellipsoid, Ellipsoid) and (ellipsoid.x, ellipsoid.y, ellipsoid.z) == (1, 2, 3)
+    assert isinstance(mesh, Mesh) and len(mesh.vertices) == 4 and len(mesh.faces) == 4
+    assert second.length == 1 and second.position == (0, 0, 0.5)
+
+
+def test_defaults_classes_frames_and_replicates_are_mujocos():
+    m = read(
+        """<mujoco><default><default class="c"><joint damping="3"/><geom size=".3"/></default></default><worldbody>
+        <frame pos="0 0 1"><replicate count="3" offset="1 0 0" sep="_"><body name="b" childclass="c"><joint name="j"/>
+        <geom/></body></replicate></frame></worldbody></mujoco>"""
+    )
+    assert [body.name for body in m.bodies] == ["b_0", "b_1", "b_2"]
+    assert [body.position for body in m.bodies] == [(0, 0, 1), (1, 0, 1), (2, 0, 1)]
+    assert [f.coefficient for f in m.forces if isinstance(f, Damper)] == [3, 3, 3]
+    assert m.bodies[0].geometry[0].radius == 0.3
+
+
+def test_includes_and_attached_models(tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "leg.xml").write_text(
+        '<mujoco><worldbody><body name="leg"><geom size="1"/></body></worldbody></mujoco>'
+    )
+    (tmp_path / "hand.xml").write_text(
+        '<mujoco model="hand"><worldbody><body name="palm"><joint name="j"/><geom size="1"/></body></worldbody></mujoco>'
+    )
+    m = read(
+        '<mujoco><include file="parts/leg.xml"/><asset><model name="hand" file="hand.xml"/></asset><worldbody>'
+        '<body name="root"><joint name="j"/><geom size="1"/><attach model="hand" body="palm" prefix="left_"/></body>'
+        "</worldbody></mujoco>",
+        tmp_path,
+    )
+    assert {body.name for body in m.bodies} == {"leg", "root", "left_palm"}
+    assert [j.name for j in m.joints] == ["j", "left_j"]
+
+
+def test_springs_dampers_and_gravity_compensation():
+    m = read(
+        '<mujoco><compiler angle="radian"/><worldbody><body name="a" gravcomp=".5"><joint name="j" stiffness="1 2 3" springref=".2" '
+        'damping="4 5 6"/><geom size="1"/></body></worldbody><actuator><motor joint="j" gear="2" damping="1" armature="3"/>'
+        "</actuator></mujoco>"
+    )
+    spring, damper, compensation = m.forces[:3]
+    assert isinstance(spring, Spring) and spring.stiffness == (1, 2, 3) and spring.rest == 0.2
+    assert isinstance(damper, Damper) and damper.coefficient == 8 and damper.higher == (5, 6)
+    assert isinstance(compensation, GravityCompensation) and compensation.factor == 0.5
+    assert m.joint("j").joint.armature == 12
+
+
+def test_actuators():
+    m = read(
+        model(
+            after="""<tendon><fixed name="t"><joint joint="shoulder" coef="2"/></fixed></tendon><actuator>
+            <position name="p" joint="shoulder" kp="3" kv="1" ctrlrange="-1 1" forcerange="-2 2"/>
+            <intvelocity name="i" joint="shoulder" kp="2" actrange="-3 3"/>
+            <motor name="c" cranksite="tip" slidersite="base" cranklength="2" gear="3"/>
+            <motor name="t" tendon="t" gear="4"/><general name="s" site="tip" gear="1 2 3 4 5 6" dyntype="filter" dynprm=".1"/>
+            </actuator>""",
+            inside='<site name="tip"/><site name="base" pos="0 0 1"/>',
+        )
+    )
+    p, i, c, t, s = (f for f in m.forces if isinstance(f, Actuator))
+    assert m.inputs == ("p", "i", "c", "t", "s")
+    assert (c.frame, c.slider, c.rod, c.gear) == ("tip", "base", 2, (3,))
+    assert (p.gain, p.bias, p.control_range, p.force_range) == ((3, 0, 0), (0, -3, -1), (-1, 1), (-2, 2))
+    assert i.activation == ("integrator", ()) and i.activation_range == (-3, 3)
+    assert t.tendon == "t" and t.gear == (4,)
+    assert s.frame == "tip" and s.gear == (1, 2, 3, 4, 5, 6) and s.activation == ("filter", (0.1,))
+
+
+EQUALITIES = """<equality><connect name="c" body1="arm" body2="b" anchor="0 0 1" solref=".1 1"/>
+    <weld name="w" body1="arm" body2="b" anchor="1 0 0" torquescale="2"/><weld name="s" site1="x" site2="y"/>
+    <joint name="j" joint1="shoulder" joint2="k" polycoef=".1 2 3 0 0"/><joint name="one" joint1="k" polycoef=".5 0 0 0 0"/>
+    <tendon name="t" tendon1="u" tendon2="v"/><connect name="off" body1="arm" anchor="0 0 0" active="false"/></equality>"""
+
+
+def equalities():
+    return model(
+        '<body name="b" pos="1 0 0"><joint name="k" ref="10"/><geom size=".1"/><site name="y" euler="90 0 0"/></body>',
+        inside='<site name="x" pos="0 0 2"/>',
+        after='<tendon><fixed name="u"><joint joint="shoulder" coef="1"/></fixed><fixed name="v"><joint joint="k" coef="1"/></fixed>'
+        f"</tendon>{EQUALITIES}",
+    )
+
+
+def test_equalities():
+    m = read(equalities())
+    connect, weld, sites, couple, single, tendons = m.constraints
+    assert isinstance(connect, Connect) and connect.a == ("arm", (0, 0, 1)) and connect.b == ("b", (-1, 0, 1))
+    assert connect.softness.solref == (0.1, 1)
+    assert (
+        isinstance(weld, Weld)
+        and weld.position == (2, 0, 0)
+        and weld.anchor == (1, 0, 0)
+        and weld.torque_scale == 2
+    )
+    assert isinstance(sites, Weld) and sites.position == (0, 0, 2) and sites.anchor == (0, 0, 0)
+    assert np.allclose(sites.orientation, [[1, 0, 0], [0, 0, 1], [0, -1, 0]])
+    assert isinstance(couple, JointCoupling) and (couple.joint, couple.to, couple.coefficients) == (
+        "shoulder",
+        "k",
+        (0.1, 2, 3),
+    )
+    assert (single.joint, single.to, single.coefficients) == ("k", None, (0.5, 0))
+    assert isinstance(tendons, TendonCoupling) and (tendons.tendon, tendons.to) == ("u", "v")
+    assert any("'off' is not active" in note.what for note in m.report.notes)
+
+
+def test_tendons():
+    m = read(
+        model(
+            '<site name="a"/><site name="b" pos="0 0 1"/>',
+            inside='<site name="c" pos="0 0 -1"/>',
+            after="""<tendon><fixed name="f" stiffness="2" damping="1" range="-1 1" frictionloss=".5" springlength=".1 .2">
+            <joint joint="shoulder" coef="3"/></fixed>
+            <spatial name="s"><site site="a"/><site site="c"/><pulley divisor="2"/><site site="c"/><site site="b"/></spatial>
+            </tendon>""",
+        )
+    )
+    fixed, spatial = m.tendons
+    assert fixed.joints == (("shoulder", 3),) and (fixed.stiffness, fixed.damping, fixed.friction) == (
+        2,
+        1,
+        0.5,
+    )
+    assert fixed.limits == (-1, 1) and fixed.spring_length == (0.1, 0.2)
+    assert spatial.path == ("a", "c", None, "c", "b") and spatial.divisors == (1, 2)
+
+
+def test_contacts_options_and_keyframes():
+    m = read(
+        model(
+            '<body name="b"><joint/><geom name="h" size="1"/></body>',
+            before='<option timestep=".01" integrator="RK4" cone="elliptic" impratio="3" solver="CG" gravity="0 1 2">'
+            '<flag eulerdamp="disable"/></option>',
+            after='<contact><pair name="p" geom1="g" geom2="h" condim="1" friction="1 2 3 4 5" margin=".1"/>'
+            '<exclude body1="arm" body2="b"/></contact><keyframe><key name="k" qpos="1 2" qvel="3 4" time="5"/></keyframe>',
+        )
+    )
+    pair, exclude = m.contacts
+    assert isinstance(pair, ContactPair) and pair.geometry == ("g", "h") and pair.friction == (1, 2, 3, 4, 5)
+    assert isinstance(exclude, ContactExclude) and exclude.bodies == ("arm", "b")
+    o = m.options
+    assert (o.timestep, o.integrator, o.cone, o.impratio, o.solver) == (0.01, "rk4", "elliptic", 3, "cg")
+    assert o.disabled == ("eulerdamp",) and m.gravity == (0, 1, 2)
+    assert (m.keyframes[0].name, m.keyframes[0].q, m.keyframes[0].v, m.keyframes[0].time) == (
+        "k",
+        (1, 2),
+        (3, 4),
+        5,
+    )
+
+
+def test_flags_turn_forces_off():
+    m = read(
+        model(
+            joint='stiffness="1" damping="1"',
+            before='<option><flag spring="disable" gravity="disable"/></option>',
+        )
+    )
+    assert [type(force) for force in m.forces] == [Damper] and m.gravity == (0, 0, 0)
+
+
+def test_structure_is_exact():
+    m = read(
+        '<mujoco><worldbody><body euler="90 0 0"><joint axis="0 0 -2"/><geom size=".1"/><body quat=".707107 0 0 .707107" '
+        'pos="0 0 1"><joint type="slide"/><geom type="capsule" size=".1 .2"/></body></body></worldbody></mujoco>'
+    )
+    for body in m.bodies:
+        assert all(isinstance(x, int) for row in body.orientation for x in row)
+    assert m.bodies[0].orientation == ((1, 0, 0), (0, 0, -1), (0, 1, 0))
+    assert m.bodies[1].orientation == ((0, -1, 0), (1, 0, 0), (0, 0, 1))
+    inertia = m.bodies[1].inertia
+    assert inertia[0][1] == 0 and isinstance(inertia[0][1], int) and inertia[0][0] == inertia[1][1]
+
+
+def test_a_site_with_a_bodys_name_stays_a_frame_of_its_own():
+    m = read(model(inside='<site name="arm" pos="0 0 1"/>'))
+    assert [frame.name for frame in m.frames] == ["arm (site)"]
+    assert m.report.of_kind("repaired")
+
+
+def test_elements_without_names_get_some():
+    m = read(
+        "<mujoco><worldbody><body><joint/><geom size='1'/></body><body name='body1'><joint/><geom size='1'/></body></worldbody></mujoco>"
+    )
+    assert len({body.name for body in m.bodies}) == 2 and len({j.name for j in m.joints}) == 2
+
+
+def test_a_read_mechanism_goes_to_json_and_back():
+    m = read(equalities())
+    assert m.report.notes
+    assert Mechanism.from_json(m.to_json()) == m
+
+
+# ---------------------------------------------------------------------------------------------- what is said
+
+
+def test_what_has_no_part_in_the_motion_is_noted():
+    m = read(
+        model(
+            '<light/><camera name="eye"/>',
+            before='<asset><texture name="t" type="2d" builtin="flat" width="8" height="8"/><material name="m" texture="t"/></asset>'
+            '<custom><numeric name="n" data="1"/></custom>',
+            after='<sensor><jointpos joint="shoulder"/></sensor>',
+        )
+    )
+    notes = " ".join(note.what for note in m.report.of_kind("ignored"))
+    for words in (
+        "1 lights",
+        "1 cameras ('eye')",
+        "1 textures ('t')",
+        "1 materials",
+        "1 numerics",
+        "1 sensors",
+    ):
+        assert words in notes
+
+
+UNSUPPORTED = {
+    "side site inside": model(
+        '<site name="a" pos="1 0 0"/><site name="in"/><geom name="w" type="cylinder" size=".1 .1"/>',
+        inside='<site name="b" pos="-1 0 0"/>',
+        after='<tendon><spatial><site site="a"/><geom geom="w" sidesite="in"/><site site="b"/></spatial></tendon>',
+    ),
+    "adhesion": model(after='<actuator><adhesion body="arm" ctrlrange="0 1"/></actuator>'),
+    "fluid": model(before='<option density="1.2"/>'),
+    "noslip": model(before='<option noslip_iterations="3"/>'),
+    "springyield": model(joint='stiffness="1" springyield="1"'),
+    "surfacevel": model(geom='surfacevel="1 0 0 0 0 0"'),
+    "flex": model('<flexcomp name="f" type="grid" count="2 2 1" spacing=".1 .1 .1" dim="2" mass="1"/>'),
+    "height field": model(
+        '<geom type="hfield" hfield="h"/>',
+        before='<asset><hfield name="h" nrow="2" ncol="2" size="1 1 1 1"/></asset>',
+    ),
+    "signed distance field": model(
+        '<geom type="sdf" mesh="m"/>',
+        before='<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>',
+    ),
+    "delay": model(after='<actuator><motor joint="shoulder" delay=".01" nsample="3"/></actuator>'),
+    "override": model(before='<option><flag override="enable"/></option>'),
+}
+
+
+@pytest.mark.parametrize("word", UNSUPPORTED)
+def test_what_would_change_the_motion_is_refused_or_noted(word):
+    with pytest.raises(UnsupportedError) as caught:
+        read(UNSUPPORTED[word])
+    assert word in str(caught.value) and "line" in str(caught.value)
+    m = read(UNSUPPORTED[word], strict=False)
+    assert any(word in note.what for note in m.report.of_kind("unsupported"))
+    assert m.nv == 1
+
+
+def test_errors_name_the_file_the_line_and_the_element():
+    for text, words in (
+        (model(joint='damping="-1"'), ("test.xml, line 4", "shoulder", "damping")),
+        (model(joint='armature="-1"'), ("test.xml, line 4", "shoulder", "armature")),
+        (model(joint='stiffness="nan"'), ("test.xml, line 4", "shoulder", "NaN")),
+        (model(joint='typ="hinge"'), ("test.xml, line 4", "typ")),
+        (model(before='<option timestep="0"/>'), ("test.xml, line 2", "timestep")),
+        (model(after='<actuator><motor name="m" joint="no"/></actuator>'), ("test.xml, line 6", "no")),
+    ):
+        with pytest.raises(LoadError) as caught:
+            read(text)
+        for word in words:
+            assert word in str(caught.value)
+
+
+def test_lines_of_included_files_are_known(tmp_path):
+    (tmp_path / "part.xml").write_text(
+        '<mujoco>\n\n<worldbody><body name="b"><joint name="k" damping="-1"/><geom size="1"/></body></worldbody></mujoco>'
+    )
+    with pytest.raises(LoadError, match=r"part\.xml, line 3.*'k'"):
+        read(model(before='<include file="part.xml"/>'), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text, word",
+    [
+        (model(before='<option timestep="1"/>'), "timestep"),
+        (model(joint='stiffness="1e9"'), "stiff"),
+        (model(joint='range="-3.1416 3.1416"'), "radian"),
+        (model(geom='mass="1e10"'), "mass"),
+    ],
+)
+def test_implausible_numbers_are_warned_about(text, word):
+    with pytest.warns(PlausibilityWarning, match=word):
+        read(text)
+
+
+def test_mujocos_warnings_are_ours_and_no_log_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = mujoco.get_mju_user_warning()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        read(model(joint='armature="1e-30"'))
+    assert mujoco.get_mju_user_warning() is before
+    assert not list(tmp_path.iterdir())
+
+
+# ---------------------------------------------------------------------------------------------- hostile files
+
+
+def test_nothing_outside_the_models_folder_is_opened(tmp_path):
+    inner = tmp_path / "model"
+    inner.mkdir()
+    (tmp_path / "secret.xml").write_text("<mujoco><worldbody><body name='leak'/></worldbody></mujoco>")
+    (tmp_path / "secret.stl").write_bytes(b"solid leak")
+    (inner / "link.xml").symlink_to(tmp_path / "secret.xml")
+    outside = (
+        '<include file="../secret.xml"/>',
+        f'<include file="{tmp_path / "secret.xml"}"/>',
+        '<include file="link.xml"/>',
+        '<asset><mesh name="m" file="../secret.stl"/></asset>',
+        '<compiler meshdir=".."/><asset><mesh name="m" file="secret.stl"/></asset>',
+        '<asset><model name="m" file="../secret.xml"/></asset>',
+    )
+    for part in outside:
+        with pytest.raises(LoadError, match=r"outside|lies"):
+            read(model(before=part), inner)
+
+
+def test_pipes_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.stl")
+    with pytest.raises(LoadError, match="pipe"):
+        read(model(before='<asset><mesh name="m" file="pipe.stl"/></asset>'), tmp_path)
+
+
+def test_pictures_are_not_opened(tmp_path):
+    m = read(model(before='<asset><texture name="t" type="2d" file="../../nowhere.png"/></asset>'), tmp_path)
+    assert m.nv == 1
+
+
+def test_included_cycles_and_bombs(tmp_path):
+    (tmp_path / "a.xml").write_text('<mujoco><include file="b.xml"/></mujoco>')
+    (tmp_path / "b.xml").write_text('<mujoco><include file="a.xml"/></mujoco>')
+    with pytest.raises(LoadError, match="cycle"):
+        read_mjcf(tmp_path / "a.xml")
+    nested = "<replicate count='100'>" * 5 + "<geom size='1'/>" + "</replicate>" * 5
+    with pytest.raises(LoadError, match="too many"):
+        read(model(nested))
+    with pytest.raises(LoadError, match="too large"):
+        read(model(before='<asset><hfield name="h" nrow="100000" ncol="100000" size="1 1 1 1"/></asset>'))
+
+
+def test_meshes_beside_the_model_are_read(tmp_path):
+    (tmp_path / "meshes").mkdir()
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    lines = [f"v {x} {y} {z}" for x, y, z in corners] + ["f 1 3 2", "f 1 2 4", "f 1 4 3", "f 2 3 4"]
+    (tmp_path / "meshes" / "t.obj").write_text("\n".join(lines))
+    m = read(
+        model(
+            '<body><freejoint/><geom type="mesh" mesh="t"/></body>',
+            before='<compiler meshdir="meshes"/><asset><mesh name="t" file="t.obj"/></asset>',
+        ),
+        tmp_path,
+    )
+    mesh = m.bodies[1].geometry[0]
+    placed = np.asarray(mesh.vertices) @ np.array(mesh.orientation).T + np.array(mesh.position)
+    assert np.allclose(sorted(placed.round(6).tolist()), sorted(corners.tolist()), atol=1e-6)

@@ -1,0 +1,122 @@
+"""Worlds that cannot go on are marked with time and cause and kept out; the others go on bit for bit."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import zwang as zw
+from zwang.errors import SimulationWarning, StateError
+from zwang.solver import augmented_lagrangian
+
+PATHS = pytest.mark.parametrize("compiled", [True, False])
+
+
+def cart(**more):
+    """A cart with a limit and dry friction, driven by a motor with a range."""
+    joint = zw.Prismatic("x", axis=(1, 0, 0), limits=(-1.0, 1.0), friction=0.1)
+    motor = zw.Motor("push", "x", control_range=(-5, 5))
+    return zw.Mechanism(
+        bodies=[zw.Body("cart", joint=joint, mass=1.0)], forces=[motor], gravity=(0, 0, 0), **more
+    )
+
+
+def balls(count, **surface):
+    touch = zw.Surface(**surface)
+    bodies = [
+        zw.Body(f"ball {k}", joint=zw.Free(f"free {k}"), mass=1.0, inertia=(0.004, 0.004, 0.004),
+                geometry=[zw.Sphere(radius=0.1, surface=touch)])
+        for k in range(count)
+    ]  # fmt: skip
+    return zw.Mechanism(bodies=bodies, geometry=[zw.Plane(position=(0, 0, -1), surface=touch)])
+
+
+@PATHS
+def test_a_control_that_is_nan_stops_its_world_at_that_step(compiled):
+    u = np.sin(np.arange(3 * 20)).reshape(3, 20, 1)
+    bad = u.copy()
+    bad[1, 7] = np.nan
+    with pytest.warns(
+        SimulationWarning,
+        match=r"world 1 stopped at t = 0\.014 s: the control is not a number.*others went on",
+    ):
+        run = zw.simulate(cart(), worlds=3, control=bad, duration=0.04, step=0.002, compiled=compiled)
+    good = zw.simulate(cart(), worlds=3, control=u, duration=0.04, step=0.002, compiled=compiled)
+    assert run.status.values.tolist() == [0, 1, 0] and run.stop_time.values[1] == pytest.approx(0.014)
+    assert np.array_equal(run.q.values[[0, 2]], good.q.values[[0, 2]])
+    assert np.array_equal(run.q.values[1, :8], good.q.values[1, :8])  # what came before is kept
+
+
+def test_controls_that_are_nan_in_every_world_are_refused():
+    with pytest.raises(StateError, match="NaN"):
+        zw.simulate(cart(), control=np.full((20, 1), np.nan), duration=0.04, step=0.002)
+
+
+@PATHS
+def test_hard_constraints_that_contradict_each_other_stop_their_world(compiled):
+    """Both formulas hold x at 0 at first, with no speed; then one moves on with twice the other's acceleration."""
+    t, x = sp.symbols("t x")
+    laws = [zw.Holonomic("slow", x - t**2), zw.Holonomic("fast", x - 2 * t**2)]
+    with pytest.warns(SimulationWarning, match=r"world 0 stopped at t = 0 s: .*slow.*contradict"):
+        run = zw.simulate(cart(constraints=laws), duration=0.02, step=0.002, compiled=compiled)
+    assert run.status.values.tolist() == [1] and run.stop_time.values[0] == 0
+    assert run.stop_cause.attrs["flag_meanings"].split()[int(run.stop_cause[0])] == "contradiction"
+
+
+@PATHS
+def test_a_solver_that_does_not_converge_stops_its_world(compiled, monkeypatch):
+    """Painleve's rod: with so much friction its foot jams, and a few rounds do not come near to Coulomb's law."""
+    monkeypatch.setattr(augmented_lagrangian, "ROUNDS", 5)
+    touch = zw.Surface(friction=(5.0, 0.005, 0.0001), hard=True)
+    joints = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("z"), zw.Revolute("lean", axis=(0, 1, 0)))
+    foot = zw.Sphere(radius=0.001, position=(0, 0, -0.5), surface=touch)
+    rod = zw.Body("rod", joint=joints, mass=1.0, inertia=(1 / 12, 1 / 12, 1e-4), geometry=[foot])
+    mechanism = zw.Mechanism(bodies=[rod], geometry=[zw.Plane(surface=touch)])
+    q0, v0 = [[0, 1.6, 0], [0, 0.501, 0], [0, 2.6, 0]], [[0, 0, 0], [3.0, 0, 0], [1.0, 0, 0]]
+    with pytest.warns(
+        SimulationWarning, match=r"world 1 stopped at t = 0 s: the solver .* did not converge.*friction"
+    ):
+        run = zw.simulate(mechanism, q0, v0, duration=0.01, step=0.002, compiled=compiled)
+    assert run.status.values.tolist() == [0, 1, 0]
+    alone = zw.simulate(mechanism, q0[::2], v0[::2], duration=0.01, step=0.002, compiled=compiled)
+    assert np.array_equal(run.q.values[[0, 2]], alone.q.values)
+
+
+@PATHS
+def test_balls_that_start_deep_in_each_other_are_told_and_come_apart_without_nan(compiled):
+    apart = [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0]
+    inside = [0, 0, 0, 1, 0, 0, 0, 0.01, 0, 0, 1, 0, 0, 0]
+    again = r"sphere 1 of ball 0 and sphere 2 of ball 1 overlap by 0\.19 m at the start of world 1.*ContactExclude"
+    steps = {"duration": 0.2 if compiled else 0.02, "step": 0.002, "compiled": compiled}
+    with pytest.warns(SimulationWarning, match=again):
+        run = zw.simulate(balls(2), [apart, inside, apart], **steps)
+    assert not run.status.values.any() and np.isfinite(run.q.values).all()
+    alone = zw.simulate(balls(2), [apart], **steps)
+    assert np.array_equal(run.q.values[[0, 2]], np.repeat(alone.q.values, 2, axis=0))
+
+
+def test_balls_in_one_place_come_apart():
+    with pytest.warns(SimulationWarning, match="overlap by 0.2 m"):
+        run = zw.simulate(balls(3), duration=0.3, step=0.002)
+    assert not run.status.values.any() and np.isfinite(run.q.values).all()
+    places = run.q.values[0, -1].reshape(3, 7)[:, :3]
+    distances = np.linalg.norm(places[:, None] - places, axis=-1)[np.triu_indices(3, 1)]
+    assert distances.min() > 0.15
+
+
+def test_a_start_without_overlap_is_told_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zw.simulate(balls(1), [0, 0, -0.91, 1, 0, 0, 0], duration=0.01, step=0.002)
+
+
+@PATHS
+def test_what_is_unbounded_stops_its_world(compiled):
+    """A massless end that friction pulls: no acceleration is the least."""
+    bodies = [zw.Body("end", joint=zw.Prismatic("x", friction=1.0), mass=1e-300)]
+    with pytest.warns(SimulationWarning, match=r"world 0 stopped at t = 0 s"):
+        run = zw.simulate(
+            zw.Mechanism(bodies=bodies), control=1.0, duration=0.02, step=0.002, compiled=compiled
+        )
+    assert run.status.values.tolist() == [1]

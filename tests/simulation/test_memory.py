@@ -1,0 +1,158 @@
+"""Runs that remember how rows answered: in one go or in pieces, on every path, broken worlds beside, over thousands of steps, at rest."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.solver.creatures import begun, mechanism_of, text_of
+from zwang.errors import SimulationWarning
+from zwang.scalar import zeros
+from zwang.simulation.constrained import solve_constrained
+from zwang.simulation.step import applied_forces
+
+STEP = 0.004
+
+
+def mechanism():
+    return mechanism_of(text_of("creature"))
+
+
+@cache
+def fast():
+    return zw.compile(mechanism())
+
+
+def falling():
+    """q and v of five worlds that overlap with nothing, on their way down to the floor."""
+    q, v, _ = begun(mechanism(), 5, seed=8, lift=0.2)
+    v[:, 2] -= 2
+    return q, v
+
+
+def recalling(codes):
+    """These codes; without any, that nothing is known."""
+
+    def recall(size):
+        kept = zeros(size)
+        for k in range(size if codes is not None else 0):
+            kept = kept.set(k, float(codes[k]))
+        return kept
+
+    return recall
+
+
+def solution(at, codes):
+    """Gauss's problem at q, v, u, on floats."""
+    q, v, u = at
+    tau = applied_forces(mechanism(), q, v, np.zeros(0), u)
+    return solve_constrained(mechanism(), q, v, tau, start=None if codes is None else recalling(codes)).solution
+
+
+def told(found):
+    return [found.row_status[k] for k in range(found.row_status.shape[0])]
+
+
+def test_a_rollout_in_two_calls_is_the_one_in_one_to_the_solvers_tolerance():
+    q, v, u = begun(mechanism(), 8, seed=4)
+    whole = fast().rollout(q, v, u, steps=60)
+    second = fast().rollout(whole.q[:, 39], whole.v[:, 39], u, steps=20)
+    size = np.abs(whole.v).max()
+    np.testing.assert_allclose(second.v, whole.v[:, 40:], atol=1e-8 * size, rtol=0)
+    np.testing.assert_allclose(second.q, whole.q[:, 40:], atol=1e-9, rtol=0)
+
+
+def test_whatever_is_remembered_listed_rows_give_the_same_accelerations():
+    """On floats, against rows that are not listed: with nothing, its own, another state's, or idle answers remembered."""
+    q, v, u = begun(mechanism(), 4, seed=5)
+    lying = fast().rollout(q, v, u, steps=100, every=100)
+    rising = lying.v[:, 0].copy()
+    rising[:, 2] += 5
+    states = [*zip(lying.q[:, 0], lying.v[:, 0], u, strict=True), *zip(lying.q[:, 0], rising, u, strict=True)]
+    zeros = [0.0] * len(told(solution(states[0], np.zeros(10_000))))
+    codes = [told(solution(at, zeros)) for at in states]
+    assert any(1 in found and 2 in found for found in codes)
+    for k in (0, 1, 6):
+        plain = np.array(solution(states[k], None).acceleration)
+        for remembered in (zeros, codes[k], codes[(k + 4) % 8], codes[(k + 3) % 8]):
+            found = solution(states[k], remembered)
+            np.testing.assert_allclose(found.acceleration, plain, atol=1e-9 * np.abs(plain).max(), rtol=0)
+            assert found.converged and not found.lost
+            assert told(found) == codes[k]
+
+
+def test_a_model_at_rest_needs_one_iteration_a_step():
+    q, v, u = begun(mechanism(), 6, seed=6)
+    still, without = fast().rollout(q, v, 0 * u, steps=1500, every=1500), 0
+    for k in range(6):
+        at = still.q[k, 0], still.v[k, 0], 0 * u[k]
+        first = solution(at, np.zeros(10_000))
+        again = solution(at, told(first))
+        assert again.iterations == 1
+        without += first.iterations
+        np.testing.assert_allclose(again.acceleration, first.acceleration, atol=1e-9)
+    assert without > 6
+
+
+def test_a_run_is_the_same_bits_however_it_is_recorded_and_whoever_calls_the_control():
+    """Pieces of a run, and single steps between which Python is asked, take along what is remembered."""
+    m, (q, v) = mechanism(), (x[:3] for x in falling())
+    steps, names = 56, m.inputs
+    wave = np.sin(np.arange(steps)[:, None] * STEP * 9 + np.arange(len(names)))
+
+    def control(t, q, v):
+        return dict(zip(names, wave[round(float(t) / STEP) % steps], strict=True))
+
+    held = np.tile(wave, (3, 1, 1))
+    how = {"duration": steps * STEP, "step": STEP, "worlds": 3}
+    run = zw.simulate(m, q, v, control=held, record=1, **how)
+    coarse = zw.simulate(m, q, v, control=held, record=7, **how)
+    asked = zw.simulate(m, q, v, control=control, record=1, **how)
+    assert run.attrs["path"] == "compiled" and "Python" in asked.attrs["path"]
+    assert np.array_equal(coarse.q.values, run.q.values[:, ::7])
+    assert np.array_equal(asked.q.values, run.q.values)
+    rolled = fast().rollout(q, v, held, steps=steps)
+    np.testing.assert_allclose(run.q.values[:, 1:], rolled.q, atol=1e-8, rtol=0)
+    python = zw.simulate(m, q[:1], v[:1], control=held[:1, :3], duration=3 * STEP, step=STEP, compiled=False)
+    np.testing.assert_allclose(python.q.values[0], run.q.values[0, :4], atol=1e-11, rtol=0)
+    np.testing.assert_allclose(python.v.values[0], run.v.values[0, :4], atol=1e-9, rtol=0)
+
+
+def test_worlds_that_stop_are_told_and_leave_the_others_alone():
+    m, (q, v) = mechanism(), falling()
+    u = np.random.default_rng(8).uniform(-1, 1, size=(5, 30, len(m.inputs)))
+    how = {"duration": 30 * STEP, "step": STEP, "worlds": 5}
+    good = zw.simulate(m, q, v, control=u, **how)
+    bad, away = u.copy(), v.copy()
+    bad[1, 11, 3] = np.nan
+    away[3, 8] = 1e12
+    with pytest.warns(SimulationWarning) as told_of:
+        run = zw.simulate(m, q, away, control=bad, **how)
+    said = " ".join(str(warning.message) for warning in told_of)
+    assert "the control is not a number" in said
+    assert run.status.values.tolist() == [0, 1, 0, 1, 0]
+    np.testing.assert_allclose(run.stop_time.values[[1, 3]], [11 * STEP, 0], atol=1e-12)
+    assert np.array_equal(run.q.values[[0, 2, 4]], good.q.values[[0, 2, 4]])
+    assert np.array_equal(run.q.values[1, :12], good.q.values[1, :12])
+
+
+def test_two_thousand_steps_of_whipping_leave_no_world_lost():
+    m, rng = mechanism(), np.random.default_rng(9)
+    q, v, _ = begun(m, 24, seed=9)
+    u = np.repeat(rng.choice([-3.0, -1.0, 1.0, 3.0], size=(24, 100, len(m.inputs))), 20, axis=1)
+    run = fast().rollout(q, 10 * v, u, steps=2000, every=10)
+    assert np.isfinite(run.q).all() and np.isfinite(run.v).all()
+    assert np.abs(run.v).max() > 20
+    single = zw.compile(m, dtype="float32").rollout(q, 10 * v, u, steps=2000, every=10)
+    assert np.isfinite(single.q).all()
+    assert single.q[..., 2].min() > -0.3 and run.q[..., 2].min() > -0.3
+
+
+def test_what_lies_keeps_still():
+    """But for the creep of soft feet, one of which has no friction."""
+    q, v, u = begun(mechanism(), 6, seed=10)
+    run = fast().rollout(q, v, 0 * u, steps=20_000, every=100)
+    assert np.abs(run.v[:, 0]).max() > 0.5
+    assert np.abs(run.v[:, -20:]).max() < 1e-2
+    assert np.ptp(run.q[:, -20:, 2], axis=1).max() < 1e-3

@@ -1,0 +1,117 @@
+"""Recordings: labelled, with units, and the same after a file, bit for bit."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.mechanisms import random_mechanism, random_state
+from zwang.errors import LoadError, MissingExtraError, SimulationError
+from zwang.mechanism.samples import FURUTA, furuta
+from zwang.recording.record import coordinate_units, speed_units
+
+
+@pytest.fixture(scope="module")
+def run():
+    mechanism = random_mechanism(5, bodies=4, kinds=(zw.Revolute, zw.Prismatic, zw.Free))
+    q, v, tau, _ = random_state(mechanism, 5)
+    return zw.simulate(
+        mechanism, q, [v, -v], duration=0.05, step=0.005, control=tau, record={"frames": ["tip"]}
+    )
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_a_file_gives_back_what_was_recorded(run, suffix, tmp_path):
+    zw.save(run, tmp_path / f"run{suffix}")
+    back = zw.open_run(tmp_path / f"run{suffix}")
+    assert back.identical(run)
+    for name, variable in run.variables.items():
+        assert back[name].dtype == variable.dtype, name
+        if variable.dtype.kind == "f":
+            assert back[name].values.tobytes() == variable.values.tobytes(), name
+    assert zw.mechanism_of(back) == zw.mechanism_of(run)
+
+
+def test_symbols_and_parameters_survive_a_file(tmp_path):
+    run = zw.simulate(furuta(), duration=0.02, params={**FURUTA, "m_p": [0.02, 0.03]})
+    zw.save(run, tmp_path / "run.nc")
+    back = zw.open_run(tmp_path / "run.nc")
+    assert back.identical(run)
+    assert zw.mechanism_of(back).symbols == furuta().symbols
+
+
+def test_plain_xarray_writes_and_reads_it_too(run, tmp_path):
+    run.to_netcdf(tmp_path / "plain.nc", engine="h5netcdf")
+    assert zw.open_run(tmp_path / "plain.nc").identical(run)
+
+
+def test_labels_are_the_names_of_joints_and_units_are_theirs(run):
+    mechanism = zw.mechanism_of(run)
+    assert run.coordinate.values.tolist() == list(mechanism.coordinate_names)
+    assert run.speed.values.tolist() == list(mechanism.speed_names)
+    for joint in mechanism.joints:
+        here = run.q.isel(coordinate=run.coordinate_joint.values == joint.name)
+        np.testing.assert_array_equal(here.values, run.q.values[..., joint.q])
+    assert run.energy.attrs["units"] == "J" and run.time.attrs["units"] == "s"
+
+
+def test_every_kind_of_joint_has_units():
+    bodies, parent = [], "world"
+    kinds = (zw.Revolute, zw.Prismatic, zw.Screw, zw.Cylindrical, zw.Universal, zw.Planar, zw.Ball, zw.Free)
+    for kind in kinds:
+        bodies.append(
+            zw.Body(kind.__name__, kind(f"j{kind.__name__}"), parent=parent, mass=1, inertia=(1, 1, 1))
+        )
+        parent = kind.__name__
+    mechanism = zw.Mechanism(bodies=bodies)
+    rad, m, one = "rad", "m", "1"
+    expected = [rad, m, rad, rad, m, rad, rad, m, m, rad, *[one] * 4, m, m, m, *[one] * 4]
+    assert coordinate_units(mechanism) == expected
+    speeds = [rad, m, rad, rad, m, rad, rad, m, m, rad, *[rad] * 3, m, m, m, *[rad] * 3]
+    assert speed_units(mechanism) == [unit + "/s" for unit in speeds]
+
+
+def test_units_say_what_each_element_has():
+    link = zw.Body("link", zw.Revolute("turn"), mass=1, com=(1, 0, 0))
+    cart = zw.Body("cart", zw.Prismatic("slide"), parent="link", mass=1)
+    alone = zw.simulate(zw.Mechanism(bodies=[link]), duration=0.002)
+    assert [alone[name].attrs["units"] for name in ("q", "v", "tau")] == ["rad", "rad/s", "N m"]
+    both = zw.simulate(zw.Mechanism(bodies=[link, cart]), duration=0.002)
+    assert both.tau.attrs["units"] == "see effort_unit"
+    assert both.effort_unit.values.tolist() == ["N m", "N"]
+
+
+def test_energy_is_that_of_the_reference(run):
+    mechanism = zw.mechanism_of(run)
+    for w, t in ((0, 0), (1, 7), (0, 10)):
+        expected = zw.energy(mechanism, run.q.values[w, t], run.v.values[w, t])
+        assert run.kinetic_energy.values[w, t] == pytest.approx(expected.kinetic, rel=1e-12)
+        assert run.potential_energy.values[w, t] == pytest.approx(expected.potential, rel=1e-12)
+        np.testing.assert_allclose(
+            run.frame_position.values[w, t, 0],
+            zw.frame_pose(mechanism, run.q.values[w, t], "tip").p,
+            atol=1e-12,
+        )
+
+
+def test_files_that_hold_no_recording_are_refused(tmp_path, run):
+    (tmp_path / "no.nc").write_text("this is no NetCDF")
+    with pytest.raises(LoadError, match=r"no\.nc"):
+        zw.open_run(tmp_path / "no.nc")
+    run[["q"]].assign_attrs(format="other").to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    with pytest.raises(LoadError, match="format"):
+        zw.open_run(tmp_path / "other.nc")
+    with pytest.raises(LoadError):
+        zw.open_run(tmp_path / "missing.nc")
+    with pytest.raises(SimulationError, match=r"\.nc"):
+        zw.save(run, tmp_path / "run.csv")
+
+
+def test_without_zarr_the_mend_is_one_sentence(tmp_path, run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    for attempt in (lambda: zw.save(run, tmp_path / "a.zarr"), lambda: zw.open_run(tmp_path / "a.zarr")):
+        with pytest.raises(MissingExtraError, match="pip install 'zarr"):
+            attempt()

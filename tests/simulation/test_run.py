@@ -1,0 +1,320 @@
+"""`zw.simulate`: what goes in, what comes out, and that both paths and all controls say the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import zwang as zw
+from tests.cases import case
+from tests.mechanisms import random_mechanism, random_state
+from zwang.errors import (
+    ParameterError,
+    ShapeError,
+    SimulationError,
+    SimulationWarning,
+    StateError,
+    TraceError,
+    UnknownNameError,
+)
+from zwang.mechanism.samples import FURUTA, double_pendulum, four_bar, furuta
+from zwang.scalar import sin
+from zwang.api import compiled_rollout
+
+PENDULUM = double_pendulum()
+
+
+def driven() -> zw.Mechanism:
+    return furuta(**FURUTA)
+
+
+# ------------------------------------------------------------------------------------- against others
+
+
+def test_the_chaotic_double_pendulum_meets_its_26_digits():
+    data = case("rigid_body", "H03_double_pendulum_chaotic")
+    run = zw.simulate(
+        PENDULUM, {"shoulder": -np.pi / 2, "elbow": 0}, duration=10.0, step=0.5, integrator=zw.Adaptive(rtol=1e-13, atol=1e-13)
+    )  # fmt: skip
+    for t, *texts in data["reference"]["rows"]:
+        if t > 10:
+            continue
+        th1, th2, w1, w2 = map(float, texts)
+        here = run.sel(time=t, world=0)
+        found = -np.array(
+            [*np.cumsum(here.q.values), *np.cumsum(here.v.values)]
+        )  # y-axis turns the other way
+        tolerance = 1e-9 if t <= 5 else 1e-6
+        np.testing.assert_allclose(found, [th1, th2, w1, w2], atol=tolerance)
+
+
+def test_a_torque_free_asymmetric_body_keeps_energy_and_world_angular_momentum_for_100_s():
+    inertia = np.array([0.01, 0.02, 0.015])
+    body = zw.Mechanism(bodies=[zw.Body("b", zw.Ball("j"), mass=1, inertia=inertia)], gravity=(0, 0, 0))
+    run = zw.simulate(
+        body, None, [1.0, 2.0, -1.5], duration=100.0, step=0.5, integrator=zw.Adaptive(rtol=1e-13, atol=1e-14)
+    )
+    energy = run.energy.values[0]
+    assert np.abs(energy / energy[0] - 1).max() < 1e-10
+    momenta = np.array(
+        [zw.momentum(body, q, v)[3:] for q, v in zip(run.q.values[0], run.v.values[0], strict=True)]
+    )
+    assert np.abs(momenta - momenta[0]).max() / np.linalg.norm(momenta[0]) < 1e-10
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_runge_kutta_converges_to_dop853_on_random_trees_of_every_joint_kind(seed):
+    mechanism = random_mechanism(seed, bodies=3)
+    q, v, _, _ = random_state(mechanism, seed)
+    ends = [
+        zw.simulate(mechanism, q, v, duration=0.2, step=h, integrator=how).q.values[0, -1]
+        for h, how in ((0.01, "rk4"), (0.005, "rk4"), (0.2, zw.Adaptive(rtol=1e-12, atol=1e-13)))
+    ]
+    coarse, fine = (np.abs(end - ends[-1]).max() for end in ends[:2])
+    assert fine < 1e-6
+    assert 3.3 < np.log2(coarse / fine) < 5 or fine < 1e-10
+
+
+# ------------------------------------------------------------------------------------- both paths agree
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4", "dop853"])
+def test_the_compiled_path_is_the_python_path(integrator):
+    mechanism = random_mechanism(3, bodies=4)
+    q, v, tau, _ = random_state(mechanism, 3)
+    runs = [
+        zw.simulate(mechanism, q, [v, v / 2], duration=0.05, step=0.005, integrator=integrator, control=tau,
+                    record={"every": 3, "frames": ["tip"]}, compiled=compiled)
+        for compiled in (True, False)
+    ]  # fmt: skip
+    assert [run.attrs["path"] for run in runs] == ["compiled", "python"]
+    for name in ("q", "v", "tau", "control", "energy", "frame_position"):
+        np.testing.assert_allclose(runs[0][name], runs[1][name], atol=1e-8, rtol=1e-8)
+    np.testing.assert_allclose(runs[0].time, [0, 0.015, 0.03, 0.045, 0.05])
+
+
+def test_many_worlds_are_bit_for_bit_as_alone():
+    rng = np.random.default_rng(1)
+    q0 = rng.normal(size=(11, 2))
+    together = zw.simulate(PENDULUM, q0, duration=0.2, step=0.01)
+    alone = zw.simulate(PENDULUM, q0[7], duration=0.2, step=0.01)
+    assert np.array_equal(together.q.values[7], alone.q.values[0])
+
+
+def test_parameters_differ_from_world_to_world_and_equal_substitution():
+    masses = np.array([0.02, 0.03, 0.05])
+    values = {name: value for name, value in FURUTA.items() if name != "m_p"}
+    run = zw.simulate(furuta(), {"alpha": 0.2}, duration=0.2, step=0.01, params={**values, "m_p": masses})
+    assert run.sizes["world"] == 3
+    np.testing.assert_allclose(run.parameters.sel(parameter="m_p"), masses)
+    for w, mass in enumerate(masses):
+        one = zw.simulate(furuta(**{**FURUTA, "m_p": mass}), {"alpha": 0.2}, duration=0.2, step=0.01)
+        np.testing.assert_allclose(run.q.values[w], one.q.values[0], atol=1e-12)
+    python = zw.simulate(
+        furuta(), {"alpha": 0.2}, duration=0.05, step=0.01, params={**values, "m_p": masses}, compiled=False
+    )
+    np.testing.assert_allclose(python.q, run.q[:, :6], atol=1e-12)
+
+
+# --------------------------------------------------------------------------------------------- control
+
+
+def test_all_ways_to_give_the_same_control_give_the_same_motion():
+    t = np.arange(50) * 0.01
+    u = 0.01 * np.sin(7 * t)
+    ways = [
+        u[:, None],
+        {"tau": u},
+        lambda t, q, v: {"tau": 0.01 * sin(7 * t)},
+        lambda t, q, v: [0.01 * float(np.sin(7 * t))],
+    ]
+    runs = [zw.simulate(driven(), {"alpha": 0.1}, duration=0.5, step=0.01, control=way) for way in ways]
+    paths = [run.attrs["path"] for run in runs]
+    assert paths == ["compiled"] * 3 + ["compiled, control called in Python"]
+    for run in runs[1:]:
+        np.testing.assert_allclose(run.q, runs[0].q, atol=1e-10)
+        np.testing.assert_allclose(run.control[:, :-1], runs[0].control[:, :-1], atol=1e-12)
+
+
+def test_a_function_that_remembers_is_called_once_a_step_in_order():
+    times = []
+
+    def remembering(t, q, v):
+        times.append(float(t))
+        return [1e-3 * len(times)]
+
+    run = zw.simulate(driven(), duration=0.05, step=0.01, control=remembering, compiled=False)
+    assert times == pytest.approx([0, 0.01, 0.02, 0.03, 0.04, 0.05])
+    np.testing.assert_allclose(run.control.values[0, :, 0], 1e-3 * np.arange(1, 7))
+
+
+def test_a_function_that_throws_dice_is_not_frozen_into_the_code():
+    rng = np.random.default_rng(0)
+    run = zw.simulate(driven(), duration=0.05, step=0.01, control=lambda t, q, v: [rng.normal()])
+    assert len(set(run.control.values[0, :, 0])) == 6
+
+
+def test_without_inputs_control_is_tau_by_the_speeds_names():
+    run = zw.simulate(PENDULUM, duration=0.1, step=0.01, control={"elbow": 0.5})
+    np.testing.assert_allclose(run.tau.sel(speed="elbow"), 0.5)
+    np.testing.assert_allclose(run.tau.sel(speed="shoulder"), 0)
+
+
+def test_an_adaptive_integrator_meets_every_jump_of_a_held_control():
+    """A unit mass on a slide: its closed form is piecewise quadratic."""
+    slide = zw.Mechanism(bodies=[zw.Body("b", zw.Prismatic("x", axis=(1, 0, 0)), mass=1)])
+    u = np.array([[1.0], [-2.0], [0.0], [3.0]])
+    run = zw.simulate(slide, duration=0.4, step=0.1, integrator="dop853", control=u)
+    v = np.concatenate([[0], np.cumsum(0.1 * u[:, 0])])
+    q = np.concatenate([[0], np.cumsum(0.1 * (v[1:] + v[:-1]) / 2)])
+    np.testing.assert_allclose(run.v.values[0, :, 0], v, atol=1e-12)
+    np.testing.assert_allclose(run.q.values[0, :, 0], q, atol=1e-12)
+
+
+# ---------------------------------------------------------------------------------- stops, constraints
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_world_that_blows_up_stops_and_the_others_go_on_bit_for_bit(compiled):
+    """v_dot = v^2 from v0 leaves every bound at t = 1 / v0."""
+    slide = zw.Mechanism(
+        bodies=[zw.Body("b", zw.Prismatic("runaway", axis=(1, 0, 0)), mass=1)], gravity=(0, 0, 0)
+    )
+
+    def faster(t, q, v):
+        return [v[0] * v[0]]
+
+    with pytest.warns(SimulationWarning, match=r"world 1 stopped at t = 0\.\d+ s.*'runaway'.*smaller step"):
+        run = zw.simulate(
+            slide, v0=[[0.1], [4.0], [0.2]], duration=1.0, step=0.01, control=faster, compiled=compiled
+        )
+    assert run.status.values.tolist() == [0, 1, 0]
+    assert 0.2 < run.stop_time.values[1] < 0.6
+    kept = run.v.values[1, :, 0]
+    last = round(run.stop_time.values[1] / 0.01)
+    assert np.isfinite(kept[: last + 1]).all() and np.isnan(kept[last + 1 :]).all()
+    alone = zw.simulate(slide, v0=[0.2], duration=1.0, step=0.01, control=faster, compiled=compiled)
+    assert np.array_equal(run.q.values[2], alone.q.values[0])
+
+
+def test_an_exact_loop_stays_closed_while_the_linkage_moves():
+    linkage = four_bar()
+    run = zw.simulate(linkage, duration=1.0, step=0.002, integrator="rk4")
+    assert run.kinetic_energy.values.max() > 1
+    loop = linkage.constraints[0]
+    for q in run.q.values[0, ::50]:
+        ends = [
+            R @ np.array(point) + p
+            for body, point in (loop.a, loop.b)
+            for R, p in [zw.frame_pose(linkage, q, body)]
+        ]
+        np.testing.assert_allclose(ends[0], ends[1], atol=1e-6)
+    assert np.abs(run.energy - run.energy[0, 0]).max() < 1e-5
+
+
+def test_a_start_with_an_open_loop_is_told_and_assembling_closes_it():
+    linkage = four_bar()
+    with pytest.warns(SimulationWarning, match=r"'loop' is open by .* zw\.assemble"):
+        zw.simulate(linkage, {"drive": 1.0}, duration=0.002)
+    q, v = zw.assemble(linkage, [1.0, -1.0, 1.6])
+    assert zw.simulate(linkage, q, v, duration=0.1, integrator="rk4").attrs["path"] == "compiled"
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_recorded_constraint_efforts_explain_the_acceleration(compiled):
+    """M a + h = tau + what the loop does, with a by differences along the motion."""
+    linkage = four_bar()
+    h = 1e-4
+    run = zw.simulate(linkage, duration=20 * h, step=h, integrator="rk4", control=[0.3],
+                      record={"constraints": True}, compiled=compiled)  # fmt: skip
+    q, v = run.q.values[0], run.v.values[0]
+    a = (v[11] - v[9]) / (2 * h)
+    M, bias = zw.mass_matrix(linkage, q[10]), zw.bias_forces(linkage, q[10], v[10])
+    efforts = run.tau.values[0, 10] + run.constraint_effort.values[0, 10]
+    np.testing.assert_allclose(M @ a + bias, efforts, atol=1e-4)
+    assert np.abs(run.constraint_effort).max() > 0.1
+
+
+# --------------------------------------------------------------------------------------------- misuse
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "named"),
+    [
+        ({"duration": -1}, SimulationError, "duration"),
+        ({"duration": "long"}, SimulationError, "duration"),
+        ({"duration": 1, "step": 0}, SimulationError, "step"),
+        ({"duration": 1e9, "step": 1e-9}, SimulationError, "larger step"),
+        ({"duration": 1e-6}, SimulationError, "duration"),
+        ({"duration": 1, "integrator": "magic"}, SimulationError, "rk4"),
+        ({"duration": 1, "worlds": 0}, SimulationError, "worlds"),
+        ({"duration": 1, "record": 0}, SimulationError, "record"),
+        ({"duration": 1, "record": {"frames": ["nose"]}}, UnknownNameError, "nose"),
+        ({"duration": 1, "record": {"evry": 2}}, UnknownNameError, "every"),
+        ({"duration": 1, "q0": [1, 2, 3]}, ShapeError, "q0"),
+        ({"duration": 1, "q0": {"thta": 1}}, UnknownNameError, "theta"),
+        ({"duration": 1, "q0": np.zeros((3, 2)), "worlds": 2}, ShapeError, "q0 is for 3 worlds"),
+        ({"duration": 1, "v0": [np.nan, 0]}, StateError, "v0"),
+        ({"duration": 1, "control": "full speed"}, SimulationError, "control"),
+        ({"duration": 1, "control": {"tua": 1}}, UnknownNameError, "tau"),
+        ({"duration": 1, "control": np.zeros((3, 1))}, ShapeError, "control"),
+        ({"duration": 1, "control": [np.inf]}, StateError, "control"),
+        ({"duration": 1, "control": lambda t, q, v: [0, 0]}, ShapeError, "control"),
+        ({"duration": 1, "control": lambda t, q, v: None}, SimulationError, "returned None"),
+        ({"duration": 1, "params": {"m": 1}}, ParameterError, "'m'"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(arguments, error, named):
+    with pytest.raises(error, match=named):
+        zw.simulate(driven(), **arguments)
+
+
+def test_what_has_no_inertia_is_said():
+    point = zw.Mechanism(bodies=[zw.Body("point", zw.Revolute("spin"), mass=1)])
+    with pytest.raises(StateError, match="'spin' is not finite"):
+        zw.forward_dynamics(point, [0], [0], [1])
+    with pytest.warns(SimulationWarning, match="'spin' moves has inertia"):
+        run = zw.simulate(point, duration=0.1, control=1.0)
+    assert run.status.values.tolist() == [1]
+
+
+def test_a_number_drives_the_only_input():
+    held = zw.simulate(driven(), duration=0.1, control=[0.2])
+    assert zw.simulate(driven(), duration=0.1, control=0.2).identical(held)
+
+
+def test_parameters_that_no_body_can_have_are_refused_with_their_world():
+    masses = np.full(100, 0.02)
+    masses[77] = -0.02
+    with pytest.raises(ParameterError, match=r"world 77 .*mass"):
+        zw.simulate(furuta(), duration=1, params={**FURUTA, "m_p": masses})
+
+
+def test_a_symbol_without_a_value_is_named():
+    with pytest.raises(ParameterError, match="m_p"):
+        zw.simulate(furuta(), duration=1, params={k: x for k, x in FURUTA.items() if k != "m_p"})
+
+
+def test_symbols_may_have_the_names_of_what_a_step_takes():
+    u, failure = sp.symbols("u cause", positive=True)
+    m = zw.Mechanism(bodies=[zw.Body("b", zw.Prismatic("z"), mass=u)], gravity=(0, 0, -failure))
+    run = zw.simulate(m, duration=0.1, step=0.05, params={"u": 2.0, "cause": [1.0, 3.0]})
+    np.testing.assert_allclose(run.v.values[:, -1, 0], [-0.1, -0.3], rtol=1e-12)
+
+
+def test_what_cannot_be_traced_runs_in_python_and_says_so(monkeypatch):
+    def refuse(*_):
+        raise TraceError("line 7 asks for a number")
+
+    monkeypatch.setattr(compiled_rollout, "compiled_step", refuse)
+    with pytest.warns(SimulationWarning, match="in Python, slowly: line 7"):
+        run = zw.simulate(PENDULUM, {"elbow": 0.5}, duration=0.05, step=0.01)
+    assert run.attrs["path"] == "python"
+    assert np.isfinite(run.q).all()
+
+
+def test_a_mechanism_that_cannot_move_stays():
+    run = zw.simulate(zw.Mechanism(bodies=[zw.Body("block", mass=2, com=(0, 0, 1))]), duration=0.01, worlds=2)
+    assert run.sizes == {**run.sizes, "world": 2, "coordinate": 0, "speed": 0}
+    np.testing.assert_allclose(run.energy, 2 * 9.81)

@@ -1,0 +1,233 @@
+"""Three solvers of one convex problem: one answer, and the laws that it keeps."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import zwang as zw
+from tests.solver.problems import elliptic, plain_rows, random_problem
+from zwang.constraint.rows import concatenated, hard_rows, no_rows
+from zwang.errors import SolveError, UnknownNameError
+from zwang.dynamics.gauss import GaussProblem
+from zwang.solver.solve import SOLVERS, solve
+from zwang.solver.solution import kkt_residual, row_costs
+
+seeds = st.integers(0, 10_000)
+
+
+def largest(x):
+    return float(np.abs(x).max())
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=seeds)
+def test_primal_newton_conjugate_gradients_and_dual_agree(seed):
+    problem, rows = random_problem(seed)
+    found = {name: solve(problem, rows, solver=name) for name in SOLVERS}
+    newton = found["newton"]
+    for name, other in found.items():
+        assert other.converged, name
+        assert largest(other.acceleration - newton.acceleration) < 1e-9 * largest(newton.acceleration), name
+        assert largest(other.force - newton.force) < 1e-9 * largest(newton.force), name
+        assert kkt_residual(problem, rows, other.acceleration, other.force) < 1e-10, name
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds)
+def test_no_other_acceleration_has_a_lower_cost(seed):
+    """The cost, written down anew from seed 002's reduced primal, rises in every direction."""
+    problem, rows = random_problem(seed)
+    a = solve(problem, rows).acceleration
+    rng = np.random.default_rng(seed)
+    least = cost(problem, rows, a)
+    for _ in range(20):
+        assert cost(problem, rows, a + 10.0 ** rng.uniform(-4, 0) * rng.normal(size=len(a))) > least
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=seeds)
+def test_the_rows_shares_add_up_to_the_cost(seed):
+    problem, rows = random_problem(seed)
+    found = solve(problem, rows)
+    shares = row_costs(rows, found.acceleration, found.force)
+    whole = cost(problem, rows, found.acceleration)
+    assert problem.zwang(found.acceleration) + shares.sum() == pytest.approx(whole, rel=1e-10)
+
+
+def cost(problem, rows, a):
+    """Z(a) + sum s(J a - aref), each s the least of y f + R f^2 / 2 over allowed forces, sign reversed."""
+    y, total, done = rows.J @ a - rows.aref, problem.zwang(a), set()
+    for i, kind in enumerate(rows.kinds):
+        R, b = rows.R[i], rows.bound[i]
+        if kind == "equality":
+            total += y[i] ** 2 / (2 * R)
+        elif kind == "friction":
+            f = min(max(-y[i] / R, -b), b)
+            total -= y[i] * f + R * f * f / 2
+        elif kind in ("limit", "contact"):
+            f = max(-y[i] / R, 0)
+            total -= y[i] * f + R * f * f / 2
+        elif i not in done:
+            cone = rows.cone_of[i]
+            span = slice(cone.start, cone.stop)
+            done |= set(range(cone.start, cone.stop))
+            f = nearest_in_cone(cone, -y[span] / rows.R[span], rows.R[span])
+            total -= y[span] @ f + rows.R[span] @ (f * f) / 2
+    return total
+
+
+def nearest_in_cone(cone, f, R):
+    """The point of the cone nearest to f in the metric R: inside, f itself; else on the ray of its direction."""
+    g, mu = f[1:] / np.array(cone.friction), np.array(cone.friction)
+    size = np.linalg.norm(g)
+    if f[0] >= 0 and size <= f[0]:
+        return f
+    direction = g / size if size > 0 else g
+
+    def at(h):
+        return np.array([h, *(h * direction * mu)])
+
+    def distance(h):
+        return R @ (at(h) - f) ** 2
+
+    slope, curvature = -(R * f) @ at(1.0), R @ at(1.0) ** 2  # distance is a parabola in h
+    return at(max(0.0, -slope / curvature))
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds, solver=st.sampled_from(["newton", "conjugate"]))
+def test_a_duplicated_row_changes_nothing_but_the_sharing_of_the_force(seed, solver):
+    problem, rows = random_problem(seed)
+    whole = solve(problem, rows, solver=solver)
+    # two rows of twice the softness are one row
+    doubled = concatenated([rows.replaced(R=2 * rows.R, bound=rows.bound / 2)] * 2, len(problem.a_free))
+    shared = solve(problem, doubled, solver=solver)
+    assert largest(shared.acceleration - whole.acceleration) < 1e-9 * largest(whole.acceleration)
+    np.testing.assert_allclose(
+        shared.force[: len(rows)], shared.force[len(rows) :], atol=1e-9 * largest(whole.force)
+    )
+    np.testing.assert_allclose(
+        shared.force[: len(rows)] + shared.force[len(rows) :], whole.force, atol=1e-8 * largest(whole.force)
+    )
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=seeds)
+def test_hard_equalities_hold_to_rounding_beside_soft_rows_and_may_be_redundant(seed):
+    problem, soft = random_problem(seed)
+    rng = np.random.default_rng(seed)
+    J, aref = rng.normal(size=(2, 6)), rng.normal(size=2)
+    mixture = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, -1.3]])  # the third row follows from the first two
+    hard = hard_rows(("loop",) * 3, mixture @ J, mixture @ aref)
+    found = solve(problem, concatenated([soft, hard], 6))
+    assert largest(J @ found.acceleration - aref) < 1e-11 * max(1, largest(found.acceleration))
+    assert kkt_residual(problem, concatenated([soft, hard], 6), found.acceleration, found.force) < 1e-10
+    once = solve(problem, concatenated([soft, hard_rows(("loop",) * 2, J, aref)], 6))
+    assert largest(once.acceleration - found.acceleration) < 1e-9 * largest(found.acceleration)
+
+
+def weighed(problem, rows):
+    """The rows, exact, with the true diagonal of A for weight; a cone's by its normal."""
+    weight = np.einsum("ij,ji->i", rows.J, np.linalg.solve(problem.M, rows.J.T))
+    for cone in rows.cones:
+        weight[cone.start + 1 : cone.stop] = (
+            weight[cone.start] * (cone.friction[0] / np.array(cone.friction)) ** 2
+        )
+    cones = tuple(cone._replace(mu=cone.friction[0]) for cone in rows.cones)
+    return rows.replaced(R=np.zeros(len(rows), int), weight=weight, cones=cones)
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=seeds, solver=st.sampled_from(sorted(SOLVERS)))
+def test_hard_inequalities_are_the_limit_of_ever_stiffer_ones(seed, solver):
+    problem, rows = random_problem(seed, nv=12)
+    rows = rows.select([i for i, name in enumerate(rows.names) if name in ("friction", "limit", "contact")])
+    rows = weighed(problem, rows)
+    hard = solve(problem, rows, solver=solver)
+    assert hard.converged
+    assert kkt_residual(problem, rows, hard.acceleration, hard.force) < 1e-10
+    misses = [
+        largest(solve(problem, rows.replaced(R=softness * rows.weight)).acceleration - hard.acceleration)
+        for softness in (1e-4, 1e-5, 1e-6)
+    ]
+    assert misses[2] < 1e-4 * max(1, largest(hard.acceleration))
+    assert misses[2] <= 0.2 * misses[1] + 1e-9  # first order in R
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=seeds, solver=st.sampled_from(["newton", "projected"]))
+def test_hard_contacts_stick_or_slip_by_coulombs_law_and_do_not_lift(seed, solver):
+    """Either open without force, or stuck within the cone, or slipping on its surface against the slip; never lifted by slip."""
+    problem, rows = random_problem(seed, nv=12)
+    rows = weighed(problem, rows.select([i for i, name in enumerate(rows.names) if name == "cone 0"]))
+    found = solve(problem, rows, solver=solver)
+    (n, *f), (yn, *y) = found.force, rows.J @ found.acceleration - rows.aref
+    mu = np.array(rows.cones[0].friction)
+    scale, slip, load = 1e-8 * max(1, largest(found.acceleration)), mu * y, f / mu
+    assert found.converged and n >= 0 and yn > -scale
+    if n == 0:
+        return
+    assert abs(yn) < scale
+    if np.linalg.norm(slip) > 10 * scale:
+        assert np.linalg.norm(load) == pytest.approx(n, rel=1e-9)
+        np.testing.assert_allclose(load / np.linalg.norm(load), -slip / np.linalg.norm(slip), atol=1e-6)
+    else:
+        assert np.linalg.norm(load) <= n * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("lean", [-1.2, -0.6, -0.4, 0.0, 0.2, 0.4, 1.0])
+@pytest.mark.parametrize("speed", [-3.0, 3.0])
+def test_a_jamming_rod_is_solved_in_few_rounds(lean, speed):
+    """Painleve's rod slides on its foot with friction 2.5, where Coulomb's law by plain rounds takes hundreds."""
+    touch = zw.Surface(friction=(2.5, 0.005, 0.0001), hard=True)
+    joints = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("z"), zw.Revolute("lean", axis=(0, 1, 0)))
+    foot = zw.Sphere(radius=0.001, position=(0, 0, -0.5), surface=touch)
+    rod = zw.Body("rod", joint=joints, mass=1.0, inertia=(1 / 12, 1 / 12, 1e-4), geometry=[foot])
+    mechanism = zw.Mechanism(bodies=[rod], geometry=[zw.Plane(surface=touch)])
+    height = 0.5 * np.cos(lean) + 0.001
+    found = zw.constrained_dynamics(mechanism, [0, height, lean], [speed, 0, 0], np.zeros(3))
+    assert found.converged and found.iterations < 100 and found.kkt_residual < 1e-10
+
+
+def test_contradicting_hard_rows_are_named():
+    problem = GaussProblem(np.eye(3), np.zeros(3), (-1, 0, 1))
+    rows = hard_rows(("left loop", "right loop"), [[1.0, 0, 0], [2.0, 0, 0]], [1.0, 5.0])
+    with pytest.raises(SolveError, match=r"left loop.*right loop.*contradict"):
+        solve(problem, rows)
+
+
+def test_rows_that_do_not_act_have_no_force_and_no_effect():
+    problem, rows = random_problem(3)
+    idle = rows.replaced(active=np.array([False] * len(rows)))
+    for name in SOLVERS:
+        found = solve(problem, idle, solver=name)
+        np.testing.assert_allclose(found.acceleration, problem.a_free, atol=1e-14)
+        assert not found.force.any()
+
+
+def test_without_rows_the_motion_is_free():
+    problem, _ = random_problem(1)
+    assert solve(problem, no_rows(6)).acceleration == pytest.approx(problem.a_free)
+
+
+def test_an_unknown_solver_is_answered_with_those_there_are():
+    problem, rows = random_problem(1)
+    with pytest.raises(UnknownNameError, match="newton"):
+        solve(problem, rows, solver="newtom")
+
+
+def test_sliding_friction_lies_on_the_cone_against_the_slip():
+    """A unit mass pressed down with 10 N and drawn sideways with 9 N at friction 0.5 accelerates with 4."""
+    problem = GaussProblem(np.eye(3), np.array([9.0, 0, -10.0]), (-1, 0, 1))
+    J = np.array([[0.0, 0, 1], [1, 0, 0], [0, 1, 0]])
+    rows = elliptic(J, np.zeros(3), 1e-9, (0.5, 0.5), 1.0, "floor")
+    force = solve(problem, rows).force
+    assert force[1] == pytest.approx(-0.5 * force[0], rel=1e-6)
+    assert force[2] == pytest.approx(0, abs=1e-9)
+
+
+def test_force_of_a_plain_row_is_that_of_a_spring_between_wanted_and_free():
+    problem = GaussProblem(np.array([[2.0]]), np.array([-9.81]), (-1,))
+    rows = plain_rows("limit", np.array([[1.0]]), np.array([3.0]), np.array([0.5]))
+    assert solve(problem, rows).force[0] == pytest.approx((3.0 + 9.81) / (1 / 2.0 + 0.5), rel=1e-13)
