@@ -152,7 +152,7 @@ def test_readings_register_themselves_when_first_met(monkeypatch):
         def minimum(self, x, y):
             return Word(f"min({x}, {y})")
 
-    monkeypatch.setattr(readings, "_READINGS", dict(readings._BACKENDS))
+    monkeypatch.setattr(readings, "_BACKENDS", dict(readings._BACKENDS))
     module = types.ModuleType("late.words")
     Word.__module__ = "late.words"
     monkeypatch.setitem(sys.modules, "late.words", module)
@@ -165,7 +165,7 @@ def test_readings_register_themselves_when_first_met(monkeypatch):
 
 
 def test_two_readings_do_not_mix(monkeypatch):
-    monkeypatch.setattr(readings, "_READINGS", dict(readings._BACKENDS))
+    monkeypatch.setattr(readings, "_BACKENDS", dict(readings._BACKENDS))
     first, second = type("First", (), {}), type("Second", (), {})
     scalar.register(first, scalar.Backend())
     scalar.register(second, scalar.Backend())

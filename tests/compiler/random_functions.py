@@ -114,8 +114,7 @@ def _control(kind: str, places: list[int], count: int, inner: list, state: list[
                 1.0 * i < wanted, lambda s, a: _run(inner[0], s, a), lambda s, a: (s, a), *carry
             )
 
-        items = scalar.IndexRange(places[1], highest, backwards=places[2] == 0)
-        return scalar.for_each(items, inside, (state, array))
+        return scalar.fori_loop(places[1], highest, inside, (state, array), reverse=places[2] == 0)
 
     def goes_on(carry):
         s, a, turns = carry

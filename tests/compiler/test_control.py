@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from zwang import scalar
-from zwang.compiler.ir.verify import verify
-from zwang.compiler.ir.interpreter import evaluate
-from zwang.compiler.passes.optimise import optimise
 from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.verify import verify
+from zwang.compiler.passes.optimise import optimise
 from zwang.errors import TraceError
 
 # ---------------------------------------------------------------------------------- algorithms
@@ -59,7 +59,7 @@ def cholesky(a, unroll):
     def column(j, L):
         L = L.set((j, j), scalar.sqrt(L[j, j]))
         L = scalar.fori_loop(0, SIZE, lambda i, L: scale(i, j, L), L, unroll=unroll)
-        return scalar.for_each(SIZE * SIZE, lambda n, L: reduce(ROWS[n], COLUMNS[n], j, L), L, unroll=unroll)
+        return scalar.fori_loop(0, SIZE * SIZE, lambda n, L: reduce(ROWS[n], COLUMNS[n], j, L), L, unroll=unroll)
 
     def scale(i, j, L):
         return L.set((i, j), scalar.where(scalar.less(j, i), L[i, j] / L[j, j], L[i, j]))

@@ -18,19 +18,18 @@ from hypothesis import strategies as st
 from tests.compiler.test_c import called, many, needs_cc
 from tests.compiler.test_widths import run_body
 from zwang import scalar
-from zwang.compiler.runtime.cache import key
-from zwang.compiler.ir.verify import verify
-from zwang.compiler.derivatives.differentiate import jacobian
-from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
-from zwang.compiler.passes.optimise import count_operations, optimise
-from zwang.compiler.ir.program import Block, For, Instruction, Program
 from zwang.compiler.backends.ptx import ptx
+from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.program import Block, For, Instruction, Program
+from zwang.compiler.ir.verify import verify
+from zwang.compiler.passes.optimise import count_operations, optimise
+from zwang.compiler.runtime.cache import key
 from zwang.errors import CompileError, TraceError
 from zwang.scalar import (
     ActiveIndices,
-    IndexRange,
     cond,
     empty,
     for_each,
@@ -303,14 +302,14 @@ def test_against_numpy() -> None:
 
 
 ITEMS = {
-    "forwards": (lambda n: IndexRange(2, n), range(2, 5)),
-    "backwards": (lambda n: IndexRange(2, n, backwards=True), range(4, 1, -1)),
-    "empty": (lambda n: IndexRange(n, n), range(0)),
-    "ends before it begins": (lambda n: IndexRange(n, 3), range(0)),
-    "constant": (lambda n: IndexRange(1, 4), range(1, 4)),
-    "constant backwards": (lambda n: IndexRange(1, np.int64(4), backwards=True), range(3, 0, -1)),
-    "constant and empty": (lambda n: IndexRange(4, 4), range(0)),
-    "nothing at all": (lambda n: IndexRange(0, 0, backwards=True), range(0)),
+    "forwards": (lambda n: (2, n, False), range(2, 5)),
+    "backwards": (lambda n: (2, n, True), range(4, 1, -1)),
+    "empty": (lambda n: (n, n, False), range(0)),
+    "ends before it begins": (lambda n: (n, 3, False), range(0)),
+    "constant": (lambda n: (1, 4, False), range(1, 4)),
+    "constant backwards": (lambda n: (1, np.int64(4), True), range(3, 0, -1)),
+    "constant and empty": (lambda n: (4, 4, False), range(0)),
+    "nothing at all": (lambda n: (0, 0, True), range(0)),
 }
 
 
@@ -319,7 +318,8 @@ def test_spans_are_ranges(name: str) -> None:
     items, expected = ITEMS[name]
 
     def function(x):
-        return [for_each(items(lane_maximum(x[0], 7)), lambda k, s: 10 * s + k, x[1])]
+        lower, upper, reverse = items(lane_maximum(x[0], 7))
+        return [fori_loop(lower, upper, lambda k, s: 10 * s + k, x[1], reverse=reverse)]
 
     digits = 3.0
     for k in expected:
@@ -437,8 +437,9 @@ def test_operations_of_a_span_count_as_often_as_it_can_run() -> None:
 
 def test_code_for_a_loop_backwards_is_kept_apart_from_that_forwards() -> None:
     def both(backwards):
-        span = IndexRange(0, 6, backwards=backwards)
-        return optimise(trace(lambda x: [for_each(span, lambda k, s: 2 * s + k, x[0])], {"x": (1,)}))
+        return optimise(
+            trace(lambda x: [fori_loop(0, 6, lambda k, s: 2 * s + k, x[0], reverse=backwards)], {"x": (1,)})
+        )
 
     assert key(both(False)) != key(both(True)) and key(both(True)) == key(both(True))
 

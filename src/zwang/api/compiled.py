@@ -14,19 +14,19 @@ import numpy as np
 from zwang.algebra.factorization import ltdl, ltdl_solve
 from zwang.compiler.backends import c, ptx
 from zwang.compiler.derivatives.differentiate import jacobian
-from zwang.compiler.passes.optimise import count_operations, traced_and_optimised
 from zwang.compiler.ir.program import Program
+from zwang.compiler.passes.optimise import count_operations, traced_and_optimised
 from zwang.compiler.runtime.calls import Compiled
 from zwang.compiler.runtime.calls import settings as check_settings
 from zwang.compiler.runtime.rollout_kernel import run_steps
-from zwang.constraint.independent_velocities import check_count, independent_velocities
 from zwang.constraint.hard import timed_constraints
-from zwang.errors import DescriptionError, ParameterError, ShapeError, SimulationError, UnknownNameError
-from zwang.dynamics import forces, energy, rnea
+from zwang.constraint.independent_velocities import check_count, independent_velocities
+from zwang.dynamics import energy, forces, rnea
+from zwang.dynamics.base_parameters import with_base_parameters
+from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics import free_accelerations
 from zwang.dynamics.mass_matrix_solve import speed_parents
-from zwang.dynamics.crba import crba
-from zwang.dynamics.base_parameters import with_base_parameters
+from zwang.errors import DescriptionError, ParameterError, ShapeError, SimulationError, UnknownNameError
 from zwang.integrator.fixed_step import State
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from zwang.api import validation
-from zwang.errors import DescriptionError, StateError
-from zwang.dynamics import forces, mass_matrix_solve, rnea
-from zwang.dynamics import energy as energies
 from zwang.dynamics import crba as matrices
+from zwang.dynamics import energy as energies
+from zwang.dynamics import forces, mass_matrix_solve, rnea
+from zwang.errors import DescriptionError, StateError
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism

@@ -12,8 +12,8 @@ from zwang.constraint.independent_velocities import independent_velocities
 from zwang.errors import SimulationError, UnknownNameError
 from zwang.integrator.error_controlled import METHODS, UNSETTLED, Adaptive
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulation.constraint_stage import DRIFTS
 from zwang.simulation.constraint_forces import point_force_labels
+from zwang.simulation.constraint_stage import DRIFTS
 from zwang.simulation.step import STEPPERS
 
 RECORDED_NUMBERS = 20_000_000  # with no `record`, a run keeps at most so many

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.api import validation
 from zwang.algebra.factorization import ltdl, ltdl_solve
-from zwang.constraint.rows import array, hard_rows
-from zwang.errors import ShapeError
+from zwang.api import validation
 from zwang.api.compiled import Compiled, compile_function
+from zwang.constraint.rows import array, hard_rows
 from zwang.dynamics.forces import passive_forces
+from zwang.errors import ShapeError
 from zwang.kinematics.configuration import normalized_configuration
 from zwang.kinematics.jacobians import frame_jacobian, frame_jacobian_rate
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_or, maximum, where
 from zwang.simulation.constrained import gauss_problem
-from zwang.solver.solve import solve
 from zwang.solver.solution import largest
+from zwang.solver.solve import solve
 
 KEPT = 16  # compiled tasks
 MISSED = 1e-6  # relative: more than that is no rounding

@@ -8,22 +8,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.rotations import skew
-from zwang.constraint.contact import Contact, pair_weight, rows_of_contact
-from zwang.constraint.context import RowContext
-from zwang.constraint.rows import RowGroup, Cone, Rows, Screws
 from zwang.collision import (
     FAR,
-    PairGroup,
     ContactPoint,
     Pair,
+    PairGroup,
     StoredPlacements,
     bounding_spheres_meet,
-    pair_groups,
     contact_points_between,
     is_fixed_to_world,
+    pair_groups,
 )
+from zwang.constraint.contact import Contact, pair_weight, rows_of_contact
+from zwang.constraint.context import RowContext
+from zwang.constraint.rows import Cone, RowGroup, Rows, Screws
 from zwang.mechanism.tree import Tree
-from zwang.scalar import ActiveIndices, MutableArray, cond, divide, empty, fori_loop, scratch
+from zwang.scalar import ActiveIndices, MutableArray, cond, divide, empty, fori_loop
 from zwang.scalar.stacked_pytree import StackedPytree
 
 FEW = 2  # pairs that are gone through one after the other, with all their numbers in the text
@@ -123,8 +123,8 @@ def _batch(instant: RowContext, scene: GroupKinematics, family: PairGroup) -> Ro
         )
 
     shapes = (count,), (count, n * width), (count, n), (count, n)
-    empty = _Filled(*(empty(shape) for shape in shapes), acting=False)
-    filled = fori_loop(0, len(family), turn, empty, unroll=len(family) <= FEW)
+    start = _Filled(*(empty(shape) for shape in shapes), acting=False)
+    filled = fori_loop(0, len(family), turn, start, unroll=len(family) <= FEW)
     each = tuple(own for own in columns for _ in range(gaps))
     return RowGroup(
         like.kinds,

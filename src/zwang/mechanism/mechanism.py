@@ -8,12 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from zwang.errors import DescriptionError, ParameterError, UnknownNameError
-from zwang.mechanism import validation, serialization, rich_display
-from zwang.mechanism.forces import Actuator, Force, Motor, Spring, Wrench
-from zwang.mechanism.joints import Joint
-from zwang.mechanism.numbers import Number, Vector3, vector
+from zwang.mechanism import rich_display, serialization, validation
 from zwang.mechanism.bodies import Body, Frame
-from zwang.mechanism.report import Report
 from zwang.mechanism.constraints import (
     FORMULAS,
     ContactExclude,
@@ -23,7 +19,11 @@ from zwang.mechanism.constraints import (
     Options,
     Tendon,
 )
+from zwang.mechanism.forces import Actuator, Force, Motor, Spring, Wrench
 from zwang.mechanism.geometry import Geometry
+from zwang.mechanism.joints import Joint
+from zwang.mechanism.numbers import Number, Vector3, vector
+from zwang.mechanism.report import Report
 from zwang.mechanism.tree import Tree, build_tree
 from zwang.scalar import are_constant
 

@@ -19,8 +19,8 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.batch import out_of_reach, singular
 from zwang.robot.coordinates import IndependentCoordinates
 from zwang.robot.programs import Programs
-from zwang.robot.restarts import SearchOptions, RestartedSearch
-from zwang.robot.solution import Residual, IKSolution, Trace
+from zwang.robot.restarts import RestartedSearch, SearchOptions
+from zwang.robot.solution import IKSolution, Residual, Trace
 
 PSEUDO = 1e-9  # singular values below this part of the largest are zero
 

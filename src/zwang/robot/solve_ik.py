@@ -14,14 +14,14 @@ from zwang.errors import DescriptionError, ShapeError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot import classical_methods
 from zwang.robot.batch import solve_batch, solve_path
-from zwang.robot.coordinates import coordinates_for
-from zwang.robot.levenberg_marquardt import Problem
+from zwang.robot.cache_key import IdentityKey
 from zwang.robot.characteristic_length import characteristic_length
+from zwang.robot.coordinates import coordinates_for
 from zwang.robot.joint_limits import Limits
+from zwang.robot.levenberg_marquardt import Problem
 from zwang.robot.loops import loops_for
 from zwang.robot.programs import Programs
 from zwang.robot.restarts import SearchOptions
-from zwang.robot.cache_key import IdentityKey
 from zwang.robot.solution import IKSolution
 from zwang.robot.targets import Target, read_target
 from zwang.robot.tasks import PARTS, Task

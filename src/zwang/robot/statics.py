@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from zwang.api import validation
-from zwang.errors import DescriptionError, ShapeError
+from zwang.dynamics.crba import crba
 from zwang.dynamics.forces import passive_forces
 from zwang.dynamics.rnea import bias_forces
-from zwang.dynamics.crba import crba
+from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.jacobians import frame_jacobian
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from zwang.api import validation
-from zwang.errors import DescriptionError, ShapeError
 from zwang.dynamics.crba import crba
+from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.jacobian_derivative import jacobian_derivative
-from zwang.robot.velocity_transformation import VelocityTransformation, velocity_transformation, samples
-from zwang.robot.programs import looped, shaped
 from zwang.robot.cache_key import IdentityKey
+from zwang.robot.jacobian_derivative import jacobian_derivative
+from zwang.robot.programs import looped, shaped
 from zwang.robot.tasks import COMPONENTS, PARTS
+from zwang.robot.velocity_transformation import VelocityTransformation, samples, velocity_transformation
 
 SAMPLES = 8
 RANK = 1e-9  # a direction in which no sample moves more than this part of the most is never moved in

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api import validation
 from zwang.algebra.convex_hull import convex_hull
+from zwang.api import validation
 from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.manipulability import Manipulability, manipulability

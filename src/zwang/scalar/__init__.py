@@ -13,17 +13,29 @@ Control flow is functional, in the style of jax.lax: `while_loop`, `when` and `f
 in tuples, lists, dictionaries, dataclasses and arrays, and bodies return new ones of the same structure.
 """
 
+from zwang.scalar.arrays import MutableArray, Table, flat_position
+from zwang.scalar.backend import (
+    Backend,
+    backend_of,
+    from_data,
+    register,
+    register_decoder,
+    register_lazily,
+    symbol,
+    to_data,
+    use_backend,
+)
 from zwang.scalar.control_flow import (
     ActiveIndices,
-    IndexRange,
-    for_each,
-    lane_maximum,
-    scratch,
-    table,
     cond,
+    empty,
+    for_each,
+    fori_loop,
+    lane_maximum,
+    table,
     while_loop,
+    zeros,
 )
-from zwang.scalar.pytree import leaves_of, rebuild, structure_of
 from zwang.scalar.float_backend import FloatBackend
 from zwang.scalar.primitives import (
     ArrayBackend,
@@ -60,18 +72,7 @@ from zwang.scalar.primitives import (
     value_is_constant,
     where,
 )
-from zwang.scalar.backend import (
-    Backend,
-    use_backend,
-    from_data,
-    backend_of,
-    register,
-    register_decoder,
-    register_lazily,
-    symbol,
-    to_data,
-)
-from zwang.scalar.arrays import MutableArray, Table, flat_position
+from zwang.scalar.pytree import leaves_of, rebuild, structure_of
 
 __all__ = [
     "ArrayBackend",
@@ -79,7 +80,6 @@ __all__ = [
     "FloatBackend",
     "Backend",
     "MutableArray",
-    "IndexRange",
     "Table",
     "absolute",
     "acos",
@@ -91,11 +91,13 @@ __all__ = [
     "copysign",
     "cos",
     "divide",
+    "empty",
     "equal",
     "exp",
     "flat_position",
     "floor",
     "for_each",
+    "fori_loop",
     "from_data",
     "lane_maximum",
     "is_scalar",
@@ -116,7 +118,6 @@ __all__ = [
     "register",
     "register_decoder",
     "register_lazily",
-    "scratch",
     "sign",
     "sin",
     "sqrt",
@@ -131,4 +132,5 @@ __all__ = [
     "cond",
     "where",
     "while_loop",
+    "zeros",
 ]

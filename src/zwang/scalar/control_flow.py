@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from zwang.scalar.pytree import leaves_of
-from zwang.scalar.float_backend import FLOATS
-from zwang.scalar.backend import Backend, current_backend, backend_of, common_backend
 from zwang.scalar.arrays import MutableArray, Table, flat_position
+from zwang.scalar.backend import Backend, backend_of, common_backend, current_backend
+from zwang.scalar.float_backend import FLOATS
+from zwang.scalar.pytree import leaves_of
 
 
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
@@ -28,21 +28,41 @@ def cond(predicate: Any, then: Callable, otherwise: Callable, *operands: Any) ->
     return backend_of(predicate).when(predicate, then, otherwise, operands)
 
 
-def for_each(items: Any, body: Callable[[Any, Any], Any], init: Any, *, unroll: bool | None = None) -> Any:
-    """The carry after `carry = body(item, carry)` for every item.
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body: Callable[[Any, Any], Any],
+    init: Any,
+    *,
+    reverse: bool = False,
+    unroll: bool | None = None,
+) -> Any:
+    """The carry after `carry = body(i, carry)` for i = lower, ..., upper - 1, or in reverse order.
 
-    `items` is a count, giving the indices 0, 1, ..., a table of constants, giving its entries or rows, the indices `Chosen` by flags, or a `Span`.
-    When traced, a short loop is unrolled, with plain numbers for items, so that zeros in a table fold away;
-    `unroll` True or False decides instead of the length.
+    The bounds are integers or traced indices. When traced, a short loop between integers is unrolled, with plain
+    integers for i, so that zeros fold away; `unroll` True or False decides instead of the length.
+    """
+    if not all(isinstance(end, (int, np.integer)) for end in (lower, upper)):
+        return _backend_for(init).for_span((lower, upper), reverse, body, init)
+    begin, end = int(lower), int(upper)
+    if begin == 0 and not reverse:
+        return _backend_for(init).for_each(end, body, init, unroll)
+
+    def iterate(i: Any, carry: Any) -> Any:
+        return body(end - 1 - i if reverse else begin + i, carry)
+
+    return _backend_for(init).for_each(max(end - begin, 0), iterate, init, unroll)
+
+
+def for_each(items: Any, body: Callable[[Any, Any], Any], init: Any, *, unroll: bool | None = None) -> Any:
+    """The carry after `carry = body(item, carry)` for every item: a row of a constant table, or an active index.
+
+    `items` is a `Table`, or values that make one, or `ActiveIndices`. `unroll` is as in `fori_loop`.
     """
     if isinstance(items, ActiveIndices):
         return items.each(body, init)
-    if isinstance(items, IndexRange):
-        return _over_range(items, body, init, unroll)
-    if not isinstance(items, (int, np.integer)):
-        rows = items if isinstance(items, Table) else table(items)
-        return for_each(rows.shape[0], lambda i, carry: body(rows[i], carry), init, unroll=unroll)
-    return _backend_for(init).for_each(int(items), body, init, unroll)
+    rows = items if isinstance(items, Table) else table(items)
+    return fori_loop(0, rows.shape[0], lambda i, carry: body(rows[i], carry), init, unroll=unroll)
 
 
 class ActiveIndices:
@@ -71,25 +91,6 @@ class ActiveIndices:
         return _backend_for(self.flags).for_chosen(self.items, self.flags.shape[0], asked, init)
 
 
-class IndexRange(NamedTuple):
-    """The indices from `begin` up to, but without, `end`, integers or indices, or, backwards, from the last of these: items for `for_each`."""
-
-    begin: Any
-    end: Any
-    backwards: bool = False
-
-
-def _over_range(items: IndexRange, body: Callable[[Any, Any], Any], init: Any, unroll: bool | None) -> Any:
-    if not all(isinstance(end, (int, np.integer)) for end in items[:2]):
-        return _backend_for(init).for_span(items[:2], items.backwards, body, init)
-    begin, end = int(items.begin), int(items.end)
-
-    def turn(i: Any, carry: Any) -> Any:
-        return body(end - 1 - i if items.backwards else begin + i, carry)
-
-    return _backend_for(init).for_each(max(end - begin, 0), turn, init, unroll)
-
-
 def lane_maximum(x: Any, limit: int) -> Any:
     """The highest of the whole numbers x that lanes have, from 0 to the limit, as an index for all of them. NaN counts as 0.
 
@@ -103,10 +104,19 @@ def table(values: Any) -> Table:
     return Table(values)
 
 
-def scratch(shape: int | tuple[int, ...], *, blank: bool = False) -> MutableArray:
-    """A scratch array of zeros for use in loops; a blank one holds nothing that means anything until it is set."""
+def zeros(shape: int | tuple[int, ...]) -> MutableArray:
+    """An array of zeros that loops may change."""
+    return _allocate(shape, uninitialised=False)
+
+
+def empty(shape: int | tuple[int, ...]) -> MutableArray:
+    """An array that loops may change, with elements that mean nothing until they are set (as in NumPy)."""
+    return _allocate(shape, uninitialised=True)
+
+
+def _allocate(shape: int | tuple[int, ...], uninitialised: bool) -> MutableArray:
     backend = current_backend() or FLOATS
-    return backend.scratch((shape,) if isinstance(shape, int) else tuple(shape), blank)
+    return backend.scratch((shape,) if isinstance(shape, int) else tuple(shape), uninitialised)
 
 
 def _backend_for(*trees: Any) -> Backend:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from zwang.scalar.backend import Backend, backend_of, common_backend, register
 from zwang.scalar.float_backend import FLOATS
-from zwang.scalar.backend import Backend, backend_of, register, common_backend
 
 
 def sqrt(x: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from zwang.scalar.control_flow import scratch, table
-from zwang.scalar.pytree import leaves_of, rebuild
+from zwang.scalar.control_flow import empty, table
 from zwang.scalar.primitives import are_constant
+from zwang.scalar.pytree import leaves_of, rebuild
 
 
 class StackedPytree:

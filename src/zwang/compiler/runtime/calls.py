@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from zwang.compiler.runtime.processor import host
-from zwang.compiler.runtime.kernel import Kernel, doors, words
+from zwang.compiler.backends.llvm.entry_points import SWITCH
 from zwang.compiler.backends.llvm.lanes import TYPES, WIDTHS, Lanes
 from zwang.compiler.backends.llvm.module import emit
-from zwang.compiler.ir.program import Block, For, Port, Program, Cond, While
-from zwang.compiler.backends.llvm.entry_points import SWITCH
+from zwang.compiler.ir.program import Block, Cond, For, Port, Program, While
+from zwang.compiler.runtime.kernel import Kernel, doors, words
+from zwang.compiler.runtime.processor import host
 from zwang.compiler.runtime.ufunc import UniversalFunction
 from zwang.errors import ShapeError, StateError
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from zwang.compiler.runtime.kernel import Kernel, doors, words
+from zwang.compiler.backends.llvm.entry_points import JOB, PORT
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.module import input_starts
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.runtime.calls import PIECES, Compiled, share
-from zwang.compiler.backends.llvm.entry_points import JOB, PORT
+from zwang.compiler.runtime.kernel import Kernel, doors, words
 from zwang.errors import ShapeError, UnknownNameError
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra import rotations
-from zwang.mechanism.joints import Ball, Fixed, Free, Joint, Prismatic, Revolute, Softness
-from zwang.mechanism.numbers import Matrix3
+from zwang.io.mjcf.model import Source
+from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.geometry import (
     Box,
@@ -21,8 +21,8 @@ from zwang.mechanism.geometry import (
     Sphere,
     Surface,
 )
-from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
-from zwang.io.mjcf.model import Source
+from zwang.mechanism.joints import Ball, Fixed, Free, Joint, Prismatic, Revolute, Softness
+from zwang.mechanism.numbers import Matrix3
 
 ROUNDING = 1e-15
 GEOM, JOINT = numbers_of(mujoco.mjtGeom), numbers_of(mujoco.mjtJoint)

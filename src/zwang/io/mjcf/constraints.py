@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from zwang.mechanism.joints import Softness
+from zwang.io.mjcf.bodies import matrix_of, zeroed
+from zwang.io.mjcf.model import Source
+from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.mechanism.constraints import (
     DISABLED,
     ENABLED,
@@ -14,14 +16,12 @@ from zwang.mechanism.constraints import (
     ContactExclude,
     ContactPair,
     JointCoupling,
-    TendonCoupling,
     Keyframe,
     Options,
+    TendonCoupling,
     Weld,
 )
-from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
-from zwang.io.mjcf.bodies import matrix_of, zeroed
-from zwang.io.mjcf.model import Source
+from zwang.mechanism.joints import Softness
 
 EQUALITY, OBJECT = numbers_of(mujoco.mjtEq), numbers_of(mujoco.mjtObj)
 _CHANGING = {

@@ -6,18 +6,24 @@ import os
 from pathlib import Path
 
 from zwang.errors import DescriptionError, LoadError
-from zwang.mechanism.forces import Actuator
-from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.report import Report
+from zwang.io.mjcf import (
+    bodies as mjcf_parts,
+)
+from zwang.io.mjcf import (
+    constraints as mjcf_restrictions,
+)
 from zwang.io.mjcf import (
     forces as mjcf_forces,
-    bodies as mjcf_parts,
-    constraints as mjcf_restrictions,
+)
+from zwang.io.mjcf import (
     tendons as mjcf_tendons,
 )
 from zwang.io.mjcf.checks import check
-from zwang.io.mjcf.sources import gather
 from zwang.io.mjcf.model import Source, compiled
+from zwang.io.mjcf.sources import gather
+from zwang.mechanism.forces import Actuator
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.report import Report
 
 
 def read_mjcf(path: str | os.PathLike[str], *, strict: bool = True, text: str | None = None) -> Mechanism:
