@@ -174,7 +174,9 @@ def test_a_mistyped_name_is_answered_with_the_nearest(call, tmp_path, arguments,
         (tmp_path / name).touch()
     status, out, err = call(*arguments.split())
     text = " ".join(re.sub("[│╭╮╰╯─]", " ", out + err).split())
-    assert status != 0 and re.search(rf"[Dd]id you mean ['\"]?{re.escape(repr(meant)[1:-1])}['\"?]", text), text
+    assert status != 0 and re.search(rf"[Dd]id you mean ['\"]?{re.escape(repr(meant)[1:-1])}['\"?]", text), (
+        text
+    )
 
 
 def test_an_unknown_model_is_answered_with_the_samples(call):
@@ -209,7 +211,7 @@ def test_python_m_zwang_is_the_command_line(tmp_path):
     assert done.returncode == 0 and done.stdout.strip() == zw.__version__
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.skipif(sys.platform == "win32" or shutil.which("bash") is None, reason="there is no bash")
 def test_bash_completes_commands_options_and_files(tmp_path):
     """The script that --install-completion writes, asked by bash itself."""
     environment = {**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "share")}
