@@ -62,7 +62,7 @@ app = App(
     ),
 )
 app.register_install_completion_command(
-    help="Install tab completion for your shell (bash, zsh, fish or PowerShell; --shell selects one)."
+    help="Install tab completion for the shell you use, or for the one that --shell names."
 )
 out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 
