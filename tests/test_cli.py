@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 
@@ -9,7 +14,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from zwang.cli import main
+from zwang.cli import app, main
 from zwang.mechanism.samples import SAMPLES, furuta
 from zwang.view.plot_series import KINDS
 
@@ -28,10 +33,41 @@ def call(capsys, monkeypatch, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("command", ["info", "check", "simulate", "plot", "ik", "bench", "demo"])
-def test_help_has_examples(call, command):
+COMMANDS = ["info", "check", "simulate", "plot", "view", "equations", "ik", "bench", "demo"]
+
+
+def examples_in(text: str) -> list[list[str]]:
+    """The command lines that a help text shows, without the word zwang."""
+    return [shlex.split(line)[1:] for line in re.findall(r"^zwang .+?$", text, re.MULTILINE)]
+
+
+def test_help_shows_every_command_and_examples_that_are_accepted(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    status, out, _ = call("--help")
+    assert status == 0 and all(re.search(rf"^│ {command} ", out, re.MULTILINE) for command in COMMANDS)
+    assert ["info", "furuta"] in examples_in(out)
+    for arguments in examples_in(out):
+        app.parse_args(arguments, exit_on_error=False, print_error=False)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_has_examples_that_are_accepted(call, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     status, out, _ = call(command, "--help")
-    assert status == 0 and f"zwang {command}" in out and "Examples" in out
+    assert status == 0 and "Examples" in out and examples_in(out)
+    for arguments in examples_in(out):
+        assert arguments[0] == command
+        function, _, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
+        assert function is app[command].default_command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_written_in_sentences(command):
+    """Each argument and option has a help text that begins with a capital or a name and ends with a full stop."""
+    arguments = app[command].assemble_argument_collection()
+    texts = [inspect.getdoc(app[command].default_command) or "", *(a.parameter.help or "" for a in arguments)]
+    for text in texts:
+        assert re.fullmatch(r"[A-Z].*\.", text, re.DOTALL), f"zwang {command}: {text!r}"
 
 
 def test_simulate_writes_the_recording_and_the_picture(call, tmp_path):
@@ -118,6 +154,41 @@ def test_errors_are_one_message_with_status_1(call, tmp_path, arguments, named):
     assert named in err and "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        ("info furut", "furuta"),
+        ("info Four-Bar", "four_bar"),
+        ("simulate arm.jsn", "arm.json"),
+        ("check models/am.json", os.path.join("models", "arm.json")),
+        ("plot rnu.nc", "run.nc"),
+        ("view rnu.nc", "run.nc"),
+        ("info furuta --bas free", "--base"),
+        ("inf furuta", "info"),
+        ("simulate furuta --q0 alhpa=1", "alpha"),
+    ],
+)
+def test_a_mistyped_name_is_answered_with_the_nearest(call, tmp_path, arguments, meant):
+    (tmp_path / "models").mkdir()
+    for name in ("arm.json", "notes.txt", "run.nc", "models/arm.json"):
+        (tmp_path / name).touch()
+    status, out, err = call(*arguments.split())
+    text = " ".join(re.sub("[│╭╮╰╯─]", " ", out + err).split())
+    assert status != 0 and re.search(rf"[Dd]id you mean ['\"]?{re.escape(repr(meant)[1:-1])}['\"?]", text), (
+        text
+    )
+
+
+def test_an_unknown_model_is_answered_with_the_samples(call):
+    status, _, err = call("info", "xyzzy")
+    assert status == 1 and "mean" not in err and all(sample in err for sample in SAMPLES)
+
+
+def test_a_file_comes_before_a_sample_of_its_name(call, tmp_path):
+    (tmp_path / "furuta").write_text(SAMPLES["four_bar"]().to_json())
+    assert "four-bar" in call("info", "furuta")[1]
+
+
 def test_the_demonstration_writes_what_it_says(call, tmp_path):
     status, out, _ = call("demo", "here", "--worlds", "64")
     assert status == 0
@@ -127,10 +198,40 @@ def test_the_demonstration_writes_what_it_says(call, tmp_path):
     assert (tmp_path / "here" / "furuta.png").exists()
 
 
-def test_it_runs_as_a_module_of_its_own():
+def test_python_m_zwang_is_the_command_line(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", "from zwang.cli import main; main(['--version'])"],
-        capture_output=True,
-        text=True,
+        [sys.executable, "-m", "zwang", "info", "furuta"], cwd=tmp_path, capture_output=True, text=True
     )
+    assert done.returncode == 0 and "pendulum" in done.stdout
+    done = subprocess.run(
+        [sys.executable, "-m", "zwang", "info", "furut"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "'furuta'" in done.stderr
+    done = subprocess.run([sys.executable, "-m", "zwang", "--version"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.strip() == zw.__version__
+
+
+@pytest.mark.skipif(sys.platform == "win32" or shutil.which("bash") is None, reason="there is no bash")
+def test_bash_completes_commands_options_and_files(tmp_path):
+    """The script that --install-completion writes, asked by bash itself."""
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "share")}
+    install = [sys.executable, "-m", "zwang", "--install-completion", "--shell", "bash"]
+    done = subprocess.run([*install, "-o", "zwang.bash"], cwd=tmp_path, env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "robot.urdf").touch()
+
+    def completed(line: str) -> set[str]:
+        words = line.split(" ")
+        script = (
+            "source ./zwang.bash; set -- $(complete -p zwang); COMP_WORDS=(" + " ".join(words) + "); "
+            f"COMP_CWORD={len(words) - 1}; ${{@: -2:1}}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        )
+        answer = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        return set(answer.stdout.split())
+
+    assert completed("zwang in") == {"info"}
+    assert completed("zwang simulate furuta --inte") == {"--integrator"}
+    assert completed("zwang plot run.nc --kind ph") == {"phase"}
+    assert completed("zwang info robot.u") == {"robot.urdf"}

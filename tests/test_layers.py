@@ -33,6 +33,8 @@ MAY_IMPORT = {
     "view": {"mechanism", "kinematics", "simulate.record", "algebra", "door", "scalar", "robot"},
     "demo": SPINE | {"simulate", "fast", "view", "symbolic", "door", "reference", "read"},
     "cli": None,
+    "cli_options": set(),
+    "__main__": {"cli"},
     "__init__": None,
 }
 """For each room those that it may import besides itself and `errors`; None means all."""

@@ -16,9 +16,25 @@ def test_every_public_name_is_documented(name):
     assert inspect.getdoc(getattr(zw, name)), f"zw.{name} has no docstring"
 
 
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [("Bodyy", "Body"), ("simulte", "simulate"), ("prismatic", "Prismatic"), ("robots", "robot")],
+)
+def test_a_mistyped_name_is_answered_with_the_nearest(wrong, meant):
+    with pytest.raises(AttributeError, match=f"Did you mean '{meant}'"):
+        getattr(zw, wrong)
+
+
 def test_an_unknown_name_says_where_to_look():
-    with pytest.raises(AttributeError, match="dir"):
-        zw.forward_kinetics  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no name 'qqqq'\. dir\(zwang\) lists"):
+        zw.qqqq  # noqa: B018
+    assert not hasattr(zw, "Bodyy")
+
+
+def test_a_traceback_asks_what_was_meant_once():
+    """Python adds a question of its own to an AttributeError that does not say which object it is about."""
+    done = subprocess.run([sys.executable, "-c", "import zwang; zwang.Bodyy"], capture_output=True, text=True)
+    assert done.stderr.count("Did you mean") == 1
 
 
 @pytest.mark.parametrize("first", ["zwang.compiler.frontend.trace", "zwang.simulation.step", "zwang.api.compiled"])

@@ -11,7 +11,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from zwang import scalar
+from zwang import errors, scalar
 from zwang.mechanism import rich_display
 
 __version__ = "0.1.0"
@@ -65,7 +65,13 @@ def __getattr__(name: str) -> Any:
     elif name in _ROOMS:
         value = importlib.import_module(f"zwang.{name}")
     else:
-        raise AttributeError(f"zwang has no name {name!r}; dir(zwang) lists those that it has")
+        question = errors.did_you_mean(name, __all__)
+        hint = (
+            f"{question} dir(zwang) lists the public names"
+            if question
+            else "dir(zwang) lists the public names"
+        )
+        raise AttributeError(f"zwang has no name {name!r}. {hint}", name=name, obj=None)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""The command line: every command says in a line what the library says in a call."""
+"""The command line: each command calls one function of the library."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,60 +20,55 @@ from rich.tree import Tree
 import zwang as zw
 from zwang.algebra.rotations import from_rpy
 from zwang.api.start import initial_state
-from zwang.errors import DescriptionError, LoadError, SimulationError, ZwangError, ZwangWarning
+from zwang.cli_options import Base, Coordinates, Inputs, Kind, Model, Strict, Values, Velocities, examples
+from zwang.errors import (
+    DescriptionError,
+    LoadError,
+    SimulationError,
+    ZwangError,
+    ZwangWarning,
+    did_you_mean,
+)
 from zwang.mechanism.geometry import Mesh
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
 from zwang.simulation.constraint_forces import point_force_labels
 from zwang.simulation.constraint_stage import describe_constraints
 
-MINOR, SHOWN = ("ignored",), 8  # remarks of no consequence, and how many of them are shown
+MINOR, SHOWN = ("ignored",), 8  # kinds of notes without effect on the motion, and how many `info` prints
 RECORDINGS, PICTURES, PAGES = (".nc", ".zarr"), (".png", ".pdf", ".svg"), (".html", ".htm")
-SPREAD = 0.1  # of random starts, where there are several worlds
+SPREAD = 0.1  # default standard deviation of random initial states, for several worlds
 EXAMINED = {
     "drift": "gaps",
     "forces": "forces",
     "zwang": "zwang",
-}  # what a kind of picture needs beside the states
+}  # derived quantities that a kind of plot needs beside the states
+DOCUMENTS = (".urdf", ".xml", ".mjcf", ".json")
+
 
 app = App(
     name="zwang",
     version=zw.__version__,
-    help="Mechanisms by Gauss's principle of least constraint: equations on paper, motion at hardware speed.\n\n"
-    f"MODEL is a URDF, MJCF or JSON file, or one of the samples: {', '.join(SAMPLES)}.",
-    help_epilogue="Try: `zwang demo`, then `zwang simulate furuta --duration 2 --worlds 64 --plot run.png`.",
+    help="Multibody dynamics by Gauss's principle of least constraint: derive the equations of motion of a "
+    "mechanism, simulate it with compiled code, and compute its constraint forces and inverse kinematics.\n\n"
+    "MODEL is the path of a URDF, MJCF or JSON file, or the name of a sample mechanism: "
+    f"{', '.join(SAMPLES)}. `zwang COMMAND --help` describes a command.",
+    help_epilogue=examples(
+        "zwang demo",
+        "zwang info furuta",
+        "zwang simulate furuta --duration 2 --worlds 64 --plot run.png",
+        "zwang equations furuta --format latex",
+        "zwang --install-completion",
+    ),
+)
+app.register_install_completion_command(
+    help="Install tab completion for the shell you use, or for the one that --shell names."
 )
 out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 
-Model = Annotated[str, Parameter(help="a URDF, MJCF or JSON file, or a sample's name")]
-Strict = Annotated[
-    bool, Parameter(help="refuse what is impossible or missing in a file, instead of repairing it")
-]
-Base = Annotated[
-    Literal["fixed", "free"], Parameter(help="how a URDF's root stands: fixed to the ground, or free")
-]
-Kind = Annotated[
-    Literal["overview", "time", "phase", "energy", "drift", "forces", "zwang"],
-    Parameter(help="what the picture shows: an overview; all over time; speeds against coordinates; energies; what drifts; "
-              "forces of constraints and contacts; the Zwang by body"),
-]  # fmt: skip
-Named = Annotated[list[str] | None, Parameter(help="name=value, as often as needed", negative=())]
-
-
-def _examples(*lines: str) -> str:
-    """What help ends with."""
-    return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
-
-
-def _where_there_is(name: str, *examples: str) -> Any:
-    """A command of a part of zwang that may be missing."""
-    return (
-        app.command(help_epilogue=_examples(*examples)) if name in zw.__all__ else lambda function: function
-    )
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line. What goes wrong is said in one message, with exit status 1."""
+    """Run the command line. An error is printed as one message; the exit status is then 1."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", ZwangWarning)
         warnings.showwarning = _show_warning
@@ -88,26 +83,51 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def model_of(
-    name: str, *, base: Base = "fixed", strict: bool = True, symbolic: Sequence[str] = ()
+    model: str | Path, *, base: Base = "fixed", strict: bool = True, symbolic: Sequence[str] = ()
 ) -> Mechanism:
-    """The mechanism of a file, or a sample."""
-    if name in SAMPLES and not Path(name).exists():
+    """The mechanism of a file, or a sample. Raises LoadError, with similar names, where there is neither."""
+    name = str(model)
+    if Path(name).exists():
+        return zw.load(name, base=base, strict=strict, symbolic=symbolic)
+    if name in SAMPLES:
         return SAMPLES[name]()
-    return zw.load(name, base=base, strict=strict, symbolic=symbolic)
+    raise LoadError(_missing(Path(name), DOCUMENTS, SAMPLES))
+
+
+def _missing(path: Path, endings: tuple[str, ...], samples: Iterable[str] = ()) -> str:
+    """The message for a path without a file, with similar names of samples and of files beside it."""
+    folder = path.parent
+    try:
+        beside = sorted(
+            str(folder / file.name) for file in folder.iterdir() if file.suffix.lower() in endings
+        )
+    except OSError:
+        beside = []
+    question = did_you_mean(path, [*samples, *beside])
+    listed = f" The samples are: {', '.join(samples)}." if samples else ""
+    what = "neither a file nor a sample" if samples else "no such file"
+    return f"there is {what} {str(path)!r}.{' ' * bool(question)}{question}{listed}"
+
+
+def _recording(path: Path) -> Any:
+    """The recording of a file. Raises LoadError, with similar names, where there is none."""
+    if not path.exists():
+        raise LoadError(_missing(path, RECORDINGS))
+    return zw.open_run(path)
 
 
 # ---------------------------------------------------------------------------------------------- commands
 
 
-@app.command(help_epilogue=_examples("zwang info furuta", "zwang info robot.urdf --base free"))
+@app.command(help_epilogue=examples("zwang info furuta", "zwang info robot.urdf --base free"))
 def info(
     model: Model,
     *,
     base: Base = "fixed",
     strict: Strict = True,
-    everything: Annotated[bool, Parameter(name="--all", help="show every remark", negative=())] = False,
+    everything: Annotated[bool, Parameter(name="--all", help="Print every note.", negative=())] = False,
 ) -> None:
-    """What a model has: its bodies and joints, what drives and restricts it, and what its reader says."""
+    """List a model's bodies, joints, inputs, constraints and frames, and the notes from reading its file."""
     m = model_of(model, base=base, strict=strict)
     out.print(f"[bold]{escape(m.name)}[/]  nq = {m.nq}, nv = {m.nv}, {len(m.bodies)} bodies, {_mass(m)}")
     out.print(_body_tree(m))
@@ -120,14 +140,14 @@ def info(
     for note in (*(n for n in m.report.notes if n.kind not in MINOR), *minor[: len(minor) - hidden]):
         out.print(f"[yellow]{escape(note.kind)}[/] {escape(note.what)} [dim]{escape(note.where)}[/]")
     if hidden:
-        out.print(f"and {hidden} more without effect on the motion; --all shows them")
+        out.print(f"{hidden} more notes without effect on the motion; --all prints them")
 
 
-@app.command(help_epilogue=_examples("zwang check robot.urdf"))
+@app.command(help_epilogue=examples("zwang check robot.urdf"))
 def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
-    """Look for what is possible but hardly meant: degrees for radians, millimetres, implausible densities.
+    """Look for values that are valid but implausible, such as angles in degrees or lengths in millimetres.
 
-    Exit status 1 if anything is implausible, repaired or unsupported, or if the file cannot be read.
+    The exit status is 1 if anything is implausible, repaired or unsupported, or if the file cannot be read.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ZwangWarning)
@@ -135,12 +155,12 @@ def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
     found = [*zw.lint(m), *(note for note in m.report.notes if note.kind != "read")]
     for note in found:
         out.print(f"[yellow]{escape(note.kind)}:[/] {escape(note.what)} [dim]{escape(note.where)}[/]")
-    out.print(f"{escape(m.name)}: {len(found)} remarks" if found else f"{escape(m.name)}: nothing to remark")
+    out.print(f"{escape(m.name)}: {len(found)} notes" if found else f"{escape(m.name)}: no problems found")
     return 1 if any(note.kind not in MINOR for note in found) else 0
 
 
 @app.command(
-    help_epilogue=_examples(
+    help_epilogue=examples(
         "zwang simulate furuta --duration 2 --q0 alpha=0.1 --plot run.png",
         "zwang simulate four_bar --plot zwang.png --kind zwang",
         "zwang simulate robot.urdf --duration 2 --worlds 16 --out run.nc --html run.html",
@@ -150,35 +170,53 @@ def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
 def simulate(
     model: Model,
     *,
-    duration: Annotated[float, Parameter(help="seconds")] = 2.0,
-    step: Annotated[float | None, Parameter(help="seconds; by default the model's own")] = None,
+    duration: Annotated[float, Parameter(help="Simulated time [s].")] = 2.0,
+    step: Annotated[float | None, Parameter(help="Step size [s]; by default the model's own.")] = None,
     integrator: Annotated[
-        str | None, Parameter(help="euler, rk4, dop853, radau, lsoda; by default the model's")
+        str | None,
+        Parameter(
+            help="Integrator: euler, implicitfast or rk4 (fixed step), or dop853, radau or lsoda (error controlled); "
+            "by default the model's own."
+        ),
     ] = None,
-    worlds: Annotated[int, Parameter(help="how many at once; their starts differ by --spread")] = 1,
+    worlds: Annotated[
+        int, Parameter(help="Number of copies simulated at once; their initial states differ by --spread.")
+    ] = 1,
     spread: Annotated[
-        float | None, Parameter(help="standard deviation of random starts; 0.1 with several worlds")
+        float | None,
+        Parameter(
+            help="Standard deviation of the random initial states [rad, m, rad/s or m/s]; "
+            "by default 0 for one world and 0.1 for several."
+        ),
     ] = None,
-    seed: Annotated[int, Parameter(help="of the random starts")] = 0,
-    q0: Named = None,
-    v0: Named = None,
-    control: Named = None,
-    param: Named = None,
-    record: Annotated[int | None, Parameter(help="keep every so many steps")] = None,
+    seed: Annotated[int, Parameter(help="Seed of the random initial states.")] = 0,
+    q0: Coordinates = None,
+    v0: Velocities = None,
+    control: Inputs = None,
+    param: Values = None,
+    record: Annotated[
+        int | None,
+        Parameter(help="Record every RECORD-th step; by default every step, or fewer for very many worlds."),
+    ] = None,
     forces: Annotated[
-        bool | None, Parameter(help="record forces of contacts and constraints, too; by default for --html")
+        bool | None,
+        Parameter(help="Record contact and constraint forces; by default only with --html."),
     ] = None,
-    out_file: Annotated[Path | None, Parameter(name="--out", help="recording: .nc (NetCDF) or .zarr")] = None,
-    plot: Annotated[Path | None, Parameter(help="picture: .png, .pdf or .svg")] = None,
+    out_file: Annotated[
+        Path | None, Parameter(name="--out", help="Write the recording to this file (.nc or .zarr).")
+    ] = None,
+    plot: Annotated[Path | None, Parameter(help="Write a plot to this file (.png, .pdf or .svg).")] = None,
     kind: Kind = "overview",
-    html: Annotated[Path | None, Parameter(help="page that plays the motion")] = None,
+    html: Annotated[
+        Path | None, Parameter(help="Write a web page that plays the motion to this file.")
+    ] = None,
     base: Base = "fixed",
     strict: Strict = True,
     compiled: Annotated[
-        bool, Parameter(help="run in machine code; --no-compiled runs the float reference, slowly")
+        bool, Parameter(help="Run compiled code; --no-compiled runs the slow float reference.")
     ] = True,
 ) -> None:
-    """Simulate a model, and keep the motion as a file, a picture or a page."""
+    """Simulate a model. Write the motion as a recording, a plot or a web page."""
     _check_endings({"--out": (out_file, RECORDINGS), "--plot": (plot, PICTURES), "--html": (html, PAGES)})
     m = model_of(model, base=base, strict=strict)
     if param:
@@ -188,8 +226,8 @@ def simulate(
     )
     kept = {"every": record, "forces": html is not None if forces is None else forces}
     began = time.perf_counter()
-    run = zw.simulate(m, q, v, duration=duration, step=step, integrator=integrator, control=_pairs(control) or None,
-                      worlds=worlds, record=kept, compiled=compiled)  # fmt: skip
+    run = zw.simulate(m, q, v, duration=duration, step=step, integrator=integrator,
+                      control=_pairs(control) or None, worlds=worlds, record=kept, compiled=compiled)  # fmt: skip
     out.print(_summary(run, time.perf_counter() - began))
     if out_file is not None:
         zw.save(run, out_file)
@@ -204,55 +242,66 @@ def simulate(
 
 @app.command(
     name="plot",
-    help_epilogue=_examples(
+    help_epilogue=examples(
         "zwang plot run.nc", "zwang plot run.nc --kind phase --name alpha --out phase.png"
     ),
 )
 def plot_run(
-    recording: Annotated[Path, Parameter(help="a recording (.nc, .zarr)")],
+    recording: Annotated[Path, Parameter(help="Path of a recording (.nc or .zarr).")],
     *,
     kind: Kind = "overview",
     name: Annotated[
         list[str] | None,
-        Parameter(help="only this coordinate, speed, constraint or body; as often as needed", negative=()),
+        Parameter(
+            help="Plot only this coordinate, velocity, constraint or body. May be given several times.",
+            negative=(),
+        ),
     ] = None,
     out_file: Annotated[
         Path | None,
-        Parameter(name="--out", help="picture: .png, .pdf or .svg; by default RECORDING_KIND.png"),
+        Parameter(name="--out", help="File to write (.png, .pdf or .svg); by default RECORDING_KIND.png."),
     ] = None,
 ) -> None:
-    """Draw a recording: histories, phase portraits, energies, drift, forces, the Zwang by body."""
+    """Plot a recording: time histories, phase portraits, energies, drift, forces, or Gauss's measure Z."""
     path = Path(f"{recording.stem}_{kind}.png") if out_file is None else out_file
     _check_endings({"--out": (path, PICTURES)})
-    _draw(zw.open_run(recording), path, kind, name)
+    _draw(_recording(recording), path, kind, name)
     out.print(f"wrote {escape(str(path))}")
 
 
 @app.command(
-    help_epilogue=_examples(
+    help_epilogue=examples(
         "zwang view robot.urdf", "zwang view run.nc", "zwang view robot.urdf --html robot.html"
     )
 )
 def view(
     model: Annotated[
-        str, Parameter(help="a URDF, MJCF or JSON file, a sample's name, or a recording (.nc, .zarr)")
+        Path,
+        Parameter(
+            help="Path of a URDF, MJCF or JSON file or of a recording (.nc, .zarr), or a sample's name."
+        ),
     ],
     *,
-    worlds: Annotated[int, Parameter(help="of a recording: how many are shown")] = 16,
+    worlds: Annotated[int, Parameter(help="Number of worlds of a recording to show.")] = 16,
     trace: Annotated[
-        list[str] | None, Parameter(help="body or frame whose path is drawn", negative=())
+        list[str] | None,
+        Parameter(help="Draw the path of this body or frame. May be given several times.", negative=()),
     ] = None,
     forces: Annotated[
-        bool, Parameter(help="work out the forces of a recording that has none, from its states")
+        bool,
+        Parameter(help="Compute the forces from the recorded states if the recording has none."),
     ] = True,
-    html: Annotated[Path | None, Parameter(help="write the page to a file instead")] = None,
-    browser: Annotated[bool, Parameter(help="open the browser")] = True,
+    html: Annotated[Path | None, Parameter(help="Write an offline web page to this file instead.")] = None,
+    browser: Annotated[bool, Parameter(help="Open the page in the browser.")] = True,
     base: Base = "fixed",
     strict: Strict = True,
 ) -> None:
-    """Show a model, with sliders for its joints, or play a recording, on a page that this machine alone can see."""
-    recorded = Path(model).suffix in (".nc", ".zarr")
-    what: Any = zw.open_run(model) if recorded else model_of(model, base=base, strict=strict)
+    """Show a model with a slider for each joint, or play a recording, in the browser.
+
+    The page is served on the loopback address, so only this computer can open it.
+    """
+    recorded = model.suffix in RECORDINGS
+    what: Any = _recording(model) if recorded else model_of(model, base=base, strict=strict)
     if recorded and forces and "force" not in what and point_force_labels(zw.mechanism_of(what)):
         what = zw.examine(what.isel(world=slice(0, worlds)), "forces")
     if html is not None:
@@ -260,38 +309,50 @@ def view(
         out.print(f"wrote {escape(str(html))}")
         return
     with zw.view(what, worlds=worlds, traces=trace or (), browser=browser) as page:
-        out.print(f"{escape(page.url)}\nCtrl-C ends it")
+        out.print(f"{escape(page.url)}\nPress Ctrl-C to stop.")
         page.wait()
 
 
-@_where_there_is(
-    "equations",
-    "zwang equations furuta",
-    "zwang equations arm.urdf --symbolic mass --symbolic gravity --format latex",
+@app.command(
+    help_epilogue=examples(
+        "zwang equations furuta",
+        "zwang equations arm.urdf --symbolic mass --symbolic gravity --format latex",
+    )
 )
 def equations(
     model: Model,
     *,
     symbolic: Annotated[
         list[str] | None,
-        Parameter(help="numbers to turn into symbols: mass, com, inertia, damping, gravity", negative=()),
+        Parameter(
+            help="Replace these numbers by symbols: mass, com, inertia, damping, friction or gravity. "
+            "May be given several times.",
+            negative=(),
+        ),
     ] = None,
-    method: Literal["projection", "gauss", "newton_euler", "lagrange"] = "projection",
-    format: Literal["text", "latex", "html", "sympy"] = "text",
+    method: Annotated[
+        Literal["projection", "gauss", "newton_euler", "lagrange"],
+        Parameter(help="Method of derivation; all methods give the same equations."),
+    ] = "projection",
+    format: Annotated[Literal["text", "latex", "html", "sympy"], Parameter(help="Output format.")] = "text",
     speeds: Annotated[
         list[str] | None,
-        Parameter(help="the essential speeds, by name; by default they are chosen", negative=()),
+        Parameter(
+            help="The name of an independent generalised velocity. May be given several times; "
+            "by default zwang chooses them.",
+            negative=(),
+        ),
     ] = None,
     base: Base = "fixed",
     strict: Strict = True,
 ) -> None:
-    """The equations of motion: mass matrix times accelerations = right-hand side."""
+    """Print the equations of motion: mass matrix times accelerations = right-hand side."""
     m = model_of(model, base=base, strict=strict, symbolic=symbolic or ())
     print(zw.equations(m, speeds, method).written(format))
 
 
 @app.command(
-    help_epilogue=_examples(
+    help_epilogue=examples(
         "zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5",
         "zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5 --rpy 3.14 0 0",
         "zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5 --quaternion 0 1 0 0",
@@ -300,24 +361,28 @@ def equations(
 def ik(
     model: Model,
     *,
-    frame: Annotated[str, Parameter(help="the frame to be moved")],
+    frame: Annotated[str, Parameter(help="Name of the body or frame to place.")],
     position: Annotated[
-        tuple[float, float, float], Parameter(help="where its origin is wanted [m]", negative=())
+        tuple[float, float, float], Parameter(help="Target of the frame's origin, x y z [m].", negative=())
     ],
     quaternion: Annotated[
-        tuple[float, float, float, float] | None, Parameter(help="its attitude (w, x, y, z)", negative=())
+        tuple[float, float, float, float] | None,
+        Parameter(help="Target orientation as a quaternion, w x y z.", negative=()),
     ] = None,
     rpy: Annotated[
         tuple[float, float, float] | None,
-        Parameter(help="its attitude by roll, pitch and yaw [rad], as URDF has them", negative=()),
+        Parameter(help="Target orientation as roll, pitch and yaw [rad], in URDF's convention.", negative=()),
     ] = None,
     base: Base = "fixed",
     strict: Strict = True,
 ) -> int:
-    """A configuration that brings a frame to a place (inverse kinematics). Exit status 1 if none was found."""
+    """Find a configuration that moves a frame to a target pose (inverse kinematics).
+
+    The exit status is 1 if none was found.
+    """
     m = model_of(model, base=base, strict=strict)
     if quaternion is not None and rpy is not None:
-        raise DescriptionError("give the attitude by --quaternion or by --rpy, not by both")
+        raise DescriptionError("give the orientation by --quaternion or by --rpy, not by both")
     target: Any = np.array(position)
     if quaternion is not None:
         target = (zw.Frame("target", orientation=quaternion).orientation, target)
@@ -330,15 +395,15 @@ def ik(
     return 0 if np.all(found.converged) else 1
 
 
-@app.command(help_epilogue=_examples("zwang bench panda.urdf --worlds 4096"))
+@app.command(help_epilogue=examples("zwang bench panda.urdf --worlds 4096"))
 def bench(
     model: Model,
     *,
-    worlds: Annotated[int, Parameter(help="worlds at once")] = 4096,
+    worlds: Annotated[int, Parameter(help="Number of worlds evaluated in one call.")] = 4096,
     base: Base = "fixed",
     strict: Strict = True,
 ) -> None:
-    """How fast a model runs here: compile times, and nanoseconds a world for each function."""
+    """Measure how fast a model runs on this computer: compile time, and time a world for each function."""
     m = model_of(model, base=base, strict=strict)
     rng = np.random.default_rng(0)
     q, v, tau = (
@@ -370,16 +435,19 @@ def bench(
     out.print(table)
 
 
-@app.command(help_epilogue=_examples("zwang demo", "zwang demo here --worlds 20000"))
+@app.command(help_epilogue=examples("zwang demo", "zwang demo here --worlds 20000"))
 def demo(
-    folder: Annotated[Path, Parameter(help="where the page, the picture and the recording go")] = Path(
+    folder: Annotated[Path, Parameter(help="Folder for the web page, the plot and the recording.")] = Path(
         "zwang-demo"
     ),
     *,
-    worlds: Annotated[int, Parameter(help="randomised worlds")] = 4096,
+    worlds: Annotated[int, Parameter(help="Number of worlds with random parameters.")] = 4096,
 ) -> None:
-    """A real mechanism from description to equations, thousands of worlds, a report, a page, a picture and a file."""
-    importlib.import_module("zwang.demo").demonstrate(folder, worlds, out)  # it needs every heavy library
+    """Run a complete example: Furuta's pendulum, its equations of motion, and thousands of simulated worlds.
+
+    Prints a report, and writes a web page, a plot and a recording.
+    """
+    importlib.import_module("zwang.demo").demonstrate(folder, worlds, out)  # loads every heavy library
 
 
 # ---------------------------------------------------------------------------------------------- helpers
@@ -396,7 +464,7 @@ def _show_warning(message: Any, category: type, *_: Any, **__: Any) -> None:
 
 
 def _check_endings(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) -> None:
-    """What is to be written can be, before a long simulation. Raises SimulationError."""
+    """Check before a long simulation that its files can be written. Raises SimulationError."""
     for option, (path, endings) in paths.items():
         if path is None:
             continue
@@ -407,13 +475,13 @@ def _check_endings(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) -> Non
 
 
 def _draw(run: Any, path: Path, kind: str, names: Sequence[str] | None = None) -> None:
-    """Write a picture; what it needs and the recording does not hold is found first."""
+    """Write a plot; derived quantities that the recording lacks are computed first."""
     needed = EXAMINED.get(kind)
     zw.plot(zw.examine(run, needed) if needed else run, path, kind=kind, names=names)
 
 
 def _pairs(texts: Sequence[str] | None) -> dict[str, float]:
-    """name=value texts as a dictionary. Raises LoadError for another form."""
+    """A dictionary from texts of the form name=value. Raises LoadError for any other form."""
     found = {}
     for text in texts or ():
         name, equals, value = text.rpartition("=")
@@ -429,7 +497,7 @@ def _pairs(texts: Sequence[str] | None) -> dict[str, float]:
 def _random_starts(
     m: Mechanism, worlds: int, spread: float, seed: int, q0: Sequence[str] | None, v0: Sequence[str] | None
 ) -> tuple[Any, Any]:
-    """q0 and v0 for `zw.simulate`: named values over home and rest, then random differences between worlds."""
+    """q0 and v0 for `zw.simulate`: defaults, named values, and a random displacement for each world."""
     q, v = _pairs(q0), _pairs(v0)
     if spread == 0 and not m.constraints:
         return q, v
@@ -446,14 +514,14 @@ def _random_starts(
 def _spread_rows(
     m: Mechanism, worlds: int, spread: float, rng: np.random.Generator, home: Any = None
 ) -> np.ndarray:
-    """Configurations (worlds, nq) at random distances from home."""
+    """Configurations (worlds, nq) at random displacements from `home` or the default configuration."""
     home = np.array(m.home or m.neutral if home is None else home, dtype=float)
     moves = spread * rng.normal(size=(worlds, m.nv))
     return np.stack([zw.integrate_configuration(m, home, move, 1.0) for move in moves])
 
 
 def _seconds(function: Any, arguments: Sequence[Any]) -> float:
-    """Median time of a call."""
+    """Median time of a call [s]."""
     times = []
     until = time.perf_counter() + 0.5
     while time.perf_counter() < until or len(times) < 5:
@@ -472,17 +540,17 @@ def _lists(m: Mechanism) -> dict[str, list[str]]:
     shapes = [g for b in m.bodies for g in b.geometry] + list(m.geometry)
     meshes = sum(isinstance(g, Mesh) for g in shapes)
     return {
-        "driven by": list(m.inputs),
-        "restricted by": list(describe_constraints(m)),
+        "inputs": list(m.inputs),
+        "constraints": list(describe_constraints(m)),
         "frames": [f.name for f in m.frames],
-        "shapes": [f"{len(shapes)}, of these {meshes} meshes"] if shapes else [],
-        "states": [k.name for k in m.keyframes],
-        "options": [f"{m.options.integrator}, step {m.options.timestep:g} s"],
+        "geometry": [f"{len(shapes)} shapes, {meshes} of them meshes"] if shapes else [],
+        "keyframes": [k.name for k in m.keyframes],
+        "options": [f"integrator {m.options.integrator}, step size {m.options.timestep:g} s"],
     }
 
 
 def _body_tree(m: Mechanism) -> Tree:
-    """Bodies under their parents, with their joints and limits."""
+    """The tree of bodies, with their joints and joint limits."""
     root = Tree("world")
     nodes = {"world": root}
     joints: dict[str, list[Any]] = {}
@@ -501,7 +569,7 @@ def _body_tree(m: Mechanism) -> Tree:
 
 
 def _summary(run: Any, seconds: float) -> Table:
-    """What a run was, in a few lines."""
+    """A summary of a run in a few lines."""
     steps = round(run.attrs["duration"] / run.attrs["step"])
     worlds, stopped = run.sizes["world"], int(run["status"].sum())
     energy = run["energy"].values
@@ -510,11 +578,11 @@ def _summary(run: Any, seconds: float) -> Table:
         "simulated",
         f"{worlds:,} worlds, {steps:,} steps of {run.attrs['step']:g} s, {run.attrs['integrator']}",
     )
-    table.add_row("took", f"{seconds:.2f} s, compiling included; {run.attrs['path']}")
+    table.add_row("took", f"{seconds:.2f} s, compilation included; {run.attrs['path']}")
     with np.errstate(all="ignore"):
         change = np.nanmax(np.abs(energy - energy[:, :1]))
     table.add_row(
-        "energy", f"{np.nanmean(energy[:, 0]):.6g} J at the start, changes by at most {change:.3g} J"
+        "energy", f"{np.nanmean(energy[:, 0]):.6g} J at the start; changes by at most {change:.3g} J"
     )
     if stopped:
         table.add_row(

@@ -1,9 +1,35 @@
-"""Every exception and warning of zwang: what is wrong, which one (by name), what is allowed, how to mend it."""
+"""The exceptions and warnings of zwang. Each says what is wrong, by name, what is allowed, and the fix."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+
+LONGEST_NAME = 200  # characters; longer names, which only hostile files have, are not compared
+
+
+def nearest_names(name: object, valid: Iterable[str], count: int = 3) -> list[str]:
+    """At most `count` names in `valid` that are similar to `name`, the most similar first; case is ignored.
+
+    Two names are similar where `difflib.SequenceMatcher` gives a ratio of at least 0.6.
+    """
+    spellings: dict[str, list[str]] = {}
+    for known in valid:
+        if len(known) <= LONGEST_NAME:
+            spellings.setdefault(known.casefold(), []).append(known)
+    wanted = str(name)[: LONGEST_NAME + 1]
+    if len(wanted) > LONGEST_NAME:
+        return []
+    close = difflib.get_close_matches(wanted.casefold(), spellings, n=count)
+    return [known for folded in close for known in spellings[folded]][:count]
+
+
+def did_you_mean(name: object, valid: Iterable[str]) -> str:
+    """The question after an unknown name: "Did you mean 'a' or 'b'?"; empty if no name is similar."""
+    near = [repr(known) for known in nearest_names(name, valid)]
+    if not near:
+        return ""
+    return f"Did you mean {', '.join(near[:-1]) + ' or ' * (len(near) > 1) + near[-1]}?"
 
 
 class ZwangError(Exception):
@@ -15,17 +41,21 @@ class DescriptionError(ZwangError, ValueError):
 
 
 class UnknownNameError(ZwangError, KeyError):
-    """A name that the mechanism does not have; the message lists those that it has."""
+    """A name that does not exist; the message lists the valid names, similar ones first."""
 
     def __init__(self, kind: str, name: object, valid: Iterable[str]):
         super().__init__(kind, name)
         self.kind, self.name, self.valid = kind, name, tuple(valid)
 
     def __str__(self) -> str:
-        shown = ", ".join(repr(n) for n in self.valid[:20]) + (", ..." if len(self.valid) > 20 else "")
-        close = difflib.get_close_matches(str(self.name), self.valid, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        return f"there is no {self.kind} {self.name!r};{hint} the {self.kind} names are: {shown or '(none)'}"
+        near = nearest_names(self.name, self.valid)
+        names = [*near, *(known for known in self.valid if known not in near)]
+        listed = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
+        question = did_you_mean(self.name, near)
+        return (
+            f"there is no {self.kind} {self.name!r}.{' ' * bool(question)}{question} "
+            f"The {self.kind} names are: {listed or '(none)'}"
+        )
 
 
 class LoadError(ZwangError, ValueError):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-
+from zwang.errors import did_you_mean
 from zwang.io.findings import Findings
 from zwang.io.xml import Element
 
@@ -116,5 +115,5 @@ def check_words(root: Element, findings: Findings) -> None:
 
 def _guess(name: str, known: set[str]) -> str:
     """The end of the sentence: what may have been meant."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f" is ignored; did you mean {close[0]!r}?" if close else ""
+    question = did_you_mean(name, sorted(known))
+    return f" is ignored. {question}" if question else ""
