@@ -12,7 +12,7 @@ from typing import Any
 from zwang.errors import DescriptionError, LoadError, LoadWarning, UnsupportedError
 from zwang.mechanism.report import Note
 from zwang.io.mjcf.sources import Files, rendered
-from zwang.io.mjcf.mujoco_library import mujoco
+from zwang.io.mjcf.mujoco_library import CompiledModel, delete_element, drop_memory_request, mujoco
 
 # Lists of a spec that have no part in the motion; they are noted, and not compiled.
 _IDLE = ("sensors", "textures", "skins", "numerics", "tuples", "texts")
@@ -114,7 +114,7 @@ def compiled(files: Files, strict: bool) -> Source:
     for words in dict.fromkeys(said):
         notes.append(Note("read", f"MuJoCo warns: {words}", files.source))
         warnings.warn(f"{files.source}: {words}", LoadWarning, stacklevel=2)
-    return Source(files, spec, model, strict, notes)
+    return Source(files, spec, CompiledModel(model), strict, notes)
 
 
 def _without_flex(files: Files, strict: bool, notes: list[Note]) -> str:
@@ -155,10 +155,10 @@ def _drop_idle(spec: Any, files: Files, notes: list[Note]) -> None:
             notes.append(Note("ignored", f"{len(elements)} {kind}{listed}", files.source))
         if kind in _IDLE:
             for element in elements:
-                spec.delete(element)
+                delete_element(spec, element)
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
-    spec.memory = spec.njmax = spec.nconmax = -1
+    drop_memory_request(spec)
     spec.nuserdata = spec.nkey = 0
     for kind in ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor"):
         setattr(spec, f"nuser_{kind}", -1)
@@ -179,9 +179,9 @@ def _drop_height_fields(spec: Any, files: Files, strict: bool, notes: list[Note]
                 f"{where}: {what} is not supported; strict=False reads the file without it"
             )
         notes.append(Note("unsupported" if touches else "ignored", f"{what} is left out", where))
-        spec.delete(geom)
+        delete_element(spec, geom)
     for heights in list(spec.hfields):
-        spec.delete(heights)
+        delete_element(spec, heights)
 
 
 @contextmanager
