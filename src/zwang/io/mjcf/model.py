@@ -12,7 +12,13 @@ from typing import Any
 from zwang.errors import DescriptionError, LoadError, LoadWarning, UnsupportedError
 from zwang.mechanism.report import Note
 from zwang.io.mjcf.sources import Files, rendered
-from zwang.io.mjcf.mujoco_library import CompiledModel, delete_element, drop_memory_request, mujoco
+from zwang.io.mjcf.mujoco_library import (
+    CompiledModel,
+    delete_element,
+    drop_memory_request,
+    element_of,
+    mujoco,
+)
 
 # Lists of a spec that have no part in the motion; they are noted, and not compiled.
 _IDLE = ("sensors", "textures", "skins", "numerics", "tuples", "texts")
@@ -66,7 +72,8 @@ class Source:
     def place(self, kind: str, index: int) -> str:
         """`humanoid.xml, line 12` of an element, or the file alone if nothing more is known."""
         elements = getattr(self.spec, _LISTS[kind])
-        element = next((e for e in elements if e.id == index), None)
+        accessor = getattr(self.model, kind)
+        element = element_of(elements, index, accessor(index).name)
         name = getattr(element, "name", "") or ""
         for tag in _TAGS.get(kind, (kind,)):
             if name and (place := self.files.place(tag, name)):

@@ -14,7 +14,16 @@ import numpy as np
 
 from zwang.errors import MissingExtraError
 
-__all__ = ["CompiledModel", "checked", "delete_element", "drop_memory_request", "flags_of", "mujoco", "numbers_of"]
+__all__ = [
+    "CompiledModel",
+    "checked",
+    "delete_element",
+    "drop_memory_request",
+    "element_of",
+    "flags_of",
+    "mujoco",
+    "numbers_of",
+]
 
 _OLDEST = (3, 3)
 _ENTRIES = ("MjSpec", "MjModel", "mj_versionString")  # what whole bindings have
@@ -81,6 +90,18 @@ def delete_element(spec: Any, element: Any) -> None:
         element.delete()
 
 
+def element_of(elements: Any, index: int, name: str) -> Any:
+    """The element of a spec's list that the compiled model numbers `index` and calls `name`; None if there is none.
+
+    Versions without the numbers in their specs (3.3.0) find a nameless element by its place in the list.
+    """
+    listed = list(elements)
+    if all(hasattr(element, "id") for element in listed):
+        return next((element for element in listed if element.id == index), None)
+    alike = [element for element in listed if name and element.name == name]
+    return alike[0] if alike else listed[index] if index < len(listed) else None
+
+
 def drop_memory_request(spec: Any) -> None:
     """Leaves the size of MuJoCo's working memory to MuJoCo."""
     spec.njmax = spec.nconmax = -1
@@ -90,17 +111,18 @@ def drop_memory_request(spec: Any) -> None:
         spec.memory = 2**64 - 1
 
 
+_ABSENT: dict[str, tuple[str | int, ...]] = {
+    "actuator_armature": ("nactuator",), "actuator_damping": ("nactuator",), "actuator_dampingpoly": ("nactuator", 2),
+    "actuator_delay": ("nactuator",), "dof_dampingpoly": ("nv", 2), "jnt_stiffnesspoly": ("njnt", 2),
+    "jnt_springyield": ("njnt",), "geom_surfacevel": ("ngeom", 3), "geom_adhesion": ("ngeom",),
+    "pair_adhesion": ("npair",), "tendon_armature": ("ntendon",), "tendon_actfrclimited": ("ntendon",),
+    "tendon_stiffnesspoly": ("ntendon", 2), "tendon_dampingpoly": ("ntendon", 2), "tendon_springyield": ("ntendon",),
+}  # fmt: skip
+"""Fields that were added with the default zero, and their shapes."""
+
+
 class CompiledModel:
     """A compiled model, whose fields that came after version 3.3 have their defaults where its version has none."""
-
-    _ABSENT = {
-        "actuator_armature": ("nactuator",), "actuator_damping": ("nactuator",), "actuator_dampingpoly": ("nactuator", 2),
-        "actuator_delay": ("nactuator",), "dof_dampingpoly": ("nv", 2), "jnt_stiffnesspoly": ("njnt", 2),
-        "jnt_springyield": ("njnt",), "geom_surfacevel": ("ngeom", 3), "geom_adhesion": ("ngeom",),
-        "pair_adhesion": ("npair",), "tendon_armature": ("ntendon",), "tendon_actfrclimited": ("ntendon",),
-        "tendon_stiffnesspoly": ("ntendon", 2), "tendon_dampingpoly": ("ntendon", 2), "tendon_springyield": ("ntendon",),
-    }  # fmt: skip
-    """Fields that were added with the default zero, and their shapes."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -112,6 +134,6 @@ class CompiledModel:
             return self._model.nu
         if name == "actuator_ctrladr":
             return np.arange(self._model.nu)
-        if name not in self._ABSENT:
+        if name not in _ABSENT:
             raise AttributeError(f"MuJoCo's compiled model has no field {name!r}")
-        return np.zeros([size if isinstance(size, int) else getattr(self, size) for size in self._ABSENT[name]])
+        return np.zeros([size if isinstance(size, int) else getattr(self, size) for size in _ABSENT[name]])
