@@ -114,7 +114,7 @@ def drop_memory_request(spec: Any) -> None:
 _ABSENT: dict[str, tuple[str | int, ...]] = {
     "actuator_armature": ("nactuator",), "actuator_damping": ("nactuator",), "actuator_dampingpoly": ("nactuator", 2),
     "actuator_delay": ("nactuator",), "dof_dampingpoly": ("nv", 2), "jnt_stiffnesspoly": ("njnt", 2),
-    "jnt_springyield": ("njnt",), "geom_surfacevel": ("ngeom", 3), "geom_adhesion": ("ngeom",),
+    "jnt_springyield": ("njnt",), "geom_surfacevel": ("ngeom", 6), "geom_adhesion": ("ngeom",),
     "pair_adhesion": ("npair",), "tendon_armature": ("ntendon",), "tendon_actfrclimited": ("ntendon",),
     "tendon_stiffnesspoly": ("ntendon", 2), "tendon_dampingpoly": ("ntendon", 2), "tendon_springyield": ("ntendon",),
 }  # fmt: skip
