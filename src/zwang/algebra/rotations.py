@@ -21,6 +21,12 @@ def skew(a: Any) -> np.ndarray:
     return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
 
 
+def cross(a: Any, b: Any) -> np.ndarray:
+    """The vector product a x b (3,) of two vectors (3,) of any scalar; NumPy's own takes objects from 2.3 on only."""
+    (a1, a2, a3), (b1, b2, b3) = a, b
+    return np.array([a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1])
+
+
 def from_axis_angle(axis: Any, angle: Any) -> np.ndarray:
     """R of a turn by `angle` [rad] about the unit vector `axis`: R = 1 + sin [a]x + (1 - cos) [a]x^2 (Rodrigues).
 
@@ -129,8 +135,8 @@ def exponential_rate(phi: Any, w: Any) -> np.ndarray:
     safe = where(small, 1.0, square)
     half = sqrt(safe) / 2
     c = where(small, 1 / 12 + square / 720, (1 - half * cos(half) / sin(half)) / safe)
-    turned = np.cross(phi, w)
-    return w + turned / 2 + c * np.cross(phi, turned)
+    turned = cross(phi, w)
+    return w + turned / 2 + c * cross(phi, turned)
 
 
 def logarithm(q: Any) -> np.ndarray:

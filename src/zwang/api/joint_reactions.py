@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.api import validation
 from zwang.constraint.body_loads import constraint_loads, contact_loads
 from zwang.constraint.context import row_context
@@ -133,7 +134,7 @@ def _inertial(m: Mechanism, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list
         R, p = placement_pose(link_poses(m.tree, q), solid.place)
         I, w = R @ solid.inertia @ R.T, velocity[3:]
         force = solid.mass * (acceleration[:3] - m.tree.gravity)
-        loads.append(Load(solid.place.link, p, force, I @ acceleration[3:] + np.cross(w, I @ w)))
+        loads.append(Load(solid.place.link, p, force, I @ acceleration[3:] + cross(w, I @ w)))
     return loads
 
 
@@ -153,7 +154,7 @@ def _on_body(m: Mechanism, poses: list[Pose], v: np.ndarray, body: str, load: Lo
     """A load on a body about its mass centre, with its power."""
     base = m.tree.place(body)
     p = placement_pose(poses, base).p + placement_pose(poses, base).R @ np.array(m.body(body).com)
-    torque = load.torque + np.cross(load.p - p, load.force)
+    torque = load.torque + cross(load.p - p, load.force)
     motion = relative_jacobian(m.tree, poses, -1, base.link, p) @ v
     return Reaction(
         np.asarray(load.force, float),

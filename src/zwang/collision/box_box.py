@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import FAR, TINY, ContactPoint, contact_frame
 from zwang.collision.shapes import PlacedShape
 from zwang.collision.sphere_capsule_cylinder import select_contact
@@ -91,7 +92,7 @@ def _best_edges(R: np.ndarray, p: np.ndarray, s_a: Any, s_b: Any) -> Edges:
     best = Edges(FAR, 0, 0, np.array([1, 0, 0]))
     for i in range(3):
         for j in range(3):
-            n = np.cross(np.eye(3, dtype=int)[i], R[:, j])
+            n = cross(np.eye(3, dtype=int)[i], R[:, j])
             square = n @ n
             crossing = less(PARALLEL, square)
             n = n / sqrt(where(crossing, square, 1.0))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.scalar import divide, less, logical_and, sqrt, where
 
 FAR = 1e10  # the distance of a gap that is not there [m]: above every margin, finite in single precision too
@@ -41,10 +42,10 @@ def contact_frame(normal: Any, along: Any | None = None) -> np.ndarray:
     n = np.array(normal)
     if along is not None:
         first, _ = unit(along - n * (n @ along))
-        return np.array([n, first, np.cross(n, first)])
+        return np.array([n, first, cross(n, first)])
     steep = logical_and(less(n[1], 0.5), less(-0.5, n[1]))
     share = where(steep, n[1], n[2])  # of the axis in the normal; at most sqrt(3) / 2
     scale = divide(1, sqrt(1 - share * share))
     across = np.array([-n[0] * share, where(steep, 1, 0) - n[1] * share, where(steep, 0, 1) - n[2] * share])
     first = across * scale
-    return np.array([n, first, np.cross(n, first)])
+    return np.array([n, first, cross(n, first)])

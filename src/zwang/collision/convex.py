@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import TINY, ContactPoint, contact_frame, unit
 from zwang.collision.shapes import PlacedShape
 from zwang.collision.support_functions import ConvexShape, convex_shape_of
@@ -169,18 +170,18 @@ def _edge(W: np.ndarray, i: int, j: int) -> tuple[np.ndarray, Any]:
 def _triangle(W: np.ndarray, i: int, j: int, k: int) -> tuple[np.ndarray, Any]:
     """By areas: products of vectors lose no digits where the triangle is thin."""
     e, f, o = W[j] - W[i], W[k] - W[i], -W[i]
-    n = np.cross(e, f)
+    n = cross(e, f)
     square = _dot(n, n)
     wide = less(1e-20 * (_dot(e, e) * _dot(f, f)), square)
     square = where(wide, square, 1.0)
-    s, t = divide(_dot(np.cross(o, f), n), square), divide(_dot(np.cross(e, o), n), square)
+    s, t = divide(_dot(cross(o, f), n), square), divide(_dot(cross(e, o), n), square)
     weights = [1 - s - t if m == i else s if m == j else t if m == k else 0 for m in range(4)]
     return np.array(weights), logical_and(wide, _all_positive(1 - s - t, s, t))
 
 
 def _tetrahedron(W: np.ndarray) -> tuple[np.ndarray, Any]:
     e, f, g = W[1] - W[0], W[2] - W[0], W[3] - W[0]
-    fg, ge, ef = np.cross(f, g), np.cross(g, e), np.cross(e, f)
+    fg, ge, ef = cross(f, g), cross(g, e), cross(e, f)
     volume = _dot(e, fg)
     thick = less(1e-12 * sqrt(_dot(e, e) * _dot(f, f) * _dot(g, g)), where(less(volume, 0), -volume, volume))
     volume = where(thick, volume, 1.0)
@@ -241,7 +242,7 @@ def _first_way(a: ConvexShape, b: ConvexShape) -> tuple[np.ndarray, Any]:
     n = unit(b.centre - a.centre)[0]
     depth = _overlap(a, b, n)
     ways = [sides[:, k] for sides in (a.sides, b.sides) for k in range(3)]
-    ways += [unit(np.cross(a.sides[:, i], b.sides[:, j]), n)[0] for i in range(3) for j in range(3)]
+    ways += [unit(cross(a.sides[:, i], b.sides[:, j]), n)[0] for i in range(3) for j in range(3)]
 
     def shorter(way: np.ndarray, best: Any) -> Any:
         n, depth = best

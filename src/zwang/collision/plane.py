@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import FAR, TINY, ContactPoint, contact_frame, unit
 from zwang.collision.shapes import PlacedShape
 from zwang.scalar import for_each, less, less_equal, sqrt, table, where
@@ -55,7 +56,7 @@ def plane_cylinder(plane: PlacedShape, cylinder: PlacedShape, reach: Any) -> tup
     across = np.array(
         [where(flat, radius * x, scale * d) for x, d in zip(cylinder.R[:, 0], down, strict=True)]
     )
-    sideways = unit(np.cross(across, axis))[0] * (radius * (3**0.5 / 2))
+    sideways = unit(cross(across, axis))[0] * (radius * (3**0.5 / 2))
     frame = contact_frame(n)
     lower, upper = cylinder.p + half * axis, cylinder.p - half * axis
     points = (lower + across, upper + across, lower - across / 2 + sideways, lower - across / 2 - sideways)
@@ -97,7 +98,7 @@ def plane_mesh(plane: PlacedShape, mesh: PlacedShape, reach: Any) -> tuple[Conta
 
     _, first = farthest(lambda c: (plane.p - c) @ n, -FAR)
     length, second = farthest(lambda c: low(c, across(c - first, n)))
-    side = np.cross(n, second - first)
+    side = cross(n, second - first)
     sides = [farthest(lambda c, s=s: low(c, s * (side @ (c - first)) - SIDE)) for s in (1, -1)]
     found = [_point(plane, first, 0, frame)]
     for score, corner in ((length, second), *sides):

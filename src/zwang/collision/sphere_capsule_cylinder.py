@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import FAR, TINY, ContactPoint, contact_frame, unit
 from zwang.collision.shapes import PlacedShape
 from zwang.scalar import (
@@ -35,7 +36,7 @@ def sphere_sphere_at(a: np.ndarray, r_a: Any, b: np.ndarray, r_b: Any, spare: An
 
 
 def _spare(a: PlacedShape, b: PlacedShape) -> np.ndarray:
-    return np.cross(a.R[:, 2], b.R[:, 2])
+    return cross(a.R[:, 2], b.R[:, 2])
 
 
 def sphere_sphere(a: PlacedShape, b: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:
@@ -98,7 +99,7 @@ def capsule_capsule(a: PlacedShape, b: PlacedShape, reach: Any) -> tuple[Contact
     d = a.p - b.p
     aa, ab, bb = a.sizes[1] * a.sizes[1], -(A @ B), b.sizes[1] * b.sizes[1]
     u, v = -(A @ d), B @ d
-    across = np.cross(A, B)
+    across = cross(A, B)
     det = across @ across  # aa bb - ab^2 without cancellation
     spare = _spare(a, b)
 

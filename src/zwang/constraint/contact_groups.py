@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.rotations import skew
+from zwang.algebra.rotations import cross, skew
 from zwang.collision import (
     FAR,
     ContactPoint,
@@ -219,7 +219,7 @@ def _lever_of_speeds(tree: Tree, family: PairGroup, scene: GroupKinematics) -> R
         columns = []
         for speed, sign in zip(*stacked[number], strict=True):
             S = np.array([scene.screws[speed, k] for k in range(6)])
-            columns.append(sign * np.concatenate([S[:3] + np.cross(S[3:], p), S[3:]]))
+            columns.append(sign * np.concatenate([S[:3] + cross(S[3:], p), S[3:]]))
         return np.stack(columns, axis=1), np.array([scene.v[speed] for speed in stacked[number][0]])
 
     return lever

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.rotations import largest_quaternion, skew
+from zwang.algebra.rotations import cross, largest_quaternion, skew
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
@@ -121,9 +121,9 @@ def _weld(instant: RowContext, c: Weld) -> Violation:
     turning = (s * np.eye(3, dtype=int) - skew(e)) / 2
     w_b = Rb @ b.velocity[3:]
     w = Rb @ (a.velocity - b.velocity)[3:]
-    w_rate = Rb @ (a.bias - b.bias)[3:] - np.cross(w_b, w)
+    w_rate = Rb @ (a.bias - b.bias)[3:] - cross(w_b, w)
     s_rate, e_rate = -(w @ e) / 2, turning @ w
-    bias = turning @ w_rate + (s_rate * w + np.cross(w, e_rate)) / 2
+    bias = turning @ w_rate + (s_rate * w + cross(w, e_rate)) / 2
     J = np.concatenate([a.J[:3] - b.J[:3], c.torque_scale * (turning @ Rb @ (a.J[3:] - b.J[3:]))])
     r = np.concatenate([a.pose.p - b.pose.p, c.torque_scale * e])
     weight = [

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
-from zwang.algebra.rotations import skew
+from zwang.algebra.rotations import cross, skew
 from zwang.dynamics.crba import symmetric
 from zwang.dynamics.rnea import vee
 from zwang.kinematics.poses import link_pose, motion_subspace
@@ -53,7 +53,7 @@ def _velocity_parts(tree: Tree, poses: Any, subspaces: Any, v: Any) -> list[tupl
         w, W = speeds[link.parent] if link.parent != WORLD else (zero, np.zeros((3, 3), int))
         u = S @ v[link.v]
         w_parent = R.T @ w
-        c = np.concatenate([R.T @ (W @ p) + 2 * np.cross(w_parent, u[:3]), np.cross(w_parent, u[3:])])
+        c = np.concatenate([R.T @ (W @ p) + 2 * cross(w_parent, u[:3]), cross(w_parent, u[3:])])
         w = w_parent + u[3:]
         W = skew(w) @ skew(w)
         speeds.append((w, W))
@@ -70,7 +70,7 @@ def _accelerations(tree: Tree, poses: Any, subspaces: Any, bias: Any, joints: An
             frames[link.parent] if link.parent != WORLD else np.concatenate([-tree.gravity, np.zeros(3, int)])
         )
         R, p = poses[i]
-        carried = np.concatenate([R.T @ (base[:3] + np.cross(base[3:], p)), R.T @ base[3:]])
+        carried = np.concatenate([R.T @ (base[:3] + cross(base[3:], p)), R.T @ base[3:]])
         gain, u = joints[i]
         x = u - gain @ carried
         result[link.v] = x
@@ -97,7 +97,7 @@ def _moved_inertia(I: Any, R: Any, p: Any) -> np.ndarray:
 
 def _moved_wrench(f: Any, R: Any, p: Any) -> np.ndarray:
     force = R @ f[:3]
-    return np.concatenate([force, R @ f[3:] + np.cross(p, force)])
+    return np.concatenate([force, R @ f[3:] + cross(p, force)])
 
 
 def _solved(D: Any, B: Any) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.dynamics.rnea import vee
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_pose, link_poses, motion_subspace, placement_pose
@@ -89,5 +90,5 @@ def _project(tree: Tree, poses: Any, H: np.ndarray, i: int, k: int, f: Any, n: A
             return
         R, p = poses[i]
         f = R @ f
-        n = R @ n + np.cross(p, f)
+        n = R @ n + cross(p, f)
         i, link = link.parent, tree.links[link.parent]

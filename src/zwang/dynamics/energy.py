@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.rotations import skew
+from zwang.algebra.rotations import cross, skew
 from zwang.dynamics.rnea import vee
 from zwang.kinematics.jacobians import frame_motion, placement_jacobian
 from zwang.kinematics.poses import link_pose, link_poses, placement_pose
@@ -64,7 +64,7 @@ def momentum_matrix(tree: Tree, q: Any) -> np.ndarray:
         J, (R, p) = placement_jacobian(tree, poses, solid.place), placement_pose(poses, solid.place)
         linear = solid.mass * J[:3]
         angular = R @ solid.inertia @ R.T @ J[3:] + np.stack(
-            [np.cross(p - c, column) for column in linear.T], axis=1
+            [cross(p - c, column) for column in linear.T], axis=1
         )
         A = A + np.concatenate([linear, angular])
     return A
@@ -84,12 +84,12 @@ def momentum(tree: Tree, q: Any, v: Any) -> np.ndarray:
         R, p = link_pose(link, q)
         linear, angular = R @ parts[i][0], R @ parts[i][1]
         base = parts[link.parent] if link.parent != WORLD else world
-        moved = (base[0] + linear, base[1] + angular + np.cross(p, linear))
+        moved = (base[0] + linear, base[1] + angular + cross(p, linear))
         if link.parent != WORLD:
             parts[link.parent] = moved
         else:
             world = moved
-    return np.concatenate([world[0], world[1] - np.cross(mass_centre(tree, q), world[0])])
+    return np.concatenate([world[0], world[1] - cross(mass_centre(tree, q), world[0])])
 
 
 def mass_centre_jacobian(tree: Tree, q: Any) -> np.ndarray:
@@ -121,7 +121,7 @@ def zwang_by_body(tree: Tree, q: Any, v: Any, tau: Any, a: Any) -> dict[str, Any
         R = placement_pose(link_poses(tree, q), solid.place).R
         d, w, wd = acc[:3] - tree.gravity, R.T @ vel[3:], R.T @ acc[3:]
         I = solid.inertia
-        n = np.cross(w, I @ w)
+        n = cross(w, I @ w)
         turning = wd @ (I @ wd) / 2 + wd @ n  # less the constant 1/2 n I^-1 n, which no acceleration changes
         parts[solid.body] = solid.mass * (d @ d) / 2 + turning
     efforts = -sum((t * x for t, x in zip(tau, a, strict=True)), start=0)

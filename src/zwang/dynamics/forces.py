@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra import rotations
+from zwang.algebra.rotations import cross
 from zwang.dynamics.muscles import activation_derivative, muscle_force
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses, placement_pose
@@ -277,7 +278,7 @@ def _slider_crank(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any
     reaches = less(0, square)
     s = sqrt(where(reaches, square, 1.0))
     share = where(reaches, 1 - along / s, 1.0)  # dx = share (du d + u dd) + (d dd) / s
-    turned = np.cross(u, d)  # du d = w (u x d)
+    turned = cross(u, d)  # du d = w (u x d)
     moment = share * (u @ (J[:3] - J_slider[:3]) + turned @ J_slider[3:])
     moment = moment + where(reaches, 1 / s, 0.0) * (d @ (J[:3] - J_slider[:3]))
     return along - where(reaches, s, 0.0), moment

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, placement_pose
 from zwang.mechanism.bodies import Body
@@ -111,7 +112,7 @@ def carried_loads(tree: Tree, poses: Sequence[Pose], loads: Sequence[Load]) -> l
         if link != WORLD:
             sums[link] = (
                 sums[link][0] + force,
-                sums[link][1] + torque + np.cross(p - poses[link].p, force),
+                sums[link][1] + torque + cross(p - poses[link].p, force),
             )
     for i, link in reversed(list(enumerate(tree.links))):
         if link.parent != WORLD:
@@ -119,6 +120,6 @@ def carried_loads(tree: Tree, poses: Sequence[Pose], loads: Sequence[Load]) -> l
             force, torque = sums[link.parent]
             sums[link.parent] = (
                 force + f,
-                torque + t + np.cross(poses[i].p - poses[link.parent].p, f),
+                torque + t + cross(poses[i].p - poses[link.parent].p, f),
             )
     return sums

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.rotations import skew
+from zwang.algebra.rotations import cross, skew
 from zwang.kinematics.poses import link_pose, motion_subspace
 from zwang.mechanism.tree import WORLD, Tree
 
@@ -38,8 +38,8 @@ def rnea(tree: Tree, q: Any, v: Any, a: Any) -> np.ndarray:
         u, s = S @ v[link.v], S @ a[link.v]
         # p' = p + U p and the slide's own part
         w_parent = R.T @ w
-        acc = R.T @ (acc + U @ p) + 2 * np.cross(w_parent, u[:3]) + s[:3]
-        wd = R.T @ wd + np.cross(w_parent, u[3:]) + s[3:]
+        acc = R.T @ (acc + U @ p) + 2 * cross(w_parent, u[:3]) + s[:3]
+        wd = R.T @ wd + cross(w_parent, u[3:]) + s[3:]
         w = w_parent + u[3:]
         motions.append((w, wd, acc, skew(wd) + skew(w) @ skew(w)))
     wrenches = []
@@ -54,7 +54,7 @@ def rnea(tree: Tree, q: Any, v: Any, a: Any) -> np.ndarray:
             R, p = poses[i]
             f_parent, n_parent = wrenches[link.parent]
             f = R @ f
-            wrenches[link.parent] = (f_parent + f, n_parent + R @ n + np.cross(p, f))
+            wrenches[link.parent] = (f_parent + f, n_parent + R @ n + cross(p, f))
     return np.array(tau)
 
 

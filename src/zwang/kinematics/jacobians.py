@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.rotations import skew
+from zwang.algebra.rotations import cross, skew
 from zwang.kinematics.poses import Pose, link_pose, link_poses, motion_subspace, placement_pose
 from zwang.mechanism.tree import Placement, Tree
 
@@ -26,7 +26,7 @@ def point_jacobian(tree: Tree, poses: list[Pose], at: int, p: Any) -> np.ndarray
         link, (R, p_link) = tree.links[i], poses[i]
         for k, s in zip(range(link.v.start, link.v.stop), motion_subspace(link).T, strict=True):
             linear, angular = R @ s[:3], R @ s[3:]
-            columns[k] = np.concatenate([linear + np.cross(angular, p - p_link), angular])
+            columns[k] = np.concatenate([linear + cross(angular, p - p_link), angular])
     return np.stack(columns, axis=1) if columns else np.zeros((6, 0))
 
 
@@ -58,7 +58,7 @@ def relative_jacobian(tree: Tree, poses: list[Pose], a: int, b: int, p: Any) -> 
             link, (R, p_link) = tree.links[i], poses[i]
             for k, s in zip(range(link.v.start, link.v.stop), motion_subspace(link).T, strict=True):
                 linear, angular = R @ s[:3], R @ s[3:]
-                columns[k] = sign * np.concatenate([linear + np.cross(angular, p - p_link), angular])
+                columns[k] = sign * np.concatenate([linear + cross(angular, p - p_link), angular])
     return np.stack(columns, axis=1) if columns else np.zeros((6, 0))
 
 
@@ -99,16 +99,14 @@ def placement_motion(tree: Tree, q: Any, v: Any, a: Any, place: Placement) -> tu
         R, p = link_pose(link, q)
         S = motion_subspace(link)
         u, s = S @ v[link.v], S @ a[link.v]
-        acc = (
-            R.T @ (acc + np.cross(wd, p) + np.cross(w, np.cross(w, p))) + s[:3] + 2 * np.cross(R.T @ w, u[:3])
-        )
-        vel = R.T @ (vel + np.cross(w, p)) + u[:3]
-        wd = R.T @ wd + s[3:] + np.cross(R.T @ w, u[3:])
+        acc = R.T @ (acc + cross(wd, p) + cross(w, cross(w, p))) + s[:3] + 2 * cross(R.T @ w, u[:3])
+        vel = R.T @ (vel + cross(w, p)) + u[:3]
+        wd = R.T @ wd + s[3:] + cross(R.T @ w, u[3:])
         w = R.T @ w + u[3:]
         R_world = R_world @ R
     p = place.p
-    velocity = [R_world @ (vel + np.cross(w, p)), R_world @ w]
-    acceleration = [R_world @ (acc + np.cross(wd, p) + np.cross(w, np.cross(w, p))), R_world @ wd]
+    velocity = [R_world @ (vel + cross(w, p)), R_world @ w]
+    acceleration = [R_world @ (acc + cross(wd, p) + cross(w, cross(w, p))), R_world @ wd]
     return np.concatenate(velocity), np.concatenate(acceleration)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.kinematics.poses import link_pose, motion_subspace
 from zwang.mechanism.tree import WORLD, Tree
 
@@ -21,5 +22,5 @@ def link_velocities(tree: Tree, q: Any, v: Any) -> list[tuple[np.ndarray, np.nda
         u, w = found[link.parent] if link.parent != WORLD else rest
         R, p = link_pose(link, q)
         s = motion_subspace(link) @ v[link.v]
-        found.append((R.T @ (u + np.cross(w, p)) + s[:3], R.T @ w + s[3:]))
+        found.append((R.T @ (u + cross(w, p)) + s[:3], R.T @ w + s[3:]))
     return found

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.constraints import Wrap
 from zwang.scalar import (
@@ -74,8 +75,8 @@ def _plane(wrap: Wrap, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.nda
     steep = less(
         absolute(x[0]), 0.7
     )  # where the points lie in line with the centre, any plane through them will do
-    other = np.cross(x, np.array([where(steep, 1, 0), where(steep, 0, 1), 0]))
-    return x, np.cross(_unit(np.cross(p, q), _unit(other, other)), x)
+    other = cross(x, np.array([where(steep, 1, 0), where(steep, 0, 1), 0]))
+    return x, cross(_unit(cross(p, q), _unit(other, other)), x)
 
 
 def _unit(a: np.ndarray, otherwise: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.tree import Placement, Tree
@@ -34,5 +35,5 @@ def _speeds(tree: Tree, link: int) -> range:
 
 def _change(column: np.ndarray, by: np.ndarray, *, carried: bool) -> np.ndarray:
     if carried:
-        return np.concatenate([np.cross(by[3:], column[:3]), np.cross(by[3:], column[3:])])
-    return np.concatenate([np.cross(column[3:], by[:3]), np.zeros(3, int)])
+        return np.concatenate([cross(by[3:], column[:3]), cross(by[3:], column[3:])])
+    return np.concatenate([cross(column[3:], by[:3]), np.zeros(3, int)])

@@ -19,6 +19,7 @@ import numpy as np
 from zwang.algebra import rotations
 from zwang.algebra.dual import SecondOrder, derivative_along, parts
 from zwang.algebra.inertia import parallel_axis_term
+from zwang.algebra.rotations import cross
 from zwang.dynamics.crba import armature
 from zwang.dynamics.rnea import rnea
 from zwang.kinematics.configuration import configuration_rate
@@ -227,7 +228,7 @@ def gyroscopic_forces(tree: Tree, X_dot: np.ndarray) -> np.ndarray:
     parts_ = []
     for k, solid in enumerate(tree.rigid_bodies):
         w = X_dot[6 * k + 3 : 6 * k + 6]
-        parts_ += [np.zeros(3, int), np.cross(w, np.array(solid.inertia) @ w)]
+        parts_ += [np.zeros(3, int), cross(w, np.array(solid.inertia) @ w)]
     return np.concatenate(parts_)
 
 

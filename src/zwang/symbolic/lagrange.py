@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.dual import Dual, SecondOrder
+from zwang.algebra.rotations import cross
 from zwang.dynamics.crba import armature
 from zwang.kinematics.configuration import configuration_rate
 from zwang.kinematics.poses import Pose, motion_subspace, placement_pose
@@ -42,7 +43,7 @@ def kinetic(tree: Tree, poses: list[Pose], v: Any) -> Any:
     for link, (R, p) in zip(tree.links, poses, strict=True):
         u, w = motions[link.parent] if link.parent != WORLD else (zero, zero)
         if link.parent != WORLD:
-            u = u + np.cross(w, p - poses[link.parent].p)
+            u = u + cross(w, p - poses[link.parent].p)
         S = motion_subspace(link)
         motions.append((u + R @ (S[:3] @ v[link.v]), w + R @ (S[3:] @ v[link.v])))
     total: Any = sum((x * (a * x) for a, x in zip(armature(tree), v, strict=True)), start=0)
@@ -51,7 +52,7 @@ def kinetic(tree: Tree, poses: list[Pose], v: Any) -> Any:
             continue
         u, w = motions[solid.place.link]
         R, c = placement_pose(poses, solid.place)
-        x_dot, w_body = u + np.cross(w, c - poses[solid.place.link].p), R.T @ w
+        x_dot, w_body = u + cross(w, c - poses[solid.place.link].p), R.T @ w
         total = total + solid.mass * (x_dot @ x_dot) + w_body @ (np.array(solid.inertia) @ w_body)
     return total / 2
 
@@ -78,7 +79,7 @@ def _transposition(tree: Tree, v: Any, p: list[Any]) -> np.ndarray:
     terms: list[Any] = [0] * tree.nv
     for link in tree.links:
         if link.move.kind == "ball":
-            terms[link.v] = np.cross(v[link.v], np.array(p[link.v], dtype=object))
+            terms[link.v] = cross(v[link.v], np.array(p[link.v], dtype=object))
     return np.array(terms, dtype=object)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.dynamics.forces import actuator_forces, passive_forces
 from zwang.dynamics.free_bodies import acts_on_bodies, free_bodies
 from zwang.kinematics.poses import motion_subspace
@@ -169,5 +170,5 @@ def _bodies_of_links(tree: Tree) -> dict[int, int]:
 def _add(Gamma: np.ndarray, motion: BodyMotion, body: int, force: Any, torque: Any, point: Any) -> None:
     R, x = motion.poses[body]
     Gamma[6 * body : 6 * body + 3] = Gamma[6 * body : 6 * body + 3] + force
-    moment = R.T @ (torque + np.cross(point - x, force))
+    moment = R.T @ (torque + cross(point - x, force))
     Gamma[6 * body + 3 : 6 * body + 6] = Gamma[6 * body + 3 : 6 * body + 6] + moment

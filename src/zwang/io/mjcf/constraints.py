@@ -8,7 +8,7 @@ import numpy as np
 
 from zwang.io.mjcf.bodies import matrix_of, zeroed
 from zwang.io.mjcf.model import Source
-from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
+from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
 from zwang.mechanism.constraints import (
     DISABLED,
     ENABLED,
@@ -41,8 +41,8 @@ def options(source: Source) -> Options:
         (f"{e.source}, line {e.line}" for e in source.files.elements() if e.name == "option"),
         source.files.source,
     )
-    disabled = tuple(name for bit, name in enumerate(DISABLED) if o.disableflags & (1 << bit))
-    enabled = tuple(name for bit, name in enumerate(ENABLED) if o.enableflags & (1 << bit))
+    disabled = flags_of(mujoco.mjtDisableBit, o.disableflags, DISABLED)
+    enabled = flags_of(mujoco.mjtEnableBit, o.enableflags, ENABLED)
     for name in enabled:
         if name in _CHANGING:
             source.unsupported(f"the option flag {name!r}", where)

@@ -22,8 +22,8 @@ _ACTIVATIONS = {
     DYNAMICS.mjDYN_MUSCLE: "muscle",
 }
 _UNKNOWN = {
-    DYNAMICS.mjDYN_DCMOTOR: "dcmotor", DYNAMICS.mjDYN_PID: "pid",
-    DYNAMICS.mjDYN_USER: "user",
+    getattr(DYNAMICS, f"mjDYN_{name.upper()}"): name
+    for name in ("dcmotor", "pid", "user") if hasattr(DYNAMICS, f"mjDYN_{name.upper()}")
 }  # fmt: skip
 
 
@@ -37,7 +37,8 @@ def passive(source: Source, disabled: tuple[str, ...]) -> list[Force]:
                 found.extend(_springs(source, j))
             if "damper" not in disabled:
                 found.extend(_dampers(source, j))
-    if "gravity" not in disabled:
+    without_passive = {"spring", "damper"} <= set(disabled)  # MuJoCo then leaves out all passive forces
+    if "gravity" not in disabled and not without_passive:
         found.extend(_compensations(source))
     return found
 

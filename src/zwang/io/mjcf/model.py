@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zwang.errors import DescriptionError, LoadError, LoadWarning, UnsupportedError
-from zwang.io.mjcf.mujoco_library import mujoco
+from zwang.io.mjcf.mujoco_library import (
+    CompiledModel,
+    delete_element,
+    drop_memory_request,
+    element_of,
+    mujoco,
+)
 from zwang.io.mjcf.sources import Files, rendered
 from zwang.mechanism.report import Note
 
@@ -66,7 +72,8 @@ class Source:
     def place(self, kind: str, index: int) -> str:
         """`humanoid.xml, line 12` of an element, or the file alone if nothing more is known."""
         elements = getattr(self.spec, _LISTS[kind])
-        element = next((e for e in elements if e.id == index), None)
+        accessor = getattr(self.model, kind)
+        element = element_of(elements, index, accessor(index).name)
         name = getattr(element, "name", "") or ""
         for tag in _TAGS.get(kind, (kind,)):
             if name and (place := self.files.place(tag, name)):
@@ -114,7 +121,7 @@ def compiled(files: Files, strict: bool) -> Source:
     for words in dict.fromkeys(said):
         notes.append(Note("read", f"MuJoCo warns: {words}", files.source))
         warnings.warn(f"{files.source}: {words}", LoadWarning, stacklevel=2)
-    return Source(files, spec, model, strict, notes)
+    return Source(files, spec, CompiledModel(model), strict, notes)
 
 
 def _without_flex(files: Files, strict: bool, notes: list[Note]) -> str:
@@ -155,10 +162,10 @@ def _drop_idle(spec: Any, files: Files, notes: list[Note]) -> None:
             notes.append(Note("ignored", f"{len(elements)} {kind}{listed}", files.source))
         if kind in _IDLE:
             for element in elements:
-                spec.delete(element)
+                delete_element(spec, element)
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
-    spec.memory = spec.njmax = spec.nconmax = -1
+    drop_memory_request(spec)
     spec.nuserdata = spec.nkey = 0
     for kind in ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor"):
         setattr(spec, f"nuser_{kind}", -1)
@@ -179,9 +186,9 @@ def _drop_height_fields(spec: Any, files: Files, strict: bool, notes: list[Note]
                 f"{where}: {what} is not supported; strict=False reads the file without it"
             )
         notes.append(Note("unsupported" if touches else "ignored", f"{what} is left out", where))
-        spec.delete(geom)
+        delete_element(spec, geom)
     for heights in list(spec.hfields):
-        spec.delete(heights)
+        delete_element(spec, heights)
 
 
 @contextmanager

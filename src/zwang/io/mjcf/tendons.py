@@ -9,9 +9,9 @@ import numpy as np
 from zwang.io.mjcf.bodies import matrix_of, zeroed
 from zwang.io.mjcf.constraints import softness
 from zwang.io.mjcf.model import Source
-from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
+from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
 from zwang.mechanism.bodies import Frame
-from zwang.mechanism.constraints import DISABLED, Tendon, Wrap
+from zwang.mechanism.constraints import Tendon, Wrap
 
 WRAP = numbers_of(mujoco.mjtWrap)
 _ROUND: dict[int, Literal["sphere", "cylinder"]] = {
@@ -150,7 +150,7 @@ def _tendon_fault(m: Any, t: int) -> str:
 
 def _unless(source: Source, t: int, flag: str, value: Any) -> Any:
     """The value, unless the option flag turned its kind of force off."""
-    off = source.model.opt.disableflags & (1 << DISABLED.index(flag))
+    off = flags_of(mujoco.mjtDisableBit, source.model.opt.disableflags, (flag,))
     return 0 if off else zeroed([value])[0]
 
 
