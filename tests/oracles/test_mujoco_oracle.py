@@ -14,7 +14,7 @@ from zwang.kinematics.poses import frame_pose
 from zwang.kinematics.tendons import tendon_length
 from zwang.io.mjcf.mjcf import read_mjcf
 
-MODELS = ["ant", "arm26_tendon", "car", "half_cheetah", "hopper", "humanoid", "slider_crank"]
+MODELS = ["ant", "muscle_arm", "car", "half_cheetah", "hopper", "humanoid", "slider_crank"]
 TOLERANCE = 1e-10
 
 
