@@ -29,11 +29,6 @@ OURS = ("car", "muscle_arm", "slider_crank")
 STATES, IN_THE_AIR = 20, 5  # a case's states, and how many of them are not along a fall
 RESTARTS = 12
 CONES = {"pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL, "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC}
-INTEGRATORS = {
-    "Euler": mujoco.mjtIntegrator.mjINT_EULER,
-    "RK4": mujoco.mjtIntegrator.mjINT_RK4,
-    "implicitfast": mujoco.mjtIntegrator.mjINT_IMPLICITFAST,
-}
 STATE = ("qpos", "qvel", "ctrl", "act")
 SMOOTH = ("qfrc_bias", "qfrc_passive", "qfrc_actuator", "ten_length", "qacc_smooth", "xpos")
 ROWS = ("efc_aref", "efc_R", "efc_force")
@@ -118,7 +113,7 @@ def figures_of(engine: Any, cone: str, state: dict[str, list[float]]) -> tuple[d
         "nefc": data.nefc,
         "efc_J": data.efc_J.reshape(data.nefc, engine.nv).tolist(),
         "contacts": contacts,
-        "next": {name: stepped(engine, data, kind) for name, kind in INTEGRATORS.items()},
+        "next": {name: stepped(engine, data, advance) for name, advance in INTEGRATORS.items()},
     }
     return found, residual
 
@@ -160,16 +155,26 @@ def contact_of(contact: Any) -> dict[str, Any]:
     }
 
 
-def stepped(engine: Any, data: Any, integrator: Any) -> dict[str, list[float]]:
-    """The state after one step, begun from the converged acceleration."""
-    after, before = mujoco.MjData(engine), engine.opt.integrator
-    engine.opt.integrator = integrator
-    for key in (*STATE, "qacc_warmstart"):
-        getattr(after, key)[:] = data.qacc if key == "qacc_warmstart" else getattr(data, key)
-    mujoco.mj_step(engine, after)
-    engine.opt.integrator = before
+def stepped(engine: Any, data: Any, advance: Any) -> dict[str, list[float]]:
+    """The state after one step from the converged acceleration."""
+    after = mujoco.MjData(engine)
+    mujoco.mj_copyData(after, engine, data)
+    advance(engine, after)
     return {"qpos": after.qpos.tolist(), "qvel": after.qvel.tolist()}
 
+
+def implicitfast(engine: Any, data: Any) -> None:
+    """One step of MuJoCo's implicitfast."""
+    before, engine.opt.integrator = engine.opt.integrator, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    mujoco.mj_implicit(engine, data)
+    engine.opt.integrator = before
+
+
+INTEGRATORS = {
+    "Euler": mujoco.mj_Euler,
+    "RK4": lambda engine, data: mujoco.mj_RungeKutta(engine, data, 4),
+    "implicitfast": implicitfast,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or (*GYMNASIUM, *OURS):
