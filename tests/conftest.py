@@ -1,5 +1,10 @@
-"""Settings for all tests: the same examples at every run; `--hypothesis-profile=search` looks for new ones."""
+"""Settings for all tests: the same examples at every run (`--hypothesis-profile=search` looks for new ones), and tests
+that need a program: `@pytest.mark.needs("cc")`."""
 
+import shutil
+import sys
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -7,3 +12,30 @@ settings.register_profile(
 )
 settings.register_profile("search", settings.get_profile("zwang"), max_examples=100, derandomize=False)
 settings.load_profile("zwang")
+
+PROGRAMS = {
+    "chromium": ("google-chrome", "chromium", "chromium-browser", "chrome"),
+    "cc": () if sys.platform == "win32" else ("cc",),
+    "ptxas": ("ptxas",),
+}
+"""The optional programs of tests, by the names under which they are looked for."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(program): needs an optional program of tests/conftest.py")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the tests that need a missing program, the first is skipped and says how many; the others are deselected."""
+    for program, names in PROGRAMS.items():
+        if any(map(shutil.which, names)):
+            continue
+        needing = [
+            item for item in items if (mark := item.get_closest_marker("needs")) and program in mark.args
+        ]
+        if needing:
+            reason = f"{program} is not installed: {len(needing)} tests need it"
+            needing[0].add_marker(pytest.mark.skip(reason=reason))
+            config.hook.pytest_deselected(items=needing[1:])
+            items[:] = [item for item in items if item not in needing[1:]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import ctypes
 import pickle
-import shutil
 import subprocess
 import threading
 
@@ -297,7 +296,7 @@ def test_operations_and_sources(mechanism):
         fast.source("fortran")
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@pytest.mark.needs("cc")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_c_source_gives_the_compiled_bits(mechanism, dtype, tmp_path):
     fast = zw.compile(mechanism, dtype=dtype)
@@ -312,7 +311,7 @@ def test_the_c_source_gives_the_compiled_bits(mechanism, dtype, tmp_path):
         assert out.tobytes() == fast.forward_dynamics(*state).tobytes()
 
 
-@pytest.mark.skipif(shutil.which("ptxas") is None, reason="there is no PTX assembler")
+@pytest.mark.needs("ptxas")
 def test_the_ptx_of_forward_dynamics_assembles(tmp_path):
     m = random_mechanism(1, bodies=3, kinds=(zw.Revolute,))
     (tmp_path / "fd.ptx").write_text(zw.compile(m).source("ptx"))

@@ -114,11 +114,9 @@ def test_traced_gaps_equal_those_of_floats(kinds):
     assert np.abs(traced - floats).max() < 1e-12
 
 
-@pytest.mark.parametrize("kinds", sorted(COUNTS), ids="-".join)
+@pytest.mark.parametrize("kinds", sorted(k for k in COUNTS if k[0] != "plane"), ids="-".join)
 def test_a_move_of_both_shapes_moves_their_gaps(kinds):
-    couple = Couple(*kinds) if kinds[0] != "plane" else None
-    if couple is None:
-        pytest.skip("the plane is fixed")
+    couple = Couple(*kinds)
     rng = np.random.default_rng(11)
     R, p = np.array(from_quaternion((0.5, 0.5, -0.5, 0.5)), float), np.array([0.3, -0.2, 0.1])
     tried = (couple.configuration(rng, False) for _ in range(100))

@@ -4,7 +4,6 @@ import ctypes
 import re
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from zwang.compiler.passes.optimise import optimise
 from zwang.errors import CompileError
 
 CC = shutil.which("cc")
-needs_cc = pytest.mark.skipif(CC is None or sys.platform == "win32", reason="there is no C compiler here")
+needs_cc = pytest.mark.needs("cc")
 FLAGS = [
     "-std=c99",
     "-O2",

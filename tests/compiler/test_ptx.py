@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -28,7 +27,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.skipif(shutil.which("ptxas") is None, reason="NVIDIA's assembler ptxas is not installed")
+@pytest.mark.needs("ptxas")
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_assembler_takes_it(name: str, dtype: str, tmp_path: Path) -> None:

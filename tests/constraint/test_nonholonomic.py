@@ -25,7 +25,7 @@ def plane_body(mass, inertia, com=(0, 0, 0)):
 
 
 def test_the_modified_sleigh_follows_its_reference_and_keeps_its_energy():
-    c = case("seeds", "A04_chaplygin_sleigh_rotor")
+    c = case("nonholonomic", "A04_chaplygin_sleigh_rotor")
     p = {k: v for k, v in c["parameters"].items() if isinstance(v, float)}
     m = sleigh().subs(p)
     q, v, run = trajectory(m, [p["b"], 0, 0, 1.0], np.zeros(4), c["times"], 1e-3)

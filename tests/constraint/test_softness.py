@@ -10,7 +10,7 @@ from tests.cases import references
 from zwang.constraint.softness import impedance, reference, regularisation, response, soft_rows
 from zwang.mechanism.joints import Softness
 
-ROWS = references("seeds", "A09_mujoco_solref_solimp")
+ROWS = references("softness", "A09_mujoco_solref_solimp")
 FORCE_TYPE = {
     "limit": "limit",
     "equality_joint": "equality",

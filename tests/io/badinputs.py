@@ -1,4 +1,4 @@
-"""The hostile and careless inputs of shared/badinputs: how each is tried, and how the outcome is judged."""
+"""The hostile and careless inputs of tests/badinputs: how each is tried, and how the outcome is judged."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 
 import zwang as zw
-from tests.cases import SHARED
 from zwang.dynamics.aba import aba
 from zwang.dynamics.forces import passive_forces
 from zwang.errors import ZwangError, ZwangWarning
 from zwang.mechanism.mechanism import Mechanism
 
-FOLDER = SHARED / "badinputs"
+FOLDER = Path(__file__).parents[1] / "badinputs"
 STEPS, FEW = 300, 3
 MIDDLE, LARGE = 50, 200  # speeds
 PATIENCE = 8  # seconds on the clock for a second of the processor, before an input hangs
@@ -51,10 +50,8 @@ class Outcome:
 
 
 def expectations(formats: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The cases of these formats; none where the inputs are absent."""
-    if not FOLDER.exists():
-        return []
-    cases = json.loads((FOLDER / "expectations.json").read_text())
+    """The cases of these formats."""
+    cases = json.loads((FOLDER / "expectations.json").read_text(encoding="utf-8"))
     return [case for case in cases if case["format"] in formats]
 
 
@@ -68,7 +65,8 @@ def staged(folder: Path) -> Path:
     (urdf / "zero.stl").symlink_to("/dev/zero")
     os.mkfifo(urdf / "fifo.stl")
     (urdf / "adir.stl").mkdir()
-    (urdf / "chain_10000.urdf").write_text(chain(10_000))
+    for count in (1_000, 10_000):
+        (urdf / f"chain_{count}.urdf").write_text(chain(count))
     (urdf / "star_100000_fixed.urdf").write_text(star(100_000))
     return root
 

@@ -1,4 +1,4 @@
-"""Misuse of the programming interface, by the names of shared/badinputs/api: what a careless or hostile caller does.
+"""Misuse of the programming interface, by the names that tests/badinputs/expectations.json gives it: what a careless or hostile caller does.
 
 Each function does the thing and returns what zwang gave; an error of zwang's, a TypeError at the call, or finite numbers are good.
 """

@@ -1,4 +1,4 @@
-"""Every input of shared/badinputs: at least 97 % of what must be, three quarters of lint, and no crash, hang or silent NaN."""
+"""Every input of tests/badinputs: at least 97 % of what must be, three quarters of lint, and no crash, hang or silent NaN."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import ABSENT, absent
 from tests.io import badinputs, misuse
 from tests.io.badinputs import Outcome, expectations, fault, try_file, try_in_child
 from zwang.errors import ZwangError, ZwangWarning
@@ -23,8 +22,6 @@ ACCEPTED_IN_SILENCE = {"mjcf_quat_xyzw"}
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not FILES:
-        pytest.skip(ABSENT)
     return badinputs.staged(tmp_path_factory.mktemp("bad"))
 
 
@@ -51,7 +48,7 @@ def test_files(root: Path) -> None:
     assert set(faults["must"]) | set(faults["lint"]) <= ACCEPTED_IN_SILENCE
 
 
-@pytest.mark.parametrize("case", CALLS or [absent()], ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", CALLS, ids=lambda case: case["name"])
 def test_misuse(case: dict[str, Any], tmp_path: Path) -> None:
     """A misuse raises a typed error that says something; a careless but harmless use gives finite numbers."""
     call = getattr(misuse, case["name"].removeprefix("api_"))

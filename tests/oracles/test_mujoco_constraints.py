@@ -9,7 +9,7 @@ import zwang as zw
 from tests.cases import case
 from zwang.io.mjcf.mjcf import read_mjcf
 
-MODELS = ["ant", "half_cheetah", "hopper", "humanoid", "car", "arm26_tendon", "slider_crank"]
+MODELS = ["ant", "half_cheetah", "hopper", "humanoid", "car", "muscle_arm", "slider_crank"]
 
 
 @pytest.fixture(scope="module", params=MODELS)

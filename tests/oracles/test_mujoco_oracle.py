@@ -14,7 +14,7 @@ from zwang.io.mjcf.mjcf import read_mjcf
 from zwang.kinematics.poses import frame_pose
 from zwang.kinematics.tendons import tendon_length
 
-MODELS = ["ant", "arm26_tendon", "car", "half_cheetah", "hopper", "humanoid", "slider_crank"]
+MODELS = ["ant", "muscle_arm", "car", "half_cheetah", "hopper", "humanoid", "slider_crank"]
 TOLERANCE = 1e-10
 
 

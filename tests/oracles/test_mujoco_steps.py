@@ -10,7 +10,7 @@ from zwang.integrator.fixed_step import State
 from zwang.io.mjcf.mjcf import read_mjcf
 from zwang.simulation.step import step, step_settings
 
-MODELS = ["ant", "half_cheetah", "hopper", "humanoid", "car", "arm26_tendon", "slider_crank"]
+MODELS = ["ant", "half_cheetah", "hopper", "humanoid", "car", "muscle_arm", "slider_crank"]
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "RK4", "implicitfast"])

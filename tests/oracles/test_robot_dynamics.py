@@ -1,4 +1,4 @@
-"""Robots from URDF against Pinocchio: every quantity of shared/cases/robot_dynamics, to a relative 1e-12 (1e-10 is asked)."""
+"""Robots from URDF against Pinocchio: every quantity of tests/cases/robot_dynamics, to a relative 1e-12 (1e-10 is asked)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def printed(x: float, half: float) -> str:
 
 def test_seed_004_jacobian_inverse_table():
     """All ten rows, to 1e-12, and every printed digit."""
-    A01 = case("seeds", "A01_ik_jacobian_inverse")
+    A01 = case("robot_analysis", "A01_ik_jacobian_inverse")
     solution = zw.robot.solve_ik(
         dh.two_link(), "tip", TARGET, method="jacobian_inverse", q0=(0.25, 0.75), alpha=0.75, iterations=10
     )
@@ -41,7 +41,7 @@ def test_seed_004_jacobian_inverse_table():
     ("q0", "key"), [((0.25, 0.75), "reference_from_0p25_0p75"), ((0.3, 0.4), "reference_from_0p3_0p4")]
 )
 def test_seed_004_jacobian_transpose_iterates(q0, key):
-    A02 = case("seeds", "A02_ik_jacobian_transpose")
+    A02 = case("robot_analysis", "A02_ik_jacobian_transpose")
     solution = zw.robot.solve_ik(
         dh.two_link(), "tip", TARGET, method="transpose", q0=q0, alpha=0.75, iterations=40, tolerance=1e-9
     )
@@ -50,7 +50,7 @@ def test_seed_004_jacobian_transpose_iterates(q0, key):
 
 def test_seed_004_transpose_table_is_from_another_start():
     """The printed table comes from (0.3, 0.4), and its rows 26 to 29 are iterations 27 to 30."""
-    A02 = case("seeds", "A02_ik_jacobian_transpose")
+    A02 = case("robot_analysis", "A02_ik_jacobian_transpose")
     trace = zw.robot.solve_ik(
         dh.two_link(),
         "tip",

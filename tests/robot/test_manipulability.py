@@ -17,7 +17,7 @@ angles = st.floats(-3, 3)
 lengths = st.floats(0.2, 3)
 
 
-@pytest.mark.parametrize("reference", references("seeds", "A03_manipulability_2link"))
+@pytest.mark.parametrize("reference", references("robot_analysis", "A03_manipulability_2link"))
 def test_seed_004_two_link_arm(reference):
     """mu = a1 a2 |sin theta2|, the semi-axes, condition and dexterity."""
     arm = dh.two_link(reference["a1"], reference["a2"])

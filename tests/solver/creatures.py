@@ -83,7 +83,7 @@ def creature(cone: str = "pyramidal", extra: str = "") -> str:
 
 
 def humanoid() -> str:
-    """The reference humanoid; skips the test where it is absent."""
+    """The humanoid of gymnasium, whose figures are stored."""
     return case("mujoco_oracle", "humanoid")["parameters"]["xml"]
 
 

@@ -83,7 +83,7 @@ def test_the_sleigh_of_seed_003_eqs_65_68_69_exactly():
 
 
 def test_the_sleighs_reference_points():
-    c = case("seeds", "A04_chaplygin_sleigh_rotor")
+    c = case("nonholonomic", "A04_chaplygin_sleigh_rotor")
     parameters = {k: v for k, v in c["parameters"].items() if isinstance(v, float)}
     e = equations(sleigh(), SLEIGH_SPEEDS)
     for point in c["reference"]["points"]:
@@ -232,7 +232,7 @@ def test_constraint_forces_and_multipliers_are_those_of_the_pendulum():
 
 def test_the_runners_force_is_the_multiplier():
     e = equations(sleigh(), SLEIGH_SPEEDS)
-    c = case("seeds", "A04_chaplygin_sleigh_rotor")
+    c = case("nonholonomic", "A04_chaplygin_sleigh_rotor")
     p = {k: v for k, v in c["parameters"].items() if isinstance(v, float)}
     point = {"x": 0, "y": 0, **c["reference"]["points"][0]}
     known = {

@@ -179,8 +179,8 @@ def symbols_of_all(e):
 
 
 def test_muscles_around_bodies_have_equations_in_seconds_and_say_what_they_have_not():
-    text = case("mujoco_oracle", "arm26_tendon")["parameters"]["xml"]
-    e = equations(read_mjcf("arm26.xml", strict=False, text=text))
+    text = case("mujoco_oracle", "muscle_arm")["parameters"]["xml"]
+    e = equations(read_mjcf("muscle_arm.xml", strict=False, text=text))
     assert e.form == "shared" and e.count_operations() < 5000
     assert all(value.is_Symbol is False for _, value in e.definitions)
     with pytest.raises(DescriptionError, match=r"zw\.joint_reactions"):

@@ -28,7 +28,7 @@ def test_the_simple_pendulum_three_ways():
     x1, x2 = sp.symbols("x1 x2", real=True)
     free = zw.Mechanism("p", (zw.Body("bob", slides, mass=m, inertia=(1, 1, 1)),), gravity=(g, 0, 0),
                         constraints=(zw.Holonomic("circle", (x1**2 + x2**2 - l**2) / (2 * l)),))  # fmt: skip
-    c = case("seeds", "A06_simple_pendulum")
+    c = case("elementary", "A06_simple_pendulum")
     p = c["parameters"]
     numbers = {"m": p["m"], "l": p["l"], "g": p["g"]}
     embedded = equations(free, ["x2"])
@@ -160,7 +160,7 @@ def test_the_elastic_joint():
     q1, q2, a1, a2, u = sp.symbols("q1 q2 q1_ddot q2_ddot u")
     printed = [J_l * a1 + M * g * l * sp.sin(q1) + k * (q1 - q2), J_m * a2 + k * (q2 - q1) - u]
     assert check_equations(m, printed)
-    c = case("seeds", "A08_elastic_joint")
+    c = case("elementary", "A08_elastic_joint")
     p = {key: value for key, value in c["parameters"].items() if isinstance(value, float)}
     e = equations(m)
     numbers = {key: p[key] for key in ("J_l", "J_m", "M", "g", "l", "k", "u")}

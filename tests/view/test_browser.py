@@ -11,12 +11,12 @@ from matplotlib.image import imread
 
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_quaternion
-from tests.view.chromium import BROWSER, Browser
+from tests.view.chromium import Browser
 from tests.view.scenes import HOSTILE, shapes
 from zwang.mechanism.samples import double_pendulum, four_bar
 from zwang.view.html_page import framed, page_of
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+pytestmark = pytest.mark.needs("chromium")
 STAGE = (slice(100, 640), slice(0, 940), slice(0, 3))  # rows, columns and colours without bars and panel
 
 

@@ -16,7 +16,7 @@ import xarray as xr
 
 import zwang as zw
 from tests.mechanisms import random_mechanism
-from tests.view.chromium import BROWSER, Browser
+from tests.view.chromium import Browser
 from tests.view.scenes import HOSTILE, Elements, array, scene_in
 from zwang.mechanism.samples import FURUTA, double_pendulum, four_bar, furuta
 from zwang.view import notebook
@@ -225,7 +225,7 @@ def test_a_notebook_shows_them_from_the_import_on(tmp_path):
     assert "Equations of motion" in equations
 
 
-@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+@pytest.mark.needs("chromium")
 def test_the_player_moves_inside_the_page(tmp_path):
     browser = Browser(tmp_path / "profile", (1000, 900))
     try:

@@ -13,12 +13,12 @@ from matplotlib.image import imread
 from scipy.spatial.transform import Rotation
 
 import zwang as zw
-from tests.view.chromium import BROWSER, Browser
+from tests.view.chromium import Browser
 from tests.view.scenes import HOSTILE
 from zwang.mechanism.samples import double_pendulum, four_bar
 
 pytest.importorskip("viser")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+pytestmark = pytest.mark.needs("chromium")
 SIZE = (760, 420)  # small, for browsers that draw without a graphics processor
 STAGE = (
     slice(150, 410),
