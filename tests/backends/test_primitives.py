@@ -52,7 +52,7 @@ PRIMITIVES = {
     "where": (lambda x, y: scalar.where(x < y, x * x, 2 * y), ANYWHERE),
     "operators": (lambda x, y: -x + y * 2 - x / 4 + x**2 / (1 + y * y), ANYWHERE),
     "for_each": (lambda x, y: scalar.for_each([0.5, -1.0, 2.0], lambda t, c: c * x + t, y), ANYWHERE),
-    "when": (lambda x, y: scalar.cond(x < y, lambda z: z * y, lambda z: z - y, x), ANYWHERE),
+    "cond": (lambda x, y: scalar.cond(x < y, lambda z: z * y, lambda z: z - y, x), ANYWHERE),
     "while_loop": (
         lambda x, y: scalar.while_loop(lambda c: c < 9, lambda c: 2 * c + y * y, 1 + x * x),
         ANYWHERE,
@@ -75,7 +75,7 @@ NO_PRIMITIVES = {
     *("is_scalar", "is_zero", "substitute", "symbols_of", "to_data", "from_data", "symbol", "flat_position"),
     *("leaves_of", "rebuild", "structure_of"),
 }
-CONTROL = {"when", "while_loop"}
+CONTROL = {"cond", "while_loop"}
 """What symbols and duals have no reading for, or where the value decides."""
 
 

@@ -13,7 +13,7 @@ from zwang import scalar
 SIZE = 3
 """How many inputs and outputs such a function has."""
 
-CONTROL = ["while", "when", "for", "chosen", "span"]
+CONTROL = ["while", "cond", "for", "chosen", "span"]
 
 
 def random_function(seed: int, statements: int = 6) -> Callable[[Any], list[Any]]:
@@ -79,7 +79,7 @@ def _tamed(x: Any) -> Any:
 
 
 def _control(kind: str, places: list[int], count: int, inner: list, state: list[Any], array: Any) -> tuple:
-    if kind == "when":
+    if kind == "cond":
         less = scalar.less(state[places[0]], state[places[1]])
         return scalar.cond(
             less, lambda a: _run(inner[0], state, a), lambda a: _run(inner[1], state, a), array

@@ -185,7 +185,7 @@ def test_angles_known_together_share_one_test_for_huge_ones() -> None:
     kinds = dict.fromkeys(range(3 * size), "real")
     many = Program((Port("x", size),), (Port("y", 2 * size),), body, kinds, {})
     ops = [i.op for i in expand(many, "float64").body.instructions]
-    assert ops.count("when") == 1
+    assert ops.count("cond") == 1
     assert sum(op in ("fma", "fnma", "mul", "add", "sub") for op in ops) <= 25 * size
     x = np.linspace(-4, 4, 5 * size).reshape(5, size)
     both = np.stack([np.sin(x), np.cos(x)], axis=-1).reshape(5, 2 * size)

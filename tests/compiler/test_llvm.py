@@ -102,7 +102,7 @@ def test_branches_that_give_different_arrays() -> None:
     p = h("lt", h.x[0], h.x[1], kind="bool")
     then = h.block(h.like(a, b), lambda a, b: [h.store(b, 0, h.load(a, 2)), a])
     otherwise = h.block(h.like(a, b), lambda a, b: [a, h.store(b, 0, h("const", data=7.0))])
-    c, d = h.control("when", [p, a, b], [a, b], Cond(then, otherwise))
+    c, d = h.control("cond", [p, a, b], [a, b], Cond(then, otherwise))
     program = h.program(h.load(c, 0), h.load(c, 2), h.load(d, 0), h.load(d, 2))
     less = X[:, 0] < X[:, 1]
     right = np.where(
@@ -144,7 +144,7 @@ def test_a_rare_branch_is_out_of_line_and_gives_the_same() -> None:
 
     blocks = h.block(h.like(*args), then), h.block(h.like(*args), lambda a, b, q: [a, q, b])
     out_like = [h.x[0], q, h.x[0]]
-    a, r, b = h.control("when", [p, *args], out_like, Cond(*blocks, rare=True))
+    a, r, b = h.control("cond", [p, *args], out_like, Cond(*blocks, rare=True))
     program = h.program(a, h("select", r, a, b), b)
     assert "cold noinline" in emit(program, Lanes("float64", 8)).text
     rare, less = X[:, 0] < -1.5, X[:, 1] < X[:, 2]

@@ -298,7 +298,7 @@ class _Text:
         self._assign(carry, self.block(data.body, [index, *carry, *captured]))
         self._end()
 
-    def _when(self, instruction: Instruction, args: list[str]) -> None:
+    def _cond(self, instruction: Instruction, args: list[str]) -> None:
         data = instruction.data
         reals = [out for out in instruction.out if self.program.kinds[out] != "array"]
         for out in reals:

@@ -379,7 +379,7 @@ def cond(graph: Graph, predicate: Truth, then: Callable, otherwise: Callable, op
     for array in arrays:
         if array.origin in returned:
             array.consume()
-    control = graph.unshared(Control, "when", (predicate, *versions), tuple(sides))
+    control = graph.unshared(Control, "cond", (predicate, *versions), tuple(sides))
     return _joined(graph, control, taken[0], kinds)
 
 

@@ -213,7 +213,7 @@ class _Machine:
             carry = self.run(data.body, (*carry, *captured))
         return carry
 
-    def _when(self, data: Any, p: bool, *captured: Any) -> list[Any]:
+    def _cond(self, data: Any, p: bool, *captured: Any) -> list[Any]:
         return self.run(data.then if p else data.otherwise, captured)
 
     def _for(self, data: Any, *args: Any) -> list[Any]:

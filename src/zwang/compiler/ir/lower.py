@@ -125,7 +125,7 @@ class _Writer:
 
     def control(self, node: Node, data: Any, captured: Sequence[Node], results: dict[int, Node]) -> None:
         args = tuple(self.number_of(a) for a in (*node.args, *captured))
-        body = data.then if node.op == "when" else data.body
+        body = data.then if node.op == "cond" else data.body
         out = []
         for k, value in enumerate(body.results):
             if k in results:

@@ -93,7 +93,7 @@ class _Checker:
     def _kinds(self, instruction: Instruction) -> tuple[Kind, ...]:
         """The kinds of what an instruction defines, its arguments being of the right kinds."""
         kinds = self._kinds_of(instruction.args)
-        if instruction.op in ("while", "for", "when"):
+        if instruction.op in ("while", "for", "cond"):
             return self._control(instruction, kinds)
         if instruction.op == "select":
             right = (

@@ -74,7 +74,7 @@ class Page:
             block = self._closed([t.value for t in inside], results)
         plain = [self._like(term).value for term in captured]
         keep = Block(tuple(plain), (), tuple(plain[len(given) :]))
-        return self._owner("when", [condition, *captured], otherwise, Cond(block, keep, rare=True))
+        return self._owner("cond", [condition, *captured], otherwise, Cond(block, keep, rare=True))
 
     def _closed(self, parameters: Sequence[int], results: Sequence[Term]) -> Block:
         return Block(tuple(parameters), tuple(self.instructions), tuple(term.value for term in results))

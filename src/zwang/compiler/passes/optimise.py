@@ -37,7 +37,7 @@ NOT_COUNTED = frozenset(
         "scatter",
         "highest",
     }
-    | {"while", "when", "for"}
+    | {"while", "cond", "for"}
 )
 """Operations that are no arithmetic: constants, inputs, indices, memory, and control flow itself."""
 

@@ -68,10 +68,10 @@ class _Graph:
         """A store, loop or branch that changes an array comes after those that read the version before."""
         readers: dict[int, list[int]] = {}
         for k, instruction in enumerate(self.instructions):
-            if instruction.op in ("store", "scatter", "while", "for", "when"):
+            if instruction.op in ("store", "scatter", "while", "for", "cond"):
                 for a in instruction.args:
                     self.before[k] += [r for r in readers.get(a, []) if r not in self.before[k]]
-            if instruction.op in ("load", "gather", "choose", "pick", "count", "while", "for", "when"):
+            if instruction.op in ("load", "gather", "choose", "pick", "count", "while", "for", "cond"):
                 for a in instruction.args:
                     readers.setdefault(a, []).append(k)
 

@@ -17,7 +17,7 @@ class FlowText(MemoryText):
         when: Cond = instruction.data
         captured = [writer.where(argument) for argument in instruction.args[1:]]
         kinds: list[Kind] = [self._kind(out) for out in instruction.out]
-        self._forbid_index(kinds, "when")
+        self._forbid_index(kinds, "cond")
         merged = [self._merge_array(when, captured, n) if k == "array" else None for n, k in enumerate(kinds)]
         yes = self._arm(writer, when.then, condition, instruction, merged, rare=when.rare)
         no = self._arm(writer, when.otherwise, writer.negate(condition), instruction, merged)
@@ -209,7 +209,7 @@ def _origin(block: Block, value: int) -> int | None:
             value = maker.args[0]
         elif maker.op in ("for", "while"):
             value = maker.args[maker.out.index(value)]
-        elif maker.op == "when":
+        elif maker.op == "cond":
             n, arms = maker.out.index(value), (maker.data.then, maker.data.otherwise)
             first, second = (_origin(arm, arm.results[n]) for arm in arms)
             if first is None or first != second:
