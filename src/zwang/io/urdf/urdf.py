@@ -20,13 +20,14 @@ from zwang.errors import DescriptionError, PlausibilityWarning, UnknownNameError
 from zwang.mechanism.forces import Damper
 from zwang.mechanism.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.moving_parts import impossible_parts
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.report import Report
 from zwang.mechanism.constraints import JointCoupling
 from zwang.mechanism.geometry import Geometry
 from zwang.io.assets import Roots
 from zwang.io.findings import Findings
-from zwang.io.mobility import SMALL_ARMATURE, impossible_parts, unresisted_joints
+from zwang.io.mobility import SMALL_ARMATURE, unresisted_joints
 from zwang.io.urdf.link import (
     ShapeReader,
     check_angles,
