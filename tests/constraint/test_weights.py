@@ -113,3 +113,12 @@ def test_a_weight_on_one_slide_rests_where_its_softness_says():
     assert expected > 1e-4 and abs(found.acceleration[0]) < 1e-9
     run = zw.simulate(mechanism, [-expected / 2], duration=2.0, step=0.002)
     assert run.q.values.reshape(-1)[-1] == pytest.approx(-expected, rel=1e-3)
+
+
+def test_a_body_that_a_file_does_not_have_simple_stays_so_in_json():
+    slide = '<joint type="slide" armature="3"/><inertial pos="0 0 0" mass="2" diaginertia=".1 .2 .25"/>'
+    text = f'<mujoco><worldbody><body name="a" simple="false">{slide}</body><body name="b">{slide}</body></worldbody></mujoco>'
+    mechanism = read_mjcf("slides.xml", text=text)
+    again = zw.Mechanism.from_json(mechanism.to_json())
+    assert again == mechanism and [body.simple for body in again.bodies] == [False, None]
+    assert inverse_weights(again).bodies == {"world": (0, 0), "a": (1 / 15, 0), "b": (0.5, 0)}

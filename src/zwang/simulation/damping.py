@@ -40,12 +40,7 @@ def damping_matrix(
     for force in mechanism.forces:
         if isinstance(force, Actuator):
             slope = _slope(mechanism, force, q, v, control.get(force.name, 0), activation.get(force.name, 0))
-            ends = None if force.joint is None else _actuator_range(mechanism, force.joint)
-            if ends is not None and not is_zero(slope):
-                effort = actuator_forces(mechanism, q, v, control, activation)[
-                    mechanism.joint(force.joint).v
-                ][0]
-                slope = where(_within(effort, ends), slope, 0)
+            slope = _unless_saturated(mechanism, force, slope, (q, v, control, activation))
             if not is_zero(slope):
                 moment = transmission(mechanism, force, q)[1]
                 D = D - slope * np.outer(moment, moment)
@@ -56,9 +51,16 @@ def damping_matrix(
     return D
 
 
-def _actuator_range(mechanism: Mechanism, joint: str) -> Any:
-    """The range of all actuator forces on a joint together, or None; at its ends they do not change with the speed."""
-    return getattr(mechanism.joint(joint).joint, "actuator_range", None)
+def _unless_saturated(mechanism: Mechanism, actuator: Actuator, slope: Any, at: tuple[Any, ...]) -> Any:
+    """The slope; 0 while all actuator forces on its joint together are at an end of the joint's `actuator_range`."""
+    if actuator.joint is None or is_zero(slope):
+        return slope
+    joint = mechanism.joint(actuator.joint)
+    ends = getattr(joint.joint, "actuator_range", None)
+    if ends is None:
+        return slope
+    effort = actuator_forces(mechanism, *at)[joint.v][0]
+    return where(_within(effort, ends), slope, 0)
 
 
 def _within(x: Any, ends: tuple[Any, Any]) -> Any:
