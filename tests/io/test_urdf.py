@@ -125,10 +125,24 @@ def test_a_root_named_world_is_the_ground(tmp_path: Path) -> None:
     text = robot(
         link("world", ""), link("base"), joint("bolt", "world", "base", "fixed", '<origin xyz="0 0 1"/>')
     )
-    fixed, free = loaded(tmp_path, text), loaded(tmp_path, text, base="free")
+    fixed = loaded(tmp_path, text)
     assert [b.name for b in fixed.bodies] == ["base"]
     assert fixed.body("base").position == (0, 0, 1)
-    assert (fixed.nv, free.nv) == (0, 6)
+    assert fixed.nv == 0
+
+
+def test_a_root_fixed_to_the_world_does_not_float_unsaid(tmp_path: Path) -> None:
+    text = robot(
+        link("world", ""),
+        link("base"),
+        joint("bolt", "world", "base", "fixed", '<origin xyz="0 0 1" rpy="0 0 .5"/>'),
+    )
+    with pytest.raises(LoadError, match=r"line \d+.*'bolt' fixes link 'base' to the ground"):
+        loaded(tmp_path, text, base="free")
+    with pytest.warns(LoadWarning, match="'bolt' fixes link 'base'"):
+        free = read_urdf(written(tmp_path, text), base="free", strict=False)
+    assert free.nv == 6 and free.home is not None
+    np.testing.assert_allclose(free.home, (0, 0, 1, np.cos(0.25), 0, 0, np.sin(0.25)), atol=1e-15)
 
 
 def test_mimics_are_couples(tmp_path: Path) -> None:

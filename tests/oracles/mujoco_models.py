@@ -128,3 +128,69 @@ def full_mass_matrix(model: Any, data: Any) -> np.ndarray:
     M = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model, data, M)
     return M
+
+
+class RandomTree:
+    """The text of a model of up to seven bodies: every joint kind and mixture, bodies without freedom, bodies on slides alone, armature, tendons."""
+
+    KINDS = (
+        (), (), ("hinge",), ("slide",), ("ball",), ("slide", "slide"), ("slide", "slide", "slide"), ("slide", "hinge"),
+        ("hinge", "slide"), ("hinge", "hinge"), ("slide", "ball"), ("slide", "slide", "hinge"),
+    )  # fmt: skip
+
+    def __init__(self, seed: int):
+        self.rng = np.random.default_rng(seed)
+        self.count, self.scalars = int(self.rng.integers(1, 8)), []
+        parents = [int(self.rng.integers(-1, i)) for i in range(self.count)]
+        roots = "".join(self.body(i, parents) for i in range(self.count) if parents[i] < 0)
+        tendon = "".join(
+            f'<joint joint="{name}" coef="{self.rng.normal()!r}"/>' for name in self.some(self.scalars)
+        )
+        fixed = f'<fixed name="t">{tendon}</fixed>' if tendon else ""
+        self.text = f'<mujoco><compiler angle="radian"/><worldbody>{roots}</worldbody><tendon>{fixed}</tendon></mujoco>'
+
+    def some(self, names: list[str]) -> list[str]:
+        return [name for name in names if self.rng.random() < 0.5]
+
+    def body(self, i: int, parents: list[int]) -> str:
+        root = parents[i] < 0
+        plain = self.rng.random() < 0.5  # along the axes of the body, as most models have it
+        kinds = (
+            ("free",)
+            if root and self.rng.random() < 0.15
+            else self.KINDS[self.rng.integers(0, len(self.KINDS))]
+        )
+        axes = self.rng.permutation(np.eye(3)) if plain else self.rng.normal(size=(3, 3))
+        joints = "".join(
+            self.joint(f"j{i}_{k}", kind, plain, axes[k] * self.rng.choice([-1, 1]))
+            for k, kind in enumerate(kinds)
+        )
+        inner = "".join(self.body(k, parents) for k in range(self.count) if parents[k] == i)
+        pose = f'pos="{numbers(self.rng.normal(size=3))}" quat="{numbers(self.rng.normal(size=4))}"'
+        simple = ' simple="false"' if self.rng.random() < 0.1 else ""
+        return f'<body name="b{i}" {pose}{simple}>{joints}{self.mass(plain)}{inner}</body>'
+
+    def joint(self, name: str, kind: str, plain: bool, axis: np.ndarray) -> str:
+        armature = f'armature="{self.rng.choice([0, 0.4, 30])}"'
+        if kind == "free":
+            return f'<joint name="{name}" type="free" {armature}/>'
+        where = "" if plain else f'pos="{numbers(self.rng.normal(size=3))}"'
+        if kind == "ball":
+            return f'<joint name="{name}" type="ball" {armature} {where}/>'
+        self.scalars.append(name)
+        return f'<joint name="{name}" type="{kind}" axis="{numbers(axis)}" ref="{self.rng.normal()!r}" {armature} {where}/>'
+
+    def mass(self, plain: bool) -> str:
+        if self.rng.random() < 0.4:
+            kinds = [str(kind) for kind in self.rng.choice(list(SIZES), size=self.rng.integers(1, 3))]
+            pose = "" if plain else f'pos="{numbers(self.rng.normal(size=3))}" quat=".9 .1 .3 -.2"'
+            return "".join(f'<geom type="{kind}" size="{SIZES[kind]}" {pose}/>' for kind in kinds)
+        moments = self.rng.uniform(0.1, 0.19, size=3)
+        if self.rng.random() < 0.3:
+            return f'<inertial pos="0 0 0" mass="1.7" fullinertia="{numbers([*moments, 0, 0, 0])}"/>'
+        pose = (
+            'pos="0 0 0"'
+            if plain
+            else f'pos="{numbers(self.rng.normal(size=3))}" quat="{numbers(self.rng.normal(size=4))}"'
+        )
+        return f'<inertial mass="{self.rng.uniform(0.5, 3)!r}" {pose} diaginertia="{numbers(np.sort(moments))}"/>'

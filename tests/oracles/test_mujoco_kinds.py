@@ -192,3 +192,17 @@ def test_loops_between_sites_move_as_in_mujoco():
         found = zw.constrained_dynamics(mechanism, data.qpos, data.qvel, np.zeros(model.nv))
         assert len(found.rows) == data.nefc == 15
         np.testing.assert_allclose(found.acceleration, data.qacc, atol=1e-9 * np.abs(data.qacc).max())
+
+
+@pytest.mark.parametrize("other", ["0", "-.5", ".5"])
+def test_a_negative_gravity_compensation_acts_where_mujoco_lets_it(other):
+    """MuJoCo compensates nothing where no body has a positive gravcomp, and then the file is told so."""
+    slide = '<joint type="slide" axis="0 0 1"/><geom size=".1" mass="1"/>'
+    text = f'<mujoco><worldbody><body name="a" gravcomp="-1">{slide}</body><body pos="2 0 0" gravcomp="{other}">{slide}</body></worldbody></mujoco>'
+    mechanism, model = read_mjcf("lift.xml", text=text), mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    found = zw.constrained_dynamics(mechanism, data.qpos, data.qvel, np.zeros(2))
+    np.testing.assert_allclose(found.acceleration, data.qacc, atol=1e-12)
+    noted = [note for note in mechanism.report.notes if "gravcomp -1 of body 'a'" in str(note)]
+    assert len(noted) == (0 if float(other) > 0 else 1)

@@ -141,3 +141,26 @@ def updated_solver(M: Any, A: Any, D: Any) -> tuple[Callable[[Any], np.ndarray],
         return np.array(total)
 
     return lambda b: sparse_ltdl_solve(*factors, b), pull
+
+
+def eliminated(A: Any, b: Any) -> np.ndarray:
+    """x from A x = b by Gaussian elimination without pivoting; entries that are zero by structure are skipped.
+
+    For matrices whose symmetric part is positive definite, which need no pivots. Source: Golub, Van Loan, Matrix Computations
+    (2013), 4.1.4.
+    """
+    n = len(b)
+    rows = [[*A[k], b[k]] for k in range(n)]
+    for k in range(n):
+        for i in range(k + 1, n):
+            if is_zero(rows[i][k]):
+                continue
+            factor = rows[i][k] / rows[k][k]
+            for j in range(k + 1, n + 1):
+                if not is_zero(rows[k][j]):
+                    rows[i][j] = rows[i][j] - factor * rows[k][j]
+    x: list[Any] = [0] * n
+    for k in reversed(range(n)):
+        rest = sum((rows[k][j] * x[j] for j in range(k + 1, n) if not is_zero(rows[k][j])), start=0)
+        x[k] = (rows[k][n] - rest) / rows[k][k]
+    return np.array(x)

@@ -12,16 +12,19 @@ from zwang.scalar import are_constant
 
 TRIANGLE_TOLERANCE = 1e-6  # relative to the largest moment: files print their numbers rounded
 
+SYMMETRY_TOLERANCE = 1e-12  # relative to the largest entry: products of rotations are rounded
+
 LEAST_MOMENT = 1e-15  # kg m^2: under it a moment is a rounded zero
 
 
 def inertia_matrix(inertia: Any, where: str) -> Any:
-    """The 3x3 inertia from 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a matrix (checked symmetric)."""
+    """The 3x3 inertia from 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a matrix.
+
+    A matrix is symmetric, of floats to rounding: then the mean of both halves is taken. Raises DescriptionError for others.
+    """
     items = list(inertia)
     if len(items) == 3 and all(np.ndim(row) == 1 and len(row) == 3 for row in items):
-        if any(_differ(items[i][j], items[j][i]) for i in range(3) for j in range(i)):
-            raise DescriptionError(f"inertia of {where} is not symmetric: {items!r}")
-        return tuple(tuple(row) for row in items)
+        return _symmetric(items, where)
     if len(items) == 3:
         a, b, c = items
         return ((a, 0, 0), (0, b, 0), (0, 0, c))
@@ -31,6 +34,22 @@ def inertia_matrix(inertia: Any, where: str) -> Any:
     raise DescriptionError(
         f"inertia of {where} is {inertia!r}; give 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix"
     )
+
+
+def _symmetric(rows: Any, where: str) -> Any:
+    """The matrix, exactly symmetric. Raises DescriptionError where it is not so but for rounding."""
+    pairs = [(i, j) for i in range(3) for j in range(i) if _differ(rows[i][j], rows[j][i])]
+    if not pairs:
+        return tuple(tuple(row) for row in rows)
+    numbers = [x for row in rows for x in row]
+    rounding = SYMMETRY_TOLERANCE * max(map(abs, numbers)) if are_constant(*numbers) else 0
+    result = [list(row) for row in rows]
+    for i, j in pairs:
+        if not (are_constant(rows[i][j], rows[j][i]) and abs(rows[i][j] - rows[j][i]) <= rounding):
+            shown = [[x.item() if isinstance(x, np.generic) else x for x in row] for row in rows]
+            raise DescriptionError(f"inertia of {where} is not symmetric: {shown!r}")
+        result[i][j] = result[j][i] = (rows[i][j] + rows[j][i]) / 2
+    return tuple(tuple(row) for row in result)
 
 
 def _differ(a: Any, b: Any) -> bool:

@@ -88,7 +88,7 @@ def collision_shapes(mechanism: Mechanism) -> tuple[CollisionShape, ...]:
 def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
     """The pairs of shapes that may touch, in MuJoCo's order of bodies.
 
-    Explicit pairs always; others unless fixed to the same link, to parent and child (the world is no parent), excluded,
+    Explicit pairs unless fixed to the same link, or both to the world; others unless fixed to the same link, to parent and child (the world is no parent), excluded,
     or kept apart by their bit masks. Raises UnknownNameError for a pair or an exclusion of names that are not there.
     Source: MuJoCo documentation, "Selection" of collisions and "Parameters" of contacts.
     """
@@ -96,6 +96,7 @@ def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
         return ()
     shapes = collision_shapes(mechanism)
     explicit = [_explicit(pair, shapes) for pair in mechanism.contacts if isinstance(pair, ContactPair)]
+    explicit = [pair for pair in explicit if pair.a.place.link != pair.b.place.link]
     taken = {frozenset((pair.a.index, pair.b.index)) for pair in explicit}
     excluded = _exclusions(mechanism)
     above = _links_above(mechanism.tree)

@@ -203,8 +203,8 @@ def rows_of_contact(instant: RowContext, touch: Contact) -> Rows:
     return (_pyramid if instant.mechanism.options.cone == "pyramidal" else _ellipse)(instant, touch)
 
 
-def _edges(instant: RowContext, touch: Contact, J: np.ndarray, weight: Any) -> Rows:
-    """Rows that are not negative, all with the contact's gap."""
+def _edges(instant: RowContext, touch: Contact, J: np.ndarray, weight: Any, least: Any = TINY) -> Rows:
+    """Rows that are not negative, all with the contact's gap; least: of R."""
     gap, active = [touch.gap] * len(J), touch.active
     if touch.hard:
         return hard_softness_rows(
@@ -214,7 +214,7 @@ def _edges(instant: RowContext, touch: Contact, J: np.ndarray, weight: Any) -> R
     softness = Softness(touch.pair.solref, touch.pair.solimp)
     return soft_rows(
         touch.name, "contact", J, instant.v, gap, softness, weight=weight, margin=touch.pair.margin,
-        shortest_time=instant.shortest_time, active=active,
+        shortest_time=instant.shortest_time, active=active, least=least,
     )  # fmt: skip
 
 
@@ -228,7 +228,7 @@ def _pyramid(instant: RowContext, touch: Contact) -> Rows:
     slope = touch.friction[0] * touch.friction[0]
     mu_squared = slope / maximum(TINY, instant.mechanism.options.impratio)
     weight = 2 * mu_squared * (1 + slope) * touch.weight[0]
-    return _edges(instant, touch, np.array(edges), weight)
+    return _edges(instant, touch, np.array(edges), weight, 2 * mu_squared * TINY)
 
 
 def _ellipse(instant: RowContext, touch: Contact) -> Rows:

@@ -1,6 +1,7 @@
 """The approximate diagonal of A = J M^-1 J^T with which MuJoCo makes its R: one number a body, a joint, a tendon.
 
-All at the home configuration, so that they are constants of the mechanism. Source: MuJoCo, `body_invweight0` and its kin.
+All at the home configuration, so that they are constants of the mechanism. A body that cannot translate, or rotate, has the inverse
+weight 0 there. Source: MuJoCo 4, `mj_setConst`, which makes `body_invweight0`, `dof_invweight0` and `tendon_invweight0`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.constraint.softness import TINY
 from zwang.dynamics.crba import crba
 from zwang.dynamics.mass_matrix_solve import speed_parents
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, link_poses
 from zwang.kinematics.tendons import tendon_length
 from zwang.mechanism.mechanism import JointIndex, Mechanism
+from zwang.mechanism.simple import simple_bodies
 from zwang.mechanism.tree import WORLD, Placement
-from zwang.scalar import are_constant
+from zwang.scalar import maximum
 
 
 class InverseWeights(NamedTuple):
@@ -37,12 +40,18 @@ def inverse_weights(mechanism: Mechanism) -> InverseWeights:
     tree, q = mechanism.tree, np.array(mechanism.home or mechanism.neutral)
     poses, inverse = link_poses(tree, q), inverse_mass_matrix(mechanism, q)
     bodies: dict[str, tuple[Any, Any]] = {"world": (0, 0)}
+    simple = {name: 1 / maximum(TINY, mechanism.body(name).mass) for name in simple_bodies(mechanism.bodies)}
     for body in mechanism.bodies:
         base = tree.place(body.name)
-        bodies[body.name] = _of_body(mechanism, poses, inverse, base, body.com)
+        bodies[body.name] = (
+            (simple[body.name], 0)
+            if body.name in simple
+            else _of_body(mechanism, poses, inverse, base, body.com)
+        )
     speeds: list[Any] = []
     for joint in mechanism.joints:
-        speeds += _of_joint(joint, np.diag(inverse)[joint.v])
+        diagonal = np.diag(inverse)[joint.v]
+        speeds += [simple[joint.body]] if joint.body in simple else _of_joint(joint, diagonal)
     found = {tendon.name: tendon_length(mechanism, tendon, q) for tendon in mechanism.tendons}
     tendons = {name: moment @ inverse @ moment for name, (_, moment) in found.items()}
     return InverseWeights(bodies, tuple(speeds), tendons, {name: length for name, (length, _) in found.items()})
@@ -60,16 +69,12 @@ def inverse_mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
 def _of_body(
     mechanism: Mechanism, poses: list[Pose], inverse: np.ndarray, base: Placement, com: Any
 ) -> tuple[Any, Any]:
-    """The means over the axes of translation and of rotation, at the centre of mass; a body that has one only uses it for both."""
+    """The means over the axes of translation and of rotation, at the centre of mass; 0 where a body has no such freedom."""
     if base.link == WORLD:
         return 0, 0
     J = placement_jacobian(mechanism.tree, poses, Placement(base.link, base.R, base.p + base.R @ np.array(com)))
     diagonal = [row @ inverse @ row for row in J]
-    translation, rotation = sum(diagonal[:3]) / 3, sum(diagonal[3:]) / 3
-    if are_constant(translation, rotation):
-        larger = max(translation, rotation)
-        translation, rotation = (larger if x < 1e-15 else x for x in (translation, rotation))
-    return translation, rotation
+    return sum(diagonal[:3]) / 3, sum(diagonal[3:]) / 3
 
 
 def _of_joint(joint: JointIndex, diagonal: Any) -> list[Any]:

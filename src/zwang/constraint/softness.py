@@ -78,18 +78,19 @@ def response(softness: Softness, r: Any, shortest_time: Any = 0) -> Response:
     return Response(K, B, impedance(softness.solimp, r))
 
 
-def regularisation(d: Any, weight: Any) -> Any:
-    """R = (1 - d) / d times the approximate diagonal of A."""
-    return maximum(TINY, (1 - d) * weight / d)
+def regularisation(d: Any, weight: Any, least: Any = TINY) -> Any:
+    """R = (1 - d) / d times the approximate diagonal of A, and `least` at least."""
+    return maximum(least, (1 - d) * weight / d)
 
 
 def soft_rows(
     name: str, kind: str, J: Any, v: Any, position: Any, softness: Softness, *, weight: Any, margin: Any = 0,
     violation: Any = None, bias: Any = 0, shortest_time: Any = 0, bound: Any = 0, active: Any = True,
+    least: Any = TINY,
 ) -> Rows:  # fmt: skip
     """Rows of one constraint with common softness: aref = -B J v - K d (position - margin) - bias, R from d and the weights.
 
-    violation: the r of d(r), by default each row's position - margin. bias: Jdot v, where it counts. shortest_time [s]: see `reference`. J (n, nv);
+    violation: the r of d(r), by default each row's position - margin. bias: Jdot v, where it counts. shortest_time [s]: see `reference`. least: of R. J (n, nv);
     position (n,); weight, margin, bias, bound, active are one for each row or one for all.
     """
     J, n = np.array(J), len(position)
@@ -101,7 +102,7 @@ def soft_rows(
         answers = [answer._replace(K=0) for answer in answers]
     biases = _each(bias, n)
     aref = [-a.B * u - a.K * a.d * x - b for a, u, x, b in zip(answers, velocity, r, biases, strict=True)]
-    R = [regularisation(a.d, w) for a, w in zip(answers, weights, strict=True)]
+    R = [regularisation(a.d, w, least) for a, w in zip(answers, weights, strict=True)]
     return Rows(
         (name,) * n, (kind,) * n, J, array(aref), array(R), array(list(position)), velocity, array(margins),
         array([a.d for a in answers]), array(weights), array(bounds), np.array(actives),

@@ -89,7 +89,7 @@ def _cut(body: Body, pose: Pose) -> Body:
     joint = (*slides, Ball(f"{body.name} turn", armature=1))
     return replace(
         body, joint=joint, parent="world", position=tuple(pose.p), orientation=tuple(map(tuple, pose.R)),
-        unchecked_inertia=True,
+        inertia=(0, 0, 0), unchecked_inertia=True,
     )  # fmt: skip
 
 

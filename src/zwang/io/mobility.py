@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.inertia import LEAST_MOMENT, TRIANGLE_TOLERANCE
 from zwang.errors import DescriptionError
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.tree import WORLD, Link, build_tree
@@ -46,25 +45,6 @@ def unresisted_joints(bodies: Iterable[Body]) -> dict[str, str]:
             others = moments[link.parent]
             moments[link.parent] = above if others is None else _sum(others, above)
     return found
-
-
-def impossible_parts(bodies: Iterable[Body]) -> frozenset[str]:
-    """The bodies, by name, of moving parts (bodies fixed together) whose inertia about their centre is negative."""
-    tree = build_tree(bodies)
-    bad = {i for i, link in enumerate(tree.links) if _has_negative_inertia(link)}
-    return frozenset(name for name, place in tree.places.items() if place.link in bad)
-
-
-def _has_negative_inertia(link: Link) -> bool:
-    parts = _floats(link.mass, link.h, link.J)
-    if parts is None:
-        return False
-    mass, h, J = parts
-    about = J - np.outer(h, h) / mass if mass > 0 else J
-    if not np.isfinite(about).all():
-        return True
-    moments = np.linalg.eigvalsh(np.trace(about) * np.eye(3) - about)
-    return bool(moments[0] < -TRIANGLE_TOLERANCE * abs(moments).max() - LEAST_MOMENT)
 
 
 def _floats(mass: Any, h: Any, J: Any) -> Moments | None:

@@ -53,6 +53,8 @@ class Body:
     density [kg/m^3]: if given, mass, com and inertia come from the geometry instead.
     unchecked_inertia: keep an inertia that no single body can have, as files have them; what counts is the sum over
     the bodies that are fixed to each other.
+    simple: whether MuJoCo's shortcut for the inverse weight of a body on slides alone holds, 1 / mass; by default as
+    `simple_bodies` has it.
     Raises DescriptionError for a mass or an inertia that no body can have (the triangle inequality holds).
     """
 
@@ -67,6 +69,7 @@ class Body:
     geometry: tuple[Geometry, ...] = ()
     density: Number | None = None
     unchecked_inertia: bool = False
+    simple: bool | None = None
 
     def __post_init__(self):
         where = f"body {self.name!r}"

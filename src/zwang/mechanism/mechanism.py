@@ -22,6 +22,7 @@ from zwang.mechanism.constraints import (
 from zwang.mechanism.forces import Actuator, Force, Motor, Spring, Wrench
 from zwang.mechanism.geometry import Geometry
 from zwang.mechanism.joints import Joint
+from zwang.mechanism.moving_parts import impossible_parts
 from zwang.mechanism.numbers import Number, Vector3, vector
 from zwang.mechanism.report import Report
 from zwang.mechanism.tree import Tree, build_tree
@@ -95,6 +96,7 @@ class Mechanism:
         _check_references(self)
         _check_one_speed(self)
         _check_masses(self)
+        _check_parts(self)
         if self.home is not None:
             put(self, "home", vector(self.home, self.nq, f"home of {where}"))
             validation.check_quaternions(self.home, self.joints, f"home of {where}")
@@ -383,6 +385,18 @@ def _check_masses(m: Mechanism) -> None:
             f"body {body.name!r} moves by joint {body.joints[0].name!r} but neither it nor what it carries has mass; "
             "give it a mass (or inertia), or make its joint fixed"
         )
+
+
+def _check_parts(m: Mechanism) -> None:
+    """Bodies with an inertia that was not checked are, with those that are fixed to them, a part that can be."""
+    unchecked = [body.name for body in m.bodies if body.unchecked_inertia]
+    impossible = impossible_parts(m.bodies) if unchecked else frozenset()
+    for name in unchecked:
+        if name in impossible:
+            raise DescriptionError(
+                f"body {name!r} has unchecked_inertia, and with the bodies that are fixed to it a negative mass or moment of inertia; "
+                "give inertias whose sum a body can have"
+            )
 
 
 def _has_armature(body: Body) -> bool:

@@ -29,12 +29,17 @@ from zwang.dynamics.forces import passive_forces
 from zwang.dynamics.gauss import GaussProblem
 from zwang.dynamics.mass_matrix_solve import speed_parents
 from zwang.dynamics.rnea import bias_forces
+from zwang.errors import StateError
 from zwang.mechanism.constraints import NonIdeal
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import absolute, less, logical_and, value_is_constant
 from zwang.solver.solution import Solution, kkt_residual, row_costs
 from zwang.solver.solve import ReductionChoice, solve
 from zwang.solver.warm_start import as_warm_start
+
+SINGULAR = (
+    4 * np.finfo(float).eps
+)  # times nv: of an element of the mass matrix, what elimination leaves as rounding
 
 
 class ConstrainedSolution(NamedTuple):
@@ -175,7 +180,7 @@ def constrained_dynamics(
 
     q (nq,), v (nv,), tau (nv,) added to what springs and dampers give. solver: "newton", "conjugate", "projected", of the same answer.
     time [s]: the t of constraints by formula. embedding: exact constraints by essential speeds instead of forces, as for `zw.simulate`.
-    Raises UnknownNameError for the solver, SolveError naming exact constraints that contradict each other, or dependent essential
+    Raises UnknownNameError for the solver, StateError naming a speed for a mass matrix that is singular, SolveError naming exact constraints that contradict each other, or dependent essential
     speeds, ShapeError or StateError. Source: seed 002; MuJoCo's numbers.
     """
     m = validation.numeric_mechanism(mechanism)
@@ -184,8 +189,14 @@ def constrained_dynamics(
     if speeds:
         check_count(m, speeds, q, time)
     applied = tau + passive_forces(m, q, v)
-    found = solve_constrained(m, q, v, applied, solver=solver, time=time, essential=speeds)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # told below
+        try:
+            found = solve_constrained(m, q, v, applied, solver=solver, time=time, essential=speeds)
+        except np.linalg.LinAlgError:
+            _check_inertia(m, crba(m.tree, q))
+            raise
     problem, rows, solution = found[:3]
+    _check_inertia(m, problem.M, solution.acceleration)
     a, force = np.asarray(solution.acceleration, float), np.asarray(solution.force, float)
     forces: dict[str, list[float]] = {}
     shares: dict[str, float] = {}
@@ -204,6 +215,23 @@ def constrained_dynamics(
         iterations=int(solution.iterations),
         converged=bool(solution.converged),
     )
+
+
+def _check_inertia(m: Mechanism, M: Any, a: Any = 0.0) -> None:
+    """Raises StateError, naming a speed, where the mass matrix M is singular, or an acceleration not finite."""
+    M = np.asarray(M, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pivots = 1 / np.asarray(ltdl(M, speed_parents(m.tree))[1], float)
+    idle = ~(pivots > SINGULAR * m.nv * np.diag(M))
+    if not idle.any():
+        idle = ~np.isfinite(np.asarray(a, float) + np.zeros(m.nv))
+    if idle.any():
+        first = int(np.flatnonzero(idle)[-1])  # in the order of elimination, from the leaves
+        raise StateError(
+            f"the mass matrix is singular, or numbers overflow, at speed {m.speed_names[first]!r}: what it moves has "
+            "no inertia of its own in this configuration; give a body an inertia, the joint an armature, or leave out a joint that moves "
+            "as another does"
+        )
 
 
 def floats(rows: Rows) -> Rows:

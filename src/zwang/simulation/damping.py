@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.dynamics.forces import transmission
+from zwang.dynamics.forces import actuator_forces, transmission
 from zwang.dynamics.muscles import muscle_damping_slope, muscle_force
 from zwang.kinematics.tendons import tendon_length
 from zwang.mechanism.forces import Actuator, Damper
@@ -15,26 +15,32 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import absolute, clip, is_zero, less, logical_and, where
 
 
-def joint_damping(mechanism: Mechanism) -> np.ndarray:
-    """The linear coefficients of the joints' dampers, (nv,) [N m s/rad or N s/m]."""
+def joint_damping(mechanism: Mechanism, v: Any) -> np.ndarray:
+    """D (nv,) of the joints' dampers at the speeds v, -d tau / d v of each [N m s/rad or N s/m]: c + 2 c2 |v| + 3 c3 v^2 + ..."""
     D: list[Any] = [0] * mechanism.nv
     for force in mechanism.forces:
         if isinstance(force, Damper):
             for k in _speeds(mechanism, force.joint):
                 D[k] = D[k] + force.coefficient
+                for power, c in enumerate(force.higher, start=2):
+                    D[k] = D[k] + c * power * absolute(v[k]) ** (power - 1)
     return np.array(D)
+
+
+def is_linear(mechanism: Mechanism) -> bool:
+    """Whether all dampers of joints are linear in the speeds."""
+    return all(is_zero(c) for f in mechanism.forces if isinstance(f, Damper) for c in f.higher)
 
 
 def damping_matrix(
     mechanism: Mechanism, q: Any, v: Any, control: Mapping[str, Any], activation: Mapping[str, Any]
 ) -> np.ndarray:
-    """D (nv, nv) of dampers, tendons and actuators; gyroscopic efforts are left out. Source: MuJoCo's "implicitfast"."""
-    D = np.diag(joint_damping(mechanism))
+    """D (nv, nv) of dampers, tendons and actuators; bias forces are left out. Source: MuJoCo's "implicitfast"."""
+    D = np.diag(joint_damping(mechanism, v))
     for force in mechanism.forces:
-        if isinstance(force, Damper) and force.higher:
-            D = D + np.diag(_of_higher_powers(mechanism, force, v))
         if isinstance(force, Actuator):
             slope = _slope(mechanism, force, q, v, control.get(force.name, 0), activation.get(force.name, 0))
+            slope = _unless_saturated(mechanism, force, slope, (q, v, control, activation))
             if not is_zero(slope):
                 moment = transmission(mechanism, force, q)[1]
                 D = D - slope * np.outer(moment, moment)
@@ -45,13 +51,20 @@ def damping_matrix(
     return D
 
 
-def _of_higher_powers(mechanism: Mechanism, damper: Damper, v: Any) -> np.ndarray:
-    """d/dv of c2 v |v| + c3 v^3 + ... for each speed of the joint."""
-    D: list[Any] = [0] * mechanism.nv
-    for k in _speeds(mechanism, damper.joint):
-        for power, c in enumerate(damper.higher, start=2):
-            D[k] = D[k] + c * power * absolute(v[k]) ** (power - 1)
-    return np.array(D)
+def _unless_saturated(mechanism: Mechanism, actuator: Actuator, slope: Any, at: tuple[Any, ...]) -> Any:
+    """The slope; 0 while all actuator forces on its joint together are at an end of the joint's `actuator_range`."""
+    if actuator.joint is None or is_zero(slope):
+        return slope
+    joint = mechanism.joint(actuator.joint)
+    ends = getattr(joint.joint, "actuator_range", None)
+    if ends is None:
+        return slope
+    effort = actuator_forces(mechanism, *at)[joint.v][0]
+    return where(_within(effort, ends), slope, 0)
+
+
+def _within(x: Any, ends: tuple[Any, Any]) -> Any:
+    return logical_and(less(ends[0], x), less(x, ends[1]))
 
 
 def _slope(mechanism: Mechanism, actuator: Actuator, q: Any, v: Any, control: Any, activation: Any) -> Any:
@@ -65,8 +78,7 @@ def _slope(mechanism: Mechanism, actuator: Actuator, q: Any, v: Any, control: An
     force, slope = _law(actuator, length, moment @ v, u)
     if actuator.force_range is None:
         return slope
-    low, high = actuator.force_range
-    return where(logical_and(less(low, force), less(force, high)), slope, 0)
+    return where(_within(force, actuator.force_range), slope, 0)
 
 
 def _law(actuator: Actuator, length: Any, speed: Any, u: Any) -> tuple[Any, Any]:

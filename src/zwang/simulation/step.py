@@ -4,7 +4,7 @@
     actuator_forces     what is driven: motors and actuators at this control
     accelerations       the free motion; or, where something restricts it,
     restrained          the nearest to it, in Gauss's sense, under loops, couplings, friction, limits, contacts
-    later_damped        damping as it is at the step's end
+    later_damped        damping (and, for implicit integrators, bias forces) as it is at the step's end
     activation_rates    the actuators' own states
     space               how to get along the new speeds to the new configuration
     projected           drift off exact constraints taken back
@@ -20,11 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.factorization import eliminated
 from zwang.constraint.rows import WarmStart
+from zwang.dynamics.bias_slope import bias_slope, free_body_bias_slope, standalone_free_bodies
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forces import activation_after, activation_rates, actuator_forces, passive_forces
 from zwang.dynamics.forward_dynamics import free_accelerations
-from zwang.dynamics.mass_matrix_solve import solve_mass_matrix
+from zwang.dynamics.mass_matrix_solve import solve_mass_matrix, speed_parents
 from zwang.dynamics.rnea import bias_forces
 from zwang.integrator.fixed_step import State, StateSpace, runge_kutta_4, semi_implicit_euler
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
@@ -40,10 +42,15 @@ from zwang.simulation.constraint_stage import (
     projected_onto_constraints,
     time_or_error,
 )
-from zwang.simulation.damping import damping_matrix, joint_damping
+from zwang.simulation.damping import damping_matrix, is_linear, joint_damping
 from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, status_if, worst_status
 
-STEPPERS = {"euler": semi_implicit_euler, "implicitfast": semi_implicit_euler, "rk4": runge_kutta_4}
+STEPPERS = {
+    "euler": semi_implicit_euler,
+    "implicitfast": semi_implicit_euler,
+    "implicit": semi_implicit_euler,
+    "rk4": runge_kutta_4,
+}
 
 
 @dataclass(frozen=True)
@@ -90,12 +97,14 @@ def step_settings(
     drift: str = "projection",
     embedding: Any = False,
 ) -> StepSettings:
-    """Steps of h [s]: "euler", semi-implicit with joint damping implicit; "implicitfast", with all damping implicit; "rk4".
+    """Steps of h [s]: "euler", semi-implicit with joint damping implicit; "implicitfast", with all damping implicit; "implicit",
+    with all damping and the bias forces implicit; "rk4".
 
-    Each means what MuJoCo's of that name means. drift: how exact constraints are kept, "projection" or "stabilisation";
+    Each means what MuJoCo's of that name means; the option "eulerdamp" among the disabled makes Euler's damping explicit. drift: how exact constraints are kept, "projection" or "stabilisation";
     embedding: whether, and by which essential speeds, they are embedded (see `zw.simulate`).
     """
-    tree = with_implicit_damping(mechanism, h) if integrator == "euler" else mechanism.tree
+    constant = integrator == "euler" and damped_at_end(mechanism) and is_linear(mechanism)
+    tree = with_implicit_damping(mechanism, h) if constant else mechanism.tree
     return StepSettings(mechanism, h, integrator, tree, constraint_model_of(mechanism, h, drift, embedding))
 
 
@@ -131,15 +140,49 @@ def state_derivative(s: StepSettings, q: Any, v: Any, z: Any, control: Any, t: A
     held = constrained_motion(s.constraint_model, q, v, tau, t, begin)
     if s.constraint_model.exact:  # rounding that multipliers leave in accelerations is not in those of their efforts
         return StateDerivative(ACCELERATIONS[s.integrator](s, q, v, z, control, tau + held.efforts), z_dot, held.status)
-    a = with_end_of_step_damping(s, held, DAMPING[s.integrator](s, q, v, z, control))
+    a = with_end_of_step_damping(s, held, q, v, DAMPING[s.integrator](s, q, v, z, control))
     return StateDerivative(a, z_dot, held.status, held.row_status)
 
 
-def with_end_of_step_damping(s: StepSettings, held: ConstrainedMotion, D: np.ndarray) -> np.ndarray:
+def with_end_of_step_damping(s: StepSettings, held: ConstrainedMotion, q: Any, v: Any, D: np.ndarray) -> np.ndarray:
     """a from (M + h D) a = M a_0, a_0 the accelerations under all restrictions: with damping D taken at the step's end."""
-    if not D.size or is_zero(D):
+    if (not D.size or is_zero(D)) and not bias_at_end(s):
         return held.a
-    return solve_mass_matrix(s.mechanism.tree, held.M + s.h * D, held.M @ held.a)
+    return implicit_solution(s, q, v, held.M, D, held.M @ held.a)
+
+
+def implicit_solution(s: StepSettings, q: Any, v: Any, M: Any, D: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a from (M + h (D + B)) a = b, B the slope of the bias forces for "implicit", and for "implicitfast" that of free bodies.
+
+    Entries of D across branches are left out. Source: MuJoCo, Computation, "implicit" and "implicitfast".
+    """
+    tree, A = s.mechanism.tree, M + s.h * D
+    if s.integrator == "implicit":
+        return eliminated(np.where(related(tree), A + s.h * bias_slope(tree, q, v), 0), b)
+    a = list(solve_mass_matrix(tree, A, b))
+    for body in bias_at_end(s):
+        block = A[body.v, body.v] + s.h * free_body_bias_slope(body, q, v)
+        a[body.v] = eliminated(block, b[body.v])
+    return np.array(a)
+
+
+def bias_at_end(s: StepSettings) -> tuple[Any, ...]:
+    """Whose bias forces the integrator takes at the step's end: all ("implicit"), those of free bodies ("implicitfast"), none."""
+    if s.integrator == "implicit":
+        return s.tree.links
+    return standalone_free_bodies(s.mechanism) if s.integrator == "implicitfast" else ()
+
+
+def related(tree: Tree) -> np.ndarray:
+    """Which pairs of speeds (nv, nv) are of one branch: one of the two carries the other, or they are one."""
+    parents = speed_parents(tree)
+    found = np.eye(tree.nv, dtype=bool)
+    for i in range(tree.nv):
+        k = parents[i]
+        while k >= 0:
+            found[i, k] = found[k, i] = True
+            k = parents[k]
+    return found
 
 
 def applied_forces(mechanism: Mechanism, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
@@ -172,7 +215,7 @@ def with_implicit_damping(mechanism: Mechanism, h: Any) -> Tree:
 
     (M + h D) a = tau - D v - h(q, v)  is  M a + h(q, v) = tau - D (v + h a).  Source: MuJoCo, Computation, "Euler".
     """
-    D = joint_damping(mechanism)
+    D = joint_damping(mechanism, np.zeros(mechanism.nv, int))
     heavier = [replace(link, armature=link.armature + h * D[link.v.start]) for link in mechanism.tree.links]
     return replace(mechanism.tree, links=tuple(heavier))
 
@@ -182,10 +225,27 @@ def tree_accelerations(s: StepSettings, q: Any, v: Any, z: Any, control: Any, ta
     return free_accelerations(s.tree, q, v, tau)
 
 
+def euler_accelerations(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
+    """a of `tree_accelerations`, whose rotors bring constant damping; with D at the speeds v where damping is not linear."""
+    if is_linear(s.mechanism) or not damped_at_end(s.mechanism):
+        return tree_accelerations(s, q, v, z, control, tau)
+    return implicit_accelerations(s, q, v, z, control, tau)
+
+
 def implicit_accelerations(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
-    """a from (M + h D) a = tau - h(q, v), with D = -d tau / d v of all that pushes; entries across branches are left out."""
-    D, tree = all_damping(s, q, v, z, control), s.mechanism.tree
-    return solve_mass_matrix(tree, crba(tree, q) + s.h * D, tau - bias_forces(tree, q, v))
+    """a from (M + h D) a = tau - h(q, v), with the D = -d tau / d v that the integrator takes; see `implicit_solution`."""
+    D, tree = DAMPING[s.integrator](s, q, v, z, control), s.mechanism.tree
+    return implicit_solution(s, q, v, crba(tree, q), D, tau - bias_forces(tree, q, v))
+
+
+def damped_at_end(mechanism: Mechanism) -> bool:
+    """Whether Euler's method takes the damping of joints at the step's end, as it does unless the options disable "eulerdamp"."""
+    return "eulerdamp" not in mechanism.options.disabled
+
+
+def euler_damping(s: StepSettings, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
+    """D (nv, nv) of the joints' dampers, or (0,) where it is not taken at the step's end."""
+    return np.diag(joint_damping(s.mechanism, v)) if damped_at_end(s.mechanism) else np.zeros(0)
 
 
 def all_damping(s: StepSettings, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
@@ -195,15 +255,17 @@ def all_damping(s: StepSettings, q: Any, v: Any, z: Any, control: Any) -> np.nda
 
 
 ACCELERATIONS = {
-    "euler": tree_accelerations,
+    "euler": euler_accelerations,
     "rk4": tree_accelerations,
     "implicitfast": implicit_accelerations,
+    "implicit": implicit_accelerations,
 }
 
 DAMPING = {
-    "euler": lambda s, *at: np.diag(joint_damping(s.mechanism)),
+    "euler": euler_damping,
     "rk4": lambda s, *at: np.zeros(0),
     "implicitfast": all_damping,
+    "implicit": all_damping,
 }
 
 

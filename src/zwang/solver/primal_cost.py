@@ -274,6 +274,9 @@ class PrimalCost:
 
         whole = in_tiles if self.tiles is not None else lambda H: solved(self.filled, H)
         across = self._across()
+        if any(value_is_constant(acts) and acts for acts in across):
+            return whole(H)
+        across = [acts for acts in across if not value_is_constant(acts)]
         if not across or _work(self.filled) < WORTH_ASKING * _work(self.tree):
             return whole(H)
         fills = reduce(logical_or, across)

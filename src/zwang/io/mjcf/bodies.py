@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from zwang.mechanism.geometry import (
 )
 from zwang.mechanism.joints import Ball, Fixed, Free, Joint, Prismatic, Revolute, Softness
 from zwang.mechanism.numbers import Matrix3
+from zwang.mechanism.simple import simple_bodies
 
 ROUNDING = 1e-15
 GEOM, JOINT = numbers_of(mujoco.mjtGeom), numbers_of(mujoco.mjtJoint)
@@ -53,7 +55,16 @@ def bodies(source: Source) -> tuple[Body, ...]:
     for i in range(1, source.model.nbody):
         with source.at("body", i):
             found.append(_body(source, i))
-    return tuple(found)
+    return _as_simple(source, found)
+
+
+def _as_simple(source: Source, found: list[Body]) -> tuple[Body, ...]:
+    """The bodies, each marked where the file's model has it simple and the rule of `simple_bodies` has not, or the reverse."""
+    by_rule, marks = simple_bodies(found), source.model.body_simple[1:] == 2
+    return tuple(
+        body if bool(simple) == (body.name in by_rule) else replace(body, simple=bool(simple))
+        for body, simple in zip(found, marks, strict=True)
+    )
 
 
 def _body(source: Source, i: int) -> Body:

@@ -78,8 +78,17 @@ def _dampers(source: Source, j: int) -> list[Force]:
 def _compensations(source: Source) -> list[Force]:
     m = source.model
     found: list[Force] = []
+    acting = bool(np.any(m.body_gravcomp > 0))
     for i in range(1, m.nbody):
         if not m.body_gravcomp[i] or not m.body_mass[i]:
+            continue
+        if not acting:
+            what = f"the gravcomp {m.body_gravcomp[i]:g} of body {source.name('body', i)!r}"
+            source.note(
+                "ignored",
+                f"{what}: MuJoCo compensates nothing where no body has a positive one",
+                source.place("body", i),
+            )
             continue
         if any(m.jnt_actgravcomp):
             source.unsupported(

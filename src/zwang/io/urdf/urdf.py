@@ -13,11 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from zwang.algebra.rotations import unit_vector
+import numpy as np
+
+from zwang.algebra.rotations import to_quaternion, unit_vector
 from zwang.errors import DescriptionError, PlausibilityWarning, UnknownNameError, UnsupportedError
 from zwang.io.assets import Roots
 from zwang.io.findings import Findings
-from zwang.io.mobility import SMALL_ARMATURE, impossible_parts, unresisted_joints
+from zwang.io.mobility import SMALL_ARMATURE, unresisted_joints
 from zwang.io.urdf.link import (
     ShapeReader,
     check_angles,
@@ -35,6 +37,7 @@ from zwang.mechanism.forces import Damper
 from zwang.mechanism.geometry import Geometry
 from zwang.mechanism.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.moving_parts import impossible_parts
 from zwang.mechanism.report import Report
 
 MOST_LINKS = 50_000
@@ -78,6 +81,9 @@ class _Robot:
         self.above = _joints_above(self.joints, self.links)
         self.root = self._root()
         self.order = self._order()
+        self.start: tuple[Any, Any] | None = (
+            None  # the floating root's pose at home, where the file gives one
+        )
         self._check_world()
 
     def mechanism(self, path: Path) -> Mechanism:
@@ -104,7 +110,19 @@ class _Robot:
         counts = f"{len(self.links)} links, {len(self.joints)} joints, {len(couples)} mimics; its shapes touch what is added, not each other"
         self.findings.note("read", counts)
         with _placed(self.robot):
-            return Mechanism(**settings, report=Report(str(path), "urdf", self.findings.report()))
+            return self._started(
+                Mechanism(**settings, report=Report(str(path), "urdf", self.findings.report()))
+            )
+
+    def _started(self, mechanism: Mechanism) -> Mechanism:
+        """The mechanism whose floating root stands at home where its joint to 'world' had it."""
+        if self.start is None:
+            return mechanism
+        position, orientation = self.start
+        at = mechanism.joint(mechanism.body(self.root).joints[0].name).q
+        home = list(mechanism.neutral)
+        home[at] = [*position, *(float(x) for x in to_quaternion(np.array(orientation, float)))]
+        return mechanism.replace(home=tuple(home))
 
     # ------------------------------------------------------------------------------------------ the tree
 
@@ -310,9 +328,13 @@ class _Robot:
             del self.above[self.root]
             del self.joints[held[0].attributes["name"]]
             self.order.remove(WORLD)
-            self.findings.note(
-                "read", f"link {self.root!r} floats; its fixed joint to 'world' is left out", held[0]
+            name = held[0].attributes["name"]
+            self.findings.repair(
+                held[0],
+                f"the joint {name!r} fixes link {self.root!r} to the ground 'world', and base='free' asks that link to float",
+                "the joint is left out, and the link floats from there",
             )
+            self.start = pose_of(held[0])
 
     def _ground(self) -> tuple[Geometry, ...]:
         """The shapes of a root link named `world`."""

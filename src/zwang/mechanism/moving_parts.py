@@ -1,0 +1,30 @@
+"""Whether bodies that are fixed together have an inertia that a moving part can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from zwang.algebra.inertia import LEAST_MOMENT, TRIANGLE_TOLERANCE
+from zwang.mechanism.bodies import Body
+from zwang.mechanism.tree import Link, build_tree
+from zwang.scalar import are_constant
+
+
+def impossible_parts(bodies: Iterable[Body]) -> frozenset[str]:
+    """The bodies, by name, of moving parts (bodies fixed together) whose mass, or inertia about their centre, is negative."""
+    tree = build_tree(bodies)
+    bad = {i for i, link in enumerate(tree.links) if _has_negative_inertia(link)}
+    return frozenset(name for name, place in tree.placements.items() if place.link in bad)
+
+
+def _has_negative_inertia(link: Link) -> bool:
+    if not are_constant(link.mass, *np.ravel(link.h), *np.ravel(link.J)):
+        return False
+    mass, h, J = float(link.mass), np.asarray(link.h, float), np.asarray(link.J, float)
+    about = J - np.outer(h, h) / mass if mass > 0 else J
+    if mass < 0 or not np.isfinite(about).all():
+        return True
+    moments = np.linalg.eigvalsh(np.trace(about) * np.eye(3) - about)
+    return bool(moments[0] < -TRIANGLE_TOLERANCE * abs(moments).max() - LEAST_MOMENT)

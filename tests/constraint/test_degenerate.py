@@ -1,0 +1,84 @@
+"""Mechanisms at the edge: contacts between what cannot move, welds beside bodies that may touch, mass matrices without an inverse."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import zwang as zw
+from zwang.errors import DescriptionError, StateError
+from zwang.io.mjcf.mjcf import read_mjcf
+
+BALL = '<freejoint/><geom size=".1" mass="1" {surface}/>'
+
+
+@pytest.mark.parametrize("weld", ['body1="w"', 'body1="w" body2="a"'], ids=["to the world", "to a ball"])
+def test_two_free_balls_that_may_touch_compile_beside_a_weld(weld):
+    balls = "".join(f'<body name="{n}" pos="{x} 0 0"><freejoint/><geom size=".1" mass="1"/></body>' for n, x in
+                    [("a", 0), ("b", 0.15), ("w", 3)])  # fmt: skip
+    text = (
+        '<mujoco><option tolerance="1e-15" iterations="300"/>'
+        f"<worldbody>{balls}</worldbody><equality><weld {weld}/></equality></mujoco>"
+    )
+    mechanism, model = read_mjcf("balls.xml", text=text), mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    q, v, _ = zw.compile(mechanism).step(data.qpos, np.zeros(18), np.zeros(18), step=model.opt.timestep)
+    mujoco.mj_step(model, data)
+    assert data.nefc > 6
+    np.testing.assert_allclose(v, data.qvel, atol=1e-9)
+    np.testing.assert_allclose(q, data.qpos, atol=1e-11)
+
+
+@pytest.mark.parametrize("hinge", ["", '<joint axis="0 1 0"/>'], ids=["nothing moves", "something moves"])
+def test_a_contact_between_bodies_without_freedom_is_none(hinge):
+    text = f"""<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>
+    <body pos="0 0 .05"><geom name="s" size=".1"/><body pos=".1 0 0"><geom name="box" type="box" size=".1 .1 .1"/></body></body>
+    <body pos="3 0 2">{hinge}<geom name="arm" size=".1" pos=".2 0 0"/><geom name="hand" size=".1" pos=".3 0 0"/></body></worldbody>
+    <contact><pair geom1="s" geom2="floor"/><pair geom1="s" geom2="box"/><pair geom1="arm" geom2="hand"/></contact></mujoco>"""
+    mechanism, model = read_mjcf("still.xml", text=text), mujoco.MjModel.from_xml_string(text)
+    data, rest = mujoco.MjData(model), np.zeros(mechanism.nv)
+    mujoco.mj_forward(model, data)
+    found = zw.constrained_dynamics(mechanism, rest, rest, rest)
+    np.testing.assert_allclose(found.acceleration, data.qacc, atol=1e-12)
+    assert not len(found.rows)
+    run = zw.simulate(mechanism, duration=0.01, step=0.002, progress=False)
+    mujoco.mj_step(model, data, 5)
+    np.testing.assert_allclose(run.q.values[0, -1], data.qpos, atol=1e-12)
+
+
+def twice(axis=(1, 0, 0), **settings):
+    """Two slides in one direction: nothing tells them apart."""
+    joints = (zw.Prismatic("first", axis=(1, 0, 0)), zw.Prismatic("second", axis=axis, **settings))
+    return zw.Mechanism(bodies=[zw.Body("block", joint=joints, mass=1, inertia=(0.1, 0.1, 0.1))])
+
+
+@pytest.mark.parametrize("solver", ["newton", "conjugate", "projected"])
+@pytest.mark.parametrize("settings", [{}, {"limits": (-1, 1)}], ids=["free", "limited"])
+@pytest.mark.parametrize("axis", [(1, 0, 0), (1, 1e-9, 0)], ids=["exactly", "to rounding"])
+def test_a_singular_mass_matrix_is_told_by_name(axis, settings, solver):
+    with pytest.raises(StateError, match=r"singular.*'first'"):
+        zw.constrained_dynamics(twice(axis, **settings), [0, 2], [0, 0], [1, 0], solver=solver)
+    apart = zw.constrained_dynamics(twice((1, 1e-3, 0), **settings), [0, 0], [0, 0], [1, 0], solver=solver)
+    assert np.isfinite(apart.acceleration).all()
+
+
+def test_a_matrix_inertia_is_symmetric_to_rounding():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        R = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        given = R @ np.diag([0.1, 0.2, 0.25]) @ R.T
+        kept = np.array(zw.Body("b", joint=zw.Free("f"), mass=1, inertia=given).inertia)
+        assert (kept == kept.T).all()
+        np.testing.assert_allclose(kept, given, rtol=0, atol=1e-16)
+    given[0, 1] += 1e-9
+    with pytest.raises(DescriptionError, match="body 'b' is not symmetric"):
+        zw.Body("b", mass=1, inertia=given)
+
+
+@pytest.mark.parametrize("numbers", [{"inertia": (-0.1, 0.1, 0.1)}, {"mass": -1.0}])
+def test_an_unchecked_inertia_may_not_be_negative_in_all(numbers):
+    wrong = zw.Body("wrong", joint=zw.Free("f"), unchecked_inertia=True,
+                    **({"mass": 1, "inertia": (0.1, 0.1, 0.1)} | numbers))  # fmt: skip
+    with pytest.raises(DescriptionError, match=r"'wrong'.*negative mass or moment"):
+        zw.Mechanism(bodies=[wrong])
+    filled = zw.Body("rest", parent="wrong", mass=3, inertia=(0.3, 0.3, 0.3))
+    assert zw.Mechanism(bodies=[wrong, filled]).nv == 6

@@ -1,0 +1,112 @@
+"""What integrators take at the step's end, against MuJoCo's own next states: damping of all kinds, saturated servos, gyroscopic terms."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import zwang as zw
+from zwang.integrator.fixed_step import State
+from zwang.io.mjcf.mjcf import read_mjcf
+from zwang.kinematics.configuration import integrate_configuration
+from zwang.simulation.step import step, step_settings
+
+OPTION = '<option timestep="0.01" integrator="{integrator}" tolerance="1e-15" iterations="300"><flag eulerdamp="{flag}"/></option>'
+
+ARM = """<mujoco>{option}<worldbody>
+  <body><joint name="a" axis="0 1 0" damping="2 {higher}"/><geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
+    <body pos=".3 0 0"><joint name="b" type="ball" damping="1 {higher}"/><geom type="box" size=".1 .2 .05" pos=".1 0 .05"/>
+      <body pos=".2 0 .1"><joint name="c" type="slide" axis="1 0 1" damping="3" {limit}/><geom size=".06" mass="2" pos="0 .1 0"/></body>
+    </body>
+    <body pos="-.2 0 0"><joint name="d" axis="1 0 0" frictionloss="{friction}"/><geom type="box" size=".1 .2 .05" mass="3" pos="0 .2 .1"/></body></body>
+</worldbody></mujoco>"""
+
+FREE = """<mujoco>{option}<worldbody>
+  <body name="top" pos="1 2 0" quat="1 .2 .3 .1"><freejoint/><geom type="box" size=".1 .2 .05" mass="2"/></body>
+  <body name="offset" pos="1 0 0"><joint type="free" damping=".7" armature=".2"/><geom type="box" size=".1 .2 .3" pos=".1 .05 -.1" mass="1"/><site name="s"/></body>
+  <body name="carrier" pos="-1 0 0"><freejoint/><geom type="box" size=".1 .2 .05"/>
+    <body pos=".3 0 0"><joint axis="0 1 0" damping="1"/><geom size=".1"/></body></body>
+  <body name="welded" pos="-3 0 0"><freejoint/><geom type="box" size=".1 .2 .05"/>
+    <body pos=".3 .1 0"><geom size=".1"/></body></body>
+</worldbody>
+<contact><exclude body1="top" body2="offset"/></contact>
+<actuator><general site="s" gear="1 2 0 .3 .1 0" biastype="affine" biasprm="0 0 -4"/></actuator></mujoco>"""
+
+SERVOS = """<mujoco>{option}<worldbody>
+  <body><joint name="a" axis="0 1 0" actuatorfrcrange="-3 3"/><geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
+    <body pos=".3 0 0"><joint name="b" axis="0 0 1" actuatorfrcrange="-1 2"/><geom type="capsule" size=".05" fromto="0 0 0 .3 0 0"/></body></body>
+</worldbody>
+<tendon><fixed name="t"><joint joint="a" coef="1"/><joint joint="b" coef="-.5"/></fixed></tendon>
+<actuator><position joint="a" kp="20" kv="4" gear="2"/><motor joint="a"/><velocity joint="b" kv="9"/><position tendon="t" kp="2" kv="3"/></actuator></mujoco>"""
+
+
+def compared_steps(text, states=12, spin=2.0):
+    """Asserts that one step leads where MuJoCo's does, from random states."""
+    mechanism, model = read_mjcf("model.xml", text=text), mujoco.MjModel.from_xml_string(text)
+    steps = step_settings(mechanism, model.opt.timestep, mechanism.options.integrator)
+    data, rng = mujoco.MjData(model), np.random.default_rng(3)
+    for _ in range(states):
+        mujoco.mj_resetData(model, data)
+        mujoco.mj_integratePos(model, data.qpos, 0.4 * rng.normal(size=model.nv), 1.0)
+        data.qvel[:] = spin * rng.normal(size=model.nv)
+        data.ctrl[:] = rng.normal(size=model.nu)
+        control = data.ctrl if model.nu else np.zeros(model.nv)
+        at = State(data.qpos.copy(), data.qvel.copy(), np.zeros(0))
+        after = step(steps, at, control.copy()).point
+        for _ in range(3):
+            mujoco.mj_forward(model, data)
+            data.qacc_warmstart[:] = data.qacc
+        mujoco.mj_step(model, data)
+        scale = max(1, np.abs(data.qvel).max())
+        np.testing.assert_allclose(np.array(after.v, float), data.qvel, rtol=0, atol=1e-9 * scale)
+        np.testing.assert_allclose(np.array(after.q, float), data.qpos, rtol=0, atol=1e-9 * scale)
+
+
+def option(integrator="Euler", flag="enable"):
+    return OPTION.format(integrator=integrator, flag=flag)
+
+
+@pytest.mark.parametrize("restricted", [False, True], ids=["free", "restricted"])
+@pytest.mark.parametrize("higher", ["", ".5 .2"], ids=["linear", "polynomial"])
+@pytest.mark.parametrize("flag", ["enable", "disable"])
+def test_euler_takes_damping_of_joints_as_mujoco_does(flag, higher, restricted):
+    limit, friction = ('limited="true" range="-.01 .01"', ".3") if restricted else ("", "0")
+    compared_steps(ARM.format(option=option(flag=flag), higher=higher, limit=limit, friction=friction))
+
+
+@pytest.mark.parametrize("restricted", [False, True], ids=["free", "restricted"])
+@pytest.mark.parametrize("integrator", ["implicit", "implicitfast"])
+def test_implicit_integrators_take_damping_and_bias_forces_as_mujoco_does(integrator, restricted):
+    limit, friction = ('limited="true" range="-.01 .01"', ".3") if restricted else ("", "0")
+    compared_steps(ARM.format(option=option(integrator), higher=".5 .2", limit=limit, friction=friction))
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicit", "implicitfast"])
+def test_spinning_free_bodies_take_the_gyroscopic_term_as_mujoco_does(integrator):
+    """Only a free body by itself has it under implicitfast: one that carries others on joints has none."""
+    compared_steps(FREE.format(option=option(integrator)), spin=8.0)
+
+
+@pytest.mark.parametrize("integrator", ["implicit", "implicitfast"])
+def test_a_saturated_joint_does_not_damp(integrator):
+    """Where all its actuators together push beyond its actuatorfrcrange, those on the joint lose their slope; a tendon's keeps it."""
+    compared_steps(SERVOS.format(option=option(integrator)), states=25)
+
+
+@pytest.mark.parametrize(
+    ("text", "integrator"),
+    [(FREE, "implicitfast"), (SERVOS, "implicitfast"), (SERVOS, "implicit"), (ARM, "Euler")],
+)
+def test_compiled_steps_are_those_on_floats(text, integrator):
+    text = text.format(option=option(integrator), higher=".5 .2", limit="", friction="0")
+    mechanism, rng = read_mjcf("model.xml", text=text), np.random.default_rng(7)
+    q = np.array(
+        integrate_configuration(mechanism.tree, np.array(mechanism.home), rng.normal(size=mechanism.nv), 0.4),
+        float,
+    )
+    v = 4 * rng.normal(size=mechanism.nv)
+    control = rng.normal(size=len(mechanism.inputs) or mechanism.nv)
+    name = mechanism.options.integrator
+    expected = step(step_settings(mechanism, 0.01, name), State(q, v, np.zeros(0)), control).point
+    found = zw.compile(mechanism).step(q, v, control, step=0.01, integrator=name)
+    np.testing.assert_allclose(found[0], np.array(expected.q, float), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[1], np.array(expected.v, float), rtol=0, atol=1e-11)
