@@ -19,13 +19,13 @@ from rich.tree import Tree
 
 import zwang as zw
 from zwang.algebra.rotations import from_rpy
+from zwang.api.start import initial_state
 from zwang.errors import DescriptionError, LoadError, SimulationError, ZwangError, ZwangWarning
+from zwang.mechanism.geometry import Mesh
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
-from zwang.mechanism.geometry import Mesh
-from zwang.simulation.constraint_stage import describe_constraints
 from zwang.simulation.constraint_forces import point_force_labels
-from zwang.api.start import initial_state
+from zwang.simulation.constraint_stage import describe_constraints
 
 MINOR, SHOWN = ("ignored",), 8  # remarks of no consequence, and how many of them are shown
 RECORDINGS, PICTURES, PAGES = (".nc", ".zarr"), (".png", ".pdf", ".svg"), (".html", ".htm")

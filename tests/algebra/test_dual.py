@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 from zwang import scalar
-from zwang.algebra.dual import SecondOrder, parts, derivative_along
+from zwang.algebra.dual import SecondOrder, derivative_along, parts
 from zwang.symbolic import sympy_backend  # noqa: F401  (registers the symbols used below)
 
 x, y = sp.symbols("x y", real=True)

@@ -12,13 +12,13 @@ import pytest
 import sympy as sp
 
 import zwang as zw
+from tests.backends.test_spine import FUNCTIONS, SYMBOLIC, flat
 from tests.compiler.test_c import called, needs_cc
 from tests.mechanisms import KINDS, random_mechanism, random_state
-from tests.backends.test_spine import FUNCTIONS, SYMBOLIC, flat
 from zwang.compiler.backends import c
 from zwang.compiler.backends.llvm.lanes import TYPES, WIDTHS
-from zwang.compiler.passes.optimise import traced_and_optimised
 from zwang.compiler.ir.program import Program
+from zwang.compiler.passes.optimise import traced_and_optimised
 from zwang.compiler.runtime.calls import Compiled
 
 NEAR = {"float64": 1e-10, "float32": 5e-3}

@@ -8,11 +8,11 @@ import sympy as sp
 
 from zwang import scalar
 from zwang.algebra.dual import Dual
-from zwang.compiler.ir.verify import verify
+from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.verify import verify
 from zwang.compiler.passes.optimise import optimise
 from zwang.compiler.runtime.calls import Compiled
-from zwang.compiler.frontend.trace import trace
 from zwang.symbolic import sympy_backend  # noqa: F401  (registers the reading of symbols)
 
 INSIDE = [(0.5, 0.25), (0.75, 1.5), (0.125, 0.125)]

@@ -11,10 +11,11 @@ import sympy as sp
 
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_state
+from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.passes.optimise import optimise
-from zwang.compiler.frontend.trace import trace
-from zwang.dynamics import aba, forward_dynamics as dynamics, energy, mass_matrix_solve, rnea, crba
+from zwang.dynamics import aba, crba, energy, mass_matrix_solve, rnea
+from zwang.dynamics import forward_dynamics as dynamics
 from zwang.kinematics import configuration, jacobians, poses
 
 FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {

@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 
 from zwang.collision import candidate_pairs, contact_points
-from zwang.kinematics.poses import link_poses
 from zwang.io.mjcf.mjcf import read_mjcf
+from zwang.kinematics.poses import link_poses
 
 FIRST = {
     "sphere": ".3",

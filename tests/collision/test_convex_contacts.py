@@ -7,8 +7,8 @@ from tests.collision.models import Couple, mismatch
 from tests.collision.test_gaps import BY_ITERATION, DEEP
 from zwang.collision import candidate_pairs, contact_points
 from zwang.collision.narrow_phase import placed
-from zwang.kinematics.poses import link_poses
 from zwang.io.mjcf.mjcf import read_mjcf
+from zwang.kinematics.poses import link_poses
 
 
 @pytest.mark.parametrize("kinds", BY_ITERATION, ids="-".join)

@@ -6,13 +6,13 @@ import pytest
 from tests.cases import case
 from tests.collision.models import FIRST, SECOND, Couple, unmatched
 from zwang.algebra.rotations import from_quaternion
-from zwang.compiler.ir.interpreter import evaluate
-from zwang.compiler.frontend.trace import trace
 from zwang.collision import FAR, candidate_pairs, contact_frame, contact_points
-from zwang.collision.shapes import COUNTS, PlacedShape
 from zwang.collision.narrow_phase import FUNCTIONS
-from zwang.kinematics.poses import link_poses
+from zwang.collision.shapes import COUNTS, PlacedShape
+from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.interpreter import evaluate
 from zwang.io.mjcf.mjcf import read_mjcf
+from zwang.kinematics.poses import link_poses
 from zwang.scalar import leaves_of
 
 DEEP = 0.05  # m: up to where the way out of overlapping meshes is surely the shortest

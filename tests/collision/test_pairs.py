@@ -6,8 +6,8 @@ import pytest
 
 from zwang.collision import candidate_pairs
 from zwang.errors import UnknownNameError
-from zwang.mechanism.constraints import ContactExclude
 from zwang.io.mjcf.mjcf import read_mjcf
+from zwang.mechanism.constraints import ContactExclude
 
 
 def read(world, after=""):

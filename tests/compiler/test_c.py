@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.compiler.random_functions import SIZE, random_function, random_inputs
 from zwang import scalar
 from zwang.compiler.backends import c
+from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.passes.expand import expand
 from zwang.compiler.passes.optimise import optimise
-from zwang.compiler.frontend.trace import trace
 from zwang.errors import CompileError
 
 CC = shutil.which("cc")

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.compiler.elementary_cases import program_of
-from zwang.compiler.runtime import cache, kernel
-from zwang.compiler.runtime.processor import host
 from zwang.compiler.ir.program import Block, Instruction, Program
+from zwang.compiler.runtime import cache, kernel
 from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.runtime.processor import host
 
 PROGRAM = program_of("sin", "exp")
 X = np.linspace(-1, 1, 20)[:, None]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from zwang import scalar
 from zwang.compiler.derivatives import differentiate
-from zwang.compiler.ir.verify import verify
-from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.verify import verify
 from zwang.errors import ShapeError, TraceError
 
 SMOOTH = {

@@ -10,8 +10,8 @@ import pytest
 
 from tests.compiler.elementary_cases import BINARY, UNARY, arguments, pairs, program_of
 from zwang.compiler.ir.interpreter import evaluate
-from zwang.compiler.passes.expand import ELEMENTARY, expand
 from zwang.compiler.ir.program import Block, Instruction, Port, Program
+from zwang.compiler.passes.expand import ELEMENTARY, expand
 from zwang.compiler.runtime.calls import Compiled
 
 TYPES = ("float64", "float32")

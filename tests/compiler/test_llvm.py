@@ -11,16 +11,16 @@ from llvmlite import binding
 from tests.compiler.elementary_cases import program_of
 from tests.compiler.test_widths import KINDS_OF_X86, X86, run_body
 from zwang import scalar
-from zwang.compiler.runtime import processor as cpu
+from zwang.compiler.backends.llvm.entry_points import entry_points
 from zwang.compiler.backends.llvm.lanes import TYPES, WIDTHS, Lanes
 from zwang.compiler.backends.llvm.module import emit
-from zwang.compiler.passes.optimise import optimise
-from zwang.compiler.runtime.peak import peak_gflops
-from zwang.compiler.ir.program import Block, For, Instruction, Port, Program, Cond, While
-from zwang.compiler.runtime.calls import Compiled
-from zwang.compiler.backends.llvm.entry_points import entry_points
-from zwang.compiler.passes.notation import Page
 from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.program import Block, Cond, For, Instruction, Port, Program, While
+from zwang.compiler.passes.notation import Page
+from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.runtime import processor as cpu
+from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.runtime.peak import peak_gflops
 from zwang.errors import CompileError
 
 

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from tests.compiler.test_c import called, many, needs_cc
 from tests.compiler.test_widths import run_body
 from zwang import scalar
-from zwang.compiler.runtime.cache import key
-from zwang.compiler.ir.verify import verify
-from zwang.compiler.derivatives.differentiate import jacobian
-from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
-from zwang.compiler.passes.optimise import count_operations, optimise
-from zwang.compiler.ir.program import Block, For, Instruction, Program
 from zwang.compiler.backends.ptx import ptx
+from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.program import Block, For, Instruction, Program
+from zwang.compiler.ir.verify import verify
+from zwang.compiler.passes.optimise import count_operations, optimise
+from zwang.compiler.runtime.cache import key
 from zwang.errors import CompileError, TraceError
 from zwang.scalar import (
     ActiveIndices,

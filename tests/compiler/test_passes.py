@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tests.compiler.random_functions import SIZE, random_function, random_inputs
 from zwang import scalar
-from zwang.compiler.ir.verify import verify
+from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate, fused
+from zwang.compiler.ir.program import Instruction
+from zwang.compiler.ir.verify import verify
+from zwang.compiler.passes.dead_code import remove_dead_code
 from zwang.compiler.passes.fused_multiply_add import fuse
 from zwang.compiler.passes.optimise import count_operations, optimise
 from zwang.compiler.passes.schedule import _Graph, schedule, traffic
-from zwang.compiler.ir.program import Instruction
-from zwang.compiler.passes.dead_code import remove_dead_code
-from zwang.compiler.frontend.trace import trace
 from zwang.errors import CompileError
 
 SEEDS = st.integers(0, 10**9)

@@ -12,11 +12,11 @@ import pytest
 
 from tests.compiler.elementary_cases import program_of
 from tests.compiler.random_functions import SIZE, random_function
-from zwang.compiler.passes.expand import expand
-from zwang.compiler.passes.optimise import optimise
-from zwang.compiler.ir.program import Block, Instruction, Port, Program
 from zwang.compiler.backends.ptx import ptx
 from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.program import Block, Instruction, Port, Program
+from zwang.compiler.passes.expand import expand
+from zwang.compiler.passes.optimise import optimise
 from zwang.errors import CompileError
 
 TYPES = ("float64", "float32")

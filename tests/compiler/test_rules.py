@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zwang import scalar
-from zwang.compiler.ir.verify import verify
-from zwang.compiler.ir.interpreter import evaluate
-from zwang.compiler.ir.graph import Graph, Index, Real
-from zwang.compiler.ir.node_rules import RULES
 from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.graph import Graph, Index, Real
+from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.node_rules import RULES
+from zwang.compiler.ir.verify import verify
 
 ROOM = 3
 NUMBERS = st.one_of(

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from zwang import scalar
-from zwang.compiler.passes.optimise import optimise
-from zwang.compiler.runtime.calls import Compiled
 from zwang.compiler.backends.llvm.entry_points import SWITCH
 from zwang.compiler.frontend.trace import trace
+from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.runtime.calls import Compiled
 from zwang.errors import CompileError, ShapeError, StateError
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from zwang import scalar
+from zwang.api.compiled import compile_function
+from zwang.compiler.frontend.trace import trace
 from zwang.compiler.passes.optimise import optimise
 from zwang.compiler.runtime.calls import Compiled
 from zwang.compiler.runtime.rollout_kernel import run_steps
-from zwang.compiler.frontend.trace import trace
 from zwang.errors import ShapeError, TraceError, UnknownNameError
-from zwang.api.compiled import compile_function
 
 
 def step(q, v, push, g):

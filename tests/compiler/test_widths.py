@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from tests.compiler.random_functions import SIZE, random_function, random_inputs
 from zwang import scalar
-from zwang.compiler.runtime import processor as cpu
-from zwang.compiler.ir.interpreter import evaluate
-from zwang.compiler.passes.expand import expand
 from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
 from zwang.compiler.backends.llvm.module import emit
-from zwang.compiler.passes.optimise import optimise
-from zwang.compiler.ir.program import Program
-from zwang.compiler.runtime.calls import Compiled
 from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.program import Program
+from zwang.compiler.passes.expand import expand
+from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.runtime import processor as cpu
+from zwang.compiler.runtime.calls import Compiled
 
 X86 = cpu.host().is_x86 and sys.platform == "linux"  # these kinds' code is for Linux
 KINDS_OF_X86 = {

@@ -7,8 +7,8 @@ import zwang as zw
 from tests.constraint.test_loops_exact import bennett_loop, bennett_start, four_bars
 from tests.constraint.test_nonholonomic import plane_body
 from tests.symbolic.machines import Y
-from zwang.constraint.hard import all_velocity_level_rows
 from zwang.constraint.coordinate_projection import project_state
+from zwang.constraint.hard import all_velocity_level_rows
 from zwang.constraint.inverse_weights import inverse_weights
 from zwang.errors import SimulationError
 

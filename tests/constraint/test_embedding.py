@@ -10,9 +10,9 @@ from tests.constraint.test_nonholonomic import disc, disc_state, rolling_speeds
 from tests.constraint.test_rheonomic import bead_on_a_turning_rod
 from tests.symbolic.machines import X, Y, whipple
 from zwang.constraint.rows import hard_rows
-from zwang.errors import ContradictionError, DependentSpeedsError
 from zwang.dynamics.gauss import GaussProblem
-from zwang.solver.coordinate_reduction import solve_reduced, coordinate_reduction
+from zwang.errors import ContradictionError, DependentSpeedsError
+from zwang.solver.coordinate_reduction import coordinate_reduction, solve_reduced
 from zwang.solver.solve import solve
 
 

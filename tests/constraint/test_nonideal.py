@@ -7,10 +7,10 @@ import sympy as sp
 import zwang as zw
 from tests.cases import case
 from zwang.errors import SolveError
-from zwang.mechanism.joints import Prismatic, Revolute
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import Holonomic, NonIdeal, Pfaffian
+from zwang.mechanism.joints import Prismatic, Revolute
+from zwang.mechanism.mechanism import Mechanism
 
 X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
 x, y, z, N = sp.symbols("x y z N", real=True)

@@ -4,15 +4,15 @@ import mujoco
 import numpy as np
 import pytest
 
-from zwang.errors import DescriptionError
 from zwang.dynamics.muscles import (
+    activation_derivative,
     force_length,
     force_velocity,
-    muscle_force,
-    activation_derivative,
     muscle_damping_slope,
+    muscle_force,
     passive_force_length,
 )
+from zwang.errors import DescriptionError
 from zwang.mechanism.forces import Muscle
 
 NORMAL = Muscle(strength=100, length_range=(0.2, 0.8))

@@ -5,7 +5,7 @@ import pytest
 
 import zwang as zw
 from tests.mechanisms import KINDS, random_mechanism, random_state
-from zwang.dynamics import aba, mass_matrix_solve, rnea, crba
+from zwang.dynamics import aba, crba, mass_matrix_solve, rnea
 from zwang.dynamics.base_parameters import with_base_parameters
 
 

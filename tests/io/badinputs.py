@@ -20,9 +20,9 @@ import numpy as np
 
 import zwang as zw
 from tests.cases import SHARED
-from zwang.errors import ZwangError, ZwangWarning
-from zwang.dynamics.forces import passive_forces
 from zwang.dynamics.aba import aba
+from zwang.dynamics.forces import passive_forces
+from zwang.errors import ZwangError, ZwangWarning
 from zwang.mechanism.mechanism import Mechanism
 
 FOLDER = SHARED / "badinputs"

@@ -14,9 +14,9 @@ import trimesh
 import zwang as zw
 from tests.io.urdfs import INERTIAL, loaded, pendulum, written
 from zwang.errors import LoadError, LoadWarning
-from zwang.mechanism.geometry import Mesh
 from zwang.io.assets import MissingAsset, Roots, read_mesh
 from zwang.io.collada import read_collada
+from zwang.mechanism.geometry import Mesh
 
 
 def with_mesh(name: str, more: str = "") -> str:

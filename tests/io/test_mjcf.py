@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError
-from zwang.mechanism.forces import Actuator, Damper, GravityCompensation, Spring
-from zwang.mechanism.joints import Ball, Free, Prismatic, Revolute
-from zwang.mechanism.mechanism import Mechanism
+from zwang.io.mjcf.mjcf import read_mjcf
 from zwang.mechanism.constraints import (
     Connect,
     ContactExclude,
@@ -19,8 +17,10 @@ from zwang.mechanism.constraints import (
     TendonCoupling,
     Weld,
 )
+from zwang.mechanism.forces import Actuator, Damper, GravityCompensation, Spring
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Sphere
-from zwang.io.mjcf.mjcf import read_mjcf
+from zwang.mechanism.joints import Ball, Free, Prismatic, Revolute
+from zwang.mechanism.mechanism import Mechanism
 
 ARM = '<body name="arm"><joint name="shoulder" axis="0 1 0" {joint}/><geom name="g" size=".1" {geom}/>{inside}</body>'
 

@@ -4,13 +4,13 @@ import mujoco
 import numpy as np
 import pytest
 
-from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.interpreter import evaluate
+from zwang.io.mjcf.mjcf import read_mjcf
 from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendons import tendon_length
 from zwang.kinematics.wrapping import wrap_around
 from zwang.mechanism.constraints import Wrap
-from zwang.io.mjcf.mjcf import read_mjcf
 
 
 def model(rng, kind, side):

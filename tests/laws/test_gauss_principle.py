@@ -7,7 +7,7 @@ import pytest
 
 import zwang as zw
 from tests.mechanisms import KINDS, moved, random_mechanism, random_state
-from zwang.dynamics import aba, energy, crba
+from zwang.dynamics import aba, crba, energy
 
 SEEDS = range(12)
 

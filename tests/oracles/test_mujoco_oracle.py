@@ -7,12 +7,12 @@ import pytest
 import zwang as zw
 from tests.cases import case
 from tests.oracles.mujoco_models import RandomModel, full_mass_matrix, state_of, written
+from zwang.dynamics.crba import crba
 from zwang.dynamics.forces import activation_rates, actuator_forces, passive_forces
 from zwang.dynamics.rnea import bias_forces
-from zwang.dynamics.crba import crba
+from zwang.io.mjcf.mjcf import read_mjcf
 from zwang.kinematics.poses import frame_pose
 from zwang.kinematics.tendons import tendon_length
-from zwang.io.mjcf.mjcf import read_mjcf
 
 MODELS = ["ant", "arm26_tendon", "car", "half_cheetah", "hopper", "humanoid", "slider_crank"]
 TOLERANCE = 1e-10

@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 import zwang as zw
+from zwang.api.post_processing import EXAMINED
 from zwang.errors import LoadError, ShapeError, UnknownNameError
 from zwang.mechanism.samples import double_pendulum, four_bar, furuta
-from zwang.api.post_processing import EXAMINED
 
 WANTED = dict.fromkeys(EXAMINED, True)
 

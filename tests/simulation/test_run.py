@@ -9,6 +9,7 @@ import sympy as sp
 import zwang as zw
 from tests.cases import case
 from tests.mechanisms import random_mechanism, random_state
+from zwang.api import compiled_rollout
 from zwang.errors import (
     ParameterError,
     ShapeError,
@@ -20,7 +21,6 @@ from zwang.errors import (
 )
 from zwang.mechanism.samples import FURUTA, double_pendulum, four_bar, furuta
 from zwang.scalar import sin
-from zwang.api import compiled_rollout
 
 PENDULUM = double_pendulum()
 

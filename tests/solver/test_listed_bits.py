@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.solver.creatures import begun, mechanism_of, text_of
+from zwang.api.compiled import CARRIED, program_of
 from zwang.compiler.runtime.calls import Compiled
 from zwang.compiler.runtime.rollout_kernel import run_steps
-from zwang.api.compiled import CARRIED, program_of
 
 WORLDS, STEPS = 13, 60
 

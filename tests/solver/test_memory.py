@@ -9,9 +9,9 @@ from tests.solver.problems import plain_rows, random_problem
 from zwang.constraint.rows import concatenated
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import zeros
-from zwang.solver.warm_start import decode_status, encode_status
 from zwang.solver.newton import newton
 from zwang.solver.primal_cost import PrimalCost
+from zwang.solver.warm_start import decode_status, encode_status
 
 SEEDS = st.integers(0, 10_000)
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 import zwang as zw
 from tests.solver.problems import elliptic, plain_rows, random_problem
 from zwang.constraint.rows import concatenated, hard_rows, no_rows
-from zwang.errors import SolveError, UnknownNameError
 from zwang.dynamics.gauss import GaussProblem
-from zwang.solver.solve import SOLVERS, solve
+from zwang.errors import SolveError, UnknownNameError
 from zwang.solver.solution import kkt_residual, row_costs
+from zwang.solver.solve import SOLVERS, solve
 
 seeds = st.integers(0, 10_000)
 

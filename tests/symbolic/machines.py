@@ -3,11 +3,11 @@
 import numpy as np
 import sympy as sp
 
+from zwang.mechanism.bodies import Body
+from zwang.mechanism.constraints import NoSideSlip, PointSpeed, Rolling
 from zwang.mechanism.forces import Damper, Motor, Spring
 from zwang.mechanism.joints import Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.bodies import Body
-from zwang.mechanism.constraints import NoSideSlip, PointSpeed, Rolling
 
 X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
 

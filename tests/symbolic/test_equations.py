@@ -12,9 +12,9 @@ import zwang as zw
 from tests.cases import case
 from tests.symbolic.machines import SLEIGH_SPEEDS, chain, furuta, sleigh, whipple
 from zwang.errors import DescriptionError, ParameterError, UnknownNameError
+from zwang.mechanism.bodies import Body
 from zwang.mechanism.joints import Free, Revolute
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.bodies import Body
 from zwang.symbolic.equations import equations
 from zwang.symbolic.typesetting import mass_matrix_latex
 

@@ -7,11 +7,11 @@ import pytest
 import sympy as sp
 
 from zwang import scalar
-from zwang.errors import LoadError, ParameterError
 from zwang.dynamics.crba import crba, mass_matrix_sum
+from zwang.errors import LoadError, ParameterError
+from zwang.mechanism.bodies import Body
 from zwang.mechanism.joints import Revolute
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.bodies import Body
 from zwang.symbolic import sympy_backend
 
 m_r, m_p, L_r, L_p, g = sp.symbols("m_r m_p L_r L_p g", positive=True)

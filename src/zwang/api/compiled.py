@@ -14,24 +14,24 @@ import numpy as np
 from zwang.algebra.factorization import ltdl, ltdl_solve
 from zwang.compiler.backends import c, ptx
 from zwang.compiler.derivatives.differentiate import jacobian
-from zwang.compiler.passes.optimise import count_operations, traced_and_optimised
 from zwang.compiler.ir.program import Program
+from zwang.compiler.passes.optimise import count_operations, traced_and_optimised
 from zwang.compiler.runtime.calls import Compiled
 from zwang.compiler.runtime.calls import settings as check_settings
 from zwang.compiler.runtime.rollout_kernel import run_steps
-from zwang.constraint.independent_velocities import check_count, independent_velocities
 from zwang.constraint.hard import timed_constraints
-from zwang.errors import DescriptionError, ParameterError, ShapeError, SimulationError, UnknownNameError
-from zwang.dynamics import forces, energy, rnea
+from zwang.constraint.independent_velocities import check_count, independent_velocities
+from zwang.dynamics import energy, forces, rnea
+from zwang.dynamics.base_parameters import with_base_parameters
+from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics import free_accelerations
 from zwang.dynamics.mass_matrix_solve import speed_parents
-from zwang.dynamics.crba import crba
-from zwang.dynamics.base_parameters import with_base_parameters
+from zwang.errors import DescriptionError, ParameterError, ShapeError, SimulationError, UnknownNameError
 from zwang.integrator.fixed_step import State
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import equal, value_is_constant, where
+from zwang.scalar import equal, real_array, value_is_constant, where
 from zwang.simulation.step import STEPPERS, activations, step, step_settings
 
 PARAMETERS = "parameters"
@@ -268,7 +268,7 @@ class CompiledMechanism:
         friction or contacts; else to the solver's tolerance, as each step begins with how the rows answered in the one before. Raises ShapeError.
         """
         key = ("rollout", *self._step_key(step, integrator, embedding)[1:])
-        control = np.asarray(control, dtype=float)
+        control = np.asarray(control)
         over_time = ("control",) if control.ndim > np.ndim(q0) else ()
         arrays = [np.asarray(q0), np.asarray(v0), np.asarray(activation), control, *self._time(time)]
         if params is not None or self._symbolic:
@@ -286,14 +286,16 @@ class CompiledMechanism:
             raise SimulationError(
                 f"constraint {timed[0]!r} depends on the time t, and this step is given none: give it, time=..."
             )
-        return [np.asarray(time, dtype=float)[..., None]] if timed else []
+        return [np.asarray(time)[..., None]] if timed else []
 
     def _step_key(
         self, step: float | None, integrator: str | None, embedding: Any = False
     ) -> tuple[Any, ...]:
         options = self.mechanism.options
         h = options.timestep if step is None else step
-        if not isinstance(h, int | float | np.number) or not 0 < float(h) < np.inf:
+        if isinstance(h, np.complexfloating | np.timedelta64 | bool) or not (
+            isinstance(h, int | float | np.number) and 0 < float(h) < np.inf
+        ):
             raise DescriptionError(f"step is {step!r}; it must be a positive time in seconds")
         integrator = integrator or options.integrator
         if integrator not in STEPPERS:
@@ -504,12 +506,10 @@ def parameter_array(mechanism: Mechanism, params: Params) -> np.ndarray:
 
 def _parameter_value(name: str, value: Any) -> np.ndarray:
     try:
-        if value is None:
-            raise TypeError
-        return np.asarray(value, float)
+        return real_array(value)
     except (TypeError, ValueError):
         raise ParameterError(
-            f"the parameter {name!r} is {value!r}; it must be a number, or one a world"
+            f"the parameter {name!r} is {value!r}; it must be a real number, or one a world"
         ) from None
 
 

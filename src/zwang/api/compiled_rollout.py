@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from zwang.errors import TraceError
 from zwang.api.compiled import CARRIED, Compiled, compile_function, empty_warm_start, run_steps
-from zwang.mechanism.mechanism import Mechanism
-from zwang.api.error_controlled import ContinuousDynamics, continuous_dynamics
 from zwang.api.control import ControlFunction, PrescribedControl, control_names
+from zwang.api.control_trial import ControlTrial
+from zwang.api.error_controlled import ContinuousDynamics, continuous_dynamics
+from zwang.api.settings import RecordedQuantities, SimulationSettings
+from zwang.api.start import InitialState
+from zwang.errors import TraceError
+from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constraint_forces import point_force_labels
 from zwang.simulation.derived_quantities import KEYS, derived_quantities
-from zwang.simulation.rollout import Arrays, Trajectory, StepProgram
-from zwang.api.settings import SimulationSettings, RecordedQuantities
-from zwang.api.start import InitialState
+from zwang.simulation.rollout import Arrays, StepProgram, Trajectory
 from zwang.simulation.step import activations
-from zwang.api.control_trial import ControlTrial
 
 BLOCK = 10_000_000  # numbers of an observation that are worked out at a time
 KEPT = 16  # functions of each kind

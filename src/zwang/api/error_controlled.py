@@ -8,25 +8,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.api.control import ControlFunction, PrescribedControl
+from zwang.api.settings import SimulationSettings
+from zwang.api.start import InitialState
 from zwang.errors import SolveError
 from zwang.integrator.error_controlled import integrate_error_controlled
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_not
 from zwang.simulation.constraint_stage import hard_constraints, projected_onto_constraints
-from zwang.api.control import ControlFunction, PrescribedControl
+from zwang.simulation.rollout import BOUND, ProgressCallback, Trajectory, are_numbers
 from zwang.simulation.status import (
-    CONTROL,
-    OUT_OF_BOUNDS,
-    NONE,
     CONSTRAINT_VIOLATED,
+    CONTROL,
+    NONE,
+    OUT_OF_BOUNDS,
     status_if,
     status_of_error,
     worst_status,
 )
-from zwang.simulation.rollout import BOUND, Trajectory, ProgressCallback, are_numbers
-from zwang.api.settings import SimulationSettings
-from zwang.api.start import InitialState
 from zwang.simulation.step import state_derivative, step_settings
 
 CONTINUOUS = "rk4"  # of the fixed steps the one whose rates are those of continuous time

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.api import validation
-from zwang.constraint.context import row_context
 from zwang.constraint.body_loads import constraint_loads, contact_loads
-from zwang.errors import DescriptionError, StateError, UnknownNameError
+from zwang.constraint.context import row_context
 from zwang.dynamics.forces import actuator_forces, passive_forces
 from zwang.dynamics.free_bodies import Load, carried_loads, free_bodies
+from zwang.errors import DescriptionError, StateError, UnknownNameError
 from zwang.kinematics.jacobians import placement_motion, relative_jacobian
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import TendonCoupling
+from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constrained import ConstrainedSolution, solve_constrained
 
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from zwang.errors import ShapeError, SimulationWarning, TraceError, UnknownNameError
-from zwang.mechanism.mechanism import Mechanism
 from zwang.api.compiled_rollout import derived_quantities_compiled
-from zwang.simulation.status import NONE
-from zwang.simulation.derived_quantities import derived_quantities_in_python
-from zwang.recording.record import derived_variables, mechanism_of, name_units
-from zwang.simulation.rollout import Trajectory
 from zwang.api.settings import RecordedQuantities
 from zwang.api.start import InitialState
+from zwang.errors import ShapeError, SimulationWarning, TraceError, UnknownNameError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.recording.record import derived_variables, mechanism_of, name_units
+from zwang.simulation.derived_quantities import derived_quantities_in_python
+from zwang.simulation.rollout import Trajectory
+from zwang.simulation.status import NONE
 
 EXAMINED = ("constraints", "forces", "zwang", "gaps")
 STATES = ("q", "v", "control", "mechanism")

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from zwang.api import validation
-from zwang.errors import DescriptionError, StateError
-from zwang.dynamics import forces, mass_matrix_solve, rnea
-from zwang.dynamics import energy as energies
 from zwang.dynamics import crba as matrices
+from zwang.dynamics import energy as energies
+from zwang.dynamics import forces, mass_matrix_solve, rnea
+from zwang.errors import DescriptionError, StateError
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
@@ -113,7 +113,9 @@ def integrate_configuration(mechanism: Mechanism, q: Any, v: Any, dt: float) -> 
     """q after moving with the speeds v for dt [s]; quaternions turn by their exponential and stay unit."""
     m = validation.numeric_mechanism(mechanism)
     q, v = validation.configuration(m, q), validation.speeds(m, v, "v")
-    return _floats(configuration.integrate_configuration(m.tree, q, v, float(dt)))
+    return _floats(
+        configuration.integrate_configuration(m.tree, q, v, validation.real(dt, "dt", "a time in seconds"))
+    )
 
 
 def difference_configuration(mechanism: Mechanism, q1: Any, q0: Any) -> np.ndarray:

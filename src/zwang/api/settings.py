@@ -12,8 +12,9 @@ from zwang.constraint.independent_velocities import independent_velocities
 from zwang.errors import SimulationError, UnknownNameError
 from zwang.integrator.error_controlled import METHODS, UNSETTLED, Adaptive
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulation.constraint_stage import DRIFTS
+from zwang.scalar import real_number
 from zwang.simulation.constraint_forces import point_force_labels
+from zwang.simulation.constraint_stage import DRIFTS
 from zwang.simulation.step import STEPPERS
 
 RECORDED_NUMBERS = 20_000_000  # with no `record`, a run keeps at most so many
@@ -127,10 +128,10 @@ def chosen_drift(drift: Any, integrator: str | Adaptive) -> str:
 def positive(value: Any, name: str) -> float:
     """A time [s] above zero. Raises SimulationError."""
     try:
-        number = float(value)
+        number = real_number(value)
     except (TypeError, ValueError):
-        raise SimulationError(f"{name} is {value!r}; it must be a time in seconds") from None
-    if not 0 < number < np.inf:
+        raise SimulationError(f"{name} is {value!r}; it must be a time in seconds, a real number") from None
+    if isinstance(value, bool | np.bool_) or not 0 < number < np.inf:
         raise SimulationError(f"{name} is {value!r}; it must be a positive, finite time in seconds")
     return number
 

@@ -11,29 +11,29 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from zwang.errors import SimulationWarning, TraceError
-from zwang.mechanism.mechanism import Mechanism
-from zwang.api.error_controlled import integrate_worlds, continuous_dynamics_in_python
 from zwang.api.compiled_rollout import (
     CompiledRoller,
     continuous_dynamics_of_worlds,
-    held_nothing,
     derived_quantities_compiled,
+    held_nothing,
     traced_control,
 )
 from zwang.api.control import ControlFunction, PrescribedControl, control_input
-from zwang.simulation.derived_quantities import derived_quantities_in_python
+from zwang.api.error_controlled import continuous_dynamics_in_python, integrate_worlds
 from zwang.api.progress import progress_bar
-from zwang.recording.record import recording_of
-from zwang.simulation.rollout import Trajectory, PythonRoller, StepProgram, ProgressCallback, roll_out
 from zwang.api.settings import SimulationSettings, named_speeds, simulation_settings
 from zwang.api.start import InitialState, initial_state
 from zwang.api.termination import (
     check_coordinate_reduction,
-    warn_of_violations,
-    warn_of_penetrations,
     warn_of_failures,
+    warn_of_penetrations,
+    warn_of_violations,
 )
+from zwang.errors import SimulationWarning, TraceError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.recording.record import recording_of
+from zwang.simulation.derived_quantities import derived_quantities_in_python
+from zwang.simulation.rollout import ProgressCallback, PythonRoller, StepProgram, Trajectory, roll_out
 
 COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
 

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.api import validation
 from zwang.algebra.factorization import ltdl, ltdl_solve
-from zwang.constraint.rows import array, hard_rows
-from zwang.errors import ShapeError
+from zwang.api import validation
 from zwang.api.compiled import Compiled, compile_function
+from zwang.constraint.rows import array, hard_rows
 from zwang.dynamics.forces import passive_forces
+from zwang.errors import ShapeError
 from zwang.kinematics.configuration import normalized_configuration
 from zwang.kinematics.jacobians import frame_jacobian, frame_jacobian_rate
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_or, maximum, where
 from zwang.simulation.constrained import gauss_problem
-from zwang.solver.solve import solve
 from zwang.solver.solution import largest
+from zwang.solver.solve import solve
 
 KEPT = 16  # compiled tasks
 MISSED = 1e-6  # relative: more than that is no rounding
@@ -55,7 +55,7 @@ def task_acceleration(
     if max(np.ndim(x) for x in (q, v, tau, wanted)) > 1:
         return _of_many(m, frame, tuple(rows), q=q, v=v, tau=tau, wanted=wanted)
     q, v, tau = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, tau, "tau")
-    wanted = np.asarray(wanted, dtype=float)
+    wanted = validation.array(wanted, "wanted")
     if wanted.shape != (len(rows),):
         raise ShapeError(
             f"wanted must have {len(rows)} elements, one for each of the rows {tuple(rows)}; its shape is {wanted.shape}"

@@ -6,18 +6,18 @@ import warnings
 
 import numpy as np
 
-from zwang.constraint.independent_velocities import check_count
-from zwang.collision.penetration import deepest_penetration
+from zwang.api.settings import SimulationSettings
+from zwang.api.start import InitialState
 from zwang.collision.pairs import candidate_pairs
-from zwang.errors import SimulationWarning, SolveError
+from zwang.collision.penetration import deepest_penetration
+from zwang.constraint.independent_velocities import check_count
 from zwang.dynamics.crba import crba
+from zwang.errors import SimulationWarning, SolveError
 from zwang.integrator.fixed_step import State
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constraint_stage import SETTLING_STEPS, describe_constraints, violated_at_start
-from zwang.simulation.status import FAILURE_REASONS, CONTROL, OUT_OF_BOUNDS, NONE, NOT_CONVERGED
 from zwang.simulation.rollout import Trajectory
-from zwang.api.settings import SimulationSettings
-from zwang.api.start import InitialState
+from zwang.simulation.status import CONTROL, FAILURE_REASONS, NONE, NOT_CONVERGED, OUT_OF_BOUNDS
 from zwang.simulation.step import StepResult, step, step_settings
 
 OPEN, LOOKED_AT = (

@@ -8,6 +8,7 @@ import numpy as np
 
 from zwang.errors import ParameterError, ShapeError, StateError
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import real_array
 
 
 def checked_mechanism(mechanism: Any) -> Mechanism:
@@ -33,15 +34,34 @@ def numeric_mechanism(mechanism: Any) -> Mechanism:
 def vector(value: Any, size: int, name: str, what: str) -> np.ndarray:
     """`value` as `size` finite floats. Raises ShapeError or StateError, naming the argument."""
     try:
-        array = np.array(value, dtype=float)
+        array = real_array(value)
     except (TypeError, ValueError):
-        raise StateError(f"{name} must be {size} numbers ({what}); it is {_shown(value)}") from None
+        raise StateError(f"{name} must be {size} real numbers ({what}); it is {_shown(value)}") from None
     if array.shape != (size,):
         raise ShapeError(f"{name} must have the shape ({size},) ({what}); its shape is {array.shape}")
     if not np.isfinite(array).all():
         first = int(np.flatnonzero(~np.isfinite(array))[0])
         raise StateError(f"{name}[{first}] is {array[first]}; every element of {name} must be finite")
     return array
+
+
+def array(value: Any, name: str) -> np.ndarray:
+    """`value` as floats of any shape. Raises StateError for what are no real numbers, naming the argument."""
+    try:
+        return real_array(value)
+    except (TypeError, ValueError):
+        raise StateError(f"{name} must hold real numbers; it is {_shown(value)}") from None
+
+
+def real(value: Any, name: str, what: str) -> float:
+    """`value` as one finite float. Raises StateError, naming the argument."""
+    try:
+        number = real_array(value)
+    except (TypeError, ValueError):
+        number = np.zeros(0)
+    if number.shape != () or not np.isfinite(number):
+        raise StateError(f"{name} is {_shown(value)}; it must be {what}, one finite real number")
+    return float(number)
 
 
 def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:

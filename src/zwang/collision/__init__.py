@@ -22,11 +22,11 @@ already placed in the world, as those of a `Family` are: pairs alike but for the
 """
 
 from zwang.collision.broad_phase import bounding_spheres_meet, may_be_near
-from zwang.collision.pair_groups import PairGroup, StoredPlacements, pair_groups, is_fixed_to_world
 from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
-from zwang.collision.shapes import PlacedShape
 from zwang.collision.narrow_phase import contact_points, contact_points_between
-from zwang.collision.pairs import Pair, CollisionShape, candidate_pairs
+from zwang.collision.pair_groups import PairGroup, StoredPlacements, is_fixed_to_world, pair_groups
+from zwang.collision.pairs import CollisionShape, Pair, candidate_pairs
+from zwang.collision.shapes import PlacedShape
 
 __all__ = [
     "FAR",

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from zwang.collision.shapes import PlacedShape
 from zwang.collision.narrow_phase import placed
 from zwang.collision.pairs import Pair
+from zwang.collision.shapes import PlacedShape
 from zwang.kinematics.poses import Pose
 from zwang.scalar import maximum, sqrt
 

@@ -17,6 +17,7 @@ from zwang.collision.shapes import PlacedShape
 from zwang.collision.support_functions import ConvexShape, convex_shape_of
 from zwang.scalar import (
     clip,
+    cond,
     divide,
     for_each,
     less,
@@ -25,7 +26,6 @@ from zwang.scalar import (
     logical_not,
     logical_or,
     sqrt,
-    cond,
     where,
     while_loop,
 )

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.convex_hull import convex_hull
-from zwang.collision.convex import Nearest, nearest_points
 from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
+from zwang.collision.convex import Nearest, nearest_points
 from zwang.collision.shapes import PlacedShape
 from zwang.collision.support_functions import ConvexShape, convex_shape_of
 from zwang.scalar import (

@@ -6,16 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from zwang.collision import (
-    sphere_capsule_box,
     box_box as boxes,
+)
+from zwang.collision import (
     convex,
-    plane as flat,
     manifold,
+    sphere_capsule_box,
     sphere_capsule_cylinder,
 )
+from zwang.collision import (
+    plane as flat,
+)
 from zwang.collision.contact_point import ContactPoint
+from zwang.collision.pairs import CollisionShape, Pair
 from zwang.collision.shapes import COUNTS, PlacedShape
-from zwang.collision.pairs import Pair, CollisionShape
 from zwang.errors import UnsupportedError
 from zwang.kinematics.poses import Pose, placement_pose
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from zwang.collision.shapes import PlacedShape
 from zwang.collision.narrow_phase import placed
-from zwang.collision.pairs import Pair, CollisionShape
+from zwang.collision.pairs import CollisionShape, Pair
+from zwang.collision.shapes import PlacedShape
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.tree import WORLD
 from zwang.scalar import MutableArray, are_constant, empty

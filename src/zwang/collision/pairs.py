@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from zwang.collision.shapes import COUNTS, ORDER, type_of_shape, sizes_of
+from zwang.collision.shapes import COUNTS, ORDER, sizes_of, type_of_shape
 from zwang.errors import UnknownNameError
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import ContactExclude, ContactPair
 from zwang.mechanism.geometry import Geometry, Surface
+from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import is_zero
 

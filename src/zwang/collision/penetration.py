@@ -11,7 +11,7 @@ import numpy as np
 
 from zwang.collision.broad_phase import may_be_near
 from zwang.collision.narrow_phase import contact_points
-from zwang.collision.pairs import Pair, CollisionShape, candidate_pairs
+from zwang.collision.pairs import CollisionShape, Pair, candidate_pairs
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import minimum

@@ -11,6 +11,7 @@ from zwang.collision.shapes import PlacedShape
 from zwang.scalar import (
     absolute,
     clip,
+    cond,
     divide,
     less,
     less_equal,
@@ -19,7 +20,6 @@ from zwang.scalar import (
     maximum,
     minimum,
     sqrt,
-    cond,
     where,
 )
 

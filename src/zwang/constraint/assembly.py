@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows
-from zwang.errors import ContradictionError, SolveError
 from zwang.dynamics.crba import crba
+from zwang.errors import ContradictionError, SolveError
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 

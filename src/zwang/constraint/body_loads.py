@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from zwang.constraint.contact import pair_rows, link_screws_at
-from zwang.constraint.hard import velocity_level_rows
-from zwang.constraint.context import RowContext
 from zwang.collision import Pair, candidate_pairs
+from zwang.constraint.contact import link_screws_at, pair_rows
+from zwang.constraint.context import RowContext
+from zwang.constraint.hard import velocity_level_rows
 from zwang.dynamics.free_bodies import FreeBodies, Load
 from zwang.kinematics.poses import placement_pose
 from zwang.mechanism.tree import WORLD, Placement

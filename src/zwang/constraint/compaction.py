@@ -11,20 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.rotations import skew
+from zwang.collision import ContactPoint, Pair, PairGroup, pair_groups
+from zwang.constraint.compacted_rows import CompactedRow, CompactedRows, encode_signs
+from zwang.constraint.contact import pair_weight
 from zwang.constraint.contact_groups import (
     FEW,
     NOWHERE,
     GroupKinematics,
+    group_kinematics,
     over_active_contacts,
     rows_of_contact_point,
-    group_kinematics,
     signs,
 )
-from zwang.constraint.contact import pair_weight
 from zwang.constraint.context import RowContext
-from zwang.constraint.compacted_rows import CompactedRows, CompactedRow, encode_signs
-from zwang.constraint.rows import WarmStart, Rows, Screws
-from zwang.collision import PairGroup, ContactPoint, Pair, pair_groups
+from zwang.constraint.rows import Rows, Screws, WarmStart
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import MutableArray, cond, divide, empty, equal, fori_loop, is_zero, lane_maximum, where
 from zwang.scalar.stacked_pytree import StackedPytree

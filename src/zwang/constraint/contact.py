@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.rotations import skew
+from zwang.collision import FAR, ContactPoint, Pair, contact_points, may_be_near
+from zwang.collision.penetration import with_search_margin
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import PER_ROW, Cone, LinkRows, Rows, Screws, array
 from zwang.constraint.softness import (
@@ -18,12 +20,10 @@ from zwang.constraint.softness import (
     regularisation,
     soft_rows,
 )
-from zwang.collision import FAR, ContactPoint, Pair, contact_points, may_be_near
-from zwang.collision.penetration import with_search_margin
 from zwang.kinematics.jacobians import link_screws, relative_jacobian
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.tree import WORLD
-from zwang.scalar import absolute, maximum, sqrt, value_is_constant, cond
+from zwang.scalar import absolute, cond, maximum, sqrt, value_is_constant
 
 IMPULSIVE_FACTOR = 1000.0  # the acceleration [m/s^2] that a hard contact is ready for
 

@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.rotations import skew
-from zwang.constraint.contact import Contact, pair_weight, rows_of_contact
-from zwang.constraint.context import RowContext
-from zwang.constraint.rows import RowGroup, Cone, Rows, Screws
 from zwang.collision import (
     FAR,
-    PairGroup,
     ContactPoint,
     Pair,
+    PairGroup,
     StoredPlacements,
     bounding_spheres_meet,
-    pair_groups,
     contact_points_between,
     is_fixed_to_world,
+    pair_groups,
 )
+from zwang.constraint.contact import Contact, pair_weight, rows_of_contact
+from zwang.constraint.context import RowContext
+from zwang.constraint.rows import Cone, RowGroup, Rows, Screws
 from zwang.mechanism.tree import Tree
 from zwang.scalar import ActiveIndices, MutableArray, cond, divide, empty, fori_loop, scratch
 from zwang.scalar.stacked_pytree import StackedPytree

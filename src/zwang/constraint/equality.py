@@ -14,8 +14,8 @@ from zwang.errors import DescriptionError
 from zwang.kinematics.jacobians import placement_jacobian, placement_motion
 from zwang.kinematics.poses import Pose, placement_pose
 from zwang.kinematics.tendons import tendon_length
+from zwang.mechanism.constraints import Connect, Distance, JointCoupling, TendonCoupling, Weld
 from zwang.mechanism.mechanism import JointIndex
-from zwang.mechanism.constraints import Connect, JointCoupling, TendonCoupling, Distance, Weld
 from zwang.mechanism.tree import Placement
 from zwang.scalar import divide, sqrt
 

@@ -14,16 +14,16 @@ import numpy as np
 from zwang import scalar
 from zwang.algebra.dual import SecondOrder, derivative_along
 from zwang.algebra.rotations import across
-from zwang.constraint.equality import LOOPS, violation_of
 from zwang.constraint.context import RowContext
-from zwang.constraint.rows import Rows, hard_rows
+from zwang.constraint.equality import LOOPS, violation_of
 from zwang.constraint.inverse_weights import InverseWeights
+from zwang.constraint.rows import Rows, hard_rows
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import FORMULAS, Holonomic, NonIdeal, NoSideSlip, Pfaffian, Rolling
+from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import divide, maximum, sqrt
 

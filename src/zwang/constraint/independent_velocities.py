@@ -12,8 +12,8 @@ from zwang.errors import DescriptionError, ParameterError, UnknownNameError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses, placement_pose
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import PointSpeed
+from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Placement
 from zwang.scalar import symbols_of
 

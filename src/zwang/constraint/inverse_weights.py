@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
-from zwang.dynamics.mass_matrix_solve import speed_parents
 from zwang.dynamics.crba import crba
+from zwang.dynamics.mass_matrix_solve import speed_parents
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, link_poses
 from zwang.kinematics.tendons import tendon_length

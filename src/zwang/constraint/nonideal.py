@@ -17,17 +17,17 @@ import numpy as np
 from zwang.algebra.dual import derivative_along
 from zwang.constraint.hard import nonideal_forces
 from zwang.errors import WorkingForceError
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import NonIdeal
+from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import (
     absolute,
+    cond,
     divide,
     logical_and,
     logical_not,
     maximum,
     sqrt,
     value_is_constant,
-    cond,
     where,
     while_loop,
 )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from zwang.constraint.contact_groups import contact_row_groups
-from zwang.constraint.contact import contact_rows, is_hard, link_screws_at
-from zwang.constraint.equality import LOOPS, equality_rows
-from zwang.constraint.hard import VELOCITY_LEVEL, hard_constraint_rows
-from zwang.constraint.friction import friction_rows
-from zwang.constraint.context import RowContext
-from zwang.constraint.limit import limit_rows
-from zwang.constraint.compaction import compact_rows, can_be_compacted, is_worth_compacting
-from zwang.constraint.rows import WarmStart, Rows, concatenated, no_rows
 from zwang.collision import Pair, candidate_pairs
+from zwang.constraint.compaction import can_be_compacted, compact_rows, is_worth_compacting
+from zwang.constraint.contact import contact_rows, is_hard, link_screws_at
+from zwang.constraint.contact_groups import contact_row_groups
+from zwang.constraint.context import RowContext
+from zwang.constraint.equality import LOOPS, equality_rows
+from zwang.constraint.friction import friction_rows
+from zwang.constraint.hard import VELOCITY_LEVEL, hard_constraint_rows
+from zwang.constraint.limit import limit_rows
+from zwang.constraint.rows import Rows, WarmStart, concatenated, no_rows
 from zwang.scalar import are_constant
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
 from zwang.algebra.rotations import skew
-from zwang.dynamics.rnea import vee
 from zwang.dynamics.crba import symmetric
+from zwang.dynamics.rnea import vee
 from zwang.kinematics.poses import link_pose, motion_subspace
 from zwang.mechanism.tree import WORLD, Tree
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra import rotations
-from zwang.dynamics.muscles import muscle_force, activation_derivative
+from zwang.dynamics.muscles import activation_derivative, muscle_force
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.kinematics.tendons import tendon_length
+from zwang.mechanism.constraints import Tendon
 from zwang.mechanism.forces import Actuator, Damper, GravityCompensation, Motor, PointSpring, Spring, Wrench
 from zwang.mechanism.mechanism import JointIndex, Mechanism
-from zwang.mechanism.constraints import Tendon
 from zwang.mechanism.tree import Placement
 from zwang.scalar import absolute, clip, divide, exp, is_zero, less, maximum, minimum, sqrt, where
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from zwang.dynamics.aba import aba
-from zwang.dynamics.mass_matrix_solve import forward_dynamics_crba, speed_parents
 from zwang.dynamics.base_parameters import with_base_parameters
+from zwang.dynamics.mass_matrix_solve import forward_dynamics_crba, speed_parents
 from zwang.mechanism.tree import Tree
 
 PER_SPEED, PER_ANCESTOR, PER_PAIR = (

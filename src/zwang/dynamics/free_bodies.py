@@ -16,11 +16,11 @@ import numpy as np
 
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, placement_pose
+from zwang.mechanism.bodies import Body
+from zwang.mechanism.constraints import Connect, Distance, NoSideSlip, Rolling, Weld
 from zwang.mechanism.forces import Actuator, GravityCompensation, PointSpring, Wrench
 from zwang.mechanism.joints import Ball, Prismatic
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.bodies import Body
-from zwang.mechanism.constraints import Connect, Distance, NoSideSlip, Rolling, Weld
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import is_zero
 

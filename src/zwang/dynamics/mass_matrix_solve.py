@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
-from zwang.dynamics.rnea import bias_forces
 from zwang.dynamics.crba import crba
+from zwang.dynamics.rnea import bias_forces
 from zwang.mechanism.tree import WORLD, Tree
 
 

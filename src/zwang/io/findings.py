@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 
 from zwang.errors import LoadWarning, ZwangWarning
-from zwang.mechanism.report import Note
 from zwang.io.xml import Element
+from zwang.mechanism.report import Note
 
 
 class Findings:

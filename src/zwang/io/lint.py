@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from zwang.mechanism.joints import Revolute
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.bodies import Body
-from zwang.mechanism.report import Note
 from zwang.mechanism.constraints import JointCoupling
 from zwang.mechanism.geometry import Geometry, Mesh, Plane
+from zwang.mechanism.joints import Revolute
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.report import Note
 from zwang.scalar import are_constant
 
 HEAVY = 1e7  # kg

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError, ZwangError
-from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.symbols import symbolised
 from zwang.io.files import read_bytes
 from zwang.io.lint import lint
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.symbols import symbolised
 
 Base = Literal["fixed", "free"]
 

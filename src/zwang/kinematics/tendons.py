@@ -9,8 +9,8 @@ import numpy as np
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.kinematics.wrapping import wrap_around
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import Tendon, Wrap
+from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Placement
 from zwang.scalar import divide, less, sqrt, where
 

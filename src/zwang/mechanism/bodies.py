@@ -11,6 +11,7 @@ from typing import Any
 
 from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError
+from zwang.mechanism.geometry import Geometry, mass_properties
 from zwang.mechanism.joints import Fixed, Joint
 from zwang.mechanism.numbers import (
     IDENTITY,
@@ -22,7 +23,6 @@ from zwang.mechanism.numbers import (
     orientation_of,
     vector,
 )
-from zwang.mechanism.geometry import Geometry, mass_properties
 
 
 @dataclass(frozen=True)

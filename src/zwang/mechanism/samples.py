@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from zwang.mechanism.bodies import Body
+from zwang.mechanism.constraints import Connect
 from zwang.mechanism.forces import Damper, Motor
+from zwang.mechanism.geometry import Box, Capsule
 from zwang.mechanism.joints import Revolute
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY, Matrix3
-from zwang.mechanism.bodies import Body
-from zwang.mechanism.constraints import Connect
-from zwang.mechanism.geometry import Box, Capsule
 from zwang.scalar import are_constant, symbol
 
 X, Z, DOWN = (1, 0, 0), (0, 0, 1), (0, 0, -1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from zwang import scalar
 from zwang.errors import LoadError, ZwangError
-from zwang.mechanism import forces, joints, bodies, report, constraints, geometry
+from zwang.mechanism import bodies, constraints, forces, geometry, joints, report
 from zwang.mechanism.numbers import Block
 
 FORMAT = "zwang 1"

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from zwang.errors import ParameterError
+from zwang.mechanism.bodies import Body
 from zwang.mechanism.forces import Damper
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.bodies import Body
 from zwang.scalar import are_constant, symbol
 
 XYZ = ("x", "y", "z")

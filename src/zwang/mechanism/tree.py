@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import UnknownNameError
+from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.joints import ElementaryJoint
 from zwang.mechanism.numbers import IDENTITY
-from zwang.mechanism.bodies import Body, Frame
 from zwang.scalar import is_zero
 
 WORLD = -1

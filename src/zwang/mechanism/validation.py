@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from zwang.errors import DescriptionError, UnknownNameError
-from zwang.mechanism import forces, constraints as restrictions, geometry as shapes
+from zwang.mechanism import constraints as restrictions
+from zwang.mechanism import forces
+from zwang.mechanism import geometry as shapes
 from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.constraints import ContactExclude, ContactPair, Keyframe, Options, Tendon
 from zwang.scalar import are_constant

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from zwang.api.control import control_names
+from zwang.api.settings import RecordedQuantities, SimulationSettings
+from zwang.api.start import InitialState
 from zwang.errors import LoadError, MissingExtraError, SimulationError
 from zwang.mechanism.mechanism import Mechanism
-from zwang.api.control import control_names
-from zwang.simulation.status import FAILURE_REASONS, NONE
 from zwang.simulation.constraint_forces import CONSTRAINT, PointForceLabel, point_force_labels
 from zwang.simulation.constraint_residuals import FORMULA, constraint_residuals
 from zwang.simulation.rollout import Trajectory
-from zwang.api.settings import SimulationSettings, RecordedQuantities
-from zwang.api.start import InitialState
+from zwang.simulation.status import FAILURE_REASONS, NONE
 from zwang.simulation.step import activations
 
 FORMAT = "zwang run 1"

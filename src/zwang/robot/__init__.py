@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from zwang.robot.denavit_hartenberg import from_dh
 from zwang.robot.manipulability import Ellipsoid, Manipulability, manipulability
-from zwang.robot.solution import Residual, IKSolution, Trace
+from zwang.robot.null_space_objectives import away_from_singularities
+from zwang.robot.solution import IKSolution, Residual, Trace
 from zwang.robot.solve_ik import solve_ik
 from zwang.robot.statics import (
     Equilibrium,
@@ -15,7 +16,6 @@ from zwang.robot.statics import (
     joint_torques,
     payload,
 )
-from zwang.robot.null_space_objectives import away_from_singularities
 from zwang.robot.workspace import Workspace, workspace
 
 __all__ = [

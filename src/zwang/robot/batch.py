@@ -10,12 +10,12 @@ import numpy as np
 
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.levenberg_marquardt import CONVERGED, STALLED, errors_of, initial_search, iterate
 from zwang.robot.joint_limits import reach_of
+from zwang.robot.levenberg_marquardt import CONVERGED, STALLED, errors_of, initial_search, iterate
 from zwang.robot.programs import ORIENTATION, POSITION, STATUS, Programs
-from zwang.robot.restarts import SearchOptions, RestartedSearch
+from zwang.robot.restarts import RestartedSearch, SearchOptions
 from zwang.robot.sampling import random_configurations
-from zwang.robot.solution import Residual, IKSolution, Trace
+from zwang.robot.solution import IKSolution, Residual, Trace
 
 UNBOUNDED_STARTS = 20
 RANK = 1e-6  # singular values below this part of the largest are zero, where a search came to rest

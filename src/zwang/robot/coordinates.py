@@ -11,8 +11,8 @@ import numpy as np
 
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import integrate_configuration
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import JointCoupling
+from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
 from zwang.scalar import clip
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from zwang.algebra.rotations import from_axis_angle
 from zwang.errors import DescriptionError
+from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.joints import Joint, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY, vector
-from zwang.mechanism.bodies import Body, Frame
 
 X, Z = (1, 0, 0), (0, 0, 1)
 EXACT = (

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import cholesky, cholesky_solve
-from zwang.constraint.equality import violation_of
 from zwang.constraint.context import RowContext
+from zwang.constraint.equality import violation_of
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism

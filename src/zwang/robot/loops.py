@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from zwang.constraint.inverse_weights import inverse_weights
+from zwang.mechanism.constraints import Connect, Distance, TendonCoupling, Weld
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.constraints import Connect, TendonCoupling, Distance, Weld
 from zwang.robot.levenberg_marquardt import LoopConstraints
 
 LOOPS = (Connect, Weld, Distance, TendonCoupling)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api import validation
 from zwang.algebra.factorization import cholesky, cholesky_solve
+from zwang.api import validation
 from zwang.errors import DescriptionError
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses

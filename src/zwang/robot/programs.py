@@ -12,7 +12,7 @@ import numpy as np
 
 from zwang.api.compiled import compile_function
 from zwang.kinematics.poses import link_poses
-from zwang.robot.levenberg_marquardt import Problem, Settings, errors_of, rows_of, search, follow_null_space
+from zwang.robot.levenberg_marquardt import Problem, Settings, errors_of, follow_null_space, rows_of, search
 from zwang.robot.tasks import Task
 
 COST, POSITION, ORIENTATION, TURNS, STATUS = range(5)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.levenberg_marquardt import CONVERGED, Settings
 from zwang.robot.joint_limits import Limits
+from zwang.robot.levenberg_marquardt import CONVERGED, Settings
 from zwang.robot.programs import COST, STATUS, TURNS, Found, Programs
 from zwang.robot.sampling import spread
 

@@ -14,14 +14,14 @@ from zwang.errors import DescriptionError, ShapeError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot import classical_methods
 from zwang.robot.batch import solve_batch, solve_path
-from zwang.robot.coordinates import coordinates_for
-from zwang.robot.levenberg_marquardt import Problem
+from zwang.robot.cache_key import IdentityKey
 from zwang.robot.characteristic_length import characteristic_length
+from zwang.robot.coordinates import coordinates_for
 from zwang.robot.joint_limits import Limits
+from zwang.robot.levenberg_marquardt import Problem
 from zwang.robot.loops import loops_for
 from zwang.robot.programs import Programs
 from zwang.robot.restarts import SearchOptions
-from zwang.robot.cache_key import IdentityKey
 from zwang.robot.solution import IKSolution
 from zwang.robot.targets import Target, read_target
 from zwang.robot.tasks import PARTS, Task
@@ -197,7 +197,7 @@ def _start(m: Mechanism, problem: Problem, q0: Any, batch: tuple[int, ...], coun
         return np.tile(Limits.of(problem.coordinates, m).middle, (count, 1))
     if np.ndim(q0) <= 1:
         return np.tile(validation.configuration(m, q0), (count, 1))
-    q = np.asarray(q0, dtype=float)
+    q = validation.array(q0, "q0")
     if q.shape != (*batch, m.nq):
         raise ShapeError(f"q0 must have the shape ({m.nq},) or {(*batch, m.nq)}; its shape is {q.shape}")
     return np.array([validation.configuration(m, row) for row in q.reshape(-1, m.nq)])

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from zwang.api import validation
-from zwang.errors import DescriptionError, ShapeError
+from zwang.dynamics.crba import crba
 from zwang.dynamics.forces import passive_forces
 from zwang.dynamics.rnea import bias_forces
-from zwang.dynamics.crba import crba
+from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.jacobians import frame_jacobian
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
@@ -88,7 +88,7 @@ class Payload:
 
     def largest(self, direction: Any) -> float:
         """The largest force [N] along a direction (3,) that can be held, exactly: the first joint that reaches its limit."""
-        d = np.asarray(direction, dtype=float)
+        d = validation.array(direction, "direction")
         a = self.jacobian.T @ (d / np.linalg.norm(d))
         if not self.holds_itself:
             return 0.0
@@ -248,7 +248,7 @@ def _generalised(m: Mechanism, q: np.ndarray, loads: Sequence[Load], torques: np
 
 
 def _wrench(value: Any) -> np.ndarray:
-    array = np.asarray(value, dtype=float)
+    array = validation.array(value, "a wrench")
     if array.shape == (3,):
         return np.concatenate([array, np.zeros(3)])
     if array.shape != (6,):

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from zwang.api import validation
-from zwang.errors import DescriptionError, ShapeError
 from zwang.dynamics.crba import crba
+from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.jacobian_derivative import jacobian_derivative
-from zwang.robot.velocity_transformation import VelocityTransformation, velocity_transformation, samples
-from zwang.robot.programs import looped, shaped
 from zwang.robot.cache_key import IdentityKey
+from zwang.robot.jacobian_derivative import jacobian_derivative
+from zwang.robot.programs import looped, shaped
 from zwang.robot.tasks import COMPONENTS, PARTS
+from zwang.robot.velocity_transformation import VelocityTransformation, samples, velocity_transformation
 
 SAMPLES = 8
 RANK = 1e-9  # a direction in which no sample moves more than this part of the most is never moved in
@@ -130,7 +130,7 @@ def configurations(m: Mechanism, q: Any) -> np.ndarray:
     """q (nq,) or (..., nq), checked, with unit quaternions."""
     if np.ndim(q) <= 1:
         return validation.configuration(m, q)
-    array = np.asarray(q, dtype=float)
+    array = validation.array(q, "q")
     if array.shape[-1] != m.nq:
         raise ShapeError(f"q must have the shape (..., {m.nq}); its shape is {array.shape}")
     return np.array([validation.configuration(m, row) for row in array.reshape(-1, m.nq)]).reshape(array.shape)

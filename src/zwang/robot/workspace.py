@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api import validation
 from zwang.algebra.convex_hull import convex_hull
+from zwang.api import validation
 from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.manipulability import Manipulability, manipulability
@@ -34,7 +34,7 @@ class Workspace:
 
     def reach(self, centre: Any = (0, 0, 0)) -> tuple[float, float]:
         """The smallest and the largest distance from a point that was found [m]."""
-        distances = np.linalg.norm(self.positions - np.asarray(centre, dtype=float), axis=1)
+        distances = np.linalg.norm(self.positions - validation.array(centre, "centre"), axis=1)
         return float(distances.min()), float(distances.max())
 
     @cached_property

@@ -13,17 +13,28 @@ Control flow is functional, in the style of jax.lax: `while_loop`, `when` and `f
 in tuples, lists, dictionaries, dataclasses and arrays, and bodies return new ones of the same structure.
 """
 
+from zwang.scalar.arrays import MutableArray, Table, flat_position
+from zwang.scalar.backend import (
+    Backend,
+    backend_of,
+    from_data,
+    register,
+    register_decoder,
+    register_lazily,
+    symbol,
+    to_data,
+    use_backend,
+)
 from zwang.scalar.control_flow import (
     ActiveIndices,
     IndexRange,
+    cond,
     for_each,
     lane_maximum,
     scratch,
     table,
-    cond,
     while_loop,
 )
-from zwang.scalar.pytree import leaves_of, rebuild, structure_of
 from zwang.scalar.float_backend import FloatBackend
 from zwang.scalar.primitives import (
     ArrayBackend,
@@ -57,21 +68,12 @@ from zwang.scalar.primitives import (
     substitute,
     symbols_of,
     tan,
+    unreal,
     value_is_constant,
     where,
 )
-from zwang.scalar.backend import (
-    Backend,
-    use_backend,
-    from_data,
-    backend_of,
-    register,
-    register_decoder,
-    register_lazily,
-    symbol,
-    to_data,
-)
-from zwang.scalar.arrays import MutableArray, Table, flat_position
+from zwang.scalar.pytree import leaves_of, rebuild, structure_of
+from zwang.scalar.real import real_array, real_number
 
 __all__ = [
     "ArrayBackend",
@@ -112,6 +114,8 @@ __all__ = [
     "not_equal",
     "power",
     "backend_of",
+    "real_array",
+    "real_number",
     "rebuild",
     "register",
     "register_decoder",
@@ -127,6 +131,7 @@ __all__ = [
     "table",
     "tan",
     "to_data",
+    "unreal",
     "value_is_constant",
     "cond",
     "where",

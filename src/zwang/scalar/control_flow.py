@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.scalar.pytree import leaves_of
-from zwang.scalar.float_backend import FLOATS
-from zwang.scalar.backend import Backend, current_backend, backend_of, common_backend
 from zwang.scalar.arrays import MutableArray, Table, flat_position
+from zwang.scalar.backend import Backend, backend_of, common_backend, current_backend
+from zwang.scalar.float_backend import FLOATS
+from zwang.scalar.pytree import leaves_of
 
 
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from zwang.scalar.backend import Backend, register
 from zwang.scalar.arrays import MutableArray, Table, nearest
+from zwang.scalar.backend import Backend, register
 
 
 def _guarded(function: Callable[..., float], ufunc: Callable[..., Any], exact: Mapping[int, int]) -> Any:

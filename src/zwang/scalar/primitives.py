@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from zwang.scalar.backend import Backend, backend_of, common_backend, register
 from zwang.scalar.float_backend import FLOATS
-from zwang.scalar.backend import Backend, backend_of, register, common_backend
 
 
 def sqrt(x: Any) -> Any:
@@ -185,6 +185,11 @@ def is_scalar(x: Any) -> bool:
 def is_zero(x: Any) -> bool:
     """Whether x is zero by structure: a constant zero, or an array of such; never asks a value."""
     return bool(backend_of(x).is_zero(x))
+
+
+def unreal(x: Any) -> str:
+    """Why x can be no real, finite number, as the end of a sentence: "is not a number"; empty if it can be one."""
+    return backend_of(x).unreal(x)
 
 
 def substitute(x: Any, mapping: Mapping[Any, Any]) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from zwang.scalar.control_flow import scratch, table
-from zwang.scalar.pytree import leaves_of, rebuild
 from zwang.scalar.primitives import are_constant
+from zwang.scalar.pytree import leaves_of, rebuild
 
 
 class StackedPytree:

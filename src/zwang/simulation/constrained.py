@@ -10,31 +10,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.api import validation
 from zwang.algebra.factorization import ltdl, ltdl_solve
-from zwang.constraint.rows_of_mechanism import constraint_rows
+from zwang.api import validation
+from zwang.constraint.context import row_context
 from zwang.constraint.independent_velocities import (
     IndependentVelocity,
     check_count,
-    independent_velocity_rows,
     independent_velocities,
+    independent_velocity_rows,
 )
-from zwang.constraint.context import row_context
-from zwang.constraint.rows import Rows
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.constraint.nonideal import solve_nonideal_forces
-from zwang.dynamics.forces import passive_forces
+from zwang.constraint.rows import Rows
+from zwang.constraint.rows_of_mechanism import constraint_rows
+from zwang.dynamics.crba import crba
 from zwang.dynamics.energy import kinetic_energy_by_body
+from zwang.dynamics.forces import passive_forces
+from zwang.dynamics.gauss import GaussProblem
 from zwang.dynamics.mass_matrix_solve import speed_parents
 from zwang.dynamics.rnea import bias_forces
-from zwang.dynamics.crba import crba
-from zwang.dynamics.gauss import GaussProblem
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import NonIdeal
+from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import absolute, less, logical_and, value_is_constant
+from zwang.solver.solution import Solution, kkt_residual, row_costs
 from zwang.solver.solve import ReductionChoice, solve
 from zwang.solver.warm_start import as_warm_start
-from zwang.solver.solution import Solution, kkt_residual, row_costs
 
 
 class ConstrainedSolution(NamedTuple):

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.contact import contact_name, is_hard, rows_of_contact, link_screws_at, contact_of
-from zwang.constraint.hard import rolling_contact
-from zwang.constraint.context import RowContext
-from zwang.constraint.rows import Rows
 from zwang.collision import ContactPoint, Pair, candidate_pairs, contact_points, may_be_near
+from zwang.constraint.contact import contact_name, contact_of, is_hard, link_screws_at, rows_of_contact
+from zwang.constraint.context import RowContext
+from zwang.constraint.hard import rolling_contact
+from zwang.constraint.rows import Rows
 from zwang.kinematics.poses import placement_pose
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import Connect, Distance, Holonomic, NonIdeal, NoSideSlip, Rolling, Weld
+from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD
-from zwang.scalar import divide, sqrt, cond, where
+from zwang.scalar import cond, divide, sqrt, where
 from zwang.simulation.constraint_stage import contacts_on, equalities_on
 from zwang.solver.cones import cone_force, row_force
 from zwang.solver.solution import Solution

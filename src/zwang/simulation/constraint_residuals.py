@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.hard import velocity_level_rows
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import (
     Connect,
-    JointCoupling,
-    TendonCoupling,
     Distance,
     Holonomic,
+    JointCoupling,
     NonIdeal,
     NoSideSlip,
     Rolling,
+    TendonCoupling,
     Weld,
 )
+from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import are_constant, sqrt
 from zwang.simulation.constraint_stage import equalities_on
 

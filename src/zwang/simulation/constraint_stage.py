@@ -7,26 +7,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.coordinate_projection import ProjectedState, project_state
 from zwang.constraint.equality import LOOPS
-from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocities
 from zwang.constraint.hard import (
     VELOCITY_LEVEL,
     all_velocity_level_rows,
     is_hard_constraint,
     timed_constraints,
 )
-from zwang.constraint.coordinate_projection import ProjectedState, project_state
+from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocities
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
 from zwang.errors import SimulationError
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import ContactPair, NonIdeal
+from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, are_constant, logical_not
 from zwang.simulation.constrained import ConstrainedSolution, solve_constrained
 from zwang.simulation.status import (
     CONTRADICTION,
     DEPENDENT,
-    NOT_CONVERGED,
     NONIDEAL_FORCE,
+    NOT_CONVERGED,
     status_if,
     worst_status,
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zwang.dynamics.forces import transmission
-from zwang.dynamics.muscles import muscle_force, muscle_damping_slope
+from zwang.dynamics.muscles import muscle_damping_slope, muscle_force
 from zwang.kinematics.tendons import tendon_length
 from zwang.mechanism.forces import Actuator, Damper
 from zwang.mechanism.mechanism import Mechanism

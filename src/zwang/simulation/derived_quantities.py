@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from zwang.api.settings import RecordedQuantities
+from zwang.api.start import InitialState
 from zwang.constraint.context import row_context
-from zwang.errors import SolveError
-from zwang.dynamics.forces import spring_energy
 from zwang.dynamics.energy import kinetic_energy, kinetic_energy_by_body, potential_energy, zwang_by_body
+from zwang.dynamics.forces import spring_energy
+from zwang.errors import SolveError
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constrained import ConstrainedSolution, gauss_problem
-from zwang.simulation.constraint_stage import constraint_model_of, solved
 from zwang.simulation.constraint_forces import point_force_labels, point_forces
 from zwang.simulation.constraint_residuals import residuals_at
+from zwang.simulation.constraint_stage import constraint_model_of, solved
 from zwang.simulation.rollout import Trajectory
-from zwang.api.settings import RecordedQuantities
-from zwang.api.start import InitialState
 from zwang.simulation.step import applied_forces
 
 KEYS = ("tau", "energies", "positions", "constraints", "forces", "zwang", "held", "gaps")

@@ -13,15 +13,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from zwang.api.control import ControlFunction, PrescribedControl
+from zwang.api.settings import SimulationSettings
+from zwang.api.start import InitialState
 from zwang.errors import SolveError
 from zwang.integrator.fixed_step import State
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import MutableArray, absolute, equal, less, logical_and, logical_not, cond, where
-from zwang.api.control import ControlFunction, PrescribedControl
-from zwang.simulation.status import CONTROL, OUT_OF_BOUNDS, NONE, status_if, status_of_error, worst_status
-from zwang.api.settings import SimulationSettings
-from zwang.api.start import InitialState
-from zwang.simulation.step import StepSettings, StepResult, step, step_settings
+from zwang.scalar import MutableArray, absolute, cond, equal, less, logical_and, logical_not, where
+from zwang.simulation.status import CONTROL, NONE, OUT_OF_BOUNDS, status_if, status_of_error, worst_status
+from zwang.simulation.step import StepResult, StepSettings, step, step_settings
 
 BOUND = 1e10  # MuJoCo's mjMAXVAL: what is larger is not motion any more
 RECORDED = ("clock", "q", "v", "z")

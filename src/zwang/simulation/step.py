@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.rows import WarmStart
+from zwang.dynamics.crba import crba
 from zwang.dynamics.forces import activation_after, activation_rates, actuator_forces, passive_forces
 from zwang.dynamics.forward_dynamics import free_accelerations
 from zwang.dynamics.mass_matrix_solve import solve_mass_matrix
 from zwang.dynamics.rnea import bias_forces
-from zwang.dynamics.crba import crba
 from zwang.integrator.fixed_step import State, StateSpace, runge_kutta_4, semi_implicit_euler
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
 from zwang.mechanism.forces import Actuator
@@ -35,13 +35,13 @@ from zwang.scalar import MutableArray, is_zero
 from zwang.simulation.constraint_stage import (
     ConstrainedMotion,
     ConstraintModel,
-    projected_onto_constraints,
     constrained_motion,
     constraint_model_of,
+    projected_onto_constraints,
     time_or_error,
 )
 from zwang.simulation.damping import damping_matrix, joint_damping
-from zwang.simulation.status import NONE, CONSTRAINT_VIOLATED, status_if, worst_status
+from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, status_if, worst_status
 
 STEPPERS = {"euler": semi_implicit_euler, "implicitfast": semi_implicit_euler, "rk4": runge_kutta_4}
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from zwang.constraint.rows import Rows, array
 from zwang.dynamics.gauss import GaussProblem
-from zwang.scalar import clip, logical_and, logical_not, logical_or, maximum, cond, where, while_loop
+from zwang.scalar import clip, cond, logical_and, logical_not, logical_or, maximum, where, while_loop
 from zwang.solver.equality import is_contradictory
 from zwang.solver.solution import SMALLEST, Solution, largest, slip_speed
 

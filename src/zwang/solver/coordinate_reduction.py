@@ -16,8 +16,8 @@ import numpy as np
 
 from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
 from zwang.constraint.rows import Rows, array
-from zwang.errors import ContradictionError, DependentSpeedsError
 from zwang.dynamics.gauss import GaussProblem
+from zwang.errors import ContradictionError, DependentSpeedsError
 from zwang.scalar import (
     absolute,
     divide,

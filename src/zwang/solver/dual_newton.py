@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.dynamic_ldlt import SIDE, solve_dynamic_ldlt
-from zwang.algebra.factorization import ltdl, solve_unit_lower, solve_transposed_unit_lower
+from zwang.algebra.factorization import ltdl, solve_transposed_unit_lower, solve_unit_lower
 from zwang.constraint.compacted_rows import CompactedRows, decode_signs
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (

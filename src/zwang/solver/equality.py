@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.rows import Rows
-from zwang.errors import ContradictionError
 from zwang.dynamics.gauss import GaussProblem
+from zwang.errors import ContradictionError
 from zwang.scalar import absolute, is_zero, maximum
 
 ROUNDING = 1e-11  # a row this much smaller than the largest has no direction

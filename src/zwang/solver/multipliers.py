@@ -16,7 +16,7 @@ import numpy as np
 from zwang.algebra.factorization import updated_solver
 from zwang.constraint.rows import Rows, array
 from zwang.dynamics.gauss import GaussProblem
-from zwang.scalar import absolute, divide, is_zero, logical_and, logical_not, logical_or, cond, while_loop
+from zwang.scalar import absolute, cond, divide, is_zero, logical_and, logical_not, logical_or, while_loop
 from zwang.solver.equality import is_contradictory
 from zwang.solver.solution import Solution, largest
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import WarmStart, Rows
+from zwang.constraint.rows import Rows, WarmStart
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,
@@ -24,9 +24,9 @@ from zwang.scalar import (
     while_loop,
     zeros,
 )
-from zwang.solver.warm_start import as_warm_start, status_code, decode_status, encode_status
 from zwang.solver.primal_cost import Group, PrimalCost
 from zwang.solver.solution import Solution, is_single_precision, largest
+from zwang.solver.warm_start import as_warm_start, decode_status, encode_status, status_code
 
 TOLERANCE = 1e-11
 ITERATIONS = 100

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
 from zwang.algebra.blocked_ldlt import BlockedLDLT
-from zwang.constraint.rows import RowGroup, Cone, Rows, array
+from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
+from zwang.constraint.rows import Cone, RowGroup, Rows, array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.rows import Rows, array
-from zwang.errors import UnknownNameError
 from zwang.dynamics.gauss import GaussProblem
+from zwang.errors import UnknownNameError
 from zwang.scalar import are_constant
+from zwang.solver.augmented_lagrangian import augmented_lagrangian
 from zwang.solver.conjugate_gradient import conjugate_gradient
 from zwang.solver.coordinate_reduction import solve_reduced
-from zwang.solver.equality import reduce_equalities, restricted_problem
-from zwang.solver.augmented_lagrangian import augmented_lagrangian
 from zwang.solver.dual_newton import dual_newton
-from zwang.solver.warm_start import as_warm_start
+from zwang.solver.equality import reduce_equalities, restricted_problem
 from zwang.solver.multipliers import solve_multipliers
 from zwang.solver.newton import newton
 from zwang.solver.projected_gauss_seidel import projected_gauss_seidel
 from zwang.solver.solution import Solution
+from zwang.solver.warm_start import as_warm_start
 
 SOLVERS: dict[str, Callable[..., Solution]] = {
     "newton": newton,

@@ -20,7 +20,7 @@ import numpy as np
 from zwang.constraint.rows import Cone, WarmStart, array
 from zwang.scalar import MutableArray, equal, floor, where
 from zwang.solver.cones import cone_force, cone_status
-from zwang.solver.primal_cost import RowForce, Group, PrimalCost, diagonal
+from zwang.solver.primal_cost import Group, PrimalCost, RowForce, diagonal
 
 PLACES = {
     "equality": 1,

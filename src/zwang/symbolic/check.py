@@ -11,8 +11,8 @@ import sympy as sp
 
 from zwang.api import validation
 from zwang.errors import DescriptionError
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import PointSpeed
+from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.equations import Equations, equations
 from zwang.symbolic.polynomial import Polynomial, readable
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api import validation
 from zwang.algebra.dual import Dual, SecondOrder, derivative_along
+from zwang.api import validation
 from zwang.constraint.hard import (
     all_velocity_level_rows,
     depends_on_time,
-    velocity_level_rows,
     is_hard_constraint,
+    velocity_level_rows,
 )
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.dual import derivative_along
-from zwang.constraint.independent_velocities import IndependentVelocity, velocity_row
 from zwang.constraint.hard import all_velocity_level_rows, is_hard_constraint
+from zwang.constraint.independent_velocities import IndependentVelocity, velocity_row
 from zwang.errors import DescriptionError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import PointSpeed
+from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.elimination import pivots, solve
 from zwang.symbolic.expression_forms import mapped
 from zwang.symbolic.numeric_probe import (

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra import rotations
-from zwang.algebra.dual import SecondOrder, parts, derivative_along
+from zwang.algebra.dual import SecondOrder, derivative_along, parts
 from zwang.algebra.inertia import parallel_axis_term
-from zwang.dynamics.rnea import rnea
 from zwang.dynamics.crba import armature
+from zwang.dynamics.rnea import rnea
 from zwang.kinematics.configuration import configuration_rate
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, link_pose, placement_pose

@@ -8,8 +8,8 @@ import numpy as np
 
 from zwang.errors import DescriptionError
 from zwang.scalar import are_constant
-from zwang.symbolic.polynomial import Polynomial
 from zwang.symbolic.numeric_probe import RANK
+from zwang.symbolic.polynomial import Polynomial
 
 
 def pivots(K: np.ndarray) -> list[tuple[int, int]]:

@@ -11,24 +11,24 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from zwang.api import validation
 from zwang.algebra.dual import derivative_along
+from zwang.api import validation
 from zwang.constraint.hard import nonideal_forces
-from zwang.errors import DescriptionError, UnknownNameError, ZwangWarning
-from zwang.dynamics.forces import spring_energy
 from zwang.dynamics.crba import armature
 from zwang.dynamics.crba import crba as composite_mass_matrix
+from zwang.dynamics.forces import spring_energy
+from zwang.errors import DescriptionError, UnknownNameError, ZwangWarning
 from zwang.kinematics.configuration import configuration_rate
+from zwang.mechanism.constraints import NonIdeal, PointSpeed
 from zwang.mechanism.forces import Actuator
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.constraints import NonIdeal, PointSpeed
 from zwang.scalar import is_zero
 from zwang.symbolic import derivation, reactions, typesetting
-from zwang.symbolic.expression_forms import ExpandedForm, CSEForm, mapped
+from zwang.symbolic.coordinate_reduction import VelocityReduction, speed_rows, velocity_reduction
+from zwang.symbolic.expression_forms import CSEForm, ExpandedForm, mapped
 from zwang.symbolic.lagrange import by_lagrange
-from zwang.symbolic.polynomial import Polynomial, TooLargeError
-from zwang.symbolic.coordinate_reduction import VelocityReduction, velocity_reduction, speed_rows
 from zwang.symbolic.numeric_probe import NumericProbe, numeric_probe, value_near
+from zwang.symbolic.polynomial import Polynomial, TooLargeError
 from zwang.symbolic.wrenches import applied_wrenches, generalized_forces
 
 READABLE_TURNS = 5  # more turning joints than this give no expanded expressions that are worth reading

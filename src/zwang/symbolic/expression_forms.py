@@ -14,13 +14,13 @@ import numpy as np
 import sympy as sp
 from sympy.functions.elementary.piecewise import ExprCondPair
 
-from zwang.compiler.ir.graph import RULES, Graph, Node, Real
 from zwang.compiler.frontend.trace import TraceBackend  # registers traced scalars
+from zwang.compiler.ir.graph import RULES, Graph, Node, Real
 from zwang.errors import ParameterError
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.constraints import FORMULAS
+from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.polynomial import Polynomial, Ring, number_of, readable
-from zwang.symbolic.sympy_backend import exact, substitute_in, free_symbols_of
+from zwang.symbolic.sympy_backend import exact, free_symbols_of, substitute_in
 
 ROUND = 1e-10  # a rotation matrix's entry so near to a whole number is meant to be it (files print pi / 2 rounded)
 __all__ = ["CSEForm", "ExpandedForm", "TraceBackend", "mapped"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.constraint.hard import velocity_level_rows_at, is_hard_constraint
+from zwang.constraint.hard import is_hard_constraint, velocity_level_rows_at
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.expression_forms import scalars_for

@@ -11,8 +11,8 @@ import sympy as sp
 
 from zwang.algebra.dual import derivative_along
 from zwang.constraint.body_loads import constraint_loads
-from zwang.errors import DescriptionError, SolveError
 from zwang.dynamics.free_bodies import Load, carried_loads, free_bodies
+from zwang.errors import DescriptionError, SolveError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.symbolic import derivation
 from zwang.symbolic.expression_forms import value_of

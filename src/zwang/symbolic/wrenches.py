@@ -10,9 +10,9 @@ import numpy as np
 from zwang.dynamics.forces import actuator_forces, passive_forces
 from zwang.dynamics.free_bodies import acts_on_bodies, free_bodies
 from zwang.kinematics.poses import motion_subspace
+from zwang.mechanism.constraints import Tendon
 from zwang.mechanism.forces import Actuator, PointSpring
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.constraints import Tendon
 from zwang.mechanism.tree import WORLD, Link, Tree
 from zwang.scalar import are_constant, is_zero
 from zwang.symbolic.derivation import BodyMotion, summed_poses, weights

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from zwang.view.server_guard import viser
 from zwang.view.playback import Playback, Poses, placed, solid_centres, velocity_ellipsoid
 from zwang.view.scene import PALETTE
+from zwang.view.server_guard import viser
 from zwang.view.surfaces import creased
 from zwang.view.triangles import shape_corners
 

@@ -15,8 +15,8 @@ from viser import uplot
 
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
-from zwang.view.server_guard import viser
 from zwang.view.playback import Playback
+from zwang.view.server_guard import viser
 from zwang.view.viser_scene import DisplayOptions
 
 SPEEDS = {f"{x:g}x": x for x in (0.05, 0.1, 0.25, 0.5, 1, 2, 5)}

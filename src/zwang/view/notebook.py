@@ -13,10 +13,10 @@ import numpy as np
 import xarray as xr
 
 from zwang.errors import ZwangError
-from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.bodies import Body
-from zwang.scalar import are_constant
+from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.recording.record import coordinate_units, mechanism_of
+from zwang.scalar import are_constant
 from zwang.view.html_page import framed, page_of
 from zwang.view.plot import energy_drift
 from zwang.view.thumbnail import HEIGHT, WIDTH, portrait

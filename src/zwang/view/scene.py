@@ -14,8 +14,8 @@ import xarray as xr
 
 from zwang.api import validation
 from zwang.errors import ShapeError
-from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.geometry import Geometry, Mesh, Plane
+from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.tree import Placement
 from zwang.recording.record import coordinate_units, mechanism_of
 from zwang.view.stick_figures import lines, reach, sticks

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from zwang.kinematics.poses import link_poses, placement_pose
-from zwang.mechanism.forces import PointSpring
-from zwang.mechanism.joints import Free
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import Distance
+from zwang.mechanism.forces import PointSpring
 from zwang.mechanism.geometry import Mesh
+from zwang.mechanism.joints import Free
+from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Placement
 
 THIN, THICK, PIN = (

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from zwang.view.server_guard import guarded_server, quietly, viser
-from zwang.view.playback import Playback, solid_centres
 from zwang.view.control_panel import ControlPanel
+from zwang.view.playback import Playback, solid_centres
 from zwang.view.scene import SceneContent, picture_of
+from zwang.view.server_guard import guarded_server, quietly, viser
 from zwang.view.viser_scene import ANGLE, DisplayOptions, ViserScene
 
 PER_SECOND, PANEL_PER_SECOND = 30, 8  # how often the scene and the panel are drawn, at most

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from zwang.view.server_guard import viser
 from zwang.view.annotations import AXES_LENGTH, Annotations
 from zwang.view.playback import Playback, Poses
+from zwang.view.server_guard import viser
 from zwang.view.surfaces import Surface, surfaces
 
 GHOST, SEEN_THROUGH, FOR_CONTACT = 0.3, 0.5, 0.55  # opacities

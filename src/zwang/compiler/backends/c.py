@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zwang.compiler.passes.expand import expand
 from zwang.compiler.ir.program import Block, Instruction, Port, Program
+from zwang.compiler.passes.expand import expand
 from zwang.errors import CompileError
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "ne": "!="} | {

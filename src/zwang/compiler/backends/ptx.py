@@ -14,12 +14,12 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from zwang.compiler.passes.expand import expand
 from zwang.compiler.backends.llvm.control_flow import FlowText
-from zwang.compiler.runtime.kernel import doors
 from zwang.compiler.backends.llvm.lanes import Lanes
-from zwang.compiler.ir.program import Program
 from zwang.compiler.backends.llvm.writer import Element, Writer
+from zwang.compiler.ir.program import Program
+from zwang.compiler.passes.expand import expand
+from zwang.compiler.runtime.kernel import doors
 from zwang.errors import CompileError
 
 REGISTERS = ("tid.x", "ntid.x", "ctaid.x")

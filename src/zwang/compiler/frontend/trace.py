@@ -12,8 +12,8 @@ from zwang import scalar
 from zwang.compiler.frontend import control_flow
 from zwang.compiler.ir.graph import RULES, Graph, Index, Real, Truth, number_or_real, user_line
 from zwang.compiler.ir.lower import lower
-from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.ir.node_rules import check_span, gather_table, span
+from zwang.compiler.ir.program import Port, Program
 from zwang.errors import TraceError
 from zwang.scalar.arrays import nearest
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from zwang.compiler.frontend.control_flow import Body
 from zwang.compiler.ir.graph import Array, Control, Graph, Index, Node, Real, Truth, user_line
-from zwang.compiler.ir.program import Block, For, Instruction, Kind, Port, Program, Cond, While
+from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, Port, Program, While
 from zwang.errors import TraceError
 
 _KINDS: dict[type[Node], Kind] = {Real: "real", Truth: "bool", Index: "index", Array: "array"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zwang.compiler.ir.program import Block, For, Instruction, Kind, Program, Cond, While
+from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, Program, While
 from zwang.errors import CompileError
 
 _R, _B, _I, _A = "real", "bool", "index", "array"

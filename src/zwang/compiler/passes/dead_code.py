@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zwang.compiler.ir.program import Block, For, Instruction, Program, Cond, While, blocks_of
+from zwang.compiler.ir.program import Block, Cond, For, Instruction, Program, While, blocks_of
 
 
 def remove_dead_code(program: Program) -> Program:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from zwang.compiler.ir.program import Block, Cond, For, Instruction, Program, While
 from zwang.compiler.passes import elementary
 from zwang.compiler.passes.elementary import BINARY, CIRCULAR, UNARY, Circular, Reduced
-from zwang.compiler.ir.program import Block, For, Instruction, Program, Cond, While
 from zwang.compiler.passes.notation import Page, Term, select
 
 ELEMENTARY = frozenset([*UNARY, *BINARY, *CIRCULAR])

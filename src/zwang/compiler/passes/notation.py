@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from zwang.compiler.ir.program import Block, For, Instruction, Kind, Cond
+from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind
 
 
 @dataclass

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.program import Block, Program, blocks_of
 from zwang.compiler.ir.verify import verify
+from zwang.compiler.passes.dead_code import remove_dead_code
 from zwang.compiler.passes.fused_multiply_add import fuse
 from zwang.compiler.passes.schedule import schedule
-from zwang.compiler.ir.program import Block, Program, blocks_of
-from zwang.compiler.passes.dead_code import remove_dead_code
-from zwang.compiler.frontend.trace import trace
 
 NOT_COUNTED = frozenset(
     {

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-from zwang.compiler.ir.program import Block, For, Instruction, Program, Cond, While
+from zwang.compiler.ir.program import Block, Cond, For, Instruction, Program, While
 
 LIMIT = 256 * 2**20  # bytes in all
 HEAD = b"zwang object 1\n"

@@ -6,14 +6,14 @@ import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from zwang.compiler.runtime import cache as store
-from zwang.compiler.runtime.processor import Code, assemble, host
+from zwang.compiler.backends.llvm.entry_points import PLAN, entry_points
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.module import emit, input_starts
 from zwang.compiler.backends.llvm.packing import slack
-from zwang.compiler.ir.program import Port, Program
-from zwang.compiler.backends.llvm.entry_points import PLAN, entry_points
 from zwang.compiler.backends.llvm.writer import ALIGNMENT
+from zwang.compiler.ir.program import Port, Program
+from zwang.compiler.runtime import cache as store
+from zwang.compiler.runtime.processor import Code, assemble, host
 
 
 class Kernel:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import time
 
-from zwang.compiler.runtime.processor import Code, assemble, host
 from zwang.compiler.backends.llvm.lanes import Lanes
+from zwang.compiler.runtime.processor import Code, assemble, host
 
 CHAINS = 16  # independent sums, to hide the delay of one operation
 TURNS = 200_000

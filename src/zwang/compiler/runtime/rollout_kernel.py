@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from zwang.compiler.runtime.kernel import Kernel, doors, words
+from zwang.compiler.backends.llvm.entry_points import JOB, PORT
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.module import input_starts
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.runtime.calls import PIECES, Compiled, share
-from zwang.compiler.backends.llvm.entry_points import JOB, PORT
+from zwang.compiler.runtime.kernel import Kernel, doors, words
 from zwang.errors import ShapeError, UnknownNameError
 
 
@@ -115,7 +115,7 @@ def _admit(
     given, batch = compiled.admit(leading)
     for k, port in enumerate(ports):
         if port.name in over_time:
-            given[k] = np.asarray(arrays[k]).astype(compiled.dtype, copy=False)
+            given[k] = compiled.admit_one(arrays[k], port)
     return list(zip(given, ports, strict=True)), batch
 
 

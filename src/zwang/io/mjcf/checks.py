@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from zwang.errors import LoadError, PlausibilityWarning
-from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.model import Source
+from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 
 LONG_STEP = 0.1  # s
 HEAVY = 1e9  # kg

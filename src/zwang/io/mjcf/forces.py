@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from zwang.mechanism.forces import Actuator, Damper, Force, GravityCompensation, Muscle, Spring
-from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.bodies import zeroed
 from zwang.io.mjcf.model import Source
+from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
+from zwang.mechanism.forces import Actuator, Damper, Force, GravityCompensation, Muscle, Spring
 
 TRANSMISSION, DYNAMICS, GAIN, BIAS, JOINT = (
     numbers_of(kind)

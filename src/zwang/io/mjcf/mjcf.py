@@ -6,18 +6,25 @@ import os
 from pathlib import Path
 
 from zwang.errors import DescriptionError, LoadError
-from zwang.mechanism.forces import Actuator
-from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.report import Report
+from zwang.io.mjcf import (
+    bodies as mjcf_parts,
+)
+from zwang.io.mjcf import (
+    constraints as mjcf_restrictions,
+)
 from zwang.io.mjcf import (
     forces as mjcf_forces,
-    bodies as mjcf_parts,
-    constraints as mjcf_restrictions,
+)
+from zwang.io.mjcf import (
     tendons as mjcf_tendons,
 )
 from zwang.io.mjcf.checks import check
-from zwang.io.mjcf.sources import gather
 from zwang.io.mjcf.model import Source, compiled
+from zwang.io.mjcf.sources import gather
+from zwang.io.mjcf_softness import note_what_changes
+from zwang.mechanism.forces import Actuator
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.report import Report
 
 
 def read_mjcf(path: str | os.PathLike[str], *, strict: bool = True, text: str | None = None) -> Mechanism:
@@ -28,6 +35,7 @@ def read_mjcf(path: str | os.PathLike[str], *, strict: bool = True, text: str | 
     """
     source = compiled(gather(Path(path), text), strict)
     check(source)
+    note_what_changes(source)
     try:
         return _mechanism(source)
     except DescriptionError as error:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zwang.errors import DescriptionError, LoadError, LoadWarning, UnsupportedError
-from zwang.mechanism.report import Note
-from zwang.io.mjcf.sources import Files, rendered
 from zwang.io.mjcf.mujoco_library import mujoco
+from zwang.io.mjcf.sources import Files, rendered
+from zwang.mechanism.report import Note
 
 # Lists of a spec that have no part in the motion; they are noted, and not compiled.
 _IDLE = ("sensors", "textures", "skins", "numerics", "tuples", "texts")

@@ -6,12 +6,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from zwang.io.mjcf.bodies import matrix_of, zeroed
+from zwang.io.mjcf.model import Source
+from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
+from zwang.io.mjcf_softness import softness
 from zwang.mechanism.bodies import Frame
 from zwang.mechanism.constraints import DISABLED, Tendon, Wrap
-from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
-from zwang.io.mjcf.bodies import matrix_of, zeroed
-from zwang.io.mjcf.constraints import softness
-from zwang.io.mjcf.model import Source
 
 WRAP = numbers_of(mujoco.mjtWrap)
 _ROUND: dict[int, Literal["sphere", "cylinder"]] = {

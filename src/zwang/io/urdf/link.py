@@ -10,11 +10,11 @@ import numpy as np
 
 from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError, LoadError, PlausibilityWarning
-from zwang.mechanism.numbers import IDENTITY, Matrix3, Vector3
-from zwang.mechanism.geometry import Box, Capsule, Cylinder, Geometry, Mesh, Sphere, Surface
 from zwang.io.assets import FLAT, MissingAsset, Roots, format_of, read_mesh, thickness
 from zwang.io.findings import Findings
 from zwang.io.xml import Element
+from zwang.mechanism.geometry import Box, Capsule, Cylinder, Geometry, Mesh, Sphere, Surface
+from zwang.mechanism.numbers import IDENTITY, Matrix3, Vector3
 
 QUARTER = math.pi / 2
 ANGLE_TOLERANCE = 1e-12  # rad

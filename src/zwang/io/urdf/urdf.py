@@ -15,13 +15,6 @@ from typing import Any, Literal
 
 from zwang.algebra.rotations import unit_vector
 from zwang.errors import DescriptionError, PlausibilityWarning, UnknownNameError, UnsupportedError
-from zwang.mechanism.forces import Damper
-from zwang.mechanism.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
-from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.bodies import Body
-from zwang.mechanism.report import Report
-from zwang.mechanism.constraints import JointCoupling
-from zwang.mechanism.geometry import Geometry
 from zwang.io.assets import Roots
 from zwang.io.findings import Findings
 from zwang.io.mobility import SMALL_ARMATURE, impossible_parts, unresisted_joints
@@ -36,6 +29,13 @@ from zwang.io.urdf.link import (
 )
 from zwang.io.urdf.vocabulary import check_words
 from zwang.io.xml import Element, read_document
+from zwang.mechanism.bodies import Body
+from zwang.mechanism.constraints import JointCoupling
+from zwang.mechanism.forces import Damper
+from zwang.mechanism.geometry import Geometry
+from zwang.mechanism.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.report import Report
 
 MOST_LINKS = 50_000
 MOVING = {

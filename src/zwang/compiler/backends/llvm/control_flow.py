@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zwang.compiler.backends.llvm.memory import MemoryText
-from zwang.compiler.ir.program import Block, For, Instruction, Kind, Cond, While
 from zwang.compiler.backends.llvm.writer import Location, StackSlot, Stored, Writer
+from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, While
 
 
 class FlowText(MemoryText):

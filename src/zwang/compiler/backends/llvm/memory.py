@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zwang.compiler.ir.program import Instruction
 from zwang.compiler.backends.llvm.straight_line import Text
 from zwang.compiler.backends.llvm.writer import Stored, Writer
+from zwang.compiler.ir.program import Instruction
 
 
 class MemoryText(Text):

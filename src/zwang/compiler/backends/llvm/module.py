@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from zwang.compiler.passes.expand import expand
 from zwang.compiler.backends.llvm.control_flow import FlowText
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.packing import slack
-from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.backends.llvm.straight_line import LIMIT
 from zwang.compiler.backends.llvm.writer import Element, Writer
+from zwang.compiler.ir.program import Port, Program
+from zwang.compiler.passes.expand import expand
 
 
 @dataclass(frozen=True)

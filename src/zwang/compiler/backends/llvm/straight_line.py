@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from zwang.compiler.backends.llvm.lanes import Lanes
-from zwang.compiler.ir.program import Block, For, Instruction, Kind, Program, Cond, While
 from zwang.compiler.backends.llvm.writer import (
-    FunctionSignature,
     Element,
+    FunctionSignature,
     Location,
     StackFrame,
     StackSlot,
     Writer,
 )
+from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, Program, While
 
 LIMIT = 8000
 
