@@ -21,7 +21,8 @@ from zwang.compiler.runtime.calls import settings as check_settings
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.constraint.hard import timed_constraints
 from zwang.constraint.independent_velocities import check_count, independent_velocities
-from zwang.dynamics import energy, forces, rnea
+from zwang.dynamics import energy, rnea
+from zwang.dynamics import forces as applied
 from zwang.dynamics.base_parameters import with_base_parameters
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics import free_accelerations
@@ -50,11 +51,11 @@ class Derivatives(NamedTuple):
 
 
 def _forward(m: Mechanism, q: Any, v: Any, tau: Any) -> Any:
-    return free_accelerations(m.tree, q, v, tau + forces.passive_forces(m, q, v))
+    return free_accelerations(m.tree, q, v, tau + applied.passive_forces(m, q, v))
 
 
 def _inverse(m: Mechanism, q: Any, v: Any, a: Any) -> Any:
-    return rnea.rnea(with_base_parameters(m.tree), q, v, a) - forces.passive_forces(m, q, v)
+    return rnea.rnea(with_base_parameters(m.tree), q, v, a) - applied.passive_forces(m, q, v)
 
 
 def _inverse_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
@@ -79,12 +80,12 @@ def _forward_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) 
 
 
 def _energy(m: Mechanism, q: Any, v: Any) -> tuple[Any, Any]:
-    potential = energy.potential_energy(m.tree, q) + forces.spring_energy(m, q)
+    potential = energy.potential_energy(m.tree, q) + applied.spring_energy(m, q)
     return energy.kinetic_energy(m.tree, q, v), potential
 
 
 def _zwang(m: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> Any:
-    return energy.zwang_of(m.tree, q, v, tau + forces.passive_forces(m, q, v), a)
+    return energy.zwang_of(m.tree, q, v, tau + applied.passive_forces(m, q, v), a)
 
 
 def _stepped(
@@ -214,12 +215,19 @@ class CompiledMechanism:
         return self._call("difference_configuration", (q1, q0), params)
 
     def forward_dynamics_derivatives(self, q: Any, v: Any, tau: Any, *, params: Params = None) -> Derivatives:
-        """Derivatives of the accelerations by displacements of q in the tangent space, by v, tau and the symbols."""
+        """Derivatives of the accelerations by displacements of q in the tangent space, by v, tau and the symbols.
+
+        Of `forward_dynamics_crba`, in which limits, dry friction and contacts do not act. Raises DescriptionError for a mechanism with constraints
+        (loops, couplings, rolling ...), whose forces are not in these derivatives.
+        """
         a = self.forward_dynamics(q, v, tau, params=params)
         return Derivatives(*self._call("forward_dynamics_derivatives", (q, v, a), params))
 
     def inverse_dynamics_derivatives(self, q: Any, v: Any, a: Any, *, params: Params = None) -> Derivatives:
-        """Derivatives of the efforts by displacements of q in the tangent space, by v, a and the symbols."""
+        """Derivatives of the efforts by displacements of q in the tangent space, by v, a and the symbols.
+
+        Of `rnea`, in which constraints, limits, dry friction and contacts do not act.
+        """
         return Derivatives(*self._call("inverse_dynamics_derivatives", (q, v, a), params))
 
     def step(
@@ -435,6 +443,8 @@ def _again(mechanism: Mechanism, settings: Mapping[str, Any]) -> CompiledMechani
 def program_of(mechanism: Mechanism, key: Any) -> Program:
     """The program of one function: the spine's text, traced, and made ready for a back end."""
     names, text = _text_of(key)
+    if key == "forward_dynamics_derivatives":
+        _check_unconstrained(mechanism)
     steps = key[0] in ("step", "rollout")
     if steps and timed_constraints(mechanism):
         names += " time"
@@ -461,6 +471,18 @@ def program_of(mechanism: Mechanism, key: Any) -> Program:
     if mechanism.symbols:
         inputs[PARAMETERS] = len(mechanism.symbols)
     return traced_and_optimised(function, inputs, CARRIED if key[0] == "rollout" else "")
+
+
+def _check_unconstrained(mechanism: Mechanism) -> None:
+    """No constraint acts. Raises DescriptionError naming those that do."""
+    if {"constraint", "equality"} & set(mechanism.options.disabled) or not mechanism.constraints:
+        return
+    named = [f"{type(c).__name__} {c.name!r}" for c in mechanism.constraints]
+    shown = ", ".join(named[:5]) + (", ..." if len(named) > 5 else "")
+    raise DescriptionError(
+        f"mechanism {mechanism.name!r} has constraints ({shown}), whose forces are not in the derivatives of forward dynamics; "
+        "difference zw.constrained_dynamics, or, for the tree without them, give mechanism.replace(constraints=())"
+    )
 
 
 def _text_of(key: Any) -> tuple[str, Text]:

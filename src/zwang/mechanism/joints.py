@@ -61,8 +61,8 @@ class Joint:
     position [m]: a point on the joint's axis, in the body's frame. armature [kg m^2 or kg]: rotor inertia times the
     square of the gear ratio, added to each of the joint's speeds. limits: (lower, upper) of the coordinate
     [rad or m]; for a ball, (0, largest angle). velocity_limit, effort_limit: of the
-    actuator, kept and not enforced. actuator_range: the sum of all actuators' efforts on the joint is clipped to
-    it [N m or N]. friction [N m or N]: the largest dry friction. reference: the coordinate's value at which the
+    actuator, kept and not enforced. actuator_range: the sum of all actuators' efforts on the joint, or, where a mechanism has no inputs, what
+    `control` asks of it, is clipped to it in simulation [N m or N]; a URDF's effort becomes both `effort_limit` and `actuator_range`. friction [N m or N]: the largest dry friction. reference: the coordinate's value at which the
     body is where `Body.position` says. Limits and reference are for joints of one coordinate (and a ball's angle). The softness of limits and friction matters where these act; None makes them exact.
     Raises DescriptionError for a zero axis, negative armature or friction, or limits in the wrong order.
     """

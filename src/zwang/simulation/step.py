@@ -22,7 +22,13 @@ import numpy as np
 
 from zwang.constraint.rows import WarmStart
 from zwang.dynamics.crba import crba
-from zwang.dynamics.forces import activation_after, activation_rates, actuator_forces, passive_forces
+from zwang.dynamics.forces import (
+    activation_after,
+    activation_rates,
+    actuator_forces,
+    passive_forces,
+    within_actuator_ranges,
+)
 from zwang.dynamics.forward_dynamics import free_accelerations
 from zwang.dynamics.mass_matrix_solve import solve_mass_matrix
 from zwang.dynamics.rnea import bias_forces
@@ -143,10 +149,13 @@ def with_end_of_step_damping(s: StepSettings, held: ConstrainedMotion, D: np.nda
 
 
 def applied_forces(mechanism: Mechanism, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
-    """tau (nv,) of all that pushes: springs, dampers, actuators; or, without inputs, the control itself [N m or N]."""
+    """tau (nv,) of all that pushes: springs, dampers, actuators; or, without inputs, the control itself [N m or N].
+
+    Either is clipped to the joints' actuator ranges.
+    """
     passive = passive_forces(mechanism, q, v)
     if not mechanism.inputs:
-        return passive + np.asarray(control)
+        return passive + within_actuator_ranges(mechanism, np.asarray(control))
     return passive + actuator_forces(
         mechanism, q, v, controls_by_name(mechanism, control), named(activations(mechanism), z)
     )
