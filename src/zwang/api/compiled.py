@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.api import validation
 from zwang.compiler.backends import c, ptx
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.ir.program import Program
@@ -137,6 +138,7 @@ DERIVATIVES: dict[str, tuple[str, Text]] = {
 }
 
 
+WITH_MATRIX = ("mass_matrix", *DERIVATIVES)
 NAMED = (*TEXTS, *DERIVATIVES, "step")
 
 
@@ -422,12 +424,13 @@ def compile(
 
     dtype "float64" or "float32"; lanes: worlds side by side in one instruction, by default what the processor has; threads: by default
     one a core for large batches. outputs: functions to compile at once; the others when first called. cache=False keeps no object code on disk.
-    Raises TypeError, UnknownNameError for an output that there is not, and CompileError.
+    Raises TypeError, UnknownNameError for an output that there is not, and CompileError, at once for a mechanism of more than 5,000 speeds.
     """
     if not isinstance(mechanism, Mechanism):
         raise TypeError(
             f"zw.compile needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
         )
+    validation.check_compilable(mechanism)
     fast = CompiledMechanism(mechanism, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
     for name in outputs:
         if name not in NAMED:
@@ -446,6 +449,8 @@ def program_of(mechanism: Mechanism, key: Any) -> Program:
     if key == "forward_dynamics_derivatives":
         _check_unconstrained(mechanism)
     steps = key[0] in ("step", "rollout")
+    if key in WITH_MATRIX or (steps and validation.is_restrained(mechanism)):
+        validation.check_compilable(mechanism, "the constraint solver" if steps else str(key))
     if steps and timed_constraints(mechanism):
         names += " time"
     if steps and not mechanism.symbols and isinstance(key[-1], tuple):

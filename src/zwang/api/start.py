@@ -19,6 +19,7 @@ from zwang.errors import (
 )
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import real_array
+from zwang.simulation.capacity import check_memory
 from zwang.simulation.step import activations
 
 
@@ -56,12 +57,18 @@ def initial_state(
     v = _rows(v0, (0,) * mechanism.nv, mechanism.speed_names, "v0")
     values = _parameters(mechanism, params)
     N = _count(worlds, {"q0": len(q), "v0": len(v), **{f"params[{k!r}]": len(x) for k, x in values.items()}})
+    check_memory(N, 2, sample_size(mechanism) + len(values))
     q = np.stack([validation.configuration(mechanism, row) for row in q])
     v = np.stack([validation.speeds(mechanism, row, "v0") for row in v])
     spread = {name: np.broadcast_to(x, (N,)).copy() for name, x in values.items()}
     _check_extremes(mechanism, spread)
     z = np.zeros((N, len(activations(mechanism))))
     return InitialState(_spread(q, N), _spread(v, N), z, spread)
+
+
+def sample_size(mechanism: Mechanism) -> int:
+    """How many numbers a recording keeps of a world at a time: q, v, tau, constraint efforts, control, energies ..."""
+    return mechanism.nq + 3 * mechanism.nv + len(mechanism.inputs) + 3
 
 
 def _rows(value: Any, default: Any, names: tuple[str, ...], name: str) -> np.ndarray:
