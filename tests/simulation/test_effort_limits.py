@@ -43,7 +43,7 @@ def test_a_motor_gives_no_more_than_its_effort_limit(robot, integrator, compiled
 
 
 def test_steps_of_compiled_functions_are_limited_too(robot):
-    q, v, _ = zw.compile(robot).step(np.zeros(3), np.zeros(3), [50.0, 50.0, 50.0], step=0.1)
+    _, v, _ = zw.compile(robot).step(np.zeros(3), np.zeros(3), [50.0, 50.0, 50.0], step=0.1)
     np.testing.assert_allclose(v, [5 / INERTIA * 0.1, 3 / 2 * 0.1, 5.0], rtol=1e-12)
 
 
