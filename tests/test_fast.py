@@ -15,6 +15,7 @@ import sympy as sp
 import zwang as zw
 from tests.mechanisms import moved, random_mechanism, random_state
 from zwang.errors import DescriptionError, ParameterError, ShapeError, UnknownNameError
+from zwang.mechanism.samples import four_bar
 
 ARGUMENTS = {
     "forward_dynamics": "q v tau",
@@ -184,6 +185,27 @@ def test_symbols_are_inputs_one_value_a_world():
     k, h = m.symbols.index("L"), 1e-6
     near = [fast.forward_dynamics(q, v, tau, params={**params, "L": 0.4 + s * h}) for s in (1, -1)]
     np.testing.assert_allclose(slopes[..., k], (near[0] - near[1]) / (2 * h), rtol=1e-5, atol=1e-5)
+
+
+def test_derivatives_of_forward_dynamics_refuse_constraints_instead_of_leaving_their_forces_out():
+    """The accelerations of a closed chain are not those of its tree, and so neither are their derivatives."""
+    m = four_bar()
+    zero = np.zeros(m.nv)
+    free, held = zw.forward_dynamics(m, m.home, zero, zero), zw.constrained_dynamics(m, m.home, zero, zero)
+    assert np.abs(free - held.acceleration).max() > 0.1
+    fast = zw.compile(m)
+    for call in (
+        lambda: fast.forward_dynamics_derivatives(m.home, zero, zero),
+        lambda: fast.source("c", "forward_dynamics_derivatives"),
+        lambda: zw.compile(m, outputs=["forward_dynamics_derivatives"]),
+    ):
+        with pytest.raises(DescriptionError, match=f"Connect {m.constraints[0].name!r}.*constraints="):
+            call()
+    off = m.replace(options=zw.Options(disabled=("equality",)))
+    for open_chain in (m.replace(constraints=()), off):
+        found = zw.compile(open_chain).forward_dynamics_derivatives(m.home, zero, zero)
+        H = zw.mass_matrix(m, m.home)
+        np.testing.assert_allclose(found.dtau @ H, np.eye(m.nv), atol=1e-9)
 
 
 def test_wrong_calls_are_answered():

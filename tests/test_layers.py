@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "constraint": {"scalar", "algebra", "mechanism", "kinematics", "gauss", "contact"},
     "solve": {"scalar", "algebra", "gauss.problem", "constraint.rows", "constraint.listed"},
     "integrate": {"scalar", "algebra", "mechanism.joint_kinds"},
-    "door": {"mechanism"},
+    "door": {"mechanism", "scalar"},
     "reference": SPINE | {"door"},
     "simulate": SPINE | {"integrate", "door", "fast", "reference"},
     "robot": (SPINE - {"contact"}) | {"door", "fast", "reference"},

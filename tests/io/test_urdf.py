@@ -52,6 +52,7 @@ def test_numbers_of_a_joint(tmp_path: Path) -> None:
     assert shoulder.axis == pytest.approx((0, 0.6, 0.8), rel=1e-15)
     assert shoulder.limits == (-1, 2)
     assert (shoulder.effort_limit, shoulder.velocity_limit, shoulder.friction) == (10, 5, 0.25)
+    assert shoulder.actuator_range == (-10, 10)
     assert m.forces == (Damper("shoulder", 0.5),)
 
 

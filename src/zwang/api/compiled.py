@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.api import validation
 from zwang.compiler.backends import c, ptx
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.ir.program import Program
@@ -21,7 +22,8 @@ from zwang.compiler.runtime.calls import settings as check_settings
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.constraint.hard import timed_constraints
 from zwang.constraint.independent_velocities import check_count, independent_velocities
-from zwang.dynamics import energy, forces, rnea
+from zwang.dynamics import energy, rnea
+from zwang.dynamics import forces as applied
 from zwang.dynamics.base_parameters import with_base_parameters
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics import free_accelerations
@@ -31,7 +33,7 @@ from zwang.integrator.fixed_step import State
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import equal, value_is_constant, where
+from zwang.scalar import equal, real_array, value_is_constant, where
 from zwang.simulation.step import STEPPERS, activations, step, step_settings
 
 PARAMETERS = "parameters"
@@ -50,11 +52,11 @@ class Derivatives(NamedTuple):
 
 
 def _forward(m: Mechanism, q: Any, v: Any, tau: Any) -> Any:
-    return free_accelerations(m.tree, q, v, tau + forces.passive_forces(m, q, v))
+    return free_accelerations(m.tree, q, v, tau + applied.passive_forces(m, q, v))
 
 
 def _inverse(m: Mechanism, q: Any, v: Any, a: Any) -> Any:
-    return rnea.rnea(with_base_parameters(m.tree), q, v, a) - forces.passive_forces(m, q, v)
+    return rnea.rnea(with_base_parameters(m.tree), q, v, a) - applied.passive_forces(m, q, v)
 
 
 def _inverse_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
@@ -79,12 +81,12 @@ def _forward_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) 
 
 
 def _energy(m: Mechanism, q: Any, v: Any) -> tuple[Any, Any]:
-    potential = energy.potential_energy(m.tree, q) + forces.spring_energy(m, q)
+    potential = energy.potential_energy(m.tree, q) + applied.spring_energy(m, q)
     return energy.kinetic_energy(m.tree, q, v), potential
 
 
 def _zwang(m: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> Any:
-    return energy.zwang_of(m.tree, q, v, tau + forces.passive_forces(m, q, v), a)
+    return energy.zwang_of(m.tree, q, v, tau + applied.passive_forces(m, q, v), a)
 
 
 def _stepped(
@@ -136,6 +138,7 @@ DERIVATIVES: dict[str, tuple[str, Text]] = {
 }
 
 
+WITH_MATRIX = ("mass_matrix", *DERIVATIVES)
 NAMED = (*TEXTS, *DERIVATIVES, "step")
 
 
@@ -214,12 +217,19 @@ class CompiledMechanism:
         return self._call("difference_configuration", (q1, q0), params)
 
     def forward_dynamics_derivatives(self, q: Any, v: Any, tau: Any, *, params: Params = None) -> Derivatives:
-        """Derivatives of the accelerations by displacements of q in the tangent space, by v, tau and the symbols."""
+        """Derivatives of the accelerations by displacements of q in the tangent space, by v, tau and the symbols.
+
+        Of `forward_dynamics_crba`, in which limits, dry friction and contacts do not act. Raises DescriptionError for a mechanism with constraints
+        (loops, couplings, rolling ...), whose forces are not in these derivatives.
+        """
         a = self.forward_dynamics(q, v, tau, params=params)
         return Derivatives(*self._call("forward_dynamics_derivatives", (q, v, a), params))
 
     def inverse_dynamics_derivatives(self, q: Any, v: Any, a: Any, *, params: Params = None) -> Derivatives:
-        """Derivatives of the efforts by displacements of q in the tangent space, by v, a and the symbols."""
+        """Derivatives of the efforts by displacements of q in the tangent space, by v, a and the symbols.
+
+        Of `rnea`, in which constraints, limits, dry friction and contacts do not act.
+        """
         return Derivatives(*self._call("inverse_dynamics_derivatives", (q, v, a), params))
 
     def step(
@@ -268,7 +278,7 @@ class CompiledMechanism:
         friction or contacts; else to the solver's tolerance, as each step begins with how the rows answered in the one before. Raises ShapeError.
         """
         key = ("rollout", *self._step_key(step, integrator, embedding)[1:])
-        control = np.asarray(control, dtype=float)
+        control = np.asarray(control)
         over_time = ("control",) if control.ndim > np.ndim(q0) else ()
         arrays = [np.asarray(q0), np.asarray(v0), np.asarray(activation), control, *self._time(time)]
         if params is not None or self._symbolic:
@@ -286,14 +296,16 @@ class CompiledMechanism:
             raise SimulationError(
                 f"constraint {timed[0]!r} depends on the time t, and this step is given none: give it, time=..."
             )
-        return [np.asarray(time, dtype=float)[..., None]] if timed else []
+        return [np.asarray(time)[..., None]] if timed else []
 
     def _step_key(
         self, step: float | None, integrator: str | None, embedding: Any = False
     ) -> tuple[Any, ...]:
         options = self.mechanism.options
         h = options.timestep if step is None else step
-        if not isinstance(h, int | float | np.number) or not 0 < float(h) < np.inf:
+        if isinstance(h, np.complexfloating | np.timedelta64 | bool) or not (
+            isinstance(h, int | float | np.number) and 0 < float(h) < np.inf
+        ):
             raise DescriptionError(f"step is {step!r}; it must be a positive time in seconds")
         integrator = integrator or options.integrator
         if integrator not in STEPPERS:
@@ -412,12 +424,13 @@ def compile(
 
     dtype "float64" or "float32"; lanes: worlds side by side in one instruction, by default what the processor has; threads: by default
     one a core for large batches. outputs: functions to compile at once; the others when first called. cache=False keeps no object code on disk.
-    Raises TypeError, UnknownNameError for an output that there is not, and CompileError.
+    Raises TypeError, UnknownNameError for an output that there is not, and CompileError, at once for a mechanism of more than 5,000 speeds.
     """
     if not isinstance(mechanism, Mechanism):
         raise TypeError(
             f"zw.compile needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
         )
+    validation.check_compilable(mechanism)
     fast = CompiledMechanism(mechanism, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
     for name in outputs:
         if name not in NAMED:
@@ -433,7 +446,11 @@ def _again(mechanism: Mechanism, settings: Mapping[str, Any]) -> CompiledMechani
 def program_of(mechanism: Mechanism, key: Any) -> Program:
     """The program of one function: the spine's text, traced, and made ready for a back end."""
     names, text = _text_of(key)
+    if key == "forward_dynamics_derivatives":
+        _check_unconstrained(mechanism)
     steps = key[0] in ("step", "rollout")
+    if key in WITH_MATRIX or (steps and validation.is_restrained(mechanism)):
+        validation.check_compilable(mechanism, "the constraint solver" if steps else str(key))
     if steps and timed_constraints(mechanism):
         names += " time"
     if steps and not mechanism.symbols and isinstance(key[-1], tuple):
@@ -459,6 +476,18 @@ def program_of(mechanism: Mechanism, key: Any) -> Program:
     if mechanism.symbols:
         inputs[PARAMETERS] = len(mechanism.symbols)
     return traced_and_optimised(function, inputs, CARRIED if key[0] == "rollout" else "")
+
+
+def _check_unconstrained(mechanism: Mechanism) -> None:
+    """No constraint acts. Raises DescriptionError naming those that do."""
+    if {"constraint", "equality"} & set(mechanism.options.disabled) or not mechanism.constraints:
+        return
+    named = [f"{type(c).__name__} {c.name!r}" for c in mechanism.constraints]
+    shown = ", ".join(named[:5]) + (", ..." if len(named) > 5 else "")
+    raise DescriptionError(
+        f"mechanism {mechanism.name!r} has constraints ({shown}), whose forces are not in the derivatives of forward dynamics; "
+        "difference zw.constrained_dynamics, or, for the tree without them, give mechanism.replace(constraints=())"
+    )
 
 
 def _text_of(key: Any) -> tuple[str, Text]:
@@ -504,12 +533,10 @@ def parameter_array(mechanism: Mechanism, params: Params) -> np.ndarray:
 
 def _parameter_value(name: str, value: Any) -> np.ndarray:
     try:
-        if value is None:
-            raise TypeError
-        return np.asarray(value, float)
+        return real_array(value)
     except (TypeError, ValueError):
         raise ParameterError(
-            f"the parameter {name!r} is {value!r}; it must be a number, or one a world"
+            f"the parameter {name!r} is {value!r}; it must be a real number, or one a world"
         ) from None
 
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from zwang.errors import ShapeError, SimulationError, StateError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import is_scalar, real_array
+from zwang.scalar.real import REAL
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,11 @@ class ControlFunction:
     names: tuple[str, ...]
 
     def __call__(self, t: Any, q: Any, v: Any) -> np.ndarray:
-        """The control (nu,), checked; on any scalar."""
-        value = self.function(t, q, v)
+        """The control (nu,), checked; on any scalar. The function gets arrays of its own, which it can only read."""
+        value = self.function(t, _to_read(q), _to_read(v))
         if isinstance(value, Mapping):
             _check_names(value, self.names)
-            return np.array([value.get(name, 0) for name in self.names])
+            value = [value.get(name, 0) for name in self.names]
         if value is None:
             raise SimulationError("control(t, q, v) returned None; it must return the control")
         array = np.atleast_1d(np.asarray(value))
@@ -48,7 +50,23 @@ class ControlFunction:
                 f"control(t, q, v) returned the shape {array.shape}; it must return ({len(self.names)},) for "
                 f"{', '.join(self.names)}, or a dictionary by these names"
             )
+        if array.dtype.kind not in REAL and not (array.dtype.kind == "O" and all(map(_is_real, array.flat))):
+            raise StateError(
+                f"control(t, q, v) returned {str(value)[:60]}, which are no real numbers; it must return one for each of "
+                f"{', '.join(self.names)}"
+            )
         return array
+
+
+def _is_real(x: Any) -> bool:
+    return is_scalar(x) and not isinstance(x, np.timedelta64)  # which NumPy takes for an integer
+
+
+def _to_read(values: Any) -> np.ndarray:
+    """A copy that cannot be written to."""
+    array = np.array(values)
+    array.setflags(write=False)
+    return array
 
 
 def control_names(mechanism: Mechanism) -> tuple[str, ...]:
@@ -70,10 +88,10 @@ def control_input(mechanism: Mechanism, control: Any, steps: int, worlds: int) -
     if isinstance(control, Mapping):
         control = _by_name(control, names)
     try:
-        array = np.asarray(control, dtype=float)
+        array = real_array(control)
     except (TypeError, ValueError):
         raise SimulationError(
-            f"control is {str(control)[:60]!r}; give a function control(t, q, v), a dictionary by name, or an array"
+            f"control is {str(control)[:60]!r}; give a function control(t, q, v), a dictionary by name, or an array of real numbers"
         ) from None
     return PrescribedControl(_over_time(array, names, steps, worlds))
 
@@ -109,7 +127,14 @@ def _shapes(names: tuple[str, ...], steps: int, worlds: int) -> str:
 def _by_name(values: Mapping, names: tuple[str, ...]) -> np.ndarray:
     """An array (nu,), (times, nu) or (worlds, times, nu) from numbers, (times,) or (worlds, times) by name."""
     _check_names(values, names)
-    columns = [np.asarray(values.get(name, 0.0), dtype=float) for name in names]
+    columns = []
+    for name in names:
+        try:
+            columns.append(real_array(values.get(name, 0.0)))
+        except (TypeError, ValueError):
+            raise SimulationError(
+                f"control[{name!r}] is {str(values[name])[:60]!r}; give a real number or an array of these"
+            ) from None
     return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
 
 

@@ -113,7 +113,9 @@ def integrate_configuration(mechanism: Mechanism, q: Any, v: Any, dt: float) -> 
     """q after moving with the speeds v for dt [s]; quaternions turn by their exponential and stay unit."""
     m = validation.numeric_mechanism(mechanism)
     q, v = validation.configuration(m, q), validation.speeds(m, v, "v")
-    return _floats(configuration.integrate_configuration(m.tree, q, v, float(dt)))
+    return _floats(
+        configuration.integrate_configuration(m.tree, q, v, validation.real(dt, "dt", "a time in seconds"))
+    )
 
 
 def difference_configuration(mechanism: Mechanism, q1: Any, q0: Any) -> np.ndarray:

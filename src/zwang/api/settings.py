@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from zwang.api.start import sample_size
 from zwang.constraint.independent_velocities import independent_velocities
 from zwang.errors import SimulationError, UnknownNameError
 from zwang.integrator.error_controlled import METHODS, UNSETTLED, Adaptive
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import real_number
+from zwang.simulation.capacity import check_memory
 from zwang.simulation.constraint_forces import point_force_labels
 from zwang.simulation.constraint_stage import DRIFTS
 from zwang.simulation.step import STEPPERS
@@ -78,7 +81,8 @@ def simulation_settings(
 ) -> SimulationSettings:
     """The settings of a run; what is not given comes from the mechanism's options.
 
-    Raises SimulationError for times that are not positive, unknown integrators, or more steps than can be meant.
+    Raises SimulationError for times that are not positive, unknown integrators, more steps than can be meant, or a recording without
+    memory for it.
     """
     h = positive(mechanism.options.timestep if step is None else step, "step")
     steps = positive(duration, "duration") / h
@@ -90,10 +94,11 @@ def simulation_settings(
     if count < 1:
         raise SimulationError(f"duration is {duration} s, less than half of one step of {h} s")
     every, wanted = recording(mechanism, record, h)
+    numbers = sample_size(mechanism) + 3 * len(wanted.frames)
+    numbers += 6 * len(point_force_labels(mechanism)) if wanted.forces else 0
     if every is None:
-        numbers = mechanism.nq + 3 * mechanism.nv + len(mechanism.inputs) + 3 + 3 * len(wanted.frames)
-        numbers += 6 * len(point_force_labels(mechanism)) if wanted.forces else 0
         every = max(1, -(-worlds * count * numbers // RECORDED_NUMBERS))
+    check_memory(worlds, 1 + -(-count // min(every, count)), numbers)
     chosen = chosen_integrator(mechanism, integrator)
     held = chosen_drift(drift, chosen)
     speeds = independent_velocities(mechanism, embedding)
@@ -127,10 +132,10 @@ def chosen_drift(drift: Any, integrator: str | Adaptive) -> str:
 def positive(value: Any, name: str) -> float:
     """A time [s] above zero. Raises SimulationError."""
     try:
-        number = float(value)
+        number = real_number(value)
     except (TypeError, ValueError):
-        raise SimulationError(f"{name} is {value!r}; it must be a time in seconds") from None
-    if not 0 < number < np.inf:
+        raise SimulationError(f"{name} is {value!r}; it must be a time in seconds, a real number") from None
+    if isinstance(value, bool | np.bool_) or not 0 < number < np.inf:
         raise SimulationError(f"{name} is {value!r}; it must be a positive, finite time in seconds")
     return number
 

@@ -29,6 +29,7 @@ from zwang.api.termination import (
     warn_of_penetrations,
     warn_of_violations,
 )
+from zwang.api.validation import check_compilable, is_restrained
 from zwang.errors import SimulationWarning, TraceError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.recording.record import recording_of
@@ -76,8 +77,11 @@ def simulate(
 
     A world that cannot go on (it leaves every bound, its exact constraints contradict each other, its control is no number ...) stops,
     with a SimulationWarning, its `status`, `stop_time` and `stop_cause`, and the others go on.
-    Raises SimulationError, ShapeError, StateError, ParameterError or UnknownNameError for a call that cannot be.
+    Raises SimulationError, ShapeError, StateError, ParameterError or UnknownNameError for a call that cannot be, SimulationError for more worlds
+    or samples than there is memory for, and CompileError, at once, for a mechanism too large for machine code (5,000 speeds).
     """
+    if compiled and isinstance(mechanism, Mechanism):
+        check_compilable(mechanism, "the constraint solver" if is_restrained(mechanism) else "")
     begin = initial_state(mechanism, q0, v0, worlds, params)
     plan = simulation_settings(mechanism, begin.worlds, duration, step, integrator, record, drift, embedding)
     drive = control_input(mechanism, control, plan.steps, begin.worlds)

@@ -18,6 +18,8 @@ from zwang.errors import (
     UnknownNameError,
 )
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import real_array
+from zwang.simulation.capacity import check_memory
 from zwang.simulation.step import activations
 
 
@@ -55,6 +57,7 @@ def initial_state(
     v = _rows(v0, (0,) * mechanism.nv, mechanism.speed_names, "v0")
     values = _parameters(mechanism, params)
     N = _count(worlds, {"q0": len(q), "v0": len(v), **{f"params[{k!r}]": len(x) for k, x in values.items()}})
+    check_memory(N, 2, sample_size(mechanism) + len(values))
     q = np.stack([validation.configuration(mechanism, row) for row in q])
     v = np.stack([validation.speeds(mechanism, row, "v0") for row in v])
     spread = {name: np.broadcast_to(x, (N,)).copy() for name, x in values.items()}
@@ -63,14 +66,19 @@ def initial_state(
     return InitialState(_spread(q, N), _spread(v, N), z, spread)
 
 
+def sample_size(mechanism: Mechanism) -> int:
+    """How many numbers a recording keeps of a world at a time: q, v, tau, constraint efforts, control, energies ..."""
+    return mechanism.nq + 3 * mechanism.nv + len(mechanism.inputs) + 3
+
+
 def _rows(value: Any, default: Any, names: tuple[str, ...], name: str) -> np.ndarray:
     """(worlds or 1, n) floats."""
     if isinstance(value, Mapping):
-        value = _filled(value, default, names)
+        value = _filled(value, default, names, name)
     try:
-        array = np.array(default if value is None else value, dtype=float)
+        array = real_array(default if value is None else value)
     except (TypeError, ValueError):
-        raise StateError(f"{name} must hold numbers; it is {str(value)[:60]!r}") from None
+        raise StateError(f"{name} must hold real numbers; it is {str(value)[:60]!r}") from None
     if array.ndim not in (1, 2) or array.shape[-1] != len(names):
         raise ShapeError(
             f"{name} must have the shape ({len(names)},) or (worlds, {len(names)}); its shape is {array.shape}"
@@ -78,17 +86,23 @@ def _rows(value: Any, default: Any, names: tuple[str, ...], name: str) -> np.nda
     return np.atleast_2d(array)
 
 
-def _filled(values: Mapping, default: Any, names: tuple[str, ...]) -> np.ndarray:
+def _filled(values: Mapping, default: Any, names: tuple[str, ...], where: str) -> np.ndarray:
     """A row (or one a world) with the values given by name, the others as in `default`."""
     for key in values:
         if key not in names:
             raise UnknownNameError("coordinate or speed", key, names)
-    columns = [np.asarray(values.get(name, x), dtype=float) for name, x in zip(names, default, strict=True)]
+    columns = []
+    for name, x in zip(names, default, strict=True):
+        try:
+            columns.append(real_array(values.get(name, x)))
+        except (TypeError, ValueError):
+            shown = str(values[name])[:60]
+            raise StateError(f"{where}[{name!r}] must hold real numbers; it is {shown!r}") from None
     return np.stack(np.broadcast_arrays(*columns), axis=-1)
 
 
 def _parameters(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> dict[str, np.ndarray]:
-    given = {str(key): np.atleast_1d(np.asarray(value, dtype=float)) for key, value in (params or {}).items()}
+    given = {str(key): value for key, value in (params or {}).items()}
     for name in given:
         if name not in mechanism.symbols:
             raise ParameterError(
@@ -99,10 +113,20 @@ def _parameters(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> dict[
         raise ParameterError(
             f"mechanism {mechanism.name!r} needs a value for {', '.join(missing)}: give params={{{missing[0]!r}: ...}}"
         )
-    for name, values in given.items():
-        if values.ndim != 1 or not np.isfinite(values).all():
-            raise ParameterError(f"params[{name!r}] must be a finite number, or one a world; it is {values}")
-    return given
+    return {name: _parameter(name, value) for name, value in given.items()}
+
+
+def _parameter(name: str, value: Any) -> np.ndarray:
+    """The values (1,) or (worlds,) of one symbol."""
+    try:
+        values = np.atleast_1d(real_array(value))
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"params[{name!r}] must be a finite real number, or one a world; it is {str(value)[:60]!r}"
+        ) from None
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ParameterError(f"params[{name!r}] must be a finite real number, or one a world; it is {values}")
+    return values
 
 
 def _check_extremes(mechanism: Mechanism, params: dict[str, np.ndarray]) -> None:

@@ -55,7 +55,7 @@ def task_acceleration(
     if max(np.ndim(x) for x in (q, v, tau, wanted)) > 1:
         return _of_many(m, frame, tuple(rows), q=q, v=v, tau=tau, wanted=wanted)
     q, v, tau = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, tau, "tau")
-    wanted = np.asarray(wanted, dtype=float)
+    wanted = validation.array(wanted, "wanted")
     if wanted.shape != (len(rows),):
         raise ShapeError(
             f"wanted must have {len(rows)} elements, one for each of the rows {tuple(rows)}; its shape is {wanted.shape}"

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from zwang.errors import ParameterError, ShapeError, StateError
+from zwang.errors import CompileError, ParameterError, ShapeError, StateError
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import are_constant, real_array
 
 
 def checked_mechanism(mechanism: Any) -> Mechanism:
@@ -33,15 +34,34 @@ def numeric_mechanism(mechanism: Any) -> Mechanism:
 def vector(value: Any, size: int, name: str, what: str) -> np.ndarray:
     """`value` as `size` finite floats. Raises ShapeError or StateError, naming the argument."""
     try:
-        array = np.array(value, dtype=float)
+        array = real_array(value)
     except (TypeError, ValueError):
-        raise StateError(f"{name} must be {size} numbers ({what}); it is {_shown(value)}") from None
+        raise StateError(f"{name} must be {size} real numbers ({what}); it is {_shown(value)}") from None
     if array.shape != (size,):
         raise ShapeError(f"{name} must have the shape ({size},) ({what}); its shape is {array.shape}")
     if not np.isfinite(array).all():
         first = int(np.flatnonzero(~np.isfinite(array))[0])
         raise StateError(f"{name}[{first}] is {array[first]}; every element of {name} must be finite")
     return array
+
+
+def array(value: Any, name: str) -> np.ndarray:
+    """`value` as floats of any shape. Raises StateError for what are no real numbers, naming the argument."""
+    try:
+        return real_array(value)
+    except (TypeError, ValueError):
+        raise StateError(f"{name} must hold real numbers; it is {_shown(value)}") from None
+
+
+def real(value: Any, name: str, what: str) -> float:
+    """`value` as one finite float. Raises StateError, naming the argument."""
+    try:
+        number = real_array(value)
+    except (TypeError, ValueError):
+        number = np.zeros(0)
+    if number.shape != () or not np.isfinite(number):
+        raise StateError(f"{name} is {_shown(value)}; it must be {what}, one finite real number")
+    return float(number)
 
 
 def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
@@ -64,6 +84,54 @@ def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
 def speeds(mechanism: Mechanism, value: Any, name: str) -> np.ndarray:
     """v, tau or a (nv,), finite. Raises ShapeError or StateError."""
     return vector(value, mechanism.nv, name, f"nv of mechanism {mechanism.name!r}")
+
+
+MOST_SPEEDS = 5_000
+"""Speeds of a mechanism that machine code is made for: each is unrolled."""
+MOST_PAIRS = 100_000
+"""Elements of the mass matrix that are not zero, in code that has them all."""
+SECONDS, MEGABYTES = (
+    0.025,
+    0.25,
+)  # that a speed of a chain takes to compile, on one core, and about the memory
+
+
+def check_compilable(mechanism: Mechanism, matrix: str = "") -> None:
+    """The mechanism is not too large for machine code that is made for it alone. Looks at sizes only, so that a large one is answered at once.
+
+    matrix: what is asked for, if its code has every element of the mass matrix. Raises CompileError with the size and the estimated cost.
+    """
+    depths: dict[str, int] = {}
+    nv = pairs = 0
+    for body in mechanism.bodies:
+        own = sum(joint.nv for joint in body.joints)
+        above = depths.get(body.parent, 0)
+        depths[body.name] = above + own
+        nv += own
+        pairs += own * above + own * (own + 1) // 2
+    if nv > MOST_SPEEDS:
+        raise CompileError(
+            f"mechanism {mechanism.name!r} has nv = {nv:,} speeds; machine code is made for at most {MOST_SPEEDS:,}, as it has every "
+            f"joint's arithmetic in a row: this would take about {max(1, round(nv * SECONDS / 60)):,} minutes and "
+            f"{nv * MEGABYTES / 1000:.1f} GB. Split the mechanism, or give bodies that hardly move against each other zw.Fixed joints"
+        )
+    if matrix and pairs > MOST_PAIRS:
+        raise CompileError(
+            f"mechanism {mechanism.name!r} has a mass matrix of {pairs:,} elements that are not zero (nv = {nv:,}); machine code of {matrix} "
+            f"has each of them in a row, and is made for at most {MOST_PAIRS:,}, as of a chain of 446 hinges: more take many minutes. Shorten the "
+            "longest chains; what needs no mass matrix, such as forward_dynamics without constraints and limits, is compiled for larger ones"
+        )
+
+
+def is_restrained(mechanism: Mechanism) -> bool:
+    """Whether constraints, limits or dry friction may act, so that a step has the mass matrix; shapes that may touch are not looked at."""
+    parts = (*(index.joint for index in mechanism.joints), *mechanism.tendons)
+    return bool(mechanism.constraints) or any(_has_limits(part) for part in parts)
+
+
+def _has_limits(part: Any) -> bool:
+    friction = getattr(part, "friction", 0)
+    return getattr(part, "limits", None) is not None or not are_constant(friction) or friction != 0
 
 
 def _shown(value: Any) -> str:

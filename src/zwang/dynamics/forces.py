@@ -67,6 +67,11 @@ def actuator_forces(
                 tau = tau + _actuator_force(mechanism, force, q, v, control.get(force.name, 0), state)
             case Wrench(input=str() as name):
                 tau = tau + control.get(name, 0) * wrench_force(mechanism, force, q)
+    return within_actuator_ranges(mechanism, tau)
+
+
+def within_actuator_ranges(mechanism: Mechanism, tau: Any) -> np.ndarray:
+    """The efforts tau (nv,) of all actuators together, each clipped to its joint's `actuator_range` [N m or N]."""
     efforts = list(tau)
     for joint in mechanism.joints:
         ends = getattr(joint.joint, "actuator_range", None)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy  # its integrators load when they are first used
 
 from zwang.errors import SimulationError
+from zwang.scalar import real_number
 
 METHODS = {
     "dop853": "DOP853",
@@ -43,10 +44,15 @@ class Adaptive:
             )
         object.__setattr__(self, "method", self.method.lower())
         for name in ("rtol", "atol", "max_step"):
-            if not getattr(self, name) > 0:
+            try:
+                value = real_number(getattr(self, name))
+            except (TypeError, ValueError):
+                value = np.nan
+            if not value > 0:
                 raise SimulationError(
-                    f"{name} of the integrator is {getattr(self, name)}; it must be positive"
+                    f"{name} of the integrator is {getattr(self, name)!r}; it must be a positive number"
                 )
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,23 @@ from typing import Any, Literal
 
 from zwang.algebra import rotations
 from zwang.errors import DescriptionError
-from zwang.mechanism.joints import Softness
-from zwang.mechanism.numbers import IDENTITY, Matrix3, Number, Vector3, number, orientation_of, vector
+from zwang.mechanism.geometry import checked_condim, checked_friction
+from zwang.mechanism.joints import Softness, check_softness, checked_range
+from zwang.mechanism.numbers import (
+    IDENTITY,
+    Matrix3,
+    Number,
+    Vector3,
+    bounded,
+    checked_solimp,
+    checked_solref,
+    flag,
+    number,
+    orientation_of,
+    several,
+    vector,
+    whole,
+)
 from zwang.scalar import are_constant
 
 Point = tuple[str, Vector3]
@@ -37,6 +52,7 @@ class Connect:
     def __post_init__(self):
         for end in ("a", "b"):
             object.__setattr__(self, end, _point(getattr(self, end), f"{end} of connect {self.name!r}"))
+        check_softness(self.softness, f"softness of connect {self.name!r}")
 
 
 @dataclass(frozen=True)
@@ -60,6 +76,9 @@ class Weld:
         object.__setattr__(self, "position", vector(self.position, 3, f"position of {where}"))
         object.__setattr__(self, "anchor", vector(self.anchor, 3, f"anchor of {where}"))
         object.__setattr__(self, "orientation", orientation_of(self.orientation, f"orientation of {where}"))
+        scale = bounded(self.torque_scale, f"torque_scale of {where}", least=0)
+        object.__setattr__(self, "torque_scale", scale)
+        check_softness(self.softness, f"softness of {where}")
 
 
 @dataclass(frozen=True)
@@ -80,6 +99,7 @@ class Distance:
             raise DescriptionError(
                 f"length of distance {self.name!r} is {self.length}; it must not be negative"
             )
+        check_softness(self.softness, f"softness of distance {self.name!r}")
 
 
 @dataclass(frozen=True)
@@ -97,7 +117,8 @@ class JointCoupling:
 
     def __post_init__(self):
         where = f"coefficients of couple {self.name!r}"
-        object.__setattr__(self, "coefficients", vector(self.coefficients, len(self.coefficients), where))
+        object.__setattr__(self, "coefficients", several(self.coefficients, where))
+        check_softness(self.softness, f"softness of couple {self.name!r}")
         if self.to == self.joint:
             raise DescriptionError(f"couple {self.name!r} (mimic) ties joint {self.joint!r} to itself")
 
@@ -159,12 +180,8 @@ class Holonomic:
 
     def __post_init__(self):
         where = f"expression of holonomic {self.name!r}"
-        several = isinstance(self.expression, tuple | list)
-        value = (
-            vector(self.expression, len(self.expression), where)
-            if several
-            else number(self.expression, where)
-        )
+        many = isinstance(self.expression, tuple | list)
+        value = several(self.expression, where) if many else number(self.expression, where)
         object.__setattr__(self, "expression", value)
 
     @property
@@ -254,6 +271,14 @@ class Wrap:
     kind: Literal["sphere", "cylinder"] = "sphere"
     side: str | None = None
 
+    def __post_init__(self):
+        object.__setattr__(self, "at", whole(self.at, "at of a wrap", least=0))
+        object.__setattr__(self, "radius", bounded(self.radius, "radius of a wrap", above=0))
+        if self.kind not in ("sphere", "cylinder"):
+            raise DescriptionError(f"kind of a wrap is {self.kind!r}; it is 'sphere' or 'cylinder'")
+        if self.side is not None and not isinstance(self.side, str):
+            raise DescriptionError(f"side of a wrap is {self.side!r}; give a frame's name, or None")
+
 
 @dataclass(frozen=True)
 class Tendon:
@@ -285,8 +310,20 @@ class Tendon:
         object.__setattr__(self, "path", tuple(self.path))
         if bool(self.joints) == bool(self.path):
             raise DescriptionError(f"{where} has joints or a path, one of the two; give it one")
-        for name in ("stiffness", "damping", "friction", "armature"):
-            object.__setattr__(self, name, number(getattr(self, name), f"{name} of {where}"))
+        put = object.__setattr__
+        put(self, "stiffness", number(self.stiffness, f"stiffness of {where}"))
+        for name in ("damping", "friction", "armature"):
+            put(self, name, bounded(getattr(self, name), f"{name} of {where}", least=0))
+        divisors = several(self.divisors, f"divisors of {where}", least=0)
+        put(self, "divisors", tuple(bounded(x, f"a divisor of {where}", above=0) for x in divisors))
+        put(self, "spring_length", checked_range(self.spring_length, f"spring_length of {where}"))
+        if self.limits is not None:
+            put(self, "limits", checked_range(self.limits, f"limits of {where}"))
+        for name in ("limit_softness", "friction_softness"):
+            check_softness(getattr(self, name), f"{name} of {where}")
+        for wrap in self.wraps:
+            if not isinstance(wrap, Wrap):
+                raise DescriptionError(f"wraps of {where} hold {wrap!r}; give zw.Wrap")
 
 
 @dataclass(frozen=True)
@@ -299,10 +336,19 @@ class TendonCoupling:
     coefficients: tuple[Number, ...] = (0, 1)
     softness: Softness | None = None
 
+    def __post_init__(self):
+        where = f"couple of tendons {self.name!r}"
+        object.__setattr__(self, "coefficients", several(self.coefficients, f"coefficients of {where}"))
+        check_softness(self.softness, f"softness of {where}")
+
 
 @dataclass(frozen=True)
 class ContactPair:
-    """Two shapes, by name, that may touch whatever their bit masks say, with their own numbers."""
+    """Two shapes, by name, that may touch whatever their bit masks say, with their own numbers: see `Surface`.
+
+    friction: sliding along two directions, torsional [m], rolling [m] about two. solreffriction: as solref, for the rows of friction;
+    empty: as the normal's. Raises DescriptionError as `Surface` does.
+    """
 
     name: str
     geometry: tuple[str, str]
@@ -314,12 +360,35 @@ class ContactPair:
     margin: Number = 0.0
     gap: Number = 0.0
 
+    def __post_init__(self):
+        where, put = f"contact pair {self.name!r}", object.__setattr__
+        put(self, "geometry", _two_names(self.geometry, f"geometry of {where}"))
+        put(self, "condim", checked_condim(self.condim, f"condim of {where}"))
+        put(self, "friction", checked_friction(self.friction, 5, f"friction of {where}"))
+        put(self, "solref", checked_solref(self.solref, f"solref of {where}"))
+        if len(several(self.solreffriction, f"solreffriction of {where}", least=0)):
+            put(self, "solreffriction", checked_solref(self.solreffriction, f"solreffriction of {where}"))
+        put(self, "solimp", checked_solimp(self.solimp, f"solimp of {where}"))
+        for name in ("margin", "gap"):
+            put(self, name, number(getattr(self, name), f"{name} of {where}"))
+
 
 @dataclass(frozen=True)
 class ContactExclude:
     """Two bodies whose shapes never touch each other."""
 
     bodies: tuple[str, str]
+
+    def __post_init__(self):
+        object.__setattr__(self, "bodies", _two_names(self.bodies, "bodies of a contact exclusion"))
+
+
+def _two_names(values: Any, where: str) -> tuple[str, str]:
+    """Two texts. Raises DescriptionError."""
+    names = tuple(values) if isinstance(values, tuple | list) else ()
+    if len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise DescriptionError(f"{where} is {values!r}; give two names, such as ('one', 'other')")
+    return names
 
 
 DISABLED = (
@@ -330,11 +399,17 @@ DISABLED = (
 ENABLED = ("override", "energy", "fwdinv", "invdiscrete", "sleep", "diagexact", "ipc", "speculative")
 """What MuJoCo's options disable and enable, in the order of its bits."""
 SOLVERS = ("newton", "cg", "pgs")
+INTEGRATORS = ("euler", "implicitfast", "implicit", "rk4", "dop853", "rk45", "radau", "bdf", "lsoda")
+"""The integrators that options may ask for: of fixed step, then error-controlled. MuJoCo's "implicit" can be described, but `simulate` has it not."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a file wants to be simulated (MJCF's option element); arguments of `simulate` go before it."""
+    """How a file wants to be simulated (MJCF's option element); arguments of `simulate` go before it.
+
+    timestep [s] > 0; integrator, cone and solver by name; impratio > 0; iterations >= 1, whole; tolerance >= 0; disabled, enabled: names of
+    MuJoCo's flags. Raises DescriptionError for anything else.
+    """
 
     timestep: float = 0.002
     integrator: str = "euler"
@@ -353,6 +428,16 @@ class Options:
             raise DescriptionError(f"cone is {self.cone!r}; it is 'pyramidal' or 'elliptic' (option element)")
         if not self.timestep > 0:
             raise DescriptionError(f"timestep is {self.timestep}; it must be positive (option element)")
+        if not isinstance(self.integrator, str) or self.integrator.lower() not in INTEGRATORS:
+            raise DescriptionError(
+                f"integrator is {self.integrator!r}; it is one of {', '.join(map(repr, INTEGRATORS))} (option element)"
+            )
+        put = object.__setattr__
+        put(self, "integrator", self.integrator.lower())
+        put(self, "impratio", bounded(self.impratio, "impratio (option element)", above=0))
+        put(self, "iterations", whole(self.iterations, "iterations (option element)", least=1))
+        put(self, "tolerance", bounded(self.tolerance, "tolerance (option element)", least=0))
+        put(self, "contact", flag(self.contact, "contact (option element)"))
         if self.solver not in SOLVERS:
             raise DescriptionError(
                 f"solver is {self.solver!r}; it is {' or '.join(map(repr, SOLVERS))} (option element)"
@@ -387,4 +472,5 @@ class Keyframe:
     def __post_init__(self):
         for name in ("q", "v", "control", "activation"):
             values, where = getattr(self, name), f"{name} of keyframe {self.name!r}"
-            object.__setattr__(self, name, vector(values, len(tuple(values)), where))
+            object.__setattr__(self, name, several(values, where, least=0))
+        object.__setattr__(self, "time", number(self.time, f"time of keyframe {self.name!r}"))

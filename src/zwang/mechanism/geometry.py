@@ -12,15 +12,21 @@ from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError
 from zwang.mechanism.numbers import (
     IDENTITY,
+    LARGEST_INTEGER,
     Block,
     Matrix3,
     Number,
     Vector3,
+    bounded,
+    checked_solimp,
+    checked_solref,
+    flag,
     number,
     orientation_of,
     vector,
+    whole,
 )
-from zwang.scalar import are_constant
+from zwang.scalar import are_constant, real_array
 
 PI = np.pi
 
@@ -33,6 +39,8 @@ class Surface:
     contype meets the other's conaffinity. margin, gap [m]. solref, solimp: see `Softness`. hard: whatever touches it does so
     exactly, without softness: no penetration that lasts, no creep. restitution, of hard ones: the share of the speed of approach
     with which shapes part after an impact, from 0 to 1 (Newton); of two shapes the larger counts.
+    Raises DescriptionError for numbers that are not finite, negative friction or solmix, condim other than 1, 3, 4 or 6, bit masks that are
+    not whole, and what `Softness` refuses.
     """
 
     friction: tuple[Number, ...] = (1.0, 0.005, 0.0001)
@@ -50,10 +58,19 @@ class Surface:
     restitution: Number = 0
 
     def __post_init__(self):
-        if self.condim not in (1, 3, 4, 6):
-            raise DescriptionError(f"condim is {self.condim!r}; it must be 1, 3, 4 or 6")
+        put = object.__setattr__
+        put(self, "condim", checked_condim(self.condim, "condim"))
+        put(self, "friction", checked_friction(self.friction, 3, "friction of a surface"))
+        for name in ("contype", "conaffinity", "priority", "group"):
+            put(self, name, whole(getattr(self, name), f"{name} of a surface"))
+        put(self, "solref", checked_solref(self.solref, "solref of a surface"))
+        put(self, "solimp", checked_solimp(self.solimp, "solimp of a surface"))
+        put(self, "solmix", bounded(self.solmix, "solmix of a surface", least=0))
+        for name in ("margin", "gap"):
+            put(self, name, number(getattr(self, name), f"{name} of a surface"))
+        put(self, "hard", flag(self.hard, "hard of a surface"))
         e = number(self.restitution, "restitution of a surface")
-        object.__setattr__(self, "restitution", e)
+        put(self, "restitution", e)
         if are_constant(e) and not 0 <= e <= 1:
             raise DescriptionError(f"restitution is {e!r}; it must be from 0 to 1")
         if not self.hard and not (are_constant(e) and e == 0):
@@ -61,6 +78,18 @@ class Surface:
                 f"restitution is {e!r} of a surface that is not hard: give hard=True, or let a soft one bounce by little "
                 "damping, as solref=(-stiffness, -damping)"
             )
+
+
+def checked_condim(value: Any, where: str) -> int:
+    """The dimension of a contact: 1, 3, 4 or 6. Raises DescriptionError."""
+    if value not in (1, 3, 4, 6):
+        raise DescriptionError(f"{where} is {value!r}; it must be 1, 3, 4 or 6")
+    return whole(value, where)
+
+
+def checked_friction(values: Any, length: int, where: str) -> tuple[Number, ...]:
+    """Coefficients of friction, none negative. Raises DescriptionError."""
+    return tuple(bounded(x, f"an element of {where}", least=0) for x in vector(values, length, where))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +107,12 @@ class Geometry:
         where = f"{type(self).__name__.lower()} {self.name!r}"
         object.__setattr__(self, "position", vector(self.position, 3, f"position of {where}"))
         object.__setattr__(self, "orientation", orientation_of(self.orientation, f"orientation of {where}"))
+        object.__setattr__(self, "visual_only", flag(self.visual_only, f"visual_only of {where}"))
+        if self.color is not None:
+            color = vector(self.color, 4, f"color (red, green, blue, opacity) of {where}")
+            object.__setattr__(self, "color", color)
+        if not isinstance(self.surface, Surface):
+            raise DescriptionError(f"surface of {where} is {self.surface!r}; give zw.Surface")
         for size in self.sizes:
             value = number(getattr(self, size), f"{size} of {where}")
             object.__setattr__(self, size, value)
@@ -230,14 +265,23 @@ class Mesh(Geometry):
 
 def _block(values: Any, kind: type, where: str) -> Block:
     try:
-        block = values if isinstance(values, Block) else Block(values, 3, kind)
-    except (TypeError, ValueError):
-        raise DescriptionError(f"{where} must be rows of three numbers") from None
+        block = values if isinstance(values, Block) else Block(_rows(values, kind), 3, kind)
+    except (TypeError, ValueError, OverflowError):
+        wanted = "real" if kind is float else "whole"
+        raise DescriptionError(f"{where} must be rows of three {wanted} numbers") from None
     if len(block.shape) != 2 or block.shape[1] != 3:
         raise DescriptionError(f"{where} have the shape {block.shape}; they must be rows of three numbers")
     if not np.isfinite(np.asarray(block)).all():
         raise DescriptionError(f"{where} must be finite")
     return block
+
+
+def _rows(values: Any, kind: type) -> np.ndarray:
+    """Real numbers, or whole ones. Raises TypeError or ValueError."""
+    array = real_array(values)
+    if kind is int and not ((np.abs(array) < LARGEST_INTEGER).all() and (array == np.round(array)).all()):
+        raise ValueError
+    return array
 
 
 def _diagonal(a: Number, b: Number, c: Number) -> np.ndarray:

@@ -9,11 +9,11 @@ its speeds: the velocity of the body frame's origin in the parent's axes and the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from zwang.algebra import rotations
 from zwang.errors import DescriptionError
-from zwang.mechanism.numbers import Number, Vector3, number, vector
+from zwang.mechanism.numbers import Number, Vector3, checked_solimp, checked_solref, number, vector
 from zwang.scalar import are_constant
 
 X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
@@ -33,8 +33,9 @@ class ElementaryJoint(NamedTuple):
 class Softness:
     """How softly a constraint acts, in MuJoCo's numbers.
 
-    solref: (time constant [s], damping ratio), or both negative: (-stiffness, -damping).
-    solimp: (d0, d_width, width, midpoint, power) of the impedance d(r). margin: distance at which it sets in.
+    solref: (time constant [s], damping ratio), both positive, or (-stiffness, -damping), none positive and not both zero.
+    solimp: (d0, d_width, width, midpoint, power) of the impedance d(r): d0, d_width and midpoint from 0 to 1, width [m or rad] >= 0, power >= 1.
+    margin: distance at which it sets in. Raises DescriptionError for other numbers.
     """
 
     solref: tuple[Number, ...] = (0.02, 1.0)
@@ -42,10 +43,15 @@ class Softness:
     margin: Number = 0.0
 
     def __post_init__(self):
-        for name, length in (("solref", 2), ("solimp", 5)):
-            values = vector(getattr(self, name), length, f"{name} of a softness")
-            object.__setattr__(self, name, values)
+        object.__setattr__(self, "solref", checked_solref(self.solref, "solref of a softness"))
+        object.__setattr__(self, "solimp", checked_solimp(self.solimp, "solimp of a softness"))
         object.__setattr__(self, "margin", number(self.margin, "margin of a softness"))
+
+
+def check_softness(value: Any, where: str) -> None:
+    """A softness is one, or None. Raises DescriptionError."""
+    if value is not None and not isinstance(value, Softness):
+        raise DescriptionError(f"{where} is {value!r}; give zw.Softness, or None for exact")
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,8 @@ class Joint:
     position [m]: a point on the joint's axis, in the body's frame. armature [kg m^2 or kg]: rotor inertia times the
     square of the gear ratio, added to each of the joint's speeds. limits: (lower, upper) of the coordinate
     [rad or m]; for a ball, (0, largest angle). velocity_limit, effort_limit: of the
-    actuator, kept and not enforced. actuator_range: the sum of all actuators' efforts on the joint is clipped to
-    it [N m or N]. friction [N m or N]: the largest dry friction. reference: the coordinate's value at which the
+    actuator, kept and not enforced. actuator_range: the sum of all actuators' efforts on the joint, or, where a mechanism has no inputs, what
+    `control` asks of it, is clipped to it in simulation [N m or N]; a URDF's effort becomes both `effort_limit` and `actuator_range`. friction [N m or N]: the largest dry friction. reference: the coordinate's value at which the
     body is where `Body.position` says. Limits and reference are for joints of one coordinate (and a ball's angle). The softness of limits and friction matters where these act; None makes them exact.
     Raises DescriptionError for a zero axis, negative armature or friction, or limits in the wrong order.
     """
@@ -125,13 +131,12 @@ class _Moving(Joint):
             if name != "reference" and are_constant(value) and value < 0:
                 raise DescriptionError(f"{name} of {where} is {value}; it must not be negative")
         if self.limits is not None:
-            put(self, "limits", _checked_range(self.limits, f"limits of {where}"))
+            put(self, "limits", checked_range(self.limits, f"limits of {where}"))
         for name in ("limit_softness", "friction_softness"):
             value = getattr(self, name)
-            if value is not None and not isinstance(value, Softness):
-                raise DescriptionError(f"{name} of {where} is {value!r}; give zw.Softness, or None for exact")
+            check_softness(value, f"{name} of {where}")
         if self.actuator_range is not None:
-            put(self, "actuator_range", _checked_range(self.actuator_range, f"actuator_range of {where}"))
+            put(self, "actuator_range", checked_range(self.actuator_range, f"actuator_range of {where}"))
         if self.nq > 1:
             _check_several(self, where)
 
@@ -156,7 +161,8 @@ def _check_several(joint: _Moving, where: str) -> None:
         )
 
 
-def _checked_range(ends: tuple[Number, Number], where: str) -> tuple[Number, Number]:
+def checked_range(ends: Any, where: str) -> tuple[Number, Number]:
+    """(lower, upper), either may be infinite. Raises DescriptionError."""
     if isinstance(ends, str) or not hasattr(ends, "__len__") or len(ends) != 2:
         raise DescriptionError(f"{where} are {ends!r}; give (lower, upper)")
     lower, upper = (number(end, where, infinite=True) for end in ends)

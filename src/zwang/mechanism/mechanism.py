@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from zwang.errors import DescriptionError, ParameterError, UnknownNameError
 from zwang.mechanism import rich_display, serialization, validation
 from zwang.mechanism.bodies import Body, Frame
@@ -26,7 +28,7 @@ from zwang.mechanism.moving_parts import impossible_parts
 from zwang.mechanism.numbers import Number, Vector3, vector
 from zwang.mechanism.report import Report
 from zwang.mechanism.tree import Tree, build_tree
-from zwang.scalar import are_constant
+from zwang.scalar import are_constant, is_scalar, unreal
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ class Mechanism:
     def subs(self, values: Mapping[Any, Any]) -> Mechanism:
         """The mechanism with numbers (or expressions) for its symbols, given by symbol or by name.
 
-        Raises ParameterError for a name that is no symbol of the mechanism.
+        Raises ParameterError for a name that is no symbol of the mechanism, or a value that is no real number.
         """
         named = {str(key): value for key, value in values.items()}
         unknown = sorted(set(named) - set(self.symbols))
@@ -183,6 +185,11 @@ class Mechanism:
             raise ParameterError(
                 f"mechanism {self.name!r} has no symbol {unknown[0]!r}; its symbols are {list(self.symbols)}"
             )
+        for name, value in named.items():
+            if not is_scalar(value) or isinstance(value, bool | np.timedelta64) or unreal(value):
+                raise ParameterError(
+                    f"the value of {name!r} is {value!r}; it must be a real number or a symbolic expression"
+                )
         return serialization.substitute_symbols(self, named)
 
     def replace(self, **changes: Any) -> Mechanism:

@@ -10,7 +10,7 @@ import numpy as np
 
 from zwang.algebra import rotations
 from zwang.errors import DescriptionError
-from zwang.scalar import is_scalar
+from zwang.scalar import are_constant, is_scalar, unreal
 
 Number = Any
 Vector3 = tuple[Number, Number, Number]
@@ -61,16 +61,97 @@ class Block:
 
 def number(value: Any, where: str, *, infinite: bool = False) -> Number:
     """`value` as a Python number or a symbolic one. Raises DescriptionError for text, NaN and (unless asked) infinity."""
-    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
-        value = value.item()  # a NumPy scalar
-    if isinstance(value, bool) or not is_scalar(value):
-        raise DescriptionError(f"{where} is {value!r}; it must be a number or a symbolic expression")
+    if type(value) is not float and type(value) is not int:
+        value = _scalar(value, where)
     if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
         value = float(value) if abs(value) < 2**1023 else math.inf
     if isinstance(value, (int, float)):
         if math.isnan(value) or (math.isinf(value) and not infinite):
             raise DescriptionError(f"{where} is {value}; it must be a finite number")
     return value
+
+
+def _scalar(value: Any, where: str) -> Number:
+    """A NumPy scalar as Python's; a symbolic expression, if it can be real. Raises DescriptionError for anything else."""
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        kind = getattr(getattr(value, "dtype", None), "kind", "O")
+        value = value if kind in "mM" else value.item()  # a time is no integer
+    if isinstance(value, bool | np.timedelta64) or not is_scalar(value):
+        raise DescriptionError(f"{where} is {value!r}; it must be a real number or a symbolic expression")
+    if reason := unreal(value):
+        raise DescriptionError(f"{where} is {_short(value)}, which {reason}; it must be real and finite")
+    return value
+
+
+def bounded(
+    value: Any,
+    where: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+) -> Number:
+    """A finite number, or a symbolic one, within bounds: at least `least`, more than `above`, at most `most`. Raises DescriptionError."""
+    value = number(value, where)
+    if are_constant(value):
+        if least is not None and not value >= least:
+            raise DescriptionError(f"{where} is {value}; it must be at least {least}")
+        if above is not None and not value > above:
+            raise DescriptionError(f"{where} is {value}; it must be more than {above}")
+        if most is not None and not value <= most:
+            raise DescriptionError(f"{where} is {value}; it must be at most {most}")
+    return value
+
+
+def whole(value: Any, where: str, *, least: int | None = None) -> int:
+    """A whole number, such as 3 (not 3.0, not True), at least `least`. Raises DescriptionError."""
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
+        raise DescriptionError(f"{where} is {value!r}; it must be a whole number")
+    if least is not None and value < least:
+        raise DescriptionError(f"{where} is {value}; it must be at least {least}")
+    return int(value)
+
+
+def flag(value: Any, where: str) -> bool:
+    """True or False. Raises DescriptionError for anything else."""
+    if not isinstance(value, bool | np.bool_):
+        raise DescriptionError(f"{where} is {value!r}; it must be True or False")
+    return bool(value)
+
+
+def several(values: Any, where: str, *, least: int = 1, most: int | None = None) -> tuple[Number, ...]:
+    """Numbers, so many of them. Raises DescriptionError."""
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise DescriptionError(f"{where} is {_short(values)}; give several numbers, such as (0, 1)")
+    if len(values) < least or (most is not None and len(values) > most):
+        wanted = (
+            f"at least {least}" if most is None else f"{least}" if most == least else f"{least} to {most}"
+        )
+        raise DescriptionError(f"{where} has {len(values)} numbers; it must have {wanted}")
+    return vector(values, len(values), where)
+
+
+def checked_solref(values: Any, where: str) -> tuple[Number, Number]:
+    """(time constant, damping ratio), both positive, or (-stiffness, -damping), none positive and not both zero. Raises DescriptionError."""
+    first, second = vector(values, 2, where)
+    if are_constant(first, second):
+        direct = first <= 0 and second <= 0 and (first != 0 or second != 0)
+        if not direct and not (first > 0 and second > 0):
+            raise DescriptionError(
+                f"{where} is ({first}, {second}); give (time constant, damping ratio), both above 0, or "
+                "(-stiffness, -damping), none above 0 and not both 0"
+            )
+    return first, second
+
+
+SOLIMP = ("d0", "d_width", "width", "midpoint", "power")
+SOLIMP_BOUNDS = ((0, 1), (0, 1), (0, None), (0, 1), (1, None))
+
+
+def checked_solimp(values: Any, where: str) -> tuple[Number, ...]:
+    """(d0, d_width, width, midpoint, power): impedances and midpoint from 0 to 1, width >= 0, power >= 1. Raises DescriptionError."""
+    named = zip(vector(values, 5, where), SOLIMP, SOLIMP_BOUNDS, strict=True)
+    return tuple(bounded(x, f"{name} in {where}", least=low, most=high) for x, name, (low, high) in named)
 
 
 def vector(values: Any, length: int, where: str) -> tuple[Number, ...]:
@@ -109,3 +190,8 @@ def orientation_of(value: Any, where: str) -> Matrix3:
     matrix = matrix3(value, where)
     rotations.check_rotation(matrix, where)
     return matrix
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else text[:57] + "..."

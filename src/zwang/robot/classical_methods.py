@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.api import validation
 from zwang.errors import ShapeError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
@@ -64,7 +65,7 @@ def _direction(method: str, J: np.ndarray, e: np.ndarray) -> np.ndarray:
 
 def _alpha(alpha: Any, k: int, c: IndependentCoordinates, nq: int) -> np.ndarray:
     """The step of turn k: a number, or one for each free speed. Raises ShapeError for another length."""
-    value = np.asarray(alpha(k) if callable(alpha) else alpha, dtype=float)
+    value = validation.array(alpha(k) if callable(alpha) else alpha, "alpha")
     if value.ndim == 2:
         value = np.diagonal(value)
     if value.shape in ((), (len(c.free),)):

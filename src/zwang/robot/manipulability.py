@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.api import validation
 from zwang.errors import ShapeError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.task_space import TaskSpace, describe, task_space
@@ -137,7 +138,7 @@ class Manipulability:
         Systems 2 (1985) 113, the dynamic manipulability ellipsoid.
         """
         nv, B = self.mechanism.nv, self.space.every.basis(self.q)
-        limits = np.ones(nv) if torque_limits is None else np.asarray(torque_limits, dtype=float)
+        limits = np.ones(nv) if torque_limits is None else validation.array(torque_limits, "torque_limits")
         if limits.shape != (nv,):
             raise ShapeError(f"torque_limits must have the shape ({nv},); its shape is {limits.shape}")
         H, J = (

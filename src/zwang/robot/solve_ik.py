@@ -197,7 +197,7 @@ def _start(m: Mechanism, problem: Problem, q0: Any, batch: tuple[int, ...], coun
         return np.tile(Limits.of(problem.coordinates, m).middle, (count, 1))
     if np.ndim(q0) <= 1:
         return np.tile(validation.configuration(m, q0), (count, 1))
-    q = np.asarray(q0, dtype=float)
+    q = validation.array(q0, "q0")
     if q.shape != (*batch, m.nq):
         raise ShapeError(f"q0 must have the shape ({m.nq},) or {(*batch, m.nq)}; its shape is {q.shape}")
     return np.array([validation.configuration(m, row) for row in q.reshape(-1, m.nq)])

@@ -88,7 +88,7 @@ class Payload:
 
     def largest(self, direction: Any) -> float:
         """The largest force [N] along a direction (3,) that can be held, exactly: the first joint that reaches its limit."""
-        d = np.asarray(direction, dtype=float)
+        d = validation.array(direction, "direction")
         a = self.jacobian.T @ (d / np.linalg.norm(d))
         if not self.holds_itself:
             return 0.0
@@ -248,7 +248,7 @@ def _generalised(m: Mechanism, q: np.ndarray, loads: Sequence[Load], torques: np
 
 
 def _wrench(value: Any) -> np.ndarray:
-    array = np.asarray(value, dtype=float)
+    array = validation.array(value, "a wrench")
     if array.shape == (3,):
         return np.concatenate([array, np.zeros(3)])
     if array.shape != (6,):

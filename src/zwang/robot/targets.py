@@ -9,6 +9,7 @@ import numpy as np
 
 from zwang.algebra.rotations import ROTATION_TOLERANCE
 from zwang.errors import ShapeError, StateError
+from zwang.scalar import real_array
 
 
 @dataclass(frozen=True)
@@ -149,10 +150,10 @@ def _from_quaternions(q: np.ndarray) -> np.ndarray:
 
 def _floats(value: Any) -> np.ndarray:
     try:
-        array = np.array(value, dtype=float)
+        array = real_array(value)
     except (TypeError, ValueError):
         raise ShapeError(
-            "a target is a position (3,), a pose (R, p), a 4x4 matrix, or a batch of one of these"
+            "a target is a position (3,), a pose (R, p), a 4x4 matrix, or a batch of one of these, in real numbers"
         ) from None
     if not np.isfinite(array).all():
         raise StateError("a target has elements that are not finite")

@@ -130,7 +130,7 @@ def configurations(m: Mechanism, q: Any) -> np.ndarray:
     """q (nq,) or (..., nq), checked, with unit quaternions."""
     if np.ndim(q) <= 1:
         return validation.configuration(m, q)
-    array = np.asarray(q, dtype=float)
+    array = validation.array(q, "q")
     if array.shape[-1] != m.nq:
         raise ShapeError(f"q must have the shape (..., {m.nq}); its shape is {array.shape}")
     return np.array([validation.configuration(m, row) for row in array.reshape(-1, m.nq)]).reshape(array.shape)

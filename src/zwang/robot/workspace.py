@@ -34,7 +34,7 @@ class Workspace:
 
     def reach(self, centre: Any = (0, 0, 0)) -> tuple[float, float]:
         """The smallest and the largest distance from a point that was found [m]."""
-        distances = np.linalg.norm(self.positions - np.asarray(centre, dtype=float), axis=1)
+        distances = np.linalg.norm(self.positions - validation.array(centre, "centre"), axis=1)
         return float(distances.min()), float(distances.max())
 
     @cached_property

@@ -69,10 +69,12 @@ from zwang.scalar.primitives import (
     substitute,
     symbols_of,
     tan,
+    unreal,
     value_is_constant,
     where,
 )
 from zwang.scalar.pytree import leaves_of, rebuild, structure_of
+from zwang.scalar.real import real_array, real_number
 
 __all__ = [
     "ArrayBackend",
@@ -114,6 +116,8 @@ __all__ = [
     "not_equal",
     "power",
     "backend_of",
+    "real_array",
+    "real_number",
     "rebuild",
     "register",
     "register_decoder",
@@ -128,6 +132,7 @@ __all__ = [
     "table",
     "tan",
     "to_data",
+    "unreal",
     "value_is_constant",
     "cond",
     "where",

@@ -32,6 +32,9 @@ class Backend:
     def is_zero(self, x: Any) -> bool:
         return False
 
+    def unreal(self, x: Any) -> str:
+        return ""
+
     def divide(self, x: Any, y: Any) -> Any:
         return x / y
 

@@ -187,6 +187,11 @@ def is_zero(x: Any) -> bool:
     return bool(backend_of(x).is_zero(x))
 
 
+def unreal(x: Any) -> str:
+    """Why x can be no real, finite number, as the end of a sentence: "is not a number"; empty if it can be one."""
+    return backend_of(x).unreal(x)
+
+
 def substitute(x: Any, mapping: Mapping[Any, Any]) -> Any:
     """x with the symbols in `mapping` replaced by other scalars, of whatever reading; numbers have none."""
     return backend_of(x).substitute(x, mapping)

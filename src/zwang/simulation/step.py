@@ -24,7 +24,13 @@ from zwang.algebra.factorization import eliminated
 from zwang.constraint.rows import WarmStart
 from zwang.dynamics.bias_slope import bias_slope, free_body_bias_slope, standalone_free_bodies
 from zwang.dynamics.crba import crba
-from zwang.dynamics.forces import activation_after, activation_rates, actuator_forces, passive_forces
+from zwang.dynamics.forces import (
+    activation_after,
+    activation_rates,
+    actuator_forces,
+    passive_forces,
+    within_actuator_ranges,
+)
 from zwang.dynamics.forward_dynamics import free_accelerations
 from zwang.dynamics.mass_matrix_solve import solve_mass_matrix, speed_parents
 from zwang.dynamics.rnea import bias_forces
@@ -186,10 +192,13 @@ def related(tree: Tree) -> np.ndarray:
 
 
 def applied_forces(mechanism: Mechanism, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
-    """tau (nv,) of all that pushes: springs, dampers, actuators; or, without inputs, the control itself [N m or N]."""
+    """tau (nv,) of all that pushes: springs, dampers, actuators; or, without inputs, the control itself [N m or N].
+
+    Either is clipped to the joints' actuator ranges.
+    """
     passive = passive_forces(mechanism, q, v)
     if not mechanism.inputs:
-        return passive + np.asarray(control)
+        return passive + within_actuator_ranges(mechanism, np.asarray(control))
     return passive + actuator_forces(
         mechanism, q, v, controls_by_name(mechanism, control), named(activations(mechanism), z)
     )

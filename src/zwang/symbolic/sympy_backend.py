@@ -49,6 +49,9 @@ class SymbolicBackend(scalar.Backend):
     def is_zero(self, x: Any) -> bool:
         return bool(x.is_Number and x.is_zero)
 
+    def unreal(self, x: Any) -> str:
+        return unreal_part(x)
+
     def symbols_of(self, x: Any) -> frozenset[Any]:
         return frozenset(x.free_symbols)
 
@@ -57,6 +60,30 @@ class SymbolicBackend(scalar.Backend):
 
     def to_data(self, x: Any) -> dict[str, Any]:
         return {"sympy": tree_of(x)}
+
+
+UNREAL = {
+    sp.I: "has an imaginary part",
+    sp.nan: "is not a number",
+    sp.oo: "is infinite",
+    -sp.oo: "is infinite",
+    sp.zoo: "is infinite",
+}
+
+
+def unreal_part(x: sp.Basic) -> str:
+    """What in an expression lets it be no real, finite number; parts that are used often are looked at once."""
+    if not isinstance(x, sp.Expr):
+        return "is a condition, true or false"
+    left, seen = [x], set()
+    while left:
+        part = left.pop()
+        if part in UNREAL:
+            return UNREAL[part]
+        if part not in seen:
+            seen.add(part)
+            left += part.args
+    return ""
 
 
 def substitute_in(x: sp.Basic, mapping: Mapping[Any, Any]) -> Any:

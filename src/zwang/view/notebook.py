@@ -24,6 +24,7 @@ from zwang.view.thumbnail import HEIGHT, WIDTH, portrait
 MOST_ROWS, MOST_NAMES, LONGEST = 40, 8, 48  # bodies in a table, names in a line, characters of one
 PLAYED = (8, 1)  # worlds of a recording: so many, or else so many
 MOST_BYTES = 4_000_000  # of a page inside a notebook
+MOST_PICTURED = 3_000  # bodies of a mechanism that is drawn beside its table, or coordinates of a recording that is played there
 PLAYER_HEIGHT, TABLE_WIDTH = 460, "min(100%,660px)"
 LIMITS = 3  # the column that is left out where no joint has any
 CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;border:none;background:none"
@@ -131,12 +132,23 @@ def _limits(joint: JointIndex, unit: str) -> str:
 
 def _picture(m: Mechanism) -> str:
     """The picture, or why there is none. Of a symbolic mechanism sticks, with 1 for each symbol."""
+    if len(m.bodies) > MOST_PICTURED:
+        return _aside(
+            "p",
+            _too_many(
+                len(m.bodies), "bodies", "zw.view(mechanism) shows it, zw.save_html(mechanism, path) keeps it"
+            ),
+        )
     try:
         image = _image(portrait(_with_ones(m) if m.symbols else m), f"picture of {_short(m.name)}")
     except ZwangError as error:
         return _aside("p", f"no picture: {_short(str(error), 200)}")
     said = "reference configuration" + (", each symbol as 1" if m.symbols else "")
     return f'<figure style="margin:0">{image}{_aside("figcaption", said)}</figure>'
+
+
+def _too_many(count: int, what: str, instead: str) -> str:
+    return f"no picture of {count:,} {what}, more than {MOST_PICTURED:,}: {instead}"
 
 
 def _with_ones(m: Mechanism) -> Mechanism:
@@ -196,6 +208,15 @@ def _stops(run: xr.Dataset, stopped: int) -> str:
 
 def _player(run: xr.Dataset) -> str:
     """The page that plays the first worlds; of a large one, a picture of the end and how to see the page."""
+    if run.sizes["coordinate"] > MOST_PICTURED:
+        return _aside(
+            "p",
+            _too_many(
+                run.sizes["coordinate"],
+                "coordinates",
+                "zw.view(run) plays it, zw.save_html(run, path) keeps its page",
+            ),
+        )
     shown = sorted({min(count, run.sizes["world"]) for count in PLAYED}, reverse=True)
     try:
         for worlds in shown:

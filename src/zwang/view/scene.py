@@ -141,6 +141,7 @@ def _model(m: Mechanism, meshes: dict[Any, Any]) -> dict[str, Any]:
     """Links, places, shapes, joints and masses of one mechanism with numbers."""
     tree, size = m.tree, reach(m)
     home = np.array(m.home or m.neutral, dtype=float)
+    units = coordinate_units(m)
     shapes = list(_shapes(m, meshes))
     seen = {s["link"] for s in shapes if s["kind"] != "plane"}
     return {
@@ -157,7 +158,7 @@ def _model(m: Mechanism, meshes: dict[Any, Any]) -> dict[str, Any]:
         "shapes": shapes + sticks(m, seen, size, PALETTE),
         "lines": lines(m),
         "solids": [[s.place.link, *_floats(s.place.p), float(s.mass)] for s in tree.rigid_bodies],
-        "joints": [_joint(j, home, size, coordinate_units(m)) for j in m.joints],
+        "joints": [_joint(j, home, size, units) for j in m.joints],
         "home": _floats(home),
         "restricted": len(m.constraints),
     }  # fmt: skip

@@ -20,7 +20,7 @@ from zwang.view.triangles import world_triangles
 WIDTH, HEIGHT = 560, 420  # of the picture, in its own pixels; shown at half of that
 FINER = 2  # pixels that are worked out for each one, in each direction
 SPACING = 0.6  # of the points on a triangle, in the finer pixels
-POINTS = 1_000_000  # that are worked out at a time
+POINTS = 200_000  # that are worked out at a time
 MARGIN = 0.06  # of the picture, on each side
 DEPTHS = 2**30
 LIGHT = np.array([0.35, 0.55, 0.75]) / np.linalg.norm(

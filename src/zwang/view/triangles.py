@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from zwang.view.scene import picture_of, scene_content
 from zwang.view.stick_figures import turned_to
 
 SIDES, RINGS = 48, 10  # of what is round: around, and from its equator to its pole
+FEWEST_SIDES, FEWEST_RINGS = 6, 2
+MOST_TRIANGLES = 300_000  # of all that is round in a picture; of many shapes each one has fewer
 LINE = 0.006  # radius of springs, rods and tendons, by the mechanism's reach
 AXES = ((0.80, 0.20, 0.20), (0.25, 0.60, 0.25), (0.20, 0.35, 0.80))  # colours of x, y and z
 AXIS = (0.16, 0.006)  # length and radius of the world's axes, by the mechanism's reach
@@ -22,6 +24,14 @@ LINE_COLOR = (0.45, 0.47, 0.51)
 QUAD = np.array([[0, 1, 2], [0, 2, 3]])
 
 
+class Fineness(NamedTuple):
+    """How many sides and rings what is round is drawn with."""
+
+    sides: int = SIDES
+    rings: int = RINGS
+
+
+FINE = Fineness()
 Painted = tuple[np.ndarray, np.ndarray]  # triangles (n, 3, 3) and their colours (n, 3)
 
 
@@ -34,7 +44,8 @@ def world_triangles(mechanism: Mechanism, q: np.ndarray) -> tuple[np.ndarray, np
     model, poses = scene["models"][0], link_poses(mechanism.tree, q)
     reach = model["reach"]
     drawn = [shape for shape in model["shapes"] if not shape["hidden"]]
-    found = [_shape(s, scene["meshes"], poses) for s in drawn if s["kind"] != "plane"]
+    fine = fineness(sum(s["kind"] not in ("plane", "box", "mesh") for s in drawn))
+    found = [_shape(s, scene["meshes"], poses, fine) for s in drawn if s["kind"] != "plane"]
     for line in model["lines"]:
         points = [_on_link(poses, int(link), np.array(p)) for link, *p in line["points"]]
         found += [_colored(_rod(a, b, LINE * reach), LINE_COLOR) for a, b in pairwise(points)]
@@ -48,8 +59,14 @@ def world_triangles(mechanism: Mechanism, q: np.ndarray) -> tuple[np.ndarray, np
     return corners, colors, np.reshape(scene["root"], (3, 3))
 
 
-def _shape(shape: dict[str, Any], meshes: list[dict[str, np.ndarray]], poses: Any) -> Painted:
-    corners = _placed(shape["pose"], shape_corners(shape, meshes, 0.0))
+def fineness(count: int) -> Fineness:
+    """How finely so many round shapes are drawn, so that together they have about `MOST_TRIANGLES` at most."""
+    share = min(1.0, MOST_TRIANGLES / max(1, 4 * count * SIDES * RINGS)) ** 0.5
+    return Fineness(max(FEWEST_SIDES, int(share * SIDES)), max(FEWEST_RINGS, int(share * RINGS)))
+
+
+def _shape(shape: dict[str, Any], meshes: list[dict[str, np.ndarray]], poses: Any, fine: Fineness) -> Painted:
+    corners = _placed(shape["pose"], shape_corners(shape, meshes, 0.0, fine))
     return _colored(_on_link(poses, shape["link"], corners), shape["color"][:3])
 
 
@@ -79,7 +96,9 @@ def _placed(pose: list[float], points: np.ndarray) -> np.ndarray:
     return points @ np.reshape(pose[:9], (3, 3)).T + np.array(pose[9:])
 
 
-def shape_corners(shape: dict[str, Any], meshes: list[dict[str, np.ndarray]], ground: float) -> np.ndarray:
+def shape_corners(
+    shape: dict[str, Any], meshes: list[dict[str, np.ndarray]], ground: float, fine: Fineness = FINE
+) -> np.ndarray:
     """Triangles (n, 3, 3) of a shape in its own frame; of a plane a disc of the radius `ground`."""
     size, kind = shape["size"], shape["kind"]
     if kind == "mesh":
@@ -91,23 +110,24 @@ def shape_corners(shape: dict[str, Any], meshes: list[dict[str, np.ndarray]], gr
         return _box() * np.array(size)
     if kind == "cylinder":
         r, l = size
-        return _turned([0, r, r, 0], [-l / 2, -l / 2, l / 2, l / 2])
-    arc = np.linspace(0, np.pi / 2, RINGS)
+        return _turned([0, r, r, 0], [-l / 2, -l / 2, l / 2, l / 2], fine.sides)
+    arc = np.linspace(0, np.pi / 2, fine.rings)
     if kind == "capsule":
         r, l = size
         low, high = (-r * np.cos(arc) - l / 2), (r * np.sin(arc) + l / 2)
-        return _turned(np.concatenate([r * np.sin(arc), r * np.cos(arc)]), np.concatenate([low, high]))
+        radii = np.concatenate([r * np.sin(arc), r * np.cos(arc)])
+        return _turned(radii, np.concatenate([low, high]), fine.sides)
     stretch = np.array(size if kind == "ellipsoid" else 3 * size)
-    whole = np.linspace(-np.pi / 2, np.pi / 2, 2 * RINGS - 1)
-    return _turned(np.cos(whole), np.sin(whole)) * stretch
+    whole = np.linspace(-np.pi / 2, np.pi / 2, 2 * fine.rings - 1)
+    return _turned(np.cos(whole), np.sin(whole), fine.sides) * stretch
 
 
-def _turned(radii: Any, heights: Any) -> np.ndarray:
+def _turned(radii: Any, heights: Any, sides: int = SIDES) -> np.ndarray:
     """The surface that a line of (radius, height) makes when turned about z."""
     r, z = np.asarray(radii, dtype=float), np.asarray(heights, dtype=float)
-    angle = np.linspace(0, 2 * np.pi, SIDES + 1)
+    angle = np.linspace(0, 2 * np.pi, sides + 1)
     grid = np.stack(
-        [np.outer(r, np.cos(angle)), np.outer(r, np.sin(angle)), np.repeat(z[:, None], SIDES + 1, 1)], axis=-1
+        [np.outer(r, np.cos(angle)), np.outer(r, np.sin(angle)), np.repeat(z[:, None], sides + 1, 1)], axis=-1
     )
     corners = np.stack([grid[:-1, :-1], grid[:-1, 1:], grid[1:, 1:], grid[1:, :-1]], axis=2).reshape(-1, 4, 3)
     triangles = corners[:, QUAD].reshape(-1, 3, 3)

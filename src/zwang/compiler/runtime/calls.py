@@ -21,6 +21,7 @@ from zwang.compiler.runtime.kernel import Kernel, doors, words
 from zwang.compiler.runtime.processor import host
 from zwang.compiler.runtime.ufunc import UniversalFunction
 from zwang.errors import ShapeError, StateError
+from zwang.scalar.real import REAL, real_array
 
 Arrays = np.ndarray | tuple[np.ndarray, ...]
 
@@ -146,7 +147,7 @@ class Compiled:
         if len(arrays) != len(ports):
             names = ", ".join(repr(port.name) for port in ports)
             raise TypeError(f"{len(arrays)} arrays were given; there are {len(ports)} arguments: {names}")
-        given = [self._admit_one(array, port) for array, port in zip(arrays, ports, strict=True)]
+        given = [self.admit_one(array, port) for array, port in zip(arrays, ports, strict=True)]
         batch: tuple[int, ...] = ()
         for array, port in zip(given, ports, strict=True):
             try:
@@ -158,13 +159,12 @@ class Compiled:
                 ) from None
         return given, batch
 
-    def _admit_one(self, array: Any, port: Port) -> np.ndarray:
+    def admit_one(self, array: Any, port: Port) -> np.ndarray:
+        """An argument as an array of the type. Raises StateError for what are no real numbers, ShapeError for another size."""
         try:
             converted = np.asarray(array)
-            if converted.dtype.kind == "O":  # numbers of other libraries; but NumPy takes None for NaN
-                converted = np.array([_number(x) for x in converted.flat]).reshape(converted.shape)
-            if converted.dtype.kind not in "fiub":
-                raise TypeError
+            if converted.dtype.kind not in REAL:
+                converted = real_array(converted)
             converted = converted.astype(self.dtype, copy=False)
         except (TypeError, ValueError):
             raise StateError(f"{port.name!r} is no array of real numbers but {_short(array)}") from None
@@ -254,12 +254,6 @@ def _type_name(dtype: Any) -> str:
     if name not in TYPES:
         raise ValueError(f"dtype is {dtype!r}; it must be one of {TYPES}")
     return name
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str | bytes):
-        raise TypeError
-    return float(value)
 
 
 def _weight(block: Block) -> int:

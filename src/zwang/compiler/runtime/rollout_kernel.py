@@ -115,7 +115,7 @@ def _admit(
     given, batch = compiled.admit(leading)
     for k, port in enumerate(ports):
         if port.name in over_time:
-            given[k] = np.asarray(arrays[k]).astype(compiled.dtype, copy=False)
+            given[k] = compiled.admit_one(arrays[k], port)
     return list(zip(given, ports, strict=True)), batch
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from zwang.algebra import rotations
 from zwang.io.mjcf.model import Source
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
+from zwang.io.mjcf.softness import softness, solimp_of, solref_of
 from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.geometry import (
     Box,
@@ -22,7 +23,7 @@ from zwang.mechanism.geometry import (
     Sphere,
     Surface,
 )
-from zwang.mechanism.joints import Ball, Fixed, Free, Joint, Prismatic, Revolute, Softness
+from zwang.mechanism.joints import Ball, Fixed, Free, Joint, Prismatic, Revolute
 from zwang.mechanism.numbers import Matrix3
 from zwang.mechanism.simple import simple_bodies
 
@@ -125,16 +126,14 @@ def _joint(source: Source, j: int) -> Joint:
     numbers = dict(
         armature=_number(m.dof_armature[dof] + _rotors(source, j)),
         friction=_number(m.dof_frictionloss[dof]),
-        friction_softness=Softness(_numbers(m.dof_solref[dof]), _numbers(m.dof_solimp[dof])),
+        friction_softness=softness(m.dof_solref[dof], m.dof_solimp[dof]),
     )
     if kind == JOINT.mjJNT_FREE:
         return Free(source.name("joint", j), **numbers)
     numbers |= dict(
         limits=limits,
         position=zeroed(m.jnt_pos[j]),
-        limit_softness=Softness(
-            _numbers(m.jnt_solref[j]), _numbers(m.jnt_solimp[j]), _number(m.jnt_margin[j])
-        ),
+        limit_softness=softness(m.jnt_solref[j], m.jnt_solimp[j], m.jnt_margin[j]),
     )
     if kind == JOINT.mjJNT_BALL:
         return Ball(source.name("joint", j), **numbers)
@@ -247,8 +246,8 @@ def _surface(m: Any, g: int) -> Surface:
         contype=int(m.geom_contype[g]),
         conaffinity=int(m.geom_conaffinity[g]),
         priority=int(m.geom_priority[g]),
-        solref=_numbers(m.geom_solref[g]),
-        solimp=_numbers(m.geom_solimp[g]),
+        solref=solref_of(m.geom_solref[g]),
+        solimp=solimp_of(m.geom_solimp[g]),
         solmix=float(m.geom_solmix[g]),
         margin=float(m.geom_margin[g]),
         gap=float(m.geom_gap[g]),

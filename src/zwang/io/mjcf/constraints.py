@@ -9,6 +9,7 @@ import numpy as np
 from zwang.io.mjcf.bodies import matrix_of, zeroed
 from zwang.io.mjcf.model import Source
 from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
+from zwang.io.mjcf.softness import softness, solimp_of, solref_of
 from zwang.mechanism.constraints import (
     DISABLED,
     ENABLED,
@@ -21,7 +22,6 @@ from zwang.mechanism.constraints import (
     TendonCoupling,
     Weld,
 )
-from zwang.mechanism.joints import Softness
 
 EQUALITY, OBJECT = numbers_of(mujoco.mjtEq), numbers_of(mujoco.mjtObj)
 _CHANGING = {
@@ -68,11 +68,6 @@ def options(source: Source) -> Options:
         disabled=disabled,
         enabled=enabled,
     )
-
-
-def softness(solref: Any, solimp: Any, margin: Any = 0) -> Softness:
-    """MuJoCo's numbers of softness."""
-    return Softness(tuple(float(x) for x in solref), tuple(float(x) for x in solimp), zeroed([margin])[0])
 
 
 def equalities(source: Source, kept_tendons: set[str]) -> tuple[Any, ...]:
@@ -154,9 +149,9 @@ def contacts(source: Source) -> tuple[ContactPair | ContactExclude, ...]:
                 shapes,
                 condim=int(m.pair_dim[p]),
                 friction=tuple(float(x) for x in m.pair_friction[p]),
-                solref=tuple(float(x) for x in m.pair_solref[p]),
-                solreffriction=reference if any(reference) else (),
-                solimp=tuple(float(x) for x in m.pair_solimp[p]),
+                solref=solref_of(m.pair_solref[p]),
+                solreffriction=solref_of(reference) if any(reference) else (),
+                solimp=solimp_of(m.pair_solimp[p]),
                 margin=float(m.pair_margin[p]),
                 gap=float(m.pair_gap[p]),
             )

@@ -20,6 +20,7 @@ from zwang.io.mjcf import (
 )
 from zwang.io.mjcf.checks import check
 from zwang.io.mjcf.model import Source, compiled
+from zwang.io.mjcf.softness import note_what_changes
 from zwang.io.mjcf.sources import gather
 from zwang.mechanism.forces import Actuator
 from zwang.mechanism.mechanism import Mechanism
@@ -34,6 +35,7 @@ def read_mjcf(path: str | os.PathLike[str], *, strict: bool = True, text: str | 
     """
     source = compiled(gather(Path(path), text), strict)
     check(source)
+    note_what_changes(source)
     try:
         return _mechanism(source)
     except DescriptionError as error:

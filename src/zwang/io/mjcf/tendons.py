@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from zwang.io.mjcf.bodies import matrix_of, zeroed
-from zwang.io.mjcf.constraints import softness
 from zwang.io.mjcf.model import Source
 from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
+from zwang.io.mjcf.softness import softness
 from zwang.mechanism.bodies import Frame
 from zwang.mechanism.constraints import Tendon, Wrap
 

@@ -66,6 +66,12 @@ def read_urdf(
     return _Robot(robot, base, findings, Roots.of(path, package_dirs) if meshes else None).mechanism(path)
 
 
+EFFORTS = (
+    "the effort limits of {} joints act in simulation, as actuator ranges: what control asks of a joint is clipped to them, as in "
+    "MuJoCo; velocity limits are kept and do not act"
+)
+
+
 class _Robot:
     """A <robot>: its links and joints by name, checked to be a tree."""
 
@@ -84,6 +90,7 @@ class _Robot:
         self.start: tuple[Any, Any] | None = (
             None  # the floating root's pose at home, where the file gives one
         )
+        self.efforts = 0  # joints whose effort limit acts
         self._check_world()
 
     def mechanism(self, path: Path) -> Mechanism:
@@ -109,6 +116,8 @@ class _Robot:
         }
         counts = f"{len(self.links)} links, {len(self.joints)} joints, {len(couples)} mimics; its shapes touch what is added, not each other"
         self.findings.note("read", counts)
+        if self.efforts:
+            self.findings.note("read", EFFORTS.format(self.efforts))
         with _placed(self.robot):
             return self._started(
                 Mechanism(**settings, report=Report(str(path), "urdf", self.findings.report()))
@@ -215,6 +224,20 @@ class _Robot:
             value = self._bound(element, name)
             if value is not None:
                 settings[key] = value
+        effort = settings.get("effort_limit", 0)
+        if effort and kind in ("revolute", "continuous", "prismatic"):
+            settings["actuator_range"] = (-effort, effort)
+            self.efforts += 1
+        elif "effort_limit" in settings:
+            name = joint.attributes["name"]
+            why = (
+                "it is 0, which stands for none, as in MuJoCo"
+                if not effort
+                else f"a {kind} joint has several speeds"
+            )
+            self.findings.note(
+                "ignored", f"effort limit of joint {name!r} does not act in simulation: {why}", element
+            )
         if kind in ("revolute", "prismatic"):
             lower, upper = element.number("lower", 0), element.number("upper", 0)
             settings["limits"] = self._ordered(element, lower, upper)

@@ -1,0 +1,32 @@
+"""Arrays of real numbers from whatever a user gives: nothing is taken for a number that is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+REAL = "fiub"  # kinds of NumPy's types: floats, integers, booleans
+
+
+def real_array(values: Any) -> np.ndarray:
+    """`values` as an array of floats.
+
+    Raises TypeError for complex numbers (also those whose imaginary part is zero), texts, dates, times and None, which NumPy would
+    convert, and ValueError for rows of different lengths.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "O":  # numbers of other libraries, one by one
+        array = np.array([real_number(x) for x in array.flat], dtype=float).reshape(array.shape)
+    if array.dtype.kind not in REAL:
+        raise TypeError(f"{array.dtype} is no type of real numbers")
+    return np.array(array, dtype=float)
+
+
+def real_number(value: Any) -> float:
+    """`value` as a float. Raises TypeError for what is no real number."""
+    if isinstance(value, np.generic | np.ndarray) and value.dtype.kind not in REAL + "O":
+        raise TypeError(f"{value.dtype} is no type of real numbers")
+    if isinstance(value, str | bytes | bytearray | complex):
+        raise TypeError(f"a {type(value).__name__} is no real number")
+    return float(value)

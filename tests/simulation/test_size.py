@@ -1,0 +1,177 @@
+"""What is too large is refused before it is suffered, with its size and the reason; what only looks large stays in proportion."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from zwang.api import validation
+from zwang.errors import CompileError, SimulationError
+from zwang.mechanism.samples import double_pendulum
+from zwang.simulation import capacity
+from zwang.view.html_page import page_of
+
+PENDULUM = double_pendulum()
+
+
+def chain(count: int, **joint: Any) -> zw.Mechanism:
+    """So many hinges, one on the other."""
+    bodies = []
+    for k in range(count):
+        hinge = zw.Revolute(f"hinge {k}", axis=(0, 1, 0), **joint)
+        parent = f"link {k - 1}" if k else "world"
+        bodies.append(
+            zw.Body(f"link {k}", hinge, parent, (0, 0, -0.1), mass=0.1, com=(0, 0, -0.05), inertia=(1e-4,) * 3, geometry=zw.Sphere(0.02))
+        )  # fmt: skip
+    return zw.Mechanism(f"chain of {count}", bodies)
+
+
+def calls(work: Callable[[], Any]) -> int:
+    """How many functions are called by `work`: a measure of its length that is the same on every machine."""
+    count = 0
+
+    def counted(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+# --------------------------------------------------------------------------------------------- machine code
+
+
+@pytest.fixture(scope="module")
+def long_chain() -> zw.Mechanism:
+    return chain(10_000)
+
+
+def test_a_chain_of_ten_thousand_hinges_is_refused_with_its_size_and_cost(long_chain):
+    words = r"'chain of 10000' has nv = 10,000 speeds; .* at most 5,000, .* about 4 minutes and 2\.5 GB"
+    for call in (
+        lambda: zw.simulate(long_chain, duration=1),
+        lambda: zw.compile(long_chain),
+        lambda: zw.simulate(long_chain.replace(name="chain of 10000"), worlds=10, duration=1),
+    ):
+        with pytest.raises(CompileError, match=words):
+            call()
+
+
+def test_it_is_refused_at_once(long_chain):
+    """Not after algorithms have run over the tree: a few calls a body, where one evaluation of the dynamics takes hundreds."""
+
+    def refused() -> None:
+        with pytest.raises(CompileError):
+            zw.simulate(long_chain, duration=1)
+
+    bodies = len(long_chain.bodies)
+    assert calls(refused) < 50 * bodies
+
+
+@pytest.mark.parametrize(
+    "function", ["mass_matrix", "forward_dynamics_derivatives", "inverse_dynamics_derivatives"]
+)
+def test_code_with_every_element_of_a_large_mass_matrix_is_refused(function):
+    m, zero = chain(450), np.zeros(450)
+    with pytest.raises(
+        CompileError, match=rf"mass matrix of 101,475 elements .*code of {function} .* at most 100,000"
+    ):
+        zw.compile(m).prepare(function)
+    limited = chain(450, limits=(-1, 1))
+    for call in (
+        lambda: zw.simulate(limited, duration=1),
+        lambda: zw.compile(limited).step(zero, zero, zero),
+        lambda: zw.compile(limited).rollout(zero, zero, zero, steps=2),
+    ):
+        with pytest.raises(CompileError, match="code of the constraint solver has each of them"):
+            call()
+
+
+def test_the_size_is_counted_as_the_mass_matrix_has_it():
+    """Elements at and below the diagonal: a chain of n has n (n + 1) / 2, a free body 21, and branches do not meet."""
+    legs = [
+        zw.Body(f"leg {k}", zw.Revolute(f"hip {k}"), "trunk", mass=1, inertia=(1, 1, 1)) for k in range(2)
+    ]
+    trunk = zw.Body("trunk", zw.Free("root"), mass=1, inertia=(1, 1, 1))
+    m = zw.Mechanism(bodies=[trunk, *legs])
+    H = zw.mass_matrix(m, np.array([0, 0, 0, 0.5, 0.5, 0.5, 0.5, 0.3, 0.4]))
+    assert np.count_nonzero(np.tril(H)) < 21 + 2 * 7 + 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(validation, "MOST_PAIRS", 35)
+        validation.check_compilable(m, "mass_matrix")
+        patch.setattr(validation, "MOST_PAIRS", 34)
+        with pytest.raises(CompileError, match="35 elements"):
+            validation.check_compilable(m, "mass_matrix")
+        patch.setattr(validation, "MOST_SPEEDS", 7)
+        with pytest.raises(CompileError, match="nv = 8 speeds"):
+            validation.check_compilable(m)
+
+
+# -------------------------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("worlds", [10**9, 10**12, 10**30])
+def test_too_many_worlds_are_refused_with_the_memory_they_would_need(worlds, monkeypatch):
+    monkeypatch.setattr(capacity, "machine_memory", lambda: 16 * 10**9)
+    with pytest.raises(
+        SimulationError, match=rf"{worlds:,} worlds need about .* of memory .* this machine has 16 GB"
+    ):
+        zw.simulate(PENDULUM, worlds=worlds, duration=1)
+
+
+def test_the_memory_told_is_that_of_what_is_recorded(monkeypatch):
+    """Two coordinates, three times two speeds, and three numbers of energy and time: 11 floats a world and sample, twice."""
+    monkeypatch.setattr(capacity, "machine_memory", lambda: 10**9)
+    words = r"1,000,000,000 worlds need about 352 GB of memory \(2 samples of 11 numbers each\), .* at most about 1,420,454 worlds"
+    with pytest.raises(SimulationError, match=words):
+        zw.simulate(PENDULUM, worlds=10**9, duration=1)
+    with pytest.raises(
+        SimulationError, match=r"1,000 worlds need about 17 GB of memory \(100,001 samples of 11 numbers"
+    ):
+        zw.simulate(PENDULUM, worlds=1000, duration=100, step=1e-3, record=1)
+    assert (
+        zw.simulate(PENDULUM, worlds=1000, duration=0.002, step=1e-3, progress=False).sizes["world"] == 1000
+    )
+
+
+def test_this_machine_has_memory():
+    assert 2**28 < capacity.machine_memory() <= capacity.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(999, "999 bytes"), (16_000_000_000, "16 GB"), (10**20, "100,000 PB")]
+)
+def test_memory_is_told_in_units_that_suit_it(size, text):
+    assert capacity.shown(size) == text
+
+
+# ------------------------------------------------------------------------------------------- files and pages
+
+
+@pytest.mark.parametrize(
+    "work", [page_of, lambda m: zw.Mechanism.from_json(m.to_json()), lambda m: m._repr_html_()]
+)
+def test_files_and_pages_take_work_in_proportion_to_the_bodies(work):
+    """Ten times the bodies, ten times the calls: 10,000 bodies take seconds, not minutes."""
+    small, large = chain(100), chain(1000)
+    for m in (small, large):
+        m.tree, m.symbols  # noqa: B018  which are kept
+    work(small)
+    assert calls(lambda: work(large)) < 11 * calls(lambda: work(small))
+
+
+def test_the_page_of_ten_thousand_bodies_has_them_all(long_chain):
+    page = page_of(long_chain)
+    scene = json.loads(page.split('type="application/json" id="scene">', 1)[1].split("</script>", 1)[0])
+    assert len(scene["models"][0]["bodies"]) == len(scene["models"][0]["shapes"]) == 10_000
+    assert len(page) < 50e6
