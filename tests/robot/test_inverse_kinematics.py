@@ -98,15 +98,18 @@ def test_alpha_as_a_function_and_as_a_diagonal():
 
 @pytest.mark.parametrize("name", dh.ARMS)
 def test_random_poses_of_an_arm_are_reached_within_limits(name):
-    """1,000 reachable poses, checked by products of matrices and against the limits."""
+    """All 10,000 poses of the case, checked by products of matrices and against the limits."""
     G03 = case("robot_analysis", "G03_ik_benchmark")["parameters"]["arms"][name]
     limits = np.array(G03["limits"])
     q = np.random.default_rng(G03["seed"]).uniform(*limits.T, (10_000, len(limits)))
-    R, p = dh.pose(name, q[:1000])
+    np.testing.assert_array_equal(q[:3], G03["first_3_q"])
+    np.testing.assert_allclose(q.mean(axis=0), G03["mean_q"], rtol=0, atol=1e-14)
+    R, p = dh.pose(name, q)
+    np.testing.assert_allclose(np.column_stack([R[0], p[0]]), np.array(G03["first_pose_T"])[:3], atol=1e-14)
     solution = zw.robot.solve_ik(dh.arm(name, G03["limits"]), "tip", (R, p))
     assert solution.converged.all() and (solution.reason == "converged").all()
     position, orientation = dh.errors(name, solution.q, R, p)
-    assert position.max() < 1e-5 and orientation.max() < 1e-5
+    assert position.max() < 1e-6 and orientation.max() < 1e-6
     np.testing.assert_allclose(position, solution.residual.position, atol=1e-12)
     np.testing.assert_allclose(orientation, solution.residual.orientation, atol=1e-12)
     assert (solution.q >= limits[:, 0]).all() and (solution.q <= limits[:, 1]).all()

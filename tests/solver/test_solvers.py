@@ -179,8 +179,13 @@ def test_hard_contacts_stick_or_slip_by_coulombs_law_and_do_not_lift(seed, solve
 @pytest.mark.parametrize("lean", [-1.2, -0.6, -0.4, 0.0, 0.2, 0.4, 1.0])
 @pytest.mark.parametrize("speed", [-3.0, 3.0])
 def test_a_jamming_rod_is_solved_in_few_rounds(lean, speed):
-    """Painleve's rod slides on its foot with friction 2.5, where Coulomb's law by plain rounds takes hundreds."""
-    touch = zw.Surface(friction=(2.5, 0.005, 0.0001), hard=True)
+    """Painleve's rod slides on its foot with friction 2.5, where Coulomb's law by plain rounds takes hundreds.
+
+    By Newton and Euler, at the foot: where sliding friction does not raise the normal force beyond every bound, it is that of
+    sliding, against the slip; where it does, the rod jams, and the foot stops within the step, its force within the cone.
+    """
+    mu, g = 2.5, 9.81
+    touch = zw.Surface(friction=(mu, 0.005, 0.0001), hard=True)
     joints = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("z"), zw.Revolute("lean", axis=(0, 1, 0)))
     foot = zw.Sphere(radius=0.001, position=(0, 0, -0.5), surface=touch)
     rod = zw.Body("rod", joint=joints, mass=1.0, inertia=(1 / 12, 1 / 12, 1e-4), geometry=[foot])
@@ -188,6 +193,21 @@ def test_a_jamming_rod_is_solved_in_few_rounds(lean, speed):
     height = 0.5 * np.cos(lean) + 0.001
     found = zw.constrained_dynamics(mechanism, [0, height, lean], [speed, 0, 0], np.zeros(3))
     assert found.converged and found.iterations < 100 and found.kkt_residual < 1e-10
+    foot_x, foot_z = -0.5 * np.sin(lean), -height
+    along, up = np.array([1, 0, foot_z]), np.array([0, 1, -foot_x])  # the foot's velocity from (x, z, lean)'s
+    inverse = np.diag([1.0, 1.0, 12.0])
+    against = -np.sign(speed)
+    slope = up @ inverse @ (up + mu * against * along)
+    if slope > 0:
+        normal = g / slope
+        push = normal * (up + mu * against * along)
+    else:
+        both, h = np.array([along, up]), mechanism.options.timestep
+        tangent, normal = np.linalg.solve(both @ inverse @ both.T, [-speed / h, g])
+        push = tangent * along + normal * up
+        assert 0 < against * tangent < mu * normal
+    assert (slope < 0) == (round(speed * lean, 9) in (-1.8, -1.2, -0.6, -3.0)), "jams leaning back, not too much"
+    np.testing.assert_allclose(found.rows.J.T @ found.force, push, rtol=1e-8)
 
 
 def test_contradicting_hard_rows_are_named():

@@ -148,6 +148,16 @@ def test_where_nothing_can_move_it_is_said():
         equations(furuta().replace(constraints=two[:1]), "theta")
 
 
+def elastic_joint(p):
+    """The same equations by bodies that there can be: in the case J_l < M l^2, so the mass is doubled at half the distance."""
+    mass, arm = 2 * p["M"], p["l"] / 2
+    across = p["J_l"] - mass * arm**2
+    link = zw.Body("link", zw.Revolute("q1", axis=Z), mass=mass, com=(0, -arm, 0), inertia=(across,) * 3)
+    rotor = zw.Body("rotor", zw.Revolute("q2", axis=Z), mass=1, inertia=(p["J_m"],) * 3)
+    forces = (zw.Spring("q1", p["k"], relative_to="q2"), zw.Motor("u", "q2"))
+    return zw.Mechanism("elastic joint", (link, rotor), gravity=(0, -p["g"], 0), forces=forces)
+
+
 def test_the_elastic_joint():
     """Seed 004, Example 2: q1 is the link's angle, q2 the motor's."""
     J_l, J_m, M, g, l, k = positive("J_l J_m M g l k")
@@ -169,10 +179,28 @@ def test_the_elastic_joint():
         M_, r = e.evaluate({**numbers, "q1": y[0], "q2": y[1], "q1_dot": y[2], "q2_dot": y[3]})
         return [*y[2:], *np.linalg.solve(M_, r)]
 
-    run = scipy.integrate.solve_ivp(
-        rate, (0, 1.0), c["initial_state"], t_eval=c["times"][:4], rtol=1e-10, atol=1e-12
+    ref, near = c["reference"], {"rtol": 0, "atol": c["tolerance"]}
+    solved = scipy.integrate.solve_ivp(
+        rate, (0, 1.0), c["initial_state"], "DOP853", t_eval=c["times"][:4], rtol=1e-10, atol=1e-12
     )
-    np.testing.assert_allclose(run.y.T, c["reference"]["trajectory"][:4], atol=1e-7)
+    np.testing.assert_allclose(solved.y.T, ref["trajectory"][:4], **near)
+    start, last = np.split(np.array(c["initial_state"]), 2), c["times"][-1]
+    run = zw.simulate(
+        elastic_joint(p), *start, duration=last, step=0.1, control={"u": p["u"]}, progress=False,
+        integrator=zw.Adaptive("dop853", rtol=1e-11, atol=1e-12),
+    )  # fmt: skip
+    states = np.concatenate([run.q.values[0], run.v.values[0]], axis=1)
+    kept = np.round(np.array(c["times"]) / 0.1).astype(int)
+    np.testing.assert_allclose(states[kept], ref["trajectory"], **near)
+    height = p["M"] * p["g"] * p["l"]  # the case counts the potential from below, zwang from the pivot
+    energies = run.energy.values[0] - p["u"] * states[:, 1] + height
+    np.testing.assert_allclose(energies, ref["energy_minus_u_q2"], **near)
+    at = ref["equilibrium"]
+    M_, r = e.evaluate({**numbers, "q1": at[0], "q2": at[1], "q1_dot": 0, "q2_dot": 0})
+    np.testing.assert_allclose(np.asarray(r, float).ravel(), 0, atol=c["tolerance"])
+    stiffness = np.array([[p["k"] + height * np.cos(at[0]), -p["k"]], [-p["k"], p["k"]]])
+    found = np.sqrt(scipy.linalg.eigvalsh(stiffness, np.asarray(M_, float)))
+    np.testing.assert_allclose(found, ref["natural_frequencies_rad_s"], **near)
 
 
 def test_two_particles_on_a_rigid_wire():
