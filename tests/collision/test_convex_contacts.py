@@ -1,4 +1,4 @@
-"""Contacts of convex shapes found by iteration: MuJoCo's depth, normal and position wherever it finds a single one."""
+"""Contacts of convex shapes found by iteration: the largest separation over all directions, and MuJoCo's contacts."""
 
 import numpy as np
 import pytest
@@ -27,6 +27,51 @@ def test_single_contacts_of_convex_shapes_are_mujocos(kinds):
         assert np.abs(nearest.position - position).max() < 5e-6
         compared += 1
     assert compared >= 3
+
+
+def reach(kind, shape, D):
+    """How far a shape extends along each of the directions D (N, 3): the support function, in closed form."""
+    L, sizes = D @ np.asarray(shape.R, float), np.asarray(shape.sizes, float)
+    match kind:
+        case "sphere":
+            out = np.full(len(D), sizes[0])
+        case "capsule":
+            out = sizes[0] + sizes[1] * np.abs(L[:, 2])
+        case "cylinder":
+            out = sizes[0] * np.hypot(L[:, 0], L[:, 1]) + sizes[1] * np.abs(L[:, 2])
+        case "ellipsoid":
+            out = np.linalg.norm(L * sizes, axis=1)
+        case "box":
+            out = np.abs(L) @ sizes
+        case "mesh":
+            out = (L @ sizes.T).max(axis=1)
+    return out + D @ np.asarray(shape.p, float)
+
+
+@pytest.mark.parametrize("kinds", BY_ITERATION, ids="-".join)
+def test_the_nearest_gap_is_the_largest_separation_over_all_directions(kinds):
+    """Also where MuJoCo finds several contacts, or none: the distance is what the normal separates, and no direction separates more.
+
+    Where shapes overlap deeply, no direction near the normal does.
+    """
+    couple, rng, compared = Couple(*kinds), np.random.default_rng(5), 0
+    for _ in range(24):
+        q = couple.configuration(rng, aligned=False)
+        if not (ours := couple.gaps(q)):
+            assert not couple.contacts(q)
+            continue
+        nearest = min(ours, key=lambda gap: gap.distance)
+        normal = np.asarray(nearest.frame[0], float)
+        around = normal + np.logspace(-6, -3, 1000)[:, None] * rng.normal(size=(1000, 3))
+        deep, error = nearest.distance < -DEEP, 1e-7 if nearest.distance < -DEEP else 1e-10
+        D = np.vstack([normal[None], around] if deep else [normal[None], around, rng.normal(size=(2000, 3))])
+        D /= np.linalg.norm(D, axis=1)[:, None]
+        a, b = (placed(shape, link_poses(couple.mechanism.tree, q)) for shape in (couple.pair.a, couple.pair.b))
+        separation = -reach(kinds[0], a, D) - reach(kinds[1], b, -D)
+        assert separation[0] == pytest.approx(nearest.distance, rel=0, abs=error)
+        assert separation.max() < nearest.distance + error
+        compared += 1
+    assert compared >= 10
 
 
 def test_a_mesh_on_a_plane_touches_first_where_it_does_in_mujoco_and_with_corners_only():

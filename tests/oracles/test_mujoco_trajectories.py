@@ -76,7 +76,9 @@ def start() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return q, rng.normal(size=11), 1.4 * np.sin(np.arange(STEPS)[:, None] * 0.02)
 
 
-@pytest.mark.parametrize(("name", "integrator"), [("Euler", "euler"), ("RK4", "rk4")])
+@pytest.mark.parametrize(
+    ("name", "integrator"), [("Euler", "euler"), ("RK4", "rk4"), ("implicitfast", "implicitfast")]
+)
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_thousand_steps_are_those_of_mujoco(name, integrator, compiled, start):
     q, v, u = start
