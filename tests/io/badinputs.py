@@ -225,9 +225,6 @@ def _contained(case: dict[str, Any], outcome: Outcome) -> str:
     return "" if outcome.error or outcome.finite else "its motion is not finite"
 
 
-# A missing mesh is a warning: the motion does not depend on it.
-MISSING_FILES = ("urdf_mesh_missing", "urdf_mesh_package_unresolvable")
-
 RULES = {
     "accept": _accepted,
     "reject": _refused,

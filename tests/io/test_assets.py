@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -168,12 +169,28 @@ def test_packages_are_found_by_their_package_xml_or_in_package_dirs(folders: Pat
     assert Roots.of(model, [folders / "ws/plain"]).find(name, "here").is_file()
 
 
-def test_a_missing_mesh_is_a_warning_and_a_note(tmp_path: Path) -> None:
+def test_a_missing_mesh_that_is_only_looked_at_is_a_warning_and_a_note(tmp_path: Path) -> None:
     with pytest.warns(LoadWarning, match=r"line 3.*nowhere\.stl"):
-        m = zw.load(written(tmp_path, with_mesh("nowhere.stl")))
+        m = zw.load(written(tmp_path, with_mesh("nowhere.stl").replace("collision", "visual")))
     (mesh,) = m.body("arm").geometry
     assert (mesh.file, len(mesh.faces)) == ("nowhere.stl", 0)
     assert any("nowhere.stl" in note.what for note in m.report.of_kind("unsupported"))
+
+
+@pytest.mark.parametrize("seen_first", [False, True])
+def test_a_missing_mesh_that_could_touch_is_an_error_or_a_repair(tmp_path: Path, seen_first: bool) -> None:
+    text = with_mesh("nowhere.stl")
+    if seen_first:
+        visual = '<visual><geometry><mesh filename="nowhere.stl"/></geometry></visual>'
+        text = text.replace("<collision>", visual + "<collision>")
+    path = written(tmp_path, text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(LoadError, match=r"line 3.*nowhere\.stl.*strict=False: the mesh touches nothing"):
+            zw.load(path)
+    with pytest.warns(LoadWarning, match=r"line 3.*nowhere\.stl"):
+        m = zw.load(path, strict=False)
+    assert any("nowhere.stl" in note.what for note in m.report.of_kind("repaired"))
 
 
 def test_a_mesh_is_scaled_and_kept_in_json(tmp_path: Path) -> None:

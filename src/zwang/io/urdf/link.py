@@ -159,6 +159,7 @@ class ShapeReader:
         self.roots, self.findings = roots, findings
         self.names: set[str] = set()
         self.meshes: dict[str, Any] = {}
+        self.missing: set[str] = set()
         self.colors: dict[str, Color | None] = {}
         for element in robot.walk():
             if (
@@ -251,22 +252,27 @@ class ShapeReader:
         if name is None or not name.strip():
             raise form.error(f"the file name (attribute 'filename') of {form.title} is empty")
         vertices: Any
-        vertices, faces = self._triangles(form, name)
+        vertices, faces = self._triangles(form, name, settings["visual_only"])
         if len(vertices):
             vertices = np.asarray(vertices) * np.array(scale, float)
             faces = faces[:, ::-1] if np.prod(np.sign(scale)) < 0 else faces
             self._check_volume(form, name, vertices)
         return Mesh(vertices=vertices, faces=faces, file=name, scale=scale, **settings)
 
-    def _triangles(self, form: Element, name: str) -> tuple[Any, Any]:
-        """The mesh's numbers; none, with a warning, if its file is missing."""
-        if name not in self.meshes:
+    def _triangles(self, form: Element, name: str, visual: bool) -> tuple[Any, Any]:
+        """The mesh's numbers; none if its file is missing: with a warning where it is only looked at, else as a repair."""
+        if name not in self.meshes or (name in self.missing and not visual):
             where = f"{form.place}: {form.title}"
             try:
                 format_of(name, where)
                 self.meshes[name] = read_mesh(self.roots.find(name, where), where)
             except MissingAsset as error:
-                self.findings.warn(form, str(error).removeprefix(f"{form.place}: "), "unsupported")
+                fault = str(error).removeprefix(f"{form.place}: ")
+                if visual:
+                    self.findings.warn(form, fault, "unsupported")
+                else:
+                    self.findings.repair(form, fault, "the mesh touches nothing")
+                self.missing.add(name)
                 self.meshes[name] = ((), ())
             except LoadError as error:
                 self.findings.repair(form, str(error).removeprefix(f"{form.place}: "), "the mesh is left out")
