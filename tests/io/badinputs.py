@@ -190,6 +190,9 @@ def fault(case: dict[str, Any], outcome: Outcome, root: Path) -> str:
     return RULES[case["must"]](case, outcome)
 
 
+SILENT = "accepted without a word"
+
+
 def _accepted(case: dict[str, Any], outcome: Outcome) -> str:
     if outcome.error:
         return f"refused: {outcome.error}"
@@ -199,7 +202,7 @@ def _accepted(case: dict[str, Any], outcome: Outcome) -> str:
 def _refused(case: dict[str, Any], outcome: Outcome) -> str:
     """A typed error that says where and what; where a warning will do, one such warning. Another fault's message is none."""
     if outcome.said.strip() == "":
-        return "accepted without a word"
+        return SILENT
     if case["must"] == "reject" and not outcome.error:
         return f"only warned: {outcome.said}"
     told = [outcome.error] if outcome.error else outcome.warnings

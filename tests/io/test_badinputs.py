@@ -1,4 +1,4 @@
-"""Every input of tests/badinputs: at least 97 % of what must be, three quarters of lint, and no crash, hang or silent NaN."""
+"""Every input of tests/badinputs ends as its case says; no crash, hang or silent NaN."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from zwang.errors import ZwangError, ZwangWarning
 
 FILES = expectations(("urdf", "mjcf"))
 CALLS = expectations(("api",))
-MUST, LINT = 0.97, 0.75
-# Not told apart from what is meant: an identity quaternion in the other order is a half turn.
-ACCEPTED_IN_SILENCE = {"mjcf_quat_xyzw"}
 
 
 @pytest.fixture(scope="module")
@@ -33,19 +30,16 @@ def outcome_of(case: dict[str, Any], root: Path) -> Outcome:
 
 
 def test_files(root: Path) -> None:
-    """The share of inputs that are refused, warned of or accepted as they should be."""
-    faults: dict[str, dict[str, str]] = {"must": {}, "lint": {}}
-    counts = {"must": 0, "lint": 0}
+    """Every input is refused, warned of or accepted as it should be.
+
+    The cases themselves mark what cannot be told from what is meant: an identity quaternion in the other order is a half turn.
+    Such an input may pass in silence, and in no other way.
+    """
+    faults = {case["name"]: found for case in FILES if (found := fault(case, outcome_of(case, root), root))}
     for case in FILES:
-        outcome = outcome_of(case, root)
-        counts[case["tier"]] += 1
-        if found := fault(case, outcome, root):
-            faults[case["tier"]][case["name"]] = found
-    for tier, least in (("must", MUST), ("lint", LINT)):
-        listed = "\n".join(f"{name}: {why}" for name, why in faults[tier].items())
-        print(f"{tier}: {counts[tier] - len(faults[tier])} of {counts[tier]} as they should be\n{listed}")
-        assert len(faults[tier]) <= (1 - least) * counts[tier], listed
-    assert set(faults["must"]) | set(faults["lint"]) <= ACCEPTED_IN_SILENCE
+        if case.get("undetectable") and faults.get(case["name"]) == badinputs.SILENT:
+            del faults[case["name"]]
+    assert not faults, "\n".join(f"{name}: {why}" for name, why in faults.items())
 
 
 @pytest.mark.parametrize("case", CALLS, ids=lambda case: case["name"])
@@ -74,7 +68,7 @@ def test_misuse(case: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_the_judge_finds_faults(root: Path) -> None:
-    """Silence, leaks, slowness and vagueness are faults; so the share above means something."""
+    """Silence, leaks, slowness, vagueness and another fault's message are faults; so the test above means something."""
     case = {
         "name": "x", "file": "urdf/x.urdf", "must": "reject", "where": ["arm"], "what": ["mass"], "max_s": 1, "max_mb": 9,
         "canary": "SECRET",
@@ -84,8 +78,12 @@ def test_the_judge_finds_faults(root: Path) -> None:
     bad = [
         Outcome(), Outcome(error="mass is negative"), Outcome(error="arm is wrong"), Outcome(error="arm: mass", typed=False),
         Outcome(error="arm: mass", seconds=2), Outcome(error="arm: mass", megabytes=10), Outcome(error="arm: mass SECRET"),
-        Outcome(warnings=["mass of arm"]), Outcome(error="arm: mass", opened=[str(root / "outside" / "secret.txt")]),
+        Outcome(warnings=["mass of arm"]), Outcome(error="something else", warnings=["mass of arm"]),
+        Outcome(error="arm", warnings=["mass"]), Outcome(error="arm: mass", opened=[str(root / "outside" / "secret.txt")]),
     ]  # fmt: skip
     assert all(fault(case, outcome, root) for outcome in bad)
+    warned = {**case, "must": "reject_or_warn"}
+    assert not fault(warned, Outcome(warnings=["something else", "mass of arm"]), root)
+    assert fault(warned, Outcome(warnings=["something else", "mass", "arm"]), root)
     assert fault({**case, "must": "accept"}, good, root)
     assert fault({**case, "must": "accept"}, Outcome(finite=False), root)

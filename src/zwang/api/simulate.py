@@ -73,7 +73,7 @@ def simulate(
     "stabilisation", that of "lsoda": their forces close gaps within some steps.
     embedding: how exact constraints act. False: by constraint forces. A list of essential speeds, names of the mechanism's or
     `zw.PointSpeed`s, as many as there are freedoms: accelerations are solved for in these, and no force. True: the essential speeds
-    are chosen at each step, so that none becomes singular. All give the same motion to rounding.
+    are chosen at each step, so that none becomes singular. All give the same accelerations, to a relative 1e-9.
 
     A world that cannot go on (it leaves every bound, its exact constraints contradict each other, its control is no number ...) stops,
     with a SimulationWarning, its `status`, `stop_time` and `stop_cause`, and the others go on.
