@@ -66,7 +66,9 @@ def test_the_nearest_gap_is_the_largest_separation_over_all_directions(kinds):
         deep, error = nearest.distance < -DEEP, 1e-7 if nearest.distance < -DEEP else 1e-10
         D = np.vstack([normal[None], around] if deep else [normal[None], around, rng.normal(size=(2000, 3))])
         D /= np.linalg.norm(D, axis=1)[:, None]
-        a, b = (placed(shape, link_poses(couple.mechanism.tree, q)) for shape in (couple.pair.a, couple.pair.b))
+        a, b = (
+            placed(shape, link_poses(couple.mechanism.tree, q)) for shape in (couple.pair.a, couple.pair.b)
+        )
         separation = -reach(kinds[0], a, D) - reach(kinds[1], b, -D)
         assert separation[0] == pytest.approx(nearest.distance, rel=0, abs=error)
         assert separation.max() < nearest.distance + error

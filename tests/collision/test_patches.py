@@ -95,7 +95,9 @@ def test_sides_that_lean_a_little_touch_where_and_as_deep_as_in_mujoco(name, til
     for gap in ours:
         distance, position, frame = min(theirs, key=lambda contact: np.abs(gap.position - contact[1]).max())
         assert abs(gap.distance - distance) < 1e-6
-        assert np.abs(gap.position - position).max() < 3e-4  # a lying cylinder's radius times the lean that counts as none
+        assert (
+            np.abs(gap.position - position).max() < 3e-4
+        )  # a lying cylinder's radius times the lean that counts as none
         assert np.linalg.norm(gap.frame[0] - frame[0]) < tilt * (1 + 1e-3)
 
 
@@ -103,14 +105,19 @@ def test_sides_that_lean_a_little_touch_where_and_as_deep_as_in_mujoco(name, til
 @pytest.mark.parametrize("name", PATCHES)
 def test_of_sides_that_lean_more_the_deepest_point_is_mujocos(name, tilt):
     ours, theirs = leaning(name, tilt)
-    deepest, (distance, position, frame) = min(ours, key=lambda g: g.distance), min(theirs, key=lambda c: c[0])
+    deepest, (distance, position, frame) = (
+        min(ours, key=lambda g: g.distance),
+        min(theirs, key=lambda c: c[0]),
+    )
     size = 0.3  # m: along MuJoCo's normal, which may lean by the tilt, lengths are less by its cosine, and points beside by its sine
     assert abs(deepest.distance - distance) < tilt**2 / 2 * size + 1e-6
     assert np.abs(deepest.position - position).max() < tilt * size
     assert np.linalg.norm(deepest.frame[0] - frame[0]) < tilt * (1 + 1e-3)
 
 
-@pytest.mark.xfail(strict=True, reason="sides that lean by more than contact.patch.LEAN touch at one point only")
+@pytest.mark.xfail(
+    strict=True, reason="sides that lean by more than contact.patch.LEAN touch at one point only"
+)
 @pytest.mark.parametrize("tilt", [3e-3, 1e-2])
 def test_a_brick_that_leans_more_touches_at_as_many_points_as_in_mujoco(tilt):
     ours, theirs = leaning("on a table", tilt)

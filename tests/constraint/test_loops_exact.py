@@ -188,7 +188,9 @@ def test_assembled_states_hold_all_constraints():
     m = four_bars(2)
     q, v = zw.assemble(m, [1.4, -1.3, 1.5, -1.4, 1.6], [1.0, 0, 0, 0, 0])
     for k in (1, 2):  # the pins, by the sums of angles along the two ways to each
-        (ends, rates) = zip(*(planar_tip(m, q, v, name) for name in (f"coupler {k}", f"crank {k}")), strict=True)
+        (ends, rates) = zip(
+            *(planar_tip(m, q, v, name) for name in (f"coupler {k}", f"crank {k}")), strict=True
+        )
         assert abs(ends[0] - ends[1]) < 1e-11 and abs(rates[0] - rates[1]) < 1e-10
         assert abs(rates[0]) > 0.1
     rows = zw.constrained_dynamics(m, q, v, np.zeros(5)).rows

@@ -207,13 +207,17 @@ def _refused(case: dict[str, Any], outcome: Outcome) -> str:
         return f"only warned: {outcome.said}"
     told = [outcome.error] if outcome.error else outcome.warnings
     missing = [[words for words in _asked(case) if not _says(message, words)] for message in told]
-    return "" if [] in missing else f"no one message says all that is asked, lacking {missing}: {outcome.said}"
+    return (
+        "" if [] in missing else f"no one message says all that is asked, lacking {missing}: {outcome.said}"
+    )
 
 
 def _asked(case: dict[str, Any]) -> list[list[str]]:
     """The alternatives, of which a message has to have one each: of where the fault is, and of what it is."""
     name = re.escape(Path(case["file"]).name)
-    return [[name if word == "FILE" else word for word in case[key]] for key in ("where", "what") if case[key]]
+    return [
+        [name if word == "FILE" else word for word in case[key]] for key in ("where", "what") if case[key]
+    ]
 
 
 def _says(message: str, words: list[str]) -> bool:

@@ -83,5 +83,5 @@ def test_the_acceleration_of_the_tree_makes_gauss_cost_least(reference: dict[str
 
 def test_no_body_can_have_the_cases_inertias() -> None:
     m, numbers = tree()
-    with pytest.raises(DescriptionError, match="solid 1.*triangle inequality"):
+    with pytest.raises(DescriptionError, match=r"solid 1.*triangle inequality"):
         m.subs(numbers)

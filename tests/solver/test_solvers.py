@@ -206,7 +206,9 @@ def test_a_jamming_rod_is_solved_in_few_rounds(lean, speed):
         tangent, normal = np.linalg.solve(both @ inverse @ both.T, [-speed / h, g])
         push = tangent * along + normal * up
         assert 0 < against * tangent < mu * normal
-    assert (slope < 0) == (round(speed * lean, 9) in (-1.8, -1.2, -0.6, -3.0)), "jams leaning back, not too much"
+    assert (slope < 0) == (round(speed * lean, 9) in (-1.8, -1.2, -0.6, -3.0)), (
+        "jams leaning back, not too much"
+    )
     np.testing.assert_allclose(found.rows.J.T @ found.force, push, rtol=1e-8)
 
 

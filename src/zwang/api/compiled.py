@@ -147,7 +147,7 @@ class CompiledMechanism:
 
     Arrays have the worlds first: q (..., nq), v, tau, a (..., nv), of any strides; shapes in front are broadcast. What comes out
     has the same worlds in front. The functions are those of the float reference of the same names, and
-    equal them to rounding; results are the same bits whatever the number of worlds, lanes and threads.
+    equal them to a relative 1e-10 in double precision; results are the same bits whatever the number of worlds, lanes and threads.
 
     A symbol of the mechanism is an input: params={"m": value or array (...)} gives every symbol a value, one a world if wanted.
     Raises ShapeError naming the argument, and ParameterError naming the symbol. Non-finite inputs of a world give
