@@ -3,7 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
+from typing import Any
+
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # control, format (bidi among them), surrogate, private, separators
+
+
+def visible(text: str) -> str:
+    """The text with every character that a terminal would obey, not show, as its escape: ESC becomes \\x1b. Line ends and tabs stay.
+
+    Names come from files, and what they hold must not move a cursor, colour a line, set a title or turn the reading direction.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        repr(c)[1:-1] if c not in "\n\t" and unicodedata.category(c) in _HIDDEN else c for c in text
+    )
 
 LONGEST_NAME = 200  # characters; longer names, which only hostile files have, are not compared
 
@@ -33,7 +49,10 @@ def did_you_mean(name: object, valid: Iterable[str]) -> str:
 
 
 class ZwangError(Exception):
-    """The base of all errors that zwang raises on purpose."""
+    """The base of all errors that zwang raises on purpose. Its text is safe to print: see `visible`."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class DescriptionError(ZwangError, ValueError):
@@ -52,10 +71,19 @@ class UnknownNameError(ZwangError, KeyError):
         names = [*near, *(known for known in self.valid if known not in near)]
         listed = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
         question = did_you_mean(self.name, near)
-        return (
+        return visible(
             f"there is no {self.kind} {self.name!r}.{' ' * bool(question)}{question} "
             f"The {self.kind} names are: {listed or '(none)'}"
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it was made, so that it comes back from another process; a name that is no plain value comes as its text."""
+        name = self.name if self.name is None or isinstance(self.name, str | int | float) else repr(self.name)
+        return type(self), (self.kind, name, self.valid)
+
+
+class ArgumentError(ZwangError, TypeError):
+    """An argument of another kind than a function takes: the message names it and says what is allowed."""
 
 
 class LoadError(ZwangError, ValueError):
@@ -106,12 +134,19 @@ class SimulationError(ZwangError, RuntimeError):
     """A simulation that cannot run as asked."""
 
 
+class WriteError(ZwangError, OSError):
+    """A file that cannot be written: the message names the path and the reason."""
+
+
 class MissingExtraError(ZwangError, ImportError):
     """An optional library is not installed; the message gives the command that installs it."""
 
 
 class ZwangWarning(UserWarning):
-    """The base of all warnings of zwang."""
+    """The base of all warnings of zwang. Its text is safe to print, as an error's."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class LoadWarning(ZwangWarning):

@@ -28,10 +28,18 @@ from zwang.dynamics.base_parameters import with_base_parameters
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics import free_accelerations
 from zwang.dynamics.mass_matrix_solve import speed_parents
-from zwang.errors import DescriptionError, ParameterError, ShapeError, SimulationError, UnknownNameError
+from zwang.errors import (
+    ArgumentError,
+    DescriptionError,
+    ParameterError,
+    ShapeError,
+    SimulationError,
+    UnknownNameError,
+)
 from zwang.integrator.fixed_step import State
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import equal, real_array, value_is_constant, where
 from zwang.simulation.step import STEPPERS, activations, step, step_settings
@@ -411,6 +419,7 @@ SOURCES: dict[str, Callable[[Program, Mapping[str, Any]], str]] = {
 }
 
 
+@checked_arguments()
 def compile(
     mechanism: Mechanism,
     *,
@@ -424,10 +433,11 @@ def compile(
 
     dtype "float64" or "float32"; lanes: worlds side by side in one instruction, by default what the processor has; threads: by default
     one a core for large batches. outputs: functions to compile at once; the others when first called. cache=False keeps no object code on disk.
-    Raises TypeError, UnknownNameError for an output that there is not, and CompileError, at once for a mechanism of more than 5,000 speeds.
+    Raises ArgumentError, UnknownNameError for an output that there is not, and CompileError, at once for a mechanism of more
+    than 5,000 speeds.
     """
     if not isinstance(mechanism, Mechanism):
-        raise TypeError(
+        raise ArgumentError(
             f"zw.compile needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
         )
     validation.check_compilable(mechanism)

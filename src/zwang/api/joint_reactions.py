@@ -18,6 +18,7 @@ from zwang.errors import DescriptionError, StateError, UnknownNameError
 from zwang.kinematics.jacobians import placement_motion, relative_jacobian
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.mechanism.constraints import TendonCoupling
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constrained import ConstrainedSolution, solve_constrained
 
@@ -46,6 +47,7 @@ class Reactions:
     power: dict[str, float]
 
 
+@checked_arguments()
 def joint_reactions(
     mechanism: Mechanism, q: Any, v: Any, tau: Any, *, control: Mapping[str, float] | None = None, solver: str = "newton",
     time: float = 0.0,

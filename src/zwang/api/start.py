@@ -10,6 +10,7 @@ import numpy as np
 
 from zwang.api import validation
 from zwang.errors import (
+    ArgumentError,
     DescriptionError,
     ParameterError,
     ShapeError,
@@ -50,7 +51,7 @@ def initial_state(
     each symbol, by symbol or by name. Raises ShapeError, StateError, ParameterError or SimulationError, naming the argument.
     """
     if not isinstance(mechanism, Mechanism):
-        raise TypeError(
+        raise ArgumentError(
             f"zw.simulate needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
         )
     q = _rows(q0, mechanism.home or mechanism.neutral, mechanism.coordinate_names, "q0")

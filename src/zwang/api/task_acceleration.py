@@ -16,6 +16,7 @@ from zwang.dynamics.forces import passive_forces
 from zwang.errors import ShapeError
 from zwang.kinematics.configuration import normalized_configuration
 from zwang.kinematics.jacobians import frame_jacobian, frame_jacobian_rate
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_or, maximum, where
 from zwang.simulation.constrained import gauss_problem
@@ -40,6 +41,7 @@ class TaskAcceleration(NamedTuple):
     missed: np.ndarray
 
 
+@checked_arguments()
 def task_acceleration(
     mechanism: Mechanism, q: Any, v: Any, tau: Any, frame: str, wanted: Any, rows: Sequence[int] = (0, 1, 2)
 ) -> TaskAcceleration:

@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from zwang.errors import CompileError, ParameterError, ShapeError, StateError
+from zwang.errors import ArgumentError, CompileError, ParameterError, ShapeError, StateError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import are_constant, real_array
 
 
 def checked_mechanism(mechanism: Any) -> Mechanism:
-    """The mechanism, if it is one; its numbers may be symbols. Raises TypeError."""
+    """The mechanism, if it is one; its numbers may be symbols. Raises ArgumentError."""
     if not isinstance(mechanism, Mechanism):
-        raise TypeError(
+        raise ArgumentError(
             f"the first argument is a {type(mechanism).__name__}; give a zw.Mechanism, as zw.load(path) returns"
         )
     return mechanism
 
 
 def numeric_mechanism(mechanism: Any) -> Mechanism:
-    """The mechanism, if it is one and all its numbers are known. Raises TypeError or ParameterError."""
+    """The mechanism, if it is one and all its numbers are known. Raises ArgumentError or ParameterError."""
     mechanism = checked_mechanism(mechanism)
     if mechanism.symbols:
         raise ParameterError(

@@ -7,6 +7,7 @@ from typing import Any
 
 from zwang.constraint.softness import clamped, impedance, reference
 from zwang.errors import DescriptionError
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.joints import Softness
 
 BISECTIONS = 200
@@ -42,6 +43,7 @@ class SoftnessReport:
         return "\n".join([*lines, *self.notes])
 
 
+@checked_arguments()
 def softness(
     choice: Softness | None = None, *, mass: float = 1.0, load: float | None = None, timestep: float = 0.0
 ) -> SoftnessReport:

@@ -10,6 +10,7 @@ import numpy as np
 
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import JointCoupling
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.geometry import Geometry, Mesh, Plane
 from zwang.mechanism.joints import Revolute
 from zwang.mechanism.mechanism import Mechanism
@@ -26,6 +27,7 @@ FASTEST_FALL = 100.0  # m/s^2
 LONG_STEP = 0.1  # s
 
 
+@checked_arguments()
 def lint(mechanism: Mechanism) -> tuple[Note, ...]:
     """What is implausible in a mechanism, each with the part that it concerns; nothing that is impossible is left.
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError, ZwangError
 from zwang.io.files import read_bytes
 from zwang.io.lint import lint
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.symbols import symbolised
 
@@ -24,6 +25,7 @@ _BY_ENDING = {".urdf": "robot", ".mjcf": "mujoco", ".xml": "mujoco"}
 _MARKUP = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!\w+[^<>\[]*(\[.*?\]\s*)?>|<([A-Za-z_][\w:.-]*)", re.DOTALL)
 
 
+@checked_arguments("path", "base")
 def load(
     path: str | os.PathLike[str],
     *,

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from zwang.algebra import rotations
 from zwang.errors import DescriptionError
+from zwang.mechanism.declared import checked
 from zwang.mechanism.geometry import checked_condim, checked_friction
 from zwang.mechanism.joints import Softness, check_softness, checked_range
 from zwang.mechanism.numbers import (
@@ -40,6 +41,7 @@ def _point(value: Any, where: str) -> Point:
     return value[0], vector(value[1], 3, where)
 
 
+@checked
 @dataclass(frozen=True)
 class Connect:
     """Two points coincide (a ball joint that closes a loop)."""
@@ -55,6 +57,7 @@ class Connect:
         check_softness(self.softness, f"softness of connect {self.name!r}")
 
 
+@checked
 @dataclass(frozen=True)
 class Weld:
     """Body b's frame, moved by (position, orientation), coincides with body a's frame.
@@ -81,6 +84,7 @@ class Weld:
         check_softness(self.softness, f"softness of {where}")
 
 
+@checked
 @dataclass(frozen=True)
 class Distance:
     """Two points keep their distance [m]."""
@@ -102,6 +106,7 @@ class Distance:
         check_softness(self.softness, f"softness of distance {self.name!r}")
 
 
+@checked
 @dataclass(frozen=True)
 class JointCoupling:
     """A coordinate is a polynomial of another: q_joint - q0 = c0 + c1 x + c2 x^2 + ..., x = q_to - q_to0.
@@ -123,6 +128,7 @@ class JointCoupling:
             raise DescriptionError(f"couple {self.name!r} (mimic) ties joint {self.joint!r} to itself")
 
 
+@checked
 @dataclass(frozen=True)
 class NoSideSlip:
     """A runner, knife edge or thin wheel: at `point` [m] of `body` the velocity along `direction` (body axes) is zero.
@@ -142,6 +148,7 @@ class NoSideSlip:
         object.__setattr__(self, "direction", direction(self.direction, f"direction of {where}"))
 
 
+@checked
 @dataclass(frozen=True)
 class Rolling:
     """A ball, or with `axis` (body axes) a thin disc or wheel, rolls on a plane without slip and without leaving it.
@@ -171,6 +178,7 @@ class Rolling:
             raise DescriptionError(f"radius of {where} is {self.radius}; it must be positive")
 
 
+@checked
 @dataclass(frozen=True)
 class Holonomic:
     """g(q, t) = 0 by expression, or by several: symbols are named as coordinates (joint names), `t`, or else are parameters."""
@@ -190,6 +198,7 @@ class Holonomic:
         return self.expression if isinstance(self.expression, tuple) else (self.expression,)
 
 
+@checked
 @dataclass(frozen=True)
 class Pfaffian:
     """A(q, t) v + rate(q, t) = 0 by expressions: `coefficients` maps names of speeds to theirs; symbols as in `Holonomic`."""
@@ -205,6 +214,7 @@ class Pfaffian:
         object.__setattr__(self, "rate", number(self.rate, f"rate of {where}"))
 
 
+@checked
 @dataclass(frozen=True)
 class NonIdeal:
     """The working part of a constraint's force, prescribed: generalised forces on speeds, by expressions.
@@ -227,6 +237,7 @@ class NonIdeal:
 FORMULAS = (Holonomic, Pfaffian, NonIdeal)
 
 
+@checked
 @dataclass(frozen=True)
 class PointSpeed:
     """An essential speed for `equations`: the velocity of `point` [m] of `body` along `direction`, in body or world axes."""
@@ -259,6 +270,7 @@ def named_numbers(items: Any, where: str) -> tuple[tuple[str, Number], ...]:
     return tuple((name, number(value, f"{where} ({name!r})")) for name, value in pairs)
 
 
+@checked
 @dataclass(frozen=True)
 class Wrap:
     """A ball, or a cylinder along z, around which a tendon runs: its frame is number `at` of the tendon's path.
@@ -280,6 +292,7 @@ class Wrap:
             raise DescriptionError(f"side of a wrap is {self.side!r}; give a frame's name, or None")
 
 
+@checked
 @dataclass(frozen=True)
 class Tendon:
     """A fixed tendon: its length is sum of coefficient * q over joints; or a spatial one: a path through frames.
@@ -326,6 +339,7 @@ class Tendon:
                 raise DescriptionError(f"wraps of {where} hold {wrap!r}; give zw.Wrap")
 
 
+@checked
 @dataclass(frozen=True)
 class TendonCoupling:
     """A tendon's length (less its length at home) is a polynomial of another's, as `Couple` for joints."""
@@ -342,6 +356,7 @@ class TendonCoupling:
         check_softness(self.softness, f"softness of {where}")
 
 
+@checked
 @dataclass(frozen=True)
 class ContactPair:
     """Two shapes, by name, that may touch whatever their bit masks say, with their own numbers: see `Surface`.
@@ -373,6 +388,7 @@ class ContactPair:
             put(self, name, number(getattr(self, name), f"{name} of {where}"))
 
 
+@checked
 @dataclass(frozen=True)
 class ContactExclude:
     """Two bodies whose shapes never touch each other."""
@@ -403,6 +419,7 @@ INTEGRATORS = ("euler", "implicitfast", "implicit", "rk4", "dop853", "rk45", "ra
 """The integrators that options may ask for: of fixed step, then error-controlled. MuJoCo's "implicit" can be described, but `simulate` has it not."""
 
 
+@checked
 @dataclass(frozen=True)
 class Options:
     """How a file wants to be simulated (MJCF's option element); arguments of `simulate` go before it.
@@ -458,6 +475,7 @@ def _flags(values: Any, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(values)
 
 
+@checked
 @dataclass(frozen=True)
 class Keyframe:
     """A named state: q, v, control, time."""

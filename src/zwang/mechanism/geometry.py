@@ -10,6 +10,7 @@ import numpy as np
 
 from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError
+from zwang.mechanism.declared import checked
 from zwang.mechanism.numbers import (
     IDENTITY,
     LARGEST_INTEGER,
@@ -31,6 +32,7 @@ from zwang.scalar import are_constant, real_array
 PI = np.pi
 
 
+@checked
 @dataclass(frozen=True)
 class Surface:
     """How a shape touches others: MuJoCo's contact attributes, with MuJoCo's defaults.
@@ -137,6 +139,7 @@ class Geometry:
         return density * volume, np.array(self.position) + R @ centroid, density * (R @ inertia @ R.T)
 
 
+@checked
 @dataclass(frozen=True)
 class Sphere(Geometry):
     """A ball of the given radius [m]."""
@@ -149,6 +152,7 @@ class Sphere(Geometry):
         return volume, np.zeros(3, int), volume * self.radius**2 * 2 / 5 * np.eye(3, dtype=int)
 
 
+@checked
 @dataclass(frozen=True)
 class Capsule(Geometry):
     """A cylinder along z with half balls on its ends; `length` [m] is that of the cylinder alone."""
@@ -165,6 +169,7 @@ class Capsule(Geometry):
         return tube + ends, np.zeros(3, int), _diagonal(across, across, along)
 
 
+@checked
 @dataclass(frozen=True)
 class Cylinder(Geometry):
     """A cylinder along z, `length` [m] in all."""
@@ -180,6 +185,7 @@ class Cylinder(Geometry):
         return volume, np.zeros(3, int), _diagonal(across, across, volume * r**2 / 2)
 
 
+@checked
 @dataclass(frozen=True)
 class Box(Geometry):
     """A box with full edge lengths x, y, z [m]."""
@@ -195,6 +201,7 @@ class Box(Geometry):
         return volume, np.zeros(3, int), _diagonal(yy + zz, zz + xx, xx + yy)
 
 
+@checked
 @dataclass(frozen=True)
 class Ellipsoid(Geometry):
     """An ellipsoid with semi-axes x, y, z [m]."""
@@ -210,11 +217,13 @@ class Ellipsoid(Geometry):
         return volume, np.zeros(3, int), _diagonal(yy + zz, zz + xx, xx + yy)
 
 
+@checked
 @dataclass(frozen=True)
 class Plane(Geometry):
     """An infinite plane through the frame's origin, normal along z; the solid side is below."""
 
 
+@checked
 @dataclass(frozen=True)
 class Mesh(Geometry):
     """A triangle mesh: vertices (n, 3) [m], scaled, and faces (m, 3) of vertex numbers; both empty if it was not read.

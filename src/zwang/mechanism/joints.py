@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from zwang.algebra import rotations
 from zwang.errors import DescriptionError
+from zwang.mechanism.declared import checked
 from zwang.mechanism.numbers import Number, Vector3, checked_solimp, checked_solref, number, vector
 from zwang.scalar import are_constant
 
@@ -29,6 +30,7 @@ class ElementaryJoint(NamedTuple):
     nv: int = 1
 
 
+@checked
 @dataclass(frozen=True)
 class Softness:
     """How softly a constraint acts, in MuJoCo's numbers.
@@ -89,6 +91,7 @@ class Joint:
         raise NotImplementedError
 
 
+@checked
 @dataclass(frozen=True)
 class Fixed(Joint):
     """No motion: the body is part of its parent. The name may be left out."""
@@ -171,6 +174,7 @@ def checked_range(ends: Any, where: str) -> tuple[Number, Number]:
     return lower, upper
 
 
+@checked
 @dataclass(frozen=True)
 class Revolute(_Moving):
     """Turns about `axis` by the angle q [rad]."""
@@ -180,6 +184,7 @@ class Revolute(_Moving):
         return (ElementaryJoint("turn", self.axis),)
 
 
+@checked
 @dataclass(frozen=True)
 class Prismatic(_Moving):
     """Slides along `axis` by q [m]."""
@@ -189,6 +194,7 @@ class Prismatic(_Moving):
         return (ElementaryJoint("slide", self.axis),)
 
 
+@checked
 @dataclass(frozen=True)
 class Screw(_Moving):
     """Turns about `axis` by q [rad] and slides along it by pitch * q; pitch [m/rad]."""
@@ -204,6 +210,7 @@ class Screw(_Moving):
         return (ElementaryJoint("screw", self.axis, self.pitch),)
 
 
+@checked
 @dataclass(frozen=True)
 class Cylindrical(_Moving):
     """Turns about `axis` and slides along it: q = (angle [rad], displacement [m])."""
@@ -216,6 +223,7 @@ class Cylindrical(_Moving):
         return (ElementaryJoint("turn", self.axis), ElementaryJoint("slide", self.axis))
 
 
+@checked
 @dataclass(frozen=True)
 class Universal(_Moving):
     """Turns about `axis`, then about `second_axis`: q = (first, second) [rad]."""
@@ -240,6 +248,7 @@ class Universal(_Moving):
         return (ElementaryJoint("turn", self.axis), ElementaryJoint("turn", self.second_axis))
 
 
+@checked
 @dataclass(frozen=True)
 class Planar(_Moving):
     """Moves in the plane across `axis`: q = (x, y [m], angle [rad]); x and y along two fixed axes of that plane.
@@ -256,6 +265,7 @@ class Planar(_Moving):
         return (ElementaryJoint("slide", first), ElementaryJoint("slide", second), ElementaryJoint("turn", self.axis))
 
 
+@checked
 @dataclass(frozen=True)
 class Ball(_Moving):
     """Turns freely: q is a unit quaternion (w, x, y, z), v the angular velocity in body axes [rad/s]."""
@@ -268,6 +278,7 @@ class Ball(_Moving):
         return (ElementaryJoint("ball", nq=4, nv=3),)
 
 
+@checked
 @dataclass(frozen=True)
 class Free(_Moving):
     """Moves freely: q = (x, y, z, qw, qx, qy, qz); v = (velocity of the body frame's origin in the parent's axes

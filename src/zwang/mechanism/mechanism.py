@@ -21,6 +21,7 @@ from zwang.mechanism.constraints import (
     Options,
     Tendon,
 )
+from zwang.mechanism.declared import checked
 from zwang.mechanism.forces import Actuator, Force, Motor, Spring, Wrench
 from zwang.mechanism.geometry import Geometry
 from zwang.mechanism.joints import Joint
@@ -59,6 +60,7 @@ class JointIndex:
         )
 
 
+@checked
 @dataclass(frozen=True)
 class Mechanism:
     """Bodies, forces, constraints: everything about a mechanism, and nothing that changes.

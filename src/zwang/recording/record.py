@@ -20,6 +20,7 @@ from zwang.api.control import control_names
 from zwang.api.settings import RecordedQuantities, SimulationSettings
 from zwang.api.start import InitialState
 from zwang.errors import LoadError, MissingExtraError, SimulationError
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constraint_forces import CONSTRAINT, PointForceLabel, point_force_labels
 from zwang.simulation.constraint_residuals import FORMULA, constraint_residuals
@@ -215,6 +216,7 @@ def _unit(kind: str, part: str, otherwise: str) -> str:
     return _UNITS.get(part, otherwise)
 
 
+@checked_arguments()
 def mechanism_of(run: xr.Dataset) -> Mechanism:
     """The mechanism whose motion a recording holds. Raises LoadError for another dataset."""
     if "mechanism" not in run:
@@ -222,6 +224,7 @@ def mechanism_of(run: xr.Dataset) -> Mechanism:
     return Mechanism.from_json(str(run["mechanism"].item()))
 
 
+@checked_arguments()
 def save(run: xr.Dataset, path: str | Path) -> None:
     """Write a recording without loss: to a NetCDF file (.nc) or a Zarr folder (.zarr).
 
@@ -239,6 +242,7 @@ def save(run: xr.Dataset, path: str | Path) -> None:
         )
 
 
+@checked_arguments()
 def open_run(path: str | Path) -> xr.Dataset:
     """The recording that `save` wrote, in memory. Raises LoadError for files that hold none, and MissingExtraError."""
     if Path(path).suffix == ".zarr":

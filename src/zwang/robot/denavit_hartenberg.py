@@ -11,6 +11,7 @@ import numpy as np
 from zwang.algebra.rotations import from_axis_angle
 from zwang.errors import DescriptionError
 from zwang.mechanism.bodies import Body, Frame
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.joints import Joint, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY, vector
@@ -21,6 +22,7 @@ EXACT = (
 )
 
 
+@checked_arguments("convention")
 def from_dh(
     *,
     d: Sequence[Any],

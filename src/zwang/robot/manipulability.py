@@ -17,6 +17,7 @@ import numpy as np
 
 from zwang.api import validation
 from zwang.errors import ShapeError
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.task_space import TaskSpace, describe, task_space
 
@@ -194,6 +195,7 @@ class Manipulability:
             raise ValueError(f"{name} is for one configuration, not for a batch of shape {self.q.shape[:-1]}")
 
 
+@checked_arguments()
 def manipulability(
     mechanism: Mechanism,
     q: Any,

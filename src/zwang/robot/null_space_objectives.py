@@ -12,6 +12,7 @@ from zwang.api import validation
 from zwang.errors import DescriptionError
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.jacobian_derivative import jacobian_derivative
 from zwang.robot.tasks import COMPONENTS, PARTS
@@ -19,6 +20,7 @@ from zwang.robot.tasks import COMPONENTS, PARTS
 SMALLEST = 1e-9  # added to J J^T, so that it can be factored where the frame is singular
 
 
+@checked_arguments()
 def away_from_singularities(
     mechanism: Mechanism, frame: str, *, part: str = "pose", gain: float = 0.1, length: float = 1.0
 ) -> Callable[[Any], np.ndarray]:

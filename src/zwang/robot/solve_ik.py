@@ -11,6 +11,7 @@ import numpy as np
 
 from zwang.api import validation
 from zwang.errors import DescriptionError, ShapeError
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot import classical_methods
 from zwang.robot.batch import solve_batch, solve_path
@@ -37,6 +38,7 @@ RESTARTS = 200
 ITERATIONS = {"lm": 16, "newton": 100, "transpose": 1000}
 
 
+@checked_arguments("iterations", "restarts")
 def solve_ik(
     mechanism: Mechanism,
     frame: str | Sequence[str],

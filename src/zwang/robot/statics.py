@@ -19,6 +19,7 @@ from zwang.dynamics.rnea import bias_forces
 from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.jacobians import frame_jacobian
 from zwang.kinematics.poses import link_poses
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.coordinates import coordinates_for
 from zwang.robot.levenberg_marquardt import LoopConstraints, Problem, errors_of, rows_of
@@ -34,6 +35,7 @@ RANK = 1e-9
 CLOSED = 1e-10
 
 
+@checked_arguments()
 def joint_torques(mechanism: Mechanism, q: Any, frame: str, wrench: Any) -> np.ndarray:
     """J^T w (nv,) [N m, N]: what a wrench (force, torque) (6,) on a frame's origin, in world axes, does at the joints.
 
@@ -43,12 +45,14 @@ def joint_torques(mechanism: Mechanism, q: Any, frame: str, wrench: Any) -> np.n
     return _floats(frame_jacobian(m.tree, validation.configuration(m, q), frame)).T @ _wrench(wrench)
 
 
+@checked_arguments()
 def gravity_torques(mechanism: Mechanism, q: Any) -> np.ndarray:
     """The torques (nv,) [N m, N] that hold the mechanism against its own weight at q."""
     m = validation.numeric_mechanism(mechanism)
     return _floats(bias_forces(m.tree, validation.configuration(m, q), np.zeros(m.nv)))
 
 
+@checked_arguments()
 def holding_torques(mechanism: Mechanism, q: Any, loads: Sequence[Load] = ()) -> np.ndarray:
     """The torques (nv,) [N m, N] that hold the mechanism at q against its weight, springs, and loads (frame, wrench)."""
     m = validation.numeric_mechanism(mechanism)
@@ -97,6 +101,7 @@ class Payload:
         return float(np.min(np.where(np.abs(a) > 1e-12, room, np.inf)))
 
 
+@checked_arguments()
 def payload(mechanism: Mechanism, q: Any, frame: str, torque_limits: Any = None) -> Payload:
     """Which forces on a frame can be held at q with torques (nv,) [N m, N] up to `torque_limits`.
 
@@ -129,6 +134,7 @@ class Equilibrium:
     iterations: int
 
 
+@checked_arguments()
 def equilibrium(
     mechanism: Mechanism,
     q0: Any = None,

@@ -11,6 +11,7 @@ import numpy as np
 from zwang.algebra.convex_hull import convex_hull
 from zwang.api import validation
 from zwang.kinematics.poses import frame_pose
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.manipulability import Manipulability, manipulability
 from zwang.robot.programs import shaped
@@ -47,6 +48,7 @@ class Workspace:
         return manipulability(self.mechanism, self.q, self.frame, **options)
 
 
+@checked_arguments()
 def workspace(mechanism: Mechanism, frame: str, *, samples: int = 10_000, seed: int = 0) -> Workspace:
     """Poses of a frame at random joints within their limits, uniform in the joints (not in space).
 

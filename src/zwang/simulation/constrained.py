@@ -31,6 +31,7 @@ from zwang.dynamics.mass_matrix_solve import speed_parents
 from zwang.dynamics.rnea import bias_forces
 from zwang.errors import StateError
 from zwang.mechanism.constraints import NonIdeal
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import absolute, less, logical_and, value_is_constant
 from zwang.solver.solution import Solution, kkt_residual, row_costs
@@ -166,6 +167,7 @@ class ActiveRows(Rows):
     force: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
+@checked_arguments()
 def constrained_dynamics(
     mechanism: Mechanism,
     q: Any,

@@ -12,6 +12,7 @@ import sympy as sp
 from zwang.api import validation
 from zwang.errors import DescriptionError
 from zwang.mechanism.constraints import PointSpeed
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.equations import Equations, equations
 from zwang.symbolic.polynomial import Polynomial, readable
@@ -68,6 +69,7 @@ def _times(factor: sp.Expr) -> str:
     return "" if factor == 1 else f" times {factor}"
 
 
+@checked_arguments()
 def check_equations(
     mechanism: Mechanism, expressions: Sequence[Any], speeds: Sequence[str | PointSpeed] | None = None
 ) -> Check:

@@ -23,6 +23,7 @@ from zwang.constraint.hard import (
 )
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.elimination import pivots, solve
 from zwang.symbolic.numeric_probe import TIME, independent_rows, independent_velocities, numeric_probe
@@ -79,6 +80,7 @@ class Classification:
         return "\n".join([head, *(f"  {kind}" for kind in self.constraints.values())])
 
 
+@checked_arguments()
 def classify(mechanism: Mechanism) -> Classification:
     """Which exact constraints are integrable (Frobenius), and how many degrees of freedom they leave.
 

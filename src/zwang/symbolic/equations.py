@@ -20,6 +20,7 @@ from zwang.dynamics.forces import spring_energy
 from zwang.errors import DescriptionError, UnknownNameError, ZwangWarning
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.constraints import NonIdeal, PointSpeed
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.forces import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_zero
@@ -460,6 +461,7 @@ def _force_name(force: Any, taken: Mapping[str, Any]) -> str:
 # ---------------------------------------------------------------------------------------------- the front door
 
 
+@checked_arguments()
 def equations(
     mechanism: Mechanism, speeds: Speeds = None, method: str = "projection", *, form: str = "auto"
 ) -> Equations:

@@ -17,6 +17,7 @@ from typing import Any
 
 import xarray as xr
 
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.view.array_packing import packed
 from zwang.view.scene import picture_of, scene_content
@@ -25,6 +26,7 @@ SCRIPTS = ("motion.js", "shapes.js", "draw.js", "charts.js", "camera.js", "stage
 POLICY = "default-src 'none'; img-src data:; style-src '{style}'; script-src '{script}'; connect-src 'none'; base-uri 'none'; form-action 'none'"
 
 
+@checked_arguments()
 def save_html(
     run_or_mechanism: xr.Dataset | Mechanism,
     path: str | Path,

@@ -15,6 +15,7 @@ import xarray as xr
 
 from zwang.api import validation
 from zwang.errors import ShapeError
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.view.html_page import framed, page_of
 from zwang.view.scene import scene_content
@@ -25,6 +26,7 @@ PATIENCE, GRACE = (
 )  # seconds at a script's end: for a browser to come, and for one that loads the page again
 
 
+@checked_arguments()
 def view(
     mechanism_or_run: Mechanism | xr.Dataset,
     *,

@@ -21,6 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from zwang.errors import ShapeError, SimulationError
+from zwang.mechanism.declared import checked_arguments
 from zwang.view.plot_series import DRIFT, SUM, WHOLE, Series, energy_drift, series_of
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -61,6 +62,7 @@ class Panel:
     across: str = ""
 
 
+@checked_arguments()
 def plot(
     run: xr.Dataset,
     path: str | Path | None = None,

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from zwang.api import validation
 from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.poses import link_poses, placement_pose
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.manipulability import Ellipsoid, Manipulability, manipulability
 from zwang.robot.workspace import Workspace
@@ -34,6 +35,7 @@ LONGEST = 3.0  # of a half length that is infinite, against the longest finite o
 PLANES = {"xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
 
 
+@checked_arguments()
 def plot_ellipsoids(
     mechanism: Mechanism,
     q: Any,
@@ -68,6 +70,7 @@ def plot_ellipsoids(
     return figure
 
 
+@checked_arguments()
 def plot_manipulability(
     space: Workspace,
     *,

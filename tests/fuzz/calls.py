@@ -1,0 +1,260 @@
+"""Misuses of the public functions and classes: a call that is right, with one or two of its arguments replaced by hostile values."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import fractions
+import inspect
+import random
+import webbrowser
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import sympy as sp
+import xarray as xr
+
+import zwang as zw
+from tests.fuzz.trial import outcome_of
+from zwang.mechanism.mechanism import Mechanism
+
+matplotlib.use("Agg")
+webbrowser.open = lambda *_, **__: True  # type: ignore[assignment]
+
+HOSTILE: dict[str, Callable[[], Any]] = {
+    "complex": lambda: 1 + 2j, "text": lambda: "left", "empty text": lambda: "", "long text": lambda: "\x1b[31m" * 200, "bytes": lambda: b"1",
+    "date": lambda: datetime.datetime(2020, 1, 1), "numpy date": lambda: np.array(["2020-01-01"], dtype="datetime64[D]"), "None": lambda: None,
+    "nan": lambda: float("nan"), "inf": lambda: float("inf"), "-inf": lambda: -float("inf"), "-1": lambda: -1, "0": lambda: 0, "0.5": lambda: 0.5,
+    "10**400": lambda: 10**400, "2**63": lambda: 2**63, "-2**70": lambda: -(2**70), "1e308": lambda: 1e308, "True": lambda: True, "7": lambda: 7,
+    "[]": list, "{}": dict, "[[]]": lambda: [[]], "ragged": lambda: [1, [2, 3]], "[None]": lambda: [None], "['a']": lambda: ["a"], "[1j]": lambda: [1j],
+    "[nan, nan]": lambda: [np.nan, np.nan], "objects": lambda: np.array([1, "a", None], dtype=object), "(2, 3, 4)": lambda: np.zeros((2, 3, 4)),
+    "(0,)": lambda: np.zeros(0), "(2, 2)": lambda: np.ones((2, 2)), "object": object, "function": lambda: lambda: 0, "control": lambda: lambda t, q, v: [q],
+    "{'x': 1}": lambda: {"x": 1}, "{1: 2}": lambda: {1: 2}, "{None: 'a'}": lambda: {None: "a"}, "set": lambda: {1, 2}, "range": lambda: range(3),
+    "iterator": lambda: iter([1, 2, 3]), "symbol": lambda: sp.Symbol("x"), "zoo": lambda: sp.zoo, "matrix": lambda: sp.Matrix([1, 2]),
+    "path": lambda: Path("nowhere") / "x.nc", "folder": lambda: Path("."), "class": lambda: int, "Ellipsis": lambda: ..., "slice": lambda: slice(1),
+    "decimal": lambda: decimal.Decimal("NaN"), "fraction": lambda: fractions.Fraction(1, 3), "masked": lambda: np.ma.masked_array([1.0, 2.0], [1, 0]),
+    "structured": lambda: np.zeros(2, dtype=[("a", float)]), "dataset": xr.Dataset, "body": lambda: zw.Body("b"), "mechanism": Mechanism,
+    "tuple of texts": lambda: ("arm", "hand"), "pair": lambda: ("arm", (0, 0, 0)), "huge list": lambda: [1e308] * 3, "bool list": lambda: [True, False],
+}  # fmt: skip
+
+
+@cache
+def arm() -> Mechanism:
+    """Two hinges with a motor, a frame, a tendon, a soft and an exact constraint, and a shape."""
+    solid = {"mass": 1, "com": (0, 0, -0.2), "inertia": (0.1, 0.1, 0.1)}
+    bodies = [
+        zw.Body("arm", zw.Revolute("shoulder", axis=(0, 1, 0), limits=(-2, 2)), geometry=(zw.Sphere(0.1, name="s"),), **solid),
+        zw.Body("hand", zw.Revolute("wrist", axis=(1, 0, 0)), "arm", (0, 0, -0.4), geometry=(zw.Sphere(0.1, name="t"),), **solid),
+    ]  # fmt: skip
+    return zw.Mechanism(
+        "arm",
+        bodies,
+        forces=[zw.Motor("m", "shoulder")],
+        frames=[zw.Frame("tip", "hand", (0, 0, -0.3)), zw.Frame("post", "world", (1, 0, 1))],
+        tendons=[zw.Tendon("belt", {"shoulder": 1, "wrist": 2})],
+    )
+
+
+@cache
+def symbolic() -> Mechanism:
+    """One hinge whose mass is a symbol."""
+    body = zw.Body("arm", zw.Revolute("shoulder"), mass=sp.Symbol("m", positive=True), inertia=(1, 1, 1))
+    return zw.Mechanism("symbolic", [body])
+
+
+@cache
+def recording() -> xr.Dataset:
+    """A motion of `arm`."""
+    return zw.simulate(arm(), duration=0.004, step=0.002, compiled=False, progress=False)
+
+
+@cache
+def fast() -> Any:
+    return zw.compile(arm())
+
+
+@cache
+def space() -> Any:
+    return zw.robot.workspace(arm(), "tip", samples=20)
+
+
+Q, V = [0.1, 0.2], [0.0, 0.0]
+_NAMED = {"name": "new"}
+_POINTS = {"a": ("arm", (0, 0, 0)), "b": ("world", (0, 0, 0))}
+
+PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
+    **{name: (dict(_NAMED), lambda part: {"bodies": [*arm().bodies, zw.Body("b", part, mass=1, com=(0.1, 0.1, 0.1), inertia=(1, 1, 1))]}) for name in
+       "Revolute Prismatic Screw Cylindrical Universal Planar Ball Free Fixed".split()},
+    **{name: (sizes, lambda part: {"bodies": [*arm().bodies, zw.Body("b", zw.Free("j"), mass=1, inertia=(1, 1, 1), geometry=(part,))],
+                                   "geometry": (zw.Plane(),)}) for name, sizes in {
+        "Sphere": {"radius": 0.1}, "Box": {"x": 0.1, "y": 0.1, "z": 0.1}, "Capsule": {"radius": 0.1, "length": 1}, "Plane": {},
+        "Cylinder": {"radius": 0.1, "length": 1}, "Ellipsoid": {"x": 0.1, "y": 0.1, "z": 0.1},
+        "Mesh": {"vertices": [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)], "faces": [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]}}.items()},
+    "Surface": ({}, lambda part: {"geometry": (zw.Plane(),), "bodies": [*arm().bodies,
+        zw.Body("b", zw.Free("j"), mass=1, inertia=(1, 1, 1), geometry=(zw.Sphere(0.1, surface=part),))]}),
+    "Softness": ({}, lambda part: {"bodies": [*arm().bodies, zw.Body("b", zw.Revolute("j", limits=(1, 2), limit_softness=part), mass=1, inertia=(1, 1, 1))]}),
+    "Body": ({"name": "b", "joint": zw.Revolute("j"), "mass": 1, "inertia": (1, 1, 1)}, lambda part: {"bodies": [*arm().bodies, part]}),
+    "Frame": ({"name": "f", "body": "arm"}, lambda part: {"frames": [part]}),
+    "Motor": ({"name": "u", "joint": "wrist"}, lambda part: {"forces": [part]}),
+    "Actuator": ({"name": "u", "joint": "wrist"}, lambda part: {"forces": [part]}),
+    "Muscle": ({"strength": 1, "length_range": (0, 1)}, lambda part: {"forces": [zw.Actuator("u", joint="wrist", muscle=part)]}),
+    "Damper": ({"joint": "wrist", "coefficient": 1}, lambda part: {"forces": [part]}),
+    "Spring": ({"joint": "wrist", "stiffness": 1}, lambda part: {"forces": [part]}),
+    "PointSpring": ({**_POINTS, "stiffness": 1}, lambda part: {"forces": [part]}),
+    "Wrench": ({"body": "arm"}, lambda part: {"forces": [part]}),
+    "GravityCompensation": ({"body": "arm"}, lambda part: {"forces": [part]}),
+    **{name: (given, lambda part: {"constraints": [part]}) for name, given in {
+        "Connect": {**_NAMED, "a": ("arm", (0, 0, 0)), "b": ("world", (0, 0, 0))}, "Couple": {**_NAMED, "joint": "wrist", "to": "shoulder"},
+        "CoupleTendons": {**_NAMED, "tendon": "belt"}, "Distance": {**_NAMED, "a": ("arm", (0, 0, 0)), "b": ("world", (1, 0, 0)), "length": 1},
+        "Holonomic": {**_NAMED, "expression": sp.Symbol("wrist")}, "NoSideSlip": {**_NAMED, "body": "hand"},
+        "Pfaffian": {**_NAMED, "coefficients": {"wrist": 1}}, "Rolling": {**_NAMED, "body": "hand", "radius": 0.1},
+        "Weld": {**_NAMED, "a": "hand", "b": "world"}}.items()},
+    "NonIdeal": ({**_NAMED, "constraint": "c", "forces": {"wrist": 0.1}},
+                 lambda part: {"constraints": [zw.Holonomic("c", sp.Symbol("wrist")), part]}),
+    "ContactExclude": ({"bodies": ("arm", "hand")}, lambda part: {"contacts": [part]}),
+    "ContactPair": ({**_NAMED, "geometry": ("s", "t")}, lambda part: {"contacts": [part]}),
+    "Keyframe": (dict(_NAMED), lambda part: {"keyframes": [part]}),
+    "Options": ({}, lambda part: {"options": part}),
+    "Tendon": ({**_NAMED, "joints": {"wrist": 1}}, lambda part: {"tendons": [part]}),
+    "PointSpeed": ({**_NAMED, "body": "hand"}, lambda part: zw.constrained_dynamics(arm(), Q, V, V, embedding=[part, part]) and {}),
+    "Wrap": ({"at": 1, "radius": 0.1}, lambda part: {"tendons": [zw.Tendon("w", path=("post", "tip", "post"), wraps=(part,))]}),
+}  # fmt: skip
+"""For each class of parts: arguments that are right, and how a mechanism holds the part."""
+
+
+def _moved(changes: dict[str, Any]) -> Any:
+    """`arm`, changed so, is shown, written and moved."""
+    m = arm().replace(**changes)
+    assert isinstance(repr(m), str) and Mechanism.from_json(m.to_json()) == m
+    if m.symbols:
+        return None
+    q, zero = np.array(m.home or m.neutral, dtype=float), np.zeros(m.nv)
+    return zw.energy(m, q, zero), zw.constrained_dynamics(m, q, zero, zero)
+
+
+def _simulated(*arguments: Any, **options: Any) -> Any:
+    return zw.simulate(*arguments, progress=False, **options)
+
+
+def _viewed(*arguments: Any, **options: Any) -> None:
+    zw.view(*arguments, **options).close()
+
+
+def _drawn(function: Callable[..., Any]) -> Callable[..., None]:
+    def drawn(*arguments: Any, **options: Any) -> None:
+        function(*arguments, **options)
+        plt.close("all")
+
+    return drawn
+
+
+def _functions() -> dict[str, tuple[Callable[..., Any], dict[str, Any], Any]]:
+    """By name: what is called, arguments that are right, and whose signature it has."""
+    m, state = {"mechanism": arm()}, {"q": Q, "v": V}
+    tau, frame = {**state, "tau": V}, {"frame": "tip"}
+    run, robot = recording(), zw.robot
+    given: dict[str, tuple[Any, dict[str, Any]]] = {
+        "Mechanism": (lambda **k: _moved({}) if zw.Mechanism(**k) == arm() else None, {"name": "m", "bodies": arm().bodies}),
+        "forward_dynamics": (zw.forward_dynamics, {**m, **tau}), "bias_forces": (zw.bias_forces, {**m, **state}),
+        "inverse_dynamics": (zw.inverse_dynamics, {**m, **state, "a": V}), "mass_matrix": (zw.mass_matrix, {**m, "q": Q}),
+        "frame_pose": (zw.frame_pose, {**m, "q": Q, **frame}), "frame_jacobian": (zw.frame_jacobian, {**m, "q": Q, **frame}),
+        "frame_jacobian_rate": (zw.frame_jacobian_rate, {**m, **state, **frame}), "energy": (zw.energy, {**m, **state}),
+        "momentum": (zw.momentum, {**m, **state}), "mass_centre": (zw.mass_centre, {**m, "q": Q}),
+        "integrate_configuration": (zw.integrate_configuration, {**m, **state, "dt": 0.1}),
+        "difference_configuration": (zw.difference_configuration, {**m, "q1": Q, "q0": V}),
+        "zwang_of": (zw.zwang_of, {**m, **tau, "a": V}), "zwang_by_body": (zw.zwang_by_body, {**m, **tau, "a": V}),
+        "constrained_dynamics": (zw.constrained_dynamics, {**m, **tau}), "joint_reactions": (zw.joint_reactions, {**m, **tau}),
+        "assemble": (zw.assemble, {**m, **state}), "softness": (zw.softness, {}), "lint": (zw.lint, m), "classify": (zw.classify, m),
+        "task_acceleration": (zw.task_acceleration, {**m, **tau, **frame, "wanted": [0, 0], "rows": (0, 1)}),
+        "load": (zw.load, {"path": "arm.json"}), "compile": (zw.compile, m), "Adaptive": (zw.Adaptive, {}),
+        "simulate": (_simulated, {**m, "duration": 0.004, "compiled": False}), "equations": (zw.equations, {"mechanism": symbolic()}),
+        "simulate params": (_simulated, {"mechanism": symbolic(), "duration": 0.004, "params": {"m": 1.0}, "compiled": False}),
+        "simulate adaptive": (_simulated, {**m, "duration": 0.004, "compiled": False, "integrator": "dop853"}),
+        "simulate compiled": (_simulated, {**m, "duration": 0.004}),
+        "check_equations": (zw.check_equations, {"mechanism": symbolic(), "expressions": [sp.Symbol("shoulder_ddot")]}),
+        "mechanism_of": (zw.mechanism_of, {"run": run}), "open_run": (zw.open_run, {"path": "run.nc"}),
+        "save": (zw.save, {"run": run, "path": "new.nc"}), "examine": (zw.examine, {"run": run, "compiled": False}),
+        "plot": (_drawn(zw.plot), {"run": run}), "save_html": (zw.save_html, {"run_or_mechanism": run, "path": "x.html"}),
+        "view": (_viewed, {"mechanism_or_run": arm(), "browser": False}),
+        "plot_ellipsoids": (_drawn(zw.plot_ellipsoids), {**m, "q": Q, **frame}),
+        "plot_manipulability": (_drawn(zw.plot_manipulability), {"space": space()}),
+        "Mechanism.joint": (arm().joint, {"name": "wrist"}), "Mechanism.body": (arm().body, {"name": "arm"}),
+        "Mechanism.subs": (symbolic().subs, {"values": {"m": 1}}), "Mechanism.from_json": (Mechanism.from_json, {"text": "{}"}),
+        "robot.away_from_singularities": (robot.away_from_singularities, {**m, **frame}), "robot.equilibrium": (robot.equilibrium, m),
+        "robot.from_dh": (robot.from_dh, {"d": [0, 1], "a": [1, 1], "alpha": [0, 1]}), "robot.workspace": (robot.workspace, {**m, **frame, "samples": 5}),
+        "robot.gravity_torques": (robot.gravity_torques, {**m, "q": Q}), "robot.holding_torques": (robot.holding_torques, {**m, "q": Q}),
+        "robot.joint_torques": (robot.joint_torques, {**m, "q": Q, **frame, "wrench": np.zeros(6)}),
+        "robot.manipulability": (robot.manipulability, {**m, "q": Q, **frame, "compiled": False}),
+        "robot.payload": (robot.payload, {**m, "q": Q, **frame, "torque_limits": [1, 1]}),
+        "robot.solve_ik": (robot.solve_ik, {**m, **frame, "targets": [0.1, 0, -0.6], "restarts": 2}),
+        **{f"Fast.{name}": (getattr(fast(), name), arguments) for name, arguments in {
+            "forward_dynamics": tau, "mass_matrix": {"q": Q}, "frame_pose": {"q": Q, **frame}, "frame_jacobian": {"q": Q, **frame},
+            "integrate_configuration": {**state, "dt": 0.1}, "step": {**state, "control": [0.0]}, "source": {}, "count_operations": {},
+            "rollout": {"q0": Q, "v0": V, "control": [0.0], "steps": 2}, "prepare": {"function": "energy"}}.items()},
+    }  # fmt: skip
+    return {name: (call, arguments, _signed(name, call)) for name, (call, arguments) in given.items()}
+
+
+def _signed(name: str, call: Any) -> Any:
+    public = getattr(zw, name.split()[0], None)
+    return public if public is not None else call
+
+
+class Misuse(NamedTuple):
+    """A call with some arguments replaced."""
+
+    title: str
+    call: Callable[[], Any]
+
+
+@cache
+def places() -> tuple[tuple[str, str], ...]:
+    """Every argument of every public function and class, by name."""
+    found = [(name, p) for name in PARTS for p in _parameters(getattr(zw, name))]
+    return (*found, *((name, p) for name, (_, _, signed) in _all_functions().items() for p in _parameters(signed)))
+
+
+@cache
+def _all_functions() -> dict[str, Any]:
+    return _functions()
+
+
+def _parameters(function: Any) -> list[str]:
+    found = inspect.signature(function).parameters.values()
+    return [p.name for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "progress"]
+
+
+def misuse(number: int) -> Misuse:
+    """The misuse of that number."""
+    rng = random.Random(number)
+    name, parameter = rng.choice(places())
+    changed = {parameter: rng.choice(list(HOSTILE))}
+    if rng.random() < 0.15:
+        changed[rng.choice([p for n, p in places() if n == name])] = rng.choice(list(HOSTILE))
+    return made(name, changed)
+
+
+def made(name: str, changed: dict[str, str]) -> Misuse:
+    """The call of a public name with arguments replaced by hostile values of these names."""
+    values = {parameter: HOSTILE[kind]() for parameter, kind in changed.items()}
+    title = f"{name}({', '.join(f'{p}={k}' for p, k in changed.items())})"
+    if name in PARTS:
+        given, holder = PARTS[name]
+        return Misuse(title, lambda: _moved(holder(getattr(zw, name)(**{**given, **values}))))
+    call, given, _ = _all_functions()[name]
+    return Misuse(title, lambda: call(**{**given, **values}))
+
+
+def outcome(misuse: Misuse, folder: Path) -> tuple[str, str]:
+    """What becomes of a misuse, in a folder where there are a model and a recording."""
+    model, kept = folder / "arm.json", folder / "run.nc"
+    if not model.exists():
+        model.write_text(arm().to_json())
+    if not kept.exists():
+        zw.save(recording(), kept)
+    return outcome_of(misuse.call)
