@@ -6,7 +6,7 @@ import importlib
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,12 +14,13 @@ import numpy as np
 from cyclopts import App, Parameter
 from rich.console import Console
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 from rich.tree import Tree
 
 import zwang as zw
 from zwang.algebra.rotations import from_rpy
-from zwang.api.start import initial_state
+from zwang.api.start import MOST_WORLDS, initial_state
 from zwang.cli_options import Base, Coordinates, Inputs, Kind, Model, Strict, Values, Velocities, examples
 from zwang.errors import (
     DescriptionError,
@@ -28,6 +29,7 @@ from zwang.errors import (
     ZwangError,
     ZwangWarning,
     did_you_mean,
+    visible,
 )
 from zwang.mechanism.geometry import Mesh
 from zwang.mechanism.mechanism import Mechanism
@@ -64,7 +66,17 @@ app = App(
 app.register_install_completion_command(
     help="Install tab completion for the shell you use, or for the one that --shell names."
 )
-out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
+
+
+class _Terminal(Console):
+    """A console on which what a name holds is seen and not obeyed: see `visible`."""
+
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
+out = _Terminal(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -75,7 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             status = app(arguments)
         except (ZwangError, OSError) as error:
-            Console(stderr=True).print(f"[bold red]error:[/] {escape(_message(error))}", soft_wrap=True)
+            _Terminal(stderr=True, highlight=False).print(
+                f"[bold red]error:[/] {escape(_message(error))}", soft_wrap=True
+            )
             status = 1
         except KeyboardInterrupt:
             status = 130
@@ -218,7 +232,12 @@ def simulate(
 ) -> None:
     """Simulate a model. Write the motion as a recording, a plot or a web page."""
     _check_endings({"--out": (out_file, RECORDINGS), "--plot": (plot, PICTURES), "--html": (html, PAGES)})
+    _check_counts(worlds, seed)
     m = model_of(model, base=base, strict=strict)
+    if not m.nv:
+        raise SimulationError(
+            f"{model!r} has no joint that moves: there is nothing to simulate; `zwang info` shows what it has"
+        )
     if param:
         m = m.subs(_pairs(param))
     q, v = _random_starts(
@@ -300,6 +319,7 @@ def view(
 
     The page is served on the loopback address, so only this computer can open it.
     """
+    _check_counts(worlds)
     recorded = model.suffix in RECORDINGS
     what: Any = _recording(model) if recorded else model_of(model, base=base, strict=strict)
     if recorded and forces and "force" not in what and point_force_labels(zw.mechanism_of(what)):
@@ -348,7 +368,7 @@ def equations(
 ) -> None:
     """Print the equations of motion: mass matrix times accelerations = right-hand side."""
     m = model_of(model, base=base, strict=strict, symbolic=symbolic or ())
-    print(zw.equations(m, speeds, method).written(format))
+    print(visible(zw.equations(m, speeds, method).written(format)))
 
 
 @app.command(
@@ -404,7 +424,10 @@ def bench(
     strict: Strict = True,
 ) -> None:
     """Measure how fast a model runs on this computer: compile time, and time a world for each function."""
+    _check_counts(worlds)
     m = model_of(model, base=base, strict=strict)
+    if not m.nv:
+        raise SimulationError(f"{model!r} has no joint that moves: none of its functions does anything")
     rng = np.random.default_rng(0)
     q, v, tau = (
         _spread_rows(m, worlds, 0.3, rng),
@@ -460,7 +483,9 @@ def _message(error: BaseException) -> str:
 
 
 def _show_warning(message: Any, category: type, *_: Any, **__: Any) -> None:
-    Console(stderr=True).print(f"[yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
+    _Terminal(stderr=True, highlight=False).print(
+        f"[yellow]warning:[/] {escape(str(message))}", soft_wrap=True
+    )
 
 
 def _check_endings(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) -> None:
@@ -472,6 +497,14 @@ def _check_endings(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) -> Non
             raise SimulationError(f"{option} {str(path)!r} must end in {' or '.join(endings)}")
         if not path.resolve().parent.is_dir():
             raise SimulationError(f"{option} {str(path)!r}: there is no folder {str(path.parent)!r}")
+
+
+def _check_counts(worlds: int, seed: int = 0) -> None:
+    """Raises SimulationError for numbers of worlds, and seeds, that cannot be."""
+    if not 1 <= worlds <= MOST_WORLDS:
+        raise SimulationError(f"--worlds is {worlds}; give a whole number from 1 to {MOST_WORLDS:,}")
+    if seed < 0:
+        raise SimulationError(f"--seed is {seed}; it must not be negative")
 
 
 def _draw(run: Any, path: Path, kind: str, names: Sequence[str] | None = None) -> None:

@@ -39,7 +39,7 @@ from zwang.errors import (
 from zwang.integrator.fixed_step import State
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose
-from zwang.mechanism.declared import checked_arguments
+from zwang.mechanism.declared import checked_arguments, short
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import equal, real_array, value_is_constant, where
 from zwang.simulation.step import STEPPERS, activations, step, step_settings
@@ -196,7 +196,7 @@ class CompiledMechanism:
     def frame_jacobian(self, q: Any, frame: str, axes: str = "world", *, params: Params = None) -> np.ndarray:
         """J (..., 6, nv) of a frame, linear rows first, in "world" or "body" axes."""
         self.mechanism.tree.place(frame)
-        if axes not in ("world", "body"):
+        if not isinstance(axes, str) or axes not in ("world", "body"):
             raise DescriptionError(f"axes is {axes!r}; it must be 'world' or 'body'")
         return self._call(("frame_jacobian", frame, axes), (q,), params)
 
@@ -315,8 +315,8 @@ class CompiledMechanism:
             isinstance(h, int | float | np.number) and 0 < float(h) < np.inf
         ):
             raise DescriptionError(f"step is {step!r}; it must be a positive time in seconds")
-        integrator = integrator or options.integrator
-        if integrator not in STEPPERS:
+        integrator = options.integrator if integrator is None else integrator
+        if not isinstance(integrator, str) or integrator not in STEPPERS:
             raise UnknownNameError("integrator of fixed step", integrator, STEPPERS)
         speeds = independent_velocities(self.mechanism, embedding)
         return (
@@ -335,7 +335,7 @@ class CompiledMechanism:
         A function's name is that of the method, "step" being that of the mechanism's options; ("frame_pose", frame) and
         ("frame_jacobian", frame, axes) are those of frames, ("step", h, integrator) and ("step", h, integrator, embedding) are other steps.
         """
-        if language not in SOURCES:
+        if not isinstance(language, str) or language not in SOURCES:
             raise DescriptionError(f"language is {language!r}; it must be one of {', '.join(SOURCES)}")
         return SOURCES[language](self._program(function), self._settings)
 
@@ -358,11 +358,13 @@ class CompiledMechanism:
         return [values] if self._symbolic else []
 
     def _compiled(self, key: Any) -> Callable[..., Any]:
+        _check_key(key)
         if key not in self._functions:
             self._functions[key] = ShapedFunction.of(self._program(key), self._settings)
         return self._functions[key]
 
     def _program(self, key: Any) -> Program:
+        _check_key(key)
         if key == "step":
             key = self._step_key(None, None)
         if key not in self._programs:
@@ -376,6 +378,12 @@ class CompiledMechanism:
     def __repr__(self) -> str:
         ready = ", ".join(str(key) for key in self._functions) or "nothing yet"
         return f"<compiled {self.mechanism!r}: {ready}>"
+
+
+def _check_key(key: Any) -> None:
+    """A function is asked for by a name, or by a tuple that begins with one. Raises UnknownNameError."""
+    if not isinstance(key[0] if isinstance(key, tuple) and key else key, str):
+        raise UnknownNameError("function", short(key), NAMED)
 
 
 def empty_warm_start(program: Program) -> list[np.ndarray]:

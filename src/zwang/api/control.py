@@ -42,9 +42,19 @@ class ControlFunction:
         if isinstance(value, Mapping):
             _check_names(value, self.names)
             value = [value.get(name, 0) for name in self.names]
+            for name, x in zip(self.names, value, strict=True):
+                if np.ndim(x) > 0:
+                    raise ShapeError(
+                        f"control(t, q, v) returned for {name!r} an array of the shape {np.shape(x)}; it must be one number"
+                    )
         if value is None:
             raise SimulationError("control(t, q, v) returned None; it must return the control")
-        array = np.atleast_1d(np.asarray(value))
+        try:
+            array = np.atleast_1d(np.asarray(value))
+        except ValueError:  # rows of different lengths
+            raise ShapeError(
+                f"control(t, q, v) returned {str(value)[:60]!r}; it must return one number for each of {', '.join(self.names)}"
+            ) from None
         if array.shape != (len(self.names),):
             raise ShapeError(
                 f"control(t, q, v) returned the shape {array.shape}; it must return ({len(self.names)},) for "

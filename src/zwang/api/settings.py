@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -119,7 +119,7 @@ def chosen_drift(drift: Any, integrator: str | Adaptive) -> str:
     fixed_history = isinstance(integrator, Adaptive) and integrator.method in UNSETTLED
     if drift is None:
         return "stabilisation" if fixed_history else "projection"
-    if drift not in DRIFTS:
+    if not isinstance(drift, str) or drift not in DRIFTS:
         raise SimulationError(f"drift is {drift!r}; it is held by {' or '.join(map(repr, DRIFTS))}")
     if fixed_history and drift == "projection":
         raise SimulationError(
@@ -133,7 +133,7 @@ def positive(value: Any, name: str) -> float:
     """A time [s] above zero. Raises SimulationError."""
     try:
         number = real_number(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SimulationError(f"{name} is {value!r}; it must be a time in seconds, a real number") from None
     if isinstance(value, bool | np.bool_) or not 0 < number < np.inf:
         raise SimulationError(f"{name} is {value!r}; it must be a positive, finite time in seconds")
@@ -164,7 +164,10 @@ def recording(mechanism: Mechanism, record: Any, h: float) -> tuple[int | None, 
         if key not in RECORD:
             raise UnknownNameError("entry of record", key, RECORD)
     frames = record.get("frames", ())
-    frames = (frames,) if isinstance(frames, str) else tuple(frames)
+    frames = (frames,) if isinstance(frames, str) else frames
+    if not isinstance(frames, Sequence):
+        raise SimulationError(f"frames of record is {frames!r}; give a list of names of bodies and frames")
+    frames = tuple(frames)
     for frame in frames:
         mechanism.tree.place(frame)
     every = record.get("every")

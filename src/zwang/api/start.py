@@ -23,6 +23,9 @@ from zwang.scalar import real_array
 from zwang.simulation.capacity import check_memory
 from zwang.simulation.step import activations
 
+MOST_WORLDS = 10_000_000
+"""Of one call: more would not fit into any memory that there is; several calls, one after another, do as well."""
+
 
 @dataclass(frozen=True)
 class InitialState:
@@ -56,6 +59,10 @@ def initial_state(
         )
     q = _rows(q0, mechanism.home or mechanism.neutral, mechanism.coordinate_names, "q0")
     v = _rows(v0, (0,) * mechanism.nv, mechanism.speed_names, "v0")
+    if params is not None and not isinstance(params, Mapping):
+        raise ParameterError(
+            f"params is {str(params)[:60]!r}; give a dictionary from symbols to a number, or one a world"
+        )
     values = _parameters(mechanism, params)
     N = _count(worlds, {"q0": len(q), "v0": len(v), **{f"params[{k!r}]": len(x) for k, x in values.items()}})
     check_memory(N, 2, sample_size(mechanism) + len(values))
@@ -146,6 +153,8 @@ def _count(worlds: Any, lengths: dict[str, int]) -> int:
     ):
         raise SimulationError(f"worlds is {worlds!r}; it must be a whole number, at least 1")
     N = worlds if worlds is not None else max(lengths.values())
+    if N > MOST_WORLDS:
+        raise SimulationError(f"worlds is {N}; at most {MOST_WORLDS:,} are run at once")
     for name, length in lengths.items():
         if length not in (1, N):
             raise ShapeError(

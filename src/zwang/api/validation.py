@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from zwang.errors import ArgumentError, CompileError, ParameterError, ShapeError, StateError
+from zwang.errors import (
+    ArgumentError,
+    CompileError,
+    ParameterError,
+    ShapeError,
+    StateError,
+    WriteError,
+    ZwangError,
+)
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import are_constant, real_array
+
+
+@contextmanager
+def writing(path: Any) -> Iterator[None]:
+    """Within it, a file is written at `path`: what the file system refuses becomes a WriteError with the reason."""
+    try:
+        yield
+    except ZwangError:
+        raise
+    except (OSError, ValueError) as error:  # a path with a NUL character is a ValueError
+        reason = getattr(error, "strerror", None) or error
+        raise WriteError(
+            f"{str(path)!r} cannot be written: {reason}; give a file in a folder that is there and may be written to"
+        ) from error
 
 
 def checked_mechanism(mechanism: Any) -> Mechanism:

@@ -25,11 +25,22 @@ from zwang.io.files import read_bytes
 
 LARGEST_MESH = 64 * 2**20  # bytes
 FORMATS = ("stl", "obj", "dae", "gltf", "glb", "ply", "off")
+LONGEST_NAME, LONGEST_PATH = 255, 3000  # bytes
 FLAT = 1e-9  # thickness by size under which a mesh is flat
 
 
 class MissingAsset(LoadError):
     """A file that is named and is not there: the model can be read without it."""
+
+
+def check_length(name: str, where: str) -> None:
+    """No part of a file name is longer than a file system holds. Raises LoadError."""
+    parts = [len(part.encode("utf-8", "replace")) for part in unquote(name).split("/")]
+    if max(parts) > LONGEST_NAME or sum(parts) > LONGEST_PATH:
+        raise LoadError(
+            f"{where}: the file name {name[:40]!r}... is too long: {max(parts)} bytes in one part and {sum(parts)} in all; "
+            f"{LONGEST_NAME} and {LONGEST_PATH} are the most"
+        )
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,7 @@ class Roots:
         """
         if not name.strip():
             raise LoadError(f"{where}: the file name of the mesh is empty")
+        check_length(name, where)
         if "\0" in name:
             raise LoadError(f"{where}: the file name {name!r} has a NUL character")
         scheme, _, rest = name.partition("://")
@@ -58,6 +70,7 @@ class Roots:
             return self._inside(self.model / name, (self.model, *self.packages), name, where)
         if scheme == "file":
             path = Path(unquote(urlsplit(name).path))
+            check_length(str(path), where)
             return self._inside(path, (self.model, *self.packages), name, where)
         if scheme in ("package", "model"):
             return self._in_package(name, rest, where)

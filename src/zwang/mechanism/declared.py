@@ -8,6 +8,7 @@ import inspect
 import numbers
 import os
 import sys
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeVar
@@ -27,11 +28,17 @@ class Declared(NamedTuple):
     holds: Callable[[Any], bool]
     words: str
 
-_WORDS = {"Mechanism": "a zw.Mechanism, as zw.load(path) returns", "Workspace": "what zw.robot.workspace returns"}
+
+_WORDS = {
+    "Mechanism": "a zw.Mechanism, as zw.load(path) returns",
+    "Workspace": "what zw.robot.workspace returns",
+}
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, numbers.Real | np.floating | np.integer) and not isinstance(value, bool | np.timedelta64)
+    return isinstance(value, numbers.Real | np.floating | np.integer) and not isinstance(
+        value, bool | np.timedelta64
+    )
 
 
 def _is_whole(value: Any) -> bool:
@@ -65,7 +72,9 @@ def checked(kind: Made) -> Made:
         except ZwangError:
             raise
         except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
-            given = inspect.signature(kind).bind(*arguments, **named).arguments  # a wrong signature stays Python's error
+            given = (
+                inspect.signature(kind).bind(*arguments, **named).arguments
+            )  # a wrong signature stays Python's error
             _check(kind, given, known())
             shown = ", ".join(f"{name} = {short(value)}" for name, value in given.items())
             raise DescriptionError(f"no {kind.__name__} can be made of {shown}: {error}") from error
@@ -133,7 +142,9 @@ def _of_fields(kind: type) -> dict[str, Declared]:
 def _of_parameters(function: Callable[..., Any], leave: tuple[str, ...]) -> dict[str, Declared]:
     names = getattr(function, "__globals__", {})
     parameters = inspect.signature(function).parameters.values()
-    single = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in leave]
+    single = [
+        p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in leave
+    ]
     found = {p.name: _declared(str(p.annotation), names) for p in single}
     return {name: declared for name, declared in found.items() if declared is not None}
 
@@ -166,6 +177,8 @@ def _one(part: str, names: Mapping[str, Any]) -> Declared | None:
     kind = names.get(part)
     if isinstance(kind, type) and kind is not Any:
         return Declared(lambda x: isinstance(x, kind), _WORDS.get(part, f"a {part}"))
+    if isinstance(kind, types.GenericAlias):
+        return _declared(str(kind).replace("collections.abc.", ""), names)
     return _declared(kind, names) if isinstance(kind, str) else None
 
 
@@ -173,15 +186,19 @@ def _of_several(head: str, inside: list[str], names: Mapping[str, Any]) -> Decla
     """A list of values of one kind, or of a fixed length; a text counts as a sequence of texts."""
     fixed = head == "tuple" and inside[-1] != "..."
     items = [_declared(item, names) for item in inside if item != "..."]
-    plain = [item for item in items if item is not None]
-    if len(plain) < len(items):
+    if not fixed and items[0] is None:
         return Declared(_is_several, "a list")
+    plain = [Declared(lambda _: True, "any") if item is None else item for item in items]
     text = head != "tuple" and inside[0] == "str"
 
     def holds(value: Any) -> bool:
         if isinstance(value, str):
             return text
-        if head == "Iterable" and isinstance(value, Iterable) and not isinstance(value, Sequence | np.ndarray | Set | Mapping):
+        if (
+            head == "Iterable"
+            and isinstance(value, Iterable)
+            and not isinstance(value, Sequence | np.ndarray | Set | Mapping)
+        ):
             return not isinstance(value, bytes)  # it can be walked once only, by the function itself
         if not _is_several(value) or (fixed and len(value) != len(plain)):
             return False
@@ -195,7 +212,9 @@ def _of_several(head: str, inside: list[str], names: Mapping[str, Any]) -> Decla
 def _is_several(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return value.ndim > 0
-    return isinstance(value, Sequence | Mapping | Set) and not isinstance(value, str | bytes | bytearray | memoryview)
+    return isinstance(value, Sequence | Mapping | Set) and not isinstance(
+        value, str | bytes | bytearray | memoryview
+    )
 
 
 def _split(text: str, at: str) -> list[str]:

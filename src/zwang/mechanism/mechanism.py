@@ -181,6 +181,10 @@ class Mechanism:
 
         Raises ParameterError for a name that is no symbol of the mechanism, or a value that is no real number.
         """
+        if not isinstance(values, Mapping):
+            raise ParameterError(
+                f"values for symbols are {values!r}; give a dictionary from symbols to numbers"
+            )
         named = {str(key): value for key, value in values.items()}
         unknown = sorted(set(named) - set(self.symbols))
         if unknown:

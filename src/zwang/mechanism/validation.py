@@ -44,7 +44,9 @@ def listed(name: str, values: Any, where: str) -> tuple[Any, ...]:
         raise DescriptionError(f"{name} of {where} is {_short(values)}; give a list of {shown}") from None
     for item in items:
         if not isinstance(item, kinds):
-            raise DescriptionError(f"{name} of {where} holds {_short(item)}; give {shown}")
+            other = next((other for other, (held, _) in HELD.items() if isinstance(item, held)), None)
+            hint = f"; a {type(item).__name__} belongs in {other}=" if other else ""
+            raise DescriptionError(f"{name} of {where} holds {_short(item)}{hint}; give {shown}")
     return items
 
 

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from zwang.api import validation
 from zwang.api.control import control_names
 from zwang.api.settings import RecordedQuantities, SimulationSettings
 from zwang.api.start import InitialState
-from zwang.errors import LoadError, MissingExtraError, SimulationError
+from zwang.errors import LoadError, MissingExtraError, ShapeError, SimulationError
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constraint_forces import CONSTRAINT, PointForceLabel, point_force_labels
@@ -219,6 +220,10 @@ def _unit(kind: str, part: str, otherwise: str) -> str:
 @checked_arguments()
 def mechanism_of(run: xr.Dataset) -> Mechanism:
     """The mechanism whose motion a recording holds. Raises LoadError for another dataset."""
+    if not isinstance(run, xr.Dataset):
+        raise ShapeError(
+            f"zwang reads the mechanism of a recording of zw.simulate; this is a {type(run).__name__}"
+        )
     if "mechanism" not in run:
         raise LoadError("this dataset holds no recording of zwang: it has no variable 'mechanism'")
     return Mechanism.from_json(str(run["mechanism"].item()))
@@ -228,14 +233,23 @@ def mechanism_of(run: xr.Dataset) -> Mechanism:
 def save(run: xr.Dataset, path: str | Path) -> None:
     """Write a recording without loss: to a NetCDF file (.nc) or a Zarr folder (.zarr).
 
-    Raises SimulationError for others, and MissingExtraError where the library zarr is wanted and not installed.
+    Raises SimulationError for others, ShapeError for what is no recording, WriteError for a path that cannot be written, and MissingExtraError where the library zarr is wanted and not installed.
     """
+    if not isinstance(run, xr.Dataset):
+        hint = (
+            "; a mechanism is written by Path(path).write_text(mechanism.to_json())"
+            if isinstance(run, Mechanism)
+            else ""
+        )
+        raise ShapeError(f"zw.save writes a recording of zw.simulate; this is a {type(run).__name__}{hint}")
     suffix = Path(path).suffix
     if suffix == ".nc":
-        run.to_netcdf(path, engine="h5netcdf")
+        with validation.writing(path):
+            run.to_netcdf(path, engine="h5netcdf")
     elif suffix == ".zarr":
         _need_zarr()
-        _with_texts(run, object).to_zarr(path, mode="w", consolidated=False)
+        with validation.writing(path):
+            _with_texts(run, object).to_zarr(path, mode="w", consolidated=False)
     else:
         raise SimulationError(
             f"{str(path)!r} ends in {suffix!r}; a recording is written to .nc (NetCDF) or .zarr"
@@ -255,7 +269,14 @@ def open_run(path: str | Path) -> xr.Dataset:
         )
         with opener as opened:
             run = _with_texts(opened.load(), str)
-    except (OSError, ValueError, KeyError) as error:
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+    ) as error:  # h5py's of damaged files
         raise LoadError(f"{str(path)!r} holds no recording: {error}") from None
     if run.attrs.get("format") != FORMAT:
         raise LoadError(

@@ -33,6 +33,8 @@ def away_from_singularities(
     place = m.tree.place(frame)
     if part not in PARTS:
         raise DescriptionError(f"part is {part!r}; it must be one of {', '.join(map(repr, PARTS))}")
+    if not 0 < length < np.inf:
+        raise DescriptionError(f"length is {length}; it must be a positive number of metres")
     rows = [COMPONENTS.index(c) for c in PARTS[part]]
     scale = np.array([1 / length if part == "pose" and row < 3 else 1 for row in rows])
 

@@ -77,6 +77,10 @@ class IKSolution:
         """The iteration table from q0, of a single target; None for a batch."""
         return self.record() if self.record is not None else None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All of it, for a copy or another process: the iteration table is made before, since the search stays here."""
+        return {**vars(self), "trace": self.trace, "record": None}
+
     def __len__(self) -> int:
         return len(self.q) if self.q.ndim > 1 else 1
 

@@ -153,6 +153,10 @@ def equilibrium(
     m = validation.numeric_mechanism(mechanism)
     q = validation.configuration(m, q0 if q0 is not None else (m.home or m.neutral))
     tau = np.zeros(m.nv) if torques is None else validation.speeds(m, torques, "torques")
+    if iterations < 0 or not tolerance > 0:
+        raise DescriptionError(
+            f"iterations is {iterations} and tolerance {tolerance}; the one must not be negative, the other positive"
+        )
     body = _Body.of(m, loads, tau)
     q = body.closed(_floats(body.problem.coordinates.completed(q)))
     for turn in range(iterations + 1):

@@ -15,6 +15,7 @@ from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.numbers import orientation_of
 from zwang.robot.cache_key import IdentityKey
 from zwang.robot.jacobian_derivative import jacobian_derivative
 from zwang.robot.programs import looped, shaped
@@ -119,7 +120,11 @@ def task_space(
     named = tuple(components) if components is not None else None
     if named is not None and (not named or set(named) - set(COMPONENTS)):
         raise DescriptionError(f"components is {components!r}; give some of {', '.join(COMPONENTS)}")
-    key = axes if isinstance(axes, str) else tuple(map(tuple, np.asarray(axes, dtype=float).tolist()))
+    key = (
+        axes
+        if isinstance(axes, str)
+        else tuple(tuple(float(x) for x in row) for row in orientation_of(axes, "axes"))
+    )
     if isinstance(axes, str) and axes not in ("world", "body"):
         raise DescriptionError(f"axes is {axes!r}; it must be 'world', 'body' or a rotation matrix (3, 3)")
     which = (joints,) if isinstance(joints, str) else tuple(joints) if joints is not None else None

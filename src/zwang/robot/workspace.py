@@ -10,6 +10,7 @@ import numpy as np
 
 from zwang.algebra.convex_hull import convex_hull
 from zwang.api import validation
+from zwang.errors import DescriptionError
 from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
@@ -56,6 +57,10 @@ def workspace(mechanism: Mechanism, frame: str, *, samples: int = 10_000, seed: 
     """
     m = validation.numeric_mechanism(mechanism)
     m.tree.place(frame)
+    if samples < 1 or seed < 0:
+        raise DescriptionError(
+            f"samples is {samples} and seed is {seed}; give at least 1 sample, and a seed that is not negative"
+        )
     q = random_configurations(m, samples, seed)
     R, p = shaped(lambda x: tuple(frame_pose(m.tree, x, frame)), {"q": (m.nq,)})(q)
     return Workspace(m, frame, q, p, R)

@@ -7,13 +7,14 @@ Udwadia, Kalaba, Analytical Dynamics (1996), Ch. 5, with the pseudoinverse of A 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.constraint.rows import Rows
 from zwang.dynamics.gauss import GaussProblem
-from zwang.errors import ContradictionError
+from zwang.errors import ContradictionError, SolveError
 from zwang.scalar import absolute, is_zero, maximum
 
 ROUNDING = 1e-11  # a row this much smaller than the largest has no direction
@@ -44,7 +45,7 @@ class EqualityReduction(NamedTuple):
 def reduce_equalities(problem: GaussProblem, rows: Rows) -> EqualityReduction:
     """The accelerations that hard equalities leave. Raises ContradictionError, with their names, if the rows contradict each other."""
     M, A, b = (np.asarray(x, float) for x in (problem.M, rows.J, rows.aref))
-    L = np.linalg.cholesky(M)
+    L = _factor(M, A, b, rows.names)
     sizes = np.linalg.norm(np.linalg.solve(L, A.T), axis=0)
     largest = {
         name: max(size for size, n in zip(sizes, rows.names, strict=True) if n == name) for name in rows.names
@@ -67,6 +68,23 @@ def reduce_equalities(problem: GaussProblem, rows: Rows) -> EqualityReduction:
     U, s, Vt_ = np.linalg.svd(white * sizes[:, None], full_matrices=False)
     whitened = np.linalg.solve(L, np.eye(len(M)))
     return EqualityReduction(particular, basis, rank, U, s, Vt_ @ whitened)
+
+
+def _factor(M: np.ndarray, A: np.ndarray, b: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """L of M = L L^T. Raises SolveError where that is not, or rows are no numbers."""
+    for name, row, x in zip(names, A, b, strict=True):
+        if not (np.isfinite(row).all() and np.isfinite(x)):
+            raise SolveError(
+                f"the rows of {name!r} are no finite numbers in this state: numbers overflow, or what it speaks of has no direction "
+                "there, as the distance of two points that coincide; start elsewhere"
+            )
+    try:
+        return np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        raise SolveError(
+            "the mass matrix is not positive definite in this state: something that moves has no inertia there, or masses differ "
+            "by more than numbers can hold; give bodies an inertia, or joints an armature"
+        ) from None
 
 
 def _check_consistent(rows: Rows, residual: np.ndarray, sizes: np.ndarray, b: np.ndarray) -> None:

@@ -83,7 +83,7 @@ def speed_rows(mechanism: Mechanism, speeds: Sequence[IndependentVelocity] | Non
         )
     if speeds is None:
         return [mechanism.speed_names[k] for k in independent_velocities(A)]
-    if isinstance(speeds, str | PointSpeed):
+    if isinstance(speeds, str) or not isinstance(speeds, Sequence):
         raise DescriptionError(f"speeds is {speeds!r}; give a list of names of speeds and PointSpeeds")
     chosen = [_checked(mechanism, s) for s in speeds]
     S = np.array([velocity_row(numbers, s, q) for s in (_numeric(s) for s in chosen)], dtype=float).reshape(

@@ -20,6 +20,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from zwang.api import validation
 from zwang.errors import ShapeError, SimulationError
 from zwang.mechanism.declared import checked_arguments
 from zwang.view.plot_series import DRIFT, SUM, WHOLE, Series, energy_drift, series_of
@@ -94,7 +95,8 @@ def plot(
         figure = _laid_out(panels, columns, wide, kind == "phase")
         figure.suptitle(_title(run, kind == "phase"), fontsize=11, x=0.01, ha="left", color=INK)
         if path is not None:
-            figure.savefig(path, dpi=150)
+            with validation.writing(path):
+                figure.savefig(path, dpi=150)
     if "inline" in matplotlib.get_backend():
         plt.close(figure)  # a notebook shows what is returned
     return figure

@@ -115,7 +115,8 @@ def _label(value: str, w: Manipulability) -> str:
 
 def _finish(figure: Figure, path: str | Path | None) -> None:
     if path is not None:
-        figure.savefig(path, dpi=150)
+        with validation.writing(path):
+            figure.savefig(path, dpi=150)
     if "inline" in matplotlib.get_backend():
         plt.close(figure)  # a notebook shows what is returned
 

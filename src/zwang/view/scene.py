@@ -44,6 +44,8 @@ def scene_content(what: Mechanism | xr.Dataset, worlds: int = 16, traces: Sequen
     traces: frames whose paths are drawn. Raises ParameterError for symbols without values, UnknownNameError for a frame that
     is not there, ShapeError for another dataset.
     """
+    if worlds < 1:
+        raise ShapeError(f"worlds is {worlds}; at least one world is shown")
     if isinstance(what, Mechanism):
         run, mechanisms = None, [validation.numeric_mechanism(what)]
     else:
@@ -80,6 +82,10 @@ def _checked(run: Any) -> xr.Dataset:
     if not isinstance(run, xr.Dataset) or not {"q", "energy", "mechanism"} <= set(run.data_vars):
         raise ShapeError(
             f"zwang shows a mechanism or a recording of zw.simulate; this is a {type(run).__name__} without q, energy or mechanism"
+        )
+    if not {"world", "time"} <= set(run["q"].dims):
+        raise ShapeError(
+            "zwang shows a recording with worlds and times; of one world, select run.isel(world=[0]), with the brackets"
         )
     if not run.sizes["world"] or not run.sizes["time"]:
         raise ShapeError(f"this recording is empty: {run.sizes['world']} worlds, {run.sizes['time']} times")

@@ -20,7 +20,7 @@ from zwang.compiler.ir.program import Block, Cond, For, Port, Program, While
 from zwang.compiler.runtime.kernel import Kernel, doors, words
 from zwang.compiler.runtime.processor import host
 from zwang.compiler.runtime.ufunc import UniversalFunction
-from zwang.errors import ShapeError, StateError
+from zwang.errors import ArgumentError, ShapeError, StateError
 from zwang.scalar.real import REAL, real_array
 
 Arrays = np.ndarray | tuple[np.ndarray, ...]
@@ -231,14 +231,14 @@ if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's
 
 
 def settings(dtype: Any, lanes: int | None, threads: int | None) -> tuple[str, int, int]:
-    """The type's name, the lanes and the threads, this machine's where None. Raises ValueError."""
+    """The type's name, the lanes and the threads, this machine's where None. Raises ArgumentError."""
     name = _type_name(dtype)
     lanes = host().width(name) if lanes is None else lanes
     if lanes not in WIDTHS:
-        raise ValueError(f"lanes is {lanes!r}; it must be one of {WIDTHS}")
+        raise ArgumentError(f"lanes is {lanes!r}; it must be one of {WIDTHS}")
     threads = cores() if threads is None else threads
     if not isinstance(threads, int | np.integer) or threads < 1:
-        raise ValueError(f"threads is {threads!r}; it must be a positive integer")
+        raise ArgumentError(f"threads is {threads!r}; it must be a positive integer")
     return name, int(lanes), int(threads)
 
 
@@ -252,7 +252,7 @@ def _type_name(dtype: Any) -> str:
     except TypeError:
         name = repr(dtype)
     if name not in TYPES:
-        raise ValueError(f"dtype is {dtype!r}; it must be one of {TYPES}")
+        raise ArgumentError(f"dtype is {dtype!r}; it must be one of {TYPES}")
     return name
 
 

@@ -17,7 +17,7 @@ from zwang.compiler.backends.llvm.module import input_starts
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.runtime.calls import PIECES, Compiled, share
 from zwang.compiler.runtime.kernel import Kernel, doors, words
-from zwang.errors import ShapeError, UnknownNameError
+from zwang.errors import ArgumentError, ShapeError, UnknownNameError
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,9 @@ def run_steps(
     """
     steps, every = _whole("steps", steps), _whole("every", every)
     if steps < 0 or every < 1:
-        raise ValueError(f"steps is {steps} and every is {every}; steps must be 0 or more, every 1 or more")
+        raise ArgumentError(
+            f"steps is {steps} and every is {every}; steps must be 0 or more, every 1 or more"
+        )
     program = compiled.program
     names = [port.name for port in program.outputs]
     for name in record or ():
@@ -76,7 +78,7 @@ def _whole(name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {value!r}; it must be an integer") from None
+        raise ArgumentError(f"{name} is {value!r}; it must be an integer") from None
 
 
 def state_sizes(program: Program) -> dict[str, int]:

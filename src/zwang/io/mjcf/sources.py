@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from xml.sax.saxutils import quoteattr
 
 from zwang.errors import LoadError
-from zwang.io.assets import LARGEST_MESH, Roots, read_mesh
+from zwang.io.assets import LARGEST_MESH, Roots, check_length, read_mesh
 from zwang.io.files import read_bytes
 from zwang.io.xml import LARGEST_DOCUMENT, Element, parse
 
@@ -124,6 +124,7 @@ class _Gatherer:
         where = f"{element.place}: {element.title}"
         if "\\" in name:
             raise LoadError(f"{where}: the file name {name!r} has a backslash; write / between folders")
+        check_length(name, where)
         if str(folder) != "." and not (self.roots.model / name).exists():
             name = str(folder / name)  # relative to the including file
         return self.roots.find(name, where)

@@ -1,0 +1,79 @@
+"""Old spellings of public names: each keeps working for one release, with a DeprecationWarning that names the new one."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
+
+
+def warn_of_rename(old: str, new: str, stacklevel: int = 3) -> None:
+    """Warn that the name `old` is deprecated in favour of `new`; the warning points at the caller's caller."""
+    warnings.warn(
+        f"{old} is deprecated and will be removed in the next release; use {new}",
+        DeprecationWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def module_getattr(module: str, renamed: Mapping[str, str]) -> Callable[[str], Any]:
+    """A `__getattr__` for a module that resolves old names.
+
+    renamed: for each old name the new one, or "package.module:name" where the new name is defined elsewhere.
+    The function returned raises AttributeError for any other name.
+    """
+
+    def __getattr__(name: str) -> Any:
+        if name not in renamed:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        place, _, new = renamed[name].rpartition(":")
+        warn_of_rename(f"{module}.{name}", new if not place else f"{place}.{new}")
+        return getattr(importlib.import_module(place or module), new)
+
+    return __getattr__
+
+
+def renamed_arguments(**renamed: str) -> Callable[[F], F]:
+    """Decorator: the keyword arguments `old="new"` are still accepted by their old names.
+
+    The decorated function raises TypeError where both spellings are given.
+    """
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for old in renamed.keys() & kwargs.keys():
+                new = renamed[old]
+                if new in kwargs:
+                    raise TypeError(f"{function.__name__}() got both {new!r} and its old spelling {old!r}")
+                warn_of_rename(f"the argument {old!r} of {function.__name__}()", repr(new))
+                kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def renamed_attributes(**renamed: str) -> Callable[[C], C]:
+    """Class decorator: the attributes `old="new"` can still be read by their old names."""
+
+    def decorate(cls: C) -> C:
+        for old, new in renamed.items():
+            setattr(cls, old, _alias(cls.__name__, old, new))
+        return cls
+
+    return decorate
+
+
+def _alias(owner: str, old: str, new: str) -> property:
+    def read(self: Any) -> Any:
+        warn_of_rename(f"{owner}.{old}", f"{owner}.{new}")
+        return getattr(self, new)
+
+    return property(read, doc=f"Deprecated: use `{new}`.")
