@@ -36,7 +36,7 @@ HOSTILE: dict[str, Callable[[], Any]] = {
     "(0,)": lambda: np.zeros(0), "(2, 2)": lambda: np.ones((2, 2)), "object": object, "function": lambda: lambda: 0, "control": lambda: lambda t, q, v: [q],
     "{'x': 1}": lambda: {"x": 1}, "{1: 2}": lambda: {1: 2}, "{None: 'a'}": lambda: {None: "a"}, "set": lambda: {1, 2}, "range": lambda: range(3),
     "iterator": lambda: iter([1, 2, 3]), "symbol": lambda: sp.Symbol("x"), "zoo": lambda: sp.zoo, "matrix": lambda: sp.Matrix([1, 2]),
-    "path": lambda: Path("nowhere") / "x.nc", "folder": lambda: Path("."), "class": lambda: int, "Ellipsis": lambda: ..., "slice": lambda: slice(1),
+    "path": lambda: Path("nowhere") / "x.nc", "folder": lambda: Path("."), "Ellipsis": lambda: ..., "slice": lambda: slice(1),
     "decimal": lambda: decimal.Decimal("NaN"), "fraction": lambda: fractions.Fraction(1, 3), "masked": lambda: np.ma.masked_array([1.0, 2.0], [1, 0]),
     "structured": lambda: np.zeros(2, dtype=[("a", float)]), "dataset": xr.Dataset, "body": lambda: zw.Body("b"), "mechanism": Mechanism,
     "tuple of texts": lambda: ("arm", "hand"), "pair": lambda: ("arm", (0, 0, 0)), "huge list": lambda: [1e308] * 3, "bool list": lambda: [True, False],
@@ -216,7 +216,10 @@ class Misuse(NamedTuple):
 def places() -> tuple[tuple[str, str], ...]:
     """Every argument of every public function and class, by name."""
     found = [(name, p) for name in PARTS for p in _parameters(getattr(zw, name))]
-    return (*found, *((name, p) for name, (_, _, signed) in _all_functions().items() for p in _parameters(signed)))
+    return (
+        *found,
+        *((name, p) for name, (_, _, signed) in _all_functions().items() for p in _parameters(signed)),
+    )
 
 
 @cache
@@ -226,7 +229,9 @@ def _all_functions() -> dict[str, Any]:
 
 def _parameters(function: Any) -> list[str]:
     found = inspect.signature(function).parameters.values()
-    return [p.name for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "progress"]
+    return [
+        p.name for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "progress"
+    ]
 
 
 def misuse(number: int) -> Misuse:

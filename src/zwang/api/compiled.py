@@ -286,7 +286,7 @@ class CompiledMechanism:
         friction or contacts; else to the solver's tolerance, as each step begins with how the rows answered in the one before. Raises ShapeError.
         """
         key = ("rollout", *self._step_key(step, integrator, embedding)[1:])
-        control = np.asarray(control)
+        control = validation.array(control, "control")
         over_time = ("control",) if control.ndim > np.ndim(q0) else ()
         arrays = [np.asarray(q0), np.asarray(v0), np.asarray(activation), control, *self._time(time)]
         if params is not None or self._symbolic:
@@ -341,6 +341,7 @@ class CompiledMechanism:
 
     def prepare(self, function: str) -> None:
         """Compile a function now, for one world and for many."""
+        _check_key(function)
         key = self._step_key(None, None) if function == "step" else function
         for worlds in (1, 2):
             self._compiled(key).prepare(worlds=worlds)

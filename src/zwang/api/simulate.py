@@ -31,6 +31,7 @@ from zwang.api.termination import (
 )
 from zwang.api.validation import check_compilable, is_restrained
 from zwang.errors import SimulationWarning, TraceError
+from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.recording.record import recording_of
 from zwang.simulation.derived_quantities import derived_quantities_in_python
@@ -39,6 +40,7 @@ from zwang.simulation.rollout import ProgressCallback, PythonRoller, StepProgram
 COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
 
 
+@checked_arguments("duration", "step", "worlds", "params", "drift")
 def simulate(
     mechanism: Mechanism,
     q0: Any = None,

@@ -85,7 +85,7 @@ def _rows(value: Any, default: Any, names: tuple[str, ...], name: str) -> np.nda
         value = _filled(value, default, names, name)
     try:
         array = real_array(default if value is None else value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise StateError(f"{name} must hold real numbers; it is {str(value)[:60]!r}") from None
     if array.ndim not in (1, 2) or array.shape[-1] != len(names):
         raise ShapeError(

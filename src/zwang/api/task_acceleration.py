@@ -54,7 +54,7 @@ def task_acceleration(
     """
     m = validation.numeric_mechanism(mechanism)
     m.tree.place(frame)
-    if max(np.ndim(x) for x in (q, v, tau, wanted)) > 1:
+    if max(validation.array(x, "q, v, tau, wanted").ndim for x in (q, v, tau, wanted)) > 1:
         return _of_many(m, frame, tuple(rows), q=q, v=v, tau=tau, wanted=wanted)
     q, v, tau = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, tau, "tau")
     wanted = validation.array(wanted, "wanted")

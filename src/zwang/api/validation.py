@@ -59,7 +59,7 @@ def vector(value: Any, size: int, name: str, what: str) -> np.ndarray:
     """`value` as `size` finite floats. Raises ShapeError or StateError, naming the argument."""
     try:
         array = real_array(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise StateError(f"{name} must be {size} real numbers ({what}); it is {_shown(value)}") from None
     if array.shape != (size,):
         raise ShapeError(f"{name} must have the shape ({size},) ({what}); its shape is {array.shape}")
@@ -73,7 +73,7 @@ def array(value: Any, name: str) -> np.ndarray:
     """`value` as floats of any shape. Raises StateError for what are no real numbers, naming the argument."""
     try:
         return real_array(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise StateError(f"{name} must hold real numbers; it is {_shown(value)}") from None
 
 
@@ -81,7 +81,7 @@ def real(value: Any, name: str, what: str) -> float:
     """`value` as one finite float. Raises StateError, naming the argument."""
     try:
         number = real_array(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = np.zeros(0)
     if number.shape != () or not np.isfinite(number):
         raise StateError(f"{name} is {_shown(value)}; it must be {what}, one finite real number")

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from zwang.io.contradictions import contradictions
 from zwang.mechanism.bodies import Body
-from zwang.mechanism.constraints import JointCoupling
+from zwang.mechanism.constraints import ContactPair, JointCoupling
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.geometry import Geometry, Mesh, Plane
 from zwang.mechanism.joints import Revolute
@@ -38,6 +39,8 @@ def lint(mechanism: Mechanism) -> tuple[Note, ...]:
     shapes += [(g, "the ground") for g in mechanism.geometry]
     found += [note for shape, where in shapes for note in _of_shape(shape, where)]
     found += [*_of_density(mechanism), *_of_couples(mechanism), *_of_settings(mechanism)]
+    found += [_note(*said) for said in contradictions(mechanism)]
+    found += [*_of_softness(mechanism), *_of_quaternions(mechanism)]
     return tuple(dict.fromkeys(found))
 
 
@@ -80,6 +83,10 @@ def _of_joints(body: Body) -> Iterator[Note]:
 def _of_shape(shape: Geometry, where: str) -> Iterator[Note]:
     if isinstance(shape, Plane):
         return
+    if isinstance(shape, Mesh) and _is_mirrored(shape):
+        yield _note(
+            f"mesh {shape.file or shape.name!r} of {where} is mirrored: its scale is {shape.scale}", where
+        )
     size, name = _extent(shape), shape.name or type(shape).__name__.lower()
     if isinstance(shape, Mesh):
         name = f"mesh {shape.file or shape.name!r}"
@@ -87,6 +94,49 @@ def _of_shape(shape: Geometry, where: str) -> Iterator[Note]:
         yield _note(
             f"{name} of {where} is {size:.3g} m large; is it in millimetres? set its scale (unit)", where
         )
+
+
+def _is_mirrored(mesh: Mesh) -> bool:
+    """An odd number of its axes is turned round."""
+    return are_constant(*mesh.scale) and math.prod(float(np.sign(x)) for x in mesh.scale) < 0
+
+
+def _of_softness(mechanism: Mechanism) -> Iterator[Note]:
+    """Impedances beyond one, which are cut."""
+    shapes = [
+        (g.surface, f"shape {g.name!r} of body {b.name!r}") for b in mechanism.bodies for g in b.geometry
+    ]
+    shapes += [(g.surface, f"shape {g.name!r} of the ground") for g in mechanism.geometry]
+    shapes += [
+        (pair, f"contact pair {pair.name!r}") for pair in mechanism.contacts if isinstance(pair, ContactPair)
+    ]
+    joints = [(j.joint, f"joint {j.name!r}") for j in mechanism.joints]
+    joints += [(t, f"tendon {t.name!r}") for t in mechanism.tendons]
+    soft = [
+        (getattr(part, name), where)
+        for part, where in joints
+        for name in ("limit_softness", "friction_softness")
+    ]
+    soft += [(getattr(c, "softness", None), f"constraint {c.name!r}") for c in mechanism.constraints]
+    for part, where in (*shapes, *soft):
+        numbers: Any = () if part is None else part.solimp[:2]
+        if are_constant(*numbers) and any(x > 1 for x in numbers):
+            yield _note(f"solimp of {where} is {part.solimp}; an impedance is between 0 and 1", where)
+
+
+def _of_quaternions(mechanism: Mechanism) -> Iterator[Note]:
+    """States whose attitudes are upright only if their quaternions are read as (x, y, z, w)."""
+    states = [(k.q, f"keyframe {k.name!r}") for k in mechanism.keyframes if k.q]
+    states += [(mechanism.home, "home")] if mechanism.home else []
+    for joint in (j for j in mechanism.joints if j.kind in ("ball", "free")):
+        for q, where in states:
+            part = q[joint.q.stop - 4 : joint.q.stop]
+            if are_constant(*part) and abs(part[3]) > 0.999 * math.hypot(*part) > 0:
+                yield _note(
+                    f"the quaternion of joint {joint.name!r} in {where} is {tuple(map(float, part))}, a half turn about z; it looks like "
+                    "(x, y, z, w), and zwang's order is (w, x, y, z)",
+                    where,
+                )
 
 
 def _extent(shape: Geometry) -> float:

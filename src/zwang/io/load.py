@@ -43,7 +43,7 @@ def load(
     Raises LoadError with file, line and column for what cannot be, UnsupportedError for what zwang has not. Warns with
     LoadWarning of what is missing or ignored, and with PlausibilityWarning of numbers that are hardly meant.
     """
-    if not isinstance(path, (str, os.PathLike)) or base not in ("fixed", "free"):
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(base, str) or base not in ("fixed", "free"):
         raise LoadError(f"load needs a file's path and base 'fixed' or 'free', not {path!r} and {base!r}")
     file = Path(path)
     folders = (package_dirs,) if isinstance(package_dirs, (str, os.PathLike)) else tuple(package_dirs)

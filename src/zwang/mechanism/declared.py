@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fractions
 import functools
 import inspect
 import numbers
@@ -21,6 +22,8 @@ from zwang.scalar import is_scalar
 Made = TypeVar("Made", bound=type)
 Called = TypeVar("Called", bound=Callable[..., Any])
 
+LARGEST = 2**1023  # of integers that a float can hold
+
 
 class Declared(NamedTuple):
     """What an annotation asks for: whether a value is that, and how to say it."""
@@ -36,8 +39,10 @@ _WORDS = {
 
 
 def _is_real(value: Any) -> bool:
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < LARGEST
     return isinstance(value, numbers.Real | np.floating | np.integer) and not isinstance(
-        value, bool | np.timedelta64
+        value, np.timedelta64
     )
 
 
@@ -51,7 +56,7 @@ _SIMPLE = {
     "bool": Declared(lambda x: isinstance(x, bool | np.bool_), "True or False"),
     "int": Declared(_is_whole, "a whole number"),
     "float": Declared(_is_real, "a number"),
-    "Number": Declared(lambda x: _is_real(x) or (not isinstance(x, bool) and is_scalar(x)), "a number"),
+    "Number": Declared(lambda x: _is_real(x) or (not isinstance(x, int) and is_scalar(x)), "a number"),
     "Path": Declared(lambda x: isinstance(x, os.PathLike), "a path"),
     "os.PathLike[str]": Declared(lambda x: isinstance(x, os.PathLike), "a path"),
 }
@@ -120,9 +125,14 @@ def short(value: Any) -> str:
 
 
 def _settle(part: Any, known: Mapping[str, Declared]) -> None:
-    for field in fields(part):
-        if str(field.type).startswith("tuple[") and isinstance(getattr(part, field.name), list):
-            object.__setattr__(part, field.name, tuple(getattr(part, field.name)))
+    for name, words in known.items():
+        value = getattr(part, name)
+        if isinstance(value, list | np.ndarray) and words.words != "a number":
+            object.__setattr__(
+                part, name, tuple(value.tolist() if isinstance(value, np.ndarray) and value.ndim else value)
+            )
+        elif isinstance(value, fractions.Fraction | np.number):
+            object.__setattr__(part, name, value.item() if isinstance(value, np.number) else float(value))
 
 
 def _check(kind: type, given: Mapping[str, Any], known: Mapping[str, Declared]) -> None:

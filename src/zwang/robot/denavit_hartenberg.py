@@ -14,7 +14,7 @@ from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.joints import Joint, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.numbers import IDENTITY, vector
+from zwang.mechanism.numbers import IDENTITY, number, vector
 
 X, Z = (1, 0, 0), (0, 0, 1)
 EXACT = (
@@ -52,8 +52,10 @@ def from_dh(
     )
     bodies, parent = [], "world"
     for i in range(n):
+        entries = {"theta": turns[i], "d": d[i], "a": a[i], "alpha": alpha[i]}
+        at = [number(x, f"{column} of joint {i + 1}") for column, x in entries.items()]
         T = _standard if convention == "standard" else _modified
-        R, p, axis, point = T(turns[i], d[i], a[i], alpha[i])
+        R, p, axis, point = T(*at)
         joint = _joint(kinds[i], f"q{i + 1}", axis, point, bounds[i])
         bodies.append(Body(f"link{i + 1}", joint, parent, position=tuple(p), orientation=R))
         parent = bodies[-1].name
@@ -100,5 +102,5 @@ def _check_columns(n: int, columns: dict[str, Any], kinds: str, convention: str)
         raise DescriptionError("the table is empty; an arm has one joint at least")
     if set(kinds) - {"R", "P"}:
         raise DescriptionError(f"joints is {kinds!r}; it is made of 'R' (revolute) and 'P' (prismatic)")
-    if convention not in ("standard", "modified"):
+    if not isinstance(convention, str) or convention not in ("standard", "modified"):
         raise DescriptionError(f"convention is {convention!r}; it must be 'standard' or 'modified'")

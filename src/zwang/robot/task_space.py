@@ -133,7 +133,7 @@ def task_space(
 
 def configurations(m: Mechanism, q: Any) -> np.ndarray:
     """q (nq,) or (..., nq), checked, with unit quaternions."""
-    if np.ndim(q) <= 1:
+    if validation.array(q, "q").ndim <= 1:
         return validation.configuration(m, q)
     array = validation.array(q, "q")
     if array.shape[-1] != m.nq:

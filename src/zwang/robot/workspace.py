@@ -18,6 +18,8 @@ from zwang.robot.manipulability import Manipulability, manipulability
 from zwang.robot.programs import shaped
 from zwang.robot.sampling import random_configurations
 
+MOST_SAMPLES = 10_000_000
+
 
 @dataclass(frozen=True)
 class Workspace:
@@ -57,9 +59,9 @@ def workspace(mechanism: Mechanism, frame: str, *, samples: int = 10_000, seed: 
     """
     m = validation.numeric_mechanism(mechanism)
     m.tree.place(frame)
-    if samples < 1 or seed < 0:
+    if not 1 <= samples <= MOST_SAMPLES or seed < 0:
         raise DescriptionError(
-            f"samples is {samples} and seed is {seed}; give at least 1 sample, and a seed that is not negative"
+            f"samples is {samples} and seed is {seed}; give 1 to {MOST_SAMPLES:,} samples, and a seed that is not negative"
         )
     q = random_configurations(m, samples, seed)
     R, p = shaped(lambda x: tuple(frame_pose(m.tree, x, frame)), {"q": (m.nq,)})(q)

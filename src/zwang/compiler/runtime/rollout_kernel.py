@@ -19,6 +19,8 @@ from zwang.compiler.runtime.calls import PIECES, Compiled, share
 from zwang.compiler.runtime.kernel import Kernel, doors, words
 from zwang.errors import ArgumentError, ShapeError, UnknownNameError
 
+MOST_STEPS = 10**12
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -76,7 +78,10 @@ def run_steps(
 
 def _whole(name: str, value: Any) -> int:
     try:
-        return operator.index(value)
+        number = operator.index(value)
+        if abs(number) > MOST_STEPS:
+            raise ArgumentError(f"{name} is {value!r}; at most {MOST_STEPS:,} are run in a call")
+        return number
     except TypeError:
         raise ArgumentError(f"{name} is {value!r}; it must be an integer") from None
 

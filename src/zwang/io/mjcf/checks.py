@@ -11,6 +11,7 @@ import numpy as np
 from zwang.errors import LoadError, PlausibilityWarning
 from zwang.io.mjcf.model import Source
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
+from zwang.io.mjcf.ranges import check_ranges, remarks
 
 LONG_STEP = 0.1  # s
 HEAVY = 1e9  # kg
@@ -20,7 +21,12 @@ _HINGES = (JOINT.mjJNT_HINGE, JOINT.mjJNT_BALL)
 
 def check(source: Source) -> None:
     """Warns of implausible numbers. Raises LoadError for those that cannot be."""
-    m = source.model
+    m, elements = source.model, list(source.files.elements())
+    check_ranges(elements)
+    for element, what in remarks(elements):
+        place = f"{element.source}, line {element.line}"
+        source.note("implausible", what, place)
+        _warn(f"{place}: {what}")
     option = next((e for e in source.files.elements() if e.name == "option"), None)
     place = f"{option.source}, line {option.line}" if option is not None else source.files.source
     if not 0 < m.opt.timestep < math.inf:

@@ -159,7 +159,6 @@ class ShapeReader:
         self.roots, self.findings = roots, findings
         self.names: set[str] = set()
         self.meshes: dict[str, Any] = {}
-        self.missing: set[str] = set()
         self.colors: dict[str, Color | None] = {}
         for element in robot.walk():
             if (
@@ -259,21 +258,22 @@ class ShapeReader:
             self._check_volume(form, name, vertices)
         return Mesh(vertices=vertices, faces=faces, file=name, scale=scale, **settings)
 
-    def _triangles(self, form: Element, name: str, visual: bool) -> tuple[Any, Any]:
-        """The mesh's numbers; none if its file is missing: with a warning where it is only looked at, else as a repair."""
-        if name not in self.meshes or (name in self.missing and not visual):
+    def _triangles(self, form: Element, name: str, visual_only: bool) -> tuple[Any, Any]:
+        """The mesh's numbers; none if its file is missing, with a warning where it is only seen, else as a repair."""
+        if name not in self.meshes:
             where = f"{form.place}: {form.title}"
             try:
                 format_of(name, where)
                 self.meshes[name] = read_mesh(self.roots.find(name, where), where)
             except MissingAsset as error:
                 fault = str(error).removeprefix(f"{form.place}: ")
-                if visual:
-                    self.findings.warn(form, fault, "unsupported")
-                else:
-                    self.findings.repair(form, fault, "the mesh touches nothing")
-                self.missing.add(name)
-                self.meshes[name] = ((), ())
+                if visual_only:
+                    self.findings.warn(
+                        form, f"{fault}; it is only visual: nothing is shown for it", "unsupported"
+                    )
+                    return (), ()
+                self.findings.repair(form, f"{fault}; it is a collision shape", "nothing touches it")
+                return (), ()
             except LoadError as error:
                 self.findings.repair(form, str(error).removeprefix(f"{form.place}: "), "the mesh is left out")
                 self.meshes[name] = ((), ())
