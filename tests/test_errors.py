@@ -1,65 +1,350 @@
-"""Messages for unknown names: the question "Did you mean ...?", and the similar names before the others."""
+"""Errors: they say what a user can do, survive another process, and put nothing on a terminal that it would obey."""
 
 from __future__ import annotations
 
-import string
+import concurrent.futures
+import multiprocessing
+import os
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from zwang.errors import UnknownNameError, did_you_mean, nearest_names
+import zwang as zw
+from zwang.cli import main
+from zwang.errors import (
+    ArgumentError,
+    DescriptionError,
+    LoadError,
+    LoadWarning,
+    ParameterError,
+    ShapeError,
+    SimulationError,
+    UnknownNameError,
+    WriteError,
+    visible,
+)
+from zwang.mechanism.samples import double_pendulum
 
-NAMES = ("shoulder", "elbow", "wrist_1", "wrist_2", "wrist_3", "Hand")
-
-
-@pytest.mark.parametrize("known", NAMES)
-@pytest.mark.parametrize("letter", ["", "x"])
-def test_one_wrong_letter_is_found(known, letter):
-    """Whichever letter is left out or replaced, the name is among those asked about."""
-    for k in range(len(known)):
-        assert known in nearest_names(known[:k] + letter + known[k + 1 :], NAMES)
-
-
-@pytest.mark.parametrize("known", NAMES)
-def test_two_letters_exchanged_and_other_case_are_found(known):
-    exchanged = known[0] + known[2] + known[1] + known[3:]
-    assert known in nearest_names(exchanged, NAMES)
-    assert nearest_names(known.swapcase(), NAMES)[0] == known
-
-
-def test_the_question_names_one_two_or_three():
-    assert did_you_mean("elbo", NAMES) == "Did you mean 'elbow'?"
-    assert did_you_mean("wrist_1", ["wrist_2", "wrist_1"]) == "Did you mean 'wrist_1' or 'wrist_2'?"
-    assert did_you_mean("wrist", NAMES) == "Did you mean 'wrist_3', 'wrist_2' or 'wrist_1'?"
-    assert did_you_mean("qqqq", NAMES) == "" and did_you_mean("elbow", []) == ""
+HIDDEN = "\x1b]0;title\x07\x9b31m\u202e\u2066"
 
 
-def test_similar_names_come_first_and_the_others_keep_their_order():
-    text = str(UnknownNameError("joint", "wrst_2", NAMES))
-    assert text.startswith("there is no joint 'wrst_2'. Did you mean 'wrist_2'")
-    listed = text.split("are: ")[1].split(", ")
-    assert listed[0] == "'wrist_2'" and set(listed) == {repr(name) for name in NAMES}
-    rest = [name for name in NAMES if not name.startswith("wrist")]
-    assert listed[-3:] == [repr(name) for name in rest]
+@pytest.fixture(scope="module")
+def run() -> Any:
+    return zw.simulate(double_pendulum(), duration=0.004, compiled=False, worlds=2)
 
 
-def test_a_similar_name_is_shown_though_many_stand_before_it():
-    many = [f"{a}{b}" for a in string.ascii_lowercase for b in string.digits]
-    text = str(UnknownNameError("body", "torsoo", [*many, "torso"]))
-    assert (
-        "Did you mean 'torso'?" in text
-        and "The body names are: 'torso', 'a0'" in text
-        and text.endswith("...")
+# ---------------------------------------------------------------------------------------------- calls
+
+
+def test_params_that_are_no_dictionary_are_refused() -> None:
+    with pytest.raises(ParameterError, match="dictionary"):
+        zw.simulate(double_pendulum(), duration=0.01, params=[1])  # type: ignore[arg-type]
+
+
+def test_a_page_needs_worlds_and_a_recording_with_worlds(run: Any, tmp_path: Path) -> None:
+    with pytest.raises(ShapeError, match="at least one world"):
+        zw.save_html(run, tmp_path / "a.html", worlds=0)
+    with pytest.raises(ShapeError, match=r"isel\(world=\[0\]\)"):
+        zw.save_html(run.isel(world=0), tmp_path / "a.html")
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_only_recordings_are_saved(tmp_path: Path) -> None:
+    with pytest.raises(ShapeError, match="to_json"):
+        zw.save(double_pendulum(), tmp_path / "a.nc")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr", "a.html", "a.png"])
+def test_paths_that_cannot_be_written_are_named(run: Any, name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / name  # the folder is a file: no one, not even root, can write there
+    write = {".html": zw.save_html, ".png": zw.plot}.get(path.suffix, zw.save)
+    with pytest.raises(WriteError, match=name) as caught:
+        write(run, path)
+    assert isinstance(caught.value, OSError)
+
+
+def test_damaged_recordings_are_load_errors(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    zw.save(run, path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(24):
+        data = bytearray(whole)
+        for at in rng.integers(len(data), size=20):
+            data[at] ^= 1 << rng.integers(8)
+        path.write_bytes(data[: rng.integers(len(data))] if rng.random() < 0.3 else data)
+        try:
+            zw.mechanism_of(zw.open_run(path))
+        except LoadError:
+            refused += 1
+    assert refused > 5
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("integrator", ["euler", "dop853"])
+def test_a_controller_that_returns_arrays_for_numbers_is_named(compiled: bool, integrator: str) -> None:
+    def control(t: Any, q: Any, v: Any) -> dict[str, Any]:
+        return {"shoulder": np.array([q[0], q[1]])}
+
+    with pytest.raises(ShapeError, match="'shoulder'.*one number"):
+        zw.simulate(
+            double_pendulum(), duration=0.01, control=control, compiled=compiled, integrator=integrator
+        )
+
+
+def test_an_argument_of_another_kind_is_named_with_what_is_allowed() -> None:
+    with pytest.raises(
+        ArgumentError, match=r"mechanism of energy is \[1, 2\]; it must be a zw.Mechanism"
+    ) as caught:
+        zw.energy([1, 2], [0], [0])  # type: ignore[arg-type]
+    assert isinstance(caught.value, TypeError)
+    with pytest.raises(ArgumentError, match="kind of plot is 7; it must be a text"):
+        zw.plot(None, kind=7)  # type: ignore[arg-type]
+    with pytest.raises(DescriptionError, match="name of connect is 1; it must be a text"):
+        zw.Connect(1, ("a", (0, 0, 0)), ("b", (0, 0, 0)))  # type: ignore[arg-type]
+    with pytest.raises(DescriptionError, match="surface of sphere 's' is 1; it must be a Surface"):
+        zw.Sphere(1, name="s", surface=1)  # type: ignore[arg-type]
+
+
+def test_names_in_json_are_texts() -> None:
+    text = double_pendulum().to_json()
+    for wrong in ("1", "null", "[]", "true", '{"number": "nan"}'):
+        with pytest.raises(LoadError):
+            zw.Mechanism.from_json(text.replace('"upper"', wrong))
+
+
+def test_a_part_in_the_wrong_list_is_told_where_it_belongs() -> None:
+    bodies = double_pendulum().bodies
+    with pytest.raises(DescriptionError, match="ContactExclude belongs in contacts="):
+        zw.Mechanism(bodies=bodies, constraints=[zw.ContactExclude(("upper", "lower"))])  # type: ignore[arg-type]
+    with pytest.raises(DescriptionError, match="Motor belongs in forces="):
+        zw.Mechanism(bodies=bodies, constraints=[zw.Motor("m", "elbow")])  # type: ignore[arg-type]
+
+
+def test_points_that_coincide_and_bodies_without_inertia_are_told() -> None:
+    body = zw.Body("b", zw.Free("j"), mass=1, inertia=(1, 1, 1))
+    m = zw.Mechanism(
+        "m", [body], constraints=[zw.Distance("rod", ("b", (0, 0, 0)), ("world", (0, 0, 0)), 1.0)]
+    )
+    with pytest.raises(zw.errors.SolveError, match="'rod'.*coincide"):
+        zw.constrained_dynamics(m, m.neutral, np.zeros(6), np.zeros(6))
+
+
+# ---------------------------------------------------------------------------------------------- other processes
+
+
+def _mistaken(name: str) -> Any:
+    return double_pendulum().joint(name)
+
+
+def _reached(position: Any) -> Any:
+    return zw.robot.solve_ik(double_pendulum(), "lower", position)
+
+
+def test_every_error_survives_a_copy() -> None:
+    for name, kind in vars(zw.errors).items():
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            error = kind("joint", "x", ["a", "b"]) if kind is UnknownNameError else kind(f"about {name}")
+            copy = pickle.loads(pickle.dumps(error))
+            assert type(copy) is kind and str(copy) == str(error)
+    unknown = pickle.loads(pickle.dumps(UnknownNameError("joint", "elbw", ["elbow"])))
+    assert "{1}" in str(pickle.loads(pickle.dumps(UnknownNameError("joint", {1}, ["a"]))))
+    assert (unknown.kind, unknown.name, unknown.valid) == ("joint", "elbw", ("elbow",)) and "'elbow'?" in str(
+        unknown
     )
 
 
-def test_without_names_nothing_is_asked():
-    assert (
-        str(UnknownNameError("sensor", "imu", [])) == "there is no sensor 'imu'. The sensor names are: (none)"
+def test_a_typo_and_an_answer_come_back_from_a_worker() -> None:
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        with pytest.raises(UnknownNameError, match="Did you mean 'elbow'"):
+            pool.submit(_mistaken, "elbw").result(timeout=60)
+        found = pool.submit(_reached, [0.5, 0.0, -0.5]).result(timeout=60)
+    here = _reached([0.5, 0.0, -0.5])
+    np.testing.assert_array_equal(found.q, here.q)
+    assert str(found.trace) == str(here.trace) and str(found) == str(here)
+
+
+# ---------------------------------------------------------------------------------------------- terminals
+
+
+def test_control_characters_are_seen() -> None:
+    assert visible("plain, \u00e4\u4e2d, two\nlines\t") == "plain, \u00e4\u4e2d, two\nlines\t"
+    assert visible(HIDDEN) == r"\x1b]0;title\x07\x9b31m\u202e\u2066"
+    assert visible("\r\ud800\u2028") == r"\r\ud800\u2028"
+    for kind in (LoadError, LoadWarning, DescriptionError):
+        assert str(kind(HIDDEN)) == visible(HIDDEN)
+    assert HIDDEN not in str(UnknownNameError("joint", "x", [HIDDEN]))
+
+
+def _hostile() -> zw.Mechanism:
+    arm = zw.Body(
+        f"arm{HIDDEN}",
+        zw.Revolute(f"joint{HIDDEN}", limits=(-90, 90)),
+        mass=1,
+        com=(0.1, 0, 0),
+        inertia=(1, 1, 1),
     )
-    assert "'3'" in str(UnknownNameError("joint", 3, ["3", "x"]))  # a wrong type is answered, too
+    return zw.Mechanism(f"m{HIDDEN}", [arm], forces=[zw.Motor(f"u{HIDDEN}", arm.joint.name)])  # type: ignore[union-attr]
 
 
-def test_very_long_names_are_not_compared():
-    """The comparison takes the square of the length; a hostile file may have names of a million letters."""
-    long = "ab" * 10**6
-    assert nearest_names(long, [long[:-1]]) == [] and nearest_names("ab", [long, "abc"]) == ["abc"]
+@pytest.mark.parametrize(
+    "command",
+    ["info m.json", "check m.json", "simulate m.json --duration 0.01 --no-compiled", "equations m.json", "equations m.json --format latex",
+     "simulate m.json --q0 elbow=1", "ik m.json --frame x --position 0 0 0", "info missing.json", "bench m.json --worlds 0"],
+)  # fmt: skip
+def test_nothing_of_a_name_reaches_the_terminal(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.json").write_text(_hostile().to_json())
+    with pytest.raises(SystemExit):
+        main(command.split())
+    out, err = capfd.readouterr()
+    assert out + err and not any(c in out + err for c in "\x1b\x07\x9b\u202e\u2066")
+    if command.startswith(("info m.", "check")):
+        assert r"\x1b]0;title" in out
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("simulate still.json", "no joint that moves"), ("bench still.json", "no joint that moves"), ("bench furuta --worlds 0", "--worlds is 0"),
+        ("simulate furuta --worlds 0", "--worlds is 0"), ("simulate double_pendulum --worlds 2 --seed -1", "--seed is -1"),
+        (f"simulate double_pendulum --worlds {2**70}", "--worlds is"), (f"bench double_pendulum --worlds {2**70}", "--worlds is"),
+        (f"simulate double_pendulum --record {2**70} --worlds -1", "--worlds is -1"), ("view double_pendulum --worlds 0 --html a.html", "--worlds is 0"),
+        ("simulate double_pendulum --duration 0.01 --no-compiled --html still.json/a.html", "there is no folder"),
+        (f"info {'a' * 300}.urdf", "too long"),
+    ],
+)  # fmt: skip
+def test_commands_that_cannot_be_end_in_one_sentence(
+    command: str,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("still.json").write_text(zw.Mechanism("still", [zw.Body("b", mass=1)]).to_json())
+    with pytest.raises(SystemExit) as end:
+        main(command.split())
+    _out, err = capfd.readouterr()
+    assert end.value.code == 1 and "Traceback" not in err
+    assert told in " ".join(err.split()), err
+
+
+def test_worlds_beyond_every_memory_are_refused_at_once() -> None:
+    for worlds in (10**9, 2**64, 2**200):
+        with pytest.raises(SimulationError, match="at most"):
+            zw.simulate(double_pendulum(), duration=0.01, worlds=worlds)
+
+
+# ---------------------------------------------------------------------------------------------- files
+
+LINK = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
+
+
+def _urdf(inside: str) -> str:
+    return f'<robot name="r"><link name="a">{LINK}{inside}</link></robot>'
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_names_longer_than_a_file_system_holds(strict: bool, tmp_path: Path) -> None:
+    name = "m" * 300 + ".stl"
+    texts = {
+        "a.urdf": _urdf(f'<collision><geometry><mesh filename="{name}"/></geometry></collision>'),
+        "p.urdf": _urdf(
+            f'<collision><geometry><mesh filename="package://{"p" * 300}/a.stl"/></geometry></collision>'
+        ),
+        "a.xml": f'<mujoco><asset><mesh name="m" file="{name}"/></asset></mujoco>',
+        "b.xml": f'<mujoco><include file="{name}"/></mujoco>',
+        "c.xml": f'<mujoco><include file="{"d/" * 3000}x.xml"/></mujoco>',
+    }
+    for file, text in texts.items():
+        (tmp_path / file).write_text(text)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                zw.load(tmp_path / file, strict=strict)
+                said = str([str(w.message) for w in caught])
+            except LoadError as error:
+                said = str(error)
+        assert "too long" in said and "line 1" in said, (file, said)
+    with pytest.raises(LoadError):
+        zw.load(tmp_path / ("x" * 300))
+    assert os.listdir(tmp_path)
+
+
+def test_a_missing_mesh_is_an_error_unless_it_is_only_seen(tmp_path: Path) -> None:
+    path = tmp_path / "a.urdf"
+    for kind in ("collision", "visual"):
+        path.write_text(_urdf(f'<{kind}><geometry><mesh filename="gone.stl"/></geometry></{kind}>'))
+        if kind == "collision":
+            with pytest.raises(LoadError, match=r"line 1.*no file 'gone.stl'; it is a collision shape"):
+                zw.load(path)
+        with pytest.warns(LoadWarning, match="gone.stl"):
+            m = zw.load(path, strict=kind == "visual")
+        (note,) = (n for n in m.report.notes if "gone.stl" in n.what)
+        assert ("only visual" in note.what) == (kind == "visual") and "line 1" in note.where
+    both = '<{0}><geometry><mesh filename="gone.stl"/></geometry></{0}>'
+    path.write_text(_urdf(both.format("visual") + both.format("collision")))
+    with pytest.raises(LoadError, match="collision shape"):
+        zw.load(path)
+
+
+def test_a_moving_link_without_mass_is_named_with_what_to_do(tmp_path: Path) -> None:
+    joint = '<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>'
+    for inside in ("", '<inertial><mass value="0"/><inertia ixx="0" iyy="0" izz="0"/></inertial>'):
+        path = tmp_path / "a.urdf"
+        path.write_text(f'<robot name="r"><link name="a"/>\n<link name="b">{inside}</link>{joint}</robot>')
+        with pytest.raises(
+            LoadError, match=r"line 2.*link 'b'.*give it a mass and an inertia, or make the joint fixed"
+        ):
+            zw.load(path)
+    text = '<mujoco><worldbody>\n<body name="b"><joint name="j"/>{}</body></worldbody></mujoco>'
+    for inside in ("", '<inertial pos="0 0 0" mass="0" diaginertia="0 0 0"/>'):
+        (tmp_path / "a.xml").write_text(text.format(inside))
+        with pytest.raises(LoadError, match="line 2.*(mass|inertia)"):
+            zw.load(tmp_path / "a.xml")
+
+
+BODY = '<body name="b"><freejoint/><geom name="g" size="0.1" {}/></body>'
+
+
+@pytest.mark.parametrize(
+    ("option", "geom", "told"),
+    [
+        ('iterations="0"', "", "iterations"), ('iterations="-3"', "", "iterations"), ('impratio="-1"', "", "impratio"), ('tolerance="-1"', "", "tolerance"),
+        ("", 'friction="-1 0 0"', "friction"), ("", 'solref="0.02 -1"', "solref"), ("", 'solimp="1.5 0.95 0.001"', "solimp"),
+        ("", 'solimp="0.9 0.95 -0.001"', "solimp"), ("", 'quat="0 0 0 1"', "x, y, z, w"),
+    ],
+)  # fmt: skip
+def test_numbers_out_of_range_in_files_are_told_with_their_line(
+    option: str, geom: str, told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(f"<mujoco>\n<option {option}/>\n<worldbody>\n{BODY.format(geom)}\n</worldbody></mujoco>")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            m = zw.load(path)
+            said = [f"{note.where}: {note.what}" for note in m.report.notes if note.kind == "implausible"]
+            assert any(told in str(w.message) for w in caught)
+        except LoadError as error:
+            said = [str(error)]
+    line = 2 if option else 4
+    assert any(told in text and f"line {line}" in text for text in said), said
+
+
+def test_a_half_turn_beside_small_turns_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(
+        '<mujoco><worldbody><site quat="1 0 0 0"/><site quat="0 0 0 1"/></worldbody></mujoco>'
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not [n for n in zw.load(tmp_path / "a.xml").report.notes if n.kind == "implausible"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import resource
@@ -21,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz import calls
+from tests.fuzz.corpus import bases
 from tests.fuzz.mutate import mutant
 from tests.fuzz.trial import try_file
 
-SECONDS, MEMORY = 60.0, 6 * 2**30
+SECONDS, BEGINNING, MEMORY = 60.0, 600.0, 6 * 2**30
 FAULTS = ("foreign", "crash", "hang")
 
 
@@ -42,8 +44,10 @@ def work(kind: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is no answer
+    _ = calls.places() if kind == "calls" else bases()  # what takes time once
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        print("ready", file=answers, flush=True)
         for line in sys.stdin:
             print(json.dumps(tried(kind, int(line), Path(folder))), file=answers, flush=True)
 
@@ -62,17 +66,26 @@ class Worker:
                 [sys.executable, "-m", "tests.fuzz", "--worker", "--kind", self.kind],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1,
             )  # fmt: skip
+            self._answer(BEGINNING)
         process = self.process
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(f"{number}\n")
-        process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], self.seconds)
-        line = process.stdout.readline() if ready else ""
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(f"{number}\n")
+            process.stdin.flush()
+        line = self._answer(self.seconds)
         if line:
             return json.loads(line)
         self.end()
-        told = f"ended with status {process.wait()}" if ready else f"no answer within {self.seconds:g} s"
-        return {"process": ("crash" if ready else "hang", told)}
+        told = (
+            f"no answer within {self.seconds:g} s" if line is None else f"ended with status {process.wait()}"
+        )
+        return {"process": ("hang" if line is None else "crash", told)}
+
+    def _answer(self, seconds: float) -> str | None:
+        """The next line; empty of a process that has ended, None after that time."""
+        assert self.process is not None and self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        return self.process.stdout.readline() if ready else None
 
     def end(self) -> None:
         if self.process is not None:
@@ -110,7 +123,9 @@ def run(kind: str, first: int, count: int, jobs: int, seconds: float) -> int:
         thread.start()
     for thread in threads:
         thread.join()
-    print(f"{count} {kind} in {time.monotonic() - begun:.0f} s: {dict(counts)}; {sum(faults.values())} faults of {len(faults)} kinds")
+    print(
+        f"{count} {kind} in {time.monotonic() - begun:.0f} s: {dict(counts)}; {sum(faults.values())} faults of {len(faults)} kinds"
+    )
     return sum(faults.values())
 
 

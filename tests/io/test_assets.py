@@ -174,7 +174,7 @@ def test_a_missing_mesh_that_is_only_looked_at_is_a_warning_and_a_note(tmp_path:
         m = zw.load(written(tmp_path, with_mesh("nowhere.stl").replace("collision", "visual")))
     (mesh,) = m.body("arm").geometry
     assert (mesh.file, len(mesh.faces)) == ("nowhere.stl", 0)
-    assert any("nowhere.stl" in note.what for note in m.report.of_kind("unsupported"))
+    assert any("nowhere.stl" in note.what for note in m.report.of_kind("repaired"))
 
 
 @pytest.mark.parametrize("seen_first", [False, True])

@@ -78,3 +78,86 @@ def _with_symbolic_mass(mechanism: Mechanism) -> Mechanism:
     return mechanism.replace(
         bodies=[zw.Body("arm", body.joint, mass=zw.scalar.symbol("m"), inertia=(1, 1, 1))]
     )
+
+
+# ---------------------------------------------------------------------------------------------- contradictions and conventions
+
+
+def pair(**changes: Any) -> Mechanism:
+    """Two hinges on the world."""
+    solid = {"mass": 1, "com": (0.1, 0, 0), "inertia": (1, 1, 1)}
+    bodies = [zw.Body(name, zw.Revolute(f"j{name}", limits=(-1, 1)), **solid) for name in "ab"]
+    return zw.Mechanism("pair", bodies, **changes)
+
+
+A, B, OFF = ("a", (0.1, 0, 0)), ("b", (0, 0, 0)), ("a", (0.3, 0, 0))
+CONTRADICTING = [
+    ([zw.Couple("c", "ja", "jb", (0, 1)), zw.Couple("d", "ja", "jb", (0, 2))], "'c' and 'd' contradict"),
+    ([zw.Couple("c", "ja", None, (0.1,)), zw.Couple("d", "ja", None, (0.2,))], "'c' and 'd' contradict"),
+    ([zw.Couple("c", "ja", None, (1.5,))], "'c' wants joint 'ja' at 1.5"),
+    ([zw.Couple("c", "ja", "jb", (5, 1))], "'c' wants joint 'ja' between 4 and 6"),
+    ([zw.Distance("c", A, B, 1.0), zw.Distance("d", B, A, 2.0)], "'c' and 'd' contradict"),
+    ([zw.Distance("c", A, B, 1.0), zw.Connect("d", A, B)], "'c' and 'd' contradict"),
+    ([zw.Distance("c", A, OFF, 0.3)], "'c' cannot hold.*0.2 m apart"),
+    ([zw.Connect("c", A, OFF)], "'c' cannot hold.*0.2 m apart"),
+    ([zw.Weld("c", "a", "b"), zw.Weld("d", "a", "b", position=(0, 0, 1))], "'c' and 'd' contradict"),
+]
+CONSISTENT = [
+    [zw.Couple("c", "ja", "jb", (0, 1)), zw.Couple("d", "ja", "jb", (0, 1, 0))],
+    [zw.Couple("c", "ja", "jb", (1.9, 1)), zw.Distance("d", A, B, 1.0), zw.Distance("e", A, B, 1.0)],
+    [
+        zw.Distance("c", A, OFF, 0.2),
+        zw.Connect("d", A, A),
+        zw.Connect("e", A, B),
+        zw.Couple("f", "ja", None, (1.0,)),
+    ],
+    [zw.Distance("c", A, B, zw.scalar.symbol("L")), zw.Distance("d", A, B, 1.0)],
+]
+
+
+@pytest.mark.parametrize(("constraints", "message"), CONTRADICTING)
+def test_constraints_that_contradict_each_other_are_said(constraints: list[Any], message: str) -> None:
+    (note,) = zw.lint(pair(constraints=constraints))
+    assert re.search(message, note.what) and note.where
+
+
+@pytest.mark.parametrize("constraints", CONSISTENT)
+def test_constraints_that_agree_are_left_alone(constraints: list[Any]) -> None:
+    assert zw.lint(pair(constraints=constraints)) == ()
+
+
+def test_mirrored_meshes_are_said() -> None:
+    mesh = big_mesh()
+    small = {"vertices": np.asarray(mesh.vertices) / 1000, "faces": mesh.faces, "file": "small.stl"}
+    for scale, mirrored in (
+        ((1, 1, 1), False),
+        ((-1, 1, 1), True),
+        ((-1, -1, 1), False),
+        ((-1, -1, -1), True),
+    ):
+        said = [note.what for note in zw.lint(arm(geometry=(zw.Mesh(**small, scale=scale),)))]
+        assert bool(said) == mirrored and all("'small.stl'" in what and "mirrored" in what for what in said)
+
+
+def test_attitudes_in_another_order_are_said() -> None:
+    free = arm(zw.Free("root"))
+    assert not zw.lint(free.replace(home=(0, 0, 1, 1, 0, 0, 0)))
+    (note,) = zw.lint(free.replace(home=(0, 0, 1, 0, 0, 0, 1)))
+    assert "(w, x, y, z)" in note.what and note.where == "home"
+    (note,) = zw.lint(free.replace(keyframes=[zw.Keyframe("up", q=(0, 0, 1, 0, 0, 0, 1))]))
+    assert note.where == "keyframe 'up'"
+
+
+def test_files_with_mirrored_meshes_and_quaternions_in_another_order_are_said_with_their_line(
+    tmp_path: Any,
+) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(
+        '<mujoco><asset>\n<mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1" scale="-1 1 1"/></asset><worldbody>\n'
+        '<body quat="0 0 0 1"><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+    )
+    with pytest.warns(zw.errors.PlausibilityWarning) as caught:
+        zw.load(path)
+    said = [str(warning.message) for warning in caught]
+    assert any("line 2" in text and "mirrored" in text for text in said)
+    assert any("line 3" in text and "(x, y, z, w)" in text for text in said)

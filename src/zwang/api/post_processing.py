@@ -72,7 +72,7 @@ def _observed(
         try:
             return derived_quantities_compiled(m, begin, asked, motion)
         except TraceError as error:
-            warnings.warn(f"this runs in Python, slowly: {error}", SimulationWarning, stacklevel=3)
+            warnings.warn(f"this runs in Python, slowly: {error}", SimulationWarning, stacklevel=4)
     return derived_quantities_in_python(m, begin, asked, motion)
 
 

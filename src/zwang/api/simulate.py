@@ -108,7 +108,7 @@ def _on_fastest_path(
                 motion, path = run_compiled(mechanism, begin, drive, plan, tick)
                 return motion, derived_quantities_compiled(mechanism, begin, plan.wanted, motion), path
             except TraceError as error:
-                warnings.warn(f"this runs in Python, slowly: {error}", SimulationWarning, stacklevel=3)
+                warnings.warn(f"this runs in Python, slowly: {error}", SimulationWarning, stacklevel=4)
         motion = run_in_python(mechanism, begin, drive, plan, tick)
         return motion, derived_quantities_in_python(mechanism, begin, plan.wanted, motion), IN_PYTHON
 

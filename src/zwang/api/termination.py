@@ -44,7 +44,7 @@ def warn_of_violations(mechanism: Mechanism, begin: InitialState, plan: Simulati
             said = f"the speeds at the start of world {w} miss {other!r} by {missed:.3g}, and will change to it {soon}"
         else:
             continue
-        warnings.warn(f"{said}; start from zw.assemble(mechanism, q, v)", SimulationWarning, stacklevel=3)
+        warnings.warn(f"{said}; start from zw.assemble(mechanism, q, v)", SimulationWarning, stacklevel=4)
         return
 
 
@@ -63,7 +63,7 @@ def warn_of_penetrations(mechanism: Mechanism, begin: InitialState) -> None:
                 "they will be pushed apart hard, the way that is nearest; start from another configuration, or leave the pair out with "
                 "zw.ContactExclude",
                 SimulationWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             return
 
@@ -83,7 +83,7 @@ def warn_of_failures(mechanism: Mechanism, begin: InitialState, plan: Simulation
         + more
         + f"{others}. The recording keeps what came before (see its `status`, `stop_time` and `stop_cause`)",
         SimulationWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

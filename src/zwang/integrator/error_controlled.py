@@ -38,6 +38,9 @@ class Adaptive:
     max_step: float = np.inf
 
     def __post_init__(self):
+        for name in ("rtol", "atol", "max_step"):
+            if not isinstance(getattr(self, name), int | float | np.number):
+                raise SimulationError(f"{name} of the integrator is {getattr(self, name)!r}; it must be a number")
         if str(self.method).lower() not in METHODS:
             raise SimulationError(
                 f"there is no adaptive method {self.method!r}; there are {', '.join(METHODS)}"

@@ -49,7 +49,7 @@ def load(
     folders = (package_dirs,) if isinstance(package_dirs, (str, os.PathLike)) else tuple(package_dirs)
     mechanism = _read(file, base, strict, folders)
     for note in lint(mechanism):
-        warnings.warn(f"{file}: {note.what} ({note.where})", PlausibilityWarning, stacklevel=2)
+        warnings.warn(f"{file}: {note.what} ({note.where})", PlausibilityWarning, stacklevel=3)
     return symbolised(mechanism, symbolic) if symbolic else mechanism
 
 

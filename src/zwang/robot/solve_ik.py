@@ -35,6 +35,7 @@ METHODS = {
     "jacobian_transpose": "transpose",
 }
 RESTARTS = 200
+MOST_TURNS = 1_000_000
 ITERATIONS = {"lm": 16, "newton": 100, "transpose": 1000}
 
 
@@ -213,8 +214,10 @@ def _pair(tolerance: Any) -> tuple[float, float]:
 
 
 def _count(name: str, value: Any) -> int:
-    if not isinstance(value, int | np.integer) or value < 0:
-        raise DescriptionError(f"{name} is {value!r}; it must be 0 or a positive integer")
+    if not isinstance(value, int | np.integer) or not 0 <= value <= MOST_TURNS:
+        raise DescriptionError(
+            f"{name} is {value!r}; it must be 0 or a positive integer, at most {MOST_TURNS:,}"
+        )
     return int(value)
 
 
