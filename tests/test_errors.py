@@ -92,7 +92,7 @@ def test_a_controller_that_returns_arrays_for_numbers_is_named(compiled: bool, i
     def control(t: Any, q: Any, v: Any) -> dict[str, Any]:
         return {"shoulder": np.array([q[0], q[1]])}
 
-    with pytest.raises(ShapeError, match="'shoulder'.*one number"):
+    with pytest.raises(ShapeError, match=r"'shoulder'.*one number"):
         zw.simulate(
             double_pendulum(), duration=0.01, control=control, compiled=compiled, integrator=integrator
         )
@@ -132,7 +132,7 @@ def test_points_that_coincide_and_bodies_without_inertia_are_told() -> None:
     m = zw.Mechanism(
         "m", [body], constraints=[zw.Distance("rod", ("b", (0, 0, 0)), ("world", (0, 0, 0)), 1.0)]
     )
-    with pytest.raises(zw.errors.SolveError, match="'rod'.*coincide"):
+    with pytest.raises(zw.errors.SolveError, match=r"'rod'.*coincide"):
         zw.constrained_dynamics(m, m.neutral, np.zeros(6), np.zeros(6))
 
 
@@ -297,6 +297,18 @@ def test_a_missing_mesh_is_an_error_unless_it_is_only_seen(tmp_path: Path) -> No
         zw.load(path)
 
 
+def test_a_mesh_beyond_all_numbers_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "t.obj").write_text(
+        "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+    )
+    for scale in ("1e308 1 1", "1e200 1e200 1e200"):
+        (tmp_path / "a.urdf").write_text(
+            _urdf(f'<collision><geometry><mesh filename="t.obj" scale="{scale}"/></geometry></collision>')
+        )
+        with pytest.raises(LoadError, match=r"line 1.*scale"):
+            zw.load(tmp_path / "a.urdf")
+
+
 def test_a_moving_link_without_mass_is_named_with_what_to_do(tmp_path: Path) -> None:
     joint = '<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>'
     for inside in ("", '<inertial><mass value="0"/><inertia ixx="0" iyy="0" izz="0"/></inertial>'):
@@ -309,7 +321,7 @@ def test_a_moving_link_without_mass_is_named_with_what_to_do(tmp_path: Path) -> 
     text = '<mujoco><worldbody>\n<body name="b"><joint name="j"/>{}</body></worldbody></mujoco>'
     for inside in ("", '<inertial pos="0 0 0" mass="0" diaginertia="0 0 0"/>'):
         (tmp_path / "a.xml").write_text(text.format(inside))
-        with pytest.raises(LoadError, match="line 2.*(mass|inertia)"):
+        with pytest.raises(LoadError, match=r"line 2.*(mass|inertia)"):
             zw.load(tmp_path / "a.xml")
 
 

@@ -37,7 +37,7 @@ HOSTILE: dict[str, Callable[[], Any]] = {
     "{'x': 1}": lambda: {"x": 1}, "{1: 2}": lambda: {1: 2}, "{None: 'a'}": lambda: {None: "a"}, "set": lambda: {1, 2}, "range": lambda: range(3),
     "iterator": lambda: iter([1, 2, 3]), "symbol": lambda: sp.Symbol("x"), "zoo": lambda: sp.zoo, "matrix": lambda: sp.Matrix([1, 2]),
     "path": lambda: Path("nowhere") / "x.nc", "folder": lambda: Path("."), "Ellipsis": lambda: ..., "slice": lambda: slice(1),
-    "decimal": lambda: decimal.Decimal("NaN"), "fraction": lambda: fractions.Fraction(1, 3), "masked": lambda: np.ma.masked_array([1.0, 2.0], [1, 0]),
+    "decimal": lambda: decimal.Decimal("NaN"), "fraction": lambda: fractions.Fraction(1, 3), "masked": lambda: np.ma.masked_array([1.0, 2.0], [True, False]),
     "structured": lambda: np.zeros(2, dtype=[("a", float)]), "dataset": xr.Dataset, "body": lambda: zw.Body("b"), "mechanism": Mechanism,
     "tuple of texts": lambda: ("arm", "hand"), "pair": lambda: ("arm", (0, 0, 0)), "huge list": lambda: [1e308] * 3, "bool list": lambda: [True, False],
 }  # fmt: skip

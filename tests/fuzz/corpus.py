@@ -154,7 +154,11 @@ def bases() -> tuple[Base, ...]:
 
 
 def _beside() -> Iterator[Base]:
-    for folder in (ROOT / "examples" / "models", SHARED / "badinputs" / "urdf", SHARED / "badinputs" / "mjcf"):
+    for folder in (
+        ROOT / "examples" / "models",
+        SHARED / "badinputs" / "urdf",
+        SHARED / "badinputs" / "mjcf",
+    ):
         for path in sorted(folder.glob("*")) if folder.is_dir() else ():
             if path.suffix in ENDINGS and path.is_file() and path.stat().st_size <= LARGEST:
                 yield Base(path.name, ENDINGS[path.suffix], path.read_bytes())
@@ -162,7 +166,10 @@ def _beside() -> Iterator[Base]:
 
 def stl(vertices: np.ndarray, faces: list[tuple[int, int, int]]) -> bytes:
     """A binary STL file."""
-    triangles = [np.concatenate([np.zeros((1, 3)), vertices[list(face)]]).astype("<f4").tobytes() + b"\0\0" for face in faces]
+    triangles = [
+        np.concatenate([np.zeros((1, 3)), vertices[list(face)]]).astype("<f4").tobytes() + b"\0\0"
+        for face in faces
+    ]
     return b"\0" * 80 + struct.pack("<I", len(faces)) + b"".join(triangles)
 
 

@@ -79,7 +79,9 @@ def _number(rng: random.Random, data: bytes) -> bytes:
 
 
 def _text(rng: random.Random, data: bytes) -> bytes:
-    return _replaced(rng, data, _QUOTED, lambda: json.dumps(rng.choice((*TEXTS, *NUMBERS)), ensure_ascii=False).encode())
+    return _replaced(
+        rng, data, _QUOTED, lambda: json.dumps(rng.choice((*TEXTS, *NUMBERS)), ensure_ascii=False).encode()
+    )
 
 
 def _exchanged(rng: random.Random, data: bytes) -> bytes:
@@ -136,7 +138,13 @@ def _member(rng: random.Random, data: bytes) -> bytes:
     waiting = [root]
     while waiting:
         here = waiting.pop()
-        inside = list(here.items()) if isinstance(here, dict) else list(enumerate(here)) if isinstance(here, list) else []
+        inside = (
+            list(here.items())
+            if isinstance(here, dict)
+            else list(enumerate(here))
+            if isinstance(here, list)
+            else []
+        )
         places += [(here, key) for key, _ in inside]
         waiting += [value for _, value in inside]
     if not places:

@@ -25,7 +25,11 @@ def outcome_of(call: Callable[[], Any]) -> tuple[str, str]:
         try:
             call()
         except ZwangError as error:
-            return ("refused", str(error)) if str(error).strip() else ("foreign", f"{type(error).__name__} says nothing")
+            return (
+                ("refused", str(error))
+                if str(error).strip()
+                else ("foreign", f"{type(error).__name__} says nothing")
+            )
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-3:]
             trail = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(place))

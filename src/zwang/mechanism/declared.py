@@ -55,8 +55,10 @@ _SIMPLE = {
     "str": Declared(lambda x: isinstance(x, str), "a text"),
     "bool": Declared(lambda x: isinstance(x, bool | np.bool_), "True or False"),
     "int": Declared(_is_whole, "a whole number"),
-    "float": Declared(_is_real, "a number"),
-    "Number": Declared(lambda x: _is_real(x) or (not isinstance(x, int) and is_scalar(x)), "a number"),
+    "float": Declared(lambda x: _is_real(x) and x == x, "a number"),
+    "Number": Declared(
+        lambda x: (_is_real(x) and x == x) or (not isinstance(x, int | float) and is_scalar(x)), "a number"
+    ),
     "Path": Declared(lambda x: isinstance(x, os.PathLike), "a path"),
     "os.PathLike[str]": Declared(lambda x: isinstance(x, os.PathLike), "a path"),
 }

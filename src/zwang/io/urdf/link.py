@@ -20,6 +20,7 @@ QUARTER = math.pi / 2
 ANGLE_TOLERANCE = 1e-12  # rad
 TOUCHED = Surface(contype=0, conaffinity=1)
 """A URDF says nothing of contact, and its shapes overlap at the joints: they touch what is added, and not each other."""
+LARGEST_SIZE = 1e100  # m, of a mesh: beyond, its products are no numbers
 MOST_TURN = 6.5  # rad; more is no orientation that anybody writes
 
 Color = tuple[float, float, float, float]
@@ -253,7 +254,12 @@ class ShapeReader:
         vertices: Any
         vertices, faces = self._triangles(form, name, settings["visual_only"])
         if len(vertices):
-            vertices = np.asarray(vertices) * np.array(scale, float)
+            with np.errstate(over="ignore"):
+                vertices = np.asarray(vertices) * np.array(scale, float)
+            if not np.abs(vertices).max() <= LARGEST_SIZE:
+                raise form.error(
+                    f"scale of {form.title} is {scale}: the mesh is larger than {LARGEST_SIZE:g} m"
+                )
             faces = faces[:, ::-1] if np.prod(np.sign(scale)) < 0 else faces
             self._check_volume(form, name, vertices)
         return Mesh(vertices=vertices, faces=faces, file=name, scale=scale, **settings)
