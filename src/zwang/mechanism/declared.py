@@ -39,6 +39,8 @@ _WORDS = {
 
 
 def _is_real(value: Any) -> bool:
+    if type(value) is float:  # the abstract classes below take long to ask
+        return True
     if isinstance(value, int):
         return not isinstance(value, bool) and abs(value) < LARGEST
     return isinstance(value, numbers.Real | np.floating | np.integer) and not isinstance(
@@ -170,7 +172,8 @@ def _declared(annotation: str, names: Mapping[str, Any]) -> Declared | None:
     if len(known) == 1:
         return known[0]
     words = list(dict.fromkeys(part.words for part in known))
-    return Declared(lambda x: any(part.holds(x) for part in known), " or ".join(words))
+    first, *others = (part.holds for part in reversed(known))  # None stands last, and is what most values are
+    return Declared(lambda x: first(x) or any(holds(x) for holds in others), " or ".join(words))
 
 
 def _one(part: str, names: Mapping[str, Any]) -> Declared | None:
