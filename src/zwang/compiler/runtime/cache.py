@@ -1,8 +1,9 @@
 """Object code kept between runs, in a folder of the user's.
 
 A file is believed only if nobody else could have written it (owner and mode of the file and of every folder above
-it) and if the digest inside is that of its content; else the code is made anew. Files are written beside and then
-renamed, so that none is ever seen half. The oldest go when there are too many.
+it), if it was written for the key that is asked for, and if the digest inside is that of key and content; else the code
+is made anew. What is looked at is what is read: one open file. Files are written beside and then renamed, so that none
+is ever seen half. The oldest go when there are too many.
 
 The environment's `ZWANG_CACHE` is `off`, or the folder to use instead of the usual one.
 """
@@ -16,13 +17,15 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
 
 from zwang.compiler.ir.program import Block, Cond, For, Instruction, Program, While
 
 LIMIT = 256 * 2**20  # bytes in all
-HEAD = b"zwang object 1\n"
+HEAD = b"zwang object 2\n"
+DIGEST = 32  # bytes: first that of the key, then that of key and content
 SETTING = "ZWANG_CACHE"
 
 
@@ -48,29 +51,38 @@ def fetch(key: str, make: Callable[[], bytes]) -> bytes:
     if place is None:
         return make()
     path = place / f"{key}.o"
-    found = _read(path)
+    found = _read(path, key)
     if found is None:
         found = make()
-        _write(path, found)
+        _write(path, key, found)
     return found
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: Path, key: str) -> bytes | None:
+    flags = (getattr(os, name, 0) for name in ("O_BINARY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
     try:
-        if not _is_private(path):
+        if not _is_private(path.parent):
             return None
-        text = path.read_bytes()
+        with open(os.open(path, reduce(or_, flags, os.O_RDONLY)), "rb") as file:
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode) or not _is_mine_alone(about):
+                return None
+            text = file.read()
+            if os.utime in os.supports_fd:
+                os.utime(file.fileno())  # the most recently used stay
     except OSError:
         return None
-    start = len(HEAD) + 32
-    if text[: len(HEAD)] != HEAD or text[len(HEAD) : start] != hashlib.sha256(text[start:]).digest():
-        return None
-    with contextlib.suppress(OSError):
-        os.utime(path)  # the most recently used stay
-    return text[start:]
+    content = text[len(HEAD) + 2 * DIGEST :]
+    return content if text[: len(HEAD) + 2 * DIGEST] == _head(key, content) else None
 
 
-def _write(path: Path, content: bytes) -> None:
+def _head(key: str, content: bytes) -> bytes:
+    """What stands before a content that was made for a key."""
+    own = hashlib.sha256(key.encode()).digest()
+    return HEAD + own + hashlib.sha256(own + content).digest()
+
+
+def _write(path: Path, key: str, content: bytes) -> None:
     """Keeps the content if that is possible and safe; a cache that fails is no error."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,7 +91,7 @@ def _write(path: Path, content: bytes) -> None:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix="new-")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(HEAD + hashlib.sha256(content).digest() + content)
+                file.write(_head(key, content) + content)
             os.replace(name, path)
         except OSError:
             os.unlink(name)
@@ -91,15 +103,21 @@ def _is_private(path: Path) -> bool:
     """Whether only the user (or the system's administrator) can change this file or folder, or swap one above it."""
     if os.name == "nt":
         return True  # the folder is in the user's profile, whose access list keeps others out
-    mine = (os.getuid(), 0)
     real = Path(os.path.realpath(path))
     for place in (real, *real.parents):
         about = os.stat(place, follow_symlinks=False)
-        shared = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         kept_apart = place != real and stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX
-        if about.st_uid not in mine or (shared and not kept_apart):
+        if not _is_mine_alone(about, but_shared=bool(kept_apart)):
             return False
     return True
+
+
+def _is_mine_alone(about: os.stat_result, but_shared: bool = False) -> bool:
+    """Whether a file or folder is the user's or the administrator's, and nobody else may write to it."""
+    if os.name == "nt":
+        return True
+    shared = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return about.st_uid in (os.getuid(), 0) and (but_shared or not shared)
 
 
 def _discard_oldest(place: Path) -> None:
