@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # control, format (bidi among them), surrogate, private, separators
@@ -134,8 +135,21 @@ class SimulationError(ZwangError, RuntimeError):
     """A simulation that cannot run as asked."""
 
 
+class SimulationInterrupted(KeyboardInterrupt):
+    """`zw.simulate` was interrupted (Ctrl-C); `recording` is the recording up to there, worked out when it is asked for."""
+
+    def __init__(self, message: str, record: Callable[[], Any]):
+        super().__init__(message)
+        self._record = record
+
+    @cached_property
+    def recording(self) -> Any:
+        """The recording (xarray.Dataset), as of a run that was asked for no longer duration."""
+        return self._record()
+
+
 class WriteError(ZwangError, OSError):
-    """A file that cannot be written: the message names the path and the reason."""
+    """A file that could not be written: the message names it and the cause; what it held before is unchanged."""
 
 
 class MissingExtraError(ZwangError, ImportError):

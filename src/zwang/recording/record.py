@@ -9,20 +9,19 @@ constraint_miss. Over (world): status (0: ran to the end, 1: stopped early), sto
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from zwang.api import validation
 from zwang.api.control import control_names
 from zwang.api.settings import RecordedQuantities, SimulationSettings
 from zwang.api.start import InitialState
-from zwang.errors import LoadError, MissingExtraError, ShapeError, SimulationError
+from zwang.errors import LoadError, ShapeError
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.recording.storage import read_recording, write_recording
 from zwang.simulation.constraint_forces import CONSTRAINT, PointForceLabel, point_force_labels
 from zwang.simulation.constraint_residuals import FORMULA, constraint_residuals
 from zwang.simulation.rollout import Trajectory
@@ -233,7 +232,9 @@ def mechanism_of(run: xr.Dataset) -> Mechanism:
 def save(run: xr.Dataset, path: str | Path) -> None:
     """Write a recording without loss: to a NetCDF file (.nc) or a Zarr folder (.zarr).
 
-    Raises SimulationError for others, ShapeError for what is no recording, WriteError for a path that cannot be written, and MissingExtraError where the library zarr is wanted and not installed.
+    It is written whole or not at all, with a checksum that `open_run` looks at. Raises ShapeError for what is no recording, SimulationError for other endings and for
+    a folder that holds foreign files, WriteError for what cannot be written, after which an old recording is as it was, and
+    MissingExtraError where the library zarr is wanted and not installed.
     """
     if not isinstance(run, xr.Dataset):
         hint = (
@@ -242,61 +243,18 @@ def save(run: xr.Dataset, path: str | Path) -> None:
             else ""
         )
         raise ShapeError(f"zw.save writes a recording of zw.simulate; this is a {type(run).__name__}{hint}")
-    suffix = Path(path).suffix
-    if suffix == ".nc":
-        with validation.writing(path):
-            run.to_netcdf(path, engine="h5netcdf")
-    elif suffix == ".zarr":
-        _need_zarr()
-        with validation.writing(path):
-            _with_texts(run, object).to_zarr(path, mode="w", consolidated=False)
-    else:
-        raise SimulationError(
-            f"{str(path)!r} ends in {suffix!r}; a recording is written to .nc (NetCDF) or .zarr"
-        )
+    write_recording(run, path)
 
 
 @checked_arguments()
 def open_run(path: str | Path) -> xr.Dataset:
-    """The recording that `save` wrote, in memory. Raises LoadError for files that hold none, and MissingExtraError."""
-    if Path(path).suffix == ".zarr":
-        _need_zarr()
-    try:
-        opener = (
-            xr.open_zarr(path, consolidated=False)
-            if Path(path).suffix == ".zarr"
-            else xr.open_dataset(path, engine="h5netcdf")
-        )
-        with opener as opened:
-            run = _with_texts(opened.load(), str)
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RuntimeError,
-    ) as error:  # h5py's of damaged files
-        raise LoadError(f"{str(path)!r} holds no recording: {error}") from None
+    """The recording that `save` wrote, in memory.
+
+    Raises LoadError for files that hold none, or another one than was written, and MissingExtraError.
+    """
+    run = read_recording(path)
     if run.attrs.get("format") != FORMAT:
         raise LoadError(
             f"{str(path)!r} holds no recording of zwang: its attribute 'format' is {run.attrs.get('format')!r}"
         )
     return run
-
-
-def _need_zarr() -> None:
-    if find_spec("zarr") is None:
-        raise MissingExtraError(
-            "recordings in Zarr folders need the library zarr: pip install 'zarr>=2.18'; or write to .nc"
-        )
-
-
-def _with_texts(run: xr.Dataset, kind: type) -> xr.Dataset:
-    """The recording with its texts as NumPy's of fixed length (str), or as Python's (object), which Zarr has a format for."""
-    changed = run.copy()
-    for name, x in run.variables.items():
-        if x.dtype.kind in "OUT":
-            values = np.array(x.values.tolist(), dtype=object)
-            changed[name] = (x.dims, values.astype(kind), x.attrs)
-    return changed

@@ -17,7 +17,7 @@ from typing import Any
 
 import xarray as xr
 
-from zwang.api import validation
+from zwang.atomic import write_file
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.view.array_packing import packed
@@ -40,11 +40,9 @@ def save_html(
     Of a recording the first `worlds` worlds are shown, side by side or over each other. traces: names of bodies or frames
     whose paths are drawn (and whose manipulability can be). Shapes and meshes have their colours; bodies without shapes are drawn as sticks and balls.
     Raises ParameterError for symbols without values, UnknownNameError for a frame, ShapeError for another dataset or no worlds,
-    WriteError for a path that cannot be written.
+    and WriteError for a file that cannot be written, after which an old one is as it was.
     """
-    page = page_of(run_or_mechanism, worlds=worlds, traces=traces)
-    with validation.writing(path):
-        Path(path).write_text(page, encoding="ascii", newline="\n")
+    write_file(path, page_of(run_or_mechanism, worlds=worlds, traces=traces).encode("ascii"))
 
 
 def page_of(what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[str] = ()) -> str:

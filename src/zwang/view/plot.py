@@ -20,9 +20,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from zwang.api import validation
 from zwang.errors import ShapeError, SimulationError
 from zwang.mechanism.declared import checked_arguments
+from zwang.view.picture_file import save_picture
 from zwang.view.plot_series import DRIFT, SUM, WHOLE, Series, energy_drift, series_of
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -77,7 +77,8 @@ def plot(
     constraints; "forces" of constraints and contacts; "zwang" by body. Drift, forces and the Zwang are recorded where `simulate` is asked
     to, or found afterwards by `examine`. names: only these coordinates, speeds, constraints or bodies. With `path` it is also
     written to that file (.png, .pdf, .svg). Raises ShapeError for what is no recording or does not hold what is asked for,
-    UnknownNameError for a kind or a name, and SimulationError for another ending.
+    UnknownNameError for a kind or a name, SimulationError for another ending,
+    and WriteError for a file that cannot be written, after which an old one is as it was.
     """
     _check(run, path)
     run = run.transpose("world", "time", ...)
@@ -95,8 +96,7 @@ def plot(
         figure = _laid_out(panels, columns, wide, kind == "phase")
         figure.suptitle(_title(run, kind == "phase"), fontsize=11, x=0.01, ha="left", color=INK)
         if path is not None:
-            with validation.writing(path):
-                figure.savefig(path, dpi=150)
+            save_picture(figure, path)
     if "inline" in matplotlib.get_backend():
         plt.close(figure)  # a notebook shows what is returned
     return figure

@@ -19,6 +19,7 @@ from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.manipulability import Ellipsoid, Manipulability, manipulability
 from zwang.robot.workspace import Workspace
+from zwang.view.picture_file import save_picture
 from zwang.view.plot import INK, STYLE, short
 
 LOOKS: Any = STYLE
@@ -115,8 +116,7 @@ def _label(value: str, w: Manipulability) -> str:
 
 def _finish(figure: Figure, path: str | Path | None) -> None:
     if path is not None:
-        with validation.writing(path):
-            figure.savefig(path, dpi=150)
+        save_picture(figure, path)
     if "inline" in matplotlib.get_backend():
         plt.close(figure)  # a notebook shows what is returned
 

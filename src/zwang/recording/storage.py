@@ -1,0 +1,115 @@
+"""Recordings in files: NetCDF files and Zarr folders, written whole or not at all, and read with their checksum."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import h5netcdf
+import numpy as np
+import xarray as xr
+from xarray.backends import H5NetCDFStore
+
+from zwang.atomic import write_file, write_folder
+from zwang.errors import LoadError, MissingExtraError, SimulationError
+from zwang.recording.checksum import ATTRIBUTE, checksum
+
+OF_ZARR = re.compile(
+    r"zarr\.json|\.z(array|attrs|group|metadata)|c|\d+(\.\d+)*"
+)  # names in a Zarr array's folder
+
+
+def write_recording(run: xr.Dataset, path: str | Path) -> None:
+    """`zwang.save`."""
+    suffix = Path(path).suffix
+    summed = run.assign_attrs({ATTRIBUTE: checksum(run)})
+    if suffix == ".nc":
+        write_file(path, _netcdf(summed))
+    elif suffix == ".zarr":
+        _need_zarr()
+        _refuse_foreign(Path(path))
+        texts = _with_texts(summed, object)
+        write_folder(path, lambda folder: _to_zarr(texts, folder))
+    else:
+        raise SimulationError(
+            f"{str(path)!r} ends in {suffix!r}; a recording is written to .nc (NetCDF) or .zarr"
+        )
+
+
+def read_recording(path: str | Path) -> xr.Dataset:
+    """The dataset in a file, in memory, as its checksum says it was written; older ones have none. Raises LoadError."""
+    if Path(path).suffix == ".zarr":
+        _need_zarr()
+    try:
+        opener = (
+            xr.open_zarr(path, consolidated=False)
+            if Path(path).suffix == ".zarr"
+            else xr.open_dataset(path, engine="h5netcdf")
+        )
+        with opener as opened:
+            run = _with_texts(opened.load(), str)
+        told = run.attrs.pop(ATTRIBUTE, None)
+        found = told if told is None else checksum(run)
+    except Exception as error:  # a damaged file makes the libraries raise almost anything
+        raise LoadError(f"{str(path)!r} holds no recording, or a damaged one: {error}") from None
+    if told != found:
+        raise LoadError(
+            f"{str(path)!r} does not hold what was written: its checksum is another one. It was damaged, or changed by "
+            "another program, which should leave out the attribute 'checksum'; xarray.open_dataset reads it all the same"
+        )
+    return run
+
+
+def _netcdf(run: xr.Dataset) -> bytes:
+    """The NetCDF file's content. HDF5 does not get over a disk that is full; memory takes all it writes."""
+    content = io.BytesIO()
+    with h5netcdf.File(content, "w") as file:
+        run.dump_to_store(H5NetCDFStore(file))
+    return content.getvalue()
+
+
+def _to_zarr(run: xr.Dataset, folder: Path) -> None:
+    run.to_zarr(folder, mode="w", consolidated=False)
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raises SimulationError for a folder with anything but a recording in it, which would be lost."""
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise SimulationError(f"{str(path)!r} is a file; a Zarr recording is a folder: give another name")
+    held = sorted(os.listdir(path))
+    if held and not {"zarr.json", ".zgroup"} & set(held):
+        raise SimulationError(
+            f"the folder {str(path)!r} holds {held[0]!r} and no recording; give another name, or empty it"
+        )
+    for place, _, files in os.walk(path):
+        inside = Path(place).relative_to(path).parts
+        for name in files:
+            if not all(OF_ZARR.fullmatch(part) for part in (*inside[1:], name)) or (
+                not inside and name[0].isdigit()
+            ):
+                raise SimulationError(
+                    f"the folder {str(path)!r} holds {str(Path(*inside, name))!r}, which is no part of a recording and would "
+                    "be lost; give another name, or move that file away"
+                )
+
+
+def _need_zarr() -> None:
+    if find_spec("zarr") is None:
+        raise MissingExtraError(
+            "recordings in Zarr folders need the library zarr: pip install 'zarr>=2.18'; or write to .nc"
+        )
+
+
+def _with_texts(run: xr.Dataset, kind: type) -> xr.Dataset:
+    """The recording with its texts as NumPy's of fixed length (str), or as Python's (object), which Zarr has a format for."""
+    changed = run.copy()
+    for name, x in run.variables.items():
+        if x.dtype.kind in "OUT":
+            values = np.array(x.values.tolist(), dtype=object)
+            changed[name] = (x.dims, values.astype(kind), x.attrs)
+    return changed
