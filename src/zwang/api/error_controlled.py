@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,15 +13,24 @@ from zwang.api.control import ControlFunction, PrescribedControl
 from zwang.api.settings import SimulationSettings
 from zwang.api.start import InitialState
 from zwang.errors import SolveError
-from zwang.integrator.error_controlled import integrate_error_controlled
+from zwang.integrator.error_controlled import IntegrationInterrupted, integrate_error_controlled
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_not
 from zwang.simulation.constraint_stage import hard_constraints, projected_onto_constraints
-from zwang.simulation.rollout import BOUND, ProgressCallback, Trajectory, are_numbers
+from zwang.simulation.rollout import (
+    BOUND,
+    MotionInterrupted,
+    ProgressCallback,
+    Trajectory,
+    are_numbers,
+    control_at,
+    still,
+)
 from zwang.simulation.status import (
     CONSTRAINT_VIOLATED,
     CONTROL,
+    INTERRUPTED,
     NONE,
     OUT_OF_BOUNDS,
     status_if,
@@ -78,9 +88,31 @@ def integrate_worlds(
     settings: SimulationSettings,
     tick: ProgressCallback,
 ) -> Trajectory:
-    """The motion of all worlds, world w by flows(w); a function for control is asked whenever the integrator wants."""
-    worlds = [_one_world(mechanism, begin, w, flows(w), control, settings, tick) for w in range(begin.worlds)]
+    """The motion of all worlds, world w by flows(w); a function for control is asked whenever the integrator wants.
+
+    Raises MotionInterrupted for KeyboardInterrupt.
+    """
+    worlds: list[tuple[np.ndarray, ...]] = []
+    try:
+        for w in range(begin.worlds):
+            worlds.append(_one_world(mechanism, begin, w, flows(w), control, settings, tick))
+            if worlds[-1][-1] == INTERRUPTED:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        reached = max((int(np.sum(world[0][:, 0] >= settings.samples)) for world in worlds), default=1)
+        steps = int(settings.samples[reached - 1])
+        raise MotionInterrupted(steps, partial(_cut, worlds, begin, control, reached)) from None
     return Trajectory(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
+
+
+def _cut(worlds: list[tuple[np.ndarray, ...]], begin: InitialState, control: PrescribedControl | ControlFunction, samples: int) -> Trajectory:
+    """The first samples of some worlds; the others stand at their start."""
+    rows = [(*(x[:samples] for x in world[:-1]), world[-1]) for world in worlds]
+    first = control_at(control, still(begin, control).state, 0, 1.0)[:, 0]
+    for w in range(len(worlds), begin.worlds):
+        state = (np.zeros(1), begin.q[w], begin.v[w], begin.z[w], first[w])
+        rows.append((*(np.repeat(x[None], samples, axis=0) for x in state), np.array(INTERRUPTED)))
+    return Trajectory(*(np.stack(parts) for parts in zip(*rows, strict=True)))
 
 
 def _one_world(
@@ -97,11 +129,14 @@ def _one_world(
     assert integrator is not None
     course = _Course(mechanism, flow, control, w, h, begin.worlds, tick)
     settles = settings.drift == "projection" and hard_constraints(mechanism)
-    solution = integrate_error_controlled(
-        course.rate, np.concatenate([begin.q[w], begin.v[w], begin.z[w]]), settings.times, integrator,
-        breaks=_jumps(control, w, settings), within=lambda y: bool((np.abs(y) < BOUND).all()), tick=course.count,
-        settle=course.settle if settles else None,
-    )  # fmt: skip
+    try:
+        solution = integrate_error_controlled(
+            course.rate, np.concatenate([begin.q[w], begin.v[w], begin.z[w]]), settings.times, integrator,
+            breaks=_jumps(control, w, settings), within=lambda y: bool((np.abs(y) < BOUND).all()), tick=course.count,
+            settle=course.settle if settles else None,
+        )  # fmt: skip
+    except IntegrationInterrupted as stop:
+        solution, course.status = stop.solution, INTERRUPTED
     q, v, z = np.split(solution.y, [mechanism.nq, mechanism.nq + mechanism.nv], axis=1)
     q = np.stack([normalized_configuration(tree, row) for row in q]).astype(float)
     u = np.stack([course.drive(t, *state, since=t) for t, *state in zip(settings.times, q, v, strict=False)])
@@ -110,7 +145,8 @@ def _one_world(
     if rest:
         clock = np.append(clock[: len(q)], np.full((rest, 1), solution.end / h), axis=0)
     filled = [np.append(x, np.repeat(x[-1:], rest, axis=0), axis=0) for x in (q, v, z, u)]
-    return clock, *filled, np.array((course.status or OUT_OF_BOUNDS) if rest else NONE)
+    failure = course.status or OUT_OF_BOUNDS if rest or course.status == INTERRUPTED else NONE
+    return clock, *filled, np.array(failure)
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,10 +54,11 @@ class SimulationSettings:
     drift: str = "projection"
     embedding: Any = False
 
-    @property
+    @cached_property
     def samples(self) -> np.ndarray:
         """The numbers of the steps after which the state is recorded, from 0 on."""
-        return np.unique(np.append(np.arange(0, self.steps + 1, self.every), self.steps))
+        regular = np.arange(0, self.steps + 1, self.every)
+        return regular if regular[-1] == self.steps else np.append(regular, self.steps)
 
     @property
     def times(self) -> np.ndarray:

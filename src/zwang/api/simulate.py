@@ -30,12 +30,21 @@ from zwang.api.termination import (
     warn_of_violations,
 )
 from zwang.api.validation import check_compilable, is_restrained
-from zwang.errors import SimulationWarning, TraceError
+from zwang.errors import SimulationInterrupted, SimulationWarning, TraceError
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.recording.record import recording_of
 from zwang.simulation.derived_quantities import derived_quantities_in_python
-from zwang.simulation.rollout import ProgressCallback, PythonRoller, StepProgram, Trajectory, roll_out
+from zwang.simulation.rollout import (
+    MotionInterrupted,
+    ProgressCallback,
+    PythonRoller,
+    StepProgram,
+    Trajectory,
+    joined,
+    roll_out,
+    still,
+)
 
 COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
 
@@ -81,6 +90,7 @@ def simulate(
     with a SimulationWarning, its `status`, `stop_time` and `stop_cause`, and the others go on.
     Raises SimulationError, ShapeError, StateError, ParameterError or UnknownNameError for a call that cannot be, SimulationError for more worlds
     or samples than there is memory for, and CompileError, at once, for a mechanism too large for machine code (5,000 speeds).
+    SimulationInterrupted, a KeyboardInterrupt, when it is interrupted (Ctrl-C): its `recording` holds what was recorded.
     """
     if compiled and isinstance(mechanism, Mechanism):
         check_compilable(mechanism, "the constraint solver" if is_restrained(mechanism) else "")
@@ -91,11 +101,55 @@ def simulate(
     warn_of_violations(mechanism, begin, plan)
     warn_of_penetrations(mechanism, begin)
     first, then = f"preparing {mechanism.name}", f"simulating {mechanism.name}"
-    with progress_bar(first, then, begin.worlds * plan.steps, shown=progress) as tick:
-        motion, observed, path = _on_fastest_path(mechanism, begin, drive, plan, tick, compiled)
+    try:
+        with progress_bar(first, then, begin.worlds * plan.steps, shown=progress) as tick:
+            motion, observed, path = _on_fastest_path(mechanism, begin, drive, plan, tick, compiled)
+    except KeyboardInterrupt as stop:
+        raise _interrupted(mechanism, begin, drive, plan, stop) from None
     run = recording_of(mechanism, motion, observed, begin, plan, _attributes(plan, drive, path))
     warn_of_failures(mechanism, begin, plan, motion)
     return run
+
+
+def _interrupted(
+    mechanism: Mechanism, begin: InitialState, drive: PrescribedControl | ControlFunction, plan: SimulationSettings, stop: KeyboardInterrupt
+) -> SimulationInterrupted:
+    """The exception for a run that was interrupted, with the recording of the steps that were done."""
+    if not isinstance(stop, MotionInterrupted):  # before the first step
+        stop = MotionInterrupted(0, lambda: joined([still(begin, drive)], drive, plan.step))
+    cut = replace(plan, steps=stop.steps)
+    about = {"interrupted": 1, "intended_duration": plan.steps * plan.step}
+
+    def record() -> xr.Dataset:
+        with np.errstate(all="ignore"):
+            motion = stop.motion()
+            observed = _observed(mechanism, begin, cut, motion, stop.path)
+        return recording_of(mechanism, motion, observed, begin, cut, _attributes(cut, drive, stop.path) | about)
+
+    return SimulationInterrupted(
+        f"the simulation of {mechanism.name!r} was interrupted at {cut.steps * cut.step:g} s of "
+        f"{plan.steps * plan.step:g} s; `recording` of this exception holds what was recorded",
+        record,
+    )
+
+
+def _observed(
+    mechanism: Mechanism, begin: InitialState, plan: SimulationSettings, motion: Trajectory, path: str
+) -> dict[str, np.ndarray]:
+    """What is observed of a motion, on the path that it came by."""
+    if path != IN_PYTHON:
+        return derived_quantities_compiled(mechanism, begin, plan.wanted, motion)
+    return derived_quantities_in_python(mechanism, begin, plan.wanted, motion)
+
+
+def _observed_at_once(
+    mechanism: Mechanism, begin: InitialState, plan: SimulationSettings, motion: Trajectory, path: str
+) -> dict[str, np.ndarray]:
+    """`_observed`; an interrupt leaves the motion."""
+    try:
+        return _observed(mechanism, begin, plan, motion, path)
+    except KeyboardInterrupt:
+        raise MotionInterrupted(plan.steps, lambda: motion, path) from None
 
 
 def _on_fastest_path(
@@ -106,11 +160,11 @@ def _on_fastest_path(
         if compiled:
             try:
                 motion, path = run_compiled(mechanism, begin, drive, plan, tick)
-                return motion, derived_quantities_compiled(mechanism, begin, plan.wanted, motion), path
+                return motion, _observed_at_once(mechanism, begin, plan, motion, path), path
             except TraceError as error:
                 warnings.warn(f"this runs in Python, slowly: {error}", SimulationWarning, stacklevel=4)
         motion = run_in_python(mechanism, begin, drive, plan, tick)
-        return motion, derived_quantities_in_python(mechanism, begin, plan.wanted, motion), IN_PYTHON
+        return motion, _observed_at_once(mechanism, begin, plan, motion, IN_PYTHON), IN_PYTHON
 
 
 def run_in_python(
@@ -135,13 +189,32 @@ def run_compiled(
 ) -> tuple[Trajectory, str]:
     """The motion of all worlds in machine code, and how; a control function is part of it where it can be traced."""
     called = COMPILED_BUT_CONTROL if isinstance(drive, ControlFunction) else COMPILED
+    try:
+        return _moved_compiled(mechanism, begin, drive, plan, tick, called)
+    except MotionInterrupted as stop:
+        if stop.path == IN_PYTHON:
+            stop.path = called
+        raise
+
+
+def _moved_compiled(
+    mechanism: Mechanism, begin: InitialState, drive: PrescribedControl | ControlFunction, plan: SimulationSettings, tick: ProgressCallback, called: str
+) -> tuple[Trajectory, str]:
+    """`run_compiled`; `called` is the path with a control function that is not traced."""
     if plan.adaptive is not None:
         return integrate_worlds(mechanism, begin, continuous_dynamics_of_worlds(mechanism, begin, plan), drive, plan, tick), called
     program = _program(mechanism, plan)
     if isinstance(drive, ControlFunction) and (traced := traced_control(program, drive, begin)) is not None:
         roller, control = traced
-        motion = roll_out(roller, begin, held_nothing(drive), plan, tick)
-        return replace(motion, u=control(motion.clock * plan.step, motion.q, motion.v)), COMPILED
+
+        def with_control(motion: Trajectory) -> Trajectory:
+            return replace(motion, u=control(motion.clock * plan.step, motion.q, motion.v))
+
+        try:
+            return with_control(roll_out(roller, begin, held_nothing(drive), plan, tick)), COMPILED
+        except MotionInterrupted as stop:
+            found = stop.motion
+            raise MotionInterrupted(stop.steps, lambda: with_control(found()), COMPILED) from None
     return roll_out(CompiledRoller(program, begin), begin, drive, plan, tick), called
 
 

@@ -67,6 +67,14 @@ class DenseTrajectory:
     failure: str = ""
 
 
+class IntegrationInterrupted(KeyboardInterrupt):
+    """An integration was interrupted; `solution` is how far it came."""
+
+    def __init__(self, solution: DenseTrajectory):
+        super().__init__()
+        self.solution = solution
+
+
 def integrate_error_controlled(
     rate: Callable[[float, np.ndarray, float], np.ndarray],
     y0: np.ndarray,
@@ -82,8 +90,28 @@ def integrate_error_controlled(
 
     It starts anew at the `breaks`, where the rate jumps; `since` is the last of them. It stops where `within(y)` fails. tick(t) is told after every step.
     settle(t, y): what y becomes after every step, such as its projection on an invariant set; not with `UNSETTLED` methods.
+    Raises IntegrationInterrupted for KeyboardInterrupt.
     """
-    rows, y = [np.array(y0, dtype=float)], np.array(y0, dtype=float)
+    rows = [np.array(y0, dtype=float)]
+    try:
+        return _integrated(rate, rows, times, integrator, breaks, within, tick, settle)
+    except KeyboardInterrupt:
+        reached = DenseTrajectory(np.array(rows), float(times[len(rows) - 1]), "it was interrupted")
+        raise IntegrationInterrupted(reached) from None
+
+
+def _integrated(
+    rate: Callable[[float, np.ndarray, float], np.ndarray],
+    rows: list[np.ndarray],
+    times: np.ndarray | Sequence[float],
+    integrator: Adaptive,
+    breaks: Sequence[float],
+    within: Callable[[np.ndarray], Any],
+    tick: Callable[[float], None],
+    settle: Callable[[float, np.ndarray], np.ndarray] | None,
+) -> DenseTrajectory:
+    """`integrate_error_controlled`; y at the times goes into `rows`, which begins with y0, as it is found."""
+    y = rows[0].copy()
     ends = [t for t in breaks if times[0] < t < times[-1]] + [times[-1]]
     begin = times[0]
     for end in ends:

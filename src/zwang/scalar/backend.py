@@ -122,7 +122,14 @@ def _find(kind: type) -> Backend:
 def _load_for(kind: type) -> None:
     for prefix in list(_LAZY):
         if kind.__module__ == prefix or kind.__module__.startswith(prefix + "."):
-            _LAZY.pop(prefix)()
+            _load(prefix)
+
+
+def _load(prefix: str) -> None:
+    """Load what was registered lazily; other threads that need it wait for Python's own import lock meanwhile."""
+    if (load := _LAZY.get(prefix)) is not None:
+        load()
+        _LAZY.pop(prefix, None)
 
 
 def common_backend(*values: Any) -> Backend:
@@ -152,14 +159,14 @@ def from_data(data: Mapping[str, Any]) -> Any:
     """The expression that `to_data` wrote. Raises KeyError for a kind of expression that no reading knows."""
     ((kind, tree),) = data.items()
     if kind not in _DECODERS and kind in _LAZY:
-        _LAZY.pop(kind)()
+        _load(kind)
     return _DECODERS[kind](tree)
 
 
 def symbol(name: str, *, positive: bool = False) -> Any:
     """A real symbol of that name, for mechanisms whose numbers are left open; the reading that has symbols makes it."""
     if "symbol" not in _DECODERS and "sympy" in _LAZY:
-        _LAZY.pop("sympy")()
+        _load("sympy")
     return _DECODERS["symbol"]({"name": name, "positive": positive})
 
 

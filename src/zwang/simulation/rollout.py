@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -187,28 +187,67 @@ class Trajectory:
     failure: np.ndarray
 
 
+class MotionInterrupted(KeyboardInterrupt):
+    """A run was interrupted after so many steps; `motion()` is what was recorded, and `path` how it was moved."""
+
+    def __init__(self, steps: int, motion: Callable[[], Trajectory], path: str = "python"):
+        super().__init__()
+        self.steps, self.motion, self.path = steps, motion, path
+
+
+class Stretch(NamedTuple):
+    """Some steps of all worlds: how many, the controls and the records (worlds, samples, n) of them, and the state after them."""
+
+    steps: int
+    u: np.ndarray
+    records: Arrays
+    state: Arrays
+
+
 def roll_out(roller: Roller, begin: InitialState, control: PrescribedControl | ControlFunction, settings: SimulationSettings, tick: ProgressCallback) -> Trajectory:
     """The motion of all worlds. A function for control that is not part of the program is called for every world and step.
 
-    tick(n) is told after n more steps of all worlds together.
+    tick(n) is told after n more steps of all worlds together. Raises MotionInterrupted for KeyboardInterrupt.
     """
+    stretches = [still(begin, control)]
+    try:
+        for samples, every in _chunks(settings):
+            stretches.append(_stretch(roller, control, stretches[-1], settings.step, samples, every))
+            tick(samples * every * begin.worlds)
+    except KeyboardInterrupt:
+        steps = stretches[-1].steps
+        raise MotionInterrupted(steps, partial(joined, stretches, control, settings.step)) from None
+    return joined(stretches, control, settings.step)
+
+
+def still(begin: InitialState, control: PrescribedControl | ControlFunction) -> Stretch:
+    """The stretch of no steps before the first one."""
     none = np.zeros((begin.worlds, 1))
     state = {"clock": none, "cause": none, "q": begin.q, "v": begin.v, "z": begin.z}
-    records = [{name: x[:, None] for name, x in state.items()}]
-    controls, done = [], 0
-    for samples, every in _chunks(settings):
-        if isinstance(control, PrescribedControl):
-            u = control.during(done, samples * every, begin.worlds)
-            state, recorded = roller.roll(state, u, samples, every)
-        else:
-            u, state, recorded = _roll_called(roller, control, state, settings.step, samples, every)
-        controls.append(u[:, ::every].copy())
-        records.append(recorded)
-        done += samples * every
-        tick(samples * every * begin.worlds)
-    controls.append(_control_at(control, state, done, settings.step))
-    whole = {name: np.concatenate([r[name] for r in records], axis=1) for name in RECORDED}
+    u = np.zeros(
+        (begin.worlds, 0, len(control.names) if isinstance(control, ControlFunction) else control.values.shape[-1])
+    )
+    return Stretch(0, u, {name: x[:, None] for name, x in state.items()}, state)
+
+
+def joined(stretches: Sequence[Stretch], control: PrescribedControl | ControlFunction, h: float) -> Trajectory:
+    """The motion in all stretches, and the control at its end."""
+    done, _, _, state = stretches[-1]
+    controls = [*(s.u for s in stretches), control_at(control, state, done, h)]
+    whole = {name: np.concatenate([s.records[name] for s in stretches], axis=1) for name in RECORDED}
     return Trajectory(**whole, u=np.concatenate(controls, axis=1), failure=state["cause"][:, 0].astype(int))
+
+
+def _stretch(
+    roller: Roller, control: PrescribedControl | ControlFunction, before: Stretch, h: float, samples: int, every: int
+) -> Stretch:
+    """The stretch of samples * every steps that follows another one."""
+    if isinstance(control, PrescribedControl):
+        u = control.during(before.steps, samples * every, len(before.state["q"]))
+        state, recorded = roller.roll(before.state, u, samples, every)
+    else:
+        u, state, recorded = _roll_called(roller, control, before.state, h, samples, every)
+    return Stretch(before.steps + samples * every, u[:, ::every].copy(), recorded, state)
 
 
 def _roll_called(
@@ -217,7 +256,7 @@ def _roll_called(
     """Step by step, with the control worked out before each step."""
     controls, records = [], []
     for k in range(samples * every):
-        controls.append(_control_at(control, state, 0, h))
+        controls.append(control_at(control, state, 0, h))
         state, _ = roller.roll(state, controls[-1], 1, 1)
         if (k + 1) % every == 0:
             records.append(state)
@@ -225,7 +264,7 @@ def _roll_called(
     return np.concatenate(controls, axis=1), state, stacked
 
 
-def _control_at(control: PrescribedControl | ControlFunction, state: Arrays, steps: int, h: float) -> np.ndarray:
+def control_at(control: PrescribedControl | ControlFunction, state: Arrays, steps: int, h: float) -> np.ndarray:
     """The control (worlds, 1, nu) of the step to come."""
     worlds = len(state["q"])
     if isinstance(control, PrescribedControl):

@@ -50,8 +50,9 @@ FAILURE_REASONS = (
         "lower the friction, or give its constraint a softness",
     ),
     FailureReason("bad_control", "the control is not a number", "look at the function that gives it"),
+    FailureReason("interrupted", "the run was interrupted", "run it again"),
 )
-NONE, NOT_CONVERGED, CONSTRAINT_VIOLATED, OUT_OF_BOUNDS, CONTRADICTION, DEPENDENT, NONIDEAL_FORCE, CONTROL = range(len(FAILURE_REASONS))
+NONE, NOT_CONVERGED, CONSTRAINT_VIOLATED, OUT_OF_BOUNDS, CONTRADICTION, DEPENDENT, NONIDEAL_FORCE, CONTROL, INTERRUPTED = range(len(FAILURE_REASONS))
 REASON_OF_ERROR = {ContradictionError: CONTRADICTION, DependentSpeedsError: DEPENDENT, WorkingForceError: NONIDEAL_FORCE}
 
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +15,7 @@ from zwang.compiler.backends.llvm.module import emit
 from zwang.compiler.ir.program import Block, Cond, For, Port, Program, While
 from zwang.compiler.runtime.kernel import Kernel, doors, words
 from zwang.compiler.runtime.processor import host
+from zwang.compiler.runtime.threads import LOCK, cores, share
 from zwang.compiler.runtime.ufunc import UniversalFunction
 from zwang.errors import ArgumentError, ShapeError, StateError
 from zwang.scalar.real import REAL, real_array
@@ -26,7 +23,11 @@ from zwang.scalar.real import REAL, real_array
 Arrays = np.ndarray | tuple[np.ndarray, ...]
 
 WORTH_THREADS = 1_000_000  # vector instructions below which a call stays on its own thread
+WORTH_A_THREAD = (
+    10_000_000  # those from which on a call without threads is cut into pieces that can be interrupted
+)
 PIECES = 4  # of the work for each thread, so that they end together
+LARGEST_PIECE = 20_000_000  # vector instructions: some hundredths of a second
 TURNS = 10  # that a `while` is guessed to take
 EVER = 2**62
 
@@ -56,12 +57,13 @@ class Compiled:
         self._inputs, self._outputs = doors(program)
         self._is_plain = self._inputs == program.inputs and self._outputs == program.outputs
         self._kernels: dict[int, Kernel] = {}
-        self._making = threading.Lock()
         # What the inner loops find: of calls as they come, and of calls that were looked at and are to be done.
         self._switch, self._sure_switch = words(*[0] * len(SWITCH)), words(*[0] * len(SWITCH))
         self._failures = memoryview(self._switch).cast("B").cast("q")[SWITCH.index("failures") :]
-        self._crowd = max(4 * self.lanes, WORTH_THREADS * self.lanes // _weight(program.body))
-        self._switch[SWITCH.index("crowd")] = self._crowd if self.threads > 1 else EVER
+        self.weight = _weight(program.body)
+        worth = WORTH_THREADS if self.threads > 1 else WORTH_A_THREAD
+        self._crowd = max(4 * self.lanes, worth * self.lanes // self.weight)
+        self._switch[SWITCH.index("crowd")] = self._crowd
         self._sure_switch[SWITCH.index("crowd")] = EVER
         self._sure: UniversalFunction | None = None
         self._quick: UniversalFunction | None = None
@@ -93,15 +95,18 @@ class Compiled:
     def kernel(self, worlds: int) -> Kernel:
         """The code for one world alone, or for many."""
         width = 1 if worlds == 1 else self.lanes
-        with self._making:
+        if width in self._kernels:
+            return self._kernels[width]
+        with LOCK:
             if width not in self._kernels:
-                self._kernels[width] = Kernel(self.program, Lanes(self.dtype, width), kept=self._kept)
-                self._announce(width)
+                kernel = Kernel(self.program, Lanes(self.dtype, width), kept=self._kept)
+                self._announce(width, kernel)
+                self._kernels[width] = kernel
             return self._kernels[width]
 
-    def _announce(self, width: int) -> None:
+    def _announce(self, width: int, kernel: Kernel) -> None:
         """Tell the inner loops of new code. Calls that were looked at take what there is, the others what is theirs."""
-        plan = ctypes.addressof(self._kernels[width].plan)
+        plan = ctypes.addressof(kernel.plan)
         for switch in (self._switch, self._sure_switch):
             for way, fits in (("single", width == 1), ("many", width == self.lanes)):
                 if fits or (switch is self._sure_switch and not switch[SWITCH.index(way)]):
@@ -109,7 +114,9 @@ class Compiled:
 
     def _sure_function(self, kernel: Kernel) -> UniversalFunction:
         """The function for calls that were looked at; made with the first code that there is."""
-        with self._making:
+        if self._sure is not None:
+            return self._sure
+        with LOCK:
             if self._sure is None:
                 sizes = [port.size for port in self._inputs], [port.size for port in self._outputs]
                 self._quick, self._sure = (
@@ -129,7 +136,7 @@ class Compiled:
         if results:  # of a mechanism without joints there may be none
             function = self._sure_function(self.kernel(worlds))
             failures = self._sure_switch[SWITCH.index("failures")]
-            if self.threads > 1 and worlds > self._crowd:
+            if worlds > self._crowd:
                 self._in_threads(function.call, full, results)
             else:
                 function.call(*full, out=tuple(results))
@@ -183,7 +190,8 @@ class Compiled:
         axis = int(np.argmax(batch))
         spread = [np.broadcast_to(array, (*batch, array.shape[-1])) for array in arrays]
         length = batch[axis]
-        piece = -(-length // (self.threads * PIECES))
+        most = LARGEST_PIECE * self.lanes * length // (self.weight * int(np.prod(batch, dtype=np.int64)))
+        piece = max(1, min(-(-length // (self.threads * PIECES)), most))
         piece = -(-piece // self.lanes) * self.lanes
         edges = [*range(0, length, piece), length]
 
@@ -191,40 +199,7 @@ class Compiled:
             where = (slice(None),) * axis + (slice(begin, end),)
             call(*(array[where] for array in spread), out=tuple(result[where] for result in results))
 
-        share(work, list(pairwise(edges)), self.threads)
-
-
-# ---------------------------------------------------------------------------------------------- threads
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def share(work: Callable[..., None], pieces: Sequence[tuple[int, int]], threads: int) -> None:
-    """work(*piece) for every piece, on so many threads, this one being one of them."""
-    left = iter(list(pieces))
-
-    def take() -> None:
-        while (piece := next(left, None)) is not None:
-            work(*piece)
-
-    others = [_pool(threads).submit(take) for _ in range(min(threads, len(pieces)) - 1)]
-    take()
-    for other in others:
-        other.result()
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=threads - 1, thread_name_prefix="zwang")
-
-
-if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+        share(work, list(pairwise(edges)), self.threads, is_short=most >= length)
 
 
 # ----------------------------------------------------------------------------------------------- checks

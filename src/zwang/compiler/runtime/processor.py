@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
+from zwang.compiler.runtime.threads import LLVM_LOCK, apart
 from zwang.errors import CompileError
 
 EFFORT = 2  # of LLVM's code generator, 0 to 3
@@ -91,12 +93,33 @@ def _target_machine(processor: Processor, effort: int = EFFORT) -> Any:
 def assemble(text: str, processor: Processor | None = None) -> bytes:
     """Object code for LLVM's text."""
     effort = EFFORT if len(text) < LARGE else LITTLE_EFFORT
-    return _target_machine(processor or host(), effort).emit_object(_module(text))
+
+    def make() -> bytes:
+        with _llvm_at_work():
+            module = _module(text)
+            code = _target_machine(processor or host(), effort).emit_object(module)
+            module.close()
+            return code
+
+    return apart(make)
 
 
 def assembly(text: str, processor: Processor | None = None) -> str:
     """The processor's instructions for LLVM's text, to read."""
-    return _target_machine(processor or host()).emit_assembly(_module(text))
+    with _llvm_at_work():
+        return _target_machine(processor or host()).emit_assembly(_module(text))
+
+
+@contextmanager
+def _llvm_at_work() -> Iterator[None]:
+    """LLVM is used by one thread at a time, and by none while a process forks."""
+    with LLVM_LOCK:
+        while _gone:
+            _gone.pop().close()
+        yield
+
+
+_gone: list[Any] = []  # code that nobody needs any more; LLVM throws it away when it is used next
 
 
 def _module(text: str) -> Any:
@@ -116,14 +139,19 @@ class Code:
     _numbers = itertools.count()
 
     def __init__(self, binary: bytes, exported: tuple[str, ...], calls: Mapping[str, int] | None = None):
-        self._jit = _linker()
         builder = llvm.JITLibraryBuilder().add_object_img(binary)
         for name, address in (_calls() if calls is None else calls).items():
             builder.import_symbol(name, address)
         for name in exported:
             builder.export_symbol(name)
+
+        def link() -> Any:
+            with _llvm_at_work():
+                self._jit = _linker()
+                return builder.link(self._jit, f"zwang{next(self._numbers)}")
+
         try:
-            self._tracker = builder.link(self._jit, f"zwang{next(self._numbers)}")
+            self._tracker = apart(link)
         except RuntimeError as error:
             raise CompileError(f"the code cannot be loaded: {error}") from error
 
@@ -131,11 +159,22 @@ class Code:
         """The address of an exported function."""
         return self._tracker[name]
 
+    def __del__(self) -> None:
+        if hasattr(self, "_tracker"):
+            _gone.append(self._tracker)
+
 
 @cache
 def _linker() -> Any:
-    """Knows no symbol but those that it is given: one that is missing is an error, not a crash."""
-    return llvm.create_lljit_compiler(_target_machine(host()), suppress_errors=True)
+    """Knows no symbol but those that it is given: one that is missing is an error, not a crash.
+
+    JITLink reserves one region for all sections of an object, and reports what is out of reach. RuntimeDyld asks for
+    memory section by section, and aborts the process where one lands over 2 GB from another; on Windows, where it is
+    used still, the large code model reaches everywhere.
+    """
+    return llvm.create_lljit_compiler(
+        _target_machine(host()), suppress_errors=True, use_jit_link=os.name != "nt"
+    )
 
 
 @cache

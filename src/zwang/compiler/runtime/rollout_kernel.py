@@ -15,8 +15,9 @@ from zwang.compiler.backends.llvm.entry_points import JOB, PORT
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.module import input_starts
 from zwang.compiler.ir.program import Port, Program
-from zwang.compiler.runtime.calls import PIECES, Compiled, share
+from zwang.compiler.runtime.calls import LARGEST_PIECE, PIECES, Compiled
 from zwang.compiler.runtime.kernel import Kernel, doors, words
+from zwang.compiler.runtime.threads import share
 from zwang.errors import ArgumentError, ShapeError, UnknownNameError
 
 MOST_STEPS = 10**12
@@ -153,12 +154,12 @@ class _Run:
         """Fill the records and the state."""
         program = self.compiled.program
         moves = _moves(program, self.kernel.lanes)
-        row = {"steps": steps, "every": every, "moves": len(moves) // 3, "ports": 0}
+        row = {"steps": steps, "every": every, "moves": len(moves) // 3, "ports": 0, "stop": 0}
         ports = self._input_rows(over_time) + self._output_rows(records, state)
         table = words(*ports)
         row["ports"] = ctypes.addressof(table)
         job = words(*(row[name] for name in JOB), *moves)
-        self._march(ctypes.addressof(job))
+        self._march(job, steps, (self, table, records, state))
 
     def _input_rows(self, over_time: Collection[str]) -> list[int]:
         rows: list[int] = []
@@ -181,7 +182,8 @@ class _Run:
             rows += _row(address, strides[0], strides[2], strides[1], after)
         return rows
 
-    def _march(self, job: int) -> None:
+    def _march(self, job: ctypes.Array[ctypes.c_int64], steps: int, written: object) -> None:
+        """Do the job; `written` is the memory that it names, which lives as long as a thread works on it."""
         march = ctypes.CFUNCTYPE(
             ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
         )(self.kernel.march)
@@ -190,11 +192,17 @@ class _Run:
         piece = -(-self.worlds // (threads * PIECES)) if threads > 1 else self.worlds
         piece = -(-piece // lanes) * lanes
         done: list[bool] = []
+        total = self.compiled.weight * steps * (-(-self.worlds // lanes))
 
         def work(begin: int, end: int) -> None:
-            done.append(march(job, begin, end - begin, plan))
+            done.append(march(ctypes.addressof(job), begin, end - begin, plan))
+            _ = written  # nothing of it goes while this thread writes
 
-        share(work, list(pairwise([*range(0, self.worlds, piece), self.worlds])), threads)
+        def stop() -> None:
+            job[JOB.index("stop")] = 1
+
+        pieces = list(pairwise([*range(0, self.worlds, piece), self.worlds]))
+        share(work, pieces, threads, is_short=total <= LARGEST_PIECE, stop=stop)
         if not all(done):
             raise MemoryError("there is no memory for the blocks of lanes")
 

@@ -4,7 +4,8 @@ It depends on the lanes only, not on the program, whose body it calls through a 
 
     loop(args, dimensions, steps, switch)   an inner loop as NumPy's universal functions have it; passes the work on
     many(args, dimensions, steps, plan)     the same work, with the body of this plan
-    march(job, first, count, plan)          many steps in one call; the state stays in lane vectors between them
+    march(job, first, count, plan)          many steps in one call; the state stays in lane vectors between them;
+                                            it ends early, without its last results, when `stop` of the job is set
 
 The last block of worlds is filled up with copies of its last world, so that every world goes through the same
 instructions whatever their number. A plan is a row of 64-bit words, laid out by the names of `PLAN`, then the sizes
@@ -30,7 +31,13 @@ SWITCH = (
     "failures",
 )  # plans for one world alone and for many; 0 where there is none
 PLAN = ("work", "body", "allocate", "release", "inputs", "outputs", "out_offset", "scratch_offset", "bytes")
-JOB = ("steps", "every", "moves", "ports")  # then `moves` rows of MOVE, then a row of PORT for each port
+JOB = (
+    "steps",
+    "every",
+    "moves",
+    "ports",
+    "stop",
+)  # then `moves` rows of MOVE, then a row of PORT for each port
 MOVE = ("from_output", "to_input", "size")  # positions in the buffers
 # `last`: where outputs go after the last step
 PORT = ("data", "world_stride", "element_stride", "time_stride", "last")
@@ -291,6 +298,7 @@ entry:
 {_word("every", "%job", JOB, "every")}
 {_word("moves", "%job", JOB, "moves")}
 {_word("ports", "%job", JOB, "ports", "ptr")}
+  %stop_at = getelementptr inbounds i64, ptr %job, i64 {JOB.index("stop")}
   %move_rows = getelementptr inbounds i64, ptr %job, i64 {len(JOB)}
   %end_world = add i64 %begin, %count
   %any = icmp ne i64 %count, 0
@@ -303,9 +311,9 @@ block:
   call void @read_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %first, i64 %worlds, i64 0, ptr %in)
   br label %step
 step:
-  %time = phi i64 [ 0, %block ], [ %time1, %stepped ]
-  %recorded = phi i64 [ 0, %block ], [ %recorded1, %stepped ]
-  %wait = phi i64 [ 1, %block ], [ %wait1, %stepped ]
+  %time = phi i64 [ 0, %block ], [ %time1, %next_step ]
+  %recorded = phi i64 [ 0, %block ], [ %recorded1, %next_step ]
+  %wait = phi i64 [ 1, %block ], [ %wait1, %next_step ]
   %is_first = icmp eq i64 %time, 0
   br i1 %is_first, label %run, label %renew
 renew:
@@ -326,6 +334,10 @@ stepped:
   %wait0 = phi i64 [ %wait, %run ], [ 0, %record ]
   %wait1 = add i64 %wait0, 1
   %time1 = add i64 %time, 1
+  %stop = load atomic i64, ptr %stop_at monotonic, align 8
+  %goes_on = icmp eq i64 %stop, 0
+  br i1 %goes_on, label %next_step, label %end
+next_step:
   %on = icmp ult i64 %time1, %steps
   br i1 %on, label %step, label %finish
 finish:
