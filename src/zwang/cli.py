@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import time
 import warnings
@@ -22,10 +23,12 @@ import zwang as zw
 from zwang.algebra.rotations import from_rpy
 from zwang.api.start import MOST_WORLDS, initial_state
 from zwang.cli_options import Base, Coordinates, Inputs, Kind, Model, Strict, Values, Velocities, examples
+from zwang.compiler.runtime.threads import is_busy
 from zwang.errors import (
     DescriptionError,
     LoadError,
     SimulationError,
+    SimulationInterrupted,
     ZwangError,
     ZwangWarning,
     did_you_mean,
@@ -39,6 +42,7 @@ from zwang.simulation.constraint_stage import describe_constraints
 
 MINOR, SHOWN = ("ignored",), 8  # kinds of notes without effect on the motion, and how many `info` prints
 RECORDINGS, PICTURES, PAGES = (".nc", ".zarr"), (".png", ".pdf", ".svg"), (".html", ".htm")
+INTERRUPTED = 130  # exit status that shells expect after Ctrl-C
 SPREAD = 0.1  # default standard deviation of random initial states, for several worlds
 EXAMINED = {
     "drift": "gaps",
@@ -92,7 +96,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             status = 1
         except KeyboardInterrupt:
-            status = 130
+            status = INTERRUPTED
+            if is_busy():  # a usual end would wait for LLVM
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(INTERRUPTED)
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -229,8 +237,11 @@ def simulate(
     compiled: Annotated[
         bool, Parameter(help="Run compiled code; --no-compiled runs the slow float reference.")
     ] = True,
-) -> None:
-    """Simulate a model. Write the motion as a recording, a plot or a web page."""
+) -> int:
+    """Simulate a model. Write the motion as a recording, a plot or a web page.
+
+    Ctrl-C ends the run; what was recorded is still written, and the exit status is 130.
+    """
     _check_endings({"--out": (out_file, RECORDINGS), "--plot": (plot, PICTURES), "--html": (html, PAGES)})
     _check_counts(worlds, seed)
     m = model_of(model, base=base, strict=strict)
@@ -245,8 +256,15 @@ def simulate(
     )
     kept = {"every": record, "forces": html is not None if forces is None else forces}
     began = time.perf_counter()
-    run = zw.simulate(m, q, v, duration=duration, step=step, integrator=integrator,
-                      control=_pairs(control) or None, worlds=worlds, record=kept, compiled=compiled)  # fmt: skip
+    status = 0
+    try:
+        run = zw.simulate(m, q, v, duration=duration, step=step, integrator=integrator, control=_pairs(control) or None,
+                          worlds=worlds, record=kept, compiled=compiled)  # fmt: skip
+    except SimulationInterrupted as error:
+        if not any((out_file, plot, html)):
+            raise
+        _Terminal(stderr=True).print(f"[yellow]interrupted:[/] {escape(str(error))}", soft_wrap=True)
+        run, status = error.recording, INTERRUPTED
     out.print(_summary(run, time.perf_counter() - began))
     if out_file is not None:
         zw.save(run, out_file)
@@ -257,6 +275,7 @@ def simulate(
     for path in (out_file, plot, html):
         if path is not None:
             out.print(f"wrote {escape(str(path))}")
+    return status
 
 
 @app.command(

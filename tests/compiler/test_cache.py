@@ -194,3 +194,28 @@ def test_two_processes_at_once(place: Path) -> None:
     ]
     assert len({run.communicate()[0] for run in runs}) == 1
     assert all(run.returncode == 0 for run in runs)
+
+
+def test_another_programs_object_under_this_name_is_not_believed(place: Path, made: list[str]) -> None:
+    """It is whole, and was written by the same user: only the key inside says for what."""
+    first = results()
+    mine = {path.name for path in place.iterdir()}
+    other = results(program_of("exp", "sin"))
+    theirs = sorted({path.name for path in place.iterdir()} - mine)
+    assert not np.array_equal(first, other) and len(theirs) == 2
+    foreign = {(place / name).stat().st_size: (place / name).read_bytes() for name in theirs}
+    for path in [place / name for name in mine]:
+        path.write_bytes(foreign[min(foreign, key=lambda size: abs(size - path.stat().st_size))])
+    made.clear()
+    assert np.array_equal(results(), first) and len(made) == 4
+
+
+@POSIX
+@pytest.mark.parametrize("what", ["link", "pipe"])
+def test_what_is_no_file_of_its_own_is_not_read(place: Path, made: list[str], what: str) -> None:
+    first = results()
+    for path in list(place.iterdir()):
+        path.rename(place.parent / path.name)
+        path.symlink_to(place.parent / path.name) if what == "link" else os.mkfifo(path)
+    made.clear()
+    assert np.array_equal(results(), first) and len(made) == 4

@@ -139,6 +139,7 @@ class Code:
     _numbers = itertools.count()
 
     def __init__(self, binary: bytes, exported: tuple[str, ...], calls: Mapping[str, int] | None = None):
+        self._jit: Any = None
         builder = llvm.JITLibraryBuilder().add_object_img(binary)
         for name, address in (_calls() if calls is None else calls).items():
             builder.import_symbol(name, address)

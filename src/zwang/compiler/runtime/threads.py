@@ -111,6 +111,14 @@ def _end(shared: _Pieces, stop: Callable[[], None]) -> None:
             continue
 
 
+def is_busy() -> bool:
+    """Whether LLVM works on something, which may be what an interrupt left alone."""
+    if LLVM_LOCK.acquire(blocking=False):
+        LLVM_LOCK.release()
+        return False
+    return True
+
+
 def apart(function: Callable[[], Any]) -> Any:
     """function(), which no interrupt can end, on another thread: this one can be interrupted, and then leaves it alone.
 

@@ -1,0 +1,20 @@
+"""Programs that run in a process of their own, since their faults may end it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(program: str, *arguments: object, seconds: float = 100) -> str:
+    """What a Python program prints. It has to end by itself, in time, with status 0: a signal is another status."""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(program), *map(str, arguments)],
+        cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr[-4000:]}"
+    return done.stdout

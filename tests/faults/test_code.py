@@ -1,0 +1,94 @@
+"""Code: in memory that others have filled, in processes that fork, in a cache that somebody has mixed up."""
+
+from __future__ import annotations
+
+import platform
+import sys
+
+import pytest
+
+from tests.faults.processes import run
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64",
+    reason="fills the address space as Linux lays it out",
+)
+def test_code_is_linked_where_its_sections_would_land_far_apart() -> None:
+    """Only a small gap is left near the libraries, and the next room is 6 GB below: constants would go there, code here."""
+    told = run("""
+        import ctypes, gc
+        from zwang.compiler.runtime.processor import Code, assemble, host
+
+        rows = "\\n".join(f"  %x{k} = fadd double %x{k - 1}, %x{max(0, k - 7)}" for k in range(1, 60000))
+        table = ", ".join(f"double {k / 7!r}" for k in range(64))
+        binary = assemble(f'''
+        @t = internal constant [64 x double] [{table}]
+        define double @f(double %x0, i64 %i) {{
+        {rows}
+          %p = getelementptr double, ptr @t, i64 %i
+          %y = load double, ptr %p
+          %r = fadd double %y, %x59999
+          ret double %r
+        }}''')
+        libc = ctypes.CDLL(None)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+        PRIVATE, NO_RESERVE, NO_REPLACE = 0x22, 0x4000, 0x100000
+        gc.disable()
+        rooms = [tuple(int(x, 16) for x in row.split()[0].split("-")) for row in open("/proc/self/maps")]
+        rooms = [room for room in rooms if 0x7E0000000000 < room[0] < 0x7FFFFF000000]
+        is_left = False
+        gaps = [(low[1], high[0] - low[1]) for low, high in zip(rooms, rooms[1:])]
+        for begin, size in [*gaps, (rooms[0][0] - (6 << 30), 6 << 30)]:
+            if not is_left and size >= 1 << 16:
+                size, is_left = size - (1 << 16), True
+            if size:
+                libc.mmap(begin, size, 0, PRIVATE | NO_RESERVE | NO_REPLACE, -1, 0)
+        code = Code(binary, ("f",))
+        print(ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int64)(code["f"])(0.0, 14))
+    """)
+    assert told == "2.0\n"
+
+
+@pytest.mark.skipif(not hasattr(sys, "setdlopenflags"), reason="forks of POSIX")
+def test_a_child_forked_while_threads_compile_can_compile() -> None:
+    run("""
+        import os, signal, threading, time
+        import numpy as np
+        import zwang as zw
+        from zwang.mechanism.samples import FURUTA, furuta
+
+        os.environ["ZWANG_CACHE"] = "off"
+        q = [0.1, 0.2]
+        stop = False
+        zw.simulate(furuta(), duration=0.01, params=FURUTA, progress=False)
+        expected = zw.mass_matrix(furuta(**{**FURUTA, "m_p": 5.0}), q)
+
+
+        def work(n):
+            k = 0
+            while not stop:
+                k += 1
+                zw.compile(furuta(**{**FURUTA, "m_p": 0.02 + 0.001 * k + n})).forward_dynamics(q, q, q)
+
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(2)]
+        for thread in threads:
+            thread.start()
+        states = []
+        for k in range(8):
+            time.sleep(0.11)
+            child = os.fork()
+            if child == 0:
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.alarm(30)
+                zw.simulate(furuta(), duration=0.01, params={**FURUTA, "m_p": 0.5 + k}, progress=False)
+                found = zw.compile(furuta(**{**FURUTA, "m_p": 5.0})).mass_matrix(q)
+                os._exit(0 if np.allclose(found, expected, rtol=1e-12) else 1)
+            states.append(os.waitpid(child, 0)[1])
+        stop = True
+        for thread in threads:
+            thread.join()
+        assert not any(states), states
+    """)

@@ -1,0 +1,183 @@
+"""Ctrl-C: at any moment, on any number of threads; what was recorded stays, and the process goes on."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import zwang as zw
+from tests.faults.processes import run
+from zwang.errors import SimulationInterrupted
+from zwang.mechanism.samples import FURUTA, furuta
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+PRESS = """
+import os, signal, threading, time
+import numpy as np
+import zwang as zw
+from zwang.mechanism.samples import FURUTA, furuta
+
+MUCH_LATER = 20.0  # seconds; all that is interrupted here would take minutes
+
+
+def interrupted(work, after):
+    sent = []
+
+    def press():
+        time.sleep(after)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    key = threading.Thread(target=press)
+    key.start()
+    try:
+        work()
+    except KeyboardInterrupt as stop:
+        key.join()
+        assert time.monotonic() - sent[0] < MUCH_LATER
+        return stop
+    raise AssertionError("it was not interrupted")
+"""
+
+
+@POSIX
+def test_threads_that_write_when_ctrl_c_comes_do_no_harm() -> None:
+    """Without the wait for its threads this process dies of SIGSEGV."""
+    run(
+        PRESS
+        + """
+from zwang.api.compiled import Compiled
+
+pendulum = furuta(**FURUTA)
+rng = np.random.default_rng(0)
+q, v = rng.normal(size=(2, 4000, 2))
+fast = zw.compile(pendulum, threads=4)
+short = dict(steps=50, step=1e-3)
+expected = fast.rollout(q, v, **short)
+for k in range(12):
+    stop = interrupted(lambda: fast.rollout(q, v, steps=3_000_000, step=1e-3, every=3_000_000), 0.02 + 0.02 * k)
+    junk = [np.empty(4000 * 2 * n) for n in range(1, 40)]  # what was free is used again
+    for x in junk:
+        x.fill(k)
+    assert all((x == k).all() for x in junk)
+found = fast.rollout(q, v, **short)
+assert np.array_equal(found.q, expected.q) and np.array_equal(found.v, expected.v)
+"""
+    )
+
+
+@POSIX
+def test_one_world_and_many_worlds_of_one_call_stop_too() -> None:
+    run(
+        PRESS
+        + """
+pendulum = furuta(**FURUTA)
+alone = zw.compile(pendulum, threads=1)
+q, v = [0.1, 0.2], [0.0, 0.0]
+expected = alone.forward_dynamics(q, v, q)
+alone.rollout(q, v, steps=10, step=1e-3)
+for after in (0.05, 0.3):
+    interrupted(lambda: alone.rollout(q, v, steps=2_000_000_000, step=1e-3, every=2_000_000_000), after)
+    for threads in (1, 2):
+        many = zw.compile(pendulum, threads=threads)
+        many.forward_dynamics(np.zeros((9, 2)), np.zeros((9, 2)), np.zeros((9, 2)))
+        Q = np.broadcast_to(np.array(q), (6_000_000, 2))
+        interrupted(lambda: [many.forward_dynamics(Q, Q, Q) for _ in range(1000)], after)
+assert np.array_equal(alone.forward_dynamics(q, v, q), expected)
+"""
+    )
+
+
+@POSIX
+def test_compiling_is_interrupted_and_done_again() -> None:
+    run(
+        PRESS
+        + """
+os.environ["ZWANG_CACHE"] = "off"
+pendulum = furuta(**FURUTA)
+reference = zw.simulate(pendulum, {"alpha": 0.1}, duration=0.05, worlds=4, progress=False)
+
+
+def again_and_again():
+    for k in range(10_000):
+        zw.compile(furuta(**{**FURUTA, "m_p": 0.02 + 0.001 * k})).forward_dynamics([0, 0], [0, 0], [0, 0])
+
+
+for k in range(10):
+    interrupted(again_and_again, 0.1 + 0.07 * k)
+zw.compile.cache_clear() if hasattr(zw.compile, "cache_clear") else None
+run = zw.simulate(furuta(**FURUTA), {"alpha": 0.1}, duration=0.05, worlds=4, progress=False)
+assert np.array_equal(run.q, reference.q)
+"""
+    )
+
+
+@POSIX
+def test_simulate_keeps_what_it_recorded() -> None:
+    run(
+        PRESS
+        + """
+pendulum = furuta(**FURUTA)
+for worlds in (1, 50):
+    zw.simulate(pendulum, {"alpha": 0.1}, duration=0.05, worlds=worlds, progress=False)
+    asked = dict(step=1e-3, worlds=worlds, record=100, progress=False)
+    stop = interrupted(lambda: zw.simulate(pendulum, {"alpha": 0.1}, duration=1e5, **asked), 1.5)
+    kept = stop.recording
+    assert kept.attrs["interrupted"] and kept.attrs["intended_duration"] == 1e5 and not isinstance(stop, Exception)
+    assert kept.sizes["time"] > 1 and np.isfinite(kept.q).all()
+    until = min(kept.sizes["time"] - 1, 500)
+    whole = zw.simulate(pendulum, {"alpha": 0.1}, duration=until * 0.1, **asked)
+    assert np.array_equal(whole.q, kept.q[:, : until + 1]) and np.array_equal(whole.tau, kept.tau[:, : until + 1])
+"""
+    )
+
+
+def pressed(t, q, v):
+    """A control function during which the key is pressed."""
+    if t > 0.05:
+        raise KeyboardInterrupt
+    return [0.3 * float(np.cos(t))]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_recording_is_that_of_a_shorter_run(compiled: bool) -> None:
+    pendulum = furuta(**FURUTA)
+    asked = {"step": 0.001, "worlds": 2, "record": 5, "compiled": compiled, "progress": False}
+    with pytest.raises(SimulationInterrupted, match="interrupted at") as caught:
+        zw.simulate(pendulum, {"alpha": [0.1, 0.2]}, duration=0.5, control=pressed, **asked)
+    kept = caught.value.recording
+    assert caught.value.recording is kept and 0 < kept.attrs["duration"] <= 0.051
+    shorter = zw.simulate(
+        pendulum, {"alpha": [0.1, 0.2]}, duration=kept.attrs["duration"],
+        control=lambda t, q, v: [0.3 * float(np.cos(t))], **asked,
+    )  # fmt: skip
+    kept.attrs = {name: x for name, x in kept.attrs.items() if name in shorter.attrs}
+    xr.testing.assert_equal(
+        kept.drop_vars("control").isel(time=slice(-1)), shorter.drop_vars("control").isel(time=slice(-1))
+    )
+    assert np.array_equal(kept.q, shorter.q) and not kept.status.any()
+
+
+def test_worlds_of_error_controlled_integrators_say_how_far_they_came() -> None:
+    pendulum = furuta(**FURUTA)
+    calls = []
+
+    def second_world(t, q, v):
+        calls.append(t)
+        if len(calls) > 1 and t == 0.0 and max(calls) == 0.2:
+            raise KeyboardInterrupt
+        return [0.0]
+
+    asked = {"duration": 0.2, "step": 0.01, "integrator": "dop853", "compiled": False, "progress": False}
+    whole = zw.simulate(pendulum, {"alpha": [0.1]}, control=lambda t, q, v: [0.0], **asked)
+    with pytest.raises(SimulationInterrupted) as caught:
+        zw.simulate(pendulum, {"alpha": [0.1, 0.2, 0.3]}, control=second_world, **asked)
+    calls[:] = [0.2, 1.0]  # the key is not pressed any more
+    kept = caught.value.recording
+    assert np.array_equal(kept.q[0], whole.q[0])
+    causes = kept.stop_cause.attrs["flag_meanings"].split()
+    assert [causes[k] for k in kept.stop_cause.values] == ["none", "interrupted", "interrupted"]
+    assert kept.status.values.tolist() == [0, 1, 1] and np.isnan(kept.q[1:, 1:]).all()
