@@ -82,7 +82,7 @@ def test_a_kill_while_saving_leaves_a_whole_recording(suffix: str, tmp_path: Pat
         zw.save(runs[0], path)
         zw.open_run(path)
         random.seed(1829)
-        for kill in range(20):
+        for kill in range(12):
             child = os.fork()
             if child == 0:
                 while True:
@@ -96,8 +96,8 @@ def test_a_kill_while_saving_leaves_a_whole_recording(suffix: str, tmp_path: Pat
     """, tmp_path / f"run{suffix}")  # fmt: skip
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_no_flipped_bit_changes_a_number(recording, suffix: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("suffix", "flips"), [(".nc", 100), (".zarr", 60)])
+def test_no_flipped_bit_changes_a_number(recording, suffix: str, flips: int, tmp_path: Path) -> None:
     """Libraries may die of a damaged file; so this is done in a process of its own."""
     zw.save(recording, tmp_path / f"run{suffix}")
     told = run("""
@@ -112,7 +112,7 @@ def test_no_flipped_bit_changes_a_number(recording, suffix: str, tmp_path: Path)
         files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
         sizes = np.array([p.stat().st_size for p in files])
         refused = 0
-        for flip in range(300):
+        for flip in range(int(sys.argv[2])):
             victim = files[rng.choice(len(files), p=sizes / sizes.sum())]
             good = victim.read_bytes()
             bad = bytearray(good)
@@ -127,8 +127,8 @@ def test_no_flipped_bit_changes_a_number(recording, suffix: str, tmp_path: Path)
                 assert found.equals(true) and found.attrs.items() >= true.attrs.items(), (flip, victim)
             victim.write_bytes(good)
         print(refused)
-    """, tmp_path / f"run{suffix}")  # fmt: skip
-    assert int(told) > 100
+    """, tmp_path / f"run{suffix}", flips)  # fmt: skip
+    assert int(told) > flips // 4
 
 
 def test_a_changed_number_is_told_and_an_older_file_is_read(recording, tmp_path: Path) -> None:
