@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from zwang.simulation.checksum import checksum
 
 import zwang as zw
 from tests.faults.processes import run
@@ -196,8 +197,6 @@ def test_links_modes_and_pipes_are_respected(tmp_path: Path) -> None:
 
 
 def test_checksums_tell_everything_apart(recording) -> None:
-    from zwang.simulation.checksum import checksum  # noqa: PLC0415
-
     changes = [
         recording.assign(q=recording.q * np.nextafter(1, 2)),
         recording.assign_attrs(step=0.002),

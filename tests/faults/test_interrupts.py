@@ -177,3 +177,28 @@ def test_worlds_of_error_controlled_integrators_say_how_far_they_came() -> None:
     causes = kept.stop_cause.attrs["flag_meanings"].split()
     assert [causes[k] for k in kept.stop_cause.values] == ["none", "interrupted", "interrupted"]
     assert kept.status.values.tolist() == [0, 1, 1] and np.isnan(kept.q[1:, 1:]).all()
+
+
+@POSIX
+def test_the_command_line_writes_what_was_recorded(tmp_path) -> None:
+    run(PRESS + """
+import sys
+from zwang.cli import main
+
+path = sys.argv[1]
+zw.simulate(furuta(**FURUTA), duration=0.05, progress=False)
+asked = ["simulate", "furuta", "--step", "0.001", "--record", "100", "--out", path]
+
+
+def work():
+    try:
+        main([*asked, "--duration", "100000"])
+    except SystemExit as end:
+        assert end.code == 130, end.code
+        raise KeyboardInterrupt
+
+
+interrupted(work, 2.5)
+kept = zw.open_run(path)
+assert kept.attrs["interrupted"] == 1 and kept.attrs["intended_duration"] == 1e5
+""", tmp_path / "run.nc")  # fmt: skip
