@@ -1,0 +1,9 @@
+"""`python -m tests.faults`: kill, fill, interrupt and corrupt, on two processes."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([str(Path(__file__).parent), "-n", "2", *sys.argv[1:]]))
