@@ -17,7 +17,7 @@ def robot(request) -> PinocchioCase:
 
 def tool(m: zw.Mechanism) -> str:
     """The frame that the most joints carry."""
-    return max(m.tree.places, key=lambda name: len(m.tree.path(m.tree.places[name].link)))
+    return max(m.tree.placements, key=lambda name: len(m.tree.path(m.tree.placements[name].link)))
 
 
 def test_random_poses_are_reached(robot):
@@ -59,7 +59,7 @@ def test_answers_and_measures_agree_with_pinocchio(robot):
 def test_a_leg_of_a_floating_robot():
     """A foot's position by the leg's own joints, the base left where it is."""
     m = loaded("F_anymal_c").mechanism
-    foot = next(name for name in m.tree.places if name.endswith("LF_FOOT"))
+    foot = next(name for name in m.tree.placements if name.endswith("LF_FOOT"))
     leg = [j.name for j in m.joints if j.name.startswith("LF_")]
     q0 = np.array(m.neutral, dtype=float)
     bent = q0.copy()

@@ -52,8 +52,8 @@ def test_every_surface_stands_where_its_link_is(show):
     )
     page.set_by_hand(0, q)
     page.draw()
-    places = {m.tree.places[b.name].link: zw.frame_pose(m, q, b.name) for b in m.bodies}
-    base = {link: m.tree.places[b.name] for b in m.bodies if (link := m.tree.places[b.name].link) >= 0}
+    places = {m.tree.placements[b.name].link: zw.frame_pose(m, q, b.name) for b in m.bodies}
+    base = {link: m.tree.placements[b.name] for b in m.bodies if (link := m.tree.placements[b.name].link) >= 0}
     for node in page.stage._nodes:
         R, p = (part[0] for part in instances(node.node))
         body_R, body_p = places[node.part.link]

@@ -100,7 +100,7 @@ def instances(browser, node: str) -> tuple[np.ndarray, np.ndarray]:
 def expect_at(browser, page, q) -> None:
     """All links stand, and are turned, as forward kinematics has them at q."""
     m = page.motion.mechanisms[0]
-    places = [(m.tree.places[b.name].link, zw.frame_pose(m, q, b.name)) for b in m.bodies]
+    places = [(m.tree.placements[b.name].link, zw.frame_pose(m, q, b.name)) for b in m.bodies]
     seen = set()
     for k, node in enumerate(page.stage._nodes):
         turned, at = (part[0] for part in instances(browser, f"/surface/{k}"))

@@ -78,7 +78,7 @@ def collision_shapes(mechanism: Mechanism) -> tuple[CollisionShape, ...]:
         masked = shape.visual_only or not (shape.surface.contype or shape.surface.conaffinity)
         if masked and not (shape.name and shape.name in named):
             continue
-        base = tree.places[body]
+        base = tree.placements[body]
         R = base.R @ np.array(shape.orientation)
         place = Placement(base.link, R, base.p + base.R @ np.array(shape.position))
         found.append(CollisionShape(type_of_shape(shape), sizes_of(shape), place, body, shape, number))
@@ -137,7 +137,7 @@ def _may_touch(mechanism: Mechanism, first: CollisionShape, second: CollisionSha
 
 def _links_above(tree: Tree) -> dict[int, int]:
     """For each link that carries bodies the next such link towards the world (a body's joints may be several links)."""
-    carrying = {place.link for place in tree.places.values()}
+    carrying = {place.link for place in tree.placements.values()}
     above = {}
     for link in carrying - {WORLD}:
         at = tree.links[link].parent
