@@ -131,7 +131,7 @@ def _powers(found: ConstrainedSolution, v: np.ndarray) -> dict[str, float]:
 def _inertial(m: Mechanism, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[Load]:
     """m (a_c - g), and I wd + w x I w, of every body."""
     loads = []
-    for solid in m.tree.solids:
+    for solid in m.tree.rigid_bodies:
         velocity, acceleration = placement_motion(m.tree, q, v, a, solid.place)
         R, p = placement_pose(link_poses(m.tree, q), solid.place)
         I, w = R @ solid.inertia @ R.T, velocity[3:]

@@ -144,7 +144,7 @@ def _forces(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Variable]
 
 def _zwang(mechanism: Mechanism, observed: dict[str, np.ndarray], per: dict[str, Variable]) -> dict[str, Any]:
     """Adds the parts of Z to the variables; returns whose they are."""
-    bodies = [solid.body for solid in mechanism.tree.solids]
+    bodies = [solid.body for solid in mechanism.tree.rigid_bodies]
     text = "parts of Z(a) as zwang_by_body has them, of bodies, and of efforts and rotors"
     per["zwang"] = (("zwang_part",), observed["zwang"], text, "W/s")
     text = "parts of Z, of the deviation from the motion without constraints, of bodies and rotors"
