@@ -30,7 +30,7 @@ KEPT = 16  # functions of each kind
 
 Names = tuple[str, ...]
 
-STATE = ("clock", "cause", "q", "v", "z")
+STATE = ("clock", "failure", "q", "v", "z")
 
 
 class CompiledRoller:
@@ -67,7 +67,7 @@ def compiled_step(program: StepProgram, params: Names) -> Compiled:
     ) -> Mapping[str, Any]:
         return program(clock, failure, q, v, z, u, dict(zip(params, values, strict=True)), memory)
 
-    sizes = {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)}
+    sizes = {"clock": 1, "failure": 1, **_sizes(program.mechanism, params)}
     return compile_function(function, sizes, memory=CARRIED)
 
 

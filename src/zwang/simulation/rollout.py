@@ -106,7 +106,7 @@ def advance_running(clock: Any, failure: Any, before: State, found: StepResult, 
     told = where(runs, found.status, failure[0])
     return {
         "clock": np.array([clock[0] + where(fine, 1, 0)]),
-        "cause": np.array([told]),
+        "failure": np.array([told]),
         "q": q,
         "v": v,
         "z": z,
@@ -169,7 +169,7 @@ def _tried(program: StepProgram, at: Mapping[str, Any], u: np.ndarray) -> Mappin
     try:
         return program(**at, u=u)
     except SolveError as error:
-        return {**at, "cause": np.array([float(status_of_error(error))])}
+        return {**at, "failure": np.array([float(status_of_error(error))])}
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def roll_out(roller: Roller, begin: InitialState, control: PrescribedControl | C
 def still(begin: InitialState, control: PrescribedControl | ControlFunction) -> Stretch:
     """The stretch of no steps before the first one."""
     none = np.zeros((begin.worlds, 1))
-    state = {"clock": none, "cause": none, "q": begin.q, "v": begin.v, "z": begin.z}
+    state = {"clock": none, "failure": none, "q": begin.q, "v": begin.v, "z": begin.z}
     u = np.zeros(
         (begin.worlds, 0, len(control.names) if isinstance(control, ControlFunction) else control.values.shape[-1])
     )
@@ -235,7 +235,7 @@ def joined(stretches: Sequence[Stretch], control: PrescribedControl | ControlFun
     done, _, _, state = stretches[-1]
     controls = [*(s.u for s in stretches), control_at(control, state, done, h)]
     whole = {name: np.concatenate([s.records[name] for s in stretches], axis=1) for name in RECORDED}
-    return Trajectory(**whole, u=np.concatenate(controls, axis=1), failure=state["cause"][:, 0].astype(int))
+    return Trajectory(**whole, u=np.concatenate(controls, axis=1), failure=state["failure"][:, 0].astype(int))
 
 
 def _stretch(
