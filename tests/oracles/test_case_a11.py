@@ -15,7 +15,7 @@ from zwang.errors import DescriptionError
 AXES = {"X": (1, 0, 0), "Y": (0, 1, 0), "Z": (0, 0, 1)}
 KINDS = {"R": zw.Revolute, "P": zw.Prismatic}
 ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-FOLDER, NAME = "seeds", "A11_gauss_solids_tree"
+FOLDER, NAME = "rigid_body", "A11_gauss_solids_tree"
 
 
 def tree() -> tuple[zw.Mechanism, dict[str, float]]:
