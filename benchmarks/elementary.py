@@ -16,9 +16,9 @@ import mpmath as mp
 import numpy as np
 
 from zwang import scalar
-from zwang.compiler.runtime.peak import peak_gflops
-from zwang.compiler.runtime.calls import Compiled
 from zwang.compiler.frontend.trace import trace
+from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.runtime.peak import peak_gflops
 
 ROUNDS = 300
 WORLDS = 512
