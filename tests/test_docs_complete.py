@@ -51,7 +51,7 @@ def test_an_error_has_a_section_with_an_example_that_raises_it(name):
     base = name in ("ZwangError", "ZwangWarning")
     how = rf"except \S*errors\.{name}\b" if base else rf"with (raises|warns)\(errors\.{name}\)"
     assert re.search(how, cells), f"no cell of the section {name} raises it"
-    assert base or "Mend: " in section[1]
+    assert base or "Fix: " in section[1]
     assert f"[{name}](#{name.lower()})" in page
 
 
