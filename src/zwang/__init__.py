@@ -44,7 +44,7 @@ _PLACES = {
     "zwang.symbolic.classify": "classify",
     "zwang.recording.record": "mechanism_of open_run save",
     "zwang.api.post_processing": "examine",
-    "zwang.integrator.error_controlled": "Adaptive",
+    "zwang.integrator.adaptive_step": "Adaptive",
     "zwang.view.plot": "plot",
     "zwang.view.html_page": "save_html",
     "zwang.view.live": "view",

@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 from zwang import scalar
-from zwang.algebra.dual import SecondOrder, derivative_along, parts
+from zwang.algebra.dual import SecondOrder, derivative_along, values_and_derivatives
 from zwang.symbolic import sympy_backend  # noqa: F401  (registers the symbols used below)
 
 x, y = sp.symbols("x y", real=True)
@@ -23,18 +23,18 @@ FUNCTIONS = {
 def test_the_rate_is_the_derivative_along_the_motion(name):
     f = FUNCTIONS[name]
     at = {x: sp.Rational(7, 10), y: sp.Rational(13, 10)}
-    _, rate = derivative_along(lambda s: f(*s), [0.7, 1.3], [2.0, -0.5])
+    _, derivative = derivative_along(lambda s: f(*s), [0.7, 1.3], [2.0, -0.5])
     expression = f(x, y)
     exact = 2 * sp.diff(expression, x) - sp.diff(expression, y) / 2
-    assert float(rate) == pytest.approx(float(exact.subs(at).doit()), rel=1e-13)
+    assert float(derivative) == pytest.approx(float(exact.subs(at).doit()), rel=1e-13)
     _, symbolic = derivative_along(lambda s: f(*s), [x, y], [2, -sp.Rational(1, 2)])
-    assert float(symbolic.item().subs(at)) == pytest.approx(float(rate), rel=1e-13)
+    assert float(symbolic.item().subs(at)) == pytest.approx(float(derivative), rel=1e-13)
 
 
 def test_nested_duals_give_the_second_derivative():
     def slope(a):
-        return parts(scalar.sin(SecondOrder(a, 1)) * a, SecondOrder)[1].item()
+        return values_and_derivatives(scalar.sin(SecondOrder(a, 1)) * a, SecondOrder)[1].item()
 
-    value, rate = derivative_along(lambda s: slope(s[0]), [0.4], [1])
+    value, derivative = derivative_along(lambda s: slope(s[0]), [0.4], [1])
     assert float(value) == pytest.approx(0.4 * np.cos(0.4), rel=1e-15)
-    assert float(rate) == pytest.approx(np.cos(0.4) - 0.4 * np.sin(0.4), rel=1e-15)
+    assert float(derivative) == pytest.approx(np.cos(0.4) - 0.4 * np.sin(0.4), rel=1e-15)

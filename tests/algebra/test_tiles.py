@@ -15,7 +15,7 @@ def solution(tiles, entries, values, b):
     A = scalar.zeros(tiles.size)
     for (i, j), value in zip(entries, values, strict=True):
         A = A.set(tiles.place(i, j), value)
-    return tiles.solved(tiles.factored(A), b)
+    return tiles.solve(tiles.factor(A), b)
 
 
 def problem(n, share, seed):

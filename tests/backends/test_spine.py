@@ -14,8 +14,9 @@ from tests.mechanisms import random_mechanism, random_state
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.passes.optimise import optimise
-from zwang.dynamics import aba, crba, energy, mass_matrix_solve, rnea
+from zwang.dynamics import aba, crba, energy, rnea
 from zwang.dynamics import forward_dynamics as dynamics
+from zwang.dynamics import forward_dynamics_crba as mass_matrix_solve
 from zwang.kinematics import configuration, jacobians, poses
 
 FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -25,7 +26,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {
     "inverse_dynamics": ("q v a", rnea.rnea),
     "bias_forces": ("q v", rnea.bias_forces),
     "mass_matrix": ("q", crba.crba),
-    "mass_matrix_sum": ("q", crba.mass_matrix_sum),
+    "mass_matrix_sum": ("q", crba.mass_matrix_from_jacobians),
     "frame_pose": ("q", lambda tree, q: [x for part in poses.frame_pose(tree, q, "tip") for x in part.flat]),
     "frame_jacobian": ("q", lambda tree, q: jacobians.frame_jacobian(tree, q, "tip")),
     "frame_jacobian_body": ("q", lambda tree, q: jacobians.frame_jacobian(tree, q, "tip", "body")),

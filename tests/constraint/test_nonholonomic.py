@@ -7,7 +7,7 @@ import sympy as sp
 import zwang as zw
 from tests.cases import case
 from tests.symbolic.machines import X, Y, Z, sleigh, whipple
-from zwang.dynamics.forces import passive_forces
+from zwang.dynamics.generalised_forces import passive_forces
 from zwang.errors import DescriptionError, SolveError
 from zwang.simulation.constrained import solve_constrained
 from zwang.solver.coordinate_reduction import coordinate_reduction, solve_reduced

@@ -5,7 +5,8 @@ import pytest
 
 import zwang as zw
 from tests.mechanisms import KINDS, random_mechanism, random_state
-from zwang.dynamics import aba, crba, mass_matrix_solve, rnea
+from zwang.dynamics import aba, crba, rnea
+from zwang.dynamics import forward_dynamics_crba as mass_matrix_solve
 from zwang.dynamics.base_parameters import with_base_parameters
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from zwang.errors import SimulationError
-from zwang.integrator.error_controlled import METHODS, Adaptive, integrate_error_controlled
+from zwang.integrator.adaptive_step import METHODS, Adaptive, integrate_error_controlled
 
 TIMES = np.linspace(0, 2, 41)
 
@@ -29,7 +29,7 @@ def test_a_rate_that_jumps_is_met_exactly_at_a_break():
         [0.0],
         TIMES,
         Adaptive(),
-        breaks=[0.777],
+        discontinuities=[0.777],
     )
     np.testing.assert_allclose(
         solution.y[:, 0], np.where(TIMES < 0.777, TIMES, 2 * 0.777 - TIMES), atol=1e-12
@@ -39,7 +39,7 @@ def test_a_rate_that_jumps_is_met_exactly_at_a_break():
 def test_a_solution_that_runs_away_ends_with_what_came_before():
     """y_dot = y^2 from 1 is 1 / (1 - t): it leaves every bound at t = 1."""
     solution = integrate_error_controlled(
-        lambda t, y, since: y * y, [1.0], TIMES, Adaptive(), within=lambda y: bool((np.abs(y) < 1e10).all())
+        lambda t, y, since: y * y, [1.0], TIMES, Adaptive(), is_admissible=lambda y: bool((np.abs(y) < 1e10).all())
     )
     assert solution.failure and solution.end == pytest.approx(1.0, abs=1e-6)
     known = TIMES[: len(solution.y)]

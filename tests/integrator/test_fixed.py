@@ -13,8 +13,8 @@ from zwang.integrator.fixed_step import State, StateSpace, runge_kutta_4, semi_i
 
 FLAT = StateSpace(lambda q, s, h: q + h * s, lambda z, z_dot, h: z + h * z_dot, lambda u, v: v)
 BALL = FLAT._replace(
-    move=lambda q, s, h: rotations.multiply(q, rotations.exponential(h * s)).astype(float),
-    slope=lambda u, v: rotations.exponential_rate(u, v).astype(float),
+    integrate=lambda q, s, h: rotations.multiply(q, rotations.exponential(h * s)).astype(float),
+    displacement_rate=lambda u, v: rotations.exponential_rate(u, v).astype(float),
 )
 INERTIA = np.array([0.01, 0.02, 0.015])
 

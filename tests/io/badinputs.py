@@ -20,7 +20,7 @@ import numpy as np
 
 import zwang as zw
 from zwang.dynamics.aba import aba
-from zwang.dynamics.forces import passive_forces
+from zwang.dynamics.generalised_forces import passive_forces
 from zwang.errors import ZwangError, ZwangWarning
 from zwang.mechanism.mechanism import Mechanism
 

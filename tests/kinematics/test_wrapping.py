@@ -8,7 +8,7 @@ from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
 from zwang.io.mjcf.mjcf import read_mjcf
 from zwang.kinematics.poses import Pose
-from zwang.kinematics.tendons import tendon_length
+from zwang.kinematics.tendon_length import tendon_length
 from zwang.kinematics.wrapping import wrap_around
 from zwang.mechanism.constraints import Wrap
 

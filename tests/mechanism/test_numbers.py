@@ -10,7 +10,7 @@ import sympy as sp
 
 import zwang as zw
 from zwang.errors import DescriptionError, ParameterError
-from zwang.integrator.error_controlled import METHODS
+from zwang.integrator.adaptive_step import METHODS
 from zwang.mechanism import constraints
 from zwang.mechanism.constraints import (
     ContactExclude,

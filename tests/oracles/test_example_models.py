@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from zwang.dynamics.forces import actuator_forces
+from zwang.dynamics.generalised_forces import actuator_forces
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 HEIGHTS = {"humanoid": (0.1, 0.9), "quadruped": (0.08, 0.3)}

@@ -8,11 +8,11 @@ import zwang as zw
 from tests.cases import case
 from tests.oracles.mujoco_models import RandomModel, full_mass_matrix, state_of, written
 from zwang.dynamics.crba import crba
-from zwang.dynamics.forces import activation_rates, actuator_forces, passive_forces
+from zwang.dynamics.generalised_forces import activation_derivatives, actuator_forces, passive_forces
 from zwang.dynamics.rnea import bias_forces
 from zwang.io.mjcf.mjcf import read_mjcf
 from zwang.kinematics.poses import frame_pose
-from zwang.kinematics.tendons import tendon_length
+from zwang.kinematics.tendon_length import tendon_length
 
 MODELS = ["ant", "muscle_arm", "car", "half_cheetah", "hopper", "humanoid", "slider_crank"]
 TOLERANCE = 1e-10
@@ -106,7 +106,7 @@ def test_random_models(seed, tmp_path):
         names = [name for i, name in enumerate(mechanism.inputs) if model.actuator_actadr[i] >= 0]
         activation = dict(zip(names, data.act, strict=True))
         close(actuator_forces(mechanism, q, v, control, activation), data.qfrc_actuator)
-        rates = activation_rates(mechanism, control, activation)
+        rates = activation_derivatives(mechanism, control, activation)
         close([rates[name] for name in names], data.act_dot) if names else None
         for site in range(model.nsite):
             pose = frame_pose(mechanism.tree, q, model.site(site).name)

@@ -10,7 +10,7 @@ from tests.cases import case
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.passes.optimise import optimise
 from zwang.compiler.runtime.calls import Compiled
-from zwang.dynamics.forces import passive_forces
+from zwang.dynamics.generalised_forces import passive_forces
 from zwang.io.mjcf.mjcf import read_mjcf
 from zwang.simulation.constrained import solve_constrained
 

@@ -45,7 +45,7 @@ class BlockedLDLT:
         i, j = i + self.filling, j + self.filling
         return self._start[i // SIDE, j // SIDE] + i % SIDE * SIDE + j % SIDE
 
-    def factored(self, A: MutableArray) -> BlockedFactors:
+    def factor(self, A: MutableArray) -> BlockedFactors:
         """The factors of the positive definite matrix with these entries.
 
         From the last row of tiles to the first, each taking out the rows below it and then finishing itself. Source: Featherstone, RBDA
@@ -65,7 +65,7 @@ class BlockedLDLT:
             A, L = _each([(self._start[I, J],) for J in self._beside(I)], _finished(l, own), (A, L))
         return BlockedFactors(L, reciprocals)
 
-    def solved(self, factors: BlockedFactors, b: Any) -> np.ndarray:
+    def solve(self, factors: BlockedFactors, b: Any) -> np.ndarray:
         """x of L^T D L x = b. Source: Featherstone, RBDA (2008), Table 6.5."""
         L, x = factors.L, with_values(zeros(self.count * SIDE), self.filling, b)
         within = [(k, i) for k in range(SIDE) for i in range(k)]

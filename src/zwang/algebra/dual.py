@@ -21,12 +21,12 @@ class Dual:
     __slots__ = ("rate", "value")
     level = 1
 
-    def __init__(self, value: Any, rate: Any) -> None:
+    def __init__(self, value: Any, derivative: Any) -> None:
         self.value = value
-        self.rate = rate
+        self.derivative = derivative
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.value!r}, {self.rate!r})"
+        return f"{type(self).__name__}({self.value!r}, {self.derivative!r})"
 
     @property
     def exact(self) -> bool:
@@ -36,26 +36,26 @@ class Dual:
     def _parts(self, other: Any) -> tuple[Any, Any] | None:
         """The other's value and rate at this level; None where it is of a higher level, or no scalar."""
         if type(other) is type(self):
-            return other.value, other.rate
+            return other.value, other.derivative
         if isinstance(other, np.ndarray) or getattr(other, "level", 0) > self.level:
             return None
         return other, 0
 
     def __add__(self, other: Any) -> Any:
         parts = self._parts(other)
-        return NotImplemented if parts is None else type(self)(self.value + parts[0], self.rate + parts[1])
+        return NotImplemented if parts is None else type(self)(self.value + parts[0], self.derivative + parts[1])
 
     __radd__ = __add__
 
     def __neg__(self) -> Any:
-        return type(self)(-self.value, -self.rate)
+        return type(self)(-self.value, -self.derivative)
 
     def __pos__(self) -> Any:
         return self
 
     def __sub__(self, other: Any) -> Any:
         parts = self._parts(other)
-        return NotImplemented if parts is None else type(self)(self.value - parts[0], self.rate - parts[1])
+        return NotImplemented if parts is None else type(self)(self.value - parts[0], self.derivative - parts[1])
 
     def __rsub__(self, other: Any) -> Any:
         return (-self).__add__(other)
@@ -65,17 +65,17 @@ class Dual:
         if parts is None:
             return NotImplemented
         x, xd = parts
-        return type(self)(self.value * x, self.rate * x + self.value * xd)
+        return type(self)(self.value * x, self.derivative * x + self.value * xd)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
         parts = self._parts(other)
-        return NotImplemented if parts is None else _quotient(type(self), (self.value, self.rate), parts)
+        return NotImplemented if parts is None else _quotient(type(self), (self.value, self.derivative), parts)
 
     def __rtruediv__(self, other: Any) -> Any:
         parts = self._parts(other)
-        return NotImplemented if parts is None else _quotient(type(self), parts, (self.value, self.rate))
+        return NotImplemented if parts is None else _quotient(type(self), parts, (self.value, self.derivative))
 
     def __pow__(self, exponent: Any) -> Any:
         return scalar.power(self, exponent)
@@ -125,10 +125,10 @@ class DualBackend(scalar.Backend):
         self.rank = 1 + kind.level / 10
 
     def _parts(self, x: Any) -> tuple[Any, Any]:
-        return (x.value, x.rate) if type(x) is self.kind else (x, 0)
+        return (x.value, x.derivative) if type(x) is self.kind else (x, 0)
 
     def _chain(self, x: Any, value: Any, slope: Any) -> Dual:
-        return self.kind(value, slope * x.rate)
+        return self.kind(value, slope * x.derivative)
 
     def sin(self, x: Any) -> Any:
         return self._chain(x, sin(x.value), cos(x.value))
@@ -173,8 +173,8 @@ class DualBackend(scalar.Backend):
     def power(self, x: Any, y: Any) -> Any:
         (a, ad), (b, bd) = self._parts(x), self._parts(y)
         value = scalar.power(a, b)
-        rate = b * scalar.power(a, b - 1) * ad
-        return self.kind(value, rate if scalar.is_zero(bd) else rate + value * log(a) * bd)
+        derivative = b * scalar.power(a, b - 1) * ad
+        return self.kind(value, derivative if scalar.is_zero(bd) else derivative + value * log(a) * bd)
 
     def copysign(self, x: Any, y: Any) -> Any:
         (a, ad), (b, _) = self._parts(x), self._parts(y)
@@ -213,14 +213,14 @@ class DualBackend(scalar.Backend):
         truth = _truth(condition)
         if kind is None:
             return scalar.where(truth, x, y)
-        (a, ad), (b, bd) = ((z.value, z.rate) if type(z) is kind else (z, 0) for z in (x, y))
+        (a, ad), (b, bd) = ((z.value, z.derivative) if type(z) is kind else (z, 0) for z in (x, y))
         return kind(scalar.where(truth, a, b), scalar.where(truth, ad, bd))
 
     def substitute(self, x: Any, mapping: Any) -> Any:
-        return self.kind(scalar.substitute(x.value, mapping), scalar.substitute(x.rate, mapping))
+        return self.kind(scalar.substitute(x.value, mapping), scalar.substitute(x.derivative, mapping))
 
     def is_zero(self, x: Any) -> bool:
-        return isinstance(x, Dual) and scalar.is_zero(x.value) and scalar.is_zero(x.rate)
+        return isinstance(x, Dual) and scalar.is_zero(x.value) and scalar.is_zero(x.derivative)
 
 
 def _choice(truth: Any) -> Any:
@@ -242,18 +242,18 @@ scalar.register(DualCondition, DualBackend(Dual))
 
 
 def derivative_along(
-    function: Callable[[Any], Any], x: Any, rate: Any, kind: type[Dual] = Dual
+    function: Callable[[Any], Any], x: Any, derivative: Any, kind: type[Dual] = Dual
 ) -> tuple[np.ndarray, np.ndarray]:
     """function(x) and its derivative while x changes at `rate`; arrays of scalars of any reading."""
     seeds = np.empty(len(x), dtype=object)
-    seeds[:] = [kind(a, b) for a, b in zip(x, rate, strict=True)]
-    return parts(function(seeds), kind)
+    seeds[:] = [kind(a, b) for a, b in zip(x, derivative, strict=True)]
+    return values_and_derivatives(function(seeds), kind)
 
 
-def parts(result: Any, kind: type[Dual] = Dual) -> tuple[np.ndarray, np.ndarray]:
+def values_and_derivatives(result: Any, kind: type[Dual] = Dual) -> tuple[np.ndarray, np.ndarray]:
     """The values and the rates in an array of duals (plain scalars among them have the rate 0)."""
     array = np.asarray(result, dtype=object)
     values, rates = np.empty(array.shape, dtype=object), np.empty(array.shape, dtype=object)
     for index, item in np.ndenumerate(array):
-        values[index], rates[index] = (item.value, item.rate) if type(item) is kind else (item, 0)
+        values[index], rates[index] = (item.value, item.derivative) if type(item) is kind else (item, 0)
     return values, rates

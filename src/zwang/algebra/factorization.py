@@ -143,7 +143,7 @@ def updated_solver(M: Any, A: Any, D: Any) -> tuple[Callable[[Any], np.ndarray],
     return lambda b: sparse_ltdl_solve(*factors, b), pull
 
 
-def eliminated(A: Any, b: Any) -> np.ndarray:
+def gaussian_elimination(A: Any, b: Any) -> np.ndarray:
     """x from A x = b by Gaussian elimination without pivoting; entries that are zero by structure are skipped.
 
     For matrices whose symmetric part is positive definite, which need no pivots. Source: Golub, Van Loan, Matrix Computations

@@ -72,7 +72,7 @@ def to_quaternion(R: Any) -> np.ndarray:
     return q if q[0] >= 0 else -q
 
 
-def largest_quaternion(R: Any) -> np.ndarray:
+def to_quaternion_generic(R: Any) -> np.ndarray:
     """The unit quaternion, w not negative, of a rotation matrix of any scalar: of the four rows of 4 q q^T the longest, scaled.
 
     Source: Shepperd, J. Guidance and Control 1 (1978) 223.
@@ -205,7 +205,7 @@ def are_parallel(a: Any, b: Any) -> bool:
     return bool(np.abs(np.cross(np.asarray(a, float), np.asarray(b, float))).max() < PARALLEL)
 
 
-def across(axis: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def perpendicular_axes(axis: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Two unit vectors that make a right-handed frame (first, second, axis); exact for coordinate axes."""
     x, y, z = axis
     exact = {

@@ -23,11 +23,11 @@ from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.constraint.hard import timed_constraints
 from zwang.constraint.independent_velocities import check_count, independent_velocities
 from zwang.dynamics import energy, rnea
-from zwang.dynamics import forces as applied
+from zwang.dynamics import generalised_forces as applied
 from zwang.dynamics.base_parameters import with_base_parameters
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics import free_accelerations
-from zwang.dynamics.mass_matrix_solve import speed_parents
+from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.errors import (
     ArgumentError,
     DescriptionError,
@@ -78,7 +78,7 @@ def _inverse_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) 
 def _forward_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
     """Of the acceleration a by dq, v, tau and the symbols: from H da = dtau - (d tau / dx)_a dx."""
     by_q, by_v, H, by_parameters = _inverse_derivatives(m, parameters, q, v, a)
-    parents = speed_parents(m.tree)
+    parents = velocity_parents(m.tree)
     L, reciprocals = ltdl(H, parents)
 
     def solved(B: Any) -> np.ndarray:

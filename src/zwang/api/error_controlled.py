@@ -13,7 +13,7 @@ from zwang.api.control import ControlFunction, PrescribedControl
 from zwang.api.settings import SimulationSettings
 from zwang.api.start import InitialState
 from zwang.errors import SolveError
-from zwang.integrator.error_controlled import IntegrationInterrupted, integrate_error_controlled
+from zwang.integrator.adaptive_step import IntegrationInterrupted, integrate_error_controlled
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_not
@@ -130,20 +130,20 @@ def _one_world(
     course = _Course(mechanism, flow, control, w, h, begin.worlds, tick)
     settles = settings.drift == "projection" and hard_constraints(mechanism)
     try:
-        solution = integrate_error_controlled(
+        trajectory = integrate_error_controlled(
             course.rate, np.concatenate([begin.q[w], begin.v[w], begin.z[w]]), settings.times, integrator,
-            breaks=_jumps(control, w, settings), within=lambda y: bool((np.abs(y) < BOUND).all()), tick=course.count,
-            settle=course.settle if settles else None,
+            discontinuities=_jumps(control, w, settings), is_admissible=lambda y: bool((np.abs(y) < BOUND).all()), tick=course.count,
+            project=course.project if settles else None,
         )  # fmt: skip
     except IntegrationInterrupted as stop:
-        solution, course.status = stop.solution, INTERRUPTED
-    q, v, z = np.split(solution.y, [mechanism.nq, mechanism.nq + mechanism.nv], axis=1)
+        trajectory, course.status = stop.trajectory, INTERRUPTED
+    q, v, z = np.split(trajectory.y, [mechanism.nq, mechanism.nq + mechanism.nv], axis=1)
     q = np.stack([normalized_configuration(tree, row) for row in q]).astype(float)
     u = np.stack([course.drive(t, *state, since=t) for t, *state in zip(settings.times, q, v, strict=False)])
     clock = settings.samples.astype(float)[:, None]
     rest = len(settings.samples) - len(q)
     if rest:
-        clock = np.append(clock[: len(q)], np.full((rest, 1), solution.end / h), axis=0)
+        clock = np.append(clock[: len(q)], np.full((rest, 1), trajectory.end / h), axis=0)
     filled = [np.append(x, np.repeat(x[-1:], rest, axis=0), axis=0) for x in (q, v, z, u)]
     failure = course.status or OUT_OF_BOUNDS if rest or course.status == INTERRUPTED else NONE
     return clock, *filled, np.array(failure)
@@ -177,7 +177,7 @@ class _Course:
         self.status = int(status)
         return np.array(found) if status == NONE else np.full(len(found), np.nan)
 
-    def settle(self, t: float, y: np.ndarray) -> np.ndarray:
+    def project(self, t: float, y: np.ndarray) -> np.ndarray:
         """y on the exact constraints; no numbers where they cannot be held."""
         q, v, z = self._parts(y)
         *found, status = np.asarray(self.flow.settled(t, q, v), dtype=float)

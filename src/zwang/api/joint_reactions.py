@@ -12,8 +12,8 @@ from zwang.algebra.rotations import cross
 from zwang.api import validation
 from zwang.constraint.body_loads import constraint_loads, contact_loads
 from zwang.constraint.context import row_context
-from zwang.dynamics.forces import actuator_forces, passive_forces
-from zwang.dynamics.free_bodies import Load, carried_loads, free_bodies
+from zwang.dynamics.free_body_diagram import Load, free_body_diagram, subtree_loads
+from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
 from zwang.errors import DescriptionError, StateError, UnknownNameError
 from zwang.kinematics.jacobians import placement_motion, relative_jacobian
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
@@ -67,7 +67,7 @@ def joint_reactions(
     efforts = tau + passive_forces(m, q, v) + actuator_forces(m, q, v, driven)
     found = solve_constrained(m, q, v, efforts, solver=solver, time=time)
     poses = link_poses(m.tree, q)
-    free = free_bodies(m, poses, v)
+    free = free_body_diagram(m, poses, v)
     forces = _by_name(found)
     on_bodies = constraint_loads(free, forces, time)
     on_bodies |= contact_loads(row_context(m, q, v, time=time), forces)
@@ -142,7 +142,7 @@ def _inertial(m: Mechanism, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list
 
 def _of_joints(m: Mechanism, poses: list[Pose], v: np.ndarray, loads: list[Load]) -> dict[str, Reaction]:
     tree, found = m.tree, {}
-    carried = carried_loads(tree, poses, loads)
+    carried = subtree_loads(tree, poses, loads)
     for joint in m.joints:
         own = [i for i, link in enumerate(tree.links) if joint.v.start <= link.v.start < joint.v.stop]
         last = own[-1]

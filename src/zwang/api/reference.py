@@ -15,7 +15,8 @@ import numpy as np
 from zwang.api import validation
 from zwang.dynamics import crba as matrices
 from zwang.dynamics import energy as energies
-from zwang.dynamics import forces, mass_matrix_solve, rnea
+from zwang.dynamics import forward_dynamics_crba as mass_matrix_solve
+from zwang.dynamics import generalised_forces, rnea
 from zwang.errors import DescriptionError, StateError
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose
@@ -32,7 +33,7 @@ def forward_dynamics(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> np.ndarr
     m = validation.numeric_mechanism(mechanism)
     q, v, tau = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, tau, "tau")
     with np.errstate(all="ignore"):  # told below
-        a = _floats(mass_matrix_solve.forward_dynamics_crba(m.tree, q, v, tau + forces.passive_forces(m, q, v)))
+        a = _floats(mass_matrix_solve.forward_dynamics_crba(m.tree, q, v, tau + generalised_forces.passive_forces(m, q, v)))
     if not np.isfinite(a).all():
         k = int(np.argmin(np.isfinite(a)))
         raise StateError(
@@ -47,7 +48,7 @@ def inverse_dynamics(mechanism: Mechanism, q: Any, v: Any, a: Any) -> np.ndarray
     """The efforts tau (nv,) [N m, N] that give the accelerations a: `forward_dynamics_crba` the other way round."""
     m = validation.numeric_mechanism(mechanism)
     q, v, a = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, a, "a")
-    return _floats(rnea.rnea(m.tree, q, v, a) - forces.passive_forces(m, q, v))
+    return _floats(rnea.rnea(m.tree, q, v, a) - generalised_forces.passive_forces(m, q, v))
 
 
 @checked_arguments()
@@ -102,7 +103,7 @@ def energy(mechanism: Mechanism, q: Any, v: Any) -> energies.Energy:
     """(kinetic, potential) [J]: of motion; of height, zero at the world's origin, and of springs."""
     m = validation.numeric_mechanism(mechanism)
     q, v = validation.configuration(m, q), validation.speeds(m, v, "v")
-    potential = energies.potential_energy(m.tree, q) + forces.spring_energy(m, q)
+    potential = energies.potential_energy(m.tree, q) + generalised_forces.spring_energy(m, q)
     return energies.Energy(float(energies.kinetic_energy(m.tree, q, v)), float(potential))
 
 
@@ -153,7 +154,7 @@ def zwang_by_body(mechanism: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> dic
     m = validation.numeric_mechanism(mechanism)
     q, v = validation.configuration(m, q), validation.speeds(m, v, "v")
     tau, a = validation.speeds(m, tau, "tau"), validation.speeds(m, a, "a")
-    parts = energies.zwang_by_body(m.tree, q, v, tau + forces.passive_forces(m, q, v), a)
+    parts = energies.zwang_by_body(m.tree, q, v, tau + generalised_forces.passive_forces(m, q, v), a)
     return {name: float(part) for name, part in parts.items()}
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from zwang.api.start import sample_size
 from zwang.constraint.independent_velocities import independent_velocities
 from zwang.errors import SimulationError, UnknownNameError
-from zwang.integrator.error_controlled import METHODS, UNSETTLED, Adaptive
+from zwang.integrator.adaptive_step import METHODS, WITHOUT_PROJECTION, Adaptive
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import real_number
 from zwang.simulation.capacity import check_memory
@@ -118,7 +118,7 @@ def named_speeds(embedding: Any) -> str:
 
 def chosen_drift(drift: Any, integrator: str | Adaptive) -> str:
     """How drift off exact constraints is held: by projection after steps, but for integrators whose history cannot be changed."""
-    fixed_history = isinstance(integrator, Adaptive) and integrator.method in UNSETTLED
+    fixed_history = isinstance(integrator, Adaptive) and integrator.method in WITHOUT_PROJECTION
     if drift is None:
         return "stabilisation" if fixed_history else "projection"
     if not isinstance(drift, str) or drift not in DRIFTS:

@@ -12,7 +12,7 @@ from zwang.algebra.factorization import ltdl, ltdl_solve
 from zwang.api import validation
 from zwang.api.compiled import Compiled, compile_function
 from zwang.constraint.rows import array, hard_rows
-from zwang.dynamics.forces import passive_forces
+from zwang.dynamics.generalised_forces import passive_forces
 from zwang.errors import ShapeError
 from zwang.kinematics.configuration import normalized_configuration
 from zwang.kinematics.jacobians import frame_jacobian, frame_jacobian_rate

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from zwang.collision import (
-    box_box as boxes,
-)
-from zwang.collision import (
-    convex,
-    manifold,
-    sphere_capsule_box,
-    sphere_capsule_cylinder,
-)
-from zwang.collision import (
-    plane as flat,
-)
+from zwang.collision import box_box as boxes
+from zwang.collision import convex, manifold, sphere_capsule_box, sphere_capsule_cylinder
+from zwang.collision import plane as flat
 from zwang.collision.contact_point import ContactPoint
 from zwang.collision.pairs import CollisionShape, Pair
 from zwang.collision.shapes import COUNTS, PlacedShape

@@ -12,12 +12,12 @@ from zwang.collision import Pair, candidate_pairs
 from zwang.constraint.contact import link_screws_at, pair_rows
 from zwang.constraint.context import RowContext
 from zwang.constraint.hard import velocity_level_rows
-from zwang.dynamics.free_bodies import FreeBodies, Load
+from zwang.dynamics.free_body_diagram import FreeBodyDiagram, Load
 from zwang.kinematics.poses import placement_pose
 from zwang.mechanism.tree import WORLD, Placement
 
 
-def constraint_loads(free: FreeBodies, forces: Mapping[str, Any], t: Any = 0) -> dict[str, dict[str, Load]]:
+def constraint_loads(free: FreeBodyDiagram, forces: Mapping[str, Any], t: Any = 0) -> dict[str, dict[str, Load]]:
     """By constraint, and by body, the loads that the forces of its rows are; constraints on speeds of joints are left out.
 
     forces: the rows' forces by constraint [N, N m]; a constraint that has none is left out. t [s]: the time.

@@ -20,7 +20,7 @@ from zwang.constraint.softness import (
     regularisation,
     soft_rows,
 )
-from zwang.kinematics.jacobians import link_screws, relative_jacobian
+from zwang.kinematics.jacobians import relative_jacobian, world_motion_subspaces
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.tree import WORLD
 from zwang.scalar import absolute, cond, maximum, sqrt, value_is_constant
@@ -53,7 +53,7 @@ class Contact(NamedTuple):
 def link_screws_at(instant: RowContext) -> Screws:
     """How the links move at this instant."""
     tree = instant.mechanism.tree
-    columns = tuple(link_screws(tree, instant.poses))
+    columns = tuple(world_motion_subspaces(tree, instant.poses))
     return Screws(tuple(link.parent for link in tree.links), tuple(link.v for link in tree.links), columns)
 
 

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.rotations import cross, largest_quaternion, skew
+from zwang.algebra.rotations import cross, skew, to_quaternion_generic
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
 from zwang.errors import DescriptionError
 from zwang.kinematics.jacobians import placement_jacobian, placement_motion
 from zwang.kinematics.poses import Pose, placement_pose
-from zwang.kinematics.tendons import tendon_length
+from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.constraints import Connect, Distance, JointCoupling, TendonCoupling, Weld
 from zwang.mechanism.mechanism import JointIndex
 from zwang.mechanism.tree import Placement
@@ -116,7 +116,7 @@ def _weld(instant: RowContext, c: Weld) -> Violation:
     """
     a, b = _end(instant, c.a, c.position), _end(instant, c.b, c.anchor)
     Rb = b.pose.R.T
-    s, *e = largest_quaternion(Rb @ a.pose.R @ np.array(c.orientation))
+    s, *e = to_quaternion_generic(Rb @ a.pose.R @ np.array(c.orientation))
     e = np.array(e)
     turning = (s * np.eye(3, dtype=int) - skew(e)) / 2
     w_b = Rb @ b.velocity[3:]

@@ -9,7 +9,7 @@ import numpy as np
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
-from zwang.kinematics.tendons import tendon_length
+from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.joints import Softness
 from zwang.scalar import is_zero
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from zwang import scalar
 from zwang.algebra.dual import SecondOrder, derivative_along
-from zwang.algebra.rotations import across
+from zwang.algebra.rotations import perpendicular_axes
 from zwang.constraint.context import RowContext
 from zwang.constraint.equality import LOOPS, violation_of
 from zwang.constraint.inverse_weights import InverseWeights
@@ -206,7 +206,7 @@ def rolling_contact(tree: Tree, poses: list[Pose], c: Rolling) -> tuple[np.ndarr
         length = sqrt(inward @ inward)
         down = -np.array([divide(x, length) for x in inward])
     contact = p + R @ np.array(c.centre) + c.radius * down
-    return contact, np.array([*across(c.normal), c.normal]) @ R_on.T
+    return contact, np.array([*perpendicular_axes(c.normal), c.normal]) @ R_on.T
 
 
 def formula(

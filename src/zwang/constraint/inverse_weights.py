@@ -13,10 +13,10 @@ import numpy as np
 from zwang.algebra.factorization import ltdl, ltdl_solve
 from zwang.constraint.softness import TINY
 from zwang.dynamics.crba import crba
-from zwang.dynamics.mass_matrix_solve import speed_parents
+from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, link_poses
-from zwang.kinematics.tendons import tendon_length
+from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.simple import simple_bodies
 from zwang.mechanism.tree import WORLD, Placement
@@ -59,7 +59,7 @@ def inverse_weights(mechanism: Mechanism) -> InverseWeights:
 
 def inverse_mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
     """M^-1 (nv, nv)."""
-    parents = speed_parents(mechanism.tree)
+    parents = velocity_parents(mechanism.tree)
     L, reciprocals = ltdl(crba(mechanism.tree, q), parents)
     unit = np.eye(mechanism.nv, dtype=int)
     columns = [ltdl_solve(L, reciprocals, parents, column) for column in unit]

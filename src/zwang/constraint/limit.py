@@ -10,7 +10,7 @@ from zwang.algebra.rotations import logarithm
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
-from zwang.kinematics.tendons import tendon_length
+from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.mechanism import JointIndex
 from zwang.scalar import divide, maximum, sqrt, value_is_constant, where

@@ -18,7 +18,7 @@ def armature(tree: Tree) -> np.ndarray:
     return np.array([link.armature for link in tree.links for _ in range(link.move.nv)])
 
 
-def mass_matrix_sum(tree: Tree, q: Any) -> np.ndarray:
+def mass_matrix_from_jacobians(tree: Tree, q: Any) -> np.ndarray:
     """H (nv, nv) = sum_k J_k^T M_k J_k over the bodies, J_k at the centre of mass in world axes; plus armature.
 
     Source: seed 000, H(q) of Gauss's principle.

@@ -8,7 +8,7 @@ import numpy as np
 
 from zwang.dynamics.aba import aba
 from zwang.dynamics.base_parameters import with_base_parameters
-from zwang.dynamics.mass_matrix_solve import forward_dynamics_crba, speed_parents
+from zwang.dynamics.forward_dynamics_crba import forward_dynamics_crba, velocity_parents
 from zwang.mechanism.tree import Tree
 
 PER_SPEED, PER_ANCESTOR, PER_PAIR = (
@@ -28,7 +28,7 @@ def free_accelerations(tree: Tree, q: Any, v: Any, tau: Any) -> np.ndarray:
 def aba_is_cheaper(tree: Tree) -> bool:
     """Whether deep branches make the mass matrix the longer way, by estimated operations."""
     depths: list[int] = []
-    for parent in speed_parents(tree):
+    for parent in velocity_parents(tree):
         depths.append(1 + (depths[parent] if parent >= 0 else 0))
     by_matrix = PER_SPEED * tree.nv + sum(PER_ANCESTOR * d + PER_PAIR * d * d for d in depths)
     return by_matrix > PER_LINK * len(tree.links)

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class GaussProblem(NamedTuple):
-    """Z(a) = 1/2 (a - a_free)^T M (a - a_free): M (nv, nv), a_free (nv,); parents, the sparsity of M (see `speed_parents`)."""
+    """Z(a) = 1/2 (a - a_free)^T M (a - a_free): M (nv, nv), a_free (nv,); parents, the sparsity of M (see `velocity_parents`)."""
 
     M: np.ndarray
     a_free: np.ndarray

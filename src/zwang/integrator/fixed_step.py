@@ -26,9 +26,9 @@ class StateSpace(NamedTuple):
     is displaced by u (nv,) from a base point, the rate of u that belongs to the speeds v; v itself where q is plain.
     """
 
-    move: Callable[[Any, Any, Any], Any]
-    settle: Callable[[Any, Any, Any], Any]
-    slope: Callable[[Any, Any], Any]
+    integrate: Callable[[Any, Any, Any], Any]
+    advance: Callable[[Any, Any, Any], Any]
+    displacement_rate: Callable[[Any, Any], Any]
 
 
 StateDerivativeFunction = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
@@ -42,10 +42,10 @@ def semi_implicit_euler(rate: StateDerivativeFunction, space: StateSpace, at: St
     """
     v_dot, z_dot = rate(*at, 0)
     v = at.v + h * v_dot
-    return State(space.move(at.q, v, h), v, space.settle(at.z, z_dot, h))
+    return State(space.integrate(at.q, v, h), v, space.advance(at.z, z_dot, h))
 
 
-SHARES = (1 / 2, 1 / 2, 1)
+NODES = (1 / 2, 1 / 2, 1)
 WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 
 
@@ -56,13 +56,13 @@ def runge_kutta_4(rate: StateDerivativeFunction, space: StateSpace, at: State, h
     it is of fourth order in attitudes too. Source: Munthe-Kaas, Applied Numerical Mathematics 29 (1999) 115; MuJoCo's "RK4".
     """
     slopes, rates = [at.v], [rate(*at, 0)]
-    for share in SHARES:
+    for share in NODES:
         dt, (v_dot, z_dot) = share * h, rates[-1]
-        here = State(space.move(at.q, slopes[-1], dt), at.v + dt * v_dot, at.z + dt * z_dot)
+        here = State(space.integrate(at.q, slopes[-1], dt), at.v + dt * v_dot, at.z + dt * z_dot)
         rates.append(rate(*here, dt))
-        slopes.append(space.slope(dt * slopes[-1], here.v))
+        slopes.append(space.displacement_rate(dt * slopes[-1], here.v))
     s, v_dot, z_dot = (_mean(WEIGHTS, x) for x in (slopes, *zip(*rates, strict=True)))
-    return State(space.move(at.q, s, h), at.v + h * v_dot, space.settle(at.z, z_dot, h))
+    return State(space.integrate(at.q, s, h), at.v + h * v_dot, space.advance(at.z, z_dot, h))
 
 
 def _mean(weights: Sequence, vectors: Sequence) -> Any:

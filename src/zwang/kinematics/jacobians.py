@@ -30,7 +30,7 @@ def point_jacobian(tree: Tree, poses: list[Pose], at: int, p: Any) -> np.ndarray
     return np.stack(columns, axis=1) if columns else np.zeros((6, 0))
 
 
-def link_screws(tree: Tree, poses: list[Pose]) -> list[np.ndarray]:
+def world_motion_subspaces(tree: Tree, poses: list[Pose]) -> list[np.ndarray]:
     """For each link (6, nv of the link): the velocity at the world's origin, and angular velocity, that its own speeds give
     it and what it carries, in world axes.
 

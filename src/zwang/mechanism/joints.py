@@ -261,7 +261,7 @@ class Planar(_Moving):
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
-        first, second = rotations.across(self.axis)
+        first, second = rotations.perpendicular_axes(self.axis)
         return (ElementaryJoint("slide", first), ElementaryJoint("slide", second), ElementaryJoint("turn", self.axis))
 
 

@@ -29,7 +29,7 @@ from zwang.mechanism.moving_parts import impossible_parts
 from zwang.mechanism.numbers import Number, Vector3, vector
 from zwang.mechanism.report import Report
 from zwang.mechanism.tree import Tree, build_tree
-from zwang.scalar import are_constant, is_scalar, unreal
+from zwang.scalar import are_constant, is_scalar, reason_not_real
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Mechanism:
                 f"mechanism {self.name!r} has no symbol {unknown[0]!r}; its symbols are {list(self.symbols)}"
             )
         for name, value in named.items():
-            if not is_scalar(value) or isinstance(value, bool | np.timedelta64) or unreal(value):
+            if not is_scalar(value) or isinstance(value, bool | np.timedelta64) or reason_not_real(value):
                 raise ParameterError(
                     f"the value of {name!r} is {value!r}; it must be a real number or a symbolic expression"
                 )

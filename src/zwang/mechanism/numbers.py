@@ -10,7 +10,7 @@ import numpy as np
 
 from zwang.algebra import rotations
 from zwang.errors import DescriptionError
-from zwang.scalar import are_constant, is_scalar, unreal
+from zwang.scalar import are_constant, is_scalar, reason_not_real
 
 Number = Any
 Vector3 = tuple[Number, Number, Number]
@@ -78,7 +78,7 @@ def _scalar(value: Any, where: str) -> Number:
         value = value if kind in "mM" else value.item()  # a time is no integer
     if isinstance(value, bool | np.timedelta64) or not is_scalar(value):
         raise DescriptionError(f"{where} is {value!r}; it must be a real number or a symbolic expression")
-    if reason := unreal(value):
+    if reason := reason_not_real(value):
         raise DescriptionError(f"{where} is {_short(value)}, which {reason}; it must be real and finite")
     return value
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from zwang.api import validation
 from zwang.dynamics.crba import crba
-from zwang.dynamics.forces import passive_forces
+from zwang.dynamics.generalised_forces import passive_forces
 from zwang.dynamics.rnea import bias_forces
 from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.jacobians import frame_jacobian

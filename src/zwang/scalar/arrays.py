@@ -10,7 +10,7 @@ import numpy as np
 from zwang.scalar.backend import backend_of
 
 
-def nearest(position: Any, length: int) -> int:
+def clamped_index(position: Any, length: int) -> int:
     """A whole number as a place in an array of this length: outside it, that of the nearest element; 0 of NaN."""
     return int(min(position, length - 1)) if position > 0 else 0
 
@@ -51,7 +51,7 @@ class Table:
         rest = self.shape[len(indices) :]
         if not rest:
             position = flat_position(self.shape, indices)
-            return backend_of(position).look_up(self, position)
+            return backend_of(position).gather_table(self, position)
         row = np.empty(rest, dtype=object)
         for inner in np.ndindex(*rest):
             row[inner] = self[(*indices, *inner)]
@@ -80,11 +80,11 @@ class MutableArray:
 
     def gather(self, position: Any) -> Any:
         """The element at a position that is a whole number, but may differ from lane to lane; outside, the nearest one."""
-        return self._load(nearest(position, math.prod(self.shape)))
+        return self._load(clamped_index(position, math.prod(self.shape)))
 
     def scatter(self, position: Any, value: Any) -> MutableArray:
         """The array with the element that `gather` gives replaced; this one may not be used any more."""
-        return self._store(nearest(position, math.prod(self.shape)), value)
+        return self._store(clamped_index(position, math.prod(self.shape)), value)
 
     def _load(self, position: Any) -> Any:
         return self._alive()[position]

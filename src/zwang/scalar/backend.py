@@ -32,7 +32,7 @@ class Backend:
     def is_zero(self, x: Any) -> bool:
         return False
 
-    def unreal(self, x: Any) -> str:
+    def reason_not_real(self, x: Any) -> str:
         return ""
 
     def divide(self, x: Any, y: Any) -> Any:
@@ -44,7 +44,7 @@ class Backend:
     def less_equal(self, x: Any, y: Any) -> Any:
         return x <= y
 
-    def look_up(self, table: Any, index: Any) -> Any:
+    def gather_table(self, table: Any, index: Any) -> Any:
         raise TypeError(f"a table is read at an integer, not at {type(index).__name__}")
 
     def while_loop(self, condition: Callable, body: Callable, init: Any) -> Any:
@@ -53,7 +53,7 @@ class Backend:
             carry = body(carry)
         return carry
 
-    def when(self, predicate: Any, then: Callable, otherwise: Callable, operands: tuple) -> Any:
+    def cond(self, predicate: Any, then: Callable, otherwise: Callable, operands: tuple) -> Any:
         return then(*operands) if predicate else otherwise(*operands)
 
     def for_each(self, count: int, body: Callable, init: Any, unroll: bool | None) -> Any:
@@ -62,7 +62,7 @@ class Backend:
             carry = body(i, carry)
         return carry
 
-    def for_span(self, ends: tuple[int, int], backwards: bool, body: Callable, init: Any) -> Any:
+    def dynamic_loop(self, ends: tuple[int, int], backwards: bool, body: Callable, init: Any) -> Any:
         carry = init
         for i in reversed(range(*ends)) if backwards else range(*ends):
             carry = body(i, carry)

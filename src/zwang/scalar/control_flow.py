@@ -25,7 +25,7 @@ def cond(predicate: Any, then: Callable, otherwise: Callable, *operands: Any) ->
     """
     if type(predicate) is bool:
         return then(*operands) if predicate else otherwise(*operands)
-    return backend_of(predicate).when(predicate, then, otherwise, operands)
+    return backend_of(predicate).cond(predicate, then, otherwise, operands)
 
 
 def fori_loop(
@@ -43,7 +43,7 @@ def fori_loop(
     integers for i, so that zeros fold away; `unroll` True or False decides instead of the length.
     """
     if not all(isinstance(end, (int, np.integer)) for end in (lower, upper)):
-        return _backend_for(init).for_span((lower, upper), reverse, body, init)
+        return _backend_for(init).dynamic_loop((lower, upper), reverse, body, init)
     begin, end = int(lower), int(upper)
     if begin == 0 and not reverse:
         return _backend_for(init).for_each(end, body, init, unroll)
@@ -70,12 +70,12 @@ class ActiveIndices:
 
     def __init__(self, flags: MutableArray, end: Any = None) -> None:
         self.flags = flags
-        self.items = _backend_for(flags).choose(flags, flags.shape[0] if end is None else end)
+        self.items = _backend_for(flags).active_indices(flags, flags.shape[0] if end is None else end)
 
     def __getitem__(self, place: Any) -> Any:
         """The index at this place among them; 0 behind the last."""
         place = flat_position(self.flags.shape, place)
-        return _backend_for(self.flags).pick(self.items, place, self.flags.shape[0])
+        return _backend_for(self.flags).active_index(self.items, place, self.flags.shape[0])
 
     @property
     def count(self) -> Any:
@@ -88,7 +88,7 @@ class ActiveIndices:
         def asked(index: Any, carry: Any) -> Any:
             return cond(self.flags[index] > 0, lambda carry: body(index, carry), lambda carry: carry, carry)
 
-        return _backend_for(self.flags).for_chosen(self.items, self.flags.shape[0], asked, init)
+        return _backend_for(self.flags).active_loop(self.items, self.flags.shape[0], asked, init)
 
 
 def lane_maximum(x: Any, limit: int) -> Any:
@@ -96,7 +96,7 @@ def lane_maximum(x: Any, limit: int) -> Any:
 
     It may depend on a lane's neighbours: let no lane's result hang on it, but mask the turns of a loop that it does not want.
     """
-    return _backend_for(x).highest(x, limit)
+    return _backend_for(x).lane_maximum(x, limit)
 
 
 def table(values: Any) -> Table:
@@ -116,7 +116,7 @@ def empty(shape: int | tuple[int, ...]) -> MutableArray:
 
 def _allocate(shape: int | tuple[int, ...], uninitialised: bool) -> MutableArray:
     backend = current_backend() or FLOATS
-    return backend.scratch((shape,) if isinstance(shape, int) else tuple(shape), uninitialised)
+    return backend.allocate((shape,) if isinstance(shape, int) else tuple(shape), uninitialised)
 
 
 def _backend_for(*trees: Any) -> Backend:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.scalar.arrays import MutableArray, Table, nearest
+from zwang.scalar.arrays import MutableArray, Table, clamped_index
 from zwang.scalar.backend import Backend, register
 
 
@@ -119,29 +119,29 @@ class FloatBackend(Backend):
     def is_zero(self, x: Any) -> bool:
         return x == 0
 
-    def scratch(self, shape: tuple[int, ...], blank: bool) -> MutableArray:
-        return MutableArray(shape, [math.nan if blank else 0.0] * math.prod(shape))
+    def allocate(self, shape: tuple[int, ...], uninitialised: bool) -> MutableArray:
+        return MutableArray(shape, [math.nan if uninitialised else 0.0] * math.prod(shape))
 
-    def choose(self, flags: MutableArray, end: int) -> list[int]:
+    def active_indices(self, flags: MutableArray, end: int) -> list[int]:
         found = [i for i in range(end) if flags[i] > 0]
         return [*found, *[0] * (flags.shape[0] - len(found)), len(found)]
 
-    def pick(self, items: list[int], place: int, length: int) -> int:
+    def active_index(self, items: list[int], place: int, length: int) -> int:
         return items[place]
 
     def count(self, items: list[int], length: int) -> int:
         return items[-1]
 
-    def for_chosen(self, items: list[int], count: int, body: Callable, init: Any) -> Any:
+    def active_loop(self, items: list[int], count: int, body: Callable, init: Any) -> Any:
         carry = init
         for i in items[: items[-1]]:
             carry = body(i, carry)
         return carry
 
-    def highest(self, x: Any, limit: int) -> int:
-        return nearest(x, limit + 1)
+    def lane_maximum(self, x: Any, limit: int) -> int:
+        return clamped_index(x, limit + 1)
 
-    def look_up(self, table: Table, index: Any) -> Any:
+    def gather_table(self, table: Table, index: Any) -> Any:
         return table.entries[index]
 
 

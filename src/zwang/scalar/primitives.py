@@ -187,9 +187,9 @@ def is_zero(x: Any) -> bool:
     return bool(backend_of(x).is_zero(x))
 
 
-def unreal(x: Any) -> str:
+def reason_not_real(x: Any) -> str:
     """Why x can be no real, finite number, as the end of a sentence: "is not a number"; empty if it can be one."""
-    return backend_of(x).unreal(x)
+    return backend_of(x).reason_not_real(x)
 
 
 def substitute(x: Any, mapping: Mapping[Any, Any]) -> Any:

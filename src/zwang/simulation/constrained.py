@@ -25,9 +25,9 @@ from zwang.constraint.rows import Rows
 from zwang.constraint.rows_of_mechanism import constraint_rows
 from zwang.dynamics.crba import crba
 from zwang.dynamics.energy import kinetic_energy_by_body
-from zwang.dynamics.forces import passive_forces
+from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
-from zwang.dynamics.mass_matrix_solve import speed_parents
+from zwang.dynamics.generalised_forces import passive_forces
 from zwang.dynamics.rnea import bias_forces
 from zwang.errors import StateError
 from zwang.mechanism.constraints import NonIdeal
@@ -72,7 +72,7 @@ class ConstrainedSolution(NamedTuple):
 def gauss_problem(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> GaussProblem:
     """M and a_free = M^-1 (tau - h(q, v)) for all applied efforts tau (nv,) [N m or N], springs and dampers included."""
     tree = mechanism.tree
-    M, parents = crba(tree, q), speed_parents(tree)
+    M, parents = crba(tree, q), velocity_parents(tree)
     free = ltdl_solve(*ltdl(M, parents), parents, np.array(tau) - bias_forces(tree, q, v))
     return GaussProblem(M, free, tuple(parents))
 
@@ -223,7 +223,7 @@ def _check_inertia(m: Mechanism, M: Any, a: Any = 0.0) -> None:
     """Raises StateError, naming a speed, where the mass matrix M is singular, or an acceleration not finite."""
     M = np.asarray(M, float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        pivots = 1 / np.asarray(ltdl(M, speed_parents(m.tree))[1], float)
+        pivots = 1 / np.asarray(ltdl(M, velocity_parents(m.tree))[1], float)
     idle = ~(pivots > SINGULAR * m.nv * np.diag(M))
     if not idle.any():
         idle = ~np.isfinite(np.asarray(a, float) + np.zeros(m.nv))

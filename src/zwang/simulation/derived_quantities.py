@@ -10,7 +10,7 @@ from zwang.api.settings import RecordedQuantities
 from zwang.api.start import InitialState
 from zwang.constraint.context import row_context
 from zwang.dynamics.energy import kinetic_energy, kinetic_energy_by_body, potential_energy, zwang_by_body
-from zwang.dynamics.forces import spring_energy
+from zwang.dynamics.generalised_forces import spring_energy
 from zwang.errors import SolveError
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism

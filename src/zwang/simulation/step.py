@@ -20,19 +20,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import eliminated
+from zwang.algebra.factorization import gaussian_elimination
 from zwang.constraint.rows import WarmStart
-from zwang.dynamics.bias_slope import bias_slope, free_body_bias_slope, standalone_free_bodies
-from zwang.dynamics.crba import crba
-from zwang.dynamics.forces import (
-    activation_after,
-    activation_rates,
-    actuator_forces,
-    passive_forces,
-    within_actuator_ranges,
+from zwang.dynamics.bias_force_derivative import (
+    bias_force_derivative,
+    free_body_bias_force_derivative,
+    standalone_free_bodies,
 )
+from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics import free_accelerations
-from zwang.dynamics.mass_matrix_solve import solve_mass_matrix, speed_parents
+from zwang.dynamics.forward_dynamics_crba import solve_mass_matrix, velocity_parents
+from zwang.dynamics.generalised_forces import (
+    activation_derivatives,
+    actuator_forces,
+    advance_activation,
+    clip_to_actuator_ranges,
+    passive_forces,
+)
 from zwang.dynamics.rnea import bias_forces
 from zwang.integrator.fixed_step import State, StateSpace, runge_kutta_4, semi_implicit_euler
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
@@ -164,11 +168,11 @@ def implicit_solution(s: StepSettings, q: Any, v: Any, M: Any, D: np.ndarray, b:
     """
     tree, A = s.mechanism.tree, M + s.h * D
     if s.integrator == "implicit":
-        return eliminated(np.where(related(tree), A + s.h * bias_slope(tree, q, v), 0), b)
+        return gaussian_elimination(np.where(related(tree), A + s.h * bias_force_derivative(tree, q, v), 0), b)
     a = list(solve_mass_matrix(tree, A, b))
     for body in bias_at_end(s):
-        block = A[body.v, body.v] + s.h * free_body_bias_slope(body, q, v)
-        a[body.v] = eliminated(block, b[body.v])
+        block = A[body.v, body.v] + s.h * free_body_bias_force_derivative(body, q, v)
+        a[body.v] = gaussian_elimination(block, b[body.v])
     return np.array(a)
 
 
@@ -181,7 +185,7 @@ def bias_at_end(s: StepSettings) -> tuple[Any, ...]:
 
 def related(tree: Tree) -> np.ndarray:
     """Which pairs of speeds (nv, nv) are of one branch: one of the two carries the other, or they are one."""
-    parents = speed_parents(tree)
+    parents = velocity_parents(tree)
     found = np.eye(tree.nv, dtype=bool)
     for i in range(tree.nv):
         k = parents[i]
@@ -198,7 +202,7 @@ def applied_forces(mechanism: Mechanism, q: Any, v: Any, z: Any, control: Any) -
     """
     passive = passive_forces(mechanism, q, v)
     if not mechanism.inputs:
-        return passive + within_actuator_ranges(mechanism, np.asarray(control))
+        return passive + clip_to_actuator_ranges(mechanism, np.asarray(control))
     return passive + actuator_forces(
         mechanism, q, v, controls_by_name(mechanism, control), named(activations(mechanism), z)
     )
@@ -213,9 +217,9 @@ def state_space(mechanism: Mechanism) -> StateSpace:
     """How a mechanism's configuration, and its actuators' states, move."""
     tree = mechanism.tree
     return StateSpace(
-        move=lambda q, v, dt: integrate_configuration(tree, q, v, dt),
-        settle=lambda z, z_dot, dt: next_activation(mechanism, z, z_dot, dt),
-        slope=lambda u, v: displacement_rate(tree, u, v),
+        integrate=lambda q, v, dt: integrate_configuration(tree, q, v, dt),
+        advance=lambda z, z_dot, dt: next_activation(mechanism, z, z_dot, dt),
+        displacement_rate=lambda u, v: displacement_rate(tree, u, v),
     )
 
 
@@ -288,7 +292,7 @@ def activation_rate(mechanism: Mechanism, z: Any, control: Any) -> np.ndarray:
     names = activations(mechanism)
     if not names:
         return np.zeros(0)
-    rates = activation_rates(mechanism, controls_by_name(mechanism, control), named(names, z))
+    rates = activation_derivatives(mechanism, controls_by_name(mechanism, control), named(names, z))
     return np.array([rates[name] for name in names])
 
 
@@ -296,7 +300,7 @@ def next_activation(mechanism: Mechanism, z: Any, z_dot: Any, dt: Any) -> np.nda
     """z (nz,) after dt, within the actuators' ranges."""
     actuators = [f for f in mechanism.forces if isinstance(f, Actuator) and f.activation is not None]
     rows = zip(actuators, z, z_dot, strict=True)
-    return np.array([activation_after(actuator, rate, value, dt) for actuator, value, rate in rows])
+    return np.array([advance_activation(actuator, rate, value, dt) for actuator, value, rate in rows])
 
 
 def named(names: tuple[str, ...], values: Any) -> Mapping[str, Any]:

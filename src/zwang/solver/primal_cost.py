@@ -263,16 +263,16 @@ class PrimalCost:
 
         H = self._with_links(self.over_acting_groups(add, H))
 
-        def solved(entries: Any, H: MutableArray) -> np.ndarray:
+        def solve(entries: Any, H: MutableArray) -> np.ndarray:
             n = range(self.nv)
             lower = [[H[self.place[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in n]
             return -sparse_ltdl_solve(*sparse_ltdl(lower), gradient)
 
         def in_tiles(H: MutableArray) -> np.ndarray:
             assert self.tiles is not None
-            return -self.tiles.solved(self.tiles.factored(H), gradient)
+            return -self.tiles.solve(self.tiles.factor(H), gradient)
 
-        whole = in_tiles if self.tiles is not None else lambda H: solved(self.filled, H)
+        whole = in_tiles if self.tiles is not None else lambda H: solve(self.filled, H)
         across = self._across()
         if any(value_is_constant(acts) and acts for acts in across):
             return whole(H)
@@ -280,7 +280,7 @@ class PrimalCost:
         if not across or _work(self.filled) < WORTH_ASKING * _work(self.tree):
             return whole(H)
         fills = reduce(logical_or, across)
-        return cond(fills, whole, lambda H: solved(self.tree, H), H)
+        return cond(fills, whole, lambda H: solve(self.tree, H), H)
 
     def _across(self) -> list[Any]:
         """Whether each group that couples branches acts."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra import rotations
-from zwang.algebra.dual import SecondOrder, derivative_along, parts
+from zwang.algebra.dual import SecondOrder, derivative_along, values_and_derivatives
 from zwang.algebra.inertia import parallel_axis_term
 from zwang.algebra.rotations import cross
 from zwang.dynamics.crba import armature
@@ -269,7 +269,7 @@ def _gradient(function: Callable[[Any], Any], n: int) -> Callable[[Any], np.ndar
         for k in range(n):
             seeds = np.empty(n, dtype=object)
             seeds[:] = [SecondOrder(a, 1 if i == k else 0) for i, a in enumerate(x)]
-            rates.append(parts(function(seeds), SecondOrder)[1].item())
+            rates.append(values_and_derivatives(function(seeds), SecondOrder)[1].item())
         return np.array(rates, dtype=object)
 
     return gradient

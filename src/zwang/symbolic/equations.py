@@ -16,7 +16,7 @@ from zwang.api import validation
 from zwang.constraint.hard import nonideal_forces
 from zwang.dynamics.crba import armature
 from zwang.dynamics.crba import crba as composite_mass_matrix
-from zwang.dynamics.forces import spring_energy
+from zwang.dynamics.generalised_forces import spring_energy
 from zwang.errors import DescriptionError, UnknownNameError, ZwangWarning
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.constraints import NonIdeal, PointSpeed

@@ -94,7 +94,7 @@ def _absent(x: Any) -> bool:
 
 
 def _rate(x: Any, kind: type[Dual]) -> Any:
-    return x.rate if type(x) is kind else 0
+    return x.derivative if type(x) is kind else 0
 
 
 def _unit(n: int, k: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import sympy as sp
 
 from zwang.algebra.dual import derivative_along
 from zwang.constraint.body_loads import constraint_loads
-from zwang.dynamics.free_bodies import Load, carried_loads, free_bodies
+from zwang.dynamics.free_body_diagram import Load, free_body_diagram, subtree_loads
 from zwang.errors import DescriptionError, SolveError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.symbolic import derivation
@@ -115,10 +115,10 @@ def joint_reactions(e: Equations) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
         loads.append(Load(solid.place.link, x, f, t))
     poses, _ = derivation.summed_poses(s.tree, s.q)
     if forces:
-        free = free_bodies(e._scalar_mechanism, poses, s.v)
+        free = free_body_diagram(e._scalar_mechanism, poses, s.v)
         for by_body in constraint_loads(free, forces, e._form.of(e.symbols.time)).values():
             loads += [load.reversed() for load in by_body.values()]
-    carried = carried_loads(s.tree, poses, loads)
+    carried = subtree_loads(s.tree, poses, loads)
     last = {link.name: i for i, link in enumerate(s.tree.links)}
     return {
         joint.name: tuple(e._matrix(x) for x in carried[last[joint.name]])  # type: ignore[misc]

@@ -49,7 +49,7 @@ class SymbolicBackend(scalar.Backend):
     def is_zero(self, x: Any) -> bool:
         return bool(x.is_Number and x.is_zero)
 
-    def unreal(self, x: Any) -> str:
+    def reason_not_real(self, x: Any) -> str:
         return unreal_part(x)
 
     def symbols_of(self, x: Any) -> frozenset[Any]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.rotations import cross
-from zwang.dynamics.forces import actuator_forces, passive_forces
-from zwang.dynamics.free_bodies import acts_on_bodies, free_bodies
+from zwang.dynamics.free_body_diagram import acts_on_bodies, free_body_diagram
+from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
 from zwang.kinematics.poses import motion_subspace
 from zwang.mechanism.constraints import Tendon
 from zwang.mechanism.forces import Actuator, PointSpring
@@ -64,7 +64,7 @@ def wrenches_on_bodies(
     placed, _ = _by_place(mechanism, motion)
     if not (placed.forces or placed.tendons):
         return Gamma
-    free = free_bodies(placed, summed_poses(mechanism.tree, q)[0], v)
+    free = free_body_diagram(placed, summed_poses(mechanism.tree, q)[0], v)
     first = _bodies_of_links(mechanism.tree)
     for body, load in free.loads(generalized_forces(free.mechanism, free.q, free.v, inputs)).items():
         k = motion.names.index(body) if body in motion.names else first.get(load.link)

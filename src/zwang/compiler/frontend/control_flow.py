@@ -29,7 +29,7 @@ from zwang.compiler.ir.graph import (
 from zwang.compiler.ir.node_rules import check_span, index_node, truth
 from zwang.errors import TraceError
 from zwang.scalar import MutableArray, leaves_of, rebuild, structure_of
-from zwang.scalar.arrays import nearest
+from zwang.scalar.arrays import clamped_index
 
 _TURNS = 3
 """After so many turns the size of a whole unrolled loop is guessed."""
@@ -71,10 +71,10 @@ class TracedArray(MutableArray):
             graph, elements = self.graph, self._elements or []
             length = len(elements)
             # zeros are not filled in where every element is set anyway
-            blank = None in elements or all(type(x) is Real or x != 0 for x in elements)
-            node = array_node(graph, "blank" if blank else "array", (), length, length, self.scope)
+            uninitialised = None in elements or all(type(x) is Real or x != 0 for x in elements)
+            node = array_node(graph, "blank" if uninitialised else "array", (), length, length, self.scope)
             for i, element in enumerate(elements):
-                if element is not None and (blank or type(element) is Real or element != 0):
+                if element is not None and (uninitialised or type(element) is Real or element != 0):
                     args = (node, index_node(graph, i), real_node(graph, element))
                     node = array_node(graph, "store", args, None, length, self.scope)
             self.node, self._elements = node, None
@@ -142,7 +142,7 @@ class TracedArray(MutableArray):
         length = math.prod(self.shape)
         check_span(0, length)
         place = real_node(self.graph, position)
-        return nearest(place.data, length) if place.op == "const" else place
+        return clamped_index(place.data, length) if place.op == "const" else place
 
     def _check_inside(self) -> None:
         self._check_alive()
@@ -303,7 +303,7 @@ def _check_unchanged(values: Sequence[Any], what: str) -> None:
             raise TraceError(f"{user_line()}: {what} may read a scratch array, not change it")
 
 
-def for_each(graph: Graph, count: int, body: Callable, init: Any, unroll: bool | None, limit: int) -> Any:
+def static_loop(graph: Graph, count: int, body: Callable, init: Any, unroll: bool | None, limit: int) -> Any:
     """Unroll a loop over indices where that makes at most `limit` nodes, else trace it as a loop."""
     if unroll is False and count > 0:
         return indexed_loop(graph, range(count), body, init)
@@ -352,7 +352,7 @@ def indexed_loop(
     return _after(graph, control, start, init)
 
 
-def choose(graph: Graph, flags: TracedArray, end: Any) -> Array:
+def active_indices(graph: Graph, flags: TracedArray, end: Any) -> Array:
     """The list of the indices below the end at which the flags are above zero."""
     array = flags.as_node()
     return array_node(graph, "choose", (array, index_node(graph, end)), array.length, array.length + 1)
@@ -439,6 +439,6 @@ def _joined(graph: Graph, control: Node, given: Any, kinds: Sequence[type[Node]]
     return rebuild(given, out)
 
 
-def new_scratch(graph: Graph, shape: tuple[int, ...], blank: bool) -> TracedArray:
+def new_scratch(graph: Graph, shape: tuple[int, ...], uninitialised: bool) -> TracedArray:
     """A scratch array of zeros, or of elements not yet set."""
-    return TracedArray(graph, shape, [None if blank else 0.0] * math.prod(shape), None, object())
+    return TracedArray(graph, shape, [None if uninitialised else 0.0] * math.prod(shape), None, object())

@@ -15,7 +15,7 @@ from zwang.compiler.ir.lower import lower
 from zwang.compiler.ir.node_rules import check_span, gather_table, span
 from zwang.compiler.ir.program import Port, Program
 from zwang.errors import TraceError
-from zwang.scalar.arrays import nearest
+from zwang.scalar.arrays import clamped_index
 
 UNROLLED_NODES = 5_000
 """A `for_each` that would make more nodes than this when unrolled is compiled as a loop."""
@@ -56,55 +56,55 @@ class TraceBackend(scalar.Backend):
             )
         return self._graph
 
-    def look_up(self, table: scalar.Table, index: Any) -> Any:
+    def gather_table(self, table: scalar.Table, index: Any) -> Any:
         return gather_table(table.entries, control_flow.whole(index))
 
-    def scratch(self, shape: tuple[int, ...], blank: bool) -> scalar.MutableArray:
-        return control_flow.new_scratch(self.graph, shape, blank)
+    def allocate(self, shape: tuple[int, ...], uninitialised: bool) -> scalar.MutableArray:
+        return control_flow.new_scratch(self.graph, shape, uninitialised)
 
-    def choose(self, flags: Any, end: Any) -> Any:
+    def active_indices(self, flags: Any, end: Any) -> Any:
         end = control_flow.whole(end)
         check_span(end, flags.shape[0] + 1)
-        return control_flow.choose(self.graph, flags, end)
+        return control_flow.active_indices(self.graph, flags, end)
 
-    def pick(self, items: Any, place: Any, length: int) -> Any:
+    def active_index(self, items: Any, place: Any, length: int) -> Any:
         check_span(control_flow.whole(place), length)
         return self.graph.make(Index, "pick", (items, control_flow.index_node(self.graph, place)), length - 1)
 
     def count(self, items: Any, length: int) -> Any:
         return self.graph.make(Index, "count", (items,), length)
 
-    def for_chosen(self, items: Any, count: int, body: Callable, init: Any) -> Any:
+    def active_loop(self, items: Any, count: int, body: Callable, init: Any) -> Any:
         if not count:
-            return control_flow.for_each(self.graph, 0, body, init, True, 0)
+            return control_flow.static_loop(self.graph, 0, body, init, True, 0)
         return control_flow.indexed_loop(self.graph, range(count), body, init, items)
 
-    def for_span(self, ends: tuple[Any, Any], backwards: bool, body: Callable, init: Any) -> Any:
+    def dynamic_loop(self, ends: tuple[Any, Any], backwards: bool, body: Callable, init: Any) -> Any:
         begin, end = map(control_flow.whole, ends)
         inside = range(span(begin)[0], span(end)[1])
         if not inside:
-            return control_flow.for_each(self.graph, 0, body, init, True, 0)
+            return control_flow.static_loop(self.graph, 0, body, init, True, 0)
         if inside.start < 0:
             raise TraceError(
                 f"{user_line()}: a span that may begin at {inside.start} gives indices below 0: begin it at 0 or later"
             )
         return control_flow.indexed_loop(self.graph, inside, body, init, ends=(begin, end), backwards=backwards)
 
-    def highest(self, x: Any, limit: int) -> Any:
+    def lane_maximum(self, x: Any, limit: int) -> Any:
         x = control_flow.real_node(self.graph, x)
         if x.op == "const":
-            return nearest(x.data, limit + 1)
+            return clamped_index(x.data, limit + 1)
         return self.graph.make(Index, "highest", (x,), limit)
 
     def while_loop(self, condition: Callable, body: Callable, init: Any) -> Any:
         return control_flow.while_loop(self.graph, condition, body, init)
 
-    def when(self, predicate: Any, then: Callable, otherwise: Callable, operands: tuple) -> Any:
+    def cond(self, predicate: Any, then: Callable, otherwise: Callable, operands: tuple) -> Any:
         graph = self._graph or predicate.graph
         return control_flow.cond(graph, control_flow.truth_node(graph, predicate), then, otherwise, operands)
 
-    def for_each(self, count: int, body: Callable, init: Any, unroll: bool | None) -> Any:
-        return control_flow.for_each(self.graph, count, body, init, unroll, self._unroll)
+    def static_loop(self, count: int, body: Callable, init: Any, unroll: bool | None) -> Any:
+        return control_flow.static_loop(self.graph, count, body, init, unroll, self._unroll)
 
 
 def _primitive(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,7 +139,7 @@ class CarriedState:
             raise TraceError(
                 f"{user_line()}: the memory is recalled twice: pass on what the first recall gave"
             )
-        self.size, numbers = size, control_flow.new_scratch(self._graph, (size,), blank=True)
+        self.size, numbers = size, control_flow.new_scratch(self._graph, (size,), uninitialised=True)
         for k, number in enumerate(_input(self._graph, self._port, (size,))):
             numbers = numbers.set(k, number)
         return numbers

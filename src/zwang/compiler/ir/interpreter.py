@@ -14,7 +14,7 @@ import numpy as np
 from zwang.compiler.ir.program import Block, Instruction, Program
 from zwang.errors import ShapeError
 from zwang.scalar import FloatBackend
-from zwang.scalar.arrays import nearest
+from zwang.scalar.arrays import clamped_index
 
 
 def evaluate(program: Program, inputs: Mapping[str, Any], dtype: Any = "float64") -> dict[str, np.ndarray]:
@@ -198,14 +198,14 @@ class _Machine:
         return [array]
 
     def _gather(self, data: None, array: list[float], position: float) -> list[float]:
-        return [array[nearest(position, len(array))]]
+        return [array[clamped_index(position, len(array))]]
 
     def _scatter(self, data: None, array: list[float], position: float, value: float) -> list[list[float]]:
-        array[nearest(position, len(array))] = value
+        array[clamped_index(position, len(array))] = value
         return [array]
 
     def _highest(self, data: int, value: float) -> list[int]:
-        return [nearest(value, data + 1)]
+        return [clamped_index(value, data + 1)]
 
     def _while(self, data: Any, *args: Any) -> list[Any]:
         carry, captured = list(args[: data.carried]), args[data.carried :]

@@ -6,18 +6,10 @@ import os
 from pathlib import Path
 
 from zwang.errors import DescriptionError, LoadError
-from zwang.io.mjcf import (
-    bodies as mjcf_parts,
-)
-from zwang.io.mjcf import (
-    constraints as mjcf_restrictions,
-)
-from zwang.io.mjcf import (
-    forces as mjcf_forces,
-)
-from zwang.io.mjcf import (
-    tendons as mjcf_tendons,
-)
+from zwang.io.mjcf import bodies as mjcf_parts
+from zwang.io.mjcf import constraints as mjcf_restrictions
+from zwang.io.mjcf import forces as mjcf_forces
+from zwang.io.mjcf import tendons as mjcf_tendons
 from zwang.io.mjcf.checks import check
 from zwang.io.mjcf.model import Source, compiled
 from zwang.io.mjcf.softness import note_what_changes

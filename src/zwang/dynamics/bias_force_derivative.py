@@ -21,7 +21,7 @@ class FreeBody(NamedTuple):
     v: slice
 
 
-def bias_slope(tree: Tree, q: Any, v: Any) -> np.ndarray:
+def bias_force_derivative(tree: Tree, q: Any, v: Any) -> np.ndarray:
     """d h / d v (nv, nv), column by column, by forward differentiation of `bias_forces`."""
     unit = np.eye(tree.nv, dtype=int)
     columns = [derivative_along(lambda x: bias_forces(tree, q, x), v, direction)[1] for direction in unit]
@@ -42,7 +42,7 @@ def standalone_free_bodies(mechanism: Mechanism) -> tuple[FreeBody, ...]:
     return tuple(found)
 
 
-def free_body_bias_slope(body: FreeBody, q: Any, v: Any) -> np.ndarray:
+def free_body_bias_force_derivative(body: FreeBody, q: Any, v: Any) -> np.ndarray:
     """d h / d v (6, 6) of a free body: of R (w x (w x h)) and w x (I w), with R its attitude, h = m c and I about its origin."""
     w, h, J = v[body.v][3:], body.link.h, body.link.J
     R = link_pose(body.link, q).R

@@ -25,7 +25,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import is_zero
 
-BETWEEN_BODIES = (Connect, Weld, Distance, NoSideSlip, Rolling)
+BODY_CONSTRAINTS = (Connect, Weld, Distance, NoSideSlip, Rolling)
 _AXES = {"x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1)}
 
 
@@ -42,7 +42,7 @@ class Load(NamedTuple):
         return self._replace(force=-self.force, torque=-self.torque)
 
 
-class FreeBodies(NamedTuple):
+class FreeBodyDiagram(NamedTuple):
     """The cut mechanism with its q and v, and where the bodies of the whole one are: for each its link and pose."""
 
     mechanism: Mechanism
@@ -63,7 +63,7 @@ class FreeBodies(NamedTuple):
         return found
 
 
-def free_bodies(mechanism: Mechanism, poses: Sequence[Pose], v: Any) -> FreeBodies:
+def free_body_diagram(mechanism: Mechanism, poses: Sequence[Pose], v: Any) -> FreeBodyDiagram:
     """All bodies cut free where the links' poses put them, at the velocities that the speeds v give them."""
     tree, poses = mechanism.tree, list(poses)
     at = tuple(placement_pose(poses, tree.place(body.name)) for body in mechanism.bodies)
@@ -72,7 +72,7 @@ def free_bodies(mechanism: Mechanism, poses: Sequence[Pose], v: Any) -> FreeBodi
         bodies=bodies,
         forces=tuple(f for f in mechanism.forces if acts_on_bodies(mechanism, f)),
         tendons=tuple(t for t in mechanism.tendons if t.path),
-        constraints=tuple(c for c in mechanism.constraints if isinstance(c, BETWEEN_BODIES)),
+        constraints=tuple(c for c in mechanism.constraints if isinstance(c, BODY_CONSTRAINTS)),
         contacts=(), keyframes=(), home=None,
     )  # fmt: skip
     speeds = [np.zeros(0, int)]
@@ -80,7 +80,7 @@ def free_bodies(mechanism: Mechanism, poses: Sequence[Pose], v: Any) -> FreeBodi
         J = placement_jacobian(tree, poses, tree.place(body.name))
         speeds += [R.T @ (J[:3] @ v), R.T @ (J[3:] @ v)]
     links = tuple(tree.place(body.name).link for body in mechanism.bodies)
-    return FreeBodies(cut, np.array(cut.neutral), np.concatenate(speeds), links, at)
+    return FreeBodyDiagram(cut, np.array(cut.neutral), np.concatenate(speeds), links, at)
 
 
 def _cut(body: Body, pose: Pose) -> Body:
@@ -101,7 +101,7 @@ def acts_on_bodies(mechanism: Mechanism, force: Any) -> bool:
     return isinstance(force, Wrench | PointSpring | GravityCompensation)
 
 
-def carried_loads(tree: Tree, poses: Sequence[Pose], loads: Sequence[Load]) -> list[tuple[Any, Any]]:
+def subtree_loads(tree: Tree, poses: Sequence[Pose], loads: Sequence[Load]) -> list[tuple[Any, Any]]:
     """For each link the sum of the loads on it and on what it carries: force, and torque about its origin; world axes.
 
     From the leaves to the world. With inertial loads less applied ones it is what the link gets from the one before.

@@ -12,7 +12,7 @@ from zwang.dynamics.rnea import bias_forces
 from zwang.mechanism.tree import WORLD, Tree
 
 
-def speed_parents(tree: Tree) -> list[int]:
+def velocity_parents(tree: Tree) -> list[int]:
     """For each speed the next one towards the world, or -1."""
     parents = []
     for link in tree.links:
@@ -23,7 +23,7 @@ def speed_parents(tree: Tree) -> list[int]:
 
 def solve_mass_matrix(tree: Tree, H: Any, b: Any) -> np.ndarray:
     """H^-1 b with the sparsity of the tree."""
-    parents = speed_parents(tree)
+    parents = velocity_parents(tree)
     L, reciprocals = ltdl(H, parents)
     return ltdl_solve(L, reciprocals, parents, b)
 

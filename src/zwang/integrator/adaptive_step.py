@@ -20,7 +20,7 @@ METHODS = {
     "bdf": "BDF",
     "lsoda": "LSODA",
 }
-UNSETTLED = ("lsoda",)  # they keep their past to themselves, so that a state cannot be changed between steps
+WITHOUT_PROJECTION = ("lsoda",)  # they keep their past to themselves, so that a state cannot be changed between steps
 LEAST_RTOL = 3e-14  # SciPy's solvers accept no less
 
 
@@ -70,9 +70,9 @@ class DenseTrajectory:
 class IntegrationInterrupted(KeyboardInterrupt):
     """An integration was interrupted; `solution` is how far it came."""
 
-    def __init__(self, solution: DenseTrajectory):
+    def __init__(self, trajectory: DenseTrajectory):
         super().__init__()
-        self.solution = solution
+        self.trajectory = trajectory
 
 
 def integrate_error_controlled(
@@ -81,10 +81,10 @@ def integrate_error_controlled(
     times: np.ndarray | Sequence[float],
     integrator: Adaptive,
     *,
-    breaks: Sequence[float] = (),
-    within: Callable[[np.ndarray], Any] = lambda y: np.isfinite(y).all(),
+    discontinuities: Sequence[float] = (),
+    is_admissible: Callable[[np.ndarray], Any] = lambda y: np.isfinite(y).all(),
     tick: Callable[[float], None] = lambda t: None,
-    settle: Callable[[float, np.ndarray], np.ndarray] | None = None,
+    project: Callable[[float, np.ndarray], np.ndarray] | None = None,
 ) -> DenseTrajectory:
     """y at the `times` [s] (rising; y0 at the first) for y_dot = rate(t, y, since); between steps by the method's dense output.
 
@@ -94,7 +94,7 @@ def integrate_error_controlled(
     """
     rows = [np.array(y0, dtype=float)]
     try:
-        return _integrated(rate, rows, times, integrator, breaks, within, tick, settle)
+        return _integrated(rate, rows, times, integrator, discontinuities, is_admissible, tick, project)
     except KeyboardInterrupt:
         reached = DenseTrajectory(np.array(rows), float(times[len(rows) - 1]), "it was interrupted")
         raise IntegrationInterrupted(reached) from None
@@ -105,14 +105,14 @@ def _integrated(
     rows: list[np.ndarray],
     times: np.ndarray | Sequence[float],
     integrator: Adaptive,
-    breaks: Sequence[float],
-    within: Callable[[np.ndarray], Any],
+    discontinuities: Sequence[float],
+    is_admissible: Callable[[np.ndarray], Any],
     tick: Callable[[float], None],
-    settle: Callable[[float, np.ndarray], np.ndarray] | None,
+    project: Callable[[float, np.ndarray], np.ndarray] | None,
 ) -> DenseTrajectory:
     """`integrate_error_controlled`; y at the times goes into `rows`, which begins with y0, as it is found."""
     y = rows[0].copy()
-    ends = [t for t in breaks if times[0] < t < times[-1]] + [times[-1]]
+    ends = [t for t in discontinuities if times[0] < t < times[-1]] + [times[-1]]
     begin = times[0]
     for end in ends:
         if not np.isfinite(rate(begin, y, begin)).all():  # from such a slope no method finds its first step
@@ -123,17 +123,17 @@ def _integrated(
         )  # fmt: skip
         while solver.status == "running":
             message = _step(solver)
-            if solver.status == "failed" or not within(solver.y):
+            if solver.status == "failed" or not is_admissible(solver.y):
                 return DenseTrajectory(
                     np.array(rows), float(solver.t_old or begin), message or "it left every bound"
                 )
-            settled = solver.y if settle is None else settle(solver.t, solver.y)
-            if not within(settled):
+            settled = solver.y if project is None else project(solver.t, solver.y)
+            if not is_admissible(settled):
                 return DenseTrajectory(np.array(rows), float(solver.t_old), "it left what it has to stay on")
             dense = solver.dense_output()
             while len(rows) < len(times) and times[len(rows)] <= solver.t:
                 t = times[len(rows)]
-                rows.append(dense(t) if settle is None else settle(t, dense(t)))
+                rows.append(dense(t) if project is None else project(t, dense(t)))
             tick(solver.t)
             _change(solver, settled)
         begin, y = end, solver.y

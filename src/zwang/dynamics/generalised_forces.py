@@ -12,7 +12,7 @@ from zwang.algebra.rotations import cross
 from zwang.dynamics.muscles import activation_derivative, muscle_force
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses, placement_pose
-from zwang.kinematics.tendons import tendon_length
+from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.constraints import Tendon
 from zwang.mechanism.forces import Actuator, Damper, GravityCompensation, Motor, PointSpring, Spring, Wrench
 from zwang.mechanism.mechanism import JointIndex, Mechanism
@@ -67,10 +67,10 @@ def actuator_forces(
                 tau = tau + _actuator_force(mechanism, force, q, v, control.get(force.name, 0), state)
             case Wrench(input=str() as name):
                 tau = tau + control.get(name, 0) * wrench_force(mechanism, force, q)
-    return within_actuator_ranges(mechanism, tau)
+    return clip_to_actuator_ranges(mechanism, tau)
 
 
-def within_actuator_ranges(mechanism: Mechanism, tau: Any) -> np.ndarray:
+def clip_to_actuator_ranges(mechanism: Mechanism, tau: Any) -> np.ndarray:
     """The efforts tau (nv,) of all actuators together, each clipped to its joint's `actuator_range` [N m or N]."""
     efforts = list(tau)
     for joint in mechanism.joints:
@@ -87,7 +87,7 @@ def damper_force(damper: Damper, v: Any) -> Any:
     return -force
 
 
-def activation_rates(
+def activation_derivatives(
     mechanism: Mechanism, control: Mapping[str, Any], activation: Mapping[str, Any]
 ) -> dict[str, Any]:
     """d(activation)/dt of every actuator with dynamics: u, (u - activation) / time constant, or a muscle's."""
@@ -105,7 +105,7 @@ def activation_rates(
     return rates
 
 
-def activation_after(force: Actuator, rate: Any, activation: Any, dt: Any) -> Any:
+def advance_activation(force: Actuator, rate: Any, activation: Any, dt: Any) -> Any:
     """The activation after dt: by one Euler step, or exactly for "filterexact"; then clipped to its range."""
     kind, parameters = force.activation or ("integrator", (1,))
     step = dt * rate
