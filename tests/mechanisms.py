@@ -11,14 +11,14 @@ KINDS = (zw.Revolute, zw.Prismatic, zw.Screw, zw.Cylindrical, zw.Universal, zw.P
 
 
 def random_inertia(rng: np.random.Generator, mass: float) -> np.ndarray:
-    """An inertia that a body of this mass can have: that of a random cloud of points."""
+    """A physically possible inertia for this mass: that of a random cloud of points."""
     points = rng.normal(size=(8, 3)) * rng.uniform(0.05, 0.4, 3)
     spread = mass * np.cov(points.T)
     return np.trace(spread) * np.eye(3) - spread
 
 
 def random_joint(rng: np.random.Generator, kind: type, name: str) -> zw.Revolute:
-    """A joint about a random, or now and then a coordinate, axis."""
+    """A joint about a random axis, or sometimes a coordinate axis."""
     axis = np.eye(3)[rng.integers(3)] if rng.uniform() < 0.4 else rng.normal(size=3)
     extra: dict = {"position": rng.normal(size=3) * 0.2, "armature": rng.uniform(0, 0.1)}
     if kind is zw.Screw:
@@ -31,7 +31,7 @@ def random_joint(rng: np.random.Generator, kind: type, name: str) -> zw.Revolute
 
 
 def random_mechanism(seed: int, bodies: int = 5, kinds: tuple[type, ...] = KINDS) -> zw.Mechanism:
-    """A tree of bodies on joints of random kinds, some bodies fixed to others, one with two joints."""
+    """A tree of bodies on joints of random kinds, one body fixed to another, one with two joints."""
     rng = np.random.default_rng(seed)
     made: list[zw.Body] = []
     for k in range(bodies):
@@ -74,7 +74,9 @@ def random_state(mechanism: zw.Mechanism, seed: int) -> tuple[np.ndarray, np.nda
 
 
 def moved(mechanism: zw.Mechanism, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
-    """q after the small motion dq (nv,), by joint kinds and quaternion products: shares no code with the spine's."""
+    """q after the small motion dq (nv,), by joint kinds and quaternion products: shares no code with the
+    package.
+    """
     out = q.copy()
     for joint in mechanism.joints:
         step = dq[joint.v]

@@ -1,4 +1,4 @@
-"""The primitives on plain numbers and arrays, and how readings are found."""
+"""The primitives on plain numbers and arrays, and how backends are found."""
 
 import math
 import sys
@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zwang import scalar
-from zwang.scalar import backend as readings
+from zwang.scalar import backend as backends
+from zwang.scalar import deprecated
 
 UNARY = {
     "sqrt": np.sqrt,
@@ -59,7 +60,7 @@ AWKWARD = [
 
 @pytest.mark.parametrize("name", UNARY)
 @pytest.mark.parametrize("x", AWKWARD)
-def test_a_function_of_a_float_is_numpys_and_never_raises(name, x):
+def test_functions_of_a_float_equal_numpy_and_never_raise(name, x):
     with np.errstate(all="ignore"):
         expected = UNARY[name](np.float64(x))
     np.testing.assert_allclose(getattr(scalar, name)(x), expected, rtol=1e-15, atol=0)
@@ -67,7 +68,7 @@ def test_a_function_of_a_float_is_numpys_and_never_raises(name, x):
 
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("x", AWKWARD)
-def test_a_function_of_two_floats_is_numpys_and_never_raises(name, x):
+def test_functions_of_two_floats_equal_numpy_and_never_raise(name, x):
     for y in AWKWARD:
         if name == "power" and x in (-math.inf, 0.0) and abs(y) == 0.5:
             continue  # half powers are those of the square root: see below
@@ -123,12 +124,12 @@ def test_primitives_work_element_by_element_and_give_arrays():
     assert scalar.sin(np.zeros((0, 3))).shape == (0, 3)
 
 
-def test_where_of_python_truth_takes_whole_values():
+def test_where_of_a_python_bool_returns_the_value_itself():
     assert scalar.where(True, 1, 2.0) == 1 and type(scalar.where(True, 1, 2.0)) is int
     assert scalar.where(np.bool_(False), 1, 2.0) == 2.0
 
 
-def test_structure_is_asked_without_values():
+def test_structural_queries_evaluate_nothing():
     assert scalar.is_zero(0) and scalar.is_zero(-0.0) and scalar.is_zero(np.zeros((2, 2)))
     assert not scalar.is_zero(1e-300) and not scalar.is_zero(np.array([0, 1]))
     assert scalar.value_is_constant(2.0) and scalar.value_is_constant(np.float32(1))
@@ -136,12 +137,12 @@ def test_structure_is_asked_without_values():
     assert scalar.substitute(2.5, {"x": 1}) == 2.5 and scalar.symbols_of(np.ones(3)) == frozenset()
 
 
-def test_a_type_without_a_reading_is_refused_by_name():
+def test_a_type_without_a_backend_is_rejected_by_name():
     with pytest.raises(TypeError, match="str"):
         scalar.sin("0.5")
 
 
-def test_readings_register_themselves_when_first_met(monkeypatch):
+def test_backends_register_themselves_at_first_use(monkeypatch):
     class Word(str):
         __slots__ = ()
 
@@ -152,7 +153,7 @@ def test_readings_register_themselves_when_first_met(monkeypatch):
         def minimum(self, x, y):
             return Word(f"min({x}, {y})")
 
-    monkeypatch.setattr(readings, "_BACKENDS", dict(readings._BACKENDS))
+    monkeypatch.setattr(backends, "_BACKENDS", dict(backends._BACKENDS))
     module = types.ModuleType("late.words")
     Word.__module__ = "late.words"
     monkeypatch.setitem(sys.modules, "late.words", module)
@@ -164,8 +165,8 @@ def test_readings_register_themselves_when_first_met(monkeypatch):
     assert loads == [1]
 
 
-def test_two_readings_do_not_mix(monkeypatch):
-    monkeypatch.setattr(readings, "_BACKENDS", dict(readings._BACKENDS))
+def test_scalars_of_two_backends_cannot_be_combined(monkeypatch):
+    monkeypatch.setattr(backends, "_BACKENDS", dict(backends._BACKENDS))
     first, second = type("First", (), {}), type("Second", (), {})
     scalar.register(first, scalar.Backend())
     scalar.register(second, scalar.Backend())
@@ -187,7 +188,7 @@ class Record:
     y: object
 
 
-def test_while_loop_carries_any_nest():
+def test_while_loop_carries_any_pytree():
     def body(carry):
         return {"n": carry["n"] + 1, "rest": (Pair(carry["rest"][0].a * 2, carry["rest"][0].b), [carry["n"]])}
 
@@ -195,22 +196,22 @@ def test_while_loop_carries_any_nest():
     assert out == {"n": 5, "rest": (Pair(32, 2), [4])}
 
 
-def test_when_runs_one_branch_only():
-    def refuse(x):
+def test_cond_runs_one_branch_only():
+    def not_taken(x):
         raise AssertionError
 
-    assert scalar.cond(np.bool_(True), lambda x: x + 1, refuse, 1) == 2
-    assert scalar.cond(False, refuse, lambda x: x - 1, 1) == 0
+    assert scalar.cond(np.bool_(True), lambda x: x + 1, not_taken, 1) == 2
+    assert scalar.cond(False, not_taken, lambda x: x - 1, 1) == 0
 
 
-def test_for_each_goes_over_counts_tables_and_rows():
+def test_loops_over_indices_tables_and_rows():
     assert scalar.fori_loop(0, 4, lambda i, c: [*c, i], []) == [0, 1, 2, 3]
     assert scalar.for_each([0.5, 1.5], lambda x, c: c + x, 0) == 2.0
     assert scalar.for_each([[1, 2], [3, 4]], lambda row, c: c + row[0] * row[1], 0) == 14
     assert scalar.fori_loop(0, 0, lambda i, c: c + 1, 7) == 7
 
 
-def test_tables_are_read_at_indices_and_give_what_they_hold():
+def test_tables_return_their_entries_at_indices():
     t = scalar.table([[1.5, 2.5], [3.5, 4.5]])
     assert t[1, 0] == 3.5 and list(t[0]) == [1.5, 2.5] and len(t) == 2
     assert type(scalar.table([1, 2])[0]) is int
@@ -222,7 +223,7 @@ def test_tables_are_read_at_indices_and_give_what_they_hold():
         scalar.table(["a"])
 
 
-def test_scratch_arrays_die_when_set():
+def test_an_array_is_consumed_by_set():
     a = scalar.zeros((2, 3))
     b = a.set((1, 2), 5.0)
     assert b[1, 2] == 5.0 and b[0, 0] == 0.0
@@ -243,8 +244,48 @@ def test_scratch_arrays_die_when_set():
         (np.array([[1, 2], [3, 4]]), 5),
     ],
 )
-def test_nests_are_rebuilt_from_their_leaves(tree):
+def test_pytrees_are_rebuilt_from_their_leaves(tree):
     leaves = scalar.leaves_of(tree)
     again = scalar.rebuild(tree, [10 * leaf for leaf in leaves])
     assert scalar.leaves_of(again) == [10 * leaf for leaf in leaves]
     assert scalar.structure_of(again) == scalar.structure_of(tree) and type(again) is type(tree)
+
+
+# ---------------------------------------------------------------------------------- deprecated spellings
+
+
+@pytest.mark.parametrize("old", deprecated.RENAMED)
+def test_renamed_names_warn_and_give_the_new_object(old):
+    new = deprecated.RENAMED[old]
+    with pytest.warns(DeprecationWarning, match=f"zwang.scalar.{new}"):
+        assert getattr(scalar, old) is getattr(scalar, new)
+    assert new in scalar.__all__ and old not in scalar.__all__
+
+
+def test_scratch_warns_and_gives_zeros_or_an_uninitialised_array():
+    with pytest.warns(DeprecationWarning, match="zeros"):
+        scratch = scalar.scratch
+    assert scratch(2)[1] == 0.0 and math.isnan(scratch((2, 3), blank=True)[1, 2])
+
+
+def test_for_each_over_a_count_or_a_span_warns_and_loops_over_the_indices():
+    def collect(i, carry):
+        return [*carry, i]
+
+    with pytest.warns(DeprecationWarning, match="fori_loop"):
+        assert scalar.for_each(3, collect, []) == [0, 1, 2]
+    with pytest.warns(DeprecationWarning, match="fori_loop"):
+        span = scalar.Span
+    with pytest.warns(DeprecationWarning, match="fori_loop"):
+        assert scalar.for_each(span(1, 4), collect, []) == [1, 2, 3]
+    with pytest.warns(DeprecationWarning, match="fori_loop"):
+        assert scalar.for_each(span(1, 4, True), collect, []) == [3, 2, 1]
+
+
+def test_unknown_names_raise_attribute_error():
+    with pytest.raises(AttributeError, match="zwang.scalar"):
+        scalar.nonsense  # noqa: B018
+
+
+def test_all_public_names_exist():
+    assert [name for name in scalar.__all__ if not hasattr(scalar, name)] == []

@@ -1,4 +1,4 @@
-"""Rates by duals against SymPy's derivatives, on floats and on symbols, once and nested."""
+"""Derivatives by dual numbers against SymPy's, on floats and on symbols, of first and second order."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_rate_is_the_derivative_along_the_motion(name):
+def test_the_derivative_is_the_directional_derivative(name):
     f = FUNCTIONS[name]
     at = {x: sp.Rational(7, 10), y: sp.Rational(13, 10)}
     _, derivative = derivative_along(lambda s: f(*s), [0.7, 1.3], [2.0, -0.5])
@@ -31,7 +31,7 @@ def test_the_rate_is_the_derivative_along_the_motion(name):
     assert float(symbolic.item().subs(at)) == pytest.approx(float(derivative), rel=1e-13)
 
 
-def test_nested_duals_give_the_second_derivative():
+def test_nested_dual_numbers_give_the_second_derivative():
     def slope(a):
         return values_and_derivatives(scalar.sin(SecondOrder(a, 1)) * a, SecondOrder)[1].item()
 

@@ -1,4 +1,6 @@
-"""Every spine function gives the same compiled: at each width and type, and as C source, on joints of every kind."""
+"""Kinematics and dynamics give the same results compiled: at each width and type, and as C source, on joints
+of every kind.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 import sympy as sp
 
 import zwang as zw
-from tests.backends.test_spine import FUNCTIONS, SYMBOLIC, flat
+from tests.backends.test_dynamics_backends import FUNCTIONS, SYMBOLIC, flat
 from tests.compiler.test_c import called, needs_cc
 from tests.mechanisms import KINDS, random_mechanism, random_state
 from zwang.compiler.backends import c
@@ -29,7 +31,7 @@ kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 
 
 class Problem(NamedTuple):
-    """A random mechanism, states (WORLDS, n) of it by name, and all spine functions' program and float results."""
+    """A random mechanism, states (WORLDS, n) of it by name, and all functions' program and float results."""
 
     mechanism: zw.Mechanism
     states: dict[str, np.ndarray]
@@ -38,7 +40,7 @@ class Problem(NamedTuple):
 
 
 def problem(kind: type, seed: int) -> Problem:
-    """Two bodies on joints of this kind or, the second, of a turning one."""
+    """Two bodies on joints of this kind; for odd seeds revolute joints are drawn as well."""
     m = random_mechanism(seed, bodies=2, kinds=(kind, zw.Revolute) if seed % 2 else (kind,))
     rows = zip(*(random_state(m, seed + k) for k in range(WORLDS)), strict=True)
     states = dict(zip(STATES, map(np.array, rows), strict=True))
@@ -60,9 +62,9 @@ def values(m: zw.Mechanism, state: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def assert_near(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], dtype: str) -> None:
-    for name, want in expected.items():
-        scale = max(1.0, abs(want).max())
-        np.testing.assert_allclose(found[name], want, rtol=0, atol=NEAR[dtype] * scale, err_msg=name)
+    for name, wanted in expected.items():
+        scale = max(1.0, abs(wanted).max())
+        np.testing.assert_allclose(found[name], wanted, rtol=0, atol=NEAR[dtype] * scale, err_msg=name)
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -1,4 +1,6 @@
-"""Every primitive gives the same through every reading: floats, traces, machine code, symbols, duals."""
+"""Every primitive gives the same result by every backend: floats, traces, machine code, symbols, dual
+numbers.
+"""
 
 import inspect
 
@@ -13,7 +15,7 @@ from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.ir.verify import verify
 from zwang.compiler.passes.optimise import optimise
 from zwang.compiler.runtime.calls import Compiled
-from zwang.symbolic import sympy_backend  # noqa: F401  (registers the reading of symbols)
+from zwang.symbolic import sympy_backend  # noqa: F401  (registers the backend of symbols)
 
 INSIDE = [(0.5, 0.25), (0.75, 1.5), (0.125, 0.125)]
 ANYWHERE = [*INSIDE, (-0.75, 0.5), (-2.5, -1.25), (3.0, -0.5)]
@@ -57,8 +59,11 @@ PRIMITIVES = {
         lambda x, y: scalar.while_loop(lambda c: c < 9, lambda c: 2 * c + y * y, 1 + x * x),
         ANYWHERE,
     ),
-    "table": (lambda x, y: scalar.fori_loop(0, 2, lambda i, c: c + TABLE[i, 0] * x + TABLE[i, 1], y), ANYWHERE),
-    "scratch": (lambda x, y: fill(x, y)[1] + fill(x, y)[0], ANYWHERE),
+    "table": (
+        lambda x, y: scalar.fori_loop(0, 2, lambda i, c: c + TABLE[i, 0] * x + TABLE[i, 1], y),
+        ANYWHERE,
+    ),
+    "zeros": (lambda x, y: fill(x, y)[1] + fill(x, y)[0], ANYWHERE),
 }
 TABLE = scalar.table([[1.5, 0.0], [-0.5, 2.0]])
 NO_PRIMITIVES = {
@@ -76,10 +81,10 @@ NO_PRIMITIVES = {
         "empty",
     ),
     *("is_scalar", "is_zero", "substitute", "symbols_of", "to_data", "from_data", "symbol", "flat_position"),
-    *("leaves_of", "rebuild", "structure_of"),
+    *("leaves_of", "rebuild", "structure_of", "real_array", "real_number", "reason_not_real"),
 }
 CONTROL = {"cond", "while_loop"}
-"""What symbols and duals have no reading for, or where the value decides."""
+"""Primitives that symbols and dual numbers do not support, or that branch on the value."""
 
 
 def fill(x, y):

@@ -1,4 +1,6 @@
-"""The configuration manifold: steps and differences undo each other, and rates are derivatives; on every joint kind."""
+"""The configuration manifold: integration and difference are inverse, and rates are derivatives, for every
+joint kind.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +31,17 @@ def state(seed: int):
 
 
 @given(seeds, st.floats(1e-9, 1.0))
-def test_a_step_along_the_difference_leads_there(seed, size):
+def test_integration_of_the_difference_reaches_the_end(seed, size):
     _, tree, q, v, _ = state(seed)
     end = integrate_configuration(tree, q, v, size).astype(float)
     back = difference_configuration(tree, end, q).astype(float)
     np.testing.assert_allclose(integrate_configuration(tree, q, back).astype(float), end, atol=1e-12)
-    if size * np.abs(v).max() < 1.5:  # no ball has turned by half a circle
+    if size * np.abs(v).max() < 1.5:  # no ball joint has rotated by pi
         np.testing.assert_allclose(back, size * v, atol=1e-12, rtol=1e-9)
 
 
 @given(seeds)
-def test_steps_along_one_direction_add_up_and_keep_quaternions_at_unit_length(seed):
+def test_steps_at_constant_velocity_add_up_and_keep_unit_quaternions(seed):
     _, tree, q, v, _ = state(seed)
     halves = integrate_configuration(tree, integrate_configuration(tree, q, v, 0.3), v, 0.4).astype(float)
     whole = integrate_configuration(tree, q, v, 0.7).astype(float)
@@ -48,7 +50,7 @@ def test_steps_along_one_direction_add_up_and_keep_quaternions_at_unit_length(se
 
 
 @given(seeds)
-def test_q_dot_is_the_derivative_of_a_step_and_its_inverse_finds_v(seed):
+def test_q_dot_is_the_derivative_of_integration_and_its_inverse_gives_v(seed):
     mechanism, tree, q, v, _ = state(seed)
     h = 1e-6
     differences = (moved(mechanism, q, h * v) - moved(mechanism, q, -h * v)) / (2 * h)
@@ -58,8 +60,8 @@ def test_q_dot_is_the_derivative_of_a_step_and_its_inverse_finds_v(seed):
 
 
 @given(seeds, st.floats(1e-6, 0.9))
-def test_a_displacement_changes_at_its_rate(seed, size):
-    """q = q0 (+) u moves at the speeds v when u_dot = displacement_rate(u, v)."""
+def test_displacement_rate_is_the_derivative_of_the_displacement(seed, size):
+    """q = q0 (+) u moves at the velocities v when u_dot = displacement_rate(u, v)."""
     mechanism, tree, q0, v, w = state(seed)
     u = size * w
     q = integrate_configuration(tree, q0, u).astype(float)
@@ -82,7 +84,7 @@ def test_the_rate_of_a_rotation_vector_is_smooth_through_its_series(angle):
 
 
 @given(seeds)
-def test_a_ball_turns_as_mujocos_does(seed):
+def test_a_ball_joint_rotates_as_in_mujoco(seed):
     rng = np.random.default_rng(seed)
     q, w = rng.normal(size=4), 3 * rng.normal(size=3)
     q /= np.linalg.norm(q)

@@ -1,4 +1,4 @@
-"""Gauss's principle and what follows from it, on random mechanisms of every joint kind."""
+"""Gauss's principle and its consequences, on random mechanisms of every joint kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_joint_kind_is_among_the_random_mechanisms():
     assert kinds == {kind.__name__.lower() for kind in KINDS}
 
 
-def test_composite_inertias_give_gauss_sum_over_bodies(at):
+def test_crba_equals_the_sum_over_the_bodies(at):
     m, q, *_ = at
     H = zw.mass_matrix(m, q)
     np.testing.assert_allclose(
@@ -32,8 +32,8 @@ def test_composite_inertias_give_gauss_sum_over_bodies(at):
     assert np.linalg.eigvalsh(H).min() > 0
 
 
-def test_true_acceleration_makes_the_zwang_least(at):
-    """argmin Z by dense least squares over the bodies' deviations, written out here, is the forward dynamics."""
+def test_the_true_acceleration_minimises_the_zwang(at):
+    """argmin Z by dense least squares over the deviations of the bodies is the forward dynamics."""
     m, q, v, tau, _ = at
     rows, right = [], []
     for solid in m.tree.rigid_bodies:
@@ -74,7 +74,7 @@ def test_forward_and_inverse_dynamics_are_inverse(at):
     )
 
 
-def test_articulated_bodies_give_the_same_accelerations(at):
+def test_aba_gives_the_same_accelerations(at):
     m, q, v, tau, _ = at
     a = zw.forward_dynamics(m, q, v, tau)
     found = aba.aba(m.tree, q, v, tau).astype(float)
@@ -86,7 +86,7 @@ def test_kinetic_energy_is_the_mass_matrix_form(at):
     assert zw.energy(m, q, v).kinetic == pytest.approx(v @ zw.mass_matrix(m, q) @ v / 2, rel=1e-12)
 
 
-def test_energy_changes_by_the_power_of_the_efforts(at):
+def test_energy_changes_by_the_power_of_the_generalised_forces(at):
     m, q, v, tau, _ = at
     a, h = zw.forward_dynamics(m, q, v, tau), 1e-5
 
@@ -97,7 +97,7 @@ def test_energy_changes_by_the_power_of_the_efforts(at):
     assert power == pytest.approx(tau @ v, rel=1e-5, abs=1e-5 * abs(total(0)))
 
 
-def test_bias_at_rest_is_the_slope_of_the_potential(at):
+def test_bias_forces_at_rest_are_the_gradient_of_the_potential_energy(at):
     m, q, *_ = at
     h = 1e-5
     slope = [
@@ -132,7 +132,7 @@ def test_jacobian_rate_is_the_derivative_of_the_jacobian(at):
     )
 
 
-def test_momentum_moves_the_mass_centre(at):
+def test_linear_momentum_is_mass_times_velocity_of_the_centre_of_mass(at):
     m, q, v, *_ = at
     h = 1e-6
     slope = (zw.mass_centre(m, moved(m, q, h * v)) - zw.mass_centre(m, moved(m, q, -h * v))) / (2 * h)
@@ -146,7 +146,7 @@ def test_momentum_moves_the_mass_centre(at):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_free_mechanism_keeps_its_momentum_without_gravity(seed):
+def test_a_free_mechanism_conserves_momentum_without_gravity(seed):
     base = random_mechanism(seed, kinds=(zw.Revolute, zw.Ball, zw.Prismatic))
     first = zw.Body("base", joint=zw.Free("free"), mass=2.0, inertia=(0.1, 0.2, 0.25))
     others = [b if b.parent != "world" else b.__class__(**{**vars(b), "parent": "base"}) for b in base.bodies]

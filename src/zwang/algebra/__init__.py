@@ -1,1 +1,1 @@
-"""Numbers to numbers: rotations, inertias, linear systems. It knows no mechanism."""
+"""Algebra without mechanics: rotations, inertias, factorisations of matrices, dual numbers, convex hulls."""

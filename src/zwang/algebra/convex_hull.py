@@ -1,4 +1,4 @@
-"""Convex hulls of points, by Qhull through SciPy (which loads it when it is first needed)."""
+"""Convex hulls of points, by Qhull through SciPy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import scipy
 
 
 class Hull(NamedTuple):
-    """corners: numbers of the points that are corners (n,), ascending; planes (m, 4): of the faces, outward normals and minus their
-    distances from the origin; volume [m^3]. Flat points, and fewer than four, have no hull: no corners, no planes, no volume."""
+    """A convex hull.
+
+    corners (n,): indices of the points that are vertices, ascending. planes (m, 4): outward unit normal of
+    each face and minus its distance from the origin. volume [m^3]. All are empty or zero for coplanar points
+    and for fewer than four.
+    """
 
     corners: np.ndarray
     planes: np.ndarray

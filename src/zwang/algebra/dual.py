@@ -1,7 +1,8 @@
-"""Rates along a motion: a scalar together with its derivative, of any reading (forward differentiation).
+"""Dual numbers: forward-mode differentiation of any algorithm, over scalars of any backend.
 
-`Dual(x, xd)` goes through an algorithm and gives the value and its derivative together, exactly. An algorithm that
-takes derivatives by `Second` may itself run on `Dual`s. Where the value stands at a kink (absolute, minimum), the rate is that of one side.
+An algorithm that is evaluated on `Dual(x, x_dot)` returns its value and its exact derivative along x_dot. An
+algorithm that differentiates by `SecondOrder` numbers may itself be evaluated on `Dual` numbers. At a kink
+(of absolute or minimum) the derivative is a one-sided one.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from zwang.scalar import cos, divide, exp, log, sin, sqrt
 
 
 class Dual:
-    """A value and its rate."""
+    """A dual number: a value and its derivative."""
 
-    __slots__ = ("rate", "value")
+    __slots__ = ("derivative", "value")
     level = 1
 
     def __init__(self, value: Any, derivative: Any) -> None:
@@ -30,11 +31,13 @@ class Dual:
 
     @property
     def exact(self) -> bool:
-        """Whether its parts keep fractions."""
+        """Whether the components are exact fractions."""
         return getattr(self.value, "exact", False)
 
     def _parts(self, other: Any) -> tuple[Any, Any] | None:
-        """The other's value and rate at this level; None where it is of a higher level, or no scalar."""
+        """Value and derivative of the other operand at this level; None where it has a higher level or is an
+        array.
+        """
         if type(other) is type(self):
             return other.value, other.derivative
         if isinstance(other, np.ndarray) or getattr(other, "level", 0) > self.level:
@@ -43,7 +46,9 @@ class Dual:
 
     def __add__(self, other: Any) -> Any:
         parts = self._parts(other)
-        return NotImplemented if parts is None else type(self)(self.value + parts[0], self.derivative + parts[1])
+        return (
+            NotImplemented if parts is None else type(self)(self.value + parts[0], self.derivative + parts[1])
+        )
 
     __radd__ = __add__
 
@@ -55,7 +60,9 @@ class Dual:
 
     def __sub__(self, other: Any) -> Any:
         parts = self._parts(other)
-        return NotImplemented if parts is None else type(self)(self.value - parts[0], self.derivative - parts[1])
+        return (
+            NotImplemented if parts is None else type(self)(self.value - parts[0], self.derivative - parts[1])
+        )
 
     def __rsub__(self, other: Any) -> Any:
         return (-self).__add__(other)
@@ -71,11 +78,15 @@ class Dual:
 
     def __truediv__(self, other: Any) -> Any:
         parts = self._parts(other)
-        return NotImplemented if parts is None else _quotient(type(self), (self.value, self.derivative), parts)
+        return (
+            NotImplemented if parts is None else _quotient(type(self), (self.value, self.derivative), parts)
+        )
 
     def __rtruediv__(self, other: Any) -> Any:
         parts = self._parts(other)
-        return NotImplemented if parts is None else _quotient(type(self), parts, (self.value, self.derivative))
+        return (
+            NotImplemented if parts is None else _quotient(type(self), parts, (self.value, self.derivative))
+        )
 
     def __pow__(self, exponent: Any) -> Any:
         return scalar.power(self, exponent)
@@ -97,7 +108,7 @@ class Dual:
 
 
 class SecondOrder(Dual):
-    """A value and its rate, either of which may be a `Dual`."""
+    """A dual number whose value and derivative may be `Dual` numbers themselves."""
 
     __slots__ = ()
     level = 2
@@ -109,7 +120,7 @@ def _quotient(kind: type[Dual], a: tuple[Any, Any], b: tuple[Any, Any]) -> Dual:
 
 
 class DualCondition:
-    """A truth value about duals, so that `where` chooses values and rates."""
+    """The result of a comparison of dual numbers, by which `where` selects values and derivatives."""
 
     __slots__ = ("truth",)
 
@@ -118,7 +129,7 @@ class DualCondition:
 
 
 class DualBackend(scalar.Backend):
-    """The primitives with their derivatives."""
+    """Backend of dual numbers: the primitives with their derivatives."""
 
     def __init__(self, kind: type[Dual]) -> None:
         self.kind = kind
@@ -244,16 +255,19 @@ scalar.register(DualCondition, DualBackend(Dual))
 def derivative_along(
     function: Callable[[Any], Any], x: Any, derivative: Any, kind: type[Dual] = Dual
 ) -> tuple[np.ndarray, np.ndarray]:
-    """function(x) and its derivative while x changes at `rate`; arrays of scalars of any reading."""
-    seeds = np.empty(len(x), dtype=object)
-    seeds[:] = [kind(a, b) for a, b in zip(x, derivative, strict=True)]
-    return values_and_derivatives(function(seeds), kind)
+    """function(x) and its directional derivative along `derivative`, by dual numbers.
+
+    x, derivative: sequences of scalars of any backend. function: from an array of dual numbers to an array.
+    """
+    duals = np.empty(len(x), dtype=object)
+    duals[:] = [kind(a, b) for a, b in zip(x, derivative, strict=True)]
+    return values_and_derivatives(function(duals), kind)
 
 
 def values_and_derivatives(result: Any, kind: type[Dual] = Dual) -> tuple[np.ndarray, np.ndarray]:
-    """The values and the rates in an array of duals (plain scalars among them have the rate 0)."""
+    """The values and the derivatives of an array of dual numbers; plain scalars have the derivative 0."""
     array = np.asarray(result, dtype=object)
-    values, rates = np.empty(array.shape, dtype=object), np.empty(array.shape, dtype=object)
+    values, derivatives = np.empty(array.shape, dtype=object), np.empty(array.shape, dtype=object)
     for index, item in np.ndenumerate(array):
-        values[index], rates[index] = (item.value, item.derivative) if type(item) is kind else (item, 0)
-    return values, rates
+        values[index], derivatives[index] = (item.value, item.derivative) if type(item) is kind else (item, 0)
+    return values, derivatives

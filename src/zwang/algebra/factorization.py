@@ -1,4 +1,6 @@
-"""Linear systems: with the sparsity of a tree, and small dense ones."""
+"""Factorisations of matrices: L^T D L with the sparsity of a tree, sparse L^T D L, small dense Cholesky,
+elimination.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,11 @@ from zwang.scalar import is_zero, sqrt
 
 
 def ltdl(H: Any, parents: Sequence[int]) -> tuple[list[list[Any]], list[Any]]:
-    """L and 1/D of H = L^T D L, with unit lower triangular L that fills nothing in outside the branches.
+    """L and 1/D of H = L^T D L with the sparsity of a tree (Featherstone 2008, Table 6.3).
 
-    parents[k] < k is the speed next to k towards the root, or -1. L[k][i] is there for ancestors i of k only. D's reciprocals are kept, so
-    that each is divided once. Source: Featherstone, RBDA (2008), Table 6.3.
+    H: symmetric positive definite (n, n). parents: parents[k] < k is the next generalised velocity towards
+    the root, or -1. L is unit lower triangular, with entries L[k][i] for ancestors i of k only: there is no
+    fill-in.
     """
     n = len(parents)
     A = [[H[k][i] if i <= k else 0 for i in range(n)] for k in range(n)]
@@ -31,12 +34,12 @@ def ltdl(H: Any, parents: Sequence[int]) -> tuple[list[list[Any]], list[Any]]:
 
 
 def ltdl_solve(L: Any, reciprocals: Any, parents: Sequence[int], b: Any) -> np.ndarray:
-    """x of L^T D L x = b. Source: Featherstone, RBDA (2008), Table 6.5."""
+    """x (n,) of L^T D L x = b, with the factors of `ltdl` (Featherstone 2008, Table 6.5)."""
     return solve_unit_lower(L, parents, solve_transposed_unit_lower(L, parents, b) * np.array(reciprocals))
 
 
 def solve_transposed_unit_lower(L: Any, parents: Sequence[int], b: Any) -> np.ndarray:
-    """x of L^T x = b, with the L that `ltdl` gives."""
+    """x (n,) of L^T x = b, with the L of `ltdl` (Featherstone 2008, Table 6.5)."""
     x = list(b)
     for k in reversed(range(len(x))):
         for i in _ancestors(parents, k):
@@ -45,7 +48,7 @@ def solve_transposed_unit_lower(L: Any, parents: Sequence[int], b: Any) -> np.nd
 
 
 def solve_unit_lower(L: Any, parents: Sequence[int], b: Any) -> np.ndarray:
-    """x of L x = b, with the L that `ltdl` gives."""
+    """x (n,) of L x = b, with the L of `ltdl` (Featherstone 2008, Table 6.5)."""
     x = list(b)
     for k in range(len(x)):
         for i in _ancestors(parents, k):
@@ -54,7 +57,7 @@ def solve_unit_lower(L: Any, parents: Sequence[int], b: Any) -> np.ndarray:
 
 
 def _ancestors(parents: Sequence[int], k: int) -> list[int]:
-    """The speeds from the parent of k to the root."""
+    """The ancestors of k, from its parent to the root."""
     found = []
     while (k := parents[k]) >= 0:
         found.append(k)
@@ -62,7 +65,9 @@ def _ancestors(parents: Sequence[int], k: int) -> list[int]:
 
 
 def cholesky(A: Any) -> list[list[Any]]:
-    """L (lower, with 1 / L[k][k] on its diagonal) of a symmetric positive definite A = L L^T, for small dense A."""
+    """Cholesky factor L of a small dense symmetric positive definite A = L L^T, with reciprocals on its
+    diagonal.
+    """
     n = len(A)
     L: list[list[Any]] = [[0] * n for _ in range(n)]
     for j in range(n):
@@ -74,7 +79,7 @@ def cholesky(A: Any) -> list[list[Any]]:
 
 
 def cholesky_solve(L: Any, b: Any) -> np.ndarray:
-    """x of L L^T x = b, with the L that `cholesky` gives."""
+    """x (n,) of L L^T x = b, with the L of `cholesky`."""
     n = len(L)
     x = list(b)
     for i in range(n):
@@ -85,9 +90,11 @@ def cholesky_solve(L: Any, b: Any) -> np.ndarray:
 
 
 def sparse_ltdl(H: Any) -> tuple[list[list[Any]], list[Any]]:
-    """L and 1/D of a symmetric positive definite H = L^T D L, as `ltdl`, with the sparsity (and fill-in) that H itself shows.
+    """L and 1/D of a symmetric positive definite H = L^T D L, as `ltdl`, with the structural sparsity of H
+    itself.
 
-    Eliminated from the last row to the first, entries that are zero by structure are skipped: a tree's matrix fills in nothing.
+    Rows are eliminated from the last to the first, and structural zeros are skipped: the mass matrix of a
+    tree has no fill-in.
     """
     n = len(H)
     A = [[H[k][i] if i <= k else 0 for i in range(n)] for k in range(n)]
@@ -106,7 +113,7 @@ def sparse_ltdl(H: Any) -> tuple[list[list[Any]], list[Any]]:
 
 
 def sparse_ltdl_solve(L: Any, reciprocals: Any, b: Any) -> np.ndarray:
-    """x of L^T D L x = b, with what `sparse_ltdl` gives."""
+    """x (n,) of L^T D L x = b, with the factors of `sparse_ltdl`."""
     n = len(L)
     x = list(b)
     filled = [[i for i in range(k) if not is_zero(L[k][i])] for k in range(n)]
@@ -121,9 +128,11 @@ def sparse_ltdl_solve(L: Any, reciprocals: Any, b: Any) -> np.ndarray:
 
 
 def updated_solver(M: Any, A: Any, D: Any) -> tuple[Callable[[Any], np.ndarray], Callable[[Any], np.ndarray]]:
-    """(solve, pull): x = (M + A^T D A)^-1 b for b (n,), and A^T D y for y (k,); D (k,) a diagonal.
+    """The functions solve(b) = (M + A^T D A)^-1 b, for b (n,), and weighted_transpose(y) = A^T D y, for y
+    (k,).
 
-    Factored once, with the sparsity that M and the rows of A show; rows without entries are left out.
+    M (n, n): symmetric positive definite. A (k, n). D (k,): a diagonal. The matrix is factored once, by
+    `sparse_ltdl`.
     """
     columns = [[j for j, x in enumerate(row) if not is_zero(x)] for row in A]
     H = [[M[i][j] for j in range(i + 1)] for i in range(len(M))]
@@ -133,21 +142,21 @@ def updated_solver(M: Any, A: Any, D: Any) -> tuple[Callable[[Any], np.ndarray],
                 H[k][j] = H[k][j] + d * row[k] * row[j]
     factors = sparse_ltdl(H)
 
-    def pull(y: Any) -> np.ndarray:
+    def weighted_transpose(y: Any) -> np.ndarray:
         total: list[Any] = [0] * len(M)
         for row, filled, d, x in zip(A, columns, D, y, strict=True):
             for k in filled:
                 total[k] = total[k] + row[k] * (d * x)
         return np.array(total)
 
-    return lambda b: sparse_ltdl_solve(*factors, b), pull
+    return lambda b: sparse_ltdl_solve(*factors, b), weighted_transpose
 
 
 def gaussian_elimination(A: Any, b: Any) -> np.ndarray:
-    """x from A x = b by Gaussian elimination without pivoting; entries that are zero by structure are skipped.
+    """x (n,) of A x = b by Gaussian elimination without pivoting; structural zeros are skipped.
 
-    For matrices whose symmetric part is positive definite, which need no pivots. Source: Golub, Van Loan, Matrix Computations
-    (2013), 4.1.4.
+    Matrices whose symmetric part is positive definite need no pivoting. Source: Golub, Van Loan, Matrix
+    Computations (2013), Sec. 4.1.4.
     """
     n = len(b)
     rows = [[*A[k], b[k]] for k in range(n)]

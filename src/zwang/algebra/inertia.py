@@ -1,4 +1,4 @@
-"""Inertias: of shapes, about other points, and whether a body can have them."""
+"""Inertia matrices: conversion, validation, and the parallel-axis theorem."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from zwang.algebra.rotations import skew
 from zwang.errors import DescriptionError
 from zwang.scalar import are_constant
 
-TRIANGLE_TOLERANCE = 1e-6  # relative to the largest moment: files print their numbers rounded
+TRIANGLE_TOLERANCE = 1e-6  # relative to the largest moment: numbers in files are rounded
 
 SYMMETRY_TOLERANCE = 1e-12  # relative to the largest entry: products of rotations are rounded
 
-LEAST_MOMENT = 1e-15  # kg m^2: under it a moment is a rounded zero
+LEAST_MOMENT = 1e-15  # kg m^2: a smaller moment is a rounded zero
 
 
 def inertia_matrix(inertia: Any, where: str) -> Any:
-    """The 3x3 inertia from 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a matrix.
+    """The inertia matrix (3, 3) from 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a matrix [kg
+    m^2].
 
-    A matrix is symmetric, of floats to rounding: then the mean of both halves is taken. Raises DescriptionError for others.
+    where: what the inertia belongs to, for errors. A matrix of floats that is symmetric up to rounding is
+    replaced by its symmetric part. Raises DescriptionError for a matrix that is not symmetric and for any
+    other shape.
     """
     items = list(inertia)
     if len(items) == 3 and all(np.ndim(row) == 1 and len(row) == 3 for row in items):
@@ -32,12 +35,13 @@ def inertia_matrix(inertia: Any, where: str) -> Any:
         xx, yy, zz, xy, xz, yz = items
         return ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
     raise DescriptionError(
-        f"inertia of {where} is {inertia!r}; give 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix"
+        f"inertia of {where} is {inertia!r}; "
+        "give 3 principal moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix"
     )
 
 
 def _symmetric(rows: Any, where: str) -> Any:
-    """The matrix, exactly symmetric. Raises DescriptionError where it is not so but for rounding."""
+    """The symmetric part of a matrix. Raises DescriptionError where its asymmetry is more than rounding."""
     pairs = [(i, j) for i in range(3) for j in range(i) if _differ(rows[i][j], rows[j][i])]
     if not pairs:
         return tuple(tuple(row) for row in rows)
@@ -53,13 +57,15 @@ def _symmetric(rows: Any, where: str) -> Any:
 
 
 def _differ(a: Any, b: Any) -> bool:
-    """Are two numbers or expressions different? Of traced scalars nothing is known yet."""
-    answer = a != b
-    return bool(answer) if isinstance(answer, bool | np.bool_) else False
+    """Whether two numbers or expressions are known to differ; traced values are not."""
+    different = a != b
+    return bool(different) if isinstance(different, bool | np.bool_) else False
 
 
 def check_inertia(mass: Any, inertia: Any, where: str) -> None:
-    """Raises DescriptionError unless a body can have this mass and this inertia about its centre of mass."""
+    """Raise DescriptionError unless the mass and the inertia about the centre of mass are physically
+    possible.
+    """
     if are_constant(mass) and mass < 0:
         raise DescriptionError(f"mass of {where} is {mass}; it must not be negative")
     if not are_constant(*(x for row in inertia for x in row)):
@@ -68,16 +74,18 @@ def check_inertia(mass: Any, inertia: Any, where: str) -> None:
     slack = TRIANGLE_TOLERANCE * max(abs(moments)) + LEAST_MOMENT
     if moments[0] < -slack:
         raise DescriptionError(
-            f"inertia of {where} has the principal moments {moments.tolist()}; none may be negative (not positive definite)"
+            f"inertia of {where} has the principal moments {moments.tolist()}; "
+            "none may be negative (not positive definite)"
         )
     if moments[0] + moments[1] < moments[2] - slack:
         raise DescriptionError(
-            f"inertia of {where} has the principal moments {moments.tolist()}: the largest exceeds the sum of the others, "
+            f"inertia of {where} has the principal moments {moments.tolist()}: "
+            "the largest exceeds the sum of the others, "
             "which no body can have (triangle inequality)"
         )
 
 
 def parallel_axis_term(mass: Any, offset: Any) -> np.ndarray:
-    """What a mass at `offset` from a point adds to the inertia about that point: m (c.c 1 - c c^T) (Steiner)."""
+    """Term m (c.c 1 - c c^T) of the parallel-axis theorem, for a mass at `offset` c (3,) [kg m^2]."""
     c = skew(offset)
     return mass * (c @ c.T)

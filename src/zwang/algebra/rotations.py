@@ -1,4 +1,4 @@
-"""Rotations: matrices R_AB (columns are B's axes in A), unit quaternions (w, x, y, z), rotation vectors."""
+"""Rotations: matrices R_AB (columns: axes of B in A), unit quaternions (w, x, y, z), rotation vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zwang.errors import DescriptionError
 from zwang.scalar import are_constant, atan2, cos, sin, sqrt, where
 
 PARALLEL = 1e-12
-LEAST_LENGTH = 1e-9  # of a vector that gives a direction
+LEAST_LENGTH = 1e-9  # shortest vector that has a direction
 ROTATION_TOLERANCE = 1e-6
 
 
@@ -22,15 +22,15 @@ def skew(a: Any) -> np.ndarray:
 
 
 def cross(a: Any, b: Any) -> np.ndarray:
-    """The vector product a x b (3,) of two vectors (3,) of any scalar; NumPy's own takes objects from 2.3 on only."""
+    """The cross product a x b (3,) of two vectors (3,) of any scalar."""
     (a1, a2, a3), (b1, b2, b3) = a, b
     return np.array([a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1])
 
 
 def from_axis_angle(axis: Any, angle: Any) -> np.ndarray:
-    """R of a turn by `angle` [rad] about the unit vector `axis`: R = 1 + sin [a]x + (1 - cos) [a]x^2 (Rodrigues).
+    """Rotation matrix for the angle [rad] about a unit vector, by Rodrigues' formula.
 
-    Written as cos 1 + sin [a]x + (1 - cos) a a^T, so that a turn about a coordinate axis has exact zeros and ones.
+    R = cos 1 + sin [a]x + (1 - cos) a a^T, which has exact zeros and ones for coordinate axes.
     """
     a = np.array(axis)
     s, c = sin(angle), cos(angle)
@@ -39,7 +39,7 @@ def from_axis_angle(axis: Any, angle: Any) -> np.ndarray:
 
 
 def from_quaternion(q: Any) -> np.ndarray:
-    """R of the unit quaternion (w, x, y, z)."""
+    """Rotation matrix (3, 3) of the unit quaternion (w, x, y, z)."""
     w, x, y, z = q
     return np.array(
         [
@@ -51,10 +51,10 @@ def from_quaternion(q: Any) -> np.ndarray:
 
 
 def to_quaternion(R: Any) -> np.ndarray:
-    """The unit quaternion (w >= 0 first where it can) of a rotation matrix of plain numbers.
+    """Unit quaternion (w, x, y, z), w >= 0, of a numeric rotation matrix, by Shepperd's method.
 
-    Shepperd's choice of the largest of the four components keeps it accurate everywhere. Source: Shepperd,
-    J. Guidance and Control 1 (1978) 223.
+    The largest of the four components is computed first, which is accurate everywhere. Source: Shepperd,
+    "Quaternion from rotation matrix", Journal of Guidance and Control 1 (1978) 223.
     """
     R = np.asarray(R, dtype=float)
     traces = np.array([np.trace(R), *np.diag(R)])
@@ -73,9 +73,11 @@ def to_quaternion(R: Any) -> np.ndarray:
 
 
 def to_quaternion_generic(R: Any) -> np.ndarray:
-    """The unit quaternion, w not negative, of a rotation matrix of any scalar: of the four rows of 4 q q^T the longest, scaled.
+    """Unit quaternion (w, x, y, z), w >= 0, of a rotation matrix of any scalar, by Shepperd's method without
+    branches.
 
-    Source: Shepperd, J. Guidance and Control 1 (1978) 223.
+    It is the row of 4 q q^T with the largest diagonal entry, normalised. Source: Shepperd, "Quaternion from
+    rotation matrix", Journal of Guidance and Control 1 (1978) 223.
     """
     x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
     xy, xz, yz = R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1]
@@ -96,7 +98,7 @@ def to_quaternion_generic(R: Any) -> np.ndarray:
 
 
 def multiply(p: Any, q: Any) -> np.ndarray:
-    """The quaternion product p q: the turn q, then p."""
+    """The quaternion product p q: the rotation q followed by p."""
     pw, px, py, pz = p
     qw, qx, qy, qz = q
     return np.array(
@@ -110,9 +112,9 @@ def multiply(p: Any, q: Any) -> np.ndarray:
 
 
 def exponential(phi: Any) -> np.ndarray:
-    """The unit quaternion of the rotation vector phi [rad].
+    """Unit quaternion (w, x, y, z) of the rotation vector phi (3,) [rad].
 
-    Below an angle of 1e-4 rad the sine quotient is its series to the fourth order, with a relative error under 1e-18.
+    Below 1e-4 rad the quotient sin(a/2)/a is its series of fourth order, with a relative error below 1e-18.
     """
     x, y, z = phi
     square = x * x + y * y + z * z
@@ -124,10 +126,11 @@ def exponential(phi: Any) -> np.ndarray:
 
 
 def exponential_rate(phi: Any, w: Any) -> np.ndarray:
-    """The rate of phi (3,) [rad/s] with which exponential(phi) turns at the angular velocity w, in the turned axes.
+    """phi_dot (3,) [rad/s] for which exponential(phi) has the angular velocity w (3,), in the rotated axes.
 
-    phi_dot = w + phi x w / 2 + c phi x (phi x w), c = (1 - (a/2) cot(a/2)) / a^2, a = |phi| < 2 pi. Below a = 1e-3 rad c is
-    its series 1/12 + a^2/720, with a relative error under 1e-14. Source: Iserles et al., Acta Numerica 9 (2000) 215, Eq. 2.46.
+    phi_dot = w + phi x w / 2 + c phi x (phi x w) with c = (1 - (a/2) cot(a/2)) / a^2 and a = |phi| < 2 pi.
+    Below a = 1e-3 rad, c is its series 1/12 + a^2/720, with a relative error below 1e-14. Source: Iserles et
+    al., "Lie-group methods", Acta Numerica 9 (2000) 215, Eq. 2.46.
     """
     phi, w = np.array(phi), np.array(w)
     square = phi @ phi
@@ -135,14 +138,15 @@ def exponential_rate(phi: Any, w: Any) -> np.ndarray:
     safe = where(small, 1.0, square)
     half = sqrt(safe) / 2
     c = where(small, 1 / 12 + square / 720, (1 - half * cos(half) / sin(half)) / safe)
-    turned = cross(phi, w)
-    return w + turned / 2 + c * cross(phi, turned)
+    product = cross(phi, w)
+    return w + product / 2 + c * cross(phi, product)
 
 
 def logarithm(q: Any) -> np.ndarray:
-    """The rotation vector [rad], of length at most pi, of the unit quaternion q.
+    """Rotation vector (3,) [rad], of length at most pi, of the unit quaternion q.
 
-    Where the vector part is under 1e-8 the quotient is its limit 2, with a relative error under 1e-16.
+    Where the vector part is shorter than 1e-8, the quotient angle/sine is its limit 2, with a relative error
+    below 1e-16.
     """
     w, x, y, z = q
     flip = where(w < 0, -1.0, 1.0)
@@ -155,14 +159,14 @@ def logarithm(q: Any) -> np.ndarray:
 
 
 def from_rpy(roll: Any, pitch: Any, yaw: Any) -> np.ndarray:
-    """R = Rz(yaw) Ry(pitch) Rx(roll), as URDF has it [rad]."""
+    """Rotation matrix Rz(yaw) Ry(pitch) Rx(roll) of the angles [rad], as in URDF."""
     return (
         from_axis_angle((0, 0, 1), yaw) @ from_axis_angle((0, 1, 0), pitch) @ from_axis_angle((1, 0, 0), roll)
     )
 
 
 def unit_vector(a: Any, place: str) -> tuple[Any, ...]:
-    """`a` at unit length: exact where it lies along a coordinate axis. Raises DescriptionError for a zero vector."""
+    """Unit vector along a (3,), exact along coordinate axes. Raises DescriptionError for a zero vector."""
     if not are_constant(*a):
         return tuple(a)
     length = math.hypot(*a)
@@ -174,7 +178,7 @@ def unit_vector(a: Any, place: str) -> tuple[Any, ...]:
 
 
 def unit_quaternion(q: Any, place: str) -> tuple[Any, ...]:
-    """`q` at unit length. Raises DescriptionError for a zero quaternion."""
+    """The quaternion q at unit length. Raises DescriptionError for a zero quaternion."""
     if not are_constant(*q):
         return tuple(q)
     if sum(1 for x in q if x != 0) == 1:
@@ -188,25 +192,28 @@ def unit_quaternion(q: Any, place: str) -> tuple[Any, ...]:
 
 
 def check_rotation(R: Any, place: str) -> None:
-    """Raises DescriptionError unless the numeric matrix R is a proper rotation."""
+    """Raise DescriptionError unless the numeric matrix R (3, 3) is a proper rotation."""
     if not are_constant(*(x for row in R for x in row)):
         return
     matrix = np.asarray(R, dtype=float)
     error = np.abs(matrix @ matrix.T - np.eye(3)).max()
     if error > ROTATION_TOLERANCE or np.linalg.det(matrix) < 0:
         raise DescriptionError(
-            f"{place} is no rotation: R R^T differs from 1 by {error:.2g}, det R = "
+            f"{place} is not a rotation: R R^T differs from 1 by {error:.2g}, det R = "
             f"{np.linalg.det(matrix):.3g}; give a unit quaternion (w, x, y, z) or a rotation matrix"
         )
 
 
 def are_parallel(a: Any, b: Any) -> bool:
-    """Are two numeric unit vectors parallel (or opposite)?"""
+    """Whether two numeric unit vectors are parallel or antiparallel."""
     return bool(np.abs(np.cross(np.asarray(a, float), np.asarray(b, float))).max() < PARALLEL)
 
 
 def perpendicular_axes(axis: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Two unit vectors that make a right-handed frame (first, second, axis); exact for coordinate axes."""
+    """Two unit vectors that form a right-handed frame (first, second, axis) with a numeric unit vector.
+
+    They are exact for coordinate axes. Raises DescriptionError for a symbolic axis.
+    """
     x, y, z = axis
     exact = {
         (0, 0, 1): ((1, 0, 0), (0, 1, 0)),
@@ -220,7 +227,7 @@ def perpendicular_axes(axis: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return exact[(x, y, z)]
     if not are_constant(x, y, z):
         raise DescriptionError(
-            f"the axis {axis} is symbolic; the plane across it is known for numeric axes only"
+            f"the axis {axis} is symbolic; the perpendicular axes are computed for numeric axes only"
         )
     a = np.asarray(axis, float)
     first = np.cross(np.eye(3)[int(np.argmin(np.abs(a)))], a)

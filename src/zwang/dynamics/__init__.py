@@ -1,1 +1,1 @@
-"""Gauss's problem of a mechanism: mass matrix, bias forces, dynamics both ways, energies, the Zwang."""
+"""Smooth dynamics: inverse and forward dynamics, mass matrix, energies, momentum, and generalised forces."""

@@ -1,10 +1,11 @@
-"""Equal dynamics with fewer numbers: what a joint cannot tell from its parent's mass is given to the parent.
+"""Base inertial parameters: a tree with the same dynamics and the fewest nonzero inertial parameters.
 
-Mass on a turning joint's axis stays where it is whatever the angle. So as much of it as gives the link's whole mass, its first
-moment along the axis and its second moment along the axis can be counted with the parent, and H(q) and h(q, v) stay
-what they are, for every q and v. The same holds for the second moments of a sliding link, and for
-nothing of a screw's or a ball's but the ball's mass. What is left has no mass and many zeros, which fold away when the algorithms are traced.
-Source: Gautier, Khalil, IEEE Trans. Robotics and Automation 6 (1990) 368, the base inertial parameters.
+Mass on the axis of a revolute joint does not move when the joint does. So the link's mass, its first moment
+along the axis and its second moment along the axis can be assigned to the parent: H(q) and h(q, v) stay the
+same for all q and v. The same holds for the second moment of a link on a prismatic joint, for the mass alone
+of a link on a ball joint, and for nothing of a link on a screw joint. The remaining link has no mass and many
+zeros, which fold away when the algorithms are traced. Source: Gautier, Khalil, "Direct calculation of minimum
+set of inertial parameters of serial robots", IEEE Transactions on Robotics and Automation 6 (1990) 368.
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ from zwang.mechanism.tree import WORLD, Link, Tree
 
 
 def with_base_parameters(tree: Tree) -> Tree:
-    """A tree with the same mass matrix and bias forces, and with the fewest inertial numbers.
+    """A tree with the same mass matrix and bias forces, with its links reduced to base inertial parameters.
 
-    The solids (energies, the Zwang by body) are those of the tree given.
+    The rigid bodies of the tree, from which energies and the scalar measure Z are computed, stay unchanged.
     """
     links = list(tree.links)
+    # From the leaves to the world: subtract from link i what its parent can carry, and add it there.
     for i in reversed(range(len(links))):
         link = links[i]
-        shared = _shared(link)
-        if shared is None:
+        transferable = _transferable_moments(link)
+        if transferable is None:
             continue
-        m, h, J = shared
+        m, h, J = transferable
         links[i] = replace(link, mass=link.mass - m, h=link.h - h, J=link.J - J)
         if link.parent != WORLD:
             base = links[link.parent]
@@ -38,8 +40,10 @@ def with_base_parameters(tree: Tree) -> Tree:
     return replace(tree, links=tuple(links))
 
 
-def _shared(link: Link) -> tuple[Any, np.ndarray, np.ndarray] | None:
-    """Mass, first and second moments that the parent may carry as well, in the link's axes; None where there are none."""
+def _transferable_moments(link: Link) -> tuple[Any, np.ndarray, np.ndarray] | None:
+    """Mass, first and second moments that the parent can carry instead, in the link's axes; None where there
+    are none.
+    """
     zero, nothing = np.zeros(3, int), np.zeros((3, 3), int)
     if link.move.kind == "slide":
         return 0, zero, link.J

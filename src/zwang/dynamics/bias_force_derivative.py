@@ -1,4 +1,6 @@
-"""How the bias forces change with the speeds, d h(q, v) / d v: Coriolis, centrifugal and gyroscopic terms, for implicit integrators."""
+"""Derivative of the bias forces with respect to the generalised velocities, d h(q, v) / d v, for implicit
+integrators.
+"""
 
 from __future__ import annotations
 
@@ -15,39 +17,48 @@ from zwang.mechanism.tree import WORLD, Link, Tree
 
 
 class FreeBody(NamedTuple):
-    """The link that carries a free body, and the six speeds of its joint."""
+    """A body on a free joint: the link that carries it, and the six generalised velocities of its joint."""
 
     link: Link
     v: slice
 
 
 def bias_force_derivative(tree: Tree, q: Any, v: Any) -> np.ndarray:
-    """d h / d v (nv, nv), column by column, by forward differentiation of `bias_forces`."""
+    """d h / d v (nv, nv) of the Coriolis, centrifugal and gyroscopic terms, by forward differentiation of
+    RNEA.
+    """
     unit = np.eye(tree.nv, dtype=int)
     columns = [derivative_along(lambda x: bias_forces(tree, q, x), v, direction)[1] for direction in unit]
     return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
 
 
 def standalone_free_bodies(mechanism: Mechanism) -> tuple[FreeBody, ...]:
-    """The bodies with a free joint against the world that carry nothing that moves against them. Source: MuJoCo, `mj_isFreeBody`."""
+    """The bodies on a free joint in the world that have no descendants on joints, as MuJoCo's `mj_isFreeBody`
+    finds them.
+    """
     tree, found = mechanism.tree, []
-    carriers = {link.parent for link in tree.links}
+    parents = {link.parent for link in tree.links}
     for joint in mechanism.joints:
         if joint.kind != "free":
             continue
         number = tree.place(joint.body).link
         first = next(link for link in tree.links if link.v.start == joint.v.start)
-        if first.parent == WORLD and number not in carriers:
+        if first.parent == WORLD and number not in parents:
             found.append(FreeBody(tree.links[number], joint.v))
     return tuple(found)
 
 
 def free_body_bias_force_derivative(body: FreeBody, q: Any, v: Any) -> np.ndarray:
-    """d h / d v (6, 6) of a free body: of R (w x (w x h)) and w x (I w), with R its attitude, h = m c and I about its origin."""
+    """d h / d v (6, 6) of a free body, in closed form.
+
+    h = (R (w x (w x h1)), w x (I w)) with the attitude R, the first moment h1 = m c and the inertia I about
+    the origin.
+    """
     w, h, J = v[body.v][3:], body.link.h, body.link.J
     R = link_pose(body.link, q).R
     inertia = (J[0, 0] + J[1, 1] + J[2, 2]) * np.eye(3, dtype=int) - J
     B = np.zeros((6, 6), int).astype(object)
+    # d (w x (w x h1)) / dw = -([w x h1]x + [w]x [h1]x),  d (w x I w) / dw = [w]x I - [I w]x
     B[:3, 3:] = -(R @ (skew(np.cross(w, h)) + skew(w) @ skew(h)))
     B[3:, 3:] = skew(w) @ inertia - skew(inertia @ w)
     return B

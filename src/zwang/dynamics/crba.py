@@ -1,7 +1,10 @@
-"""The mass matrix H(q), twice: as Gauss's sum over the bodies, and by composite inertias."""
+"""The mass matrix H(q): by the composite-rigid-body algorithm (CRBA), and as the sum of J^T M J over the
+bodies.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,64 +12,80 @@ import numpy as np
 from zwang.algebra.rotations import cross
 from zwang.dynamics.rnea import vee
 from zwang.kinematics.jacobians import placement_jacobian
-from zwang.kinematics.poses import link_pose, link_poses, motion_subspace, placement_pose
+from zwang.kinematics.kinematics import Kinematics
+from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.mechanism.tree import WORLD, Tree
 
 
 def armature(tree: Tree) -> np.ndarray:
-    """The diagonal (nv,) that rotors add to the mass matrix."""
+    """Armature (nv,): reflected inertia of the rotors, added to the diagonal of the mass matrix."""
     return np.array([link.armature for link in tree.links for _ in range(link.move.nv)])
 
 
 def mass_matrix_from_jacobians(tree: Tree, q: Any) -> np.ndarray:
-    """H (nv, nv) = sum_k J_k^T M_k J_k over the bodies, J_k at the centre of mass in world axes; plus armature.
+    """Mass matrix H (nv, nv) = sum_k J_k^T M_k J_k over the bodies, plus armature, as Gauss's principle gives
+    it.
 
-    Source: seed 000, H(q) of Gauss's principle.
+    J_k is the Jacobian of body k at its centre of mass. Slower than `crba`, and independent of it.
+    Source: Gauss's principle for a tree of rigid bodies, H(q) qdd + h(q, v) = J^T w.
     """
     poses = link_poses(tree, q)
     H = np.diag(armature(tree))
-    for solid in tree.rigid_bodies:
-        J = placement_jacobian(tree, poses, solid.place)
-        R = placement_pose(poses, solid.place).R
+    for body in tree.rigid_bodies:
+        # H += m J_v^T J_v + (R^T J_w)^T I (R^T J_w)
+        J = placement_jacobian(tree, poses, body.place)
+        R = placement_pose(poses, body.place).R
         Jw = R.T @ J[3:]
-        H = H + solid.mass * (J[:3].T @ J[:3]) + Jw.T @ solid.inertia @ Jw
+        H = H + body.mass * (J[:3].T @ J[:3]) + Jw.T @ body.inertia @ Jw
     return H
 
 
 def symmetric(A: np.ndarray) -> np.ndarray:
-    """A matrix known to be symmetric, its lower half taken from its upper one."""
+    """A matrix that is symmetric in exact arithmetic, with its lower triangle copied from the upper one."""
     return np.array([[A[min(i, j), max(i, j)] for j in range(len(A))] for i in range(len(A))])
 
 
 def crba(tree: Tree, q: Any) -> np.ndarray:
-    """H (nv, nv) by composite inertias [kg m^2, kg m, kg].
+    """Mass matrix H (nv, nv) by the composite-rigid-body algorithm (Featherstone 2008, Table 6.2), armature
+    included.
 
-    From the leaves: each link's mass, first and second moments (m, h, J) are added to its parent's, about the parent's origin.
-    A unit acceleration S of a speed asks for the wrench f = m s_v + s_w x h, n = vee(F - F^T), F = [s_w]x J + s_v h^T, which the joints
-    down to the world feel. Source: Featherstone, RBDA (2008), Table 6.2; seed 002's composite pass.
+    q (nq,): configuration, with unit quaternions. The unit of H_ij is kg m^2, kg m or kg.
     """
-    poses = [link_pose(link, q) for link in tree.links]
+    return crba_of(Kinematics(tree, q))
+
+
+def crba_of(kinematics: Kinematics) -> np.ndarray:
+    """Mass matrix H (nv, nv), as `crba`, at a configuration whose poses are known."""
+    tree, poses, subspaces = kinematics.tree, kinematics.joint_poses, kinematics.motion_subspaces
     composites = [(link.mass, link.h, link.J) for link in tree.links]
     H = np.zeros((tree.nv, tree.nv), int).astype(object)
     for i, link in reversed(list(enumerate(tree.links))):
+        # F = I^c_i S_i, and column k of H from the links between i and the world: H_jk = S_j^T (X F)
         m, h, J = composites[i]
-        for k, s in zip(range(link.v.start, link.v.stop), motion_subspace(link).T, strict=True):
+        for k, s in zip(range(link.v.start, link.v.stop), subspaces[i].T, strict=True):
             f, n = composite_wrench(m, h, J, s)
-            _project(tree, poses, H, i, k, f, n)
+            _project(tree, poses, subspaces, H, i, k, f, n)
+        # I^c_parent += X I^c_i X^T
         if link.parent != WORLD:
-            composites[link.parent] = _sum_of_inertias(composites[link.parent], transform_inertia(m, h, J, *poses[i]))
+            moments = transform_inertia(m, h, J, *poses[i])
+            composites[link.parent] = _sum_of_inertias(composites[link.parent], moments)
     return np.diag(armature(tree)) + H
 
 
 def composite_wrench(m: Any, h: Any, J: Any, s: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The wrench (f, n about the origin) that accelerates a resting body by s = (linear, angular)."""
+    """Wrench (f, n), about the origin, that gives a body at rest the acceleration s (6,), linear first.
+
+    f = m s_v + [s_w]x h and n = vee(F - F^T) with F = [s_w]x J + s_v h^T. m, h, J: mass, first and second
+    moments of mass.
+    """
     x, y, z = s[3:]
     W = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return m * s[:3] + W @ h, vee(W @ J + np.outer(s[:3], h))
 
 
 def transform_inertia(m: Any, h: Any, J: Any, R: Any, p: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Mass and moments of a body about another frame's origin and in its axes; (R, p) is the body's pose there.
+    """Mass, first moment (3,) and second moment (3, 3) of a body in another frame; (R, p) is the pose of the
+    body there.
 
     r' = p + R r gives h' = m p + R h and J' = R J R^T + p (R h)^T + (R h) p^T + m p p^T.
     """
@@ -79,15 +98,28 @@ def _sum_of_inertias(a: Any, b: Any) -> tuple[Any, Any, Any]:
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
-def _project(tree: Tree, poses: Any, H: np.ndarray, i: int, k: int, f: Any, n: Any) -> None:
-    """Column k of H: what the speeds of link i (up to k) and of its ancestors feel of the wrench (f, n)."""
+def _project(
+    tree: Tree,
+    poses: Sequence[Pose],
+    subspaces: Sequence[np.ndarray],
+    H: np.ndarray,
+    i: int,
+    k: int,
+    f: Any,
+    n: Any,
+) -> None:
+    """Fill column k of H: project the wrench (f, n) on link i onto the joints of that link and of its
+    ancestors.
+    """
     link = tree.links[i]
     while True:
-        for j, s in zip(range(link.v.start, link.v.stop), motion_subspace(link).T, strict=True):
+        # H_jk = S_j^T (f, n)
+        for j, s in zip(range(link.v.start, link.v.stop), subspaces[i].T, strict=True):
             if j <= k:
                 H[j, k] = H[k, j] = s[:3] @ f + s[3:] @ n
         if link.parent == WORLD:
             return
+        # f' = R f,  n' = R n + p x R f
         R, p = poses[i]
         f = R @ f
         n = R @ n + cross(p, f)

@@ -1,4 +1,4 @@
-"""Forward dynamics by whichever way takes fewer operations for the tree at hand."""
+"""Forward dynamics by ABA or by CRBA, whichever takes fewer operations for the given tree."""
 
 from __future__ import annotations
 
@@ -6,29 +6,40 @@ from typing import Any
 
 import numpy as np
 
-from zwang.dynamics.aba import aba
+from zwang.dynamics.aba import aba_of
 from zwang.dynamics.base_parameters import with_base_parameters
-from zwang.dynamics.forward_dynamics_crba import forward_dynamics_crba, velocity_parents
+from zwang.dynamics.forward_dynamics_crba import forward_dynamics_crba_of, velocity_parents
+from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.tree import Tree
 
-PER_SPEED, PER_ANCESTOR, PER_PAIR = (
-    65,
-    12,
-    0.55,
-)  # operations by the mass matrix: per speed, per ancestor, per pair of them
-PER_LINK = 245  # operations by articulated bodies; all measured on regrouped chains and trees of 4 to 40 turning links
+# Operation counts, fitted to chains and trees of 4 to 40 revolute links with base parameters.
+CRBA_PER_VELOCITY = 65
+CRBA_PER_ANCESTOR = 12
+CRBA_PER_ANCESTOR_PAIR = 0.55
+ABA_PER_LINK = 245
 
 
 def free_accelerations(tree: Tree, q: Any, v: Any, tau: Any) -> np.ndarray:
-    """The accelerations (nv,) that the efforts tau give: the same as `forward_dynamics_crba`, in fewer operations."""
-    dynamics = aba if aba_is_cheaper(tree) else forward_dynamics_crba
-    return dynamics(with_base_parameters(tree), q, v, tau)
+    """Generalised accelerations a (nv,) without constraints, by ABA or CRBA, whichever is cheaper for this
+    tree.
+
+    q (nq,), v (nv,), tau (nv,): configuration, generalised velocities and generalised forces [N m or N].
+    The inertias are first reduced to base inertial parameters.
+    """
+    return free_accelerations_of(Kinematics(tree, q, v), tau)
+
+
+def free_accelerations_of(kinematics: Kinematics, tau: Any) -> np.ndarray:
+    """Generalised accelerations a (nv,), as `free_accelerations`, at a state whose poses are known."""
+    tree = kinematics.tree
+    dynamics = aba_of if aba_is_cheaper(tree) else forward_dynamics_crba_of
+    return dynamics(kinematics.with_inertias_of(with_base_parameters(tree)), tau)
 
 
 def aba_is_cheaper(tree: Tree) -> bool:
-    """Whether deep branches make the mass matrix the longer way, by estimated operations."""
+    """Whether ABA takes fewer operations than CRBA and factorisation, as on deep trees."""
     depths: list[int] = []
     for parent in velocity_parents(tree):
         depths.append(1 + (depths[parent] if parent >= 0 else 0))
-    by_matrix = PER_SPEED * tree.nv + sum(PER_ANCESTOR * d + PER_PAIR * d * d for d in depths)
-    return by_matrix > PER_LINK * len(tree.links)
+    per_depth = sum(CRBA_PER_ANCESTOR * d + CRBA_PER_ANCESTOR_PAIR * d * d for d in depths)
+    return CRBA_PER_VELOCITY * tree.nv + per_depth > ABA_PER_LINK * len(tree.links)

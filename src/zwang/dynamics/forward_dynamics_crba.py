@@ -1,4 +1,4 @@
-"""Forward dynamics: the accelerations that efforts give, by the mass matrix or by articulated bodies."""
+"""Forward dynamics by the mass matrix: CRBA, and its L^T D L factorisation with the sparsity of the tree."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
-from zwang.dynamics.crba import crba
-from zwang.dynamics.rnea import bias_forces
+from zwang.dynamics.crba import crba_of
+from zwang.dynamics.rnea import bias_forces_of
+from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.tree import WORLD, Tree
 
 
 def velocity_parents(tree: Tree) -> list[int]:
-    """For each speed the next one towards the world, or -1."""
+    """Expanded parent array (nv,): for each generalised velocity the next one towards the world, or -1.
+
+    It gives the sparsity of the mass matrix. Source: Featherstone 2008, Sec. 6.4; MuJoCo's `dof_parentid`.
+    """
     parents = []
     for link in tree.links:
         before = tree.links[link.parent].v.stop - 1 if link.parent != WORLD else -1
@@ -22,12 +26,24 @@ def velocity_parents(tree: Tree) -> list[int]:
 
 
 def solve_mass_matrix(tree: Tree, H: Any, b: Any) -> np.ndarray:
-    """H^-1 b with the sparsity of the tree."""
+    """H^-1 b (nv,) by the L^T D L factorisation with the sparsity of the tree (Featherstone 2008, Tables 6.3
+    and 6.5).
+    """
     parents = velocity_parents(tree)
     L, reciprocals = ltdl(H, parents)
     return ltdl_solve(L, reciprocals, parents, b)
 
 
 def forward_dynamics_crba(tree: Tree, q: Any, v: Any, tau: Any) -> np.ndarray:
-    """The accelerations (nv,) from H(q) a + h(q, v) = tau. Source: seed 000; Featherstone, RBDA (2008), Ch. 6."""
-    return solve_mass_matrix(tree, crba(tree, q), np.array(tau) - bias_forces(tree, q, v))
+    """Generalised accelerations a (nv,) from H(q) a + h(q, v) = tau, by CRBA and RNEA (Featherstone 2008, Ch.
+    6).
+
+    q (nq,), v (nv,), tau (nv,): configuration, generalised velocities and generalised forces [N m or N].
+    """
+    return forward_dynamics_crba_of(Kinematics(tree, q, v), tau)
+
+
+def forward_dynamics_crba_of(kinematics: Kinematics, tau: Any) -> np.ndarray:
+    """Generalised accelerations a (nv,), as `forward_dynamics_crba`, at a state whose poses are known."""
+    H = crba_of(kinematics)
+    return solve_mass_matrix(kinematics.tree, H, np.array(tau) - bias_forces_of(kinematics))

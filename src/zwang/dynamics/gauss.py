@@ -1,4 +1,4 @@
-"""Gauss's problem without constraints, as a record: the free acceleration and the metric of deviations from it."""
+"""Gauss's problem without constraints: the mass matrix and the free acceleration."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ import numpy as np
 
 
 class GaussProblem(NamedTuple):
-    """Z(a) = 1/2 (a - a_free)^T M (a - a_free): M (nv, nv), a_free (nv,); parents, the sparsity of M (see `velocity_parents`)."""
+    """Z(a) = 1/2 (a - a_free)^T M (a - a_free), which the true acceleration minimises subject to the
+    constraints.
+
+    M: mass matrix (nv, nv). a_free: free acceleration (nv,). parents: the sparsity of M, see
+    `velocity_parents`.
+    """
 
     M: np.ndarray
     a_free: np.ndarray
     parents: tuple[int, ...]
 
     def zwang(self, a: Any) -> Any:
-        """Z(a) [kg m^2/s^4]."""
+        """Z(a) [kg m^2/s^4] at the generalised accelerations a (nv,)."""
         d = np.array(a) - self.a_free
         return d @ (self.M @ d) / 2

@@ -1,4 +1,6 @@
-"""Generalised forces of what pushes: springs, dampers, wrenches, motors and actuators."""
+"""Passive forces of springs, dampers and wrenches, and actuator forces, as generalised forces; activation
+dynamics.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,17 @@ from zwang.scalar import absolute, clip, divide, exp, is_zero, less, maximum, mi
 
 
 def passive_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
-    """tau (nv,) of springs, dampers, constant wrenches, and tendons' springs and dampers [N m or N]."""
+    """Generalised forces tau (nv,) [N m or N] of springs, dampers, constant wrenches, gravity compensation
+    and tendons.
+
+    q (nq,), v (nv,): configuration and generalised velocities.
+    """
     tau = np.array([0] * mechanism.nv)
     for force in mechanism.forces:
         match force:
             case Damper():
-                tau = tau + _at(
-                    mechanism, force.joint, [damper_force(force, x) for x in _speeds(mechanism, force.joint, v)]
-                )
+                velocities = v[mechanism.joint(force.joint).v]
+                tau = tau + _on_joint(mechanism, force.joint, [damper_force(force, x) for x in velocities])
             case Spring():
                 tau = tau + spring_force(mechanism, force, q)
             case PointSpring():
@@ -51,17 +56,18 @@ def actuator_forces(
     control: Mapping[str, Any],
     activation: Mapping[str, Any] | None = None,
 ) -> np.ndarray:
-    """tau (nv,) of motors, actuators and driven wrenches for the controls by name; an input that is missing is 0.
+    """Generalised forces tau (nv,) [N m or N] of motors, actuators and wrenches with an input.
 
-    activation: by actuator name, for those with dynamics of their own.
+    q (nq,), v (nv,): configuration and generalised velocities. control: the inputs by name, 0 where omitted.
+    activation: by actuator name, for actuators with activation dynamics, 0 where omitted.
     """
     tau = np.array([0] * mechanism.nv)
     for force in mechanism.forces:
         match force:
             case Motor():
-                u = _limited(control.get(force.name, 0), force.control_range)
+                u = _clipped(control.get(force.name, 0), force.control_range)
                 joint = mechanism.joint(force.joint)
-                tau = tau + _at(mechanism, force.joint, [force.gear * u] * min(1, joint.joint.nv))
+                tau = tau + _on_joint(mechanism, force.joint, [force.gear * u] * min(1, joint.joint.nv))
             case Actuator():
                 state = (activation or {}).get(force.name, 0)
                 tau = tau + _actuator_force(mechanism, force, q, v, control.get(force.name, 0), state)
@@ -71,16 +77,18 @@ def actuator_forces(
 
 
 def clip_to_actuator_ranges(mechanism: Mechanism, tau: Any) -> np.ndarray:
-    """The efforts tau (nv,) of all actuators together, each clipped to its joint's `actuator_range` [N m or N]."""
-    efforts = list(tau)
+    """Generalised forces tau (nv,) [N m or N] of all actuators together, each clipped to its joint's
+    `actuator_range`.
+    """
+    clipped = list(tau)
     for joint in mechanism.joints:
-        ends = getattr(joint.joint, "actuator_range", None)
-        efforts[joint.v] = [_limited(x, ends) for x in efforts[joint.v]]
-    return np.array(efforts)
+        limits = getattr(joint.joint, "actuator_range", None)
+        clipped[joint.v] = [_clipped(x, limits) for x in clipped[joint.v]]
+    return np.array(clipped)
 
 
 def damper_force(damper: Damper, v: Any) -> Any:
-    """The effort of a damper on one speed."""
+    """Generalised force of a damper on one generalised velocity v: -(c1 v + c2 v |v| + c3 v^3 + ...)."""
     force: Any = damper.coefficient * v
     for power, c in enumerate(damper.higher, start=2):
         force = force + c * (v**power if power % 2 else v ** (power - 1) * absolute(v))
@@ -90,45 +98,51 @@ def damper_force(damper: Damper, v: Any) -> Any:
 def activation_derivatives(
     mechanism: Mechanism, control: Mapping[str, Any], activation: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """d(activation)/dt of every actuator with dynamics: u, (u - activation) / time constant, or a muscle's."""
-    rates = {}
+    """Time derivative of the activation, by name, of every actuator with activation dynamics.
+
+    It is u for an integrator, (u - activation) / time constant for a filter, and `activation_derivative` for
+    a muscle.
+    """
+    derivatives = {}
     for force in mechanism.forces:
         if isinstance(force, Actuator) and force.activation is not None:
             kind, parameters = force.activation
-            u = _limited(control.get(force.name, 0), force.control_range)
+            u = _clipped(control.get(force.name, 0), force.control_range)
             if kind == "muscle":
-                rates[force.name] = activation_derivative(parameters, u, activation[force.name])
+                derivatives[force.name] = activation_derivative(parameters, u, activation[force.name])
             else:
-                rates[force.name] = (
+                derivatives[force.name] = (
                     u if kind == "integrator" else (u - activation[force.name]) / parameters[0]
                 )
-    return rates
+    return derivatives
 
 
-def advance_activation(force: Actuator, rate: Any, activation: Any, dt: Any) -> Any:
-    """The activation after dt: by one Euler step, or exactly for "filterexact"; then clipped to its range."""
+def advance_activation(force: Actuator, derivative: Any, activation: Any, dt: Any) -> Any:
+    """The activation after the time dt [s], by one Euler step, or exactly for "filterexact"; clipped to its
+    range.
+    """
     kind, parameters = force.activation or ("integrator", (1,))
-    step = dt * rate
+    step = dt * derivative
     if kind == "filterexact":
-        step = rate * parameters[0] * (1 - exp(-dt / parameters[0]))
-    return _limited(activation + step, force.activation_range)
+        step = derivative * parameters[0] * (1 - exp(-dt / parameters[0]))
+    return _clipped(activation + step, force.activation_range)
 
 
 def spring_force(mechanism: Mechanism, spring: Spring, q: Any) -> np.ndarray:
-    """tau (nv,) of a joint's spring."""
+    """Generalised forces tau (nv,) of the spring of a joint: -sum_k stiffness_k x^k at the deflection x."""
     joint = mechanism.joint(spring.joint)
     if joint.kind in ("ball", "free"):
-        return _at(
+        return _on_joint(
             mechanism, spring.joint, [-spring.stiffness[0] * x for x in _displacement(mechanism, joint, q)]
         )
-    x = _stretch(mechanism, spring, q)
+    x = _deflection(mechanism, spring, q)
     force = -sum((k * x ** (i + 1) for i, k in enumerate(spring.stiffness)), start=0)
-    tau = _at(mechanism, spring.joint, [force])
-    return tau if spring.relative_to is None else tau + _at(mechanism, spring.relative_to, [-force])
+    tau = _on_joint(mechanism, spring.joint, [force])
+    return tau if spring.relative_to is None else tau + _on_joint(mechanism, spring.relative_to, [-force])
 
 
 def spring_energy(mechanism: Mechanism, q: Any) -> Any:
-    """The energy in all springs [J]."""
+    """Potential energy [J] of all springs: of joints, between points, and of tendons."""
     total: Any = 0
     for force in mechanism.forces:
         if isinstance(force, Spring):
@@ -138,10 +152,10 @@ def spring_energy(mechanism: Mechanism, q: Any) -> Any:
                     total + force.stiffness[0] * sum(x * x for x in _displacement(mechanism, joint, q)) / 2
                 )
             else:
-                x = _stretch(mechanism, force, q)
+                x = _deflection(mechanism, force, q)
                 total = total + sum(k * x ** (i + 2) / (i + 2) for i, k in enumerate(force.stiffness))
         elif isinstance(force, PointSpring):
-            distance, _ = _between(mechanism, force, q)
+            distance, _ = _end_distance(mechanism, force, q)
             total = total + force.stiffness * (distance - force.length) ** 2 / 2
     for tendon in mechanism.tendons:
         if not is_zero(tendon.stiffness):
@@ -151,20 +165,22 @@ def spring_energy(mechanism: Mechanism, q: Any) -> Any:
 
 
 def wrench_force(mechanism: Mechanism, wrench: Wrench, q: Any) -> np.ndarray:
-    """tau (nv,) = J^T (force, torque) at the wrench's point."""
+    """Generalised forces tau (nv,) = J^T (force, torque), with J the Jacobian of the wrench's point of
+    application.
+    """
     tree = mechanism.tree
     base = tree.place(wrench.body)
-    place = Placement(base.link, base.R, base.p + base.R @ np.array(wrench.point))
+    placement = Placement(base.link, base.R, base.p + base.R @ np.array(wrench.point))
     poses = link_poses(tree, q)
     f = np.concatenate([np.array(wrench.force), np.array(wrench.torque)])
     if wrench.axes == "body":
-        R = placement_pose(poses, place).R
+        R = placement_pose(poses, placement).R
         f = np.concatenate([R @ f[:3], R @ f[3:]])
-    return placement_jacobian(tree, poses, place).T @ f
+    return placement_jacobian(tree, poses, placement).T @ f
 
 
-def _at(mechanism: Mechanism, joint: str, values: Any) -> np.ndarray:
-    """Efforts on one joint's speeds, as a whole tau."""
+def _on_joint(mechanism: Mechanism, joint: str, values: Any) -> np.ndarray:
+    """Generalised forces (nv,) that are `values` for one joint and zero for the others."""
     tau: list[Any] = [0] * mechanism.nv
     start = mechanism.joint(joint).v.start
     for k, value in enumerate(values):
@@ -172,26 +188,23 @@ def _at(mechanism: Mechanism, joint: str, values: Any) -> np.ndarray:
     return np.array(tau)
 
 
-def _speeds(mechanism: Mechanism, joint: str, v: Any) -> Any:
-    return v[mechanism.joint(joint).v]
-
-
-def _stretch(mechanism: Mechanism, spring: Spring, q: Any) -> Any:
+def _deflection(mechanism: Mechanism, spring: Spring, q: Any) -> Any:
+    """Coordinate of the spring's joint relative to the rest position, and to the other joint if any."""
     x = q[mechanism.joint(spring.joint).q.start] - spring.rest
     return x if spring.relative_to is None else x - q[mechanism.joint(spring.relative_to).q.start]
 
 
 def _displacement(mechanism: Mechanism, joint: JointIndex, q: Any) -> np.ndarray:
-    """A ball's or free joint's displacement from home: (translation,) rotation vector in body axes."""
+    """Displacement of a ball or free joint from home: (translation,) rotation vector in body axes."""
     home = np.array((mechanism.home or mechanism.neutral)[joint.q])
     now = q[joint.q]
     w, x, y, z = home[-4:]
-    turn = rotations.logarithm(rotations.multiply(np.array([w, -x, -y, -z]), now[-4:]))
-    return turn if joint.kind == "ball" else np.concatenate([now[:3] - home[:3], turn])
+    rotation = rotations.logarithm(rotations.multiply(np.array([w, -x, -y, -z]), now[-4:]))
+    return rotation if joint.kind == "ball" else np.concatenate([now[:3] - home[:3], rotation])
 
 
-def _between(mechanism: Mechanism, spring: PointSpring, q: Any) -> tuple[Any, np.ndarray]:
-    """Distance of a spring's ends, and its derivative (nv,) with respect to the speeds."""
+def _end_distance(mechanism: Mechanism, spring: PointSpring, q: Any) -> tuple[Any, np.ndarray]:
+    """Distance [m] between the ends of a spring, and its Jacobian (nv,)."""
     tree = mechanism.tree
     poses = link_poses(tree, q)
     ends = []
@@ -205,21 +218,21 @@ def _between(mechanism: Mechanism, spring: PointSpring, q: Any) -> tuple[Any, np
 
 
 def _point_spring_force(mechanism: Mechanism, spring: PointSpring, q: Any, v: Any) -> np.ndarray:
-    distance, moment = _between(mechanism, spring, q)
-    pull = spring.stiffness * (distance - spring.length) + spring.damping * (moment @ v)
-    return -pull * moment
+    distance, moment = _end_distance(mechanism, spring, q)
+    tension = spring.stiffness * (distance - spring.length) + spring.damping * (moment @ v)
+    return -tension * moment
 
 
 def _tendon_force(mechanism: Mechanism, tendon: Tendon, q: Any, v: Any) -> np.ndarray:
     if is_zero(tendon.stiffness) and is_zero(tendon.damping):
         return np.array([0] * mechanism.nv)
     length, moment = tendon_length(mechanism, tendon, q)
-    pull = tendon.stiffness * _tendon_stretch(tendon, length) + tendon.damping * (moment @ v)
-    return -pull * moment
+    tension = tendon.stiffness * _tendon_stretch(tendon, length) + tendon.damping * (moment @ v)
+    return -tension * moment
 
 
 def _tendon_stretch(tendon: Tendon, length: Any) -> Any:
-    """How far the length is outside the slack range."""
+    """Signed distance of the length from the slack range, zero inside it."""
     lower, upper = tendon.spring_length
     if lower == upper:
         return length - lower
@@ -231,17 +244,21 @@ def _actuator_force(
 ) -> np.ndarray:
     length, moment = transmission(mechanism, actuator, q)
     speed = moment @ v
-    u = _limited(control, actuator.control_range) if actuator.activation is None else activation
+    u = _clipped(control, actuator.control_range) if actuator.activation is None else activation
     if actuator.muscle is not None:
-        return _limited(muscle_force(actuator.muscle, length, speed, u), actuator.force_range) * moment
+        return _clipped(muscle_force(actuator.muscle, length, speed, u), actuator.force_range) * moment
     g0, g1, g2 = actuator.gain
     b0, b1, b2 = actuator.bias
     force = (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed
-    return _limited(force, actuator.force_range) * moment
+    return _clipped(force, actuator.force_range) * moment
 
 
 def transmission(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any, np.ndarray]:
-    """An actuator's length and moment arm (nv,): its speed is moment @ v, its effort on the speeds force * moment."""
+    """Length and moment arms (nv,) of an actuator: its velocity is moment @ v, its generalised force is force
+    * moment.
+
+    Source: MuJoCo documentation, "Actuation model".
+    """
     gear = actuator.gear
     if actuator.tendon is not None:
         tendon = next(t for t in mechanism.tendons if t.name == actuator.tendon)
@@ -252,25 +269,27 @@ def transmission(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any,
         return gear[0] * length, gear[0] * moment
     if actuator.frame is not None:
         tree = mechanism.tree
-        place, poses = tree.place(actuator.frame), link_poses(tree, q)
-        R = placement_pose(poses, place).R
+        placement, poses = tree.place(actuator.frame), link_poses(tree, q)
+        R = placement_pose(poses, placement).R
         wrench = np.array([*gear, *[0] * (6 - len(gear))])
-        return 0, np.concatenate([R @ wrench[:3], R @ wrench[3:]]) @ placement_jacobian(tree, poses, place)
+        return 0, np.concatenate([R @ wrench[:3], R @ wrench[3:]]) @ placement_jacobian(
+            tree, poses, placement
+        )
     assert actuator.joint is not None
     joint = mechanism.joint(actuator.joint)
     if joint.kind == "ball":
-        turn = rotations.logarithm(q[joint.q])
-        return turn @ np.array(gear[:3]), _at(mechanism, joint.name, gear[:3])
+        rotation = rotations.logarithm(q[joint.q])
+        return rotation @ np.array(gear[:3]), _on_joint(mechanism, joint.name, gear[:3])
     if joint.kind == "free":
-        return 0, _at(mechanism, joint.name, gear[:6])
-    return sum(g * x for g, x in zip(gear, q[joint.q], strict=True)), _at(mechanism, joint.name, gear)
+        return 0, _on_joint(mechanism, joint.name, gear[:6])
+    return sum(g * x for g, x in zip(gear, q[joint.q], strict=True)), _on_joint(mechanism, joint.name, gear)
 
 
 def _slider_crank(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any, np.ndarray]:
-    """The slider's position x along its axis u, and its derivative (nv,) with respect to the speeds.
+    """Position x of the slider of a slider-crank along its axis u, and its Jacobian (nv,).
 
-    With d from the slider's origin to the crank's pin and the rod r: x = u d - s, s = sqrt((u d)^2 + r^2 - d d). Where the rod is too
-    short to reach, x = u d. Source: MuJoCo documentation, "Actuation model".
+    With d from the slider's origin to the crank pin and the rod length r, x = u.d - s, s = sqrt((u.d)^2 + r^2
+    - d.d). Where the rod is too short, x = u.d. Source: MuJoCo documentation, "Actuation model".
     """
     tree = mechanism.tree
     pin, slider = tree.place(str(actuator.frame)), tree.place(str(actuator.slider))
@@ -282,12 +301,12 @@ def _slider_crank(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any
     square = along * along + actuator.rod * actuator.rod - d @ d
     reaches = less(0, square)
     s = sqrt(where(reaches, square, 1.0))
-    share = where(reaches, 1 - along / s, 1.0)  # dx = share (du d + u dd) + (d dd) / s
-    turned = cross(u, d)  # du d = w (u x d)
-    moment = share * (u @ (J[:3] - J_slider[:3]) + turned @ J_slider[3:])
+    factor = where(reaches, 1 - along / s, 1.0)  # dx = factor (du.d + u.dd) + (d.dd) / s
+    axis_moment = cross(u, d)  # du.d = w.(u x d)
+    moment = factor * (u @ (J[:3] - J_slider[:3]) + axis_moment @ J_slider[3:])
     moment = moment + where(reaches, 1 / s, 0.0) * (d @ (J[:3] - J_slider[:3]))
     return along - where(reaches, s, 0.0), moment
 
 
-def _limited(x: Any, ends: tuple[Any, Any] | None) -> Any:
-    return x if ends is None else clip(x, *ends)
+def _clipped(x: Any, limits: tuple[Any, Any] | None) -> Any:
+    return x if limits is None else clip(x, *limits)

@@ -1,1 +1,1 @@
-"""Integrators: they take functions, not mechanisms."""
+"""Numerical integrators. They take functions of the state, and know nothing of mechanisms."""

@@ -20,16 +20,18 @@ METHODS = {
     "bdf": "BDF",
     "lsoda": "LSODA",
 }
-WITHOUT_PROJECTION = ("lsoda",)  # they keep their past to themselves, so that a state cannot be changed between steps
-LEAST_RTOL = 3e-14  # SciPy's solvers accept no less
+WITHOUT_PROJECTION = ("lsoda",)  # its history is internal, so that the state cannot be changed between steps
+LEAST_RTOL = 3e-14  # the smallest relative tolerance that SciPy's solvers accept
 
 
 @dataclass(frozen=True)
 class Adaptive:
-    """An error-controlled integrator: "dop853" or "rk45" for smooth motions, "radau", "bdf" or "lsoda" for stiff ones.
+    """Settings of an error-controlled integrator.
 
-    A step's error is kept under atol + rtol * |y|, for each coordinate [rad or m] and each speed. max_step [s].
-    Raises SimulationError for another method, or tolerances that are not positive.
+    method: "dop853" or "rk45" for smooth motions, "radau", "bdf" or "lsoda" for stiff ones. rtol, atol: the
+    local error of a step is kept below atol + rtol |y|, for each coordinate [rad or m] and each velocity.
+    max_step [s]. Raises SimulationError for an unknown method, and for tolerances that are not positive
+    numbers.
     """
 
     method: str = "dop853"
@@ -40,10 +42,12 @@ class Adaptive:
     def __post_init__(self):
         for name in ("rtol", "atol", "max_step"):
             if not isinstance(getattr(self, name), int | float | np.number):
-                raise SimulationError(f"{name} of the integrator is {getattr(self, name)!r}; it must be a number")
+                raise SimulationError(
+                    f"{name} of the integrator is {getattr(self, name)!r}; it must be a number"
+                )
         if str(self.method).lower() not in METHODS:
             raise SimulationError(
-                f"there is no adaptive method {self.method!r}; there are {', '.join(METHODS)}"
+                f"{self.method!r} is not an error-controlled method; the methods are {', '.join(METHODS)}"
             )
         object.__setattr__(self, "method", self.method.lower())
         for name in ("rtol", "atol", "max_step"):
@@ -60,7 +64,11 @@ class Adaptive:
 
 @dataclass(frozen=True)
 class DenseTrajectory:
-    """y (n, size) at the first n of the times asked for; `end` [s]: how far it came; `failure`: why no further, or empty."""
+    """Result of an integration.
+
+    y (n, size): the solution at the first n of the requested times. end: the time that was reached [s].
+    failure: the reason why the integration ended early, or empty.
+    """
 
     y: np.ndarray
     end: float
@@ -68,7 +76,7 @@ class DenseTrajectory:
 
 
 class IntegrationInterrupted(KeyboardInterrupt):
-    """An integration was interrupted; `solution` is how far it came."""
+    """An integration was interrupted; `trajectory` is its result up to then."""
 
     def __init__(self, trajectory: DenseTrajectory):
         super().__init__()
@@ -76,7 +84,7 @@ class IntegrationInterrupted(KeyboardInterrupt):
 
 
 def integrate_error_controlled(
-    rate: Callable[[float, np.ndarray, float], np.ndarray],
+    derivative: Callable[[float, np.ndarray, float], np.ndarray],
     y0: np.ndarray,
     times: np.ndarray | Sequence[float],
     integrator: Adaptive,
@@ -86,22 +94,28 @@ def integrate_error_controlled(
     tick: Callable[[float], None] = lambda t: None,
     project: Callable[[float, np.ndarray], np.ndarray] | None = None,
 ) -> DenseTrajectory:
-    """y at the `times` [s] (rising; y0 at the first) for y_dot = rate(t, y, since); between steps by the method's dense output.
+    """The solution of y_dot = derivative(t, y, since) at the given times, by an error-controlled method of
+    SciPy.
 
-    It starts anew at the `breaks`, where the rate jumps; `since` is the last of them. It stops where `within(y)` fails. tick(t) is told after every step.
-    settle(t, y): what y becomes after every step, such as its projection on an invariant set; not with `UNSETTLED` methods.
-    Raises IntegrationInterrupted for KeyboardInterrupt.
+    y0: initial value. times [s]: increasing, the first being the initial time; between steps the method's
+    dense output is evaluated. discontinuities: times at which the derivative jumps; the integration restarts
+    there, and `since` is the latest restart. is_admissible(y): the integration ends where it is false.
+    tick(t): progress callback, after each step. project(t, y): replaces y after each step, for example by its
+    projection onto constraints; not available for the methods in `WITHOUT_PROJECTION`. Raises
+    IntegrationInterrupted on KeyboardInterrupt.
     """
     rows = [np.array(y0, dtype=float)]
     try:
-        return _integrated(rate, rows, times, integrator, discontinuities, is_admissible, tick, project)
+        return _integrated(derivative, rows, times, integrator, discontinuities, is_admissible, tick, project)
     except KeyboardInterrupt:
-        reached = DenseTrajectory(np.array(rows), float(times[len(rows) - 1]), "it was interrupted")
+        reached = DenseTrajectory(
+            np.array(rows), float(times[len(rows) - 1]), "the integration was interrupted"
+        )
         raise IntegrationInterrupted(reached) from None
 
 
 def _integrated(
-    rate: Callable[[float, np.ndarray, float], np.ndarray],
+    derivative: Callable[[float, np.ndarray, float], np.ndarray],
     rows: list[np.ndarray],
     times: np.ndarray | Sequence[float],
     integrator: Adaptive,
@@ -110,38 +124,40 @@ def _integrated(
     tick: Callable[[float], None],
     project: Callable[[float, np.ndarray], np.ndarray] | None,
 ) -> DenseTrajectory:
-    """`integrate_error_controlled`; y at the times goes into `rows`, which begins with y0, as it is found."""
+    """As `integrate_error_controlled`; the solution is appended to `rows`, which begins with y0."""
     y = rows[0].copy()
     ends = [t for t in discontinuities if times[0] < t < times[-1]] + [times[-1]]
     begin = times[0]
     for end in ends:
-        if not np.isfinite(rate(begin, y, begin)).all():  # from such a slope no method finds its first step
-            return DenseTrajectory(np.array(rows), float(begin), "the slope is no number")
+        if not np.isfinite(derivative(begin, y, begin)).all():
+            return DenseTrajectory(np.array(rows), float(begin), "the derivative is not a finite number")
         solver = getattr(scipy.integrate, METHODS[integrator.method])(
-            partial(_after_break, rate, begin), begin, y, end,
+            partial(_with_segment_start, derivative, begin), begin, y, end,
             rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol, max_step=integrator.max_step,
         )  # fmt: skip
         while solver.status == "running":
             message = _step(solver)
             if solver.status == "failed" or not is_admissible(solver.y):
                 return DenseTrajectory(
-                    np.array(rows), float(solver.t_old or begin), message or "it left every bound"
+                    np.array(rows), float(solver.t_old or begin), message or "the state left its bounds"
                 )
-            settled = solver.y if project is None else project(solver.t, solver.y)
-            if not is_admissible(settled):
-                return DenseTrajectory(np.array(rows), float(solver.t_old), "it left what it has to stay on")
+            projected = solver.y if project is None else project(solver.t, solver.y)
+            if not is_admissible(projected):
+                return DenseTrajectory(
+                    np.array(rows), float(solver.t_old), "the projection of the state failed"
+                )
             dense = solver.dense_output()
             while len(rows) < len(times) and times[len(rows)] <= solver.t:
                 t = times[len(rows)]
                 rows.append(dense(t) if project is None else project(t, dense(t)))
             tick(solver.t)
-            _change(solver, settled)
+            _restart_from(solver, projected)
         begin, y = end, solver.y
     return DenseTrajectory(np.array(rows), float(times[-1]))
 
 
 def _step(solver: Any) -> str | None:
-    """One step; why there was none. Implicit methods refuse numbers that are none by raising."""
+    """Take one step; the reason of a failure, or None. Implicit methods raise where values are not finite."""
     try:
         with np.errstate(all="ignore"):
             return solver.step()
@@ -150,8 +166,8 @@ def _step(solver: Any) -> str | None:
         return str(error)
 
 
-def _change(solver: Any, y: np.ndarray) -> None:
-    """Go on from another y: the slope there, and the newest difference of methods with a history, are those of y."""
+def _restart_from(solver: Any, y: np.ndarray) -> None:
+    """Continue from another state y: set its derivative, or for BDF the newest backward difference."""
     if y is solver.y or np.array_equal(y, solver.y):
         return
     if isinstance(solver, scipy.integrate.BDF):
@@ -161,5 +177,7 @@ def _change(solver: Any, y: np.ndarray) -> None:
     solver.y = y
 
 
-def _after_break(rate: Callable[..., np.ndarray], since: float, t: float, y: np.ndarray) -> np.ndarray:
-    return rate(t, y, since)
+def _with_segment_start(
+    derivative: Callable[..., np.ndarray], since: float, t: float, y: np.ndarray
+) -> np.ndarray:
+    return derivative(t, y, since)

@@ -1,8 +1,8 @@
-"""Steps of fixed size, as functions of functions: they know rates and how to move, and no mechanism.
+"""Integrators with a fixed step size, as functions of a state derivative; they know no mechanism.
 
-A motion is at a `Point`: a configuration q, speeds v, and z, the other quantities that change (activations of actuators).
-`rate(q, v, z, dt)` gives (v_dot, z_dot) at the time dt after the step's
-beginning. All work on any scalar.
+A state is a `State` (q, v, z): the configuration, the generalised velocities, and the other states, which are
+the activations of actuators. `derivative(q, v, z, dt)` returns (v_dot, z_dot) at the time dt after the
+beginning of the step. All functions work on every kind of scalar.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 
 class State(NamedTuple):
-    """Where a motion is: configuration (nq,), speeds (nv,), other quantities with a rate (nz,)."""
+    """State of a mechanism: configuration q (nq,), generalised velocities v (nv,), activations z (nz,) of
+    actuators.
+    """
 
     q: Any
     v: Any
@@ -20,10 +22,12 @@ class State(NamedTuple):
 
 
 class StateSpace(NamedTuple):
-    """How a point moves.
+    """The update rules of the state space.
 
-    move(q, s, h): q after the time h along constant speeds s. settle(z, z_dot, h): z at the end of a step h. slope(u, v): where q
-    is displaced by u (nv,) from a base point, the rate of u that belongs to the speeds v; v itself where q is plain.
+    integrate(q, v, h): configuration after the time h at constant velocities v. advance(z, z_dot, h):
+    activations at the end of a step of size h. displacement_rate(u, v): time derivative of the displacement u
+    (nv,) of the configuration from a fixed one at the velocities v; it is v itself where q is a vector of
+    plain coordinates.
     """
 
     integrate: Callable[[Any, Any, Any], Any]
@@ -34,36 +38,47 @@ class StateSpace(NamedTuple):
 StateDerivativeFunction = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 
 
-def semi_implicit_euler(rate: StateDerivativeFunction, space: StateSpace, at: State, h: Any) -> State:
-    """One step h [s] of first order: v' = v + h v_dot(q, v, z), then q' = q + h v' and z' = z + h z_dot.
+def semi_implicit_euler(
+    derivative: StateDerivativeFunction, space: StateSpace, state: State, h: Any
+) -> State:
+    """The state after one semi-implicit Euler step of size h [s], of first order.
 
-    Symplectic where v_dot depends on q alone. Source: Hairer, Lubich, Wanner, Geometric Numerical Integration (2006),
-    I.1.2; MuJoCo's "Euler".
+    v' = v + h v_dot(q, v, z), then q' = q + h v' and z' = z + h z_dot. The step is symplectic where v_dot
+    depends on q alone. Source: Hairer, Lubich, Wanner, Geometric Numerical Integration (2006), Sec. I.1.2;
+    MuJoCo's "Euler".
     """
-    v_dot, z_dot = rate(*at, 0)
-    v = at.v + h * v_dot
-    return State(space.integrate(at.q, v, h), v, space.advance(at.z, z_dot, h))
+    v_dot, z_dot = derivative(*state, 0)
+    v = state.v + h * v_dot
+    return State(space.integrate(state.q, v, h), v, space.advance(state.z, z_dot, h))
 
 
 NODES = (1 / 2, 1 / 2, 1)
 WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 
 
-def runge_kutta_4(rate: StateDerivativeFunction, space: StateSpace, at: State, h: Any) -> State:
-    """One step h [s] of the classical fourth-order method, on the configuration manifold.
+def runge_kutta_4(derivative: StateDerivativeFunction, space: StateSpace, state: State, h: Any) -> State:
+    """The state after one step of size h [s] by the classical Runge-Kutta method of fourth order, on the
+    manifold of q.
 
-    The displacement u from the step's first point is integrated in the tangent space there, u_dot = slope(u, v), so that
-    it is of fourth order in attitudes too. Source: Munthe-Kaas, Applied Numerical Mathematics 29 (1999) 115; MuJoCo's "RK4".
+    The displacement u of q within the step is integrated in the tangent space, u_dot = displacement_rate(u,
+    v), so that rotations are of fourth order too. Source: Munthe-Kaas, "High order Runge-Kutta methods on
+    manifolds", Applied Numerical Mathematics 29 (1999) 115; MuJoCo's "RK4".
     """
-    slopes, rates = [at.v], [rate(*at, 0)]
-    for share in NODES:
-        dt, (v_dot, z_dot) = share * h, rates[-1]
-        here = State(space.integrate(at.q, slopes[-1], dt), at.v + dt * v_dot, at.z + dt * z_dot)
-        rates.append(rate(*here, dt))
-        slopes.append(space.displacement_rate(dt * slopes[-1], here.v))
-    s, v_dot, z_dot = (_mean(WEIGHTS, x) for x in (slopes, *zip(*rates, strict=True)))
-    return State(space.integrate(at.q, s, h), at.v + h * v_dot, space.advance(at.z, z_dot, h))
+    # Stage k: u_k = c_k h u_dot_{k-1}, and the derivative at the displaced state.
+    displacement_rates, derivatives = [state.v], [derivative(*state, 0)]
+    for node in NODES:
+        dt, (v_dot, z_dot) = node * h, derivatives[-1]
+        q = space.integrate(state.q, displacement_rates[-1], dt)
+        stage = State(q, state.v + dt * v_dot, state.z + dt * z_dot)
+        derivatives.append(derivative(*stage, dt))
+        displacement_rates.append(space.displacement_rate(dt * displacement_rates[-1], stage.v))
+    # Step: the weighted mean of the stage derivatives.
+    u_dot, v_dot, z_dot = (
+        _weighted_sum(WEIGHTS, x) for x in (displacement_rates, *zip(*derivatives, strict=True))
+    )
+    q = space.integrate(state.q, u_dot, h)
+    return State(q, state.v + h * v_dot, space.advance(state.z, z_dot, h))
 
 
-def _mean(weights: Sequence, vectors: Sequence) -> Any:
+def _weighted_sum(weights: Sequence[float], vectors: Sequence[Any]) -> Any:
     return sum((w * x for w, x in zip(weights[1:], vectors[1:], strict=True)), weights[0] * vectors[0])

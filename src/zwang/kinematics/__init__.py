@@ -1,1 +1,1 @@
-"""From q and v to where everything is and how it moves."""
+"""Kinematics: poses, velocities, accelerations and Jacobians as functions of q and v."""

@@ -1,11 +1,13 @@
-"""Configurations as a manifold: a step along speeds, the speeds between two, and q_dot = G(q) v.
+"""The configuration manifold: integration along velocities, difference of configurations, and q_dot = G(q) v.
 
-Only a ball's quaternion is not a plain coordinate. Its speeds are the angular velocity in body axes, so that
-q_dot = q (0, v) / 2, and a step along constant speeds is q exp(v dt).
+Only the quaternion of a ball joint is not a vector of plain coordinates. Its generalised velocities are the
+angular velocity in body axes, so that q_dot = q (0, v) / 2, and q exp(v dt) is the quaternion after the time
+dt at constant v.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,80 +18,89 @@ from zwang.scalar import sqrt
 
 
 def integrate_configuration(tree: Tree, q: Any, v: Any, dt: Any = 1) -> np.ndarray:
-    """The configuration (nq,) after the time dt [s] at constant speeds v (nv,); quaternions come out at unit length.
+    """Configuration (nq,) after the time dt [s] at constant generalised velocities v (nv,), from q (nq,).
 
-    Source: MuJoCo's mj_integratePos; Sola et al., A micro Lie theory (2018), Eq. 25, for the group of unit quaternions.
+    Quaternions are normalised. Source: MuJoCo's `mj_integratePos`; Sola et al., "A micro Lie theory for state
+    estimation in robotics" (2018), Eq. 25, for unit quaternions.
     """
     q, v = np.asarray(q), np.asarray(v)
-    return _by_link(tree, lambda link: _integrated(link, q[link.q], v[link.v], dt))
+    return _for_each_link(tree, lambda link: _integrated(link, q[link.q], v[link.v], dt))
 
 
 def difference_configuration(tree: Tree, q1: Any, q0: Any) -> np.ndarray:
-    """The constant speeds (nv,) that lead from q0 to q1 in one second; for a ball the shorter way round.
+    """Constant generalised velocities (nv,) that lead from q0 (nq,) to q1 (nq,) in one second.
 
-    The inverse of `integrate_configuration`: integrate_configuration(tree, q0, difference_configuration(tree, q1, q0)) = q1.
+    For ball joints the shorter of the two rotations is taken. This is the inverse of
+    `integrate_configuration`: integrate_configuration(tree, q0, difference_configuration(tree, q1, q0)) = q1.
     """
     q1, q0 = np.asarray(q1), np.asarray(q0)
-    return _by_link(tree, lambda link: _difference(link, q1[link.q], q0[link.q]))
+    return _for_each_link(tree, lambda link: _difference(link, q1[link.q], q0[link.q]))
 
 
 def configuration_rate(tree: Tree, q: Any, v: Any) -> np.ndarray:
-    """q_dot (nq,) = G(q) v [rad/s, m/s, 1/s]: the coordinates' rates at the speeds v."""
+    """q_dot (nq,) = G(q) v, the time derivative of q (nq,) at the generalised velocities v (nv,) [rad/s, m/s
+    or 1/s].
+    """
     q, v = np.asarray(q), np.asarray(v)
-    return _by_link(tree, lambda link: _rate(link, q[link.q], v[link.v]))
+    return _for_each_link(tree, lambda link: _rate(link, q[link.q], v[link.v]))
 
 
 def velocities_of_rate(tree: Tree, q: Any, q_dot: Any) -> np.ndarray:
-    """v (nv,) = G(q)^+ q_dot: the speeds with which the coordinates change at q_dot; a quaternion's part along itself is left out."""
+    """Generalised velocities v (nv,) = G(q)^+ q_dot for the time derivative q_dot (nq,) of q.
+
+    The component of a quaternion's derivative along the quaternion itself is ignored.
+    """
     q, q_dot = np.asarray(q), np.asarray(q_dot)
-    return _by_link(tree, lambda link: _speeds(link, q[link.q], q_dot[link.q]))
+    return _for_each_link(tree, lambda link: _velocities(link, q[link.q], q_dot[link.q]))
 
 
 def displacement_rate(tree: Tree, u: Any, v: Any) -> np.ndarray:
-    """u_dot (nv,): for a configuration displaced by u from a fixed one, how u changes at the speeds v.
+    """u_dot (nv,): time derivative of the displacement u of the configuration from a fixed one, at the
+    velocities v (nv,).
 
-    With q = integrate_configuration(tree, q0, u), q_dot = G(q) v. v itself but for balls, whose axes turn meanwhile.
+    With q = integrate_configuration(tree, q0, u), it belongs to q_dot = G(q) v. It equals v but for ball
+    joints, whose body axes rotate with u.
     """
     u, v = np.asarray(u), np.asarray(v)
-    return _by_link(tree, lambda link: _slope(link, u[link.v], v[link.v]))
+    return _for_each_link(tree, lambda link: _displacement_rate(link, u[link.v], v[link.v]))
 
 
 def normalized_configuration(tree: Tree, q: Any) -> np.ndarray:
-    """q with its quaternions at unit length."""
+    """The configuration q (nq,) with its quaternions normalised to unit length."""
     q = np.asarray(q)
-    return _by_link(tree, lambda link: _unit(q[link.q]) if link.move.kind == "ball" else q[link.q])
+    return _for_each_link(tree, lambda link: _unit(q[link.q]) if link.move.kind == "ball" else q[link.q])
 
 
-def _by_link(tree: Tree, part: Any) -> np.ndarray:
+def _for_each_link(tree: Tree, part: Callable[[Link], np.ndarray]) -> np.ndarray:
     parts = [part(link) for link in tree.links]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def _integrated(link: Link, q: np.ndarray, v: np.ndarray, dt: Any) -> np.ndarray:
     if link.move.kind == "ball":
-        return _unit(rotations.multiply(q, rotations.exponential(v * dt)))
+        return _unit(rotations.multiply(q, rotations.exponential(v * dt)))  # q exp(v dt)
     return q + v * dt
 
 
 def _difference(link: Link, q1: np.ndarray, q0: np.ndarray) -> np.ndarray:
     if link.move.kind == "ball":
-        return rotations.logarithm(rotations.multiply(_conjugate(q0), q1))
+        return rotations.logarithm(rotations.multiply(_conjugate(q0), q1))  # log(q0^-1 q1)
     return q1 - q0
 
 
 def _rate(link: Link, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     if link.move.kind == "ball":
-        return rotations.multiply(q, (0, *v)) / 2
+        return rotations.multiply(q, (0, *v)) / 2  # q (0, v) / 2
     return v
 
 
-def _speeds(link: Link, q: np.ndarray, q_dot: np.ndarray) -> np.ndarray:
+def _velocities(link: Link, q: np.ndarray, q_dot: np.ndarray) -> np.ndarray:
     if link.move.kind == "ball":
-        return 2 * rotations.multiply(_conjugate(q), q_dot)[1:]
+        return 2 * rotations.multiply(_conjugate(q), q_dot)[1:]  # vector part of 2 q^-1 q_dot
     return q_dot
 
 
-def _slope(link: Link, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _displacement_rate(link: Link, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return rotations.exponential_rate(u, v) if link.move.kind == "ball" else v
 
 

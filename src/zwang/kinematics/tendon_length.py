@@ -1,7 +1,8 @@
-"""Tendons: their lengths and how these change with the speeds."""
+"""Lengths of tendons, and their Jacobians (moment arms)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,21 +15,23 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Placement
 from zwang.scalar import divide, less, sqrt, where
 
-TINY = 1e-15  # m: a shorter piece has no direction
+TINY = 1e-15  # m: a shorter segment has no direction
 
 
 class PathPoint(NamedTuple):
-    """A point of a path: its place, whose link carries it, and its position in the world."""
+    """A point of a tendon's path: where it is fixed to a link, and its position p (3,) in the world [m]."""
 
-    place: Placement
+    placement: Placement
     p: np.ndarray
 
 
 def tendon_length(mechanism: Mechanism, tendon: Tendon, q: Any) -> tuple[Any, np.ndarray]:
-    """Length [m, or the coordinates' unit] and its derivative (nv,) with respect to the speeds.
+    """Length of a tendon [m, or the unit of the coordinates] and its Jacobian (nv,), at the configuration q
+    (nq,).
 
-    Fixed: sum of coefficient * q. Spatial: the straight pieces between neighbouring frames of the path and around the
-    bodies that it wraps, each branch over its pulley's divisor. Source: MuJoCo documentation, "Tendon".
+    Fixed tendon: sum of coefficient times coordinate. Spatial tendon: the straight segments between
+    neighbouring frames of the path and the segments wrapped around bodies; the length of each branch is
+    divided by its pulley's divisor. Source: MuJoCo documentation, "Tendon".
     """
     if tendon.path:
         return _path_length(mechanism, tendon, q)
@@ -42,6 +45,7 @@ def tendon_length(mechanism: Mechanism, tendon: Tendon, q: Any) -> tuple[Any, np
 
 
 def _path_length(mechanism: Mechanism, tendon: Tendon, q: Any) -> tuple[Any, np.ndarray]:
+    """Length of a spatial tendon [m] and its Jacobian (nv,), summed over the segments of its path."""
     tree = mechanism.tree
     poses = link_poses(tree, q)
     wraps = {wrap.at: wrap for wrap in tendon.wraps}
@@ -49,55 +53,64 @@ def _path_length(mechanism: Mechanism, tendon: Tendon, q: Any) -> tuple[Any, np.
     divisor = next(divisors) if tendon.path[0] is not None else 1
     length, moment = 0, np.zeros(mechanism.nv, int)
     last: PathPoint | None = None
-    over: tuple[Wrap, Placement] | None = None
-    for at, name in enumerate(tendon.path):
-        if name is None:
+    wrapped: tuple[Wrap, Placement] | None = None
+    for k, name in enumerate(tendon.path):
+        if name is None:  # a pulley: the next branch begins
             last, divisor = None, next(divisors)
             continue
-        place = tree.place(name)
-        if at in wraps:
-            over = (wraps[at], place)
+        placement = tree.place(name)
+        if k in wraps:
+            wrapped = (wraps[k], placement)
             continue
-        spot = PathPoint(place, placement_pose(poses, place).p)
+        point = PathPoint(placement, placement_pose(poses, placement).p)
         if last is not None:
-            piece, slope = _piece(mechanism, poses, last, spot, over)
-            length, moment = length + piece / divisor, moment + slope / divisor
-        last, over = spot, None
+            segment, jacobian = _segment(mechanism, poses, last, point, wrapped)
+            length, moment = length + segment / divisor, moment + jacobian / divisor
+        last, wrapped = point, None
     return length, moment
 
 
-def _piece(
-    mechanism: Mechanism, poses: list[Pose], first: PathPoint, last: PathPoint, over: tuple[Wrap, Placement] | None
+def _segment(
+    mechanism: Mechanism,
+    poses: Sequence[Pose],
+    first: PathPoint,
+    last: PathPoint,
+    wrapped: tuple[Wrap, Placement] | None,
 ) -> tuple[Any, np.ndarray]:
-    """The length of a path between two frames, straight or around a body, and its derivative (nv,)."""
-    straight, slope = _straight(mechanism, poses, first, last)
-    if over is None:
-        return straight, slope
-    wrap, place = over
-    pose = placement_pose(poses, place)
+    """Length [m] and Jacobian (nv,) of the path between two frames, straight or wrapped around a body."""
+    straight, jacobian = _straight(mechanism, poses, first, last)
+    if wrapped is None:
+        return straight, jacobian
+    wrap, placement = wrapped
+    pose = placement_pose(poses, placement)
     side = None if wrap.side is None else placement_pose(poses, mechanism.tree.place(wrap.side)).p
-    bend = wrap_around(wrap, pose, first.p, last.p, side)
-    touches = [PathPoint(_fixed(place, pose, p), p) for p in (bend.first, bend.last)]
-    before, slope_before = _straight(mechanism, poses, first, touches[0])
-    after, slope_after = _straight(mechanism, poses, touches[1], last)
-    bent = np.array(
-        [where(bend.touches, x + y, z) for x, y, z in zip(slope_before, slope_after, slope, strict=True)]
-    )
-    return where(bend.touches, before + bend.length + after, straight), bent
+    around = wrap_around(wrap, pose, first.p, last.p, side)
+    # The points of tangency do no work when they slide along the surface: they count as fixed to the body.
+    tangency = [PathPoint(_fixed(placement, pose, p), p) for p in (around.first, around.last)]
+    before, jacobian_before = _straight(mechanism, poses, first, tangency[0])
+    after, jacobian_after = _straight(mechanism, poses, tangency[1], last)
+    columns = zip(jacobian_before, jacobian_after, jacobian, strict=True)
+    chosen = np.array([where(around.touches, x + y, z) for x, y, z in columns])
+    return where(around.touches, before + around.length + after, straight), chosen
 
 
-def _fixed(place: Placement, pose: Pose, p: np.ndarray) -> Placement:
-    """The place of a world point, fixed to the link of another place."""
-    return Placement(place.link, place.R, place.p + place.R @ (pose.R.T @ (p - pose.p)))
+def _fixed(placement: Placement, pose: Pose, p: np.ndarray) -> Placement:
+    """The world point p, fixed to the link of the placement whose world pose is given."""
+    return Placement(placement.link, placement.R, placement.p + placement.R @ (pose.R.T @ (p - pose.p)))
 
 
-def _straight(mechanism: Mechanism, poses: list[Pose], first: PathPoint, last: PathPoint) -> tuple[Any, np.ndarray]:
-    """The distance of two points and its derivative (nv,): n (J_last - J_first)."""
+def _straight(
+    mechanism: Mechanism, poses: Sequence[Pose], first: PathPoint, last: PathPoint
+) -> tuple[Any, np.ndarray]:
+    """Distance [m] of two points and its Jacobian (nv,), n (J_last - J_first) with the unit vector n between
+    them.
+    """
     tree = mechanism.tree
     d = last.p - first.p
     square = d @ d
     apart = less(TINY * TINY, square)
-    piece = sqrt(where(apart, square, 1.0))
-    n = np.array([where(apart, divide(x, piece), 0) for x in d])
-    J = placement_jacobian(tree, poses, last.place)[:3] - placement_jacobian(tree, poses, first.place)[:3]
-    return where(apart, piece, 0.0), n @ J
+    distance = sqrt(where(apart, square, 1.0))
+    n = np.array([where(apart, divide(x, distance), 0) for x in d])
+    J_last = placement_jacobian(tree, poses, last.placement)[:3]
+    J = J_last - placement_jacobian(tree, poses, first.placement)[:3]
+    return where(apart, distance, 0.0), n @ J

@@ -1,9 +1,10 @@
-"""The shortest way of a taut string past a ball or around a cylinder.
+"""The shortest path of a tendon around a sphere or a cylinder.
 
-Seen along the axis (of a ball: across the plane of both points and the centre) the string is a circle's two tangents
-and an arc. From the first point to the last it turns by the angle phi around the centre; of this the tangents take
-acos(r / distance) each, and what is left is the arc: without a rest, the string passes the circle straight.
-Source: MuJoCo documentation, "Tendon" and "spatial/geom/sidesite".
+In the plane across the cylinder's axis, or in the plane of both end points and the sphere's centre, the path
+consists of two tangents to a circle and an arc between them. The direction from the centre turns by the angle
+phi between the end points. Each tangent covers acos(r / distance) of it, and the arc covers the remainder.
+Where the remainder is negative, the path is straight and does not touch the body. Source: MuJoCo
+documentation, "Tendon" and "spatial/geom/sidesite".
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ from zwang.scalar import (
 )
 
 PI = float(np.pi)
-TINY = 1e-15
+TINY = 1e-15  # m: a shorter vector has no direction
 
 
 class WrappedSegment(NamedTuple):
-    """Where a string meets and leaves a body, in the world, its length on it [m], and whether it touches it at all."""
+    """The part of a path on a body: first and last point (3,) in the world, length [m], and whether it
+    touches.
+    """
 
     first: np.ndarray
     last: np.ndarray
@@ -42,44 +45,52 @@ class WrappedSegment(NamedTuple):
     touches: Any
 
 
-def wrap_around(wrap: Wrap, pose: Pose, first: np.ndarray, last: np.ndarray, side: np.ndarray | None) -> WrappedSegment:
-    """How a string between two points bends around a body; `side` is a point that says which way around."""
+def wrap_around(
+    wrap: Wrap, pose: Pose, first: np.ndarray, last: np.ndarray, side: np.ndarray | None
+) -> WrappedSegment:
+    """The wrapped part of the shortest path between two world points around a body.
+
+    pose: world pose of the body. first, last: end points (3,) [m]. side: a world point (3,) on the side on
+    which the path passes the body, or None for the shorter side.
+    """
     p, q = pose.R.T @ (first - pose.p), pose.R.T @ (last - pose.p)
     x, y = _plane(wrap, p, q)
     r = wrap.radius
     start, end = np.array([x @ p, y @ p]), np.array([x @ q, y @ q])
-    turn = _angle(start, end)
+    phi = _angle(start, end)
     if side is not None:
         s = pose.R.T @ (side - pose.p)
-        by = np.array([x @ s, y @ s])
-        turn = _angle(start, by) + _angle(by, end)
-    sign = where(less(turn, 0), -1, 1)
-    lean_start, lean_end = _lean(start, r), _lean(end, r)
-    arc = absolute(turn) - lean_start - lean_end
+        via = np.array([x @ s, y @ s])
+        phi = _angle(start, via) + _angle(via, end)
+    sign = where(less(phi, 0), -1, 1)
+    # arc = |phi| - acos(r / |start|) - acos(r / |end|)
+    tangent_start, tangent_end = _tangent_angle(start, r), _tangent_angle(end, r)
+    arc = absolute(phi) - tangent_start - tangent_end
     touches = logical_and(less(0, arc), logical_and(_outside(start, r), _outside(end, r)))
-    alpha = atan2(start[1], start[0]) + sign * lean_start
-    omega = atan2(end[1], end[0]) - sign * lean_end
+    # polar angles of the two points of tangency
+    alpha = atan2(start[1], start[0]) + sign * tangent_start
+    omega = atan2(end[1], end[0]) - sign * tangent_end
     points = [r * (cos(angle) * x + sin(angle) * y) for angle in (alpha, omega)]
     length = r * where(touches, arc, 0.0)
     if wrap.kind == "cylinder":
-        points, length = _rising(points, length, p, q)
-    met, left = (pose.p + pose.R @ point for point in points)
-    return WrappedSegment(met, left, length, touches)
+        points, length = _helix(points, length, p, q)
+    entry, leave = (pose.p + pose.R @ point for point in points)
+    return WrappedSegment(entry, leave, length, touches)
 
 
 def _plane(wrap: Wrap, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two unit vectors that span the plane of the circle, in the body's frame."""
+    """Two orthonormal vectors that span the plane of the circle, in the body's frame."""
     if wrap.kind == "cylinder":
         return np.array([1, 0, 0]), np.array([0, 1, 0])
     x = _unit(p, np.array([1, 0, 0]))
-    steep = less(
-        absolute(x[0]), 0.7
-    )  # where the points lie in line with the centre, any plane through them will do
+    # Where the end points are in line with the centre, any plane through them serves.
+    steep = less(absolute(x[0]), 0.7)
     other = cross(x, np.array([where(steep, 1, 0), where(steep, 0, 1), 0]))
     return x, cross(_unit(cross(p, q), _unit(other, other)), x)
 
 
 def _unit(a: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """The vector a at unit length, or `otherwise` where a has no direction."""
     square = a @ a
     long = less(TINY * TINY, square)
     length = sqrt(where(long, square, 1.0))
@@ -87,23 +98,29 @@ def _unit(a: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
 
 
 def _angle(a: np.ndarray, b: np.ndarray) -> Any:
-    """The angle from a to b, in [-pi, pi]."""
+    """The angle from a to b in the plane, in [-pi, pi]."""
     return atan2(a[0] * b[1] - a[1] * b[0], a @ b)
 
 
 def _outside(a: np.ndarray, r: Any) -> Any:
+    """Whether the point a lies outside the circle of radius r, or on it."""
     return less_equal(r * r, a @ a)
 
 
-def _lean(a: np.ndarray, r: Any) -> Any:
-    """The angle at the centre between a point and where its tangent touches the circle."""
+def _tangent_angle(a: np.ndarray, r: Any) -> Any:
+    """Angle at the centre between the point a and the point where its tangent touches the circle: acos(r /
+    |a|).
+    """
     square = a @ a
     distance = sqrt(where(less(0, square), square, 1.0))
     return acos(minimum(r / distance, 1.0))
 
 
-def _rising(points: list[np.ndarray], arc: Any, p: np.ndarray, q: np.ndarray) -> tuple[list[np.ndarray], Any]:
-    """Along a cylinder the string rises evenly: unrolled, it is straight."""
+def _helix(points: list[np.ndarray], arc: Any, p: np.ndarray, q: np.ndarray) -> tuple[list[np.ndarray], Any]:
+    """The points of tangency with their heights along a cylinder, and the length of the helix between them.
+
+    On the unrolled cylinder the path is straight: its height grows in proportion to its length in the plane.
+    """
     before, after = (sqrt((a - b)[:2] @ (a - b)[:2]) for a, b in ((p, points[0]), (q, points[1])))
     total = before + arc + after
     whole = where(less(0, total), total, 1.0)

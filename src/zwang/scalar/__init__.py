@@ -1,17 +1,24 @@
-"""The primitives of a generic scalar, each passed on to the reading at hand.
+"""The generic scalar: elementary functions, control flow and arrays for floats, symbols and traced values
+alike.
 
-An algorithm written with these names, Python's operators and NumPy's object arrays runs on floats, on symbols and
-on traced scalars alike. A *reading* is an object with a method for each primitive; it is found by the type of the
-arguments. The reading of plain numbers is here; others come with `register` or, without being imported before they
-are needed, with `register_lazily`.
+An algorithm that uses these functions, Python's operators and NumPy's object arrays runs on every kind of
+scalar. A backend implements the functions for one kind: floats (here), SymPy expressions (`zwang.symbolic`),
+traced values, which are compiled (`zwang.compiler`), and dual numbers (`zwang.algebra.dual`). The type of the
+arguments selects the backend. Backends are registered by `register`, or by `register_lazily`, which imports
+them only when they are needed.
 
-Plain integers are exact structure and stay so: `sin(0)` is 0 and `cos(0)` is 1, so that zeros and ones fold away.
-On floats nothing raises: as in NumPy, outside its domain a function gives nan or inf.
-All primitives of scalars also work element by element on arrays, and then give arrays.
+Python integers are exact and stay so: `sin(0)` is 0 and `cos(0)` is 1, so that structural zeros and ones fold
+away.
 
-Control flow is functional, in the style of jax.lax: `while_loop`, `when` and `for_each` carry values, nested at will
-in tuples, lists, dictionaries, dataclasses and arrays, and bodies return new ones of the same structure.
+On floats nothing raises: as in NumPy, a function gives nan or inf outside its domain. Functions of scalars
+also work on arrays, element by element.
+
+Control flow is functional, as in jax.lax: `cond`, `while_loop`, `fori_loop` and `for_each` carry a pytree of
+values (tuples, lists, dictionaries, dataclasses, arrays), and their bodies return a new one of the same
+structure.
 """
+
+from typing import TYPE_CHECKING
 
 from zwang.scalar.arrays import MutableArray, Table, flat_position
 from zwang.scalar.backend import (
@@ -36,6 +43,7 @@ from zwang.scalar.control_flow import (
     while_loop,
     zeros,
 )
+from zwang.scalar.deprecated import old_name as _old_name
 from zwang.scalar.float_backend import FloatBackend
 from zwang.scalar.primitives import (
     ArrayBackend,
@@ -77,19 +85,20 @@ from zwang.scalar.pytree import leaves_of, rebuild, structure_of
 from zwang.scalar.real import real_array, real_number
 
 __all__ = [
-    "ArrayBackend",
     "ActiveIndices",
-    "FloatBackend",
+    "ArrayBackend",
     "Backend",
+    "FloatBackend",
     "MutableArray",
     "Table",
     "absolute",
     "acos",
     "are_constant",
     "asin",
-    "use_backend",
     "atan2",
+    "backend_of",
     "clip",
+    "cond",
     "copysign",
     "cos",
     "divide",
@@ -101,9 +110,9 @@ __all__ = [
     "for_each",
     "fori_loop",
     "from_data",
-    "lane_maximum",
     "is_scalar",
     "is_zero",
+    "lane_maximum",
     "leaves_of",
     "less",
     "less_equal",
@@ -115,9 +124,9 @@ __all__ = [
     "minimum",
     "not_equal",
     "power",
-    "backend_of",
     "real_array",
     "real_number",
+    "reason_not_real",
     "rebuild",
     "register",
     "register_decoder",
@@ -132,10 +141,14 @@ __all__ = [
     "table",
     "tan",
     "to_data",
-    "reason_not_real",
+    "use_backend",
     "value_is_constant",
-    "cond",
     "where",
     "while_loop",
     "zeros",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return _old_name(name, globals())

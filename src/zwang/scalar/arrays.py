@@ -1,4 +1,4 @@
-"""Constant tables and scratch arrays, read and written at indices."""
+"""Constant tables and mutable arrays, read and written at indices."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from zwang.scalar.backend import backend_of
 
 
 def clamped_index(position: Any, length: int) -> int:
-    """A whole number as a place in an array of this length: outside it, that of the nearest element; 0 of NaN."""
+    """A whole number clamped to the indices 0 ... length - 1 of an array; 0 for NaN."""
     return int(min(position, length - 1)) if position > 0 else 0
 
 
 def flat_position(shape: tuple[int, ...], index: Any) -> Any:
-    """Where the entry `index`, an integer or a tuple of them, lies in a row-major array of this shape."""
+    """Position of the element at `index`, an integer or a tuple of integers, in a row-major array of this
+    shape.
+
+    Raises IndexError for a wrong number of indices, and for integers outside the shape.
+    """
     indices = index if isinstance(index, tuple) else (index,)
     if len(indices) != len(shape):
-        raise IndexError(f"{len(shape)} indices are needed for the shape {shape}, {len(indices)} were given")
+        raise IndexError(f"an array of shape {shape} takes {len(shape)} indices; {len(indices)} were given")
     position: Any = 0
     for i, length in zip(indices, shape, strict=True):
         if isinstance(i, (int, np.integer)) and not 0 <= i < length:
@@ -29,9 +33,9 @@ def flat_position(shape: tuple[int, ...], index: Any) -> Any:
 
 
 class Table:
-    """Constants that a loop reads at its index: `t[i]`, `t[i, j]`, or `t[i]` for a row of a matrix.
+    """A constant table, read at indices: `t[i]`, `t[i, j]`, or `t[i]` for a row of a matrix.
 
-    A table of integers gives indices, which may be used to read further tables and scratch arrays.
+    The entries of a table of integers are indices, which can be used to read other tables and arrays.
     """
 
     __slots__ = ("entries", "shape")
@@ -39,7 +43,9 @@ class Table:
     def __init__(self, values: Any) -> None:
         array = np.asarray(values)
         if array.dtype.kind not in "iuf" or array.ndim == 0:
-            raise TypeError("a table holds constant numbers: give a list or array of floats or of integers")
+            raise TypeError(
+                "a table consists of constant numbers: give a list or array of floats or of integers"
+            )
         self.shape = array.shape
         self.entries: tuple[float, ...] | tuple[int, ...] = tuple(array.ravel().tolist())
 
@@ -59,10 +65,11 @@ class Table:
 
 
 class MutableArray:
-    """A scratch array of reals with a value's manners: `a[i]` reads, `b = a.set(i, x)` gives the array after it.
+    """An array of reals with functional updates: `a[i]` reads an element, `b = a.set(i, x)` returns the new
+    array.
 
-    An array is written in place where it is compiled, so after `a.set(...)` only the new one may be used, and a loop
-    that changes an array has to carry it.
+    Compiled code writes in place. So after `a.set(...)` only the returned array may be used, and a loop that
+    changes an array has to carry it.
     """
 
     __slots__ = ("_elements", "shape")
@@ -75,15 +82,15 @@ class MutableArray:
         return self._load(flat_position(self.shape, index))
 
     def set(self, index: Any, value: Any) -> MutableArray:
-        """The array with the element at `index` replaced; this one may not be used any more."""
+        """The array with the element at `index` replaced by `value`; this one must not be used any more."""
         return self._store(flat_position(self.shape, index), value)
 
     def gather(self, position: Any) -> Any:
-        """The element at a position that is a whole number, but may differ from lane to lane; outside, the nearest one."""
+        """The element at a position, a whole number that may differ between lanes; clamped to the array."""
         return self._load(clamped_index(position, math.prod(self.shape)))
 
     def scatter(self, position: Any, value: Any) -> MutableArray:
-        """The array with the element that `gather` gives replaced; this one may not be used any more."""
+        """The array with the element that `gather` reads replaced; this one must not be used any more."""
         return self._store(clamped_index(position, math.prod(self.shape)), value)
 
     def _load(self, position: Any) -> Any:
@@ -97,5 +104,5 @@ class MutableArray:
 
     def _alive(self) -> list:
         if self._elements is None:
-            raise ValueError("this scratch array was changed by set(): use the array that set() returned")
+            raise ValueError("this array was changed by set(): use the array that set() returned")
         return self._elements

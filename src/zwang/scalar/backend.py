@@ -1,4 +1,4 @@
-"""Readings: which object answers the primitives for which type of scalar."""
+"""Backends: the implementations of the primitives, and which of them serves which type of scalar."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 
 class Backend:
-    """How one kind of scalar answers the primitives; a subclass adds a method for each that its kind has.
+    """Implementation of the primitives for one kind of scalar.
 
-    Beside the primitives' own names a reading may answer `substitute(x, mapping)`, `symbols_of(x)`, `is_zero(x)`
-    and `look_up(table, index)`. Where readings mix, the one of higher rank takes the call.
+    A subclass adds a method for each primitive that its scalars support (`sin`, `sqrt`, `where`, ...), and
+    overrides the methods below where needed. Where arguments of several backends meet, the one of highest
+    `rank` is called.
     """
 
     rank = 1
@@ -56,15 +57,17 @@ class Backend:
     def cond(self, predicate: Any, then: Callable, otherwise: Callable, operands: tuple) -> Any:
         return then(*operands) if predicate else otherwise(*operands)
 
-    def for_each(self, count: int, body: Callable, init: Any, unroll: bool | None) -> Any:
+    def static_loop(self, count: int, body: Callable, init: Any, unroll: bool | None) -> Any:
+        """`fori_loop` from 0 to a count that is known now."""
         carry = init
         for i in range(count):
             carry = body(i, carry)
         return carry
 
-    def dynamic_loop(self, ends: tuple[int, int], backwards: bool, body: Callable, init: Any) -> Any:
+    def dynamic_loop(self, bounds: tuple[int, int], reverse: bool, body: Callable, init: Any) -> Any:
+        """`fori_loop` between bounds that may be known only when the program runs."""
         carry = init
-        for i in reversed(range(*ends)) if backwards else range(*ends):
+        for i in reversed(range(*bounds)) if reverse else range(*bounds):
             carry = body(i, carry)
         return carry
 
@@ -72,28 +75,28 @@ class Backend:
 _BACKENDS: dict[type, Backend] = {}
 _LAZY: dict[str, Callable[[], object]] = {}
 _DECODERS: dict[str, Callable[[Any], Any]] = {}
-_CURRENT: ContextVar[Backend | None] = ContextVar("reading at hand", default=None)
+_CURRENT: ContextVar[Backend | None] = ContextVar("current backend", default=None)
 
 
 def register(scalar_type: type, backend: Backend) -> None:
-    """Let `reading` answer the primitives for `scalar_type` and its subclasses."""
+    """Let `backend` serve `scalar_type` and its subclasses."""
     _BACKENDS[scalar_type] = backend
 
 
 def register_lazily(module_prefix: str, loader: Callable[[], object]) -> None:
-    """Call `loader`, which has to `register`, when a type of a module under `module_prefix` is first met."""
+    """Call `loader`, which must `register` a backend, when a type of a module under the prefix is used."""
     _LAZY[module_prefix] = loader
 
 
 def backend_of(x: Any) -> Backend:
-    """The reading that answers for x."""
+    """The backend of the scalar or array x. Raises TypeError for a type that has none."""
     backend = _BACKENDS.get(type(x))
     return backend if backend is not None else _find(type(x))
 
 
 @contextmanager
 def use_backend(backend: Backend) -> Iterator[None]:
-    """Within it, control flow and scratch arrays go to `reading`, even where all values at hand are numbers."""
+    """Context in which control flow and new arrays use `backend`, even where all values are plain numbers."""
     token = _CURRENT.set(backend)
     try:
         yield
@@ -102,7 +105,7 @@ def use_backend(backend: Backend) -> Iterator[None]:
 
 
 def current_backend() -> Backend | None:
-    """The reading that `use_backend` has set, if any."""
+    """The backend that `use_backend` has set, or None."""
     return _CURRENT.get()
 
 
@@ -116,7 +119,7 @@ def _find(kind: type) -> Backend:
     if issubclass(kind, numbers.Real):
         _BACKENDS[kind] = _BACKENDS[float]
         return _BACKENDS[kind]
-    raise TypeError(f"no reading is registered for scalars of type {kind.__module__}.{kind.__qualname__}")
+    raise TypeError(f"no backend is registered for scalars of type {kind.__module__}.{kind.__qualname__}")
 
 
 def _load_for(kind: type) -> None:
@@ -126,14 +129,14 @@ def _load_for(kind: type) -> None:
 
 
 def _load(prefix: str) -> None:
-    """Load what was registered lazily; other threads that need it wait for Python's own import lock meanwhile."""
+    """Load a backend that was registered lazily. Other threads that need it wait for Python's import lock."""
     if (load := _LAZY.get(prefix)) is not None:
         load()
         _LAZY.pop(prefix, None)
 
 
 def common_backend(*values: Any) -> Backend:
-    """The reading of highest rank among those of the values."""
+    """The backend of highest rank among those of the values. Raises TypeError where two are of equal rank."""
     best = backend_of(values[0])
     for value in values[1:]:
         backend = backend_of(value)
@@ -141,22 +144,25 @@ def common_backend(*values: Any) -> Backend:
             continue
         if backend.rank == best.rank:
             raise TypeError(
-                f"{type(values[0]).__name__} and {type(value).__name__} do not mix: substitute symbols before tracing"
+                f"scalars of types {type(values[0]).__name__} and {type(value).__name__} cannot be combined: "
+                "substitute numbers for the symbols before tracing"
             )
         best = backend
     return best
 
 
-# ---------------------------------------------------------------------------------------------- documents
+# ------------------------------------------------------------------------- serialisation, symbols
 
 
 def to_data(x: Any) -> dict[str, Any]:
-    """An expression as plain data for a document: {kind of expression: a tree of lists, texts and numbers}."""
+    """An expression as plain data for a file: {kind of expression: nested lists, strings and numbers}."""
     return backend_of(x).to_data(x)
 
 
 def from_data(data: Mapping[str, Any]) -> Any:
-    """The expression that `to_data` wrote. Raises KeyError for a kind of expression that no reading knows."""
+    """The expression that `to_data` wrote. Raises KeyError for a kind of expression that no backend
+    registered.
+    """
     ((kind, tree),) = data.items()
     if kind not in _DECODERS and kind in _LAZY:
         _load(kind)
@@ -164,12 +170,12 @@ def from_data(data: Mapping[str, Any]) -> Any:
 
 
 def symbol(name: str, *, positive: bool = False) -> Any:
-    """A real symbol of that name, for mechanisms whose numbers are left open; the reading that has symbols makes it."""
+    """A real SymPy symbol of this name, to be used as a parameter of a mechanism."""
     if "symbol" not in _DECODERS and "sympy" in _LAZY:
         _load("sympy")
     return _DECODERS["symbol"]({"name": name, "positive": positive})
 
 
 def register_decoder(kind: str, decode: Callable[[Any], Any]) -> None:
-    """Let `decode` read the trees that `to_data` wrote under the name `kind`."""
+    """Let `decode` read the data that `to_data` wrote for this kind of expression."""
     _DECODERS[kind] = decode

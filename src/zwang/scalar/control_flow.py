@@ -1,4 +1,4 @@
-"""Control flow and stores, passed on to the reading of what is carried."""
+"""Control flow and arrays, in the style of jax.lax: each call goes to the backend of the carried values."""
 
 from __future__ import annotations
 
@@ -9,19 +9,25 @@ import numpy as np
 
 from zwang.scalar.arrays import MutableArray, Table, flat_position
 from zwang.scalar.backend import Backend, backend_of, common_backend, current_backend
+from zwang.scalar.deprecated import loop_bounds
 from zwang.scalar.float_backend import FLOATS
 from zwang.scalar.pytree import leaves_of
 
 
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
-    """The carry after `carry = body(carry)`, as long as `condition(carry)`; each lane for itself."""
+    """The carry after repeating `carry = body(carry)` while `condition(carry)` is true.
+
+    init: the first carry, a pytree; `body` returns one of the same structure. When compiled for several
+    lanes, each lane leaves the loop by its own condition.
+    """
     return _backend_for(init).while_loop(condition, body, init)
 
 
 def cond(predicate: Any, then: Callable, otherwise: Callable, *operands: Any) -> Any:
-    """`then(*operands)` or `otherwise(*operands)`, which give results of the same structure.
+    """`then(*operands)` where the predicate is true, else `otherwise(*operands)`; both return the same
+    structure.
 
-    Unlike `where`, a branch that no lane wants is not run.
+    Unlike `where`, a branch that no lane takes is not evaluated.
     """
     if type(predicate) is bool:
         return then(*operands) if predicate else otherwise(*operands)
@@ -39,78 +45,91 @@ def fori_loop(
 ) -> Any:
     """The carry after `carry = body(i, carry)` for i = lower, ..., upper - 1, or in reverse order.
 
-    The bounds are integers or traced indices. When traced, a short loop between integers is unrolled, with plain
-    integers for i, so that zeros fold away; `unroll` True or False decides instead of the length.
+    lower, upper: integers or traced indices. init: the first carry, a pytree. When traced, a short loop
+    between integers is unrolled, with plain integers for i, so that zeros fold away; `unroll` True or False
+    overrides this.
     """
     if not all(isinstance(end, (int, np.integer)) for end in (lower, upper)):
         return _backend_for(init).dynamic_loop((lower, upper), reverse, body, init)
     begin, end = int(lower), int(upper)
     if begin == 0 and not reverse:
-        return _backend_for(init).for_each(end, body, init, unroll)
+        return _backend_for(init).static_loop(end, body, init, unroll)
 
     def iterate(i: Any, carry: Any) -> Any:
         return body(end - 1 - i if reverse else begin + i, carry)
 
-    return _backend_for(init).for_each(max(end - begin, 0), iterate, init, unroll)
+    return _backend_for(init).static_loop(max(end - begin, 0), iterate, init, unroll)
 
 
 def for_each(items: Any, body: Callable[[Any, Any], Any], init: Any, *, unroll: bool | None = None) -> Any:
-    """The carry after `carry = body(item, carry)` for every item: a row of a constant table, or an active index.
+    """The carry after `carry = body(item, carry)` for every item: each row of a constant table, or each
+    active index.
 
-    `items` is a `Table`, or values that make one, or `ActiveIndices`. `unroll` is as in `fori_loop`.
+    items: a `Table`, values from which one is built, or `ActiveIndices`. unroll: as in `fori_loop`, for
+    tables.
     """
     if isinstance(items, ActiveIndices):
-        return items.each(body, init)
+        return items.for_each(body, init)
+    if (bounds := loop_bounds(items)) is not None:
+        lower, upper, reverse = bounds
+        return fori_loop(lower, upper, body, init, reverse=reverse, unroll=unroll)
     rows = items if isinstance(items, Table) else table(items)
     return fori_loop(0, rows.shape[0], lambda i, carry: body(rows[i], carry), init, unroll=unroll)
 
 
 class ActiveIndices:
-    """The indices, below `end` if it is given, at which the flags, a scratch array (n,), are above zero in some lane: items for `for_each`."""
+    """The compacted active set: the indices at which flags are positive in some lane, as items of `for_each`.
+
+    flags: a `MutableArray` (n,). end: an upper bound of the indices, n where omitted.
+    """
 
     def __init__(self, flags: MutableArray, end: Any = None) -> None:
         self.flags = flags
         self.items = _backend_for(flags).active_indices(flags, flags.shape[0] if end is None else end)
 
-    def __getitem__(self, place: Any) -> Any:
-        """The index at this place among them; 0 behind the last."""
-        place = flat_position(self.flags.shape, place)
-        return _backend_for(self.flags).active_index(self.items, place, self.flags.shape[0])
+    def __getitem__(self, position: Any) -> Any:
+        """The active index at this position of the compacted array; 0 beyond the last one."""
+        position = flat_position(self.flags.shape, position)
+        return _backend_for(self.flags).active_index(self.items, position, self.flags.shape[0])
 
     @property
     def count(self) -> Any:
-        """How many they are."""
+        """Number of active indices."""
         return _backend_for(self.flags).count(self.items, self.flags.shape[0])
 
-    def each(self, body: Callable[[Any, Any], Any], init: Any) -> Any:
-        """The carry after `carry = body(index, carry)` for each of them. Where some lane wants an index, it is masked in the others."""
+    def for_each(self, body: Callable[[Any, Any], Any], init: Any) -> Any:
+        """The carry after `carry = body(index, carry)` for each of them; masked in the lanes where it is not
+        active.
+        """
 
-        def asked(index: Any, carry: Any) -> Any:
+        def masked(index: Any, carry: Any) -> Any:
             return cond(self.flags[index] > 0, lambda carry: body(index, carry), lambda carry: carry, carry)
 
-        return _backend_for(self.flags).active_loop(self.items, self.flags.shape[0], asked, init)
+        return _backend_for(self.flags).active_loop(self.items, self.flags.shape[0], masked, init)
 
 
 def lane_maximum(x: Any, limit: int) -> Any:
-    """The highest of the whole numbers x that lanes have, from 0 to the limit, as an index for all of them. NaN counts as 0.
+    """Maximum over the lanes of the whole number x, clamped to 0 ... limit, as one index for all lanes; NaN
+    counts as 0.
 
-    It may depend on a lane's neighbours: let no lane's result hang on it, but mask the turns of a loop that it does not want.
+    It depends on the neighbouring lanes. So the result of a lane must not depend on it: use it as the upper
+    bound of a loop, and mask the iterations beyond the lane's own x.
     """
     return _backend_for(x).lane_maximum(x, limit)
 
 
 def table(values: Any) -> Table:
-    """A constant table, to be read at loop indices."""
+    """A constant table of numbers, to be read at loop indices."""
     return Table(values)
 
 
 def zeros(shape: int | tuple[int, ...]) -> MutableArray:
-    """An array of zeros that loops may change."""
+    """A mutable array of zeros of this shape, for use in loops."""
     return _allocate(shape, uninitialised=False)
 
 
 def empty(shape: int | tuple[int, ...]) -> MutableArray:
-    """An array that loops may change, with elements that mean nothing until they are set (as in NumPy)."""
+    """A mutable array of this shape with uninitialised elements, as in NumPy."""
     return _allocate(shape, uninitialised=True)
 
 
@@ -120,7 +139,7 @@ def _allocate(shape: int | tuple[int, ...], uninitialised: bool) -> MutableArray
 
 
 def _backend_for(*trees: Any) -> Backend:
-    """The reading that runs control flow over these carries."""
+    """The backend that executes control flow over these pytrees."""
     backend = current_backend()
     if backend is not None:
         return backend

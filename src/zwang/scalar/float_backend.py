@@ -1,4 +1,4 @@
-"""The reading of plain numbers."""
+"""The backend of floats: Python's and NumPy's numbers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from zwang.scalar.backend import Backend, register
 
 
 def _guarded(function: Callable[..., float], ufunc: Callable[..., Any], exact: Mapping[int, int]) -> Any:
-    """`function` of math, with NumPy's answer where it would raise and exact integers where they exist."""
+    """`function` of math, with NumPy's result where it would raise, and exact integers for some exact
+    arguments.
+    """
 
-    def read(x: Any) -> Any:
+    def evaluate(x: Any) -> Any:
         if type(x) is int and x in exact:
             return exact[x]
         try:
@@ -23,7 +25,7 @@ def _guarded(function: Callable[..., float], ufunc: Callable[..., Any], exact: M
         except (ValueError, OverflowError):
             return _quietly(ufunc, x)
 
-    return staticmethod(read)
+    return staticmethod(evaluate)
 
 
 def _quietly(ufunc: Callable[..., Any], *args: Any) -> float:
@@ -32,7 +34,7 @@ def _quietly(ufunc: Callable[..., Any], *args: Any) -> float:
 
 
 class FloatBackend(Backend):
-    """Plain numbers: Python's and NumPy's integers, floats and truth values."""
+    """Floats, integers and booleans of Python and NumPy."""
 
     rank = 0
 
@@ -123,18 +125,19 @@ class FloatBackend(Backend):
         return MutableArray(shape, [math.nan if uninitialised else 0.0] * math.prod(shape))
 
     def active_indices(self, flags: MutableArray, end: int) -> list[int]:
+        """The active indices, zeros up to the length of the flags, and their number."""
         found = [i for i in range(end) if flags[i] > 0]
         return [*found, *[0] * (flags.shape[0] - len(found)), len(found)]
 
-    def active_index(self, items: list[int], place: int, length: int) -> int:
-        return items[place]
+    def active_index(self, indices: list[int], position: int, length: int) -> int:
+        return indices[position]
 
-    def count(self, items: list[int], length: int) -> int:
-        return items[-1]
+    def count(self, indices: list[int], length: int) -> int:
+        return indices[-1]
 
-    def active_loop(self, items: list[int], count: int, body: Callable, init: Any) -> Any:
+    def active_loop(self, indices: list[int], count: int, body: Callable, init: Any) -> Any:
         carry = init
-        for i in items[: items[-1]]:
+        for i in indices[: indices[-1]]:
             carry = body(i, carry)
         return carry
 

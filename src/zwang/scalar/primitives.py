@@ -1,4 +1,4 @@
-"""The primitives by name, each passed on to the reading of its arguments; and their reading on arrays."""
+"""The primitives: elementary functions, comparisons and selection, each by the backend of its arguments."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def log(x: Any) -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """x to the power of y; by products and one square root where y is a constant half-integer up to 64."""
+    """x to the power of y. Constant half-integers y up to 64 in size use products and one square root."""
     if type(x) is not np.ndarray and value_is_constant(y) and abs(y) <= 64 and 2 * y == int(2 * y):
         return _half_power(x, int(2 * y))
     return common_backend(x, y).power(x, y)
@@ -78,7 +78,7 @@ def _half_power(x: Any, twice: int) -> Any:
 
 
 def divide(x: Any, y: Any) -> Any:
-    """x / y, with inf or nan where Python's own floats would raise ZeroDivisionError."""
+    """x / y, with inf or nan where Python's floats raise ZeroDivisionError."""
     return common_backend(x, y).divide(x, y)
 
 
@@ -98,7 +98,7 @@ def maximum(x: Any, y: Any) -> Any:
 
 
 def clip(x: Any, low: Any, high: Any) -> Any:
-    """x kept within [low, high]."""
+    """x clipped to [low, high]."""
     return minimum(maximum(x, low), high)
 
 
@@ -108,17 +108,17 @@ def floor(x: Any) -> Any:
 
 
 def copysign(x: Any, y: Any) -> Any:
-    """The size of x with the sign of y, a negative zero's too."""
+    """The magnitude of x with the sign of y; a negative zero counts as negative."""
     return common_backend(x, y).copysign(x, y)
 
 
 def sign(x: Any) -> Any:
-    """1 above zero, -1 below; zero and nan stay."""
+    """1 for positive, -1 for negative x; zero and nan are returned unchanged."""
     return where(less(0, x), 1, where(less(x, 0), -1, x))
 
 
 def less(x: Any, y: Any) -> Any:
-    """x < y; the operators say the same of scalars, this also of arrays."""
+    """x < y, for scalars, as the operator, and for arrays."""
     return common_backend(x, y).less(x, y)
 
 
@@ -128,7 +128,7 @@ def less_equal(x: Any, y: Any) -> Any:
 
 
 def equal(x: Any, y: Any) -> Any:
-    """x == y in value (on symbols Python's == asks for the same expression)."""
+    """x == y in value; on symbols Python's == compares expressions instead."""
     return common_backend(x, y).equal(x, y)
 
 
@@ -138,22 +138,22 @@ def not_equal(x: Any, y: Any) -> Any:
 
 
 def logical_and(p: Any, q: Any) -> Any:
-    """Both true."""
+    """Logical conjunction."""
     return common_backend(p, q).logical_and(p, q)
 
 
 def logical_or(p: Any, q: Any) -> Any:
-    """One or both true."""
+    """Logical disjunction."""
     return common_backend(p, q).logical_or(p, q)
 
 
 def logical_not(p: Any) -> Any:
-    """Not true."""
+    """Logical negation."""
     return backend_of(p).logical_not(p)
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
-    """x where the condition holds, else y. Both are worked out; the one not taken may be nan or inf without harm."""
+    """x where the condition is true, else y. Both are evaluated; the one not selected may be nan or inf."""
     if type(condition) is bool:
         return x if condition else y
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
@@ -161,11 +161,11 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     return backend_of(condition).where(condition, x, y)
 
 
-# ---------------------------------------------------------------------------------------------- constants, symbols
+# ------------------------------------------------------------------------------ constants, symbols
 
 
 def value_is_constant(x: Any) -> bool:
-    """Whether x is a plain number, so that Python may branch on it."""
+    """Whether x is a plain number, on whose value Python may branch."""
     return backend_of(x) is FLOATS
 
 
@@ -175,7 +175,7 @@ def are_constant(*values: Any) -> bool:
 
 
 def is_scalar(x: Any) -> bool:
-    """Whether some reading answers for x: a number, a symbolic expression or a traced scalar; no text, no array."""
+    """Whether x is a scalar of some backend (number, expression, traced value), not an array or a string."""
     try:
         return backend_of(x).rank < ArrayBackend.rank
     except TypeError:
@@ -183,22 +183,22 @@ def is_scalar(x: Any) -> bool:
 
 
 def is_zero(x: Any) -> bool:
-    """Whether x is zero by structure: a constant zero, or an array of such; never asks a value."""
+    """Whether x is structurally zero: a constant zero, or an array of them. No traced value is evaluated."""
     return bool(backend_of(x).is_zero(x))
 
 
 def reason_not_real(x: Any) -> str:
-    """Why x can be no real, finite number, as the end of a sentence: "is not a number"; empty if it can be one."""
+    """Why x cannot be a finite real number, as the end of a sentence; empty where it can be one."""
     return backend_of(x).reason_not_real(x)
 
 
 def substitute(x: Any, mapping: Mapping[Any, Any]) -> Any:
-    """x with the symbols in `mapping` replaced by other scalars, of whatever reading; numbers have none."""
+    """x with the symbols in `mapping` replaced by scalars of any backend; numbers are returned unchanged."""
     return backend_of(x).substitute(x, mapping)
 
 
 def symbols_of(x: Any) -> frozenset[Any]:
-    """The symbols on which x depends; none for numbers."""
+    """The symbols on which x depends; empty for numbers."""
     return backend_of(x).symbols_of(x)
 
 
@@ -206,7 +206,7 @@ def symbols_of(x: Any) -> frozenset[Any]:
 
 
 class ArrayBackend(Backend):
-    """Arrays of scalars: each primitive element by element, with NumPy's broadcasting."""
+    """Backend of arrays: each primitive is applied element by element, with NumPy's broadcasting."""
 
     rank = 2
 
@@ -227,7 +227,7 @@ class ArrayBackend(Backend):
 
 
 def elementwise(primitive: Callable, *values: Any) -> np.ndarray:
-    """The primitive on each element, with NumPy's broadcasting; floats give an array of floats."""
+    """The primitive applied to each element, with NumPy's broadcasting; floats give an array of floats."""
     arrays = [np.asarray(value) for value in values]
     objects = np.broadcast_arrays(*(array.astype(object) for array in arrays))
     results = [primitive(*elements) for elements in zip(*(array.flat for array in objects), strict=True)]

@@ -1,4 +1,4 @@
-"""Nests of tuples, lists, dictionaries, dataclasses and arrays, as loops carry them."""
+"""Pytrees: nested tuples, lists, dictionaries, dataclasses and arrays of scalars, as loops carry them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zwang.scalar.arrays import MutableArray
 
 
 def leaves_of(tree: Any) -> list[Any]:
-    """The scalars (and scratch arrays) in a nest of tuples, lists, dictionaries, dataclasses and arrays, in order."""
+    """The leaves of a pytree in order: scalars and mutable arrays."""
     if isinstance(tree, np.ndarray):
         return list(tree.flat)
     children = _children(tree)
@@ -20,12 +20,12 @@ def leaves_of(tree: Any) -> list[Any]:
 
 
 def rebuild(tree: Any, leaves: Sequence[Any]) -> Any:
-    """A nest of the structure of `tree` with other leaves; arrays come back as arrays of objects."""
+    """A pytree of the structure of `tree` with these leaves; arrays become arrays of objects."""
     return _rebuild(tree, iter(leaves))
 
 
 def structure_of(tree: Any) -> Any:
-    """What two nests have in common when they differ in their leaves only."""
+    """The structure of a pytree: equal for two pytrees that differ only in their leaves."""
     if isinstance(tree, np.ndarray):
         return tree.shape
     children = _children(tree)

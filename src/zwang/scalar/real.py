@@ -1,4 +1,4 @@
-"""Arrays of real numbers from whatever a user gives: nothing is taken for a number that is none."""
+"""Validated conversion of input to real numbers: only what is a real number is accepted."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from typing import Any
 
 import numpy as np
 
-REAL = "fiub"  # kinds of NumPy's types: floats, integers, booleans
+REAL = "fiub"  # kinds of NumPy types: floats, signed and unsigned integers, booleans
 
 
 def real_array(values: Any) -> np.ndarray:
     """`values` as an array of floats.
 
-    Raises TypeError for complex numbers (also those whose imaginary part is zero), texts, dates, times and None, which NumPy would
-    convert, and ValueError for rows of different lengths.
+    Raises TypeError for complex numbers (even with a zero imaginary part), strings, dates, times and None,
+    which NumPy would convert, and ValueError for rows of different lengths.
     """
     array = np.asarray(values)
     if array.dtype.kind == "O":  # numbers of other libraries, one by one
         array = np.array([real_number(x) for x in array.flat], dtype=float).reshape(array.shape)
     if array.dtype.kind not in REAL:
-        raise TypeError(f"{array.dtype} is no type of real numbers")
+        raise TypeError(f"{array.dtype} is not a type of real numbers")
     return np.array(array, dtype=float)
 
 
 def real_number(value: Any) -> float:
-    """`value` as a float. Raises TypeError for what is no real number."""
+    """`value` as a float. Raises TypeError where it is not a real number."""
     if isinstance(value, np.generic | np.ndarray) and value.dtype.kind not in REAL + "O":
-        raise TypeError(f"{value.dtype} is no type of real numbers")
+        raise TypeError(f"{value.dtype} is not a type of real numbers")
     if isinstance(value, str | bytes | bytearray | complex):
-        raise TypeError(f"a {type(value).__name__} is no real number")
+        raise TypeError(f"a {type(value).__name__} is not a real number")
     return float(value)

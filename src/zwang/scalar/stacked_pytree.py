@@ -1,4 +1,4 @@
-"""Nests of one structure, laid beside one another, to be read at a loop's index."""
+"""Stacked pytrees: several pytrees of one structure, read at the index of a loop."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from zwang.scalar.pytree import leaves_of, rebuild
 
 
 class StackedPytree:
-    """Nests that differ in their scalars only: `stacked[i]` is the nest of number i, also where i is a traced index.
+    """Pytrees that differ only in their leaves: `stacked[i]` is pytree i, where i may be a traced index.
 
-    What all nests have in common stays a plain number, so that it folds away; other constants become a table with a row for each nest.
+    A leaf that is the same in all pytrees stays a plain number, so that it folds away. Other constant leaves
+    become a table, and other scalars an array, with a row for each pytree.
     """
 
-    def __init__(self, nests: Sequence[Any]) -> None:
-        self.first = nests[0]
-        columns = [list(column) for column in zip(*map(leaves_of, nests), strict=True)]
+    def __init__(self, pytrees: Sequence[Any]) -> None:
+        self.first = pytrees[0]
+        columns = [list(column) for column in zip(*map(leaves_of, pytrees), strict=True)]
         kinds = [_kind(column) for column in columns]
         tables = {
-            kind: _beside([c for c, k in zip(columns, kinds, strict=True) if k == kind])
+            kind: _reader([c for c, k in zip(columns, kinds, strict=True) if k == kind])
             for kind in set(kinds)
         }
         count = dict.fromkeys(kinds, 0)
-        self._places = []
+        self._leaves = []
         for kind in kinds:
-            self._places.append((tables[kind], count[kind]))
+            self._leaves.append((tables[kind], count[kind]))
             count[kind] += 1
 
     def __getitem__(self, index: Any) -> Any:
-        return rebuild(self.first, [read(index, place) for read, place in self._places])
+        return rebuild(self.first, [read(index, column) for read, column in self._leaves])
 
 
 def _kind(column: list[Any]) -> str:
+    """How the values of one leaf are stored: "same", "whole" or "real" constants, or "scalars"."""
     if not are_constant(*column):
         return "scalars"
     if all(value == column[0] for value in column):
@@ -44,16 +46,16 @@ def _kind(column: list[Any]) -> str:
     return "whole" if all(isinstance(value, (int, np.integer)) for value in column) else "real"
 
 
-def _beside(columns: list[list[Any]]) -> Callable[[Any, int], Any]:
-    """The function from a nest's number and a place among these columns to the scalar there."""
+def _reader(columns: list[list[Any]]) -> Callable[[Any, int], Any]:
+    """The function (index of a pytree, number of a column) -> leaf, for columns that are stored alike."""
     kind, rows = _kind(columns[0]), list(zip(*columns, strict=True))
     if kind == "same":
-        return lambda index, place: columns[place][0]
+        return lambda index, column: columns[column][0]
     if kind == "scalars":
-        store = empty((len(rows), len(columns)))
+        array = empty((len(rows), len(columns)))
         for i, row in enumerate(rows):
             for k, value in enumerate(row):
-                store = store.set((i, k), value)
-        return lambda index, place: store[index, place]
+                array = array.set((i, k), value)
+        return lambda index, column: array[index, column]
     entries = table(np.array(rows, int if kind == "whole" else float))
-    return lambda index, place: entries[index, place]
+    return lambda index, column: entries[index, column]

@@ -1,4 +1,6 @@
-"""The factorisation by tiles, on floats and compiled, against NumPy, for dense and sparse matrices of any size."""
+"""Blocked L^T D L factorisation against NumPy, on floats and compiled, of dense and sparse matrices of any
+size.
+"""
 
 import numpy as np
 import pytest
@@ -10,12 +12,12 @@ from zwang.algebra.blocked_ldlt import BlockedLDLT
 from zwang.api.compiled import compile_function
 
 
-def solution(tiles, entries, values, b):
-    """x of A x = b, with A's entries by place."""
-    A = scalar.zeros(tiles.size)
+def solution(matrix, entries, values, b):
+    """x of A x = b, from the values of the stored entries of A."""
+    A = scalar.zeros(matrix.size)
     for (i, j), value in zip(entries, values, strict=True):
-        A = A.set(tiles.place(i, j), value)
-    return tiles.solve(tiles.factor(A), b)
+        A = A.set(matrix.place(i, j), value)
+    return matrix.solve(matrix.factor(A), b)
 
 
 def problem(n, share, seed):
@@ -39,16 +41,16 @@ def test_on_floats(n, share, seed):
 @pytest.mark.parametrize(("n", "share"), [(9, 1.0), (21, 0.1), (30, 1.0)])
 def test_compiled_in_lanes(n, share):
     entries, values, A, _ = problem(n, share, n)
-    tiles, b = BlockedLDLT(n, entries), np.random.default_rng(0).normal(size=(11, n))
+    matrix, b = BlockedLDLT(n, entries), np.random.default_rng(0).normal(size=(11, n))
     function = compile_function(
-        lambda a, b: solution(tiles, entries, a, b), {"a": len(entries), "b": n}, threads=1
+        lambda a, b: solution(matrix, entries, a, b), {"a": len(entries), "b": n}, threads=1
     )
     np.testing.assert_allclose(function(np.tile(values, (11, 1)), b), np.linalg.solve(A, b.T).T, atol=1e-12)
 
 
-def test_tiles_that_stay_zero_have_no_place():
+def test_blocks_that_stay_zero_are_not_stored():
     arrow = [(11, j) for j in range(12)] + [
         (k, k) for k in range(12)
-    ]  # filled up wholly, the last row being eliminated first
+    ]  # fills in completely, because the last row is eliminated first
     assert BlockedLDLT(12, arrow).size == 6 * 16
     assert BlockedLDLT(12, [(i, 0) for i in range(12)]).size == 5 * 16  # nothing fills in

@@ -1,4 +1,4 @@
-"""Every spine function gives the same, whatever scalar flows through it."""
+"""Kinematics and dynamics give the same results on floats, traced values and symbols."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.passes.optimise import optimise
 from zwang.dynamics import aba, crba, energy, rnea
 from zwang.dynamics import forward_dynamics as dynamics
-from zwang.dynamics import forward_dynamics_crba as mass_matrix_solve
+from zwang.dynamics import forward_dynamics_crba as by_mass_matrix
 from zwang.kinematics import configuration, jacobians, poses
 
 FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "forward_dynamics": ("q v tau", mass_matrix_solve.forward_dynamics_crba),
-    "articulated_dynamics": ("q v tau", aba.aba),
-    "accelerations": ("q v tau", dynamics.free_accelerations),
-    "inverse_dynamics": ("q v a", rnea.rnea),
+    "forward_dynamics_crba": ("q v tau", by_mass_matrix.forward_dynamics_crba),
+    "aba": ("q v tau", aba.aba),
+    "free_accelerations": ("q v tau", dynamics.free_accelerations),
+    "rnea": ("q v a", rnea.rnea),
     "bias_forces": ("q v", rnea.bias_forces),
-    "mass_matrix": ("q", crba.crba),
-    "mass_matrix_sum": ("q", crba.mass_matrix_from_jacobians),
+    "crba": ("q", crba.crba),
+    "mass_matrix_from_jacobians": ("q", crba.mass_matrix_from_jacobians),
     "frame_pose": ("q", lambda tree, q: [x for part in poses.frame_pose(tree, q, "tip") for x in part.flat]),
     "frame_jacobian": ("q", lambda tree, q: jacobians.frame_jacobian(tree, q, "tip")),
     "frame_jacobian_body": ("q", lambda tree, q: jacobians.frame_jacobian(tree, q, "tip", "body")),
@@ -76,14 +76,14 @@ SYMBOLIC = [name for name in FUNCTIONS if name not in ("integrate_configuration"
 
 
 def small_mechanism(r: Callable[[int, int], Any]) -> zw.Mechanism:
-    """A small one of the fractions that `r` makes, so that exact arithmetic stays short."""
+    """A small mechanism with fractions r(a, b) as parameters, so that exact arithmetic stays short."""
     return zw.Mechanism(
         bodies=[
             zw.Body("a", joint=zw.Revolute("j0", axis=(0, 0, 1)), mass=r(3, 2), com=(r(1, 5), r(1, 7), 0),
                     inertia=(r(1, 10), r(1, 8), r(1, 9))),
-            zw.Body("b", joint=zw.Prismatic("j1", axis=(1, 0, 0)), parent="a", position=(r(1, 3), 0, r(1, 4)), mass=1,
+            zw.Body("b", joint=zw.Prismatic("j1", axis=(1, 0, 0)), parent="a", position=(r(1, 3), 0, r(1, 4)), mass=1,  # noqa: E501
                     com=(0, r(1, 6), 0), inertia=(r(1, 10), r(1, 8), r(1, 9), r(1, 50), 0, 0)),
-            zw.Body("c", joint=zw.Ball("j2"), parent="b", position=(0, 0, r(1, 2)), mass=2, com=(r(1, 9), 0, r(1, 8)),
+            zw.Body("c", joint=zw.Ball("j2"), parent="b", position=(0, 0, r(1, 2)), mass=2, com=(r(1, 9), 0, r(1, 8)),  # noqa: E501
                     inertia=(r(1, 20), r(1, 18), r(1, 19))),
         ],
         gravity=(0, r(1, 3), r(-981, 100)),

@@ -1,4 +1,6 @@
-"""Muscles: MuJoCo's own functions at random lengths, speeds and activations, and the laws of the curves."""
+"""Muscles against MuJoCo's functions at random lengths, velocities and activations, and the properties of the
+curves.
+"""
 
 import mujoco
 import numpy as np
@@ -19,7 +21,7 @@ NORMAL = Muscle(strength=100, length_range=(0.2, 0.8))
 
 
 def random_muscle(rng):
-    """A muscle and the same numbers in MuJoCo's order."""
+    """A muscle, and its parameters in MuJoCo's order."""
     low, high = np.sort(rng.uniform(0.5, 1.5, 2))
     rest = [
         rng.uniform(0.3, 0.7),
@@ -45,7 +47,7 @@ def test_force_is_mujocos():
         )
 
 
-def test_the_slope_by_speed_is_that_of_the_force():
+def test_the_damping_slope_is_the_derivative_of_the_force():
     rng, h = np.random.default_rng(2), 1e-6
     for _ in range(200):
         muscle, _ = random_muscle(rng)
@@ -63,10 +65,12 @@ def test_activation_is_mujocos(width):
         control, activation = rng.uniform(-0.5, 1.5), rng.uniform()
         numbers = np.array([0.01, 0.04, width])
         theirs = mujoco.mju_muscleDynamics(control, activation, numbers)
-        assert activation_derivative((0.01, 0.04, width), control, activation) == pytest.approx(theirs, rel=1e-12)
+        assert activation_derivative((0.01, 0.04, width), control, activation) == pytest.approx(
+            theirs, rel=1e-12
+        )
 
 
-def test_the_curves_join():
+def test_the_curves_are_continuous():
     for L in (0.5, 0.75, 1.0, 1.3, 1.6):
         for curve in (force_length, passive_force_length):
             assert curve(NORMAL, L - 1e-9) == pytest.approx(curve(NORMAL, L + 1e-9), abs=1e-7)
@@ -75,12 +79,12 @@ def test_the_curves_join():
     assert passive_force_length(NORMAL, NORMAL.longest) == pytest.approx(1.5 * NORMAL.passive)
 
 
-def test_a_muscle_pulls_and_never_pushes():
+def test_a_muscle_is_never_in_compression():
     rng = np.random.default_rng(3)
     for _ in range(100):
         assert muscle_force(NORMAL, rng.uniform(0, 1), rng.normal(), rng.uniform()) <= 0
 
 
-def test_a_muscle_without_a_range_of_lengths_is_refused():
+def test_a_muscle_without_a_range_of_lengths_is_rejected():
     with pytest.raises(DescriptionError, match="length_range"):
         Muscle(100, (0.5, 0.5))

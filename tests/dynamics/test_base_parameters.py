@@ -1,4 +1,4 @@
-"""A regrouped tree moves as the tree it came from."""
+"""A tree with base inertial parameters has the dynamics of the original tree."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,13 @@ import pytest
 import zwang as zw
 from tests.mechanisms import KINDS, random_mechanism, random_state
 from zwang.dynamics import aba, crba, rnea
-from zwang.dynamics import forward_dynamics_crba as mass_matrix_solve
+from zwang.dynamics import forward_dynamics_crba as by_mass_matrix
 from zwang.dynamics.base_parameters import with_base_parameters
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("kinds", [KINDS, (zw.Revolute,), (zw.Revolute, zw.Prismatic)])
-def test_regrouping_changes_neither_mass_matrix_nor_bias(seed, kinds):
+def test_base_parameters_change_neither_mass_matrix_nor_bias_forces(seed, kinds):
     m = random_mechanism(seed, kinds=kinds)
     q, v, tau, a = random_state(m, seed)
     tree = with_base_parameters(m.tree)
@@ -22,12 +22,12 @@ def test_regrouping_changes_neither_mass_matrix_nor_bias(seed, kinds):
     found = rnea.rnea(tree, q, v, a).astype(float)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * abs(expected).max())
     expected = zw.forward_dynamics(m, q, v, tau)
-    for dynamics in (mass_matrix_solve.forward_dynamics_crba, aba.aba):
+    for dynamics in (by_mass_matrix.forward_dynamics_crba, aba.aba):
         found = dynamics(tree, q, v, tau).astype(float)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * abs(expected).max())
 
 
-def test_a_regrouped_arm_has_no_mass_left():
+def test_base_parameters_of_parallel_revolute_axes_have_no_mass():
     m = random_mechanism(1, kinds=(zw.Revolute,))
     aligned = m.replace(
         bodies=[

@@ -1,4 +1,4 @@
-"""Error-controlled integration: tolerances are kept, breaks are met, and failures are told."""
+"""Error-controlled integration: tolerances, discontinuities, and the report of failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TIMES = np.linspace(0, 2, 41)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_dense_output_meets_the_closed_form(method):
+def test_the_dense_output_equals_the_closed_form(method):
     solution = integrate_error_controlled(
         lambda t, y, since: np.array([y[1], -y[0]]),
         [1.0, 0.0],
@@ -23,7 +23,7 @@ def test_the_dense_output_meets_the_closed_form(method):
     np.testing.assert_allclose(solution.y[:, 0], np.cos(TIMES), atol=3e-7)
 
 
-def test_a_rate_that_jumps_is_met_exactly_at_a_break():
+def test_a_discontinuous_derivative_is_integrated_exactly():
     solution = integrate_error_controlled(
         lambda t, y, since: np.array([1.0 if since < 0.777 else -1.0]),
         [0.0],
@@ -36,10 +36,14 @@ def test_a_rate_that_jumps_is_met_exactly_at_a_break():
     )
 
 
-def test_a_solution_that_runs_away_ends_with_what_came_before():
-    """y_dot = y^2 from 1 is 1 / (1 - t): it leaves every bound at t = 1."""
+def test_a_diverging_solution_ends_with_the_finite_samples():
+    """y_dot = y^2 from 1 is 1 / (1 - t): it diverges at t = 1."""
     solution = integrate_error_controlled(
-        lambda t, y, since: y * y, [1.0], TIMES, Adaptive(), is_admissible=lambda y: bool((np.abs(y) < 1e10).all())
+        lambda t, y, since: y * y,
+        [1.0],
+        TIMES,
+        Adaptive(),
+        is_admissible=lambda y: bool((np.abs(y) < 1e10).all()),
     )
     assert solution.failure and solution.end == pytest.approx(1.0, abs=1e-6)
     known = TIMES[: len(solution.y)]
@@ -51,6 +55,6 @@ def test_a_solution_that_runs_away_ends_with_what_came_before():
     ("arguments", "named"),
     [({"method": "magic"}, "dop853"), ({"rtol": 0.0}, "rtol"), ({"atol": -1.0}, "atol")],
 )
-def test_settings_that_cannot_be_are_refused_by_name(arguments, named):
+def test_invalid_settings_are_rejected_by_name(arguments, named):
     with pytest.raises(SimulationError, match=named):
         Adaptive(**arguments)

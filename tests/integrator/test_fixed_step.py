@@ -1,4 +1,4 @@
-"""Integrators by the laws they keep: their orders of convergence, measured, and exactness where it is due."""
+"""Fixed-step integrators: measured orders of convergence, invariants, and exact arithmetic."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_order_of_convergence_in_a_plain_space(stepper, expected):
 
 
 @pytest.mark.parametrize(("stepper", "expected"), [(semi_implicit_euler, 1), (runge_kutta_4, 4)])
-def test_order_of_convergence_of_attitudes(stepper, expected):
+def test_order_of_convergence_of_rotations(stepper, expected):
     assert order(stepper, BALL, gyroscope, SPIN, steps=40) == pytest.approx(expected, abs=0.15)
 
 
@@ -62,8 +62,8 @@ def test_runge_kutta_reaches_the_closed_form_of_the_oscillator():
     assert at.q[0] == pytest.approx(q, abs=1e-12)
 
 
-def test_semi_implicit_euler_keeps_the_oscillators_invariant():
-    """Symplectic: the energy p^2 + q^2 - h p q stays, however long."""
+def test_semi_implicit_euler_conserves_the_modified_energy():
+    """Symplectic: p^2 + q^2 - h p q is conserved."""
     h = 0.1
     at = START
 
@@ -77,7 +77,7 @@ def test_semi_implicit_euler_keeps_the_oscillators_invariant():
 
 
 @pytest.mark.parametrize(("stepper", "expected"), [(semi_implicit_euler, 1), (runge_kutta_4, 4)])
-def test_order_of_convergence_with_a_rate_that_depends_on_time(stepper, expected):
+def test_order_of_convergence_with_a_time_dependent_derivative(stepper, expected):
     errors = []
     for steps in (20, 40):
         at, h = State(np.array([0.0]), np.array([1.0]), np.zeros(0)), 1 / steps

@@ -1,4 +1,4 @@
-"""Elimination by tiles of matrices whose size is known only at run time, on floats and compiled, against NumPy."""
+"""Blocked L D L^T factorisation of matrices of dynamic size against NumPy, on floats and compiled."""
 
 import numpy as np
 import pytest
@@ -12,12 +12,14 @@ from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
 from zwang.compiler.passes.optimise import traced_and_optimised
 from zwang.scalar import equal, floor, lane_maximum, logical_and, where, zeros
 
-MOST = 4  # tiles a side
+MOST = 4  # blocks a side
 FULL = SIDE * MOST
 
 
 def padded(B, b, n):
-    """B and b (FULL,), of which n rows count, as functions of indices: the rest is the identity, and zero."""
+    """B and b (FULL,), whose first n rows are used, as functions of indices: the rest is the identity, and
+    zero.
+    """
 
     def entry(i, j):
         inside = logical_and(1.0 * i < n, 1.0 * j < n)
@@ -33,13 +35,13 @@ def solution(entries, b, n):
         B = B.set(divmod(k, FULL), value)
     for k, value in enumerate(b):
         right_hand = right_hand.set(k, value)
-    tiles = lane_maximum(floor((n + SIDE - 1) / SIDE), MOST)
-    x = solve_dynamic_ldlt(tiles, MOST, *padded(B, right_hand, n))
+    block_rows = lane_maximum(floor((n + SIDE - 1) / SIDE), MOST)
+    x = solve_dynamic_ldlt(block_rows, MOST, *padded(B, right_hand, n))
     return np.array([where(k < n, x[k], 0.0) for k in range(FULL)])
 
 
 def problem(n, seed):
-    """B (FULL, FULL), positive definite in its first n rows and without meaning behind, and b."""
+    """B (FULL, FULL), positive definite in its first n rows and nan beyond, and b."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(n, n))
     B = np.full((FULL, FULL), np.nan)
@@ -74,7 +76,7 @@ def rows(sizes):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_compiled_every_lane_with_a_size_of_its_own(program, dtype):
+def test_compiled_with_a_different_size_in_every_lane(program, dtype):
     given, wanted = rows([*range(14), 3, 16, 0, 13, 4, 1, 8, 8, 5, 16, 2, 12, 0, 0, 1, 15, 9, 14])
     tolerance = 1e-9 if dtype == "float64" else 2e-2
     for width in WIDTHS:
@@ -90,8 +92,8 @@ def test_a_world_gets_the_same_bits_whatever_the_sizes_of_its_neighbours(program
     assert np.array_equal(alone, together) and np.array_equal(alone, mixed)
 
 
-def test_further_rows_of_the_identity_between_change_no_bit():
-    """Rows that stand alone move the others to other tiles: their sums are worked out in the same order."""
+def test_additional_identity_rows_change_no_bit():
+    """Identity rows move the others to other blocks; the sums are still computed in the same order."""
     rng = np.random.default_rng(5)
     A = rng.normal(size=(9, 9))
     B, b = A @ A.T + np.eye(9), rng.normal(size=9)
@@ -108,7 +110,7 @@ def test_further_rows_of_the_identity_between_change_no_bit():
     assert np.array_equal(x[0, spread], x[1, :9])
 
 
-def test_no_tiles_and_one_tile_at_most():
+def test_no_block_and_one_block_at_most():
     assert solve_dynamic_ldlt(0, 0, None, None).shape == (0,)
 
     def one(a, b):
