@@ -17,7 +17,7 @@ import numpy as np
 
 from zwang import scalar
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.peak import peak_gflops
 
 ROUNDS = 300
@@ -36,7 +36,7 @@ RANGES = {
 NUMPY = {"asin": "arcsin", "acos": "arccos", "atan2": "arctan2"}
 
 
-def compiled(name: str, dtype: str, size: int = 16) -> Compiled:
+def compiled(name: str, dtype: str, size: int = 16) -> CompiledFunction:
     """The function of `size` numbers at once, as a program has them."""
     call = getattr(scalar, name)
     if name in ("atan2", "power"):
@@ -45,7 +45,7 @@ def compiled(name: str, dtype: str, size: int = 16) -> Compiled:
         )
     else:
         program = trace(lambda x: [call(a) for a in x], {"x": (size,)})
-    return Compiled(program, dtype=dtype, threads=1)
+    return CompiledFunction(program, dtype=dtype, threads=1)
 
 
 def nanoseconds(runs: list[Callable[[], object]], values: int) -> list[float]:

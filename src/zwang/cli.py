@@ -23,7 +23,7 @@ import zwang as zw
 from zwang.algebra.rotations import from_rpy
 from zwang.api.start import MOST_WORLDS, initial_state
 from zwang.cli_options import Base, Coordinates, Inputs, Kind, Model, Strict, Values, Velocities, examples
-from zwang.compiler.runtime.threads import is_busy
+from zwang.compiler.runtime.threads import is_compiling
 from zwang.errors import (
     DescriptionError,
     LoadError,
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             status = 1
         except KeyboardInterrupt:
             status = INTERRUPTED
-            if is_busy():  # a usual end would wait for LLVM
+            if is_compiling():  # a usual end would wait for LLVM
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(INTERRUPTED)

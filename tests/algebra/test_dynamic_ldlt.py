@@ -9,7 +9,7 @@ from tests.compiler.test_widths import run_body
 from zwang.algebra.dynamic_ldlt import SIDE, solve_dynamic_ldlt
 from zwang.api.compiled import compile_function
 from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
-from zwang.compiler.passes.optimise import traced_and_optimised
+from zwang.compiler.pipeline import trace_and_optimise
 from zwang.scalar import equal, floor, lane_maximum, logical_and, where, zeros
 
 MOST = 4  # blocks a side
@@ -66,7 +66,7 @@ def program():
     def function(given):
         return solution(given[: FULL * FULL], given[FULL * FULL : -1], given[-1])
 
-    return traced_and_optimised(function, {"given": FULL * FULL + FULL + 1})
+    return trace_and_optimise(function, {"given": FULL * FULL + FULL + 1})
 
 
 def rows(sizes):

@@ -20,8 +20,8 @@ from tests.mechanisms import KINDS, random_mechanism, random_state
 from zwang.compiler.backends import c
 from zwang.compiler.backends.llvm.lanes import TYPES, WIDTHS
 from zwang.compiler.ir.program import Program
-from zwang.compiler.passes.optimise import traced_and_optimised
-from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.pipeline import trace_and_optimise
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 
 NEAR = {"float64": 1e-10, "float32": 5e-3}
 WORLDS = 5
@@ -44,7 +44,7 @@ def problem(kind: type, seed: int) -> Problem:
     m = random_mechanism(seed, bodies=2, kinds=(kind, zw.Revolute) if seed % 2 else (kind,))
     rows = zip(*(random_state(m, seed + k) for k in range(WORLDS)), strict=True)
     states = dict(zip(STATES, map(np.array, rows), strict=True))
-    program = traced_and_optimised(lambda *x: values(m, dict(zip(states, x, strict=True))), inputs_of(states))
+    program = trace_and_optimise(lambda *x: values(m, dict(zip(states, x, strict=True))), inputs_of(states))
     single = [values(m, {name: rows[w] for name, rows in states.items()}) for w in range(WORLDS)]
     expected = {name: np.array([one[name] for one in single], dtype=float) for name in FUNCTIONS}
     return Problem(m, states, program, expected)
@@ -73,7 +73,7 @@ def test_compiled_equals_float_at_every_width(kind, dtype):
     p = problem(kind, seed=KINDS.index(kind))
     bits = set()
     for width in (1, WIDTHS[1:-1][KINDS.index(kind) % 3], WIDTHS[-1]):
-        found = Compiled(p.program, dtype=dtype, lanes=width, threads=1, cache=False)(*p.states.values())
+        found = CompiledFunction(p.program, dtype=dtype, lanes=width, threads=1, cache=False)(*p.states.values())
         assert_near(dict(zip(FUNCTIONS, found, strict=True)), p.expected, dtype)
         bits.add(b"".join(array.tobytes() for array in found))
     assert len(bits) == 1
@@ -92,7 +92,7 @@ def c_function(folder: Path, source: str) -> Any:
 def test_the_c_source_gives_the_compiled_bits(kind, dtype, tmp_path):
     p = problem(kind, seed=11)
     function = c_function(tmp_path, c.source(p.program, "compute", dtype))
-    fast = Compiled(p.program, dtype=dtype, threads=1, cache=False)(*p.states.values())
+    fast = CompiledFunction(p.program, dtype=dtype, threads=1, cache=False)(*p.states.values())
     for w in range(WORLDS):
         found = called(function, p.program, {name: rows[w] for name, rows in p.states.items()}, dtype)
         assert found.tobytes() == b"".join(array[w].tobytes() for array in fast)

@@ -13,7 +13,7 @@ import zwang as zw
 from tests.mechanisms import random_mechanism, random_state
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
-from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.pipeline import optimise
 from zwang.dynamics import aba, crba, energy, rnea
 from zwang.dynamics import forward_dynamics as dynamics
 from zwang.dynamics import forward_dynamics_crba as by_mass_matrix

@@ -13,8 +13,8 @@ from zwang.algebra.dual import Dual
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.ir.verify import verify
-from zwang.compiler.passes.optimise import optimise
-from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.pipeline import optimise
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.symbolic import sympy_backend  # noqa: F401  (registers the backend of symbols)
 
 INSIDE = [(0.5, 0.25), (0.75, 1.5), (0.125, 0.125)]
@@ -121,7 +121,7 @@ def test_traced_equals_float(name):
 @pytest.mark.parametrize(("dtype", "ulps"), [("float64", 6), ("float32", 12)])
 def test_compiled_equals_float(name, dtype, ulps):
     worlds = np.array(PRIMITIVES[name][1], dtype)
-    fast = Compiled(optimise(program_of(name)), dtype=dtype, threads=1)
+    fast = CompiledFunction(optimise(program_of(name)), dtype=dtype, threads=1)
     got = fast(worlds)
     np.testing.assert_allclose(
         got[:, 0], expected(name), rtol=ulps * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny

@@ -16,7 +16,7 @@ from zwang.compiler.backends import c
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.passes.expand import expand
-from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.pipeline import optimise
 from zwang.errors import CompileError
 
 CC = shutil.which("cc")

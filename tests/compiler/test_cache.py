@@ -13,7 +13,7 @@ import pytest
 from tests.compiler.elementary_cases import program_of
 from zwang.compiler.ir.program import Block, Instruction, Program
 from zwang.compiler.runtime import cache, kernel
-from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.processor import host
 
 PROGRAM = program_of("sin", "exp")
@@ -45,7 +45,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def results(program: Program = PROGRAM, **settings: object) -> np.ndarray:
     kernel._runtime.cache_clear()
-    return np.concatenate([Compiled(program, **settings)(X), Compiled(program, **settings)(X[0])[None]])
+    return np.concatenate([CompiledFunction(program, **settings)(X), CompiledFunction(program, **settings)(X[0])[None]])
 
 
 def test_code_is_made_once_and_then_loaded(place: Path, made: list[str]) -> None:
@@ -183,7 +183,7 @@ def test_usual_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_two_processes_at_once(place: Path) -> None:
     script = (
         "from tests.compiler.elementary_cases import program_of\n"
-        "from zwang.compiler.runtime.calls import Compiled\n"
+        "from zwang.compiler.runtime.compiled_function import Compiled\n"
         "print(Compiled(program_of('sin', 'exp'))([[0.5], [1.0]]).tobytes().hex())\n"
     )
     root = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from zwang import scalar
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.ir.verify import verify
-from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.pipeline import optimise
 from zwang.errors import TraceError
 
 # ---------------------------------------------------------------------------------- algorithms

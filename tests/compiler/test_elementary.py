@@ -12,14 +12,14 @@ from tests.compiler.elementary_cases import BINARY, UNARY, arguments, pairs, pro
 from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.ir.program import Block, Instruction, Port, Program
 from zwang.compiler.passes.expand import ELEMENTARY, expand
-from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 
 TYPES = ("float64", "float32")
 ULPS = 2.0
 
 
-def compiled(*ops: str, dtype: str, lanes: int | None = None) -> Compiled:
-    return Compiled(program_of(*ops), dtype=dtype, lanes=lanes, threads=1, cache=False)
+def compiled(*ops: str, dtype: str, lanes: int | None = None) -> CompiledFunction:
+    return CompiledFunction(program_of(*ops), dtype=dtype, lanes=lanes, threads=1, cache=False)
 
 
 def exact(op: str, *x: float) -> mp.mpf:
@@ -189,4 +189,4 @@ def test_angles_known_together_share_one_test_for_huge_ones() -> None:
     assert sum(op in ("fma", "fnma", "mul", "add", "sub") for op in ops) <= 25 * size
     x = np.linspace(-4, 4, 5 * size).reshape(5, size)
     both = np.stack([np.sin(x), np.cos(x)], axis=-1).reshape(5, 2 * size)
-    assert np.allclose(Compiled(many, cache=False)(x), both, rtol=1e-15, atol=1e-15)
+    assert np.allclose(CompiledFunction(many, cache=False)(x), both, rtol=1e-15, atol=1e-15)

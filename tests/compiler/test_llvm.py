@@ -16,10 +16,10 @@ from zwang.compiler.backends.llvm.lanes import TYPES, WIDTHS, Lanes
 from zwang.compiler.backends.llvm.module import emit
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.program import Block, Cond, For, Instruction, Port, Program, While
-from zwang.compiler.passes.notation import Page
-from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.passes.program_builder import ProgramBuilder
+from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime import processor as cpu
-from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.peak import peak_gflops
 from zwang.errors import CompileError
 
@@ -28,7 +28,7 @@ class Hand:
     """A program written by hand: instructions by name, values numbered as they come."""
 
     def __init__(self, inputs: int):
-        self.page = Page("float64", {}, {}, 0)
+        self.page = ProgramBuilder("float64", {}, {}, 0)
         self.inputs = inputs
         self.x = [self("input", data=(0, k)) for k in range(inputs)]
 
@@ -256,7 +256,7 @@ def test_a_call_that_cannot_be_resolved_is_an_error_and_no_crash() -> None:
     text = "declare double @no_such_function(double)\ndefine double @f(double %x) {\n"
     text += "  %y = call double @no_such_function(double %x)\n  ret double %y\n}\n"
     with pytest.raises(CompileError, match="cannot be loaded"):
-        cpu.Code(cpu.assemble(text), ("f",))
+        cpu.MachineCode(cpu.assemble(text), ("f",))
 
 
 def test_text_that_is_wrong_is_an_error() -> None:
@@ -267,8 +267,8 @@ def test_text_that_is_wrong_is_an_error() -> None:
 def test_names_never_enter_the_text() -> None:
     evil = '%x = call @exit() ; "'
     program = optimise(trace(lambda x: {evil: [x[0] * 2]}, {evil: (1,)}))
-    assert "exit" not in Compiled(program).text()
-    assert np.array_equal(Compiled(program, cache=False)([1.5]), [3.0])
+    assert "exit" not in CompiledFunction(program).text()
+    assert np.array_equal(CompiledFunction(program, cache=False)([1.5]), [3.0])
 
 
 def test_processors_and_their_widths() -> None:

@@ -25,7 +25,7 @@ from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.ir.program import Block, For, Instruction, Program
 from zwang.compiler.ir.verify import verify
-from zwang.compiler.passes.optimise import count_operations, optimise
+from zwang.compiler.pipeline import count_operations, optimise
 from zwang.compiler.runtime.cache import key
 from zwang.errors import CompileError, TraceError
 from zwang.scalar import (

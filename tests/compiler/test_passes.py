@@ -17,8 +17,8 @@ from zwang.compiler.ir.program import Instruction
 from zwang.compiler.ir.verify import verify
 from zwang.compiler.passes.dead_code import remove_dead_code
 from zwang.compiler.passes.fused_multiply_add import fuse
-from zwang.compiler.passes.optimise import count_operations, optimise
 from zwang.compiler.passes.schedule import _Graph, schedule, traffic
+from zwang.compiler.pipeline import count_operations, optimise
 from zwang.errors import CompileError
 
 SEEDS = st.integers(0, 10**9)

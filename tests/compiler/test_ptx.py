@@ -15,7 +15,7 @@ from zwang.compiler.backends.ptx import ptx
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.program import Block, Instruction, Port, Program
 from zwang.compiler.passes.expand import expand
-from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.pipeline import optimise
 from zwang.errors import CompileError
 
 TYPES = ("float64", "float32")

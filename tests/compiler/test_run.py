@@ -15,8 +15,8 @@ from hypothesis.extra import numpy as hnp
 from zwang import scalar
 from zwang.compiler.backends.llvm.entry_points import SWITCH
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.passes.optimise import optimise
-from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.pipeline import optimise
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.errors import CompileError, ShapeError, StateError
 
 
@@ -27,8 +27,8 @@ def mix(q, v, c):
 
 
 PROGRAM = optimise(trace(mix, {"q": (9,), "v": (2,), "c": (1,)}))
-DOUBLE = Compiled(PROGRAM, cache=False)
-SINGLE = Compiled(PROGRAM, dtype="float32", cache=False)
+DOUBLE = CompiledFunction(PROGRAM, cache=False)
+SINGLE = CompiledFunction(PROGRAM, dtype="float32", cache=False)
 
 
 def reference(q: np.ndarray, v: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -49,7 +49,7 @@ def same(a: tuple[np.ndarray, ...], b: tuple[np.ndarray, ...]) -> bool:
 
 
 @pytest.mark.parametrize("function", [DOUBLE, SINGLE], ids=["double", "single"])
-def test_results_do_not_depend_on_the_number_of_worlds(function: Compiled) -> None:
+def test_results_do_not_depend_on_the_number_of_worlds(function: CompiledFunction) -> None:
     args = [a.astype(function.dtype) for a in inputs(100)]
     whole = function(*args)
     tolerance = 1e-13 if function.dtype == "float64" else 1e-5
@@ -89,7 +89,7 @@ def test_any_strides_are_read_where_they_are() -> None:
 
 
 @pytest.mark.parametrize("function", [DOUBLE, SINGLE], ids=["double", "single"])
-def test_other_types_are_converted(function: Compiled) -> None:
+def test_other_types_are_converted(function: CompiledFunction) -> None:
     whole = [np.arange(9), [2, 3], [True]]
     right = function(*(np.asarray(a, function.dtype) for a in whole))
     assert same(function(*whole), right)
@@ -100,7 +100,7 @@ def test_other_types_are_converted(function: Compiled) -> None:
 
 def test_threads_do_not_change_a_bit() -> None:
     args = inputs(5000)
-    one, four = Compiled(PROGRAM, threads=1, cache=False), Compiled(PROGRAM, threads=4, cache=False)
+    one, four = CompiledFunction(PROGRAM, threads=1, cache=False), CompiledFunction(PROGRAM, threads=4, cache=False)
     four._crowd = four._switch[SWITCH.index("crowd")] = 64  # so that threads are used for little work
     assert same(one(*args), four(*args))
     cube = [a.reshape(5, 1000, -1) for a in args]
@@ -109,7 +109,7 @@ def test_threads_do_not_change_a_bit() -> None:
 
 
 def test_calls_from_many_threads_at_once() -> None:
-    function = Compiled(PROGRAM, threads=2, cache=False)
+    function = CompiledFunction(PROGRAM, threads=2, cache=False)
     function._crowd = function._switch[SWITCH.index("crowd")] = 64
     sizes = [1, 3, 50, 700, 1, 90]
     rights = [DOUBLE(*inputs(n, seed=n)) for n in sizes]
@@ -130,7 +130,7 @@ def test_calls_from_many_threads_at_once() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked on POSIX only")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_process_has_threads_of_its_own() -> None:
-    function = Compiled(PROGRAM, threads=3, cache=False)
+    function = CompiledFunction(PROGRAM, threads=3, cache=False)
     function._crowd = function._switch[SWITCH.index("crowd")] = 64
     args = inputs(500)
     right = function(*args)
@@ -144,10 +144,10 @@ def test_no_worlds_and_empty_ports() -> None:
     assert [r.shape for r in DOUBLE(*inputs(0))] == [(0, 9), (0, 2)]
     assert [r.shape for r in DOUBLE(*inputs(3, 0))] == [(3, 0, 9), (3, 0, 2)]
     empty = optimise(trace(lambda p, x: (2 * x, []), {"p": (0,), "x": (2,)}))
-    function = Compiled(empty, cache=False)
+    function = CompiledFunction(empty, cache=False)
     doubled, nothing = function(np.zeros((4, 0)), [1.0, 2.0])
     assert np.array_equal(doubled, [[2.0, 4.0]] * 4) and nothing.shape == (4, 0)
-    constant = Compiled(optimise(trace(lambda p: [3.0, 4.0], {"p": (0,)})), cache=False)
+    constant = CompiledFunction(optimise(trace(lambda p: [3.0, 4.0], {"p": (0,)})), cache=False)
     assert np.array_equal(constant(np.zeros((2, 0))), [[3.0, 4.0]] * 2)
     assert np.array_equal(constant([]), [3.0, 4.0])
 
@@ -173,21 +173,21 @@ def test_what_is_no_number_is_refused_by_name(bad: object) -> None:
 def test_more_ports_than_numpy_allows_are_refused() -> None:
     program = optimise(trace(lambda *x: sum(y[0] for y in x), {f"x{k}": (1,) for k in range(70)}))
     with pytest.raises(CompileError, match="71 inputs and outputs"):
-        Compiled(program, cache=False)(*[[1.0]] * 70)
+        CompiledFunction(program, cache=False)(*[[1.0]] * 70)
 
 
 def test_settings_are_checked() -> None:
     with pytest.raises(ValueError, match="lanes is 3"):
-        Compiled(PROGRAM, lanes=3)
+        CompiledFunction(PROGRAM, lanes=3)
     with pytest.raises(ValueError, match="threads is 0"):
-        Compiled(PROGRAM, threads=0)
+        CompiledFunction(PROGRAM, threads=0)
     with pytest.raises(ValueError, match="dtype is 'int8'"):
-        Compiled(PROGRAM, dtype="int8")
+        CompiledFunction(PROGRAM, dtype="int8")
 
 
 def test_arms_not_taken_raise_no_warnings_and_the_users_settings_stay() -> None:
     program = optimise(trace(lambda x: [scalar.where(x[0] > 0, scalar.log(x[0]), 1 / x[1])], {"x": (2,)}))
-    function = Compiled(program, cache=False)
+    function = CompiledFunction(program, cache=False)
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         for count in (1, 2, 1000):
@@ -205,12 +205,12 @@ def test_the_inputs_stay_as_they_are() -> None:
 
 
 def test_code_is_made_for_one_world_or_for_many_as_needed() -> None:
-    function = Compiled(PROGRAM, cache=False)
+    function = CompiledFunction(PROGRAM, cache=False)
     assert not function._kernels
     function(*(a[0] for a in inputs(1)))
     assert set(function._kernels) == {1}
     function(*inputs(3))
     assert set(function._kernels) == {1, function.lanes}
-    many = Compiled(PROGRAM, cache=False).prepare()
+    many = CompiledFunction(PROGRAM, cache=False).prepare()
     assert set(many._kernels) == {many.lanes}
     assert same(many(*(a[0] for a in inputs(1))), tuple(r[0] for r in function(*inputs(1))))

@@ -8,8 +8,8 @@ import pytest
 from zwang import scalar
 from zwang.api.compiled import compile_function
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.passes.optimise import optimise
-from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.pipeline import optimise
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.errors import ShapeError, TraceError, UnknownNameError
 
@@ -33,7 +33,7 @@ def states(*batch: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("batch", [(), (1,), (5,), (37,), (2, 9)])
 def test_steps_equal_calls(batch: tuple[int, ...], dtype: str) -> None:
-    function = Compiled(PROGRAM, dtype=dtype, threads=2, cache=False)
+    function = CompiledFunction(PROGRAM, dtype=dtype, threads=2, cache=False)
     q, v = (a.astype(dtype) for a in states(*batch))
     push = np.random.default_rng(4).normal(size=(*batch, 20, 1)).astype(dtype)
     run = run_steps(function, q, v, push, [9.81], steps=20, every=3, over_time=["push"])
@@ -49,7 +49,7 @@ def test_steps_equal_calls(batch: tuple[int, ...], dtype: str) -> None:
 
 
 def test_inputs_that_are_the_same_for_all_worlds_or_strided() -> None:
-    function = Compiled(PROGRAM, cache=False)
+    function = CompiledFunction(PROGRAM, cache=False)
     q, v = states(12)
     push = np.random.default_rng(5).normal(size=(10, 1))
     shared = run_steps(function, q, v[0], push, [9.81], steps=10, over_time=["push"])
@@ -66,7 +66,7 @@ def test_inputs_that_are_the_same_for_all_worlds_or_strided() -> None:
 
 
 def test_only_what_is_named_is_recorded() -> None:
-    function = Compiled(PROGRAM, cache=False)
+    function = CompiledFunction(PROGRAM, cache=False)
     q, v = states(3)
     run = run_steps(function, q, v, [0.0], [9.81], steps=4, every=2, record=["energy"])
     assert {name: r.shape for name, r in run.records.items()} == {"energy": (3, 2, 3)}
@@ -74,7 +74,7 @@ def test_only_what_is_named_is_recorded() -> None:
 
 
 def test_no_steps_leave_the_state_and_few_make_no_record() -> None:
-    function = Compiled(PROGRAM, cache=False)
+    function = CompiledFunction(PROGRAM, cache=False)
     q, v = states(3)
     still = run_steps(function, q, v[0], [0.0], [9.81], steps=0)
     assert np.array_equal(still.state["q"], q) and np.array_equal(still.state["v"], np.tile(v[0], (3, 1)))
@@ -84,7 +84,7 @@ def test_no_steps_leave_the_state_and_few_make_no_record() -> None:
 
 
 def test_wrong_calls_are_named() -> None:
-    function = Compiled(PROGRAM, cache=False)
+    function = CompiledFunction(PROGRAM, cache=False)
     q, v = states(3)
     with pytest.raises(ShapeError, match=r"'push' .* over time it should be \(..., 4, 1\)"):
         run_steps(function, q, v, np.zeros((3, 5, 1)), [9.81], steps=4, over_time=["push"])
@@ -98,7 +98,7 @@ def test_wrong_calls_are_named() -> None:
         run_steps(function, q, v, [0.0], [9.81], steps=-1)
     uneven = optimise(trace(lambda q: {"q": [q[0]]}, {"q": (2,)}))
     with pytest.raises(ShapeError, match="'q' goes in with 2 elements and comes out with 1"):
-        run_steps(Compiled(uneven, cache=False), q, steps=1)
+        run_steps(CompiledFunction(uneven, cache=False), q, steps=1)
 
 
 # ---------------------------------------------------------------------------------- memory
@@ -119,9 +119,9 @@ def _filled(values):
     return array
 
 
-def remembering(q, push, memory):
-    out, kept = smoothed(q, push, memory.warm_start(4))
-    memory.keep(kept)
+def remembering(q, push, carried):
+    out, kept = smoothed(q, push, carried.warm_start(4))
+    carried.keep(kept)
     return out
 
 
@@ -134,7 +134,7 @@ def by_hand(q, push, notes):
 @pytest.mark.parametrize("batch", [(), (5,), (37,), (2, 9)])
 def test_a_memory_is_an_input_and_output_carried_by_hand(batch: tuple[int, ...], dtype: str) -> None:
     sizes = {"q": 2, "push": 1}
-    own = compile_function(remembering, sizes, dtype=dtype, cache=False, memory="notes")
+    own = compile_function(remembering, sizes, dtype=dtype, cache=False, carried="notes")
     hand = compile_function(by_hand, {**sizes, "notes": 4}, dtype=dtype, cache=False)
     assert own.program.inputs == hand.program.inputs and own.program.outputs == hand.program.outputs
     q, _ = states(*batch)
@@ -155,21 +155,21 @@ def test_a_memory_is_an_input_and_output_carried_by_hand(batch: tuple[int, ...],
 
 
 def test_a_memory_that_is_not_asked_for_is_no_port() -> None:
-    program = trace(lambda q, memory: {"q": q}, {"q": (2,)}, memory="notes")
+    program = trace(lambda q, carried: {"q": q}, {"q": (2,)}, carried="notes")
     assert [port.name for port in (*program.inputs, *program.outputs)] == ["q", "q"]
 
 
-def recalled_twice(q, memory):
-    return [q[0] + memory.warm_start(2)[0] + memory.warm_start(2)[1]]
+def recalled_twice(q, carried):
+    return [q[0] + carried.warm_start(2)[0] + carried.warm_start(2)[1]]
 
 
-def kept_too_few(q, memory):
-    memory.keep([memory.warm_start(2)[0]])
+def kept_too_few(q, carried):
+    carried.keep([carried.warm_start(2)[0]])
     return [q[0]]
 
 
-def kept_all(q, memory):
-    memory.keep(memory.warm_start(2))
+def kept_all(q, carried):
+    carried.keep(carried.warm_start(2))
     return {"q": [q[0]], "other": [q[1]]}
 
 
@@ -178,11 +178,11 @@ def kept_all(q, memory):
     [
         (recalled_twice, "notes", "recalled twice"),
         (kept_too_few, "notes", "recalls 2 numbers and keeps 1"),
-        (lambda q, memory: [q[0] + memory.warm_start(2)[0]], "notes", "recalls 2 numbers and keeps 0"),
+        (lambda q, carried: [q[0] + carried.warm_start(2)[0]], "notes", "recalls 2 numbers and keeps 0"),
         (kept_all, "q", "one of its own"),
         (kept_all, "other", "one of its own"),
     ],
 )
 def test_a_memory_that_does_not_fit_is_refused(function, name, advice) -> None:
     with pytest.raises(TraceError, match=advice):
-        trace(function, {"q": (2,)}, memory=name)
+        trace(function, {"q": (2,)}, carried=name)

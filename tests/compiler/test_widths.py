@@ -18,9 +18,9 @@ from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.ir.program import Program
 from zwang.compiler.passes.expand import expand
-from zwang.compiler.passes.optimise import optimise
+from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime import processor as cpu
-from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 
 X86 = cpu.host().is_x86 and sys.platform == "linux"  # these kinds' code is for Linux
 KINDS_OF_X86 = {
@@ -36,7 +36,7 @@ def run_body(
     """The program's body on lane vectors, without the runtime: x and the result are (worlds, size)."""
     emitted = emit(program, lanes, limit=limit)
     calls = cpu.c_functions("fma", "fmaf", "floor", "floorf")
-    code = cpu.Code(cpu.assemble(emitted.text, processor), ("body",), calls)
+    code = cpu.MachineCode(cpu.assemble(emitted.text, processor), ("body",), calls)
     body = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code["body"])
     sizes = [sum(port.size for port in ports) for ports in (program.inputs, program.outputs)]
     into, out, scratch = (
@@ -141,7 +141,7 @@ def worlds(function, size: int, low: float, high: float, count: int = 37) -> tup
 def test_newtons_iteration_stops_in_each_lane_by_itself() -> None:
     program, x = worlds(newton, 2, 0.1, 50.0)
     x[:, 1] = np.geomspace(0.01, 1e4, len(x))  # from starts that take few or many turns
-    newton_of = Compiled(program, cache=False)
+    newton_of = CompiledFunction(program, cache=False)
     root, turns = newton_of(x)
     assert np.allclose(root[:, 0], np.cbrt(x[:, 0]), rtol=1e-12)
     assert len(set(turns.ravel())) > 4
@@ -152,7 +152,7 @@ def test_newtons_iteration_stops_in_each_lane_by_itself() -> None:
 def test_bisection_to_a_tolerance_of_each_world() -> None:
     program, x = worlds(bisection, 2, 0.2, 3.0)
     x[:, 1] = np.geomspace(1e-13, 0.1, len(x))
-    low, turns = Compiled(program, cache=False)(x).T
+    low, turns = CompiledFunction(program, cache=False)(x).T
     assert np.all(abs(np.cos(low) - x[:, 0] * low) <= 5 * x[:, 1])
     assert np.array_equal(turns, np.ceil(np.log2(np.pi / 2 / x[:, 1])))
 
@@ -161,7 +161,7 @@ def test_cholesky_factorisation_in_loops() -> None:
     program, x = worlds(cholesky, 16, -1.0, 1.0)
     matrices = x.reshape(-1, 4, 4)
     right = np.linalg.cholesky(matrices @ matrices.transpose(0, 2, 1) + np.eye(4))
-    lower = Compiled(program, cache=False)(x)
+    lower = CompiledFunction(program, cache=False)(x)
     assert np.allclose(lower, right[:, *np.tril_indices(4)], rtol=1e-12, atol=1e-12)
-    single = Compiled(program, dtype="float32", cache=False)(x)
+    single = CompiledFunction(program, dtype="float32", cache=False)(x)
     assert np.allclose(single, lower, rtol=1e-4, atol=1e-5)

@@ -18,7 +18,7 @@ def test_code_is_linked_where_its_sections_would_land_far_apart() -> None:
     """Only a small gap is left near the libraries, and the next room is 6 GB below: constants would go there, code here."""
     told = run("""
         import ctypes, gc
-        from zwang.compiler.runtime.processor import Code, assemble, host
+        from zwang.compiler.runtime.processor import MachineCode, assemble, host
 
         rows = "\\n".join(f"  %x{k} = fadd double %x{k - 1}, %x{max(0, k - 7)}" for k in range(1, 60000))
         table = ", ".join(f"double {k / 7!r}" for k in range(64))

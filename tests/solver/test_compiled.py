@@ -8,8 +8,8 @@ import pytest
 import zwang as zw
 from tests.cases import case
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.passes.optimise import optimise
-from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.pipeline import optimise
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.dynamics.generalised_forces import passive_forces
 from zwang.io.mjcf.mjcf import read_mjcf
 from zwang.simulation.constrained import solve_constrained
@@ -24,7 +24,7 @@ def compiled(mechanism, solver="newton"):
 
     n = mechanism.nv
     program = optimise(trace(accelerations, {"q": mechanism.nq, "v": n, "tau": n}))
-    return Compiled(program, dtype="float64", lanes=None, threads=1, cache=False)
+    return CompiledFunction(program, dtype="float64", lanes=None, threads=1, cache=False)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.solver.creatures import begun, mechanism_of, text_of
 from zwang.api.compiled import CARRIED, program_of
-from zwang.compiler.runtime.calls import Compiled
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
 
 WORLDS, STEPS = 13, 60
@@ -32,7 +32,7 @@ def states():
 
 def rolled(q, v, u, dtype="float64", lanes=None, threads=1):
     """q, v and what is remembered after every step, side by side (worlds, steps, n), as bits."""
-    compiled = Compiled(program(), dtype=dtype, lanes=lanes, threads=threads, cache=True)
+    compiled = CompiledFunction(program(), dtype=dtype, lanes=lanes, threads=threads, cache=True)
     nothing = np.zeros((len(q), 0))
     size = next(port.size for port in program().inputs if port.name == CARRIED)
     arrays = [x.astype(dtype) for x in (q, v, nothing, u, np.zeros(size))]

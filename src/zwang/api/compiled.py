@@ -16,9 +16,9 @@ from zwang.api import validation
 from zwang.compiler.backends import c, ptx
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.ir.program import Program
-from zwang.compiler.passes.optimise import count_operations, traced_and_optimised
-from zwang.compiler.runtime.calls import Compiled
-from zwang.compiler.runtime.calls import settings as check_settings
+from zwang.compiler.pipeline import count_operations, trace_and_optimise
+from zwang.compiler.runtime.compiled_function import CompiledFunction
+from zwang.compiler.runtime.compiled_function import execution_settings as check_settings
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.constraint.hard import timed_constraints
 from zwang.constraint.independent_velocities import check_count, independent_velocities
@@ -105,15 +105,15 @@ def _stepped(
     z: Any,
     control: Any,
     time: Any = None,
-    memory: Any = None,
+    carried: Any = None,
 ) -> dict[str, Any]:
     """The state one step later, nan where it cannot be; how: h, integrator and embedding."""
     h, integrator, *embedding = how
     t = None if time is None else time[0]
     steps = step_settings(m, h, integrator, embedding=bool(embedding) and embedding[0])
-    after, status, row_status = step(steps, State(q, v, z), control, t, memory.warm_start if memory else None)
-    if memory:
-        memory.keep(row_status)
+    after, status, row_status = step(steps, State(q, v, z), control, t, carried.warm_start if carried else None)
+    if carried:
+        carried.keep(row_status)
     if not value_is_constant(status):
         after = State(*(where(equal(status, 0), x, np.nan) for x in after))
     found = {"q": after.q, "v": after.v, "activation": after.z}
@@ -395,15 +395,15 @@ def empty_warm_start(program: Program) -> list[np.ndarray]:
 class ShapedFunction:
     """A compiled function whose inputs and outputs have the shapes of the program's ports, not flat ones."""
 
-    def __init__(self, compiled: Compiled):
+    def __init__(self, compiled: CompiledFunction):
         self.compiled = compiled
         self._inputs = [port.shape for port in compiled.program.inputs]
         self._outputs = [port.shape for port in compiled.program.outputs]
 
     @staticmethod
-    def of(program: Program, settings: Mapping[str, Any]) -> ShapedFunction | Compiled:
+    def of(program: Program, settings: Mapping[str, Any]) -> ShapedFunction | CompiledFunction:
         """The compiled function, with nothing around it where all ports are flat anyway."""
-        compiled = Compiled(program, **settings)
+        compiled = CompiledFunction(program, **settings)
         flat = all(len(port.shape) == 1 for port in (*program.inputs, *program.outputs))
         return compiled if flat else ShapedFunction(compiled)
 
@@ -422,7 +422,7 @@ class ShapedFunction:
 
 
 SOURCES: dict[str, Callable[[Program, Mapping[str, Any]], str]] = {
-    "llvm": lambda program, settings: Compiled(program, **settings).text(),
+    "llvm": lambda program, settings: CompiledFunction(program, **settings).text(),
     "c": lambda program, settings: c.source(program, dtype=settings["dtype"]),
     "ptx": lambda program, settings: ptx.ptx(program, settings["dtype"]),
 }
@@ -479,7 +479,7 @@ def program_of(mechanism: Mechanism, key: Any) -> Program:
     sizes |= {"time": 1}
     inputs = {name: sizes.get(name, mechanism.nv) for name in names.split()}
 
-    def function(*arrays: Any, **memory: Any) -> Any:
+    def function(*arrays: Any, **carried: Any) -> Any:
         values = dict(zip([*inputs, PARAMETERS], arrays, strict=False))
         parameters = values.pop(PARAMETERS, np.zeros(0))
         m = (
@@ -490,11 +490,11 @@ def program_of(mechanism: Mechanism, key: Any) -> Program:
         for name in {"q", "q0"} & set(values):
             values[name] = configuration.normalized_configuration(m.tree, values[name])
         leading = (m, parameters) if key in DERIVATIVES else (m,)
-        return text(*leading, *values.values(), **memory)
+        return text(*leading, *values.values(), **carried)
 
     if mechanism.symbols:
         inputs[PARAMETERS] = len(mechanism.symbols)
-    return traced_and_optimised(function, inputs, CARRIED if key[0] == "rollout" else "")
+    return trace_and_optimise(function, inputs, CARRIED if key[0] == "rollout" else "")
 
 
 def _check_unconstrained(mechanism: Mechanism) -> None:
@@ -514,7 +514,7 @@ def _text_of(key: Any) -> tuple[str, Text]:
         case ("frame_pose", frame):
             return "q", lambda m, q: tuple(poses.frame_pose(m.tree, q, frame))
         case ("step" | "rollout", *how):
-            return "q v activation control", lambda m, *at, **memory: _stepped(m, tuple(how), *at, **memory)
+            return "q v activation control", lambda m, *at, **carried: _stepped(m, tuple(how), *at, **carried)
         case ("frame_jacobian", frame, axes):
             return "q", lambda m, q: jacobians.frame_jacobian(m.tree, q, frame, axes)
     table = {**TEXTS, **DERIVATIVES}
@@ -567,13 +567,13 @@ def compile_function(
     lanes: int | None = None,
     threads: int | None = None,
     cache: bool = True,
-    memory: str = "",
-) -> Compiled:
+    carried: str = "",
+) -> CompiledFunction:
     """Any function of arrays of scalars as machine code: called with one array (..., size) for each input, in order.
 
     `function` is traced once, with an array of traced scalars for each input by name and shape; what it returns, an
     array, a tuple or a dictionary of them, becomes the outputs. memory: the name of what it takes along from step to step (see `trace`).
     Raises TraceError and CompileError.
     """
-    program = traced_and_optimised(function, inputs, memory)
-    return Compiled(program, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
+    program = trace_and_optimise(function, inputs, carried)
+    return CompiledFunction(program, dtype=dtype, lanes=lanes, threads=threads, cache=cache)

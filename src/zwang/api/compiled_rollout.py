@@ -63,12 +63,12 @@ def compiled_step(program: StepProgram, params: Names) -> Compiled:
     """(clock, cause, q, v, z) after one step, and its memory, as a function of these, u, the parameters, and the memory."""
 
     def function(
-        clock: Any, failure: Any, q: Any, v: Any, z: Any, u: Any, *values: Any, memory: Any
+        clock: Any, failure: Any, q: Any, v: Any, z: Any, u: Any, *values: Any, carried: Any
     ) -> Mapping[str, Any]:
-        return program(clock, failure, q, v, z, u, dict(zip(params, values, strict=True)), memory)
+        return program(clock, failure, q, v, z, u, dict(zip(params, values, strict=True)), carried)
 
     sizes = {"clock": 1, "failure": 1, **_sizes(program.mechanism, params)}
-    return compile_function(function, sizes, memory=CARRIED)
+    return compile_function(function, sizes, carried=CARRIED)
 
 
 @lru_cache(KEPT)

@@ -69,25 +69,25 @@ class StepProgram:
         z: Any,
         u: Any,
         params: Mapping[str, Any] | None = None,
-        memory: CarriedState | None = None,
+        carried: CarriedState | None = None,
     ) -> dict[str, Any]:
         steps = self._with({name: x[0] for name, x in params.items()}) if params else self._numeric
         at, t, runs = State(q, v, z), clock[0] * self.h, equal(failure[0], NONE)
 
         def go() -> StepResult:
             control = u if self.controller is None else self.controller(t, q, v)
-            after = step(steps, at, control, t, memory.warm_start if memory else None)
+            after = step(steps, at, control, t, carried.warm_start if carried else None)
             statuses = [after.status, status_if(logical_not(are_numbers(control)), CONTROL)]
             status = worst_status([*statuses, status_if(logical_not(in_bounds(after.point)), OUT_OF_BOUNDS)])
             return after._replace(status=status)
 
         def stay() -> StepResult:
-            return StepResult(at, NONE, [0.0] * (memory.size if memory else 0))
+            return StepResult(at, NONE, [0.0] * (carried.size if carried else 0))
 
         # what is restricted iterates: a world that stopped is left out of it
         found = go() if steps.constraint_model is None else cond(runs, go, stay)
-        if memory:
-            memory.keep(found.row_status)
+        if carried:
+            carried.keep(found.row_status)
         return advance_running(clock, failure, at, found, runs)
 
     @cached_property

@@ -14,9 +14,9 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from zwang.compiler.backends.llvm.control_flow import FlowText
+from zwang.compiler.backends.llvm.control_flow_emitter import ControlFlowEmitter
 from zwang.compiler.backends.llvm.lanes import Lanes
-from zwang.compiler.backends.llvm.writer import Element, Writer
+from zwang.compiler.backends.llvm.writer import FunctionWriter, InputElement
 from zwang.compiler.ir.program import Program
 from zwang.compiler.passes.expand import expand
 from zwang.compiler.runtime.kernel import doors
@@ -25,7 +25,7 @@ from zwang.errors import CompileError
 REGISTERS = ("tid.x", "ntid.x", "ctaid.x")
 
 
-class Pointers:
+class PointerSignature:
     """The door of a graphics processor: a pointer to this world's first element for each port, and a stride."""
 
     def __init__(self, program: Program):
@@ -42,14 +42,14 @@ class Pointers:
         self.parameters = ", ".join([*pairs, "ptr %scratch"])
         self.arguments = self.parameters
 
-    def load(self, writer: Writer, element: Element) -> str:
+    def load(self, writer: FunctionWriter, element: InputElement) -> str:
         address = self._address(writer, self._input_numbers[element.port], element.element)
         return writer.let(f"load {writer.lanes.real}, {address}, !invariant.load !1")
 
-    def store(self, writer: Writer, position: int, operand: str) -> None:
+    def store(self, writer: FunctionWriter, position: int, operand: str) -> None:
         writer.row(f"store {writer.lanes.real} {operand}, {self._address(writer, *self._outputs[position])}")
 
-    def _address(self, writer: Writer, port: int, element: int) -> str:
+    def _address(self, writer: FunctionWriter, port: int, element: int) -> str:
         far = writer.let(f"mul i64 %stride{port}, {element}")
         place = writer.let(f"getelementptr {writer.lanes.real}, ptr addrspace(1) %base{port}, i64 {far}")
         return f"ptr addrspace(1) {place}"
@@ -72,8 +72,8 @@ def ptx_llvm(program: Program, dtype: str) -> str:
     """The LLVM text that the PTX is made from."""
     expanded = expand(program, dtype)
     lanes = Lanes(dtype, 1)
-    door = Pointers(expanded)
-    module = FlowText(expanded, lanes, door)
+    door = PointerSignature(expanded)
+    module = ControlFlowEmitter(expanded, lanes, door)
     parameters = "".join(f"ptr addrspace(1) %data{n}, i64 %world{n}, i64 %stride{n}, " for n in door.ports)
     module.body(f"define ptx_kernel void @zwang({parameters}i64 %worlds)", ["@prologue@"], "inside")
     # How much scratch memory there is, is known only now.
@@ -82,7 +82,7 @@ def ptx_llvm(program: Program, dtype: str) -> str:
     return f'target triple = "nvptx64-nvidia-cuda"\n{text}{declared}\n'
 
 
-def _prologue(door: Pointers, lanes: Lanes, scratch: int) -> list[str]:
+def _prologue(door: PointerSignature, lanes: Lanes, scratch: int) -> list[str]:
     """Which world this thread has, and where its data are; threads beyond the last world stop."""
     rows = [
         f"  %narrow_{name[:-2]} = call i32 @llvm.nvvm.read.ptx.sreg.{name}()\n"

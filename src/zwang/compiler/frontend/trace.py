@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from zwang import scalar
-from zwang.compiler.frontend import control_flow
+from zwang.compiler.frontend import traced_control_flow
 from zwang.compiler.ir.graph import RULES, Graph, Index, Real, Truth, number_or_real, user_line
 from zwang.compiler.ir.lower import lower
 from zwang.compiler.ir.node_rules import check_span, gather_table, span
@@ -57,54 +57,54 @@ class TraceBackend(scalar.Backend):
         return self._graph
 
     def gather_table(self, table: scalar.Table, index: Any) -> Any:
-        return gather_table(table.entries, control_flow.whole(index))
+        return gather_table(table.entries, traced_control_flow.whole(index))
 
     def allocate(self, shape: tuple[int, ...], uninitialised: bool) -> scalar.MutableArray:
-        return control_flow.new_scratch(self.graph, shape, uninitialised)
+        return traced_control_flow.new_scratch(self.graph, shape, uninitialised)
 
     def active_indices(self, flags: Any, end: Any) -> Any:
-        end = control_flow.whole(end)
+        end = traced_control_flow.whole(end)
         check_span(end, flags.shape[0] + 1)
-        return control_flow.active_indices(self.graph, flags, end)
+        return traced_control_flow.active_indices(self.graph, flags, end)
 
     def active_index(self, items: Any, place: Any, length: int) -> Any:
-        check_span(control_flow.whole(place), length)
-        return self.graph.make(Index, "pick", (items, control_flow.index_node(self.graph, place)), length - 1)
+        check_span(traced_control_flow.whole(place), length)
+        return self.graph.make(Index, "pick", (items, traced_control_flow.index_node(self.graph, place)), length - 1)
 
     def count(self, items: Any, length: int) -> Any:
         return self.graph.make(Index, "count", (items,), length)
 
     def active_loop(self, items: Any, count: int, body: Callable, init: Any) -> Any:
         if not count:
-            return control_flow.static_loop(self.graph, 0, body, init, True, 0)
-        return control_flow.indexed_loop(self.graph, range(count), body, init, items)
+            return traced_control_flow.static_loop(self.graph, 0, body, init, True, 0)
+        return traced_control_flow.indexed_loop(self.graph, range(count), body, init, items)
 
     def dynamic_loop(self, ends: tuple[Any, Any], backwards: bool, body: Callable, init: Any) -> Any:
-        begin, end = map(control_flow.whole, ends)
+        begin, end = map(traced_control_flow.whole, ends)
         inside = range(span(begin)[0], span(end)[1])
         if not inside:
-            return control_flow.static_loop(self.graph, 0, body, init, True, 0)
+            return traced_control_flow.static_loop(self.graph, 0, body, init, True, 0)
         if inside.start < 0:
             raise TraceError(
                 f"{user_line()}: a span that may begin at {inside.start} gives indices below 0: begin it at 0 or later"
             )
-        return control_flow.indexed_loop(self.graph, inside, body, init, ends=(begin, end), backwards=backwards)
+        return traced_control_flow.indexed_loop(self.graph, inside, body, init, ends=(begin, end), backwards=backwards)
 
     def lane_maximum(self, x: Any, limit: int) -> Any:
-        x = control_flow.real_node(self.graph, x)
+        x = traced_control_flow.real_node(self.graph, x)
         if x.op == "const":
             return clamped_index(x.data, limit + 1)
         return self.graph.make(Index, "highest", (x,), limit)
 
     def while_loop(self, condition: Callable, body: Callable, init: Any) -> Any:
-        return control_flow.while_loop(self.graph, condition, body, init)
+        return traced_control_flow.while_loop(self.graph, condition, body, init)
 
     def cond(self, predicate: Any, then: Callable, otherwise: Callable, operands: tuple) -> Any:
         graph = self._graph or predicate.graph
-        return control_flow.cond(graph, control_flow.truth_node(graph, predicate), then, otherwise, operands)
+        return traced_control_flow.cond(graph, traced_control_flow.truth_node(graph, predicate), then, otherwise, operands)
 
     def static_loop(self, count: int, body: Callable, init: Any, unroll: bool | None) -> Any:
-        return control_flow.static_loop(self.graph, count, body, init, unroll, self._unroll)
+        return traced_control_flow.static_loop(self.graph, count, body, init, unroll, self._unroll)
 
 
 def _primitive(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,11 +121,11 @@ def _primitive(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _READING = TraceBackend()
-for _kind in (Real, Truth, Index, control_flow.TracedArray):
+for _kind in (Real, Truth, Index, traced_control_flow.TracedArray):
     scalar.register(_kind, _READING)
 
 
-class CarriedState:
+class CarriedValues:
     """Numbers that a program takes along from one step to the next, zeros at first; how many is known when it asks for them."""
 
     def __init__(self, graph: Graph, port: int) -> None:
@@ -139,7 +139,7 @@ class CarriedState:
             raise TraceError(
                 f"{user_line()}: the memory is recalled twice: pass on what the first recall gave"
             )
-        self.size, numbers = size, control_flow.new_scratch(self._graph, (size,), uninitialised=True)
+        self.size, numbers = size, traced_control_flow.new_scratch(self._graph, (size,), uninitialised=True)
         for k, number in enumerate(_input(self._graph, self._port, (size,))):
             numbers = numbers.set(k, number)
         return numbers
@@ -154,7 +154,7 @@ def trace(
     inputs: Mapping[str, tuple[int, ...]],
     *,
     unroll: int = UNROLLED_NODES,
-    memory: str = "",
+    carried: str = "",
 ) -> Program:
     """The program of a function, found by running it once on traced scalars.
 
@@ -170,12 +170,12 @@ def trace(
     graph = Graph()
     shapes = {name: _shape(shape) for name, shape in inputs.items()}
     arrays = [_input(graph, number, shape) for number, shape in enumerate(shapes.values())]
-    taken = CarriedState(graph, len(shapes))
+    taken = CarriedValues(graph, len(shapes))
     with scalar.use_backend(TraceBackend(graph, unroll)):
-        given = _named(function(*arrays, memory=taken) if memory else function(*arrays))
+        given = _named(function(*arrays, carried=taken) if carried else function(*arrays))
     if taken.size:
-        _check_memory(memory, taken, shapes, given)
-        shapes, given = {**shapes, memory: (taken.size,)}, {**given, memory: taken.kept}
+        _check_memory(carried, taken, shapes, given)
+        shapes, given = {**shapes, carried: (taken.size,)}, {**given, carried: taken.kept}
     outputs = {name: _array(value) for name, value in given.items()}
     results = [_output(graph, name, element) for name, array in outputs.items() for element in array.flat]
     return lower(
@@ -186,11 +186,11 @@ def trace(
     )
 
 
-def _check_memory(name: str, memory: CarriedState, *others: Mapping[str, Any]) -> None:
-    kept = _array(memory.kept).size
-    if kept != memory.size:
+def _check_memory(name: str, carried: CarriedValues, *others: Mapping[str, Any]) -> None:
+    kept = _array(carried.kept).size
+    if kept != carried.size:
         raise TraceError(
-            f"the memory {name!r} recalls {memory.size} numbers and keeps {kept}: it has to keep as many"
+            f"the memory {name!r} recalls {carried.size} numbers and keeps {kept}: it has to keep as many"
         )
     if any(name in ports for ports in others):
         raise TraceError(
@@ -233,4 +233,4 @@ def _output(graph: Graph, name: str, element: Any) -> Real:
         )
     if type(number) is Real and number.graph is not graph:
         raise TraceError(f"output {name!r} holds a value of another trace")
-    return control_flow.real_node(graph, number)
+    return traced_control_flow.real_node(graph, number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from zwang.compiler.frontend.control_flow import Body
+from zwang.compiler.frontend.traced_control_flow import TracedBody
 from zwang.compiler.ir.graph import Array, Control, Graph, Index, Node, Real, Truth, user_line
 from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, Port, Program, While
 from zwang.errors import TraceError
@@ -18,7 +18,7 @@ _REPEATED = frozenset({"const", "index", "true", "false"})
 def lower(graph: Graph, inputs: Sequence[Port], outputs: Sequence[Port], results: Sequence[Node]) -> Program:
     """The program that works out these nodes; what they do not need is left out."""
     lowering = _Lowering()
-    body = Body(graph.root, (), tuple(results))
+    body = TracedBody(graph.root, (), tuple(results))
     block, _ = lowering.block([body])[0]
     return Program(tuple(inputs), tuple(outputs), block, lowering.kinds, lowering.lengths)
 
@@ -31,7 +31,7 @@ class _Lowering:
         self.lengths: dict[int, int] = {}
         self.controls: dict[Node, tuple[Any, tuple[Node, ...]]] = {}
 
-    def block(self, bodies: Sequence[Body]) -> list[tuple[Block, tuple[Node, ...]]]:
+    def block(self, bodies: Sequence[TracedBody]) -> list[tuple[Block, tuple[Node, ...]]]:
         """The blocks of bodies that capture the same outer nodes, and these nodes."""
         gathered = [self._gather(body) for body in bodies]
         captured = sorted({node for _, outer in gathered for node in outer}, key=lambda node: node.number)
@@ -40,7 +40,7 @@ class _Lowering:
             for body, (needed, _) in zip(bodies, gathered, strict=True)
         ]
 
-    def _gather(self, body: Body) -> tuple[list[Node], set[Node]]:
+    def _gather(self, body: TracedBody) -> tuple[list[Node], set[Node]]:
         """The nodes of this body's scope that its results need, in order, and the outer nodes."""
         needed: set[Node] = set()
         outer: set[Node] = set()
@@ -73,7 +73,7 @@ class _Lowering:
                 self.controls[node] = data, captured
         return self.controls[node]
 
-    def _emit(self, body: Body, needed: Sequence[Node], captured: Sequence[Node]) -> Block:
+    def _emit(self, body: TracedBody, needed: Sequence[Node], captured: Sequence[Node]) -> Block:
         writer = _Writer(self)
         parameters = [writer.define(node) for node in (*body.parameters, *captured)]
         results_of: dict[Node, dict[int, Node]] = {}
@@ -135,7 +135,7 @@ class _Writer:
         self.instructions.append(Instruction(node.op, args, tuple(out), data))
 
 
-def _check_outer(node: Node, body: Body) -> None:
+def _check_outer(node: Node, body: TracedBody) -> None:
     scope = body.scope
     while scope.parent is not None:
         scope = scope.parent

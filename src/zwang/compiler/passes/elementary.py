@@ -20,9 +20,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from zwang.compiler.passes.coefficients import TABLES
-from zwang.compiler.passes.notation import (
-    Page,
-    Term,
+from zwang.compiler.passes.program_builder import (
+    Operand,
+    ProgramBuilder,
     copysign,
     floor,
     fma,
@@ -66,15 +66,15 @@ FORMATS = {
 class Reduced(NamedTuple):
     """x = (an integer, rounder + it being `turns`) * pi/2 + angle, |angle| <= pi/4; `rest` is angle's rounding error."""
 
-    turns: Term
-    angle: Term
-    rest: Term | None = None
+    turns: Operand
+    angle: Operand
+    rest: Operand | None = None
 
 
 # -------------------------------------------------------------------------------- sin, cos, tan
 
 
-def reduce_plain(x: Term, *, with_rest: bool) -> Reduced:
+def reduce_plain(x: Operand, *, with_rest: bool) -> Reduced:
     """For |x| up to the format's `plain_turns`; NaN for NaN and infinity."""
     rounder = FORMATS[x.page.dtype].rounder
     first, second, third = TABLES[x.page.dtype]["HALF_PI"]
@@ -90,11 +90,11 @@ def reduce_plain(x: Term, *, with_rest: bool) -> Reduced:
     return Reduced(turns, select(x.equals(0.0), x, angle), rest)
 
 
-def is_huge(x: Term) -> Term:
+def is_huge(x: Operand) -> Operand:
     return abs(x) > FORMATS[x.page.dtype].plain_turns
 
 
-def reduce_huge(x: Term, *, with_rest: bool) -> Reduced:
+def reduce_huge(x: Operand, *, with_rest: bool) -> Reduced:
     """For any x: multiplies by 2/pi piece by piece, and drops multiples of 4 turns as they come.
 
     The sum is kept in three numbers, because what is left of it may be as small as 2**-61.
@@ -103,7 +103,7 @@ def reduce_huge(x: Term, *, with_rest: bool) -> Reduced:
     plain, scaled = tables["TWO_OVER_PI"], tables["TWO_OVER_PI_SCALED"]
     zero = page.number(0.0)
 
-    def add_piece(j: Term, carry: list[Term], captured: list[Term]) -> list[Term]:
+    def add_piece(j: Operand, carry: list[Operand], captured: list[Operand]) -> list[Operand]:
         y, is_scaled = captured
         piece = select(is_scaled, table(scaled, j), table(plain, j))
         high = y * piece
@@ -124,20 +124,20 @@ def reduce_huge(x: Term, *, with_rest: bool) -> Reduced:
     return Reduced(turns, *_add_smaller(product, fms(high, first, product) + correction))
 
 
-def _modulo_4(a: Term) -> Term:
+def _modulo_4(a: Operand) -> Operand:
     """Of a's sign, so that nothing is ever rounded."""
     size = abs(a)
     return copysign(fnma(floor(size * 0.25), 4.0, size), a)
 
 
-def _two_sum(a: Term, b: Term) -> tuple[Term, Term]:
+def _two_sum(a: Operand, b: Operand) -> tuple[Operand, Operand]:
     """a + b and its rounding error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
-def _accumulate(sums: list[Term], a: Term) -> list[Term]:
+def _accumulate(sums: list[Operand], a: Operand) -> list[Operand]:
     s0, error = _two_sum(sums[0], a)
     s1, error = _two_sum(sums[1], error)
     return [s0, s1, sums[2] + error]
@@ -150,15 +150,15 @@ class Circular:
         self.turns, self.angle, self.rest = reduced
         self.tables = TABLES[self.angle.page.dtype]
 
-    def sin(self) -> Term:
+    def sin(self) -> Operand:
         value = select(self.odd, self._near_cos, self._near_sin)
         return select(self.half, -value, value)
 
-    def cos(self) -> Term:
+    def cos(self) -> Operand:
         value = select(self.odd, self._near_sin, self._near_cos)
         return select(self.odd ^ self.half, -value, value)
 
-    def tan(self) -> Term:
+    def tan(self) -> Operand:
         """sin/cos, both with their rounding errors. Needs the angle's rest."""
         assert self.rest is not None
         one, r = self.angle.page.number(1.0), self.angle
@@ -173,38 +173,38 @@ class Circular:
         return select(r.equals(0.0), r, fma(left, inverse, ratio))
 
     @cached_property
-    def odd(self) -> Term:
+    def odd(self) -> Operand:
         return self.turns.bit(0)
 
     @cached_property
-    def half(self) -> Term:
+    def half(self) -> Operand:
         return self.turns.bit(1)
 
     @cached_property
-    def square(self) -> Term:
+    def square(self) -> Operand:
         return self.angle * self.angle
 
     @cached_property
-    def _sin_series(self) -> Term:
+    def _sin_series(self) -> Operand:
         """(sin(r)/r - 1) / r^2."""
         return polynomial(self.square, self.tables["SIN"])
 
     @cached_property
-    def _cos_series(self) -> Term:
+    def _cos_series(self) -> Operand:
         """(cos(r) - 1) / r^2."""
         return polynomial(self.square, self.tables["COS"])
 
     @cached_property
-    def _near_sin(self) -> Term:
+    def _near_sin(self) -> Operand:
         value = fma(self.angle, self.square * self._sin_series, self.angle)
         return copysign(value, self.angle)  # matters for -0 only
 
     @cached_property
-    def _near_cos(self) -> Term:
+    def _near_cos(self) -> Operand:
         return fma(self.square, self._cos_series, 1.0)
 
 
-def _add_smaller(a: Term, b: Term) -> tuple[Term, Term]:
+def _add_smaller(a: Operand, b: Operand) -> tuple[Operand, Operand]:
     """a + b and its rounding error, for |a| >= |b|."""
     total = a + b
     return total, (a - total) + b
@@ -213,14 +213,14 @@ def _add_smaller(a: Term, b: Term) -> tuple[Term, Term]:
 # ------------------------------------------------------------------------------ exp, log, pow
 
 
-def exp(x: Term) -> Term:
+def exp(x: Operand) -> Operand:
     low, high = FORMATS[x.page.dtype].exp_range
     x = select(x > high, high, x)
     x = select(x < low, low, x)
     return _exp_of_sum(x, None)
 
 
-def _exp_of_sum(x: Term, rest: Term | None) -> Term:
+def _exp_of_sum(x: Operand, rest: Operand | None) -> Operand:
     """exp(x + rest), for x within the range and a small rest."""
     dtype = x.page.dtype
     rounder = FORMATS[dtype].rounder
@@ -234,7 +234,7 @@ def _exp_of_sum(x: Term, rest: Term | None) -> Term:
     return near * _power_of_two(half) * _power_of_two(k - half)
 
 
-def _power_of_two(k: Term) -> Term:
+def _power_of_two(k: Operand) -> Operand:
     """2**k, for an integer k for which that is a normal number."""
     form = FORMATS[k.page.dtype]
     return (k + (form.rounder + form.bias)).on_bits("shift_left", form.fraction)
@@ -243,11 +243,11 @@ def _power_of_two(k: Term) -> Term:
 class Split(NamedTuple):
     """x = 2**exponent * (1 + excess), sqrt(1/2) <= 1 + excess < sqrt(2)."""
 
-    exponent: Term
-    excess: Term
+    exponent: Operand
+    excess: Operand
 
 
-def _split(x: Term) -> Split:
+def _split(x: Operand) -> Split:
     """For a positive, finite x."""
     form = FORMATS[x.page.dtype]
     tiny = x < 2.0 ** (1 - form.bias)
@@ -262,7 +262,7 @@ def _split(x: Term) -> Split:
     return Split(exponent, fraction - 1.0)
 
 
-def log(x: Term) -> Term:
+def log(x: Operand) -> Operand:
     tables = TABLES[x.page.dtype]
     first, second, _ = tables["LN2"]
     e, f = _split(x)
@@ -276,7 +276,7 @@ def log(x: Term) -> Term:
     return select(ordinary, value, extreme)
 
 
-def _log_in_two(x: Term) -> tuple[Term, Term]:
+def _log_in_two(x: Operand) -> tuple[Operand, Operand]:
     """log x for a positive, finite x as a sum of two numbers, right to about 2**-64 (float32: 2**-33) of itself."""
     tables = TABLES[x.page.dtype]
     first, second, _ = tables["LN2"]
@@ -296,13 +296,13 @@ def _log_in_two(x: Term) -> tuple[Term, Term]:
     return high, low + fma(e, second, m_low)
 
 
-def _times(a: tuple[Term, Term], b: tuple[Term, Term]) -> tuple[Term, Term]:
+def _times(a: tuple[Operand, Operand], b: tuple[Operand, Operand]) -> tuple[Operand, Operand]:
     """The product of two numbers, each a sum of two."""
     high = a[0] * b[0]
     return high, fms(a[0], b[0], high) + fma(a[0], b[1], a[1] * b[0])
 
 
-def pow(x: Term, y: Term) -> Term:
+def pow(x: Operand, y: Operand) -> Operand:
     """As C's pow: pow(x, 0) and pow(1, y) are 1 even for NaN."""
     form = FORMATS[x.page.dtype]
     size = abs(x)
@@ -329,7 +329,7 @@ def pow(x: Term, y: Term) -> Term:
 # ------------------------------------------------------------------------- atan2, asin, acos
 
 
-def atan2(y: Term, x: Term) -> Term:
+def atan2(y: Operand, x: Operand) -> Operand:
     """The signs of zeros count, as in C."""
     page, form, tables = x.page, FORMATS[x.page.dtype], TABLES[x.page.dtype]
     steep = abs(x) < abs(y)
@@ -348,7 +348,7 @@ def atan2(y: Term, x: Term) -> Term:
     return copysign(angle, y)
 
 
-def _ratio_in_range(n: Term, d: Term, form: Format) -> tuple[Term, Term]:
+def _ratio_in_range(n: Operand, d: Operand, form: Format) -> tuple[Operand, Operand]:
     """n/d for 0 <= n <= d, without 0/0, without infinity over infinity, and so that n + d is finite."""
     both = n.equals(math.inf) & d.equals(math.inf)
     great = d > 2.0 ** (form.bias - 1)
@@ -357,7 +357,7 @@ def _ratio_in_range(n: Term, d: Term, form: Format) -> tuple[Term, Term]:
     return n, select(d.equals(0.0), 1.0, d)
 
 
-def _asin_parts(x: Term) -> tuple[Term, Term, Term]:
+def _asin_parts(x: Operand) -> tuple[Operand, Operand, Operand]:
     """(big, s, p): asin(s) = s + s p, where s is |x|, or if |x| is big, the sine of half the complement."""
     a = abs(x)
     big = a > 0.5
@@ -366,7 +366,7 @@ def _asin_parts(x: Term) -> tuple[Term, Term, Term]:
     return big, s, z * polynomial(z, TABLES[x.page.dtype]["ASIN"])
 
 
-def asin(x: Term) -> Term:
+def asin(x: Operand) -> Operand:
     big, s, p = _asin_parts(x)
     half_pi, half_pi_low, _ = TABLES[x.page.dtype]["HALF_PI"]
     twice = s + s
@@ -374,7 +374,7 @@ def asin(x: Term) -> Term:
     return copysign(select(big, turned, fma(s, p, s)), x)
 
 
-def acos(x: Term) -> Term:
+def acos(x: Operand) -> Operand:
     big, s, p = _asin_parts(x)
     half_pi, half_pi_low, _ = TABLES[x.page.dtype]["HALF_PI"]
     negative = x < 0.0
@@ -390,6 +390,6 @@ BINARY = {"pow": pow, "atan2": atan2}
 CIRCULAR = ("sin", "cos", "tan")
 
 
-def write(page: Page, op: str, arguments: list[Term]) -> Term:
+def write(page: ProgramBuilder, op: str, arguments: list[Operand]) -> Operand:
     """The function of that name."""
     return UNARY[op](*arguments) if op in UNARY else BINARY[op](*arguments)

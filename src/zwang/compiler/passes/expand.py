@@ -7,7 +7,7 @@ from dataclasses import replace
 from zwang.compiler.ir.program import Block, Cond, For, Instruction, Program, While
 from zwang.compiler.passes import elementary
 from zwang.compiler.passes.elementary import BINARY, CIRCULAR, UNARY, Circular, Reduced
-from zwang.compiler.passes.notation import Page, Term, select
+from zwang.compiler.passes.program_builder import Operand, ProgramBuilder, select
 
 ELEMENTARY = frozenset([*UNARY, *BINARY, *CIRCULAR])
 TOGETHER = 8  # angles that share one test for huge ones
@@ -19,12 +19,12 @@ def expand(program: Program, dtype: str) -> Program:
     Angles that are known at the same place are reduced together: their sines and cosines share one test for huge
     ones, whose code is out of line.
     """
-    page = Page(dtype, dict(program.kinds), dict(program.lengths), max(program.kinds, default=-1) + 1)
+    page = ProgramBuilder(dtype, dict(program.kinds), dict(program.lengths), max(program.kinds, default=-1) + 1)
     body = _expand_block(page, program.body)
     return Program(program.inputs, program.outputs, body, page.kinds, page.lengths)
 
 
-def _expand_block(page: Page, block: Block) -> Block:
+def _expand_block(page: ProgramBuilder, block: Block) -> Block:
     with page.block():
         _Expansion(page, block).run()
         return Block(block.parameters, tuple(page.instructions), block.results)
@@ -33,7 +33,7 @@ def _expand_block(page: Page, block: Block) -> Block:
 class _Expansion:
     """One block being rewritten."""
 
-    def __init__(self, page: Page, block: Block):
+    def __init__(self, page: ProgramBuilder, block: Block):
         self.page, self.block = page, block
         self.known = set(block.parameters)
         self.done: set[int] = set()  # outputs of instructions that were written ahead of their turn
@@ -48,7 +48,7 @@ class _Expansion:
             if instruction.op in CIRCULAR:
                 self._circular_group(instruction)
             elif instruction.op in ELEMENTARY:
-                arguments = [Term(self.page, a) for a in instruction.args]
+                arguments = [Operand(self.page, a) for a in instruction.args]
                 self._rename(elementary.write(self.page, instruction.op, arguments), instruction.out[0])
             else:
                 self._keep(instruction)
@@ -68,7 +68,7 @@ class _Expansion:
         self.page.instructions.append(instruction)
         self.known.update(instruction.out)
 
-    def _rename(self, term: Term, value: int) -> None:
+    def _rename(self, term: Operand, value: int) -> None:
         """The last instruction written gives this value of the program."""
         last = self.page.instructions.pop()
         assert last.out == (term.value,)
@@ -88,7 +88,7 @@ class _Expansion:
                 self.done.add(angle)
                 self._keep(self.makers[angle])
         with_rest = any(instruction.op == "tan" for instruction in group)
-        reduced = self._reduce([Term(self.page, angle) for angle in angles], with_rest)
+        reduced = self._reduce([Operand(self.page, angle) for angle in angles], with_rest)
         circulars = {angle: Circular(r) for angle, r in zip(angles, reduced, strict=True)}
         for instruction in group:
             circular = circulars[instruction.args[0]]
@@ -107,7 +107,7 @@ class _Expansion:
                 angles.add(angle)
         return group
 
-    def _reduce(self, angles: list[Term], with_rest: bool) -> list[Reduced]:
+    def _reduce(self, angles: list[Operand], with_rest: bool) -> list[Reduced]:
         plain = [elementary.reduce_plain(x, with_rest=with_rest) for x in angles]
         huge = [elementary.is_huge(x) for x in angles]
         any_huge = huge[0]
@@ -119,7 +119,7 @@ class _Expansion:
         return [Reduced(*terms[n : n + parts]) for n in range(0, len(terms), parts)]
 
 
-def _reduce_again(angles: list[Term], plain: list[Term]) -> list[Term]:
+def _reduce_again(angles: list[Operand], plain: list[Operand]) -> list[Operand]:
     """The reductions anew where they are huge; in a loop, to keep the code short."""
     page, count = angles[0].page, len(angles)
     parts = len(plain) // count
@@ -132,7 +132,7 @@ def _reduce_again(angles: list[Term], plain: list[Term]) -> list[Term]:
             store = store.store(place, term)
         stores.append(store)
 
-    def again(n: Term, carry: list[Term], captured: list[Term]) -> list[Term]:
+    def again(n: Operand, carry: list[Operand], captured: list[Operand]) -> list[Operand]:
         x = captured[0].load(n)
         huge = elementary.is_huge(x)
         reduced = elementary.reduce_huge(x, with_rest=parts == 3)

@@ -13,7 +13,7 @@ from zwang.compiler.backends.llvm.packing import slack
 from zwang.compiler.backends.llvm.writer import ALIGNMENT
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.runtime import cache as store
-from zwang.compiler.runtime.processor import Code, assemble, host
+from zwang.compiler.runtime.processor import MachineCode, assemble, host
 
 
 class Kernel:
@@ -23,7 +23,7 @@ class Kernel:
         self.lanes = lanes
         found = _content("body", lanes, kept, lambda: _body(program, lanes), program)
         scratch = int.from_bytes(found[:8], "little")
-        self._code = Code(found[8:], ("body",))
+        self._code = MachineCode(found[8:], ("body",))
         self._runtime = _runtime(lanes, kept)
         self.loop, self.march = self._runtime["loop"], self._runtime["march"]
         self.plan = words(*self._plan(program, scratch))
@@ -77,8 +77,8 @@ def _content(name: str, lanes: Lanes, kept: bool, make: Callable[[], bytes], *pr
 
 
 @cache
-def _runtime(lanes: Lanes, kept: bool) -> Code:
-    return Code(
+def _runtime(lanes: Lanes, kept: bool) -> MachineCode:
+    return MachineCode(
         _content("runtime", lanes, kept, lambda: assemble(entry_points(lanes, host().is_x86))),
         ("loop", "many", "march"),
     )

@@ -6,7 +6,7 @@ import ctypes
 import time
 
 from zwang.compiler.backends.llvm.lanes import Lanes
-from zwang.compiler.runtime.processor import Code, assemble, host
+from zwang.compiler.runtime.processor import MachineCode, assemble, host
 
 CHAINS = 16  # independent sums, to hide the delay of one operation
 TURNS = 200_000
@@ -15,7 +15,7 @@ TURNS = 200_000
 def peak_gflops(dtype: str = "float64", *, repeats: int = 20) -> float:
     """Greatest measured 10^9 operations a second of one core, a multiply-add counting as two."""
     lanes = Lanes(dtype, host().width(dtype))
-    code = Code(assemble(peak_text(lanes)), ("peak",))
+    code = MachineCode(assemble(peak_text(lanes)), ("peak",))
     run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(code["peak"])
     room = (ctypes.c_char * 256)()
     best = float("inf")

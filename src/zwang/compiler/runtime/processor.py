@@ -133,7 +133,7 @@ def _module(text: str) -> Any:
     return module
 
 
-class Code:
+class MachineCode:
     """Object code in memory, ready to run; it stays as long as this object lives."""
 
     _numbers = itertools.count()

@@ -15,7 +15,7 @@ from zwang.compiler.backends.llvm.entry_points import JOB, PORT
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.module import input_starts
 from zwang.compiler.ir.program import Port, Program
-from zwang.compiler.runtime.calls import LARGEST_PIECE, PIECES, Compiled
+from zwang.compiler.runtime.compiled_function import LARGEST_PIECE, PIECES, CompiledFunction
 from zwang.compiler.runtime.kernel import Kernel, doors, words
 from zwang.compiler.runtime.threads import share
 from zwang.errors import ArgumentError, ShapeError, UnknownNameError
@@ -24,7 +24,7 @@ MOST_STEPS = 10**12
 
 
 @dataclass(frozen=True)
-class Steps:
+class RolloutResult:
     """What a run of steps gives: the state after the last, (..., size), and records, (..., records, size), by name."""
 
     state: dict[str, np.ndarray]
@@ -32,13 +32,13 @@ class Steps:
 
 
 def run_steps(
-    compiled: Compiled,
+    compiled: CompiledFunction,
     *arrays: Any,
     steps: int,
     every: int = 1,
     over_time: Collection[str] = (),
     record: Collection[str] | None = None,
-) -> Steps:
+) -> RolloutResult:
     """The program applied `steps` times: outputs that are named as inputs are those inputs of the next step.
 
     arrays: one for each input, (..., size), as for a call; those named in `over_time` are (..., steps, size) and
@@ -71,7 +71,7 @@ def run_steps(
                 state[port.name][:] = row
     elif worlds:
         run.go(steps, every, records, state, over_time)
-    return Steps(
+    return RolloutResult(
         {name: array.reshape(*batch, array.shape[-1]) for name, array in state.items()},
         {name: array.reshape(*batch, *array.shape[1:]) for name, array in records.items()},
     )
@@ -101,7 +101,7 @@ def state_sizes(program: Program) -> dict[str, int]:
 
 
 def _admit(
-    compiled: Compiled, arrays: Sequence[Any], steps: int, over_time: Collection[str]
+    compiled: CompiledFunction, arrays: Sequence[Any], steps: int, over_time: Collection[str]
 ) -> tuple[list[tuple[np.ndarray, Port]], tuple[int, ...]]:
     """The arrays with their ports, and the shape that their leading axes have together."""
     ports = compiled.program.inputs
@@ -139,7 +139,7 @@ def _in_a_row(
 class _Run:
     """One run of steps, over all worlds."""
 
-    def __init__(self, compiled: Compiled, inputs: list[np.ndarray], worlds: int):
+    def __init__(self, compiled: CompiledFunction, inputs: list[np.ndarray], worlds: int):
         self.compiled, self.inputs, self.worlds = compiled, inputs, worlds
         self.kernel: Kernel = compiled.kernel(worlds)
 

@@ -111,7 +111,7 @@ def _end(shared: _Pieces, stop: Callable[[], None]) -> None:
             continue
 
 
-def is_busy() -> bool:
+def is_compiling() -> bool:
     """Whether LLVM works on something, which may be what an interrupt left alone."""
     if LLVM_LOCK.acquire(blocking=False):
         LLVM_LOCK.release()

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from zwang.compiler.backends.llvm.control_flow import FlowText
+from zwang.compiler.backends.llvm.control_flow_emitter import ControlFlowEmitter
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.packing import slack
-from zwang.compiler.backends.llvm.straight_line import LIMIT
-from zwang.compiler.backends.llvm.writer import Element, Writer
+from zwang.compiler.backends.llvm.straight_line_emitter import LIMIT
+from zwang.compiler.backends.llvm.writer import FunctionWriter, InputElement
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.passes.expand import expand
 
@@ -27,7 +27,7 @@ class EmittedModule:
     scratch: int
 
 
-class Buffers:
+class BufferSignature:
     """The door of a processor: inputs and outputs are arrays of lane vectors, all ports one after the other.
 
     After each input there is some room: see `packing`.
@@ -39,13 +39,13 @@ class Buffers:
     def __init__(self, program: Program, lanes: Lanes):
         self.starts = input_starts(program.inputs, lanes)
 
-    def load(self, writer: Writer, element: Element) -> str:
+    def load(self, writer: FunctionWriter, element: InputElement) -> str:
         position = self.starts[element.port] + element.element
         real = writer.lanes.real
         address = writer.let(f"getelementptr inbounds {real}, ptr %in, i64 {position}")
         return writer.let(f"load {real}, ptr {address}")
 
-    def store(self, writer: Writer, position: int, operand: str) -> None:
+    def store(self, writer: FunctionWriter, position: int, operand: str) -> None:
         real = writer.lanes.real
         address = writer.let(f"getelementptr inbounds {real}, ptr %out, i64 {position}")
         writer.row(f"store {real} {operand}, ptr {address}")
@@ -64,6 +64,6 @@ def emit(program: Program, lanes: Lanes, *, limit: int = LIMIT) -> EmittedModule
     says. All three are aligned to 128 bytes. At most about `limit` instructions go into one LLVM function.
     """
     expanded = expand(program, lanes.dtype)
-    module = FlowText(expanded, lanes, Buffers(expanded, lanes), limit)
+    module = ControlFlowEmitter(expanded, lanes, BufferSignature(expanded, lanes), limit)
     module.body(f"define void @body({module.door.parameters})")
     return EmittedModule(module.text(), module.scratch.size)

@@ -22,7 +22,7 @@ class StackSlot:
 
 
 @dataclass(frozen=True)
-class Element:
+class InputElement:
     """A value that is an element of an input."""
 
     port: int
@@ -30,14 +30,14 @@ class Element:
 
 
 @dataclass(frozen=True)
-class Stored:
+class ArraySlot:
     """An array in scratch memory. Its place never changes: stores are made in place."""
 
     offset: int
     length: int
 
 
-Location = str | StackSlot | Element | Stored  # a string is an operand: %name or a constant
+Location = str | StackSlot | InputElement | ArraySlot  # a string is an operand: %name or a constant
 
 
 @dataclass
@@ -51,8 +51,8 @@ class StackFrame:
     def slot(self, kind: Kind) -> StackSlot:
         return StackSlot(kind, self.free.pop() if self.free else self._take(max(8, self.lanes.bytes)))
 
-    def array(self, length: int) -> Stored:
-        return Stored(self._take(max(length, 1) * self.lanes.bytes), length)
+    def array(self, length: int) -> ArraySlot:
+        return ArraySlot(self._take(max(length, 1) * self.lanes.bytes), length)
 
     def release(self, slot: StackSlot) -> None:
         self.free.append(slot.offset)
@@ -70,12 +70,12 @@ class FunctionSignature(Protocol):
     parameters: str  # as LLVM text, in the function's head; also %scratch
     arguments: str  # the same in a call
 
-    def load(self, writer: Writer, element: Element) -> str: ...
+    def load(self, writer: FunctionWriter, element: InputElement) -> str: ...
 
-    def store(self, writer: Writer, position: int, operand: str) -> None: ...
+    def store(self, writer: FunctionWriter, position: int, operand: str) -> None: ...
 
 
-class Writer:
+class FunctionWriter:
     """One function: its rows, the block that is open, the mask of lanes that count, and what each value is.
 
     Scopes nest with the blocks of the program: what is learned in a branch (a value loaded from memory, say) is
@@ -146,7 +146,7 @@ class Writer:
 
     def define(self, value: int, location: Location) -> None:
         self.scopes[-1][value] = location
-        if value in self.exports and not isinstance(location, Stored):
+        if value in self.exports and not isinstance(location, ArraySlot):
             operand = self.get(value)
             for target in self.exports.pop(value):
                 self.deliver(target, operand)
@@ -180,16 +180,16 @@ class Writer:
             return location
         if isinstance(location, StackSlot):
             operand = self.load(location)
-        elif isinstance(location, Element):
+        elif isinstance(location, InputElement):
             operand = self.door.load(self, location)
         else:
             raise TypeError(f"value {value} is an array, which is no operand")
         self.scopes[-1][value] = operand
         return operand
 
-    def array(self, value: int) -> Stored:
+    def array(self, value: int) -> ArraySlot:
         location = self.where(value)
-        if not isinstance(location, Stored):
+        if not isinstance(location, ArraySlot):
             raise TypeError(f"value {value} is no array")
         return location
 
@@ -198,7 +198,7 @@ class Writer:
     def address(self, offset: int) -> str:
         return self.let(f"getelementptr inbounds i8, ptr %scratch, i64 {offset}")
 
-    def element_address(self, array: Stored, index: str) -> str:
+    def element_address(self, array: ArraySlot, index: str) -> str:
         base = self.address(array.offset)
         return self.let(f"getelementptr inbounds {self.lanes.real}, ptr {base}, i64 {index}")
 

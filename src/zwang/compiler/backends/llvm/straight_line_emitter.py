@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.writer import (
-    Element,
     FunctionSignature,
+    FunctionWriter,
+    InputElement,
     Location,
     StackFrame,
     StackSlot,
-    Writer,
 )
 from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, Program, While
 
@@ -50,7 +50,7 @@ INTRINSICS = {"sqrt": ("sqrt", 1), "abs": ("fabs", 1), "floor": ("floor", 1), "c
 ON_BITS = {"bit_and": "and", "bit_or": "or", "bit_add": "add", "shift_left": "shl", "shift_right": "lshr"}
 
 
-class Text:
+class StraightLineEmitter:
     """All functions of one program. `program` has no elementary functions left.
 
     The method `_op_NAME` writes the operation NAME; subclasses add arrays and control flow.
@@ -64,11 +64,11 @@ class Text:
         self.intrinsics: set[str] = set()
         self._weights: dict[int, int] = {}
         self.born: dict[
-            int, tuple[Writer, str | None]
+            int, tuple[FunctionWriter, str | None]
         ] = {}  # by an array's offset: where, and under which mask
         names = {"R": lanes.real, "B": lanes.truth, "S": lanes.suffix, "true": lanes.true}
         self._plain = {op: _with_arguments(text, names) for op, text in PLAIN.items()}
-        self._special: dict[str, Callable[[Writer, Instruction], None]] = {
+        self._special: dict[str, Callable[[FunctionWriter, Instruction], None]] = {
             name.removeprefix("_op_"): getattr(self, name) for name in dir(self) if name.startswith("_op_")
         }
 
@@ -79,7 +79,7 @@ class Text:
 
         head: up to the parameters, and with them; prologue: rows to begin with, which end in the block of this label.
         """
-        writer = Writer(self.lanes, self.door, {})
+        writer = FunctionWriter(self.lanes, self.door, {})
         writer.rows.extend(prologue)
         writer.label = label
         block = self.program.body
@@ -95,7 +95,7 @@ class Text:
         attributes = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
         return "\n".join([*data, *self.functions, *declared, attributes, weights, "!1 = !{}", ""])
 
-    def _finish(self, writer: Writer, head: str) -> None:
+    def _finish(self, writer: FunctionWriter, head: str) -> None:
         for value, targets in writer.exports.items():
             for target in targets:
                 writer.deliver(target, writer.get(value))
@@ -124,7 +124,7 @@ class Text:
     def block_weight(self, block: Block) -> int:
         return sum(self.weight(instruction) for instruction in block.instructions)
 
-    def block(self, writer: Writer, block: Block) -> None:
+    def block(self, writer: FunctionWriter, block: Block) -> None:
         """Write the instructions of a block, here or, if they are too many, in functions that are called here."""
         if self.block_weight(block) > self.limit:
             self._split(writer, block)
@@ -132,7 +132,7 @@ class Text:
             for instruction in block.instructions:
                 self.instruction(writer, instruction)
 
-    def instruction(self, writer: Writer, instruction: Instruction) -> None:
+    def instruction(self, writer: FunctionWriter, instruction: Instruction) -> None:
         op = instruction.op
         if op in INTRINSICS:
             self._declare(*INTRINSICS[op])
@@ -147,7 +147,7 @@ class Text:
         else:
             raise ValueError(f"no such operation: {op!r}")
 
-    def _split(self, writer: Writer, block: Block) -> None:
+    def _split(self, writer: FunctionWriter, block: Block) -> None:
         """A block in pieces: each a function of its own, values passed on in scratch memory."""
         pieces = self._pieces(block.instructions)
         last_use = _last_uses(pieces, block.results)
@@ -180,7 +180,7 @@ class Text:
         return pieces
 
     def _call_piece(
-        self, writer: Writer, piece: list[Instruction], incoming: list[int], exported: list[int]
+        self, writer: FunctionWriter, piece: list[Instruction], incoming: list[int], exported: list[int]
     ) -> list[tuple[int, StackSlot]]:
         """Write the piece as a function and call it. Returns the slots taken, with their values."""
         taken = []
@@ -207,16 +207,16 @@ class Text:
         self._call(writer, callee)
         return taken
 
-    def _callee(self, writer: Writer, values: dict[int, Location]) -> Writer:
+    def _callee(self, writer: FunctionWriter, values: dict[int, Location]) -> FunctionWriter:
         """A function to be called from where the writer is, under the same mask."""
-        callee = Writer(self.lanes, self.door, values)
+        callee = FunctionWriter(self.lanes, self.door, values)
         if writer.mask is not None:
             slot = self.scratch.slot("bool")
             writer.put(slot, writer.mask)
             callee.mask = callee.load(slot)
         return callee
 
-    def _call(self, writer: Writer, callee: Writer, attributes: str = "") -> None:
+    def _call(self, writer: FunctionWriter, callee: FunctionWriter, attributes: str = "") -> None:
         name = f"@piece{len(self.functions)}"
         self._finish(callee, f"define internal void {name}({self.door.parameters}) {attributes}".rstrip())
         writer.row(f"call void {name}({self.door.arguments})")
@@ -230,57 +230,57 @@ class Text:
         real = self.lanes.real
         self.intrinsics.add(f"{real} @llvm.{name}.{self.lanes.suffix}({', '.join([real] * arity)})")
 
-    def _op_const(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_const(self, writer: FunctionWriter, instruction: Instruction) -> None:
         writer.define(instruction.out[0], self.lanes.number(instruction.data))
 
-    def _op_true(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_true(self, writer: FunctionWriter, instruction: Instruction) -> None:
         writer.define(instruction.out[0], self.lanes.true)
 
-    def _op_false(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_false(self, writer: FunctionWriter, instruction: Instruction) -> None:
         writer.define(instruction.out[0], self.lanes.false)
 
-    def _op_index(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_index(self, writer: FunctionWriter, instruction: Instruction) -> None:
         writer.define(instruction.out[0], str(instruction.data))
 
-    def _op_input(self, writer: Writer, instruction: Instruction) -> None:
-        writer.define(instruction.out[0], Element(*instruction.data))
+    def _op_input(self, writer: FunctionWriter, instruction: Instruction) -> None:
+        writer.define(instruction.out[0], InputElement(*instruction.data))
 
-    def _op_fms(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_fms(self, writer: FunctionWriter, instruction: Instruction) -> None:
         a, b, c = (writer.get(argument) for argument in instruction.args)
         minus = writer.let(f"fneg {self.lanes.real} {c}")
         writer.define(instruction.out[0], writer.let(self._plain["fma"](a, b, minus)))
 
-    def _op_fnma(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_fnma(self, writer: FunctionWriter, instruction: Instruction) -> None:
         a, b, c = (writer.get(argument) for argument in instruction.args)
         minus = writer.let(f"fneg {self.lanes.real} {a}")
         writer.define(instruction.out[0], writer.let(self._plain["fma"](minus, b, c)))
 
-    def _op_min(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_min(self, writer: FunctionWriter, instruction: Instruction) -> None:
         self._extreme(writer, instruction, "olt")
 
-    def _op_max(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_max(self, writer: FunctionWriter, instruction: Instruction) -> None:
         self._extreme(writer, instruction, "ogt")
 
-    def _extreme(self, writer: Writer, instruction: Instruction, order: str) -> None:
+    def _extreme(self, writer: FunctionWriter, instruction: Instruction, order: str) -> None:
         a, b = (writer.get(argument) for argument in instruction.args)
         real = self.lanes.real
         chosen = writer.choose(writer.let(f"fcmp {order} {real} {a}, {b}"), real, a, b)
         nan = writer.let(f"fcmp uno {real} {a}, {a}")
         writer.define(instruction.out[0], writer.choose(nan, real, a, chosen))
 
-    def _op_select(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_select(self, writer: FunctionWriter, instruction: Instruction) -> None:
         condition, yes, no = (writer.get(argument) for argument in instruction.args)
         kind = self.lanes.kind(self._kind(instruction.out[0]))
         writer.define(instruction.out[0], writer.choose(condition, kind, yes, no))
 
-    def _op_bit(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_bit(self, writer: FunctionWriter, instruction: Instruction) -> None:
         lanes = self.lanes
         word = writer.let(f"bitcast {lanes.real} {writer.get(instruction.args[0])} to {lanes.word}")
         masked = writer.let(f"and {lanes.word} {word}, {lanes.integer(1 << instruction.data)}")
         found = writer.let(f"icmp ne {lanes.word} {masked}, {lanes.integer(0)}")
         writer.define(instruction.out[0], found)
 
-    def _on_bits(self, writer: Writer, instruction: Instruction) -> None:
+    def _on_bits(self, writer: FunctionWriter, instruction: Instruction) -> None:
         lanes, name = self.lanes, ON_BITS[instruction.op]
         word = writer.let(f"bitcast {lanes.real} {writer.get(instruction.args[0])} to {lanes.word}")
         changed = writer.let(f"{name} {lanes.word} {word}, {lanes.integer(instruction.data)}")

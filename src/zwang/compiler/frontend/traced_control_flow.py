@@ -36,7 +36,7 @@ _TURNS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class TracedBody:
     """A traced body: the nodes that stand for its carry and those that it gives."""
 
     scope: Scope
@@ -272,7 +272,7 @@ def while_loop(graph: Graph, condition: Callable, body: Callable, init: Any) -> 
     test = truth_node(graph, condition(carry))
     _check_unchanged(parameters, "the condition of while_loop")
     graph.leave()
-    asks = Body(scope, nodes, (test,))
+    asks = TracedBody(scope, nodes, (test,))
 
     turns = _body(graph, start, leaves, init, body, "the body of while_loop")
     control = graph.unshared(Control, "while", tuple(start), (asks, turns))
@@ -289,12 +289,12 @@ def _open(graph: Graph, start: Sequence[Node], leaves: Sequence[Any], init: Any)
 
 def _body(
     graph: Graph, start: Sequence[Node], leaves: Sequence[Any], init: Any, body: Callable, what: str
-) -> Body:
+) -> TracedBody:
     scope, parameters, carry = _open(graph, start, leaves, init)
     nodes = tuple(map(_node_of, parameters))
     results = _results(graph, body(carry), init, parameters, what)
     graph.leave()
-    return Body(scope, nodes, results)
+    return TracedBody(scope, nodes, results)
 
 
 def _check_unchanged(values: Sequence[Any], what: str) -> None:
@@ -347,7 +347,7 @@ def indexed_loop(
     inside = [graph.unshared(Index, "parameter", (), None) for _ in ends]
     listed = inside if items is None else [array_node(graph, "parameter", (), None, items.length)]
     graph.leave()
-    data = len(indices), Body(scope, (*nodes, *listed), results), len(start), backwards
+    data = len(indices), TracedBody(scope, (*nodes, *listed), results), len(start), backwards
     control = graph.unshared(Control, "for", (*start, *given), data)
     return _after(graph, control, start, init)
 
@@ -419,13 +419,13 @@ def _is_truth(value: Any) -> bool:
     return isinstance(value, (bool, np.bool_, Truth))
 
 
-def _close(graph: Graph, side: tuple, kinds: Sequence[type[Node]]) -> Body:
+def _close(graph: Graph, side: tuple, kinds: Sequence[type[Node]]) -> TracedBody:
     _, scope, parameters, results = side
     nodes = []
     for value, kind in zip(results, kinds, strict=True):
         convert = {Array: lambda _, v: v, Truth: truth_node, Real: real_node}[kind]
         nodes.append(convert(graph, value))
-    return Body(scope, parameters, tuple(nodes))
+    return TracedBody(scope, parameters, tuple(nodes))
 
 
 def _joined(graph: Graph, control: Node, given: Any, kinds: Sequence[type[Node]]) -> Any:

@@ -32,7 +32,7 @@ TURNS = 10  # that a `while` is guessed to take
 EVER = 2**62
 
 
-class Compiled:
+class CompiledFunction:
     """A program as a function of arrays, one for each input, `(..., size)`; leading shapes broadcast.
 
     It returns an array for each output, or if there is but one, that array. A result depends on its own world
@@ -53,7 +53,7 @@ class Compiled:
         cache: bool = True,
     ):
         self.program, self._kept = program, cache
-        self.dtype, self.lanes, self.threads = settings(dtype, lanes, threads)
+        self.dtype, self.lanes, self.threads = execution_settings(dtype, lanes, threads)
         self._inputs, self._outputs = doors(program)
         self._is_plain = self._inputs == program.inputs and self._outputs == program.outputs
         self._kernels: dict[int, Kernel] = {}
@@ -81,7 +81,7 @@ class Compiled:
         """A copy, also one in another process, is made of the program again: code in memory cannot be taken along."""
         return _again, (self.program, self.dtype, self.lanes, self.threads, self._kept)
 
-    def prepare(self, *, worlds: int = 2) -> Compiled:
+    def prepare(self, *, worlds: int = 2) -> CompiledFunction:
         """Make, or load, the code for one world or for many now; returns itself."""
         self.kernel(worlds)
         return self
@@ -205,7 +205,7 @@ class Compiled:
 # ----------------------------------------------------------------------------------------------- checks
 
 
-def settings(dtype: Any, lanes: int | None, threads: int | None) -> tuple[str, int, int]:
+def execution_settings(dtype: Any, lanes: int | None, threads: int | None) -> tuple[str, int, int]:
     """The type's name, the lanes and the threads, this machine's where None. Raises ArgumentError."""
     name = _type_name(dtype)
     lanes = host().width(name) if lanes is None else lanes
@@ -217,8 +217,8 @@ def settings(dtype: Any, lanes: int | None, threads: int | None) -> tuple[str, i
     return name, int(lanes), int(threads)
 
 
-def _again(program: Program, dtype: str, lanes: int, threads: int, cache: bool) -> Compiled:
-    return Compiled(program, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
+def _again(program: Program, dtype: str, lanes: int, threads: int, cache: bool) -> CompiledFunction:
+    return CompiledFunction(program, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
 
 
 def _type_name(dtype: Any) -> str:

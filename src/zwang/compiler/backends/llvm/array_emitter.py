@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zwang.compiler.backends.llvm.straight_line import Text
-from zwang.compiler.backends.llvm.writer import Stored, Writer
+from zwang.compiler.backends.llvm.straight_line_emitter import StraightLineEmitter
+from zwang.compiler.backends.llvm.writer import ArraySlot, FunctionWriter
 from zwang.compiler.ir.program import Instruction
 
 
-class MemoryText(Text):
+class ArrayEmitter(StraightLineEmitter):
     """Text with tables and arrays. An array is written in place, in the lanes that count only."""
 
-    def _table_entry(self, writer: Writer, instruction: Instruction, scalar: str) -> str:
+    def _table_entry(self, writer: FunctionWriter, instruction: Instruction, scalar: str) -> str:
         key = (instruction.op, tuple(instruction.data))
         name = self.tables.setdefault(key, f"@table{len(self.tables)}")
         index = writer.get(instruction.args[0])
         address = writer.let(f"getelementptr inbounds {scalar}, ptr {name}, i64 {index}")
         return writer.let(f"load {scalar}, ptr {address}")
 
-    def _op_itable(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_itable(self, writer: FunctionWriter, instruction: Instruction) -> None:
         writer.define(instruction.out[0], self._table_entry(writer, instruction, "i64"))
 
-    def _op_table(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_table(self, writer: FunctionWriter, instruction: Instruction) -> None:
         lanes = self.lanes
         entry = self._table_entry(writer, instruction, lanes.scalar)
         if lanes.width > 1:
@@ -31,7 +31,7 @@ class MemoryText(Text):
             entry = writer.let(f"shufflevector {lanes.real} {first}, {lanes.real} poison, {zeros}")
         writer.define(instruction.out[0], entry)
 
-    def _op_array(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_array(self, writer: FunctionWriter, instruction: Instruction) -> None:
         array = self.scratch.array(instruction.data)
         real = self.lanes.real
 
@@ -42,12 +42,12 @@ class MemoryText(Text):
         self.born[array.offset] = writer, writer.mask
         writer.define(instruction.out[0], array)
 
-    def _op_blank(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_blank(self, writer: FunctionWriter, instruction: Instruction) -> None:
         array = self.scratch.array(instruction.data)
         self.born[array.offset] = writer, writer.mask
         writer.define(instruction.out[0], array)
 
-    def _op_choose(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_choose(self, writer: FunctionWriter, instruction: Instruction) -> None:
         """The list holds numbers in its first lane; the last is how many of the others there are."""
         length, flags = instruction.data, writer.array(instruction.args[0])
         end, listed, lanes = writer.get(instruction.args[1]), self.scratch.array(length + 1), self.lanes
@@ -71,30 +71,30 @@ class MemoryText(Text):
         writer.row(f"store {lanes.scalar} {number}, ptr {writer.element_address(listed, str(length))}")
         writer.define(instruction.out[0], listed)
 
-    def _op_pick(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_pick(self, writer: FunctionWriter, instruction: Instruction) -> None:
         listed, place = writer.array(instruction.args[0]), writer.get(instruction.args[1])
         inside = writer.let(f"icmp slt i64 {place}, {self._entries(writer, listed)}")
         entry = self._entry(writer, listed, place)
         writer.define(instruction.out[0], writer.let(f"select i1 {inside}, i64 {entry}, i64 0"))
 
-    def _op_count(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_count(self, writer: FunctionWriter, instruction: Instruction) -> None:
         writer.define(instruction.out[0], self._entries(writer, writer.array(instruction.args[0])))
 
-    def _entries(self, writer: Writer, listed: Stored) -> str:
+    def _entries(self, writer: FunctionWriter, listed: ArraySlot) -> str:
         """How many there are in the list of `choose`."""
         return self._entry(writer, listed, str(listed.length - 1))
 
-    def _entry(self, writer: Writer, listed: Stored, place: str) -> str:
+    def _entry(self, writer: FunctionWriter, listed: ArraySlot, place: str) -> str:
         """An entry of the list of `choose`."""
         number = writer.let(f"load {self.lanes.scalar}, ptr {writer.element_address(listed, place)}")
         return writer.let(f"fptoui {self.lanes.scalar} {number} to i64")
 
-    def _op_load(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_load(self, writer: FunctionWriter, instruction: Instruction) -> None:
         array, index = instruction.args
         address = writer.element_address(writer.array(array), writer.get(index))
         writer.define(instruction.out[0], writer.let(f"load {self.lanes.real}, ptr {address}"))
 
-    def _op_store(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_store(self, writer: FunctionWriter, instruction: Instruction) -> None:
         array, index, value = instruction.args
         place = writer.array(array)
         address, operand = writer.element_address(place, writer.get(index)), writer.get(value)
@@ -104,7 +104,7 @@ class MemoryText(Text):
             self._store(writer, address, operand)
         writer.define(instruction.out[0], place)
 
-    def _op_gather(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_gather(self, writer: FunctionWriter, instruction: Instruction) -> None:
         array, position = instruction.args
         places, lanes = self._own_places(writer, writer.array(array), writer.get(position)), self.lanes
         if lanes.width == 1:
@@ -117,7 +117,7 @@ class MemoryText(Text):
         found = writer.let(f"call {lanes.real} {name}({pointers} {places}, {rest})")
         writer.define(instruction.out[0], found)
 
-    def _op_scatter(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_scatter(self, writer: FunctionWriter, instruction: Instruction) -> None:
         array, position, value = instruction.args
         stored, operand, lanes = writer.array(array), writer.get(value), self.lanes
         places = self._own_places(writer, stored, writer.get(position))
@@ -131,7 +131,7 @@ class MemoryText(Text):
             writer.row(f"call void {name}({lanes.real} {operand}, {pointers} {places}, {rest})")
         writer.define(instruction.out[0], stored)
 
-    def _own_places(self, writer: Writer, array: Stored, position: str) -> str:
+    def _own_places(self, writer: FunctionWriter, array: ArraySlot, position: str) -> str:
         """The addresses of elements, in each lane its own; never outside the array, whatever the position."""
         lanes, most = self.lanes, self.lanes.number(float(array.length - 1))
         first, whole = writer.address(array.offset), lanes.vector("i64")
@@ -146,7 +146,7 @@ class MemoryText(Text):
             number = writer.let(f"add {whole} {far}, <{own}>")
         return writer.let(f"getelementptr inbounds {lanes.scalar}, ptr {first}, {whole} {number}")
 
-    def _op_highest(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_highest(self, writer: FunctionWriter, instruction: Instruction) -> None:
         lanes, found = self.lanes, writer.get(instruction.args[0])
         above = writer.masked(writer.let(f"fcmp ogt {lanes.real} {found}, {lanes.zero}"))
         found = writer.choose(above, lanes.real, found, lanes.zero)
@@ -159,7 +159,7 @@ class MemoryText(Text):
         found = writer.let(f"select i1 {below}, {lanes.scalar} {found}, {lanes.scalar} {most}")
         writer.define(instruction.out[0], writer.let(f"fptosi {lanes.scalar} {found} to i64"))
 
-    def _store(self, writer: Writer, address: str, operand: str) -> None:
+    def _store(self, writer: FunctionWriter, address: str, operand: str) -> None:
         """To the lanes that count only."""
         real = self.lanes.real
         if writer.mask is not None:
@@ -167,14 +167,14 @@ class MemoryText(Text):
             operand = writer.choose(writer.mask, real, operand, old)
         writer.row(f"store {real} {operand}, ptr {address}")
 
-    def _copy(self, writer: Writer, target: Stored, source: Stored) -> None:
+    def _copy(self, writer: FunctionWriter, target: ArraySlot, source: ArraySlot) -> None:
         def copy(index: str) -> None:
             entry = writer.let(f"load {self.lanes.real}, ptr {writer.element_address(source, index)}")
             self._store(writer, writer.element_address(target, index), entry)
 
         self._each(writer, source.length, copy)
 
-    def _copies(self, writer: Writer, targets: list[Stored], sources: list[Stored]) -> None:
+    def _copies(self, writer: FunctionWriter, targets: list[ArraySlot], sources: list[ArraySlot]) -> None:
         """Array by array, as if all at once."""
         moves = [(t, s) for t, s in zip(targets, sources, strict=True) if t != s]
         if any(t == s for t, _ in moves for _, s in moves):
@@ -184,7 +184,7 @@ class MemoryText(Text):
         for target, source in moves:
             self._copy(writer, target, source)
 
-    def _each(self, writer: Writer, count: int, body: Callable[[str], None]) -> None:
+    def _each(self, writer: FunctionWriter, count: int, body: Callable[[str], None]) -> None:
         """The body for every index below the count; a loop where they are many."""
         if count <= 4:
             for index in range(count):

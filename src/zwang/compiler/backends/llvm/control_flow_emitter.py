@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zwang.compiler.backends.llvm.memory import MemoryText
-from zwang.compiler.backends.llvm.writer import Location, StackSlot, Stored, Writer
+from zwang.compiler.backends.llvm.array_emitter import ArrayEmitter
+from zwang.compiler.backends.llvm.writer import ArraySlot, FunctionWriter, Location, StackSlot
 from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, While
 
 
-class FlowText(MemoryText):
+class ControlFlowEmitter(ArrayEmitter):
     """Text with `when`, `while` and `for`."""
 
-    def _op_cond(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_cond(self, writer: FunctionWriter, instruction: Instruction) -> None:
         condition = writer.get(instruction.args[0])
         when: Cond = instruction.data
         captured = [writer.where(argument) for argument in instruction.args[1:]]
@@ -27,21 +27,21 @@ class FlowText(MemoryText):
             else:
                 writer.define(out, writer.choose(condition, self.lanes.kind(kind), a, b))
 
-    def _merge_array(self, when: Cond, captured: list[Location], n: int) -> Stored:
+    def _merge_array(self, when: Cond, captured: list[Location], n: int) -> ArraySlot:
         """Where an array that leaves both arms lives: in place if both give the same, else in a new one."""
         origins = [_origin(block, block.results[n]) for block in (when.then, when.otherwise)]
         places = [None if origin is None else captured[origin] for origin in origins]
-        if isinstance(places[0], Stored) and places[0] == places[1]:
+        if isinstance(places[0], ArraySlot) and places[0] == places[1]:
             return places[0]
         return self.scratch.array(self.program.lengths[when.then.results[n]])
 
     def _arm(
         self,
-        writer: Writer,
+        writer: FunctionWriter,
         block: Block,
         condition: str,
         instruction: Instruction,
-        merged: list[Stored | None],
+        merged: list[ArraySlot | None],
         *,
         rare: bool = False,
     ) -> list[str]:
@@ -62,7 +62,7 @@ class FlowText(MemoryText):
             else:
                 results = self._inline(writer, block, instruction.args[1:])
             wanted = [(t, results[n]) for n, t in enumerate(merged) if t is not None]
-            self._copies(writer, [t for t, _ in wanted], [s for _, s in wanted if isinstance(s, Stored)])
+            self._copies(writer, [t for t, _ in wanted], [s for _, s in wanted if isinstance(s, ArraySlot)])
         end = writer.label
         writer.jump(after)
         writer.open(after)
@@ -77,28 +77,28 @@ class FlowText(MemoryText):
     def _nothing(self, kind: Kind) -> str:
         return self.lanes.zero if kind == "real" else self.lanes.false
 
-    def _phi(self, writer: Writer, kind: Kind, ways: list[tuple[str, str]]) -> str:
+    def _phi(self, writer: FunctionWriter, kind: Kind, ways: list[tuple[str, str]]) -> str:
         shown = ", ".join(f"[ {operand}, %{label} ]" for operand, label in ways)
         return writer.let(f"phi {self.lanes.kind(kind)} {shown}")
 
-    def _inline(self, writer: Writer, block: Block, arguments: Sequence[int]) -> list[str | Stored]:
+    def _inline(self, writer: FunctionWriter, block: Block, arguments: Sequence[int]) -> list[str | ArraySlot]:
         """The block, here; its results, as operands."""
         for parameter, argument in zip(block.parameters, arguments, strict=True):
             writer.define(parameter, writer.where(argument))
         self.block(writer, block)
         return [self._result(writer, result) for result in block.results]
 
-    def _result(self, writer: Writer, value: int) -> str | Stored:
+    def _result(self, writer: FunctionWriter, value: int) -> str | ArraySlot:
         return writer.array(value) if self._kind(value) == "array" else writer.get(value)
 
-    def _out_of_line(self, writer: Writer, block: Block, arguments: Sequence[int]) -> list[str | Stored]:
+    def _out_of_line(self, writer: FunctionWriter, block: Block, arguments: Sequence[int]) -> list[str | ArraySlot]:
         """The block as a function of its own, called here; its results, as operands."""
         values: dict[int, Location] = {}
         for parameter, argument in zip(block.parameters, arguments, strict=True):
             values[parameter], _ = writer.home(argument, self.scratch, self._kind(parameter))
         callee = self._callee(writer, values)
         self.block(callee, block)
-        results: list[StackSlot | Stored] = []
+        results: list[StackSlot | ArraySlot] = []
         for value in block.results:
             if self._kind(value) == "array":
                 results.append(callee.array(value))
@@ -111,7 +111,7 @@ class FlowText(MemoryText):
 
     # -------------------------------------------------------------------------------------------- loops
 
-    def _op_for(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_for(self, writer: FunctionWriter, instruction: Instruction) -> None:
         loop: For = instruction.data
         if loop.count == 0:
             for out, argument in zip(instruction.out, instruction.args[: loop.carried], strict=True):
@@ -139,7 +139,7 @@ class FlowText(MemoryText):
         writer.open(after)
         carry.define(instruction.out, results)
 
-    def _for_some(self, writer: Writer, instruction: Instruction, loop: For) -> None:
+    def _for_some(self, writer: FunctionWriter, instruction: Instruction, loop: For) -> None:
         """The loop over a list of `choose` or a span, which may be empty."""
         listed = writer.array(instruction.args[loop.carried]) if loop.chosen else None
         carry = _Carry(self, writer, instruction, loop.carried)
@@ -170,7 +170,7 @@ class FlowText(MemoryText):
         writer.open(after)
         carry.define(instruction.out, olds)
 
-    def _op_while(self, writer: Writer, instruction: Instruction) -> None:
+    def _op_while(self, writer: FunctionWriter, instruction: Instruction) -> None:
         loop: While = instruction.data
         carry = _Carry(self, writer, instruction, loop.carried)
         self._forbid_index([self._kind(a) for a in instruction.args[: loop.carried]], "while")
@@ -223,36 +223,36 @@ def _origin(block: Block, value: int) -> int | None:
 class _Carry:
     """The values that a loop carries: phis at its head for numbers, memory for arrays."""
 
-    def __init__(self, module: FlowText, writer: Writer, instruction: Instruction, carried: int):
+    def __init__(self, module: ControlFlowEmitter, writer: FunctionWriter, instruction: Instruction, carried: int):
         self.module, self.writer = module, writer
         self.captured = [writer.where(argument) for argument in instruction.args[carried:]]
         self.kinds = [module._kind(argument) for argument in instruction.args[:carried]]
-        self.starts: list[str | Stored] = [module._result(writer, a) for a in instruction.args[:carried]]
+        self.starts: list[str | ArraySlot] = [module._result(writer, a) for a in instruction.args[:carried]]
 
-    def enter(self, before: str, parameters: Sequence[int]) -> list[str | Stored]:
+    def enter(self, before: str, parameters: Sequence[int]) -> list[str | ArraySlot]:
         """At the head of the loop: a phi for each number; returns what the carry is inside."""
         self.before = before
         self.phis = [self.writer.reserve() if isinstance(start, str) else -1 for start in self.starts]
-        self.inside: list[str | Stored] = [
+        self.inside: list[str | ArraySlot] = [
             self.writer.fresh() if isinstance(start, str) else start for start in self.starts
         ]
         self.bind(parameters, self.inside)
         return self.inside
 
-    def bind(self, parameters: Sequence[int], carry: list[str | Stored]) -> None:
+    def bind(self, parameters: Sequence[int], carry: list[str | ArraySlot]) -> None:
         for parameter, location in zip(parameters, [*carry, *self.captured], strict=True):
             self.writer.scopes[-1][parameter] = location
 
-    def leave(self, results: Sequence[int]) -> list[str | Stored]:
+    def leave(self, results: Sequence[int]) -> list[str | ArraySlot]:
         """The results of one turn; arrays that are not where they were are copied there, in the lanes that count."""
         news = [self.module._result(self.writer, result) for result in results]
-        moves = [(o, n) for o, n in zip(self.inside, news, strict=True) if isinstance(o, Stored)]
+        moves = [(o, n) for o, n in zip(self.inside, news, strict=True) if isinstance(o, ArraySlot)]
         self.module._copies(
-            self.writer, [o for o, _ in moves], [n for _, n in moves if isinstance(n, Stored)]
+            self.writer, [o for o, _ in moves], [n for _, n in moves if isinstance(n, ArraySlot)]
         )
-        return [o if isinstance(o, Stored) else n for o, n in zip(self.inside, news, strict=True)]
+        return [o if isinstance(o, ArraySlot) else n for o, n in zip(self.inside, news, strict=True)]
 
-    def blend(self, active: str, news: list[str | Stored], olds: list[str | Stored]) -> list[str | Stored]:
+    def blend(self, active: str, news: list[str | ArraySlot], olds: list[str | ArraySlot]) -> list[str | ArraySlot]:
         """The new carry where a lane is active, the old where it is done."""
         lanes = self.module.lanes
         return [
@@ -262,7 +262,7 @@ class _Carry:
             for kind, new, old in zip(self.kinds, news, olds, strict=True)
         ]
 
-    def close(self, results: list[str | Stored]) -> None:
+    def close(self, results: list[str | ArraySlot]) -> None:
         """At the end of a turn: complete the phis."""
         for kind, row, name, start, result in zip(
             self.kinds, self.phis, self.inside, self.starts, results, strict=True
@@ -271,6 +271,6 @@ class _Carry:
                 ways = f"[ {start}, %{self.before} ], [ {result}, %{self.writer.label} ]"
                 self.writer.rows[row] = f"  {name} = phi {self.module.lanes.kind(kind)} {ways}"
 
-    def define(self, out: Sequence[int], results: list[str | Stored]) -> None:
+    def define(self, out: Sequence[int], results: list[str | ArraySlot]) -> None:
         for value, result in zip(out, results, strict=True):
             self.writer.define(value, result)

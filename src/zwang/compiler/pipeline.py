@@ -47,13 +47,13 @@ def optimise(program: Program) -> Program:
     return verify(schedule(fuse(remove_dead_code(program))))
 
 
-def traced_and_optimised(function: Callable[..., Any], inputs: Mapping[str, Any], memory: str = "") -> Program:
+def trace_and_optimise(function: Callable[..., Any], inputs: Mapping[str, Any], carried: str = "") -> Program:
     """The function traced, with a memory if it has a name, and optimised. Python's search for cycles of garbage rests meanwhile: a graph of nodes has none,
     and searching it takes a third of the time."""
     resting = gc.isenabled()
     gc.disable()
     try:
-        return optimise(trace(function, inputs, memory=memory))
+        return optimise(trace(function, inputs, carried=carried))
     finally:
         if resting:
             gc.enable()
