@@ -1,4 +1,6 @@
-"""Random functions of scalars with loops, branches, tables and scratch arrays: one text for floats and traces."""
+"""Random functions of scalars with loops, branches, tables and scratch arrays: one text for floats and
+traces.
+"""
 
 from __future__ import annotations
 

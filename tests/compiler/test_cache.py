@@ -1,4 +1,6 @@
-"""Object code on disk: used again, never when anything differs, is damaged, or is others' to write."""
+"""The disk cache of object code: no use of code that differs, is damaged, or that other users could have
+written.
+"""
 
 from __future__ import annotations
 
@@ -30,33 +32,35 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What had to be made, not only loaded."""
+    """The names of the objects that were compiled, not loaded."""
     names: list[str] = []
     real = kernel.assemble
 
     def assemble(text: str) -> bytes:
-        names.append("runtime" if "@march" in text else "body")
+        names.append("entry points" if "@rollout" in text else "body")
         return real(text)
 
     monkeypatch.setattr(kernel, "assemble", assemble)
-    kernel._runtime.cache_clear()
+    kernel._entry_points.cache_clear()
     return names
 
 
 def results(program: Program = PROGRAM, **settings: object) -> np.ndarray:
-    kernel._runtime.cache_clear()
-    return np.concatenate([CompiledFunction(program, **settings)(X), CompiledFunction(program, **settings)(X[0])[None]])
+    kernel._entry_points.cache_clear()
+    return np.concatenate(
+        [CompiledFunction(program, **settings)(X), CompiledFunction(program, **settings)(X[0])[None]]
+    )
 
 
-def test_code_is_made_once_and_then_loaded(place: Path, made: list[str]) -> None:
+def test_code_is_compiled_once_and_then_loaded(place: Path, made: list[str]) -> None:
     first = results()
-    assert sorted(made) == ["body", "body", "runtime", "runtime"]  # for one world and for many
+    assert sorted(made) == ["body", "body", "entry points", "entry points"]  # for one world and for many
     assert len(list(place.iterdir())) == 4
     made.clear()
     assert np.array_equal(results(), first) and not made
 
 
-def test_everything_that_matters_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_depends_on_program_settings_and_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def key(program: Program = PROGRAM, *settings: object) -> str:
         return cache.key(program, *(settings or ("float64", 8, host().identity)))
 
@@ -75,7 +79,7 @@ def test_everything_that_matters_is_in_the_key(monkeypatch: pytest.MonkeyPatch) 
     for value in constants:
         instructions = (Instruction("const", (), (0,), value),)
         variants.append(key(Program((), PROGRAM.outputs, Block((), instructions, (0, 0)), {0: "real"}, {})))
-    monkeypatch.setattr(cache, "own_text", lambda: b"another compiler")
+    monkeypatch.setattr(cache, "compiler_digest", lambda: b"another compiler")
     variants.append(key())
     assert len(set(variants)) == len(variants)
 
@@ -87,7 +91,7 @@ def test_names_are_not_in_the_key() -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "foreign"])
-def test_damaged_files_are_made_anew(place: Path, made: list[str], damage: str) -> None:
+def test_damaged_files_are_compiled_again(place: Path, made: list[str], damage: str) -> None:
     first = results()
     for path in place.iterdir():
         text = path.read_bytes()
@@ -108,7 +112,7 @@ def test_damaged_files_are_made_anew(place: Path, made: list[str], damage: str) 
 
 @POSIX
 @pytest.mark.parametrize("what", ["folder", "file"])
-def test_what_others_can_write_is_not_loaded(place: Path, made: list[str], what: str) -> None:
+def test_files_that_others_can_write_are_not_loaded(place: Path, made: list[str], what: str) -> None:
     first = results()
     if what == "folder":
         place.chmod(0o777)
@@ -120,7 +124,7 @@ def test_what_others_can_write_is_not_loaded(place: Path, made: list[str], what:
 
 
 @POSIX
-def test_privacy_is_that_of_every_folder_above(tmp_path: Path) -> None:
+def test_every_folder_above_has_to_be_private(tmp_path: Path) -> None:
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     safe_above = cache._is_private(tmp_path)
@@ -135,7 +139,7 @@ def test_privacy_is_that_of_every_folder_above(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("setting", ["off", "OFF", "0"])
-def test_the_setting_turns_it_off(
+def test_the_environment_variable_switches_the_cache_off(
     monkeypatch: pytest.MonkeyPatch, place: Path, made: list[str], setting: str
 ) -> None:
     monkeypatch.setenv(cache.SETTING, setting)
@@ -144,18 +148,18 @@ def test_the_setting_turns_it_off(
     assert len(made) == 8 and not place.exists()
 
 
-def test_the_argument_turns_it_off(place: Path, made: list[str]) -> None:
+def test_the_argument_switches_the_cache_off(place: Path, made: list[str]) -> None:
     results(cache=False)
     assert not place.exists()
 
 
-def test_a_folder_that_cannot_be_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_impossible_folder_is_not_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv(cache.SETTING, str(tmp_path / "file" / "folder"))
     assert np.isfinite(results()).all()
 
 
-def test_the_oldest_go_when_there_are_too_many(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_files_are_deleted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "LIMIT", 10_000)
     for n in range(20):
         cache.fetch(f"k{n}", lambda: bytes(1000))
@@ -166,7 +170,7 @@ def test_the_oldest_go_when_there_are_too_many(place: Path, monkeypatch: pytest.
     assert (place / "k19.o").exists() and not (place / "k0.o").exists()
 
 
-def test_usual_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_default_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(cache.SETTING, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -183,8 +187,8 @@ def test_usual_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_two_processes_at_once(place: Path) -> None:
     script = (
         "from tests.compiler.elementary_cases import program_of\n"
-        "from zwang.compiler.runtime.compiled_function import Compiled\n"
-        "print(Compiled(program_of('sin', 'exp'))([[0.5], [1.0]]).tobytes().hex())\n"
+        "from zwang.compiler.runtime.compiled_function import CompiledFunction\n"
+        "print(CompiledFunction(program_of('sin', 'exp'))([[0.5], [1.0]]).tobytes().hex())\n"
     )
     root = Path(__file__).parents[2]
     environment = os.environ | {"PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
@@ -196,8 +200,10 @@ def test_two_processes_at_once(place: Path) -> None:
     assert all(run.returncode == 0 for run in runs)
 
 
-def test_another_programs_object_under_this_name_is_not_believed(place: Path, made: list[str]) -> None:
-    """It is whole, and was written by the same user: only the key inside says for what."""
+def test_an_object_of_another_program_under_this_key_is_rejected(place: Path, made: list[str]) -> None:
+    """The file is complete and was written by the same user; only the key in its header identifies the
+    program.
+    """
     first = results()
     mine = {path.name for path in place.iterdir()}
     other = results(program_of("exp", "sin"))
@@ -212,7 +218,7 @@ def test_another_programs_object_under_this_name_is_not_believed(place: Path, ma
 
 @POSIX
 @pytest.mark.parametrize("what", ["link", "pipe"])
-def test_what_is_no_file_of_its_own_is_not_read(place: Path, made: list[str], what: str) -> None:
+def test_links_and_pipes_are_not_read(place: Path, made: list[str], what: str) -> None:
     first = results()
     for path in list(place.iterdir()):
         path.rename(place.parent / path.name)

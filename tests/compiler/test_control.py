@@ -59,7 +59,9 @@ def cholesky(a, unroll):
     def column(j, L):
         L = L.set((j, j), scalar.sqrt(L[j, j]))
         L = scalar.fori_loop(0, SIZE, lambda i, L: scale(i, j, L), L, unroll=unroll)
-        return scalar.fori_loop(0, SIZE * SIZE, lambda n, L: reduce(ROWS[n], COLUMNS[n], j, L), L, unroll=unroll)
+        return scalar.fori_loop(
+            0, SIZE * SIZE, lambda n, L: reduce(ROWS[n], COLUMNS[n], j, L), L, unroll=unroll
+        )
 
     def scale(i, j, L):
         return L.set((i, j), scalar.where(scalar.less(j, i), L[i, j] / L[j, j], L[i, j]))
@@ -124,7 +126,9 @@ def test_a_loop_over_what_flags_choose_takes_those_of_each_lane_in_order():
         for k in range(4):
             flags = flags.set(k, x[k])
         return list(
-            scalar.for_each(scalar.ActiveIndices(flags), lambda i, c: (10 * c[0] + i, c[1] + flags[i]), (0, 0))
+            scalar.for_each(
+                scalar.ActiveIndices(flags), lambda i, c: (10 * c[0] + i, c[1] + flags[i]), (0, 0)
+            )
         )
 
     inputs = np.array(
@@ -240,7 +244,9 @@ def test_indices_may_be_worked_out_as_long_as_they_stay_inside():
         t = scalar.table(np.arange(12.0))
         pick = scalar.table([2, 0, 1])
         return [
-            scalar.fori_loop(0, 3, lambda i, c: c + t[11 - 4 * i] * x[0] + t[pick[2 - i] + 4 * i], 0, unroll=False)
+            scalar.fori_loop(
+                0, 3, lambda i, c: c + t[11 - 4 * i] * x[0] + t[pick[2 - i] + 4 * i], 0, unroll=False
+            )
         ]
 
     _, got, _, expected = in_lanes(function, np.array([[1.0], [2.0]]), 1)
@@ -339,18 +345,18 @@ def scratch_at(index, x):
         (leaking, "return it from the body"),
         (leaking_output, "return it from the body"),
         (set_from_outside, "carry the array"),
-        (used_after_set, "use the array that came out"),
-        (swapped, "own place of the carry"),
+        (used_after_set, "use the array that set"),
+        (swapped, "own position of the carry"),
         (changed_in_a_branch_only, "does not return it"),
         (
             lambda x: [scalar.while_loop(lambda c: c < 1, lambda c: (c, c), x[0])],
             "has to return the structure",
         ),
         (lambda x: [scalar.cond(x[0] > 0, lambda: (1, 2), lambda: 1)], "same structure"),
-        (lambda x: [scalar.while_loop(lambda c: c, lambda c: c, x[0])], "truth value is needed"),
+        (lambda x: [scalar.while_loop(lambda c: c, lambda c: c, x[0])], "truth value is required"),
         (
             lambda x: [scalar.while_loop(lambda c: c[0], lambda c: (c[1], c[1]), (x[0] > 0, x[0]))[1]],
-            "compare",
+            "comparison",
         ),
         (lambda x: [scalar.zeros(3)[x[0]]], "index of for_each"),
         (lambda x: [read_at(lambda i: i + 1, x)], r"may be 1 \.\.\. 3.*3 entries"),

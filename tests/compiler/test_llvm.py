@@ -1,4 +1,4 @@
-"""The LLVM text: structured control flow over arrays, cutting, and that nothing is called which is not there."""
+"""The LLVM IR: structured control flow over arrays, splitting, and no calls of missing functions."""
 
 from __future__ import annotations
 
@@ -24,55 +24,59 @@ from zwang.compiler.runtime.peak import peak_gflops
 from zwang.errors import CompileError
 
 
-class Hand:
-    """A program written by hand: instructions by name, values numbered as they come."""
+class ProgramWriter:
+    """A program written instruction by instruction; values are numbered in order."""
 
     def __init__(self, inputs: int):
-        self.page = ProgramBuilder("float64", {}, {}, 0)
+        self.builder = ProgramBuilder("float64", {}, {}, 0)
         self.inputs = inputs
         self.x = [self("input", data=(0, k)) for k in range(inputs)]
 
     def __call__(self, op: str, *args: int, kind: str = "real", data: object = None) -> int:
-        return self.page.write(op, args, kind, data).value
+        return self.builder.write(op, args, kind, data).value
 
     def array(self, length: int) -> int:
         value = self("array", kind="array", data=length)
-        self.page.lengths[value] = length
+        self.builder.lengths[value] = length
         return value
 
     def like(self, *values: int) -> tuple[int, ...]:
-        new = tuple(self.page.value(self.page.kinds[v]) for v in values)
-        self.page.lengths.update(
-            {n: self.page.lengths[v] for n, v in zip(new, values, strict=True) if v in self.page.lengths}
+        new = tuple(self.builder.value(self.builder.kinds[v]) for v in values)
+        self.builder.lengths.update(
+            {
+                n: self.builder.lengths[v]
+                for n, v in zip(new, values, strict=True)
+                if v in self.builder.lengths
+            }
         )
         return new
 
     def store(self, array: int, place: int, value: int) -> int:
         new = self("store", array, self("index", kind="index", data=place), value, kind="array")
-        self.page.lengths[new] = self.page.lengths[array]
+        self.builder.lengths[new] = self.builder.lengths[array]
         return new
 
     def load(self, array: int, place: int) -> int:
         return self("load", array, self("index", kind="index", data=place))
 
     def block(self, parameters: tuple[int, ...], body: object) -> Block:
-        with self.page.block():
+        with self.builder.block():
             results = body(*parameters)  # type: ignore[operator]
-            return Block(parameters, tuple(self.page.instructions), tuple(results))
+            return Block(parameters, tuple(self.builder.instructions), tuple(results))
 
     def control(self, op: str, args: list[int], out_like: list[int], data: object) -> tuple[int, ...]:
         out = self.like(*out_like)
-        self.page.instructions.append(Instruction(op, tuple(args), out, data))
+        self.builder.instructions.append(Instruction(op, tuple(args), out, data))
         return out
 
     def program(self, *results: int) -> Program:
-        body = Block((), tuple(self.page.instructions), results)
+        body = Block((), tuple(self.builder.instructions), results)
         ports = (Port("x", self.inputs),), (Port("y", len(results)),)
-        return Program(*ports, body, self.page.kinds, self.page.lengths)
+        return Program(*ports, body, self.builder.kinds, self.builder.lengths)
 
 
 def every_width(program: Program, x: np.ndarray, limits: tuple[int, ...] = (10**6, 2)) -> np.ndarray:
-    """The results, which must be the same at each width and cut."""
+    """The results, which must be equal for each number of lanes and each splitting limit."""
     results = [run_body(program, x, Lanes("float64", width), limit) for width in WIDTHS for limit in limits]
     assert all(np.array_equal(r, results[0], equal_nan=True) for r in results)
     return results[0]
@@ -81,8 +85,8 @@ def every_width(program: Program, x: np.ndarray, limits: tuple[int, ...] = (10**
 X = np.random.default_rng(2).uniform(-2, 2, (32, 3))
 
 
-def test_a_loop_that_swaps_two_arrays_swaps_them_in_its_own_lanes_only() -> None:
-    h = Hand(3)
+def test_a_loop_that_swaps_two_arrays_swaps_them_in_the_active_lanes_only() -> None:
+    h = ProgramWriter(3)
     a, b = h.store(h.array(2), 1, h.x[0]), h.store(h.array(2), 1, h.x[1])
     n = h.x[2]
     condition = h.block(h.like(a, b, n), lambda a, b, n: [h("lt", h("const", data=0.0), n, kind="bool")])
@@ -96,8 +100,8 @@ def test_a_loop_that_swaps_two_arrays_swaps_them_in_its_own_lanes_only() -> None
     assert np.allclose(left_of, X[:, 2] - 0.3 * turns)
 
 
-def test_branches_that_give_different_arrays() -> None:
-    h = Hand(3)
+def test_branches_that_return_different_arrays() -> None:
+    h = ProgramWriter(3)
     a, b = h.store(h.array(3), 2, h.x[0]), h.store(h.array(3), 2, h.x[1])
     p = h("lt", h.x[0], h.x[1], kind="bool")
     then = h.block(h.like(a, b), lambda a, b: [h.store(b, 0, h.load(a, 2)), a])
@@ -113,8 +117,8 @@ def test_branches_that_give_different_arrays() -> None:
     assert np.array_equal(every_width(program, X), right)
 
 
-def test_an_array_made_in_a_loop_is_new_in_every_turn() -> None:
-    h = Hand(3)
+def test_an_array_created_in_a_loop_is_new_in_every_iteration() -> None:
+    h = ProgramWriter(3)
     total, fill = h.x[0], h.x[1]
 
     def body(index: int, total: int, fill: int) -> list[int]:
@@ -123,7 +127,7 @@ def test_an_array_made_in_a_loop_is_new_in_every_turn() -> None:
         after = h.load(h.store(fresh, 5, fill), 5)
         return [h("add", h("add", total, before), after)]
 
-    loop = For(4, h.block((h.page.value("index"), *h.like(total, fill)), body), 1)
+    loop = For(4, h.block((h.builder.value("index"), *h.like(total, fill)), body), 1)
     (out,) = h.control("for", [total, fill], [total], loop)
     none = For(0, loop.body, 1)
     (same,) = h.control("for", [out, fill], [total], none)
@@ -133,8 +137,8 @@ def test_an_array_made_in_a_loop_is_new_in_every_turn() -> None:
     assert np.array_equal(every_width(h.program(same), X)[:, 0], x)
 
 
-def test_a_rare_branch_is_out_of_line_and_gives_the_same() -> None:
-    h = Hand(3)
+def test_a_rare_branch_is_out_of_line_with_equal_results() -> None:
+    h = ProgramWriter(3)
     p = h("lt", h.x[0], h("const", data=-1.5), kind="bool")
     q = h("lt", h.x[1], h.x[2], kind="bool")
     args = [h.x[1], h.x[2], q]
@@ -154,7 +158,7 @@ def test_a_rare_branch_is_out_of_line_and_gives_the_same() -> None:
 
 
 def test_minima_and_maxima_with_nan_and_zeros() -> None:
-    h = Hand(2)
+    h = ProgramWriter(2)
     program = h.program(h("min", *h.x), h("max", *h.x))
     some = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324]
     x = np.array([(a, b) for a in some for b in some])
@@ -166,7 +170,7 @@ def test_minima_and_maxima_with_nan_and_zeros() -> None:
 
 
 def test_an_index_cannot_be_carried_by_a_while() -> None:
-    h = Hand(1)
+    h = ProgramWriter(1)
     i = h("index", kind="index", data=0)
     block = h.block(h.like(i), lambda i: [h("true", kind="bool")])
     (_,) = h.control("while", [i], [i], While(block, h.block(h.like(i), lambda i: [i]), 1))
@@ -174,15 +178,15 @@ def test_an_index_cannot_be_carried_by_a_while() -> None:
         emit(h.program(h.x[0]), Lanes("float64", 4))
 
 
-def test_an_unknown_operation_is_refused() -> None:
-    h = Hand(1)
+def test_an_unknown_operation_is_rejected() -> None:
+    h = ProgramWriter(1)
     with pytest.raises(ValueError, match="'sinh'"):
         emit(h.program(h("sinh", h.x[0])), Lanes("float64", 1))
 
 
 def long_chain(count: int) -> Program:
     """count multiply-adds, each of three values near or far before it."""
-    h = Hand(3)
+    h = ProgramWriter(3)
     values = list(h.x)
     rng = np.random.default_rng(0)
     for _ in range(count):
@@ -194,18 +198,18 @@ def long_chain(count: int) -> Program:
     return h.program(*values[-5:], values[3], h.x[1])
 
 
-def test_long_programs_are_cut_and_share_little_scratch_memory() -> None:
+def test_long_programs_are_split_and_share_a_small_stack_frame() -> None:
     program = long_chain(1500)
-    whole, cut = (emit(program, Lanes("float64", 8), limit=limit) for limit in (10**6, 300))
-    assert whole.text.count("define") == 1 and 20 <= cut.text.count("define") <= 30
-    sizes = [len(text.splitlines()) for text in cut.text.split("define")]
+    whole, split = (emit(program, Lanes("float64", 8), limit=limit) for limit in (10**6, 300))
+    assert whole.text.count("define") == 1 and 20 <= split.text.count("define") <= 30
+    sizes = [len(text.splitlines()) for text in split.text.split("define")]
     assert max(sizes) < 1500
-    assert cut.scratch < 64 * 400  # slots are used again: far fewer than there are values
+    assert split.frame_bytes < 64 * 400  # slots are reused, so there are far fewer than values
     assert np.array_equal(*(run_body(program, X, Lanes("float64", 8), limit) for limit in (10**6, 300)))
 
 
-def test_a_long_body_of_a_loop_is_cut_too() -> None:
-    def turn(i, carry):
+def test_a_long_body_of_a_loop_is_split_too() -> None:
+    def iterate(i, carry):
         for k in range(4):
             carry = [scalar.sin(carry[1] + k * carry[0]), carry[2] * carry[0], carry[0] - carry[1]]
         return carry
@@ -213,7 +217,7 @@ def test_a_long_body_of_a_loop_is_cut_too() -> None:
     def function(x):
         return scalar.while_loop(
             lambda c: scalar.less(c[3], x[2]),
-            lambda c: (*turn(0, list(c[:3])), c[3] + 0.5),
+            lambda c: (*iterate(0, list(c[:3])), c[3] + 0.5),
             (x[0], x[1], x[2], 0 * x[0]),
         )
 
@@ -222,10 +226,10 @@ def test_a_long_body_of_a_loop_is_cut_too() -> None:
 
 
 @pytest.mark.parametrize("kind", [*KINDS_OF_X86, "host"] if X86 else [])
-def test_only_calls_that_can_be_resolved_are_left_in_the_code(kind: str) -> None:
+def test_the_code_calls_only_functions_that_can_be_resolved(kind: str) -> None:
     processor = cpu.host() if kind == "host" else KINDS_OF_X86[kind]
-    standing_in = set() if processor.fuses else {"fma", "fmaf"}
-    standing_in |= set() if "sse4.1" in processor.has else {"floor", "floorf"}
+    fallbacks = set() if processor.fuses else {"fma", "fmaf"}
+    fallbacks |= set() if "sse4.1" in processor.has else {"floor", "floorf"}
     for dtype in TYPES:
         for width in (1, processor.width(dtype)):
             lanes = Lanes(dtype, width)
@@ -234,11 +238,11 @@ def test_only_calls_that_can_be_resolved_are_left_in_the_code(kind: str) -> None
             for text in texts:
                 calls = set(re.findall(r"\bcall[ql]?\s+(\w+)", cpu.assembly(text, processor)))
                 own = set(re.findall(r"define .*?@(\w+)\(", text))
-                assert calls <= own | standing_in, calls - own
+                assert calls <= own | fallbacks, calls - own
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_code_for_arm_calls_nothing_either(dtype: str) -> None:
+def test_code_for_arm_calls_no_external_function(dtype: str) -> None:
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     arm = cpu.Processor("aarch64-unknown-linux-gnu", "generic", "+neon")
@@ -252,15 +256,15 @@ def test_code_for_arm_calls_nothing_either(dtype: str) -> None:
             assert "@body" not in text or "fmadd" in assembly or "fmla" in assembly
 
 
-def test_a_call_that_cannot_be_resolved_is_an_error_and_no_crash() -> None:
+def test_an_unresolved_call_is_an_error_and_not_a_crash() -> None:
     text = "declare double @no_such_function(double)\ndefine double @f(double %x) {\n"
     text += "  %y = call double @no_such_function(double %x)\n  ret double %y\n}\n"
     with pytest.raises(CompileError, match="cannot be loaded"):
         cpu.MachineCode(cpu.assemble(text), ("f",))
 
 
-def test_text_that_is_wrong_is_an_error() -> None:
-    with pytest.raises(CompileError, match="LLVM refuses"):
+def test_invalid_text_is_an_error() -> None:
+    with pytest.raises(CompileError, match="LLVM rejects"):
         cpu.assemble("define double @f() {\n  ret double %nothing\n}\n")
 
 
@@ -271,7 +275,7 @@ def test_names_never_enter_the_text() -> None:
     assert np.array_equal(CompiledFunction(program, cache=False)([1.5]), [3.0])
 
 
-def test_processors_and_their_widths() -> None:
+def test_the_number_of_lanes_of_processors() -> None:
     assert cpu.host().width("float32") == 2 * cpu.host().width("float64") >= 4
     assert [KINDS_OF_X86[k].width("float64") for k in ("SSE2", "AVX", "AVX2")] == [2, 4, 4]
     assert [KINDS_OF_X86[k].fuses for k in ("SSE2", "AVX", "AVX2")] == [False, False, True]
@@ -279,5 +283,5 @@ def test_processors_and_their_widths() -> None:
     assert arm.fuses and arm.width("float64") == 2
 
 
-def test_the_peak_is_a_plausible_speed() -> None:
+def test_the_measured_peak_performance_is_plausible() -> None:
     assert 0.1 < peak_gflops("float64", repeats=2) < 1000

@@ -169,7 +169,7 @@ def test_operations_are_counted_by_kind():
     [
         (Instruction("add", (0, 99), (50,)), "reads 99"),
         (Instruction("add", (0, 0), (0,)), "defined twice"),
-        (Instruction("lt", (0, 0), (50,)), "should be of kind bool"),
+        (Instruction("lt", (0, 0), (50,)), "should have the kind bool"),
         (Instruction("add", (0,), (50,)), "add of"),
         (Instruction("frobnicate", (0, 0), (50,)), "frobnicate"),
     ],
@@ -196,5 +196,5 @@ def test_an_array_is_not_read_after_its_change():
     places = {i.op: k for k, i in enumerate(program.body.instructions)}
     moved = list(program.body.instructions)
     moved.append(moved.pop(places["for"]))
-    with pytest.raises(CompileError, match="after it was changed"):
+    with pytest.raises(CompileError, match="after it was overwritten"):
         verify(replace(program, body=replace(program.body, instructions=tuple(moved))))

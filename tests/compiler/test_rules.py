@@ -1,4 +1,6 @@
-"""The rules never change a number: random expressions, evaluated as programs and as plain Python, are equal."""
+"""The rules never change a number: random expressions, evaluated as programs and as plain Python, are
+equal.
+"""
 
 import math
 
@@ -66,7 +68,9 @@ def operate(name, a, b):
 
 
 def is_exempt(expression, x):
-    """Whether it has 0*inf, 0/0, or a zero or nan whose sign matters: where the rules are allowed to differ."""
+    """Whether it has 0*inf, 0/0, or a zero or nan whose sign matters: where the rules are allowed to
+    differ.
+    """
     if not isinstance(expression, tuple):
         return False
     name, *args = expression

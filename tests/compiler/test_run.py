@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from zwang import scalar
-from zwang.compiler.backends.llvm.entry_points import SWITCH
+from zwang.compiler.backends.llvm.entry_points import DISPATCH
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.errors import CompileError, ShapeError, StateError
+from zwang.errors import ArgumentError, CompileError, ShapeError, StateError
 
 
 def mix(q, v, c):
@@ -69,7 +69,7 @@ def test_leading_shapes_broadcast_as_in_numpy(shapes: hnp.BroadcastableShapes, s
         assert np.allclose(got, right, rtol=1e-13, atol=1e-13)
 
 
-def test_any_strides_are_read_where_they_are() -> None:
+def test_arrays_of_any_strides_are_read_in_place() -> None:
     args = inputs(24)
     right = DOUBLE(*args)
     fortran = [np.asfortranarray(a) for a in args]
@@ -98,10 +98,15 @@ def test_other_types_are_converted(function: CompiledFunction) -> None:
     assert all(r.dtype == function.dtype for r in right)
 
 
-def test_threads_do_not_change_a_bit() -> None:
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
     args = inputs(5000)
-    one, four = CompiledFunction(PROGRAM, threads=1, cache=False), CompiledFunction(PROGRAM, threads=4, cache=False)
-    four._crowd = four._switch[SWITCH.index("crowd")] = 64  # so that threads are used for little work
+    one, four = (
+        CompiledFunction(PROGRAM, threads=1, cache=False),
+        CompiledFunction(PROGRAM, threads=4, cache=False),
+    )
+    four._max_direct_worlds = four._dispatch[DISPATCH.index("max_worlds")] = (
+        64  # so that small calls use threads
+    )
     assert same(one(*args), four(*args))
     cube = [a.reshape(5, 1000, -1) for a in args]
     assert same(one(*cube), four(*cube))
@@ -110,7 +115,7 @@ def test_threads_do_not_change_a_bit() -> None:
 
 def test_calls_from_many_threads_at_once() -> None:
     function = CompiledFunction(PROGRAM, threads=2, cache=False)
-    function._crowd = function._switch[SWITCH.index("crowd")] = 64
+    function._max_direct_worlds = function._dispatch[DISPATCH.index("max_worlds")] = 64
     sizes = [1, 3, 50, 700, 1, 90]
     rights = [DOUBLE(*inputs(n, seed=n)) for n in sizes]
     wrong: list[int] = []
@@ -131,7 +136,7 @@ def test_calls_from_many_threads_at_once() -> None:
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_process_has_threads_of_its_own() -> None:
     function = CompiledFunction(PROGRAM, threads=3, cache=False)
-    function._crowd = function._switch[SWITCH.index("crowd")] = 64
+    function._max_direct_worlds = function._dispatch[DISPATCH.index("max_worlds")] = 64
     args = inputs(500)
     right = function(*args)
     child = os.fork()
@@ -152,7 +157,7 @@ def test_no_worlds_and_empty_ports() -> None:
     assert np.array_equal(constant([]), [3.0, 4.0])
 
 
-def test_a_wrong_shape_is_named_with_what_is_expected() -> None:
+def test_a_wrong_shape_is_reported_with_the_expected_one() -> None:
     q, v, c = inputs(4)
     with pytest.raises(ShapeError, match=r"'v' has the shape \(4, 3\); it should be \(2,\)"):
         DOUBLE(q, np.zeros((4, 3)), c)
@@ -165,27 +170,27 @@ def test_a_wrong_shape_is_named_with_what_is_expected() -> None:
 
 
 @pytest.mark.parametrize("bad", ["abc", ["a"] * 9, [1j] * 9, None, [None] * 9, [object()] * 9])
-def test_what_is_no_number_is_refused_by_name(bad: object) -> None:
+def test_arguments_that_are_not_numbers_are_rejected_by_name(bad: object) -> None:
     with pytest.raises((StateError, ShapeError), match="'q'"):
         DOUBLE(bad, [1, 2], [3])
 
 
-def test_more_ports_than_numpy_allows_are_refused() -> None:
+def test_more_ports_than_numpy_allows_are_rejected() -> None:
     program = optimise(trace(lambda *x: sum(y[0] for y in x), {f"x{k}": (1,) for k in range(70)}))
     with pytest.raises(CompileError, match="71 inputs and outputs"):
         CompiledFunction(program, cache=False)(*[[1.0]] * 70)
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(ValueError, match="lanes is 3"):
+    with pytest.raises(ArgumentError, match="lanes is 3"):
         CompiledFunction(PROGRAM, lanes=3)
-    with pytest.raises(ValueError, match="threads is 0"):
+    with pytest.raises(ArgumentError, match="threads is 0"):
         CompiledFunction(PROGRAM, threads=0)
-    with pytest.raises(ValueError, match="dtype is 'int8'"):
+    with pytest.raises(ArgumentError, match="dtype is 'int8'"):
         CompiledFunction(PROGRAM, dtype="int8")
 
 
-def test_arms_not_taken_raise_no_warnings_and_the_users_settings_stay() -> None:
+def test_branches_not_taken_raise_no_warnings_and_the_users_settings_remain() -> None:
     program = optimise(trace(lambda x: [scalar.where(x[0] > 0, scalar.log(x[0]), 1 / x[1])], {"x": (2,)}))
     function = CompiledFunction(program, cache=False)
     with warnings.catch_warnings(), np.errstate(all="raise"):
@@ -195,7 +200,7 @@ def test_arms_not_taken_raise_no_warnings_and_the_users_settings_stay() -> None:
             assert np.array_equal(function(x), np.zeros((count, 1)))
 
 
-def test_the_inputs_stay_as_they_are() -> None:
+def test_the_inputs_are_not_modified() -> None:
     args = inputs(33)
     kept = [a.copy() for a in args]
     for a in args:
@@ -204,7 +209,7 @@ def test_the_inputs_stay_as_they_are() -> None:
     assert all(np.array_equal(a, k) for a, k in zip(args, kept, strict=True))
 
 
-def test_code_is_made_for_one_world_or_for_many_as_needed() -> None:
+def test_code_for_one_world_or_for_many_is_compiled_when_needed() -> None:
     function = CompiledFunction(PROGRAM, cache=False)
     assert not function._kernels
     function(*(a[0] for a in inputs(1)))

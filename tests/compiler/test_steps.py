@@ -1,4 +1,4 @@
-"""Many steps in one call are equal, bit for bit, to as many calls."""
+"""The rollout kernel: many steps in one call equal as many single calls, bit for bit."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from zwang.compiler.frontend.trace import trace
 from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
-from zwang.errors import ShapeError, TraceError, UnknownNameError
+from zwang.errors import ArgumentError, ShapeError, TraceError, UnknownNameError
 
 
 def step(q, v, push, g):
-    """Two pendulums; the outputs are not in the inputs' order, and one is no state."""
+    """Two pendulums; the outputs have another order than the inputs, and one of them is not part of the
+    state.
+    """
     new_v = [v[k] + 0.01 * (push[0] - g[0] * scalar.sin(q[k])) for k in range(2)]
     new_q = [q[k] + 0.01 * new_v[k] for k in range(2)]
     energy = sum(0.5 * w * w - g[0] * scalar.cos(p) for w, p in zip(new_v, new_q, strict=True))
@@ -48,7 +50,7 @@ def test_steps_equal_calls(batch: tuple[int, ...], dtype: str) -> None:
         assert np.array_equal(record, np.stack([rows[k][name] for k in range(2, 20, 3)], axis=-2))
 
 
-def test_inputs_that_are_the_same_for_all_worlds_or_strided() -> None:
+def test_inputs_that_are_shared_by_all_worlds_or_strided() -> None:
     function = CompiledFunction(PROGRAM, cache=False)
     q, v = states(12)
     push = np.random.default_rng(5).normal(size=(10, 1))
@@ -65,7 +67,7 @@ def test_inputs_that_are_the_same_for_all_worlds_or_strided() -> None:
     assert np.array_equal(shared.records["energy"], every.records["energy"])
 
 
-def test_only_what_is_named_is_recorded() -> None:
+def test_only_named_outputs_are_recorded() -> None:
     function = CompiledFunction(PROGRAM, cache=False)
     q, v = states(3)
     run = run_steps(function, q, v, [0.0], [9.81], steps=4, every=2, record=["energy"])
@@ -73,7 +75,7 @@ def test_only_what_is_named_is_recorded() -> None:
     assert not run_steps(function, q, v, [0.0], [9.81], steps=4, record=[]).records
 
 
-def test_no_steps_leave_the_state_and_few_make_no_record() -> None:
+def test_zero_steps_return_the_state_and_few_steps_no_record() -> None:
     function = CompiledFunction(PROGRAM, cache=False)
     q, v = states(3)
     still = run_steps(function, q, v[0], [0.0], [9.81], steps=0)
@@ -83,7 +85,7 @@ def test_no_steps_leave_the_state_and_few_make_no_record() -> None:
     assert run_steps(function, q[:0], v[:0], [0.0], [9.81], steps=4).records["q"].shape == (0, 4, 2)
 
 
-def test_wrong_calls_are_named() -> None:
+def test_invalid_arguments_are_reported_by_name() -> None:
     function = CompiledFunction(PROGRAM, cache=False)
     q, v = states(3)
     with pytest.raises(ShapeError, match=r"'push' .* over time it should be \(..., 4, 1\)"):
@@ -94,20 +96,27 @@ def test_wrong_calls_are_named() -> None:
         run_steps(function, q, v, [0.0], [9.81], steps=4, record=["power"])
     with pytest.raises(ValueError, match="'q' is part of the state"):
         run_steps(function, q, v, [0.0], [9.81], steps=4, over_time=["q"])
-    with pytest.raises(ValueError, match="steps is -1"):
+    with pytest.raises(ArgumentError, match="steps is -1"):
         run_steps(function, q, v, [0.0], [9.81], steps=-1)
     uneven = optimise(trace(lambda q: {"q": [q[0]]}, {"q": (2,)}))
-    with pytest.raises(ShapeError, match="'q' goes in with 2 elements and comes out with 1"):
+    with pytest.raises(ShapeError, match="'q' has 2 elements as an input and 1 as an output"):
         run_steps(CompiledFunction(uneven, cache=False), q, steps=1)
 
 
-# ---------------------------------------------------------------------------------- memory
+# ---------------------------------------------------------------------------------- carried values
 
 
 def smoothed(q, push, before):
-    """A push with a memory of the last three, and how often it was downwards, which is kept at a place of its own."""
+    """A force averaged over four steps, with the last three carried, and a carried count of the negative
+    forces.
+    """
     kept = [push[0], before[0], before[1], before[3]]
-    count = scalar.fori_loop(0, 1, lambda k, a: a.scatter(3.0 + 0 * q[0], before[3] + scalar.where(push[0] < 0, 1.0, 0.0)), _filled(kept))
+    count = scalar.fori_loop(
+        0,
+        1,
+        lambda k, a: a.scatter(3.0 + 0 * q[0], before[3] + scalar.where(push[0] < 0, 1.0, 0.0)),
+        _filled(kept),
+    )
     mean = (push[0] + before[0] + before[1] + before[2]) / 4
     return {"q": [q[0] + 0.1 * mean, before[3]]}, [count[k] for k in range(4)]
 
@@ -119,7 +128,7 @@ def _filled(values):
     return array
 
 
-def remembering(q, push, carried):
+def with_carried_values(q, push, carried):
     out, kept = smoothed(q, push, carried.warm_start(4))
     carried.keep(kept)
     return out
@@ -132,43 +141,43 @@ def by_hand(q, push, notes):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("batch", [(), (5,), (37,), (2, 9)])
-def test_a_memory_is_an_input_and_output_carried_by_hand(batch: tuple[int, ...], dtype: str) -> None:
+def test_carried_values_equal_an_explicit_input_and_output(batch: tuple[int, ...], dtype: str) -> None:
     sizes = {"q": 2, "push": 1}
-    own = compile_function(remembering, sizes, dtype=dtype, cache=False, carried="notes")
+    own = compile_function(with_carried_values, sizes, dtype=dtype, cache=False, carried="notes")
     hand = compile_function(by_hand, {**sizes, "notes": 4}, dtype=dtype, cache=False)
     assert own.program.inputs == hand.program.inputs and own.program.outputs == hand.program.outputs
     q, _ = states(*batch)
     push = np.random.default_rng(6).normal(size=(*batch, 12, 1))
     settings = {"steps": 12, "every": 3, "over_time": ["push"]}
-    with_memory = run_steps(own, q, push, np.zeros(4), **settings)
+    with_carried = run_steps(own, q, push, np.zeros(4), **settings)
     carried = run_steps(hand, q, push, np.zeros((*batch, 4)), **settings)
     notes = np.zeros((*batch, 4), dtype)
     at = q.astype(dtype)
     for k in range(12):
         at, notes = own(at, push[..., k, :], notes)
-    for run in (with_memory, carried):
+    for run in (with_carried, carried):
         assert np.array_equal(run.state["q"], at) and np.array_equal(run.state["notes"], notes)
-    assert all(np.array_equal(with_memory.records[n], carried.records[n]) for n in ("q", "notes"))
+    assert all(np.array_equal(with_carried.records[n], carried.records[n]) for n in ("q", "notes"))
     newest = push[..., 9:12, 0][..., ::-1].astype(dtype)
-    assert np.array_equal(with_memory.state["notes"][..., :3], newest)
-    assert np.array_equal(with_memory.state["notes"][..., 3], np.sum(push[..., 0] < 0, axis=-1))
+    assert np.array_equal(with_carried.state["notes"][..., :3], newest)
+    assert np.array_equal(with_carried.state["notes"][..., 3], np.sum(push[..., 0] < 0, axis=-1))
 
 
-def test_a_memory_that_is_not_asked_for_is_no_port() -> None:
+def test_unused_carried_values_are_not_a_port() -> None:
     program = trace(lambda q, carried: {"q": q}, {"q": (2,)}, carried="notes")
     assert [port.name for port in (*program.inputs, *program.outputs)] == ["q", "q"]
 
 
-def recalled_twice(q, carried):
+def read_twice(q, carried):
     return [q[0] + carried.warm_start(2)[0] + carried.warm_start(2)[1]]
 
 
-def kept_too_few(q, carried):
+def stored_too_few(q, carried):
     carried.keep([carried.warm_start(2)[0]])
     return [q[0]]
 
 
-def kept_all(q, carried):
+def stored_all(q, carried):
     carried.keep(carried.warm_start(2))
     return {"q": [q[0]], "other": [q[1]]}
 
@@ -176,13 +185,17 @@ def kept_all(q, carried):
 @pytest.mark.parametrize(
     ("function", "name", "advice"),
     [
-        (recalled_twice, "notes", "recalled twice"),
-        (kept_too_few, "notes", "recalls 2 numbers and keeps 1"),
-        (lambda q, carried: [q[0] + carried.warm_start(2)[0]], "notes", "recalls 2 numbers and keeps 0"),
-        (kept_all, "q", "one of its own"),
-        (kept_all, "other", "one of its own"),
+        (read_twice, "notes", "called twice"),
+        (stored_too_few, "notes", "are 2 at the start of a step, but keep.. stores 1"),
+        (
+            lambda q, carried: [q[0] + carried.warm_start(2)[0]],
+            "notes",
+            "are 2 at the start of a step, but keep.. stores 0",
+        ),
+        (stored_all, "q", "choose another name"),
+        (stored_all, "other", "choose another name"),
     ],
 )
-def test_a_memory_that_does_not_fit_is_refused(function, name, advice) -> None:
+def test_inconsistent_carried_values_are_rejected(function, name, advice) -> None:
     with pytest.raises(TraceError, match=advice):
         trace(function, {"q": (2,)}, carried=name)

@@ -1,4 +1,4 @@
-"""Tracing: what the program does is what the function does, and what cannot be traced is refused by line."""
+"""Tracing: the program computes what the function computes; untraceable code is rejected with its line."""
 
 import math
 
@@ -75,7 +75,7 @@ def test_numpys_functions_on_arrays_of_traced_scalars_are_traced():
     np.testing.assert_allclose(out["arctan2"], np.arctan2(x, [1, 2]), rtol=1e-15)
 
 
-def test_zeros_and_ones_fold_and_equal_nodes_are_one():
+def test_zeros_and_ones_fold_and_common_subexpressions_are_shared():
     def function(x):
         R = np.array([[scalar.cos(0), -scalar.sin(0), 0], [scalar.sin(0), scalar.cos(0), 0], [0, 0, 1]])
         return R @ x + 0 * x, (x[0] + x[1]) * (x[1] + x[0]), 1.0 * x[0], x[0] * -1.0 + x[0] * -1
@@ -85,7 +85,7 @@ def test_zeros_and_ones_fold_and_equal_nodes_are_one():
     assert operations(trace(lambda x: np.eye(3) @ x, {"x": (3,)})) == []
 
 
-def test_signs_move_outwards_and_meet():
+def test_signs_move_outwards_and_cancel():
     def function(x):
         a, b, c = x
         return [
@@ -112,7 +112,7 @@ def test_names_are_opaque():
     assert evaluate(program, {nasty: [1.0]})[nasty] == [2.0]
 
 
-def test_outputs_are_named_by_key_or_place():
+def test_outputs_are_named_by_key_or_position():
     assert [p.name for p in trace(lambda x: x, {"x": ()}).outputs] == ["out"]
     assert [p.name for p in trace(lambda x: (x, [x, 2 * x]), {"x": ()}).outputs] == ["out0", "out1"]
     program = trace(lambda x: {"m": np.outer(x, x)}, {"x": (2,)})
@@ -123,13 +123,22 @@ def line_of(error):
     return str(error.value).split("line ")[1].split(":")[0]
 
 
-def test_a_python_if_is_refused_with_its_line_and_the_way_out():
+def test_a_python_if_is_rejected_with_its_line_and_the_alternative():
     def function(x):
         if x[0] > 0:
             return x
         return -x
 
     with pytest.raises(TraceError, match=r"test_trace.py, line \d+: if x\[0\] > 0:.*where") as error:
+        trace(function, {"x": (1,)})
+    assert int(line_of(error)) == function.__code__.co_firstlineno + 1
+
+
+def test_the_line_of_an_error_in_a_primitive_is_that_of_the_users_code():
+    def function(x):
+        return [scalar.where(x[0], 1.0, 2.0)]
+
+    with pytest.raises(TraceError, match=r"test_trace.py, line \d+: return \[scalar.where") as error:
         trace(function, {"x": (1,)})
     assert int(line_of(error)) == function.__code__.co_firstlineno + 1
 
@@ -148,8 +157,8 @@ def test_a_python_if_is_refused_with_its_line_and_the_way_out():
         (lambda x: np.maximum(x, 0.0), "where"),
         (lambda x: x < 1.0, "less"),
         (lambda x: np.asarray(x, dtype=float), "zwang.scalar"),
-        (lambda x: (x[0] < 1) * 2.0, r"where\(it, 1, 0\)"),
-        (lambda x: x[0] * (x[0] < 1), r"where\(it, 1, 0\)"),
+        (lambda x: (x[0] < 1) * 2.0, r"where\(condition, 1, 0\)"),
+        (lambda x: x[0] * (x[0] < 1), r"where\(condition, 1, 0\)"),
         (lambda x: scalar.where(~(x[0] < 1), 1, 2), "logical_not"),
         (lambda x: scalar.where(x[0], 1, 2), "truth value"),
         (lambda x: [x[0] < 1], "where"),
@@ -157,12 +166,12 @@ def test_a_python_if_is_refused_with_its_line_and_the_way_out():
         (lambda x: scalar.table([1.0, 2.0])[x[0]], "lane"),
     ],
 )
-def test_what_needs_the_value_is_refused_with_advice(function, advice):
+def test_code_that_needs_the_value_is_rejected_with_advice(function, advice):
     with pytest.raises((TraceError, TypeError), match=advice):
         trace(function, {"x": (2,)})
 
 
-def test_values_of_two_traces_do_not_meet():
+def test_values_of_two_traces_cannot_be_combined():
     kept = []
     trace(lambda x: (kept.append(x), x[0])[1], {"x": (2,)})
     with pytest.raises(TraceError, match="two different traces"):

@@ -1,4 +1,6 @@
-"""The same bits at every number of lanes, in functions cut or whole, on processors with less; and as evaluated."""
+"""The same bits at every number of lanes, in functions cut or whole, on processors with less; and as
+evaluated.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def run_body(
     body = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code["body"])
     sizes = [sum(port.size for port in ports) for ports in (program.inputs, program.outputs)]
     into, out, scratch = (
-        _aligned(n) for n in (sizes[0] * lanes.bytes, sizes[1] * lanes.bytes, emitted.scratch)
+        _aligned(n) for n in (sizes[0] * lanes.bytes, sizes[1] * lanes.bytes, emitted.frame_bytes)
     )
     results = []
     for block in x.reshape(-1, lanes.width, sizes[0]):

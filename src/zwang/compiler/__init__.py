@@ -1,1 +1,1 @@
-"""The compiler: traced functions of scalars to machine code. It knows no mechanics."""
+"""The compiler: from traced functions of scalars to machine code. It has no knowledge of mechanics."""

@@ -1,4 +1,4 @@
-"""The passes between the tracer and a back end, and the count of what is left to do."""
+"""The compiler's pipeline from a function to an optimised program, and the operation count of a program."""
 
 from __future__ import annotations
 
@@ -25,47 +25,52 @@ NOT_COUNTED = frozenset(
         "isub",
         "imul",
         "table",
-        "itable",
+        "index_table",
         "array",
-        "blank",
-        "choose",
-        "pick",
-        "count",
+        "empty",
+        "compact",
+        "active_index",
+        "active_count",
         "load",
         "store",
         "gather",
         "scatter",
-        "highest",
+        "lane_maximum",
     }
     | {"while", "cond", "for"}
 )
-"""Operations that are no arithmetic: constants, inputs, indices, memory, and control flow itself."""
+"""Operations that are not arithmetic: constants, inputs, indices, array accesses and control flow itself."""
 
 
 def optimise(program: Program) -> Program:
-    """The program pruned, with multiply-adds fused, in an order that keeps few values alive; checked."""
+    """The program after dead-code elimination, fusion of multiply-adds and scheduling, verified."""
     return verify(schedule(fuse(remove_dead_code(program))))
 
 
 def trace_and_optimise(function: Callable[..., Any], inputs: Mapping[str, Any], carried: str = "") -> Program:
-    """The function traced, with a memory if it has a name, and optimised. Python's search for cycles of garbage rests meanwhile: a graph of nodes has none,
-    and searching it takes a third of the time."""
-    resting = gc.isenabled()
+    """The optimised program of a function; see `frontend.trace.trace` for the arguments.
+
+    Python's cyclic garbage collection is suspended meanwhile: a graph has no cycles, and its traversal by the
+    collector takes a third of the time.
+    """
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         return optimise(trace(function, inputs, carried=carried))
     finally:
-        if resting:
+        if was_enabled:
             gc.enable()
 
 
 def count_operations(program: Program) -> dict[str, int]:
-    """How many operations a program has, by kind, with their sum as "total" and floating-point operations as "flops".
+    """The number of operations of a program by kind, their sum "total" and the floating-point operations
+    "flops".
 
-    Each arithmetic instruction counts as one, be it an addition, a fused multiply-add, a sine, a comparison or a
-    choice; constants, inputs, indices, reads and writes of arrays and control flow count as none. A fused
-    multiply-add is two flops, a comparison, choice or logical operation none, all else one. A `for` counts its body
-    as often as it runs (over a span or what is chosen: as often as it can at most); of a `while`, condition and body count once; of a `when`, both branches.
+    Each arithmetic instruction counts as one operation: an addition, a fused multiply-add, a sine, a
+    comparison or a selection. Constants, inputs, indices, array accesses and control flow are not counted. A
+    fused multiply-add is two flops, a comparison, selection or logical operation none, any other operation
+    one. The body of a `for` counts as often as it is executed (at most, if its range is dynamic), condition
+    and body of a `while` once, and both branches of a `cond` once.
     """
     counts: Counter[str] = Counter()
     _count(program.body, 1, counts)
@@ -85,6 +90,6 @@ def _count(block: Block, times: int, counts: Counter[str]) -> None:
     for instruction in block.instructions:
         if instruction.op not in NOT_COUNTED:
             counts[instruction.op] += times
-        runs = times * instruction.data.count if instruction.op == "for" else times
+        executions = times * instruction.data.count if instruction.op == "for" else times
         for inner in blocks_of(instruction):
-            _count(inner, runs, counts)
+            _count(inner, executions, counts)

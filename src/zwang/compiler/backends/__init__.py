@@ -1,1 +1,1 @@
-"""Code generation: LLVM IR, C99 and PTX."""
+"""Code generation from programs: LLVM IR, C99 and PTX."""

@@ -1,13 +1,17 @@
-"""A program as portable C99: one function, one world a call, no memory but the stack, nothing linked but libm's
-sqrt, fma, fabs, floor and copysign, which are exact. So the results are those of the other back ends, bit for bit.
+"""Portable C99 source of a program: one function, which evaluates one world per call and uses stack memory
+only.
 
-Names in the text are numbers of values; the names of inputs and outputs stand in a comment only, cleaned.
+The only external functions are sqrt, fma, fabs, floor and copysign of libm, which are exact. Hence the
+results equal those of the other backends, bit for bit. Identifiers are formed from value numbers; the names
+of inputs and outputs appear in a comment only, without special characters.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib import resources
+from string import Template
 
 import numpy as np
 
@@ -40,7 +44,7 @@ _FORMATS = {
     "select": "{0} ? {1} : {2}",
     "load": "{0}[{1}]",
 }
-_ON_BITS = {
+_BIT_OPERATIONS = {
     "bit_and": "bits & UINT{0}_C({1})",
     "bit_or": "bits | UINT{0}_C({1})",
     "bit_add": "bits + UINT{0}_C({1})",
@@ -52,16 +56,16 @@ _ON_BITS = {
 def source(program: Program, name: str = "compute", dtype: str = "float64") -> str:
     """The C99 source of `void NAME(const double *in0, ..., double *out0, ...)`; for "float32" of floats.
 
-    Each pointer is to the flat array of one input or output of one world. Compile without contraction of
-    expressions (gcc: -ffp-contract=off, which -std=c99 implies) and without -ffast-math. Raises CompileError for a
-    name that is no C identifier, or another dtype.
+    Each pointer refers to the flat array of one input or output of one world. Compile without contraction of
+    expressions (gcc: -ffp-contract=off, which -std=c99 implies) and without -ffast-math. Raises CompileError
+    for a name that is not a C identifier, or another dtype.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,62}", name):
-        raise CompileError(f"the function's name {name!r} is no C identifier: give letters, digits and _")
+        raise CompileError(f"the function's name {name!r} is not a C identifier: use letters, digits and _")
     if dtype not in ("float64", "float32"):
         raise CompileError(f"dtype is {dtype!r}; it must be 'float64' or 'float32'")
     program = expand(program, dtype)
-    text = _Text(program, dtype)
+    text = _CWriter(program, dtype)
     text.block(program.body, [])
     starts = np.cumsum([0, *(port.size for port in program.outputs)])
     for number, (port, start) in enumerate(zip(program.outputs, starts, strict=False)):
@@ -69,7 +73,7 @@ def source(program: Program, name: str = "compute", dtype: str = "float64") -> s
             text.line(f"out{number}[{k}] = {text.names[program.body.results[start + k]]};")
     pointers = [f"const {text.real} *in{k}" for k in range(len(program.inputs))]
     pointers += [f"{text.real} *out{k}" for k in range(len(program.outputs))]
-    head = [*_comment(program), *_preamble(dtype), *text.tables.values(), ""]
+    head = [*_comment(program), _preamble(dtype), *text.tables.values(), ""]
     unused = [f"    (void)in{k};" for k in range(len(program.inputs))]
     unused += [f"    (void)out{k};" for k, port in enumerate(program.outputs) if port.size == 0]
     body = [f"void {name}({', '.join(pointers) or 'void'})", "{", *unused, *text.lines, "}", ""]
@@ -78,38 +82,28 @@ def source(program: Program, name: str = "compute", dtype: str = "float64") -> s
 
 def _comment(program: Program) -> list[str]:
     rows = [
-        "/* One call works out one world; arrays are flat, row by row, and may not overlap in part.",
+        "/* One call evaluates one world; arrays are flat, row by row, and may not overlap in part.",
         " *",
     ]
     for kind, ports in (("in", program.inputs), ("out", program.outputs)):
-        rows += [f" * {kind}{k}[{port.size}]: {_clean(port)}" for k, port in enumerate(ports)]
+        rows += [f" * {kind}{k}[{port.size}]: {_sanitised(port)}" for k, port in enumerate(ports)]
     return [*rows, " */"]
 
 
-def _clean(port: Port) -> str:
-    """A name that cannot end a comment, nor do anything else."""
+def _sanitised(port: Port) -> str:
+    """The name of a port without characters that could end a comment."""
     return re.sub(r"[^A-Za-z0-9_. -]", "_", port.name)[:60]
 
 
-def _preamble(dtype: str) -> list[str]:
+def _preamble(dtype: str) -> str:
+    """Include directives, types and helper functions, from the template `c_preamble.c`."""
     real, word, bits = ("double", "uint64_t", 64) if dtype == "float64" else ("float", "uint32_t", 32)
-    rows = ["#include <math.h>", "#include <stdint.h>", "#include <string.h>", ""]
-    rows += ["#if !defined(__GNUC__) || defined(__clang__)", "#pragma STDC FP_CONTRACT OFF", "#endif", ""]
-    rows += [f"typedef {real} real;", f"typedef {word} word; /* {bits} bits */", ""]
-    rows += [
-        "static inline word bits_of(real x)",
-        "{",
-        "    word bits;",
-        "    memcpy(&bits, &x, sizeof bits);",
-    ]
-    rows += ["    return bits;", "}", "", "static inline real of_bits(word bits)", "{", "    real x;"]
-    rows += ["    memcpy(&x, &bits, sizeof x);", "    return x;", "}", ""]
-    rows += ["static inline int place_of(real x, int most)", "{"]
-    return [*rows, "    return x > 0 ? x < (real)most ? (int)x : most : 0;", "}", ""]
+    text = resources.files("zwang.compiler.backends").joinpath("c_preamble.c").read_text(encoding="utf-8")
+    return Template(text).substitute(real=real, word=word, bits=bits)
 
 
-class _Text:
-    """The lines of the function's body, and how each value is called in them."""
+class _CWriter:
+    """The lines of the function's body, and the C expression of each value."""
 
     def __init__(self, program: Program, dtype: str) -> None:
         self.program = program
@@ -125,7 +119,7 @@ class _Text:
         self.lines.append("    " * self.depth + text)
 
     def block(self, block: Block, arguments: Sequence[str]) -> list[str]:
-        """Write a block whose parameters are called so; what its results are called."""
+        """Write a block whose parameters have these expressions; returns the expressions of its results."""
         self.names.update(zip(block.parameters, arguments, strict=True))
         for instruction in block.instructions:
             write = getattr(self, f"_{instruction.op}", None)
@@ -147,17 +141,17 @@ class _Text:
             return f"{args[0]} {_INFIX[op]} {args[1]}"
         if op in _FORMATS:
             return _FORMATS[op].replace("@", self.suffix).format(*args)
-        if op in _ON_BITS:
-            return self._on_bits(op, args[0], instruction.data)
+        if op in _BIT_OPERATIONS:
+            return self._bit_operation(op, args[0], instruction.data)
         if op == "bit":
             return f"(int)(bits_of({args[0]}) >> {instruction.data} & 1u)"
-        raise CompileError(f"the C back end has no operation {op!r}")
+        raise CompileError(f"the C backend does not support the operation {op!r}")
 
-    def _on_bits(self, op: str, arg: str, data: int) -> str:
-        row = _ON_BITS[op].format(self.size, hex(data % 2**self.size), data)
-        return f"of_bits((word)({row.replace('bits', f'bits_of({arg})', 1)}))"
+    def _bit_operation(self, op: str, arg: str, data: int) -> str:
+        expression = _BIT_OPERATIONS[op].format(self.size, hex(data % 2**self.size), data)
+        return f"of_bits((word)({expression.replace('bits', f'bits_of({arg})', 1)}))"
 
-    # ------------------------------------------------------------------------------------ values from elsewhere
+    # ---------------------------------------------------------------------------- constants, inputs, tables
 
     def _const(self, instruction: Instruction, args: list[str]) -> None:
         self.names[instruction.out[0]] = self._number(instruction.data)
@@ -185,7 +179,7 @@ class _Text:
         numbers = [self._number(x) for x in instruction.data]
         self._define(instruction, f"{self._constants('real', instruction.data, numbers)}[{args[0]}]")
 
-    def _itable(self, instruction: Instruction, args: list[str]) -> None:
+    def _index_table(self, instruction: Instruction, args: list[str]) -> None:
         numbers = [str(i) for i in instruction.data]
         self._define(instruction, f"{self._constants('int', instruction.data, numbers)}[{args[0]}]")
 
@@ -198,31 +192,30 @@ class _Text:
             self.tables[key] = f"{head} = {{\n    {entries},\n}};"
         return f"table{list(self.tables).index(key)}"
 
-    # ------------------------------------------------------------------------------------ scratch arrays
+    # ------------------------------------------------------------------------------------ mutable arrays
 
     def _array(self, instruction: Instruction, args: list[str]) -> None:
         out = instruction.out[0]
-        self._blank(instruction, args)
+        self._empty(instruction, args)
         self.line(f"for (int i = 0; i < {instruction.data}; ++i) a{out}[i] = 0;")
 
-    def _blank(self, instruction: Instruction, args: list[str]) -> None:
+    def _empty(self, instruction: Instruction, args: list[str]) -> None:
         out = instruction.out[0]
         self.names[out] = f"a{out}"
         self.line(f"real a{out}[{max(instruction.data, 1)}];")
 
-    def _choose(self, instruction: Instruction, args: list[str]) -> None:
+    def _compact(self, instruction: Instruction, args: list[str]) -> None:
         out, count = instruction.out[0], instruction.data
         self.names[out] = f"a{out}"
         self.line(f"real a{out}[{count + 1}];")
         self.line(f"for (int i = 0; i <= {count}; ++i) a{out}[i] = 0;")
-        self.line(
-            f"for (int i = 0; i < {args[1]}; ++i) if ({args[0]}[i] > 0) {{ a{out}[(int)a{out}[{count}]] = i; a{out}[{count}] += 1; }}"
-        )
+        append = f"a{out}[(int)a{out}[{count}]] = i; a{out}[{count}] += 1;"
+        self.line(f"for (int i = 0; i < {args[1]}; ++i) if ({args[0]}[i] > 0) {{ {append} }}")
 
-    def _pick(self, instruction: Instruction, args: list[str]) -> None:
+    def _active_index(self, instruction: Instruction, args: list[str]) -> None:
         self._define(instruction, f"(int){args[0]}[{args[1]}]")
 
-    def _count(self, instruction: Instruction, args: list[str]) -> None:
+    def _active_count(self, instruction: Instruction, args: list[str]) -> None:
         list_length = self.program.lengths[instruction.args[0]]
         self._define(instruction, f"(int){args[0]}[{list_length - 1}]")
 
@@ -231,22 +224,24 @@ class _Text:
         self.line(f"{args[0]}[{args[1]}] = {args[2]};")
 
     def _gather(self, instruction: Instruction, args: list[str]) -> None:
-        self._define(instruction, f"{args[0]}[{self._own_place(instruction, args)}]")
+        self._define(instruction, f"{args[0]}[{self._clamped_position(instruction, args)}]")
 
     def _scatter(self, instruction: Instruction, args: list[str]) -> None:
         self.names[instruction.out[0]] = args[0]
-        self.line(f"{args[0]}[{self._own_place(instruction, args)}] = {args[2]};")
+        self.line(f"{args[0]}[{self._clamped_position(instruction, args)}] = {args[2]};")
 
-    def _own_place(self, instruction: Instruction, args: list[str]) -> str:
-        return f"place_of({args[1]}, {self.program.lengths[instruction.args[0]] - 1})"
+    def _clamped_position(self, instruction: Instruction, args: list[str]) -> str:
+        return f"clamped({args[1]}, {self.program.lengths[instruction.args[0]] - 1})"
 
-    def _highest(self, instruction: Instruction, args: list[str]) -> None:
-        self._define(instruction, f"place_of({args[0]}, {instruction.data})")
+    def _lane_maximum(self, instruction: Instruction, args: list[str]) -> None:
+        self._define(instruction, f"clamped({args[0]}, {instruction.data})")
 
     # ------------------------------------------------------------------------------------ control flow
 
     def _carry(self, instruction: Instruction, args: list[str]) -> list[str]:
-        """Variables for what a loop carries, as they start; an array is its own."""
+        """Declare variables for the carried values of a loop; returns their names. An array is its own
+        variable.
+        """
         names = []
         for out, start in zip(instruction.out, args, strict=False):
             kind = self.program.kinds[out]
@@ -257,17 +252,19 @@ class _Text:
         return names
 
     def _assign(self, names: Sequence[str], values: Sequence[str]) -> None:
-        """All at once: a value that another assignment overwrites is kept first."""
+        """Assign all values as if simultaneously: a value that another assignment overwrites is copied
+        first.
+        """
         pairs = [(name, value) for name, value in zip(names, values, strict=True) if name != value]
         overwritten = {name for name, _ in pairs}
-        kept = []
+        assignments = []
         for name, value in pairs:
             if value in overwritten:
                 kind = "int" if self.program.kinds[int(name[1:])] == "bool" else "real"
                 self.line(f"const {kind} next_{name} = {value};")
                 value = f"next_{name}"
-            kept.append((name, value))
-        for name, value in kept:
+            assignments.append((name, value))
+        for name, value in assignments:
             self.line(f"{name} = {value};")
 
     def _while(self, instruction: Instruction, args: list[str]) -> None:
@@ -275,8 +272,8 @@ class _Text:
         carry, captured = self._carry(instruction, args[: data.carried]), args[data.carried :]
         self.line("for (;;) {")
         self.depth += 1
-        [wanted] = self.block(data.condition, [*carry, *captured])
-        self.line(f"if (!{wanted}) break;")
+        [condition] = self.block(data.condition, [*carry, *captured])
+        self.line(f"if (!{condition}) break;")
         self._assign(carry, self.block(data.body, [*carry, *captured]))
         self._end()
 
@@ -284,17 +281,17 @@ class _Text:
         data = instruction.data
         carry, captured = self._carry(instruction, args[: data.carried]), args[data.carried :]
         index = f"i{data.body.parameters[0]}"
-        turn, begin, end = index, "0", str(data.count)
-        if data.chosen:
-            turn, end = f"n{index}", f"{captured[0]}[{data.count}]"
-        if data.spans:
-            begin, end = captured[:2]
-        forwards = f"int {turn} = {begin}; {turn} < {end}; ++{turn}"
-        backwards = f"int {turn} = {end} - 1; {turn} >= {begin}; --{turn}"
-        self.line(f"for ({backwards if data.backwards else forwards}) {{")
+        counter, lower, upper = index, "0", str(data.count)
+        if data.over_active:
+            counter, upper = f"n{index}", f"{captured[0]}[{data.count}]"
+        if data.dynamic:
+            lower, upper = captured[:2]
+        forward = f"int {counter} = {lower}; {counter} < {upper}; ++{counter}"
+        reverse = f"int {counter} = {upper} - 1; {counter} >= {lower}; --{counter}"
+        self.line(f"for ({reverse if data.reverse else forward}) {{")
         self.depth += 1
-        if data.chosen:
-            self.line(f"const int {index} = (int){captured[0]}[{turn}];")
+        if data.over_active:
+            self.line(f"const int {index} = (int){captured[0]}[{counter}];")
         self._assign(carry, self.block(data.body, [index, *carry, *captured]))
         self._end()
 

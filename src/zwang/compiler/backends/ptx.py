@@ -1,9 +1,10 @@
-"""A program as PTX for NVIDIA's processors, by the same LLVM text as for the host: one lane, one thread a world.
+"""PTX code for NVIDIA GPUs from the same LLVM IR as on the host, with one lane and one thread per world.
 
-The kernel is `.entry zwang(...)`, with these parameters: for every input, then every output, that is not empty, a
-pointer to numbers in global memory, the distance from one world to the next and from one element to the next, both in
-numbers (64-bit); at last the number of worlds (64-bit). Neighbouring threads are neighbouring worlds, so reading is
-fastest with the worlds side by side: world distance 1, element distance the number of worlds.
+The kernel `.entry zwang(...)` has three parameters for each nonempty input, then for each nonempty output: a
+pointer to numbers in global memory, the stride from one world to the next, and the stride from one element to
+the next, both in numbers (64-bit). The last parameter is the number of worlds (64-bit). Consecutive threads
+process consecutive worlds, so memory accesses coalesce if the world stride is 1 and the element stride is the
+number of worlds.
 """
 
 from __future__ import annotations
@@ -16,93 +17,98 @@ import llvmlite.binding as llvm
 
 from zwang.compiler.backends.llvm.control_flow_emitter import ControlFlowEmitter
 from zwang.compiler.backends.llvm.lanes import Lanes
+from zwang.compiler.backends.llvm.template_files import fill_template
 from zwang.compiler.backends.llvm.writer import FunctionWriter, InputElement
-from zwang.compiler.ir.program import Program
+from zwang.compiler.ir.program import Program, nonempty_ports
 from zwang.compiler.passes.expand import expand
-from zwang.compiler.runtime.kernel import doors
 from zwang.errors import CompileError
 
 REGISTERS = ("tid.x", "ntid.x", "ctaid.x")
 
 
 class PointerSignature:
-    """The door of a graphics processor: a pointer to this world's first element for each port, and a stride."""
+    """The function signature on GPUs: for each port a pointer to this world's first element, and an element
+    stride.
+    """
 
     def __init__(self, program: Program):
-        inputs, outputs = doors(program)
-        filled = [number for number, port in enumerate(program.inputs) if port.size]
-        self._input_numbers = {number: place for place, number in enumerate(filled)}
+        inputs, outputs = nonempty_ports(program)
+        nonempty = [number for number, port in enumerate(program.inputs) if port.size]
+        self._input_numbers = {number: position for position, number in enumerate(nonempty)}
         self._outputs = [
-            (len(inputs) + place, element)
-            for place, port in enumerate(outputs)
+            (len(inputs) + position, element)
+            for position, port in enumerate(outputs)
             for element in range(port.size)
         ]
         self.ports = range(len(inputs) + len(outputs))
         pairs = [f"ptr addrspace(1) %base{n}, i64 %stride{n}" for n in self.ports]
-        self.parameters = ", ".join([*pairs, "ptr %scratch"])
+        self.parameters = ", ".join([*pairs, "ptr %frame"])
         self.arguments = self.parameters
 
-    def load(self, writer: FunctionWriter, element: InputElement) -> str:
+    def load_input(self, writer: FunctionWriter, element: InputElement) -> str:
         address = self._address(writer, self._input_numbers[element.port], element.element)
-        return writer.let(f"load {writer.lanes.real}, {address}, !invariant.load !1")
+        return writer.assign(f"load {writer.lanes.real}, {address}, !invariant.load !1")
 
-    def store(self, writer: FunctionWriter, position: int, operand: str) -> None:
-        writer.row(f"store {writer.lanes.real} {operand}, {self._address(writer, *self._outputs[position])}")
+    def store_output(self, writer: FunctionWriter, position: int, operand: str) -> None:
+        writer.line(f"store {writer.lanes.real} {operand}, {self._address(writer, *self._outputs[position])}")
 
     def _address(self, writer: FunctionWriter, port: int, element: int) -> str:
-        far = writer.let(f"mul i64 %stride{port}, {element}")
-        place = writer.let(f"getelementptr {writer.lanes.real}, ptr addrspace(1) %base{port}, i64 {far}")
-        return f"ptr addrspace(1) {place}"
+        offset = writer.assign(f"mul i64 %stride{port}, {element}")
+        address = writer.assign(
+            f"getelementptr {writer.lanes.real}, ptr addrspace(1) %base{port}, i64 {offset}"
+        )
+        return f"ptr addrspace(1) {address}"
 
 
 def ptx(program: Program, dtype: str = "float64", *, arch: str = "sm_80") -> str:
-    """The PTX text of the program's kernel, for processors of the given architecture or newer."""
+    """The PTX text of the program's kernel, for GPUs of the given architecture or newer.
+
+    dtype: "float64" or "float32". Raises CompileError for an invalid `arch`, or if LLVM cannot generate the
+    code.
+    """
     if not re.fullmatch(r"sm_\d{2,3}[a-z]?", arch):
-        raise CompileError(f"arch is {arch!r}; it must be like 'sm_80'")
+        raise CompileError(f"arch is {arch!r}; it must have the form 'sm_80'")
     text = ptx_llvm(program, dtype)
     try:
         module = llvm.parse_assembly(text)
         module.verify()
         return _target_machine(arch).emit_assembly(module)
     except RuntimeError as error:
-        raise CompileError(f"LLVM makes no PTX of this program: {error}") from error
+        raise CompileError(f"LLVM cannot generate PTX for this program: {error}") from error
 
 
 def ptx_llvm(program: Program, dtype: str) -> str:
-    """The LLVM text that the PTX is made from."""
+    """The LLVM IR from which the PTX is generated."""
     expanded = expand(program, dtype)
     lanes = Lanes(dtype, 1)
-    door = PointerSignature(expanded)
-    module = ControlFlowEmitter(expanded, lanes, door)
-    parameters = "".join(f"ptr addrspace(1) %data{n}, i64 %world{n}, i64 %stride{n}, " for n in door.ports)
+    signature = PointerSignature(expanded)
+    module = ControlFlowEmitter(expanded, lanes, signature)
+    parameters = "".join(
+        f"ptr addrspace(1) %data{n}, i64 %world{n}, i64 %stride{n}, " for n in signature.ports
+    )
     module.body(f"define ptx_kernel void @zwang({parameters}i64 %worlds)", ["@prologue@"], "inside")
-    # How much scratch memory there is, is known only now.
-    text = module.text().replace("@prologue@", "\n".join(_prologue(door, lanes, module.scratch.size)), 1)
+    # The size of the stack frame is known only after the body has been emitted.
+    text = module.text().replace("@prologue@", "\n".join(_prologue(signature, lanes, module.frame.size)), 1)
     declared = "\n".join(f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}()" for name in REGISTERS)
     return f'target triple = "nvptx64-nvidia-cuda"\n{text}{declared}\n'
 
 
-def _prologue(door: PointerSignature, lanes: Lanes, scratch: int) -> list[str]:
-    """Which world this thread has, and where its data are; threads beyond the last world stop."""
-    rows = [
+def _prologue(signature: PointerSignature, lanes: Lanes, frame_bytes: int) -> list[str]:
+    """The lines that compute this thread's world and the addresses of its data; surplus threads return."""
+    registers = [
         f"  %narrow_{name[:-2]} = call i32 @llvm.nvvm.read.ptx.sreg.{name}()\n"
         f"  %{name[:-2]} = zext i32 %narrow_{name[:-2]} to i64"
         for name in REGISTERS
     ]
-    rows += [
-        "  %before = mul i64 %ctaid, %ntid",
-        "  %world = add i64 %before, %tid",
-        f"  %scratch = alloca [{max(scratch, 1)} x i8], align 8",
-        "  %is_one = icmp ult i64 %world, %worlds",
-        "  br i1 %is_one, label %inside, label %outside",
-        "outside:",
-        "  ret void",
-        "inside:",
+    prologue = fill_template(
+        "ptx_prologue", thread_registers="\n".join(registers), frame_bytes=max(frame_bytes, 1)
+    )
+    addresses = [
+        f"  %far{n} = mul i64 %world, %world{n}\n"
+        f"  %base{n} = getelementptr {lanes.real}, ptr addrspace(1) %data{n}, i64 %far{n}"
+        for n in signature.ports
     ]
-    for n in door.ports:
-        rows.append(f"  %far{n} = mul i64 %world, %world{n}")
-        rows.append(f"  %base{n} = getelementptr {lanes.real}, ptr addrspace(1) %data{n}, i64 %far{n}")
-    return rows
+    return [prologue, *addresses]
 
 
 @cache

@@ -1,1 +1,1 @@
-"""Derivatives of traced values as further nodes of the same graph."""
+"""Algorithmic differentiation on the expression graph."""

@@ -1,10 +1,11 @@
-"""Derivatives of traced values by traced values, forward and reverse, as further nodes of the same graph.
+"""Derivatives of traced values with respect to traced values, in forward and reverse mode.
 
-What does not depend on an input has the derivative 0, an exact integer, and is never worked out; what the values and
-their derivatives have in common is shared. The derivative of `where` is that of the value taken; if the one not
-taken has an infinite derivative, reverse mode gives nan there, so guard the argument, not the result. At a kink the
-derivative is that of one side: abs and copysign as on the side of the argument's sign, minimum and maximum as of the
-second argument where both are equal. Values that come out of a loop or branch have no derivative here.
+The derivatives are further nodes of the same graph, so they share subexpressions with the values. A value
+that does not depend on an input has the derivative 0, an exact integer, and costs nothing. The derivative of
+`where` is that of the selected value; if the other value has an infinite derivative, reverse mode gives NaN
+there, so guard the argument and not the result. At a kink the derivative is one-sided: abs and copysign take
+the side of the argument's sign, minimum and maximum that of the second argument where both are equal. Results
+of loops and branches cannot be differentiated.
 """
 
 from __future__ import annotations
@@ -20,52 +21,62 @@ from zwang.errors import ShapeError, TraceError
 
 
 def jacobian(outputs: Any, inputs: Any) -> np.ndarray:
-    """The derivatives of each output (rows) by each input (columns), an array of scalars of shape (m, n).
+    """The Jacobian, shape (m, n), of m outputs with respect to n inputs, in forward or reverse mode.
 
-    `outputs` holds traced scalars and numbers, `inputs` traced scalars; both are read flat. Forward or reverse mode is
-    taken, whichever has fewer derivatives to carry. Raises TraceError for values from loops or branches.
+    outputs: traced scalars and numbers; inputs: different traced scalars; both are flattened. The mode is the
+    one with fewer derivatives to propagate. Raises TraceError for results of loops and branches.
     """
     rows, columns = _flat(outputs), _inputs(inputs)
     order, forward = _dependent(rows, columns)
-    backward = _needed(order, rows)
+    reverse = _dependent_outputs(order, rows)
     cost_forward = sum(forward[node].bit_count() for node in order)
-    cost_backward = sum(backward.get(node, 0).bit_count() for node in order)
-    if cost_forward <= cost_backward:
+    cost_reverse = sum(reverse.get(node, 0).bit_count() for node in order)
+    if cost_forward <= cost_reverse:
         return _forward(rows, columns, order)
     result = [
-        _pulled(row, 1, columns, order) if isinstance(row, Real) else [0] * len(columns) for row in rows
+        _gradient(row, 1, columns, order) if isinstance(row, Real) else [0] * len(columns) for row in rows
     ]
     return _array(result, (len(rows), len(columns)))
 
 
 def jvp(outputs: Any, inputs: Any, tangents: Any) -> np.ndarray:
-    """The derivative of the outputs (m,) along `tangents`, one scalar an input: Jacobian times vector, forward."""
+    """The Jacobian-vector product J t, shape (m,), in forward mode.
+
+    tangents: t, one scalar per input (see `jacobian`). Raises ShapeError for another number of tangents.
+    """
     rows, columns, seeds = _flat(outputs), _inputs(inputs), _flat(tangents)
     if len(columns) != len(seeds):
-        raise ShapeError(f"jvp() has {len(columns)} inputs and {len(seeds)} tangents; give one for each")
+        raise ShapeError(
+            f"jvp() has {len(columns)} inputs and {len(seeds)} tangents; give one tangent per input"
+        )
     order, _ = _dependent(rows, columns)
     known: dict[Node, Any] = dict(zip(columns, seeds, strict=True))
     for node in order:
         if node not in known:
-            known[node] = _push(node, [known.get(a, 0) for a in node.args])
+            known[node] = _tangent(node, [known.get(a, 0) for a in node.args])
     return _array([known.get(row, 0) if isinstance(row, Real) else 0 for row in rows], (len(rows),))
 
 
 def vjp(outputs: Any, inputs: Any, cotangents: Any) -> np.ndarray:
-    """The derivative (n,) of the outputs' sum, weighted by `cotangents`: vector times Jacobian, reverse."""
+    """The vector-Jacobian product w^T J, shape (n,), in reverse mode.
+
+    cotangents: w, one scalar per output (see `jacobian`). Raises ShapeError for another number of cotangents.
+    """
     rows, columns, seeds = _flat(outputs), _inputs(inputs), _flat(cotangents)
     if len(rows) != len(seeds):
-        raise ShapeError(f"vjp() has {len(rows)} outputs and {len(seeds)} cotangents; give one for each")
+        raise ShapeError(
+            f"vjp() has {len(rows)} outputs and {len(seeds)} cotangents; give one cotangent per output"
+        )
     order, _ = _dependent(rows, columns)
-    weights: dict[Node, Any] = {}
+    adjoints: dict[Node, Any] = {}
     for row, seed in zip(rows, seeds, strict=True):
         if isinstance(row, Real):
-            weights[row] = add(weights.get(row, 0), seed)
-    return _array(_pull_all(weights, columns, order), (len(columns),))
+            adjoints[row] = add(adjoints.get(row, 0), seed)
+    return _array(_reverse(adjoints, columns, order), (len(columns),))
 
 
 def jacobian_function(function: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], np.ndarray]:
-    """The function that gives the Jacobian of `function` at an array of traced scalars."""
+    """The function whose value at an array of traced scalars is the Jacobian of `function`."""
 
     def derived(x: np.ndarray) -> np.ndarray:
         return jacobian(function(x), x)
@@ -73,7 +84,7 @@ def jacobian_function(function: Callable[[np.ndarray], Any]) -> Callable[[np.nda
     return derived
 
 
-# ---------------------------------------------------------------------------------------------- what depends on what
+# --------------------------------------------------------------------------------------------- dependencies
 
 
 def _flat(values: Any) -> list[Any]:
@@ -85,7 +96,7 @@ def _inputs(values: Any) -> list[Real]:
     for k, value in enumerate(inputs):
         if not isinstance(value, Real):
             raise TraceError(
-                f"{user_line()}: input {k} of a derivative is {value!r}, which is no traced scalar"
+                f"{user_line()}: input {k} of a derivative is {value!r}, which is not a traced scalar"
             )
     if len(set(inputs)) != len(inputs):
         raise TraceError(f"{user_line()}: the inputs of a derivative have to be different scalars")
@@ -93,7 +104,7 @@ def _inputs(values: Any) -> list[Real]:
 
 
 def _dependent(outputs: Sequence[Any], inputs: Sequence[Real]) -> tuple[list[Node], dict[Node, int]]:
-    """The nodes between inputs and outputs in order, and for each the set of inputs it depends on, as bits."""
+    """The nodes between inputs and outputs in order, and for each a bit set of the inputs it depends on."""
     bits: dict[Node, int] = {node: 1 << k for k, node in enumerate(inputs)}
     order = []
     for node in _reachable(outputs, bits):
@@ -112,6 +123,7 @@ def _dependent(outputs: Sequence[Any], inputs: Sequence[Real]) -> tuple[list[Nod
 
 
 def _reachable(outputs: Iterable[Any], inputs: dict[Node, int]) -> list[Node]:
+    """The nodes that the outputs depend on, in order of creation; the search ends at the inputs."""
     seen: set[Node] = set()
     waiting = [node for node in outputs if isinstance(node, Node)]
     while waiting:
@@ -124,7 +136,7 @@ def _reachable(outputs: Iterable[Any], inputs: dict[Node, int]) -> list[Node]:
 
 
 def _sources(node: Node) -> tuple[Node, ...]:
-    """The nodes that a node reads; a loop or branch reads what its bodies read."""
+    """The nodes that a node reads, including those that the bodies of a loop or branch read."""
     if not isinstance(node, Control):
         return node.args
     bodies = node.data[1:2] if node.op == "for" else node.data
@@ -134,14 +146,15 @@ def _sources(node: Node) -> tuple[Node, ...]:
 def _check_smooth(node: Node) -> None:
     if node.op in ("result", "load", "store", "gather", "scatter") or isinstance(node, Control):
         raise TraceError(
-            f"{user_line()}: a value from a loop, branch or scratch array ({node.op}) depends on an input of the "
-            "derivative; derivatives are of straight-line text: unroll the loop (for_each(..., unroll=True)), "
-            "write where() for when(), or differentiate what the loop solves"
+            f"{user_line()}: the result of a loop, branch or array ({node.op}) depends on an input of the "
+            "derivative, but only straight-line code can be differentiated: unroll the loop "
+            "(for_each(..., unroll=True)), replace cond() by where(), or differentiate the equation that the "
+            "loop solves"
         )
 
 
-def _needed(order: Sequence[Node], outputs: Sequence[Any]) -> dict[Node, int]:
-    """For each node the set of outputs that depend on it, as bits."""
+def _dependent_outputs(order: Sequence[Node], outputs: Sequence[Any]) -> dict[Node, int]:
+    """For each node a bit set of the outputs that depend on it."""
     bits: dict[Node, int] = {}
     for k, node in enumerate(outputs):
         if isinstance(node, Real):
@@ -152,18 +165,18 @@ def _needed(order: Sequence[Node], outputs: Sequence[Any]) -> dict[Node, int]:
     return bits
 
 
-# ---------------------------------------------------------------------------------------------- forward and reverse
+# -------------------------------------------------------------------------------------- forward and reverse
 
 
 def _forward(rows: Sequence[Any], columns: Sequence[Real], order: Sequence[Node]) -> np.ndarray:
-    """All columns at once, each node with the derivatives that it has."""
+    """The Jacobian in forward mode, all columns at once; each node has its nonzero derivatives only."""
     known: dict[Node, dict[int, Any]] = {node: {k: 1} for k, node in enumerate(columns)}
     for node in order:
         if node in known:
             continue
         own = [known.get(a, {}) for a in node.args]
         touched = sorted(set().union(*own))
-        known[node] = {k: _push(node, [tangents.get(k, 0) for tangents in own]) for k in touched}
+        known[node] = {k: _tangent(node, [tangents.get(k, 0) for tangents in own]) for k in touched}
     result = [
         [known.get(row, {}).get(k, 0) if isinstance(row, Real) else 0 for k in range(len(columns))]
         for row in rows
@@ -171,25 +184,25 @@ def _forward(rows: Sequence[Any], columns: Sequence[Real], order: Sequence[Node]
     return _array(result, (len(rows), len(columns)))
 
 
-def _pulled(row: Real, seed: Any, columns: Sequence[Real], order: Sequence[Node]) -> list[Any]:
-    return _pull_all({row: seed}, columns, order)
+def _gradient(row: Real, seed: Any, columns: Sequence[Real], order: Sequence[Node]) -> list[Any]:
+    return _reverse({row: seed}, columns, order)
 
 
-def _pull_all(weights: dict[Node, Any], columns: Sequence[Real], order: Sequence[Node]) -> list[Any]:
-    """The weights of the inputs, from those of the outputs, backwards."""
+def _reverse(adjoints: dict[Node, Any], columns: Sequence[Real], order: Sequence[Node]) -> list[Any]:
+    """The adjoints of the inputs, from the adjoints `adjoints` of the outputs, by reverse accumulation."""
     relevant, inputs = set(order), set(columns)
     for node in reversed(order):
-        weight = weights.get(node, 0)
-        if node in inputs or _is_zero(weight):
+        adjoint = adjoints.get(node, 0)
+        if node in inputs or _is_zero(adjoint):
             continue
-        for a, part in zip(node.args, _pull(node, weight), strict=True):
+        for a, part in zip(node.args, _adjoint_contributions(node, adjoint), strict=True):
             if a in relevant and not _is_zero(part):
-                weights[a] = add(weights[a], part) if a in weights else part
-    return [weights.get(column, 0) for column in columns]
+                adjoints[a] = add(adjoints[a], part) if a in adjoints else part
+    return [adjoints.get(column, 0) for column in columns]
 
 
-def _push(node: Node, tangents: list[Any]) -> Any:
-    """The derivative of a node along the derivatives of its arguments."""
+def _tangent(node: Node, tangents: list[Any]) -> Any:
+    """The tangent of a node by the chain rule, from the tangents of its arguments."""
     if node.op == "select":
         return select(node.args[0], tangents[1], tangents[2])
     total: Any = 0
@@ -199,11 +212,11 @@ def _push(node: Node, tangents: list[Any]) -> Any:
     return total
 
 
-def _pull(node: Node, weight: Any) -> list[Any]:
-    """What a node's weight gives to each of its arguments."""
+def _adjoint_contributions(node: Node, adjoint: Any) -> list[Any]:
+    """The contributions of a node's adjoint to the adjoints of its arguments."""
     if node.op == "select":
-        return [0, select(node.args[0], weight, 0), select(node.args[0], 0, weight)]
-    return [mul(partial, weight) for partial in _partials(node, [a.op != "const" for a in node.args])]
+        return [0, select(node.args[0], adjoint, 0), select(node.args[0], 0, adjoint)]
+    return [mul(partial, adjoint) for partial in _partials(node, [a.op != "const" for a in node.args])]
 
 
 def _is_zero(x: Any) -> bool:
@@ -220,26 +233,28 @@ def _array(values: Any, shape: tuple[int, ...]) -> np.ndarray:
     return out
 
 
-# ---------------------------------------------------------------------------------------------- the table
+# -------------------------------------------------------------------------------------- partial derivatives
 
 
 def _partials(node: Node, wanted: Sequence[bool]) -> list[Any]:
-    """The derivatives of an operation by those of its arguments that are wanted; 0 for the others."""
+    """The partial derivatives of an operation with respect to the arguments with `wanted`; 0 for the
+    others.
+    """
     args = [a.data if a.op == "const" else a for a in node.args]
-    rules = _TABLE[node.op]
-    return [rule(node, *args) if asked else 0 for rule, asked in zip(rules, wanted, strict=True)]
+    rules = _PARTIALS[node.op]
+    return [rule(node, *args) if needed else 0 for rule, needed in zip(rules, wanted, strict=True)]
 
 
 def _square(x: Any) -> Any:
     return mul(x, x)
 
 
-def _rest(x: Any) -> Any:
+def _complement_root(x: Any) -> Any:
     """sqrt(1 - x^2)."""
     return RULES["sqrt"](RULES["sub"](1, _square(x)))
 
 
-def _power_by_base(y: Any, a: Any, b: Any) -> Any:
+def _power_partial_base(y: Any, a: Any, b: Any) -> Any:
     return mul(b, RULES["pow"](a, RULES["sub"](b, 1)))
 
 
@@ -247,7 +262,7 @@ def _sign(a: Any) -> Any:
     return RULES["copysign"](1.0, a)
 
 
-_TABLE: dict[str, tuple[Callable[..., Any], ...]] = {
+_PARTIALS: dict[str, tuple[Callable[..., Any], ...]] = {
     "add": (lambda y, a, b: 1, lambda y, a, b: 1),
     "sub": (lambda y, a, b: 1, lambda y, a, b: -1),
     "mul": (lambda y, a, b: b, lambda y, a, b: a),
@@ -259,15 +274,15 @@ _TABLE: dict[str, tuple[Callable[..., Any], ...]] = {
     "sin": (lambda y, a: RULES["cos"](a),),
     "cos": (lambda y, a: neg(RULES["sin"](a)),),
     "tan": (lambda y, a: add(1, _square(y)),),
-    "asin": (lambda y, a: div(1, _rest(a)),),
-    "acos": (lambda y, a: neg(div(1, _rest(a))),),
+    "asin": (lambda y, a: div(1, _complement_root(a)),),
+    "acos": (lambda y, a: neg(div(1, _complement_root(a))),),
     "exp": (lambda y, a: y,),
     "log": (lambda y, a: div(1, a),),
     "atan2": (
         lambda y, a, b: div(b, add(_square(a), _square(b))),
         lambda y, a, b: neg(div(a, add(_square(a), _square(b)))),
     ),
-    "pow": (_power_by_base, lambda y, a, b: mul(y, RULES["log"](a))),
+    "pow": (_power_partial_base, lambda y, a, b: mul(y, RULES["log"](a))),
     "copysign": (lambda y, a, b: mul(_sign(a), _sign(b)), lambda y, a, b: 0),
     "min": (lambda y, a, b: select(RULES["lt"](a, b), 1, 0), lambda y, a, b: select(RULES["lt"](a, b), 0, 1)),
     "max": (lambda y, a, b: select(RULES["lt"](b, a), 1, 0), lambda y, a, b: select(RULES["lt"](b, a), 0, 1)),

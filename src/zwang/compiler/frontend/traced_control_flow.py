@@ -1,15 +1,15 @@
-"""Loops, branches and scratch arrays on traced scalars.
+"""Tracing of loops, branches and mutable arrays.
 
-A body is traced once, on parameters in place of the carry. What it uses from outside is captured when the graph is
-lowered. A scratch array that is only read and set at plain integers stays a list of nodes and costs nothing; it
-becomes an array of the program when a loop carries it or reads it at a traced index.
+The body of a loop is traced once, with parameters in place of the carry. Outer values that it uses are
+captured when the graph is lowered. A mutable array that is read and written at Python integers only remains a
+list of nodes and costs nothing; it becomes an array of the program when a loop carries it or when it is
+accessed at a traced index.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,35 +22,27 @@ from zwang.compiler.ir.graph import (
     Node,
     Real,
     Scope,
+    TracedBody,
     Truth,
     number_or_real,
     user_line,
 )
-from zwang.compiler.ir.node_rules import check_span, index_node, truth
+from zwang.compiler.ir.node_rules import check_bounds, index_node, truth
 from zwang.errors import TraceError
 from zwang.scalar import MutableArray, leaves_of, rebuild, structure_of
 from zwang.scalar.arrays import clamped_index
 
-_TURNS = 3
-"""After so many turns the size of a whole unrolled loop is guessed."""
+_SIZE_ESTIMATE_ITERATIONS = 3
+"""After this many unrolled iterations the size of the completely unrolled loop is estimated."""
 
 
-@dataclass(frozen=True, eq=False)
-class TracedBody:
-    """A traced body: the nodes that stand for its carry and those that it gives."""
-
-    scope: Scope
-    parameters: tuple[Node, ...]
-    results: tuple[Node, ...]
-
-
-# ---------------------------------------------------------------------------------------------- scratch arrays
+# ------------------------------------------------------------------------------------------- mutable arrays
 
 
 class TracedArray(MutableArray):
-    """A scratch array while tracing: a list of scalars, or the node of one version of an array.
+    """A mutable array during tracing: a list of scalars, or the node of one version of an array.
 
-    `origin` is shared by all versions of one array, `scope` is that in which this version was made.
+    `origin` is shared by all versions of one array; `scope` is the scope in which this version was created.
     """
 
     __slots__ = ("graph", "node", "origin", "scope")
@@ -65,14 +57,22 @@ class TracedArray(MutableArray):
         self.scope = graph.innermost
 
     def as_node(self) -> Array:
-        """The node of this version; a list of scalars is stored into a new array, in the list's own scope."""
-        self._check_alive()
+        """The node of this version. A list of scalars is first stored into a new array, in the scope of the
+        list.
+        """
+        self._check_valid()
         if self.node is None:
             graph, elements = self.graph, self._elements or []
             length = len(elements)
+<<<<<<< 251b0f402d92a8bee1cb9e1d91597d5c1841919e
             # zeros are not filled in where every element is set anyway
             uninitialised = None in elements or all(type(x) is Real or x != 0 for x in elements)
             node = array_node(graph, "blank" if uninitialised else "array", (), length, length, self.scope)
+=======
+            # no zero fill where every element is stored anyway
+            uninitialised = None in elements or all(type(x) is Real or x != 0 for x in elements)
+            node = array_node(graph, "empty" if uninitialised else "array", (), length, length, self.scope)
+>>>>>>> 013517a7971734d13cf15527b25fedd5ed6d2b2d
             for i, element in enumerate(elements):
                 if element is not None and (uninitialised or type(element) is Real or element != 0):
                     args = (node, index_node(graph, i), real_node(graph, element))
@@ -81,120 +81,120 @@ class TracedArray(MutableArray):
         return self.node
 
     def consume(self) -> Array:
-        """The node of this version, which may not be used any more."""
+        """The node of this version, which becomes invalid."""
         node = self.as_node()
         self.node = None
         return node
 
     def copy(self) -> TracedArray:
-        """The same version once more, to try something with it."""
+        """A copy of this version, for a trial unrolling."""
         elements = None if self._elements is None else list(self._elements)
-        again = TracedArray(self.graph, self.shape, elements, self.node, self.origin)
-        again.scope = self.scope
-        return again
+        duplicate = TracedArray(self.graph, self.shape, elements, self.node, self.origin)
+        duplicate.scope = self.scope
+        return duplicate
 
-    def end(self) -> None:
-        """Let this version not be used any more."""
+    def invalidate(self) -> None:
+        """Make this version invalid."""
         self.node = self._elements = None
 
     def _load(self, position: Any) -> Any:
-        self._check_alive()
+        self._check_valid()
         if self._elements is not None and type(position) is int:
             if self._elements[position] is None:
-                raise TraceError(f"{user_line()}: this element of a blank scratch array was never set")
+                raise TraceError(f"{user_line()}: this element of an uninitialised array was never set")
             return self._elements[position]
         graph, array = self.graph, self.as_node()
-        check_span(whole(position), array.length)
+        check_bounds(uniform_index(position), array.length)
         return graph.make(Real, "load", (array, index_node(graph, position)))
 
     def _store(self, position: Any, value: Any) -> MutableArray:
-        self._check_inside()
+        self._check_writable()
         value = number_or_real(value)
         if self._elements is not None and type(position) is int:
             elements, self._elements = self._elements, None
             elements[position] = value
             return TracedArray(self.graph, self.shape, elements, None, self.origin)
         array = self.consume()
-        check_span(whole(position), array.length)
+        check_bounds(uniform_index(position), array.length)
         args = (array, index_node(self.graph, position), real_node(self.graph, value))
         node = array_node(self.graph, "store", args, None, args[0].length)
         return TracedArray(self.graph, self.shape, None, node, self.origin)
 
     def gather(self, position: Any) -> Any:
-        self._check_alive()
-        place = self._own_place(position)
-        if type(place) is int:
-            return self._load(place)
-        return self.graph.make(Real, "gather", (self.as_node(), place))
+        self._check_valid()
+        element = self._lane_position(position)
+        if type(element) is int:
+            return self._load(element)
+        return self.graph.make(Real, "gather", (self.as_node(), element))
 
     def scatter(self, position: Any, value: Any) -> MutableArray:
-        self._check_inside()
-        place, value = self._own_place(position), real_node(self.graph, value)
-        if type(place) is int:
-            return self._store(place, value)
+        self._check_writable()
+        element, value = self._lane_position(position), real_node(self.graph, value)
+        if type(element) is int:
+            return self._store(element, value)
         array = self.consume()
-        args = (array, place, value)
+        args = (array, element, value)
         node = array_node(self.graph, "scatter", args, None, args[0].length)
         return TracedArray(self.graph, self.shape, None, node, self.origin)
 
-    def _own_place(self, position: Any) -> Any:
-        """A position as a traced real, or, if it is known already, as an integer inside the array."""
+    def _lane_position(self, position: Any) -> Any:
+        """A position as a traced real or, if it is a constant, as an integer clamped to the array."""
         length = math.prod(self.shape)
-        check_span(0, length)
-        place = real_node(self.graph, position)
-        return clamped_index(place.data, length) if place.op == "const" else place
+        check_bounds(0, length)
+        node = real_node(self.graph, position)
+        return clamped_index(node.data, length) if node.op == "const" else node
 
-    def _check_inside(self) -> None:
-        self._check_alive()
+    def _check_writable(self) -> None:
+        self._check_valid()
         if self.scope is not self.graph.innermost:
             raise TraceError(
-                f"{user_line()}: a loop or branch sets an element of a scratch array from outside: "
-                "carry the array, or give it to when() as an operand, and return it"
+                f"{user_line()}: a loop or branch sets an element of an array from outside: "
+                "carry the array, or pass it to cond() as an operand, and return it"
             )
 
-    def _check_alive(self) -> None:
+    def _check_valid(self) -> None:
         if self._elements is None and self.node is None:
             raise TraceError(
-                f"{user_line()}: this scratch array was changed by set(), or carried into a loop: "
-                "use the array that came out of it"
+                f"{user_line()}: this array was changed by set(), or was carried by a loop: "
+                "use the array that set() or the loop returned"
             )
         if not self.scope.open:
-            raise TraceError(
-                f"{user_line()}: a scratch array made inside a loop or branch is used outside it"
-            )
+            raise TraceError(f"{user_line()}: an array created inside a loop or branch is used outside it")
 
 
-def whole(position: Any) -> Any:
-    """A position in a table or array: an int or an index that all lanes share."""
+def uniform_index(position: Any) -> Any:
+    """A position in a table or array that all lanes share: an integer or an Index. Raises TraceError
+    otherwise.
+    """
     if type(position) in (int, Index):
         return position
     if isinstance(position, np.integer):
         return int(position)
     raise TraceError(
-        f"{user_line()}: a table or scratch array is read at an integer or at an index of for_each, "
-        f"not at a traced {type(position).__name__.lower()}, which may differ from lane to lane"
+        f"{user_line()}: the index of a table or array must be an integer or a loop index of for_each, "
+        f"not a traced {type(position).__name__.lower()}, which may differ from lane to lane"
     )
 
 
 def array_node(
     graph: Graph, op: str, args: tuple, data: Any, length: int, scope: Scope | None = None
 ) -> Array:
-    """A version of a scratch array."""
+    """A new version of a mutable array."""
     node = graph.unshared(Array, op, args, data, scope)
     node.length = length
     return node
 
 
 def real_node(graph: Graph, value: Any) -> Real:
-    """A number or traced real as a node."""
+    """A number or traced real as a node. Raises TraceError for anything else."""
     value = number_or_real(value)
     if value is NotImplemented:
-        raise TraceError(f"{user_line()}: a number is needed here")
+        raise TraceError(f"{user_line()}: a number is required here")
     return value if type(value) is Real else graph.constant(value)
 
 
 def truth_node(graph: Graph, value: Any) -> Truth:
-    """A truth value as a node."""
+    """A truth value as a node. Raises TraceError for anything else."""
     value = truth(value)
     return graph.make(Truth, "true" if value else "false", ()) if type(value) is bool else value
 
@@ -202,21 +202,22 @@ def truth_node(graph: Graph, value: Any) -> Truth:
 # ---------------------------------------------------------------------------------------------- carries
 
 
-def _start(graph: Graph, leaf: Any) -> Node:
-    """The node of a carried value before a loop; an array that is carried in is used up."""
+def _initial_node(graph: Graph, leaf: Any) -> Node:
+    """The node of a carried value before a loop. A carried array becomes invalid outside the loop."""
     if isinstance(leaf, TracedArray):
         return leaf.consume()
     if isinstance(leaf, Index):
         raise TraceError(
-            f"{user_line()}: an index is carried: carry a number (1.0 * index), or read the index from a table"
+            f"{user_line()}: a loop carries an index: carry a number (1.0 * index), "
+            "or read the index from a table"
         )
     if isinstance(leaf, (Truth, bool, np.bool_)):
         return truth_node(graph, leaf)
     return real_node(graph, leaf)
 
 
-def _stand_in(graph: Graph, op: str, args: tuple, data: Any, like: Node, leaf: Any) -> Any:
-    """A new value of the kind of `like`: a body's parameter or a loop's result, as the user sees it."""
+def _new_value(graph: Graph, op: str, args: tuple, data: Any, like: Node, leaf: Any) -> Any:
+    """A new value of the kind of `like`, as the user sees it: a parameter of a body or a result of a loop."""
     if type(like) is Array:
         node = array_node(graph, op, args, data, like.length)
         return TracedArray(graph, leaf.shape, None, node, leaf.origin)
@@ -227,17 +228,19 @@ def _node_of(value: Any) -> Node:
     return value.as_node() if isinstance(value, TracedArray) else value
 
 
-def _results(graph: Graph, given: Any, init: Any, parameters: Sequence[Any], what: str) -> tuple[Node, ...]:
-    """The nodes that a body gives back, of the kinds and in the structure of the carry."""
-    if structure_of(given) != structure_of(init):
+def _results(
+    graph: Graph, returned: Any, init: Any, parameters: Sequence[Any], name: str
+) -> tuple[Node, ...]:
+    """The nodes that a body returns, after a check that kinds and structure are those of the carry."""
+    if structure_of(returned) != structure_of(init):
         raise TraceError(
-            f"{user_line()}: {what} has to return the structure that it was given: "
-            f"{structure_of(init)}, not {structure_of(given)}"
+            f"{user_line()}: {name} has to return the structure of its argument, "
+            f"{structure_of(init)}, not {structure_of(returned)}"
         )
     nodes = []
-    for value, parameter in zip(leaves_of(given), parameters, strict=True):
+    for value, parameter in zip(leaves_of(returned), parameters, strict=True):
         if isinstance(parameter, TracedArray):
-            nodes.append(_same_array(value, parameter, what))
+            nodes.append(_same_array(value, parameter, name))
         elif type(parameter) is Truth:
             nodes.append(truth_node(graph, value))
         else:
@@ -245,17 +248,19 @@ def _results(graph: Graph, given: Any, init: Any, parameters: Sequence[Any], wha
     return tuple(nodes)
 
 
-def _same_array(value: Any, parameter: TracedArray, what: str) -> Node:
+def _same_array(value: Any, parameter: TracedArray, name: str) -> Node:
+    """The node of a returned array, which has to be a later version of the array at this position of the
+    carry.
+    """
     if not isinstance(value, TracedArray) or value.origin is not parameter.origin:
-        raise TraceError(
-            f"{user_line()}: {what} has to return each scratch array in its own place of the carry"
-        )
+        raise TraceError(f"{user_line()}: {name} has to return each array at its own position of the carry")
     return value.as_node()
 
 
-def _after(graph: Graph, control: Node, bodies: Sequence[Node], init: Any) -> Any:
+def _loop_results(graph: Graph, control: Node, initial: Sequence[Node], init: Any) -> Any:
+    """The results of a loop in the structure of the carry."""
     leaves = leaves_of(init)
-    out = [_stand_in(graph, "result", (control,), k, bodies[k], leaves[k]) for k in range(len(leaves))]
+    out = [_new_value(graph, "result", (control,), k, initial[k], leaves[k]) for k in range(len(leaves))]
     return rebuild(init, out)
 
 
@@ -263,68 +268,82 @@ def _after(graph: Graph, control: Node, bodies: Sequence[Node], init: Any) -> An
 
 
 def while_loop(graph: Graph, condition: Callable, body: Callable, init: Any) -> Any:
-    """Trace a loop that each lane leaves when its own condition fails."""
+    """Trace a loop that each lane leaves when its own condition is false; returns the final carry."""
     leaves = leaves_of(init)
-    start = [_start(graph, leaf) for leaf in leaves]
+    initial = [_initial_node(graph, leaf) for leaf in leaves]
 
-    scope, parameters, carry = _open(graph, start, leaves, init)
+    scope, parameters, carry = _open_body(graph, initial, leaves, init)
     nodes = tuple(map(_node_of, parameters))
     test = truth_node(graph, condition(carry))
     _check_unchanged(parameters, "the condition of while_loop")
     graph.leave()
-    asks = TracedBody(scope, nodes, (test,))
+    traced_condition = TracedBody(scope, nodes, (test,))
 
-    turns = _body(graph, start, leaves, init, body, "the body of while_loop")
-    control = graph.unshared(Control, "while", tuple(start), (asks, turns))
-    return _after(graph, control, start, init)
+    traced_body = _body(graph, initial, leaves, init, body, "the body of while_loop")
+    control = graph.unshared(Control, "while", tuple(initial), (traced_condition, traced_body))
+    return _loop_results(graph, control, initial, init)
 
 
-def _open(graph: Graph, start: Sequence[Node], leaves: Sequence[Any], init: Any) -> tuple[Scope, list, Any]:
+def _open_body(
+    graph: Graph, initial: Sequence[Node], leaves: Sequence[Any], init: Any
+) -> tuple[Scope, list, Any]:
+    """Open the scope of a loop's body; returns the scope, its parameters, and these in the structure of the
+    carry.
+    """
     scope = graph.enter(keeps=False)
     parameters = [
-        _stand_in(graph, "parameter", (), None, node, leaf) for node, leaf in zip(start, leaves, strict=True)
+        _new_value(graph, "parameter", (), None, node, leaf)
+        for node, leaf in zip(initial, leaves, strict=True)
     ]
     return scope, parameters, rebuild(init, parameters)
 
 
 def _body(
-    graph: Graph, start: Sequence[Node], leaves: Sequence[Any], init: Any, body: Callable, what: str
+    graph: Graph, initial: Sequence[Node], leaves: Sequence[Any], init: Any, body: Callable, name: str
 ) -> TracedBody:
-    scope, parameters, carry = _open(graph, start, leaves, init)
+    scope, parameters, carry = _open_body(graph, initial, leaves, init)
     nodes = tuple(map(_node_of, parameters))
-    results = _results(graph, body(carry), init, parameters, what)
+    results = _results(graph, body(carry), init, parameters, name)
     graph.leave()
     return TracedBody(scope, nodes, results)
 
 
-def _check_unchanged(values: Sequence[Any], what: str) -> None:
+def _check_unchanged(values: Sequence[Any], name: str) -> None:
     for value in values:
         if isinstance(value, TracedArray) and value.node is None:
-            raise TraceError(f"{user_line()}: {what} may read a scratch array, not change it")
+            raise TraceError(f"{user_line()}: {name} may read an array, but not change it")
 
 
+<<<<<<< 251b0f402d92a8bee1cb9e1d91597d5c1841919e
 def static_loop(graph: Graph, count: int, body: Callable, init: Any, unroll: bool | None, limit: int) -> Any:
     """Unroll a loop over indices where that makes at most `limit` nodes, else trace it as a loop."""
+=======
+def for_each(graph: Graph, count: int, body: Callable, init: Any, unroll: bool | None, limit: int) -> Any:
+    """Trace a loop over 0 ... count - 1; returns the final carry.
+
+    unroll: True or False, or None to unroll the loop if that creates at most about `limit` nodes.
+    """
+>>>>>>> 013517a7971734d13cf15527b25fedd5ed6d2b2d
     if unroll is False and count > 0:
         return indexed_loop(graph, range(count), body, init)
     arrays = [leaf for leaf in leaves_of(init) if isinstance(leaf, TracedArray)]
     carry = _with_copies(init) if arrays else init
-    start, largest = graph.count, 0
+    first_node, largest = graph.count, 0
     for i in range(count):
         before = graph.count
         carry = body(i, carry)
         largest = max(largest, graph.count - before)
-        if unroll is None and (graph.count - start > limit or (i == _TURNS and largest * count > limit)):
+        if unroll is None and (
+            graph.count - first_node > limit or (i == _SIZE_ESTIMATE_ITERATIONS and largest * count > limit)
+        ):
             return indexed_loop(graph, range(count), body, init)
     for array in arrays:
-        array.end()
+        array.invalidate()
     return carry
 
 
 def _with_copies(init: Any) -> Any:
-    return rebuild(
-        init, [leaf.copy() if isinstance(leaf, TracedArray) else leaf for leaf in leaves_of(init)]
-    )
+    return rebuild(init, [leaf.copy() if isinstance(leaf, TracedArray) else leaf for leaf in leaves_of(init)])
 
 
 def indexed_loop(
@@ -332,37 +351,49 @@ def indexed_loop(
     indices: range,
     body: Callable,
     init: Any,
-    items: Array | None = None,
-    ends: tuple[Any, ...] = (),
-    backwards: bool = False,
+    active: Array | None = None,
+    bounds: tuple[Any, ...] = (),
+    reverse: bool = False,
 ) -> Any:
-    """A loop over these indices, or over those among them that `choose` found, or that lie between two ends."""
+    """Trace a loop over `indices`; returns the final carry.
+
+    active: the `compact` node of the active indices; the loop runs over these only. bounds: lower (inclusive)
+    and upper (exclusive) bound of a dynamic loop; `indices` is then the range that contains all its indices.
+    reverse: whether a dynamic loop runs from its upper to its lower bound.
+    """
     leaves = leaves_of(init)
-    start = [_start(graph, leaf) for leaf in leaves]
-    scope, parameters, carry = _open(graph, start, leaves, init)
+    initial = [_initial_node(graph, leaf) for leaf in leaves]
+    scope, parameters, carry = _open_body(graph, initial, leaves, init)
     index = graph.unshared(Index, "parameter", (), indices)
     nodes = (index, *map(_node_of, parameters))
     results = _results(graph, body(index, carry), init, parameters, "the body of for_each")
-    given = [index_node(graph, end) for end in ends] if items is None else [items]
-    inside = [graph.unshared(Index, "parameter", (), None) for _ in ends]
-    listed = inside if items is None else [array_node(graph, "parameter", (), None, items.length)]
+    if active is None:
+        range_args: list[Node] = [index_node(graph, bound) for bound in bounds]
+        range_parameters: list[Node] = [graph.unshared(Index, "parameter", (), None) for _ in bounds]
+    else:
+        range_args = [active]
+        range_parameters = [array_node(graph, "parameter", (), None, active.length)]
     graph.leave()
-    data = len(indices), TracedBody(scope, (*nodes, *listed), results), len(start), backwards
-    control = graph.unshared(Control, "for", (*start, *given), data)
-    return _after(graph, control, start, init)
+    data = len(indices), TracedBody(scope, (*nodes, *range_parameters), results), len(initial), reverse
+    control = graph.unshared(Control, "for", (*initial, *range_args), data)
+    return _loop_results(graph, control, initial, init)
 
 
 def active_indices(graph: Graph, flags: TracedArray, end: Any) -> Array:
+<<<<<<< 251b0f402d92a8bee1cb9e1d91597d5c1841919e
     """The list of the indices below the end at which the flags are above zero."""
+=======
+    """The `compact` node of the indices below `end` at which the flags are positive in some lane."""
+>>>>>>> 013517a7971734d13cf15527b25fedd5ed6d2b2d
     array = flags.as_node()
-    return array_node(graph, "choose", (array, index_node(graph, end)), array.length, array.length + 1)
+    return array_node(graph, "compact", (array, index_node(graph, end)), array.length, array.length + 1)
 
 
 # ---------------------------------------------------------------------------------------------- branches
 
 
 def cond(graph: Graph, predicate: Truth, then: Callable, otherwise: Callable, operands: tuple) -> Any:
-    """Trace both branches; each is run only if some lane wants it."""
+    """Trace both branches, each of which is executed only if some lane takes it; returns their results."""
     leaves = leaves_of(operands)
     arrays = [leaf for leaf in leaves if isinstance(leaf, TracedArray)]
     versions = [array.as_node() for array in arrays]
@@ -370,45 +401,46 @@ def cond(graph: Graph, predicate: Truth, then: Callable, otherwise: Callable, op
     not_taken = _branch(graph, otherwise, operands, arrays)
     if structure_of(taken[0]) != structure_of(not_taken[0]):
         raise TraceError(
-            f"{user_line()}: the two branches of when() have to return the same structure: "
+            f"{user_line()}: the two branches of cond() have to return the same structure: "
             f"{structure_of(taken[0])} and {structure_of(not_taken[0])}"
         )
     kinds = _common_kinds(leaves_of(taken[0]), leaves_of(not_taken[0]))
-    sides = [_close(graph, side, kinds) for side in (taken, not_taken)]
+    bodies = [_close_branch(graph, branch, kinds) for branch in (taken, not_taken)]
     returned = {leaf.origin for leaf in leaves_of(taken[0]) if isinstance(leaf, TracedArray)}
     for array in arrays:
         if array.origin in returned:
             array.consume()
-    control = graph.unshared(Control, "cond", (predicate, *versions), tuple(sides))
-    return _joined(graph, control, taken[0], kinds)
+    control = graph.unshared(Control, "cond", (predicate, *versions), tuple(bodies))
+    return _branch_results(graph, control, taken[0], kinds)
 
 
 def _branch(graph: Graph, function: Callable, operands: tuple, arrays: Sequence[TracedArray]) -> tuple:
-    """The results of a branch, its scope, and the parameters that stand for the arrays among its operands."""
+    """What a branch returns, its scope, its parameters (the arrays among the operands), and its result
+    leaves.
+    """
     scope = graph.enter(keeps=True)
     nodes = tuple(array_node(graph, "parameter", (), None, array.as_node().length) for array in arrays)
     parameters = [
         TracedArray(graph, array.shape, None, node, array.origin)
         for array, node in zip(arrays, nodes, strict=True)
     ]
-    inside = iter(parameters)
-    leaves = [next(inside) if isinstance(leaf, TracedArray) else leaf for leaf in leaves_of(operands)]
-    given = function(*rebuild(operands, leaves))
-    results = [leaf.consume() if isinstance(leaf, TracedArray) else leaf for leaf in leaves_of(given)]
-    returned = {leaf.origin for leaf in leaves_of(given) if isinstance(leaf, TracedArray)}
-    _check_unchanged([p for p in parameters if p.origin not in returned], "a branch that does not return it")
+    remaining = iter(parameters)
+    leaves = [next(remaining) if isinstance(leaf, TracedArray) else leaf for leaf in leaves_of(operands)]
+    returned = function(*rebuild(operands, leaves))
+    results = [leaf.consume() if isinstance(leaf, TracedArray) else leaf for leaf in leaves_of(returned)]
+    origins = {leaf.origin for leaf in leaves_of(returned) if isinstance(leaf, TracedArray)}
+    _check_unchanged([p for p in parameters if p.origin not in origins], "a branch that does not return it")
     graph.leave()
-    return given, scope, nodes, results
+    return returned, scope, nodes, results
 
 
 def _common_kinds(taken: Sequence[Any], not_taken: Sequence[Any]) -> list[type[Node]]:
+    """The kind of each result, given the leaves of both branches. Raises TraceError for different arrays."""
     kinds: list[type[Node]] = []
     for a, b in zip(taken, not_taken, strict=True):
         if isinstance(a, TracedArray) or isinstance(b, TracedArray):
             if not (isinstance(a, TracedArray) and isinstance(b, TracedArray) and a.origin is b.origin):
-                raise TraceError(
-                    f"{user_line()}: both branches of when() have to return the same scratch array"
-                )
+                raise TraceError(f"{user_line()}: both branches of cond() have to return the same array")
             kinds.append(Array)
         else:
             kinds.append(Truth if _is_truth(a) and _is_truth(b) else Real)
@@ -419,8 +451,9 @@ def _is_truth(value: Any) -> bool:
     return isinstance(value, (bool, np.bool_, Truth))
 
 
-def _close(graph: Graph, side: tuple, kinds: Sequence[type[Node]]) -> TracedBody:
-    _, scope, parameters, results = side
+def _close_branch(graph: Graph, branch: tuple, kinds: Sequence[type[Node]]) -> TracedBody:
+    """The body of a branch, with its results converted to the common kinds."""
+    _, scope, parameters, results = branch
     nodes = []
     for value, kind in zip(results, kinds, strict=True):
         convert = {Array: lambda _, v: v, Truth: truth_node, Real: real_node}[kind]
@@ -428,17 +461,23 @@ def _close(graph: Graph, side: tuple, kinds: Sequence[type[Node]]) -> TracedBody
     return TracedBody(scope, parameters, tuple(nodes))
 
 
-def _joined(graph: Graph, control: Node, given: Any, kinds: Sequence[type[Node]]) -> Any:
+def _branch_results(graph: Graph, control: Node, returned: Any, kinds: Sequence[type[Node]]) -> Any:
+    """The results of `cond` in the structure that its branches return."""
     out = []
-    for k, (kind, leaf) in enumerate(zip(kinds, leaves_of(given), strict=True)):
+    for k, (kind, leaf) in enumerate(zip(kinds, leaves_of(returned), strict=True)):
         if kind is Array:
             node = array_node(graph, "result", (control,), k, math.prod(leaf.shape))
             out.append(TracedArray(graph, leaf.shape, None, node, leaf.origin))
         else:
             out.append(graph.unshared(kind, "result", (control,), k))
-    return rebuild(given, out)
+    return rebuild(returned, out)
 
 
+<<<<<<< 251b0f402d92a8bee1cb9e1d91597d5c1841919e
 def new_scratch(graph: Graph, shape: tuple[int, ...], uninitialised: bool) -> TracedArray:
     """A scratch array of zeros, or of elements not yet set."""
+=======
+def new_array(graph: Graph, shape: tuple[int, ...], uninitialised: bool) -> TracedArray:
+    """A mutable array of zeros, or of elements that are not yet set."""
+>>>>>>> 013517a7971734d13cf15527b25fedd5ed6d2b2d
     return TracedArray(graph, shape, [None if uninitialised else 0.0] * math.prod(shape), None, object())

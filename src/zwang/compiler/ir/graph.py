@@ -1,12 +1,13 @@
-"""The expression graph: nodes of a traced function, equal ones shared.
+"""The expression graph of a traced function, with common subexpressions shared.
 
-A traced scalar is a node. Its operators ask the rules (`rules.py`) for the node of the result, so an algorithm that
-runs on nodes writes down its own graph. Constants are no nodes to the algorithm: they stay Python numbers and fold
-with each other, and only a node that uses one makes it a node of the graph.
+A traced scalar is a node. Its operators look up the rule of the operation (`node_rules.py`), which returns
+the node of the result, so an algorithm that runs on nodes records its own graph. Constants remain Python
+numbers and are folded; a constant becomes a node only when another node uses it.
 
-Nodes live in scopes, one for the function and one for each body of a loop or branch. A node made inside a loop from
-outer values only goes to the outer scope: what does not change in a loop is worked out before it. Branches keep what
-is made inside them, since not working it out is their use.
+Nodes belong to scopes: one for the function and one for each body of a loop or branch. A node created inside
+a loop from outer values only is placed in the outer scope, so loop-invariant expressions are computed before
+the loop. Branches keep the nodes created inside them, so that they are not computed when the branch is not
+taken.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,11 +24,11 @@ import numpy as np
 from zwang.errors import TraceError
 
 RULES: dict[str, Callable[..., Any]] = {}
-"""The rule for each operation by its name in the program: arguments (nodes or numbers) to a node or a number."""
+"""For each operation of the program its rule, a function from nodes or numbers to a node or a number."""
 
 
 class Scope:
-    """The nodes of one body; `keeps` says that nodes of outer values made in it stay in it."""
+    """The nodes of one body. If `keeps` is true, nodes that use outer values only stay in this scope too."""
 
     __slots__ = ("depth", "keeps", "nodes", "open", "parent")
 
@@ -39,7 +41,7 @@ class Scope:
 
 
 class Node:
-    """One value of the graph: an operation on other nodes. Numbered in the order of creation."""
+    """One value of the graph: an operation on other nodes. Nodes are numbered in the order of creation."""
 
     __slots__ = ("args", "data", "graph", "number", "op", "scope")
 
@@ -59,13 +61,15 @@ class Node:
 
     def __bool__(self) -> NoReturn:
         refuse(
-            "if, while, and, or, not and comparisons of arrays ask whether a traced value is true, known only at run time",
-            "zwang.scalar.where, when, while_loop, logical_and, logical_or, logical_not, less or equal",
+            "if, while, and, or, not and comparisons of arrays need the truth value of a traced value, "
+            "which is known only at run time",
+            "zwang.scalar.where, cond, while_loop, logical_and, logical_or, logical_not, less or equal",
         )
 
     def __float__(self) -> NoReturn:
         refuse(
-            "float() or a function of math or NumPy asks for the number in a traced value, which it has only at run time",
+            "float() or a function of math or NumPy needs the number of a traced value, "
+            "which is known only at run time",
             "the function of the same name in zwang.scalar",
         )
 
@@ -73,7 +77,7 @@ class Node:
 
     def __int__(self) -> NoReturn:
         refuse(
-            "int(), round() or an index asks for the integer in a traced value, which it has only at run time",
+            "int(), round() or an index needs the integer of a traced value, which is known only at run time",
             "zwang.scalar.floor, or zwang.scalar.for_each and table for indices",
         )
 
@@ -81,14 +85,21 @@ class Node:
 
 
 def refuse(what: str, instead: str) -> NoReturn:
-    """Raise the TraceError that names the line of the user's code that is at work."""
+    """Raise a TraceError that names the line of the user's code and the function of zwang.scalar to use
+    instead.
+    """
     raise TraceError(f"{user_line()}: {what}. Use {instead}.")
 
 
 def user_line() -> str:
-    """File, line number and text of the innermost frame outside the compiler, NumPy and zwang.scalar."""
-    here = Path(__file__).parent
-    own = (str(here), str(here.parent / "scalar"), str(Path(np.__file__).parent), "<__array_function__")
+    """File, line number and text of the innermost frame outside the compiler, zwang.scalar and NumPy."""
+    compiler = Path(__file__).parents[1]
+    own = (
+        str(compiler),
+        str(compiler.parent / "scalar"),
+        str(Path(np.__file__).parent),
+        "<__array_function__",
+    )
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(own):
         frame = frame.f_back
@@ -98,7 +109,7 @@ def user_line() -> str:
 
 
 class Graph:
-    """All nodes of one traced function."""
+    """All nodes of one traced function, and the scope that is being traced."""
 
     __slots__ = ("constants", "count", "floor", "innermost", "root")
 
@@ -110,7 +121,7 @@ class Graph:
         self.count = 0
 
     def constant(self, value: float) -> Real:
-        """The node of a constant; -0.0 is not 0.0."""
+        """The node of a constant; -0.0 and 0.0 are different nodes."""
         value = float(value)
         key = value if value else str(value)
         node = self.constants.get(key)
@@ -119,7 +130,7 @@ class Graph:
         return node  # type: ignore[return-value]
 
     def unary(self, op: str, a: Node) -> Any:
-        """The shared node op(a) of a's own kind."""
+        """The shared node op(a), of the same kind as a."""
         if self.innermost is not self.root or not a.scope.open:
             return self.make(type(a), op, (a,))
         nodes = self.root.nodes
@@ -133,7 +144,9 @@ class Graph:
     def binary(self, op: str, a: Node, b: Node) -> Real:
         """The shared node op(a, b), a real."""
         if a.graph is not b.graph:
-            raise TraceError(f"{user_line()}: values of two different traces meet; trace them together")
+            raise TraceError(
+                f"{user_line()}: an operation combines values of two different traces; trace them together"
+            )
         if self.innermost is not self.root:
             return self.make(Real, op, (a, b))
         nodes = self.root.nodes
@@ -145,9 +158,11 @@ class Graph:
         return node  # type: ignore[return-value]
 
     def make(self, kind: type[Node], op: str, args: tuple, data: Any = None) -> Any:
-        """The shared node op(*args) with this data, in the outermost scope that may have it."""
+        """The shared node op(*args) with this data, in the outermost scope where all its arguments are
+        known.
+        """
         key = (op, *[a.number for a in args]) if data is None else (op, data, *[a.number for a in args])
-        scope = self._home(args)
+        scope = self._scope_of(args)
         while True:
             node = scope.nodes.get(key)
             if node is not None:
@@ -159,19 +174,21 @@ class Graph:
         return node
 
     def unshared(self, kind: type[Node], op: str, args: tuple, data: Any, scope: Scope | None = None) -> Any:
-        """A node of its own in this scope (the innermost), equal to no other: parameters, loops, scratch arrays."""
-        self._home(args)
+        """A new node in `scope` (default: the innermost), never shared: a parameter, a loop or an array
+        version.
+        """
+        self._scope_of(args)
         return self._new(kind, op, args, data, scope or self.innermost)
 
     def enter(self, keeps: bool) -> Scope:
-        """Open the scope of a body."""
+        """Open the scope of a body and return it."""
         scope = Scope(self.innermost, keeps)
         self.innermost = scope
         self.floor = scope if keeps else self.floor
         return scope
 
     def leave(self) -> None:
-        """Close the innermost scope; its nodes may not be used outside."""
+        """Close the innermost scope, whose nodes may not be used from now on."""
         scope = self.innermost
         scope.open = False
         self.innermost = scope.parent or self.root
@@ -184,21 +201,21 @@ class Graph:
         self.count += 1
         return node
 
-    def _home(self, args: tuple) -> Scope:
-        """The deepest scope among the arguments."""
-        home = self.root
+    def _scope_of(self, args: tuple) -> Scope:
+        """The innermost scope among those of the arguments."""
+        scope = self.root
         for a in args:
             if not a.scope.open or a.graph is not self:
                 raise TraceError(
-                    f"{user_line()}: a value made inside a loop or branch (or another trace) is used outside it; "
-                    "return it from the body instead"
+                    f"{user_line()}: a value created inside a loop or branch (or in another trace) "
+                    "is used outside it; return it from the body instead"
                 )
-            if a.scope.depth > home.depth:
-                home = a.scope
-        return home
+            if a.scope.depth > scope.depth:
+                scope = a.scope
+        return scope
 
     def _child(self, scope: Scope) -> Scope:
-        """The scope just inside `scope` on the way to the innermost."""
+        """The child of `scope` that contains the innermost scope."""
         child = self.innermost
         while child.depth > scope.depth + 1:
             child = child.parent or self.root
@@ -209,7 +226,7 @@ _PLAIN = (float, int)
 
 
 def _binary(name: str, swapped: bool = False) -> Any:
-    """An operator of reals that answers by its rule."""
+    """An operator of real nodes that applies the rule of the operation."""
 
     def operator(self: Real, other: Any) -> Any:
         kind = type(other)
@@ -223,7 +240,9 @@ def _binary(name: str, swapped: bool = False) -> Any:
 
 
 def number_or_real(value: Any) -> Any:
-    """`value` as a Python number or a real node; NotImplemented for what is neither."""
+    """`value` as a Python number or a real node; NotImplemented if it is neither. Raises TraceError for truth
+    values.
+    """
     if type(value) is Real or type(value) in _PLAIN:
         return value
     if isinstance(value, (bool, float, int)):
@@ -234,13 +253,13 @@ def number_or_real(value: Any) -> Any:
         return value.as_real()
     if isinstance(value, Truth):
         raise TraceError(
-            f"{user_line()}: a truth value is used as a number: write zwang.scalar.where(it, 1, 0)"
+            f"{user_line()}: a truth value is used as a number: write zwang.scalar.where(condition, 1, 0)"
         )
     return NotImplemented
 
 
 def _ruled(name: str) -> Any:
-    """A method that applies a rule, for NumPy's functions on arrays of objects: np.sin calls x.sin()."""
+    """A method that applies a rule, for NumPy functions on object arrays: np.sin calls x.sin()."""
 
     def method(self: Real, *others: Any) -> Any:
         return RULES[name](self, *(number_or_real(other) for other in others))
@@ -291,12 +310,12 @@ class Truth(Node):
         return RULES["xor"](self, other)
 
     def __invert__(self) -> NoReturn:
-        refuse("~ of a plain bool is no bool, so it is not offered", "zwang.scalar.logical_not")
+        refuse("~ of a Python bool is an integer, so ~ is not supported", "zwang.scalar.logical_not")
 
     def as_number(self, other: Any = None) -> NoReturn:
-        """Refuse to be one."""
+        """Raise TraceError: a truth value is not a number."""
         raise TraceError(
-            f"{user_line()}: a truth value is used as a number: write zwang.scalar.where(it, 1, 0)"
+            f"{user_line()}: a truth value is used as a number: write zwang.scalar.where(condition, 1, 0)"
         )
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
@@ -304,7 +323,7 @@ class Truth(Node):
 
 
 class Index(Node):
-    """A traced integer that is the same in all lanes: a loop's index, or what follows from it."""
+    """A traced integer that all lanes share: a loop index, or an integer expression of loop indices."""
 
     __slots__ = ()
 
@@ -314,7 +333,7 @@ class Index(Node):
 
 
 def _indexed(whole: str, real: str, swapped: bool = False) -> Any:
-    """An operator of indices: an index where the other is an integer, a real with anything else."""
+    """An operator of indices: the result is an index if the other operand is an integer, else a real."""
 
     def operator(self: Index, other: Any) -> Any:
         if whole and (isinstance(other, (int, np.integer)) or type(other) is Index):
@@ -349,7 +368,7 @@ Index.__hash__ = Node.__hash__  # type: ignore[method-assign]
 
 
 class Array(Node):
-    """One version of a scratch array of this length."""
+    """One version of a mutable array with `length` elements."""
 
     __slots__ = ("length",)
 
@@ -357,6 +376,15 @@ class Array(Node):
 
 
 class Control(Node):
-    """A loop or branch; `data` holds its bodies, and "result" nodes stand for what it gives."""
+    """A loop or branch; `data` has its bodies, and "result" nodes represent its results."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False)
+class TracedBody:
+    """The traced body of a loop or branch: the nodes of its parameters and of its results."""
+
+    scope: Scope
+    parameters: tuple[Node, ...]
+    results: tuple[Node, ...]

@@ -1,4 +1,4 @@
-"""The reference for programs: every instruction on plain floats, one lane after the other, slowly."""
+"""The reference interpreter: it executes a program on Python floats, one lane after the other."""
 
 from __future__ import annotations
 
@@ -18,9 +18,15 @@ from zwang.scalar.arrays import clamped_index
 
 
 def evaluate(program: Program, inputs: Mapping[str, Any], dtype: Any = "float64") -> dict[str, np.ndarray]:
-    """The outputs of a program for inputs of shape (size,) or (lanes, size), worked out lane by lane.
+    """The outputs of a program by interpretation, lane by lane.
 
-    Every lane is alone: what lanes find together (`choose`, `highest`) each finds for itself. Every operation is rounded to `dtype` once. Elementary functions are those of Python's math, rounded to `dtype`.
+    inputs: for each input of the program an array of shape (size,) or (lanes, size). dtype: "float64" or
+    "float32"; every operation is rounded to it once. The result maps each output's name to an array (size,)
+    or (lanes, size).
+
+    Each lane is interpreted alone, so an operation across lanes (`compact`, `lane_maximum`) sees one lane
+    only. Elementary functions are those of Python's math module, rounded to `dtype`. Raises ShapeError for a
+    wrong size.
     """
     dtype = np.dtype(dtype)
     arrays = {port.name: _lanes(port.name, port.size, inputs) for port in program.inputs}
@@ -63,15 +69,17 @@ def fused(a: float, b: float, c: float) -> float:
 
 
 def _fused_single(a: float, b: float, c: float) -> float:
-    """a*b + c of single-precision numbers as a double that rounds to the right single (rounded to odd)."""
+    """a*b + c of single-precision numbers as a double, rounded to odd so that rounding it to single is
+    exact.
+    """
     product = a * b
     total = product + c
     if not math.isfinite(total):
         return total
     back = total - product
-    lost = (product - (total - back)) + (c - back)
-    if lost and np.float64(total).view(np.int64) % 2 == 0:
-        return math.nextafter(total, math.inf if lost > 0 else -math.inf)
+    rounding_error = (product - (total - back)) + (c - back)
+    if rounding_error and np.float64(total).view(np.int64) % 2 == 0:
+        return math.nextafter(total, math.inf if rounding_error > 0 else -math.inf)
     return total
 
 
@@ -122,7 +130,7 @@ _ON_BITS: dict[str, Callable[[int, int], int]] = {
 
 
 class _Machine:
-    """One lane's run."""
+    """The execution of a program for one lane."""
 
     def __init__(self, inputs: list[list[float]], dtype: np.dtype) -> None:
         self.inputs = inputs
@@ -174,23 +182,23 @@ class _Machine:
     def _table(self, data: tuple, i: int) -> list[float]:
         return [self.round(data[i])]
 
-    def _itable(self, data: tuple, i: int) -> list[int]:
+    def _index_table(self, data: tuple, i: int) -> list[int]:
         return [data[i]]
 
     def _array(self, data: int) -> list[list[float]]:
         return [[0.0] * data]
 
-    def _blank(self, data: int) -> list[list[float]]:
+    def _empty(self, data: int) -> list[list[float]]:
         return [[math.nan] * data]
 
-    def _choose(self, data: int, array: list[float], n: int) -> list[list[float]]:
+    def _compact(self, data: int, array: list[float], n: int) -> list[list[float]]:
         found = [float(i) for i in range(n) if array[i] > 0]
         return [[*found, *[0.0] * (data - len(found)), float(len(found))]]
 
-    def _pick(self, data: int, array: list[float], i: int) -> list[int]:
+    def _active_index(self, data: int, array: list[float], i: int) -> list[int]:
         return [int(array[i])]
 
-    def _count(self, data: int, array: list[float]) -> list[int]:
+    def _active_count(self, data: int, array: list[float]) -> list[int]:
         return [int(array[-1])]
 
     def _store(self, data: None, array: list[float], i: int, value: float) -> list[list[float]]:
@@ -204,7 +212,7 @@ class _Machine:
         array[clamped_index(position, len(array))] = value
         return [array]
 
-    def _highest(self, data: int, value: float) -> list[int]:
+    def _lane_maximum(self, data: int, value: float) -> list[int]:
         return [clamped_index(value, data + 1)]
 
     def _while(self, data: Any, *args: Any) -> list[Any]:
@@ -218,10 +226,10 @@ class _Machine:
 
     def _for(self, data: Any, *args: Any) -> list[Any]:
         carry, captured = list(args[: data.carried]), args[data.carried :]
-        indices = range(*captured[:2]) if data.spans else range(data.count)
-        if data.backwards:
+        indices = range(*captured[:2]) if data.dynamic else range(data.count)
+        if data.reverse:
             indices = reversed(indices)
-        if data.chosen:
+        if data.over_active:
             indices = map(int, captured[0][: int(captured[0][-1])])
         for i in indices:
             carry = self.run(data.body, (i, *carry, *captured))

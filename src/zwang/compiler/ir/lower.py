@@ -1,22 +1,27 @@
-"""From the graph to the program: the nodes that the outputs need, in order, block by block."""
+"""Lowering of the expression graph to a program: the nodes that the outputs need, in order, block by
+block.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from zwang.compiler.frontend.traced_control_flow import TracedBody
-from zwang.compiler.ir.graph import Array, Control, Graph, Index, Node, Real, Truth, user_line
+from zwang.compiler.ir.graph import Array, Control, Graph, Index, Node, Real, TracedBody, Truth, user_line
 from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, Port, Program, While
 from zwang.errors import TraceError
 
 _KINDS: dict[type[Node], Kind] = {Real: "real", Truth: "bool", Index: "index", Array: "array"}
 _REPEATED = frozenset({"const", "index", "true", "false"})
-"""Operations that are cheaper to repeat in each block than to capture."""
+"""Operations that each block repeats, since that is cheaper than capturing their values."""
 
 
 def lower(graph: Graph, inputs: Sequence[Port], outputs: Sequence[Port], results: Sequence[Node]) -> Program:
-    """The program that works out these nodes; what they do not need is left out."""
+    """The program that computes the nodes `results`, the elements of all outputs in order.
+
+    Nodes that the results do not depend on are omitted. Raises TraceError if a result was created inside a
+    loop or branch.
+    """
     lowering = _Lowering()
     body = TracedBody(graph.root, (), tuple(results))
     block, _ = lowering.block([body])[0]
@@ -24,7 +29,7 @@ def lower(graph: Graph, inputs: Sequence[Port], outputs: Sequence[Port], results
 
 
 class _Lowering:
-    """Numbers for values, and what is known of each."""
+    """The numbering of values with their kinds and lengths, and the lowered control flow."""
 
     def __init__(self) -> None:
         self.kinds: dict[int, Kind] = {}
@@ -32,7 +37,9 @@ class _Lowering:
         self.controls: dict[Node, tuple[Any, tuple[Node, ...]]] = {}
 
     def block(self, bodies: Sequence[TracedBody]) -> list[tuple[Block, tuple[Node, ...]]]:
-        """The blocks of bodies that capture the same outer nodes, and these nodes."""
+        """The blocks of the bodies of one loop or branch; all capture the same outer nodes, which are also
+        returned.
+        """
         gathered = [self._gather(body) for body in bodies]
         captured = sorted({node for _, outer in gathered for node in outer}, key=lambda node: node.number)
         return [
@@ -41,7 +48,9 @@ class _Lowering:
         ]
 
     def _gather(self, body: TracedBody) -> tuple[list[Node], set[Node]]:
-        """The nodes of this body's scope that its results need, in order, and the outer nodes."""
+        """The nodes of this body's scope that its results need, in order, and the outer nodes that they
+        use.
+        """
         needed: set[Node] = set()
         outer: set[Node] = set()
         waiting = list(body.results)
@@ -63,10 +72,12 @@ class _Lowering:
         """The lowered bodies of a loop or branch, and the nodes that it captures."""
         if node not in self.controls:
             if node.op == "for":
-                count, body, carried, backwards = node.data
+                count, body, carried, reverse = node.data
                 [(block, captured)] = self.block([body])
-                given = len(node.args) - carried  # a list, or the two ends of a span
-                self.controls[node] = For(count, block, carried, given == 1, given == 2, backwards), captured
+                bounds = (
+                    len(node.args) - carried
+                )  # 0, 1 for active indices, 2 for the bounds of a dynamic loop
+                self.controls[node] = For(count, block, carried, bounds == 1, bounds == 2, reverse), captured
             else:
                 (first, captured), (second, _) = self.block(node.data)
                 data = While(first, second, len(node.args)) if node.op == "while" else Cond(first, second)
@@ -99,7 +110,7 @@ class _Writer:
         self.instructions: list[Instruction] = []
 
     def define(self, node: Node) -> int:
-        """A new number for a node."""
+        """A new value number for a node."""
         length = node.length if isinstance(node, Array) else None
         number = self.numbers[node] = self._new(_KINDS[type(node)], length)
         return number
@@ -112,7 +123,7 @@ class _Writer:
         return number
 
     def number_of(self, node: Node) -> int:
-        """The number of a node; a constant is written here when it is first used."""
+        """The value number of a node; a constant is emitted at its first use in the block."""
         number = self.numbers.get(node)
         if number is None:
             number = self.define(node)
@@ -142,5 +153,6 @@ def _check_outer(node: Node, body: TracedBody) -> None:
         if scope is node.scope:
             return
     raise TraceError(
-        f"{user_line()}: an output is a value made inside a loop or branch; return it from the body instead"
+        f"{user_line()}: an output is a value created inside a loop or branch; "
+        "return it from the body instead"
     )

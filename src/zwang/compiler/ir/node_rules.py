@@ -1,11 +1,14 @@
-"""The rules by which nodes are made: folding constants, and forms of one expression made equal.
+"""The rules that create nodes: constant folding, and canonical forms of equivalent expressions.
 
-A rule gives the same number as the operation that it stands for, to the last bit, with three exceptions that hold
-for finite numbers: 0*x and 0/x are 0, x + 0 and 0 - x are x and -x even where that changes the sign of a zero, and
-so is a - b = -(b - a). No other rule turns nan or infinity into a number; x - x and x/x stay as they are.
+A rule computes the same number as the operation that it implements, to the last bit, with three exceptions
+for finite
+numbers: 0*x and 0/x are 0; x + 0 and 0 - x are x and -x even if this changes the sign of a zero; and a - b is
+replaced by -(b - a), which may change the sign of a zero. No other rule turns NaN or infinity into a number;
+x - x and x/x are not simplified.
 
-Signs move outwards, so that a*(-b), (-a)*b and -(a*b) are one node, and so are a - b and b - a but for the sign. They
-end in an addition or subtraction, or are taken up at last by the operation that they negate (`fuse.py`).
+Signs move outwards, so a*(-b), (-a)*b and -(a*b) are one node, and a - b and b - a differ by a sign only. A
+sign ends in an addition or subtraction, or the pass `fused_multiply_add` absorbs it into the operation that
+it negates.
 """
 
 from __future__ import annotations
@@ -24,11 +27,11 @@ _number = scalar.FloatBackend
 
 
 def _rule(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
         RULES[name] = function
         return function
 
-    return enter
+    return register
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
@@ -89,7 +92,7 @@ def mul(a: Any, b: Any) -> Any:
 
 
 def _scaled(a: Real, factor: float) -> Any:
-    """a * factor, the sign of the factor outside."""
+    """a * factor, with the sign of the factor moved outwards."""
     if factor == 0:
         return 0
     if a.op == "neg":
@@ -101,7 +104,7 @@ def _scaled(a: Real, factor: float) -> Any:
 
 @_rule("div")
 def div(a: Any, b: Any) -> Any:
-    """a / b; by a power of two as a product, which is exact."""
+    """a / b; a division by a power of two becomes an exact product."""
     if type(b) is not Real:
         if type(a) is not Real:
             return _number.divide(a, b)
@@ -152,7 +155,7 @@ def power(a: Any, b: Any) -> Any:
 
 
 def _two(op: str, fold: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
-    """A real of two reals that has no other rule than folding."""
+    """A real operation of two reals whose only rule is constant folding."""
     if type(a) is not Real and type(b) is not Real:
         return fold(a, b)
     graph = a.graph if type(a) is Real else b.graph
@@ -165,7 +168,7 @@ def _node(graph: Any, a: Any) -> Real:
 
 @_rule("atan2")
 def atan2(y: Any, x: Any) -> Any:
-    """The angle of (x, y)."""
+    """The angle of the vector (x, y) from the x axis."""
     return _two("atan2", _number.atan2, y, x)
 
 
@@ -177,13 +180,13 @@ def copysign(a: Any, b: Any) -> Any:
 
 @_rule("min")
 def minimum(a: Any, b: Any) -> Any:
-    """The smaller; of equal ones (and so of zeros) the second."""
+    """The smaller value; of equal values, and so of two zeros, the second."""
     return a if a is b else _two("min", _number.minimum, a, b)
 
 
 @_rule("max")
 def maximum(a: Any, b: Any) -> Any:
-    """The larger; of equal ones the second."""
+    """The larger value; of equal values the second."""
     return a if a is b else _two("max", _number.maximum, a, b)
 
 
@@ -191,7 +194,7 @@ def maximum(a: Any, b: Any) -> Any:
 
 
 def _function(op: str, fold: Callable[[Any], Any], parity: str = "") -> None:
-    """Enter the rule of a function of one real that is odd, even or neither."""
+    """Register the rule of a function of one real; `parity` is "odd", "even" or empty."""
 
     def rule(a: Any) -> Any:
         if type(a) is not Real:
@@ -240,18 +243,18 @@ _comparison("ne", _number.not_equal, symmetric=True)
 
 
 def truth(p: Any) -> Any:
-    """A truth value as Python's bool or a node of truth."""
+    """A truth value as a Python bool or a Truth node. Raises TraceError for anything else."""
     if type(p) is Truth:
         return p
     if isinstance(p, (bool, np.bool_)):
         return bool(p)
     kind = "traced real" if isinstance(p, (Real, Index)) else type(p).__name__
-    raise TraceError(f"{user_line()}: a truth value is needed, not a {kind}; compare it with something")
+    raise TraceError(f"{user_line()}: a truth value is required, not a {kind}; use a comparison")
 
 
 @_rule("and")
 def logical_and(p: Any, q: Any) -> Any:
-    """Both."""
+    """p and q."""
     p, q = truth(p), truth(q)
     if type(p) is bool or type(q) is bool:
         known, other = (p, q) if type(p) is bool else (q, p)
@@ -261,7 +264,7 @@ def logical_and(p: Any, q: Any) -> Any:
 
 @_rule("or")
 def logical_or(p: Any, q: Any) -> Any:
-    """One or both."""
+    """p or q."""
     p, q = truth(p), truth(q)
     if type(p) is bool or type(q) is bool:
         known, other = (p, q) if type(p) is bool else (q, p)
@@ -271,7 +274,7 @@ def logical_or(p: Any, q: Any) -> Any:
 
 @_rule("xor")
 def exclusive_or(p: Any, q: Any) -> Any:
-    """One of two."""
+    """Exactly one of p and q."""
     p, q = truth(p), truth(q)
     if type(p) is bool or type(q) is bool:
         known, other = (p, q) if type(p) is bool else (q, p)
@@ -281,7 +284,7 @@ def exclusive_or(p: Any, q: Any) -> Any:
 
 @_rule("not")
 def logical_not(p: Any) -> Any:
-    """Not p; the opposite of eq is ne, but that of lt is no comparison, because of nan."""
+    """Not p. The negation of eq is ne; that of lt is not a comparison, because of NaN."""
     p = truth(p)
     if type(p) is bool:
         return not p
@@ -308,7 +311,7 @@ def select(p: Any, a: Any, b: Any) -> Any:
         return logical_or(logical_and(p, a), logical_and(logical_not(p), b))
     a, b = number_or_real(a), number_or_real(b)
     if a is NotImplemented or b is NotImplemented:
-        raise TraceError(f"{user_line()}: where() chooses between two numbers or between two truth values")
+        raise TraceError(f"{user_line()}: where() selects between two numbers or between two truth values")
     if type(a) is not Real and type(b) is not Real and a == b and math.copysign(1, a) == math.copysign(1, b):
         return a
     return p.graph.make(Real, "select", (p, _node(p.graph, a), _node(p.graph, b)))
@@ -318,11 +321,11 @@ def select(p: Any, a: Any, b: Any) -> Any:
 
 
 def index_node(graph: Any, i: Any) -> Index:
-    """The node of an index."""
+    """The node of an index or integer."""
     return i if type(i) is Index else graph.make(Index, "index", (), int(i))
 
 
-def _whole(op: str, fold: Callable[[int, int], int], neutral: int | None) -> None:
+def _integer_rule(op: str, fold: Callable[[int, int], int], neutral: int | None) -> None:
     def rule(i: Any, j: Any) -> Any:
         if type(i) is int and type(j) is int:
             return fold(i, j)
@@ -338,62 +341,63 @@ def _whole(op: str, fold: Callable[[int, int], int], neutral: int | None) -> Non
     RULES[op] = rule
 
 
-_whole("iadd", int.__add__, 0)
-_whole("isub", int.__sub__, 0)
-_whole("imul", int.__mul__, 1)
+_integer_rule("iadd", int.__add__, 0)
+_integer_rule("isub", int.__sub__, 0)
+_integer_rule("imul", int.__mul__, 1)
 
 
-def span(i: Any) -> tuple[int, int]:
-    """The least and the largest value that an index can have, as far as its parts tell."""
+def bounds(i: Any) -> tuple[int, int]:
+    """Lower and upper bound of an index, by interval arithmetic on its expression."""
     if type(i) is int:
         return i, i
     if i.op == "index":
         return i.data, i.data
-    if i.op == "itable":
+    if i.op == "index_table":
         return min(i.data), max(i.data)
     if i.op == "parameter":
         return i.data.start, i.data.stop - 1
-    if i.op in ("highest", "pick", "count"):
+    if i.op in ("lane_maximum", "active_index", "active_count"):
         return 0, i.data
-    (a, b), (c, d) = map(span, i.args)
+    (a, b), (c, d) = map(bounds, i.args)
     if i.op == "imul":
         ends = (a * c, a * d, b * c, b * d)
         return min(ends), max(ends)
     return (a + c, b + d) if i.op == "iadd" else (a - d, b - c)
 
 
-def check_span(i: Any, length: int) -> None:
-    """Raise the TraceError for an index that may leave its table or array: compiled code would not notice."""
-    low, high = span(i)
+def check_bounds(i: Any, length: int) -> None:
+    """Raise TraceError if an index may lie outside its table or array; compiled code has no bounds check."""
+    low, high = bounds(i)
     if low < 0 or high >= length:
         raise TraceError(
-            f"{user_line()}: an index that may be {low} ... {high} reads or writes one of {length} entries, "
-            f"0 ... {length - 1}; where() does not keep it inside: change the index itself, by a table of indices"
+            f"{user_line()}: an index that may be {low} ... {high} addresses one of {length} entries, "
+            f"0 ... {length - 1}; where() does not restrict it: "
+            "change the index itself, by a table of indices"
         )
 
 
 @_rule("real")
 def real_of_index(i: Any) -> Any:
-    """The real number equal to an index, through a table of the loop's indices."""
+    """The real number equal to an index, read from a constant table of the loop's indices."""
     if type(i) is not Index:
         return i
     if i.op == "index":
         return float(i.data)
-    if i.op == "itable":
+    if i.op == "index_table":
         return i.graph.make(Real, "table", i.args, tuple(map(float, i.data)))
     if i.op in ("iadd", "isub", "imul"):
         return RULES[i.op[1:]](*(real_of_index(j) for j in i.args))
-    return i.graph.make(Real, "table", (i,), tuple(map(float, range(span(i)[1] + 1))))
+    return i.graph.make(Real, "table", (i,), tuple(map(float, range(bounds(i)[1] + 1))))
 
 
 @_rule("table")
 def gather_table(entries: tuple, i: Any) -> Any:
-    """An entry of a constant table: a real, or an index from a table of integers."""
+    """An entry of a constant table: a real, or an index if the table has integers."""
     if type(i) is int:
         return entries[i]
-    check_span(i, len(entries))
+    check_bounds(i, len(entries))
     if all(entry == entries[0] for entry in entries):
         return entries[0]
     if type(entries[0]) is int:
-        return i.graph.make(Index, "itable", (i,), entries)
+        return i.graph.make(Index, "index_table", (i,), entries)
     return i.graph.make(Real, "table", (i,), entries)

@@ -1,60 +1,66 @@
-"""The program: what the tracer hands to every back end (LLVM, C, PTX).
+"""The intermediate representation: the program that the frontend produces and that passes and backends read.
 
-A program is data: blocks of instructions in single-assignment form over numbered values, in an order in which
-every value is defined before it is used. Control flow is structured: an instruction may own blocks.
+A program is data: blocks of instructions in static single-assignment form over numbered values. Every value
+is defined before it is used. Control flow is structured: a loop or conditional instruction owns its blocks.
 
 Kinds of values
-    real    one floating-point number a lane
-    bool    one truth value a lane
-    index   one integer shared by all lanes (loop counters, table positions)
-    array   a scratch array of reals, one a lane; written in place, used linearly (the old value dies with a store)
+    real    one floating-point number per lane
+    bool    one truth value per lane
+    index   one integer shared by all lanes (loop counters, positions in tables)
+    array   a mutable array of reals, one array per lane; it is updated in place and used linearly:
+            after a store the previous version may not be read
 
-Operations, with `args -> out` and `data`
-    const                () -> real             data: float
-    input                () -> real             data: (input number, element number)
-    add sub mul div      (a, b) -> real
-    fma fms fnma         (a, b, c) -> real      a*b+c, a*b-c, c-a*b, each rounded once
+Operations, written as `arguments -> result`, with the instruction's `data`
+    const            () -> real             data: float
+    input            () -> real             data: (input number, element number)
+    add sub mul div  (a, b) -> real
+    fma fms fnma     (a, b, c) -> real      a*b+c, a*b-c, c-a*b, each rounded once
     neg abs sqrt floor   (a) -> real
     sin cos tan asin acos exp log   (a) -> real
     atan2 pow copysign   (a, b) -> real
-    min max              (a, b) -> real         NaN if either is, as numpy.minimum does; of equals, the second
-    lt le eq ne          (a, b) -> bool         ordered, so false on NaN, but ne, which is true on NaN
-    and or xor           (p, q) -> bool
-    not                  (p) -> bool
-    true false           () -> bool
-    select               (p, a, b) -> real|bool    a where p else b; no arithmetic on the value not taken
-    index                () -> index            data: int
-    iadd isub imul       (i, j) -> index
-    table                (i) -> real            data: tuple of floats; a constant table, read at a uniform index
-    itable               (i) -> index           data: tuple of ints
-    array                () -> array            data: length; filled with zeros
-    blank                () -> array            data: length; filled with nothing that may be read
-    load                 (x, i) -> real         element i of array x
-    store                (x, i, a) -> array     array x with element i set to a
-    gather               (x, p) -> real         element p of array x, each lane's own; p is a whole number, outside x the nearest inside, of NaN 0
-    scatter              (x, p, a) -> array     array x with element p, each lane's own and found likewise, set to a
-    highest              (p) -> index           data: int; the highest whole number p among the lanes that count, from 0 to data, of NaN 0
-    bit                  (a) -> bool            data: int; whether that bit of a's representation is set, 0 lowest
-    bit_and bit_or       (a) -> real            data: int; on the 64 (float32: 32) bits of a
-    bit_add              (a) -> real            data: int; modulo 2**64 (2**32)
-    shift_left shift_right   (a) -> real        data: int; filling with zero bits
-    choose               (x, n) -> array        data: length of x; the indices below n at which x is above 0 (in some lane that counts), and, last, their number
-    pick                 (x, i) -> index        data: the highest it may be; entry i of a list of `choose`, 0 behind the last
-    count                (x) -> index           data: the highest it may be; how many entries a list of `choose` has
-    while                (carry..., captured...) -> carry...   data: While(condition, body, carried)
-    when                 (p, captured...) -> results...        data: When(then, otherwise)
-    for                  (carry..., captured...) -> carry...   data: For(count, body, carried)
+    min max          (a, b) -> real         NaN if either is NaN; of equal values the second
+    lt le eq ne      (a, b) -> bool         false on NaN, except ne, which is true on NaN
+    and or xor       (p, q) -> bool
+    not              (p) -> bool
+    true false       () -> bool
+    select           (p, a, b) -> real|bool a where p, else b
+    index            () -> index            data: int
+    iadd isub imul   (i, j) -> index
+    table            (i) -> real            data: tuple of floats; an entry of a constant table
+    index_table      (i) -> index           data: tuple of ints; an entry of a constant table of indices
+    array            () -> array            data: length; filled with zeros
+    empty            () -> array            data: length; uninitialised
+    load             (x, i) -> real         element i of array x
+    store            (x, i, a) -> array     array x with element i set to a
+    gather           (x, p) -> real         element p of array x, p may differ between lanes. The position
+                                            is clamped to the array; a NaN position means element 0
+    scatter          (x, p, a) -> array     array x with element p set to a; position as in gather
+    lane_maximum     (p) -> index           data: int; the maximum of the integers p over the active
+                                            lanes, clamped to 0 ... data; NaN counts as 0
+    bit              (a) -> bool            data: int; whether that bit of a is set; bit 0 is the lowest
+    bit_and bit_or   (a) -> real            data: int; on the 64 (float32: 32) bits of a
+    bit_add          (a) -> real            data: int; modulo 2**64 (2**32)
+    shift_left shift_right   (a) -> real        data: int; shifts in zero bits
+    compact          (x, n) -> array        data: length of x; the active indices: those i < n at
+                                            which x[i] > 0 in some active lane, in increasing order;
+                                            the last entry is their count
+    active_index     (x, i) -> index        data: upper bound; entry i of a `compact` result, else 0
+    active_count     (x) -> index           data: upper bound; number of entries of a `compact` result
+    while            (carry..., captured...) -> carry...  data: While(condition, body, carried)
+    cond             (p, captured...) -> results...  data: Cond(then, otherwise)
+    for              (carry..., captured...) -> carry...  data: For(count, body, carried)
 
-In `while`, the condition block has the parameters (carry..., captured...) and one bool result; the body has the
-same parameters and the carry as results. A lane whose condition is false keeps its carry, bit for bit, while other
-lanes go on; the loop ends when no lane wants another turn. In `when`, both blocks have the captured values as
-parameters and the same results; each is run if any lane wants it, and each lane takes the results of its own
-branch. In `for`, the body has the parameters (index, carry..., captured...) and the carry as results; the indices are those below
-the count, or those in a list of `choose`, or those from one captured index up to, but without, another.
-An array may be carried; lanes that are done do not write to it.
+In `while`, the condition block has the parameters (carry..., captured...) and one bool result; the body has
+the same parameters and returns the carry. A lane whose condition is false keeps its carry unchanged, bit
+for bit, while other lanes continue; the loop ends when the condition is false in every lane. In `cond`,
+both blocks have the captured values as parameters and results of the same kinds; a block is executed if any
+lane takes it, and each lane uses the results of its own branch. In `for`, the body has the parameters
+(index, carry..., captured...) and returns the carry. The indices are those below the count, or the entries
+of a `compact` result, or those from one captured index (inclusive) to another (exclusive). An array may be
+carried; lanes that have left a loop do not write to it.
 
-The operations on bits are what elementary functions are made of. They depend on the type: only `elementary.expand`
-writes them, into a program that is then for that type alone.
+The bit operations implement the elementary functions. They depend on the floating-point type, so only
+`passes.expand` emits them, and its result is valid for that type only.
 """
 
 from __future__ import annotations
@@ -68,7 +74,7 @@ Kind = Literal["real", "bool", "index", "array"]
 
 @dataclass(frozen=True)
 class Instruction:
-    """One operation: `out` are the numbers of the values that it defines, `args` of those that it reads."""
+    """One operation. `args` are the numbers of the values that it reads, `out` of those that it defines."""
 
     op: str
     args: tuple[int, ...]
@@ -78,7 +84,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Block:
-    """Instructions in order, between the values that come in and the values that go out."""
+    """A sequence of instructions with the values that enter it (parameters) and leave it (results)."""
 
     parameters: tuple[int, ...]
     instructions: tuple[Instruction, ...]
@@ -87,6 +93,10 @@ class Block:
 
 @dataclass(frozen=True)
 class While:
+    """The blocks of a `while`; the first `carried` arguments are the carry, the others are captured
+    values.
+    """
+
     condition: Block
     body: Block
     carried: int
@@ -94,26 +104,37 @@ class While:
 
 @dataclass(frozen=True)
 class Cond:
+    """The two branches of a `cond`."""
+
     then: Block
     otherwise: Block
-    rare: bool = False  # `then` is hardly ever wanted: keep its code out of the way
+    rare: bool = False  # `then` is seldom executed: backends place its code out of line
 
 
 @dataclass(frozen=True)
 class For:
-    count: int  # of turns; with the following, at most
+    """The body of a `for` and its range. The first `carried` arguments are the carry, the others are
+    captured.
+    """
+
+    count: int  # number of iterations; an upper bound if `over_active` or `dynamic`
     body: Block
     carried: int
-    chosen: bool = False  # the first captured value is a list of `choose`: only those indices
-    spans: bool = False  # the first two captured values are indices: from the one, below the other
-    backwards: bool = False  # of a span: from the other end
+    over_active: bool = (
+        False  # the first captured value is a `compact` result; the loop runs over its indices
+    )
+    dynamic: bool = (
+        False  # the first two captured values are the lower (inclusive) and upper (exclusive) bound
+    )
+    reverse: bool = False  # a dynamic loop runs from its upper to its lower bound
 
 
 @dataclass(frozen=True)
 class Port:
-    """A named array at the door: its flat size per world. Names are opaque text, never identifiers.
+    """A named input or output: its number of elements per world.
 
-    `shape` is that of one world's array, for whoever calls the program; back ends need the size only.
+    `shape` is the shape of one world's array, which only callers need; backends use the size. Names are
+    opaque text and never become identifiers in generated code.
     """
 
     name: str
@@ -123,10 +144,10 @@ class Port:
 
 @dataclass(frozen=True)
 class Program:
-    """A whole function: flat inputs to flat outputs, one world a lane.
+    """A function from flat inputs to flat outputs, evaluated for one world per lane.
 
-    `body` has no parameters (inputs are read by `input` instructions); its results are the elements of all outputs,
-    one after the other. `kinds` gives the kind of every value, and for arrays `lengths` their length.
+    `body` has no parameters, since inputs are read by `input` instructions. Its results are the elements
+    of all outputs in order. `kinds` maps each value to its kind and `lengths` each array to its length.
     """
 
     inputs: tuple[Port, ...]
@@ -137,7 +158,7 @@ class Program:
 
 
 def blocks_of(instruction: Instruction) -> tuple[Block, ...]:
-    """The blocks that an instruction owns."""
+    """The blocks that a control-flow instruction owns; empty for all others."""
     data = instruction.data
     if isinstance(data, While):
         return (data.condition, data.body)
@@ -147,7 +168,7 @@ def blocks_of(instruction: Instruction) -> tuple[Block, ...]:
 
 
 def with_blocks(instruction: Instruction, change: Callable[[Block], Block]) -> Instruction:
-    """The instruction with each of its blocks changed."""
+    """The instruction with `change` applied to each block that it owns."""
     data = instruction.data
     if isinstance(data, While):
         return replace(
@@ -160,3 +181,13 @@ def with_blocks(instruction: Instruction, change: Callable[[Block], Block]) -> I
     if isinstance(data, For):
         return replace(instruction, data=replace(data, body=change(data.body)))
     return instruction
+
+
+def nonempty_ports(program: Program) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """The inputs and outputs that have elements, which are those that compiled code reads and writes.
+
+    There is at least one input: a program without any gets a port of one unused element.
+    """
+    inputs = tuple(port for port in program.inputs if port.size)
+    outputs = tuple(port for port in program.outputs if port.size)
+    return inputs or (Port("", 1),), outputs

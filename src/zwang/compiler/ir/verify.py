@@ -1,6 +1,6 @@
-"""What every program has to be, asked between passes: well-formed, or the pass before it is at fault.
+"""Verification that a program is well formed, run between passes to detect an incorrect pass.
 
-Also the signature of each operation, which is what other passes need to know of it.
+The module also holds the signature (kinds of arguments and result) of each operation.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ SIGNATURES: dict[str, tuple[tuple[Kind, ...], Kind]] = {
     "index": ((), _I),
     **dict.fromkeys(("iadd", "isub", "imul"), ((_I, _I), _I)),
     "table": ((_I,), _R),
-    "itable": ((_I,), _I),
-    **dict.fromkeys(("array", "blank"), ((), _A)),
-    "choose": ((_A, _I), _A),
-    "pick": ((_A, _I), _I),
-    "count": ((_A,), _I),
+    "index_table": ((_I,), _I),
+    **dict.fromkeys(("array", "empty"), ((), _A)),
+    "compact": ((_A, _I), _A),
+    "active_index": ((_A, _I), _I),
+    "active_count": ((_A,), _I),
     "load": ((_A, _I), _R),
     "gather": ((_A, _R), _R),
     "scatter": ((_A, _R, _R), _A),
-    "highest": ((_R,), _I),
+    "lane_maximum": ((_R,), _I),
     "store": ((_A, _I, _R), _A),
     "bit": ((_R,), _B),
     **dict.fromkeys(("bit_and", "bit_or", "bit_add", "shift_left", "shift_right"), ((_R,), _R)),
@@ -40,11 +40,16 @@ SIGNATURES: dict[str, tuple[tuple[Kind, ...], Kind]] = {
 
 
 def verify(program: Program) -> Program:
-    """The program itself, if it keeps all rules of `program.py`; else a CompileError that says which it breaks."""
+    """The program itself, after a check of all rules of `program.py`.
+
+    Raises CompileError, which names the rule, if the program violates one.
+    """
     checker = _Checker(program)
     checker.block(program.body, ())
     size = sum(port.size for port in program.outputs)
-    checker.need(len(program.body.results) == size, f"{len(program.body.results)} results for {size} outputs")
+    checker.require(
+        len(program.body.results) == size, f"{len(program.body.results)} results for {size} outputs"
+    )
     return program
 
 
@@ -53,37 +58,45 @@ class _Checker:
         self.program = program
         self.defined: set[int] = set()
 
-    def need(self, holds: bool, what: str) -> None:
-        if not holds:
-            raise CompileError(f"a pass of the compiler made a wrong program: {what}")
+    def require(self, condition: bool, violation: str) -> None:
+        if not condition:
+            raise CompileError(f"a pass of the compiler produced an invalid program: {violation}")
 
     def block(self, block: Block, parameters: tuple[Kind, ...]) -> tuple[Kind, ...]:
-        """Check a block whose parameters are of these kinds; the kinds of its results."""
+        """Check a block whose parameters have these kinds; return the kinds of its results."""
         visible: set[int] = set()
-        dead: set[int] = set()
+        invalidated: set[int] = set()
         self._define(block.parameters, parameters, visible)
         for instruction in block.instructions:
             for a in instruction.args:
-                self.need(
+                self.require(
                     a in visible, f"{instruction.op} reads {a}, which is not defined before it in its block"
                 )
-                self.need(a not in dead, f"{instruction.op} reads the array {a} after it was changed")
+                self.require(
+                    a not in invalidated, f"{instruction.op} reads the array {a} after it was overwritten"
+                )
             self._define(instruction.out, self._kinds(instruction), visible)
-            dead.update(self._changed(instruction))
+            invalidated.update(self._overwritten(instruction))
         for r in block.results:
-            self.need(
-                r in visible and r not in dead, f"the result {r} is not defined in its block, or was changed"
+            self.require(
+                r in visible and r not in invalidated,
+                f"the result {r} is not defined in its block, or was overwritten",
             )
         return self._kinds_of(block.results)
 
     def _define(self, numbers: Sequence[int], kinds: Sequence[Kind], visible: set[int]) -> None:
-        self.need(
-            len(numbers) == len(kinds), f"{len(numbers)} values are defined where {len(kinds)} are given"
+        self.require(
+            len(numbers) == len(kinds),
+            f"{len(numbers)} values are defined, but there are {len(kinds)} results",
         )
         for number, kind in zip(numbers, kinds, strict=True):
-            self.need(number not in self.defined, f"the value {number} is defined twice")
-            self.need(self.program.kinds.get(number) == kind, f"the value {number} should be of kind {kind}")
-            self.need(kind != "array" or number in self.program.lengths, f"the array {number} has no length")
+            self.require(number not in self.defined, f"the value {number} is defined twice")
+            self.require(
+                self.program.kinds.get(number) == kind, f"the value {number} should have the kind {kind}"
+            )
+            self.require(
+                kind != "array" or number in self.program.lengths, f"the array {number} has no length"
+            )
             self.defined.add(number)
             visible.add(number)
 
@@ -91,7 +104,7 @@ class _Checker:
         return tuple(self.program.kinds[number] for number in numbers)
 
     def _kinds(self, instruction: Instruction) -> tuple[Kind, ...]:
-        """The kinds of what an instruction defines, its arguments being of the right kinds."""
+        """The kinds of an instruction's results, after a check of the kinds of its arguments."""
         kinds = self._kinds_of(instruction.args)
         if instruction.op in ("while", "for", "cond"):
             return self._control(instruction, kinds)
@@ -102,42 +115,47 @@ class _Checker:
                 and kinds[1] == kinds[2]
                 and kinds[1] in ("real", "bool")
             )
-            self.need(right, f"select of {kinds}")
+            self.require(right, f"select of {kinds}")
             return (kinds[1],)
-        self.need(instruction.op in SIGNATURES, f"there is no operation {instruction.op!r}")
+        self.require(instruction.op in SIGNATURES, f"there is no operation {instruction.op!r}")
         args, result = SIGNATURES[instruction.op]
-        self.need(kinds == args, f"{instruction.op} of {kinds} where {args} is needed")
+        self.require(kinds == args, f"{instruction.op} of {kinds}; it takes {args}")
         return (result,)
 
     def _control(self, instruction: Instruction, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
         data = instruction.data
         if isinstance(data, Cond):
-            self.need(kinds[:1] == ("bool",), "when without a truth value")
+            self.require(kinds[:1] == ("bool",), "the condition of cond is not a truth value")
             then, otherwise = self.block(data.then, kinds[1:]), self.block(data.otherwise, kinds[1:])
-            self.need(then == otherwise, f"the branches of when give {then} and {otherwise}")
+            self.require(then == otherwise, f"the branches of cond return {then} and {otherwise}")
             return then
         assert isinstance(data, (While, For))
         carry = kinds[: data.carried]
-        self.need("index" not in carry, "an index is carried")
+        self.require("index" not in carry, "an index is carried by a loop")
         if isinstance(data, For):
-            items = ("array",) * data.chosen + ("index", "index") * data.spans
-            given = kinds[data.carried : data.carried + len(items)]
-            self.need(given == items, f"a loop goes over {given} where {items} is needed")
-        if isinstance(data, While):
-            self.need(
-                self.block(data.condition, kinds) == ("bool",), "the condition of while gives no truth value"
+            expected = ("array",) * data.over_active + ("index", "index") * data.dynamic
+            bounds = kinds[data.carried : data.carried + len(expected)]
+            self.require(
+                bounds == expected, f"the range of a loop is given by {bounds} instead of {expected}"
             )
-            self.need(
-                self.block(data.body, kinds) == carry, "the body of while gives other kinds than the carry"
+        if isinstance(data, While):
+            self.require(
+                self.block(data.condition, kinds) == ("bool",),
+                "the condition of while returns no truth value",
+            )
+            self.require(
+                self.block(data.body, kinds) == carry,
+                "the body of while returns kinds other than those of the carry",
             )
         else:
-            self.need(
-                self.block(data.body, ("index", *kinds)) == carry, "the body of for changes the carry's kinds"
+            self.require(
+                self.block(data.body, ("index", *kinds)) == carry,
+                "the body of for returns kinds other than those of the carry",
             )
         return carry
 
-    def _changed(self, instruction: Instruction) -> list[int]:
-        """The arrays that may not be read after this instruction."""
+    def _overwritten(self, instruction: Instruction) -> list[int]:
+        """The arrays that an instruction overwrites, so that they may not be read after it."""
         if instruction.op in ("store", "scatter"):
             return [instruction.args[0]]
         if isinstance(instruction.data, (While, For)):
@@ -145,28 +163,32 @@ class _Checker:
             return [a for a in carry if self.program.kinds[a] == "array"]
         if isinstance(instruction.data, Cond):
             results = set(instruction.data.then.results)
-            changed = _lineage(instruction.data.then, results)
+            overwritten = _lineage(instruction.data.then, results)
             return [
                 a
                 for a, p in zip(instruction.args[1:], instruction.data.then.parameters, strict=True)
-                if p in changed and self.program.kinds[a] == "array"
+                if p in overwritten and self.program.kinds[a] == "array"
             ]
         return []
 
 
 def _lineage(block: Block, results: set[int]) -> set[int]:
-    """The values of which an array among the results is a later version."""
-    wanted = set(results)
+    """The values of the block of which an array among the results is a later version."""
+    versions = set(results)
     for instruction in reversed(block.instructions):
-        if instruction.op in ("store", "scatter") and instruction.out[0] in wanted:
-            wanted.add(instruction.args[0])
+        if instruction.op in ("store", "scatter") and instruction.out[0] in versions:
+            versions.add(instruction.args[0])
         elif isinstance(instruction.data, (While, For)):
-            wanted.update(a for a, o in zip(instruction.args, instruction.out, strict=False) if o in wanted)
+            versions.update(
+                a for a, o in zip(instruction.args, instruction.out, strict=False) if o in versions
+            )
         elif isinstance(instruction.data, Cond):
             inner = {
-                r for r, o in zip(instruction.data.then.results, instruction.out, strict=True) if o in wanted
+                r
+                for r, o in zip(instruction.data.then.results, instruction.out, strict=True)
+                if o in versions
             }
             origin = _lineage(instruction.data.then, inner)
             pairs = zip(instruction.args[1:], instruction.data.then.parameters, strict=True)
-            wanted.update(a for a, p in pairs if p in origin)
-    return wanted
+            versions.update(a for a, p in pairs if p in origin)
+    return versions

@@ -1,1 +1,1 @@
-"""Passes from program to program, between tracing and code generation."""
+"""Transformations of programs between tracing and code generation."""

@@ -1,6 +1,6 @@
-"""Leave out what no output needs: instructions, carried values, captured values.
+"""Dead-code elimination: instructions, carried values and captured values that no output needs are removed.
 
-A carried value that the body gives back unchanged is captured instead.
+A carried value that the body returns unchanged is captured instead.
 """
 
 from __future__ import annotations
@@ -11,32 +11,33 @@ from zwang.compiler.ir.program import Block, Cond, For, Instruction, Program, Wh
 
 
 def remove_dead_code(program: Program) -> Program:
-    """The program without what its outputs do not need."""
+    """The program without instructions and values that its outputs do not depend on."""
     body, before = _block(program.body), program.body
     while body != before and any(map(blocks_of, body.instructions)):
         body, before = _block(body), body
-    kept: set[int] = set()
-    _defined(body, kept)
+    defined: set[int] = set()
+    _collect_defined(body, defined)
     return replace(
         program,
         body=body,
-        kinds={number: kind for number, kind in program.kinds.items() if number in kept},
-        lengths={number: length for number, length in program.lengths.items() if number in kept},
+        kinds={number: kind for number, kind in program.kinds.items() if number in defined},
+        lengths={number: length for number, length in program.lengths.items() if number in defined},
     )
 
 
-def _defined(block: Block, numbers: set[int]) -> None:
+def _collect_defined(block: Block, numbers: set[int]) -> None:
+    """Add the numbers of all values that a block and its nested blocks define."""
     numbers.update(block.parameters)
     for instruction in block.instructions:
         numbers.update(instruction.out)
         for inner in blocks_of(instruction):
-            _defined(inner, numbers)
+            _collect_defined(inner, numbers)
 
 
 def _block(block: Block) -> Block:
-    """The block without what its results do not need; its parameters stay."""
-    instructions, same = _unchanging(block)
-    results = tuple(same.get(r, r) for r in block.results)
+    """The block without instructions that its results do not depend on; its parameters are unchanged."""
+    instructions, replacement = _with_invariants_captured(block)
+    results = tuple(replacement.get(r, r) for r in block.results)
     live = set(results)
     kept = []
     for instruction in reversed(instructions):
@@ -49,81 +50,82 @@ def _block(block: Block) -> Block:
     return Block(block.parameters, tuple(reversed(kept)), results)
 
 
-def _unchanging(block: Block) -> tuple[list[Instruction], dict[int, int]]:
-    """The instructions with carries that do not change captured instead, and what stands for their results."""
-    same: dict[int, int] = {}
+def _with_invariants_captured(block: Block) -> tuple[list[Instruction], dict[int, int]]:
+    """The instructions, whose loops capture values that they carry unchanged, and the values that replace
+    these.
+    """
+    replacement: dict[int, int] = {}
     instructions = []
     for instruction in block.instructions:
-        if same:
-            instruction = replace(instruction, args=tuple(same.get(a, a) for a in instruction.args))
+        if replacement:
+            instruction = replace(instruction, args=tuple(replacement.get(a, a) for a in instruction.args))
         if isinstance(instruction.data, (While, For)):
-            instruction = _capture_unchanged(instruction, same)
+            instruction = _capture_unchanged(instruction, replacement)
         if instruction.out:
             instructions.append(instruction)
-    return instructions, same
+    return instructions, replacement
 
 
-def _capture_unchanged(instruction: Instruction, same: dict[int, int]) -> Instruction:
+def _capture_unchanged(instruction: Instruction, replacement: dict[int, int]) -> Instruction:
+    """The loop with unchanged carried values captured; `replacement` is extended by its results for them."""
     data, skip = instruction.data, int(isinstance(instruction.data, For))
     fixed = [k for k in range(data.carried) if data.body.results[k] == data.body.parameters[k + skip]]
     for k in fixed:
-        same[instruction.out[k]] = instruction.args[k]
-    moving = [k for k in range(data.carried) if k not in fixed]
-    captured = [
-        *range(data.carried, len(instruction.args)),
-        *fixed,
-    ]  # the list of a chosen loop, or the ends of a span, stay first
-    return _select(instruction, moving, captured) if fixed else instruction
+        replacement[instruction.out[k]] = instruction.args[k]
+    changing = [k for k in range(data.carried) if k not in fixed]
+    # the active indices, or the bounds, of the loop stay first among the captured values
+    captured = [*range(data.carried, len(instruction.args)), *fixed]
+    return _with_arguments(instruction, changing, captured) if fixed else instruction
 
 
-def _select(instruction: Instruction, carried: list[int], captured: list[int]) -> Instruction:
-    """The loop with only these of its arguments carried, and these captured."""
-    data, kept = instruction.data, [*carried, *captured]
+def _with_arguments(instruction: Instruction, carried: list[int], captured: list[int]) -> Instruction:
+    """The loop with the arguments at the positions `carried` carried and those at `captured` captured."""
+    data, positions = instruction.data, [*carried, *captured]
     skip = int(isinstance(data, For))
     blocks = {}
     for name in ("body",) if skip else ("condition", "body"):
         block = getattr(data, name)
-        parameters = (*block.parameters[:skip], *(block.parameters[k + skip] for k in kept))
+        parameters = (*block.parameters[:skip], *(block.parameters[k + skip] for k in positions))
         results = block.results if name == "condition" else tuple(block.results[k] for k in carried)
         blocks[name] = Block(parameters, block.instructions, results)
     return Instruction(
         instruction.op,
-        tuple(instruction.args[k] for k in kept),
+        tuple(instruction.args[k] for k in positions),
         tuple(instruction.out[k] for k in carried),
         replace(data, carried=len(carried), **blocks),
     )
 
 
 def _control(instruction: Instruction, live: set[int]) -> Instruction:
-    """The loop or branch with only the results that are live, and what these need."""
+    """The loop or branch with its live results only, and the arguments that these need."""
     if isinstance(instruction.data, Cond):
         return _branch(instruction, live)
     data, skip = instruction.data, int(isinstance(instruction.data, For))
     carried = [k for k in range(data.carried) if instruction.out[k] in live]
     while True:
-        chosen = _select(instruction, carried, list(range(data.carried, len(instruction.args))))
+        reduced = _with_arguments(instruction, carried, list(range(data.carried, len(instruction.args))))
         blocks = {
-            name: _block(getattr(chosen.data, name))
+            name: _block(getattr(reduced.data, name))
             for name in (("body",) if skip else ("condition", "body"))
         }
         used = set().union(*(_used(block) for block in blocks.values()))
-        if skip:  # of a chosen loop the list stays, of one over a span its two ends
+        if skip:  # the active indices, or the bounds, are always used
             first = skip + data.carried
-            used.update(data.body.parameters[first : first + data.chosen + 2 * data.spans])
-        own = [
+            used.update(data.body.parameters[first : first + data.over_active + 2 * data.dynamic])
+        parameters = [
             {getattr(data, name).parameters[k + skip] for name in blocks}
             for k in range(len(instruction.args))
         ]
-        needed = [k for k in range(data.carried) if k in carried or own[k] & used]
+        needed = [k for k in range(data.carried) if k in carried or parameters[k] & used]
         if needed == carried:
             break
         carried = needed
-    final = replace(chosen, data=replace(chosen.data, **blocks))
-    captured = [k for k in range(len(carried), len(final.args)) if _parameters(final, k + skip) & used]
-    return _select(final, list(range(len(carried))), captured)
+    final = replace(reduced, data=replace(reduced.data, **blocks))
+    captured = [k for k in range(len(carried), len(final.args)) if _parameters_at(final, k + skip) & used]
+    return _with_arguments(final, list(range(len(carried))), captured)
 
 
-def _parameters(instruction: Instruction, k: int) -> set[int]:
+def _parameters_at(instruction: Instruction, k: int) -> set[int]:
     return {block.parameters[k] for block in blocks_of(instruction)}
 
 
@@ -132,22 +134,23 @@ def _used(block: Block) -> set[int]:
 
 
 def _branch(instruction: Instruction, live: set[int]) -> Instruction:
+    """The `cond` with its live results only, and the captured values that these need."""
     data = instruction.data
-    wanted = [k for k, out in enumerate(instruction.out) if out in live]
+    live_results = [k for k, out in enumerate(instruction.out) if out in live]
     then, otherwise = (
-        _block(Block(block.parameters, block.instructions, tuple(block.results[k] for k in wanted)))
+        _block(Block(block.parameters, block.instructions, tuple(block.results[k] for k in live_results)))
         for block in (data.then, data.otherwise)
     )
     used = _used(then) | _used(otherwise)
-    kept = [
+    captured = [
         k
         for k in range(len(instruction.args) - 1)
         if then.parameters[k] in used or otherwise.parameters[k] in used
     ]
     then, otherwise = (
-        Block(tuple(block.parameters[k] for k in kept), block.instructions, block.results)
+        Block(tuple(block.parameters[k] for k in captured), block.instructions, block.results)
         for block in (then, otherwise)
     )
-    args = (instruction.args[0], *(instruction.args[k + 1] for k in kept))
-    out = tuple(instruction.out[k] for k in wanted)
+    args = (instruction.args[0], *(instruction.args[k + 1] for k in captured))
+    out = tuple(instruction.out[k] for k in live_results)
     return Instruction(instruction.op, args, out, replace(data, then=then, otherwise=otherwise))

@@ -1,14 +1,16 @@
-"""Elementary functions as sequences of basic operations, so that every back end gives the same bits.
+"""Elementary functions as sequences of basic operations, so that all backends compute the same bits.
 
-Each is right to 2 units in the last place, for any argument; the tests measure it. A function here takes and gives
-terms of a page. Coefficients: `coefficients.py`; the ways of reducing arguments are the usual ones:
+Each function is accurate to 2 units in the last place for any argument, which the tests measure. Arguments
+and results are operands of a `ProgramBuilder`; the coefficients are in `coefficients.py`. The argument
+reductions are standard:
 
-    sin cos tan     x = k pi/2 + r, pi/2 in three parts (Cody and Waite); huge x: 2/pi in many (Payne and Hanek)
+    sin cos tan     x = k pi/2 + r with pi/2 in three parts (Cody and Waite);
+huge x: 2/pi in many parts (Payne and Hanek)
     exp             x = k ln 2 + r
     log             x = 2^e m, sqrt(1/2) <= m < sqrt(2); log m by its series in s = (m-1)/(m+1)
     pow             exp(y log x) with log x as a sum of two numbers
-    atan2           the ratio n/d at most 1; above 1/2, (n-d)/(n+d) and pi/4
-    asin acos       above 1/2, by the half-angle
+    atan2           the ratio n/d <= 1; above 1/2, atan(n/d) = pi/4 + atan((n-d)/(n+d))
+    asin acos       above 1/2, by the half-angle formula
 """
 
 from __future__ import annotations
@@ -39,18 +41,20 @@ TWO_OVER_PI = 2 / math.pi
 
 @dataclass(frozen=True)
 class Format:
-    """What the functions must know of a floating-point type."""
+    """The properties of a floating-point type that the functions need."""
 
-    fraction: int  # bits stored of the significand
+    fraction: int  # number of stored bits of the significand
     bias: int
-    code: str  # of the struct module: the number, and its bits
-    plain_turns: float  # |x| up to which sin x is reduced by pi/2 in three parts
-    split: tuple[float, float]  # above the first, Payne and Hanek scale by the second
-    exp_range: tuple[float, float]  # outside, exp is 0 or infinite
+    code: str  # format characters of the struct module for the number and for its bits
+    plain_limit: float  # |x| up to which an angle is reduced by pi/2 in three parts
+    split: tuple[float, float]  # above the first value, Payne and Hanek's method scales x by the second
+    exp_range: tuple[float, float]  # outside this interval exp is 0 or infinite
 
     @property
     def rounder(self) -> float:
-        """Adding it rounds to an integer, whose last bits are then those of the sum."""
+        """The constant whose addition rounds to an integer; the last bits of the sum are those of the
+        integer.
+        """
         return 1.5 * 2.0**self.fraction
 
     def bits(self, value: float) -> int:
@@ -64,44 +68,50 @@ FORMATS = {
 
 
 class Reduced(NamedTuple):
-    """x = (an integer, rounder + it being `turns`) * pi/2 + angle, |angle| <= pi/4; `rest` is angle's rounding error."""
+    """The decomposition x = k pi/2 + angle with |angle| <= pi/4.
 
-    turns: Operand
+    shifted_k: the integer k plus the format's `rounder`; error: the rounding error of `angle`, if it was
+    requested.
+    """
+
+    shifted_k: Operand
     angle: Operand
-    rest: Operand | None = None
+    error: Operand | None = None
 
 
 # -------------------------------------------------------------------------------- sin, cos, tan
 
 
-def reduce_plain(x: Operand, *, with_rest: bool) -> Reduced:
-    """For |x| up to the format's `plain_turns`; NaN for NaN and infinity."""
-    rounder = FORMATS[x.page.dtype].rounder
-    first, second, third = TABLES[x.page.dtype]["HALF_PI"]
-    turns = fma(x, TWO_OVER_PI, rounder)
-    k = turns - rounder
+def reduce_plain(x: Operand, *, with_error: bool) -> Reduced:
+    """The reduced angle by Cody and Waite's method, for |x| up to `plain_limit`; NaN for NaN and infinity."""
+    rounder = FORMATS[x.builder.dtype].rounder
+    first, second, third = TABLES[x.builder.dtype]["HALF_PI"]
+    shifted_k = fma(x, TWO_OVER_PI, rounder)
+    k = shifted_k - rounder
     once = fnma(k, first, x)
-    if not with_rest:
-        return Reduced(turns, fnma(k, third, fnma(k, second, once)))
+    if not with_error:
+        return Reduced(shifted_k, fnma(k, third, fnma(k, second, once)))
     product = k * second
-    twice, lost = _two_sum(once, -product)
-    lost = fnma(k, third, lost - fms(k, second, product))
-    angle, rest = _add_smaller(twice, lost)
-    return Reduced(turns, select(x.equals(0.0), x, angle), rest)
+    twice, error = _two_sum(once, -product)
+    error = fnma(k, third, error - fms(k, second, product))
+    angle, error = _fast_two_sum(twice, error)
+    return Reduced(shifted_k, select(x.equals(0.0), x, angle), error)
 
 
 def is_huge(x: Operand) -> Operand:
-    return abs(x) > FORMATS[x.page.dtype].plain_turns
+    """Whether x needs the reduction by Payne and Hanek's method."""
+    return abs(x) > FORMATS[x.builder.dtype].plain_limit
 
 
-def reduce_huge(x: Operand, *, with_rest: bool) -> Reduced:
-    """For any x: multiplies by 2/pi piece by piece, and drops multiples of 4 turns as they come.
+def reduce_huge(x: Operand, *, with_error: bool) -> Reduced:
+    """The reduced angle by Payne and Hanek's method, for any x.
 
-    The sum is kept in three numbers, because what is left of it may be as small as 2**-61.
+    x is multiplied by 2/pi piece by piece, and multiples of 4 are removed from each product. The sum is
+    represented by three numbers, because the remainder may be as small as 2**-61.
     """
-    page, form, tables = x.page, FORMATS[x.page.dtype], TABLES[x.page.dtype]
+    builder, form, tables = x.builder, FORMATS[x.builder.dtype], TABLES[x.builder.dtype]
     plain, scaled = tables["TWO_OVER_PI"], tables["TWO_OVER_PI_SCALED"]
-    zero = page.number(0.0)
+    zero = builder.number(0.0)
 
     def add_piece(j: Operand, carry: list[Operand], captured: list[Operand]) -> list[Operand]:
         y, is_scaled = captured
@@ -112,43 +122,44 @@ def reduce_huge(x: Operand, *, with_rest: bool) -> Reduced:
 
     is_scaled = abs(x) > form.split[0]
     y = select(is_scaled, x * form.split[1], x)
-    s0, s1, s2 = page.loop(len(plain), [zero, zero, zero], [y, is_scaled], add_piece)
-    turns = s0 + form.rounder
-    high, low = _two_sum(s0 - (turns - form.rounder), s1)
+    s0, s1, s2 = builder.loop(len(plain), [zero, zero, zero], [y, is_scaled], add_piece)
+    shifted_k = s0 + form.rounder
+    high, low = _two_sum(s0 - (shifted_k - form.rounder), s1)
     low = low + s2
     first, second, _ = tables["HALF_PI"]
     correction = fma(high, second, low * first)
-    if not with_rest:
-        return Reduced(turns, fma(high, first, correction))
+    if not with_error:
+        return Reduced(shifted_k, fma(high, first, correction))
     product = high * first
-    return Reduced(turns, *_add_smaller(product, fms(high, first, product) + correction))
+    return Reduced(shifted_k, *_fast_two_sum(product, fms(high, first, product) + correction))
 
 
 def _modulo_4(a: Operand) -> Operand:
-    """Of a's sign, so that nothing is ever rounded."""
+    """a modulo 4 with the sign of a, so that the result is exact."""
     size = abs(a)
     return copysign(fnma(floor(size * 0.25), 4.0, size), a)
 
 
 def _two_sum(a: Operand, b: Operand) -> tuple[Operand, Operand]:
-    """a + b and its rounding error."""
+    """a + b and its rounding error, by Knuth's two-sum."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def _accumulate(sums: list[Operand], a: Operand) -> list[Operand]:
+    """The sum of three numbers `sums` and a, again as three numbers."""
     s0, error = _two_sum(sums[0], a)
     s1, error = _two_sum(sums[1], error)
     return [s0, s1, sums[2] + error]
 
 
 class Circular:
-    """sin, cos and tan of one angle; what they share is written once."""
+    """sin, cos and tan of one reduced angle, with common subexpressions emitted once."""
 
     def __init__(self, reduced: Reduced):
-        self.turns, self.angle, self.rest = reduced
-        self.tables = TABLES[self.angle.page.dtype]
+        self.shifted_k, self.angle, self.error = reduced
+        self.tables = TABLES[self.angle.builder.dtype]
 
     def sin(self) -> Operand:
         value = select(self.odd, self._near_cos, self._near_sin)
@@ -159,12 +170,12 @@ class Circular:
         return select(self.odd ^ self.half, -value, value)
 
     def tan(self) -> Operand:
-        """sin/cos, both with their rounding errors. Needs the angle's rest."""
-        assert self.rest is not None
-        one, r = self.angle.page.number(1.0), self.angle
-        sin, sin_low = _add_smaller(r, r * (self.square * self._sin_series))
-        cos, cos_low = _add_smaller(one, self.square * self._cos_series)
-        sin_low, cos_low = fma(self.rest, cos, sin_low), fnma(self.rest, sin, cos_low)
+        """sin/cos, both with their rounding errors; requires the rounding error of the angle."""
+        assert self.error is not None
+        one, r = self.angle.builder.number(1.0), self.angle
+        sin, sin_low = _fast_two_sum(r, r * (self.square * self._sin_series))
+        cos, cos_low = _fast_two_sum(one, self.square * self._cos_series)
+        sin_low, cos_low = fma(self.error, cos, sin_low), fnma(self.error, sin, cos_low)
         top, top_low = select(self.odd, -cos, sin), select(self.odd, -cos_low, sin_low)
         base, base_low = select(self.odd, sin, cos), select(self.odd, sin_low, cos_low)
         inverse = one / base
@@ -174,11 +185,11 @@ class Circular:
 
     @cached_property
     def odd(self) -> Operand:
-        return self.turns.bit(0)
+        return self.shifted_k.bit(0)
 
     @cached_property
     def half(self) -> Operand:
-        return self.turns.bit(1)
+        return self.shifted_k.bit(1)
 
     @cached_property
     def square(self) -> Operand:
@@ -204,8 +215,8 @@ class Circular:
         return fma(self.square, self._cos_series, 1.0)
 
 
-def _add_smaller(a: Operand, b: Operand) -> tuple[Operand, Operand]:
-    """a + b and its rounding error, for |a| >= |b|."""
+def _fast_two_sum(a: Operand, b: Operand) -> tuple[Operand, Operand]:
+    """a + b and its rounding error, for |a| >= |b|, by Dekker's fast two-sum."""
     total = a + b
     return total, (a - total) + b
 
@@ -214,29 +225,30 @@ def _add_smaller(a: Operand, b: Operand) -> tuple[Operand, Operand]:
 
 
 def exp(x: Operand) -> Operand:
-    low, high = FORMATS[x.page.dtype].exp_range
+    """e**x."""
+    low, high = FORMATS[x.builder.dtype].exp_range
     x = select(x > high, high, x)
     x = select(x < low, low, x)
     return _exp_of_sum(x, None)
 
 
-def _exp_of_sum(x: Operand, rest: Operand | None) -> Operand:
-    """exp(x + rest), for x within the range and a small rest."""
-    dtype = x.page.dtype
+def _exp_of_sum(x: Operand, correction: Operand | None) -> Operand:
+    """exp(x + correction), for x in the range of exp and a small correction."""
+    dtype = x.builder.dtype
     rounder = FORMATS[dtype].rounder
     first, second, _ = TABLES[dtype]["LN2"]
     k = fma(x, 1 / math.log(2), rounder) - rounder
     r = fnma(k, second, fnma(k, first, x))
-    if rest is not None:
-        r = r + rest
+    if correction is not None:
+        r = r + correction
     near = fma(r * r, polynomial(r, TABLES[dtype]["EXP"]), r) + 1.0
-    half = floor(k * 0.5)  # in two steps: 2**k alone may be out of range
+    half = floor(k * 0.5)  # 2**k in two factors: it may be out of range
     return near * _power_of_two(half) * _power_of_two(k - half)
 
 
 def _power_of_two(k: Operand) -> Operand:
-    """2**k, for an integer k for which that is a normal number."""
-    form = FORMATS[k.page.dtype]
+    """2**k, for an integer k such that 2**k is a normal number."""
+    form = FORMATS[k.builder.dtype]
     return (k + (form.rounder + form.bias)).on_bits("shift_left", form.fraction)
 
 
@@ -248,8 +260,8 @@ class Split(NamedTuple):
 
 
 def _split(x: Operand) -> Split:
-    """For a positive, finite x."""
-    form = FORMATS[x.page.dtype]
+    """The decomposition of a positive, finite x by operations on its bits."""
+    form = FORMATS[x.builder.dtype]
     tiny = x < 2.0 ** (1 - form.bias)
     lift = form.fraction + 2
     y = select(tiny, x * 2.0**lift, x)
@@ -263,7 +275,8 @@ def _split(x: Operand) -> Split:
 
 
 def log(x: Operand) -> Operand:
-    tables = TABLES[x.page.dtype]
+    """The natural logarithm; NaN for negative x."""
+    tables = TABLES[x.builder.dtype]
     first, second, _ = tables["LN2"]
     e, f = _split(x)
     s = f / (f + 2.0)
@@ -277,8 +290,10 @@ def log(x: Operand) -> Operand:
 
 
 def _log_in_two(x: Operand) -> tuple[Operand, Operand]:
-    """log x for a positive, finite x as a sum of two numbers, right to about 2**-64 (float32: 2**-33) of itself."""
-    tables = TABLES[x.page.dtype]
+    """log x as a sum of two numbers, for a positive, finite x; relative error about 2**-64 (float32:
+    2**-33).
+    """
+    tables = TABLES[x.builder.dtype]
     first, second, _ = tables["LN2"]
     two_thirds, two_thirds_low = tables["TWO_THIRDS"]
     e, f = _split(x)
@@ -288,26 +303,26 @@ def _log_in_two(x: Operand) -> tuple[Operand, Operand]:
     s_low = fnma(s, base_low, fnma(s, base, f)) / base
     z = s * s
     z_low = fma(s * s_low, 2.0, fms(s, s, z))
-    q, q_low = _add_smaller(x.page.number(two_thirds), z * polynomial(z, tables["LOG_TAIL"]))
+    q, q_low = _fast_two_sum(x.builder.number(two_thirds), z * polynomial(z, tables["LOG_TAIL"]))
     w, w_low = _times((z, z_low), (q, q_low + two_thirds_low))
-    v, v_low = _add_smaller(x.page.number(2.0), w)
+    v, v_low = _fast_two_sum(x.builder.number(2.0), w)
     m, m_low = _times((s, s_low), (v, v_low + w_low))
-    high, low = _add_smaller(e * first, m)
+    high, low = _fast_two_sum(e * first, m)
     return high, low + fma(e, second, m_low)
 
 
 def _times(a: tuple[Operand, Operand], b: tuple[Operand, Operand]) -> tuple[Operand, Operand]:
-    """The product of two numbers, each a sum of two."""
+    """The product of two numbers, each represented as a sum of two."""
     high = a[0] * b[0]
     return high, fms(a[0], b[0], high) + fma(a[0], b[1], a[1] * b[0])
 
 
 def pow(x: Operand, y: Operand) -> Operand:
-    """As C's pow: pow(x, 0) and pow(1, y) are 1 even for NaN."""
-    form = FORMATS[x.page.dtype]
+    """x**y with the special values of C99: pow(x, 0) and pow(1, y) are 1 even for NaN."""
+    form = FORMATS[x.builder.dtype]
     size = abs(x)
     high, low = _log_in_two(size)
-    product, product_low = _times((y, x.page.number(0.0)), (high, low))
+    product, product_low = _times((y, x.builder.number(0.0)), (high, low))
     least, most = form.exp_range
     inside = (product > least) & (product < most)
     product_low = select(inside, product_low, 0.0)
@@ -330,8 +345,8 @@ def pow(x: Operand, y: Operand) -> Operand:
 
 
 def atan2(y: Operand, x: Operand) -> Operand:
-    """The signs of zeros count, as in C."""
-    page, form, tables = x.page, FORMATS[x.page.dtype], TABLES[x.page.dtype]
+    """The angle of (x, y); the signs of zeros are respected, as in C99."""
+    builder, form, tables = x.builder, FORMATS[x.builder.dtype], TABLES[x.builder.dtype]
     steep = abs(x) < abs(y)
     n, d = select(steep, abs(x), abs(y)), select(steep, abs(y), abs(x))
     n, d = _ratio_in_range(n, d, form)
@@ -339,7 +354,7 @@ def atan2(y: Operand, x: Operand) -> Operand:
     t = select(far, n - d, n) / select(far, n + d, d)
     z = t * t
     angle = fma(t * z, polynomial(z, tables["ATAN"]), t)
-    backwards = x.bit(form.fraction + (11 if page.dtype == "float64" else 8))
+    backwards = x.bit(form.fraction + (11 if builder.dtype == "float64" else 8))
     falling = steep ^ backwards
     eighths = select(steep, 2.0, select(backwards, 4.0, 0.0))
     eighths = select(far, eighths + select(falling, -1.0, 1.0), eighths)
@@ -349,7 +364,7 @@ def atan2(y: Operand, x: Operand) -> Operand:
 
 
 def _ratio_in_range(n: Operand, d: Operand, form: Format) -> tuple[Operand, Operand]:
-    """n/d for 0 <= n <= d, without 0/0, without infinity over infinity, and so that n + d is finite."""
+    """n and d, 0 <= n <= d, scaled such that n/d is neither 0/0 nor inf/inf and n + d is finite."""
     both = n.equals(math.inf) & d.equals(math.inf)
     great = d > 2.0 ** (form.bias - 1)
     n, d = select(great, n * 0.25, n), select(great, d * 0.25, d)
@@ -358,25 +373,29 @@ def _ratio_in_range(n: Operand, d: Operand, form: Format) -> tuple[Operand, Oper
 
 
 def _asin_parts(x: Operand) -> tuple[Operand, Operand, Operand]:
-    """(big, s, p): asin(s) = s + s p, where s is |x|, or if |x| is big, the sine of half the complement."""
+    """(big, s, p) with asin(s) = s + s p; s is |x| or, if |x| > 1/2 (`big`), the sine of half the
+    complement.
+    """
     a = abs(x)
     big = a > 0.5
     z = select(big, fma(a, -0.5, 0.5), a * a)
     s = select(big, sqrt(z), a)
-    return big, s, z * polynomial(z, TABLES[x.page.dtype]["ASIN"])
+    return big, s, z * polynomial(z, TABLES[x.builder.dtype]["ASIN"])
 
 
 def asin(x: Operand) -> Operand:
+    """The arcsine; NaN outside [-1, 1]."""
     big, s, p = _asin_parts(x)
-    half_pi, half_pi_low, _ = TABLES[x.page.dtype]["HALF_PI"]
+    half_pi, half_pi_low, _ = TABLES[x.builder.dtype]["HALF_PI"]
     twice = s + s
     turned = half_pi - (twice + fms(twice, p, half_pi_low))
     return copysign(select(big, turned, fma(s, p, s)), x)
 
 
 def acos(x: Operand) -> Operand:
+    """The arccosine; NaN outside [-1, 1]."""
     big, s, p = _asin_parts(x)
-    half_pi, half_pi_low, _ = TABLES[x.page.dtype]["HALF_PI"]
+    half_pi, half_pi_low, _ = TABLES[x.builder.dtype]["HALF_PI"]
     negative = x < 0.0
     base = select(big, s + s, x)
     low = select(big, select(negative, 2 * half_pi_low, 0.0), half_pi_low)
@@ -390,6 +409,6 @@ BINARY = {"pow": pow, "atan2": atan2}
 CIRCULAR = ("sin", "cos", "tan")
 
 
-def write(page: ProgramBuilder, op: str, arguments: list[Operand]) -> Operand:
-    """The function of that name."""
+def write(builder: ProgramBuilder, op: str, arguments: list[Operand]) -> Operand:
+    """The elementary function `op` of the arguments."""
     return UNARY[op](*arguments) if op in UNARY else BINARY[op](*arguments)

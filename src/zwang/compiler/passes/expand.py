@@ -1,4 +1,4 @@
-"""From a program with elementary functions to one of basic operations only."""
+"""Expansion of elementary functions into basic operations."""
 
 from __future__ import annotations
 
@@ -10,33 +10,37 @@ from zwang.compiler.passes.elementary import BINARY, CIRCULAR, UNARY, Circular, 
 from zwang.compiler.passes.program_builder import Operand, ProgramBuilder, select
 
 ELEMENTARY = frozenset([*UNARY, *BINARY, *CIRCULAR])
-TOGETHER = 8  # angles that share one test for huge ones
+GROUP_SIZE = 8  # angles that share one test for huge arguments
 
 
 def expand(program: Program, dtype: str) -> Program:
-    """The same program for one type, "float64" or "float32", with every elementary function written out.
+    """The program for one type, "float64" or "float32", with every elementary function expanded.
 
-    Angles that are known at the same place are reduced together: their sines and cosines share one test for huge
-    ones, whose code is out of line.
+    Angles that are known at the same position of a block are reduced as a group: their sines and cosines
+    share one test for huge arguments, whose code is placed out of line.
     """
-    page = ProgramBuilder(dtype, dict(program.kinds), dict(program.lengths), max(program.kinds, default=-1) + 1)
-    body = _expand_block(page, program.body)
-    return Program(program.inputs, program.outputs, body, page.kinds, page.lengths)
+    builder = ProgramBuilder(
+        dtype, dict(program.kinds), dict(program.lengths), max(program.kinds, default=-1) + 1
+    )
+    body = _expand_block(builder, program.body)
+    return Program(program.inputs, program.outputs, body, builder.kinds, builder.lengths)
 
 
-def _expand_block(page: ProgramBuilder, block: Block) -> Block:
-    with page.block():
-        _Expansion(page, block).run()
-        return Block(block.parameters, tuple(page.instructions), block.results)
+def _expand_block(builder: ProgramBuilder, block: Block) -> Block:
+    with builder.block():
+        _Expansion(builder, block).run()
+        return Block(block.parameters, tuple(builder.instructions), block.results)
 
 
 class _Expansion:
-    """One block being rewritten."""
+    """The expansion of one block."""
 
-    def __init__(self, page: ProgramBuilder, block: Block):
-        self.page, self.block = page, block
+    def __init__(self, builder: ProgramBuilder, block: Block):
+        self.builder, self.block = builder, block
         self.known = set(block.parameters)
-        self.done: set[int] = set()  # outputs of instructions that were written ahead of their turn
+        self.done: set[int] = (
+            set()
+        )  # results of instructions that were emitted earlier than in the original order
         self.makers = {i.out[0]: i for i in block.instructions if i.op in ("input", "const")}
         self.circular = [i for i in block.instructions if i.op in CIRCULAR]
         self.next_circular = 0
@@ -46,101 +50,110 @@ class _Expansion:
             if instruction.out and instruction.out[0] in self.done:
                 continue
             if instruction.op in CIRCULAR:
-                self._circular_group(instruction)
+                self._emit_circular_group(instruction)
             elif instruction.op in ELEMENTARY:
-                arguments = [Operand(self.page, a) for a in instruction.args]
-                self._rename(elementary.write(self.page, instruction.op, arguments), instruction.out[0])
+                arguments = [Operand(self.builder, a) for a in instruction.args]
+                self._rename(elementary.write(self.builder, instruction.op, arguments), instruction.out[0])
             else:
-                self._keep(instruction)
+                self._copy(instruction)
 
-    def _keep(self, instruction: Instruction) -> None:
+    def _copy(self, instruction: Instruction) -> None:
+        """Emit an instruction unchanged but for the expansion of its blocks."""
         data = instruction.data
         if isinstance(data, Cond):
-            then, otherwise = (_expand_block(self.page, b) for b in (data.then, data.otherwise))
+            then, otherwise = (_expand_block(self.builder, b) for b in (data.then, data.otherwise))
             data = Cond(then, otherwise, data.rare)
         elif isinstance(data, While):
-            condition, body = (_expand_block(self.page, b) for b in (data.condition, data.body))
+            condition, body = (_expand_block(self.builder, b) for b in (data.condition, data.body))
             data = While(condition, body, data.carried)
         elif isinstance(data, For):
-            data = replace(data, body=_expand_block(self.page, data.body))
+            data = replace(data, body=_expand_block(self.builder, data.body))
         if data is not instruction.data:
             instruction = Instruction(instruction.op, instruction.args, instruction.out, data)
-        self.page.instructions.append(instruction)
+        self.builder.instructions.append(instruction)
         self.known.update(instruction.out)
 
     def _rename(self, term: Operand, value: int) -> None:
-        """The last instruction written gives this value of the program."""
-        last = self.page.instructions.pop()
+        """Let the last emitted instruction define this value of the original program."""
+        last = self.builder.instructions.pop()
         assert last.out == (term.value,)
-        del self.page.kinds[term.value]
-        self.page.instructions.append(Instruction(last.op, last.args, (value,), last.data))
+        del self.builder.kinds[term.value]
+        self.builder.instructions.append(Instruction(last.op, last.args, (value,), last.data))
         self.known.add(value)
         self.done.add(value)
 
     # ---------------------------------------------------------------------------------- sin, cos, tan
 
-    def _circular_group(self, first: Instruction) -> None:
-        """This function, and those further on whose arguments are known here."""
-        group = self._ready(first)
+    def _emit_circular_group(self, first: Instruction) -> None:
+        """Emit this function, and the following functions whose arguments are known here."""
+        group = self._group_from(first)
         angles = list(dict.fromkeys(i.args[0] for i in group))
         for angle in angles:
             if angle not in self.known:
                 self.done.add(angle)
-                self._keep(self.makers[angle])
-        with_rest = any(instruction.op == "tan" for instruction in group)
-        reduced = self._reduce([Operand(self.page, angle) for angle in angles], with_rest)
+                self._copy(self.makers[angle])
+        with_error = any(instruction.op == "tan" for instruction in group)
+        reduced = self._reduce([Operand(self.builder, angle) for angle in angles], with_error)
         circulars = {angle: Circular(r) for angle, r in zip(angles, reduced, strict=True)}
         for instruction in group:
             circular = circulars[instruction.args[0]]
             self._rename(getattr(circular, instruction.op)(), instruction.out[0])
 
-    def _ready(self, first: Instruction) -> list[Instruction]:
+    def _group_from(self, first: Instruction) -> list[Instruction]:
+        """The circular functions that are emitted together with the first one."""
         while self.circular[self.next_circular] is not first:
             self.next_circular += 1
         group: list[Instruction] = []
         angles: set[int] = set()
-        for instruction in self.circular[self.next_circular : self.next_circular + 8 * TOGETHER]:
+        for instruction in self.circular[self.next_circular : self.next_circular + 8 * GROUP_SIZE]:
             angle = instruction.args[0]
-            ready = angle in self.known or angle in self.makers
-            if instruction.out[0] not in self.done and ready and (angle in angles or len(angles) < TOGETHER):
+            is_known = angle in self.known or angle in self.makers
+            if (
+                instruction.out[0] not in self.done
+                and is_known
+                and (angle in angles or len(angles) < GROUP_SIZE)
+            ):
                 group.append(instruction)
                 angles.add(angle)
         return group
 
-    def _reduce(self, angles: list[Operand], with_rest: bool) -> list[Reduced]:
-        plain = [elementary.reduce_plain(x, with_rest=with_rest) for x in angles]
+    def _reduce(self, angles: list[Operand], with_error: bool) -> list[Reduced]:
+        """The reduced angles. If one of them is huge, the huge ones are reduced again by Payne and Hanek's
+        method.
+        """
+        plain = [elementary.reduce_plain(x, with_error=with_error) for x in angles]
         huge = [elementary.is_huge(x) for x in angles]
         any_huge = huge[0]
         for one in huge[1:]:
             any_huge = any_huge | one
-        parts = 3 if with_rest else 2
+        parts = 3 if with_error else 2
         otherwise = [term for reduced in plain for term in reduced[:parts] if term is not None]
-        terms = self.page.rarely(any_huge, angles, otherwise, _reduce_again)
+        terms = self.builder.rare_cond(any_huge, angles, otherwise, _reduce_huge_angles)
         return [Reduced(*terms[n : n + parts]) for n in range(0, len(terms), parts)]
 
 
-def _reduce_again(angles: list[Operand], plain: list[Operand]) -> list[Operand]:
-    """The reductions anew where they are huge; in a loop, to keep the code short."""
-    page, count = angles[0].page, len(angles)
+def _reduce_huge_angles(angles: list[Operand], plain: list[Operand]) -> list[Operand]:
+    """The reduced angles, with the huge ones reduced again; in a loop, to keep the code short."""
+    builder, count = angles[0].builder, len(angles)
     parts = len(plain) // count
-    places = [page.position(n) for n in range(count)]
+    positions = [builder.position(n) for n in range(count)]
     stores = []
     for terms in (angles, *(plain[part::parts] for part in range(parts))):
-        store = page.write("array", (), "array", count)
-        page.lengths[store.value] = count
-        for place, term in zip(places, terms, strict=True):
-            store = store.store(place, term)
+        store = builder.write("array", (), "array", count)
+        builder.lengths[store.value] = count
+        for position, term in zip(positions, terms, strict=True):
+            store = store.store(position, term)
         stores.append(store)
 
-    def again(n: Operand, carry: list[Operand], captured: list[Operand]) -> list[Operand]:
+    def reduce_angle(n: Operand, carry: list[Operand], captured: list[Operand]) -> list[Operand]:
         x = captured[0].load(n)
         huge = elementary.is_huge(x)
-        reduced = elementary.reduce_huge(x, with_rest=parts == 3)
+        reduced = elementary.reduce_huge(x, with_error=parts == 3)
         return [
             store.store(n, select(huge, new, store.load(n)))
             for store, new in zip(carry, reduced[:parts], strict=True)
             if new is not None
         ]
 
-    results = page.loop(count, stores[1:], stores[:1], again)
-    return [store.load(place) for place in places for store in results]
+    results = builder.loop(count, stores[1:], stores[:1], reduce_angle)
+    return [store.load(position) for position in positions for store in results]

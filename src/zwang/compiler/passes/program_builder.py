@@ -1,8 +1,10 @@
-"""Python's arithmetic notation for writing instructions, so that formulas in a back end read as formulas."""
+"""Instructions written in Python's arithmetic notation, so that formulas in compiler passes read as
+formulas.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +14,7 @@ from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind
 
 @dataclass
 class ProgramBuilder:
-    """Where instructions are written: the block that is open, and the numbering of values."""
+    """The block that is being written, and the numbering of its values."""
 
     dtype: str
     kinds: dict[int, Kind]
@@ -33,50 +35,63 @@ class ProgramBuilder:
         return Operand(self, out)
 
     def number(self, value: float) -> Operand:
-        """A constant; written once a block."""
+        """A constant, emitted once per block."""
         key = (repr(float(value)),)
         if key not in self.constants:
             self.constants[key] = self.write("const", (), "real", float(value)).value
         return Operand(self, self.constants[key])
 
     def position(self, index: int) -> Operand:
+        """A constant index, emitted once per block."""
         if index not in self.constants:
             self.constants[index] = self.write("index", (), "index", index).value
         return Operand(self, self.constants[index])
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """A nested block: closed, so constants are written anew in it."""
-        kept = self.instructions, self.constants
+        """A context in which instructions go into a nested block, with constants of its own."""
+        outer = self.instructions, self.constants
         self.instructions, self.constants = [], {}
         try:
             yield
         finally:
-            self.instructions, self.constants = kept
+            self.instructions, self.constants = outer
 
-    def loop(self, count: int, carry: Sequence[Operand], captured: Sequence[Operand], body: Any) -> list[Operand]:
-        """`for`: body(index, carry, captured) gives the new carry."""
+    def loop(
+        self,
+        count: int,
+        carry: Sequence[Operand],
+        captured: Sequence[Operand],
+        body: Callable[..., list[Operand]],
+    ) -> list[Operand]:
+        """A `for` loop of `count` iterations; body(index, carry, captured) returns the new carry."""
         with self.block():
             index = self.value("index")
-            inside = [self._like(term) for term in (*carry, *captured)]
-            results = body(Operand(self, index), inside[: len(carry)], inside[len(carry) :])
-            block = self._closed((index, *(t.value for t in inside)), results)
-        return self._owner("for", [*carry, *captured], carry, For(count, block, len(carry)))
+            parameters = [self._like(term) for term in (*carry, *captured)]
+            results = body(Operand(self, index), parameters[: len(carry)], parameters[len(carry) :])
+            block = self._block_of((index, *(t.value for t in parameters)), results)
+        return self._control("for", [*carry, *captured], carry, For(count, block, len(carry)))
 
-    def rarely(
-        self, condition: Operand, given: Sequence[Operand], otherwise: Sequence[Operand], then: Any
+    def rare_cond(
+        self,
+        condition: Operand,
+        arguments: Sequence[Operand],
+        otherwise: Sequence[Operand],
+        then: Callable[..., list[Operand]],
     ) -> list[Operand]:
-        """`when`, out of line: then(given, otherwise) where the condition holds, else what `otherwise` has."""
-        captured = [*given, *otherwise]
+        """A `cond` with `then` out of line: then(arguments, otherwise) where the condition is true, else
+        `otherwise`.
+        """
+        captured = [*arguments, *otherwise]
         with self.block():
-            inside = [self._like(term) for term in captured]
-            results = then(inside[: len(given)], inside[len(given) :])
-            block = self._closed([t.value for t in inside], results)
+            parameters = [self._like(term) for term in captured]
+            results = then(parameters[: len(arguments)], parameters[len(arguments) :])
+            block = self._block_of([t.value for t in parameters], results)
         plain = [self._like(term).value for term in captured]
-        keep = Block(tuple(plain), (), tuple(plain[len(given) :]))
-        return self._owner("cond", [condition, *captured], otherwise, Cond(block, keep, rare=True))
+        keep = Block(tuple(plain), (), tuple(plain[len(arguments) :]))
+        return self._control("cond", [condition, *captured], otherwise, Cond(block, keep, rare=True))
 
-    def _closed(self, parameters: Sequence[int], results: Sequence[Operand]) -> Block:
+    def _block_of(self, parameters: Sequence[int], results: Sequence[Operand]) -> Block:
         return Block(tuple(parameters), tuple(self.instructions), tuple(term.value for term in results))
 
     def _like(self, term: Operand) -> Operand:
@@ -85,7 +100,7 @@ class ProgramBuilder:
             self.lengths[value] = self.lengths[term.value]
         return Operand(self, value)
 
-    def _owner(self, op: str, args: Sequence[Operand], like: Sequence[Operand], data: Any) -> list[Operand]:
+    def _control(self, op: str, args: Sequence[Operand], like: Sequence[Operand], data: Any) -> list[Operand]:
         out = [self._like(term) for term in like]
         values = tuple(term.value for term in out)
         self.instructions.append(Instruction(op, tuple(term.value for term in args), values, data))
@@ -94,16 +109,16 @@ class ProgramBuilder:
 
 @dataclass(frozen=True)
 class Operand:
-    """A value of the program being written."""
+    """A value of the program that is being written."""
 
-    page: ProgramBuilder
+    builder: ProgramBuilder
     value: int
 
     def _write(self, op: str, *others: Any, kind: Kind = "real", data: Any = None) -> Operand:
-        return self.page.write(op, (self.value, *(self.lift(o).value for o in others)), kind, data)
+        return self.builder.write(op, (self.value, *(self.lift(o).value for o in others)), kind, data)
 
     def lift(self, other: Any) -> Operand:
-        return other if isinstance(other, Operand) else self.page.number(other)
+        return other if isinstance(other, Operand) else self.builder.number(other)
 
     def __add__(self, other: Any) -> Operand:
         return self._write("add", other)
@@ -169,7 +184,7 @@ class Operand:
         return self._write("bit", kind="bool", data=number)
 
     def on_bits(self, op: str, data: int) -> Operand:
-        """bit_and, bit_or, bit_add, shift_left, shift_right."""
+        """The operation `op` on the bits: bit_and, bit_or, bit_add, shift_left or shift_right."""
         return self._write(op, data=data)
 
     def load(self, index: Operand) -> Operand:
@@ -177,59 +192,61 @@ class Operand:
 
     def store(self, index: Operand, entry: Operand) -> Operand:
         stored = self._write("store", index, entry, kind="array")
-        self.page.lengths[stored.value] = self.page.lengths[self.value]
+        self.builder.lengths[stored.value] = self.builder.lengths[self.value]
         return stored
 
 
 def fma(a: Operand, b: Any, c: Any) -> Operand:
     """a*b + c, rounded once."""
-    return a.page.write("fma", (a.value, a.lift(b).value, a.lift(c).value))
+    return a.builder.write("fma", (a.value, a.lift(b).value, a.lift(c).value))
 
 
 def fnma(a: Operand, b: Any, c: Any) -> Operand:
     """c - a*b, rounded once."""
-    return a.page.write("fnma", (a.value, a.lift(b).value, a.lift(c).value))
+    return a.builder.write("fnma", (a.value, a.lift(b).value, a.lift(c).value))
 
 
 def fms(a: Operand, b: Any, c: Any) -> Operand:
     """a*b - c, rounded once."""
-    return a.page.write("fms", (a.value, a.lift(b).value, a.lift(c).value))
+    return a.builder.write("fms", (a.value, a.lift(b).value, a.lift(c).value))
 
 
 def sqrt(a: Operand) -> Operand:
-    return a.page.write("sqrt", (a.value,))
+    return a.builder.write("sqrt", (a.value,))
 
 
 def floor(a: Operand) -> Operand:
-    return a.page.write("floor", (a.value,))
+    return a.builder.write("floor", (a.value,))
 
 
 def smaller(a: Operand, b: Any) -> Operand:
-    return a.page.write("min", (a.value, a.lift(b).value))
+    return a.builder.write("min", (a.value, a.lift(b).value))
 
 
 def larger(a: Operand, b: Any) -> Operand:
-    return a.page.write("max", (a.value, a.lift(b).value))
+    return a.builder.write("max", (a.value, a.lift(b).value))
 
 
 def copysign(a: Operand, b: Operand) -> Operand:
-    return a.page.write("copysign", (a.value, b.value))
+    return a.builder.write("copysign", (a.value, b.value))
 
 
 def select(condition: Operand, a: Any, b: Any) -> Operand:
-    """a where the condition holds, else b; of reals or truth values."""
+    """a where the condition is true, else b; for reals or truth values."""
     first, second = condition.lift(a), condition.lift(b)
-    kind = condition.page.kinds[first.value]
-    return condition.page.write("select", (condition.value, first.value, second.value), kind)
+    kind = condition.builder.kinds[first.value]
+    return condition.builder.write("select", (condition.value, first.value, second.value), kind)
 
 
 def table(values: Sequence[float], index: Operand) -> Operand:
-    return index.page.write("table", (index.value,), "real", tuple(values))
+    return index.builder.write("table", (index.value,), "real", tuple(values))
 
 
 def polynomial(x: Operand, coefficients: Sequence[float]) -> Operand:
-    """By Horner's rule, lowest power first."""
-    result = x.page.number(coefficients[-1])
+    """The polynomial in x with these coefficients, lowest power first, by Horner's rule with fused
+    multiply-adds.
+    """
+    result = x.builder.number(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         result = fma(result, x, coefficient)
     return result

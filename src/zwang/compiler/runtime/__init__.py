@@ -1,1 +1,1 @@
-"""Loading, calling and caching compiled programs."""
+"""Assembly, caching, loading and execution of compiled programs."""

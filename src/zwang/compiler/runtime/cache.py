@@ -1,11 +1,12 @@
-"""Object code kept between runs, in a folder of the user's.
+"""Disk cache of object code, in a folder of the user.
 
-A file is believed only if nobody else could have written it (owner and mode of the file and of every folder above
-it), if it was written for the key that is asked for, and if the digest inside is that of key and content; else the code
-is made anew. What is looked at is what is read: one open file. Files are written beside and then renamed, so that none
-is ever seen half. The oldest go when there are too many.
+A file is used only if nobody else could have written it (by owner and mode of the file and of every folder
+above it), if it was written for the requested key, and if its digest is that of key and content; otherwise
+the code is compiled again. All checks apply to the open file that is then read. Files are written under a
+temporary name and renamed, so no process reads an incomplete file. When the cache exceeds its limit, the
+least recently used files are deleted.
 
-The environment's `ZWANG_CACHE` is `off`, or the folder to use instead of the usual one.
+The environment variable `ZWANG_CACHE` is `off`, or the folder to use instead of the default one.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from pathlib import Path
 
 from zwang.compiler.ir.program import Block, Cond, For, Instruction, Program, While
 
-LIMIT = 256 * 2**20  # bytes in all
-HEAD = b"zwang object 2\n"
-DIGEST = 32  # bytes: first that of the key, then that of key and content
+LIMIT = 256 * 2**20  # total size [bytes]
+HEADER = b"zwang object 2\n"
+DIGEST = 32  # size of a digest [bytes]; the header has that of the key, then that of key and content
 SETTING = "ZWANG_CACHE"
 
 
 def folder() -> Path | None:
-    """Where objects are kept; None if the setting says `off`."""
+    """The folder of the cache, or None if the cache is switched off."""
     setting = os.environ.get(SETTING, "")
     if setting.lower() in ("off", "0", "no", "false"):
         return None
@@ -46,44 +47,47 @@ def folder() -> Path | None:
 
 
 def fetch(key: str, make: Callable[[], bytes]) -> bytes:
-    """The content kept under this key (a digest), or else made now and kept."""
-    place = folder()
-    if place is None:
+    """The content cached under this key (a digest); if there is none, the result of `make`, which is then
+    cached.
+    """
+    location = folder()
+    if location is None:
         return make()
-    path = place / f"{key}.o"
-    found = _read(path, key)
-    if found is None:
-        found = make()
-        _write(path, key, found)
-    return found
+    path = location / f"{key}.o"
+    content = _read(path, key)
+    if content is None:
+        content = make()
+        _write(path, key, content)
+    return content
 
 
 def _read(path: Path, key: str) -> bytes | None:
+    """The content of a file, or None if the file is missing, invalid or not private."""
     flags = (getattr(os, name, 0) for name in ("O_BINARY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
     try:
         if not _is_private(path.parent):
             return None
         with open(os.open(path, reduce(or_, flags, os.O_RDONLY)), "rb") as file:
-            about = os.fstat(file.fileno())
-            if not stat.S_ISREG(about.st_mode) or not _is_mine_alone(about):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or not _is_writable_by_user_only(status):
                 return None
             text = file.read()
             if os.utime in os.supports_fd:
-                os.utime(file.fileno())  # the most recently used stay
+                os.utime(file.fileno())  # marks the file as recently used
     except OSError:
         return None
-    content = text[len(HEAD) + 2 * DIGEST :]
-    return content if text[: len(HEAD) + 2 * DIGEST] == _head(key, content) else None
+    content = text[len(HEADER) + 2 * DIGEST :]
+    return content if text[: len(HEADER) + 2 * DIGEST] == _header(key, content) else None
 
 
-def _head(key: str, content: bytes) -> bytes:
-    """What stands before a content that was made for a key."""
-    own = hashlib.sha256(key.encode()).digest()
-    return HEAD + own + hashlib.sha256(own + content).digest()
+def _header(key: str, content: bytes) -> bytes:
+    """The header of a file with this key and content."""
+    key_digest = hashlib.sha256(key.encode()).digest()
+    return HEADER + key_digest + hashlib.sha256(key_digest + content).digest()
 
 
 def _write(path: Path, key: str, content: bytes) -> None:
-    """Keeps the content if that is possible and safe; a cache that fails is no error."""
+    """Write the content to the cache if that is possible and safe; a failure is not an error."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(path.parent):
@@ -91,7 +95,7 @@ def _write(path: Path, key: str, content: bytes) -> None:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix="new-")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(_head(key, content) + content)
+                file.write(_header(key, content) + content)
             os.replace(name, path)
         except OSError:
             os.unlink(name)
@@ -100,28 +104,34 @@ def _write(path: Path, key: str, content: bytes) -> None:
 
 
 def _is_private(path: Path) -> bool:
-    """Whether only the user (or the system's administrator) can change this file or folder, or swap one above it."""
+    """Whether only the user or the administrator can change this file or folder, or replace a folder above
+    it.
+    """
     if os.name == "nt":
-        return True  # the folder is in the user's profile, whose access list keeps others out
+        return True  # the access list of the user's profile excludes other users
     real = Path(os.path.realpath(path))
-    for place in (real, *real.parents):
-        about = os.stat(place, follow_symlinks=False)
-        kept_apart = place != real and stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX
-        if not _is_mine_alone(about, but_shared=bool(kept_apart)):
+    for folder_above in (real, *real.parents):
+        status = os.stat(folder_above, follow_symlinks=False)
+        is_sticky = folder_above != real and stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
+        if not _is_writable_by_user_only(status, allow_shared=bool(is_sticky)):
             return False
     return True
 
 
-def _is_mine_alone(about: os.stat_result, but_shared: bool = False) -> bool:
-    """Whether a file or folder is the user's or the administrator's, and nobody else may write to it."""
+def _is_writable_by_user_only(status: os.stat_result, allow_shared: bool = False) -> bool:
+    """Whether a file or folder belongs to the user or the administrator, and nobody else may write to it.
+
+    allow_shared: accept write permission for others, as for a folder with the sticky bit.
+    """
     if os.name == "nt":
         return True
-    shared = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return about.st_uid in (os.getuid(), 0) and (but_shared or not shared)
+    shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid in (os.getuid(), 0) and (allow_shared or not shared)
 
 
-def _discard_oldest(place: Path) -> None:
-    with os.scandir(place) as entries:
+def _discard_oldest(location: Path) -> None:
+    """Delete the least recently used files if the cache is larger than `LIMIT`."""
+    with os.scandir(location) as entries:
         files = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries]
     total = sum(size for _, size, _ in files)
     if total <= LIMIT:
@@ -138,49 +148,53 @@ def _discard_oldest(place: Path) -> None:
 
 
 def key(program: Program | None, *settings: object) -> str:
-    """A digest of the program, of the compiler's own text, and of whatever else the code depends on."""
-    digest = hashlib.sha256(own_text())
+    """The cache key: a digest of the program, of the compiler's source, and of all other settings of the
+    code.
+    """
+    digest = hashlib.sha256(compiler_digest())
     digest.update(repr(settings).encode())
     if program is None:
         return digest.hexdigest()
     ports = [[port.size for port in side] for side in (program.inputs, program.outputs)]
     digest.update(repr(ports).encode())
-    for row in _rows(program.body):
-        digest.update(row.encode())
+    for line in _lines(program.body):
+        digest.update(line.encode())
     return digest.hexdigest()
 
 
-def _rows(block: Block) -> Iterator[str]:
-    """The block as text, without anything that depends on names."""
+def _lines(block: Block) -> Iterator[str]:
+    """The block as text, independent of the names of ports."""
     yield f"({block.parameters}"
-    plain: list[str] = []
+    simple: list[str] = []
     for instruction in block.instructions:
         blocks, data = _parts(instruction)
-        plain.append(f"{instruction.op}{instruction.args}{instruction.out}{data!r}")
+        simple.append(f"{instruction.op}{instruction.args}{instruction.out}{data!r}")
         if blocks:
-            yield "\n".join(plain)
-            plain = []
+            yield "\n".join(simple)
+            simple = []
             for nested in blocks:
-                yield from _rows(nested)
-    yield "\n".join(plain)
+                yield from _lines(nested)
+    yield "\n".join(simple)
     yield f"{block.results})"
 
 
 def _parts(instruction: Instruction) -> tuple[tuple[Block, ...], object]:
+    """The blocks of an instruction, and the rest of its data."""
     data = instruction.data
     if isinstance(data, Cond):
         return (data.then, data.otherwise), data.rare
     if isinstance(data, While):
         return (data.condition, data.body), data.carried
     if isinstance(data, For):
-        return (data.body,), (data.count, data.carried, data.chosen, data.spans, data.backwards)
+        return (data.body,), (data.count, data.carried, data.over_active, data.dynamic, data.reverse)
     return (), data
 
 
 @cache
-def own_text() -> bytes:
-    """A digest of the compiler's source, so that what an older one made is not taken for this one's."""
+def compiler_digest() -> bytes:
+    """A digest of the compiler's source and templates, so that code of another version is not used."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    compiler = Path(__file__).parents[1]
+    for path in sorted([*compiler.rglob("*.py"), *compiler.rglob("*.ll")]):
         digest.update(path.read_bytes())
     return digest.digest()

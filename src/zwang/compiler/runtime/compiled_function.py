@@ -1,4 +1,4 @@
-"""Compiled programs as functions on NumPy arrays: one world or a million, on as many threads as there are cores."""
+"""Compiled programs as functions on NumPy arrays, for one world or many, on several threads."""
 
 from __future__ import annotations
 
@@ -9,38 +9,41 @@ from typing import Any
 
 import numpy as np
 
-from zwang.compiler.backends.llvm.entry_points import SWITCH
+from zwang.compiler.backends.llvm.entry_points import DISPATCH
 from zwang.compiler.backends.llvm.lanes import TYPES, WIDTHS, Lanes
 from zwang.compiler.backends.llvm.module import emit
-from zwang.compiler.ir.program import Block, Cond, For, Port, Program, While
-from zwang.compiler.runtime.kernel import Kernel, doors, words
+from zwang.compiler.ir.program import Block, Cond, For, Port, Program, While, nonempty_ports
+from zwang.compiler.runtime.kernel import Kernel, int64_array
 from zwang.compiler.runtime.processor import host
-from zwang.compiler.runtime.threads import LOCK, cores, share
+from zwang.compiler.runtime.threads import COMPILE_LOCK, cores, run_pieces
 from zwang.compiler.runtime.ufunc import UniversalFunction
 from zwang.errors import ArgumentError, ShapeError, StateError
 from zwang.scalar.real import REAL, real_array
 
 Arrays = np.ndarray | tuple[np.ndarray, ...]
 
-WORTH_THREADS = 1_000_000  # vector instructions below which a call stays on its own thread
-WORTH_A_THREAD = (
-    10_000_000  # those from which on a call without threads is cut into pieces that can be interrupted
+# Numbers of vector instructions:
+WORTH_THREADS = 1_000_000  # of a call from which on several threads are used
+WORTH_INTERRUPTING = (
+    10_000_000  # of a call on one thread from which on it is split so that it can be interrupted
 )
-PIECES = 4  # of the work for each thread, so that they end together
-LARGEST_PIECE = 20_000_000  # vector instructions: some hundredths of a second
-TURNS = 10  # that a `while` is guessed to take
-EVER = 2**62
+LARGEST_PIECE = 20_000_000  # of one piece of work: some hundredths of a second
+PIECES_PER_THREAD = 4  # so that the threads finish at about the same time
+ASSUMED_ITERATIONS = 10  # of a `while`, in the estimate of the cost of a program
+UNLIMITED = 2**62
 
 
 class CompiledFunction:
-    """A program as a function of arrays, one for each input, `(..., size)`; leading shapes broadcast.
+    """A program as a function of arrays, one per input, of shape (..., size); their leading shapes broadcast.
 
-    It returns an array for each output, or if there is but one, that array. A result depends on its own world
-    only, bit for bit: not on the number of worlds, of lanes, or of threads.
+    A call returns an array for each output, or the array itself if there is only one output. The result of a
+    world depends on its own inputs only, bit for bit: not on the number of worlds, lanes or threads.
 
-    dtype: "float64" or "float32". lanes: worlds a vector instruction, by default what the processor has. threads: by
-    default one a core. cache: keep the machine code on disk. Code for one world alone and for many is made when it
-    is first needed; `prepare` does it beforehand.
+    dtype: "float64" or "float32". lanes: number of worlds per vector instruction, by default that of the
+    processor.
+    threads: by default one per core. cache: whether machine code is cached on disk. Code for one world and
+    code for many is compiled when it is first needed, or by `prepare`. Raises ArgumentError for invalid
+    settings.
     """
 
     def __init__(
@@ -52,129 +55,150 @@ class CompiledFunction:
         threads: int | None = None,
         cache: bool = True,
     ):
-        self.program, self._kept = program, cache
+        self.program, self._use_cache = program, cache
         self.dtype, self.lanes, self.threads = execution_settings(dtype, lanes, threads)
-        self._inputs, self._outputs = doors(program)
-        self._is_plain = self._inputs == program.inputs and self._outputs == program.outputs
+        self._inputs, self._outputs = nonempty_ports(program)
+        self._has_empty_ports = self._inputs != program.inputs or self._outputs != program.outputs
         self._kernels: dict[int, Kernel] = {}
-        # What the inner loops find: of calls as they come, and of calls that were looked at and are to be done.
-        self._switch, self._sure_switch = words(*[0] * len(SWITCH)), words(*[0] * len(SWITCH))
-        self._failures = memoryview(self._switch).cast("B").cast("q")[SWITCH.index("failures") :]
-        self.weight = _weight(program.body)
-        worth = WORTH_THREADS if self.threads > 1 else WORTH_A_THREAD
-        self._crowd = max(4 * self.lanes, worth * self.lanes // self.weight)
-        self._switch[SWITCH.index("crowd")] = self._crowd
-        self._sure_switch[SWITCH.index("crowd")] = EVER
-        self._sure: UniversalFunction | None = None
-        self._quick: UniversalFunction | None = None
-        self._function: Callable[..., Arrays] = self._carefully
+        # Dispatch tables of the inner loops: for unchecked and for checked arguments.
+        self._dispatch = int64_array(*[0] * len(DISPATCH))
+        self._checked_dispatch = int64_array(*[0] * len(DISPATCH))
+        self._failures = memoryview(self._dispatch).cast("B").cast("q")[DISPATCH.index("failures") :]
+        self.cost = _cost(program.body)
+        threshold = WORTH_THREADS if self.threads > 1 else WORTH_INTERRUPTING
+        self._max_direct_worlds = max(4 * self.lanes, threshold * self.lanes // self.cost)
+        self._dispatch[DISPATCH.index("max_worlds")] = self._max_direct_worlds
+        self._checked_dispatch[DISPATCH.index("max_worlds")] = UNLIMITED
+        self._checked_ufunc: UniversalFunction | None = None
+        self._direct_ufunc: UniversalFunction | None = None
+        self._function: Callable[..., Arrays] = self._checked_call
 
     def __call__(self, *arrays: Any) -> Arrays:
         failures = self._failures[0]
         try:
             result = self._function(*arrays)
         except (TypeError, ValueError, NotImplementedError):
-            return self._carefully(*arrays)
-        return result if self._failures[0] == failures else self._carefully(*arrays)
+            return self._checked_call(*arrays)
+        return result if self._failures[0] == failures else self._checked_call(*arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, also one in another process, is made of the program again: code in memory cannot be taken along."""
-        return _again, (self.program, self.dtype, self.lanes, self.threads, self._kept)
+        """Copies, also in another process, are compiled from the program, because machine code cannot be
+        copied.
+        """
+        return _compile, (self.program, self.dtype, self.lanes, self.threads, self._use_cache)
 
     def prepare(self, *, worlds: int = 2) -> CompiledFunction:
-        """Make, or load, the code for one world or for many now; returns itself."""
+        """Compile or load the code for one world (worlds=1) or for many; returns this object."""
         self.kernel(worlds)
         return self
 
     def text(self, lanes: int | None = None) -> str:
-        """The LLVM text of the program's body."""
+        """The LLVM IR of the program's body."""
         return emit(self.program, Lanes(self.dtype, lanes or self.lanes)).text
 
-    # --------------------------------------------------------------------------------- code and calls
+    # --------------------------------------------------------------------------------- kernels and calls
 
     def kernel(self, worlds: int) -> Kernel:
-        """The code for one world alone, or for many."""
+        """The kernel for one world, or for many."""
         width = 1 if worlds == 1 else self.lanes
         if width in self._kernels:
             return self._kernels[width]
-        with LOCK:
+        with COMPILE_LOCK:
             if width not in self._kernels:
-                kernel = Kernel(self.program, Lanes(self.dtype, width), kept=self._kept)
-                self._announce(width, kernel)
+                kernel = Kernel(self.program, Lanes(self.dtype, width), use_cache=self._use_cache)
+                self._register(width, kernel)
                 self._kernels[width] = kernel
             return self._kernels[width]
 
-    def _announce(self, width: int, kernel: Kernel) -> None:
-        """Tell the inner loops of new code. Calls that were looked at take what there is, the others what is theirs."""
-        plan = ctypes.addressof(kernel.plan)
-        for switch in (self._switch, self._sure_switch):
-            for way, fits in (("single", width == 1), ("many", width == self.lanes)):
-                if fits or (switch is self._sure_switch and not switch[SWITCH.index(way)]):
-                    switch[SWITCH.index(way)] = plan
+    def _register(self, width: int, kernel: Kernel) -> None:
+        """Enter a new kernel into the dispatch tables. Checked calls accept the other kernel if there is only
+        one.
+        """
+        address = ctypes.addressof(kernel.descriptor)
+        for dispatch in (self._dispatch, self._checked_dispatch):
+            for field, is_suitable in (("one_world", width == 1), ("many_worlds", width == self.lanes)):
+                is_missing = dispatch is self._checked_dispatch and not dispatch[DISPATCH.index(field)]
+                if is_suitable or is_missing:
+                    dispatch[DISPATCH.index(field)] = address
 
-    def _sure_function(self, kernel: Kernel) -> UniversalFunction:
-        """The function for calls that were looked at; made with the first code that there is."""
-        if self._sure is not None:
-            return self._sure
-        with LOCK:
-            if self._sure is None:
+    def _ufunc_of_checked_calls(self, kernel: Kernel) -> UniversalFunction:
+        """The universal function for checked arguments; both universal functions are created with the first
+        kernel.
+        """
+        if self._checked_ufunc is not None:
+            return self._checked_ufunc
+        with COMPILE_LOCK:
+            if self._checked_ufunc is None:
                 sizes = [port.size for port in self._inputs], [port.size for port in self._outputs]
-                self._quick, self._sure = (
-                    UniversalFunction(kernel.loop, ctypes.addressof(switch), *sizes, self.dtype)
-                    for switch in (self._switch, self._sure_switch)
+                self._direct_ufunc, self._checked_ufunc = (
+                    UniversalFunction(kernel.ufunc_loop, ctypes.addressof(dispatch), *sizes, self.dtype)
+                    for dispatch in (self._dispatch, self._checked_dispatch)
                 )
-                if self._is_plain:
-                    self._function = self._quick.call
-            return self._sure
+                if not self._has_empty_ports:
+                    self._function = self._direct_ufunc.call
+            return self._checked_ufunc
 
-    def _carefully(self, *arrays: Any) -> Arrays:
-        """A call that looks at its arguments: it converts them, or says which is wrong, and picks code and threads."""
-        given, batch = self.admit(arrays)
+    def _checked_call(self, *arrays: Any) -> Arrays:
+        """A call with validation and conversion of its arguments, and with selection of kernel and
+        threads.
+        """
+        converted, batch = self.validated_arrays(arrays)
         worlds = int(np.prod(batch, dtype=np.int64))
-        full = [array for array in given if array.shape[-1]] or [np.zeros(1, self.dtype)]
+        nonempty = [array for array in converted if array.shape[-1]] or [np.zeros(1, self.dtype)]
         results = [np.empty((*batch, port.size), self.dtype) for port in self._outputs]
-        if results:  # of a mechanism without joints there may be none
-            function = self._sure_function(self.kernel(worlds))
-            failures = self._sure_switch[SWITCH.index("failures")]
-            if worlds > self._crowd:
-                self._in_threads(function.call, full, results)
+        if results:  # a mechanism without joints may have no outputs
+            function = self._ufunc_of_checked_calls(self.kernel(worlds))
+            failures = self._checked_dispatch[DISPATCH.index("failures")]
+            if worlds > self._max_direct_worlds:
+                self._call_in_threads(function.call, nonempty, results)
             else:
-                function.call(*full, out=tuple(results))
-            if self._sure_switch[SWITCH.index("failures")] != failures:
-                raise MemoryError("there is no memory for the blocks of lanes")
-        filled = iter(results)
-        every = [
-            next(filled) if port.size else np.empty((*batch, 0), self.dtype) for port in self.program.outputs
+                function.call(*nonempty, out=tuple(results))
+            if self._checked_dispatch[DISPATCH.index("failures")] != failures:
+                raise MemoryError("there is not enough memory for the buffers of a block of worlds")
+        remaining = iter(results)
+        all_results = [
+            next(remaining) if port.size else np.empty((*batch, 0), self.dtype)
+            for port in self.program.outputs
         ]
-        return every[0] if len(every) == 1 else tuple(every)
+        return all_results[0] if len(all_results) == 1 else tuple(all_results)
 
-    def admit(self, arrays: Sequence[Any]) -> tuple[list[np.ndarray], tuple[int, ...]]:
-        """The arguments as arrays of the type, and the shape that their leading axes have together."""
+    def validated_arrays(self, arrays: Sequence[Any]) -> tuple[list[np.ndarray], tuple[int, ...]]:
+        """The arguments as arrays of the function's type, and the common shape of their leading axes.
+
+        Raises TypeError for a wrong number of arguments, and StateError or ShapeError for an invalid
+        argument.
+        """
         ports = self.program.inputs
         if len(arrays) != len(ports):
             names = ", ".join(repr(port.name) for port in ports)
             raise TypeError(f"{len(arrays)} arrays were given; there are {len(ports)} arguments: {names}")
-        given = [self.admit_one(array, port) for array, port in zip(arrays, ports, strict=True)]
+        converted = [self.validated_array(array, port) for array, port in zip(arrays, ports, strict=True)]
         batch: tuple[int, ...] = ()
-        for array, port in zip(given, ports, strict=True):
+        for array, port in zip(converted, ports, strict=True):
             try:
                 batch = np.broadcast_shapes(batch, array.shape[:-1])
             except ValueError:
                 raise ShapeError(
-                    f"{port.name!r} has the leading shape {array.shape[:-1]}, which does not go with the "
-                    f"leading shape {batch} of the arguments before it; they must be equal, 1, or missing"
+                    f"{port.name!r} has the leading shape {array.shape[:-1]}, which does not "
+                    f"broadcast with the leading shape {batch} of the arguments before it; "
+                    "they must be equal, 1, or missing"
                 ) from None
-        return given, batch
+        return converted, batch
 
-    def admit_one(self, array: Any, port: Port) -> np.ndarray:
-        """An argument as an array of the type. Raises StateError for what are no real numbers, ShapeError for another size."""
+    def validated_array(self, array: Any, port: Port) -> np.ndarray:
+        """An argument as an array of the function's type.
+
+        Raises StateError if it does not consist of real numbers, and ShapeError for a wrong size.
+        """
         try:
             converted = np.asarray(array)
             if converted.dtype.kind not in REAL:
                 converted = real_array(converted)
             converted = converted.astype(self.dtype, copy=False)
         except (TypeError, ValueError):
-            raise StateError(f"{port.name!r} is no array of real numbers but {_short(array)}") from None
+            raise StateError(
+                f"{port.name!r} is not an array of real numbers but {_abbreviated(array)}"
+            ) from None
         if converted.shape[-1:] != (port.size,):
             raise ShapeError(
                 f"{port.name!r} has the shape {converted.shape}; it should be ({port.size},) for one world, "
@@ -182,31 +206,37 @@ class CompiledFunction:
             )
         return converted
 
-    def _in_threads(
+    def _call_in_threads(
         self, call: Callable[..., Any], arrays: list[np.ndarray], results: list[np.ndarray]
     ) -> None:
-        """The call cut along its longest axis; pieces are whole blocks of lanes where worlds are in a row."""
+        """A call split along its longest leading axis; the length of each piece is a multiple of the
+        lanes.
+        """
         batch = results[0].shape[:-1]
         axis = int(np.argmax(batch))
-        spread = [np.broadcast_to(array, (*batch, array.shape[-1])) for array in arrays]
+        broadcast = [np.broadcast_to(array, (*batch, array.shape[-1])) for array in arrays]
         length = batch[axis]
-        most = LARGEST_PIECE * self.lanes * length // (self.weight * int(np.prod(batch, dtype=np.int64)))
-        piece = max(1, min(-(-length // (self.threads * PIECES)), most))
+        largest = LARGEST_PIECE * self.lanes * length // (self.cost * int(np.prod(batch, dtype=np.int64)))
+        piece = max(1, min(-(-length // (self.threads * PIECES_PER_THREAD)), largest))
         piece = -(-piece // self.lanes) * self.lanes
         edges = [*range(0, length, piece), length]
 
         def work(begin: int, end: int) -> None:
-            where = (slice(None),) * axis + (slice(begin, end),)
-            call(*(array[where] for array in spread), out=tuple(result[where] for result in results))
+            part = (slice(None),) * axis + (slice(begin, end),)
+            call(*(array[part] for array in broadcast), out=tuple(result[part] for result in results))
 
-        share(work, list(pairwise(edges)), self.threads, is_short=most >= length)
+        run_pieces(work, list(pairwise(edges)), self.threads, is_short=largest >= length)
 
 
-# ----------------------------------------------------------------------------------------------- checks
+# ----------------------------------------------------------------------------------------------- settings
 
 
 def execution_settings(dtype: Any, lanes: int | None, threads: int | None) -> tuple[str, int, int]:
-    """The type's name, the lanes and the threads, this machine's where None. Raises ArgumentError."""
+    """The validated name of the type, number of lanes and number of threads; None means this machine's
+    default.
+
+    Raises ArgumentError for an invalid setting.
+    """
     name = _type_name(dtype)
     lanes = host().width(name) if lanes is None else lanes
     if lanes not in WIDTHS:
@@ -217,7 +247,7 @@ def execution_settings(dtype: Any, lanes: int | None, threads: int | None) -> tu
     return name, int(lanes), int(threads)
 
 
-def _again(program: Program, dtype: str, lanes: int, threads: int, cache: bool) -> CompiledFunction:
+def _compile(program: Program, dtype: str, lanes: int, threads: int, cache: bool) -> CompiledFunction:
     return CompiledFunction(program, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
 
 
@@ -231,22 +261,22 @@ def _type_name(dtype: Any) -> str:
     return name
 
 
-def _weight(block: Block) -> int:
-    """About how many instructions one world takes."""
+def _cost(block: Block) -> int:
+    """The approximate number of instructions that the evaluation of one world takes."""
     total = 1
     for instruction in block.instructions:
         data = instruction.data
         if isinstance(data, For):
-            total += data.count * _weight(data.body)
+            total += data.count * _cost(data.body)
         elif isinstance(data, While):
-            total += TURNS * (_weight(data.condition) + _weight(data.body))
+            total += ASSUMED_ITERATIONS * (_cost(data.condition) + _cost(data.body))
         elif isinstance(data, Cond):
-            total += _weight(data.then) + _weight(data.otherwise)
+            total += _cost(data.then) + _cost(data.otherwise)
         else:
             total += 1
     return total
 
 
-def _short(value: Any) -> str:
+def _abbreviated(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

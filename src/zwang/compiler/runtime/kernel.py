@@ -1,62 +1,63 @@
-"""A program's code for one number of lanes, loaded and ready, with the runtime around it."""
+"""The kernel of a program: its machine code for one number of lanes, loaded, with the functions that call
+it.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 
-from zwang.compiler.backends.llvm.entry_points import PLAN, entry_points
+from zwang.compiler.backends.llvm.entry_points import KERNEL, entry_points
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.module import emit, input_starts
-from zwang.compiler.backends.llvm.packing import slack
+from zwang.compiler.backends.llvm.packing import input_padding
 from zwang.compiler.backends.llvm.writer import ALIGNMENT
-from zwang.compiler.ir.program import Port, Program
-from zwang.compiler.runtime import cache as store
+from zwang.compiler.ir.program import Program, nonempty_ports
+from zwang.compiler.runtime import cache as object_cache
 from zwang.compiler.runtime.processor import MachineCode, assemble, host
 
 
 class Kernel:
-    """The code of one program on so many lanes. `loop` and `march` are addresses of functions of the runtime."""
+    """The machine code of one program for one number of lanes.
 
-    def __init__(self, program: Program, lanes: Lanes, *, kept: bool = True):
+    `ufunc_loop` and `rollout` are the addresses of the entry points, `descriptor` is the row of words that
+    these take as `kernel` (see `entry_points`). use_cache: whether object code is read from and written to
+    the disk cache.
+    """
+
+    def __init__(self, program: Program, lanes: Lanes, *, use_cache: bool = True):
         self.lanes = lanes
-        found = _content("body", lanes, kept, lambda: _body(program, lanes), program)
-        scratch = int.from_bytes(found[:8], "little")
-        self._code = MachineCode(found[8:], ("body",))
-        self._runtime = _runtime(lanes, kept)
-        self.loop, self.march = self._runtime["loop"], self._runtime["march"]
-        self.plan = words(*self._plan(program, scratch))
+        content = _object_code("body", lanes, use_cache, lambda: _assembled_body(program, lanes), program)
+        frame_bytes = int.from_bytes(content[:8], "little")
+        self._body = MachineCode(content[8:], ("body",))
+        self._entry_points = _entry_points(lanes, use_cache)
+        self.ufunc_loop, self.rollout = self._entry_points["ufunc_loop"], self._entry_points["rollout"]
+        self.descriptor = int64_array(*self._describe(program, frame_bytes))
 
-    def _plan(self, program: Program, scratch: int) -> list[int]:
-        inputs, outputs = doors(program)
+    def _describe(self, program: Program, frame_bytes: int) -> list[int]:
+        inputs, outputs = nonempty_ports(program)
         sizes = [port.size for port in (*inputs, *outputs)]
         out_offset = _aligned(input_starts(inputs, self.lanes)[-1] * self.lanes.bytes)
-        out_size = sum(port.size for port in outputs) + slack(self.lanes)
-        scratch_offset = out_offset + _aligned(out_size * self.lanes.bytes)
-        allocate, release = _memory()
-        row = {
-            "work": self._runtime["many"],
-            "body": self._code["body"],
+        out_size = sum(port.size for port in outputs) + input_padding(self.lanes)
+        frame_offset = out_offset + _aligned(out_size * self.lanes.bytes)
+        allocate, release = _memory_functions()
+        fields = {
+            "batch": self._entry_points["batch"],
+            "body": self._body["body"],
             "allocate": allocate,
             "release": release,
             "inputs": len(inputs),
             "outputs": len(outputs),
             "out_offset": out_offset,
-            "scratch_offset": scratch_offset,
-            "bytes": scratch_offset + scratch + ALIGNMENT,
+            "frame_offset": frame_offset,
+            "bytes": frame_offset + frame_bytes + ALIGNMENT,
         }
-        return [*(row[name] for name in PLAN), *sizes]
+        return [*(fields[name] for name in KERNEL), *sizes]
 
 
-def doors(program: Program) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-    """The ports that data comes and goes through: those that are not empty. There is always an input."""
-    inputs = tuple(port for port in program.inputs if port.size)
-    outputs = tuple(port for port in program.outputs if port.size)
-    return inputs or (Port("", 1),), outputs
-
-
-def words(*values: int) -> ctypes.Array[ctypes.c_int64]:
+def int64_array(*values: int) -> ctypes.Array[ctypes.c_int64]:
+    """A C array of 64-bit integers."""
     return (ctypes.c_int64 * len(values))(*values)
 
 
@@ -64,29 +65,35 @@ def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def _body(program: Program, lanes: Lanes) -> bytes:
+def _assembled_body(program: Program, lanes: Lanes) -> bytes:
+    """The size of the stack frame (8 bytes), then the object code of the program's body."""
     emitted = emit(program, lanes)
-    return emitted.scratch.to_bytes(8, "little") + assemble(emitted.text)
+    return emitted.frame_bytes.to_bytes(8, "little") + assemble(emitted.text)
 
 
-def _content(name: str, lanes: Lanes, kept: bool, make: Callable[[], bytes], *programs: Program) -> bytes:
-    if not kept or store.folder() is None:
+def _object_code(
+    name: str, lanes: Lanes, use_cache: bool, make: Callable[[], bytes], program: Program | None = None
+) -> bytes:
+    """Object code from the disk cache, or from `make` where it is not there or the cache is not used."""
+    if not use_cache or object_cache.folder() is None:
         return make()
-    settings: Sequence[object] = (name, lanes.dtype, lanes.width, host().identity)
-    return store.fetch(store.key(programs[0] if programs else None, *settings), make)
+    key = object_cache.key(program, name, lanes.dtype, lanes.width, host().identity)
+    return object_cache.fetch(key, make)
 
 
 @cache
-def _runtime(lanes: Lanes, kept: bool) -> MachineCode:
-    return MachineCode(
-        _content("runtime", lanes, kept, lambda: assemble(entry_points(lanes, host().is_x86))),
-        ("loop", "many", "march"),
+def _entry_points(lanes: Lanes, use_cache: bool) -> MachineCode:
+    code = _object_code(
+        "entry points", lanes, use_cache, lambda: assemble(entry_points(lanes, host().is_x86))
     )
+    return MachineCode(code, ("ufunc_loop", "batch", "rollout"))
 
 
 @cache
-def _memory() -> tuple[int, int]:
-    """Addresses of Python's own malloc and free, which may be called without the interpreter's lock."""
+def _memory_functions() -> tuple[int, int]:
+    """The addresses of Python's raw malloc and free, which may be called without the global interpreter
+    lock.
+    """
     functions = ctypes.pythonapi.PyMem_RawMalloc, ctypes.pythonapi.PyMem_RawFree
     allocate, release = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
     return allocate, release

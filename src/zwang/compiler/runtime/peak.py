@@ -1,4 +1,4 @@
-"""What a core can do at most: fused multiply-adds on registers, as many at a time as the processor takes."""
+"""Measurement of the peak floating-point performance of one core, with fused multiply-adds in registers."""
 
 from __future__ import annotations
 
@@ -6,54 +6,49 @@ import ctypes
 import time
 
 from zwang.compiler.backends.llvm.lanes import Lanes
+from zwang.compiler.backends.llvm.template_files import fill_template
 from zwang.compiler.runtime.processor import MachineCode, assemble, host
 
-CHAINS = 16  # independent sums, to hide the delay of one operation
-TURNS = 200_000
+CHAINS = 16  # independent chains of operations, which hide the latency of one
+ITERATIONS = 200_000
 
 
 def peak_gflops(dtype: str = "float64", *, repeats: int = 20) -> float:
-    """Greatest measured 10^9 operations a second of one core, a multiply-add counting as two."""
+    """The peak performance of one core [10^9 flops/s]: the best of `repeats` measurements; a multiply-add
+    counts two.
+    """
     lanes = Lanes(dtype, host().width(dtype))
     code = MachineCode(assemble(peak_text(lanes)), ("peak",))
     run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(code["peak"])
-    room = (ctypes.c_char * 256)()
+    sum_buffer = (ctypes.c_char * 256)()
     best = float("inf")
     for _ in range(repeats):
         begin = time.perf_counter()
-        run(TURNS, ctypes.addressof(room))
+        run(ITERATIONS, ctypes.addressof(sum_buffer))
         best = min(best, time.perf_counter() - begin)
-    return 2 * CHAINS * lanes.width * TURNS / best / 1e9
+    return 2 * CHAINS * lanes.width * ITERATIONS / best / 1e9
 
 
 def peak_text(lanes: Lanes) -> str:
-    """LLVM text of `peak(turns, where to store the sum)`."""
+    """The LLVM text of the function `peak(iterations, address of the sum)`."""
     real, fma = lanes.real, f"@llvm.fma.{lanes.suffix}"
-    size = lanes.bits // 8
-    starts = [
-        f"  %x{n} = phi {real} [ {lanes.number(1.0 + n / 8)}, %entry ], [ %y{n}, %turn ]"
-        for n in range(CHAINS)
-    ]
-    steps = [
-        f"  %y{n} = call {real} {fma}({real} %x{n}, {real} {lanes.number(0.5)}, {real} {lanes.number(0.25)})"
-        for n in range(CHAINS)
-    ]
-    sums = [f"  %s{n + 1} = fadd {real} {f'%s{n}' if n else '%y0'}, %y{n + 1}" for n in range(CHAINS - 1)]
-    return "\n".join(
-        [
-            f"declare {real} {fma}({real}, {real}, {real})",
-            'define void @peak(i64 %turns, ptr %out) "prefer-vector-width"="512" {',
-            "entry:\n  br label %turn",
-            "turn:",
-            "  %n = phi i64 [ 0, %entry ], [ %n1, %turn ]",
-            *starts,
-            *steps,
-            "  %n1 = add i64 %n, 1",
-            "  %on = icmp ult i64 %n1, %turns",
-            "  br i1 %on, label %turn, label %end",
-            "end:",
-            *sums,
-            f"  store {real} %s{CHAINS - 1}, ptr %out, align {size}",
-            "  ret void\n}\n",
-        ]
+    chains = range(CHAINS)
+    return fill_template(
+        "peak",
+        real=real,
+        fma=fma,
+        real_bytes=lanes.scalar_bytes,
+        initial_values="\n".join(
+            f"  %x{n} = phi {real} [ {lanes.number(1.0 + n / 8)}, %entry ], [ %y{n}, %iteration ]"
+            for n in chains
+        ),
+        multiply_adds="\n".join(
+            f"  %y{n} = call {real} {fma}({real} %x{n}, {real} {lanes.number(0.5)}, "
+            f"{real} {lanes.number(0.25)})"
+            for n in chains
+        ),
+        sums="\n".join(
+            f"  %s{n + 1} = fadd {real} {f'%s{n}' if n else '%y0'}, %y{n + 1}" for n in range(CHAINS - 1)
+        ),
+        total=f"%s{CHAINS - 1}",
     )

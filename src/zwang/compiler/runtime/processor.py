@@ -1,4 +1,4 @@
-"""The processor: what it has, how many lanes suit it, and how LLVM's text becomes code that runs on it."""
+"""The processor: its features and vector width, and the assembly and loading of LLVM IR for it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-from zwang.compiler.runtime.threads import LLVM_LOCK, apart
+from zwang.compiler.runtime.threads import LLVM_LOCK, run_on_llvm_thread
 from zwang.errors import CompileError
 
-EFFORT = 2  # of LLVM's code generator, 0 to 3
-LARGE = 10_000_000  # characters of text from which on that takes too long
-LITTLE_EFFORT = 0  # what is spent then
+OPTIMISATION = 2  # level of LLVM's code generator, 0 to 3
+LARGE = 10_000_000  # number of characters of LLVM IR from which on that level takes too long
+LOW_OPTIMISATION = 0  # the level for such text
 
 
 @dataclass(frozen=True)
 class Processor:
-    """A target of code: LLVM's triple, the processor's name, and its features as "+avx2,-fma,..."."""
+    """A target of compilation: LLVM's triple, the processor's name, and its features as "+avx2,-fma,..."."""
 
     triple: str
     name: str
@@ -32,6 +32,7 @@ class Processor:
 
     @cached_property
     def has(self) -> frozenset[str]:
+        """The names of the features that the processor has."""
         return frozenset(f[1:] for f in self.features.split(",") if f.startswith("+"))
 
     @property
@@ -40,11 +41,13 @@ class Processor:
 
     @property
     def fuses(self) -> bool:
-        """Whether a*b+c rounded once is an instruction. Where it is not, it is a slow call, with the same result."""
+        """Whether the processor has a fused multiply-add instruction; if not, a slow function computes the
+        same result.
+        """
         return "fma" in self.has if self.is_x86 else True
 
     def width(self, dtype: str) -> int:
-        """How many numbers of the type fit into a vector register."""
+        """The number of lanes: how many numbers of this type a vector register has."""
         bits = 128
         if self.is_x86 and "avx512f" in self.has:
             bits = 512
@@ -54,14 +57,15 @@ class Processor:
 
     @property
     def identity(self) -> str:
-        """All that makes code for one processor and compiler differ from that for another."""
+        """A text that differs whenever processor or LLVM version lead to different code."""
         version = ".".join(map(str, llvm.llvm_version_info))
-        return f"{self.triple} {self.name} {self.features} llvmlite {llvmlite.__version__} llvm {version} {EFFORT}"
+        versions = f"llvmlite {llvmlite.__version__} llvm {version}"
+        return f"{self.triple} {self.name} {self.features} {versions} {OPTIMISATION}"
 
 
 @cache
 def host() -> Processor:
-    """The processor that this runs on."""
+    """The processor of this machine."""
     _initialize()
     return Processor(
         llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
@@ -75,15 +79,15 @@ def _initialize() -> None:
 
 
 @cache
-def _target_machine(processor: Processor, effort: int = EFFORT) -> Any:
+def _target_machine(processor: Processor, optimisation: int = OPTIMISATION) -> Any:
     _initialize()
-    # Constants near the code: they are then operands in memory, not addresses to be loaded first.
+    # Constants are close to the code, so that instructions address them directly.
     model = "jitdefault" if os.name == "nt" else "small"
     target = llvm.Target.from_triple(processor.triple)
     return target.create_target_machine(
         cpu=processor.name,
         features=processor.features,
-        opt=effort,
+        opt=optimisation,
         reloc="pic",
         codemodel=model,
         jit=True,
@@ -91,35 +95,35 @@ def _target_machine(processor: Processor, effort: int = EFFORT) -> Any:
 
 
 def assemble(text: str, processor: Processor | None = None) -> bytes:
-    """Object code for LLVM's text."""
-    effort = EFFORT if len(text) < LARGE else LITTLE_EFFORT
+    """The object code of LLVM IR. Raises CompileError for invalid IR."""
+    optimisation = OPTIMISATION if len(text) < LARGE else LOW_OPTIMISATION
 
     def make() -> bytes:
-        with _llvm_at_work():
+        with _exclusive_llvm():
             module = _module(text)
-            code = _target_machine(processor or host(), effort).emit_object(module)
+            code = _target_machine(processor or host(), optimisation).emit_object(module)
             module.close()
             return code
 
-    return apart(make)
+    return run_on_llvm_thread(make)
 
 
 def assembly(text: str, processor: Processor | None = None) -> str:
-    """The processor's instructions for LLVM's text, to read."""
-    with _llvm_at_work():
+    """The assembly text of LLVM IR, for inspection."""
+    with _exclusive_llvm():
         return _target_machine(processor or host()).emit_assembly(_module(text))
 
 
 @contextmanager
-def _llvm_at_work() -> Iterator[None]:
-    """LLVM is used by one thread at a time, and by none while a process forks."""
+def _exclusive_llvm() -> Iterator[None]:
+    """A context in which this thread alone uses LLVM, and no process forks."""
     with LLVM_LOCK:
-        while _gone:
-            _gone.pop().close()
+        while _unloaded:
+            _unloaded.pop().close()
         yield
 
 
-_gone: list[Any] = []  # code that nobody needs any more; LLVM throws it away when it is used next
+_unloaded: list[Any] = []  # code that is no longer needed; it is released at the next use of LLVM
 
 
 def _module(text: str) -> Any:
@@ -127,32 +131,34 @@ def _module(text: str) -> Any:
         module = llvm.parse_assembly(text)
         module.verify()
     except RuntimeError as error:
-        raise CompileError(
-            f"LLVM refuses the text that was made for it; please report this: {error}"
-        ) from error
+        raise CompileError(f"LLVM rejects the generated code; please report this: {error}") from error
     return module
 
 
 class MachineCode:
-    """Object code in memory, ready to run; it stays as long as this object lives."""
+    """Object code loaded into memory; it is unloaded with this object.
+
+    exported: names of the functions whose addresses are needed; calls: addresses of external functions by
+    name. Raises CompileError if the code cannot be loaded.
+    """
 
     _numbers = itertools.count()
 
     def __init__(self, binary: bytes, exported: tuple[str, ...], calls: Mapping[str, int] | None = None):
         self._jit: Any = None
         builder = llvm.JITLibraryBuilder().add_object_img(binary)
-        for name, address in (_calls() if calls is None else calls).items():
+        for name, address in (_fallback_functions() if calls is None else calls).items():
             builder.import_symbol(name, address)
         for name in exported:
             builder.export_symbol(name)
 
         def link() -> Any:
-            with _llvm_at_work():
+            with _exclusive_llvm():
                 self._jit = _linker()
                 return builder.link(self._jit, f"zwang{next(self._numbers)}")
 
         try:
-            self._tracker = apart(link)
+            self._tracker = run_on_llvm_thread(link)
         except RuntimeError as error:
             raise CompileError(f"the code cannot be loaded: {error}") from error
 
@@ -162,16 +168,16 @@ class MachineCode:
 
     def __del__(self) -> None:
         if hasattr(self, "_tracker"):
-            _gone.append(self._tracker)
+            _unloaded.append(self._tracker)
 
 
 @cache
 def _linker() -> Any:
-    """Knows no symbol but those that it is given: one that is missing is an error, not a crash.
+    """The JIT linker. It resolves given symbols only, so a missing symbol is an error and not a crash.
 
-    JITLink reserves one region for all sections of an object, and reports what is out of reach. RuntimeDyld asks for
-    memory section by section, and aborts the process where one lands over 2 GB from another; on Windows, where it is
-    used still, the large code model reaches everywhere.
+    JITLink reserves one region for all sections of an object and reports addresses that are out of reach.
+    RuntimeDyld allocates each section separately and aborts the process if two are more than 2 GB apart; on
+    Windows, where it is still used, the code model has no such limit.
     """
     return llvm.create_lljit_compiler(
         _target_machine(host()), suppress_errors=True, use_jit_link=os.name != "nt"
@@ -179,8 +185,8 @@ def _linker() -> Any:
 
 
 @cache
-def _calls() -> dict[str, int]:
-    """The functions that stand in for instructions that this processor lacks, from the C library."""
+def _fallback_functions() -> dict[str, int]:
+    """Functions of the C library that replace instructions which this processor lacks."""
     processor = host()
     if not processor.is_x86 or {"fma", "sse4.1"} <= processor.has:
         return {}
@@ -188,6 +194,6 @@ def _calls() -> dict[str, int]:
 
 
 def c_functions(*names: str) -> dict[str, int]:
-    """Addresses of functions of the C library."""
+    """The addresses of functions of the C library by name."""
     library = ctypes.CDLL("ucrtbase" if os.name == "nt" else None)
     return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names}

@@ -1,4 +1,4 @@
-"""Many steps in one call: a program whose outputs bear the names of inputs is applied to its own results."""
+"""The rollout kernel: many steps in one call, where outputs named as inputs are fed back to these inputs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from zwang.compiler.backends.llvm.entry_points import JOB, PORT
+from zwang.compiler.backends.llvm.entry_points import ROLLOUT, ROLLOUT_PORT
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.module import input_starts
-from zwang.compiler.ir.program import Port, Program
-from zwang.compiler.runtime.compiled_function import LARGEST_PIECE, PIECES, CompiledFunction
-from zwang.compiler.runtime.kernel import Kernel, doors, words
-from zwang.compiler.runtime.threads import share
+from zwang.compiler.ir.program import Port, Program, nonempty_ports
+from zwang.compiler.runtime.compiled_function import LARGEST_PIECE, PIECES_PER_THREAD, CompiledFunction
+from zwang.compiler.runtime.kernel import Kernel, int64_array
+from zwang.compiler.runtime.threads import run_pieces
 from zwang.errors import ArgumentError, ShapeError, UnknownNameError
 
-MOST_STEPS = 10**12
+MAXIMUM_STEPS = 10**12
 
 
 @dataclass(frozen=True)
 class RolloutResult:
-    """What a run of steps gives: the state after the last, (..., size), and records, (..., records, size), by name."""
+    """The state after the last step, (..., size), and the records, (..., number of records, size), by
+    name.
+    """
 
     state: dict[str, np.ndarray]
     records: dict[str, np.ndarray]
@@ -39,13 +41,18 @@ def run_steps(
     over_time: Collection[str] = (),
     record: Collection[str] | None = None,
 ) -> RolloutResult:
-    """The program applied `steps` times: outputs that are named as inputs are those inputs of the next step.
+    """The state and the records after `steps` applications of a program, in one call of its rollout kernel.
 
-    arrays: one for each input, (..., size), as for a call; those named in `over_time` are (..., steps, size) and
-    give each step its own row. All others but the state stay as they are. Recorded are, after every `every`-th step,
-    the outputs named in `record` (by default all). Equal, bit for bit, to as many calls.
+    Outputs that have the name of an input form the state: they are that input of the next step.
+    arrays: one per input, (..., size), as in a call of the function. Inputs named in `over_time` have the
+    shape (..., steps, size), one row per step; all other inputs that are not part of the state are constant.
+    every: the outputs are recorded after every `every`-th step. record: names of the recorded outputs
+    (default: all).
+
+    The result equals that of `steps` single calls, bit for bit. Raises ArgumentError, ShapeError, StateError
+    or UnknownNameError for an invalid argument, and MemoryError if there is no memory for the buffers.
     """
-    steps, every = _whole("steps", steps), _whole("every", every)
+    steps, every = _integer("steps", steps), _integer("every", every)
     if steps < 0 or every < 1:
         raise ArgumentError(
             f"steps is {steps} and every is {every}; steps must be 0 or more, every 1 or more"
@@ -55,63 +62,69 @@ def run_steps(
     for name in record or ():
         if name not in names:
             raise UnknownNameError("output", name, names)
-    given, batch = _admit(compiled, arrays, steps, over_time)
+    inputs, batch = _validated_inputs(compiled, arrays, steps, over_time)
     worlds = int(np.prod(batch, dtype=np.int64))
-    run = _Run(compiled, [_in_a_row(array, batch, port, over_time) for array, port in given], worlds)
-    wanted = names if record is None else record
+    run = _Rollout(
+        compiled, [_with_one_world_axis(array, batch, port, over_time) for array, port in inputs], worlds
+    )
+    recorded = names if record is None else record
     records = {
         port.name: np.empty((worlds, steps // every, port.size), compiled.dtype)
         for port in program.outputs
-        if port.name in wanted
+        if port.name in recorded
     }
     state = {name: np.empty((worlds, size), compiled.dtype) for name, size in state_sizes(program).items()}
     if steps == 0:
-        for (_, port), row in zip(given, run.inputs, strict=True):
+        for (_, port), array in zip(inputs, run.inputs, strict=True):
             if port.name in state and port.name not in over_time:
-                state[port.name][:] = row
+                state[port.name][:] = array
     elif worlds:
-        run.go(steps, every, records, state, over_time)
+        run.execute(steps, every, records, state, over_time)
     return RolloutResult(
         {name: array.reshape(*batch, array.shape[-1]) for name, array in state.items()},
         {name: array.reshape(*batch, *array.shape[1:]) for name, array in records.items()},
     )
 
 
-def _whole(name: str, value: Any) -> int:
+def _integer(name: str, value: Any) -> int:
+    """The value as an integer. Raises ArgumentError if it is not an integer or too large."""
     try:
         number = operator.index(value)
-        if abs(number) > MOST_STEPS:
-            raise ArgumentError(f"{name} is {value!r}; at most {MOST_STEPS:,} are run in a call")
-        return number
     except TypeError:
         raise ArgumentError(f"{name} is {value!r}; it must be an integer") from None
+    if abs(number) > MAXIMUM_STEPS:
+        raise ArgumentError(f"{name} is {value!r}; a call computes at most {MAXIMUM_STEPS:,} steps")
+    return number
 
 
 def state_sizes(program: Program) -> dict[str, int]:
-    """Names and sizes of the ports that are both inputs and outputs."""
+    """Names and sizes of the ports that are both inputs and outputs. Raises ShapeError if the sizes
+    differ.
+    """
     inputs = {port.name: port.size for port in program.inputs}
     shared = [port for port in program.outputs if port.name in inputs]
     for port in shared:
         if port.size != inputs[port.name]:
             raise ShapeError(
-                f"{port.name!r} goes in with {inputs[port.name]} elements and comes out with {port.size}: "
-                "as a state it must have the same number"
+                f"{port.name!r} has {inputs[port.name]} elements as an input and {port.size} as an output: "
+                "a state must have the same number"
             )
     return {port.name: port.size for port in shared}
 
 
-def _admit(
+def _validated_inputs(
     compiled: CompiledFunction, arrays: Sequence[Any], steps: int, over_time: Collection[str]
 ) -> tuple[list[tuple[np.ndarray, Port]], tuple[int, ...]]:
-    """The arrays with their ports, and the shape that their leading axes have together."""
+    """The validated arrays with their ports, and the common shape of their leading axes."""
     ports = compiled.program.inputs
     states = state_sizes(compiled.program)
     for name in over_time:
         if name not in [port.name for port in ports]:
             raise UnknownNameError("input", name, [port.name for port in ports])
         if name in states:
-            raise ValueError(f"{name!r} is part of the state, which has no course of its own over time")
-    leading = list(arrays)
+            raise ValueError(f"{name!r} is part of the state and cannot be prescribed over time")
+    # the arrays at the first step determine the leading shape
+    first = list(arrays)
     for k, (array, port) in enumerate(zip(arrays, ports, strict=False)):
         if port.name in over_time:
             shape = np.shape(array)
@@ -119,31 +132,31 @@ def _admit(
                 raise ShapeError(
                     f"{port.name!r} has the shape {shape}; over time it should be (..., {steps}, {port.size})"
                 )
-            leading[k] = np.asarray(array)[..., 0, :] if steps else np.zeros((*shape[:-2], port.size))
-    given, batch = compiled.admit(leading)
+            first[k] = np.asarray(array)[..., 0, :] if steps else np.zeros((*shape[:-2], port.size))
+    converted, batch = compiled.validated_arrays(first)
     for k, port in enumerate(ports):
         if port.name in over_time:
-            given[k] = compiled.admit_one(arrays[k], port)
-    return list(zip(given, ports, strict=True)), batch
+            converted[k] = compiled.validated_array(arrays[k], port)
+    return list(zip(converted, ports, strict=True)), batch
 
 
-def _in_a_row(
+def _with_one_world_axis(
     array: np.ndarray, batch: tuple[int, ...], port: Port, over_time: Collection[str]
 ) -> np.ndarray:
-    """The array with one leading axis, for the worlds; a view where that is possible."""
-    own = array.shape[-2:] if port.name in over_time else array.shape[-1:]
-    spread = np.broadcast_to(array, (*batch, *own))
-    return spread if len(batch) == 1 else spread.reshape(int(np.prod(batch, dtype=np.int64)), *own)
+    """The array with a single leading axis for the worlds; a view where possible."""
+    shape = array.shape[-2:] if port.name in over_time else array.shape[-1:]
+    broadcast = np.broadcast_to(array, (*batch, *shape))
+    return broadcast if len(batch) == 1 else broadcast.reshape(int(np.prod(batch, dtype=np.int64)), *shape)
 
 
-class _Run:
-    """One run of steps, over all worlds."""
+class _Rollout:
+    """One rollout over all worlds."""
 
     def __init__(self, compiled: CompiledFunction, inputs: list[np.ndarray], worlds: int):
         self.compiled, self.inputs, self.worlds = compiled, inputs, worlds
         self.kernel: Kernel = compiled.kernel(worlds)
 
-    def go(
+    def execute(
         self,
         steps: int,
         every: int,
@@ -151,80 +164,89 @@ class _Run:
         state: dict[str, np.ndarray],
         over_time: Collection[str],
     ) -> None:
-        """Fill the records and the state."""
-        program = self.compiled.program
-        moves = _moves(program, self.kernel.lanes)
-        row = {"steps": steps, "every": every, "moves": len(moves) // 3, "ports": 0, "stop": 0}
-        ports = self._input_rows(over_time) + self._output_rows(records, state)
-        table = words(*ports)
-        row["ports"] = ctypes.addressof(table)
-        job = words(*(row[name] for name in JOB), *moves)
-        self._march(job, steps, (self, table, records, state))
+        """Compute the steps; the results are written to `records` and `state`."""
+        copies = _state_copies(self.compiled.program, self.kernel.lanes)
+        ports = int64_array(*self._input_ports(over_time), *self._output_ports(records, state))
+        fields = {
+            "steps": steps,
+            "every": every,
+            "copies": len(copies) // 3,
+            "ports": ctypes.addressof(ports),
+            "stop": 0,
+        }
+        descriptor = int64_array(*(fields[name] for name in ROLLOUT), *copies)
+        self._run_in_threads(descriptor, steps, (self, ports, records, state))
 
-    def _input_rows(self, over_time: Collection[str]) -> list[int]:
-        rows: list[int] = []
+    def _input_ports(self, over_time: Collection[str]) -> list[int]:
+        words: list[int] = []
         for array, port in zip(self.inputs, self.compiled.program.inputs, strict=True):
             if port.size:
-                late = array.strides[1] if port.name in over_time else 0
-                rows += _row(array.ctypes.data, array.strides[0], array.strides[-1], late)
-        self._nothing = np.zeros(1, self.compiled.dtype)
-        return rows or _row(self._nothing.ctypes.data, 0, self._nothing.itemsize, 0)
+                time_stride = array.strides[1] if port.name in over_time else 0
+                words += _port(array.ctypes.data, array.strides[0], array.strides[-1], time_stride)
+        self._unused_input = np.zeros(1, self.compiled.dtype)
+        return words or _port(self._unused_input.ctypes.data, 0, self._unused_input.itemsize, 0)
 
-    def _output_rows(self, records: dict[str, np.ndarray], state: dict[str, np.ndarray]) -> list[int]:
-        rows: list[int] = []
+    def _output_ports(self, records: dict[str, np.ndarray], state: dict[str, np.ndarray]) -> list[int]:
+        words: list[int] = []
         for port in self.compiled.program.outputs:
             if not port.size:
                 continue
-            kept, last = records.get(port.name), state.get(port.name)
-            address = kept.ctypes.data if kept is not None and kept.size else 0
-            strides = kept.strides if kept is not None else (0, 0, 0)
-            after = last.ctypes.data if last is not None else 0
-            rows += _row(address, strides[0], strides[2], strides[1], after)
-        return rows
+            record, last = records.get(port.name), state.get(port.name)
+            address = record.ctypes.data if record is not None and record.size else 0
+            strides = record.strides if record is not None else (0, 0, 0)
+            last_address = last.ctypes.data if last is not None else 0
+            words += _port(address, strides[0], strides[2], strides[1], last_address)
+        return words
 
-    def _march(self, job: ctypes.Array[ctypes.c_int64], steps: int, written: object) -> None:
-        """Do the job; `written` is the memory that it names, which lives as long as a thread works on it."""
-        march = ctypes.CFUNCTYPE(
+    def _run_in_threads(self, descriptor: ctypes.Array[ctypes.c_int64], steps: int, written: object) -> None:
+        """Call the rollout kernel for pieces of the worlds.
+
+        written: all memory that the descriptor refers to, which must exist as long as a thread is active.
+        """
+        rollout = ctypes.CFUNCTYPE(
             ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
-        )(self.kernel.march)
-        plan = ctypes.addressof(self.kernel.plan)
+        )(self.kernel.rollout)
+        kernel = ctypes.addressof(self.kernel.descriptor)
         threads, lanes = self.compiled.threads, self.kernel.lanes.width
-        piece = -(-self.worlds // (threads * PIECES)) if threads > 1 else self.worlds
+        piece = -(-self.worlds // (threads * PIECES_PER_THREAD)) if threads > 1 else self.worlds
         piece = -(-piece // lanes) * lanes
-        done: list[bool] = []
-        total = self.compiled.weight * steps * (-(-self.worlds // lanes))
+        succeeded: list[bool] = []
+        cost = self.compiled.cost * steps * (-(-self.worlds // lanes))
 
         def work(begin: int, end: int) -> None:
-            done.append(march(ctypes.addressof(job), begin, end - begin, plan))
-            _ = written  # nothing of it goes while this thread writes
+            succeeded.append(rollout(ctypes.addressof(descriptor), begin, end - begin, kernel))
+            _ = written  # keeps the memory alive while this thread writes
 
         def stop() -> None:
-            job[JOB.index("stop")] = 1
+            descriptor[ROLLOUT.index("stop")] = 1
 
         pieces = list(pairwise([*range(0, self.worlds, piece), self.worlds]))
-        share(work, pieces, threads, is_short=total <= LARGEST_PIECE, stop=stop)
-        if not all(done):
-            raise MemoryError("there is no memory for the blocks of lanes")
+        run_pieces(work, pieces, threads, is_short=cost <= LARGEST_PIECE, stop=stop)
+        if not all(succeeded):
+            raise MemoryError("there is not enough memory for the buffers of a block of worlds")
 
 
-def _row(data: int, world: int, element: int, time: int, last: int = 0) -> list[int]:
-    row = {
+def _port(data: int, world_stride: int, element_stride: int, time_stride: int, last: int = 0) -> list[int]:
+    """The row of words of a port in the order of ROLLOUT_PORT."""
+    fields = {
         "data": data,
-        "world_stride": world,
-        "element_stride": element,
-        "time_stride": time,
+        "world_stride": world_stride,
+        "element_stride": element_stride,
+        "time_stride": time_stride,
         "last": last,
     }
-    return [row[name] for name in PORT]
+    return [fields[name] for name in ROLLOUT_PORT]
 
 
-def _moves(program: Program, lanes: Lanes) -> list[int]:
-    """From where in the outputs to where in the inputs the state goes, and how much of it."""
-    inputs, outputs = doors(program)
-    places = dict(zip((port.name for port in inputs), input_starts(inputs, lanes), strict=False))
-    moves, start = [], 0
+def _state_copies(program: Program, lanes: Lanes) -> list[int]:
+    """For each part of the state its position in the output buffer, that in the input buffer, and its
+    size.
+    """
+    inputs, outputs = nonempty_ports(program)
+    positions = dict(zip((port.name for port in inputs), input_starts(inputs, lanes), strict=False))
+    copies, start = [], 0
     for port in outputs:
-        if port.name in places:
-            moves += [start, places[port.name], port.size]
+        if port.name in positions:
+            copies += [start, positions[port.name], port.size]
         start += port.size
-    return moves
+    return copies

@@ -1,11 +1,12 @@
-"""Work shared by threads: it can be interrupted at any time, and no thread writes into memory that is gone.
+"""Interruptible execution of work on several threads.
 
-Python raises KeyboardInterrupt in the main thread only, and only while that thread runs Python. So the main thread
-does no long work itself: it hands it to others and waits. When it is interrupted, it asks them to stop, waits until
-the last one has, which takes them one step or one piece, and goes on with the exception.
+Python raises KeyboardInterrupt in the main thread only, and only while that thread executes Python code. The
+main thread therefore does no long work itself: it submits the work to worker threads and waits. When it is
+interrupted, it asks the workers to stop, waits until the last one has returned (after at most one step or one
+piece of work), and propagates the exception. So no thread writes into memory that has been released.
 
-A process may fork while other threads compile. The child has none of these threads, and a lock that one of them held
-would stay locked for ever. So a fork waits until nothing is being compiled.
+A process may fork while other threads compile. The child has none of these threads, and a lock that one of
+them held would remain locked. A fork therefore waits until no thread compiles.
 """
 
 from __future__ import annotations
@@ -18,57 +19,57 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from typing import Any
 
-LOCK = threading.RLock()  # held while the code of a program is made
-LLVM_LOCK = threading.RLock()  # held while LLVM works, which an interrupt does not end; taken after LOCK
-GLANCE = (
-    0.05  # seconds between two looks of a waiting thread, where the system does not wake it for an interrupt
-)
+COMPILE_LOCK = threading.RLock()  # acquired while a program is compiled
+LLVM_LOCK = (
+    threading.RLock()
+)  # acquired while LLVM works, which an interrupt does not end; after COMPILE_LOCK
+POLL_INTERVAL = 0.05  # of a waiting thread, for systems that do not wake it at an interrupt [s]
 
 
 def cores() -> int:
-    """Processors that this process may use."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-class _Pieces:
-    """Pieces of work that threads take one after the other, until there are none, one fails, or they are withdrawn."""
+class _WorkQueue:
+    """A queue of pieces of work for several threads; it is closed when it is empty, or when a piece fails."""
 
     def __init__(self, work: Callable[..., None], pieces: Sequence[tuple[int, int]]):
-        self.work, self.left = work, iter(list(pieces))
+        self.work, self.remaining = work, iter(list(pieces))
         self.error: BaseException | None = None
-        self.is_closed = False  # nobody begins another piece
-        self._counting, self._working = threading.Lock(), 0
-        self._bell = threading.Lock()  # free when it has rung
-        self._bell.acquire()
+        self.is_closed = False  # no further piece is started
+        self._count_lock, self._working = threading.Lock(), 0
+        self._finished = threading.Lock()  # released when the last worker returns
+        self._finished.acquire()
 
-    def take(self) -> None:
-        """Do pieces while there are any, on a thread that is not interrupted."""
-        with self._counting:
+    def work_on_worker(self) -> None:
+        """Process pieces on a worker thread, which is not interrupted; an exception is stored in `error`."""
+        with self._count_lock:
             self._working += 1
         try:
-            self.do()
+            self.process()
         except BaseException as error:
             self.error = error
-        with self._counting:
-            self.is_closed = True  # who is here found no more, or failed
+        with self._count_lock:
+            self.is_closed = True  # the queue is empty, or a piece failed
             self._working -= 1
-            if not self._working and self._bell.locked():
-                self._bell.release()
+            if not self._working and self._finished.locked():
+                self._finished.release()
 
-    def do(self) -> None:
-        """Do pieces while there are any, on any thread."""
-        while not self.is_closed and (piece := next(self.left, None)) is not None:
+    def process(self) -> None:
+        """Process pieces until the queue is closed."""
+        while not self.is_closed and (piece := next(self.remaining, None)) is not None:
             self.work(*piece)
 
     def wait(self) -> None:
-        """Return when there are no pieces any more, and nobody works on one. It takes no lock that a thread needs."""
+        """Wait until the queue is closed and no worker is active. It acquires no lock that a worker needs."""
         while self._working or not self.is_closed:
-            self._bell.acquire(timeout=GLANCE)
+            self._finished.acquire(timeout=POLL_INTERVAL)
 
 
-def share(
+def run_pieces(
     work: Callable[..., None],
     pieces: Sequence[tuple[int, int]],
     threads: int,
@@ -76,63 +77,64 @@ def share(
     is_short: bool = False,
     stop: Callable[[], None] = lambda: None,
 ) -> None:
-    """work(*piece) for every piece, on so many threads. What a piece raises is raised here.
+    """Call work(*piece) for every piece, on up to `threads` threads; an exception of a piece is raised here.
 
-    is_short: all takes some hundredths of a second at most, so that this thread, too, can take part. stop(): asks the
-    pieces that are being worked on to end early; it is called when this thread is interrupted. `work` must hold
+    is_short: whether all the work takes some hundredths of a second at most, so that the calling thread can
+    take part.
+    stop: called when this thread is interrupted; it asks the active pieces to return early. `work` must have
     references to all memory that it writes to.
     """
-    takes_part = is_short or threading.current_thread() is not threading.main_thread()
-    others = min(threads, len(pieces)) - takes_part
-    shared = _Pieces(work, pieces)
+    participates = is_short or threading.current_thread() is not threading.main_thread()
+    workers = min(threads, len(pieces)) - participates
+    queue = _WorkQueue(work, pieces)
     try:
-        for _ in range(others):
-            _pool(threads).submit(shared.take)
-        if takes_part:
-            shared.do()
-            shared.is_closed = True
-        shared.wait()
+        for _ in range(workers):
+            _pool(threads).submit(queue.work_on_worker)
+        if participates:
+            queue.process()
+            queue.is_closed = True
+        queue.wait()
     except BaseException:
-        _end(shared, stop)
+        _stop_and_wait(queue, stop)
         raise
-    if shared.error is not None:
-        raise shared.error
+    if queue.error is not None:
+        raise queue.error
 
 
-def _end(shared: _Pieces, stop: Callable[[], None]) -> None:
-    """Return when no thread works any more, however often this one is interrupted meanwhile."""
+def _stop_and_wait(queue: _WorkQueue, stop: Callable[[], None]) -> None:
+    """Wait until no worker is active, even if this thread is interrupted again meanwhile."""
     while True:
         try:
-            shared.is_closed = True
+            queue.is_closed = True
             stop()
-            shared.wait()
+            queue.wait()
             return
         except KeyboardInterrupt:
             continue
 
 
 def is_compiling() -> bool:
-    """Whether LLVM works on something, which may be what an interrupt left alone."""
+    """Whether LLVM is at work, possibly on code whose compilation was interrupted."""
     if LLVM_LOCK.acquire(blocking=False):
         LLVM_LOCK.release()
         return False
     return True
 
 
-def apart(function: Callable[[], Any]) -> Any:
-    """function(), which no interrupt can end, on another thread: this one can be interrupted, and then leaves it alone.
+def run_on_llvm_thread(function: Callable[[], Any]) -> Any:
+    """The result of function(), evaluated on another thread so that the main thread can be interrupted.
 
-    The function must not write to anything that others use.
+    After an interrupt the function continues to run in the background, so it must not write to shared data.
     """
     if threading.current_thread() is not threading.main_thread():
         return function()
-    found: list[Any] = []
-    alone = _Pieces(lambda *_: found.append(function()), [(0, 0)])
-    _apart_pool().submit(alone.take)
-    alone.wait()
-    if alone.error is not None:
-        raise alone.error
-    return found[0]
+    results: list[Any] = []
+    queue = _WorkQueue(lambda *_: results.append(function()), [(0, 0)])
+    _llvm_pool().submit(queue.work_on_worker)
+    queue.wait()
+    if queue.error is not None:
+        raise queue.error
+    return results[0]
 
 
 @cache
@@ -141,7 +143,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 @cache
-def _apart_pool() -> ThreadPoolExecutor:
+def _llvm_pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="zwang-llvm")
 
 
@@ -149,25 +151,27 @@ def _apart_pool() -> ThreadPoolExecutor:
 
 
 def _before_fork() -> None:
-    LOCK.acquire()
+    COMPILE_LOCK.acquire()
     LLVM_LOCK.acquire()
 
 
 def _after_fork() -> None:
     LLVM_LOCK.release()
-    LOCK.release()
+    COMPILE_LOCK.release()
 
 
 def _in_child() -> None:
-    """A forked process has none of its parent's threads."""
+    """In a forked child process: discard the thread pools, whose threads do not exist there."""
     _pool.cache_clear()
-    _apart_pool.cache_clear()
+    _llvm_pool.cache_clear()
     _free_cached_properties()
     _after_fork()
 
 
 def _free_cached_properties() -> None:
-    """Before Python 3.12 a cached property has a lock for all objects, which a thread that is gone may have held."""
+    """Replace the locks of cached properties, one of which a thread of the parent may have held (before
+    Python 3.12).
+    """
     if sys.version_info >= (3, 12):
         return
     for name, module in list(sys.modules.items()):

@@ -1,7 +1,7 @@
-"""NumPy universal functions made from machine code: strides, broadcasting and the interpreter's lock are NumPy's work.
+"""NumPy universal functions from machine code: NumPy handles strides, broadcasting and the interpreter lock.
 
-Uses PyUFunc_FromFuncAndDataAndSignature of NumPy's C interface, whose place in the table of functions has been the
-same since NumPy 1.3. <https://numpy.org/doc/stable/reference/c-api/ufunc.html>
+The module uses PyUFunc_FromFuncAndDataAndSignature of NumPy's C interface, whose position in the table of
+functions has not changed since NumPy 1.3. <https://numpy.org/doc/stable/reference/c-api/ufunc.html>
 """
 
 from __future__ import annotations
@@ -20,28 +20,30 @@ try:
 except ImportError:  # NumPy 1
     from numpy.core import _multiarray_umath  # type: ignore[attr-defined]
 
-PLACE = 31  # of PyUFunc_FromFuncAndDataAndSignature
+POSITION = 31  # of PyUFunc_FromFuncAndDataAndSignature in the table
 NO_IDENTITY = -1
-MOST_PORTS = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+MAXIMUM_PORTS = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 
 
 class UniversalFunction:
-    """`call` is a numpy.ufunc over ports of these sizes, as long as this object lives.
+    """A generalised universal function over ports of the given sizes; `call` is the numpy.ufunc.
 
-    function: the address of its inner loop; data: the address that the loop gets as its last argument.
+    function: address of the inner loop; data: address that the loop gets as its last argument. `call` is
+    valid as long as this object exists. Raises CompileError if NumPy cannot create the function.
     """
 
     def __init__(self, function: int, data: int, inputs: Sequence[int], outputs: Sequence[int], dtype: str):
         ports = len(inputs) + len(outputs)
-        if ports > MOST_PORTS:
+        if ports > MAXIMUM_PORTS:
             raise CompileError(
-                f"the program has {ports} inputs and outputs; NumPy allows {MOST_PORTS}: put some into one array"
+                f"the program has {ports} inputs and outputs; NumPy allows {MAXIMUM_PORTS}: "
+                "combine some into one array"
             )
         self._functions = (ctypes.c_void_p * 1)(function)
         self._data = (ctypes.c_void_p * 1)(data)
         self._types = (ctypes.c_char * ports)(*[np.dtype(dtype).num] * ports)
-        signature = f"{_cores(inputs)}->{_cores(outputs)}".encode()
-        self.call = _maker()(
+        signature = f"{_core_dimensions(inputs)}->{_core_dimensions(outputs)}".encode()
+        self.call = _constructor()(
             ctypes.addressof(self._functions),
             ctypes.addressof(self._data),
             ctypes.addressof(self._types),
@@ -55,22 +57,23 @@ class UniversalFunction:
             signature,
         )
         if not isinstance(self.call, np.ufunc) or self.call.nargs != ports:
-            raise CompileError("this NumPy makes no universal functions of machine code")
+            raise CompileError("this version of NumPy cannot create universal functions from machine code")
 
 
-def _cores(sizes: Sequence[int]) -> str:
+def _core_dimensions(sizes: Sequence[int]) -> str:
     return ",".join(f"({size})" for size in sizes)
 
 
 @cache
-def _maker() -> Callable[..., Any]:
+def _constructor() -> Callable[..., Any]:
+    """PyUFunc_FromFuncAndDataAndSignature as a Python function."""
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     table = ctypes.cast(pointer_of(_multiarray_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
     kinds = (
         [ctypes.c_void_p] * 3 + [ctypes.c_int] * 4 + [ctypes.c_char_p] * 2 + [ctypes.c_int, ctypes.c_char_p]
     )
-    address = table[PLACE]
+    address = table[POSITION]
     if not address:
-        raise CompileError("this NumPy has no interface for universal functions of machine code")
+        raise CompileError("this version of NumPy has no interface for universal functions from machine code")
     return ctypes.PYFUNCTYPE(ctypes.py_object, *kinds)(address)

@@ -1,4 +1,4 @@
-"""Constant tables and scratch arrays as LLVM IR."""
+"""LLVM IR of constant tables and mutable arrays."""
 
 from __future__ import annotations
 
@@ -10,192 +10,210 @@ from zwang.compiler.ir.program import Instruction
 
 
 class ArrayEmitter(StraightLineEmitter):
-    """Text with tables and arrays. An array is written in place, in the lanes that count only."""
+    """The emitter extended by tables and arrays. An array is updated in place, in the active lanes only."""
 
     def _table_entry(self, writer: FunctionWriter, instruction: Instruction, scalar: str) -> str:
+        """The entry of a constant table as a scalar."""
         key = (instruction.op, tuple(instruction.data))
         name = self.tables.setdefault(key, f"@table{len(self.tables)}")
-        index = writer.get(instruction.args[0])
-        address = writer.let(f"getelementptr inbounds {scalar}, ptr {name}, i64 {index}")
-        return writer.let(f"load {scalar}, ptr {address}")
+        index = writer.operand(instruction.args[0])
+        address = writer.assign(f"getelementptr inbounds {scalar}, ptr {name}, i64 {index}")
+        return writer.assign(f"load {scalar}, ptr {address}")
 
-    def _op_itable(self, writer: FunctionWriter, instruction: Instruction) -> None:
+    def _op_index_table(self, writer: FunctionWriter, instruction: Instruction) -> None:
         writer.define(instruction.out[0], self._table_entry(writer, instruction, "i64"))
 
     def _op_table(self, writer: FunctionWriter, instruction: Instruction) -> None:
         lanes = self.lanes
         entry = self._table_entry(writer, instruction, lanes.scalar)
         if lanes.width > 1:
-            first = writer.let(f"insertelement {lanes.real} poison, {lanes.scalar} {entry}, i64 0")
+            first = writer.assign(f"insertelement {lanes.real} poison, {lanes.scalar} {entry}, i64 0")
             zeros = f"<{lanes.width} x i32> zeroinitializer"
-            entry = writer.let(f"shufflevector {lanes.real} {first}, {lanes.real} poison, {zeros}")
+            entry = writer.assign(f"shufflevector {lanes.real} {first}, {lanes.real} poison, {zeros}")
         writer.define(instruction.out[0], entry)
 
     def _op_array(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        array = self.scratch.array(instruction.data)
+        array = self.frame.array(instruction.data)
         real = self.lanes.real
 
-        def clear(index: str) -> None:
-            writer.row(f"store {real} {self.lanes.zero}, ptr {writer.element_address(array, index)}")
+        def set_zero(index: str) -> None:
+            writer.line(f"store {real} {self.lanes.zero}, ptr {writer.element_address(array, index)}")
 
-        self._each(writer, array.length, clear)
-        self.born[array.offset] = writer, writer.mask
+        self._for_each_element(writer, array.length, set_zero)
+        self.allocated_in[array.offset] = writer, writer.mask
         writer.define(instruction.out[0], array)
 
-    def _op_blank(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        array = self.scratch.array(instruction.data)
-        self.born[array.offset] = writer, writer.mask
+    def _op_empty(self, writer: FunctionWriter, instruction: Instruction) -> None:
+        array = self.frame.array(instruction.data)
+        self.allocated_in[array.offset] = writer, writer.mask
         writer.define(instruction.out[0], array)
 
-    def _op_choose(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        """The list holds numbers in its first lane; the last is how many of the others there are."""
+    def _op_compact(self, writer: FunctionWriter, instruction: Instruction) -> None:
+        """The list of active indices has a number in its first lane per entry; the last entry is their
+        count.
+        """
         length, flags = instruction.data, writer.array(instruction.args[0])
-        end, listed, lanes = writer.get(instruction.args[1]), self.scratch.array(length + 1), self.lanes
-        before, turn, inside, after = writer.label, *(writer.new_label() for _ in range(3))
-        index, following, place, behind = (writer.fresh() for _ in range(4))
-        writer.jump(turn)
-        writer.open(turn)
-        writer.row(f"{index} = phi i64 [ 0, %{before} ], [ {following}, %{inside} ]")
-        writer.row(f"{place} = phi i64 [ 0, %{before} ], [ {behind}, %{inside} ]")
-        writer.branch(writer.let(f"icmp slt i64 {index}, {end}"), inside, after)
-        writer.open(inside)
-        flag = writer.let(f"load {lanes.real}, ptr {writer.element_address(flags, index)}")
-        wanted = writer.any(writer.masked(writer.let(f"fcmp ogt {lanes.real} {flag}, {lanes.zero}")))
-        number = writer.let(f"uitofp i64 {index} to {lanes.scalar}")
-        writer.row(f"store {lanes.scalar} {number}, ptr {writer.element_address(listed, place)}")
-        writer.row(f"{behind} = add i64 {place}, {writer.let(f'zext i1 {wanted} to i64')}")
-        writer.row(f"{following} = add i64 {index}, 1")
-        writer.jump(turn)
-        writer.open(after)
-        number = writer.let(f"uitofp i64 {place} to {lanes.scalar}")
-        writer.row(f"store {lanes.scalar} {number}, ptr {writer.element_address(listed, str(length))}")
-        writer.define(instruction.out[0], listed)
+        end, active_list, lanes = (
+            writer.operand(instruction.args[1]),
+            self.frame.array(length + 1),
+            self.lanes,
+        )
+        before, head, inside, after = writer.label, *(writer.new_label() for _ in range(3))
+        index, next_index, count, next_count = (writer.new_name() for _ in range(4))
+        writer.jump(head)
+        writer.begin_block(head)
+        writer.line(f"{index} = phi i64 [ 0, %{before} ], [ {next_index}, %{inside} ]")
+        writer.line(f"{count} = phi i64 [ 0, %{before} ], [ {next_count}, %{inside} ]")
+        writer.branch(writer.assign(f"icmp slt i64 {index}, {end}"), inside, after)
+        writer.begin_block(inside)
+        flag = writer.assign(f"load {lanes.real}, ptr {writer.element_address(flags, index)}")
+        is_active = writer.any_lane(
+            writer.active_condition(writer.assign(f"fcmp ogt {lanes.real} {flag}, {lanes.zero}"))
+        )
+        number = writer.assign(f"uitofp i64 {index} to {lanes.scalar}")
+        writer.line(f"store {lanes.scalar} {number}, ptr {writer.element_address(active_list, count)}")
+        writer.line(f"{next_count} = add i64 {count}, {writer.assign(f'zext i1 {is_active} to i64')}")
+        writer.line(f"{next_index} = add i64 {index}, 1")
+        writer.jump(head)
+        writer.begin_block(after)
+        number = writer.assign(f"uitofp i64 {count} to {lanes.scalar}")
+        writer.line(f"store {lanes.scalar} {number}, ptr {writer.element_address(active_list, str(length))}")
+        writer.define(instruction.out[0], active_list)
 
-    def _op_pick(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        listed, place = writer.array(instruction.args[0]), writer.get(instruction.args[1])
-        inside = writer.let(f"icmp slt i64 {place}, {self._entries(writer, listed)}")
-        entry = self._entry(writer, listed, place)
-        writer.define(instruction.out[0], writer.let(f"select i1 {inside}, i64 {entry}, i64 0"))
+    def _op_active_index(self, writer: FunctionWriter, instruction: Instruction) -> None:
+        active_list, position = writer.array(instruction.args[0]), writer.operand(instruction.args[1])
+        inside = writer.assign(f"icmp slt i64 {position}, {self._active_count(writer, active_list)}")
+        entry = self._list_entry(writer, active_list, position)
+        writer.define(instruction.out[0], writer.assign(f"select i1 {inside}, i64 {entry}, i64 0"))
 
-    def _op_count(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        writer.define(instruction.out[0], self._entries(writer, writer.array(instruction.args[0])))
+    def _op_active_count(self, writer: FunctionWriter, instruction: Instruction) -> None:
+        writer.define(instruction.out[0], self._active_count(writer, writer.array(instruction.args[0])))
 
-    def _entries(self, writer: FunctionWriter, listed: ArraySlot) -> str:
-        """How many there are in the list of `choose`."""
-        return self._entry(writer, listed, str(listed.length - 1))
+    def _active_count(self, writer: FunctionWriter, active_list: ArraySlot) -> str:
+        """The number of entries of a list of active indices."""
+        return self._list_entry(writer, active_list, str(active_list.length - 1))
 
-    def _entry(self, writer: FunctionWriter, listed: ArraySlot, place: str) -> str:
-        """An entry of the list of `choose`."""
-        number = writer.let(f"load {self.lanes.scalar}, ptr {writer.element_address(listed, place)}")
-        return writer.let(f"fptoui {self.lanes.scalar} {number} to i64")
+    def _list_entry(self, writer: FunctionWriter, active_list: ArraySlot, position: str) -> str:
+        """An entry of a list of active indices."""
+        number = writer.assign(
+            f"load {self.lanes.scalar}, ptr {writer.element_address(active_list, position)}"
+        )
+        return writer.assign(f"fptoui {self.lanes.scalar} {number} to i64")
 
     def _op_load(self, writer: FunctionWriter, instruction: Instruction) -> None:
         array, index = instruction.args
-        address = writer.element_address(writer.array(array), writer.get(index))
-        writer.define(instruction.out[0], writer.let(f"load {self.lanes.real}, ptr {address}"))
+        address = writer.element_address(writer.array(array), writer.operand(index))
+        writer.define(instruction.out[0], writer.assign(f"load {self.lanes.real}, ptr {address}"))
 
     def _op_store(self, writer: FunctionWriter, instruction: Instruction) -> None:
         array, index, value = instruction.args
-        place = writer.array(array)
-        address, operand = writer.element_address(place, writer.get(index)), writer.get(value)
-        if self.born.get(place.offset) == (writer, writer.mask):  # it holds nothing for other lanes
-            writer.row(f"store {self.lanes.real} {operand}, ptr {address}")
+        target = writer.array(array)
+        address, operand = writer.element_address(target, writer.operand(index)), writer.operand(value)
+        if self.allocated_in.get(target.offset) == (writer, writer.mask):  # no other lane uses it
+            writer.line(f"store {self.lanes.real} {operand}, ptr {address}")
         else:
             self._store(writer, address, operand)
-        writer.define(instruction.out[0], place)
+        writer.define(instruction.out[0], target)
 
     def _op_gather(self, writer: FunctionWriter, instruction: Instruction) -> None:
         array, position = instruction.args
-        places, lanes = self._own_places(writer, writer.array(array), writer.get(position)), self.lanes
+        addresses, lanes = (
+            self._lane_addresses(writer, writer.array(array), writer.operand(position)),
+            self.lanes,
+        )
         if lanes.width == 1:
-            writer.define(instruction.out[0], writer.let(f"load {lanes.real}, ptr {places}"))
+            writer.define(instruction.out[0], writer.assign(f"load {lanes.real}, ptr {addresses}"))
             return
         pointers, mask = lanes.vector("ptr"), writer.mask or lanes.true
         name = f"@llvm.masked.gather.{lanes.suffix}.v{lanes.width}p0"
         self.intrinsics.add(f"{lanes.real} {name}({pointers}, i32, {lanes.truth}, {lanes.real})")
         rest = f"i32 {lanes.bits // 8}, {lanes.truth} {mask}, {lanes.real} {lanes.zero}"
-        found = writer.let(f"call {lanes.real} {name}({pointers} {places}, {rest})")
+        found = writer.assign(f"call {lanes.real} {name}({pointers} {addresses}, {rest})")
         writer.define(instruction.out[0], found)
 
     def _op_scatter(self, writer: FunctionWriter, instruction: Instruction) -> None:
         array, position, value = instruction.args
-        stored, operand, lanes = writer.array(array), writer.get(value), self.lanes
-        places = self._own_places(writer, stored, writer.get(position))
+        stored, operand, lanes = writer.array(array), writer.operand(value), self.lanes
+        addresses = self._lane_addresses(writer, stored, writer.operand(position))
         if lanes.width == 1:
-            writer.row(f"store {lanes.real} {operand}, ptr {places}")
+            writer.line(f"store {lanes.real} {operand}, ptr {addresses}")
         else:
             pointers, mask = lanes.vector("ptr"), writer.mask or lanes.true
             name = f"@llvm.masked.scatter.{lanes.suffix}.v{lanes.width}p0"
             self.intrinsics.add(f"void {name}({lanes.real}, {pointers}, i32, {lanes.truth})")
             rest = f"i32 {lanes.bits // 8}, {lanes.truth} {mask}"
-            writer.row(f"call void {name}({lanes.real} {operand}, {pointers} {places}, {rest})")
+            writer.line(f"call void {name}({lanes.real} {operand}, {pointers} {addresses}, {rest})")
         writer.define(instruction.out[0], stored)
 
-    def _own_places(self, writer: FunctionWriter, array: ArraySlot, position: str) -> str:
-        """The addresses of elements, in each lane its own; never outside the array, whatever the position."""
+    def _lane_addresses(self, writer: FunctionWriter, array: ArraySlot, position: str) -> str:
+        """The address of an element for each lane; the position is clamped to the array."""
         lanes, most = self.lanes, self.lanes.number(float(array.length - 1))
         first, whole = writer.address(array.offset), lanes.vector("i64")
-        above = writer.let(f"fcmp ogt {lanes.real} {position}, {lanes.zero}")
-        position = writer.choose(above, lanes.real, position, lanes.zero)
-        below = writer.let(f"fcmp olt {lanes.real} {position}, {most}")
-        position = writer.choose(below, lanes.real, position, most)
-        number = writer.let(f"fptosi {lanes.real} {position} to {whole}")
+        above = writer.assign(f"fcmp ogt {lanes.real} {position}, {lanes.zero}")
+        position = writer.select_lanes(above, lanes.real, position, lanes.zero)
+        below = writer.assign(f"fcmp olt {lanes.real} {position}, {most}")
+        position = writer.select_lanes(below, lanes.real, position, most)
+        number = writer.assign(f"fptosi {lanes.real} {position} to {whole}")
         if lanes.width > 1:
-            far = writer.let(f"mul {whole} {number}, {lanes.splat('i64', str(lanes.width))}")
+            far = writer.assign(f"mul {whole} {number}, {lanes.splat('i64', str(lanes.width))}")
             own = ", ".join(f"i64 {lane}" for lane in range(lanes.width))
-            number = writer.let(f"add {whole} {far}, <{own}>")
-        return writer.let(f"getelementptr inbounds {lanes.scalar}, ptr {first}, {whole} {number}")
+            number = writer.assign(f"add {whole} {far}, <{own}>")
+        return writer.assign(f"getelementptr inbounds {lanes.scalar}, ptr {first}, {whole} {number}")
 
-    def _op_highest(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        lanes, found = self.lanes, writer.get(instruction.args[0])
-        above = writer.masked(writer.let(f"fcmp ogt {lanes.real} {found}, {lanes.zero}"))
-        found = writer.choose(above, lanes.real, found, lanes.zero)
+    def _op_lane_maximum(self, writer: FunctionWriter, instruction: Instruction) -> None:
+        lanes, found = self.lanes, writer.operand(instruction.args[0])
+        above = writer.active_condition(writer.assign(f"fcmp ogt {lanes.real} {found}, {lanes.zero}"))
+        found = writer.select_lanes(above, lanes.real, found, lanes.zero)
         if lanes.width > 1:
             name = f"@llvm.vector.reduce.fmax.{lanes.suffix}"
             self.intrinsics.add(f"{lanes.scalar} {name}({lanes.real})")
-            found = writer.let(f"call {lanes.scalar} {name}({lanes.real} {found})")
+            found = writer.assign(f"call {lanes.scalar} {name}({lanes.real} {found})")
         most = lanes.literal(float(instruction.data))
-        below = writer.let(f"fcmp olt {lanes.scalar} {found}, {most}")
-        found = writer.let(f"select i1 {below}, {lanes.scalar} {found}, {lanes.scalar} {most}")
-        writer.define(instruction.out[0], writer.let(f"fptosi {lanes.scalar} {found} to i64"))
+        below = writer.assign(f"fcmp olt {lanes.scalar} {found}, {most}")
+        found = writer.assign(f"select i1 {below}, {lanes.scalar} {found}, {lanes.scalar} {most}")
+        writer.define(instruction.out[0], writer.assign(f"fptosi {lanes.scalar} {found} to i64"))
 
     def _store(self, writer: FunctionWriter, address: str, operand: str) -> None:
-        """To the lanes that count only."""
+        """Store an operand in the active lanes only."""
         real = self.lanes.real
         if writer.mask is not None:
-            old = writer.let(f"load {real}, ptr {address}")
-            operand = writer.choose(writer.mask, real, operand, old)
-        writer.row(f"store {real} {operand}, ptr {address}")
+            old = writer.assign(f"load {real}, ptr {address}")
+            operand = writer.select_lanes(writer.mask, real, operand, old)
+        writer.line(f"store {real} {operand}, ptr {address}")
 
-    def _copy(self, writer: FunctionWriter, target: ArraySlot, source: ArraySlot) -> None:
+    def _copy_array(self, writer: FunctionWriter, target: ArraySlot, source: ArraySlot) -> None:
+        """Copy an array in the active lanes."""
+
         def copy(index: str) -> None:
-            entry = writer.let(f"load {self.lanes.real}, ptr {writer.element_address(source, index)}")
+            entry = writer.assign(f"load {self.lanes.real}, ptr {writer.element_address(source, index)}")
             self._store(writer, writer.element_address(target, index), entry)
 
-        self._each(writer, source.length, copy)
+        self._for_each_element(writer, source.length, copy)
 
-    def _copies(self, writer: FunctionWriter, targets: list[ArraySlot], sources: list[ArraySlot]) -> None:
-        """Array by array, as if all at once."""
-        moves = [(t, s) for t, s in zip(targets, sources, strict=True) if t != s]
-        if any(t == s for t, _ in moves for _, s in moves):
-            between = [self.scratch.array(s.length) for _, s in moves]
-            self._copies(writer, between, [s for _, s in moves])
-            moves = [(t, b) for (t, _), b in zip(moves, between, strict=True)]
-        for target, source in moves:
-            self._copy(writer, target, source)
+    def _copy_arrays(
+        self, writer: FunctionWriter, targets: list[ArraySlot], sources: list[ArraySlot]
+    ) -> None:
+        """Copy several arrays in the active lanes, as if simultaneously."""
+        copies = [(t, s) for t, s in zip(targets, sources, strict=True) if t != s]
+        if any(t == s for t, _ in copies for _, s in copies):
+            temporaries = [self.frame.array(s.length) for _, s in copies]
+            self._copy_arrays(writer, temporaries, [s for _, s in copies])
+            copies = [(t, b) for (t, _), b in zip(copies, temporaries, strict=True)]
+        for target, source in copies:
+            self._copy_array(writer, target, source)
 
-    def _each(self, writer: FunctionWriter, count: int, body: Callable[[str], None]) -> None:
-        """The body for every index below the count; a loop where they are many."""
+    def _for_each_element(self, writer: FunctionWriter, count: int, body: Callable[[str], None]) -> None:
+        """Emit `body` for every index below the count, as a loop if the count is large."""
         if count <= 4:
             for index in range(count):
                 body(str(index))
             return
-        before, turn, after = writer.label, writer.new_label(), writer.new_label()
-        index, following = writer.fresh(), writer.fresh()
-        writer.jump(turn)
-        writer.open(turn)
-        writer.row(f"{index} = phi i64 [ 0, %{before} ], [ {following}, %{turn} ]")
+        before, head, after = writer.label, writer.new_label(), writer.new_label()
+        index, next_index = writer.new_name(), writer.new_name()
+        writer.jump(head)
+        writer.begin_block(head)
+        writer.line(f"{index} = phi i64 [ 0, %{before} ], [ {next_index}, %{head} ]")
         body(index)
-        writer.row(f"{following} = add i64 {index}, 1")
-        writer.branch(writer.let(f"icmp ult i64 {following}, {count}"), turn, after)
-        writer.open(after)
+        writer.line(f"{next_index} = add i64 {index}, 1")
+        writer.branch(writer.assign(f"icmp ult i64 {next_index}, {count}"), head, after)
+        writer.begin_block(after)

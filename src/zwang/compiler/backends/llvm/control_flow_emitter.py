@@ -1,4 +1,6 @@
-"""Branches and loops as LLVM IR: each lane goes its own way, under masks, until no lane wants more."""
+"""LLVM IR of branches and loops, under masks: each lane takes its own path, and a loop ends when all lanes
+have.
+"""
 
 from __future__ import annotations
 
@@ -10,32 +12,34 @@ from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, While
 
 
 class ControlFlowEmitter(ArrayEmitter):
-    """Text with `when`, `while` and `for`."""
+    """The emitter extended by `cond`, `while` and `for`."""
 
     def _op_cond(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        condition = writer.get(instruction.args[0])
-        when: Cond = instruction.data
-        captured = [writer.where(argument) for argument in instruction.args[1:]]
+        condition = writer.operand(instruction.args[0])
+        cond: Cond = instruction.data
+        captured = [writer.location_of(argument) for argument in instruction.args[1:]]
         kinds: list[Kind] = [self._kind(out) for out in instruction.out]
         self._forbid_index(kinds, "cond")
-        merged = [self._merge_array(when, captured, n) if k == "array" else None for n, k in enumerate(kinds)]
-        yes = self._arm(writer, when.then, condition, instruction, merged, rare=when.rare)
-        no = self._arm(writer, when.otherwise, writer.negate(condition), instruction, merged)
+        merged = [self._merge_array(cond, captured, n) if k == "array" else None for n, k in enumerate(kinds)]
+        yes = self._emit_branch(writer, cond.then, condition, instruction, merged, rare=cond.rare)
+        no = self._emit_branch(writer, cond.otherwise, writer.negation(condition), instruction, merged)
         for out, kind, array, a, b in zip(instruction.out, kinds, merged, yes, no, strict=True):
             if array is not None:
                 writer.define(out, array)
             else:
-                writer.define(out, writer.choose(condition, self.lanes.kind(kind), a, b))
+                writer.define(out, writer.select_lanes(condition, self.lanes.kind(kind), a, b))
 
-    def _merge_array(self, when: Cond, captured: list[Location], n: int) -> ArraySlot:
-        """Where an array that leaves both arms lives: in place if both give the same, else in a new one."""
-        origins = [_origin(block, block.results[n]) for block in (when.then, when.otherwise)]
-        places = [None if origin is None else captured[origin] for origin in origins]
-        if isinstance(places[0], ArraySlot) and places[0] == places[1]:
-            return places[0]
-        return self.scratch.array(self.program.lengths[when.then.results[n]])
+    def _merge_array(self, cond: Cond, captured: list[Location], n: int) -> ArraySlot:
+        """The location of an array that both branches return: in place if both return the same array, else a
+        new one.
+        """
+        origins = [_captured_origin(block, block.results[n]) for block in (cond.then, cond.otherwise)]
+        locations = [None if origin is None else captured[origin] for origin in origins]
+        if isinstance(locations[0], ArraySlot) and locations[0] == locations[1]:
+            return locations[0]
+        return self.frame.array(self.program.lengths[cond.then.results[n]])
 
-    def _arm(
+    def _emit_branch(
         self,
         writer: FunctionWriter,
         block: Block,
@@ -45,69 +49,77 @@ class ControlFlowEmitter(ArrayEmitter):
         *,
         rare: bool = False,
     ) -> list[str]:
-        """One side of a `when`, run if any lane wants it. Returns the results (of arrays: an empty text)."""
+        """Emit a branch, which is executed if any lane takes it; returns its results (an empty string for an
+        array).
+        """
         if not block.instructions:
-            given = dict(zip(block.parameters, instruction.args[1:], strict=True))
-            places = [given[result] for result in block.results]
-            if all(m is None or m == writer.where(p) for m, p in zip(merged, places, strict=True)):
-                return ["" if m else writer.get(p) for m, p in zip(merged, places, strict=True)]
-        active = writer.masked(condition)
+            captured = dict(zip(block.parameters, instruction.args[1:], strict=True))
+            values = [captured[result] for result in block.results]
+            if all(m is None or m == writer.location_of(p) for m, p in zip(merged, values, strict=True)):
+                return ["" if m else writer.operand(p) for m, p in zip(merged, values, strict=True)]
+        active = writer.active_condition(condition)
         before, inside, after = writer.label, writer.new_label(), writer.new_label()
-        writer.branch(writer.any(active), inside, after, rare=rare)
-        writer.open(inside)
+        writer.branch(writer.any_lane(active), inside, after, rare=rare)
+        writer.begin_block(inside)
         with writer.scope():
             writer.mask = active if self.lanes.width > 1 else None
             if rare:
                 results = self._out_of_line(writer, block, instruction.args[1:])
             else:
                 results = self._inline(writer, block, instruction.args[1:])
-            wanted = [(t, results[n]) for n, t in enumerate(merged) if t is not None]
-            self._copies(writer, [t for t, _ in wanted], [s for _, s in wanted if isinstance(s, ArraySlot)])
+            copies = [(t, results[n]) for n, t in enumerate(merged) if t is not None]
+            self._copy_arrays(
+                writer, [t for t, _ in copies], [s for _, s in copies if isinstance(s, ArraySlot)]
+            )
         end = writer.label
         writer.jump(after)
-        writer.open(after)
+        writer.begin_block(after)
         kinds: list[Kind] = [self._kind(r) for r in block.results]
         return [
-            self._phi(writer, kind, [(operand, end), (self._nothing(kind), before)])
+            self._phi(writer, kind, [(operand, end), (self._default_value(kind), before)])
             if isinstance(operand, str)
             else ""
             for kind, operand in zip(kinds, results, strict=True)
         ]
 
-    def _nothing(self, kind: Kind) -> str:
+    def _default_value(self, kind: Kind) -> str:
         return self.lanes.zero if kind == "real" else self.lanes.false
 
-    def _phi(self, writer: FunctionWriter, kind: Kind, ways: list[tuple[str, str]]) -> str:
-        shown = ", ".join(f"[ {operand}, %{label} ]" for operand, label in ways)
-        return writer.let(f"phi {self.lanes.kind(kind)} {shown}")
+    def _phi(self, writer: FunctionWriter, kind: Kind, incoming: list[tuple[str, str]]) -> str:
+        pairs = ", ".join(f"[ {operand}, %{label} ]" for operand, label in incoming)
+        return writer.assign(f"phi {self.lanes.kind(kind)} {pairs}")
 
-    def _inline(self, writer: FunctionWriter, block: Block, arguments: Sequence[int]) -> list[str | ArraySlot]:
-        """The block, here; its results, as operands."""
+    def _inline(
+        self, writer: FunctionWriter, block: Block, arguments: Sequence[int]
+    ) -> list[str | ArraySlot]:
+        """Emit a block in place; returns its results."""
         for parameter, argument in zip(block.parameters, arguments, strict=True):
-            writer.define(parameter, writer.where(argument))
+            writer.define(parameter, writer.location_of(argument))
         self.block(writer, block)
         return [self._result(writer, result) for result in block.results]
 
     def _result(self, writer: FunctionWriter, value: int) -> str | ArraySlot:
-        return writer.array(value) if self._kind(value) == "array" else writer.get(value)
+        return writer.array(value) if self._kind(value) == "array" else writer.operand(value)
 
-    def _out_of_line(self, writer: FunctionWriter, block: Block, arguments: Sequence[int]) -> list[str | ArraySlot]:
-        """The block as a function of its own, called here; its results, as operands."""
+    def _out_of_line(
+        self, writer: FunctionWriter, block: Block, arguments: Sequence[int]
+    ) -> list[str | ArraySlot]:
+        """Emit a block as a function of its own and call it; returns its results."""
         values: dict[int, Location] = {}
         for parameter, argument in zip(block.parameters, arguments, strict=True):
-            values[parameter], _ = writer.home(argument, self.scratch, self._kind(parameter))
-        callee = self._callee(writer, values)
+            values[parameter], _ = writer.shared_location(argument, self.frame, self._kind(parameter))
+        callee = self._new_callee(writer, values)
         self.block(callee, block)
         results: list[StackSlot | ArraySlot] = []
         for value in block.results:
             if self._kind(value) == "array":
                 results.append(callee.array(value))
             else:
-                slot = self.scratch.slot(self._kind(value))
-                callee.put(slot, callee.get(value))
+                slot = self.frame.slot(self._kind(value))
+                callee.store_slot(slot, callee.operand(value))
                 results.append(slot)
-        self._call(writer, callee, "cold noinline")
-        return [writer.load(place) if isinstance(place, StackSlot) else place for place in results]
+        self._call_function(writer, callee, "cold noinline")
+        return [writer.load_slot(r) if isinstance(r, StackSlot) else r for r in results]
 
     # -------------------------------------------------------------------------------------------- loops
 
@@ -115,162 +127,170 @@ class ControlFlowEmitter(ArrayEmitter):
         loop: For = instruction.data
         if loop.count == 0:
             for out, argument in zip(instruction.out, instruction.args[: loop.carried], strict=True):
-                writer.define(out, writer.where(argument))
+                writer.define(out, writer.location_of(argument))
             return
-        if loop.chosen or loop.spans:
-            self._for_some(writer, instruction, loop)
+        if loop.over_active or loop.dynamic:
+            self._dynamic_for(writer, instruction, loop)
             return
-        carry = _Carry(self, writer, instruction, loop.carried)
-        turn, after = writer.new_label(), writer.new_label()
+        carry = _LoopCarry(self, writer, instruction, loop.carried)
+        head, after = writer.new_label(), writer.new_label()
         before = writer.label
-        writer.jump(turn)
-        writer.open(turn)
-        counter = writer.reserve()
-        index, following = writer.fresh(), writer.fresh()
+        writer.jump(head)
+        writer.begin_block(head)
+        counter = writer.reserve_line()
+        index, following = writer.new_name(), writer.new_name()
         with writer.scope():
             carry.enter(before, loop.body.parameters[1:])
             writer.define(loop.body.parameters[0], index)
             self.block(writer, loop.body)
             results = carry.leave(loop.body.results)
-        writer.row(f"{following} = add i64 {index}, 1")
-        writer.rows[counter] = f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{writer.label} ]"
+        writer.line(f"{following} = add i64 {index}, 1")
+        writer.lines[counter] = f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{writer.label} ]"
         carry.close(results)
-        writer.branch(writer.let(f"icmp ult i64 {following}, {loop.count}"), turn, after)
-        writer.open(after)
+        writer.branch(writer.assign(f"icmp ult i64 {following}, {loop.count}"), head, after)
+        writer.begin_block(after)
         carry.define(instruction.out, results)
 
-    def _for_some(self, writer: FunctionWriter, instruction: Instruction, loop: For) -> None:
-        """The loop over a list of `choose` or a span, which may be empty."""
-        listed = writer.array(instruction.args[loop.carried]) if loop.chosen else None
-        carry = _Carry(self, writer, instruction, loop.carried)
-        if listed is None:
-            begin, count = (writer.get(a) for a in instruction.args[loop.carried : loop.carried + 2])
+    def _dynamic_for(self, writer: FunctionWriter, instruction: Instruction, loop: For) -> None:
+        """A loop over active indices or between dynamic bounds, which may be empty."""
+        active_list = writer.array(instruction.args[loop.carried]) if loop.over_active else None
+        carry = _LoopCarry(self, writer, instruction, loop.carried)
+        if active_list is None:
+            lower, upper = (writer.operand(a) for a in instruction.args[loop.carried : loop.carried + 2])
         else:
-            begin, count = "0", self._entry(writer, listed, str(loop.count))
-        turn, inside, after = writer.new_label(), writer.new_label(), writer.new_label()
+            lower, upper = "0", self._list_entry(writer, active_list, str(loop.count))
+        head, inside, after = writer.new_label(), writer.new_label(), writer.new_label()
         before = writer.label
-        writer.jump(turn)
-        writer.open(turn)
-        counter, place, following = writer.reserve(), writer.fresh(), writer.fresh()
+        writer.jump(head)
+        writer.begin_block(head)
+        counter, position, following = writer.reserve_line(), writer.new_name(), writer.new_name()
         with writer.scope():
-            olds = carry.enter(before, loop.body.parameters[1:])
-            writer.branch(writer.let(f"icmp slt i64 {place}, {count}"), inside, after)
-            writer.open(inside)
-            index = place if listed is None else self._entry(writer, listed, place)
-            if loop.backwards:
-                last = writer.let(f"sub i64 {count}, 1")
-                index = writer.let(f"sub i64 {last}, {writer.let(f'sub i64 {place}, {begin}')}")
+            old_values = carry.enter(before, loop.body.parameters[1:])
+            writer.branch(writer.assign(f"icmp slt i64 {position}, {upper}"), inside, after)
+            writer.begin_block(inside)
+            index = position if active_list is None else self._list_entry(writer, active_list, position)
+            if loop.reverse:
+                last = writer.assign(f"sub i64 {upper}, 1")
+                index = writer.assign(f"sub i64 {last}, {writer.assign(f'sub i64 {position}, {lower}')}")
             writer.define(loop.body.parameters[0], index)
             self.block(writer, loop.body)
             results = carry.leave(loop.body.results)
-        writer.row(f"{following} = add i64 {place}, 1")
-        writer.rows[counter] = f"  {place} = phi i64 [ {begin}, %{before} ], [ {following}, %{writer.label} ]"
+        writer.line(f"{following} = add i64 {position}, 1")
+        writer.lines[counter] = (
+            f"  {position} = phi i64 [ {lower}, %{before} ], [ {following}, %{writer.label} ]"
+        )
         carry.close(results)
-        writer.jump(turn)
-        writer.open(after)
-        carry.define(instruction.out, olds)
+        writer.jump(head)
+        writer.begin_block(after)
+        carry.define(instruction.out, old_values)
 
     def _op_while(self, writer: FunctionWriter, instruction: Instruction) -> None:
         loop: While = instruction.data
-        carry = _Carry(self, writer, instruction, loop.carried)
+        carry = _LoopCarry(self, writer, instruction, loop.carried)
         self._forbid_index([self._kind(a) for a in instruction.args[: loop.carried]], "while")
-        turn, inside, after = writer.new_label(), writer.new_label(), writer.new_label()
+        head, inside, after = writer.new_label(), writer.new_label(), writer.new_label()
         before = writer.label
-        writer.jump(turn)
-        writer.open(turn)
+        writer.jump(head)
+        writer.begin_block(head)
         with writer.scope():
-            olds = carry.enter(before, loop.condition.parameters)
+            old_values = carry.enter(before, loop.condition.parameters)
             self.block(writer, loop.condition)
-            active = writer.masked(writer.get(loop.condition.results[0]))
-            writer.branch(writer.any(active), inside, after)
-            writer.open(inside)
+            active = writer.active_condition(writer.operand(loop.condition.results[0]))
+            writer.branch(writer.any_lane(active), inside, after)
+            writer.begin_block(inside)
             with writer.scope():
-                carry.bind(loop.body.parameters, olds)
+                carry.bind(loop.body.parameters, old_values)
                 writer.mask = active if self.lanes.width > 1 else None
                 self.block(writer, loop.body)
-                news = carry.leave(loop.body.results)
+                new_values = carry.leave(loop.body.results)
         if self.lanes.width > 1:
-            news = carry.blend(active, news, olds)
-        carry.close(news)
-        writer.jump(turn)
-        writer.open(after)
-        carry.define(instruction.out, olds)
+            new_values = carry.blend(active, new_values, old_values)
+        carry.close(new_values)
+        writer.jump(head)
+        writer.begin_block(after)
+        carry.define(instruction.out, old_values)
 
     def _forbid_index(self, kinds: Sequence[Kind], op: str) -> None:
         if "index" in kinds:
-            raise ValueError(f"an index is the same in all lanes, so {op!r} cannot give one; use a real")
+            raise ValueError(f"an index is the same in all lanes, so {op!r} cannot return one; use a real")
 
 
-def _origin(block: Block, value: int) -> int | None:
-    """The number of the block's parameter that an array is a later version of, changed in place; None for a new array."""
+def _captured_origin(block: Block, value: int) -> int | None:
+    """The number of the block's parameter of which an array is a later version, or None for a new array."""
     while value not in block.parameters:
-        maker = next(i for i in block.instructions if value in i.out)
-        if maker.op in ("store", "scatter"):
-            value = maker.args[0]
-        elif maker.op in ("for", "while"):
-            value = maker.args[maker.out.index(value)]
-        elif maker.op == "cond":
-            n, arms = maker.out.index(value), (maker.data.then, maker.data.otherwise)
-            first, second = (_origin(arm, arm.results[n]) for arm in arms)
+        producer = next(i for i in block.instructions if value in i.out)
+        if producer.op in ("store", "scatter"):
+            value = producer.args[0]
+        elif producer.op in ("for", "while"):
+            value = producer.args[producer.out.index(value)]
+        elif producer.op == "cond":
+            n, branches = producer.out.index(value), (producer.data.then, producer.data.otherwise)
+            first, second = (_captured_origin(branch, branch.results[n]) for branch in branches)
             if first is None or first != second:
                 return None
-            value = maker.args[1 + first]
+            value = producer.args[1 + first]
         else:
             return None
     return block.parameters.index(value)
 
 
-class _Carry:
-    """The values that a loop carries: phis at its head for numbers, memory for arrays."""
+class _LoopCarry:
+    """The carried values of a loop: phi instructions at its head for numbers, memory for arrays."""
 
-    def __init__(self, module: ControlFlowEmitter, writer: FunctionWriter, instruction: Instruction, carried: int):
+    def __init__(
+        self, module: ControlFlowEmitter, writer: FunctionWriter, instruction: Instruction, carried: int
+    ):
         self.module, self.writer = module, writer
-        self.captured = [writer.where(argument) for argument in instruction.args[carried:]]
+        self.captured = [writer.location_of(argument) for argument in instruction.args[carried:]]
         self.kinds = [module._kind(argument) for argument in instruction.args[:carried]]
-        self.starts: list[str | ArraySlot] = [module._result(writer, a) for a in instruction.args[:carried]]
+        self.initial: list[str | ArraySlot] = [module._result(writer, a) for a in instruction.args[:carried]]
 
     def enter(self, before: str, parameters: Sequence[int]) -> list[str | ArraySlot]:
-        """At the head of the loop: a phi for each number; returns what the carry is inside."""
+        """At the head of the loop: reserve a phi for each number; returns the carry inside the loop."""
         self.before = before
-        self.phis = [self.writer.reserve() if isinstance(start, str) else -1 for start in self.starts]
+        self.phis = [self.writer.reserve_line() if isinstance(value, str) else -1 for value in self.initial]
         self.inside: list[str | ArraySlot] = [
-            self.writer.fresh() if isinstance(start, str) else start for start in self.starts
+            self.writer.new_name() if isinstance(value, str) else value for value in self.initial
         ]
         self.bind(parameters, self.inside)
         return self.inside
 
     def bind(self, parameters: Sequence[int], carry: list[str | ArraySlot]) -> None:
+        """Set the locations of a block's parameters to the carry and the captured values."""
         for parameter, location in zip(parameters, [*carry, *self.captured], strict=True):
             self.writer.scopes[-1][parameter] = location
 
     def leave(self, results: Sequence[int]) -> list[str | ArraySlot]:
-        """The results of one turn; arrays that are not where they were are copied there, in the lanes that count."""
-        news = [self.module._result(self.writer, result) for result in results]
-        moves = [(o, n) for o, n in zip(self.inside, news, strict=True) if isinstance(o, ArraySlot)]
-        self.module._copies(
-            self.writer, [o for o, _ in moves], [n for _, n in moves if isinstance(n, ArraySlot)]
+        """The results of an iteration; arrays at other locations are copied back, in the active lanes."""
+        new_values = [self.module._result(self.writer, result) for result in results]
+        copies = [(o, n) for o, n in zip(self.inside, new_values, strict=True) if isinstance(o, ArraySlot)]
+        self.module._copy_arrays(
+            self.writer, [o for o, _ in copies], [n for _, n in copies if isinstance(n, ArraySlot)]
         )
-        return [o if isinstance(o, ArraySlot) else n for o, n in zip(self.inside, news, strict=True)]
+        return [o if isinstance(o, ArraySlot) else n for o, n in zip(self.inside, new_values, strict=True)]
 
-    def blend(self, active: str, news: list[str | ArraySlot], olds: list[str | ArraySlot]) -> list[str | ArraySlot]:
-        """The new carry where a lane is active, the old where it is done."""
+    def blend(
+        self, active: str, new_values: list[str | ArraySlot], old_values: list[str | ArraySlot]
+    ) -> list[str | ArraySlot]:
+        """The new carry in the active lanes, the old carry in the lanes that have left the loop."""
         lanes = self.module.lanes
         return [
-            self.writer.choose(active, lanes.kind(kind), new, old)
+            self.writer.select_lanes(active, lanes.kind(kind), new, old)
             if isinstance(new, str) and isinstance(old, str)
             else new
-            for kind, new, old in zip(self.kinds, news, olds, strict=True)
+            for kind, new, old in zip(self.kinds, new_values, old_values, strict=True)
         ]
 
     def close(self, results: list[str | ArraySlot]) -> None:
-        """At the end of a turn: complete the phis."""
-        for kind, row, name, start, result in zip(
-            self.kinds, self.phis, self.inside, self.starts, results, strict=True
+        """At the end of an iteration: complete the phi instructions."""
+        for kind, line, name, start, result in zip(
+            self.kinds, self.phis, self.inside, self.initial, results, strict=True
         ):
-            if row >= 0:
-                ways = f"[ {start}, %{self.before} ], [ {result}, %{self.writer.label} ]"
-                self.writer.rows[row] = f"  {name} = phi {self.module.lanes.kind(kind)} {ways}"
+            if line >= 0:
+                incoming = f"[ {start}, %{self.before} ], [ {result}, %{self.writer.label} ]"
+                self.writer.lines[line] = f"  {name} = phi {self.module.lanes.kind(kind)} {incoming}"
 
     def define(self, out: Sequence[int], results: list[str | ArraySlot]) -> None:
+        """Set the locations of the loop's results."""
         for value, result in zip(out, results, strict=True):
             self.writer.define(value, result)

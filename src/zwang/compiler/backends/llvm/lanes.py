@@ -1,4 +1,6 @@
-"""A lane vector: how many worlds one instruction works on, in which type, and how LLVM writes that down."""
+"""Lane vectors: the number of worlds per vector instruction, the floating-point type, and their LLVM
+syntax.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ TYPES = ("float64", "float32")
 
 @dataclass(frozen=True)
 class Lanes:
-    """`width` worlds side by side, in `dtype` "float64" or "float32"."""
+    """A vector of `width` worlds in the type `dtype`, "float64" or "float32"."""
 
     dtype: str
     width: int
@@ -27,13 +29,18 @@ class Lanes:
 
     @property
     def bits(self) -> int:
-        """Bits of one number."""
+        """Number of bits of one number."""
         return 64 if self.dtype == "float64" else 32
 
     @property
     def bytes(self) -> int:
-        """Bytes of one number in all lanes."""
+        """Number of bytes of a lane vector."""
         return self.width * self.bits // 8
+
+    @property
+    def scalar_bytes(self) -> int:
+        """Number of bytes of one number."""
+        return self.bits // 8
 
     @cached_property
     def scalar(self) -> str:
@@ -49,12 +56,12 @@ class Lanes:
 
     @cached_property
     def word(self) -> str:
-        """Integers as wide as the reals, for their bits."""
+        """The type of integers as wide as the reals, for operations on their bits."""
         return self.vector(f"i{self.bits}")
 
     @cached_property
     def suffix(self) -> str:
-        """The end of an intrinsic's name: v8f64, or f64 for one lane."""
+        """The suffix of an intrinsic's name: v8f64, or f64 for one lane."""
         return f"v{self.width}f{self.bits}" if self.width > 1 else f"f{self.bits}"
 
     def vector(self, scalar: str) -> str:
@@ -65,7 +72,7 @@ class Lanes:
         return {"real": self.real, "bool": self.truth, "index": "i64"}[kind]
 
     def splat(self, scalar: str, literal: str) -> str:
-        """A constant, the same in all lanes."""
+        """A constant that is equal in all lanes."""
         return f"splat ({scalar} {literal})" if self.width > 1 else literal
 
     def number(self, value: float) -> str:
@@ -77,7 +84,7 @@ class Lanes:
         return self.splat(f"i{self.bits}", str(value % (1 << self.bits)))
 
     def literal(self, value: float) -> str:
-        """One number as LLVM reads it without loss: the bits of the double with that value."""
+        """A number in LLVM's lossless notation: the bits of the double of that value."""
         with np.errstate(over="ignore"):
             rounded = float(np.dtype(self.dtype).type(value))
         return f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"

@@ -1,7 +1,7 @@
-"""Straight-line instructions as LLVM IR, in as many functions as it takes.
+"""LLVM IR of straight-line code, split into several functions where it is long.
 
-A straight piece of more than `LIMIT` instructions is cut into several functions that pass values on through
-scratch memory, so that the time to compile grows with the length, and not with its square.
+Straight-line code of more than `FUNCTION_SIZE_LIMIT` instructions is split into functions that exchange
+values through the stack frame, so that the compile time grows linearly and not quadratically with the length.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from zwang.compiler.backends.llvm.writer import (
     StackFrame,
     StackSlot,
 )
-from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, Program, While
+from zwang.compiler.ir.program import Block, Instruction, Kind, Program, blocks_of
 
-LIMIT = 8000
+FUNCTION_SIZE_LIMIT = 8000
 
-PLAIN = {
+TEMPLATES = {
     "add": "fadd {R} {0}, {1}",
     "sub": "fsub {R} {0}, {1}",
     "mul": "fmul {R} {0}, {1}",
@@ -47,40 +47,48 @@ PLAIN = {
 INTRINSICS = {"sqrt": ("sqrt", 1), "abs": ("fabs", 1), "floor": ("floor", 1), "copysign": ("copysign", 2)} | {
     op: ("fma", 3) for op in ("fma", "fms", "fnma")
 }
-ON_BITS = {"bit_and": "and", "bit_or": "or", "bit_add": "add", "shift_left": "shl", "shift_right": "lshr"}
+BIT_OPERATIONS = {
+    "bit_and": "and",
+    "bit_or": "or",
+    "bit_add": "add",
+    "shift_left": "shl",
+    "shift_right": "lshr",
+}
 
 
 class StraightLineEmitter:
-    """All functions of one program. `program` has no elementary functions left.
+    """The emitter of all functions of one program, whose elementary functions have been expanded.
 
-    The method `_op_NAME` writes the operation NAME; subclasses add arrays and control flow.
+    The method `_op_NAME` emits the operation NAME; subclasses add arrays and control flow.
     """
 
-    def __init__(self, program: Program, lanes: Lanes, door: FunctionSignature, limit: int = LIMIT):
-        self.program, self.lanes, self.door, self.limit = program, lanes, door, limit
-        self.scratch = StackFrame(lanes)
+    def __init__(
+        self, program: Program, lanes: Lanes, signature: FunctionSignature, limit: int = FUNCTION_SIZE_LIMIT
+    ):
+        self.program, self.lanes, self.signature, self.limit = program, lanes, signature, limit
+        self.frame = StackFrame(lanes)
         self.functions: list[str] = []
         self.tables: dict[tuple[str, tuple], str] = {}
         self.intrinsics: set[str] = set()
-        self._weights: dict[int, int] = {}
-        self.born: dict[
-            int, tuple[FunctionWriter, str | None]
-        ] = {}  # by an array's offset: where, and under which mask
+        self._sizes: dict[int, int] = {}
+        # for the offset of each array the function and the mask under which it was allocated
+        self.allocated_in: dict[int, tuple[FunctionWriter, str | None]] = {}
         names = {"R": lanes.real, "B": lanes.truth, "S": lanes.suffix, "true": lanes.true}
-        self._plain = {op: _with_arguments(text, names) for op, text in PLAIN.items()}
-        self._special: dict[str, Callable[[FunctionWriter, Instruction], None]] = {
+        self._templates = {op: _bind_types(text, names) for op, text in TEMPLATES.items()}
+        self._emitters: dict[str, Callable[[FunctionWriter, Instruction], None]] = {
             name.removeprefix("_op_"): getattr(self, name) for name in dir(self) if name.startswith("_op_")
         }
 
     # ---------------------------------------------------------------------------------------- functions
 
     def body(self, head: str, prologue: Sequence[str] = (), label: str = "entry") -> None:
-        """The program's whole body as one function, which may call others.
+        """Emit the program's body as one function, which may call others.
 
-        head: up to the parameters, and with them; prologue: rows to begin with, which end in the block of this label.
+        head: the LLVM text up to and including the parameters; prologue: first lines of the function, which
+        end in the basic block `label`.
         """
-        writer = FunctionWriter(self.lanes, self.door, {})
-        writer.rows.extend(prologue)
+        writer = FunctionWriter(self.lanes, self.signature, {})
+        writer.lines.extend(prologue)
         writer.label = label
         block = self.program.body
         for position, result in enumerate(block.results):
@@ -89,137 +97,148 @@ class StraightLineEmitter:
         self._finish(writer, head)
 
     def text(self) -> str:
-        data = [text for text in self._table_texts()]
-        declared = [f"declare {signature}" for signature in sorted(self.intrinsics)]
+        """The LLVM text of the module."""
+        tables = self._table_texts()
+        declared = [f"declare {declaration}" for declaration in sorted(self.intrinsics)]
         weights = '!0 = !{!"branch_weights", i32 1, i32 100000}'
         attributes = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
-        return "\n".join([*data, *self.functions, *declared, attributes, weights, "!1 = !{}", ""])
+        return "\n".join([*tables, *self.functions, *declared, attributes, weights, "!1 = !{}", ""])
 
     def _finish(self, writer: FunctionWriter, head: str) -> None:
+        """Store the values that are still to be exported, and complete the function."""
         for value, targets in writer.exports.items():
             for target in targets:
-                writer.deliver(target, writer.get(value))
+                writer.export_value(target, writer.operand(value))
         self.functions.append(writer.text(f"{head} #0"))
 
     def _table_texts(self) -> list[str]:
-        rows = []
+        """The constant tables as global variables."""
+        lines = []
         for (kind, values), name in self.tables.items():
             scalar = self.lanes.scalar if kind == "table" else "i64"
-            shown = ", ".join(f"{scalar} {self.lanes.literal(v) if kind == 'table' else v}" for v in values)
-            rows.append(f"{name} = private unnamed_addr constant [{len(values)} x {scalar}] [{shown}]")
-        return rows
+            entries = ", ".join(f"{scalar} {self.lanes.literal(v) if kind == 'table' else v}" for v in values)
+            lines.append(f"{name} = private unnamed_addr constant [{len(values)} x {scalar}] [{entries}]")
+        return lines
 
     # ------------------------------------------------------------------------------------------- blocks
 
-    def weight(self, instruction: Instruction) -> int:
-        """The number of instructions, those of its blocks included."""
-        blocks = _blocks(instruction)
+    def size_of(self, instruction: Instruction) -> int:
+        """The number of instructions, including those of nested blocks."""
+        blocks = blocks_of(instruction)
         if not blocks:
             return 1
         key = id(instruction)
-        if key not in self._weights:
-            self._weights[key] = 1 + sum(self.block_weight(block) for block in blocks)
-        return self._weights[key]
+        if key not in self._sizes:
+            self._sizes[key] = 1 + sum(self.block_size(block) for block in blocks)
+        return self._sizes[key]
 
-    def block_weight(self, block: Block) -> int:
-        return sum(self.weight(instruction) for instruction in block.instructions)
+    def block_size(self, block: Block) -> int:
+        """The number of instructions of a block, including those of nested blocks."""
+        return sum(self.size_of(instruction) for instruction in block.instructions)
 
     def block(self, writer: FunctionWriter, block: Block) -> None:
-        """Write the instructions of a block, here or, if they are too many, in functions that are called here."""
-        if self.block_weight(block) > self.limit:
-            self._split(writer, block)
+        """Emit a block, here or, if it is too large, in functions that are called here."""
+        if self.block_size(block) > self.limit:
+            self._emit_split(writer, block)
         else:
             for instruction in block.instructions:
                 self.instruction(writer, instruction)
 
     def instruction(self, writer: FunctionWriter, instruction: Instruction) -> None:
+        """Emit one instruction. Raises ValueError for an unknown operation."""
         op = instruction.op
         if op in INTRINSICS:
             self._declare(*INTRINSICS[op])
-        plain = self._plain.get(op)
-        if plain is not None:
-            operands = [writer.get(argument) for argument in instruction.args]
-            writer.define(instruction.out[0], writer.let(plain(*operands)))
-        elif op in self._special:
-            self._special[op](writer, instruction)
-        elif op in ON_BITS:
-            self._on_bits(writer, instruction)
+        template = self._templates.get(op)
+        if template is not None:
+            operands = [writer.operand(argument) for argument in instruction.args]
+            writer.define(instruction.out[0], writer.assign(template(*operands)))
+        elif op in self._emitters:
+            self._emitters[op](writer, instruction)
+        elif op in BIT_OPERATIONS:
+            self._emit_bit_operation(writer, instruction)
         else:
-            raise ValueError(f"no such operation: {op!r}")
+            raise ValueError(f"unknown operation: {op!r}")
 
-    def _split(self, writer: FunctionWriter, block: Block) -> None:
-        """A block in pieces: each a function of its own, values passed on in scratch memory."""
-        pieces = self._pieces(block.instructions)
+    def _emit_split(self, writer: FunctionWriter, block: Block) -> None:
+        """Emit a block in pieces, each a function of its own; values are exchanged through the stack
+        frame.
+        """
+        pieces = self._split_instructions(block.instructions)
         last_use = _last_uses(pieces, block.results)
-        leaving: dict[int, list[StackSlot]] = {}
+        expiring: dict[int, list[StackSlot]] = {}
         for number, piece in enumerate(pieces):
             defined = {value for instruction in piece for value in instruction.out}
             used = {argument for instruction in piece for argument in instruction.args}
-            if len(piece) == 1 and _blocks(piece[0]):
+            if len(piece) == 1 and blocks_of(piece[0]):
                 self.instruction(writer, piece[0])
-                homes = []
+                slots = []
             else:
                 incoming = sorted(used - defined)
                 exported = sorted(v for v in defined if last_use.get(v, -1) > number)
-                homes = self._call_piece(writer, piece, incoming, exported)
-            for value, slot in homes:
-                leaving.setdefault(max(number, last_use[value]), []).append(slot)
-            for slot in leaving.pop(number, ()):
-                self.scratch.release(slot)
+                slots = self._emit_piece(writer, piece, incoming, exported)
+            for value, slot in slots:
+                expiring.setdefault(max(number, last_use[value]), []).append(slot)
+            for slot in expiring.pop(number, ()):
+                self.frame.release(slot)
 
-    def _pieces(self, instructions: Sequence[Instruction]) -> list[list[Instruction]]:
+    def _split_instructions(self, instructions: Sequence[Instruction]) -> list[list[Instruction]]:
+        """The instructions in consecutive pieces of at most `limit` instructions."""
         pieces: list[list[Instruction]] = [[]]
         size = 0
         for instruction in instructions:
-            weight = self.weight(instruction)
-            if pieces[-1] and size + weight > self.limit:
+            size_of = self.size_of(instruction)
+            if pieces[-1] and size + size_of > self.limit:
                 pieces.append([])
                 size = 0
             pieces[-1].append(instruction)
-            size += weight
+            size += size_of
         return pieces
 
-    def _call_piece(
+    def _emit_piece(
         self, writer: FunctionWriter, piece: list[Instruction], incoming: list[int], exported: list[int]
     ) -> list[tuple[int, StackSlot]]:
-        """Write the piece as a function and call it. Returns the slots taken, with their values."""
-        taken = []
+        """Emit a piece as a function and call it; returns the newly allocated slots with their values."""
+        allocated = []
         values: dict[int, Location] = {}
         for value in incoming:
-            values[value], slot = writer.home(value, self.scratch, self._kind(value))
+            values[value], slot = writer.shared_location(value, self.frame, self._kind(value))
             if slot is not None:
                 writer.scopes[-1][value] = slot
-                taken.append((value, slot))
-        callee = self._callee(writer, values)
+                allocated.append((value, slot))
+        callee = self._new_callee(writer, values)
         for value in exported:
             if self._kind(value) != "array":
-                slot = self.scratch.slot(self._kind(value))
+                slot = self.frame.slot(self._kind(value))
                 callee.exports[value] = [slot]
-                taken.append((value, slot))
-        made = {out for instruction in piece for out in instruction.out}
-        for value in [v for v in writer.exports if v in made]:
+                allocated.append((value, slot))
+        defined = {out for instruction in piece for out in instruction.out}
+        for value in [v for v in writer.exports if v in defined]:
             callee.exports.setdefault(value, []).extend(writer.exports.pop(value))
         for instruction in piece:
             self.instruction(callee, instruction)
-        mine = dict(taken)
+        slot_of = dict(allocated)
         for value in exported:
-            writer.scopes[-1][value] = mine[value] if value in mine else callee.where(value)
-        self._call(writer, callee)
-        return taken
+            writer.scopes[-1][value] = slot_of[value] if value in slot_of else callee.location_of(value)
+        self._call_function(writer, callee)
+        return allocated
 
-    def _callee(self, writer: FunctionWriter, values: dict[int, Location]) -> FunctionWriter:
-        """A function to be called from where the writer is, under the same mask."""
-        callee = FunctionWriter(self.lanes, self.door, values)
+    def _new_callee(self, writer: FunctionWriter, values: dict[int, Location]) -> FunctionWriter:
+        """A function to be called from the current position of the writer, under the same mask."""
+        callee = FunctionWriter(self.lanes, self.signature, values)
         if writer.mask is not None:
-            slot = self.scratch.slot("bool")
-            writer.put(slot, writer.mask)
-            callee.mask = callee.load(slot)
+            slot = self.frame.slot("bool")
+            writer.store_slot(slot, writer.mask)
+            callee.mask = callee.load_slot(slot)
         return callee
 
-    def _call(self, writer: FunctionWriter, callee: FunctionWriter, attributes: str = "") -> None:
+    def _call_function(self, writer: FunctionWriter, callee: FunctionWriter, attributes: str = "") -> None:
+        """Complete the function `callee` and call it."""
         name = f"@piece{len(self.functions)}"
-        self._finish(callee, f"define internal void {name}({self.door.parameters}) {attributes}".rstrip())
-        writer.row(f"call void {name}({self.door.arguments})")
+        self._finish(
+            callee, f"define internal void {name}({self.signature.parameters}) {attributes}".rstrip()
+        )
+        writer.line(f"call void {name}({self.signature.arguments})")
 
     # ------------------------------------------------------------------------------- simple instructions
 
@@ -246,65 +265,58 @@ class StraightLineEmitter:
         writer.define(instruction.out[0], InputElement(*instruction.data))
 
     def _op_fms(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        a, b, c = (writer.get(argument) for argument in instruction.args)
-        minus = writer.let(f"fneg {self.lanes.real} {c}")
-        writer.define(instruction.out[0], writer.let(self._plain["fma"](a, b, minus)))
+        a, b, c = (writer.operand(argument) for argument in instruction.args)
+        negated = writer.assign(f"fneg {self.lanes.real} {c}")
+        writer.define(instruction.out[0], writer.assign(self._templates["fma"](a, b, negated)))
 
     def _op_fnma(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        a, b, c = (writer.get(argument) for argument in instruction.args)
-        minus = writer.let(f"fneg {self.lanes.real} {a}")
-        writer.define(instruction.out[0], writer.let(self._plain["fma"](minus, b, c)))
+        a, b, c = (writer.operand(argument) for argument in instruction.args)
+        negated = writer.assign(f"fneg {self.lanes.real} {a}")
+        writer.define(instruction.out[0], writer.assign(self._templates["fma"](negated, b, c)))
 
     def _op_min(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        self._extreme(writer, instruction, "olt")
+        self._emit_extremum(writer, instruction, "olt")
 
     def _op_max(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        self._extreme(writer, instruction, "ogt")
+        self._emit_extremum(writer, instruction, "ogt")
 
-    def _extreme(self, writer: FunctionWriter, instruction: Instruction, order: str) -> None:
-        a, b = (writer.get(argument) for argument in instruction.args)
+    def _emit_extremum(self, writer: FunctionWriter, instruction: Instruction, order: str) -> None:
+        a, b = (writer.operand(argument) for argument in instruction.args)
         real = self.lanes.real
-        chosen = writer.choose(writer.let(f"fcmp {order} {real} {a}, {b}"), real, a, b)
-        nan = writer.let(f"fcmp uno {real} {a}, {a}")
-        writer.define(instruction.out[0], writer.choose(nan, real, a, chosen))
+        chosen = writer.select_lanes(writer.assign(f"fcmp {order} {real} {a}, {b}"), real, a, b)
+        nan = writer.assign(f"fcmp uno {real} {a}, {a}")
+        writer.define(instruction.out[0], writer.select_lanes(nan, real, a, chosen))
 
     def _op_select(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        condition, yes, no = (writer.get(argument) for argument in instruction.args)
+        condition, yes, no = (writer.operand(argument) for argument in instruction.args)
         kind = self.lanes.kind(self._kind(instruction.out[0]))
-        writer.define(instruction.out[0], writer.choose(condition, kind, yes, no))
+        writer.define(instruction.out[0], writer.select_lanes(condition, kind, yes, no))
 
     def _op_bit(self, writer: FunctionWriter, instruction: Instruction) -> None:
         lanes = self.lanes
-        word = writer.let(f"bitcast {lanes.real} {writer.get(instruction.args[0])} to {lanes.word}")
-        masked = writer.let(f"and {lanes.word} {word}, {lanes.integer(1 << instruction.data)}")
-        found = writer.let(f"icmp ne {lanes.word} {masked}, {lanes.integer(0)}")
+        word = writer.assign(f"bitcast {lanes.real} {writer.operand(instruction.args[0])} to {lanes.word}")
+        active_condition = writer.assign(f"and {lanes.word} {word}, {lanes.integer(1 << instruction.data)}")
+        found = writer.assign(f"icmp ne {lanes.word} {active_condition}, {lanes.integer(0)}")
         writer.define(instruction.out[0], found)
 
-    def _on_bits(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        lanes, name = self.lanes, ON_BITS[instruction.op]
-        word = writer.let(f"bitcast {lanes.real} {writer.get(instruction.args[0])} to {lanes.word}")
-        changed = writer.let(f"{name} {lanes.word} {word}, {lanes.integer(instruction.data)}")
-        writer.define(instruction.out[0], writer.let(f"bitcast {lanes.word} {changed} to {lanes.real}"))
+    def _emit_bit_operation(self, writer: FunctionWriter, instruction: Instruction) -> None:
+        lanes, name = self.lanes, BIT_OPERATIONS[instruction.op]
+        word = writer.assign(f"bitcast {lanes.real} {writer.operand(instruction.args[0])} to {lanes.word}")
+        changed = writer.assign(f"{name} {lanes.word} {word}, {lanes.integer(instruction.data)}")
+        writer.define(instruction.out[0], writer.assign(f"bitcast {lanes.word} {changed} to {lanes.real}"))
 
 
-def _with_arguments(text: str, names: dict[str, str]) -> Callable[..., str]:
-    """A template with the types filled in, to be called with the operands."""
+def _bind_types(text: str, names: dict[str, str]) -> Callable[..., str]:
+    """The template of an instruction with the types filled in, to be called with the operands."""
     filled = text
     for key, name in names.items():
         filled = filled.replace("{" + key + "}", name)
     return filled.format
 
 
-def _blocks(instruction: Instruction) -> tuple[Block, ...]:
-    data = instruction.data
-    if isinstance(data, Cond):
-        return data.then, data.otherwise
-    if isinstance(data, While):
-        return data.condition, data.body
-    return (data.body,) if isinstance(data, For) else ()
-
-
 def _last_uses(pieces: Sequence[Sequence[Instruction]], results: Sequence[int]) -> dict[int, int]:
-    """The number of the last piece that uses each value; the results are used after the last."""
+    """For each value the number of the last piece that uses it; results count as used after the last
+    piece.
+    """
     last = {a: number for number, piece in enumerate(pieces) for i in piece for a in i.args}
     return last | dict.fromkeys(results, len(pieces))

@@ -1,4 +1,4 @@
-"""One LLVM function being written, row by row, and where the values of the program are to be found in it."""
+"""The writer of one LLVM function: its lines, and the location of each value of the program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALIGNMENT = 128
 
 @dataclass(frozen=True)
 class StackSlot:
-    """A value that waits in scratch memory, `offset` bytes from its start."""
+    """A value stored in the stack frame at `offset` bytes."""
 
     kind: Kind
     offset: int
@@ -23,7 +23,7 @@ class StackSlot:
 
 @dataclass(frozen=True)
 class InputElement:
-    """A value that is an element of an input."""
+    """A value that is an element of an input port."""
 
     port: int
     element: int
@@ -31,33 +31,36 @@ class InputElement:
 
 @dataclass(frozen=True)
 class ArraySlot:
-    """An array in scratch memory. Its place never changes: stores are made in place."""
+    """An array stored in the stack frame at `offset` bytes; it is updated in place."""
 
     offset: int
     length: int
 
 
-Location = str | StackSlot | InputElement | ArraySlot  # a string is an operand: %name or a constant
+Location = str | StackSlot | InputElement | ArraySlot  # a string is an LLVM operand: %name or a constant
 
 
 @dataclass
 class StackFrame:
-    """The scratch memory that all functions of a module share; slots that are free again are used again."""
+    """The stack frame that all functions of a module share; released slots are reused."""
 
     lanes: Lanes
     size: int = 0
     free: list[int] = field(default_factory=list)
 
     def slot(self, kind: Kind) -> StackSlot:
-        return StackSlot(kind, self.free.pop() if self.free else self._take(max(8, self.lanes.bytes)))
+        """A free slot for one value."""
+        return StackSlot(kind, self.free.pop() if self.free else self._allocate(max(8, self.lanes.bytes)))
 
     def array(self, length: int) -> ArraySlot:
-        return ArraySlot(self._take(max(length, 1) * self.lanes.bytes), length)
+        """Space for an array of this length."""
+        return ArraySlot(self._allocate(max(length, 1) * self.lanes.bytes), length)
 
     def release(self, slot: StackSlot) -> None:
+        """Mark a slot as free."""
         self.free.append(slot.offset)
 
-    def _take(self, size: int) -> int:
+    def _allocate(self, size: int) -> int:
         unit = max(8, min(self.lanes.bytes, ALIGNMENT))
         offset = -(-self.size // unit) * unit
         self.size = offset + size
@@ -65,77 +68,86 @@ class StackFrame:
 
 
 class FunctionSignature(Protocol):
-    """How a function reaches the inputs and outputs of the program."""
+    """The parameters of a function, and its access to the inputs and outputs of the program."""
 
-    parameters: str  # as LLVM text, in the function's head; also %scratch
-    arguments: str  # the same in a call
+    parameters: str  # LLVM text of the parameters, %frame included
+    arguments: str  # LLVM text of the same arguments in a call
 
-    def load(self, writer: FunctionWriter, element: InputElement) -> str: ...
+    def load_input(self, writer: FunctionWriter, element: InputElement) -> str: ...
 
-    def store(self, writer: FunctionWriter, position: int, operand: str) -> None: ...
+    def store_output(self, writer: FunctionWriter, position: int, operand: str) -> None: ...
 
 
 class FunctionWriter:
-    """One function: its rows, the block that is open, the mask of lanes that count, and what each value is.
+    """The text of one LLVM function: lines, current basic block, mask of active lanes, and locations of
+    values.
 
-    Scopes nest with the blocks of the program: what is learned in a branch (a value loaded from memory, say) is
-    forgotten after it, because the branch may not have been taken.
+    Scopes nest as the blocks of the program do: a location found inside a branch (such as a value loaded from
+    memory) is discarded after the branch, because the branch may not have been taken.
     """
 
-    def __init__(self, lanes: Lanes, door: FunctionSignature, values: dict[int, Location]):
-        self.lanes, self.door = lanes, door
-        self.rows: list[str] = []
+    def __init__(self, lanes: Lanes, signature: FunctionSignature, values: dict[int, Location]):
+        self.lanes, self.signature = lanes, signature
+        self.lines: list[str] = []
         self.scopes: list[dict[int, Location]] = [values]
-        self.mask: str | None = None  # None: all lanes
-        self.exports: dict[int, list[StackSlot | int]] = {}  # to slots, or to positions in the output
+        self.mask: str | None = None  # None: all lanes are active
+        self.exports: dict[
+            int, list[StackSlot | int]
+        ] = {}  # values to be stored in slots or at positions of the output
         self.label = "entry"
-        self._names = 0
+        self._name_count = 0
 
     # -------------------------------------------------------------------------------------------- rows
 
-    def fresh(self) -> str:
-        self._names += 1
-        return f"%t{self._names}"
+    def new_name(self) -> str:
+        """A new local name."""
+        self._name_count += 1
+        return f"%t{self._name_count}"
 
-    def row(self, text: str) -> None:
-        self.rows.append(f"  {text}")
+    def line(self, text: str) -> None:
+        """Append an instruction."""
+        self.lines.append(f"  {text}")
 
-    def let(self, text: str) -> str:
-        """A row that gives a value; returns its name."""
-        self._names += 1
-        name = f"%t{self._names}"
-        self.rows.append(f"  {name} = {text}")
+    def assign(self, text: str) -> str:
+        """Append an instruction that has a result; returns the name of the result."""
+        self._name_count += 1
+        name = f"%t{self._name_count}"
+        self.lines.append(f"  {name} = {text}")
         return name
 
     def new_label(self) -> str:
-        self._names += 1
-        return f"b{self._names}"
+        """A new label."""
+        self._name_count += 1
+        return f"b{self._name_count}"
 
-    def open(self, label: str) -> None:
-        """Begin the block of that label."""
-        self.rows.append(f"{label}:")
+    def begin_block(self, label: str) -> None:
+        """Begin the basic block with this label."""
+        self.lines.append(f"{label}:")
         self.label = label
 
     def jump(self, label: str) -> None:
-        self.row(f"br label %{label}")
+        """Append an unconditional branch."""
+        self.line(f"br label %{label}")
 
     def branch(self, condition: str, yes: str, no: str, *, rare: bool = False) -> None:
+        """Append a conditional branch; `rare` marks `yes` as unlikely."""
         weights = ", !prof !0" if rare else ""
-        self.row(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
+        self.line(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
 
-    def reserve(self) -> int:
-        """Keep a row for a phi whose second half is known only later."""
-        self.rows.append("")
-        return len(self.rows) - 1
+    def reserve_line(self) -> int:
+        """Reserve a line for a phi instruction that is completed later; returns its position."""
+        self.lines.append("")
+        return len(self.lines) - 1
 
     def text(self, head: str) -> str:
-        return "\n".join([f"{head} {{", "entry:", *self.rows, "  ret void", "}", ""])
+        """The LLVM text of the function with this head (`define ...`)."""
+        return "\n".join([f"{head} {{", "entry:", *self.lines, "  ret void", "}", ""])
 
     # ------------------------------------------------------------------------------------------ values
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Whatever becomes known inside is forgotten afterwards, and the mask is as before."""
+        """A context whose locations of values, and whose mask, are discarded at its end."""
         mask = self.mask
         self.scopes.append({})
         try:
@@ -145,97 +157,112 @@ class FunctionWriter:
             self.mask = mask
 
     def define(self, value: int, location: Location) -> None:
+        """Set the location of a value, and export the value if another function or the output needs it."""
         self.scopes[-1][value] = location
         if value in self.exports and not isinstance(location, ArraySlot):
-            operand = self.get(value)
+            operand = self.operand(value)
             for target in self.exports.pop(value):
-                self.deliver(target, operand)
+                self.export_value(target, operand)
 
-    def deliver(self, target: StackSlot | int, operand: str) -> None:
+    def export_value(self, target: StackSlot | int, operand: str) -> None:
+        """Store an operand in a slot or at a position of the output."""
         if isinstance(target, StackSlot):
-            self.put(target, operand)
+            self.store_slot(target, operand)
         else:
-            self.door.store(self, target, operand)
+            self.signature.store_output(self, target, operand)
 
-    def where(self, value: int) -> Location:
+    def location_of(self, value: int) -> Location:
+        """The location of a value."""
         for scope in reversed(self.scopes):
             if value in scope:
                 return scope[value]
         raise KeyError(f"value {value} is used before it is defined")
 
-    def home(self, value: int, scratch: StackFrame, kind: Kind) -> tuple[Location, StackSlot | None]:
-        """Where another function finds the value. The slot that was taken for it now, if any, is the second."""
+    def shared_location(self, value: int, frame: StackFrame, kind: Kind) -> tuple[Location, StackSlot | None]:
+        """A location of the value that other functions can access, and the slot that was newly allocated for
+        it, if any.
+        """
         for scope in reversed(self.scopes):
             location = scope.get(value)
             if location is not None and not (isinstance(location, str) and location[0] == "%"):
                 return location, None
-        slot = scratch.slot(kind)
-        self.put(slot, self.get(value))
+        slot = frame.slot(kind)
+        self.store_slot(slot, self.operand(value))
         return slot, slot
 
-    def get(self, value: int) -> str:
-        """The value as an operand; loaded if it is in memory."""
-        location = self.where(value)
+    def operand(self, value: int) -> str:
+        """The value as an LLVM operand, loaded if it is in memory."""
+        location = self.location_of(value)
         if isinstance(location, str):
             return location
         if isinstance(location, StackSlot):
-            operand = self.load(location)
+            operand = self.load_slot(location)
         elif isinstance(location, InputElement):
-            operand = self.door.load(self, location)
+            operand = self.signature.load_input(self, location)
         else:
-            raise TypeError(f"value {value} is an array, which is no operand")
+            raise TypeError(f"value {value} is an array and cannot be an operand")
         self.scopes[-1][value] = operand
         return operand
 
     def array(self, value: int) -> ArraySlot:
-        location = self.where(value)
+        """The location of an array."""
+        location = self.location_of(value)
         if not isinstance(location, ArraySlot):
-            raise TypeError(f"value {value} is no array")
+            raise TypeError(f"value {value} is not an array")
         return location
 
     # ------------------------------------------------------------------------------------------ memory
 
     def address(self, offset: int) -> str:
-        return self.let(f"getelementptr inbounds i8, ptr %scratch, i64 {offset}")
+        """An address in the stack frame."""
+        return self.assign(f"getelementptr inbounds i8, ptr %frame, i64 {offset}")
 
     def element_address(self, array: ArraySlot, index: str) -> str:
+        """The address of an element, a lane vector, of an array."""
         base = self.address(array.offset)
-        return self.let(f"getelementptr inbounds {self.lanes.real}, ptr {base}, i64 {index}")
+        return self.assign(f"getelementptr inbounds {self.lanes.real}, ptr {base}, i64 {index}")
 
-    def load(self, slot: StackSlot) -> str:
+    def load_slot(self, slot: StackSlot) -> str:
+        """The value of a slot as an operand; truth values are stored as bytes."""
         address = self.address(slot.offset)
         if slot.kind == "bool":
             byte = self.lanes.vector("i8")
-            return self.let(f"trunc {byte} {self.let(f'load {byte}, ptr {address}')} to {self.lanes.truth}")
-        return self.let(f"load {self.lanes.kind(slot.kind)}, ptr {address}")
+            return self.assign(
+                f"trunc {byte} {self.assign(f'load {byte}, ptr {address}')} to {self.lanes.truth}"
+            )
+        return self.assign(f"load {self.lanes.kind(slot.kind)}, ptr {address}")
 
-    def put(self, slot: StackSlot, operand: str) -> None:
+    def store_slot(self, slot: StackSlot, operand: str) -> None:
+        """Store an operand in a slot; truth values are stored as bytes."""
         address = self.address(slot.offset)
         kind = self.lanes.kind(slot.kind)
         if slot.kind == "bool":
-            kind, was = self.lanes.vector("i8"), kind
-            operand = self.let(f"zext {was} {operand} to {kind}")
-        self.row(f"store {kind} {operand}, ptr {address}")
+            kind, truth = self.lanes.vector("i8"), kind
+            operand = self.assign(f"zext {truth} {operand} to {kind}")
+        self.line(f"store {kind} {operand}, ptr {address}")
 
     # ------------------------------------------------------------------------------------------- masks
 
-    def masked(self, condition: str) -> str:
-        """The lanes that count and have the condition."""
+    def active_condition(self, condition: str) -> str:
+        """The mask of the active lanes in which the condition is true."""
         if self.mask is None:
             return condition
-        return self.let(f"and {self.lanes.truth} {condition}, {self.mask}")
+        return self.assign(f"and {self.lanes.truth} {condition}, {self.mask}")
 
-    def negate(self, condition: str) -> str:
-        return self.let(f"xor {self.lanes.truth} {condition}, {self.lanes.true}")
+    def negation(self, condition: str) -> str:
+        """The negated condition."""
+        return self.assign(f"xor {self.lanes.truth} {condition}, {self.lanes.true}")
 
-    def any(self, condition: str) -> str:
+    def any_lane(self, condition: str) -> str:
+        """Whether the condition is true in some lane, as i1."""
         width = self.lanes.width
         if width == 1:
             return condition
-        packed = self.let(f"bitcast {self.lanes.truth} {condition} to i{width}")
-        return self.let(f"icmp ne i{width} {packed}, 0")
+        packed = self.assign(f"bitcast {self.lanes.truth} {condition} to i{width}")
+        return self.assign(f"icmp ne i{width} {packed}, 0")
 
-    def choose(self, condition: str, kind: str, yes: str, no: str) -> str:
+    def select_lanes(self, condition: str, kind: str, yes: str, no: str) -> str:
+        """`yes` in the lanes where the condition is true, else `no`."""
         if yes == no:
             return yes
-        return self.let(f"select {self.lanes.truth} {condition}, {kind} {yes}, {kind} {no}")
+        return self.assign(f"select {self.lanes.truth} {condition}, {kind} {yes}, {kind} {no}")

@@ -1,4 +1,5 @@
-"""Elements at places of each lane's own, loops over spans and over lists with ends: the same on floats, evaluated, compiled and in C.
+"""Elements at places of each lane's own, loops over spans and over lists with ends: the same on floats,
+evaluated, compiled and in C.
 
 Every function below masks what a lane does not want, so that no lane's result hangs on its neighbours.
 """
@@ -57,7 +58,9 @@ def filled(values):
 def permuted(x):
     """x[0], ..., x[5], each sent to the place that x[6] turns it to, and fetched from x[7] places on."""
     turn = scalar.floor(scalar.clip(scalar.absolute(x[6]), 0.0, 5.0))
-    sent = fori_loop(0, 6, lambda k, a: a.scatter(wrapped(1.0 * k + turn, 6), x[0] + k), zeros(6), unroll=False)
+    sent = fori_loop(
+        0, 6, lambda k, a: a.scatter(wrapped(1.0 * k + turn, 6), x[0] + k), zeros(6), unroll=False
+    )
     far = scalar.floor(scalar.clip(scalar.absolute(x[7]), 0.0, 5.0))
     return fori_loop(0, 6, lambda k, s: 2 * s + sent.gather(wrapped(1.0 * k + far, 6)), 0.0, unroll=False)
 
@@ -82,7 +85,9 @@ def outside(x):
     """What is read and written where positions lie outside the array, or are no numbers."""
     array = filled([x[0], x[1], x[2]])
     found = [array.gather(p) for p in (x[3] * 1e30, -1 - scalar.absolute(x[4]), x[5] / 0.0 * 0.0, x[6] * 2)]
-    array = fori_loop(0, 1, lambda k, a: a.scatter(x[7] * 1e30, 5.0).scatter(x[7] * np.nan, 7.0), array, unroll=False)
+    array = fori_loop(
+        0, 1, lambda k, a: a.scatter(x[7] * 1e30, 5.0).scatter(x[7] * np.nan, 7.0), array, unroll=False
+    )
     return sum(c * y for c, y in zip([1.0, 3.0, 7.0, 11.0], [*found, array[0] - array[2]], strict=False))
 
 
@@ -105,7 +110,9 @@ def sifted(x):
 
 
 def walked(x):
-    """Along a chain of places, lane by lane as far as it leads, each place marked with the turn: those that are done do not write."""
+    """Along a chain of places, lane by lane as far as it leads, each place marked with the turn: those that
+    are done do not write.
+    """
     following = filled([scalar.floor(scalar.clip(scalar.absolute(y) * 4, 0.0, 7.0)) for y in x])
 
     def goes_on(carry):
@@ -126,7 +133,9 @@ def spanned(x):
 
     def outer(k, total):
         inner = fori_loop(0, k, lambda j, s: s + values[j], 0.0)
-        above = fori_loop(k, most, lambda j, s: where(1.0 * j < wanted, s / 2 + values[j], s), 0.0, reverse=True)
+        above = fori_loop(
+            k, most, lambda j, s: where(1.0 * j < wanted, s / 2 + values[j], s), 0.0, reverse=True
+        )
         return where(1.0 * k < wanted, 2 * total + inner - above, total)
 
     most = lane_maximum(wanted, SIZE)
@@ -163,20 +172,20 @@ def spanned_in_a_loop(x):
 def picked(x):
     """Pairs among the values above zero, of those below an end."""
     values = filled(x)
-    chosen = ActiveIndices(filled([*x[:-1], 1.0]), lane_maximum(scalar.absolute(x[-1]) * 3, SIZE))
+    active = ActiveIndices(filled([*x[:-1], 1.0]), lane_maximum(scalar.absolute(x[-1]) * 3, SIZE))
     wanted = scalar.floor(scalar.absolute(x[-1]) * 3)
 
     def mine(i):
-        return logical_and(values[chosen[i]] > 0, 1.0 * chosen[i] < wanted)
+        return logical_and(values[active[i]] > 0, 1.0 * active[i] < wanted)
 
     def each(i, total):
         def pair(j, s):
-            return where(logical_and(mine(i), mine(j)), s + values[chosen[i]] * values[chosen[j]], s)
+            return where(logical_and(mine(i), mine(j)), s + values[active[i]] * values[active[j]], s)
 
         return total + fori_loop(0, i, pair, 0.0)
 
-    pairs = fori_loop(0, chosen.count, each, 0.0)
-    number = for_each(chosen, lambda k, n: where(1.0 * k < wanted, n + 1, n), 0.0)
+    pairs = fori_loop(0, active.count, each, 0.0)
+    number = for_each(active, lambda k, n: where(1.0 * k < wanted, n + 1, n), 0.0)
     return [pairs, number]
 
 
@@ -360,8 +369,8 @@ def test_the_highest_of_a_branch_is_among_the_lanes_that_take_it() -> None:
 @pytest.mark.parametrize("many", range(6))
 def test_behind_the_last_that_is_chosen_stand_zeros(many: int) -> None:
     def function(x):
-        chosen = ActiveIndices(filled(x))
-        return [1.0 * chosen.count, *(1.0 * chosen[k] for k in range(5))]
+        active = ActiveIndices(filled(x))
+        return [1.0 * active.count, *(1.0 * active[k] for k in range(5))]
 
     flags = [1.0 if k >= 5 - many else 0.0 for k in range(5)]
     expected = [many, *range(5 - many, 5), *[0] * (5 - many)]
@@ -412,13 +421,13 @@ def test_a_loop_over_what_is_no_list_and_no_span_is_a_wrong_program() -> None:
     def listing(instruction: Instruction) -> Instruction:
         data = instruction.data
         return (
-            replace(instruction, data=replace(data, chosen=True, spans=False))
+            replace(instruction, data=replace(data, over_active=True, dynamic=False))
             if isinstance(data, For)
             else instruction
         )
 
     program = OPTIMISED["spanned"]
-    with pytest.raises(CompileError, match="a loop goes over"):
+    with pytest.raises(CompileError, match="the range of a loop is given by"):
         verify(replace(program, body=with_list(program.body)))
 
 
@@ -482,7 +491,7 @@ def chosen_at(place):
     [
         (scattered_from_outside, "carry the array"),
         (scattered_in_a_branch_only, "does not return it"),
-        (used_after_scatter, "use the array that came out"),
+        (used_after_scatter, "use the array that set"),
         (lambda x: [zeros(0).gather(x[0])], "0 entries"),
         (
             lambda x: [fori_loop(0, lane_maximum(x[0], 4), lambda i, s: s + filled(x)[i], 0.0)],
@@ -498,7 +507,7 @@ def chosen_at(place):
         (lambda x: [1.0 * ActiveIndices(filled(x), lane_maximum(x[0], 4)).count], r"may be 0 \.\.\. 4"),
         (chosen_at(lambda i: i + 1), r"may be 1 \.\.\. 3"),
         (lambda x: [ActiveIndices(filled(x))[x[0]]], "lane to lane"),
-        (lambda x: [filled(x).gather("first")], "number is needed"),
+        (lambda x: [filled(x).gather("first")], "number is required"),
     ],
 )
 def test_what_may_leave_an_array_or_is_changed_from_outside_is_refused(function, advice) -> None:

@@ -1,0 +1,29 @@
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if !defined(__GNUC__) || defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+typedef $real real;
+typedef $word word; /* $bits bits */
+
+static inline word bits_of(real x)
+{
+    word bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline real of_bits(word bits)
+{
+    real x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline int clamped(real x, int most)
+{
+    return x > 0 ? x < (real)most ? (int)x : most : 0;
+}

@@ -1,0 +1,60 @@
+; The rollout kernel: all steps of each block of worlds, with records every few steps.
+define internal void @rollout_with_buffers($parameters, ptr %in) #0 {
+entry:
+$buffers
+  %sizes = getelementptr inbounds i64, ptr %kernel, i64 $kernel_fields
+$load_steps
+$load_every
+$load_copies
+$load_ports
+  %stop_at = getelementptr inbounds i64, ptr %rollout, i64 $stop_field
+  %copy_rows = getelementptr inbounds i64, ptr %rollout, i64 $rollout_fields
+  %end_world = add i64 %begin, %count
+  %any = icmp ne i64 %count, 0
+  br i1 %any, label %block, label %end
+block:
+  %first = phi i64 [ %begin, %entry ], [ %next, %finish ]
+  %left = sub i64 %end_world, %first
+  %is_tail = icmp ult i64 %left, $width
+  %worlds = select i1 %is_tail, i64 %left, i64 $width
+  call void @read_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %first, i64 %worlds, i64 0, ptr %in)
+  br label %step
+step:
+  %time = phi i64 [ 0, %block ], [ %time1, %next_step ]
+  %recorded = phi i64 [ 0, %block ], [ %recorded1, %next_step ]
+  %since_record = phi i64 [ 1, %block ], [ %since_record1, %next_step ]
+  %is_first = icmp eq i64 %time, 0
+  br i1 %is_first, label %run, label %update
+update:
+  call void @read_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %first, i64 %worlds, i64 %time, ptr %in)
+  call void @copy_state(ptr %copy_rows, i64 %copies, ptr %out, ptr %in)
+  br label %run
+run:
+  call void %body(ptr %in, ptr %out, ptr %frame)
+  %is_due = icmp eq i64 %since_record, %every
+  br i1 %is_due, label %record, label %stepped
+record:
+  call void @write_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %outputs, i64 %first, i64 %worlds,
+    i64 %recorded, i1 false, ptr %out)
+  %recorded2 = add i64 %recorded, 1
+  br label %stepped
+stepped:
+  %recorded1 = phi i64 [ %recorded, %run ], [ %recorded2, %record ]
+  %since_record0 = phi i64 [ %since_record, %run ], [ 0, %record ]
+  %since_record1 = add i64 %since_record0, 1
+  %time1 = add i64 %time, 1
+  %stop = load atomic i64, ptr %stop_at monotonic, align 8
+  %continues = icmp eq i64 %stop, 0
+  br i1 %continues, label %next_step, label %end
+next_step:
+  %more_steps = icmp ult i64 %time1, %steps
+  br i1 %more_steps, label %step, label %finish
+finish:
+  call void @write_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %outputs, i64 %first, i64 %worlds,
+    i64 0, i1 true, ptr %out)
+  %next = add i64 %first, %worlds
+  %more = icmp ult i64 %next, %end_world
+  br i1 %more, label %block, label %end
+end:
+  ret void
+}
