@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.compiled import CARRIED, Compiled, compile_function, empty_warm_start, run_steps
+from zwang.api.compiled import CARRIED, CompiledFunction, compile_function, empty_warm_start, run_steps
 from zwang.api.control import ControlFunction, PrescribedControl, control_names
 from zwang.api.control_trial import ControlTrial
 from zwang.api.error_controlled import ContinuousDynamics, continuous_dynamics
@@ -72,7 +72,7 @@ def compiled_step(program: StepProgram, params: Names) -> Compiled:
 
 
 @lru_cache(KEPT)
-def compiled_continuous_dynamics(mechanism: Mechanism, how: tuple[Any, ...], params: Names) -> tuple[Compiled, Compiled]:
+def compiled_continuous_dynamics(mechanism: Mechanism, how: tuple[Any, ...], params: Names) -> tuple[CompiledFunction, Compiled]:
     """A flow's rates as one array, of t (1,), q, v, z, u, and the parameters; and its settled state, of t, q, v and these.
 
     how: the step, drift and embedding, as `flow` takes them.

@@ -10,7 +10,7 @@ import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
 from zwang.api import validation
-from zwang.api.compiled import Compiled, compile_function
+from zwang.api.compiled import CompiledFunction, compile_function
 from zwang.constraint.rows import array, hard_rows
 from zwang.dynamics.generalised_forces import passive_forces
 from zwang.errors import ShapeError

@@ -64,15 +64,9 @@ class TracedArray(MutableArray):
         if self.node is None:
             graph, elements = self.graph, self._elements or []
             length = len(elements)
-<<<<<<< 251b0f402d92a8bee1cb9e1d91597d5c1841919e
-            # zeros are not filled in where every element is set anyway
-            uninitialised = None in elements or all(type(x) is Real or x != 0 for x in elements)
-            node = array_node(graph, "blank" if uninitialised else "array", (), length, length, self.scope)
-=======
             # no zero fill where every element is stored anyway
             uninitialised = None in elements or all(type(x) is Real or x != 0 for x in elements)
             node = array_node(graph, "empty" if uninitialised else "array", (), length, length, self.scope)
->>>>>>> 013517a7971734d13cf15527b25fedd5ed6d2b2d
             for i, element in enumerate(elements):
                 if element is not None and (uninitialised or type(element) is Real or element != 0):
                     args = (node, index_node(graph, i), real_node(graph, element))
@@ -314,16 +308,11 @@ def _check_unchanged(values: Sequence[Any], name: str) -> None:
             raise TraceError(f"{user_line()}: {name} may read an array, but not change it")
 
 
-<<<<<<< 251b0f402d92a8bee1cb9e1d91597d5c1841919e
 def static_loop(graph: Graph, count: int, body: Callable, init: Any, unroll: bool | None, limit: int) -> Any:
-    """Unroll a loop over indices where that makes at most `limit` nodes, else trace it as a loop."""
-=======
-def for_each(graph: Graph, count: int, body: Callable, init: Any, unroll: bool | None, limit: int) -> Any:
     """Trace a loop over 0 ... count - 1; returns the final carry.
 
     unroll: True or False, or None to unroll the loop if that creates at most about `limit` nodes.
     """
->>>>>>> 013517a7971734d13cf15527b25fedd5ed6d2b2d
     if unroll is False and count > 0:
         return indexed_loop(graph, range(count), body, init)
     arrays = [leaf for leaf in leaves_of(init) if isinstance(leaf, TracedArray)]
@@ -380,11 +369,7 @@ def indexed_loop(
 
 
 def active_indices(graph: Graph, flags: TracedArray, end: Any) -> Array:
-<<<<<<< 251b0f402d92a8bee1cb9e1d91597d5c1841919e
-    """The list of the indices below the end at which the flags are above zero."""
-=======
     """The `compact` node of the indices below `end` at which the flags are positive in some lane."""
->>>>>>> 013517a7971734d13cf15527b25fedd5ed6d2b2d
     array = flags.as_node()
     return array_node(graph, "compact", (array, index_node(graph, end)), array.length, array.length + 1)
 
@@ -473,11 +458,6 @@ def _branch_results(graph: Graph, control: Node, returned: Any, kinds: Sequence[
     return rebuild(returned, out)
 
 
-<<<<<<< 251b0f402d92a8bee1cb9e1d91597d5c1841919e
-def new_scratch(graph: Graph, shape: tuple[int, ...], uninitialised: bool) -> TracedArray:
-    """A scratch array of zeros, or of elements not yet set."""
-=======
 def new_array(graph: Graph, shape: tuple[int, ...], uninitialised: bool) -> TracedArray:
     """A mutable array of zeros, or of elements that are not yet set."""
->>>>>>> 013517a7971734d13cf15527b25fedd5ed6d2b2d
     return TracedArray(graph, shape, [None if uninitialised else 0.0] * math.prod(shape), None, object())
