@@ -59,7 +59,7 @@ class CompiledRoller:
 
 
 @lru_cache(KEPT)
-def compiled_step(program: StepProgram, params: Names) -> Compiled:
+def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
     """(clock, cause, q, v, z) after one step, and its memory, as a function of these, u, the parameters, and the memory."""
 
     def function(
@@ -72,7 +72,7 @@ def compiled_step(program: StepProgram, params: Names) -> Compiled:
 
 
 @lru_cache(KEPT)
-def compiled_continuous_dynamics(mechanism: Mechanism, how: tuple[Any, ...], params: Names) -> tuple[CompiledFunction, Compiled]:
+def compiled_continuous_dynamics(mechanism: Mechanism, how: tuple[Any, ...], params: Names) -> tuple[CompiledFunction, CompiledFunction]:
     """A flow's rates as one array, of t (1,), q, v, z, u, and the parameters; and its settled state, of t, q, v and these.
 
     how: the step, drift and embedding, as `flow` takes them.
@@ -90,7 +90,7 @@ def compiled_continuous_dynamics(mechanism: Mechanism, how: tuple[Any, ...], par
 
 
 @lru_cache(KEPT)
-def compiled_derived_quantities(mechanism: Mechanism, wanted: RecordedQuantities, params: Names) -> Compiled:
+def compiled_derived_quantities(mechanism: Mechanism, wanted: RecordedQuantities, params: Names) -> CompiledFunction:
     """`observation` as a function of t (1,), q, v, z, u, and the parameters."""
 
     def function(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
@@ -99,7 +99,7 @@ def compiled_derived_quantities(mechanism: Mechanism, wanted: RecordedQuantities
     return compile_function(function, {"time": 1, **_sizes(mechanism, params)})
 
 
-def compiled_control(control: ControlFunction, mechanism: Mechanism) -> Compiled:
+def compiled_control(control: ControlFunction, mechanism: Mechanism) -> CompiledFunction:
     """A user's control function alone, of the time (1,), q and v."""
     sizes = {"time": 1, "q": mechanism.nq, "v": mechanism.nv}
     return compile_function(lambda t, q, v: control(t[0], q, v), sizes)

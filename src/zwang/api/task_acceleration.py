@@ -85,7 +85,7 @@ def _asked(
 
 
 @lru_cache(KEPT)
-def _compiled_task(m: Mechanism, frame: str, rows: tuple[int, ...]) -> Compiled:
+def _compiled_task(m: Mechanism, frame: str, rows: tuple[int, ...]) -> CompiledFunction:
     def function(q: Any, v: Any, tau: Any, wanted: Any) -> dict[str, Any]:
         found = _asked(m, frame, rows, normalized_configuration(m.tree, q), v, tau, wanted)
         return {**found._asdict(), "zwang": np.array([found.zwang])}
