@@ -135,7 +135,7 @@ def time_the_bicycle(repeat: int) -> None:
         return found
 
     seconds, found = timed(derive, 0, repeat)
-    defined, mass = found.mass_matrix_shared()
+    defined, mass = found.mass_matrix_cse()
     alone = sum(sp.count_ops(x) for _, x in defined) + operations(mass)
     print(
         f"{'Whipple bicycle':24}{seconds:10.3f}{alone:12}{found.count_operations():12}  (of M alone, of M and r; shared)"
@@ -156,7 +156,7 @@ def time_pandas_mass_matrix(repeat: int) -> None:
     """From the file's mechanism to LaTeX, with the length of what is printed."""
     robot = zw.load(panda_file(), strict=False)
     seconds, text = timed(lambda _n: mass_matrix_latex(zw.equations(robot)), 0, repeat)
-    defined, mass = zw.equations(robot).mass_matrix_shared()
+    defined, mass = zw.equations(robot).mass_matrix_cse()
     lines = [f"{s} = {x}" for s, x in defined]
     lines += [str(mass[i, j]) for i in range(mass.rows) for j in range(i, mass.cols) if mass[i, j] != 0]
     pages = sum(math.ceil(len(line) / LINE) for line in lines) / PAGE

@@ -30,10 +30,10 @@ print("ideal part  ", split.ideal[:3].round(9), f"power {split.ideal_power:.1e} 
 print(
     "working part",
     split.working[:3].round(9),
-    f"power {split.working_power:.6f} W, a |u|^3 = {a * np.linalg.norm(v) ** 3:.6f} W",
+    f"power {split.nonideal_power:.6f} W, a |u|^3 = {a * np.linalg.norm(v) ** 3:.6f} W",
 )
 assert np.allclose(found, push + ideal + working) and np.allclose(split.working[:3], working)
-assert np.isclose(split.working_power, -a * np.linalg.norm(v) ** 3) and abs(split.ideal_power) < 1e-12
+assert np.isclose(split.nonideal_power, -a * np.linalg.norm(v) ** 3) and abs(split.ideal_power) < 1e-12
 
 run = zw.simulate(particle, q0=q, v0=v, duration=3, step=2e-3, integrator="rk4")
 speeds = run.v.values[0]

@@ -40,7 +40,7 @@ _PLACES = {
     "zwang.api.assemble": "assemble",
     "zwang.api.task_acceleration": "task_acceleration",
     "zwang.symbolic.equations": "equations",
-    "zwang.symbolic.check": "check_equations",
+    "zwang.symbolic.equation_check": "check_equations",
     "zwang.symbolic.classify": "classify",
     "zwang.recording.record": "mechanism_of open_run save",
     "zwang.api.post_processing": "examine",

@@ -233,14 +233,14 @@ def test_frobenius_tells_holonomic_from_nonholonomic():
     loop = zw.Holonomic("circle", xs**2 + ys**2 - 4)
     m = zw.Mechanism("body", (plane_body(1.0, 1.0),), gravity=(0, 0, 0))
     kinds = {c.name: zw.classify(m.replace(constraints=(c,))) for c in (disguised, edge, loop)}
-    assert kinds["disguised"].constraints["disguised"].integrable and kinds["disguised"].freedom == 2
-    assert not kinds["edge"].constraints["edge"].integrable and kinds["edge"].reachable == 3
+    assert kinds["disguised"].constraints["disguised"].integrable and kinds["disguised"].degrees_of_freedom == 2
+    assert not kinds["edge"].constraints["edge"].integrable and kinds["edge"].reachable_dimension == 3
     assert kinds["circle"].holonomic
     both = zw.classify(m.replace(constraints=(edge, zw.Pfaffian("straight", {"phi": 1}))))
     assert (
         both.holonomic
-        and both.constraints["edge"].integrable_here
+        and both.constraints["edge"].integrable_with_others
         and not both.constraints["edge"].integrable
     )
     rolling = zw.classify(disc({"A_diametral": 0.1, "C_axial": 0.2, "m": 2.0, "r": 0.4, "g": 9.81}))
-    assert rolling.freedom == 3 and rolling.reachable == 5 and "nonholonomic" in str(rolling)
+    assert rolling.degrees_of_freedom == 3 and rolling.reachable_dimension == 5 and "nonholonomic" in str(rolling)

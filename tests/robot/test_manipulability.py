@@ -95,7 +95,7 @@ def test_the_ellipsoid_holds_all_velocities_of_unit_joint_speeds():
 
 def test_speed_errors_stay_within_their_bounds():
     m, q = dh.arm("puma560"), [0, 0.7, 3.0, 0, 0.7, 0]
-    low, high = zw.robot.manipulability(m, q, "tip").speed_error_bounds
+    low, high = zw.robot.manipulability(m, q, "tip").velocity_error_bounds
     J = zw.frame_jacobian(m, q, "tip")
     error = np.random.default_rng(0).normal(size=(500, 6))
     ratio = np.linalg.norm(np.linalg.solve(J, error.T), axis=0) / np.linalg.norm(error, axis=1)

@@ -79,7 +79,7 @@ def test_forces_in_the_payload_ellipsoid_can_be_held(angle, size):
     """With the arm's own weight, which takes its part of the torques."""
     m = pendulum()
     load = zw.robot.payload(m, [0.7], "bob", [12.0])
-    assert load.holds_itself
+    assert load.supports_own_weight
     ellipsoid = zw.robot.payload(dh.two_link(), (0.3, 1.2), "tip", (10, 4)).ellipsoid
     plane = np.isfinite(ellipsoid.lengths)
     assert plane.sum() == 2  # across the plane any force can be held
@@ -99,7 +99,7 @@ def test_weight_takes_its_part_of_the_torques():
     assert load.largest((0, 0, -1)) == pytest.approx((10 - G / 2) / 0.5)
     assert load.largest((0, 0, 1)) == pytest.approx((10 + G / 2) / 0.5)
     weak = zw.robot.payload(m, [np.pi / 2], "tip", [4.0])
-    assert not weak.holds_itself and weak.largest((0, 0, -1)) == 0
+    assert not weak.supports_own_weight and weak.largest((0, 0, -1)) == 0
     with pytest.raises(zw.errors.DescriptionError, match="effort_limit"):
         zw.robot.payload(m, [0.0], "tip")
 

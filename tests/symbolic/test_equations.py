@@ -256,7 +256,7 @@ def test_pandas_mass_matrix_is_printed_on_two_pages(tmp_path):
     robot = zw.load(tmp_path / "panda.urdf", strict=False)
     e = equations(robot)
     text = mass_matrix_latex(e)
-    defined, M = e.mass_matrix_shared()
+    defined, M = e.mass_matrix_cse()
     characters = sum(len(str(x)) + 8 for _, x in defined) + sum(
         len(str(M[i, j])) for i in range(M.rows) for j in range(i, M.cols)
     )

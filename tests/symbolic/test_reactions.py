@@ -135,7 +135,7 @@ def parallelogram(home):
 def test_an_over_constrained_loop_has_equations_and_its_joints_carry_power_to_no_one():
     machine = parallelogram((sp.pi / 3, -sp.pi / 3, sp.pi / 3, sp.pi / 3))
     found = zw.classify(machine)
-    assert (found.freedom, found.reachable) == (1, 1)
+    assert (found.degrees_of_freedom, found.reachable_dimension) == (1, 1)
     assert [c.independent for c in found.constraints.values()] == [2, 1]
     e = equations(machine, ["left"], form="shared")
     theta, speed, parameters = 1.1, 0.7, {"m": 1.2, "L": 0.5, "g": 9.81}
@@ -152,7 +152,7 @@ def test_an_over_constrained_loop_has_equations_and_its_joints_carry_power_to_no
 
 def test_the_report_of_large_equations_has_all_steps_in_its_own_definitions():
     e = equations(four_bar(), ["crank"], form="shared")
-    defined, steps = e.shared_steps()
+    defined, steps = e.cse_steps()
     titles = [step.title for step in steps]
     for part in (
         "Frame 2",

@@ -10,7 +10,7 @@ from tests.cases import case
 from tests.symbolic.machines import X, Y, Z, furuta, positive
 from zwang.api.task_acceleration import task_acceleration
 from zwang.errors import DescriptionError, SolveError
-from zwang.symbolic.check import check_equations
+from zwang.symbolic.equation_check import check_equations
 from zwang.symbolic.equations import equations
 
 
@@ -141,7 +141,7 @@ def test_what_is_no_mechanism_is_refused(door):
 def test_where_nothing_can_move_it_is_said():
     two = (zw.Couple("gear", "theta", "alpha"), zw.Couple("other", "theta", "alpha", (1, 2)))
     locked = furuta().replace(constraints=two)
-    assert zw.classify(locked).freedom == 0
+    assert zw.classify(locked).degrees_of_freedom == 0
     with pytest.raises(DescriptionError, match="'gear', 'other'"):
         equations(locked)
     with pytest.raises(DescriptionError, match="give a list"):
@@ -217,7 +217,7 @@ def test_two_particles_on_a_rigid_wire():
 
     wire = zw.Distance("wire", ("a", (0, 0, 0)), ("b", (0, 0, 0)), L)
     m = zw.Mechanism("wire", (particle("a", m1), particle("b", m2)), gravity=(0, 0, 0), constraints=(wire,))
-    assert zw.classify(m).freedom == 5 and zw.classify(m).holonomic
+    assert zw.classify(m).degrees_of_freedom == 5 and zw.classify(m).holonomic
     numeric = m.subs({"m1": 2.0, "m2": 3.0, "L": 5.0})
     q, v = np.array([3.0, 0, 0, 0, 4, 0]), np.array([0.0, 0, 1, 0, 0, -1])
     found = zw.constrained_dynamics(numeric, q, v, [1.0, 0, 0, 0, 0, 0])
@@ -305,4 +305,4 @@ def test_constraint_forces_split_into_ideal_and_working_parts():
     np.testing.assert_allclose(found.working[:3], projected, atol=1e-12)
     np.testing.assert_allclose(found.total[:3], np.array(c["reference"]["acc0"]) - p["f"], atol=1e-12)
     assert abs(found.ideal_power) < 1e-12
-    assert found.working_power == pytest.approx(C @ u, rel=1e-12)
+    assert found.nonideal_power == pytest.approx(C @ u, rel=1e-12)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from zwang.robot.denavit_hartenberg import from_dh
-from zwang.robot.manipulability import Ellipsoid, Manipulability, manipulability
+from zwang.robot.ik_solution import IKSolution, Residual, Trace
+from zwang.robot.manipulability import Manipulability, ManipulabilityEllipsoid, manipulability
 from zwang.robot.null_space_objectives import away_from_singularities
-from zwang.robot.solution import IKSolution, Residual, Trace
 from zwang.robot.solve_ik import solve_ik
 from zwang.robot.statics import (
     Equilibrium,
@@ -19,7 +19,7 @@ from zwang.robot.statics import (
 from zwang.robot.workspace import Workspace, workspace
 
 __all__ = [
-    "Ellipsoid",
+    "ManipulabilityEllipsoid",
     "Equilibrium",
     "Manipulability",
     "Payload",

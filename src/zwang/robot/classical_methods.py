@@ -17,17 +17,17 @@ from zwang.api import validation
 from zwang.errors import ShapeError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.batch import out_of_reach, singular
-from zwang.robot.coordinates import IndependentCoordinates
-from zwang.robot.programs import Programs
-from zwang.robot.restarts import RestartedSearch, SearchOptions
-from zwang.robot.solution import IKSolution, Residual, Trace
+from zwang.robot.batch_solver import out_of_reach, singular
+from zwang.robot.ik_functions import IKFunctions
+from zwang.robot.ik_solution import IKSolution, Residual, Trace
+from zwang.robot.independent_coordinates import IndependentCoordinates
+from zwang.robot.restarts import RestartSearch, SearchOptions
 
 PSEUDO = 1e-9  # singular values below this part of the largest are zero
 
 
 def solve_classical(
-    m: Mechanism, programs: Programs, start: np.ndarray, targets: list[np.ndarray], options: SearchOptions
+    m: Mechanism, programs: IKFunctions, start: np.ndarray, targets: list[np.ndarray], options: SearchOptions
 ) -> IKSolution:
     """The iterates for targets (N, ...) from starts (N, nq), until within the tolerance or out of turns; each for itself."""
     coordinates = programs.problem.coordinates
@@ -86,7 +86,7 @@ def _stepped(c: IndependentCoordinates, q: np.ndarray, step: np.ndarray) -> np.n
 
 def _judged(
     m: Mechanism,
-    programs: Programs,
+    programs: IKFunctions,
     start: np.ndarray,
     targets: Any,
     options: SearchOptions,
@@ -95,7 +95,7 @@ def _judged(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q within the limits where whole turns bring it there; whether it is an answer; and if not, why."""
     position, orientation = last
-    rounds = RestartedSearch(m, programs, start, targets, options)
+    rounds = RestartSearch(m, programs, start, targets, options)
     arrived = (position < options.tolerance[0]) & (orientation < options.tolerance[1])
     within = rounds.limits.hold(q)
     wrapped = rounds.limits.wrapped(q, q, all_turns=True)

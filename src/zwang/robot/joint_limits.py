@@ -10,8 +10,8 @@ import numpy as np
 from zwang.algebra.rotations import logarithm
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.robot.coordinates import IndependentCoordinates, joint_limits
-from zwang.robot.sampling import ends
+from zwang.robot.independent_coordinates import IndependentCoordinates, joint_limits
+from zwang.robot.sampling import sampling_bounds
 
 WITHIN = 1e-9  # beyond a limit [rad, m]: rounding
 
@@ -30,7 +30,7 @@ class Limits:
     @staticmethod
     def of(c: IndependentCoordinates, m: Mechanism) -> Limits:
         lower, upper = joint_limits(m)
-        low, high = ends(m, c)
+        low, high = sampling_bounds(m, c)
         middle = c.completed((low + high) / 2).astype(float)
         middle = np.where(np.isfinite(lower) | np.isfinite(upper), middle, np.array(m.neutral, dtype=float))
         bound = {i for tie in c.ties for i in (tie.this, tie.other)}

@@ -23,7 +23,7 @@ from zwang.constraint.equality import violation_of
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.coordinates import IndependentCoordinates
+from zwang.robot.independent_coordinates import IndependentCoordinates
 from zwang.robot.tasks import Task, task_error, task_jacobian
 from zwang.scalar import absolute, logical_and, logical_or, maximum, sqrt, where, while_loop
 

@@ -25,7 +25,7 @@ RANK = 1e-12  # a singular value below this part of the largest is zero
 
 
 @dataclass(frozen=True)
-class Ellipsoid:
+class ManipulabilityEllipsoid:
     """Axes (..., 6 or 3, k), one a column, in the task's full coordinates, and half lengths (..., k), the largest first."""
 
     axes: np.ndarray
@@ -98,27 +98,27 @@ class Manipulability:
         return _plain(self.jacobian.shape[-1] - np.asarray(self.rank))
 
     @property
-    def velocity_ellipsoid(self) -> Ellipsoid:
+    def velocity_ellipsoid(self) -> ManipulabilityEllipsoid:
         """The task speeds that joint speeds of length 1 give: half lengths sigma [m/s, rad/s]."""
         U, s, _ = self._svd
-        return Ellipsoid(self.space.embedded(U), s)
+        return ManipulabilityEllipsoid(self.space.embedded(U), s)
 
     @property
-    def force_ellipsoid(self) -> Ellipsoid:
+    def force_ellipsoid(self) -> ManipulabilityEllipsoid:
         """The forces that joint torques of length 1 balance: half lengths 1 / sigma, infinite along lost directions."""
         U, s, _ = self._svd
         with np.errstate(divide="ignore"):
             lengths = np.where(s > RANK * s[..., :1], 1 / s, np.inf)
-        return Ellipsoid(self.space.embedded(U[..., ::-1]), lengths[..., ::-1])
+        return ManipulabilityEllipsoid(self.space.embedded(U[..., ::-1]), lengths[..., ::-1])
 
     @property
-    def speed_error_bounds(self) -> tuple[Any, Any]:
+    def velocity_error_bounds(self) -> tuple[Any, Any]:
         """(1 / sigma_max, 1 / sigma_min): between these lies |error of joint speeds| / |error of task speeds|."""
         s = self.singular_values
         with np.errstate(divide="ignore"):
             return _plain(1 / s[..., 0]), _plain(np.where(self.rank < s.shape[-1], np.inf, 1 / s[..., -1]))
 
-    def inertia_ellipsoid(self) -> Ellipsoid:
+    def inertia_ellipsoid(self) -> ManipulabilityEllipsoid:
         """Asada's: half lengths 1 / sqrt(apparent mass), along axes in which a push at the frame meets no other mass.
 
         The apparent mass is (J H^-1 J^T)^-1. Source: Asada, J. Dynamic Systems, Measurement and Control 105 (1983) 131.
@@ -130,9 +130,9 @@ class Manipulability:
         inverse = J @ np.linalg.solve(H, J.swapaxes(-1, -2))
         values, axes = np.linalg.eigh(inverse)
         lengths = np.sqrt(np.maximum(values[..., ::-1], 0))
-        return Ellipsoid(self.space.embedded(axes[..., ::-1]), lengths)
+        return ManipulabilityEllipsoid(self.space.embedded(axes[..., ::-1]), lengths)
 
-    def acceleration_ellipsoid(self, torque_limits: Any = None) -> Ellipsoid:
+    def acceleration_ellipsoid(self, torque_limits: Any = None) -> ManipulabilityEllipsoid:
         """The frame's accelerations from rest, by joint torques of length 1, or of length 1 measured by `torque_limits` (nv,).
 
         Beyond what gravity gives: U and the singular values of J H^-1 B^T diag(limits), v = B u. Source: Yoshikawa, J. Robotic
@@ -148,7 +148,7 @@ class Manipulability:
         )
         reach = np.linalg.solve(H, J.swapaxes(-1, -2)).swapaxes(-1, -2) @ B.swapaxes(-1, -2) * limits
         U, s, _ = np.linalg.svd(reach, full_matrices=False)
-        return Ellipsoid(self.space.embedded(U), s)
+        return ManipulabilityEllipsoid(self.space.embedded(U), s)
 
     def gradient(self) -> np.ndarray:
         """d mu / dq (..., nv) along the speeds: mu tr(J^+ dJ); nan where the frame is singular, as mu has an edge there."""

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from zwang.mechanism.mechanism import Mechanism
+from zwang.robot.ik_functions import COST, STATUS, TURNS, IKFunctions, SearchResult
 from zwang.robot.joint_limits import Limits
 from zwang.robot.levenberg_marquardt import CONVERGED, Settings
-from zwang.robot.programs import COST, STATUS, TURNS, Found, Programs
-from zwang.robot.sampling import spread
+from zwang.robot.sampling import configurations_from_uniform
 
 PARALLEL = 64  # searches that a round has at least
 PATIENT_TURNS = 200
@@ -43,14 +43,14 @@ class SearchOptions:
         return Settings(*self.tolerance, float(max(self.turns, PATIENT_TURNS)), 1.0)
 
 
-class RestartedSearch:
+class RestartSearch:
     """The best so far for every target of a batch, and the searches that better it.
 
     q (N, nq), numbers (N, 5) as `Found` has them, good (N,): solved; turns, starts (N,): spent so far.
     """
 
     def __init__(
-        self, m: Mechanism, programs: Programs, start: np.ndarray, targets: list[np.ndarray], options: SearchOptions
+        self, m: Mechanism, programs: IKFunctions, start: np.ndarray, targets: list[np.ndarray], options: SearchOptions
     ):
         self.m, self.programs, self.targets, self.options = m, programs, targets, options
         self.start = start
@@ -97,7 +97,7 @@ class RestartedSearch:
     def list_of_starts(self) -> np.ndarray:
         """Further starts (restarts, nq), the same for every target."""
         numbers = np.random.default_rng(self.options.seed).random((self.options.restarts, self.m.nq))
-        return spread(self.m, self.programs.problem.coordinates, numbers)
+        return configurations_from_uniform(self.m, self.programs.problem.coordinates, numbers)
 
     def _next(self, left: np.ndarray, start: np.ndarray) -> None:
         """One further start for the targets that are left."""
@@ -118,22 +118,22 @@ class RestartedSearch:
         )
         any_good, first = table.any(axis=1), table.argmax(axis=1)
         chosen = np.arange(len(left)) * width + np.where(any_good, first, costs.argmin(axis=1))
-        self._enter(left, Found(found.q[chosen], found.numbers[chosen]), good[chosen])
+        self._enter(left, SearchResult(found.q[chosen], found.numbers[chosen]), good[chosen])
         counted = np.where(any_good, first + 1, width)
         self.turns[left] += (turns * (np.arange(width) < counted[:, None])).sum(axis=1)
         self.starts[left] += counted
 
     def _search(
         self, start: np.ndarray, targets: list[np.ndarray], near: np.ndarray, settings: Settings
-    ) -> tuple[Found, np.ndarray]:
+    ) -> tuple[SearchResult, np.ndarray]:
         """Searches; what was found, near to `near` where whole turns do not matter, and whether it is good."""
         found = self.programs.search(start, targets, settings)
         bounded = self.programs.problem.bounded
         q = self.limits.wrapped(found.q, near, all_turns=not bounded)
         good = found.numbers[:, STATUS] == CONVERGED
-        return Found(q, found.numbers), good & self.limits.hold(q) if bounded else good
+        return SearchResult(q, found.numbers), good & self.limits.hold(q) if bounded else good
 
-    def _enter(self, targets: np.ndarray, found: Found, good: np.ndarray) -> None:
+    def _enter(self, targets: np.ndarray, found: SearchResult, good: np.ndarray) -> None:
         """Take what was found for these unsolved targets where it is good, or nearer than before."""
         take = np.flatnonzero(good | (found.numbers[:, COST] < self.numbers[targets, COST]))
         at = targets[take]

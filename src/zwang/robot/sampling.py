@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.coordinates import IndependentCoordinates, coordinates_for
+from zwang.robot.independent_coordinates import IndependentCoordinates, coordinates_for
 
 SLIDE = 1.0  # [m] either way, for slides without limits
 
@@ -18,12 +18,12 @@ def random_configurations(mechanism: Mechanism, count: int, seed: int = 0) -> np
     Quaternions are uniform over all orientations. Couples are respected.
     """
     c = coordinates_for(mechanism, [body.name for body in mechanism.bodies])
-    return spread(mechanism, c, np.random.default_rng(seed).random((count, mechanism.nq)))
+    return configurations_from_uniform(mechanism, c, np.random.default_rng(seed).random((count, mechanism.nq)))
 
 
-def spread(mechanism: Mechanism, c: IndependentCoordinates, numbers: np.ndarray) -> np.ndarray:
+def configurations_from_uniform(mechanism: Mechanism, c: IndependentCoordinates, numbers: np.ndarray) -> np.ndarray:
     """Configurations (N, nq) from numbers (N, nq) that are uniform in [0, 1)."""
-    lower, upper = ends(mechanism, c)
+    lower, upper = sampling_bounds(mechanism, c)
     q = lower + (upper - lower) * numbers
     for link in mechanism.tree.links:
         if link.move.kind == "ball":
@@ -31,7 +31,7 @@ def spread(mechanism: Mechanism, c: IndependentCoordinates, numbers: np.ndarray)
     return np.array(c.completed(q.T), dtype=float).T if c.ties else q
 
 
-def ends(mechanism: Mechanism, c: IndependentCoordinates) -> tuple[np.ndarray, np.ndarray]:
+def sampling_bounds(mechanism: Mechanism, c: IndependentCoordinates) -> tuple[np.ndarray, np.ndarray]:
     """Finite (lower, upper) of every coordinate: its limits, or half a turn or 1 m about home."""
     home = np.array(mechanism.neutral, dtype=float)
     reach = np.full(mechanism.nq, SLIDE)

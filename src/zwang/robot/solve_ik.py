@@ -14,16 +14,16 @@ from zwang.errors import DescriptionError, ShapeError
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot import classical_methods
-from zwang.robot.batch import solve_batch, solve_path
+from zwang.robot.batch_solver import solve_batch, solve_path
 from zwang.robot.cache_key import IdentityKey
 from zwang.robot.characteristic_length import characteristic_length
-from zwang.robot.coordinates import coordinates_for
+from zwang.robot.ik_functions import IKFunctions
+from zwang.robot.ik_solution import IKSolution
+from zwang.robot.independent_coordinates import coordinates_for
 from zwang.robot.joint_limits import Limits
 from zwang.robot.levenberg_marquardt import Problem
-from zwang.robot.loops import loops_for
-from zwang.robot.programs import Programs
+from zwang.robot.loop_constraints import loop_constraints_for
 from zwang.robot.restarts import SearchOptions
-from zwang.robot.solution import IKSolution
 from zwang.robot.targets import Target, read_target
 from zwang.robot.tasks import PARTS, Task
 
@@ -128,10 +128,10 @@ def _programs(
     wish: Any,
     threads: int | None,
     compiled: bool,
-) -> Programs:
+) -> IKFunctions:
     """The problem and its functions; kept, so that they are compiled once."""
     mechanism = same.mechanism
-    loops, bodies = loops_for(mechanism, tuple(task.frame for task in tasks))
+    loops, bodies = loop_constraints_for(mechanism, tuple(task.frame for task in tasks))
     coordinates = coordinates_for(mechanism, bodies, joints)
     if not coordinates.free:
         names = ", ".join(repr(task.frame) for task in tasks)
@@ -142,7 +142,7 @@ def _programs(
     if not unit > 0:
         raise DescriptionError(f"length is {unit}; it must be a positive number of metres")
     problem = Problem(tasks, coordinates, float(unit), loops, bounded)
-    return Programs(problem, wish.bound(coordinates) if wish is not None else None, threads, compiled)
+    return IKFunctions(problem, wish.bound(coordinates) if wish is not None else None, threads, compiled)
 
 
 def _frames_and_targets(frame: Any, targets: Any, part: str | None) -> tuple[tuple[str, ...], list[Target]]:

@@ -21,10 +21,10 @@ from zwang.kinematics.jacobians import frame_jacobian
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.coordinates import coordinates_for
+from zwang.robot.independent_coordinates import coordinates_for
 from zwang.robot.levenberg_marquardt import LoopConstraints, Problem, errors_of, rows_of
-from zwang.robot.loops import loops_for
-from zwang.robot.manipulability import Ellipsoid
+from zwang.robot.loop_constraints import loop_constraints_for
+from zwang.robot.manipulability import ManipulabilityEllipsoid
 from zwang.robot.velocity_transformation import null_space
 
 Load = tuple[str, Sequence[float]]
@@ -71,30 +71,30 @@ class Payload:
     limits: np.ndarray
 
     @property
-    def holds_itself(self) -> bool:
+    def supports_own_weight(self) -> bool:
         """Whether the torques suffice for the mechanism's own weight."""
         return bool((np.abs(self.gravity) <= self.limits).all())
 
     @property
-    def ellipsoid(self) -> Ellipsoid:
+    def ellipsoid(self) -> ManipulabilityEllipsoid:
         """Forces [N] that can surely be held: the torque that is spare at each joint, sum (J^T f / spare)^2 <= 1."""
         spare = np.maximum(self.limits - np.abs(self.gravity), 0)
         bounded = np.isfinite(spare)
         with np.errstate(divide="ignore", invalid="ignore"):
             A = np.where(bounded[:, None], self.jacobian.T / spare[:, None], 0.0)
         if not np.isfinite(A).all():
-            return Ellipsoid(np.eye(3), np.zeros(3))
+            return ManipulabilityEllipsoid(np.eye(3), np.zeros(3))
         _, s, Vt = np.linalg.svd(A)
         s = np.concatenate([s, np.zeros(3 - len(s))])
         with np.errstate(divide="ignore"):
             lengths = np.where(s > RANK * max(s[0], 1e-300), 1 / s, np.inf)
-        return Ellipsoid(Vt[::-1].T, lengths[::-1])
+        return ManipulabilityEllipsoid(Vt[::-1].T, lengths[::-1])
 
     def largest(self, direction: Any) -> float:
         """The largest force [N] along a direction (3,) that can be held, exactly: the first joint that reaches its limit."""
         d = validation.array(direction, "direction")
         a = self.jacobian.T @ (d / np.linalg.norm(d))
-        if not self.holds_itself:
+        if not self.supports_own_weight:
             return 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(a > 0, self.limits + self.gravity, self.limits - self.gravity) / np.abs(a)
@@ -184,7 +184,7 @@ class _Body:
     @staticmethod
     def of(m: Mechanism, loads: Sequence[Load], torques: np.ndarray) -> _Body:
         names = tuple(body.name for body in m.bodies)
-        loops: LoopConstraints | None = loops_for(m, names)[0]
+        loops: LoopConstraints | None = loop_constraints_for(m, names)[0]
         return _Body(m, loads, torques, Problem((), coordinates_for(m, names), 1.0, loops, bounded=False))
 
     def moved(self, q: np.ndarray, u: np.ndarray) -> np.ndarray:

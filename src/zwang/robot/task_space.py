@@ -17,8 +17,8 @@ from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import orientation_of
 from zwang.robot.cache_key import IdentityKey
+from zwang.robot.ik_functions import looped, shaped
 from zwang.robot.jacobian_derivative import jacobian_derivative
-from zwang.robot.programs import looped, shaped
 from zwang.robot.tasks import COMPONENTS, PARTS
 from zwang.robot.velocity_transformation import VelocityTransformation, samples, velocity_transformation
 

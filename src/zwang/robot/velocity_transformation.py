@@ -10,9 +10,9 @@ import numpy as np
 from zwang.errors import DescriptionError, StateError
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.coordinates import IndependentCoordinates, coordinates_for
+from zwang.robot.independent_coordinates import IndependentCoordinates, coordinates_for
 from zwang.robot.levenberg_marquardt import CONVERGED, Problem, Settings, errors_of, rows_of, search
-from zwang.robot.loops import loops_for
+from zwang.robot.loop_constraints import loop_constraints_for
 from zwang.robot.sampling import random_configurations
 
 RANK = 1e-9  # a row of the loops below this part of the largest restricts nothing
@@ -62,7 +62,7 @@ class VelocityTransformation:
 
 def velocity_transformation(m: Mechanism, frames: Sequence[str], joints: Sequence[str] | None) -> VelocityTransformation:
     """The motions of the joints, or of those named, that move these frames. Raises DescriptionError for joints of loops."""
-    loops, bodies = loops_for(m, tuple(frames))
+    loops, bodies = loop_constraints_for(m, tuple(frames))
     if loops is not None and joints is not None:
         raise DescriptionError(
             "joints cannot be picked where the frame is carried by a closed loop: leave joints out"

@@ -14,8 +14,8 @@ from zwang.errors import DescriptionError
 from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.robot.ik_functions import shaped
 from zwang.robot.manipulability import Manipulability, manipulability
-from zwang.robot.programs import shaped
 from zwang.robot.sampling import random_configurations
 
 MOST_SAMPLES = 10_000_000

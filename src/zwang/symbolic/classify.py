@@ -33,7 +33,7 @@ Field = Callable[[Any], np.ndarray]
 
 
 @dataclass(frozen=True)
-class ConstraintKind:
+class ConstraintClassification:
     """One constraint: rows; independent: how many of them the constraints before it do not imply; integrable by itself, and here:
     together with the others."""
 
@@ -41,14 +41,14 @@ class ConstraintKind:
     rows: int
     independent: int
     integrable: bool
-    integrable_here: bool
+    integrable_with_others: bool
 
     def __str__(self) -> str:
         kind = (
             "holonomic"
             if self.integrable
             else "holonomic here, with the other constraints"
-            if self.integrable_here
+            if self.integrable_with_others
             else "nonholonomic"
         )
         return f"{self.name}: {kind}, {self.rows} row(s), {self.independent} independent"
@@ -62,19 +62,19 @@ class Classification:
     """
 
     speeds: int
-    freedom: int
-    reachable: int
+    degrees_of_freedom: int
+    reachable_dimension: int
     rheonomic: bool
-    constraints: dict[str, ConstraintKind]
+    constraints: dict[str, ConstraintClassification]
 
     @property
     def holonomic(self) -> bool:
         """Is the whole mechanism holonomic?"""
-        return self.freedom == self.reachable
+        return self.degrees_of_freedom == self.reachable_dimension
 
     def __str__(self) -> str:
         head = (
-            f"{self.speeds} speeds, {self.freedom} degrees of freedom in speeds, {self.reachable} dimensions of configurations: "
+            f"{self.speeds} speeds, {self.degrees_of_freedom} degrees of freedom in speeds, {self.reachable_dimension} dimensions of configurations: "
             f"{'holonomic' if self.holonomic else 'nonholonomic'}{', rheonomic' if self.rheonomic else ''}"
         )
         return "\n".join([head, *(f"  {kind}" for kind in self.constraints.values())])
@@ -101,20 +101,20 @@ def classify(mechanism: Mechanism) -> Classification:
         if reach.size
         else np.zeros((numbers.nv, 0))
     )
-    kinds: dict[str, ConstraintKind] = {}
+    kinds: dict[str, ConstraintClassification] = {}
     rows_before = np.zeros((0, numbers.nv))
     for c in exact:
         A = _rows(numbers, c, q)
         both = np.concatenate([rows_before, A])
         gained = len(independent_rows(both)) - len(independent_rows(rows_before))
         own = _allowed(numbers, q, lambda x, c=c: velocity_level_rows(numbers, c, x, np.zeros(numbers.nv), TIME).A)
-        kinds[c.name] = ConstraintKind(
+        kinds[c.name] = ConstraintClassification(
             c.name, len(A), gained, _is_involutive(own, A, numbers, q), _is_zero(A @ reach_speeds)
         )
         rows_before = both
-    freedom = numbers.nv - len(independent_rows(rows_before))
+    degrees_of_freedom = numbers.nv - len(independent_rows(rows_before))
     rheonomic = any(depends_on_time(c) for c in mechanism.constraints)
-    return Classification(numbers.nv, freedom, reach.shape[1], rheonomic, kinds)
+    return Classification(numbers.nv, degrees_of_freedom, reach.shape[1], rheonomic, kinds)
 
 
 def _rows(numbers: Mechanism, constraint: Any, q: Any) -> np.ndarray:

@@ -32,7 +32,7 @@ PARALLEL = 1e-10
 
 
 @dataclass(frozen=True)
-class Head:
+class SummedRotation:
     """A rotation as R0 Rot(axis, angle): the turns about parallel axes before it, added up."""
 
     R0: np.ndarray
@@ -41,10 +41,10 @@ class Head:
     joints: tuple[int, ...]  # the coordinates in the sum
 
 
-def summed_poses(tree: Tree, q: Any) -> tuple[list[Pose], list[Head | None]]:
+def poses_with_summed_angles(tree: Tree, q: Any) -> tuple[list[Pose], list[SummedRotation | None]]:
     """Every link's pose in the world; turns about parallel axes are one turn by the sum of their angles."""
     poses: list[Pose] = []
-    heads: list[Head | None] = []
+    heads: list[SummedRotation | None] = []
     for link in tree.links:
         base = poses[link.parent] if link.parent != WORLD else Pose(np.eye(3, dtype=int), np.zeros(3, int))
         before = heads[link.parent] if link.parent != WORLD else None
@@ -60,16 +60,16 @@ def summed_poses(tree: Tree, q: Any) -> tuple[list[Pose], list[Head | None]]:
     return poses, heads
 
 
-def _head(link: Link, R: np.ndarray, before: Head | None, q: Any) -> Head | None:
+def _head(link: Link, R: np.ndarray, before: SummedRotation | None, q: Any) -> SummedRotation | None:
     if link.move.kind == "slide":
         if before is None or not are_constant(*link.R.flat, *before.axis):
             return None
-        return Head(before.R0 @ link.R, link.R.T @ before.axis, before.angle, before.joints)
+        return SummedRotation(before.R0 @ link.R, link.R.T @ before.axis, before.angle, before.joints)
     axis, angle = np.array(link.move.axis), q[link.q][0] - link.reference
     sign = 0 if before is None else _alignment(link.R @ axis, before.axis)
     if before is None or not sign:
-        return Head(R @ link.R, axis, angle, (link.q.start,))
-    return Head(before.R0 @ link.R, axis, angle + sign * before.angle, (*before.joints, link.q.start))
+        return SummedRotation(R @ link.R, axis, angle, (link.q.start,))
+    return SummedRotation(before.R0 @ link.R, axis, angle + sign * before.angle, (*before.joints, link.q.start))
 
 
 def _alignment(a: np.ndarray, b: np.ndarray) -> int:
@@ -84,7 +84,7 @@ def _alignment(a: np.ndarray, b: np.ndarray) -> int:
 
 def summed_angles(tree: Tree) -> set[int]:
     """The coordinates whose angles are added to others': along a chain of parallel axes."""
-    _, heads = summed_poses(tree, np.zeros(tree.nq))
+    _, heads = poses_with_summed_angles(tree, np.zeros(tree.nq))
     return {k for head in heads if head is not None and len(head.joints) > 1 for k in head.joints}
 
 
@@ -126,7 +126,7 @@ class BodyMotion:
 
 def body_motion(tree: Tree, q: Any) -> BodyMotion:
     """Poses of the solids (at their mass centres) and B (6 N, nv) for the speeds v: X_dot = B v (seed 003, Eq. 40)."""
-    poses, _ = summed_poses(tree, q)
+    poses, _ = poses_with_summed_angles(tree, q)
     at = tuple(placement_pose(poses, solid.place) for solid in tree.rigid_bodies)
     blocks = []
     for solid, pose in zip(tree.rigid_bodies, at, strict=True):

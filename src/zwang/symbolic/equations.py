@@ -25,11 +25,11 @@ from zwang.mechanism.forces import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_zero
 from zwang.symbolic import derivation, reactions, typesetting
-from zwang.symbolic.coordinate_reduction import VelocityReduction, speed_rows, velocity_reduction
-from zwang.symbolic.expression_forms import CSEForm, ExpandedForm, mapped
+from zwang.symbolic.expression_forms import CSEForm, ExpandedForm, map_expressions
 from zwang.symbolic.lagrange import by_lagrange
 from zwang.symbolic.numeric_probe import NumericProbe, numeric_probe, value_near
 from zwang.symbolic.polynomial import Polynomial, TooLargeError
+from zwang.symbolic.velocity_reduction import VelocityReduction, speed_rows, velocity_reduction
 from zwang.symbolic.wrenches import applied_wrenches, generalized_forces
 
 READABLE_TURNS = 5  # more turning joints than this give no expanded expressions that are worth reading
@@ -309,7 +309,7 @@ class Equations:
         defined, written = self._form.definitions([*p.mass_matrix.flat, *p.right_hand_side])
         return defined, sp.Matrix(m, m, written[: m * m]), sp.Matrix(written[m * m :])
 
-    def mass_matrix_shared(self) -> tuple[list[tuple[sp.Symbol, sp.Expr]], sp.Matrix]:
+    def mass_matrix_cse(self) -> tuple[list[tuple[sp.Symbol, sp.Expr]], sp.Matrix]:
         """Definitions and M* in them, of M* alone: by composite inertias, with the fewest definitions for large robots."""
         if isinstance(self._form, ExpandedForm):
             return [], self.mass_matrix
@@ -357,7 +357,7 @@ class Equations:
         """The report: the paper's steps with their matrices."""
         return typesetting.steps_of(self)
 
-    def shared_steps(self) -> tuple[list[tuple[sp.Symbol, sp.Expr]], list[typesetting.DerivationStep]]:
+    def cse_steps(self) -> tuple[list[tuple[sp.Symbol, sp.Expr]], list[typesetting.DerivationStep]]:
         """The report of large ones: definitions of what its matrices share, and the steps in these names."""
         steps = self.steps()
         if isinstance(self._form, ExpandedForm):
@@ -522,7 +522,7 @@ def _warn_of_what_is_left_out(mechanism: Mechanism) -> None:
 
 def _numbers(mechanism: Mechanism) -> Mechanism:
     """The mechanism with rounding cleaned from its rotations, symbols kept."""
-    return mapped(mechanism, lambda x: x)
+    return map_expressions(mechanism, lambda x: x)
 
 
 def _is_readable(e: Equations) -> bool:
@@ -572,7 +572,7 @@ def _derived(
 
     q, u, time = of(symbols.q), of(symbols.u), form.of(symbols.time)
     inputs = {name: form.of(s) for name, s in symbols.inputs.items()}
-    near = (*twin, [s if isinstance(s, str) else mapped(s, value_near) for s in chosen])
+    near = (*twin, [s if isinstance(s, str) else map_expressions(s, value_near) for s in chosen])
     e = velocity_reduction(scalars, near, q, u, time, [_point(s, form) for s in chosen])
     sizes = {name: form.of(s) for name, s in symbols.sizes.items()}
     applied = generalized_forces(scalars, q, e.v, inputs) + nonideal_forces(scalars, q, e.v, time, sizes)
@@ -586,7 +586,7 @@ def _derived(
 
 
 def _point(speed: Any, form: Form) -> Any:
-    return speed if isinstance(speed, str) else mapped(speed, form.of)
+    return speed if isinstance(speed, str) else map_expressions(speed, form.of)
 
 
 def _array(values: Sequence[Any]) -> np.ndarray:

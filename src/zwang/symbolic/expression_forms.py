@@ -26,24 +26,24 @@ ROUND = 1e-10  # a rotation matrix's entry so near to a whole number is meant to
 __all__ = ["CSEForm", "ExpandedForm", "TraceBackend", "mapped"]
 
 
-def mapped(value: Any, convert: Callable[[sp.Expr], Any], *, rotation: bool = False) -> Any:
+def map_expressions(value: Any, convert: Callable[[sp.Expr], Any], *, rotation: bool = False) -> Any:
     """A description with every SymPy expression in it converted, and rounding in rotations and axes cleaned away."""
     if isinstance(value, FORMULAS):
         return value  # their symbols are coordinates; the form's `mechanism` gives values to their parameters
     if is_dataclass(value) and not isinstance(value, type):
-        made = {f.name: mapped(getattr(value, f.name), convert, rotation=f.name in ("orientation", "axis"))
+        made = {f.name: map_expressions(getattr(value, f.name), convert, rotation=f.name in ("orientation", "axis"))
                 for f in fields(value)}  # fmt: skip
         return type(value)(**made)
     if isinstance(value, tuple):
-        return tuple(mapped(item, convert, rotation=rotation) for item in value)
+        return tuple(map_expressions(item, convert, rotation=rotation) for item in value)
     if isinstance(value, float) and rotation and abs(value - round(value)) < ROUND:
         return round(value)
     return convert(value) if isinstance(value, sp.Basic) else value
 
 
-def scalars_for(mechanism: Mechanism, of: Callable[[sp.Expr], Any]) -> Mechanism:
+def mechanism_in_scalars(mechanism: Mechanism, of: Callable[[sp.Expr], Any]) -> Mechanism:
     """The mechanism with scalars for its parameters, those in formulas too."""
-    made = mapped(mechanism, of)
+    made = map_expressions(mechanism, of)
     parameters = {name: of for name in mechanism.symbols}
     constraints = tuple(_formula(c, parameters) if isinstance(c, FORMULAS) else c for c in made.constraints)
     return made.replace(constraints=constraints)
@@ -90,7 +90,7 @@ class ExpandedForm:
         return substitute_in(x, {s: self.ring.atom(s) for s in x.free_symbols})
 
     def mechanism(self, mechanism: Mechanism) -> Mechanism:
-        return scalars_for(mechanism, self.of)
+        return mechanism_in_scalars(mechanism, self.of)
 
     def values(self, array: Any, known: Mapping[str, float]) -> np.ndarray:
         """The float values of scalars, for values of the symbols by name."""
@@ -122,7 +122,7 @@ class CSEForm:
         return substitute_in(expression, self._scalars)
 
     def mechanism(self, mechanism: Mechanism) -> Mechanism:
-        return scalars_for(mechanism, self.of)
+        return mechanism_in_scalars(mechanism, self.of)
 
     def show(self, x: Any) -> sp.Expr:
         """The SymPy expression of a node; equal nodes are one SymPy object."""

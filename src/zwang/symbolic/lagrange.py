@@ -18,18 +18,23 @@ from zwang.dynamics.crba import armature
 from zwang.kinematics.configuration import configuration_rate
 from zwang.kinematics.poses import Pose, motion_subspace, placement_pose
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.symbolic.derivation import ProjectedEquations, SymbolicState, summed_poses, symmetric_product
+from zwang.symbolic.derivation import (
+    ProjectedEquations,
+    SymbolicState,
+    poses_with_summed_angles,
+    symmetric_product,
+)
 
 
 def by_lagrange(state: SymbolicState) -> ProjectedEquations:
     """Euler and Lagrange, in the speeds v, then projected by V: V^T (p_dot + transposition - X L - Q) = 0."""
     tree, q, v, n = state.tree, state.q, state.v, state.tree.nv
-    poses, q_dot = summed_poses(tree, q)[0], configuration_rate(tree, q, v)
+    poses, q_dot = poses_with_summed_angles(tree, q)[0], configuration_rate(tree, q, v)
     p = [_momentum(tree, poses, v, k) for k in range(n)]
     # momenta are linear in the speeds, p = H v, so that H has those at unit speeds as its columns
     upper = {(i, j): _momentum(tree, poses, _unit(n, j), i) for j in range(n) for i in range(j + 1)}
     H = np.array([[upper[min(i, j), max(i, j)] for j in range(n)] for i in range(n)], dtype=object)
-    moving = summed_poses(tree, _seeded(Dual, q, q_dot))[0]
+    moving = poses_with_summed_angles(tree, _seeded(Dual, q, q_dot))[0]
     v_moving = _seeded(Dual, v, state.v_rate)
     p_dot = np.array([_rate(_momentum(tree, moving, v_moving, k), Dual) for k in range(n)], dtype=object)
     slopes = np.array([_slope(tree, q, v, k) for k in range(n)], dtype=object)
@@ -70,7 +75,7 @@ def _momentum(tree: Tree, poses: list[Pose], v: Any, k: int) -> Any:
 
 def _slope(tree: Tree, q: Any, v: Any, k: int) -> Any:
     """X_k L: the derivative of L, speeds held, while the configuration changes at the unit speed k."""
-    poses, _ = summed_poses(tree, _seeded(SecondOrder, q, configuration_rate(tree, q, _unit(tree.nv, k))))
+    poses, _ = poses_with_summed_angles(tree, _seeded(SecondOrder, q, configuration_rate(tree, q, _unit(tree.nv, k))))
     return _rate(kinetic(tree, poses, v) - potential(tree, poses), SecondOrder)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from zwang.constraint.hard import is_hard_constraint, velocity_level_rows_at
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
-from zwang.symbolic.expression_forms import scalars_for
+from zwang.symbolic.expression_forms import mechanism_in_scalars
 from zwang.symbolic.sympy_backend import substitute_in
 
 RANK = 1e-9
@@ -38,7 +38,7 @@ def numeric_probe(mechanism: Mechanism) -> NumericProbe:
     massless = tuple(
         replace(body, mass=1, inertia=(1, 1, 1)) for body in mechanism.bodies
     )  # no part in kinematics
-    numbers = scalars_for(mechanism.replace(bodies=massless), value_near)
+    numbers = mechanism_in_scalars(mechanism.replace(bodies=massless), value_near)
     generic = _near_home(numbers, 1.0)
     if not any(is_hard_constraint(c) for c in numbers.constraints):
         return numbers, generic

@@ -36,7 +36,7 @@ class SplitForces:
     ideal: np.ndarray
     working: np.ndarray
     ideal_power: float
-    working_power: float
+    nonideal_power: float
 
 
 def split_constraint_forces(e: Equations, values: Mapping[Any, Any]) -> SplitForces:
@@ -113,7 +113,7 @@ def joint_reactions(e: Equations) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
     for k, (solid, (R, x)) in enumerate(zip(s.tree.rigid_bodies, motion.poses, strict=True)):
         f, t = wrench[6 * k : 6 * k + 3], R @ wrench[6 * k + 3 : 6 * k + 6]
         loads.append(Load(solid.place.link, x, f, t))
-    poses, _ = derivation.summed_poses(s.tree, s.q)
+    poses, _ = derivation.poses_with_summed_angles(s.tree, s.q)
     if forces:
         free = free_body_diagram(e._scalar_mechanism, poses, s.v)
         for by_body in constraint_loads(free, forces, e._form.of(e.symbols.time)).values():

@@ -132,7 +132,7 @@ def latex(e: Equations, *, report: bool = False) -> str:
     names = e.symbols.latex
     lines = []
     if report:
-        named, steps = e.shared_steps()
+        named, steps = e.cse_steps()
         lines += [rf"{to_latex(s, names)} &= {to_latex(x, names)} \\" for s, x in named]
         lines += [
             rf"&\text{{{escaped(s.title)}}} \\ {s.letter} &= {to_latex(s.value, names)} \\" for s in steps
@@ -163,7 +163,7 @@ def _entries(mass: sp.Matrix, rhs: sp.Matrix | None, names: Mapping[sp.Symbol, s
 
 def mass_matrix_latex(e: Equations) -> str:
     """M* alone, with its own definitions."""
-    defined, mass = e.mass_matrix_shared()
+    defined, mass = e.mass_matrix_cse()
     if not defined:
         return to_latex(mass, e.symbols.latex)
     lines = [rf"{to_latex(s, {})} &= {to_latex(x, e.symbols.latex)} \\" for s, x in defined]

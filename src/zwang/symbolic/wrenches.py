@@ -16,7 +16,7 @@ from zwang.mechanism.forces import Actuator, PointSpring
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Link, Tree
 from zwang.scalar import are_constant, is_zero
-from zwang.symbolic.derivation import BodyMotion, summed_poses, weights
+from zwang.symbolic.derivation import BodyMotion, poses_with_summed_angles, weights
 
 
 def generalized_forces(mechanism: Mechanism, q: Any, v: Any, inputs: Mapping[str, Any]) -> np.ndarray:
@@ -35,7 +35,7 @@ def applied_wrenches(
     """
     tree = mechanism.tree
     Gamma = wrenches_on_bodies(mechanism, motion, q, v, inputs)
-    poses, _ = summed_poses(tree, q)
+    poses, _ = poses_with_summed_angles(tree, q)
     _, others = _by_place(mechanism, motion)
     rest = np.array(generalized_forces(others, q, v, inputs) + more, dtype=object)
     carried = _bodies_of_links(tree)
@@ -64,7 +64,7 @@ def wrenches_on_bodies(
     placed, _ = _by_place(mechanism, motion)
     if not (placed.forces or placed.tendons):
         return Gamma
-    free = free_body_diagram(placed, summed_poses(mechanism.tree, q)[0], v)
+    free = free_body_diagram(placed, poses_with_summed_angles(mechanism.tree, q)[0], v)
     first = _bodies_of_links(mechanism.tree)
     for body, load in free.loads(generalized_forces(free.mechanism, free.q, free.v, inputs)).items():
         k = motion.names.index(body) if body in motion.names else first.get(load.link)

@@ -17,7 +17,7 @@ from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.manipulability import Ellipsoid, Manipulability, manipulability
+from zwang.robot.manipulability import Manipulability, ManipulabilityEllipsoid, manipulability
 from zwang.robot.workspace import Workspace
 from zwang.view.picture_file import save_picture
 from zwang.view.plot import INK, STYLE, short
@@ -130,7 +130,7 @@ def _skeleton(m: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
     return np.array([np.zeros(3), *points], dtype=float)
 
 
-def _scaled(ellipsoids: list[Ellipsoid], size: float) -> tuple[list[np.ndarray], float]:
+def _scaled(ellipsoids: list[ManipulabilityEllipsoid], size: float) -> tuple[list[np.ndarray], float]:
     """Axes times half lengths (3, k) of each, so that the longest is `size`; and what one unit then measures."""
     finite = [e.lengths[np.isfinite(e.lengths)] for e in ellipsoids]
     longest = max((x.max() for x in finite if len(x)), default=1.0) or 1.0

@@ -10,12 +10,12 @@ import numpy as np
 
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
+from zwang.robot.ik_functions import ORIENTATION, POSITION, STATUS, IKFunctions
+from zwang.robot.ik_solution import IKSolution, Residual, Trace
 from zwang.robot.joint_limits import reach_of
 from zwang.robot.levenberg_marquardt import CONVERGED, STALLED, errors_of, initial_search, iterate
-from zwang.robot.programs import ORIENTATION, POSITION, STATUS, Programs
-from zwang.robot.restarts import RestartedSearch, SearchOptions
+from zwang.robot.restarts import RestartSearch, SearchOptions
 from zwang.robot.sampling import random_configurations
-from zwang.robot.solution import IKSolution, Residual, Trace
 
 UNBOUNDED_STARTS = 20
 RANK = 1e-6  # singular values below this part of the largest are zero, where a search came to rest
@@ -23,10 +23,10 @@ SAMPLES = 8
 
 
 def solve_batch(
-    m: Mechanism, programs: Programs, start: np.ndarray, targets: list[np.ndarray], options: SearchOptions
+    m: Mechanism, programs: IKFunctions, start: np.ndarray, targets: list[np.ndarray], options: SearchOptions
 ) -> IKSolution:
     """The solution for targets (N, ...) from starts (N, nq)."""
-    rounds = RestartedSearch(m, programs, start, targets, options)
+    rounds = RestartSearch(m, programs, start, targets, options)
     if options.restarts:
         rounds.first(options.hasty)
         rounds.restart()
@@ -41,7 +41,7 @@ def solve_batch(
 
 
 def solve_path(
-    m: Mechanism, programs: Programs, start: np.ndarray, targets: list[np.ndarray], options: SearchOptions
+    m: Mechanism, programs: IKFunctions, start: np.ndarray, targets: list[np.ndarray], options: SearchOptions
 ) -> IKSolution:
     """The solution for targets that follow each other, each from the joints of the one before."""
     answers: list[IKSolution] = []
@@ -57,7 +57,7 @@ def solve_path(
     return IKSolution(stacked[0], stacked[1], stacked[2], residual, stacked[3], stacked[4])
 
 
-def _follow_wish(rounds: RestartedSearch) -> None:
+def _follow_wish(rounds: RestartSearch) -> None:
     """Use what freedom the targets leave for the posture or wish; kept only where the targets still hold."""
     which = np.flatnonzero(rounds.good)
     if rounds.programs.wish is None or not len(which):
@@ -69,7 +69,7 @@ def _follow_wish(rounds: RestartedSearch) -> None:
     rounds.q[which[good]], rounds.numbers[which[good]] = found.q[good], found.numbers[good]
 
 
-def _reasons(rounds: RestartedSearch) -> np.ndarray:
+def _reasons(rounds: RestartSearch) -> np.ndarray:
     """Why each target was not reached: by its distance, without limits, and by where the search came to rest."""
     reasons = np.full(len(rounds.good), "converged", dtype="<U11")
     left = rounds.left
@@ -84,7 +84,7 @@ def _reasons(rounds: RestartedSearch) -> np.ndarray:
     return reasons
 
 
-def _without_limits(rounds: RestartedSearch, left: np.ndarray) -> np.ndarray:
+def _without_limits(rounds: RestartSearch, left: np.ndarray) -> np.ndarray:
     """Which of these targets can be reached if limits do not count."""
     problem = rounds.programs.problem
     limits = rounds.limits
@@ -92,7 +92,7 @@ def _without_limits(rounds: RestartedSearch, left: np.ndarray) -> np.ndarray:
     if not (problem.bounded and limited):
         return np.zeros(len(left), bool)
     options = replace(rounds.options, restarts=min(rounds.options.restarts, UNBOUNDED_STARTS))
-    free = RestartedSearch(
+    free = RestartSearch(
         rounds.m, rounds.programs.unbounded, rounds.q[left], [x[left] for x in rounds.targets], options
     )
     free.first(options.hasty if options.restarts else options.patient)
@@ -100,7 +100,7 @@ def _without_limits(rounds: RestartedSearch, left: np.ndarray) -> np.ndarray:
     return free.good
 
 
-def singular(rounds: RestartedSearch, left: np.ndarray, q: np.ndarray) -> np.ndarray:
+def singular(rounds: RestartSearch, left: np.ndarray, q: np.ndarray) -> np.ndarray:
     """For which of these targets, at q, the Jacobian has a lower rank than it has elsewhere."""
     sampled = random_configurations(rounds.m, SAMPLES)
     elsewhere = rounds.programs.errors(sampled, [x[:1] for x in rounds.targets])[1]
@@ -115,7 +115,7 @@ def _rank(J: np.ndarray) -> np.ndarray:
     return (s > RANK * s[:, :1]).sum(axis=1)
 
 
-def out_of_reach(rounds: RestartedSearch, left: np.ndarray) -> np.ndarray:
+def out_of_reach(rounds: RestartSearch, left: np.ndarray) -> np.ndarray:
     """Which targets are surely too far: beyond the sum of the lengths of the links."""
     far = np.zeros(len(left), bool)
     position = 0
@@ -130,7 +130,7 @@ def out_of_reach(rounds: RestartedSearch, left: np.ndarray) -> np.ndarray:
     return far
 
 
-def _trace(rounds: RestartedSearch) -> Trace:
+def _trace(rounds: RestartSearch) -> Trace:
     """The turns of a single target from its own start, by the float reading."""
     problem, options = rounds.programs.problem, rounds.options
     settings = options.hasty if options.restarts else options.patient

@@ -12,7 +12,7 @@ from zwang.robot.levenberg_marquardt import LoopConstraints
 LOOPS = (Connect, Weld, Distance, TendonCoupling)
 
 
-def loops_for(mechanism: Mechanism, frames: tuple[str, ...]) -> tuple[LoopConstraints | None, tuple[str, ...]]:
+def loop_constraints_for(mechanism: Mechanism, frames: tuple[str, ...]) -> tuple[LoopConstraints | None, tuple[str, ...]]:
     """The loops that share joints with the ways to these frames, or with another such loop; and all bodies concerned.
 
     Couples of joints are none of them: they are solved by choosing coordinates.

@@ -18,7 +18,7 @@ from zwang.robot.tasks import Task
 COST, POSITION, ORIENTATION, TURNS, STATUS = range(5)
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search gives for every world: q (N, nq), and numbers (N, 5): cost, residuals [m] and [rad], turns, status."""
 
     q: np.ndarray
@@ -26,7 +26,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Programs:
+class IKFunctions:
     """The functions of one problem, each compiled when first called. wish: a direction to follow in the null space, if any."""
 
     problem: Problem
@@ -38,9 +38,9 @@ class Programs:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_inputs", _target_inputs(self.problem.tasks))
 
-    def search(self, start: np.ndarray, targets: list[np.ndarray], settings: Settings) -> Found:
+    def search(self, start: np.ndarray, targets: list[np.ndarray], settings: Settings) -> SearchResult:
         """Searches from start (N, nq); targets as `flat_targets` gives them."""
-        return Found(*self._search(start, *targets, np.array(settings, dtype=float)))
+        return SearchResult(*self._search(start, *targets, np.array(settings, dtype=float)))
 
     def errors(
         self, q: np.ndarray, targets: list[np.ndarray]
@@ -55,9 +55,9 @@ class Programs:
         return tuple(self._settle(start, *targets, np.array(settings, dtype=float)))
 
     @cached_property
-    def unbounded(self) -> Programs:
+    def unbounded(self) -> IKFunctions:
         """The same without limits."""
-        return Programs(replace(self.problem, bounded=False), None, self.threads, self.compiled)
+        return IKFunctions(replace(self.problem, bounded=False), None, self.threads, self.compiled)
 
     @property
     def _nq(self) -> int:

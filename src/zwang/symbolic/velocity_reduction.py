@@ -17,7 +17,7 @@ from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.elimination import pivots, solve
-from zwang.symbolic.expression_forms import mapped
+from zwang.symbolic.expression_forms import map_expressions
 from zwang.symbolic.numeric_probe import (
     NumericProbe,
     independent_rows,
@@ -123,7 +123,7 @@ def _checked(mechanism: Mechanism, speed: Any) -> IndependentVelocity:
 
 
 def _numeric(speed: IndependentVelocity) -> IndependentVelocity:
-    return speed if isinstance(speed, str) else mapped(speed, value_near)
+    return speed if isinstance(speed, str) else map_expressions(speed, value_near)
 
 
 def velocity_reduction(

@@ -21,7 +21,7 @@ CANDIDATES = 60  # factors tried for each pair of equations
 
 
 @dataclass(frozen=True)
-class Compared:
+class EquationComparison:
     """One published equation: the row of ours that it is nearest to, by which factor, and what it has too much.
 
     difference = published / factor - ours, both as (left side - right side); 0 if they are equal.
@@ -40,7 +40,7 @@ class Compared:
 class Check:
     """The comparison of published equations with a mechanism's."""
 
-    rows: tuple[Compared, ...]
+    rows: tuple[EquationComparison, ...]
 
     @property
     def equal(self) -> bool:
@@ -98,7 +98,7 @@ def check_equations(
         best = min((_nearest(theirs, residuals[k], k, parameters) for k in free), key=lambda found: found[0])
         _, row, factor, difference = best
         free.remove(row)
-        rows.append(Compared(row, factor, readable(difference, ours._form.outer)))
+        rows.append(EquationComparison(row, factor, readable(difference, ours._form.outer)))
     return Check(tuple(rows))
 
 
