@@ -1,4 +1,4 @@
-"""Inverse kinematics: the lecture's tables, published arms, reasons for failure, and the readings."""
+"""Inverse kinematics: tables of Fu, ME331, published arms, reasons for failure, and the backends."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def printed(x: float, half: float) -> str:
     return f"{x:.{round(-np.log10(2 * half))}f}"
 
 
-# ------------------------------------------------------------------------------------------ seed 004's tables
+# ------------------------------------------------------------ tables of Fu, ME331
 
 
-def test_seed_004_jacobian_inverse_table():
+def test_me331_jacobian_inverse_table():
     """All ten rows, to 1e-12, and every printed digit."""
     A01 = case("robot_analysis", "A01_ik_jacobian_inverse")
     solution = zw.robot.solve_ik(
@@ -40,7 +40,7 @@ def test_seed_004_jacobian_inverse_table():
 @pytest.mark.parametrize(
     ("q0", "key"), [((0.25, 0.75), "reference_from_0p25_0p75"), ((0.3, 0.4), "reference_from_0p3_0p4")]
 )
-def test_seed_004_jacobian_transpose_iterates(q0, key):
+def test_me331_jacobian_transpose_iterates(q0, key):
     A02 = case("robot_analysis", "A02_ik_jacobian_transpose")
     solution = zw.robot.solve_ik(
         dh.two_link(), "tip", TARGET, method="transpose", q0=q0, alpha=0.75, iterations=40, tolerance=1e-9
@@ -48,7 +48,7 @@ def test_seed_004_jacobian_transpose_iterates(q0, key):
     np.testing.assert_allclose(solution.trace.q[1:], A02[key], rtol=0, atol=1e-11)
 
 
-def test_seed_004_transpose_table_is_from_another_start():
+def test_me331_transpose_table_is_from_another_start():
     """The printed table comes from (0.3, 0.4), and its rows 26 to 29 are iterations 27 to 30."""
     A02 = case("robot_analysis", "A02_ik_jacobian_transpose")
     trace = zw.robot.solve_ik(
@@ -84,16 +84,16 @@ def test_alpha_as_a_function_and_as_a_diagonal():
     """A function of the iteration, counted from 1, and a diagonal that holds the second joint."""
     given = {"method": "newton", "q0": (0.25, 0.75), "iterations": 4}
     plain = zw.robot.solve_ik(dh.two_link(), "tip", TARGET, alpha=0.75, **given)
-    by_turn = zw.robot.solve_ik(
+    by_iteration = zw.robot.solve_ik(
         dh.two_link(), "tip", TARGET, alpha=lambda k: 0.75 if k <= 2 else 0.0, **given
     )
-    np.testing.assert_array_equal(by_turn.trace.q[2], plain.trace.q[2])
-    np.testing.assert_array_equal(by_turn.trace.q[4], by_turn.trace.q[2])
+    np.testing.assert_array_equal(by_iteration.trace.q[2], plain.trace.q[2])
+    np.testing.assert_array_equal(by_iteration.trace.q[4], by_iteration.trace.q[2])
     diagonal = zw.robot.solve_ik(dh.two_link(), "tip", TARGET, alpha=(0.75, 0.0), **given)
     assert (diagonal.trace.q[:, 1] == 0.75).all() and diagonal.trace.q[1, 0] == plain.trace.q[1, 0]
 
 
-# ------------------------------------------------------------------------------------------ arms of the trade
+# ------------------------------------------------------------ published arms
 
 
 @pytest.mark.parametrize("name", dh.ARMS)
@@ -115,7 +115,7 @@ def test_random_poses_of_an_arm_are_reached_within_limits(name):
     assert (solution.q >= limits[:, 0]).all() and (solution.q <= limits[:, 1]).all()
 
 
-def test_an_answer_does_not_depend_on_the_batch():
+def test_a_solution_does_not_depend_on_the_batch():
     limits = np.array(dh.table("panda")["qlim"])
     R, p = dh.pose("panda", np.random.default_rng(5).uniform(*limits.T, (40, 7)))
     m = dh.arm("panda")
@@ -136,7 +136,7 @@ def test_compiled_equals_float():
     np.testing.assert_allclose(compiled.q, floats.q, atol=1e-8)
 
 
-# ------------------------------------------------------------------------------------------ never a silent wrong answer
+# ------------------------------------------------------------ reasons for failure
 
 
 def test_a_target_beyond_all_links_is_unreachable():
@@ -175,13 +175,13 @@ def test_too_few_iterations_say_so(method):
     assert solution.reason == "iterations" and solution.iterations == 2
 
 
-def test_newton_beyond_a_limit_is_no_answer():
+def test_newton_beyond_a_limit_does_not_converge():
     m = zw.robot.from_dh(d=[0, 0], a=[1, 1], alpha=[0, 0], limits=[(-0.1, 0.1), (-3, 3)])
     solution = zw.robot.solve_ik(m, "tip", TARGET, method="newton", q0=(0.0, 1.5), alpha=0.75)
     assert solution.reason == "limit" and not solution.converged and solution.residual.position < 1e-6
 
 
-def test_turns_come_back_into_the_limits():
+def test_whole_revolutions_are_shifted_into_the_limits():
     """Newton may add whole turns: the answer is then the same pose, within the limits."""
     m = zw.robot.from_dh(d=[0, 0], a=[1, 1], alpha=[0, 0], limits=[(-3.1, 3.1), (-3.1, 3.1)])
     solution = zw.robot.solve_ik(
@@ -190,7 +190,7 @@ def test_turns_come_back_into_the_limits():
     assert solution.converged and (np.abs(solution.q) <= 3.1).all()
 
 
-# ------------------------------------------------------------------------------------------ what may be asked
+# ------------------------------------------------------------ options
 
 
 def test_orientation_alone_and_a_free_spin():
@@ -229,7 +229,7 @@ def test_a_path_keeps_to_its_branch():
     assert solution.converged.all() and np.abs(np.diff(solution.q, axis=0)).max() < 0.05
 
 
-def test_a_posture_uses_the_freedom_that_is_left():
+def test_a_posture_is_approached_in_the_null_space():
     """Of all joints with the same pose it finds one that no small motion brings nearer to the posture."""
     m = dh.arm("panda")
     middle = np.array(dh.table("panda")["qlim"]).mean(axis=1)
@@ -241,7 +241,9 @@ def test_a_posture_uses_the_freedom_that_is_left():
     assert np.linalg.norm(pulled.q - middle) < np.linalg.norm(plain.q - middle) - 0.05
     N = zw.robot.manipulability(m, pulled.q, "tip").null_space()
     assert np.abs(N.T @ (middle - pulled.q)).max() < 1e-4
-    follow = zw.robot.solve_ik(m, "tip", target, q0=q, wish=lambda q: [middle[k] - q[k] for k in range(7)])
+    follow = zw.robot.solve_ik(
+        m, "tip", target, q0=q, null_space_objective=lambda q: [middle[k] - q[k] for k in range(7)]
+    )
     np.testing.assert_allclose(follow.q, pulled.q, atol=1e-9)
 
 
@@ -298,7 +300,7 @@ def test_mimic_joints_follow_and_their_limits_count():
         zw.Body("b", zw.Revolute("q2", axis=(0, 0, 1), limits=(-2.9, 0.9)), "a", (1, 0, 0), mass=1),
         zw.Body("tip", parent="b", position=(0.8, 0, 0)),
     )
-    m = zw.Mechanism(bodies=bodies, constraints=[zw.Couple("mimic", "q2", "q1", (0.1, -2))])
+    m = zw.Mechanism(bodies=bodies, constraints=[zw.JointCoupling("mimic", "q2", "q1", (0.1, -2))])
 
     def p(q1):
         return zw.frame_pose(m, [q1, 0.1 - 2 * q1], "tip").p
@@ -335,7 +337,7 @@ def coupler_point(a: float) -> np.ndarray:
 
 
 def test_closed_loops_stay_closed():
-    """Points of a four-bar's coupler curve are reached with the loop closed; beside the curve is out of reach."""
+    """Points of a four-bar's coupler curve are reached with the loop closed; others are out of reach."""
     m = four_bar()
     targets = np.array([coupler_point(a) for a in (0.4, 0.9, 1.7, 2.4)])
     solution = zw.robot.solve_ik(m, "point", targets)
@@ -364,7 +366,7 @@ def test_balls_and_free_joints_turn_on_their_manifold():
     np.testing.assert_allclose([zw.frame_pose(m, q, "foot").p for q in solution.q], p, atol=2e-6)
 
 
-# ------------------------------------------------------------------------------------------ small parts, wrong calls
+# ------------------------------------------------------------ rotation vectors, invalid calls
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-6, 0.5, 3.1, np.pi - 1e-7, np.pi])
@@ -384,9 +386,9 @@ def test_rotation_vector_of_a_matrix(angle):
         ({"frame": "top"}, zw.errors.UnknownNameError, "'tip'"),
         ({"targets": (1, 2, 3, 4)}, zw.errors.ShapeError, r"\(\.\.\., 3\)"),
         ({"targets": (np.nan, 0, 0)}, zw.errors.StateError, "finite"),
-        ({"targets": (2 * np.eye(3), (0, 0, 0))}, zw.errors.StateError, "no rotation"),
+        ({"targets": (2 * np.eye(3), (0, 0, 0))}, zw.errors.StateError, "not a rotation"),
         ({"method": "magic"}, zw.errors.DescriptionError, "'newton'"),
-        ({"part": "pose"}, zw.errors.ShapeError, "rotation"),
+        ({"part": "pose"}, zw.errors.ShapeError, "4x4 matrix"),
         ({"components": ("u",)}, zw.errors.DescriptionError, "x, y, z, rx, ry, rz"),
         ({"q0": (0, 0, 0)}, zw.errors.ShapeError, r"\(2,\)"),
         ({"tolerance": 0}, zw.errors.DescriptionError, "positive"),
@@ -395,18 +397,22 @@ def test_rotation_vector_of_a_matrix(angle):
         ({"method": "newton", "alpha": (1, 1, 1)}, zw.errors.ShapeError, "alpha"),
         ({"iterations": -1}, zw.errors.DescriptionError, "iterations is -1"),
         ({"restarts": 2.5}, zw.errors.DescriptionError, r"restarts is 2\.5"),
-        ({"wish": lambda q: q[:1]}, zw.errors.ShapeError, r"wish\(q\).*\(2,\)"),
+        (
+            {"null_space_objective": lambda q: q[:1]},
+            zw.errors.ShapeError,
+            r"null_space_objective\(q\).*\(2,\)",
+        ),
     ],
 )
-def test_a_wrong_call_is_named(change, error, message):
+def test_an_invalid_call_is_reported(change, error, message):
     arguments = {"frame": "tip", "targets": (0.2, 1.3, 0), **change}
     frame, targets = arguments.pop("frame"), arguments.pop("targets")
     with pytest.raises(error, match=message):
         zw.robot.solve_ik(dh.two_link(), frame, targets, **arguments)
 
 
-def test_almost_a_whole_turn_hinders_no_search_and_yet_counts():
-    """Limits of 3.1 rad either way: answers keep to them, though the search may pass through what is missing."""
+def test_limits_of_almost_a_revolution_do_not_restrict_the_search():
+    """Solutions satisfy limits of 3.1 rad, though the search may pass through the remaining angle."""
     limits = [(-3.1, 3.1)] * 6
     q = np.random.default_rng(4).uniform(-3.1, 3.1, (300, 6))
     R, p = dh.pose("ur5", q)
@@ -416,7 +422,7 @@ def test_almost_a_whole_turn_hinders_no_search_and_yet_counts():
 
 
 @pytest.mark.parametrize("method", ["lm", "newton", "transpose"])
-def test_no_targets_give_no_answers(method):
+def test_an_empty_batch_has_an_empty_solution(method):
     solution = zw.robot.solve_ik(dh.two_link(), "tip", np.zeros((0, 3)), method=method)
     assert solution.q.shape == (0, 2) and solution.converged.shape == solution.reason.shape == (0,)
 
@@ -450,15 +456,15 @@ def test_a_scara_with_its_slide():
     assert zw.robot.solve_ik(m, "tip", deep).reason in ("unreachable", "limit")
 
 
-def test_what_freedom_is_left_can_lead_away_from_singularities():
+def test_the_null_space_objective_leads_away_from_singularities():
     """The same pose with a better measure, at which the gradient has no part left in the null space."""
     m = dh.arm("panda")
     q = np.array([0.4, 0.5, -0.6, -1.0, 0.8, 1.2, -0.3])
     target = zw.frame_pose(m, q, "tip")
     plain = zw.robot.manipulability(m, q, "tip")
-    wish = zw.robot.away_from_singularities(m, "tip", gain=0.3)
-    np.testing.assert_allclose(wish(q), 0.3 * plain.gradient() / plain.measure, atol=1e-6)
-    better = zw.robot.solve_ik(m, "tip", target, q0=q, wish=wish)
+    objective = zw.robot.away_from_singularities(m, "tip", gain=0.3)
+    np.testing.assert_allclose(objective(q), 0.3 * plain.gradient() / plain.measure, atol=1e-6)
+    better = zw.robot.solve_ik(m, "tip", target, q0=q, null_space_objective=objective)
     found = zw.robot.manipulability(m, better.q, "tip")
     assert better.converged and found.measure > 1.05 * plain.measure
     lower, upper = np.array(dh.table("panda")["qlim"]).T

@@ -21,11 +21,11 @@ def pendulum(*forces, length: float = 0.5, mass: float = 2.0) -> zw.Mechanism:
     return zw.Mechanism(name="pendulum", bodies=(body,), forces=forces)
 
 
-# ------------------------------------------------------------------------------------------ torques
+# ------------------------------------------------------------ torques
 
 
-def test_joint_torques_of_the_lecture_arm_in_closed_form():
-    """J^T f of seed 004's Jacobian."""
+def test_joint_torques_of_the_two_link_arm_in_closed_form():
+    """J^T f with the Jacobian of Fu, ME331."""
     q1, q2, fx, fy = 0.4, 1.1, 3.0, -2.0
     s1, c1, s12, c12 = np.sin(q1), np.cos(q1), np.sin(q1 + q2), np.cos(q1 + q2)
     expected = [(-s1 - s12) * fx + (c1 + c12) * fy, -s12 * fx + c12 * fy]
@@ -61,7 +61,7 @@ def test_gravity_torques_hold_the_mechanism():
     assert np.abs(zw.forward_dynamics(m, q, rest, total)).max() < 1e-9
 
 
-# ------------------------------------------------------------------------------------------ payloads
+# ------------------------------------------------------------ payloads
 
 
 def test_the_largest_force_is_where_the_first_joint_reaches_its_limit():
@@ -70,7 +70,7 @@ def test_the_largest_force_is_where_the_first_joint_reaches_its_limit():
     load = zw.robot.payload(m, (0.3, 1.2), "tip", limits)
     for angle in np.linspace(0, 2 * np.pi, 9):
         d = np.array([np.cos(angle), np.sin(angle), 0])
-        torques = zw.robot.joint_torques(m, (0.3, 1.2), "tip", load.largest(d) * d)
+        torques = zw.robot.joint_torques(m, (0.3, 1.2), "tip", load.largest_force(d) * d)
         assert np.max(np.abs(torques) / limits) == pytest.approx(1)
 
 
@@ -91,20 +91,20 @@ def test_forces_in_the_payload_ellipsoid_can_be_held(angle, size):
 
 
 def test_weight_takes_its_part_of_the_torques():
-    """A horizontal arm of 1 kg at 0.5 m with 10 N m holds (10 - g / 2) N m: that over 0.5 m downwards, and more upwards."""
+    """A horizontal arm of 1 kg at 0.5 m with 10 N m carries (10 - g / 2) / 0.5 N downwards, more upwards."""
     m = pendulum(length=0.5, mass=1.0)
     frame = zw.Frame("tip", "bob", (0, 0, -0.5))
     m = m.replace(frames=(frame,))
     load = zw.robot.payload(m, [np.pi / 2], "tip", [10.0])
-    assert load.largest((0, 0, -1)) == pytest.approx((10 - G / 2) / 0.5)
-    assert load.largest((0, 0, 1)) == pytest.approx((10 + G / 2) / 0.5)
+    assert load.largest_force((0, 0, -1)) == pytest.approx((10 - G / 2) / 0.5)
+    assert load.largest_force((0, 0, 1)) == pytest.approx((10 + G / 2) / 0.5)
     weak = zw.robot.payload(m, [np.pi / 2], "tip", [4.0])
-    assert not weak.supports_own_weight and weak.largest((0, 0, -1)) == 0
+    assert not weak.supports_own_weight and weak.largest_force((0, 0, -1)) == 0
     with pytest.raises(zw.errors.DescriptionError, match="effort_limit"):
         zw.robot.payload(m, [0.0], "tip")
 
 
-# ------------------------------------------------------------------------------------------ equilibria
+# ------------------------------------------------------------ equilibria
 
 
 def test_a_pendulum_hangs_and_swings_with_its_frequency():
@@ -120,7 +120,7 @@ def test_an_upright_pendulum_is_an_unstable_equilibrium():
 
 
 def test_a_spring_of_critical_stiffness_is_neither():
-    """Upright on a spring k: stable above m g l, unstable below, and at m g l nothing of first order pushes."""
+    """Upright on a spring k: stable above m g l, unstable below, and undecided at m g l."""
     critical = 2 * G * 0.5
     outcome = {}
     for factor in (0.9, 1.0, 1.1):
@@ -148,24 +148,24 @@ def test_a_loop_carries_its_share():
     m = four_bar().replace(gravity=(0, -G, 0))
     q0 = zw.robot.solve_ik(m, "point", (0.45, 0.6)).q
     found = zw.robot.equilibrium(m, q0)
-    assert found.converged and found.stable and found.motions.shape == (3, 1)
+    assert found.converged and found.stable and found.velocity_transformation.shape == (3, 1)
     # what gravity does along the motion vanishes
-    assert abs(zw.robot.gravity_torques(m, found.q) @ found.motions[:, 0]) < 1e-9
+    assert abs(zw.robot.gravity_torques(m, found.q) @ found.velocity_transformation[:, 0]) < 1e-9
 
 
-def test_a_couple_shares_the_load():
+def test_a_joint_coupling_shares_the_load():
     """Two links of which the second turns with the first, q2 = 2 q1: delta W / delta q1 = Q1 + 2 Q2."""
     bodies = (
         zw.Body("a", zw.Revolute("q1", axis=(0, 1, 0)), mass=1, com=(0, 0, -0.3)),
         zw.Body("b", zw.Revolute("q2", axis=(0, 1, 0)), "a", (0, 0, -0.6), mass=2, com=(0, 0, -0.2)),
     )
-    m = zw.Mechanism(bodies=bodies, constraints=[zw.Couple("c", "q2", "q1", (0.5, 2))])
+    m = zw.Mechanism(bodies=bodies, constraints=[zw.JointCoupling("c", "q2", "q1", (0.5, 2))])
     found = zw.robot.equilibrium(m, [0.3, 1.1])
     Q = zw.robot.gravity_torques(m, found.q)
     assert found.converged and found.stable
     assert found.q[1] == pytest.approx(0.5 + 2 * found.q[0]) and abs(Q[0] + 2 * Q[1]) < 1e-9
 
 
-def test_wrong_wrenches_are_named():
+def test_invalid_wrenches_are_reported():
     with pytest.raises(zw.errors.ShapeError, match="wrench"):
         zw.robot.joint_torques(dh.two_link(), (0, 0), "tip", (1, 2))

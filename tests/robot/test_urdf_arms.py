@@ -1,4 +1,4 @@
-"""Robots loaded from URDF: inverse kinematics and manipulability, with Pinocchio as the judge where it is installed."""
+"""Robots from URDF: inverse kinematics and manipulability, with Pinocchio as the oracle."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_random_poses_are_reached(robot):
         np.testing.assert_allclose(pose.R, target.R, atol=4e-6)
 
 
-def test_answers_and_measures_agree_with_pinocchio(robot):
-    """The answer placed, and its Jacobian's measure, by another library."""
+def test_solutions_and_measures_agree_with_pinocchio(robot):
+    """The pose and the manipulability of the solution, by another library."""
     pin = pytest.importorskip("pinocchio")
     m = robot.mechanism
     frame = tool(m)
@@ -42,17 +42,17 @@ def test_answers_and_measures_agree_with_pinocchio(robot):
     data = model.createData()
     start, end = random_configurations(m, 2, seed=2)
     target = zw.frame_pose(m, end, frame)
-    answer = zw.robot.solve_ik(m, frame, target, q0=start)
-    assert answer.converged
+    solution = zw.robot.solve_ik(m, frame, target, q0=start)
+    assert solution.converged
     q = np.zeros(model.nq)
     for joint, there, _ in robot.slots:
-        q[there] = answer.q[joint.q]
+        q[there] = solution.q[joint.q]
     pin.framesForwardKinematics(model, data, q)
     placement = data.oMf[model.getFrameId(frame)]
     np.testing.assert_allclose(placement.translation, target.p, atol=2e-6)
     np.testing.assert_allclose(placement.rotation, target.R, atol=4e-6)
     J = pin.computeFrameJacobian(model, data, q, model.getFrameId(frame), pin.LOCAL_WORLD_ALIGNED)
-    w = zw.robot.manipulability(m, answer.q, frame, part="pose")
+    w = zw.robot.manipulability(m, solution.q, frame, part="pose")
     np.testing.assert_allclose(w.singular_values, np.linalg.svd(J, compute_uv=False)[:6], atol=1e-9)
 
 
@@ -65,9 +65,9 @@ def test_a_leg_of_a_floating_robot():
     bent = q0.copy()
     bent[[m.joint(name).q.start for name in leg]] = (0.1, 0.4, -0.8)
     target = zw.frame_pose(m, bent, foot).p
-    answer = zw.robot.solve_ik(m, foot, target, q0=q0, joints=leg)
-    assert answer.converged
-    np.testing.assert_array_equal(answer.q[:7], q0[:7])
-    np.testing.assert_allclose(zw.frame_pose(m, answer.q, foot).p, target, atol=2e-6)
+    solution = zw.robot.solve_ik(m, foot, target, q0=q0, joints=leg)
+    assert solution.converged
+    np.testing.assert_array_equal(solution.q[:7], q0[:7])
+    np.testing.assert_allclose(zw.frame_pose(m, solution.q, foot).p, target, atol=2e-6)
     whole = zw.robot.solve_ik(m, foot, np.add(target, (0.5, 0.2, 0.1)), q0=q0)
     assert whole.converged and np.linalg.norm(whole.q[3:7]) == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""The mechanisms of the seeds and of the literature, with symbols; shared by the tests of the symbolic wing."""
+"""Mechanisms of the literature with symbols as parameters, shared by the tests."""
 
 import numpy as np
 import sympy as sp
@@ -17,7 +17,7 @@ def positive(names: str) -> tuple[sp.Symbol, ...]:
 
 
 def furuta() -> Mechanism:
-    """Seed 003, Sec. 4.2."""
+    """The rotary (Furuta) pendulum of IMECE 2021-72324, Sec. 4.2."""
     m_r, m_p, L_r, L_p, g, B_r, B_p = positive("m_r m_p L_r L_p g B_r B_p")
     J, K = positive("J_r1:4"), positive("J_p1:4")
     arm = Body("arm", Revolute("theta", axis=Z), mass=m_r, com=(L_r / 2, 0, 0), inertia=J)
@@ -32,16 +32,16 @@ SLEIGH_SPEEDS = (PointSpeed("u", "sleigh", X, (-positive("b")[0], 0, 0)), "theta
 
 
 def sleigh() -> Mechanism:
-    """The modified Chaplygin sleigh of seed 003, Sec. 4.1: V = k1 delta^2 + k2 delta^4."""
+    """The modified Chaplygin sleigh of IMECE 2021-72324, Sec. 4.1: V = k1 delta^2 + k2 delta^4."""
     m_c, m_r, J_c, J_r, a, b, k_1, k_2 = positive("m_c m_r J_c J_r a b k_1 k_2")
     plane = (Prismatic("x", axis=X), Prismatic("y", axis=Y), Revolute("theta", axis=Z))
     hull = Body("sleigh", plane, mass=m_c, inertia=(J_c, J_c, J_c))
     rotor = Body(
         "rotor", Revolute("delta", axis=Z), "sleigh", mass=m_r, com=(a, 0, 0), inertia=(J_r, J_r, J_r)
     )
-    runner = NoSideSlip("runner", "sleigh", direction=Y, point=(-b, 0, 0))
+    knife_edge = NoSideSlip("knife_edge", "sleigh", direction=Y, point=(-b, 0, 0))
     return Mechanism("sleigh", bodies=(hull, rotor), gravity=(0, 0, 0), forces=(Spring("delta", (2 * k_1, 0, 4 * k_2)),),
-                     constraints=(runner,))  # fmt: skip
+                     constraints=(knife_edge,))  # fmt: skip
 
 
 def chain(n: int) -> Mechanism:
@@ -58,7 +58,7 @@ def chain(n: int) -> Mechanism:
 
 
 def whipple(p: dict | None = None) -> Mechanism:
-    """The bicycle of Meijaard et al. (2007): z down, origin at the rear contact; numbers from `p`, else symbols."""
+    """The bicycle of Meijaard et al. (2007): z down, origin at the rear contact; numbers from `p` or symbols."""
     names = (
         "w c lam g rR mR IRxx IRyy xB zB mB IBxx IBxz IByy IBzz xH zH mH IHxx IHxz IHyy IHzz rF mF IFxx IFyy"
     )

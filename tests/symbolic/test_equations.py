@@ -1,4 +1,4 @@
-"""Equations on paper: the seeds' results, four derivations, two forms, and SymPy's own mechanics as an oracle."""
+"""Symbolic equations: published results, four derivations, two forms, and SymPy's mechanics as an oracle."""
 
 import random
 import time
@@ -46,7 +46,7 @@ def test_four_derivations_in_two_forms_are_one(name):
     first = equations(make(), speeds, form="expanded")
     point = exact_point(first)
     for method in METHODS:
-        for form in ("expanded", "shared"):
+        for form in ("expanded", "cse"):
             e = equations(make(), speeds, method, form=form)
             if form == "expanded":  # canonical: equal expressions are the same
                 assert e.mass_matrix == first.mass_matrix
@@ -55,7 +55,7 @@ def test_four_derivations_in_two_forms_are_one(name):
                 np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
-def test_the_sleigh_of_seed_003_eqs_65_68_69_exactly():
+def test_the_chaplygin_sleigh_of_imece_2021_72324_eqs_65_68_69():
     e = equations(sleigh(), SLEIGH_SPEEDS)
     m_c, m_r, J_c, J_r, a, b, k_1, k_2 = sp.symbols("m_c m_r J_c J_r a b k_1 k_2", positive=True)
     _, _, th, d = e.q
@@ -92,7 +92,7 @@ def test_the_sleighs_reference_points():
         np.testing.assert_allclose(np.linalg.solve(M, r), point["acc"], rtol=1e-11)
 
 
-def test_the_rotary_pendulum_of_seed_003_keeps_its_energy_and_eq_90b_does_not():
+def test_the_rotary_pendulum_conserves_energy_and_the_printed_eq_90b_does_not():
     e = equations(furuta())
     th, al = e.q
     thd, _ald = e.speeds
@@ -101,7 +101,7 @@ def test_the_rotary_pendulum_of_seed_003_keeps_its_energy_and_eq_90b_does_not():
     still = {names["B_r"]: 0, names["B_p"]: 0, names["tau"]: 0}
 
     def power(rhs):
-        """dE/dt along u_dot = M^-1 rhs, worked out exactly."""
+        """dE/dt along u_dot = M^-1 rhs, exactly."""
         energy = e.kinetic_energy + e.potential_energy
         u_dot = e.mass_matrix.LUsolve(rhs.subs(still))
         rate = sum(sp.diff(energy, q) * v for q, v in zip(e.q, e.speeds, strict=True))
@@ -217,7 +217,7 @@ def test_the_bicycles_numbers_agree_with_the_multiplier_way():
 
 
 def test_constraint_forces_and_multipliers_are_those_of_the_pendulum():
-    """Seed 003, Sec. 2: the force on a particle on a circle is -m (l thd^2 + g cos th) along the rod."""
+    """IMECE 2021-72324, Sec. 2: the force on the particle is -m (l thd^2 + g cos th) along the rod."""
     m, l, g = sp.symbols("m l g", positive=True)
     bob = Body("bob", Revolute("theta", axis=(0, 0, 1)), mass=m, com=(l, 0, 0))
     e = equations(Mechanism("pendulum", (bob,), gravity=(g, 0, 0)))
@@ -230,7 +230,7 @@ def test_constraint_forces_and_multipliers_are_those_of_the_pendulum():
     )
 
 
-def test_the_runners_force_is_the_multiplier():
+def test_the_force_of_the_knife_edge_is_the_multiplier():
     e = equations(sleigh(), SLEIGH_SPEEDS)
     c = case("nonholonomic", "A04_chaplygin_sleigh_rotor")
     p = {k: v for k, v in c["parameters"].items() if isinstance(v, float)}
@@ -242,12 +242,12 @@ def test_the_runners_force_is_the_multiplier():
         "theta_ddot": point["acc"][1],
         "delta_ddot": point["acc"][2],
     }
-    lam = e.multipliers["runner"][0]
+    lam = e.multipliers["knife_edge"][0]
     value = float(lam.subs({s: known[s.name] for s in lam.free_symbols}))
     machine = sleigh().subs(p)
     v = [float(x.subs({s: known[s.name] for s in x.free_symbols})) for x in e.velocities]
     found = zw.constrained_dynamics(machine, [0, 0, point["theta"], point["delta"]], v, np.zeros(4))
-    assert value == pytest.approx(found.forces["runner"].item(), rel=1e-10)
+    assert value == pytest.approx(found.forces["knife_edge"].item(), rel=1e-10)
 
 
 def test_pandas_mass_matrix_is_printed_on_two_pages(tmp_path):
@@ -313,7 +313,7 @@ def test_a_free_body_has_eulers_equations():
     assert wx in e.right_hand_side[4].free_symbols
 
 
-def test_working_forces_of_constraints_are_there_with_the_size_of_the_constraints_force():
+def test_nonideal_forces_contain_the_magnitude_of_the_constraint_force():
     """A bead on a rough rod that turns at a constant rate: m r'' = m omega^2 r - mu N sign(r')."""
     m, omega, mu = sp.symbols("m omega mu", positive=True)
     turn, t, N = sp.symbols("turn t N", real=True)
@@ -322,11 +322,11 @@ def test_working_forces_of_constraints_are_there_with_the_size_of_the_constraint
     constraints = (zw.Holonomic("drive", turn - omega * t), zw.NonIdeal("friction", "drive", {"r": -mu * N}))
     e = equations(Mechanism("rod", (rod, bead), gravity=(0, 0, 0), constraints=constraints), ["r"])
     (_, r), (rate,) = e.q, e.speeds
-    (size,) = e.symbols.sizes.values()
+    (size,) = e.symbols.force_magnitudes.values()
     assert sp.expand(e.right_hand_side[0] - m * omega**2 * r + mu * size) == 0
     assert sp.expand(e.multipliers["drive"][0] - 2 * m * omega * r * rate) == 0
     assert e.generalized_forces["NonIdeal friction"][0] == -mu * size
-    assert e.drift[5] == omega
+    assert e.velocity_offset[5] == omega
 
 
 def test_a_description_with_formulas_survives_json_and_keeps_its_parameters_apart():
@@ -343,7 +343,7 @@ def test_a_description_with_formulas_survives_json_and_keeps_its_parameters_apar
 
 
 def driven(joint, first=None):
-    """A body on a joint under test, with dampers on every joint, wrenches and, before it, perhaps another body."""
+    """A body on a joint under test, with dampers, wrenches and perhaps another body before it."""
     base = Body("base", first, mass=2.0, com=(0.1, 0, 0.2), inertia=(0.3, 0.4, 0.5)) if first else None
     name = joint.name if not isinstance(joint, tuple) else joint[-1].name
     joints = joint if isinstance(joint, tuple) else (joint,)
@@ -367,10 +367,16 @@ def driven(joint, first=None):
 
 
 JOINTS = {
-    "planar": zw.Planar("j"), "universal": zw.Universal("j"), "cylindrical": zw.Cylindrical("j", axis=(0, 1, 0)),
+    "planar": zw.Planar("j"), "universal": zw.Universal("j"),
+    "cylindrical": zw.Cylindrical("j", axis=(0, 1, 0)),
     "screw": zw.Screw("j", pitch=0.3), "ball": zw.Ball("j"), "free": zw.Free("j"),
-    "slides and turns": (zw.Prismatic("a", axis=(1, 0, 0)), zw.Prismatic("b", axis=(0, 0, 1)), zw.Revolute("c", axis=(0, 1, 0))),
-    "three turns": (zw.Revolute("a", axis=(0, 0, 1)), zw.Revolute("b", axis=(1, 0, 0)), zw.Revolute("c", axis=(0, 1, 0))),
+    "prismatic and revolute": (
+        zw.Prismatic("a", axis=(1, 0, 0)), zw.Prismatic("b", axis=(0, 0, 1)),
+        zw.Revolute("c", axis=(0, 1, 0)),
+    ),
+    "three revolute": (
+        zw.Revolute("a", axis=(0, 0, 1)), zw.Revolute("b", axis=(1, 0, 0)), zw.Revolute("c", axis=(0, 1, 0)),
+    ),
     "offset": (zw.Prismatic("a", axis=(1, 0, 0)), zw.Revolute("b", axis=(0, 0, 1), position=(0.3, 0, 0))),
 }  # fmt: skip
 
@@ -378,9 +384,9 @@ JOINTS = {
 @pytest.mark.parametrize("name", JOINTS)
 @pytest.mark.parametrize("first", [None, Revolute("first", axis=(0, 1, 0))], ids=["alone", "second"])
 def test_gamma_and_what_is_beside_it_give_all_generalised_forces(name, first):
-    """B^T Gamma + the rest = J^T weights + springs, dampers, wrenches, motors: attribution to bodies loses no power."""
+    """B^T Gamma + joint_space_forces = J^T weights + springs, dampers, wrenches, motors."""
     m = driven(JOINTS[name], first)
-    e = equations(m, form="shared")
+    e = equations(m, form="cse")
     rng = np.random.default_rng(5)
     known = {
         s.name: float(x)
@@ -392,21 +398,21 @@ def test_gamma_and_what_is_beside_it_give_all_generalised_forces(name, first):
     length = np.sqrt(sum(known[n] ** 2 for n in quaternion))
     known |= {n: known[n] / length for n in quaternion}
     (B,) = e.evaluate(known, "B")
-    Gamma, rest, whole = (e._form.values(x, known) for x in (*e._wrenches, e._state.efforts))
+    Gamma, rest, whole = (e._form.values(x, known) for x in (*e._wrenches, e._state.generalized_forces))
     weights = np.concatenate([[0, 0, -9.81 * s.mass, 0, 0, 0] for s in m.tree.rigid_bodies])
     np.testing.assert_allclose(B.T @ Gamma + rest, B.T @ weights + whole, atol=1e-12)
-    if name in ("planar", "universal", "free", "slides and turns", "ball"):
+    if name in ("planar", "universal", "free", "prismatic and revolute", "ball"):
         assert not rest.any(), "all of it acts on bodies"
 
 
-def test_what_the_equations_leave_out_is_said():
-    soft = zw.Couple("gear", "theta", "alpha", softness=zw.Softness())
+def test_omitted_constraints_are_reported():
+    soft = zw.JointCoupling("gear", "theta", "alpha", softness=zw.Softness())
     with pytest.warns(zw.errors.ZwangWarning, match="gear"):
         equations(furuta().replace(constraints=(soft,)))
 
 
 def test_a_joint_carries_what_its_bodies_need():
-    """About a joint's axis the reaction is the motor less the damper; along the rod of a pendulum it is the seed's force."""
+    """About the axis the reaction is motor minus damper; along the rod it is the rod's force."""
     m, l, g, B = sp.symbols("m l g B", positive=True)
     bob = Body("bob", Revolute("theta", axis=(0, 0, 1)), mass=m, com=(l, 0, 0), inertia=(0, 0, 0))
     forces = (zw.Motor("tau", "theta"), zw.Damper("theta", B))

@@ -1,4 +1,4 @@
-"""Trigonometric polynomials: equal expressions are equal, and they are what SymPy's would be."""
+"""Trigonometric polynomials: equal expressions are identical, and agree with SymPy's."""
 
 import random
 
@@ -25,7 +25,7 @@ POINT = {
 
 
 def ring():
-    return Ring(together=(a, b))
+    return Ring(summed=(a, b))
 
 
 @pytest.mark.parametrize("angle", [a, a + b, 2 * a - b, c, 2 * c, -c, a + c], ids=str)
@@ -106,7 +106,7 @@ def test_too_many_terms_are_refused():
 
 
 def test_the_rolling_disc_is_that_of_the_textbooks():
-    """Neimark and Fufaev: A th'' etc. of a disc rolling on a plane, after elimination of the contact; for |lean| < pi/2."""
+    """Neimark and Fufaev: a disc that rolls on a plane, after elimination of the contact forces."""
     mass, r, A, C, g = sp.symbols("m r A C g", positive=True)
     X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
     joints = tuple(zw.Prismatic(n, axis=d) for n, d in zip("xyz", (X, Y, Z), strict=True))

@@ -1,4 +1,4 @@
-"""What joints carry on paper: with loops, runners and springs between points, as the float reference has it."""
+"""Symbolic joint reactions with loops, knife edges and point springs, against the float reference."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def rod(name, length, parent="world", position=(0, 0, 0), mass=1):
 
 
 def four_bar():
-    """A crank, a coupler and a rocker with symbols; a spring from the coupler to the ground, and a gust on it."""
+    """A crank, a coupler and a rocker with symbols, a spring to the ground, and an input wrench."""
     m, L, g, k = positive("m L g k")
     bars = (
         rod("crank", L, mass=m),
@@ -53,7 +53,7 @@ def test_the_pins_of_a_four_bar_carry_what_the_float_reference_says():
     parameters = {"m": 0.7, "L": 0.4, "g": 9.81, "k": 30.0}
     numbers, q, v = four_bar_state(parameters)
     control = {"drive": 1.3, "gust": 2.0}
-    e = equations(four_bar(), ["crank"], form="shared")
+    e = equations(four_bar(), ["crank"], form="cse")
     known = (
         parameters | control | dict(zip(("crank", "coupler", "rocker"), q, strict=True)) | {"crank_dot": v[0]}
     )
@@ -67,8 +67,8 @@ def test_the_pins_of_a_four_bar_carry_what_the_float_reference_says():
         np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
-def test_on_a_sleigh_the_hull_carries_the_rotor_and_the_runner_both():
-    """The runner acts on the hull, not through the rotor's pin; the plane's slides carry nothing in the plane."""
+def test_on_a_sleigh_the_hull_carries_the_rotor_and_the_knife_edge():
+    """The knife edge acts on the hull, not through the rotor's pin; planar joints carry no planar force."""
     e = equations(sleigh(), SLEIGH_SPEEDS)
     force, torque = e.joint_reactions["delta"]
     d, (k_1, k_2) = e.q[3], positive("k_1 k_2")
@@ -86,7 +86,7 @@ def test_on_a_sleigh_the_hull_carries_the_rotor_and_the_runner_both():
 
 
 def test_springs_between_points_act_on_bodies_in_gamma():
-    """A particle on a spring from the ground: Gamma has the spring's pull, and constraint forces are none of it."""
+    """A particle on a spring: Gamma contains the spring's force, and constraint forces vanish."""
     m, k = positive("m k")
     slides = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=(0, 1, 0)))
     body = zw.Body("p", slides, mass=m, inertia=(1, 1, 1))
@@ -137,7 +137,7 @@ def test_an_over_constrained_loop_has_equations_and_its_joints_carry_power_to_no
     found = zw.classify(machine)
     assert (found.degrees_of_freedom, found.reachable_dimension) == (1, 1)
     assert [c.independent for c in found.constraints.values()] == [2, 1]
-    e = equations(machine, ["left"], form="shared")
+    e = equations(machine, ["left"], form="cse")
     theta, speed, parameters = 1.1, 0.7, {"m": 1.2, "L": 0.5, "g": 9.81}
     known = parameters | {"left": theta, "top": -theta, "mid": theta, "right": theta, "left_dot": speed}
     M, r = e.evaluate(known)
@@ -151,14 +151,14 @@ def test_an_over_constrained_loop_has_equations_and_its_joints_carry_power_to_no
 
 
 def test_the_report_of_large_equations_has_all_steps_in_its_own_definitions():
-    e = equations(four_bar(), ["crank"], form="shared")
+    e = equations(four_bar(), ["crank"], form="cse")
     defined, steps = e.cse_steps()
     titles = [step.title for step in steps]
     for part in (
         "Frame 2",
         "Angular velocity of coupler",
         "Generalised force of PointSpring",
-        "Force of constraint pin",
+        "Multipliers of constraint pin",
     ):
         assert any(part in title for title in titles), part
     known = {s: 0.3 + 0.1 * k for k, s in enumerate(sorted(map(str, symbols_of_all(e))))}
@@ -181,7 +181,7 @@ def symbols_of_all(e):
 def test_muscles_around_bodies_have_equations_in_seconds_and_say_what_they_have_not():
     text = case("mujoco_oracle", "muscle_arm")["parameters"]["xml"]
     e = equations(read_mjcf("muscle_arm.xml", strict=False, text=text))
-    assert e.form == "shared" and e.count_operations() < 5000
+    assert e.form == "cse" and e.count_operations() < 5000
     assert all(value.is_Symbol is False for _, value in e.definitions)
     with pytest.raises(DescriptionError, match=r"zw\.joint_reactions"):
         _ = e.joint_reactions

@@ -1,12 +1,13 @@
-"""What a robot can do: manipulability, singularities, workspace, statics and inverse kinematics."""
+"""Robot analysis: manipulability, singularities, workspace, statics and inverse kinematics."""
 
 from __future__ import annotations
 
+from zwang.deprecation import module_getattr
 from zwang.robot.denavit_hartenberg import from_dh
 from zwang.robot.ik_solution import IKSolution, Residual, Trace
+from zwang.robot.inverse_kinematics import solve_ik
 from zwang.robot.manipulability import Manipulability, ManipulabilityEllipsoid, manipulability
 from zwang.robot.null_space_objectives import away_from_singularities
-from zwang.robot.solve_ik import solve_ik
 from zwang.robot.statics import (
     Equilibrium,
     Payload,
@@ -19,12 +20,12 @@ from zwang.robot.statics import (
 from zwang.robot.workspace import Workspace, workspace
 
 __all__ = [
-    "ManipulabilityEllipsoid",
     "Equilibrium",
+    "IKSolution",
     "Manipulability",
+    "ManipulabilityEllipsoid",
     "Payload",
     "Residual",
-    "IKSolution",
     "Trace",
     "Workspace",
     "away_from_singularities",
@@ -38,3 +39,5 @@ __all__ = [
     "solve_ik",
     "workspace",
 ]
+
+__getattr__ = module_getattr(__name__, {"Ellipsoid": "ManipulabilityEllipsoid", "Solution": "IKSolution"})

@@ -1,4 +1,4 @@
-"""Mechanisms as keys of caches."""
+"""Cache keys that identify a mechanism by object identity."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from zwang.mechanism.mechanism import Mechanism
 
 
 class IdentityKey:
-    """A mechanism as the key of a cache: the very same one. To hash all its numbers would take longer than to solve."""
+    """A cache key that is equal only for the very same mechanism object.
+
+    Comparing by identity is cheap. Hashing all numbers of a mechanism would take longer than one solution.
+    """
 
     __slots__ = ("mechanism",)
 

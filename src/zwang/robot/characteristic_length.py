@@ -1,4 +1,4 @@
-"""The length that weighs a radian: how far from the joints' axes a frame typically is."""
+"""The characteristic length, which weighs position errors in metres against orientation errors in radians."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ SAMPLES = 64
 
 
 def characteristic_length(mechanism: Mechanism, frames: tuple[str, ...]) -> float:
-    """The root mean square of |linear| / |angular| over the Jacobian's turning columns at random configurations [m].
+    """Characteristic length [m]: the root mean square of |linear| / |angular| over the Jacobian's columns.
 
-    1 where nothing turns, or where all axes go through the frame.
+    The mean is taken over the columns of rotating joints at random configurations. It is the typical distance
+    of the frames from the joint axes. The length is 1 m where no joint rotates a frame and where all axes
+    pass through the frame.
     """
     tree = mechanism.tree
     squares = []
@@ -23,7 +25,7 @@ def characteristic_length(mechanism: Mechanism, frames: tuple[str, ...]) -> floa
         poses = link_poses(tree, q)
         for frame in frames:
             J = np.asarray(placement_jacobian(tree, poses, tree.place(frame)), dtype=float)
-            turning = np.linalg.norm(J[3:], axis=0) > 0.5
-            squares += (J[:3, turning] ** 2).sum(axis=0).tolist()
+            rotating = np.linalg.norm(J[3:], axis=0) > 0.5
+            squares += (J[:3, rotating] ** 2).sum(axis=0).tolist()
     mean = float(np.sqrt(np.mean(squares))) if squares else 0.0
     return mean if mean > 1e-9 else 1.0

@@ -1,4 +1,4 @@
-"""What inverse kinematics answers: the joints, whether they are right, and if not, why."""
+"""Results of inverse kinematics: the joint coordinates, their residuals, and the reason for a failure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ import numpy as np
 
 REASONS = {
     "converged": "the frame is at its target within the tolerance and the joints are within their limits",
-    "unreachable": "no start came to the target: the residual is the smallest that was found; the target is out of reach",
-    "limit": "the target can be reached only by joints beyond their limits; change the target, or pass limits=False",
-    "singular": "the search ended where the frame cannot move towards its target; allow restarts or give another q0",
-    "iterations": "the search was not over when its iterations ended; allow more iterations or restarts",
+    "unreachable": (
+        "no start converged to the target; the target is out of reach; the residual is the smallest found"
+    ),
+    "limit": "the target can be reached only beyond the joint limits; change it, or pass limits=False",
+    "singular": (
+        "the search ended where the frame cannot move towards its target; allow restarts or give another q0"
+    ),
+    "iterations": "the search reached its iteration limit; allow more iterations or restarts",
 }
 
 
 class Residual(NamedTuple):
-    """How far from its target the frame is: the largest distance [m] and angle [rad] over the frames."""
+    """The distance of the frames from their targets: the largest distance [m] and the largest angle [rad]."""
 
     position: Any
     orientation: Any
@@ -27,7 +31,11 @@ class Residual(NamedTuple):
 
 @dataclass(frozen=True)
 class Trace:
-    """The iteration table of one search: q[k] (k = 0 is the start) and the residuals there."""
+    """The iteration table of one search.
+
+    q (k, nq): the iterates, of which the first is the start. position (k,) [m], orientation (k,) [rad]: their
+    residuals. names: of the coordinates. `trace[k]` is iterate k, and `print(trace)` shows the table.
+    """
 
     q: np.ndarray
     position: np.ndarray
@@ -56,12 +64,14 @@ class Trace:
 
 @dataclass(frozen=True)
 class IKSolution:
-    """The answer for one target, or for a batch of shape (...).
+    """The result of `solve_ik` for one target, or for a batch of targets of shape (...).
 
-    q (..., nq): the joints, the best found where not converged. converged (...): whether the residual is within the tolerance and
-    q within the limits. reason (...): "converged", "unreachable", "limit", "singular" or "iterations". residual: metres
-    and radians. iterations (...): turns over all starts. starts (...): how many were tried. trace: the iteration table of
-    a single target, made when asked for.
+    q (..., nq): the joint coordinates; where not converged, the best that were found.
+    converged (...): whether the residual is within the tolerance and q is within the limits.
+    reason (...): "converged", "unreachable", "limit", "singular" or "iterations".
+    residual: the position residual (...) [m] and the orientation residual (...) [rad].
+    iterations (...): their number over all starts. starts (...): the number of starts that were tried.
+    trace: the iteration table of a single target, computed at its first use; None for a batch.
     """
 
     q: np.ndarray
@@ -70,22 +80,25 @@ class IKSolution:
     residual: Residual
     iterations: Any
     starts: Any
-    record: Callable[[], Trace] | None = field(default=None, repr=False, compare=False)
+    make_trace: Callable[[], Trace] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def trace(self) -> Trace | None:
-        """The iteration table from q0, of a single target; None for a batch."""
-        return self.record() if self.record is not None else None
+        """The iteration table from q0 of a single target; None for a batch."""
+        return self.make_trace() if self.make_trace is not None else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """All of it, for a copy or another process: the iteration table is made before, since the search stays here."""
-        return {**vars(self), "trace": self.trace, "record": None}
+        """The state for a copy or another process, with the trace, since the search is not copied."""
+        return {**vars(self), "trace": self.trace, "make_trace": None}
 
     def __len__(self) -> int:
         return len(self.q) if self.q.ndim > 1 else 1
 
     def explain(self, index: Any = ()) -> str:
-        """One sentence on a target's outcome, with the remedy."""
+        """A sentence on the outcome of one target, with the remedy.
+
+        index: the target's index in the batch; omit it for a single target.
+        """
         reason = str(np.asarray(self.reason)[index])
         position = float(np.asarray(self.residual.position)[index])
         orientation = float(np.asarray(self.residual.orientation)[index])

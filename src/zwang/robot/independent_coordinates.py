@@ -1,4 +1,4 @@
-"""The coordinates that may be chosen: without those that a couple (a mimic joint) ties to others, or that do not matter."""
+"""Independent coordinates: those that joint couplings (mimic joints) leave free."""
 
 from __future__ import annotations
 
@@ -12,60 +12,79 @@ import numpy as np
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.constraints import JointCoupling
+from zwang.mechanism.joints import Joint
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
 from zwang.scalar import clip
 
-FULL_TURN = 2 * math.pi - 0.1  # with less than 0.1 rad missing; an answer in what is missing counts as none
+FULL_REVOLUTION = 2 * math.pi - 0.1  # [rad] limits this far apart do not restrict the search
 
 
 class CoordinateCoupling(NamedTuple):
-    """Coordinate q[this] = reference + polynomial of (q[other] - other_reference); other is None if it is held."""
+    """The coupling q[dependent] = reference + polynomial in (q[independent] - independent_reference).
 
-    this: int
-    other: int | None
+    dependent, independent: numbers of the coordinates; independent is None for a coordinate that is fixed.
+    velocity, independent_velocity: numbers of the velocities that belong to them.
+    """
+
+    dependent: int
+    independent: int | None
     reference: Any
-    other_reference: Any
+    independent_reference: Any
     coefficients: tuple[Any, ...]
-    speed: int
-    other_speed: int | None
+    velocity: int
+    independent_velocity: int | None
 
 
 @dataclass(frozen=True)
 class IndependentCoordinates:
-    """Which speeds are free, what ties the others to them, and the limits of q (nq,), infinite where there are none.
+    """The independent velocities, the couplings that determine the others, and the limits of the coordinates.
 
-    turning: coordinates that can turn a whole turn within their limits, so that limits do not hinder them; of those that
-    ties bind, none.
+    free: numbers of the independent velocities. lower, upper (nq,): limits, infinite where there are none.
+    revolving: for each coordinate whether its limits allow a whole revolution, so that they do not restrict
+    the search; False for coordinates in a coupling. coordinate_of_speed: the coordinate of each velocity that
+    is the rate of one.
     """
 
     tree: Tree
     free: tuple[int, ...]
-    ties: tuple[CoordinateCoupling, ...]
+    couplings: tuple[CoordinateCoupling, ...]
     lower: np.ndarray
     upper: np.ndarray
-    turning: tuple[bool, ...]
+    revolving: tuple[bool, ...]
     coordinate_of_speed: dict[int, int]
 
     def completed(self, q: Any) -> np.ndarray:
-        """q with the tied coordinates where they belong; q may hold an array of worlds for each coordinate."""
+        """q with the dependent coordinates computed from their couplings.
+
+        q: (nq,), or (nq, N) for N worlds.
+        """
         values = list(q)
-        for tie in self.ties:
-            x = 0 * values[tie.this] if tie.other is None else values[tie.other] - tie.other_reference
-            values[tie.this] = tie.reference + _polynomial(tie.coefficients, x)
+        for c in self.couplings:
+            i, j = c.dependent, c.independent
+            x = 0 * values[i] if j is None else values[j] - c.independent_reference
+            values[i] = c.reference + _polynomial(c.coefficients, x)
         return np.array(values)
 
     def columns(self, J: np.ndarray, q: Any) -> np.ndarray:
-        """J (m, free) of the free speeds, from J (m, nv) of all: a tied speed is its polynomial's slope times the other."""
+        """J B (m, free): the columns of the independent velocities, from J (m, nv) of all velocities.
+
+        The velocity of a dependent coordinate is the slope of its polynomial times the independent velocity.
+        """
         columns = list(J.T)
-        for tie in reversed(self.ties):
-            if tie.other is not None and tie.other_speed is not None:
-                slope = _slope(tie.coefficients, q[tie.other] - tie.other_reference)
-                columns[tie.other_speed] = columns[tie.other_speed] + slope * columns[tie.speed]
+        for c in reversed(self.couplings):
+            if c.independent is not None and c.independent_velocity is not None:
+                slope = _slope(c.coefficients, q[c.independent] - c.independent_reference)
+                columns[c.independent_velocity] = (
+                    columns[c.independent_velocity] + slope * columns[c.velocity]
+                )
         return np.stack([columns[k] for k in self.free], axis=1)
 
     def stepped(self, q: Any, step: Any, *, bounded: bool) -> np.ndarray:
-        """q after a step along the free speeds, with the tied ones following; within the limits if bounded."""
+        """q after a step (free,) along the independent velocities; dependent coordinates follow.
+
+        bounded: whether the result is clipped to the limits.
+        """
         v: list[Any] = [0] * self.tree.nv
         for k, x in zip(self.free, step, strict=True):
             v[k] = x
@@ -78,37 +97,42 @@ class IndependentCoordinates:
         return self.completed(values)
 
     def limited(self, i: int) -> bool:
-        """Whether the limits of coordinate i can hinder it."""
-        return not self.turning[i] and bool(np.isfinite(self.lower[i]) or np.isfinite(self.upper[i]))
+        """Whether the limits of coordinate i restrict the search."""
+        return not self.revolving[i] and bool(np.isfinite(self.lower[i]) or np.isfinite(self.upper[i]))
 
 
 def coordinates_for(
     mechanism: Mechanism, bodies: Iterable[str], joints: Iterable[str] | None = None
 ) -> IndependentCoordinates:
-    """The coordinates that move these bodies and frames, of the joints named or of all."""
+    """The independent coordinates that move these bodies and frames.
+
+    joints: names of the joints that may move; by default all. Raises DescriptionError for couplings in a
+    cycle.
+    """
     tree = mechanism.tree
-    ties = _ties(mechanism)
-    tied = {tie.speed for tie in ties}
+    couplings = _couplings(mechanism)
+    dependent = {c.velocity for c in couplings}
     moving = {k for body in bodies for i in tree.path(tree.place(body).link) for k in _range(tree.links[i].v)}
-    for tie in reversed(ties):
-        if tie.speed in moving and tie.other_speed is not None:
-            moving.add(tie.other_speed)
+    for c in reversed(couplings):
+        if c.velocity in moving and c.independent_velocity is not None:
+            moving.add(c.independent_velocity)
     if joints is not None:
         moving &= {k for name in joints for k in _range(mechanism.joint(name).v)}
-    free = tuple(sorted(moving - tied))
+    free = tuple(sorted(moving - dependent))
     lower, upper = joint_limits(mechanism)
-    _carry_over(ties, lower, upper)
-    bound = {i for tie in ties for i in (tie.this, tie.other)}
-    turns = {link.q.start for link in tree.links if link.move.kind == "turn"} - bound
-    turning = tuple(i in turns and bool(upper[i] - lower[i] >= FULL_TURN) for i in range(tree.nq))
+    _transfer_limits(couplings, lower, upper)
+    coupled = {i for c in couplings for i in (c.dependent, c.independent)}
+    revolute = {link.q.start for link in tree.links if link.move.kind == "turn"} - coupled
+    revolving = tuple(i in revolute and bool(upper[i] - lower[i] >= FULL_REVOLUTION) for i in range(tree.nq))
     of_speed = {link.v.start: link.q.start for link in tree.links if link.move.kind != "ball"}
-    return IndependentCoordinates(tree, free, ties, lower, upper, turning, of_speed)
+    return IndependentCoordinates(tree, free, couplings, lower, upper, revolving, of_speed)
 
 
 def joint_limits(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
-    """(lower, upper) of q (nq,), infinite where there are none; a ball's limit is no limit of coordinates.
+    """Limits (lower, upper) of the coordinates, each (nq,) and infinite where there are none.
 
-    Raises DescriptionError for limits of a joint of several coordinates: one pair does not say which it means.
+    The limit of a ball joint is an angle and does not bound single coordinates. Raises DescriptionError for
+    limits of a joint with several coordinates, since one pair of limits does not say which it bounds.
     """
     lower, upper = np.full(mechanism.nq, -np.inf), np.full(mechanism.nq, np.inf)
     for index in mechanism.joints:
@@ -117,50 +141,66 @@ def joint_limits(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
             continue
         if index.joint.nq > 1:
             raise DescriptionError(
-                f"limits of joint {index.name!r}: a {index.kind} joint has several coordinates; split it into single joints"
+                f"limits of joint {index.name!r}: a {index.kind} joint has several coordinates; "
+                "split it into single joints"
             )
         lower[index.q.start], upper[index.q.start] = (float(x) for x in limits)
     return lower, upper
 
 
-def _ties(mechanism: Mechanism) -> tuple[CoordinateCoupling, ...]:
-    """The couples, in an order in which each finds the other coordinate known. Raises DescriptionError for a ring."""
-    couples = {c.joint: c for c in mechanism.constraints if isinstance(c, JointCoupling)}
+def _couplings(mechanism: Mechanism) -> tuple[CoordinateCoupling, ...]:
+    """The joint couplings, each after those that determine its independent coordinate.
+
+    Raises DescriptionError where couplings form a cycle.
+    """
+    by_joint = {c.joint: c for c in mechanism.constraints if isinstance(c, JointCoupling)}
     ordered: list[JointCoupling] = []
-    waiting = list(couples.values())
+    waiting = list(by_joint.values())
     while waiting:
         ready = [c for c in waiting if c.to is None or c.to not in {w.joint for w in waiting}]
         if not ready:
-            raise DescriptionError(
-                f"the couples on joints {sorted(c.joint for c in waiting)} tie each other in a ring"
-            )
+            raise DescriptionError(f"the couplings of joints {sorted(c.joint for c in waiting)} form a cycle")
         ordered += ready
         waiting = [c for c in waiting if c not in ready]
-    return tuple(_tie(mechanism, c) for c in ordered)
+    return tuple(_coordinate_coupling(mechanism, c) for c in ordered)
 
 
-def _tie(mechanism: Mechanism, couple: JointCoupling) -> CoordinateCoupling:
-    this = mechanism.joint(couple.joint)
-    coefficients = tuple(couple.coefficients)
-    if couple.to is None:
-        return CoordinateCoupling(this.q.start, None, this.joint.reference, 0, coefficients[:1], this.v.start, None)
-    other = mechanism.joint(couple.to)
-    return CoordinateCoupling(this.q.start, other.q.start, this.joint.reference, other.joint.reference, coefficients,
-               this.v.start, other.v.start)  # fmt: skip
+def _coordinate_coupling(mechanism: Mechanism, coupling: JointCoupling) -> CoordinateCoupling:
+    """A joint coupling in terms of coordinate and velocity numbers."""
+    this = mechanism.joint(coupling.joint)
+    reference = _reference(this.joint)
+    coefficients = tuple(coupling.coefficients)
+    if coupling.to is None:
+        return CoordinateCoupling(this.q.start, None, reference, 0, coefficients[:1], this.v.start, None)
+    other = mechanism.joint(coupling.to)
+    return CoordinateCoupling(
+        this.q.start,
+        other.q.start,
+        reference,
+        _reference(other.joint),
+        coefficients,
+        this.v.start,
+        other.v.start,
+    )
 
 
-def _carry_over(ties: tuple[CoordinateCoupling, ...], lower: np.ndarray, upper: np.ndarray) -> None:
-    """Limits of a coordinate that follows another one linearly become limits of that other one."""
-    for tie in reversed(ties):
-        c = [float(x) for x in tie.coefficients] + [0.0]
-        if tie.other is None or c[1] == 0 or any(c[2:]):
+def _reference(joint: Joint) -> Any:
+    """The reference coordinate of a joint of one coordinate."""
+    return getattr(joint, "reference")  # noqa: B009  (declared by the joints of one coordinate alone)
+
+
+def _transfer_limits(couplings: tuple[CoordinateCoupling, ...], lower: np.ndarray, upper: np.ndarray) -> None:
+    """Tighten the limits of an independent coordinate by those of coordinates that depend on it linearly."""
+    for coupling in reversed(couplings):
+        c = [float(x) for x in coupling.coefficients] + [0.0]
+        if coupling.independent is None or c[1] == 0 or any(c[2:]):
             continue
-        ends = [
-            (x - float(tie.reference) - c[0]) / c[1] + float(tie.other_reference)
-            for x in (lower[tie.this], upper[tie.this])
+        bounds = [
+            (x - float(coupling.reference) - c[0]) / c[1] + float(coupling.independent_reference)
+            for x in (lower[coupling.dependent], upper[coupling.dependent])
         ]
-        lower[tie.other] = max(lower[tie.other], min(ends))
-        upper[tie.other] = min(upper[tie.other], max(ends))
+        lower[coupling.independent] = max(lower[coupling.independent], min(bounds))
+        upper[coupling.independent] = min(upper[coupling.independent], max(bounds))
 
 
 def _range(part: slice) -> range:
@@ -176,4 +216,5 @@ def _polynomial(coefficients: tuple[Any, ...], x: Any) -> Any:
 
 
 def _slope(coefficients: tuple[Any, ...], x: Any) -> Any:
+    """The derivative of the polynomial at x."""
     return _polynomial(tuple(k * c for k, c in enumerate(coefficients))[1:], x)

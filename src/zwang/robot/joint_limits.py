@@ -1,4 +1,4 @@
-"""The limits of the joints, for whole arrays of configurations."""
+"""Joint limits, evaluated for whole arrays of configurations."""
 
 from __future__ import annotations
 
@@ -13,18 +13,23 @@ from zwang.mechanism.tree import WORLD, Tree
 from zwang.robot.independent_coordinates import IndependentCoordinates, joint_limits
 from zwang.robot.sampling import sampling_bounds
 
-WITHIN = 1e-9  # beyond a limit [rad, m]: rounding
+TOLERANCE = 1e-9  # [rad, m] rounding allowed beyond a limit
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of the joints, as whole arrays of configurations are held against them."""
+    """The joint limits of a mechanism.
+
+    lower, upper (nq,): infinite where there is no limit. middle (nq,): the middle between the limits.
+    revolving (nq,): coordinates whose limits allow a whole revolution. revolute (nq,): angles of revolute
+    joints without couplings. balls: for each limited ball joint its coordinates and its largest angle [rad].
+    """
 
     lower: np.ndarray
     upper: np.ndarray
     middle: np.ndarray
-    turning: np.ndarray
-    turns: np.ndarray
+    revolving: np.ndarray
+    revolute: np.ndarray
     balls: tuple[tuple[slice, float], ...]
 
     @staticmethod
@@ -33,51 +38,60 @@ class Limits:
         low, high = sampling_bounds(m, c)
         middle = c.completed((low + high) / 2).astype(float)
         middle = np.where(np.isfinite(lower) | np.isfinite(upper), middle, np.array(m.neutral, dtype=float))
-        bound = {i for tie in c.ties for i in (tie.this, tie.other)}
-        turns = np.zeros(m.nq, bool)
+        coupled = {i for coupling in c.couplings for i in (coupling.dependent, coupling.independent)}
+        revolute = np.zeros(m.nq, bool)
         for link in m.tree.links:
-            turns[link.q] = link.move.kind == "turn" and link.q.start not in bound
+            revolute[link.q] = link.move.kind == "turn" and link.q.start not in coupled
             if link.move.kind == "ball":
                 middle[link.q] = (1, 0, 0, 0)
-        balls = tuple(
-            (j.q, float(j.joint.limits[1]))
-            for j in m.joints
-            if j.kind == "ball" and j.joint.limits is not None
-        )
-        return Limits(lower, upper, middle, np.array(c.turning), turns, balls)
+        balls = []
+        for index in m.joints:
+            limits = getattr(index.joint, "limits", None)
+            if index.kind == "ball" and limits is not None:
+                balls.append((index.q, float(limits[1])))
+        return Limits(lower, upper, middle, np.array(c.revolving), revolute, tuple(balls))
 
-    def wrapped(self, q: np.ndarray, near: np.ndarray, *, all_turns: bool) -> np.ndarray:
-        """q (N, nq) with turns moved by whole turns, near to `near` and within the limits; or only those limits do not hinder."""
-        columns = np.flatnonzero(self.turns & (self.turning | all_turns))
+    def wrapped(self, q: np.ndarray, near: np.ndarray, *, all_revolutions: bool) -> np.ndarray:
+        """q (N, nq) with angles shifted by whole revolutions, near to `near` and within the limits.
+
+        Shifts only the coordinates whose limits allow a whole revolution, or, with all_revolutions, those of
+        all revolute joints.
+        """
+        columns = np.flatnonzero(self.revolute & (self.revolving | all_revolutions))
         if not len(columns):
             return q
         whole, lower, upper = 2 * math.pi, self.lower[columns], self.upper[columns]
         old = q[:, columns]
+        # x = q - 2 pi round((q - near) / (2 pi)), then back between the limits
         x = old - whole * np.round((old - near[..., columns]) / whole)
         x = x - whole * np.maximum(np.ceil((x - upper) / whole), 0)
         x = x + whole * np.maximum(np.ceil((lower - x) / whole), 0)
-        fits = (x <= upper) | self.turning[columns]
+        fits = (x <= upper) | self.revolving[columns]
         wrapped = q.copy()
         wrapped[:, columns] = np.where(fits, x, old)
         return wrapped
 
-    def hold(self, q: np.ndarray) -> np.ndarray:
-        """Whether each of q (N, nq) is within the limits."""
-        inside = (q >= self.lower - WITHIN) & (q <= self.upper + WITHIN)
-        good = np.asarray(inside.all(axis=1))
+    def contain(self, q: np.ndarray) -> np.ndarray:
+        """Whether each configuration of q (N, nq) is within the limits (N,)."""
+        inside = (q >= self.lower - TOLERANCE) & (q <= self.upper + TOLERANCE)
+        within = np.asarray(inside.all(axis=1))
         for part, largest in self.balls:
             angles = np.array([np.linalg.norm(logarithm(row[part])) for row in q])
-            good &= angles <= largest + WITHIN
-        return good
+            within &= angles <= largest + TOLERANCE
+        return within
 
 
-def reach_of(tree: Tree, frame: str, limits: Limits) -> tuple[np.ndarray, float]:
-    """The first joint's place (3,) and a distance from it [m] that the frame's origin never exceeds; infinite for free slides."""
-    place = tree.place(frame)
-    path = [tree.links[i] for i in tree.path(place.link)]
+def reach_bound(tree: Tree, frame: str, limits: Limits) -> tuple[np.ndarray, float]:
+    """The position (3,) of the first joint and an upper bound [m] of the frame's distance from it.
+
+    The bound is the sum of the link lengths and of the travel of prismatic and screw joints; it is infinite
+    for a prismatic joint without limits.
+    """
+    placement = tree.place(frame)
+    path = [tree.links[i] for i in tree.path(placement.link)]
     if not path:
-        return np.asarray(place.p, dtype=float), 0.0
-    reach = float(np.linalg.norm(np.asarray(place.p, dtype=float)))
+        return np.asarray(placement.p, dtype=float), 0.0
+    reach = float(np.linalg.norm(np.asarray(placement.p, dtype=float)))
     for link in path:
         if link.parent != WORLD:
             reach += float(np.linalg.norm(np.asarray(link.p, dtype=float)))

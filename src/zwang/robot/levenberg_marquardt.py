@@ -1,12 +1,14 @@
-"""Inverse kinematics by Levenberg and Marquardt, as one loop over a generic scalar.
+"""Inverse kinematics by the Levenberg-Marquardt method, as one loop over a generic scalar.
 
-With the errors e of the tasks, positions measured in a length L, and the damping lam = mu E, E = |e|^2 / 2, each turn takes the step
+With the task errors e, in which positions are divided by the characteristic length L, and the damping
+lam = mu E, E = |e|^2 / 2, each iteration takes the step
 
-    dq = J^T (J J^T + lam 1)^-1 e,
+    dq = J^T (J J^T + lam 1)^-1 e.
 
-in which joints at a limit that would push on have no part. Damping by the error itself keeps far steps bounded and near ones
-quadratic. Source: Levenberg (1944), Marquardt (1963); Chan, Lawrence, IEEE ICRA (1988) 1236, for damping by the error; Bertsekas (1982),
-Projected Newton methods, for the limits.
+Columns of joints that are at a limit and would move beyond it are left out. Damping proportional to the error
+bounds the steps far from the target and keeps the convergence near it quadratic.
+Source: Levenberg (1944), Marquardt (1963); Chan, Lawrence, IEEE ICRA (1988) 1236, for damping by the error;
+Bertsekas (1982), Projected Newton methods, for the limits.
 """
 
 from __future__ import annotations
@@ -22,36 +24,44 @@ from zwang.constraint.context import RowContext
 from zwang.constraint.equality import violation_of
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
+from zwang.mechanism.constraints import Connect, Distance, TendonCoupling, Weld
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.independent_coordinates import IndependentCoordinates
 from zwang.robot.tasks import Task, task_error, task_jacobian
 from zwang.scalar import absolute, logical_and, logical_or, maximum, sqrt, where, while_loop
 
-GOING, CONVERGED, STALLED = 0.0, 1.0, 2.0
+LoopConstraint = Connect | Weld | Distance | TendonCoupling
+TaskTarget = Mapping[str, Any]
+NullSpaceObjective = Callable[[Any], Any]
 
-DAMPING = 0.1  # mu: of 0.01 to 1 the value with the fewest turns over random poses of three arms
+RUNNING, CONVERGED, STAGNATED = 0.0, 1.0, 2.0
+
+DAMPING = (
+    0.1  # smallest mu; of 0.01 to 1 the value with the fewest iterations over random poses of three arms
+)
 SMALLEST_DAMPING = 1e-9
-PATIENCE = 8  # turns before a start that gets no nearer is given up
-NO_PROGRESS = 1e-4  # E above which a start that gets no nearer, or hardly moves, is given up
-HARDLY = 1e-3  # a step that hardly moves [rad, L]
-AT_REST = 1e-10  # the part of E that the next step promises to save, below which a patient search is over
-FIRM = 1e12  # the damping at which a patient search sees that no step helps
+STAGNATION_ITERATIONS = 8  # iterations before a search whose error does not decrease is terminated
+STAGNATION_COST = 1e-4  # E above which a search with small steps or without decrease is terminated
+SMALLEST_STEP = 1e-3  # [rad, L] a smaller step counts as stagnation
+SMALLEST_DECREASE = 1e-10  # a refinement ends below this predicted relative decrease of E
+LARGEST_DAMPING = 1e12  # a refinement ends at this mu, where no step decreases E
 
 
 @dataclass(frozen=True)
 class LoopConstraints:
-    """The loops and couplings that have to stay closed, with the weights that `constraint` knows of the mechanism."""
+    """Loop constraints that a solution must satisfy, and the inverse weights of their mechanism."""
 
     mechanism: Mechanism
-    constraints: tuple[Any, ...]
+    constraints: tuple[LoopConstraint, ...]
     weights: InverseWeights
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Tasks for frames, loops to keep closed, the coordinates that may be chosen, and the length L [m] that weighs one radian.
+    """An inverse-kinematics problem.
 
-    bounded: whether the limits of the joints hold.
+    tasks: of the frames. coordinates: those that may change. length: the characteristic length L [m].
+    loops: constraints to keep closed. bounded: whether the joint limits apply.
     """
 
     tasks: tuple[Task, ...]
@@ -62,18 +72,26 @@ class Problem:
 
 
 class Settings(NamedTuple):
-    """What a search may do: tolerances [m] and [rad], turns, and whether it is patient: it then steps back whenever the error
-    has grown, and ends only where no step helps."""
+    """Settings of one search.
+
+    position, orientation: tolerances [m] and [rad]. iteration_limit: the largest number of iterations.
+    refine: 1 for a search that rejects steps which increase the error and ends only where no step decreases
+    it; 0 for a search that terminates early when it stagnates, to be restarted elsewhere.
+    """
 
     position: Any = 1e-6
     orientation: Any = 1e-6
-    turns: Any = 16.0
-    patient: Any = 0.0
+    iteration_limit: Any = 16.0
+    refine: Any = 0.0
 
 
 class Search(NamedTuple):
-    """A search's state: q; the best q so far, its cost E, its residuals [m] and [rad]; the last E, what the step from there
-    promised to save of it, damping, turns, status."""
+    """State of a search.
+
+    q: the current iterate. best: the best q so far, with its cost E and its residuals [m] and [rad]. last:
+    the previous E. predicted: the decrease of E that the linear model predicted for the last step. mu: the
+    damping factor. iterations: their number. status: RUNNING, CONVERGED or STAGNATED.
+    """
 
     q: Any
     best: Any
@@ -81,14 +99,14 @@ class Search(NamedTuple):
     position: Any
     orientation: Any
     last: Any
-    promised: Any
+    predicted: Any
     mu: Any
-    turns: Any
+    iterations: Any
     status: Any
 
 
 class Errors(NamedTuple):
-    """All errors e (m,) [m, rad], which of them are positions, and the largest position and orientation error of a task."""
+    """All errors e (m,) [m, rad], which of them are positions, and the largest of either kind."""
 
     e: np.ndarray
     linear: tuple[bool, ...]
@@ -96,14 +114,15 @@ class Errors(NamedTuple):
     orientation: Any
 
 
-def errors_of(problem: Problem, poses: list[Pose], q: Any, targets: Any) -> Errors:
-    """The tasks' errors, then what the loops are open by."""
+def errors_of(problem: Problem, poses: list[Pose], q: Any, targets: Sequence[TaskTarget]) -> Errors:
+    """The errors of all tasks, followed by the negative violations of the loop constraints."""
     parts: list[tuple[np.ndarray, int]] = []
     for task, target in zip(problem.tasks, targets, strict=True):
         e = task_error(task, placement_pose(poses, problem.coordinates.tree.place(task.frame)), target)
         parts.append((e, sum(row < 3 for row in task.rows)))
     for violation in _violations(problem, poses, q):
         parts.append((-np.asarray(violation.r), min(3, len(violation.r))))
+    # the largest position error and the largest orientation error of a task or loop
     position, orientation = 0.0, 0.0
     for e, count in parts:
         if count:
@@ -114,8 +133,8 @@ def errors_of(problem: Problem, poses: list[Pose], q: Any, targets: Any) -> Erro
     return Errors(np.concatenate([e for e, _ in parts]), linear, position, orientation)
 
 
-def rows_of(problem: Problem, poses: list[Pose], q: Any) -> np.ndarray:
-    """J (m, free) of all tasks and loops, one below the other [m, rad]."""
+def error_jacobian(problem: Problem, poses: list[Pose], q: Any) -> np.ndarray:
+    """J (m, free) of all tasks and loop constraints by the independent velocities [m, rad]."""
     tree = problem.coordinates.tree
     parts = [task_jacobian(tree, poses, task) for task in problem.tasks]
     parts += [np.asarray(violation.J) for violation in _violations(problem, poses, q)]
@@ -123,15 +142,16 @@ def rows_of(problem: Problem, poses: list[Pose], q: Any) -> np.ndarray:
 
 
 def _violations(problem: Problem, poses: list[Pose], q: Any) -> list[Any]:
+    """The violations of the loop constraints at q, with their Jacobians."""
     if problem.loops is None:
         return []
     m, weights = problem.loops.mechanism, problem.loops.weights
-    instant = RowContext(m, q, np.zeros(m.nv, int), poses, weights, m.options.timestep)
-    return [violation_of(instant, constraint) for constraint in problem.loops.constraints]
+    context = RowContext(m, q, np.zeros(m.nv, int), poses, weights, m.options.timestep)
+    return [violation_of(context, constraint) for constraint in problem.loops.constraints]
 
 
-def scales(problem: Problem, linear: tuple[bool, ...]) -> np.ndarray:
-    """What each row counts: a task's weight (a loop's is 1), and positions per length L."""
+def row_weights(problem: Problem, linear: tuple[bool, ...]) -> np.ndarray:
+    """The weight of each row: the task's weight (1 for a loop), divided by L for positions."""
     weights = [task.weight for task in problem.tasks for _ in task.rows]
     weights += [1.0] * (len(linear) - len(weights))
     return np.array(
@@ -139,126 +159,142 @@ def scales(problem: Problem, linear: tuple[bool, ...]) -> np.ndarray:
     )
 
 
-def search(problem: Problem, start: Any, targets: Sequence[Mapping[str, Any]], settings: Settings) -> Search:
-    """Turns of Levenberg and Marquardt from `start` until converged, given up, or out of turns."""
+def search(problem: Problem, start: Any, targets: Sequence[TaskTarget], settings: Settings) -> Search:
+    """Levenberg-Marquardt from `start` until the search converges, stagnates or reaches its limit."""
 
-    def going(s: Search) -> Any:
-        return logical_and(s.status < 0.5, s.turns <= settings.turns)
+    def running(s: Search) -> Any:
+        return logical_and(s.status < 0.5, s.iterations <= settings.iteration_limit)
 
-    return while_loop(going, lambda s: iterate(problem, s, targets, settings), initial_search(problem, start))
+    return while_loop(
+        running, lambda s: iterate(problem, s, targets, settings), initial_search(problem, start)
+    )
 
 
 def initial_search(problem: Problem, start: Any) -> Search:
-    """The state before the first turn."""
+    """The state before the first iteration."""
     q = problem.coordinates.completed(start)
-    return Search(q, q, 1e300, 1e300, 1e300, 1e300, 0.0, DAMPING, 0.0, GOING)
+    return Search(q, q, 1e300, 1e300, 1e300, 1e300, 0.0, DAMPING, 0.0, RUNNING)
 
 
-def iterate(problem: Problem, s: Search, targets: Any, settings: Settings) -> Search:
-    """One turn: the errors at s.q, whether to end there, and the next q."""
+def iterate(problem: Problem, s: Search, targets: Sequence[TaskTarget], settings: Settings) -> Search:
+    """One iteration: the errors at s.q, the status, and the next iterate."""
     poses = link_poses(problem.coordinates.tree, s.q)
     errors = errors_of(problem, poses, s.q, targets)
-    weights = scales(problem, errors.linear)
+    weights = row_weights(problem, errors.linear)
     e = errors.e * weights
     cost = e @ e / 2
     better = cost < s.cost
-    patient = settings.patient > 0.5
-    back = logical_and(patient, cost > s.cost)
-    poor = logical_and(patient, s.last - cost < s.promised / 4)
-    mu = where(back, 4 * s.mu, where(poor, 2 * s.mu, maximum(s.mu / 2, DAMPING)))
-    J = without_blocked_columns(problem, s.q, rows_of(problem, poses, s.q) * weights[:, None], e)
+    # the damping factor: 4 mu after a rejected step, 2 mu after a poor one, else mu / 2
+    refine = settings.refine > 0.5
+    rejected = logical_and(refine, cost > s.cost)
+    poor = logical_and(refine, s.last - cost < s.predicted / 4)
+    mu = where(rejected, 4 * s.mu, where(poor, 2 * s.mu, maximum(s.mu / 2, DAMPING)))
+    # dq = J^T (J J^T + mu E 1)^-1 e
+    J = without_blocked_columns(problem, s.q, error_jacobian(problem, poses, s.q) * weights[:, None], e)
     step = damped_step(J, e, mu * cost + SMALLEST_DAMPING)
-    saved = (J @ step) @ e
-    status = _status(s, settings, errors, cost, mu, step, saved)
-    moved = problem.coordinates.stepped(s.q, step, bounded=problem.bounded)
+    predicted = (J @ step) @ e
+    status = _status(s, settings, errors, cost, mu, step, predicted)
+    stepped = problem.coordinates.stepped(s.q, step, bounded=problem.bounded)
     ended = status > 0.5
     return Search(
-        q=select_array(ended, s.q, select_array(back, s.best, moved)),
+        q=select_array(ended, s.q, select_array(rejected, s.best, stepped)),
         best=select_array(better, s.q, s.best),
         cost=where(better, cost, s.cost),
         position=where(better, errors.position, s.position),
         orientation=where(better, errors.orientation, s.orientation),
         last=cost,
-        promised=where(back, 0.0, saved),
+        predicted=where(rejected, 0.0, predicted),
         mu=mu,
-        turns=where(ended, s.turns, s.turns + 1),
+        iterations=where(ended, s.iterations, s.iterations + 1),
         status=status,
     )
 
 
 def _status(
-    s: Search, settings: Settings, errors: Errors, cost: Any, mu: Any, step: np.ndarray, saved: Any
+    s: Search, settings: Settings, errors: Errors, cost: Any, mu: Any, step: np.ndarray, predicted: Any
 ) -> Any:
-    """Converged; stalled, where a patient search rests and another one is slow or hardly moves; or going."""
+    """CONVERGED within the tolerances, STAGNATED by the criterion of the settings, otherwise RUNNING."""
     converged = logical_and(errors.position < settings.position, errors.orientation < settings.orientation)
-    far = cost > NO_PROGRESS
-    slow = logical_and(cost >= s.last, s.turns >= PATIENCE)
-    given_up = logical_and(far, logical_or(_largest(step) < HARDLY, slow))
-    at_rest = logical_or(saved < AT_REST * cost, mu > FIRM)
-    patient = settings.patient > 0.5
-    over = logical_or(logical_and(patient, at_rest), logical_and(settings.patient < 0.5, given_up))
-    return where(converged, CONVERGED, where(over, STALLED, GOING))
+    far = cost > STAGNATION_COST
+    slow = logical_and(cost >= s.last, s.iterations >= STAGNATION_ITERATIONS)
+    no_progress = logical_and(far, logical_or(_largest(step) < SMALLEST_STEP, slow))
+    stationary = logical_or(predicted < SMALLEST_DECREASE * cost, mu > LARGEST_DAMPING)
+    refine = settings.refine > 0.5
+    stagnated = logical_or(logical_and(refine, stationary), logical_and(settings.refine < 0.5, no_progress))
+    return where(converged, CONVERGED, where(stagnated, STAGNATED, RUNNING))
 
 
 def damped_step(J: np.ndarray, e: np.ndarray, damping: Any) -> np.ndarray:
-    """dq (n,) = J^T (J J^T + damping 1)^-1 e; the same as (J^T J + damping 1)^-1 J^T e, if J (m, n) has more rows than columns."""
+    """Damped least-squares step dq (n,) = J^T (J J^T + damping 1)^-1 e for J (m, n).
+
+    For m > n it is computed as (J^T J + damping 1)^-1 J^T e, which is the same.
+    """
     if J.shape[0] <= J.shape[1]:
         return J.T @ cholesky_solve(cholesky(_gram(J, damping)), e)
     return cholesky_solve(cholesky(_gram(J.T, damping)), J.T @ e)
 
 
 def _gram(J: np.ndarray, damping: Any) -> list[list[Any]]:
-    """J J^T + damping 1, its lower half."""
+    """The lower half of J J^T + damping 1."""
     return [[J[i] @ J[j] + (damping if i == j else 0) for j in range(i + 1)] for i in range(len(J))]
 
 
 def without_blocked_columns(problem: Problem, q: Any, J: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """J without the columns of joints that stand at a limit and that the errors e push out."""
+    """J with zero columns for joints that are at a limit and that the gradient J^T e drives beyond it."""
     if not problem.bounded:
         return J
-    push = J.T @ e
-    speeds = problem.coordinates.free
+    gradient = J.T @ e
+    velocities = problem.coordinates.free
     columns = [
-        column_held(problem.coordinates, q, k, g, c) for k, g, c in zip(speeds, push, J.T, strict=True)
+        _unless_blocked(problem.coordinates, q, k, g, c)
+        for k, g, c in zip(velocities, gradient, J.T, strict=True)
     ]
     return np.stack(columns, axis=1)
 
 
-def column_held(c: IndependentCoordinates, q: Any, speed: int, push: Any, column: np.ndarray) -> np.ndarray:
-    """`column`, or zeros if the speed's joint stands at a limit and is pushed out."""
-    i = c.coordinate_of_speed.get(speed)
+def _unless_blocked(
+    c: IndependentCoordinates, q: Any, velocity: int, gradient: Any, column: np.ndarray
+) -> np.ndarray:
+    """`column`, or zeros if the joint of this velocity is at a limit and the gradient points beyond it."""
+    i = c.coordinate_of_speed.get(velocity)
     if i is None or not c.limited(i):
         return column
-    at_lower = logical_and(q[i] <= float(c.lower[i]), push < 0)
-    at_upper = logical_and(q[i] >= float(c.upper[i]), push > 0)
-    stuck = logical_or(at_lower, at_upper)
-    return np.array([where(stuck, 0.0, x) for x in column])
+    at_lower = logical_and(q[i] <= float(c.lower[i]), gradient < 0)
+    at_upper = logical_and(q[i] >= float(c.upper[i]), gradient > 0)
+    blocked = logical_or(at_lower, at_upper)
+    return np.array([where(blocked, 0.0, x) for x in column])
 
 
 def follow_null_space(
-    problem: Problem, start: Any, targets: Any, settings: Settings, wish: Callable[[Any], Any]
+    problem: Problem,
+    start: Any,
+    targets: Sequence[TaskTarget],
+    settings: Settings,
+    objective: NullSpaceObjective,
 ) -> tuple[Any, Any, Any, Any]:
-    """q, the size of the last step and the residuals, after turns that follow wish(q) (free,) in the tasks' null space.
+    """q, the size of the last step, and the residuals, after following a null-space objective.
 
-    dq = J^+ e + (1 - J^+ J) wish, until it moves less than the tolerance. Source: Liegeois, IEEE Trans. SMC 7 (1977) 868.
+    The iteration dq = J^+ e + (1 - J^+ J) z with z = objective(q) (free,) ends when the step is smaller than
+    the position tolerance. Source: Liegeois, IEEE Trans. SMC 7 (1977) 868.
     """
 
-    def going(state: Any) -> Any:
-        return logical_and(state[1] > settings.position, state[4] <= settings.turns)
+    def running(state: Any) -> Any:
+        return logical_and(state[1] > settings.position, state[4] <= settings.iteration_limit)
 
     def body(state: Any) -> Any:
-        q, _, _, _, turns = state
+        q, _, _, _, iterations = state
         poses = link_poses(problem.coordinates.tree, q)
         errors = errors_of(problem, poses, q, targets)
-        weights = scales(problem, errors.linear)
+        weights = row_weights(problem, errors.linear)
         e = errors.e * weights
-        J = without_blocked_columns(problem, q, rows_of(problem, poses, q) * weights[:, None], e)
-        z = without_blocked_columns(problem, q, np.asarray(wish(q)).reshape(1, -1), np.array([1]))[0]
+        J = without_blocked_columns(problem, q, error_jacobian(problem, poses, q) * weights[:, None], e)
+        z = without_blocked_columns(problem, q, np.asarray(objective(q)).reshape(1, -1), np.array([1]))[0]
+        # dq = J^+ e + z - J^+ J z
         step = damped_step(J, e, SMALLEST_DAMPING) + z - damped_step(J, J @ z, SMALLEST_DAMPING)
-        moved = problem.coordinates.stepped(q, step, bounded=problem.bounded)
-        return moved, _largest(step), errors.position, errors.orientation, turns + 1
+        stepped = problem.coordinates.stepped(q, step, bounded=problem.bounded)
+        return stepped, _largest(step), errors.position, errors.orientation, iterations + 1
 
-    q, size, position, orientation, _ = while_loop(going, body, (start, 1.0, 0.0, 0.0, 0.0))
+    q, size, position, orientation, _ = while_loop(running, body, (start, 1.0, 0.0, 0.0, 0.0))
     return q, size, position, orientation
 
 
@@ -267,6 +303,7 @@ def _norm(x: np.ndarray) -> Any:
 
 
 def _largest(step: np.ndarray) -> Any:
+    """The largest absolute entry."""
     size: Any = 0.0
     for x in step:
         size = maximum(size, absolute(x))
@@ -274,5 +311,5 @@ def _largest(step: np.ndarray) -> Any:
 
 
 def select_array(condition: Any, x: Any, y: Any) -> np.ndarray:
-    """x where the condition holds, else y, element by element."""
+    """x where the condition is true, else y, element by element."""
     return np.array([where(condition, a, b) for a, b in zip(x, y, strict=True)])

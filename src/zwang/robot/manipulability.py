@@ -1,9 +1,12 @@
-"""How well a frame can be moved, held and accelerated at a configuration: manipulability and its ellipsoids.
+"""Manipulability of a frame at a configuration, and its ellipsoids.
 
-With J = U S V^T of a task, sigma the singular values: joint speeds of length 1 give task speeds in the ellipsoid with axes U and
-lengths sigma; joint torques of length 1 balance task forces in the one with the same axes and lengths 1 / sigma. Lengths and
-angles have no common measure: for a pose, rows of position are counted per `length`, 1 m if nothing is said, and every number that mixes them depends
-on it. Source: seed 004, Review; Yoshikawa, Int. J. Robotics Research 4(2) (1985) 3; Salisbury, Craig, IJRR 1(1) (1982) 4.
+With the singular value decomposition J = U S V^T of the task Jacobian: joint velocities of unit norm give
+task velocities in the ellipsoid with axes U and half lengths sigma. Joint torques of unit norm balance task
+forces in the ellipsoid with the same axes and half lengths 1 / sigma. Lengths and angles have no common
+measure: for a pose, positions are divided by the characteristic length, and every number that combines both
+depends on it.
+Source: Fu, ME331 Robot Modeling and Control, Section 11, "Review"; Yoshikawa, Int. J. Robotics Research 4(2)
+(1985) 3; Salisbury, Craig, Int. J. Robotics Research 1(1) (1982) 4.
 """
 
 from __future__ import annotations
@@ -14,35 +17,42 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from zwang.api import validation
+from zwang.deprecation import renamed_arguments, renamed_attributes
 from zwang.errors import ShapeError
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.task_space import TaskSpace, describe, task_space
 
-RANK = 1e-12  # a singular value below this part of the largest is zero
+RANK = 1e-12  # singular values below this fraction of the largest count as zero
 
 
 @dataclass(frozen=True)
 class ManipulabilityEllipsoid:
-    """Axes (..., 6 or 3, k), one a column, in the task's full coordinates, and half lengths (..., k), the largest first."""
+    """An ellipsoid of velocities, forces or accelerations, in the full coordinates of the task.
+
+    axes (..., 6 or 3, k): unit vectors, one in each column. lengths (..., k): the half lengths, largest
+    first.
+    """
 
     axes: np.ndarray
     lengths: np.ndarray
 
     @property
     def volume_factor(self) -> Any:
-        """The product of the half lengths: the volume but for a constant of the dimension."""
+        """The product of the half lengths (...): the volume, up to a constant of the dimension."""
         return np.prod(self.lengths, axis=-1)
 
 
+@renamed_attributes(speed_error_bounds="velocity_error_bounds")
 @dataclass(frozen=True)
 class Manipulability:
-    """What a frame can do at q; q (nq,), or (..., nq) for a batch, whose axes then come first in all arrays.
+    """The manipulability of a frame at q (nq,), or at a batch (..., nq), whose axes come first in all arrays.
 
-    jacobian (m, n): of the task's m directions, in which the frame can ever move, by the speeds that move it. singular_values
-    (min(m, n),), the largest first.
+    jacobian (m, n): from the n independent velocities that move the frame to the m task directions in which
+    it can move at any configuration. space: these directions. singular_values (min(m, n),): largest first.
     """
 
     mechanism: Mechanism
@@ -57,16 +67,17 @@ class Manipulability:
 
     @property
     def singular_values(self) -> np.ndarray:
+        """The singular values sigma of the Jacobian, largest first."""
         return self._svd[1]
 
     @property
     def measure(self) -> Any:
-        """mu = sigma_1 ... sigma_m = sqrt det J J^T; with fewer joints than directions, sqrt det J^T J."""
+        """Manipulability measure mu = sigma_1 ... sigma_m = sqrt det J J^T, or sqrt det J^T J for m > n."""
         return _plain(np.prod(self.singular_values, axis=-1))
 
     @property
     def determinant(self) -> Any:
-        """det J with its sign, of a square J; |det J| is the measure. Raises ValueError for another shape."""
+        """det J, whose absolute value is the measure. Raises ValueError unless J is square."""
         if self.jacobian.shape[-1] != self.jacobian.shape[-2]:
             raise ValueError(
                 f"the Jacobian is {self.jacobian.shape[-2:]}: only a square one has a determinant"
@@ -75,149 +86,178 @@ class Manipulability:
 
     @property
     def condition(self) -> Any:
-        """kappa = sigma_max / sigma_min, at least 1; infinite where it is singular."""
+        """Condition number kappa = sigma_max / sigma_min, at least 1; infinite at a singularity."""
         s = self.singular_values
         with np.errstate(divide="ignore"):
             return _plain(np.where(self.rank < s.shape[-1], np.inf, s[..., 0] / s[..., -1]))
 
     @property
     def dexterity(self) -> Any:
-        """sigma_min / sigma_max, between 0 and 1 (isotropic)."""
+        """Dexterity index sigma_min / sigma_max, between 0 (singular) and 1 (isotropic)."""
         s = self.singular_values
         return _plain(s[..., -1] / s[..., 0])
 
     @property
     def rank(self) -> Any:
-        """The number of directions in which the frame can move here."""
+        """Rank of the Jacobian: the number of directions in which the frame can move at q."""
         s = self.singular_values
         return _plain((s > RANK * s[..., :1]).sum(axis=-1))
 
     @property
     def redundancy(self) -> Any:
-        """How many independent joint speeds leave the frame at rest."""
+        """Dimension of the null space of the Jacobian."""
         return _plain(self.jacobian.shape[-1] - np.asarray(self.rank))
 
     @property
     def velocity_ellipsoid(self) -> ManipulabilityEllipsoid:
-        """The task speeds that joint speeds of length 1 give: half lengths sigma [m/s, rad/s]."""
+        """The task velocities that joint velocities of unit norm give: half lengths sigma [m/s, rad/s]."""
         U, s, _ = self._svd
-        return ManipulabilityEllipsoid(self.space.embedded(U), s)
+        return ManipulabilityEllipsoid(self.space.in_components(U), s)
 
     @property
     def force_ellipsoid(self) -> ManipulabilityEllipsoid:
-        """The forces that joint torques of length 1 balance: half lengths 1 / sigma, infinite along lost directions."""
+        """The task forces that joint torques of unit norm balance: half lengths 1 / sigma.
+
+        The half length is infinite along singular directions.
+        """
         U, s, _ = self._svd
         with np.errstate(divide="ignore"):
             lengths = np.where(s > RANK * s[..., :1], 1 / s, np.inf)
-        return ManipulabilityEllipsoid(self.space.embedded(U[..., ::-1]), lengths[..., ::-1])
+        return ManipulabilityEllipsoid(self.space.in_components(U[..., ::-1]), lengths[..., ::-1])
 
     @property
     def velocity_error_bounds(self) -> tuple[Any, Any]:
-        """(1 / sigma_max, 1 / sigma_min): between these lies |error of joint speeds| / |error of task speeds|."""
+        """Bounds (1 / sigma_max, 1 / sigma_min) of |joint velocity error| / |task velocity error|."""
         s = self.singular_values
         with np.errstate(divide="ignore"):
             return _plain(1 / s[..., 0]), _plain(np.where(self.rank < s.shape[-1], np.inf, 1 / s[..., -1]))
 
     def inertia_ellipsoid(self) -> ManipulabilityEllipsoid:
-        """Asada's: half lengths 1 / sqrt(apparent mass), along axes in which a push at the frame meets no other mass.
+        """Asada's inertia ellipsoid: half lengths 1 / sqrt(apparent mass) along the principal axes.
 
-        The apparent mass is (J H^-1 J^T)^-1. Source: Asada, J. Dynamic Systems, Measurement and Control 105 (1983) 131.
+        The apparent mass at the frame is (J H^-1 J^T)^-1.
+        Source: Asada, J. Dynamic Systems, Measurement and Control 105 (1983) 131.
         """
         H, J = (
             self.space.mass_matrix(self.mechanism, self.q),
-            self.space.dynamic_jacobian(self.mechanism, self.q),
+            self.space.full_jacobian(self.mechanism, self.q),
         )
         inverse = J @ np.linalg.solve(H, J.swapaxes(-1, -2))
         values, axes = np.linalg.eigh(inverse)
         lengths = np.sqrt(np.maximum(values[..., ::-1], 0))
-        return ManipulabilityEllipsoid(self.space.embedded(axes[..., ::-1]), lengths)
+        return ManipulabilityEllipsoid(self.space.in_components(axes[..., ::-1]), lengths)
 
-    def acceleration_ellipsoid(self, torque_limits: Any = None) -> ManipulabilityEllipsoid:
-        """The frame's accelerations from rest, by joint torques of length 1, or of length 1 measured by `torque_limits` (nv,).
+    def acceleration_ellipsoid(self, torque_limits: ArrayLike | None = None) -> ManipulabilityEllipsoid:
+        """Dynamic manipulability ellipsoid: accelerations from rest by joint torques of unit norm.
 
-        Beyond what gravity gives: U and the singular values of J H^-1 B^T diag(limits), v = B u. Source: Yoshikawa, J. Robotic
-        Systems 2 (1985) 113, the dynamic manipulability ellipsoid.
+        torque_limits (nv,) [N m, N]: the scale of each torque, by default 1. Gravity is not included. The
+        ellipsoid is that of J H^-1 B^T diag(limits) with v = B u.
+        Source: Yoshikawa, J. Robotic Systems 2 (1985) 113.
         """
-        nv, B = self.mechanism.nv, self.space.every.basis(self.q)
+        nv, B = self.mechanism.nv, self.space.full_transformation.basis(self.q)
         limits = np.ones(nv) if torque_limits is None else validation.array(torque_limits, "torque_limits")
         if limits.shape != (nv,):
             raise ShapeError(f"torque_limits must have the shape ({nv},); its shape is {limits.shape}")
         H, J = (
             self.space.mass_matrix(self.mechanism, self.q),
-            self.space.dynamic_jacobian(self.mechanism, self.q),
+            self.space.full_jacobian(self.mechanism, self.q),
         )
-        reach = np.linalg.solve(H, J.swapaxes(-1, -2)).swapaxes(-1, -2) @ B.swapaxes(-1, -2) * limits
-        U, s, _ = np.linalg.svd(reach, full_matrices=False)
-        return ManipulabilityEllipsoid(self.space.embedded(U), s)
+        scaled = np.linalg.solve(H, J.swapaxes(-1, -2)).swapaxes(-1, -2) @ B.swapaxes(-1, -2) * limits
+        U, s, _ = np.linalg.svd(scaled, full_matrices=False)
+        return ManipulabilityEllipsoid(self.space.in_components(U), s)
 
     def gradient(self) -> np.ndarray:
-        """d mu / dq (..., nv) along the speeds: mu tr(J^+ dJ); nan where the frame is singular, as mu has an edge there."""
+        """Gradient d mu / dq (..., nv) along the generalised velocities: mu tr(J^+ dJ).
+
+        It is nan at a singularity, where mu is not differentiable.
+        """
         dJ = self.space.jacobian_derivative(self.mechanism, self.q)
         U, s, Vt = self._svd
         with np.errstate(divide="ignore", invalid="ignore"):
             inverse = np.einsum("...kn,...k,...mk->...nm", Vt, 1 / s, U)
             change = np.asarray(self.measure)[..., None] * np.einsum("...nm,...mni->...i", inverse, dJ)
         gradient = np.zeros((*change.shape[:-1], self.mechanism.nv))
-        gradient[..., list(self.space.motions.coordinates.free)] = change
+        gradient[..., list(self.space.transformation.coordinates.free)] = change
         return np.where(np.asarray(self.rank < s.shape[-1])[..., None], np.nan, gradient)
 
-    def lost_directions(self, nearness: float = 1e-6) -> np.ndarray:
-        """The directions (6 or 3, k), in the task's full coordinates, in which the frame cannot move at one q.
+    @renamed_arguments(nearness="tolerance")
+    def lost_directions(self, tolerance: float = 1e-6) -> np.ndarray:
+        """Directions (6 or 3, k), in the full coordinates of the task, in which the frame cannot move at q.
 
-        Those with a singular value up to `nearness` times the largest. Raises ValueError for a batch.
+        They are the left singular vectors whose singular value is at most `tolerance` times the largest.
+        Raises ValueError for a batch.
         """
-        self._one("lost_directions")
+        self._require_single("lost_directions")
         U, s, _ = np.linalg.svd(self.jacobian)
         s = np.concatenate([s, np.zeros(U.shape[-1] - len(s))])
-        return self.space.embedded(U[:, s <= nearness * s[0]])
+        return self.space.in_components(U[:, s <= tolerance * s[0]])
 
     def null_space(self) -> np.ndarray:
-        """An orthonormal basis (nv, k) of the joint speeds that leave the frame at rest at one q (of joints that move it)."""
-        self._one("null_space")
+        """Basis (nv, k) of the joint velocities that leave the frame at rest at q.
+
+        Without couplings and loops the basis is orthonormal. Joints that never move the frame are not
+        included.
+        """
+        self._require_single("null_space")
         _, s, Vt = np.linalg.svd(self.jacobian)
         rank = int((s > RANK * s[0]).sum())
-        return self.space.motions.basis(self.q) @ Vt[rank:].T
+        return self.space.transformation.basis(self.q) @ Vt[rank:].T
 
-    def singularity(self, nearness: float = 1e-3) -> str:
-        """One sentence: how far from singular it is, and which motion is lost or hard."""
-        self._one("singularity")
+    @renamed_arguments(nearness="tolerance")
+    def singularity(self, tolerance: float = 1e-3) -> str:
+        """A sentence on the distance from a singularity and on the directions of lost motion.
+
+        tolerance: of sigma_min / sigma_max, below which the configuration counts as near a singularity.
+        Raises ValueError for a batch.
+        """
+        self._require_single("singularity")
         s = self.singular_values
         ratio = float(s[-1] / s[0]) if s[0] > 0 else 0.0
-        if ratio > nearness:
-            return f"regular: the hardest direction is {ratio:.3g} times as easy as the easiest one"
+        if ratio > tolerance:
+            return f"regular: sigma_min / sigma_max = {ratio:.3g}"
         state = "singular" if ratio <= 1e-6 else f"near a singularity (sigma_min / sigma_max = {ratio:.2g})"
-        lost = self.lost_directions(max(nearness, 1e-6))
+        lost = self.lost_directions(max(tolerance, 1e-6))
         names = "; ".join(describe(direction, self.space.part) for direction in lost.T)
         return f"{state}: the frame {self.space.frame!r} cannot {names}"
 
-    def _one(self, name: str) -> None:
+    def _require_single(self, name: str) -> None:
         if self.q.ndim != 1:
-            raise ValueError(f"{name} is for one configuration, not for a batch of shape {self.q.shape[:-1]}")
+            raise ValueError(f"{name} needs one configuration, not a batch of shape {self.q.shape[:-1]}")
 
 
+@renamed_arguments(length="characteristic_length")
 @checked_arguments()
 def manipulability(
     mechanism: Mechanism,
-    q: Any,
+    q: ArrayLike,
     frame: str,
     *,
     part: str | None = None,
-    axes: Any = "world",
+    axes: str | ArrayLike = "world",
     components: Sequence[str] | None = None,
     joints: Sequence[str] | None = None,
-    length: float = 1.0,
+    characteristic_length: float = 1.0,
     compiled: bool = True,
 ) -> Manipulability:
-    """The manipulability of a frame at q (nq,) or at a batch (..., nq).
+    """Manipulability of a frame, by the singular value decomposition of its Jacobian.
 
-    part: "position", "orientation" or "pose"; by default the pose, where there are joints enough for it, else the
-    position. axes: "world", "body" (the frame's own) or a rotation (3, 3) whose columns are the axes. components: some of "x y z rx ry rz" instead; by
-    default all directions in which the frame can ever move, so that a planar arm's measure is that of the plane.
-    joints: names of those that count, by default all. length [m]: what weighs as much as one radian in a pose. Couples and loops
-    are respected: with loops, which q must close, speeds of length 1 are those of all joints together.
-    Raises UnknownNameError, ShapeError, StateError, ParameterError. Source: seed 004, Review.
+    q: a configuration (nq,) or a batch (..., nq). frame: the name of a frame or body.
+    part: "position", "orientation" or "pose"; by default the pose if there are enough joints for it,
+    otherwise the position. axes: "world" (default), "body" (those of the frame), or a rotation (3, 3) whose
+    columns are the axes. components: instead of a part, some of "x y z rx ry rz". By default all directions
+    in which the frame can move at any configuration, so that the measure of a planar arm is that of the
+    plane. joints: names of the joints to consider; by default all.
+    characteristic_length [m]: weighs positions against angles in a pose, default 1 m.
+    compiled: False evaluates on floats.
+
+    Joint couplings and loop constraints are satisfied. With loops, which must be closed at q, joint
+    velocities of unit norm are those of all joints together.
+    Raises UnknownNameError, ShapeError, StateError (a loop is open), ParameterError (symbols without values).
+    Source: Fu, ME331 Robot Modeling and Control, Section 11, "Review"; Yoshikawa (1985).
     """
-    space, q = task_space(mechanism, q, frame, part, axes, components, joints, length, compiled)
+    space, q = task_space(
+        mechanism, q, frame, part, axes, components, joints, characteristic_length, compiled
+    )
     return Manipulability(mechanism, space, q, space.jacobian(mechanism, q))
 
 

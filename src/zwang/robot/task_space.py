@@ -1,4 +1,4 @@
-"""The directions of a task: which motions of a frame count, in which axes, and the Jacobian of these."""
+"""Task spaces: the directions of a frame's motion that a task includes, and their Jacobian."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from zwang.api import validation
 from zwang.dynamics.crba import crba
@@ -16,79 +17,90 @@ from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import orientation_of
+from zwang.robot.batch_functions import BatchFunction, compiled_over_batch, floats_over_batch
 from zwang.robot.cache_key import IdentityKey
-from zwang.robot.ik_functions import looped, shaped
 from zwang.robot.jacobian_derivative import jacobian_derivative
 from zwang.robot.tasks import COMPONENTS, PARTS
 from zwang.robot.velocity_transformation import VelocityTransformation, samples, velocity_transformation
 
 SAMPLES = 8
-RANK = 1e-9  # a direction in which no sample moves more than this part of the most is never moved in
-MANY = 16  # configurations from which on compiling pays
+RANK = 1e-9  # singular values below this fraction of the largest count as zero
+COMPILE_FROM = 16  # number of configurations from which compilation is faster
+
+Axes = str | tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
 class TaskSpace:
-    """Directions of a frame: `basis` (d, m), one a column, of the components `rows` (d of the 6), and the motions that count.
+    """The task directions of a frame, and the velocities that move it.
 
-    axes: "world", "body", or a rotation whose columns are the axes. length [m]: what rows of position are counted per.
-    motions: of the speeds that count; `every`: of all that may move.
+    rows: the d components of a spatial vector (6,) that count. basis (d, m): the directions, one in each
+    column. axes: "world", "body", or the rows of a rotation whose columns are the axes. length [m]: the
+    characteristic length. transformation: v = B u of the joints considered. full_transformation: v = B u of
+    all joints that may move.
     """
 
     frame: str
     part: str
     rows: tuple[int, ...]
-    axes: Any
+    axes: Axes
     length: float
     basis: np.ndarray
-    motions: VelocityTransformation
-    every: VelocityTransformation
+    transformation: VelocityTransformation
+    full_transformation: VelocityTransformation
     compiled: bool
 
     def jacobian(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
-        """J (..., m, n) of the directions by the motions that count."""
+        """J (..., m, n) of the directions, by the independent velocities of the joints considered."""
         J, R = self._function(m, "jacobian", q)
-        return self._directions(J @ self.motions.basis(q), R)
+        return self._directions(J @ self.transformation.basis(q), R)
 
-    def dynamic_jacobian(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
-        """J (..., m, n) by all motions that are possible."""
+    def full_jacobian(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
+        """J (..., m, n) of the directions, by the independent velocities of all joints."""
         J, R = self._function(m, "jacobian", q)
-        return self._directions(J @ self.every.basis(q), R)
+        return self._directions(J @ self.full_transformation.basis(q), R)
 
     def mass_matrix(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
-        """B^T H B (..., n, n) of all motions that are possible."""
+        """B^T H B (..., n, n) by the independent velocities of all joints."""
         (H,) = self._function(m, "mass_matrix", q)
-        B = self.every.basis(q)
+        B = self.full_transformation.basis(q)
         return B.swapaxes(-1, -2) @ H @ B
 
     def jacobian_derivative(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
-        """dJ (..., m, n, n): how J changes along each motion that counts. Raises DescriptionError where loops restrict these."""
-        if self.motions.has_loops:
+        """dJ (..., m, n, n): the derivative of J along each independent velocity.
+
+        Raises DescriptionError where a closed loop carries the frame.
+        """
+        if self.transformation.has_loops:
             raise DescriptionError(
-                f"frame {self.frame!r} is carried by a closed loop: there is no gradient for it yet"
+                f"frame {self.frame!r} is carried by a closed loop; its gradient is not supported"
             )
-        B = self.motions.basis(q)
+        B = self.transformation.basis(q)
         J, R, dJ = self._function(m, "derivative", q)
         J, dJ = J @ B, np.einsum("...mji,jk,il->...mkl", dJ, B, B)
-        if isinstance(self.axes, str) and self.axes == "body":  # the axes turn, too
-            turned = np.cross(J[..., 3:, None, :], J.reshape(*J.shape[:-2], 2, 3, -1)[..., :, None], axis=-3)
-            dJ = dJ - turned.reshape(dJ.shape)
+        if isinstance(self.axes, str) and self.axes == "body":  # the axes rotate with the frame
+            rotated = np.cross(J[..., 3:, None, :], J.reshape(*J.shape[:-2], 2, 3, -1)[..., :, None], axis=-3)
+            dJ = dJ - rotated.reshape(dJ.shape)
         return np.stack([self._directions(dJ[..., i], R) for i in range(dJ.shape[-1])], axis=-1)
 
-    def embedded(self, vectors: np.ndarray) -> np.ndarray:
-        """Vectors of the directions (..., m, k) as vectors of the components (..., d, k)."""
+    def in_components(self, vectors: np.ndarray) -> np.ndarray:
+        """Vectors (..., m, k) in the directions as vectors (..., d, k) in the components."""
         return self.basis @ vectors
 
     def _function(self, m: Mechanism, kind: str, q: np.ndarray) -> tuple[np.ndarray, ...]:
-        none = not q.size  # of no configuration the compiled function knows the shapes
-        return _function(IdentityKey(m), self.frame, kind, none or (self.compiled and q.size > MANY * m.nq))(q)
+        empty = not q.size  # the compiled function knows the shapes of an empty batch
+        compiled = empty or (self.compiled and q.size > COMPILE_FROM * m.nq)
+        return _function(IdentityKey(m), self.frame, kind, compiled)(q)
 
     def _directions(self, J: np.ndarray, R: np.ndarray) -> np.ndarray:
         return self.basis.T @ scaled_rows(J, R, self.axes, self.rows, self.length)
 
 
-def scaled_rows(J: np.ndarray, R: np.ndarray, axes: Any, rows: Sequence[int], length: float) -> np.ndarray:
-    """The rows that count of J (..., 6, n) of world axes, in other axes, and positions per length where angles count, too."""
+def scaled_rows(J: np.ndarray, R: np.ndarray, axes: Axes, rows: Sequence[int], length: float) -> np.ndarray:
+    """Some rows of J (..., 6, n) in other axes, from J in world axes.
+
+    Rows of positions are divided by the length if there are also rows of angles.
+    """
     if not isinstance(axes, str):
         R = np.asarray(axes, dtype=float)
     if not isinstance(axes, str) or axes == "body":
@@ -101,44 +113,50 @@ def scaled_rows(J: np.ndarray, R: np.ndarray, axes: Any, rows: Sequence[int], le
 
 def task_space(
     mechanism: Mechanism,
-    q: Any,
+    q: ArrayLike,
     frame: str,
     part: str | None,
-    axes: Any,
+    axes: str | ArrayLike,
     components: Sequence[str] | None,
     joints: Sequence[str] | None,
     length: float,
     compiled: bool,
 ) -> tuple[TaskSpace, np.ndarray]:
-    """The directions asked for, and q as an array. Raises DescriptionError, UnknownNameError, ShapeError, StateError."""
+    """The task space for the arguments of `manipulability`, and q as an array.
+
+    Raises DescriptionError, UnknownNameError, ShapeError, StateError.
+    """
     m = validation.numeric_mechanism(mechanism)
     m.tree.place(frame)
     if part is not None and part not in PARTS:
         raise DescriptionError(f"part is {part!r}; it must be one of {', '.join(map(repr, PARTS))}")
     if not length > 0:
-        raise DescriptionError(f"length is {length!r}; it must be a positive number of metres")
-    named = tuple(components) if components is not None else None
-    if named is not None and (not named or set(named) - set(COMPONENTS)):
+        raise DescriptionError(f"characteristic_length is {length!r}; it must be a positive number of metres")
+    chosen = tuple(components) if components is not None else None
+    if chosen is not None and (not chosen or set(chosen) - set(COMPONENTS)):
         raise DescriptionError(f"components is {components!r}; give some of {', '.join(COMPONENTS)}")
-    key = (
+    key: Axes = (
         axes
         if isinstance(axes, str)
         else tuple(tuple(float(x) for x in row) for row in orientation_of(axes, "axes"))
     )
     if isinstance(axes, str) and axes not in ("world", "body"):
         raise DescriptionError(f"axes is {axes!r}; it must be 'world', 'body' or a rotation matrix (3, 3)")
-    which = (joints,) if isinstance(joints, str) else tuple(joints) if joints is not None else None
-    return _space(IdentityKey(m), frame, part, key, named, which, float(length), compiled), configurations(m, q)
+    names = (joints,) if isinstance(joints, str) else tuple(joints) if joints is not None else None
+    space = _space(IdentityKey(m), frame, part, key, chosen, names, float(length), compiled)
+    return space, configurations(m, q)
 
 
-def configurations(m: Mechanism, q: Any) -> np.ndarray:
-    """q (nq,) or (..., nq), checked, with unit quaternions."""
+def configurations(m: Mechanism, q: ArrayLike) -> np.ndarray:
+    """q (nq,) or (..., nq) as an array with unit quaternions. Raises ShapeError or StateError."""
     if validation.array(q, "q").ndim <= 1:
         return validation.configuration(m, q)
     array = validation.array(q, "q")
     if array.shape[-1] != m.nq:
         raise ShapeError(f"q must have the shape (..., {m.nq}); its shape is {array.shape}")
-    return np.array([validation.configuration(m, row) for row in array.reshape(-1, m.nq)]).reshape(array.shape)
+    return np.array([validation.configuration(m, row) for row in array.reshape(-1, m.nq)]).reshape(
+        array.shape
+    )
 
 
 @lru_cache(maxsize=64)
@@ -146,46 +164,50 @@ def _space(
     same: IdentityKey,
     frame: str,
     part: str | None,
-    axes: Any,
-    components: Any,
-    joints: Any,
+    axes: Axes,
+    components: tuple[str, ...] | None,
+    joints: tuple[str, ...] | None,
     length: float,
     compiled: bool,
 ) -> TaskSpace:
+    """The task space, cached; its directions are found from the Jacobian at random configurations."""
     m = same.mechanism
-    motions, every = velocity_transformation(m, (frame,), joints), velocity_transformation(m, [body.name for body in m.bodies], joints)
-    if not motions.coordinates.free:
-        raise DescriptionError(f"no joint that may move carries the frame {frame!r}")
-    q = samples(m, motions, SAMPLES)
+    transformation = velocity_transformation(m, (frame,), joints)
+    full_transformation = velocity_transformation(m, [body.name for body in m.bodies], joints)
+    if not transformation.coordinates.free:
+        raise DescriptionError(f"no joint that may move affects the frame {frame!r}")
+    q = samples(m, transformation, SAMPLES)
     J, R = _function(IdentityKey(m), frame, "jacobian", False)(q)
-    moved = J @ motions.basis(q)
+    sampled = J @ transformation.basis(q)
 
     def basis(rows: Sequence[int]) -> np.ndarray:
         if components is not None:
             return np.eye(len(rows))
-        return _span(np.concatenate(list(scaled_rows(moved, R, axes, rows, length)), axis=1))
+        return _span(np.concatenate(list(scaled_rows(sampled, R, axes, rows, length)), axis=1))
 
     if components is not None:
         rows = tuple(sorted(COMPONENTS.index(c) for c in components))
         part = "pose" if rows[0] < 3 <= rows[-1] else "position" if rows[0] < 3 else "orientation"
     else:
-        part = part or _part(basis, moved.shape[-1])
+        part = part or _part(basis, sampled.shape[-1])
         rows = tuple(COMPONENTS.index(c) for c in PARTS[part])
     directions = basis(rows)
     if not directions.shape[1]:
-        raise DescriptionError(f"the joints do not change the {part} of frame {frame!r} at all")
-    return TaskSpace(frame, part, rows, axes, length, directions, motions, every, compiled)
+        raise DescriptionError(f"no joint changes the {part} of frame {frame!r}")
+    return TaskSpace(
+        frame, part, rows, axes, length, directions, transformation, full_transformation, compiled
+    )
 
 
 def _part(basis: Callable[[Sequence[int]], np.ndarray], joints: int) -> str:
-    """The pose where there are joints enough for it, else the position, if the joints change that."""
+    """The default part: the pose if there are enough joints for it, else position, else orientation."""
     if basis(range(6)).shape[1] <= joints:
         return "pose"
     return "position" if basis(range(3)).shape[1] else "orientation"
 
 
 def _span(columns: np.ndarray) -> np.ndarray:
-    """An orthonormal basis (d, m) of the columns' span: coordinate axes where these do."""
+    """An orthonormal basis (d, m) of the span of the columns; coordinate axes where they span the same."""
     U, s, _ = np.linalg.svd(columns, full_matrices=False)
     U = U[:, s > RANK * max(s[0], 1e-300)]
     inside = np.linalg.norm(U, axis=1)
@@ -196,33 +218,36 @@ def _span(columns: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=128)
-def _function(same: IdentityKey, frame: str, kind: str, compiled: bool) -> Callable[..., Any]:
-    """Over q (..., nq): the world Jacobian and R of a frame, with "derivative" also dJ; or the mass matrix."""
-    m = same.mechanism
-    place = m.tree.place(frame)
+def _function(same: IdentityKey, frame: str, kind: str, compiled: bool) -> BatchFunction:
+    """A function of q (..., nq), cached.
 
-    def program(q: Any) -> Any:
+    kind: "jacobian" gives J in world axes and R of the frame, "derivative" J, R and dJ, "mass_matrix" H.
+    """
+    m = same.mechanism
+    placement = m.tree.place(frame)
+
+    def function(q: Any) -> Any:
         if kind == "mass_matrix":
             return (crba(m.tree, q),)
         poses = link_poses(m.tree, q)
-        J, R = placement_jacobian(m.tree, poses, place), placement_pose(poses, place).R
-        return (J, R, jacobian_derivative(m.tree, poses, place)) if kind == "derivative" else (J, R)
+        J, R = placement_jacobian(m.tree, poses, placement), placement_pose(poses, placement).R
+        return (J, R, jacobian_derivative(m.tree, poses, placement)) if kind == "derivative" else (J, R)
 
-    return shaped(program, {"q": (m.nq,)}) if compiled else looped(program, {"q": (m.nq,)})
+    return (compiled_over_batch if compiled else floats_over_batch)(function, {"q": (m.nq,)})
 
 
 def describe(direction: np.ndarray, part: str) -> str:
-    """A direction (3 or 6,) in words: what it moves along and turns about."""
+    """A direction (3 or 6,) in words."""
     if part == "position":
         return f"move along {_named(direction)}"
     if part == "orientation":
-        return f"turn about {_named(direction)}"
+        return f"rotate about {_named(direction)}"
     linear, angular = np.linalg.norm(direction[:3]), np.linalg.norm(direction[3:])
     if angular < 1e-6:
         return f"move along {_named(direction[:3])}"
     if linear < 1e-6:
-        return f"turn about {_named(direction[3:])}"
-    return f"move by {_numbers(direction[:3])} while it turns by {_numbers(direction[3:])}"
+        return f"rotate about {_named(direction[3:])}"
+    return f"move by {_numbers(direction[:3])} while it rotates by {_numbers(direction[3:])}"
 
 
 def _named(direction: np.ndarray) -> str:

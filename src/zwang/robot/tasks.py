@@ -1,7 +1,7 @@
-"""What is asked of frames: errors of position and orientation, and how the speeds change them.
+"""Tasks of inverse kinematics: position and orientation errors of frames, and their Jacobians.
 
-An error is (target - frame): p_d - p [m] and the rotation vector of R_d R^T [rad], in world axes, or both seen in the frame's
-own axes. Its rate is -J v, up to terms that vanish with the error.
+The error is (target - frame): p_d - p [m] and the rotation vector of R_d R^T [rad], in world axes or in the
+frame's own axes. Its time derivative is -J v, up to terms that vanish with the error.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ PARTS = {"pose": COMPONENTS, "position": COMPONENTS[:3], "orientation": COMPONEN
 
 @dataclass(frozen=True)
 class Task:
-    """What one frame has to reach: which components of position ("x" ...) and rotation vector ("rx" ...), in which axes.
+    """The task of one frame: which components of its position and its rotation vector shall reach the target.
 
-    axes: "world", or "body" for the frame's own; so the components x, y, z, rx, ry in body axes leave the spin about the
-    tool's z free. weight: of this task against others where not all can be had.
+    components: some of "x y z" (position) and "rx ry rz" (rotation vector). axes: "world", or "body" for the
+    frame's own; the components x, y, z, rx, ry in body axes leave the rotation about the tool's z axis free.
+    weight: relative to other tasks, where not all can be satisfied.
     """
 
     frame: str
@@ -44,7 +45,7 @@ class Task:
             )
         if self.axes not in ("world", "body"):
             raise DescriptionError(
-                f"axes of the task on frame {self.frame!r} is {self.axes!r}; it is 'world' or 'body'"
+                f"axes of the task on frame {self.frame!r} is {self.axes!r}; it must be 'world' or 'body'"
             )
         if not self.weight > 0:
             raise DescriptionError(
@@ -53,7 +54,7 @@ class Task:
 
     @property
     def rows(self) -> list[int]:
-        """The rows of a 6-vector that count."""
+        """The rows of a spatial vector (6,) that the task includes."""
         return sorted(COMPONENTS.index(c) for c in self.components)
 
     @property
@@ -66,10 +67,11 @@ class Task:
 
 
 def rotation_vector(R: np.ndarray) -> np.ndarray:
-    """The rotation vector [rad], of length at most pi, of a rotation matrix: w angle / sin, w = the vector of (R - R^T) / 2.
+    """The rotation vector (3,) [rad], of length at most pi, of a rotation matrix (3, 3).
 
-    Below a sine of 1e-10 the quotient is 1, with a relative error under 1e-20; near half a turn, below a sine of 1e-6, the axis comes
-    from the symmetric part, with an error under 1e-6 rad in a vector of length pi.
+    It is w angle / sin(angle), where w is the vector of (R - R^T) / 2. Where the sine is below 1e-10 the
+    quotient is set to 1, with a relative error under 1e-20. Near half a revolution, where the sine is below
+    1e-6, the axis is computed from the symmetric part, with an error under 1e-6 rad.
     """
     w = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
     cosine = (R[0, 0] + R[1, 1] + R[2, 2] - 1) / 2
@@ -77,17 +79,23 @@ def rotation_vector(R: np.ndarray) -> np.ndarray:
     tiny = square < 1e-20
     sine = sqrt(where(tiny, 1.0, square))
     angle = atan2(where(tiny, sqrt(square), sine), cosine)
-    near_half_turn = where(square < 1e-12, where(cosine < 0, 1.0, 0.0), 0.0) > 0.5
+    near_half_revolution = where(square < 1e-12, where(cosine < 0, 1.0, 0.0), 0.0) > 0.5
     factor = where(tiny, 1.0, angle / sine)
-    axis = _half_turn_axis(R)
-    return np.array([where(near_half_turn, angle * a, factor * x) for a, x in zip(axis, w, strict=True)])
+    axis = _half_revolution_axis(R)
+    return np.array(
+        [where(near_half_revolution, angle * a, factor * x) for a, x in zip(axis, w, strict=True)]
+    )
 
 
-def _half_turn_axis(R: np.ndarray) -> np.ndarray:
-    """The axis a of a half turn: the longest column of R + R^T + (1 - tr R) 1 = 2 (1 - cos) a a^T, at unit length."""
+def _half_revolution_axis(R: np.ndarray) -> np.ndarray:
+    """The axis a of a rotation by pi.
+
+    It is the normalised longest column of R + R^T + (1 - tr R) 1 = 2 (1 - cos) a a^T.
+    """
     S = R + R.T
     trace = R[0, 0] + R[1, 1] + R[2, 2]
     columns = [[S[i, k] + (1 - trace if i == k else 0) for i in range(3)] for k in range(3)]
+    # the column with the largest diagonal entry
     best = columns[0]
     largest = columns[0][0]
     for k in (1, 2):
@@ -99,7 +107,10 @@ def _half_turn_axis(R: np.ndarray) -> np.ndarray:
 
 
 def task_error(task: Task, pose: Pose, target: Mapping[str, Any]) -> np.ndarray:
-    """The components of the error (m,) [m, rad] that the task asks for; target has "p" (3,) and "R" (3, 3) where needed."""
+    """The error (m,) [m, rad] in the task's components.
+
+    target: "p" (3,) [m] and "R" (3, 3), as far as the task needs them.
+    """
     zero = np.zeros(3, int)
     linear = np.asarray(target["p"]) - pose.p if task.has_position else zero
     angular = rotation_vector(np.asarray(target["R"]) @ pose.R.T) if task.has_orientation else zero
@@ -109,10 +120,10 @@ def task_error(task: Task, pose: Pose, target: Mapping[str, Any]) -> np.ndarray:
 
 
 def task_jacobian(tree: Tree, poses: list[Pose], task: Task) -> np.ndarray:
-    """J (m, nv) of the components that the task asks for."""
-    place = tree.place(task.frame)
-    J = placement_jacobian(tree, poses, place)
+    """J (m, nv) of the task's components."""
+    placement = tree.place(task.frame)
+    J = placement_jacobian(tree, poses, placement)
     if task.axes == "body":
-        R = placement_pose(poses, place).R
+        R = placement_pose(poses, placement).R
         J = np.concatenate([R.T @ J[:3], R.T @ J[3:]])
     return J[task.rows]

@@ -1,4 +1,4 @@
-"""The motions that couples and loops leave to a mechanism: v = B u."""
+"""The velocity transformation v = B u of joint couplings and loop constraints."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from zwang.errors import DescriptionError, StateError
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.independent_coordinates import IndependentCoordinates, coordinates_for
-from zwang.robot.levenberg_marquardt import CONVERGED, Problem, Settings, errors_of, rows_of, search
+from zwang.robot.levenberg_marquardt import CONVERGED, Problem, Settings, error_jacobian, errors_of, search
 from zwang.robot.loop_constraints import loop_constraints_for
 from zwang.robot.sampling import random_configurations
 
-RANK = 1e-9  # a row of the loops below this part of the largest restricts nothing
-CLOSED = 1e-6  # [m, rad]
-TRIES = 10  # random starts for each configuration with closed loops
+RANK = 1e-9  # singular values below this fraction of the largest count as zero
+CLOSURE_TOLERANCE = 1e-6  # [m, rad]
+STARTS_PER_SAMPLE = 10  # random starts for each configuration that satisfies the loop constraints
 
 
 @dataclass(frozen=True)
 class VelocityTransformation:
-    """The speeds of some joints, as far as couples of constant slope and loops leave them free.
+    """The velocity transformation v = B(q) u that satisfies couplings and loop constraints.
 
-    problem: the loops, as a problem of inverse kinematics without tasks.
+    coordinates: the independent coordinates. problem: the loop constraints as a problem without tasks.
     """
 
     coordinates: IndependentCoordinates
@@ -35,72 +35,84 @@ class VelocityTransformation:
         return self.problem.loops is not None
 
     def basis(self, q: np.ndarray) -> np.ndarray:
-        """B (nv, n) with v = B u; with loops orthonormal, and (..., nv, n) for q (..., nq).
+        """B (nv, n) with v = B u; with loop constraints B is orthonormal, and (..., nv, n) for q (..., nq).
 
-        Raises StateError if q does not close the loops, or if the loops leave different freedom at different q.
+        Raises StateError if q violates the loop constraints, or if their rank differs between configurations.
         """
-        B = speeds_matrix(self.coordinates)
+        B = coupling_matrix(self.coordinates)
         if not self.has_loops:
             return B
-        bases = [self._of_loops(row, B) for row in q.reshape(-1, q.shape[-1])]
+        bases = [self._with_loops(row, B) for row in q.reshape(-1, q.shape[-1])]
         if len({basis.shape for basis in bases}) > 1:
             raise StateError(
-                "the loops leave different numbers of motions free at these q; take them one at a time"
+                "the loop constraints leave different numbers of degrees of freedom at these configurations; "
+                "pass the configurations one by one"
             )
         return np.array(bases).reshape(*q.shape[:-1], *bases[0].shape)
 
-    def _of_loops(self, q: np.ndarray, B: np.ndarray) -> np.ndarray:
+    def _with_loops(self, q: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """An orthonormal basis of the velocities B u with A B u = 0, A the loop Jacobian."""
         poses = link_poses(self.coordinates.tree, q)
-        opening = np.abs(np.asarray(errors_of(self.problem, poses, q, ()).e, dtype=float)).max()
-        if opening > CLOSED:
+        violation = np.abs(np.asarray(errors_of(self.problem, poses, q, ()).e, dtype=float)).max()
+        if violation > CLOSURE_TOLERANCE:
             raise StateError(
-                f"q leaves a loop open by {opening:.3g} m or rad; close it first, with solve_ik, equilibrium or assemble"
+                f"q violates a loop constraint by {violation:.3g} m or rad; "
+                "close the loop first, with solve_ik, equilibrium or assemble"
             )
-        A = np.asarray(rows_of(self.problem, poses, q), dtype=float)
+        A = np.asarray(error_jacobian(self.problem, poses, q), dtype=float)
         return np.linalg.qr(B @ null_space(A))[0]
 
 
-def velocity_transformation(m: Mechanism, frames: Sequence[str], joints: Sequence[str] | None) -> VelocityTransformation:
-    """The motions of the joints, or of those named, that move these frames. Raises DescriptionError for joints of loops."""
+def velocity_transformation(
+    m: Mechanism, frames: Sequence[str], joints: Sequence[str] | None
+) -> VelocityTransformation:
+    """The velocity transformation of the joints that move these frames, or of those named.
+
+    Raises DescriptionError if joints are named and a closed loop carries a frame.
+    """
     loops, bodies = loop_constraints_for(m, tuple(frames))
     if loops is not None and joints is not None:
-        raise DescriptionError(
-            "joints cannot be picked where the frame is carried by a closed loop: leave joints out"
-        )
+        raise DescriptionError("joints cannot be selected where a closed loop carries the frame; omit joints")
     coordinates = coordinates_for(m, bodies, joints)
     return VelocityTransformation(coordinates, Problem((), coordinates, 1.0, loops, bounded=False))
 
 
-def samples(m: Mechanism, motions: VelocityTransformation, count: int) -> np.ndarray:
-    """Random configurations (n, nq), n up to `count`, with closed loops. Raises StateError if the loops never close."""
-    if not motions.has_loops:
+def samples(m: Mechanism, transformation: VelocityTransformation, count: int) -> np.ndarray:
+    """Random configurations (n, nq), n up to `count`, that satisfy the loop constraints.
+
+    Raises StateError if the loops close from none of the random starts.
+    """
+    if not transformation.has_loops:
         return random_configurations(m, count)
     found = []
-    for start in random_configurations(m, TRIES * count):
-        end = search(motions.problem, start, [], Settings(1e-9, 1e-9, 50.0, 1.0))
+    for start in random_configurations(m, STARTS_PER_SAMPLE * count):
+        end = search(transformation.problem, start, [], Settings(1e-9, 1e-9, 50.0, 1.0))
         if end.status == CONVERGED:
             found.append(end.q)
         if len(found) == count:
             break
     if not found:
         raise StateError(
-            f"the loops of mechanism {m.name!r} did not close from {TRIES * count} random starts"
+            f"the loops of mechanism {m.name!r} did not close from {STARTS_PER_SAMPLE * count} random starts"
         )
     return np.array(found, dtype=float)
 
 
-def speeds_matrix(c: IndependentCoordinates) -> np.ndarray:
-    """B (nv, free) with v = B u. Raises DescriptionError for a couple whose slope is not constant."""
-    for tie in c.ties:
-        if any(float(x) != 0 for x in tie.coefficients[2:]):
+def coupling_matrix(c: IndependentCoordinates) -> np.ndarray:
+    """B (nv, free) with v = B u of the joint couplings.
+
+    Raises DescriptionError for a coupling whose slope is not constant.
+    """
+    for coupling in c.couplings:
+        if any(float(x) != 0 for x in coupling.coefficients[2:]):
             raise DescriptionError(
-                "a joint is coupled by a polynomial: this analysis knows couples of constant slope only"
+                "a joint is coupled by a polynomial; this analysis supports linear couplings only"
             )
     return np.asarray(c.columns(np.eye(c.tree.nv), np.zeros(c.tree.nq)), dtype=float)
 
 
 def null_space(A: np.ndarray) -> np.ndarray:
-    """An orthonormal basis (n, k) of what A (m, n) maps to zero."""
+    """An orthonormal basis (n, k) of the null space of A (m, n), by singular value decomposition."""
     if not len(A):
         return np.eye(A.shape[1])
     _, s, Vt = np.linalg.svd(A)

@@ -1,4 +1,4 @@
-"""Where a frame can be: by sampling the joints."""
+"""The workspace of a frame, by sampling the joint coordinates."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from zwang.errors import DescriptionError
 from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.ik_functions import shaped
+from zwang.robot.batch_functions import compiled_over_batch
 from zwang.robot.manipulability import Manipulability, manipulability
 from zwang.robot.sampling import random_configurations
 
-MOST_SAMPLES = 10_000_000
+LARGEST_SAMPLE_COUNT = 10_000_000
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """Random configurations q (N, nq) and the frame's poses there: positions (N, 3) [m], rotations (N, 3, 3)."""
+    """A sampled workspace: random configurations and the poses of the frame there.
+
+    q (N, nq): the configurations. positions (N, 3) [m] and rotations (N, 3, 3): the frame in the world.
+    """
 
     mechanism: Mechanism
     frame: str
@@ -33,36 +36,44 @@ class Workspace:
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest box (lower, upper) around the positions [m]."""
+        """The axis-aligned bounding box (lower, upper) of the positions, each (3,) [m]."""
         return self.positions.min(axis=0), self.positions.max(axis=0)
 
     def reach(self, centre: Any = (0, 0, 0)) -> tuple[float, float]:
-        """The smallest and the largest distance from a point that was found [m]."""
+        """The smallest and the largest distance [m] of the sampled positions from a point (3,) [m]."""
         distances = np.linalg.norm(self.positions - validation.array(centre, "centre"), axis=1)
         return float(distances.min()), float(distances.max())
 
     @cached_property
     def hull_volume(self) -> float:
-        """The volume of the convex hull [m^3]; of a planar workspace 0. An upper bound of what can be reached, but for the sampling."""
+        """The volume [m^3] of the convex hull of the positions; 0 for a planar workspace.
+
+        Apart from the sampling error it is an upper bound of the volume of the workspace.
+        """
         return convex_hull(self.positions).volume
 
     def manipulability(self, **options: Any) -> Manipulability:
-        """The manipulability at all samples; options as of `manipulability`."""
+        """The manipulability at all samples; options as in `manipulability`."""
         return manipulability(self.mechanism, self.q, self.frame, **options)
 
 
 @checked_arguments()
 def workspace(mechanism: Mechanism, frame: str, *, samples: int = 10_000, seed: int = 0) -> Workspace:
-    """Poses of a frame at random joints within their limits, uniform in the joints (not in space).
+    """The workspace of a frame, sampled uniformly in the joint coordinates (not in space).
 
-    Joints without limits turn by a whole turn and slide 1 m either way. Raises UnknownNameError.
+    frame: name of a frame or body. samples: their number, default 10,000. seed: of the random numbers,
+    default 0. Joints with limits are sampled between them; others rotate by a whole revolution or move 1 m in
+    either direction.
+    Raises UnknownNameError for an unknown frame and DescriptionError for an invalid number of samples or
+    seed.
     """
     m = validation.numeric_mechanism(mechanism)
     m.tree.place(frame)
-    if not 1 <= samples <= MOST_SAMPLES or seed < 0:
+    if not 1 <= samples <= LARGEST_SAMPLE_COUNT or seed < 0:
         raise DescriptionError(
-            f"samples is {samples} and seed is {seed}; give 1 to {MOST_SAMPLES:,} samples, and a seed that is not negative"
+            f"samples is {samples} and seed is {seed}; give 1 to {LARGEST_SAMPLE_COUNT:,} samples and a seed "
+            "that is not negative"
         )
     q = random_configurations(m, samples, seed)
-    R, p = shaped(lambda x: tuple(frame_pose(m.tree, x, frame)), {"q": (m.nq,)})(q)
+    R, p = compiled_over_batch(lambda x: tuple(frame_pose(m.tree, x, frame)), {"q": (m.nq,)})(q)
     return Workspace(m, frame, q, p, R)

@@ -1,8 +1,9 @@
-"""Which constraints are holonomic: Frobenius's test, and the degrees of freedom.
+"""Classification of constraints as holonomic or nonholonomic by Frobenius's theorem.
 
-A constraint A(q) v = 0 is integrable, hence holonomic in disguise, if the motions that it allows stay within themselves when they are
-combined: for fields X_i, X_j of allowed speeds also their bracket [X_i, X_j] is allowed. Brackets are worked out by exact
-differentiation at configurations that are nothing special, with numbers for symbols.
+A velocity-level constraint A(q) v = 0 is integrable, and therefore holonomic, if the distribution of its
+allowed velocities is involutive: for vector fields X_i, X_j of allowed velocities the Lie bracket [X_i, X_j]
+is allowed too. Brackets are computed by exact differentiation at the numeric probe, a generic numeric
+instance of the mechanism.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from zwang.constraint.hard import (
     is_hard_constraint,
     velocity_level_rows,
 )
+from zwang.deprecation import renamed_attributes
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
 from zwang.mechanism.declared import checked_arguments
@@ -28,14 +30,18 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.elimination import pivots, solve
 from zwang.symbolic.numeric_probe import TIME, independent_rows, independent_velocities, numeric_probe
 
-ALLOWED = 1e-9
-Field = Callable[[Any], np.ndarray]
+TOLERANCE = 1e-9
+VectorFields = Callable[[Any], np.ndarray]
 
 
 @dataclass(frozen=True)
 class ConstraintClassification:
-    """One constraint: rows; independent: how many of them the constraints before it do not imply; integrable by itself, and here:
-    together with the others."""
+    """The classification of one constraint.
+
+    rows: their number. independent: the number of rows that earlier constraints do not imply. integrable:
+    whether the constraint is integrable by itself. integrable_with_others: together with the other
+    constraints.
+    """
 
     name: str
     rows: int
@@ -47,18 +53,21 @@ class ConstraintClassification:
         kind = (
             "holonomic"
             if self.integrable
-            else "holonomic here, with the other constraints"
+            else "holonomic together with the other constraints"
             if self.integrable_with_others
             else "nonholonomic"
         )
         return f"{self.name}: {kind}, {self.rows} row(s), {self.independent} independent"
 
 
+@renamed_attributes(freedom="degrees_of_freedom", reachable="reachable_dimension")
 @dataclass(frozen=True)
 class Classification:
-    """speeds: nv. freedom: degrees of freedom in speeds. reachable: dimension of the configurations that can be reached.
+    """The classification of a mechanism's constraints.
 
-    rheonomic: whether a constraint depends on time. `reachable` counts brackets of three fields.
+    speeds: the number nv of generalised velocities. degrees_of_freedom: the number of independent velocities.
+    reachable_dimension: the dimension of the set of reachable configurations, from brackets of up to three
+    fields. rheonomic: whether a constraint depends on time. constraints: by name.
     """
 
     speeds: int
@@ -69,12 +78,13 @@ class Classification:
 
     @property
     def holonomic(self) -> bool:
-        """Is the whole mechanism holonomic?"""
+        """Whether the whole mechanism is holonomic."""
         return self.degrees_of_freedom == self.reachable_dimension
 
     def __str__(self) -> str:
         head = (
-            f"{self.speeds} speeds, {self.degrees_of_freedom} degrees of freedom in speeds, {self.reachable_dimension} dimensions of configurations: "
+            f"{self.speeds} generalised velocities, {self.degrees_of_freedom} degrees of freedom, "
+            f"{self.reachable_dimension} reachable dimensions: "
             f"{'holonomic' if self.holonomic else 'nonholonomic'}{', rheonomic' if self.rheonomic else ''}"
         )
         return "\n".join([head, *(f"  {kind}" for kind in self.constraints.values())])
@@ -82,56 +92,64 @@ class Classification:
 
 @checked_arguments()
 def classify(mechanism: Mechanism) -> Classification:
-    """Which exact constraints are integrable (Frobenius), and how many degrees of freedom they leave.
+    """Which hard constraints are integrable, by Frobenius's theorem, and the remaining degrees of freedom.
 
-    Source: Neimark, Fufaev, Dynamics of Nonholonomic Systems (1972), Ch. I; Bloch, Nonholonomic Mechanics and Control, Sec. 2.
-    Raises DescriptionError for constraints by numbers of joints that do not move, and where nothing moves.
+    Source: Neimark, Fufaev, Dynamics of Nonholonomic Systems (1972), Ch. I; Bloch, Nonholonomic Mechanics and
+    Control, Sec. 2.
+    Raises DescriptionError for a mechanism without moving joints, and where the constraints are singular near
+    home.
     """
     mechanism = validation.checked_mechanism(mechanism)
     if not mechanism.nv:
         raise DescriptionError(
-            f"mechanism {mechanism.name!r} has no joint that moves: nothing is constrained"
+            f"mechanism {mechanism.name!r} has no joint that moves: there is nothing to constrain"
         )
     numbers, q = numeric_probe(mechanism)
-    exact = [c for c in numbers.constraints if is_hard_constraint(c)]
-    everything = _allowed(numbers, q, lambda x: all_velocity_level_rows(numbers, x, np.zeros(numbers.nv), TIME).A)
-    reach = _closure(everything, q)
-    reach_speeds = (
-        np.stack([velocities_of_rate(numbers.tree, q, c) for c in reach.T], axis=1).astype(float)
-        if reach.size
+    hard = [c for c in numbers.constraints if is_hard_constraint(c)]
+    distribution = _allowed(
+        numbers, q, lambda x: all_velocity_level_rows(numbers, x, np.zeros(numbers.nv), TIME).A
+    )
+    closure = _closure(distribution, q)
+    closure_velocities = (
+        np.stack([velocities_of_rate(numbers.tree, q, c) for c in closure.T], axis=1).astype(float)
+        if closure.size
         else np.zeros((numbers.nv, 0))
     )
     kinds: dict[str, ConstraintClassification] = {}
     rows_before = np.zeros((0, numbers.nv))
-    for c in exact:
+    for c in hard:
         A = _rows(numbers, c, q)
-        both = np.concatenate([rows_before, A])
-        gained = len(independent_rows(both)) - len(independent_rows(rows_before))
-        own = _allowed(numbers, q, lambda x, c=c: velocity_level_rows(numbers, c, x, np.zeros(numbers.nv), TIME).A)
-        kinds[c.name] = ConstraintClassification(
-            c.name, len(A), gained, _is_involutive(own, A, numbers, q), _is_zero(A @ reach_speeds)
+        rows_so_far = np.concatenate([rows_before, A])
+        gained = len(independent_rows(rows_so_far)) - len(independent_rows(rows_before))
+        own = _allowed(
+            numbers, q, lambda x, c=c: velocity_level_rows(numbers, c, x, np.zeros(numbers.nv), TIME).A
         )
-        rows_before = both
+        kinds[c.name] = ConstraintClassification(
+            c.name, len(A), gained, _is_involutive(own, A, numbers, q), _is_zero(A @ closure_velocities)
+        )
+        rows_before = rows_so_far
     degrees_of_freedom = numbers.nv - len(independent_rows(rows_before))
     rheonomic = any(depends_on_time(c) for c in mechanism.constraints)
-    return Classification(numbers.nv, degrees_of_freedom, reach.shape[1], rheonomic, kinds)
+    return Classification(numbers.nv, degrees_of_freedom, closure.shape[1], rheonomic, kinds)
 
 
 def _rows(numbers: Mechanism, constraint: Any, q: Any) -> np.ndarray:
+    """A (k, nv) of one constraint."""
     return np.array(velocity_level_rows(numbers, constraint, q, np.zeros(numbers.nv), TIME).A, dtype=float)
 
 
 def _is_zero(x: np.ndarray) -> bool:
-    return float(np.abs(x).max(initial=0.0)) < ALLOWED
+    return float(np.abs(x).max(initial=0.0)) < TOLERANCE
 
 
-def _allowed(numbers: Mechanism, q: np.ndarray, rows: Field) -> Field:
-    """The field of allowed coordinate rates (nq, freedom), smooth near q: pivots are chosen once."""
+def _allowed(numbers: Mechanism, q: np.ndarray, rows: VectorFields) -> VectorFields:
+    """A function x -> allowed coordinate rates (nq, n), smooth near q by fixed pivots."""
     near = np.array(rows(q), dtype=float).reshape(-1, numbers.nv)
     kept, free = independent_rows(near), independent_velocities(near)
     if len(kept) + len(free) != numbers.nv:
         raise DescriptionError(
-            f"the constraints of mechanism {numbers.name!r} are singular near its home; give another `home`"
+            f"the constraints of mechanism {numbers.name!r} are singular near its home configuration; "
+            "give another `home`"
         )
     unit = np.eye(numbers.nv, dtype=int)[free]
     order = pivots(np.concatenate([near[kept], unit]))
@@ -150,8 +168,8 @@ def _allowed(numbers: Mechanism, q: np.ndarray, rows: Field) -> Field:
     return field
 
 
-def _brackets(first: Field, second: Field, x: Any, kind: type) -> np.ndarray:
-    """All [X_i, Y_j] at x, as columns: the derivative of Y_j along X_i less that of X_i along Y_j."""
+def _brackets(first: VectorFields, second: VectorFields, x: Any, kind: type) -> np.ndarray:
+    """All Lie brackets [X_i, Y_j] = DY_j X_i - DX_i Y_j at x, as columns."""
     X, Y = np.asarray(first(x)), np.asarray(second(x))
     along_X = [derivative_along(second, x, column, kind)[1] for column in X.T]
     along_Y = [derivative_along(first, x, column, kind)[1] for column in Y.T]
@@ -159,8 +177,8 @@ def _brackets(first: Field, second: Field, x: Any, kind: type) -> np.ndarray:
     return np.stack(columns, axis=1) if columns else X
 
 
-def _closure(field: Field, q: np.ndarray) -> np.ndarray:
-    """An independent set of columns of the fields, their brackets, and the brackets of these with the fields."""
+def _closure(field: VectorFields, q: np.ndarray) -> np.ndarray:
+    """A basis of the span of the fields, their brackets, and the brackets of these with the fields."""
     X = np.array(field(q), dtype=float)
     if X.shape[1] < 2:
         return X
@@ -179,10 +197,11 @@ def _independent(columns: np.ndarray) -> np.ndarray:
     return columns[:, independent_rows(columns.T)]
 
 
-def _is_involutive(field: Field, A: np.ndarray, numbers: Mechanism, q: np.ndarray) -> bool:
+def _is_involutive(field: VectorFields, A: np.ndarray, numbers: Mechanism, q: np.ndarray) -> bool:
+    """Whether A annihilates all brackets of the fields."""
     X = np.array(field(q), dtype=float)
     if X.shape[1] < 2:
         return True
     brackets = np.array(_brackets(field, field, q, Dual), dtype=float)
-    speeds = np.stack([velocities_of_rate(numbers.tree, q, column) for column in brackets.T], axis=1)
-    return _is_zero(A @ speeds)
+    velocities = np.stack([velocities_of_rate(numbers.tree, q, column) for column in brackets.T], axis=1)
+    return _is_zero(A @ velocities)

@@ -1,4 +1,4 @@
-"""Linear equations in scalars of any reading: by plain pivots as long as there are any, then by determinants or in a given order."""
+"""Linear equations over a generic scalar, by elimination that prefers numeric pivots and parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zwang.symbolic.polynomial import Polynomial
 
 
 def pivots(K: np.ndarray) -> list[tuple[int, int]]:
-    """An order of pivots (row, column) of a numeric matrix in which none is small: complete pivoting."""
+    """The order of pivots (row, column) of a numeric matrix by complete pivoting."""
     R = np.array(K, dtype=float)
     order = []
     for _ in range(len(R)):
@@ -27,41 +27,52 @@ def pivots(K: np.ndarray) -> list[tuple[int, int]]:
 
 
 def solve(K: np.ndarray, right: np.ndarray, order: list[tuple[int, int]]) -> np.ndarray:
-    """X of K X = right on scalars: plain pivots first, what is left by determinants (polynomials) or in the given order."""
+    """X of K X = right over a generic scalar.
+
+    Pivots that are numbers or products of parameters come first. The remaining equations are solved by
+    Cramer's rule if they contain polynomials, and otherwise by elimination in the given order of pivots.
+    Raises DescriptionError if the remaining determinant vanishes identically.
+    """
     K, X = np.array(K, dtype=object), np.array(right, dtype=object)
     n = len(K)
-    rows, columns, placed = set(range(n)), set(range(n)), {}
-    while (found := _plain_pivot(K, rows, columns)) is not None:
+    rows, columns = set(range(n)), set(range(n))
+    row_of: dict[int, int] = {}  # the pivot row of each eliminated column
+    while (found := _simple_pivot(K, rows, columns)) is not None:
         _eliminate(K, X, *found, n)
-        placed[found[1]] = found[0]
+        row_of[found[1]] = found[0]
         rows.discard(found[0])
         columns.discard(found[1])
-    rest_rows, rest_columns = sorted(rows), sorted(columns)
-    if rest_rows and any(type(x) is Polynomial for x in K[np.ix_(rest_rows, rest_columns)].flat):
-        return _with_determinants(K, X, placed, rest_rows, rest_columns)
-    for i, j in _order_left(order, rows, columns):
+    left_rows, left_columns = sorted(rows), sorted(columns)
+    if left_rows and any(type(x) is Polynomial for x in K[np.ix_(left_rows, left_columns)].flat):
+        return _by_cramer(K, X, row_of, left_rows, left_columns)
+    for i, j in _remaining_order(order, rows, columns):
         _eliminate(K, X, i, j, n)
-        placed[j] = i
-    return np.array([X[placed[j]] for j in range(n)], dtype=object)
+        row_of[j] = i
+    return np.array([X[row_of[j]] for j in range(n)], dtype=object)
 
 
-def _order_left(order: list[tuple[int, int]], rows: set[int], columns: set[int]) -> list[tuple[int, int]]:
-    """The given pivots on what is left; where a row or column is gone, the others are paired."""
+def _remaining_order(
+    order: list[tuple[int, int]], rows: set[int], columns: set[int]
+) -> list[tuple[int, int]]:
+    """The given pivots on the remaining rows and columns; those without a partner are paired."""
     left = [(i, j) for i, j in order if i in rows and j in columns]
     free_rows = sorted(rows - {i for i, _ in left})
     free_columns = sorted(columns - {j for _, j in left})
     return left + list(zip(free_rows, free_columns, strict=True))
 
 
-def _plain_pivot(K: np.ndarray, rows: set[int], columns: set[int]) -> tuple[int, int] | None:
-    """A pivot that is a number or a product of parameters: dividing by it makes nothing worse."""
-    best = None
+def _simple_pivot(K: np.ndarray, rows: set[int], columns: set[int]) -> tuple[int, int] | None:
+    """The pivot with the fewest other entries in its row among numbers and products of parameters.
+
+    Division by such a pivot does not make expressions longer.
+    """
+    best: tuple[int, int, int] | None = None
     for i in sorted(rows):
         filled = sum(1 for j in columns if not _is_zero(K[i, j]))
         for j in sorted(columns):
-            if _is_plain(K[i, j]) and (best is None or filled < best[0]):
+            if _is_simple(K[i, j]) and (best is None or filled < best[0]):
                 best = (filled, i, j)
-    return None if best is None else best[1:]
+    return None if best is None else (best[1], best[2])
 
 
 def _is_zero(x: Any) -> bool:
@@ -70,7 +81,8 @@ def _is_zero(x: Any) -> bool:
     return are_constant(x) and x == 0
 
 
-def _is_plain(x: Any) -> bool:
+def _is_simple(x: Any) -> bool:
+    """Whether x is a number or a product of parameters that cannot vanish."""
     if type(x) is Polynomial:
         ring = x.ring
         return len(x.terms) == 1 and all(
@@ -81,6 +93,7 @@ def _is_plain(x: Any) -> bool:
 
 
 def _eliminate(K: np.ndarray, X: np.ndarray, i: int, j: int, n: int) -> None:
+    """Eliminate column j from all rows but i, in place."""
     pivot = K[i, j]
     if not (are_constant(pivot) and pivot == 1):
         K[i] = [0 if _is_zero(x) else x / pivot for x in K[i]]
@@ -94,15 +107,17 @@ def _eliminate(K: np.ndarray, X: np.ndarray, i: int, j: int, n: int) -> None:
         X[other] = [x if _is_zero(y) else x - factor * y for x, y in zip(X[other], X[i], strict=True)]
 
 
-def _with_determinants(
-    K: np.ndarray, X: np.ndarray, placed: dict[int, int], rows: list[int], columns: list[int]
+def _by_cramer(
+    K: np.ndarray, X: np.ndarray, row_of: dict[int, int], rows: list[int], columns: list[int]
 ) -> np.ndarray:
-    """The rest by Cramer's rule, then the eliminated ones from it."""
+    """The remaining unknowns by Cramer's rule, then the eliminated ones by substitution."""
     n, p = len(K), len(rows)
     block = K[np.ix_(rows, columns)]
     determinant = _determinant(block, tuple(range(p)), {})
     if _is_zero(determinant):
-        raise DescriptionError("the essential speeds are dependent everywhere; choose others")
+        raise DescriptionError(
+            "the independent velocities are linearly dependent in every configuration; choose others"
+        )
     solution: dict[int, np.ndarray] = {}
     for position, j in enumerate(columns):
         values = []
@@ -112,7 +127,7 @@ def _with_determinants(
             numerator = _determinant(replaced, tuple(range(p)), {})
             values.append(0 if _is_zero(numerator) else numerator / determinant)
         solution[j] = np.array(values, dtype=object)
-    for j, i in placed.items():
+    for j, i in row_of.items():
         x = X[i]
         for other in columns:
             if not _is_zero(K[i, other]):
@@ -122,7 +137,7 @@ def _with_determinants(
 
 
 def _determinant(A: np.ndarray, columns: tuple[int, ...], known: dict[tuple[int, ...], Any]) -> Any:
-    """By expansion along the first row, minors kept."""
+    """The determinant of the last rows of A in these columns, by expansion with cached minors."""
     if not columns:
         return 1
     if columns in known:

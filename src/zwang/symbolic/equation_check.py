@@ -1,30 +1,34 @@
-"""Somebody's published equations held against a mechanism's own: equal, or which terms differ."""
+"""Comparison of published equations of motion with those derived for a mechanism."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from zwang.api import validation
+from zwang.deprecation import module_getattr
 from zwang.errors import DescriptionError
-from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
-from zwang.symbolic.equations import Equations, equations
+from zwang.symbolic.equations import Equations, IndependentVelocities, equations
 from zwang.symbolic.polynomial import Polynomial, readable
+from zwang.symbolic.sympy_types import as_expr, matrix_entries, replaced, symbols_in
 
-CANDIDATES = 60  # factors tried for each pair of equations
+CANDIDATES = 60  # largest number of factors that are tried for a pair of equations
+Published = Sequence[Any] | sp.MatrixBase | sp.Eq
 
 
 @dataclass(frozen=True)
 class EquationComparison:
-    """One published equation: the row of ours that it is nearest to, by which factor, and what it has too much.
+    """The comparison of one published equation with the derived equation that is most similar.
 
-    difference = published / factor - ours, both as (left side - right side); 0 if they are equal.
+    row: the number of the derived equation. factor: of the published equation relative to it.
+    difference = published / factor - derived, each as left side minus right side; 0 if they are equal.
     """
 
     row: int
@@ -38,13 +42,16 @@ class EquationComparison:
 
 @dataclass(frozen=True)
 class Check:
-    """The comparison of published equations with a mechanism's."""
+    """The comparison of published equations with those derived; true if all are equal.
+
+    rows: one comparison for each published equation. print(check) shows the differing terms.
+    """
 
     rows: tuple[EquationComparison, ...]
 
     @property
     def equal(self) -> bool:
-        """Are all equations right?"""
+        """Whether all equations are equal to derived ones."""
         return all(row.equal for row in self.rows)
 
     def __bool__(self) -> bool:
@@ -59,8 +66,10 @@ class Check:
                 )
                 continue
             terms = sp.Add.make_args(row.difference)
-            lines.append(f"equation {k} differs from row {row.row + 1} of the derivation{_times(row.factor)} by {len(terms)} term(s), "
-                         "on the side of the accelerations:")  # fmt: skip
+            lines.append(
+                f"equation {k} differs from row {row.row + 1} of the derivation{_times(row.factor)} "
+                f"by {len(terms)} term(s), on the side of the accelerations:"
+            )
             lines += [f"    {term}" for term in terms]
         return "\n".join(lines)
 
@@ -71,70 +80,75 @@ def _times(factor: sp.Expr) -> str:
 
 @checked_arguments()
 def check_equations(
-    mechanism: Mechanism, expressions: Sequence[Any], speeds: Sequence[str | PointSpeed] | None = None
+    mechanism: Mechanism, expressions: Published, speeds: IndependentVelocities | None = None
 ) -> Check:
-    """Whether equations of motion are those of the mechanism, each up to a factor, and which terms differ if not.
+    """Comparison of published equations of motion with those of a mechanism, each up to a factor.
 
-    expressions: sp.Eq, or expressions that should be zero. Their symbols are taken by name: coordinates as joints, speeds NAME_dot,
-    accelerations NAME_ddot, or functions of time and their derivatives: theta(t), Derivative(theta(t), t). For a `PointSpeed` u: u and u_dot.
-    Raises DescriptionError for another number of equations than degrees of freedom, for what is no equation, and for a symbol or a function
-    that the mechanism has not.
+    expressions: a sequence of sp.Eq, or of expressions that should be zero; or a column matrix. Symbols are
+    identified by name: coordinates have the names of joints, velocities NAME_dot, accelerations NAME_ddot; or
+    they are functions of time and their derivatives, theta(t) and Derivative(theta(t), t). A `PointSpeed` u
+    has the symbols u and u_dot. speeds: the independent velocities, as in `equations`.
+    Raises DescriptionError if there are not as many equations as degrees of freedom, for objects that are not
+    equations, and for symbols and functions that the mechanism does not have.
     """
     validation.checked_mechanism(mechanism)
-    expressions = [_one_equation(x, k) for k, x in enumerate(_listed(expressions), 1)]
-    ours = equations(mechanism, speeds, form="expanded")
-    if len(expressions) != len(ours.symbols.u):
+    published = [_one_equation(x, k) for k, x in enumerate(_as_list(expressions), 1)]
+    derived = equations(mechanism, speeds, form="expanded")
+    if len(published) != len(derived.symbols.u):
         raise DescriptionError(
-            f"mechanism {mechanism.name!r} has {len(ours.symbols.u)} equations of motion, but {len(expressions)} were given"
+            f"mechanism {mechanism.name!r} has {len(derived.symbols.u)} equations of motion, "
+            f"but {len(published)} were given"
         )
-    residuals = _residuals(ours)
-    known = _known_symbols(ours)
+    residuals = _residuals(derived)
+    known = _known_symbols(derived)
+    collected = frozenset[sp.Expr](derived.symbols.collected)
     parameters = frozenset(mechanism.symbols)
     rows, free = [], list(range(len(residuals)))
-    for expression in expressions:
-        theirs = ours._form.of(_in_our_symbols(expression, known, mechanism))
+    for expression in published:
+        theirs = derived._form.of(_in_derived_symbols(expression, known, mechanism))
         if not isinstance(theirs, Polynomial):
             theirs = residuals[0].ring.constant(0) + theirs
         best = min((_nearest(theirs, residuals[k], k, parameters) for k in free), key=lambda found: found[0])
         _, row, factor, difference = best
         free.remove(row)
-        rows.append(EquationComparison(row, factor, readable(difference, ours._form.outer)))
+        rows.append(EquationComparison(row, factor, readable(difference, collected)))
     return Check(tuple(rows))
 
 
-def _listed(expressions: Any) -> list[Any]:
-    """The equations, one by one; also those of a column matrix, or of two that are set equal."""
+def _as_list(expressions: Published) -> list[Any]:
+    """The equations as a list, also those of a column matrix or of an equation between two columns."""
     if isinstance(expressions, sp.Eq) and isinstance(expressions.lhs, sp.MatrixBase):
-        expressions = sp.Matrix(expressions.lhs) - sp.Matrix(expressions.rhs)
+        expressions = matrix_entries(sp.Matrix(expressions.lhs) - sp.Matrix(expressions.rhs))
     if isinstance(expressions, str) or (
         not hasattr(expressions, "__iter__") and not hasattr(expressions, "__getitem__")
     ):
         raise DescriptionError(
-            f"the equations are {expressions!r}; give a list of sp.Eq, or of expressions that should be zero, one for each degree of freedom"
+            f"the equations are {expressions!r}; give a list of sp.Eq, or of expressions that should be "
+            "zero, one for each degree of freedom"
         )
-    return list(expressions)
+    return list(cast(Any, expressions))
 
 
 def _one_equation(x: Any, number: int) -> sp.Expr:
     """One equation as an expression that should be zero."""
     if isinstance(x, sp.Eq):
-        x = x.lhs - x.rhs
+        x = as_expr(x.lhs) - as_expr(x.rhs)
     if isinstance(x, int | float) and not isinstance(x, bool):
         x = sp.sympify(x, strict=True)
     if not isinstance(x, sp.Expr) or x.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
         raise DescriptionError(
-            f"equation {number} is {x!r}; give an sp.Eq, or an expression of SymPy that should be zero (what SymPy has found to be "
-            "true or false is none)"
+            f"equation {number} is {x!r}; give an sp.Eq, or a SymPy expression that should be zero "
+            "(not a relation that SymPy has evaluated to true or false)"
         )
-    if not any(s for s in x.free_symbols) and not x.atoms(sp.core.function.AppliedUndef):
+    if not any(s for s in x.free_symbols) and not x.atoms(AppliedUndef):
         raise DescriptionError(
-            f"equation {number} is {x}: there is no coordinate, speed or acceleration in it"
+            f"equation {number} is {x}, which contains no coordinate, velocity or acceleration"
         )
     return x
 
 
 def _residuals(e: Equations) -> list[Polynomial]:
-    """M u_dot - r."""
+    """M u_dot - r, row by row."""
     p = e._projected
     u_dot = [e._form.of(s) for s in e.symbols.u_dot]
     return [sum((a * b for a, b in zip(row, u_dot, strict=True)), start=0) - r
@@ -142,44 +156,48 @@ def _residuals(e: Equations) -> list[Polynomial]:
 
 
 def _known_symbols(e: Equations) -> dict[str, sp.Symbol]:
+    """All symbols of the derived equations by name."""
     s = e.symbols
     found = {x.name: x for x in (*s.q, *s.u, *s.u_dot, *s.inputs.values(), s.time)}
     for name, symbol in zip((v.name for v in s.v), s.v, strict=True):
         found.setdefault(name, symbol)
     for matrix in (e.M_blocks, e.mass_matrix, e.right_hand_side, e.B):
-        found = {**{x.name: x for x in matrix.free_symbols}, **found}
+        found = {**{x.name: x for x in symbols_in(matrix)}, **found}
     return found
 
 
-def _in_our_symbols(x: sp.Expr, known: dict[str, sp.Symbol], mechanism: Mechanism) -> sp.Expr:
-    x = x.xreplace({d: _rate_symbol(d) for d in x.atoms(sp.Derivative)})
-    x = x.xreplace({f: sp.Symbol(f.func.__name__) for f in x.atoms(sp.core.function.AppliedUndef)})
+def _in_derived_symbols(x: sp.Expr, known: dict[str, sp.Symbol], mechanism: Mechanism) -> sp.Expr:
+    """A published expression in the symbols of the derived equations."""
+    x = replaced(x, {d: _rate_symbol(d) for d in x.atoms(sp.Derivative)})
+    x = replaced(x, {f: sp.Symbol(f.func.__name__) for f in x.atoms(AppliedUndef)})
+    symbols = symbols_in(x)
     parameters = {n for n in mechanism.symbols if n not in known}
-    unknown = sorted(s.name for s in x.free_symbols if s.name not in known and s.name not in parameters)
+    unknown = sorted(s.name for s in symbols if s.name not in known and s.name not in parameters)
     if unknown:
         raise DescriptionError(
-            f"the symbol {unknown[0]!r} is no coordinate, speed, acceleration, input or parameter of mechanism {mechanism.name!r}; "
-            f"those are {sorted(known)}"
+            f"the symbol {unknown[0]!r} is not a coordinate, velocity, acceleration, input or parameter of "
+            f"mechanism {mechanism.name!r}; those are {sorted(known)}"
         )
-    return x.xreplace({s: known[s.name] for s in x.free_symbols if s.name in known})
+    return replaced(x, {s: known[s.name] for s in symbols if s.name in known})
 
 
 def _rate_symbol(d: sp.Derivative) -> sp.Symbol:
     """NAME_dot or NAME_ddot of the first or second derivative of a function of one variable, the time."""
-    if not isinstance(d.expr, sp.core.function.AppliedUndef) or len(d.expr.args) != 1:
+    if not isinstance(d.expr, AppliedUndef) or len(d.expr.args) != 1:
         raise DescriptionError(
-            f"the derivative {d} is of no coordinate; work derivatives of products and powers out with .doit()"
+            f"{d} is not the time derivative of a coordinate; "
+            "expand derivatives of products and powers with .doit()"
         )
     return sp.Symbol(f"{d.expr.func.__name__}_{'d' * d.derivative_count}ot")
 
 
 def _nearest(
-    theirs: Polynomial, ours: Polynomial, row: int, parameters: frozenset[str]
+    published: Polynomial, derived: Polynomial, row: int, parameters: frozenset[str]
 ) -> tuple[int, int, sp.Expr, Polynomial]:
-    """(number of differing terms, row, factor, theirs / factor - ours) for the factor that leaves the fewest."""
+    """(number of differing terms, row, factor, difference) for the factor with the fewest terms."""
     best: tuple[int, int, sp.Expr, Polynomial] | None = None
-    for scale in _factors(theirs, ours, parameters):
-        difference = theirs * scale.reciprocal() - ours
+    for scale in _factors(published, derived, parameters):
+        difference = published * scale.reciprocal() - derived
         if best is None or len(difference.terms) < best[0]:
             best = (len(difference.terms), row, scale.expression(), difference)
         if not difference.terms:
@@ -188,14 +206,14 @@ def _nearest(
     return best
 
 
-def _factors(theirs: Polynomial, ours: Polynomial, parameters: frozenset[str]) -> list[Polynomial]:
-    """Ratios of one term of theirs to one of ours that are products of parameters; 1 and -1 first."""
-    ring = ours.ring
-    found = {(0, 1): None, (0, -1): None}
-    for a, x in theirs.terms.items():
-        for b, y in ours.terms.items():
-            plain = all(str(ring.generators[n][1]) in parameters for n, _ in ring.exponents(a - b))
-            if plain and len(found) < CANDIDATES:
+def _factors(published: Polynomial, derived: Polynomial, parameters: frozenset[str]) -> list[Polynomial]:
+    """Ratios of a published to a derived term that are products of parameters, after 1 and -1."""
+    ring = derived.ring
+    found: dict[tuple[int, Any], None] = {(0, 1): None, (0, -1): None}
+    for a, x in published.terms.items():
+        for b, y in derived.terms.items():
+            parametric = all(str(ring.generators[n][1]) in parameters for n, _ in ring.exponents(a - b))
+            if parametric and len(found) < CANDIDATES:
                 found[a - b, _ratio(x, y)] = None
     return [Polynomial(ring, {key: value}) for key, value in found]
 
@@ -205,3 +223,6 @@ def _ratio(x: Any, y: Any) -> Any:
         return x / y
     value = Fraction(x) / Fraction(y)
     return value.numerator if value.denominator == 1 else value
+
+
+__getattr__ = module_getattr(__name__, {"Compared": "EquationComparison"})

@@ -1,11 +1,12 @@
-"""Two forms of expressions to derive in: expanded polynomials for what fits on a page, a graph for what does not.
+"""Two forms of expressions: expanded polynomials, and graphs with common subexpressions (CSE).
 
-A form makes scalars of SymPy expressions, runs the derivation on them, and gives SymPy expressions back.
+A form converts SymPy expressions to scalars, on which the derivation runs, and the resulting scalars to SymPy
+expressions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,28 +22,34 @@ from zwang.mechanism.constraints import FORMULAS
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.polynomial import Polynomial, Ring, number_of, readable
 from zwang.symbolic.sympy_backend import exact, free_symbols_of, substitute_in
+from zwang.symbolic.sympy_types import as_expr, symbols_in
 
-ROUND = 1e-10  # a rotation matrix's entry so near to a whole number is meant to be it (files print pi / 2 rounded)
-__all__ = ["CSEForm", "ExpandedForm", "TraceBackend", "mapped"]
+ROUNDING = 1e-10  # entries of rotations within this of an integer are rounded: files contain a rounded pi / 2
+__all__ = ["CSEForm", "ExpandedForm", "TraceBackend", "map_expressions"]
+
+Definition = tuple[sp.Symbol, sp.Expr]
+Definitions = tuple[list[Definition], list[sp.Expr]]
 
 
 def map_expressions(value: Any, convert: Callable[[sp.Expr], Any], *, rotation: bool = False) -> Any:
-    """A description with every SymPy expression in it converted, and rounding in rotations and axes cleaned away."""
+    """A description with its SymPy expressions converted and its rotations and axes cleaned of rounding."""
     if isinstance(value, FORMULAS):
-        return value  # their symbols are coordinates; the form's `mechanism` gives values to their parameters
+        return value  # their symbols are coordinates; `mechanism_in_scalars` replaces their parameters
     if is_dataclass(value) and not isinstance(value, type):
-        made = {f.name: map_expressions(getattr(value, f.name), convert, rotation=f.name in ("orientation", "axis"))
-                for f in fields(value)}  # fmt: skip
+        made = {}
+        for f in fields(value):
+            is_rotation = f.name in ("orientation", "axis")
+            made[f.name] = map_expressions(getattr(value, f.name), convert, rotation=is_rotation)
         return type(value)(**made)
     if isinstance(value, tuple):
         return tuple(map_expressions(item, convert, rotation=rotation) for item in value)
-    if isinstance(value, float) and rotation and abs(value - round(value)) < ROUND:
+    if isinstance(value, float) and rotation and abs(value - round(value)) < ROUNDING:
         return round(value)
-    return convert(value) if isinstance(value, sp.Basic) else value
+    return convert(as_expr(value)) if isinstance(value, sp.Basic) else value
 
 
 def mechanism_in_scalars(mechanism: Mechanism, of: Callable[[sp.Expr], Any]) -> Mechanism:
-    """The mechanism with scalars for its parameters, those in formulas too."""
+    """The mechanism with scalars for its parameters, including those in formulas."""
     made = map_expressions(mechanism, of)
     parameters = {name: of for name in mechanism.symbols}
     constraints = tuple(_formula(c, parameters) if isinstance(c, FORMULAS) else c for c in made.constraints)
@@ -50,78 +57,84 @@ def mechanism_in_scalars(mechanism: Mechanism, of: Callable[[sp.Expr], Any]) -> 
 
 
 def _formula(value: Any, parameters: Mapping[str, Callable[[sp.Expr], Any]]) -> Any:
+    """A constraint by formula, or a part of it, with its parameters replaced."""
     if is_dataclass(value) and not isinstance(value, type):
         return type(value)(**{f.name: _formula(getattr(value, f.name), parameters) for f in fields(value)})
     if isinstance(value, tuple):
         return tuple(_formula(item, parameters) for item in value)
     if not isinstance(value, sp.Basic):
         return value
-    known = {s: parameters[str(s)](s) for s in value.free_symbols if str(s) in parameters}
+    known = {s: parameters[str(s)](s) for s in symbols_in(value) if str(s) in parameters}
     return substitute_in(value, known) if known else value
 
 
-Definitions = tuple[list[tuple[sp.Symbol, sp.Expr]], list[sp.Expr]]
-
-
 class ExpandedForm:
-    """Polynomials in sines and cosines, written out."""
+    """The expanded form: polynomials in sines and cosines.
+
+    summed: angles that are added along parallel axes. collected: symbols by which terms are collected. limit:
+    on the number of products of terms. units: the vector part of each quaternion's scalar part.
+    """
 
     def __init__(
         self,
-        together: Iterable[sp.Expr],
-        outer: Iterable[sp.Expr],
+        summed: Iterable[sp.Expr],
+        collected: Iterable[sp.Expr],
         limit: float,
-        units: Mapping[sp.Expr, Any],
+        units: Mapping[sp.Expr, Sequence[sp.Expr]],
     ) -> None:
-        self.ring = Ring(together, limit, units)
-        self.outer = frozenset(outer)
+        self.ring = Ring(summed, limit, units)
+        self.collected = frozenset(collected)
         self._known: dict[Any, Any] = {}
         self._shown: dict[Polynomial, sp.Expr] = {}
 
     def of(self, expression: sp.Expr) -> Any:
-        """The scalar of an expression; numbers stay exact."""
+        """The scalar of an expression; numbers remain exact."""
         if expression not in self._known:
-            self._known[expression] = self._made(expression)
+            self._known[expression] = self._polynomial(expression)
         return self._known[expression]
 
-    def _made(self, x: sp.Expr) -> Any:
+    def _polynomial(self, x: sp.Expr) -> Any:
         if not x.free_symbols:
             return exact(x) if x.is_Number else self.ring.atom(x)
-        return substitute_in(x, {s: self.ring.atom(s) for s in x.free_symbols})
+        return substitute_in(x, {s: self.ring.atom(s) for s in symbols_in(x)})
 
     def mechanism(self, mechanism: Mechanism) -> Mechanism:
+        """The mechanism with scalars for its parameters."""
         return mechanism_in_scalars(mechanism, self.of)
 
     def values(self, array: Any, known: Mapping[str, float]) -> np.ndarray:
-        """The float values of scalars, for values of the symbols by name."""
+        """Float values of an array of scalars, for values of the symbols by name."""
         shown = [self.show(x) for x in np.ravel(array)]
         return np.array([value_of(x, known) for x in shown], dtype=float).reshape(np.shape(array))
 
     def show(self, x: Any) -> sp.Expr:
+        """The SymPy expression of a scalar."""
         if type(x) is Polynomial:
             if x not in self._shown:
-                self._shown[x] = readable(x, self.outer)
+                self._shown[x] = readable(x, self.collected)
             return self._shown[x]
-        return x if isinstance(x, sp.Basic) else number_of(x)
+        return as_expr(x) if isinstance(x, sp.Basic) else number_of(x)
 
 
 class CSEForm:
-    """A graph in which equal expressions are one node."""
+    """The CSE form: a graph in which equal expressions are one node."""
 
     def __init__(self) -> None:
         self.graph = Graph()
         self.inputs: list[sp.Symbol] = []
         self._scalars: dict[sp.Symbol, Any] = {}
         self._shown: dict[int, sp.Expr] = {}
-        self._nodes: dict[sp.Expr, Node] = {}  # of what was shown
+        self._nodes: dict[sp.Expr, Node] = {}  # of expressions that were shown
 
     def of(self, expression: sp.Expr) -> Any:
-        for s in sorted(expression.free_symbols - self._scalars.keys(), key=str):
+        """The scalar of an expression."""
+        for s in sorted(symbols_in(expression) - self._scalars.keys(), key=str):
             self._scalars[s] = self.graph.make(Real, "input", (), (0, len(self.inputs)))
             self.inputs.append(s)
         return substitute_in(expression, self._scalars)
 
     def mechanism(self, mechanism: Mechanism) -> Mechanism:
+        """The mechanism with scalars for its parameters."""
         return mechanism_in_scalars(mechanism, self.of)
 
     def show(self, x: Any) -> sp.Expr:
@@ -135,7 +148,10 @@ class CSEForm:
         return expression
 
     def definitions(self, results: Iterable[Any], name: str = "x") -> Definitions:
-        """Names for what is used more than once, in the order in which it was derived, and the results in these names."""
+        """Definitions of subexpressions that are used more than once, and the results in terms of them.
+
+        Definitions are in the order of the derivation and have the names NAME_1, NAME_2, ....
+        """
         roots = list(results)
         while any(s.name.startswith(f"{name}_") for s in self.inputs):
             name += name[0]
@@ -145,11 +161,14 @@ class CSEForm:
         return defined, [self._expression(written, r) if isinstance(r, Node) else constant(r) for r in roots]
 
     def definitions_of(self, shown: Iterable[sp.Expr]) -> Definitions:
-        """The same for expressions that this form has shown."""
+        """The definitions for expressions that this form has shown."""
         return self.definitions([self._nodes.get(x, x) for x in shown])
 
     def values(self, array: Any, known: Mapping[str, float]) -> np.ndarray:
-        """The float values of scalars, each node worked out once, for values of the symbols by name."""
+        """Float values of an array of scalars, for values by name; each node is evaluated once.
+
+        Raises ParameterError for a symbol without a value.
+        """
         order, _ = _uses([x for x in np.ravel(array) if isinstance(x, Node)], {})
         needed = {self.inputs[n.data[1]].name for n in order if n.op == "input"}
         if missing := sorted(needed - known.keys()):
@@ -165,12 +184,13 @@ class CSEForm:
 
     def _write(
         self, order: list[Node], uses: Mapping[int, int], written: dict[int, Any], name: str | None = None
-    ) -> list[tuple[sp.Symbol, sp.Expr]]:
-        """Write the nodes in order into `written`; a sum that is used once stays a list of terms until it is whole.
+    ) -> list[Definition]:
+        """Write the expressions of the nodes into `written`, and return the definitions.
 
-        With a name, what is used more than once and is more than a symbol with a sign gets NAME_1, NAME_2, ...
+        A sum that is used once remains a list of terms until it is complete. With a name, subexpressions that
+        are used more than once and are more than a symbol with a sign are defined as NAME_1, NAME_2, ....
         """
-        defined: list[tuple[sp.Symbol, sp.Expr]] = []
+        defined: list[Definition] = []
         for node in order:
             if node.op in ("add", "sub", "neg"):
                 value: Any = self._terms(written, node)
@@ -178,7 +198,7 @@ class CSEForm:
                     value = sp.Add(*value)
             else:
                 value = self._written_node(node, [self._expression(written, a) for a in node.args])
-            if name and uses[node.number] > 1 and node.op != "neg" and _is_worth_a_name(value):
+            if name and uses[node.number] > 1 and node.op != "neg" and _deserves_definition(value):
                 defined.append((sp.Symbol(f"{name}_{len(defined) + 1}", real=True), value))
                 value = defined[-1][0]
             written[node.number] = value
@@ -186,6 +206,7 @@ class CSEForm:
 
     @staticmethod
     def _terms(written: Mapping[int, Any], node: Node) -> list[sp.Expr]:
+        """The terms of a sum, difference or negation."""
         parts = [
             written[a.number] if isinstance(written[a.number], list) else [written[a.number]]
             for a in node.args
@@ -209,8 +230,8 @@ class CSEForm:
         return _WRITTEN[node.op](*args)
 
 
-def _is_worth_a_name(x: Any) -> bool:
-    """More than a symbol with a sign, and no condition."""
+def _deserves_definition(x: Any) -> bool:
+    """Whether x is more than a symbol with a sign, and not a condition."""
     return isinstance(x, sp.Expr) and not (x.is_Atom or (-x).is_Atom)
 
 
@@ -221,7 +242,7 @@ def _value(node: Node, args: list[Any]) -> Any:
 
 
 def _uses(roots: list[Any], known: Mapping[int, Any]) -> tuple[list[Node], dict[int, int]]:
-    """The nodes under the roots that are not known, in order of creation, and how often each is used."""
+    """The unknown nodes on which the roots depend, in order of creation, and the number of uses of each."""
     uses: dict[int, int] = {}
     found: dict[int, Node] = {}
     stack = [r for r in roots if isinstance(r, Node)]
@@ -238,34 +259,42 @@ def _uses(roots: list[Any], known: Mapping[int, Any]) -> tuple[list[Node], dict[
     return [found[k] for k in sorted(found)], uses
 
 
-def _plainly(kind: Any) -> Callable[..., sp.Expr]:
-    """Written as it is: SymPy would try to decide and simplify nested choices, for minutes."""
+def _unevaluated(kind: Any) -> Callable[..., Any]:
+    """A SymPy function without evaluation, which could simplify nested case distinctions for minutes."""
     return lambda *args: kind(*args, evaluate=False)
 
 
-def _choice(p: Any, a: sp.Expr, b: sp.Expr) -> sp.Expr:
-    """a where p, else b; SymPy's own constructors would rewrite conditions that are choices themselves, without end."""
-    if not isinstance(a, sp.Expr):  # conditions themselves
-        return sp.Or(
-            sp.And(p, a, evaluate=False), sp.And(sp.Not(p, evaluate=False), b, evaluate=False), evaluate=False
-        )
+def _choice(p: Any, a: Any, b: Any) -> Any:
+    """a where p is true, else b.
+
+    It avoids SymPy's own constructors, which rewrite nested conditions without end.
+    """
+    if not isinstance(a, sp.Expr):  # a and b are conditions
+        either, both, negation = map(_unevaluated, (sp.Or, sp.And, sp.Not))
+        return either(both(p, a), both(negation(p), b))
     pairs = [sp.Basic.__new__(ExprCondPair, *map(sp.sympify, pair)) for pair in ((a, p), (b, sp.true))]
     return sp.Basic.__new__(sp.Piecewise, *pairs)
 
 
-_WRITTEN: dict[str, Callable[..., sp.Expr]] = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
-    "neg": lambda a: -a, "sqrt": sp.sqrt, "sin": sp.sin, "cos": sp.cos, "tan": sp.tan, "asin": sp.asin, "acos": sp.acos,
-    "exp": sp.exp, "log": sp.log, "abs": sp.Abs, "floor": sp.floor, "atan2": sp.atan2, "pow": sp.Pow, "min": _plainly(sp.Min),
-    "max": _plainly(sp.Max), "lt": _plainly(sp.Lt), "le": _plainly(sp.Le), "eq": _plainly(sp.Eq), "ne": _plainly(sp.Ne),
-    "and": _plainly(sp.And), "or": _plainly(sp.Or), "not": _plainly(sp.Not), "xor": _plainly(sp.Xor), "true": lambda: sp.true,
-    "false": lambda: sp.false, "select": _choice,
+_WRITTEN: dict[str, Callable[..., Any]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "neg": lambda a: -a, "sqrt": sp.sqrt, "sin": sp.sin, "cos": sp.cos, "tan": sp.tan, "asin": sp.asin,
+    "acos": sp.acos, "exp": sp.exp, "log": sp.log, "abs": sp.Abs, "floor": sp.floor, "atan2": sp.atan2,
+    "pow": sp.Pow, "min": _unevaluated(sp.Min), "max": _unevaluated(sp.Max), "lt": _unevaluated(sp.Lt),
+    "le": _unevaluated(sp.Le), "eq": _unevaluated(sp.Eq), "ne": _unevaluated(sp.Ne),
+    "and": _unevaluated(sp.And),
+    "or": _unevaluated(sp.Or), "not": _unevaluated(sp.Not), "xor": _unevaluated(sp.Xor),
+    "true": lambda: sp.true, "false": lambda: sp.false, "select": _choice,
     "copysign": lambda a, b: sp.Piecewise((sp.Abs(a), sp.Ge(b, 0)), (-sp.Abs(a), True)),
 }  # fmt: skip
 
 
 def value_of(expression: Any, known: Mapping[str, Any]) -> float:
-    """The float value of an expression, for values by name. Raises ParameterError for a symbol without one."""
+    """The float value of an expression, for values of its symbols by name.
+
+    Raises ParameterError for a symbol without a value.
+    """
     symbols = free_symbols_of(expression)
     missing = sorted(s.name for s in symbols if s.name not in known)
     if missing:
@@ -274,11 +303,17 @@ def value_of(expression: Any, known: Mapping[str, Any]) -> float:
 
 
 def constant(value: Any) -> sp.Expr:
-    """A number as SymPy's: whole ones and halves, quarters, thirds, twelfths ... as fractions, others as they are."""
+    """A number as a SymPy number.
+
+    Integers and fractions with small denominators (halves, quarters, thirds, ...) become exact; others remain
+    floats.
+    """
     if isinstance(value, sp.Basic):
-        return value
+        return as_expr(value)
     if isinstance(value, int | np.integer | Fraction):
-        return number_of(Fraction(value) if not isinstance(value, int) else value)
+        if isinstance(value, np.integer):
+            return number_of(Fraction(int(value)))
+        return number_of(value)
     fraction = Fraction(value).limit_denominator(96) if abs(value) < 1e6 else Fraction(0)
     q = fraction.denominator
     if float(fraction) == value and (q & (q - 1) == 0 or q % 3 == 0):

@@ -1,90 +1,90 @@
-"""A mechanism with numbers for its symbols, where it is nothing special: what ranks and pivots are looked at on."""
+"""Numeric probes: generic numeric instances of symbolic mechanisms, on which ranks and pivots are judged."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from zwang.constraint.hard import is_hard_constraint, velocity_level_rows_at
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.expression_forms import mechanism_in_scalars
 from zwang.symbolic.sympy_backend import substitute_in
+from zwang.symbolic.sympy_types import symbols_in
 
 RANK = 1e-9
-TIME = 0.37  # [s], at which constraints that depend on it are looked at
-SIZES = (1.0, 0.6, -1.3)  # of the steps away from home
-STEPS, LONGEST, CLOSED = 60, 0.3, 1e-13  # of the assembly: steps, the longest, and gaps that are none
+TIME = 0.37  # [s] at which constraints that depend on time are evaluated
+DISPLACEMENTS = (1.0, 0.6, -1.3)  # factors of the displacement from the home configuration
+ASSEMBLY_ITERATIONS, LARGEST_STEP, CLOSURE_TOLERANCE = 60, 0.3, 1e-13
 NumericProbe = tuple[Mechanism, np.ndarray]
 
 _VALUES = [0.93, 1.07, 0.98, 1.03, 0.91, 1.01, 1.09, 0.96]
 
 
-def value_near(expression: Any) -> float:
-    """A number for an expression, its symbols at values near 1 so that inertias can be."""
-    return float(
-        substitute_in(expression, {s: _VALUES[sum(map(ord, s.name)) % 8] for s in expression.free_symbols})
-    )
+def value_near(expression: sp.Expr) -> float:
+    """A number for an expression, with values near 1 for its symbols, which give admissible inertias."""
+    values = {s: _VALUES[sum(map(ord, s.name)) % 8] for s in symbols_in(expression)}
+    return float(substitute_in(expression, values))
 
 
 def numeric_probe(mechanism: Mechanism) -> NumericProbe:
-    """The mechanism with numbers for its symbols, and a configuration near home that is nothing special.
+    """The mechanism with numbers for its symbols, and a generic configuration (nq,) near home.
 
-    Where the constraints can be assembled there, it is one that they allow, so that loops that are over-constrained are
-    seen to move; of several the one with the most independent rows, as positions may be singular.
+    Where the constraints can be assembled near home, the configuration satisfies them, so that the mobility
+    of an over-constrained loop is found. Of several such configurations it is the one at which the
+    constraints have the highest rank, since others may be singular.
     """
-    massless = tuple(
-        replace(body, mass=1, inertia=(1, 1, 1)) for body in mechanism.bodies
-    )  # no part in kinematics
-    numbers = mechanism_in_scalars(mechanism.replace(bodies=massless), value_near)
+    # masses have no effect on the kinematics
+    unit_masses = tuple(replace(body, mass=1, inertia=(1, 1, 1)) for body in mechanism.bodies)
+    numbers = mechanism_in_scalars(mechanism.replace(bodies=unit_masses), value_near)
     generic = _near_home(numbers, 1.0)
     if not any(is_hard_constraint(c) for c in numbers.constraints):
         return numbers, generic
-    assembled = [_assembled(numbers, _near_home(numbers, size)) for size in SIZES]
-    allowed = [q for q in assembled if q is not None]
-    return numbers, max(allowed, key=lambda q: rank(numeric_rows(numbers, q)), default=generic)
+    assembled = [_assembled(numbers, _near_home(numbers, factor)) for factor in DISPLACEMENTS]
+    consistent = [q for q in assembled if q is not None]
+    return numbers, max(consistent, key=lambda q: rank(numeric_rows(numbers, q)), default=generic)
 
 
-def _near_home(numbers: Mechanism, size: float) -> np.ndarray:
+def _near_home(numbers: Mechanism, factor: float) -> np.ndarray:
+    """The home configuration with a different displacement of each coordinate."""
     q = np.array([float(x) for x in (numbers.home or numbers.neutral)], dtype=float)
     for joint in numbers.joints:
         for k, part in zip(range(joint.q.start, joint.q.stop), joint.joint.coordinates, strict=True):
-            q[k] += 0.0 if part == "qw" else size * (0.11 + 0.037 * ((7 * k) % 5))
+            q[k] += 0.0 if part == "qw" else factor * (0.11 + 0.037 * ((7 * k) % 5))
     return normalized_configuration(numbers.tree, q).astype(float)
 
 
 def _assembled(numbers: Mechanism, q: np.ndarray) -> np.ndarray | None:
-    """The configuration on the constraints that Newton's steps of least size reach from q; None where they reach none."""
-    for _ in range(STEPS):
-        A, _, gaps = (np.asarray(x, dtype=float) for x in velocity_level_rows_at(numbers, q, TIME))
-        if not (np.isfinite(A).all() and np.isfinite(gaps).all()):
+    """A configuration that satisfies the constraints, by Gauss-Newton from q; None if the iteration fails."""
+    for _ in range(ASSEMBLY_ITERATIONS):
+        A, _, violation = (np.asarray(x, dtype=float) for x in velocity_level_rows_at(numbers, q, TIME))
+        if not (np.isfinite(A).all() and np.isfinite(violation).all()):
             return None
-        if np.abs(gaps).max(initial=0.0) < CLOSED:
+        if np.abs(violation).max(initial=0.0) < CLOSURE_TOLERANCE:
             return q
-        step = -np.linalg.pinv(A, rcond=1e-10) @ gaps
+        step = -np.linalg.pinv(A, rcond=1e-10) @ violation
         size = np.abs(step).max()
-        q = integrate_configuration(numbers.tree, q, step * min(1.0, LONGEST / max(size, LONGEST))).astype(
-            float
-        )
+        step = step * min(1.0, LARGEST_STEP / max(size, LARGEST_STEP))
+        q = integrate_configuration(numbers.tree, q, step).astype(float)
     return None
 
 
 def numeric_rows(numbers: Mechanism, q: np.ndarray) -> np.ndarray:
-    """A (k, nv) of all exact constraints, in numbers."""
+    """A (k, nv) of all hard constraints, in numbers."""
     if not any(is_hard_constraint(c) for c in numbers.constraints):
         return np.zeros((0, numbers.nv))
     return np.array(velocity_level_rows_at(numbers, q, TIME)[0], dtype=float)
 
 
 def rank(A: np.ndarray) -> int:
-    """The number of independent rows."""
+    """The rank of A (k, nv)."""
     return int(np.linalg.matrix_rank(A, tol=RANK * max(1.0, np.abs(A).max(initial=0)))) if A.size else 0
 
 
 def independent_velocities(A: np.ndarray) -> list[int]:
-    """The speeds that stay free, in order: those that a pivoted elimination of A leaves."""
+    """The independent velocities of A v = 0: the columns without a pivot by complete pivoting."""
     R = A.copy()
     dependent: list[int] = []
     while R.size and np.abs(R).max() > RANK:
@@ -96,7 +96,7 @@ def independent_velocities(A: np.ndarray) -> list[int]:
 
 
 def independent_rows(A: np.ndarray) -> list[int]:
-    """The rows of A that are independent, the first of those that depend on each other."""
+    """The numbers of independent rows of A; of dependent rows the first are chosen."""
     kept: list[int] = []
     for i in range(len(A)):
         if rank(A[[*kept, i]]) > len(kept):

@@ -1,14 +1,15 @@
-"""Trigonometric polynomials: a scalar in which equal expressions are equal, and sums of angles add by themselves.
+"""Trigonometric polynomials: a scalar with a canonical form, in which equal expressions are identical.
 
-A polynomial maps packed monomials to coefficients (integers, fractions, floats). Its generators are atoms (parameters,
-speeds, whatever is opaque), for a lone angle its cosine c and sine s with s^2 = 1 - c^2, and for an angle that is summed
-with others (parallel axes) the turn z = c + i s with i^2 = -1. As z_1 z_2 turns by the sum, cos(a) cos(b) - sin(a) sin(b)
-is cos(a + b) before anyone asks, and sin^2 + cos^2 is 1.
+A polynomial maps packed monomials to coefficients (integers, fractions, floats). Its generators are atoms
+(parameters, velocities and opaque expressions); for a separate angle its cosine c and sine s with s^2 = 1 -
+c^2; and for an angle that is added to others (parallel axes) the phase factor z = c + i s with i^2 = -1.
+Since z_1 z_2 is the phase factor of the sum, cos(a) cos(b) - sin(a) sin(b) is identical to cos(a + b), and
+sin^2 + cos^2 to 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -17,41 +18,43 @@ import sympy as sp
 from zwang import scalar
 from zwang.errors import ZwangError
 from zwang.symbolic.sympy_backend import SymbolicBackend, plain
+from zwang.symbolic.sympy_types import as_expr
 
 WIDTH = 16
 HALF = 1 << (WIDTH - 1)
-DUST = 1e-14  # a sum of floats this much smaller than its terms is their rounding
+ROUNDING = 1e-14  # a sum of floats that is smaller than its terms by this factor is rounding
 
 
 class TooLargeError(ZwangError):
-    """A polynomial with more terms than are worth reading."""
+    """A derivation whose expanded expressions are too long to read."""
 
 
 class Ring:
-    """The generators. `together` are the angles that are summed; `limit` bounds the products of terms.
+    """The generators of polynomials and their rules of reduction.
 
-    units: for the scalar part w of a unit quaternion its vector part (x, y, z), so that w^2 = 1 - x^2 - y^2 - z^2.
+    summed: angles that are added to others. limit: on the total number of products of terms. units: for the
+    scalar part w of a unit quaternion its vector part (x, y, z), so that w^2 = 1 - x^2 - y^2 - z^2.
     """
 
     def __init__(
         self,
-        together: Iterable[sp.Expr] = (),
+        summed: Iterable[sp.Expr] = (),
         limit: float = float("inf"),
-        units: Mapping[sp.Expr, Any] | None = None,
+        units: Mapping[sp.Expr, Sequence[sp.Expr]] | None = None,
     ) -> None:
         self.generators: list[tuple[str, sp.Expr]] = []
         self.numbers: dict[tuple[str, sp.Expr], int] = {}
-        self.together = frozenset(together)
+        self.summed = frozenset(summed)
         self.units = dict(units or {})
-        self.roots: dict[int, Polynomial] = {}  # generators that are square roots, and of what
+        self.roots: dict[int, Polynomial] = {}  # the radicand of each generator that is a square root
         self.limit = limit
         self.work = 0
         self.bias = 0
-        self.squares = 0  # the bit of exponents 2 and 3 of the generators that reduce
+        self.squares = 0  # the bit set in exponents 2 and 3 of generators with a rule of reduction
         self.i = self._generator("i", sp.I)
 
     def _generator(self, kind: str, expression: sp.Expr) -> int:
-        """The packed monomial of a generator, a new one if need be."""
+        """The packed monomial of a generator, which is added if it is new."""
         number = self.numbers.get((kind, expression))
         if number is None:
             number = self.numbers[kind, expression] = len(self.generators)
@@ -62,22 +65,22 @@ class Ring:
         return 1 << (WIDTH * number)
 
     def atom(self, expression: sp.Expr) -> Polynomial:
-        """An opaque expression as a generator; a number as a constant."""
+        """A polynomial of one generator for an opaque expression, or a constant for a number."""
         if expression.is_Number and expression.is_finite:
             return self.constant(_exact(expression))
         return Polynomial(self, {self._generator("atom", expression): 1})
 
     def invertible(self, number: int) -> bool:
-        """Whether a generator may have negative exponents: those that reduce may not."""
+        """Whether a generator may have negative exponents, which needs that it has no rule of reduction."""
         kind, expression = self.generators[number]
         return kind == "cos" or (kind == "atom" and expression not in self.units and number not in self.roots)
 
     def is_atom(self, number: int) -> bool:
-        """Is a generator an expression of its own, with no rule of reduction?"""
+        """Whether a generator is an opaque expression without a rule of reduction."""
         return self.generators[number][0] == "atom" and self.invertible(number)
 
     def root(self, radicand: Polynomial) -> Polynomial:
-        """The square root, with root^2 = radicand; squares of positive atoms come out of it."""
+        """The square root, with root^2 = radicand; squares of positive atoms are factored out."""
         outside, rest = self.constant(1), radicand
         if len(radicand.terms) == 1:
             ((key, value),) = radicand.terms.items()
@@ -109,7 +112,7 @@ class Ring:
         return Polynomial(self, {0: value} if value != 0 else {})
 
     def exponents(self, key: int) -> list[tuple[int, int]]:
-        """(number of the generator, exponent) for those in a monomial."""
+        """The pairs (number of the generator, exponent) of a monomial."""
         found, number = [], 0
         biased = key + self.bias
         while biased:
@@ -121,7 +124,7 @@ class Ring:
         return [pair for pair in found if pair[0] < len(self.generators)]
 
     def reduced(self, terms: dict[int, Any]) -> dict[int, Any]:
-        """The same with i^2 = -1 and s^2 = 1 - c^2, and without terms of coefficient zero."""
+        """The terms reduced by i^2 = -1, s^2 = 1 - c^2 and the other rules, without zero coefficients."""
         bias, squares = self.bias, self.squares
         pending = [(key, value) for key, value in terms.items() if (key + bias) & squares]
         while pending:
@@ -132,6 +135,7 @@ class Ring:
         return {key: value for key, value in terms.items() if value != 0}
 
     def _replace_square(self, terms: dict[int, Any], key: int, value: Any) -> None:
+        """Add to `terms` a monomial whose lowest reducible square is replaced by its rule."""
         bit = (key + self.bias) & self.squares
         number = (bit & -bit).bit_length() // WIDTH
         kind, expression = self.generators[number]
@@ -148,42 +152,45 @@ class Ring:
         for other in others:
             _put(terms, key + 2 * self._generator(*other), -value)
 
-    def turn(self, angle: Polynomial) -> Polynomial:
-        """e^(i angle): exact for whole multiples of atoms, with numbers for constants; else of an opaque angle."""
+    def phase(self, angle: Polynomial) -> Polynomial:
+        """e^(i angle): a product over integer multiples of atoms and constants, else of an opaque angle."""
         result = self.constant(1)
         for key, value in angle.terms.items():
             exponents = self.exponents(key)
             if not exponents:
-                result = result * self._constant_turn(value)
+                result = result * self._constant_phase(value)
             elif self._is_right_angle(exponents, value):
                 result = result * Polynomial(self, self.reduced({(int(2 * value) % 4) * self.i: 1}))
             elif len(exponents) == 1 and exponents[0][1] == 1 and type(value) is int and abs(value) < 64:
                 kind, expression = self.generators[exponents[0][0]]
                 if kind != "atom":
-                    return self._of_lone(angle.expression(), 1)
+                    return self._of_separate(angle.expression(), 1)
                 result = result * self._of_atom(expression, value)
             else:
-                return self._of_lone(angle.expression(), 1)
+                return self._of_separate(angle.expression(), 1)
         return result
 
     def _is_right_angle(self, exponents: list[tuple[int, int]], value: Any) -> bool:
+        """Whether value times the monomial is a multiple of pi / 2."""
         return (
             exponents == [(self.numbers.get(("atom", sp.pi)), 1)]
             and type(value) is not float
             and (2 * value) % 1 == 0
         )
 
-    def _constant_turn(self, value: Any) -> Polynomial:
+    def _constant_phase(self, value: Any) -> Polynomial:
         return self.constant(scalar.cos(float(value))) + self.constant(scalar.sin(float(value))) * Polynomial(
             self, {self.i: 1}
         )
 
     def _of_atom(self, expression: sp.Expr, multiple: int) -> Polynomial:
-        if expression in self.together:
-            return Polynomial(self, {multiple * self._generator("turn", expression): 1})
-        return self._of_lone(expression, multiple)
+        """e^(i multiple expression)."""
+        if expression in self.summed:
+            return Polynomial(self, {multiple * self._generator("phase", expression): 1})
+        return self._of_separate(expression, multiple)
 
-    def _of_lone(self, expression: sp.Expr, multiple: int) -> Polynomial:
+    def _of_separate(self, expression: sp.Expr, multiple: int) -> Polynomial:
+        """e^(i multiple expression) in the cosine and the sine of a separate angle."""
         cosine, sine = self._generator("cos", expression), self._generator("sin", expression)
         once = Polynomial(self, {cosine: 1, sine + self.i: 1 if multiple > 0 else -1})
         result = once
@@ -202,7 +209,7 @@ class Ring:
         for key, value in e.terms.items():
             for number, exponent in self.exponents(key):
                 kind, _ = self.generators[number]
-                if kind == "turn":
+                if kind == "phase":
                     key -= 2 * exponent * (1 << (WIDTH * number))
                 elif kind == "i":
                     value = -value
@@ -211,14 +218,16 @@ class Ring:
 
 
 def _put(terms: dict[int, Any], key: int, value: Any) -> None:
+    """Add a coefficient to a term."""
     old = terms.get(key)
     terms[key] = value if old is None else _added(old, value)
 
 
 def _added(a: Any, b: Any) -> Any:
+    """The sum of two coefficients, without rounding and as an integer where it is one."""
     total = a + b
     if type(total) is float:
-        return 0 if abs(total) <= DUST * abs(a) else total
+        return 0 if abs(total) <= ROUNDING * abs(a) else total
     if type(total) is Fraction and total.denominator == 1:
         return total.numerator
     return total
@@ -227,7 +236,8 @@ def _added(a: Any, b: Any) -> Any:
 def _exact(number: sp.Expr) -> Any:
     """A SymPy number as a coefficient."""
     if number.is_Rational:
-        p, q = int(number.p), int(number.q)  # type: ignore[attr-defined]
+        p, q = number.as_numer_denom()
+        p, q = int(p), int(q)
         return p if q == 1 else Fraction(p, q)
     return plain(number)
 
@@ -246,7 +256,7 @@ class Polynomial:
         return f"Polynomial({self.expression()})"
 
     def expression(self) -> sp.Expr:
-        """As a SymPy expression, term by term; `readable` groups and folds."""
+        """The SymPy expression, term by term; `readable` groups and simplifies it."""
         return sp.Add(*[c * m for m, c in real_terms(self).items()])
 
     def __eq__(self, other: Any) -> bool:
@@ -256,6 +266,7 @@ class Polynomial:
         return hash(frozenset(self.terms.items()))
 
     def _other(self, other: Any) -> Polynomial | None:
+        """An operand as a polynomial; None for an unknown type."""
         if type(other) is Polynomial:
             return other
         if isinstance(other, int | float | Fraction):
@@ -302,7 +313,7 @@ class Polynomial:
         ring = self.ring
         ring.work += len(self.terms) * len(other.terms)
         if ring.work > ring.limit:
-            raise TooLargeError("the expanded expressions pass the limit of what is worth reading")
+            raise TooLargeError("the expanded expressions are too long to read; derive them with form='cse'")
         terms: dict[int, Any] = {}
         for ka, a in self.terms.items():
             for kb, b in other.terms.items():
@@ -321,7 +332,7 @@ class Polynomial:
         return self.reciprocal() * other
 
     def reciprocal(self) -> Polynomial:
-        """1 / self: of a product of atoms exactly, of anything else as an opaque power."""
+        """1 / self: exact for a product of atoms, an opaque power for anything else."""
         if not self.terms:
             raise ZeroDivisionError("an expression is divided by zero")
         ring = self.ring
@@ -347,6 +358,7 @@ class Polynomial:
 
 
 def _whole(value: Any) -> Any:
+    """A coefficient as an integer where it is one."""
     if type(value) is Fraction and value.denominator == 1:
         return value.numerator
     if isinstance(value, float | int | Fraction):
@@ -355,13 +367,13 @@ def _whole(value: Any) -> Any:
 
 
 class PolynomialBackend(scalar.Backend):
-    """The primitives on polynomials; what is no polynomial becomes an opaque atom."""
+    """The primitives on polynomials; results that are not polynomials become opaque atoms."""
 
     def sin(self, x: Polynomial) -> Any:
-        return x.ring.imaginary_part(x.ring.turn(x))
+        return x.ring.imaginary_part(x.ring.phase(x))
 
     def cos(self, x: Polynomial) -> Any:
-        return x.ring.real_part(x.ring.turn(x))
+        return x.ring.real_part(x.ring.phase(x))
 
     def sqrt(self, x: Polynomial) -> Any:
         return x.ring.root(x) if x.terms else 0
@@ -373,10 +385,11 @@ class PolynomialBackend(scalar.Backend):
         return x / y
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
-        raise TypeError("a choice between polynomials is made by the reading of its condition")
+        raise TypeError("a selection between polynomials is evaluated by the backend of its condition")
 
 
-def _opaque(name: str) -> Any:
+def _opaque(name: str) -> Callable[..., Any]:
+    """A primitive evaluated by SymPy, whose result is an opaque atom or a condition."""
     operation = getattr(SymbolicBackend, name)
     operation = getattr(operation, "__func__", operation)
 
@@ -400,7 +413,7 @@ class Condition:
 
 
 class ConditionBackend(scalar.Backend):
-    """Choices on relations between polynomials."""
+    """Selections by relations between polynomials, and logical operations on them."""
 
     def where(self, condition: Condition, x: Any, y: Any) -> Any:
         pair = [readable(a) if type(a) is Polynomial else a for a in (x, y)]
@@ -423,8 +436,8 @@ class ConditionBackend(scalar.Backend):
         return self._joined(sp.Not, p)
 
 
-for _name in ("tan", "asin", "acos", "atan2", "exp", "log", "absolute", "floor", "minimum", "maximum", "power",
-              "copysign", "sign", "less", "less_equal", "equal", "not_equal"):  # fmt: skip
+for _name in ("tan", "asin", "acos", "atan2", "exp", "log", "absolute", "floor", "minimum", "maximum",
+              "power", "copysign", "sign", "less", "less_equal", "equal", "not_equal"):  # fmt: skip
     setattr(PolynomialBackend, _name, _opaque(_name))
 scalar.register(Polynomial, PolynomialBackend())
 scalar.register(Condition, ConditionBackend())
@@ -434,7 +447,7 @@ scalar.register(Condition, ConditionBackend())
 
 
 def real_terms(polynomial: Polynomial) -> dict[sp.Expr, Any]:
-    """SymPy monomials and their coefficients, turns written as cosines and sines of sums of angles."""
+    """SymPy monomials and their coefficients, with phase factors as cosines and sines of sums of angles."""
     found: dict[sp.Expr, Any] = {}
     for factors, coefficient in _real_monomials(polynomial).items():
         monomial = sp.Mul(*[base**exponent for base, exponent in factors])
@@ -455,7 +468,7 @@ def _real_monomials(polynomial: Polynomial) -> dict[tuple[Factor, ...], Any]:
             kind, expression = ring.generators[number]
             if kind == "i":
                 imaginary = exponent
-            elif kind == "turn":
+            elif kind == "phase":
                 angle.append((expression, exponent))
             else:
                 factors.append((_FUNCTION[kind](expression), exponent))
@@ -472,7 +485,7 @@ _FUNCTION = {"atom": lambda x: x, "cos": sp.cos, "sin": sp.sin}
 def _real(
     angle: list[tuple[sp.Expr, int]], imaginary: int, value: Any
 ) -> list[tuple[tuple[Factor, ...], Any]]:
-    """The real part of value * i^imaginary * e^(i angle): imaginary parts cancel with the conjugate term's."""
+    """The real part of value * i^imaginary * e^(i angle); imaginary parts cancel."""
     if not angle:
         return [] if imaginary else [((), value)]
     total = sp.Add(*[k * a for a, k in angle])
@@ -493,22 +506,24 @@ def number_of(coefficient: Any) -> sp.Expr:
     return sp.Integer(coefficient) if isinstance(coefficient, int) else sp.Float(coefficient)
 
 
-def readable(polynomial: Polynomial, outer: frozenset[sp.Expr] = frozenset()) -> sp.Expr:
-    """The shortest of the usual ways to write it: 1 - cos^2 as sin^2, sin cos as sin(2 a) / 2, sums of parameters collected.
+def readable(polynomial: Polynomial, collected: frozenset[sp.Expr] = frozenset()) -> sp.Expr:
+    """A short SymPy expression: 1 - cos^2 as sin^2, sin cos as sin(2 a) / 2, and terms collected.
 
-    `outer` are the symbols (speeds, accelerations, inputs) by which terms are collected, beside functions of angles.
+    collected: symbols (velocities, accelerations, inputs) by which terms are collected, besides functions of
+    angles.
     """
     monomials = {frozenset(m): c for m, c in _real_monomials(polynomial).items()}
     monomials = _with_double_angles(_with_squares(monomials))
     groups: dict[frozenset[Factor], list[sp.Expr]] = {}
     for factors, coefficient in monomials.items():
-        head = frozenset(f for f in factors if f[0] in outer or isinstance(f[0], sp.sin | sp.cos))
+        head = frozenset(f for f in factors if f[0] in collected or isinstance(f[0], sp.sin | sp.cos))
         body = sp.Mul(number_of(coefficient), *[base**e for base, e in factors - head])
         groups.setdefault(head, []).append(body)
     return sp.Add(*[_grouped(bodies, head) for head, bodies in groups.items()])
 
 
 def _grouped(bodies: list[sp.Expr], head: frozenset[Factor]) -> sp.Expr:
+    """The terms with a common head as one product."""
     total = sp.Add(*bodies)
     if not head:
         return total
@@ -522,7 +537,7 @@ def _grouped(bodies: list[sp.Expr], head: frozenset[Factor]) -> sp.Expr:
 
 
 def _with_squares(monomials: dict[frozenset[Factor], Any]) -> dict[frozenset[Factor], Any]:
-    """k - k cos^2 as k sin^2, for each k."""
+    """k - k cos^2 replaced by k sin^2, for each k."""
     result = dict(monomials)
     for factors in list(monomials):
         for base, exponent in factors:
@@ -536,15 +551,16 @@ def _with_squares(monomials: dict[frozenset[Factor], Any]) -> dict[frozenset[Fac
 
 
 def _with_double_angles(monomials: dict[frozenset[Factor], Any]) -> dict[frozenset[Factor], Any]:
-    """sin(a) cos(a) as sin(2 a) / 2."""
+    """sin(a) cos(a) replaced by sin(2 a) / 2."""
     result: dict[frozenset[Factor], Any] = {}
     for factors, coefficient in monomials.items():
         for base, exponent in list(factors):
             if not isinstance(base, sp.sin) or exponent != 1:
                 continue
-            cosine = (sp.cos(base.args[0]), 1)
+            angle = as_expr(base.args[0])
+            cosine = (sp.cos(angle), 1)
             if cosine in factors:
-                factors = (factors - {(base, 1), cosine}) | {(sp.sin(2 * base.args[0]), 1)}
+                factors = (factors - {(base, 1), cosine}) | {(sp.sin(2 * angle), 1)}
                 coefficient = _whole(coefficient * Fraction(1, 2))
         result[factors] = _added(result.get(factors, 0), coefficient)
     return result

@@ -1,142 +1,146 @@
-"""Forces of constraints: their ideal and working parts, and what joints carry."""
+"""Constraint forces with their ideal and non-ideal parts, and joint reactions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from zwang.algebra.dual import derivative_along
 from zwang.constraint.body_loads import constraint_loads
+from zwang.deprecation import renamed_attributes
 from zwang.dynamics.free_body_diagram import Load, free_body_diagram, subtree_loads
 from zwang.errors import DescriptionError, SolveError
-from zwang.kinematics.configuration import configuration_rate
+from zwang.mechanism.constraints import Tendon
 from zwang.symbolic import derivation
+from zwang.symbolic.derived_equations import DerivedEquations
 from zwang.symbolic.expression_forms import value_of
+from zwang.symbolic.sympy_types import matrix_entries
 from zwang.symbolic.wrenches import applied_wrenches, is_wrapped, wrenches_on_bodies
 
-if TYPE_CHECKING:
-    from zwang.symbolic.equations import Equations
-
-ROUNDS = 200
+MAGNITUDE_ITERATIONS = 200
 
 
+@renamed_attributes(working="nonideal", working_power="nonideal_power")
 @dataclass(frozen=True)
 class SplitForces:
-    """Constraint forces (6 N,) on all bodies, forces in world axes and torques in body axes [N, N m]: total = ideal + working.
+    """Constraint forces (6 N,) on all bodies [N, N m]: total = ideal + nonideal.
 
-    The ideal part does no work on any motion that the constraints allow; powers [W] are those on the actual one (a constraint that
-    moves by itself does work on that).
+    Forces are in world axes, torques in body axes. The ideal part does no work along any velocity that the
+    constraints allow. ideal_power, nonideal_power [W]: along the actual velocity, along which the ideal part
+    does work where a constraint depends on time.
     """
 
     total: np.ndarray
     ideal: np.ndarray
-    working: np.ndarray
+    nonideal: np.ndarray
     ideal_power: float
     nonideal_power: float
 
 
-def split_constraint_forces(e: Equations, values: Mapping[Any, Any]) -> SplitForces:
-    """The constraint forces on all bodies as numbers, and their ideal and working parts (seed 003, Eqs. 43-50).
+def split_constraint_forces(e: DerivedEquations, values: Mapping[Any, Any]) -> SplitForces:
+    """The constraint forces on all bodies as numbers, and their ideal and non-ideal parts.
 
-    values: for all symbols, by symbol or by name; the sizes N_NAME of forces that work are found if they are not given.
-    The working part is M B (B^T M B)^-1 B^T Q^c, the projector P_Bs of Eq. 49 without its square roots.
+    values: for all symbols, by symbol or by name; force magnitudes N_NAME that are not given are computed.
+    The non-ideal part is M B (B^T M B)^-1 B^T Q^c, the projector P_Bs without its square roots.
+    Source: Luchtenburg, Shah, Impelluso, Rykkje, IMECE 2021-72324, Eqs. 43-50.
     """
     known = {str(key): float(value) for key, value in values.items()}
     s, form = e._state, e._form
-    for name in e.symbols.sizes:
+    for name in e.symbols.force_magnitudes:
         if f"N_{name}" not in known:
-            known[f"N_{name}"] = _size(e, name, known)
+            known[f"N_{name}"] = _force_magnitude(e, name, known)
     applied = applied_wrenches(e._scalar_mechanism, e._motion, s.q, s.v, e._inputs)[0]
     mass, rhs = e.evaluate(known)
     X_dot = e._J @ s.v
-    drift = _rate_of_velocities(e) + e._J @ s.v_rate
+    bias = e._bias_accelerations + e._J @ s.v_rate
     arrays = (
         e._J @ s.V,
         X_dot,
-        drift,
+        bias,
         derivation.mass_blocks(s.tree),
         derivation.gyroscopic_forces(s.tree, X_dot),
         applied,
     )
-    B, X_dot, drift, M, gyroscopic, Gamma = (form.values(x, known) for x in arrays)
-    total = M @ (B @ np.linalg.solve(mass, rhs) + drift) + gyroscopic - Gamma
-    working = M @ B @ np.linalg.solve(mass, B.T @ total)
-    ideal = total - working
-    return SplitForces(total, ideal, working, float(X_dot @ ideal), float(X_dot @ working))
+    B, X_dot, bias, M, gyroscopic, Gamma = (form.values(x, known) for x in arrays)
+    # Q^c = M X_ddot + D M X_dot - Gamma, and its projection
+    total = M @ (B @ np.linalg.solve(mass, rhs) + bias) + gyroscopic - Gamma
+    nonideal = M @ B @ np.linalg.solve(mass, B.T @ total)
+    ideal = total - nonideal
+    return SplitForces(total, ideal, nonideal, float(X_dot @ ideal), float(X_dot @ nonideal))
 
 
-def _rate_of_velocities(e: Equations) -> np.ndarray:
-    """J_dot v: the accelerations of all bodies at constant speeds v."""
-    s = e._state
-    return derivative_along(lambda q: derivation.body_motion(s.tree, q).B @ s.v, s.q, configuration_rate(s.tree, s.q, s.v))[1]
+def _force_magnitude(e: DerivedEquations, name: str, known: Mapping[str, float]) -> float:
+    """The magnitude N of a constraint's force, by fixed-point iteration over the non-ideal forces.
 
-
-def _size(e: Equations, name: str, known: Mapping[str, float]) -> float:
-    """N of a constraint: the size of its force, as it is with the working forces acting."""
-    size = 0.0
-    for _ in range(ROUNDS):
-        trial = {**dict.fromkeys((f"N_{n}" for n in e.symbols.sizes), 0.0), **known, f"N_{name}": size}
+    Raises SolveError if the iteration does not converge.
+    """
+    magnitude = 0.0
+    for _ in range(MAGNITUDE_ITERATIONS):
+        trial = {**dict.fromkeys((f"N_{n}" for n in e.symbols.force_magnitudes), 0.0), **known}
+        trial[f"N_{name}"] = magnitude
         mass, rhs = e.evaluate(trial)
         trial |= {x.name: a for x, a in zip(e.symbols.u_dot, np.linalg.solve(mass, rhs), strict=True)}
-        found = float(np.linalg.norm([value_of(x, trial) for x in e.multipliers[name]]))
-        if abs(found - size) <= 1e-14 * (1 + found):
+        found = float(np.linalg.norm([value_of(x, trial) for x in matrix_entries(e.multipliers[name])]))
+        if abs(found - magnitude) <= 1e-14 * (1 + found):
             return found
-        size = found
+        magnitude = found
     raise SolveError(
-        f"the size of the force of constraint {name!r} was not found: its working part feeds back on it too strongly"
+        f"the magnitude of the force of constraint {name!r} did not converge: "
+        "the non-ideal force that depends on it increases it too strongly; reduce its friction coefficient"
     )
 
 
-def joint_reactions(e: Equations) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
-    """By joint the force and the torque with which it acts on what it carries, in world axes, in the symbols u_dot.
+def joint_reactions(e: DerivedEquations) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
+    """By joint the force [N] and the torque [N m] on what it carries, in world axes, in the symbols u_dot.
 
-    The torque is about the origin of the joint's moving frame; motors, springs and dampers of the joint are part of it, and so are
-    constraints by formula on its coordinates. All from Euler's laws of the bodies that the joint carries, on which weights, wrenches, springs between
-    points and the `multipliers` of constraints between bodies act. Where constraints depend on each other, those after the first of them
-    carry nothing. Raises DescriptionError for tendons around bodies, of which `zw.joint_reactions` gives numbers.
+    They follow from Euler's laws of the bodies that the joint carries, with weights, wrenches, springs
+    between points, and the multipliers of constraints between bodies. The torque is about the origin of the
+    joint's moving frame.
+    Raises DescriptionError for tendons that wrap around bodies, for which `zw.joint_reactions` computes
+    numbers.
     """
     s, m = e._state, e._scalar_mechanism
-    if wrapped := [x.name for x in (*m.tendons, *m.forces) if is_wrapped(m, x)]:
+    if wrapped := [_name(x) for x in (*m.tendons, *m.forces) if is_wrapped(m, x)]:
         raise DescriptionError(
-            f"tendon or actuator {wrapped[0]!r} runs around a body, and its forces on bodies are too long to be written down; "
-            "zw.joint_reactions gives the numbers"
+            f"tendon or actuator {wrapped[0]!r} wraps around a body, and its forces on bodies are too long "
+            "for symbolic expressions; zw.joint_reactions computes numbers"
         )
-    motion, forces = e._motion, {}
-    for name, value in zip(e._embedding.all_names, _all_rows(e), strict=True):
+    motion = e._motion
+    forces: dict[str, list[Any]] = {}
+    for name, value in zip(e._reduction.all_names, _multipliers_of_all_rows(e), strict=True):
         forces.setdefault(name, []).append(value)
-    wrench = inertial_wrench(e) - wrenches_on_bodies(e._scalar_mechanism, motion, s.q, s.v, e._inputs)
+    # what each body needs beyond the applied wrenches, as loads on its link
+    wrench = e._inertial_wrench - wrenches_on_bodies(e._scalar_mechanism, motion, s.q, s.v, e._inputs)
     loads = []
-    for k, (solid, (R, x)) in enumerate(zip(s.tree.rigid_bodies, motion.poses, strict=True)):
+    for k, (body, (R, x)) in enumerate(zip(s.tree.rigid_bodies, motion.poses, strict=True)):
         f, t = wrench[6 * k : 6 * k + 3], R @ wrench[6 * k + 3 : 6 * k + 6]
-        loads.append(Load(solid.place.link, x, f, t))
+        loads.append(Load(body.place.link, x, f, t))
     poses, _ = derivation.poses_with_summed_angles(s.tree, s.q)
     if forces:
         free = free_body_diagram(e._scalar_mechanism, poses, s.v)
         for by_body in constraint_loads(free, forces, e._form.of(e.symbols.time)).values():
             loads += [load.reversed() for load in by_body.values()]
+    # the sum over the subtree of each joint
     carried = subtree_loads(s.tree, poses, loads)
     last = {link.name: i for i, link in enumerate(s.tree.links)}
-    return {
-        joint.name: tuple(e._matrix(x) for x in carried[last[joint.name]])  # type: ignore[misc]
-        for joint in e.mechanism.joints
-    }
+    found = {}
+    for joint in e.mechanism.joints:
+        force, torque = carried[last[joint.name]]
+        found[joint.name] = (e._matrix(force), e._matrix(torque))
+    return found
 
 
-def inertial_wrench(e: Equations) -> np.ndarray:
-    """M X_ddot + D M X_dot (6 N,) in the symbols u_dot."""
-    s = e._state
-    u_dot = np.array([e._form.of(x) for x in e.symbols.u_dot])
-    X_ddot = e._J @ (s.V @ u_dot + s.v_rate) + _rate_of_velocities(e)
-    return derivation._block_product(s.tree, X_ddot) + derivation.gyroscopic_forces(s.tree, e._J @ s.v)
+def _name(part: Any) -> str:
+    """The name of a tendon, or of an actuator on one."""
+    return part.name if isinstance(part, Tendon) else str(getattr(part, "name", ""))
 
 
-def _all_rows(e: Equations) -> list[Any]:
-    """The multipliers of all rows of constraints; of those that depend on others, 0."""
-    lam: list[Any] = [0] * len(e._embedding.all_names)
-    for k, value in zip(e._embedding.kept, e._lam, strict=True):
+def _multipliers_of_all_rows(e: DerivedEquations) -> list[Any]:
+    """The multipliers of all constraint rows; 0 for dependent rows."""
+    lam: list[Any] = [0] * len(e._reduction.all_names)
+    for k, value in zip(e._reduction.kept, e._lam, strict=True):
         lam[k] = value
     return lam

@@ -1,6 +1,7 @@
-"""SymPy expressions as scalars: the primitives, values for symbols, and expressions as plain data.
+"""The symbolic backend: primitives on SymPy expressions, substitution, and expressions as plain data.
 
-No text is ever turned into an expression by SymPy's parsers, which would run it: documents name node kinds of a fixed list, and symbols' names stay names.
+SymPy's parsers are never used on text, since they would execute it. Documents use a fixed list of node kinds,
+and names of symbols are never interpreted.
 """
 
 from __future__ import annotations
@@ -8,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import sympy as sp
+from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import Boolean, BooleanFalse, BooleanTrue
 
 from zwang import scalar
 from zwang.errors import ParameterError
 
-MOST_BITS = 100_000  # of a number in a document
+LARGEST_BITS = 100_000  # of a number in a document
 
 
 class SymbolicBackend(scalar.Backend):
-    """The primitives on SymPy expressions; constants stay exact."""
+    """The primitives on SymPy expressions; constants remain exact."""
 
     sin, cos, tan, exp, log = (staticmethod(f) for f in (sp.sin, sp.cos, sp.tan, sp.exp, sp.log))
     asin, acos, sqrt = (staticmethod(f) for f in (sp.asin, sp.acos, sp.sqrt))
@@ -28,7 +30,7 @@ class SymbolicBackend(scalar.Backend):
     sign = staticmethod(sp.sign)
     minimum, maximum = staticmethod(sp.Min), staticmethod(sp.Max)
     logical_and, logical_or, logical_not = staticmethod(sp.And), staticmethod(sp.Or), staticmethod(sp.Not)
-    less, less_equal, equal, not_equal = (staticmethod(f) for f in (sp.Lt, sp.Le, sp.Eq, sp.Ne))
+    less, less_equal, equal, not_equal = (staticmethod(cast(Any, f)) for f in (sp.Lt, sp.Le, sp.Eq, sp.Ne))
 
     @staticmethod
     def power(x: Any, y: Any) -> Any:
@@ -72,49 +74,55 @@ UNREAL = {
 
 
 def unreal_part(x: sp.Basic) -> str:
-    """What in an expression lets it be no real, finite number; parts that are used often are looked at once."""
+    """Why an expression cannot be a real finite number; "" if it can. Repeated parts are inspected once."""
     if not isinstance(x, sp.Expr):
         return "is a condition, true or false"
-    left, seen = [x], set()
-    while left:
-        part = left.pop()
+    pending: list[sp.Basic] = [x]
+    seen: set[sp.Basic] = set()
+    while pending:
+        part = pending.pop()
         if part in UNREAL:
             return UNREAL[part]
         if part not in seen:
             seen.add(part)
-            left += part.args
+            pending += part.args
     return ""
 
 
 def substitute_in(x: sp.Basic, mapping: Mapping[Any, Any]) -> Any:
-    """x with other scalars of any reading for its symbols, worked out with the primitives.
+    """x with scalars of any backend substituted for its symbols, evaluated with the primitives.
 
-    Where all of them are SymPy's, the result is too. A constant that is not mixed with symbols comes out as a plain
-    number, an integer as an exact one.
+    If all scalars are SymPy expressions, so is the result. A constant becomes a Python number, an integer if
+    it is one.
     """
     if mapping and all(isinstance(value, sp.Basic) for value in mapping.values()):
         return x.xreplace(dict(mapping))
     symbols: dict[Any, frozenset[Any]] = {}
-    if not all(_is_plain(value) for value in mapping.values()) and free_symbols_of(x, symbols) - mapping.keys():
+    if (
+        not all(_is_plain(value) for value in mapping.values())
+        and free_symbols_of(x, symbols) - mapping.keys()
+    ):
         return Deferred(x, mapping)
-    return _worked_out(x, mapping, {}, symbols)
+    return _evaluated(x, mapping, {}, symbols)
 
 
 def free_symbols_of(x: Any, known: dict[Any, frozenset[Any]] | None = None) -> frozenset[Any]:
-    """The free symbols of an expression: parts that are used often are looked at once, as `free_symbols` does not."""
+    """The free symbols of an expression; unlike `free_symbols` it visits repeated parts once."""
     known = {} if known is None else known
     found = known.get(x)
     if found is None:
         args = x.args
         found = (
-            frozenset().union(*(free_symbols_of(a, known) for a in args)) if args else frozenset(x.free_symbols)
+            frozenset().union(*(free_symbols_of(a, known) for a in args))
+            if args
+            else frozenset(x.free_symbols)
         )
         known[x] = found
     return found
 
 
 class Deferred:
-    """An expression some of whose symbols have values of another reading; worked out when the others have theirs."""
+    """An expression with values of another backend for some of its symbols, evaluated later."""
 
     __slots__ = ("expression", "known")
 
@@ -124,7 +132,7 @@ class Deferred:
 
 
 class DeferredBackend(scalar.Backend):
-    """Expressions that wait for values."""
+    """Substitution in deferred expressions."""
 
     def symbols_of(self, x: Deferred) -> frozenset[Any]:
         return frozenset(x.expression.free_symbols) - x.known.keys()
@@ -137,7 +145,7 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, sp.Basic) or scalar.value_is_constant(value)
 
 
-def _worked_out(
+def _evaluated(
     x: Any, mapping: Mapping[Any, Any], known: dict[Any, Any], symbols: dict[Any, frozenset[Any]]
 ) -> Any:
     if x in known:
@@ -152,22 +160,23 @@ def _worked_out(
         result = x
     elif isinstance(x, sp.Piecewise):
         result = _chosen(
-            [tuple(_worked_out(a, mapping, known, symbols) for a in pair.args) for pair in x.args]
+            [tuple(_evaluated(a, mapping, known, symbols) for a in pair.args) for pair in x.args]
         )
     else:
-        result = _apply(x, [_worked_out(a, mapping, known, symbols) for a in x.args])
+        result = _apply(x, [_evaluated(a, mapping, known, symbols) for a in x.args])
     known[x] = result
     return result
 
 
 def _apply(x: Any, args: list[Any]) -> Any:
     if x.func not in _PRIMITIVES:
-        raise ParameterError(f"the expression {x} has the function {x.func.__name__}, which is none of "
+        raise ParameterError(f"the expression {x} contains the function {x.func.__name__}; supported are "
                              f"{', '.join(sorted(f.__name__ for f in _PRIMITIVES))}")  # fmt: skip
     return _PRIMITIVES[x.func](*args)
 
 
 def _chosen(pairs: list[tuple[Any, Any]]) -> Any:
+    """The value of a Piecewise with these pairs (value, condition)."""
     value: Any = float("nan")
     for x, condition in reversed(pairs):
         value = x if condition is True or condition == sp.true else scalar.where(condition, x, value)
@@ -180,7 +189,7 @@ def plain(x: Any) -> int | float:
 
 
 def exact(x: Any) -> Any:
-    """A constant expression for scalars that keep fractions: a fraction where it is one, else itself."""
+    """A constant expression for scalars with exact fractions: an integer, a fraction, a float, or itself."""
     if x.is_Rational:
         return int(x) if x.is_Integer else Fraction(int(x.p), int(x.q))
     return float(x) if x.is_Float else x
@@ -195,7 +204,7 @@ def _product(*factors: Any) -> Any:
 
 
 def _sign(x: Any) -> Any:
-    own = getattr(scalar.backend_of(x), "sign", None)  # one word, where a reading has it
+    own = getattr(scalar.backend_of(x), "sign", None)  # a single primitive, where the backend has it
     return scalar.sign(x) if own is None else own(x)
 
 
@@ -204,15 +213,19 @@ def _power(x: Any, y: Any) -> Any:
 
 
 _PRIMITIVES: dict[Any, Callable[..., Any]] = {
-    sp.Add: _sum, sp.Mul: _product, sp.Pow: _power, sp.sin: scalar.sin, sp.cos: scalar.cos, sp.tan: scalar.tan,
-    sp.asin: scalar.asin, sp.acos: scalar.acos, sp.atan2: scalar.atan2, sp.exp: scalar.exp, sp.log: scalar.log,
+    sp.Add: _sum, sp.Mul: _product, sp.Pow: _power, sp.sin: scalar.sin, sp.cos: scalar.cos,
+    sp.tan: scalar.tan, sp.asin: scalar.asin, sp.acos: scalar.acos, sp.atan2: scalar.atan2,
+    sp.exp: scalar.exp, sp.log: scalar.log,
     sp.atan: lambda x: scalar.atan2(x, 1), sp.Abs: scalar.absolute, sp.floor: scalar.floor, sp.sign: _sign,
     sp.Min: lambda *a: reduce(scalar.minimum, a), sp.Max: lambda *a: reduce(scalar.maximum, a),
-    sp.StrictLessThan: scalar.less, sp.LessThan: scalar.less_equal, sp.Eq: scalar.equal, sp.Ne: scalar.not_equal,
-    sp.StrictGreaterThan: lambda a, b: scalar.less(b, a), sp.GreaterThan: lambda a, b: scalar.less_equal(b, a),
+    sp.StrictLessThan: scalar.less, sp.LessThan: scalar.less_equal, sp.Eq: scalar.equal,
+    sp.Ne: scalar.not_equal, sp.StrictGreaterThan: lambda a, b: scalar.less(b, a),
+    sp.GreaterThan: lambda a, b: scalar.less_equal(b, a),
     sp.And: lambda *a: reduce(scalar.logical_and, a), sp.Or: lambda *a: reduce(scalar.logical_or, a),
     sp.Not: scalar.logical_not,
-    sp.ITE: lambda p, a, b: scalar.logical_or(scalar.logical_and(p, a), scalar.logical_and(scalar.logical_not(p), b)),
+    sp.ITE: lambda p, a, b: scalar.logical_or(
+        scalar.logical_and(p, a), scalar.logical_and(scalar.logical_not(p), b)
+    ),
 }  # fmt: skip
 
 _KINDS: dict[str, Any] = {f.__name__: f for f in (*_PRIMITIVES, sp.Piecewise)}
@@ -220,7 +233,10 @@ _CONSTANTS = {"pi": sp.pi, "E": sp.E, "true": sp.true, "false": sp.false}
 
 
 def tree_of(x: Any) -> list[Any]:
-    """An expression as nested lists [kind, arguments...]. Raises ParameterError for a kind that documents do not have."""
+    """An expression as nested lists [kind, arguments...].
+
+    Raises ParameterError for a kind that documents do not support.
+    """
     for name, constant in _CONSTANTS.items():
         if x == constant:
             return [name]
@@ -236,17 +252,20 @@ def tree_of(x: Any) -> list[Any]:
     if isinstance(x, sp.Float):
         sign, mantissa, exponent, bits = x._mpf_
         return ["Float", [int(sign), int(mantissa), int(exponent), int(bits)], int(x._prec)]
-    if isinstance(x, sp.functions.elementary.piecewise.ExprCondPair):
+    if isinstance(x, ExprCondPair):
         return ["Pair", *(tree_of(a) for a in x.args)]
     if x.func.__name__ not in _KINDS:
         raise ParameterError(
-            f"the expression {x} has the function {x.func.__name__}, which a document cannot keep"
+            f"the expression {x} contains the function {x.func.__name__}, which documents do not support"
         )
     return [x.func.__name__, *(tree_of(a) for a in x.args)]
 
 
 def expression_of(tree: Sequence[Any]) -> Any:
-    """The expression that `tree_of` wrote. Raises KeyError or TypeError for anything else; runs no text."""
+    """The expression that `tree_of` wrote, without executing text.
+
+    Raises KeyError, TypeError or ValueError for anything else.
+    """
     if not isinstance(tree, list) or not tree or not isinstance(tree[0], str):
         raise TypeError(f"an expression must be a list [kind, arguments...], not {tree!r}")
     kind, *parts = tree
@@ -261,28 +280,27 @@ def expression_of(tree: Sequence[Any]) -> Any:
     arguments = [expression_of(part) for part in parts]
     if kind == "Pow":
         _check_power(*arguments)
-    return (
-        sp.functions.elementary.piecewise.ExprCondPair(*arguments)
-        if kind == "Pair"
-        else _KINDS[kind](*arguments)
-    )
+    return ExprCondPair(*arguments) if kind == "Pair" else _KINDS[kind](*arguments)
 
 
 def _float(number: tuple[int, ...], precision: int) -> sp.Float:
-    """A float of any precision: sign, mantissa, exponent and bits, of which none may be out of all bounds."""
-    if len(number) != 4 or number[1].bit_length() > MOST_BITS or not 1 <= precision <= MOST_BITS:
-        raise ValueError("a float in an expression is damaged")
-    if abs(number[2]) > MOST_BITS or not 0 <= number[3] <= MOST_BITS or number[0] not in (0, 1):
+    """A float of any precision from its sign, mantissa, exponent and bits.
+
+    Raises ValueError where one of them is not admissible.
+    """
+    if len(number) != 4 or number[1].bit_length() > LARGEST_BITS or not 1 <= precision <= LARGEST_BITS:
+        raise ValueError("a float in an expression is invalid")
+    if abs(number[2]) > LARGEST_BITS or not 0 <= number[3] <= LARGEST_BITS or number[0] not in (0, 1):
         raise ValueError("a float in an expression is out of bounds")
-    return sp.Float._new(number, precision)
+    return cast(sp.Float, sp.Float._new(number, precision))
 
 
 def _check_power(base: Any, exponent: Any) -> None:
-    """SymPy works out powers of numbers at once: those that would not end are refused."""
+    """Raise ValueError for a power of numbers that is too large, since SymPy evaluates it at once."""
     if base.is_Rational and exponent.is_Number:
         bits = max(abs(int(base.p)), int(base.q)).bit_length()
-        if bits * abs(float(exponent)) > MOST_BITS:
-            raise ValueError("the power of a number is too large to be worked out")
+        if bits * abs(float(exponent)) > LARGEST_BITS:
+            raise ValueError("the power of a number is too large to be evaluated")
 
 
 def _symbol(name: Any, assumptions: Any) -> sp.Symbol:
@@ -300,7 +318,7 @@ def _integer(value: Any) -> int:
 
 
 def symbol(name: str, **assumptions: bool) -> sp.Symbol:
-    """A SymPy symbol whose name is taken as it is (real unless said otherwise)."""
+    """A SymPy symbol with exactly this name, real unless the assumptions state otherwise."""
     return sp.Symbol(name, **{"real": True, **assumptions})
 
 

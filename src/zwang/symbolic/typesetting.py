@@ -1,58 +1,33 @@
-"""Equations as LaTeX, HTML, text and Python; names from files are escaped and never become markup or code."""
+"""Equations of motion as LaTeX, HTML, plain text and Python.
+
+Names from files are escaped, so that they never become markup or code.
+"""
 
 from __future__ import annotations
 
 import html as html_text
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy as sp
 
-if TYPE_CHECKING:
-    from zwang.symbolic.equations import Equations
+from zwang.symbolic.derived_equations import DerivedEquations
+from zwang.symbolic.expression_forms import Definition, ExpandedForm
+from zwang.symbolic.latex_names import escaped, symbol
+from zwang.symbolic.sympy_types import matrix_entries, replaced, symbols_in
 
-_ESCAPES = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "^": r"\^{}", "&": r"\&", "%": r"\%", "$": r"\$",
-            "#": r"\#", "~": r"\~{}", "<": r"\textless{}", ">": r"\textgreater{}"}  # fmt: skip
-_GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
-          "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi",
-          "Sigma", "Phi", "Psi", "Omega"}  # fmt: skip
-SEEN, MOST = (
-    12,
-    150,
-)  # formulas of one part in a notebook: more named subexpressions are folded, more of any part cut
+OPEN_DEFINITIONS = 12  # a notebook folds the definitions if there are more
+LARGEST_PART = 150  # largest number of formulas that a notebook shows of one part
 
 
 @dataclass(frozen=True)
 class DerivationStep:
-    """One line of the report: what it is, its letter in LaTeX, and the expression."""
+    """One step of the derivation: its title, its letter in LaTeX, and its expression or matrix."""
 
     title: str
     letter: str
     value: Any
-
-
-def symbol(name: str) -> str:
-    """A name as LaTeX: letters and Greek names in mathematics, `a_b` with an index, everything else as escaped text."""
-    head, *tail = name.split("_")
-    if not re.fullmatch(r"[A-Za-z]+\d*", head) or not all(re.fullmatch(r"[A-Za-z0-9,]+", t) for t in tail):
-        return rf"\text{{{escaped(name)}}}"
-    letters, digits = re.fullmatch(r"([A-Za-z]+)(\d*)", head).groups()  # type: ignore[union-attr]
-    indices = ([digits] if digits else []) + [_token(t) for t in tail]
-    index = rf"_{{{', '.join(indices)}}}" if indices else ""
-    return _token(letters) + index
-
-
-def _token(token: str) -> str:
-    if token in _GREEK:
-        return "\\" + token
-    return token if len(token) == 1 or token.isdigit() else rf"\mathrm{{{token}}}"
-
-
-def escaped(text: str) -> str:
-    """Any text inside LaTeX's text mode."""
-    return "".join(_ESCAPES.get(c, c) for c in text if c.isprintable())
 
 
 def _names(expression: Any, latex: Mapping[sp.Symbol, str]) -> dict[sp.Symbol, str]:
@@ -68,31 +43,33 @@ def to_latex(expression: Any, latex: Mapping[sp.Symbol, str]) -> str:
 # ---------------------------------------------------------------------------------------------- the report
 
 
-def steps_of(e: Equations) -> list[DerivationStep]:
-    """The five steps of seed 003, Sec. 3.2.2."""
-    steps = []
+def steps_of(e: DerivedEquations) -> list[DerivationStep]:
+    """The steps of the derivation (IMECE 2021-72324, Sec. 3.2.2), each with its matrix."""
+    steps: list[DerivationStep] = []
     for k, (name, (R, x)) in enumerate(e.frames.items(), 1):
         steps.append(DerivationStep(f"Step 1. Frame {k}: rotation of {name}", rf"R^{{(0,{k})}}", R))
-        steps.append(DerivationStep(f"Step 1. Mass centre of {name}", rf"x_{{{k}}}", x))
-    for k, (name, (velocity, turning)) in enumerate(e.motions.items(), 1):
+        steps.append(DerivationStep(f"Step 1. Centre of mass of {name}", rf"x_{{{k}}}", x))
+    for k, (name, (velocity, angular)) in enumerate(e.body_velocities.items(), 1):
         steps.append(
             DerivationStep(
-                f"Step 1. Velocity of the mass centre of {name}, in world axes", rf"\dot x_{{{k}}}", velocity
+                f"Step 1. Velocity of the centre of mass of {name}, in world axes",
+                rf"\dot x_{{{k}}}",
+                velocity,
             )
         )
         steps.append(
-            DerivationStep(f"Step 1. Angular velocity of {name}, in its own axes", rf"\omega_{{{k}}}", turning)
+            DerivationStep(f"Step 1. Angular velocity of {name}, in body axes", rf"\omega_{{{k}}}", angular)
         )
     names = ", ".join(e.bodies)
     steps += [
-        DerivationStep(f"Step 1. Velocities of {names}, one below the other", r"\dot X", e.X_dot),
-        DerivationStep("Step 2. Essential speeds", "u", e.speeds),
-        DerivationStep("Step 2. Constraints in velocity form, X_dot = B u", "B", e.B),
+        DerivationStep(f"Step 1. Stacked velocities of {names}", r"\dot X", e.X_dot),
+        DerivationStep("Step 2. Independent velocities", "u", e.speeds),
+        DerivationStep("Step 2. Velocity transformation, X_dot = B u", "B", e.B),
     ]
-    if any(x != 0 for x in e.drift):
-        steps.append(DerivationStep("Step 2. Velocities that constraints give by themselves", r"\dot X_0", e.drift))
+    if any(x != 0 for x in matrix_entries(e.velocity_offset)):
+        steps.append(DerivationStep("Step 2. Velocities at u = 0", r"\dot X_0", e.velocity_offset))
     steps += [
-        DerivationStep("Step 2. Rate of B", r"\dot B", e.B_dot),
+        DerivationStep("Step 2. Time derivative of B", r"\dot B", e.B_dot),
         DerivationStep("Step 3. Masses and inertias", "M", e.M_blocks),
         DerivationStep("Step 3. Angular velocities", "D", e.D),
         DerivationStep("Step 3. Applied forces and torques", r"\Gamma", e.Gamma),
@@ -103,7 +80,7 @@ def steps_of(e: Equations) -> list[DerivationStep]:
         DerivationStep("Kinetic energy", "K", e.kinetic_energy),
         DerivationStep("Potential energy", "P", e.potential_energy),
         DerivationStep("Step 5. Constraint forces on the bodies", "Q^c", e.constraint_forces),
-        *(DerivationStep(f"Step 5. Force of constraint {name}, row by row", rf"\lambda_{{{k}}}", force)
+        *(DerivationStep(f"Step 5. Multipliers of constraint {name}", rf"\lambda_{{{k}}}", force)
           for k, (name, force) in enumerate(e.multipliers.items(), 1)),
     ]  # fmt: skip
     return steps
@@ -111,28 +88,41 @@ def steps_of(e: Equations) -> list[DerivationStep]:
 
 def entries_of(value: Any) -> list[Any]:
     """The entries of a matrix, or the one expression."""
-    return list(value) if isinstance(value, sp.MatrixBase) else [value]
+    return matrix_entries(value) if isinstance(value, sp.MatrixBase) else [value]
 
 
 def rewritten(steps: list[DerivationStep], entries: Iterator[Any]) -> list[DerivationStep]:
-    """The steps with other entries, in order."""
+    """The steps with their entries replaced in order."""
     found = []
     for step in steps:
         value = step.value
         if isinstance(value, sp.MatrixBase):
-            value = sp.Matrix(*value.shape, [next(entries) for _ in value])
+            value = sp.Matrix(*value.shape, [next(entries) for _ in matrix_entries(value)])
         else:
             value = next(entries)
         found.append(replace(step, value=value))
     return found
 
 
-def latex(e: Equations, *, report: bool = False) -> str:
-    """The equations of motion; definitions first if they are large; with `report`, all steps before, of large ones in their own definitions."""
+def cse_steps_of(e: DerivedEquations) -> tuple[list[Definition], list[DerivationStep]]:
+    """Definitions of the common subexpressions of all steps, and the steps in terms of them."""
+    steps = steps_of(e)
+    if isinstance(e._form, ExpandedForm):
+        return [], steps
+    entries = [x for step in steps for x in entries_of(step.value)]
+    defined, written = e._form.definitions_of(entries)
+    return defined, rewritten(steps, iter(written))
+
+
+def latex(e: DerivedEquations, *, report: bool = False) -> str:
+    """The equations of motion as LaTeX, after the definitions of common subexpressions.
+
+    report: whether the steps of the derivation come first, in their own definitions.
+    """
     names = e.symbols.latex
     lines = []
     if report:
-        named, steps = e.cse_steps()
+        named, steps = cse_steps_of(e)
         lines += [rf"{to_latex(s, names)} &= {to_latex(x, names)} \\" for s, x in named]
         lines += [
             rf"&\text{{{escaped(s.title)}}} \\ {s.letter} &= {to_latex(s.value, names)} \\" for s in steps
@@ -140,7 +130,7 @@ def latex(e: Equations, *, report: bool = False) -> str:
         if named:
             last = rf"M^{{*}} {to_latex(e.u_dot, names)} &= r"
             return "\\begin{aligned}\n" + "\n".join([*lines, last]) + "\n\\end{aligned}"
-    defined, mass, rhs = e._shared_form
+    defined, mass, rhs = e._cse
     if not defined:
         body = f"{to_latex(mass, names)} {to_latex(e.u_dot, names)} = {to_latex(rhs, names)}"
         return rf"\begin{{aligned}} {' '.join(lines)} &{body} \end{{aligned}}" if lines else body
@@ -151,18 +141,20 @@ def latex(e: Equations, *, report: bool = False) -> str:
 
 
 def _entries(mass: sp.Matrix, rhs: sp.Matrix | None, names: Mapping[sp.Symbol, str]) -> list[str]:
-    """The entries of a symmetric matrix on and above the diagonal that are not zero, and of a column, one a line."""
+    """Nonzero entries of a symmetric matrix on and above the diagonal, and of a column, line by line."""
     lines = [
         rf"M_{{{i + 1},{j + 1}}} &= {to_latex(mass[i, j], names)} \\"
         for i in range(mass.rows) for j in range(i, mass.cols) if mass[i, j] != 0
     ]  # fmt: skip
     return lines + (
-        [] if rhs is None else [rf"r_{{{i + 1}}} &= {to_latex(x, names)} \\" for i, x in enumerate(rhs)]
+        []
+        if rhs is None
+        else [rf"r_{{{i + 1}}} &= {to_latex(x, names)} \\" for i, x in enumerate(matrix_entries(rhs))]
     )
 
 
-def mass_matrix_latex(e: Equations) -> str:
-    """M* alone, with its own definitions."""
+def mass_matrix_latex(e: DerivedEquations) -> str:
+    """M* alone as LaTeX, with its own definitions."""
     defined, mass = e.mass_matrix_cse()
     if not defined:
         return to_latex(mass, e.symbols.latex)
@@ -172,54 +164,61 @@ def mass_matrix_latex(e: Equations) -> str:
     )
 
 
-def html(e: Equations, most: int | None = None) -> str:
-    """The equations as HTML by parts: named subexpressions, mass matrix, right-hand side; then, folded, how they come about.
+def html(e: DerivedEquations, limit: int | None = None) -> str:
+    """The equations as HTML: common subexpressions, mass matrix, right-hand side, and the folded derivation.
 
-    Formulas are LaTeX between $$, for MathJax or KaTeX; of each part at most so many.
+    Formulas are LaTeX between $$, for MathJax or KaTeX. limit: the largest number of formulas in each part.
     """
     names = e.symbols.latex
-    defined, mass, rhs = e._shared_form
-    sought = rf"u = {to_latex(e.speeds, names)}, \quad M^{{*}} {to_latex(e.u_dot, names)} = r"
+    defined, mass, rhs = e._cse
+    unknowns = rf"u = {to_latex(e.speeds, names)}, \quad M^{{*}} {to_latex(e.u_dot, names)} = r"
     matrix, column = "Mass matrix", "Right-hand side"
-    parts = [_part(f"Essential speeds, and equations by the method {e.method!r}", [sought])]
+    parts = [_part(f"Independent velocities, and equations by the method {e.method!r}", [unknowns])]
     if defined:
         definitions = [f"{to_latex(s, names)} = {to_latex(x, names)}" for s, x in defined]
-        title = f"Named subexpressions, {len(defined)} of them"
-        parts.append(_folded(title, _flowing(_formulas(definitions, most)), shut=len(defined) > SEEN))
-        entries = [line.removesuffix(r" \\").replace(" &= ", " = ") for line in _entries(mass, None, names)]
-        parts.append(_part(f"{matrix}: what is not zero, on and above the diagonal", entries, most))
+        title = f"Common subexpressions ({len(defined)})"
         parts.append(
-            _part(column, [f"r_{{{i + 1}}} = {to_latex(x, names)}" for i, x in enumerate(rhs)], most)
+            _folded(title, _side_by_side(_formulas(definitions, limit)), shut=len(defined) > OPEN_DEFINITIONS)
+        )
+        entries = [line.removesuffix(r" \\").replace(" &= ", " = ") for line in _entries(mass, None, names)]
+        parts.append(_part(f"{matrix}: nonzero entries on and above the diagonal", entries, limit))
+        parts.append(
+            _part(
+                column,
+                [f"r_{{{i + 1}}} = {to_latex(x, names)}" for i, x in enumerate(matrix_entries(rhs))],
+                limit,
+            )
         )
     else:
         parts.append(_part(matrix, [f"M^{{*}} = {to_latex(mass, names)}"]))
         parts.append(_part(column, [f"r = {to_latex(rhs, names)}"]))
     if e.form == "expanded":
-        steps = [_part(s.title, [f"{s.letter} = {to_latex(s.value, names)}"]) for s in e.steps()]
-        parts.append(_folded("How they come about, step by step", "\n".join(steps)))
+        steps = [_part(s.title, [f"{s.letter} = {to_latex(s.value, names)}"]) for s in steps_of(e)]
+        parts.append(_folded("Derivation, step by step", "\n".join(steps)))
     heading = f"<h3>Equations of motion of {html_text.escape(e.mechanism.name)}</h3>"
     return "\n".join(['<div class="zwang-equations tex2jax_process">', heading, *parts, "</div>"])
 
 
-def _part(title: str, formulas: list[str], most: int | None = None) -> str:
-    return f"<p>{html_text.escape(title)}</p>\n{_formulas(formulas, most)}"
+def _part(title: str, formulas: list[str], limit: int | None = None) -> str:
+    return f"<p>{html_text.escape(title)}</p>\n{_formulas(formulas, limit)}"
 
 
-def _formulas(formulas: list[str], most: int | None) -> str:
-    """Formulas, one below the other, or as many of them as a page can typeset."""
+def _formulas(formulas: list[str], limit: int | None) -> str:
+    """Formulas one below the other, at most `limit` of them."""
     lines = [
         f'<div style="max-width:100%;overflow-x:auto;overflow-y:hidden">$${html_text.escape(x)}$$</div>'
-        for x in formulas[:most]
+        for x in formulas[:limit]
     ]
     if len(lines) < len(formulas):
         lines.append(
-            f"<p>and {len(formulas) - len(lines):,} more, which .latex(), .text(), .html() and .sympy() have</p>"
+            f"<p>and {len(formulas) - len(lines):,} more, which .latex(), .text(), .html() and .sympy() "
+            "include</p>"
         )
     return "\n".join(lines)
 
 
-def _flowing(inner: str) -> str:
-    """Short formulas side by side, as many as there is room for."""
+def _side_by_side(inner: str) -> str:
+    """Short formulas side by side, in lines that wrap."""
     return f'<div style="display:flex;flex-wrap:wrap;gap:0 2.5em;align-items:center">\n{inner}\n</div>'
 
 
@@ -229,9 +228,9 @@ def _folded(title: str, inner: str, shut: bool = True) -> str:
     )
 
 
-def text(e: Equations) -> str:
-    """One line an equation, definitions first."""
-    defined, mass, rhs = e._shared_form
+def text(e: DerivedEquations) -> str:
+    """One line for each equation, after the definitions."""
+    defined, mass, rhs = e._cse
     lines = [f"Equations of motion of {_line(e.mechanism.name)} by the method {e.method!r}: M u_dot = r"]
     lines.append(f"u = ({', '.join(_line(s.name) for s in e.symbols.u)})")
     lines += [f"{s} = {_line(_plain(x))}" for s, x in defined]
@@ -241,12 +240,12 @@ def text(e: Equations) -> str:
         for j in range(i, mass.cols)
         if mass[i, j] != 0
     ]
-    lines += [f"r[{i + 1}] = {_line(_plain(x))}" for i, x in enumerate(rhs)]
+    lines += [f"r[{i + 1}] = {_line(_plain(x))}" for i, x in enumerate(matrix_entries(rhs))]
     return "\n".join(lines)
 
 
 def _plain(expression: Any) -> str:
-    """As text, floats without trailing zeros."""
+    """An expression as text, with floats without trailing zeros."""
     return sp.sstr(expression, full_prec=False)
 
 
@@ -254,27 +253,26 @@ def _line(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def python(e: Equations) -> str:
-    """Python that builds M and r with SymPy; a symbol's name is only ever a string in it."""
-    defined, mass, rhs = e._shared_form
-    expressions = [*(x for _, x in defined), *mass, *rhs]
+def python(e: DerivedEquations) -> str:
+    """Python text that builds M and r with SymPy; names of symbols occur in it only as strings."""
+    defined, mass, rhs = e._cse
+    expressions = [*(x for _, x in defined), *matrix_entries(mass), *matrix_entries(rhs)]
     inner = {s for s, _ in defined}
-    symbols = sorted(set().union(*(x.free_symbols for x in expressions)) - inner, key=str)
+    symbols = sorted(set[sp.Symbol]().union(*(symbols_in(x) for x in expressions)) - inner, key=str)
     safe = {s: sp.Symbol(f"s{k}") for k, s in enumerate(symbols)} | {
         s: sp.Symbol(f"x{k}") for k, (s, _) in enumerate(defined)
     }
     lines = ["import sympy as sp", "from sympy import *", ""]
     lines += [f"{safe[s]} = sp.Symbol({s.name!r}, {_assumptions(s)})" for s in symbols]
-    lines += [f"{safe[s]} = {x.xreplace(safe)}" for s, x in defined]
-    lines += [
-        f"M = sp.{sp.srepr(mass.shape) and 'Matrix'}({[[_Code(x.xreplace(safe)) for x in row] for row in mass.tolist()]})"
-    ]
-    lines += [f"r = sp.Matrix({[_Code(x.xreplace(safe)) for x in rhs]})"]
+    lines += [f"{safe[s]} = {replaced(x, safe)}" for s, x in defined]
+    rows: list[list[sp.Expr]] = mass.tolist()
+    lines += [f"M = sp.Matrix({[[_Code(replaced(x, safe)) for x in row] for row in rows]})"]
+    lines += [f"r = sp.Matrix({[_Code(replaced(x, safe)) for x in matrix_entries(rhs)]})"]
     return "\n".join(lines) + "\n"
 
 
 class _Code:
-    """An expression that shows as itself inside a list."""
+    """An expression whose repr is its text, for use inside a list."""
 
     def __init__(self, expression: sp.Expr) -> None:
         self.expression = expression

@@ -1,8 +1,11 @@
-"""Essential speeds: v = V u + v0, from constraints and a choice of speeds; the embedding of seed 003, Eq. 40."""
+"""Velocity reduction: v = V u + v0 with independent velocities u, from the constraints.
+
+Source: Luchtenburg, Shah, Impelluso, Rykkje, IMECE 2021-72324, Eq. 40.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,9 +33,11 @@ from zwang.symbolic.numeric_probe import (
 
 @dataclass(frozen=True, eq=False)
 class VelocityReduction:
-    """v = V u + v0 (nv,), and v_rate, the rate of v at constant u; A v + a = 0 are the constraints' rows kept, by name.
+    """v = V u + v0 (nv,), from the independent rows A v + a = 0 of the constraints.
 
-    all_names: of all rows, those that depend on others among them; kept: the numbers of the rows kept.
+    names: the constraints of the independent rows. all_names: those of all rows. kept: the numbers of the
+    independent rows among all. A (k, nv): the independent rows. V (nv, n), v0 (nv,). v (nv,): the generalised
+    velocities in u. v_rate (nv,): their rate at constant u. make_V_rate: computes V_rate.
     """
 
     names: tuple[str, ...]
@@ -43,69 +48,76 @@ class VelocityReduction:
     v0: np.ndarray
     v: np.ndarray
     v_rate: np.ndarray
-    _again: Any
+    make_V_rate: Callable[[], np.ndarray]
 
     @cached_property
     def V_rate(self) -> np.ndarray:
-        """dV/dt, column by column."""
-        return self._again()
+        """dV/dt (nv, n)."""
+        return self.make_V_rate()
 
     @property
     def trivial(self) -> bool:
-        """Are the essential speeds the mechanism's own?"""
+        """Whether u is v: there are no constraints and no other velocities were chosen."""
         return not self.names and len(self.V) == self.V.shape[1]
 
     def multipliers(self, excess: np.ndarray) -> np.ndarray:
-        """lambda of A^T lambda = excess."""
+        """lambda (k,) of A^T lambda = excess, from the normal equations A A^T lambda = A excess."""
         gram = self.A @ self.A.T
-        order = pivots(np.array([[_sample(x) for x in row] for row in gram]))
+        order = pivots(np.array([[_is_present(x) for x in row] for row in gram]))
         return solve(gram, (self.A @ excess).reshape(-1, 1), order)[:, 0]
 
 
-def _sample(x: Any) -> float:
+def _is_present(x: Any) -> float:
+    """0 for an exact zero, otherwise 1."""
     return 0.0 if type(x) is int and x == 0 else 1.0
 
 
-def speed_rows(mechanism: Mechanism, speeds: Sequence[IndependentVelocity] | None, twin: NumericProbe) -> list[IndependentVelocity]:
-    """The chosen speeds, checked: as many as there are degrees of freedom, and independent at its `numeric_probe`.
+def chosen_velocities(
+    mechanism: Mechanism, speeds: Sequence[IndependentVelocity] | None, probe: NumericProbe
+) -> list[IndependentVelocity]:
+    """The independent velocities: those given, or a choice by complete pivoting if None.
 
-    Raises UnknownNameError or DescriptionError.
+    Raises UnknownNameError for an unknown velocity, and DescriptionError unless they are as many as the
+    degrees of freedom and independent at the numeric probe.
     """
     if speeds is None and not any(_is_restricting(c) for c in mechanism.constraints):
         return list(mechanism.speed_names)
-    numbers, q = twin
+    numbers, q = probe
     A = numeric_rows(numbers, q)
     if rank(A) == mechanism.nv:
         names = ", ".join(repr(c.name) for c in mechanism.constraints if is_hard_constraint(c))
         raise DescriptionError(
-            f"nothing of mechanism {mechanism.name!r} can move: its constraints ({names}) have {rank(A)} independent rows for {mechanism.nv} "
-            "speeds near its home; leave one out, or, if it is over-constrained and moves elsewhere, give `home` there"
+            f"mechanism {mechanism.name!r} cannot move: its constraints ({names}) have {rank(A)} independent "
+            f"rows for {mechanism.nv} velocities near its home configuration; remove a constraint, or, if "
+            "the mechanism is over-constrained and moves elsewhere, give a `home` there"
         )
     if speeds is None:
         return [mechanism.speed_names[k] for k in independent_velocities(A)]
     if isinstance(speeds, str) or not isinstance(speeds, Sequence):
-        raise DescriptionError(f"speeds is {speeds!r}; give a list of names of speeds and PointSpeeds")
+        raise DescriptionError(f"speeds is {speeds!r}; give a list of velocity names and PointSpeeds")
     chosen = [_checked(mechanism, s) for s in speeds]
     S = np.array([velocity_row(numbers, s, q) for s in (_numeric(s) for s in chosen)], dtype=float).reshape(
         -1, mechanism.nv
     )
-    held, both = rank(A), rank(np.concatenate([A, S]))
-    free = mechanism.nv - held
+    constrained, total = rank(A), rank(np.concatenate([A, S]))
+    free = mechanism.nv - constrained
     if len(chosen) != free:
         raise DescriptionError(
-            f"mechanism {mechanism.name!r} has {free} degrees of freedom in its speeds ({mechanism.nv} speeds, {held} independent "
-            f"constraint rows) but {len(chosen)} essential speeds were given; give {free}, such as "
+            f"mechanism {mechanism.name!r} has {free} degrees of freedom ({mechanism.nv} velocities, "
+            f"{constrained} independent constraint rows) but {len(chosen)} velocities were given; "
+            f"give {free}, such as "
             f"{[mechanism.speed_names[k] for k in independent_velocities(A)]}"
         )
-    if both < mechanism.nv:
+    if total < mechanism.nv:
         raise DescriptionError(
-            f"the essential speeds {[_name(s) for s in chosen]} are dependent on each other or fixed by the constraints; "
+            f"the velocities {[_name(s) for s in chosen]} are linearly dependent under the constraints; "
             f"choose others, such as {[mechanism.speed_names[k] for k in independent_velocities(A)]}"
         )
     return chosen
 
 
 def _is_restricting(c: Any) -> bool:
+    """Whether a constraint is hard, rather than soft or a prescribed force."""
     return not hasattr(c, "forces") and getattr(c, "softness", None) is None
 
 
@@ -128,15 +140,18 @@ def _numeric(speed: IndependentVelocity) -> IndependentVelocity:
 
 def velocity_reduction(
     mechanism: Mechanism,
-    twin: tuple[Mechanism, np.ndarray, list[IndependentVelocity]],
+    near: tuple[Mechanism, np.ndarray, list[IndependentVelocity]],
     q: Any,
     u: Any,
     t: Any,
     speeds: list[IndependentVelocity],
 ) -> VelocityReduction:
-    """V, v0 and v_rate, from A v + a = 0, S v = u and their derivatives, on scalars of any reading."""
+    """V, v0 and v_rate over a generic scalar, from A v + a = 0, S v = u and their time derivatives.
+
+    near: the numeric probe and the velocities in its numbers, from which rows and pivots are chosen.
+    """
     nv = mechanism.nv
-    numbers, q_near, speeds_near = twin
+    numbers, q_near, speeds_near = near
     A_near = numeric_rows(numbers, q_near)
     kept = independent_rows(A_near)
     if not kept and all(isinstance(s, str) for s in speeds):
@@ -153,7 +168,11 @@ def velocity_reduction(
     k, m = len(kept), len(speeds)
 
     def stacked(q: Any, t: Any) -> np.ndarray:
-        A = all_velocity_level_rows(mechanism, q, np.zeros(nv, int), t).A[kept] if k else np.zeros((0, nv), int)
+        A = (
+            all_velocity_level_rows(mechanism, q, np.zeros(nv, int), t).A[kept]
+            if k
+            else np.zeros((0, nv), int)
+        )
         return np.concatenate([A, *[velocity_row(mechanism, s, q).reshape(1, -1) for s in speeds]])
 
     K = np.concatenate([known.A[kept], *[velocity_row(mechanism, s, q).reshape(1, -1) for s in speeds]])

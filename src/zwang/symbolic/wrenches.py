@@ -1,4 +1,4 @@
-"""Gamma of the projection method: the applied forces and torques on every body, in pairs of action and reaction."""
+"""Applied forces and torques on every body (Gamma of the projection method)."""
 
 from __future__ import annotations
 
@@ -20,51 +20,52 @@ from zwang.symbolic.derivation import BodyMotion, poses_with_summed_angles, weig
 
 
 def generalized_forces(mechanism: Mechanism, q: Any, v: Any, inputs: Mapping[str, Any]) -> np.ndarray:
-    """The generalised forces (nv,) of all that pushes, for these inputs."""
+    """The generalised forces (nv,) of all passive and actuator forces, for these inputs."""
     return passive_forces(mechanism, q, v) + actuator_forces(mechanism, q, v, inputs)
 
 
 def applied_wrenches(
     mechanism: Mechanism, motion: BodyMotion, q: Any, v: Any, inputs: Mapping[str, Any], more: Any = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Gamma (6 N,) of weights, wrenches on bodies and joint efforts (and `more` efforts), and the efforts (nv,) that are not in it.
+    """Gamma (6 N,), and the generalised forces (nv,) that are not part of it.
 
-    An effort acts on the body that its link moves and, reversed, on the body before it, along one line. Where massless links lie between,
-    it is in Gamma if they take no power from it, as those of plane joints do; else it stays an effort. Forces in world axes,
-    torques about mass centres in body axes.
+    Gamma contains weights, wrenches on bodies, and joint forces, to which `more` (nv,) is added. A joint
+    force acts on the body that its link moves and, reversed, on the body before it, along one line. Where
+    massless links lie between, it is part of Gamma if it does no work on them, as in planar joints. Otherwise
+    it remains a generalised force. Forces are in world axes, torques about centres of mass in body axes.
     """
     tree = mechanism.tree
     Gamma = wrenches_on_bodies(mechanism, motion, q, v, inputs)
     poses, _ = poses_with_summed_angles(tree, q)
-    _, others = _by_place(mechanism, motion)
-    rest = np.array(generalized_forces(others, q, v, inputs) + more, dtype=object)
-    carried = _bodies_of_links(tree)
+    _, others = _split_by_bodies(mechanism, motion)
+    remaining = np.array(generalized_forces(others, q, v, inputs) + more, dtype=object)
+    body_of_link = _bodies_of_links(tree)
     for i, link in enumerate(tree.links):
-        ends = _ends(tree, i, carried)
+        ends = _action_and_reaction(tree, i, body_of_link)
         if ends is None:
             continue
-        body, before, at = ends
+        body, before, origin = ends
         R = poses[i].R
         for k, s in zip(range(link.v.start, link.v.stop), motion_subspace(link).T, strict=True):
-            if is_zero(rest[k]):
+            if is_zero(remaining[k]):
                 continue
-            force, torque = R @ s[:3] * rest[k], R @ s[3:] * rest[k]
+            force, torque = R @ s[:3] * remaining[k], R @ s[3:] * remaining[k]
             for end, sign in ((body, 1), (before, -1)):
                 if end is not None:
-                    _add(Gamma, motion, end, sign * force, sign * torque, poses[at].p)
-            rest[k] = 0
-    return Gamma, rest
+                    _add(Gamma, motion, end, sign * force, sign * torque, poses[origin].p)
+            remaining[k] = 0
+    return Gamma, remaining
 
 
 def wrenches_on_bodies(
     mechanism: Mechanism, motion: BodyMotion, q: Any, v: Any, inputs: Mapping[str, Any]
 ) -> np.ndarray:
-    """Weights, wrenches given on bodies, springs between points and tendons along paths (6 N,): what acts on bodies past the joints."""
+    """The wrenches on bodies (6 N,) of weights, applied wrenches, point springs and tendons."""
     Gamma = weights(mechanism.tree)
-    placed, _ = _by_place(mechanism, motion)
-    if not (placed.forces or placed.tendons):
+    on_bodies, _ = _split_by_bodies(mechanism, motion)
+    if not (on_bodies.forces or on_bodies.tendons):
         return Gamma
-    free = free_body_diagram(placed, poses_with_summed_angles(mechanism.tree, q)[0], v)
+    free = free_body_diagram(on_bodies, poses_with_summed_angles(mechanism.tree, q)[0], v)
     first = _bodies_of_links(mechanism.tree)
     for body, load in free.loads(generalized_forces(free.mechanism, free.q, free.v, inputs)).items():
         k = motion.names.index(body) if body in motion.names else first.get(load.link)
@@ -73,21 +74,22 @@ def wrenches_on_bodies(
     return Gamma
 
 
-def _by_place(mechanism: Mechanism, motion: BodyMotion) -> tuple[Mechanism, Mechanism]:
-    """The mechanism with the forces and tendons that act on bodies with mass, and the one with all others.
+def _split_by_bodies(mechanism: Mechanism, motion: BodyMotion) -> tuple[Mechanism, Mechanism]:
+    """The mechanism with the forces and tendons that act on bodies with mass only, and with all others only.
 
-    Among the others are tendons around bodies, whose wrenches choose between formulas too long to be written down.
+    Tendons that wrap around bodies are among the others, since their wrenches need case distinctions that are
+    too long for symbolic expressions.
     """
     tree = mechanism.tree
-    held = {WORLD, *_bodies_of_links(tree)}
+    with_mass = {WORLD, *_bodies_of_links(tree)}
 
-    def placed(part: Any) -> bool:
+    def acts_on_mass(part: Any) -> bool:
         return not is_wrapped(mechanism, part) and all(
-            name in motion.names or tree.place(name).link in held for name in _frames_of(mechanism, part)
+            name in motion.names or tree.place(name).link in with_mass for name in _frames_of(mechanism, part)
         )
 
-    forces = [f for f in mechanism.forces if acts_on_bodies(mechanism, f) and placed(f)]
-    tendons = [t for t in mechanism.tendons if t.path and placed(t)]
+    forces = [f for f in mechanism.forces if acts_on_bodies(mechanism, f) and acts_on_mass(f)]
+    tendons = [t for t in mechanism.tendons if t.path and acts_on_mass(t)]
     return (
         mechanism.replace(forces=tuple(forces), tendons=tuple(tendons), constraints=()),
         mechanism.replace(
@@ -99,7 +101,7 @@ def _by_place(mechanism: Mechanism, motion: BodyMotion) -> tuple[Mechanism, Mech
 
 
 def is_wrapped(mechanism: Mechanism, part: Any) -> bool:
-    """Is it a tendon that runs around a body, or an actuator on one?"""
+    """Whether a part is a tendon that wraps around a body, or an actuator on one."""
     name = part.name if isinstance(part, Tendon) else getattr(part, "tendon", None)
     return any(t.name == name and t.wraps for t in mechanism.tendons)
 
@@ -115,59 +117,69 @@ def _frames_of(mechanism: Mechanism, part: Any) -> list[str]:
     return [name for key in ("body", "frame", "slider") if (name := getattr(part, key, None)) is not None]
 
 
-def _ends(tree: Tree, i: int, carried: dict[int, int]) -> tuple[int, int | None, int] | None:
-    """The bodies that an effort on link i acts on and reacts on (None: the ground), and the link at whose origin; None if it stays."""
+def _action_and_reaction(
+    tree: Tree, i: int, body_of_link: dict[int, int]
+) -> tuple[int, int | None, int] | None:
+    """The body on which a joint force acts, that on which it reacts, and the link at whose origin.
+
+    i: the link of the joint. The second is None for the ground. The result is None where the force remains a
+    generalised force.
+    """
     if tree.links[i].move.kind == "screw":
         return None
-    at, turned = i, False
-    while at not in carried:  # forwards over massless links, to the body
-        children = [k for k, link in enumerate(tree.links) if link.parent == at]
+    # forwards over massless links, to the body on which the force acts
+    current, rotated = i, False
+    while current not in body_of_link:
+        children = [k for k, link in enumerate(tree.links) if link.parent == current]
         if len(children) != 1:
             return None
         after = tree.links[children[0]]
-        if turned and (after.move.kind == "slide" or not all(is_zero(x) for x in after.p)):
+        if rotated and (after.move.kind == "slide" or not all(is_zero(x) for x in after.p)):
             return None  # the line of action would move
-        if not _takes_no_power(tree.links[i], after, adjacent=at == i, forwards=True):
+        if not _does_no_work(tree.links[i], after, adjacent=current == i, forwards=True):
             return None
-        turned = turned or after.move.kind != "slide"
-        at = children[0]
+        rotated = rotated or after.move.kind != "slide"
+        current = children[0]
+    # backwards over massless links, to the body on which it reacts
     back = tree.links[i].parent
-    while back != WORLD and back not in carried:
-        if not _takes_no_power(
+    while back != WORLD and back not in body_of_link:
+        if not _does_no_work(
             tree.links[i], tree.links[back], adjacent=tree.links[i].parent == back, forwards=False
         ):
             return None
         back = tree.links[back].parent
-    return carried[at], carried.get(back), at
+    return body_of_link[current], body_of_link.get(back), current
 
 
-def _takes_no_power(effort: Link, other: Link, *, adjacent: bool, forwards: bool) -> bool:
-    """Whether an effort does no work on a massless neighbour's move, so that it may be passed on over it.
+def _does_no_work(driven: Link, other: Link, *, adjacent: bool, forwards: bool) -> bool:
+    """Whether the force of a driven link does no work on a massless neighbour, and acts beyond it.
 
-    A couple does none on slides, and none on an adjacent turn across it. A force does none on slides across it, nor, forwards, on turns
-    about axes through its line of action.
+    A torque does no work on translations, nor on an adjacent rotation about a perpendicular axis. A force
+    does no work on perpendicular translations, nor, forwards, on rotations about axes through its line of
+    action.
     """
-    kinds = effort.move.kind, other.move.kind
+    kinds = driven.move.kind, other.move.kind
     if kinds[0] == "slide" and kinds[1] in ("turn", "ball"):
         return forwards
     if kinds[1] == "slide" and kinds[0] in ("turn", "ball"):
         return True
     if kinds[0] != kinds[1] or kinds[0] == "ball" or (kinds[0] == "turn" and not adjacent):
         return False
-    first, second = (effort, other) if forwards else (other, effort)
+    first, second = (driven, other) if forwards else (other, driven)
     a, b = np.array(first.move.axis), second.R @ np.array(second.move.axis)
     return are_constant(*a, *b) and bool(abs(a @ b) == 0)
 
 
 def _bodies_of_links(tree: Tree) -> dict[int, int]:
-    """The first solid on each link."""
+    """The number of the first body on each link with mass."""
     found: dict[int, int] = {}
-    for k, solid in enumerate(tree.rigid_bodies):
-        found.setdefault(solid.place.link, k)
+    for k, body in enumerate(tree.rigid_bodies):
+        found.setdefault(body.place.link, k)
     return found
 
 
 def _add(Gamma: np.ndarray, motion: BodyMotion, body: int, force: Any, torque: Any, point: Any) -> None:
+    """Add a force at a point and a torque, in world axes, to the wrench on a body."""
     R, x = motion.poses[body]
     Gamma[6 * body : 6 * body + 3] = Gamma[6 * body : 6 * body + 3] + force
     moment = R.T @ (torque + cross(point - x, force))

@@ -1,4 +1,8 @@
-"""The seeds' smaller systems, and their misprints found by the derivation."""
+"""Published equations of smaller systems, and misprints that the derivation finds.
+
+IMECE 2021-72324: Luchtenburg, Shah, Impelluso, Rykkje, A projection-based derivation of the equations of
+motion for the moving frame method for multi-body dynamics. ME331: Fu, Robot Modeling and Control, Section 11.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +19,7 @@ from zwang.symbolic.equations import equations
 
 
 def test_the_simple_pendulum_three_ways():
-    """Seed 003, Sec. 2: by the joint, by a circle as a constraint with embedding, and by its force (Eqs. 10, 16, 23)."""
+    """IMECE 2021-72324, Sec. 2, Eqs. 10, 16, 23: by a joint, by coordinate reduction, and by its force."""
     m, l, g = positive("m l g")
     by_joint = equations(
         zw.Mechanism(
@@ -31,26 +35,26 @@ def test_the_simple_pendulum_three_ways():
     c = case("elementary", "A06_simple_pendulum")
     p = c["parameters"]
     numbers = {"m": p["m"], "l": p["l"], "g": p["g"]}
-    embedded = equations(free, ["x2"])
+    reduced = equations(free, ["x2"])
     for s in c["reference"]["samples"]:
         a, b = p["l"] * np.cos(s["theta"]), p["l"] * np.sin(s["theta"])
         v = np.array([-b, a]) * s["theta_dot"]
         found = zw.constrained_dynamics(free.subs(numbers), [a, b], v, np.zeros(2))
         np.testing.assert_allclose(found.rows.J.T @ found.force, s["Fc_xy"], rtol=1e-10, atol=1e-12)
-        M, r = embedded.evaluate({**numbers, "x1": a, "x2": b, "x2_dot": v[1]})
+        M, r = reduced.evaluate({**numbers, "x1": a, "x2": b, "x2_dot": v[1]})
         expected = a * s["theta_ddot"] - b * s["theta_dot"] ** 2
         assert r[0] / M[0, 0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def geared_link():
-    """Seed 004, Example 1: theta_m = r theta_l."""
+    """ME331, Example 1: theta_m = r theta_l."""
     J_m, J_l, M, g, l, r, B_m, B_l = positive("J_m J_l M g l r B_m B_l")
     link = zw.Body(
         "link", zw.Revolute("q", axis=Z), mass=M, com=(0, -l, 0), inertia=(J_l, J_l, J_l - M * l**2)
     )
     rotor = zw.Body("rotor", zw.Revolute("motor", axis=Z), mass=1, inertia=(J_m, J_m, J_m))
     forces = (zw.Motor("tau_m", "motor"), zw.Damper("motor", B_m), zw.Damper("q", B_l))
-    gear = zw.Couple("gear", "motor", "q", (0, r))
+    gear = zw.JointCoupling("gear", "motor", "q", (0, r))
     return zw.Mechanism("geared link", (link, rotor), gravity=(0, -g, 0), forces=forces, constraints=(gear,))
 
 
@@ -70,7 +74,7 @@ def test_the_geared_link_and_its_wrong_coefficient():
 
 
 def test_the_rotary_pendulums_printed_equations_lack_one_term():
-    """Eqs. 90a and 90b as printed, in functions of time: 90a is right, 90b lacks (J_p2 - J_p3) sin(2 alpha) thd^2 / 2."""
+    """Eq. 90a as printed is correct; Eq. 90b lacks (J_p2 - J_p3) sin(2 alpha) thd^2 / 2."""
     t = sp.Symbol("t")
     th, al = sp.Function("theta")(t), sp.Function("alpha")(t)
     L_p, L_r, m_p, m_r, g, B_r, B_p, J1, J2, J3, J_r3, tau = sp.symbols(
@@ -92,14 +96,14 @@ def test_the_rotary_pendulums_printed_equations_lack_one_term():
     found = check_equations(furuta(), [eq90b, eq90a])
     assert found.rows[1].equal and not found.rows[0].equal
     assert found.rows[0].row == 1
-    mended = sp.Eq(eq90b.lhs - (J2 - J3) * sp.sin(2 * al) * th.diff(t) ** 2 / 2, eq90b.rhs)
-    assert check_equations(furuta(), [eq90a, mended])
-    twice = sp.Eq(-2 * L_r * mended.lhs, -2 * L_r * mended.rhs)
+    corrected = sp.Eq(eq90b.lhs - (J2 - J3) * sp.sin(2 * al) * th.diff(t) ** 2 / 2, eq90b.rhs)
+    assert check_equations(furuta(), [eq90a, corrected])
+    twice = sp.Eq(-2 * L_r * corrected.lhs, -2 * L_r * corrected.rhs)
     assert check_equations(furuta(), [twice, eq90a]), "a factor is no mistake"
 
 
 THETA, TIME = sp.Function("theta"), sp.Symbol("t")
-REFUSED = {
+REJECTED = {
     "too few": ([sp.Symbol("theta_ddot")], "2 equations"),
     "unknown symbol": ([sp.Symbol("beta"), sp.Symbol("theta")], "beta"),
     "nothing": (None, "give a list"),
@@ -108,16 +112,16 @@ REFUSED = {
     "one expression": (sp.Symbol("theta_ddot"), "give a list"),
     "decided": ([sp.Symbol("theta_ddot"), sp.Eq(1, 1)], "equation 2 is True"),
     "inequality": ([sp.Symbol("theta_ddot") > 0, sp.Symbol("alpha")], "equation 1"),
-    "zero": ([0, sp.Symbol("theta")], "no coordinate, speed or acceleration"),
+    "zero": ([0, sp.Symbol("theta")], "no coordinate, velocity or acceleration"),
     "infinite": ([sp.oo * sp.Symbol("theta"), sp.Symbol("alpha")], "equation 1"),
     "power's rate": ([sp.Derivative(THETA(TIME) ** 2, TIME), sp.Symbol("alpha")], "doit"),
     "third derivative": ([THETA(TIME).diff(TIME, 3), sp.Symbol("alpha")], "theta_dddot"),
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_check_equations_refuses_what_it_cannot_compare(name):
-    expressions, message = REFUSED[name]
+@pytest.mark.parametrize("name", REJECTED)
+def test_check_equations_rejects_what_it_cannot_compare(name):
+    expressions, message = REJECTED[name]
     with pytest.raises(DescriptionError, match=message):
         check_equations(furuta(), expressions)
 
@@ -132,14 +136,14 @@ def test_check_equations_takes_columns_and_factors_of_parameters_only():
     assert not check_equations(furuta(), [residuals[0] * theta, residuals[1]])
 
 
-@pytest.mark.parametrize("door", [zw.classify, equations, lambda m: check_equations(m, [])])
-def test_what_is_no_mechanism_is_refused(door):
-    with pytest.raises(TypeError, match=r"give a zw.Mechanism"):
-        door("furuta")
+@pytest.mark.parametrize("function", [zw.classify, equations, lambda m: check_equations(m, [])])
+def test_an_argument_that_is_not_a_mechanism_is_rejected(function):
+    with pytest.raises(TypeError, match=r"must be a zw.Mechanism"):
+        function("furuta")
 
 
-def test_where_nothing_can_move_it_is_said():
-    two = (zw.Couple("gear", "theta", "alpha"), zw.Couple("other", "theta", "alpha", (1, 2)))
+def test_equations_of_a_mechanism_that_cannot_move_are_rejected():
+    two = (zw.JointCoupling("gear", "theta", "alpha"), zw.JointCoupling("other", "theta", "alpha", (1, 2)))
     locked = furuta().replace(constraints=two)
     assert zw.classify(locked).degrees_of_freedom == 0
     with pytest.raises(DescriptionError, match="'gear', 'other'"):
@@ -149,7 +153,7 @@ def test_where_nothing_can_move_it_is_said():
 
 
 def elastic_joint(p):
-    """The same equations by bodies that there can be: in the case J_l < M l^2, so the mass is doubled at half the distance."""
+    """The same equations with admissible inertias: since J_l < M l^2, twice the mass at half the distance."""
     mass, arm = 2 * p["M"], p["l"] / 2
     across = p["J_l"] - mass * arm**2
     link = zw.Body("link", zw.Revolute("q1", axis=Z), mass=mass, com=(0, -arm, 0), inertia=(across,) * 3)
@@ -159,7 +163,7 @@ def elastic_joint(p):
 
 
 def test_the_elastic_joint():
-    """Seed 004, Example 2: q1 is the link's angle, q2 the motor's."""
+    """ME331, Example 2: q1 is the link's angle, q2 the motor's."""
     J_l, J_m, M, g, l, k = positive("J_l J_m M g l k")
     link = zw.Body(
         "link", zw.Revolute("q1", axis=Z), mass=M, com=(0, -l, 0), inertia=(J_l, J_l, J_l - M * l**2)
@@ -204,7 +208,9 @@ def test_the_elastic_joint():
 
 
 def test_two_particles_on_a_rigid_wire():
-    """Seed 004: virtual displacements (r1 - r2) . (dr1 - dr2) = 0, and a force along the wire that does no work."""
+    """ME331, Holonomic Constraints and Virtual Work: virtual displacements (r1 - r2) . (dr1 - dr2) = 0,
+    and a force along the wire that does no work.
+    """
     m1, m2, L = positive("m1 m2 L")
 
     def particle(name, m):
@@ -252,8 +258,8 @@ def planar_arm():
     )
 
 
-def test_a_task_acceleration_of_the_3r_arm_is_the_nearest_to_the_free_one():
-    """Seed 002: the x that minimises ||x - M^-1 tau||_M subject to J x = a*, by the projector of its normal equations."""
+def test_a_prescribed_acceleration_of_the_3r_arm_is_the_nearest_to_the_free_one():
+    """Gauss's principle in operational space: min ||x - M^-1 tau||_M subject to J x = a*."""
     m = planar_arm()
     q, v, tau = np.array([0.4, 0.7, -0.5]), np.array([0.3, -0.2, 0.5]), np.array([1.0, 0.5, 0.2])
     found = task_acceleration(m, q, v, tau, "tool", [0.5, -0.2], rows=(0, 1))
@@ -270,7 +276,7 @@ def test_a_task_acceleration_of_the_3r_arm_is_the_nearest_to_the_free_one():
 
 
 def test_newtons_point_mass_is_lagranges():
-    """Seed 004: m y_ddot = f - m g from L = 1/2 m y_dot^2 - m g y."""
+    """ME331: m y_ddot = f - m g from L = 1/2 m y_dot^2 - m g y."""
     mass, g = positive("m g")
     m = zw.Mechanism(
         "point",
@@ -285,8 +291,8 @@ def test_newtons_point_mass_is_lagranges():
     assert lagrange.potential_energy == mass * g * y
 
 
-def test_constraint_forces_split_into_ideal_and_working_parts():
-    """Seed 003, Eqs. 43-50, on Udwadia's and Kalaba's particle: C = -a0 |u| u, projected."""
+def test_constraint_forces_split_into_ideal_and_nonideal_parts():
+    """IMECE 2021-72324, Eqs. 43-50, on Udwadia's and Kalaba's particle: C = -a0 |u| u, projected."""
     c = case("nonideal", "D03_uk_nonholonomic_nonideal")
     p, state = c["parameters"], c["initial_state"]
     z, *v = sp.symbols("z x_dot y_dot z_dot", real=True)
@@ -302,7 +308,7 @@ def test_constraint_forces_split_into_ideal_and_working_parts():
     C = -p["a0"] * np.linalg.norm(u) * u
     A = np.array([[-state[2], 1, 0]])
     projected = (np.eye(3) - np.linalg.pinv(A) @ A) @ C
-    np.testing.assert_allclose(found.working[:3], projected, atol=1e-12)
+    np.testing.assert_allclose(found.nonideal[:3], projected, atol=1e-12)
     np.testing.assert_allclose(found.total[:3], np.array(c["reference"]["acc0"]) - p["f"], atol=1e-12)
     assert abs(found.ideal_power) < 1e-12
     assert found.nonideal_power == pytest.approx(C @ u, rel=1e-12)

@@ -1,4 +1,4 @@
-"""Equations in a notebook: by parts, with named subexpressions, as many as a page can hold; names are text."""
+"""Equations in a notebook: common subexpressions, a limit on their number, and escaped names."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def test_small_equations_have_a_matrix_a_column_and_the_way_there():
     assert shown[1] == "M^{*} = " + typesetting.to_latex(e.mass_matrix, e.symbols.latex)
     assert shown[2] == "r = " + typesetting.to_latex(e.right_hand_side, e.symbols.latex)
     assert len(shown) == 3 + len(e.steps())
-    assert Elements(e.html()).texts("summary") == ["How they come about, step by step"]
+    assert Elements(e.html()).texts("summary") == ["Derivation, step by step"]
 
 
 def test_large_ones_have_named_subexpressions_each_before_it_is_used():
     e = zw.equations(four_bar())
-    defined, mass, rhs = e._shared_form
+    defined, mass, rhs = e._cse
     shown = formulas(e.html())
     entries = sum(mass[i, j] != 0 for i in range(mass.rows) for j in range(i, mass.cols))
     assert len(shown) == 1 + len(defined) + entries + len(rhs)
@@ -45,7 +45,7 @@ def test_a_notebook_gets_no_more_formulas_than_it_can_typeset():
     e = zw.equations(four_bar())
     whole, cut = e.html(), typesetting.html(e, 5)
     assert len(formulas(cut)) < len(formulas(whole))
-    assert f"and {len(e._shared_form[0]) - 5} more" in cut and "more, which" not in whole
+    assert f"and {len(e._cse[0]) - 5} more" in cut and "more, which" not in whole
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -1,4 +1,4 @@
-"""Arms from tables of Denavit and Hartenberg."""
+"""Arms from Denavit-Hartenberg tables."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def test_prismatic_joints_offsets_and_tools(convention):
     ("change", "message"),
     [
         ({"a": [1]}, "column a of the table has 1 entries"),
-        ({"joints": "RX"}, "made of 'R'"),
+        ({"joints": "RX"}, "'R' .revolute"),
         ({"convention": "craig"}, "'standard' or 'modified'"),
         ({"limits": [(1, 0), None]}, "lower must not exceed"),
     ],
 )
-def test_a_wrong_table_is_named(change, message):
+def test_an_invalid_table_is_reported(change, message):
     table = {"d": [0, 0], "a": [1, 1], "alpha": [0, 0], **change}
     with pytest.raises(zw.errors.DescriptionError, match=message):
         zw.robot.from_dh(**table)

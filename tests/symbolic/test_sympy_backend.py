@@ -1,4 +1,4 @@
-"""SymPy as a reading: what flows in comes out, exactly."""
+"""The symbolic backend: exact results, and expressions as data."""
 
 import random
 
@@ -68,7 +68,7 @@ def test_the_mass_matrix_in_symbols_is_that_in_floats_at_random_rational_points(
         )
 
 
-def test_values_for_symbols_may_be_of_any_reading():
+def test_values_for_symbols_may_be_scalars_of_any_backend():
     expression = sp.sin(x) * y + sp.Rational(1, 2)
     assert scalar.substitute(expression, {x: 0, y: 3}) == 0.5
     assert scalar.substitute(expression, {x: sp.pi / 2}) == y + sp.Rational(1, 2)

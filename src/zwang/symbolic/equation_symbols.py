@@ -1,0 +1,68 @@
+"""The symbols of a mechanism's equations of motion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sympy as sp
+
+from zwang.deprecation import renamed_attributes
+from zwang.mechanism.constraints import NonIdeal, PointSpeed
+from zwang.mechanism.mechanism import Mechanism
+from zwang.symbolic import latex_names
+
+
+@renamed_attributes(sizes="force_magnitudes")
+@dataclass(frozen=True)
+class EquationSymbols:
+    """The symbols of a mechanism's equations of motion.
+
+    q: coordinates. v: generalised velocities. u, u_dot: independent velocities and their rates. inputs: by
+    name. time: for constraints that depend on it. force_magnitudes: N_NAME of each constraint with a
+    non-ideal force. latex: how symbols are typeset.
+    """
+
+    q: tuple[sp.Symbol, ...]
+    v: tuple[sp.Symbol, ...]
+    u: tuple[sp.Symbol, ...]
+    u_dot: tuple[sp.Symbol, ...]
+    inputs: Mapping[str, sp.Symbol]
+    time: sp.Symbol
+    force_magnitudes: Mapping[str, sp.Symbol]
+    latex: Mapping[sp.Symbol, str]
+
+    @property
+    def collected(self) -> set[sp.Symbol]:
+        """Symbols by which terms are collected: velocities, accelerations, inputs, force magnitudes."""
+        return {*self.v, *self.u, *self.u_dot, *self.inputs.values(), *self.force_magnitudes.values()}
+
+
+def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> EquationSymbols:
+    """The symbols of a mechanism with these independent velocities.
+
+    Coordinates have the names of their joints, velocities NAME_dot, accelerations NAME_ddot. The velocity of
+    a point and the inputs have their own names.
+    """
+    real = {"real": True}
+    q = tuple(sp.Symbol(name, **real) for name in mechanism.coordinate_names)
+    v = tuple(sp.Symbol(f"{name}_dot", **real) for name in mechanism.speed_names)
+    by_name = dict(zip(mechanism.speed_names, v, strict=True))
+    u, u_dot, latex = [], [], {s: latex_names.symbol(s.name) for s in q}
+    latex |= {s: rf"\dot{{{latex_names.symbol(n)}}}" for n, s in by_name.items()}
+    for speed in speeds:
+        name = speed if isinstance(speed, str) else speed.name
+        own = by_name[name] if isinstance(speed, str) else sp.Symbol(name, **real)
+        rate = sp.Symbol(f"{name}_ddot" if isinstance(speed, str) else f"{name}_dot", **real)
+        dots = r"\ddot" if isinstance(speed, str) else r"\dot"
+        u.append(own)
+        u_dot.append(rate)
+        latex[rate] = rf"{dots}{{{latex_names.symbol(name)}}}"
+        latex.setdefault(own, latex_names.symbol(name))
+    inputs = {name: sp.Symbol(name, real=True) for name in mechanism.inputs}
+    magnitudes = {
+        c.constraint: sp.Symbol(f"N_{c.constraint}", nonnegative=True)
+        for c in mechanism.constraints
+        if isinstance(c, NonIdeal)
+    }
+    return EquationSymbols(q, v, tuple(u), tuple(u_dot), inputs, sp.Symbol("t", **real), magnitudes, latex)
