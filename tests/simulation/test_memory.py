@@ -78,7 +78,7 @@ def test_whatever_is_remembered_listed_rows_give_the_same_accelerations():
         for remembered in (zeros, codes[k], codes[(k + 4) % 8], codes[(k + 3) % 8]):
             found = solution(states[k], remembered)
             np.testing.assert_allclose(found.acceleration, plain, atol=1e-9 * np.abs(plain).max(), rtol=0)
-            assert found.converged and not found.lost
+            assert found.converged and not found.failed
             assert told(found) == codes[k]
 
 

@@ -108,7 +108,7 @@ def test_whatever_is_remembered_the_solution_is_the_same(seed, what, cones):
     size = np.abs(plain.acceleration).max()
     np.testing.assert_allclose(found.acceleration, plain.acceleration, atol=1e-9 * size, rtol=0)
     np.testing.assert_allclose(found.force, plain.force, atol=1e-7 * np.abs(plain.force).max(), rtol=0)
-    assert found.converged and not found.lost
+    assert found.converged and not found.failed
     told = listed(found.row_status)
     if what != "here":
         assert told == codes_at(problem, rows, found.acceleration)

@@ -20,8 +20,8 @@ from zwang.compiler.pipeline import count_operations, trace_and_optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.compiled_function import execution_settings as check_settings
 from zwang.compiler.runtime.rollout_kernel import run_steps
-from zwang.constraint.hard import timed_constraints
-from zwang.constraint.independent_velocities import check_count, independent_velocities
+from zwang.constraint.hard import rheonomic_constraints
+from zwang.constraint.independent_velocities import check_velocity_count, independent_velocities
 from zwang.dynamics import energy, rnea
 from zwang.dynamics import generalised_forces as applied
 from zwang.dynamics.base_parameters import with_base_parameters
@@ -299,7 +299,7 @@ class CompiledMechanism:
 
     def _time(self, time: Any) -> list[np.ndarray]:
         """The input (..., 1) of the time, for mechanisms with constraints that depend on it."""
-        timed = timed_constraints(self.mechanism)
+        timed = rheonomic_constraints(self.mechanism)
         if timed and time is None:
             raise SimulationError(
                 f"constraint {timed[0]!r} depends on the time t, and this step is given none: give it, time=..."
@@ -470,10 +470,10 @@ def program_of(mechanism: Mechanism, key: Any) -> Program:
     steps = key[0] in ("step", "rollout")
     if key in WITH_MATRIX or (steps and validation.is_restrained(mechanism)):
         validation.check_compilable(mechanism, "the constraint solver" if steps else str(key))
-    if steps and timed_constraints(mechanism):
+    if steps and rheonomic_constraints(mechanism):
         names += " time"
     if steps and not mechanism.symbols and isinstance(key[-1], tuple):
-        check_count(mechanism, key[-1], np.array(mechanism.home or mechanism.neutral, dtype=float))
+        check_velocity_count(mechanism, key[-1], np.array(mechanism.home or mechanism.neutral, dtype=float))
     sizes: dict[str, Any] = {"q": mechanism.nq, "q0": mechanism.nq, "dt": ()}
     sizes |= {"activation": len(activations(mechanism)), "control": len(mechanism.inputs) or mechanism.nv}
     sizes |= {"time": 1}

@@ -20,7 +20,7 @@ from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_or, maximum, where
 from zwang.simulation.constrained import gauss_problem
-from zwang.solver.solution import largest
+from zwang.solver.solution import max_abs
 from zwang.solver.solve import solve
 
 KEPT = 16  # compiled tasks
@@ -75,12 +75,12 @@ def _asked(
     problem = gauss_problem(m, q, v, tau + passive_forces(m, q, v))
     factors = ltdl(problem.M, problem.parents)
     own = [row @ ltdl_solve(*factors, problem.parents, row) for row in J]  # J M^-1 J^T
-    weight = [maximum(x, SMALLEST_WEIGHT * (1 + largest(own))) for x in own]
-    found = solve(problem, hard_rows([f"task {k}" for k in rows], J, array(wanted - drift), weight=weight))
+    inverse_weight = [maximum(x, SMALLEST_WEIGHT * (1 + max_abs(own))) for x in own]
+    found = solve(problem, hard_rows([f"task {k}" for k in rows], J, array(wanted - drift), inverse_weight=inverse_weight))
     missed = J @ found.acceleration + drift - wanted
-    far = MISSED * (1 + largest(wanted) + largest(found.acceleration))
-    lost = logical_or(found.lost, largest(missed) > far)
-    a, force = (where(lost, np.nan, x) for x in (np.array(found.acceleration), np.array(found.force)))
+    far = MISSED * (1 + max_abs(wanted) + max_abs(found.acceleration))
+    failed = logical_or(found.failed, max_abs(missed) > far)
+    a, force = (where(failed, np.nan, x) for x in (np.array(found.acceleration), np.array(found.force)))
     return TaskAcceleration(a, problem.a_free, force, J.T @ force, problem.zwang(a), missed)
 
 

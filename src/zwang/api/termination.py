@@ -10,7 +10,7 @@ from zwang.api.settings import SimulationSettings
 from zwang.api.start import InitialState
 from zwang.collision.pairs import candidate_pairs
 from zwang.collision.penetration import deepest_penetration
-from zwang.constraint.independent_velocities import check_count
+from zwang.constraint.independent_velocities import check_velocity_count
 from zwang.dynamics.crba import crba
 from zwang.errors import SimulationWarning, SolveError
 from zwang.integrator.fixed_step import State
@@ -30,7 +30,7 @@ TOLD, SHOWN = 5, 12  # worlds told one by one; numbers of a state shown
 def check_coordinate_reduction(mechanism: Mechanism, begin: InitialState, plan: SimulationSettings) -> None:
     """Raise DescriptionError where essential speeds are given that are not as many as the freedoms."""
     if not isinstance(plan.embedding, bool):
-        check_count(_of_world(mechanism, begin, 0), plan.embedding, begin.q[0])
+        check_velocity_count(_of_world(mechanism, begin, 0), plan.embedding, begin.q[0])
 
 
 def warn_of_violations(mechanism: Mechanism, begin: InitialState, plan: SimulationSettings) -> None:

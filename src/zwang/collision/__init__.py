@@ -17,11 +17,11 @@ on an edge) has the distance FAR, with finite position and frame. A contact acts
 The velocity of b against a at the contact, in contact axes, is frame @ (J_b - J_a) v, with the Jacobians of the point
 `position` fixed to either body.
 
-`gaps` works on every scalar. `near(pair, poses)` is false where the pair cannot touch. `contact_points_between` and `bounding_spheres_meet` are the same for shapes
+`gaps` works on every scalar. `near(pair, poses)` is false where the pair cannot touch. `contact_points_between` and `bounding_spheres_overlap` are the same for shapes
 already placed in the world, as those of a `Family` are: pairs alike but for their numbers, gone through in one loop.
 """
 
-from zwang.collision.broad_phase import bounding_spheres_meet, may_be_near
+from zwang.collision.broad_phase import bounding_spheres_overlap, passes_broad_phase
 from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
 from zwang.collision.narrow_phase import contact_points, contact_points_between
 from zwang.collision.pair_groups import PairGroup, StoredPlacements, is_fixed_to_world, pair_groups
@@ -36,12 +36,12 @@ __all__ = [
     "PlacedShape",
     "CollisionShape",
     "StoredPlacements",
-    "bounding_spheres_meet",
+    "bounding_spheres_overlap",
     "candidate_pairs",
     "contact_frame",
     "pair_groups",
     "contact_points",
     "contact_points_between",
-    "may_be_near",
+    "passes_broad_phase",
     "is_fixed_to_world",
 ]

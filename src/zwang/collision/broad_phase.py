@@ -14,12 +14,12 @@ from zwang.kinematics.poses import Pose
 from zwang.scalar import maximum, sqrt
 
 
-def may_be_near(pair: Pair, poses: Sequence[Pose]) -> Any:
+def passes_broad_phase(pair: Pair, poses: Sequence[Pose]) -> Any:
     """Whether the balls around both shapes, and the pair's margin, meet; always true for a plane, which has no ball."""
-    return bounding_spheres_meet(pair, placed(pair.a, poses), placed(pair.b, poses))
+    return bounding_spheres_overlap(pair, placed(pair.a, poses), placed(pair.b, poses))
 
 
-def bounding_spheres_meet(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
+def bounding_spheres_overlap(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
     """`near` of a pair's shapes where they are."""
     if "plane" in pair.kinds:
         return True

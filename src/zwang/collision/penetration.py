@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.collision.broad_phase import may_be_near
+from zwang.collision.broad_phase import passes_broad_phase
 from zwang.collision.narrow_phase import contact_points
 from zwang.collision.pairs import CollisionShape, Pair, candidate_pairs
 from zwang.kinematics.poses import link_poses
@@ -33,7 +33,7 @@ def deepest_penetration(mechanism: Mechanism, q: Any, pairs: Sequence[Pair] | No
     poses = link_poses(mechanism.tree, np.asarray(q, float))
     found = []
     for pair in candidate_pairs(mechanism) if pairs is None else pairs:
-        if not may_be_near(pair, poses):
+        if not passes_broad_phase(pair, poses):
             continue
         depth = -min(float(gap.distance) for gap in contact_points(pair, poses))
         if depth > min(half_thickness(pair.a), half_thickness(pair.b)):

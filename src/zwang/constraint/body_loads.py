@@ -50,12 +50,12 @@ def _seen_by_screws(instant: RowContext) -> Iterator[tuple[str, Side, Side, np.n
 
     The other body counts as the ground: it is frozen where it is, and the first moves with the relative velocity.
     """
-    moved = link_screws_at(instant).motions(np.asarray(instant.v))
-    motions = {WORLD: np.zeros(6), **dict(enumerate(moved))}
+    moved = link_screws_at(instant).spatial_velocities(np.asarray(instant.v))
+    spatial_velocities = {WORLD: np.zeros(6), **dict(enumerate(moved))}
     for pair in candidate_pairs(instant.mechanism):
         a, b = (pair.a.body, pair.a.place.link), (pair.b.body, pair.b.place.link)
         first, other = (a, b) if b[1] == WORLD else (b, a)
-        relative = motions[first[1]] - motions[other[1]]
+        relative = spatial_velocities[first[1]] - spatial_velocities[other[1]]
         for rows in pair_rows(instant._replace(v=relative), _frozen(instant, pair)):
             yield rows.names[0], first, other, rows.J
 

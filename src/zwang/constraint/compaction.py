@@ -64,7 +64,7 @@ def can_be_compacted(rows: Rows) -> bool:
     return (
         not any(rows.hard)
         and not rows.cones
-        and not rows.batches
+        and not rows.row_groups
         and sum(len(_speeds(J)) for J in rows.J if len(_speeds(J)) > 1) <= MANY
     )
 
@@ -172,7 +172,7 @@ def _with_family(
 
     def append(filled: _Filled, number: Any, k: int, pair: Pair, gap: ContactPoint) -> _Filled:
         a, b = links[number]
-        v = np.array([scene.motions[b, e] - scene.motions[a, e] for e in range(6)])
+        v = np.array([scene.spatial_velocities[b, e] - scene.spatial_velocities[a, e] for e in range(6)])
         lever = np.block([[one, -skew(gap.position)], [0 * one, one]])
         rows = rows_of_contact_point(instant, pair, gap, (lever, v), weights[number])
         numbers = zip(rows.J, rows.aref, rows.R, strict=True)

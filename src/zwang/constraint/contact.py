@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.rotations import skew
-from zwang.collision import FAR, ContactPoint, Pair, contact_points, may_be_near
+from zwang.collision import FAR, ContactPoint, Pair, contact_points, passes_broad_phase
 from zwang.collision.penetration import with_search_margin
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import PER_ROW, Cone, LinkRows, Rows, Screws, array
@@ -47,7 +47,7 @@ class Contact(NamedTuple):
     @property
     def hard(self) -> bool:
         """Whether one of the shapes asks for exact contact."""
-        return is_hard(self.pair)
+        return is_hard_contact(self.pair)
 
 
 def link_screws_at(instant: RowContext) -> Screws:
@@ -59,18 +59,18 @@ def link_screws_at(instant: RowContext) -> Screws:
 
 def contact_rows(instant: RowContext, pairs: Sequence[Pair], screws: Screws) -> list[Rows]:
     """The rows of those pairs of shapes that touch, or, where values are not known, may touch."""
-    motions = screws.motions(np.array(instant.v))
-    return [rows for pair in pairs for rows in _rows_by_link(instant, pair, screws, motions)]
+    spatial_velocities = screws.spatial_velocities(np.array(instant.v))
+    return [rows for pair in pairs for rows in _rows_by_link(instant, pair, screws, spatial_velocities)]
 
 
-def _rows_by_link(instant: RowContext, pair: Pair, screws: Screws, motions: list[np.ndarray]) -> list[Rows]:
+def _rows_by_link(instant: RowContext, pair: Pair, screws: Screws, spatial_velocities: list[np.ndarray]) -> list[Rows]:
     """The rows of one pair; if one of its shapes is fixed to the world, by the screw of the other's link first."""
     links = pair.a.place.link, pair.b.place.link
     if WORLD not in links:
         return pair_rows(instant, pair)
     link = max(links)
     B = screws.jacobian(link, instant.mechanism.nv)
-    found = pair_rows(instant._replace(v=motions[link]), pair)
+    found = pair_rows(instant._replace(v=spatial_velocities[link]), pair)
     return [
         rows.replaced(J=rows.J @ B, on_links=(LinkRows(0, len(rows), link, rows.J),), screws=screws)
         for rows in found
@@ -79,11 +79,11 @@ def _rows_by_link(instant: RowContext, pair: Pair, screws: Screws, motions: list
 
 def pair_rows(instant: RowContext, pair: Pair) -> list[Rows]:
     """The rows of one pair, of each gap only if it acts in some world."""
-    close = is_hard(pair) or may_be_near(pair, instant.poses)  # a hard one acts before its shapes are near
+    close = is_hard_contact(pair) or passes_broad_phase(pair, instant.poses)  # a hard one acts before its shapes are near
     if value_is_constant(close) and not close:
         return []
     parts, columns = [], _columns(instant, pair)
-    for k, gap in enumerate(contact_points(with_search_margin(pair) if is_hard(pair) else pair, instant.poses)):
+    for k, gap in enumerate(contact_points(with_search_margin(pair) if is_hard_contact(pair) else pair, instant.poses)):
         active = is_active(instant, pair, gap)
         if value_is_constant(active):
             parts += [rows_of_contact(instant, contact_of(instant, pair, gap, k, True))] if active else []
@@ -100,7 +100,7 @@ def pair_rows(instant: RowContext, pair: Pair) -> list[Rows]:
     return parts
 
 
-def is_hard(pair: Pair) -> bool:
+def is_hard_contact(pair: Pair) -> bool:
     """Whether one of the shapes asks for exact contact."""
     return pair.a.shape.surface.hard or pair.b.shape.surface.hard
 
@@ -112,7 +112,7 @@ def restitution(pair: Pair) -> Any:
 
 def is_active(instant: RowContext, pair: Pair, gap: ContactPoint) -> Any:
     """Whether the gap is within the pair's margin; a hard one has to act before it closes: as soon as one step could close it."""
-    if not is_hard(pair):
+    if not is_hard_contact(pair):
         return gap.distance < pair.margin
     J = _jacobian(instant, pair, gap.position)
     speed = absolute(gap.frame[0] @ J[:3] @ np.array(instant.v))

@@ -14,7 +14,7 @@ from zwang.collision import (
     Pair,
     PairGroup,
     StoredPlacements,
-    bounding_spheres_meet,
+    bounding_spheres_overlap,
     contact_points_between,
     is_fixed_to_world,
     pair_groups,
@@ -39,7 +39,7 @@ class GroupKinematics(NamedTuple):
 
     shapes: StoredPlacements
     screws: MutableArray
-    motions: MutableArray
+    spatial_velocities: MutableArray
     v: MutableArray
 
 
@@ -65,7 +65,7 @@ def group_kinematics(instant: RowContext, pairs: Sequence[Pair], screws: Screws)
     return GroupKinematics(
         StoredPlacements(pairs, instant.poses),
         _stored([column for S in screws.columns for column in S.T]),
-        _stored([*screws.motions(np.array(instant.v)), np.zeros(6)]),
+        _stored([*screws.spatial_velocities(np.array(instant.v)), np.zeros(6)]),
         _stored(instant.v),
     )
 
@@ -83,7 +83,7 @@ def over_active_contacts(
             total = cond(acts, lambda t, k=k, gap=gap: work(t, k, pair, gap), lambda t: t, total)
         return total
 
-    return cond(bounding_spheres_meet(pair, a, b), each, lambda t: t, total)
+    return cond(bounding_spheres_overlap(pair, a, b), each, lambda t: t, total)
 
 
 def _stored(values: Any) -> MutableArray:
@@ -201,7 +201,7 @@ def _lever_of_link(family: PairGroup, scene: GroupKinematics) -> RelativeJacobia
 
     def lever(number: Any, p: Any) -> tuple[np.ndarray, np.ndarray]:
         link = links[number]
-        v = np.array([scene.motions[link, k] for k in range(6)])
+        v = np.array([scene.spatial_velocities[link, k] for k in range(6)])
         return sign * np.block([[one, -skew(p)], [0 * one, one]]), v
 
     return lever

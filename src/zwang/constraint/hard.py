@@ -155,7 +155,7 @@ def depends_on_time(constraint: Any) -> bool:
     return any(str(s) == "t" for part in parts for s in scalar.symbols_of(part))
 
 
-def timed_constraints(mechanism: Mechanism) -> list[str]:
+def rheonomic_constraints(mechanism: Mechanism) -> list[str]:
     """The names of the constraints that act and have the time t in a formula."""
     if {"constraint", "equality"} & set(mechanism.options.disabled):
         return []

@@ -56,7 +56,7 @@ def _check_numbers(speed: PointSpeed) -> None:
         )
 
 
-def check_count(mechanism: Mechanism, speeds: Sequence[IndependentVelocity], q: Any, t: float = 0.0) -> None:
+def check_velocity_count(mechanism: Mechanism, speeds: Sequence[IndependentVelocity], q: Any, t: float = 0.0) -> None:
     """Raise DescriptionError where there are more or fewer essential speeds than freedoms, at q and anywhere near it; on floats."""
     nudged = integrate_configuration(mechanism.tree, q, NUDGE * np.cos(np.arange(1, mechanism.nv + 1)), 1.0)
     found = set()

@@ -70,7 +70,7 @@ class Screws(NamedTuple):
             B[:, self.speeds[i]] = self.columns[i]
         return B
 
-    def motions(self, v: Any) -> list[np.ndarray]:
+    def spatial_velocities(self, v: Any) -> list[np.ndarray]:
         """Every link's screw, for speeds (or accelerations without the bias) v."""
         found: list[np.ndarray] = []
         for parent, speeds, S in zip(self.parents, self.speeds, self.columns, strict=True):
@@ -171,7 +171,7 @@ class Rows:
     cones: tuple[Cone, ...] = ()
     on_links: tuple[LinkRows, ...] = ()
     screws: Screws | None = None
-    batches: tuple[RowGroup, ...] = ()
+    row_groups: tuple[RowGroup, ...] = ()
     listed: CompactedRows | None = None
 
     def __len__(self) -> int:
@@ -257,7 +257,7 @@ def hard_rows(
 
 def concatenated(parts: Sequence[Rows], nv: int) -> Rows:
     """All rows of the parts, in order."""
-    parts = [part for part in parts if len(part) or part.batches] or [no_rows(nv)]
+    parts = [part for part in parts if len(part) or part.row_groups] or [no_rows(nv)]
     if len(parts) == 1:
         return parts[0]
     offsets = np.cumsum([0, *(len(part) for part in parts)]).tolist()
@@ -282,6 +282,6 @@ def concatenated(parts: Sequence[Rows], nv: int) -> Rows:
         cones=cones,
         on_links=on_links,
         screws=next((part.screws for part in parts if part.screws is not None), None),
-        batches=tuple(batch for part in parts for batch in part.batches),
+        row_groups=tuple(batch for part in parts for batch in part.row_groups),
         **joined,
     )

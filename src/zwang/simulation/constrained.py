@@ -15,7 +15,7 @@ from zwang.api import validation
 from zwang.constraint.context import row_context
 from zwang.constraint.independent_velocities import (
     IndependentVelocity,
-    check_count,
+    check_velocity_count,
     independent_velocities,
     independent_velocity_rows,
 )
@@ -79,8 +79,8 @@ def gauss_problem(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> GaussProble
 
 def solve_constrained(
     mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton", timestep: Any = None,
-    known: InverseWeights | None = None, settling_time: Any = None, start: Any = None, time: Any = 0,
-    essential: tuple[IndependentVelocity, ...] | None = None,
+    inverse_weights: InverseWeights | None = None, settling_time: Any = None, start: Any = None, time: Any = 0,
+    independent: tuple[IndependentVelocity, ...] | None = None,
 ) -> ConstrainedSolution:  # fmt: skip
     """The problem, rows and solution for all applied efforts tau (nv,), on any scalar.
 
@@ -92,28 +92,28 @@ def solve_constrained(
     if nonideal and as_warm_start(start):  # their laws ask for several solutions in one step
         start = None
     instant = row_context(
-        mechanism, q, v, known=known, timestep=timestep, settling_time=settling_time, time=time
+        mechanism, q, v, inverse_weights=inverse_weights, timestep=timestep, settling_time=settling_time, time=time
     )
-    rows = constraint_rows(instant, batched=essential is None, warm_start=as_warm_start(start))
+    rows = constraint_rows(instant, grouped=independent is None, warm_start=as_warm_start(start))
     if all(value_is_constant(on) for on in rows.active):
         rows = rows.only_active()
 
     chosen = (
         None
-        if essential is None
-        else ReductionChoice(independent_velocity_rows(mechanism, essential, q) if essential else None)
+        if independent is None
+        else ReductionChoice(independent_velocity_rows(mechanism, independent, q) if independent else None)
     )
 
     def attempt(working: Any) -> ConstrainedSolution:
         """The solution with these working forces beside tau."""
         problem = gauss_problem(mechanism, q, v, tau + working)
         return ConstrainedSolution(
-            problem, rows, solve(problem, rows, solver=solver, start=start, essential=chosen), working
+            problem, rows, solve(problem, rows, solver=solver, start=start, independent=chosen), working
         )
 
     if not nonideal:
         return attempt(0)
-    exact = not rows.batches and all(
+    exact = not rows.row_groups and all(
         hard and kind == "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True)
     )
     return attempt(
@@ -189,11 +189,11 @@ def constrained_dynamics(
     q, v, tau = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, tau, "tau")
     speeds = independent_velocities(m, embedding)
     if speeds:
-        check_count(m, speeds, q, time)
+        check_velocity_count(m, speeds, q, time)
     applied = tau + passive_forces(m, q, v)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # told below
         try:
-            found = solve_constrained(m, q, v, applied, solver=solver, time=time, essential=speeds)
+            found = solve_constrained(m, q, v, applied, solver=solver, time=time, independent=speeds)
         except np.linalg.LinAlgError:
             _check_inertia(m, crba(m.tree, q))
             raise

@@ -11,8 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.collision import ContactPoint, Pair, candidate_pairs, contact_points, may_be_near
-from zwang.constraint.contact import contact_name, contact_of, is_hard, link_screws_at, rows_of_contact
+from zwang.collision import ContactPoint, Pair, candidate_pairs, contact_points, passes_broad_phase
+from zwang.constraint.contact import (
+    contact_name,
+    contact_of,
+    is_hard_contact,
+    link_screws_at,
+    rows_of_contact,
+)
 from zwang.constraint.context import RowContext
 from zwang.constraint.hard import rolling_contact
 from zwang.constraint.rows import Rows
@@ -131,15 +137,15 @@ def _of_contacts(instant: RowContext, rows: Rows, solution: Solution) -> Iterato
         return
     screws = link_screws_at(instant)
     v, a = np.array(instant.v), np.array(solution.acceleration)
-    motions = screws.motions(v), screws.motions(a)
+    spatial_velocities = screws.spatial_velocities(v), screws.spatial_velocities(a)
     starts = {name: k for k, name in reversed(list(enumerate(rows.names)))}
     for pair in pairs:
-        if is_hard(pair):
+        if is_hard_contact(pair):
             yield from _of_exact(instant, pair, starts, solution.force)
             continue
         link = max(pair.a.place.link, pair.b.place.link)
         fixed = WORLD in (pair.a.place.link, pair.b.place.link)
-        own = (motions[0][link], motions[1][link]) if fixed else (v, a)
+        own = (spatial_velocities[0][link], spatial_velocities[1][link]) if fixed else (v, a)
         yield from _where_near(instant._replace(v=own[0]), pair, own[1])
 
 
@@ -161,7 +167,7 @@ def _where_near(instant: RowContext, pair: Pair, a: Any) -> list[PointForce]:
         ]
 
     nothing = [PointForce(np.zeros(3), np.zeros(3))._asdict()] * pair.count
-    return [PointForce(**push) for push in cond(may_be_near(pair, instant.poses), found, lambda: nothing)]
+    return [PointForce(**push) for push in cond(passes_broad_phase(pair, instant.poses), found, lambda: nothing)]
 
 
 def _soft_push(instant: RowContext, pair: Pair, gap: ContactPoint, number: int, a: Any) -> PointForce:
@@ -179,7 +185,7 @@ def _soft_push(instant: RowContext, pair: Pair, gap: ContactPoint, number: int, 
 
 def contact_point_force(instant: RowContext, pair: Pair, gap: ContactPoint, f: Any) -> PointForce:
     """The forces of a contact's rows, of a normal and a cone or of a pyramid's edges n +- friction t, as one force in the world."""
-    if pair.condim == 1 or is_hard(pair) or instant.mechanism.options.cone != "pyramidal":
+    if pair.condim == 1 or is_hard_contact(pair) or instant.mechanism.options.cone != "pyramidal":
         along = np.array(f[:3])
     else:
         slide = [mu * (f[2 * k] - f[2 * k + 1]) for k, mu in enumerate(pair.friction[: pair.condim - 1])]

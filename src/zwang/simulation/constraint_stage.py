@@ -13,7 +13,7 @@ from zwang.constraint.hard import (
     VELOCITY_LEVEL,
     all_velocity_level_rows,
     is_hard_constraint,
-    timed_constraints,
+    rheonomic_constraints,
 )
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocities
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
@@ -48,7 +48,7 @@ class ConstraintModel:
     weights: InverseWeights
     h: float
     drift: str = "projection"
-    essential: tuple[IndependentVelocity, ...] | None = None
+    independent: tuple[IndependentVelocity, ...] | None = None
 
     @property
     def settling_time(self) -> float | None:
@@ -103,7 +103,7 @@ def time_or_error(constraint_model: ConstraintModel | None, t: Any) -> Any:
     """t, or 0 where it is None and nothing depends on it. Raises SimulationError, naming the constraint that does."""
     if t is not None:
         return t
-    for name in timed_constraints(constraint_model.mechanism) if constraint_model else ():
+    for name in rheonomic_constraints(constraint_model.mechanism) if constraint_model else ():
         raise SimulationError(
             f"constraint {name!r} depends on the time t, and this step is given none: give it, time=..."
         )
@@ -126,8 +126,8 @@ def constrained_motion(constraint_model: ConstraintModel, q: Any, v: Any, tau: A
     found = solved(constraint_model, q, v, tau, t, begin)
     solution = found.solution
     statuses = (
-        status_if(solution.lost, NOT_CONVERGED),
-        status_if(solution.contradicted, CONTRADICTION),
+        status_if(solution.failed, NOT_CONVERGED),
+        status_if(solution.inconsistent, CONTRADICTION),
         status_if(solution.dependent, DEPENDENT),
         status_if(logical_not(found.works), NONIDEAL_FORCE),
     )
@@ -139,8 +139,8 @@ def constrained_motion(constraint_model: ConstraintModel, q: Any, v: Any, tau: A
 def solved(constraint_model: ConstraintModel, q: Any, v: Any, tau: Any, t: Any = 0, begin: Any = None) -> ConstrainedSolution:
     """Gauss's problem of a step: its rows, and the solution with every row's force; begin: as for `solve`."""
     return solve_constrained(
-        constraint_model.mechanism, q, v, tau, timestep=constraint_model.h, known=constraint_model.weights,
-        settling_time=constraint_model.settling_time, time=t, essential=constraint_model.essential, start=begin,
+        constraint_model.mechanism, q, v, tau, timestep=constraint_model.h, inverse_weights=constraint_model.weights,
+        settling_time=constraint_model.settling_time, time=t, independent=constraint_model.independent, start=begin,
     )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def _restraining(mechanism: Mechanism, wanted: RecordedQuantities, t: Any, q: An
     if wanted.forces:
         found["forces"] = [0] * (6 * len(point_force_labels(mechanism)))
     if wanted.forces and constraint_model is not None and solution is not None:
-        instant = row_context(mechanism, q, v, known=constraint_model.weights, timestep=constraint_model.h)
+        instant = row_context(mechanism, q, v, inverse_weights=constraint_model.weights, timestep=constraint_model.h)
         points = point_forces(instant, solution.rows, solution.solution)
         found["forces"] = [x for push in points for x in (*push.position, *push.force)]
     if wanted.zwang:

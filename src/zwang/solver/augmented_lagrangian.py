@@ -20,8 +20,8 @@ import numpy as np
 from zwang.constraint.rows import Rows, array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import clip, cond, logical_and, logical_not, logical_or, maximum, where, while_loop
-from zwang.solver.equality import is_contradictory
-from zwang.solver.solution import SMALLEST, Solution, largest, slip_speed
+from zwang.solver.null_space import is_contradictory
+from zwang.solver.solution import SMALLEST, Solution, max_abs, slip_speed
 
 SOFTENING = 1e-3  # of inequalities, relative to a row's weight
 EQUALITY_SOFTENING = (
@@ -79,10 +79,10 @@ def augmented_lagrangian(
         found = solver(problem, rows.replaced(R=rows.R + rho, aref=array(aref)), start=s.a, tolerance=INNER)
         a, now = found.acceleration, slips(found.acceleration)
         residual = [x - y for x, y in zip(now, s.slips, strict=True)]
-        steady = largest(found.force - s.force) <= tolerance * largest(found.force)
-        done = logical_and(steady, largest(residual) <= tolerance * largest(a))
-        settled = largest(a - s.a) <= SETTLED * largest(a)
-        ahead = _ahead(now, residual, s, BLUR * largest(a)) if cones else now
+        steady = max_abs(found.force - s.force) <= tolerance * max_abs(found.force)
+        done = logical_and(steady, max_abs(residual) <= tolerance * max_abs(a))
+        settled = max_abs(a - s.a) <= SETTLED * max_abs(a)
+        ahead = _ahead(now, residual, s, BLUR * max_abs(a)) if cones else now
         rounds, iterations = s.rounds + 1, s.iterations + found.iterations
         return _State(a, found.force, ahead, now, residual, rounds, iterations, done, settled)
 
@@ -90,15 +90,15 @@ def augmented_lagrangian(
     none = [0.0] * len(cones)
     zero = _State(begin, np.zeros(len(rows)), none, none, none, 0.0, 0.0, 0.0 > 1.0, 0.0 > 1.0)
     last = while_loop(wanted, improve, zero)
-    contradicted = cond(last.done, lambda: False, lambda: is_contradictory(rows, last.a))
+    inconsistent = cond(last.done, lambda: False, lambda: is_contradictory(rows, last.a))
     unsettled = logical_not(logical_or(last.done, last.settled))
     return Solution(
         last.a,
         last.force,
         last.iterations,
         last.done,
-        contradicted,
-        unsettled=logical_or(contradicted, unsettled),
+        inconsistent,
+        unsettled=logical_or(inconsistent, unsettled),
     )
 
 

@@ -11,7 +11,7 @@ from zwang.constraint.rows import Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, logical_and, logical_not, maximum, where, while_loop
 from zwang.solver.primal_cost import PrimalCost
-from zwang.solver.solution import SMALLEST, Solution, largest
+from zwang.solver.solution import SMALLEST, Solution, max_abs
 
 TOLERANCE = 1e-12
 ITERATIONS = 2000
@@ -47,7 +47,7 @@ def conjugate_gradient(
 
     def gradient(a: Any, y: MutableArray) -> tuple[Any, Any]:
         effort, push = primal.effort(a), primal.push(y)
-        return effort - push, largest(effort - push) <= tolerance * (largest(effort) + largest(push))
+        return effort - push, max_abs(effort - push) <= tolerance * (max_abs(effort) + max_abs(push))
 
     def wanted(s: _State) -> Any:
         return logical_and(logical_not(s.done), s.iterations < iterations)

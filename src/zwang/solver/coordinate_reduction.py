@@ -29,7 +29,7 @@ from zwang.scalar import (
     value_is_constant,
     where,
 )
-from zwang.solver.solution import Solution, largest
+from zwang.solver.solution import Solution, max_abs
 
 STRONG = 0.1  # pivots above this come first: a row that passes through zero, as those of loops do, is known less well than others
 RANK = 1e-7  # a row whose largest entry is below this, where constraints have 1, follows from the others
@@ -51,7 +51,7 @@ class CoordinateReduction(NamedTuple):
     particular: np.ndarray
     unknown: tuple[Any, ...]
     dependent: Any = False
-    contradicted: Any = False
+    inconsistent: Any = False
 
 
 def coordinate_reduction(rows: Rows, S: Any = None) -> CoordinateReduction:
@@ -60,14 +60,14 @@ def coordinate_reduction(rows: Rows, S: Any = None) -> CoordinateReduction:
     Raises, on floats, DependentSpeedsError, and ContradictionError with the rows' names.
     """
     A, b, gaps = _scaled(rows)
-    ranks = (STRONG, maximum(RANK, OFF * largest(gaps)))
+    ranks = (STRONG, maximum(RANK, OFF * max_abs(gaps)))
     found = _chosen(A, b, ranks) if S is None else _by_choice(A, b, np.array(S), ranks)
     if value_is_constant(found.dependent) and found.dependent:
         raise DependentSpeedsError(
             "the essential speeds depend on each other, or are fixed by the constraints, in this state; choose others, or leave the "
             "choice to the elimination, which makes it anew at each step (embedding=True)"
         )
-    if value_is_constant(found.contradicted) and found.contradicted:
+    if value_is_constant(found.inconsistent) and found.inconsistent:
         names = ", ".join(dict.fromkeys(rows.names))
         raise ContradictionError(
             f"the exact constraints {names} contradict each other: no acceleration holds them all; give one of them a softness, "
@@ -99,7 +99,7 @@ def solve_reduced(
     effort = problem.M @ (a - problem.a_free) - (left.J.T @ found.force if rest else 0)
     force = dict(zip([*rest, *exact], [*found.force, *forces_of(held.J, effort)], strict=True))
     return found._replace(
-        acceleration=a, force=array([force[i] for i in range(len(rows))]), dependent=e.dependent, contradicted=e.contradicted
+        acceleration=a, force=array([force[i] for i in range(len(rows))]), dependent=e.dependent, inconsistent=e.inconsistent
     )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def forces_of(A: Any, effort: Any) -> np.ndarray:
         return np.zeros(len(A))
     rows = A[used]
     gram = rows @ rows.T
-    ridge = RIDGE * largest(np.diag(gram))
+    ridge = RIDGE * max_abs(np.diag(gram))
     factors = sparse_ltdl(
         [[gram[i][j] + (ridge if i == j else 0) for j in range(i + 1)] for i in range(len(used))]
     )
@@ -141,7 +141,7 @@ def _scaled(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A, b and the gaps, with 1 as the largest entry in the rows of each constraint together."""
     sizes: dict[str, Any] = {}
     for name, row in zip(rows.names, rows.J, strict=True):
-        sizes[name] = maximum(sizes.get(name, 0.0), largest(row))
+        sizes[name] = maximum(sizes.get(name, 0.0), max_abs(row))
     scales = [divide(1, where(sizes[name] > 0, sizes[name], 1)) for name in rows.names]
     A = [[_times(s, x) for x in row] for s, row in zip(scales, rows.J, strict=True)]
     b, gaps = ([s * x for s, x in zip(scales, values, strict=True)] for values in (rows.aref, rows.position))
@@ -158,7 +158,7 @@ def _chosen(A: np.ndarray, b: np.ndarray, ranks: tuple[Any, ...]) -> CoordinateR
     )
     p = array([_marked(marks, [x[0] for x in X], j) for j in range(n)])
     return CoordinateReduction(
-        V.reshape(n, n), p, tuple(logical_not(x) for x in given), contradicted=_contradicted(marks, X, 0)
+        V.reshape(n, n), p, tuple(logical_not(x) for x in given), inconsistent=_contradicted(marks, X, 0)
     )
 
 
@@ -173,8 +173,8 @@ def _by_choice(A: np.ndarray, b: np.ndarray, S: np.ndarray, ranks: tuple[Any, ..
     dependent = logical_or(tied, _any(logical_not(x) for x in given))
     V = np.array([[_marked(marks, [x[c] for x in X], j) for c in range(m)] for j in range(n)])
     p = array([_marked(marks, [x[m] for x in X], j) for j in range(n)])
-    contradicted = logical_and(logical_not(dependent), _contradicted(marks, X, m))
-    return CoordinateReduction(V.reshape(n, m), p, (True,) * m, dependent, contradicted)
+    inconsistent = logical_and(logical_not(dependent), _contradicted(marks, X, m))
+    return CoordinateReduction(V.reshape(n, m), p, (True,) * m, dependent, inconsistent)
 
 
 def gauss_jordan(
@@ -209,7 +209,7 @@ def _eliminate(R: list[list[Any]], X: list[list[Any]], marks: list[list[Any]], i
 def _pivot(row: list[Any], rank: Any, wanted: Any) -> list[Any]:
     """For each entry whether it is the row's pivot, where one is wanted: the first of its largest, if that is above the rank."""
     candidates = [j for j, x in enumerate(row) if not is_zero(x)]
-    size = largest(row[j] for j in candidates)
+    size = max_abs(row[j] for j in candidates)
     open_still: Any = logical_and(wanted, size > rank)
     mark: list[Any] = [False] * len(row)
     for j in candidates[:-1]:
@@ -234,7 +234,7 @@ def _marked(marks: list[list[Any]], values: list[Any], j: int) -> Any:
 
 def _left(mark: list[Any], values: list[Any]) -> Any:
     """Whether a row without a mark has something left in these of its right-hand sides."""
-    return logical_and(logical_not(_any(mark)), largest(values) > LEFT)
+    return logical_and(logical_not(_any(mark)), max_abs(values) > LEFT)
 
 
 def _contradicted(marks: list[list[Any]], X: list[list[Any]], c: int) -> Any:

@@ -17,8 +17,8 @@ from zwang.algebra.factorization import updated_solver
 from zwang.constraint.rows import Rows, array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import absolute, cond, divide, is_zero, logical_and, logical_not, logical_or, while_loop
-from zwang.solver.equality import is_contradictory
-from zwang.solver.solution import Solution, largest
+from zwang.solver.null_space import is_contradictory
+from zwang.solver.solution import Solution, max_abs
 
 SOFTENING = 1e-5  # rho, relative to a row's weight
 ROUNDS = 200
@@ -55,15 +55,15 @@ def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
         residual = A @ a - rows.aref
         change = D * residual
         force = s.force - change
-        noise = NOISE * largest(D * _terms(A, a, rows.aref))
-        done = logical_or(largest(change) <= STEADY * largest(force), largest(change) <= noise)
+        noise = NOISE * max_abs(D * _terms(A, a, rows.aref))
+        done = logical_or(max_abs(change) <= STEADY * max_abs(force), max_abs(change) <= noise)
         return _State(a, force, residual, s.rounds + 1, done)
 
     begin = np.array(problem.a_free)
     start = _State(begin, np.zeros(len(rows)), A @ begin - rows.aref, 0.0, 0.0 > 1.0)
     last = while_loop(wanted, improve, start)
-    contradicted = cond(last.done, lambda: False, lambda: is_contradictory(rows, last.a))
-    return Solution(last.a, last.force, last.rounds, last.done, contradicted, unsettled=contradicted)
+    inconsistent = cond(last.done, lambda: False, lambda: is_contradictory(rows, last.a))
+    return Solution(last.a, last.force, last.rounds, last.done, inconsistent, unsettled=inconsistent)
 
 
 def _terms(A: Any, a: Any, b: Any) -> np.ndarray:

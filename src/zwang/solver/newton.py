@@ -25,7 +25,7 @@ from zwang.scalar import (
     zeros,
 )
 from zwang.solver.primal_cost import Group, PrimalCost
-from zwang.solver.solution import Solution, is_single_precision, largest
+from zwang.solver.solution import Solution, is_single_precision, max_abs
 from zwang.solver.warm_start import as_warm_start, decode_status, encode_status, status_code
 
 TOLERANCE = 1e-11
@@ -100,8 +100,8 @@ class _Method(NamedTuple):
         """The gradient, its largest entry, and whether it is small."""
         effort, push = self.primal.effort(a), self.primal.push(y, decode_status(codes))
         gradient = effort - push
-        left = largest(gradient)
-        return gradient, left, left <= self.tolerance * (largest(effort) + largest(push))
+        left = max_abs(gradient)
+        return gradient, left, left <= self.tolerance * (max_abs(effort) + max_abs(push))
 
     def improved(self, s: _State) -> _State:
         """After one iteration."""
@@ -136,10 +136,10 @@ class _Method(NamedTuple):
     ) -> tuple[np.ndarray, Any, Any, Any]:
         """Gradient, stalls, whether it is done, or nearly, after this step from s, if that is not certain."""
         gradient, left, small = self.judged(a, y, codes)
-        scale, size = largest(a), largest(step)
+        scale, size = max_abs(a), max_abs(step)
         # a first step from what was remembered wrongly may be none
         tried = s.iterations >= (0 if self.warm_start is None else 1)
-        stuck = logical_and(tried, left > largest(s.gradient) / 2)
+        stuck = logical_and(tried, left > max_abs(s.gradient) / 2)
         still = logical_and(tried, size <= STANDSTILL * scale)
         coarse = logical_and(is_single_precision(scale), size <= COARSE * scale)
         stalls = s.stalls + where(logical_and(stuck, coarse), 1.0, 0.0)

@@ -199,9 +199,9 @@ class PrimalCost:
         for k, value in enumerate(a):
             x = x.set(k, value)
         if self.slots and self.rows.screws is not None:
-            motions = self.rows.screws.motions(a)
+            spatial_velocities = self.rows.screws.spatial_velocities(a)
             for link in self.slots:
-                for k, value in zip(self._screw(link), motions[link], strict=True):
+                for k, value in zip(self._screw(link), spatial_velocities[link], strict=True):
                     x = x.set(k, value)
         return x
 

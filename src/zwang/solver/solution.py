@@ -28,13 +28,13 @@ class Solution(NamedTuple):
     force: np.ndarray
     iterations: Any
     converged: Any
-    contradicted: Any = False
+    inconsistent: Any = False
     dependent: Any = False
     unsettled: Any = None
     row_status: MutableArray | None = None
 
     @property
-    def lost(self) -> Any:
+    def failed(self) -> Any:
         """Whether the acceleration is not to be used."""
         return logical_not(self.converged) if self.unsettled is None else self.unsettled
 
@@ -44,7 +44,7 @@ def is_single_precision(x: Any) -> Any:
     return equal(x + DOUBLE * x, x)
 
 
-def largest(values: Any) -> Any:
+def max_abs(values: Any) -> Any:
     """The largest absolute value, 0 of none."""
     return reduce(maximum, [absolute(x) for x in values], 0.0)
 
@@ -57,8 +57,8 @@ def kkt_residual(problem: GaussProblem, rows: Rows, a: Any, force: Any) -> Any:
     against the largest force. A hard cone's normal misses by what slips more: see `hard`.
     """
     effort, push = problem.M @ (np.array(a) - problem.a_free), rows.J.T @ force
-    scale = maximum(largest(problem.M @ problem.a_free), largest(push))
-    balance = largest(effort - push) / maximum(scale, SMALLEST)
+    scale = maximum(max_abs(problem.M @ problem.a_free), max_abs(push))
+    balance = max_abs(effort - push) / maximum(scale, SMALLEST)
     if not len(rows):
         return balance
     missing = rows.J @ a - rows.aref + rows.R * force
@@ -66,7 +66,7 @@ def kkt_residual(problem: GaussProblem, rows: Rows, a: Any, force: Any) -> Any:
         if is_zero(rows.R[cone.start]):
             missing[cone.start] = missing[cone.start] + slip_speed(cone, missing)
     law = force - projected(rows, force - missing * _steps(rows))
-    return maximum(balance, largest(law) / maximum(largest(force), SMALLEST))
+    return maximum(balance, max_abs(law) / maximum(max_abs(force), SMALLEST))
 
 
 def row_costs(rows: Rows, a: Any, force: Any) -> np.ndarray:

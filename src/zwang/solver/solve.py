@@ -15,9 +15,9 @@ from zwang.solver.augmented_lagrangian import augmented_lagrangian
 from zwang.solver.conjugate_gradient import conjugate_gradient
 from zwang.solver.coordinate_reduction import solve_reduced
 from zwang.solver.dual_newton import dual_newton
-from zwang.solver.equality import reduce_equalities, restricted_problem
 from zwang.solver.multipliers import solve_multipliers
 from zwang.solver.newton import newton
+from zwang.solver.null_space import null_space_reduction, restricted_problem
 from zwang.solver.projected_gauss_seidel import projected_gauss_seidel
 from zwang.solver.solution import Solution
 from zwang.solver.warm_start import as_warm_start
@@ -41,7 +41,7 @@ def solve(
     *,
     solver: str = "newton",
     start: Any = None,
-    essential: ReductionChoice | None = None,
+    independent: ReductionChoice | None = None,
 ) -> Solution:
     """The acceleration that Gauss's principle with softness picks, and the rows' forces, on any scalar.
 
@@ -54,18 +54,18 @@ def solve(
         raise UnknownNameError("solver", solver, SOLVERS)
     if rows.listed is not None:
         return dual_newton(problem, rows.listed)
-    if not len(rows) and not rows.batches:
+    if not len(rows) and not rows.row_groups:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
     if as_warm_start(start) and (any(rows.hard) or solver != "newton"):
         start = None
     if not any(rows.hard):
         return SOLVERS[solver](problem, rows, start=start)
     equalities = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
-    if equalities and essential is not None:
-        return solve_reduced(problem, rows, essential.S, lambda *small: solve(*small, solver=solver))
+    if equalities and independent is not None:
+        return solve_reduced(problem, rows, independent.S, lambda *small: solve(*small, solver=solver))
     if equalities and _plain(problem, rows):
         return _eliminated(problem, rows, equalities, solver)
-    if len(equalities) == len(rows) and not rows.batches:
+    if len(equalities) == len(rows) and not rows.row_groups:
         return solve_multipliers(problem, rows)
     return augmented_lagrangian(problem, rows, SOLVERS[solver], start=start)
 
@@ -79,7 +79,7 @@ def _eliminated(problem: GaussProblem, rows: Rows, equalities: list[int], solver
     """The solution in the accelerations that the hard equalities leave, and all forces."""
     problem = GaussProblem(np.asarray(problem.M, float), np.asarray(problem.a_free, float), problem.parents)
     rest = [i for i in range(len(rows)) if i not in set(equalities)]
-    reduction = reduce_equalities(problem, rows.select(equalities))
+    reduction = null_space_reduction(problem, rows.select(equalities))
     others = rows.select(rest)
     if reduction.basis.shape[1]:
         found = solve(*restricted_problem(problem, others, reduction), solver=solver)

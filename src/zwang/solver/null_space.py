@@ -25,7 +25,7 @@ LEAST = 1e-3  # the smallest wanted acceleration that counts there
 CONTRADICTION = 1e-5  # what redundant rows may disagree by, relative to the largest wanted acceleration
 
 
-class EqualityReduction(NamedTuple):
+class NullSpaceReduction(NamedTuple):
     """All accelerations with A a = b: a = particular + basis @ z; force(a, push) gives the rows' forces at a."""
 
     particular: np.ndarray
@@ -42,7 +42,7 @@ class EqualityReduction(NamedTuple):
         return self.U[:, : self.rank] @ (within / self.s[: self.rank])
 
 
-def reduce_equalities(problem: GaussProblem, rows: Rows) -> EqualityReduction:
+def null_space_reduction(problem: GaussProblem, rows: Rows) -> NullSpaceReduction:
     """The accelerations that hard equalities leave. Raises ContradictionError, with their names, if the rows contradict each other."""
     M, A, b = (np.asarray(x, float) for x in (problem.M, rows.J, rows.aref))
     L = _factor(M, A, b, rows.names)
@@ -67,7 +67,7 @@ def reduce_equalities(problem: GaussProblem, rows: Rows) -> EqualityReduction:
     # forces belong to the rows as given: A = diag(sizes) white
     U, s, Vt_ = np.linalg.svd(white * sizes[:, None], full_matrices=False)
     whitened = np.linalg.solve(L, np.eye(len(M)))
-    return EqualityReduction(particular, basis, rank, U, s, Vt_ @ whitened)
+    return NullSpaceReduction(particular, basis, rank, U, s, Vt_ @ whitened)
 
 
 def _factor(M: np.ndarray, A: np.ndarray, b: np.ndarray, names: Sequence[str]) -> np.ndarray:
@@ -115,7 +115,7 @@ def is_contradictory(rows: Rows, a: Any) -> Any:
     return residual > MISSED * scale
 
 
-def restricted_problem(problem: GaussProblem, rows: Rows, reduction: EqualityReduction) -> tuple[GaussProblem, Rows]:
+def restricted_problem(problem: GaussProblem, rows: Rows, reduction: NullSpaceReduction) -> tuple[GaussProblem, Rows]:
     """The problem and the other rows in the unknowns z that the equalities leave; its mass matrix is the unit matrix."""
     N, a0 = reduction.basis, reduction.particular
     n = N.shape[1]
