@@ -123,7 +123,9 @@ def test_a_move_of_both_shapes_moves_their_gaps(kinds):
     q = next(q for q in tried if couple.distance(q) > -DEEP)
     poses = link_poses(couple.mechanism.tree, q)
     moved = [type(pose)(R @ pose.R, R @ pose.p + p) for pose in poses]
-    for before, after in zip(contact_points(couple.pair, poses), contact_points(couple.pair, moved), strict=True):
+    for before, after in zip(
+        contact_points(couple.pair, poses), contact_points(couple.pair, moved), strict=True
+    ):
         if before.distance < FAR:
             assert abs(before.distance - after.distance) < 1e-6
             assert np.abs(R @ before.frame[0] - after.frame[0]).max() < 1e-4
@@ -141,7 +143,9 @@ def test_moving_along_the_normal_changes_the_distance_by_as_much(kinds):
         first = min(contact_points(couple.pair, poses), key=lambda gap: gap.distance)
         shift = 1e-5
         q[-7:-4] += shift * np.asarray(first.frame[0], float) * (1 if couple.pair.b.shape.name == "b" else -1)
-        after = min(contact_points(couple.pair, link_poses(couple.mechanism.tree, q)), key=lambda gap: gap.distance)
+        after = min(
+            contact_points(couple.pair, link_poses(couple.mechanism.tree, q)), key=lambda gap: gap.distance
+        )
         assert abs(after.distance - first.distance - shift) < 1e-8
 
 

@@ -27,7 +27,11 @@ def both(below, above, q):
     mujoco.mj_fwdPosition(model, data)
     mechanism = read_mjcf("patch.xml", text=xml)
     (pair,) = candidate_pairs(mechanism)
-    ours = [gap for gap in contact_points(pair, link_poses(mechanism.tree, np.array(q, float))) if gap.distance < 0]
+    ours = [
+        gap
+        for gap in contact_points(pair, link_poses(mechanism.tree, np.array(q, float)))
+        if gap.distance < 0
+    ]
     return ours, [(c.dist, c.pos.copy(), c.frame.reshape(3, 3).copy()) for c in data.contact]
 
 

@@ -172,7 +172,7 @@ def test_a_loop_that_cannot_close_is_named():
     m = four_bars(1).replace(
         constraints=(zw.Distance("rope", ("crank 0", (1, 0, 0)), ("crank 1", (1, 0, 0)), 9.0),)
     )
-    with pytest.raises(SolveError, match=r"'rope'.*crank 0 = 0\.3, .*open by .*start nearer"):
+    with pytest.raises(SolveError, match=r"'rope'.*crank 0 = 0\.3, .*violation remains .*start closer"):
         zw.assemble(m, [0.3, 0.2, 0.4])
 
 
@@ -180,7 +180,7 @@ def test_speeds_that_no_constraint_allows_together_are_named():
     body = zw.Body("b", zw.Prismatic("x", axis=X), mass=1)
     laws = (zw.Pfaffian("still", {"x": 1}), zw.Pfaffian("moving", {"x": 1}, rate=-1.0))
     m = zw.Mechanism("both", (body,), gravity=(0, 0, 0), constraints=laws)
-    with pytest.raises(SolveError, match=r"'(still|moving)'.*contradict.*x = 0\.2.*leave one out"):
+    with pytest.raises(SolveError, match=r"'(still|moving)'.*contradict.*x = 0\.2.*remove one"):
         zw.assemble(m, [0.2], [0.5])
 
 

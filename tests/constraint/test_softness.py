@@ -45,9 +45,9 @@ def test_soft_rows_have_mujocos_regularisation(row):
     n = len(row["efc_pos"])
     size = np.linalg.norm(row["efc_pos"]) if row["kind"] == "connect" else None
     softness = Softness(tuple(row["solref"]), tuple(row["solimp"]))
-    weight = row["body_invweight0"][0] if row["kind"] == "connect" else row["dof_invweight0"]
+    inverse_weight = row["body_invweight0"][0] if row["kind"] == "connect" else row["dof_invweight0"]
     rows = soft_rows(
-        "row", FORCE_TYPE[row["kind"]], np.diag(row["efc_vel"]), np.ones(n), row["efc_pos"], softness, weight=weight,
+        "row", FORCE_TYPE[row["kind"]], np.diag(row["efc_vel"]), np.ones(n), row["efc_pos"], softness, inverse_weight=inverse_weight,
         margin=row["margin"] or 0, violation=size, shortest_time=2 * row["timestep"] if row["refsafe"] else 0,
     )  # fmt: skip
     np.testing.assert_allclose(rows.R.astype(float), row["efc_R"], rtol=1e-10)

@@ -67,7 +67,7 @@ def test_hard_constraints_that_contradict_each_other_stop_their_world(compiled):
 @PATHS
 def test_a_solver_that_does_not_converge_stops_its_world(compiled, monkeypatch):
     """Painleve's rod: with so much friction its foot jams, and a few rounds do not come near to Coulomb's law."""
-    monkeypatch.setattr(augmented_lagrangian, "ROUNDS", 5)
+    monkeypatch.setattr(augmented_lagrangian, "ITERATIONS", 5)
     touch = zw.Surface(friction=(5.0, 0.005, 0.0001), hard=True)
     joints = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("z"), zw.Revolute("lean", axis=(0, 1, 0)))
     foot = zw.Sphere(radius=0.001, position=(0, 0, -0.5), surface=touch)

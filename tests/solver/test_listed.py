@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import zwang as zw
 from tests.solver.creatures import begun, mechanism_of, mujoco_steps, off_by, text_of
 from zwang.constraint.compacted_rows import decode_signs, encode_signs
-from zwang.solver import solve as gauss
+from zwang.solver import solve as solve_module
 
 WORLDS, STEPS = 6, 150
 EQUALITY, DRY, DRY_TENDON, LIMIT, TENDON, FRICTIONLESS, PYRAMID = range(7)  # MuJoCo's types of rows
@@ -26,26 +26,26 @@ def course(mechanism, fast, seed=0, **how):
     return [x.reshape(WORLDS * STEPS, -1) for x in (*before, u, after.q, after.v)]
 
 
-def listing(monkeypatch):
+def record_compacted_rows(monkeypatch):
     """The lists of rows that were solved for, from now on."""
     lists = []
 
-    def solved(problem, listed):
-        lists.append(listed)
-        return newton_on_list(problem, listed)
+    def solved(problem, compacted):
+        lists.append(compacted)
+        return dual_newton(problem, compacted)
 
-    newton_on_list = gauss.newton_on_list
-    monkeypatch.setattr(gauss, "newton_on_list", solved)
+    dual_newton = solve_module.dual_newton
+    monkeypatch.setattr(solve_module, "dual_newton", solved)
     return lists
 
 
 @pytest.mark.parametrize("name", LEAST)
 def test_every_step_of_a_rollout_is_the_step_and_mujocos_step(name, monkeypatch):
-    text, lists = text_of(name), listing(monkeypatch)
+    text, lists = text_of(name), record_compacted_rows(monkeypatch)
     mechanism = mechanism_of(text)
     fast = zw.compile(mechanism)
     q, v, u, q_after, v_after = course(mechanism, fast, integrator="euler")
-    assert lists, "rows of this model are meant to be listed"
+    assert lists, "the rows of this model must be compacted"
     alone = fast.step(q, v, u, integrator="euler")
     assert off_by(alone.v, v_after, v).max() < 1e-11
     assert np.abs(alone.q - q_after).max() < 1e-11

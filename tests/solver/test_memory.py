@@ -16,8 +16,8 @@ from zwang.solver.warm_start import decode_status, encode_status
 SEEDS = st.integers(0, 10_000)
 
 
-def recalling(codes):
-    """These codes, as a `Recall`."""
+def warm_start_from(codes):
+    """These codes, as a warm start."""
 
     def warm_start(size):
         assert size == len(codes)
@@ -29,14 +29,14 @@ def recalling(codes):
     return warm_start
 
 
-def listed(codes):
+def as_list(codes):
     return [codes[k] for k in range(codes.shape[0])]
 
 
-def codes_at(problem, rows, a):
+def status_at(problem, rows, a):
     """The codes where the rows answer to accelerations a."""
     primal = PrimalCost(problem, rows)
-    return listed(encode_status(primal, primal.residual(a), zeros(primal.group_count)))
+    return as_list(encode_status(primal, primal.residual(a), zeros(primal.block_count)))
 
 
 def without_cones(problem, rows):
@@ -48,13 +48,15 @@ def test_rows_answer_as_remembered_where_they_were(seed, size):
     problem, rows = random_problem(seed)
     primal, rng = PrimalCost(problem, rows), np.random.default_rng(seed)
     y = primal.residual(problem.a_free + size * rng.normal(size=primal.nv))
-    codes = encode_status(primal, y, zeros(primal.group_count))
-    for group in primal.groups:
-        residual = group.read(y)
-        for got, wanted in zip(decode_status(codes)(group, residual), group.answer(residual), strict=True):
+    codes = encode_status(primal, y, zeros(primal.block_count))
+    for block in primal.blocks:
+        residual = block.read(y)
+        for got, wanted in zip(
+            decode_status(codes)(block, residual), block.force_and_curvature(residual), strict=True
+        ):
             np.testing.assert_array_equal(got, wanted)
-        between = group.cone is not None and codes[group.number] == 0
-        assert between or codes[group.number] >= 1
+        between = block.cone is not None and codes[block.number] == 0
+        assert between or codes[block.number] >= 1
 
 
 @pytest.mark.parametrize("kind", ["friction", "limit", "contact"])
@@ -65,11 +67,11 @@ def test_rows_at_the_very_brink_are_remembered_as_they_are(kind):
     rows = plain_rows(kind, np.eye(n), -edges, np.full(n, 0.25), bound=2.0)
     primal = PrimalCost(GaussProblem(np.eye(n), np.zeros(n), (-1,) * n), rows)
     y = primal.residual(np.zeros(n))
-    codes = encode_status(primal, y, zeros(primal.group_count))
-    for group in primal.groups:
-        residual = group.read(y)
-        force, W = decode_status(codes)(group, residual)
-        wanted, slope = group.answer(residual)
+    codes = encode_status(primal, y, zeros(primal.block_count))
+    for block in primal.blocks:
+        residual = block.read(y)
+        force, W = decode_status(codes)(block, residual)
+        wanted, slope = block.force_and_curvature(residual)
         np.testing.assert_array_equal(force, wanted)
         if kind != "friction":  # where friction just reaches its bound either slope is one
             np.testing.assert_array_equal(W, slope)
@@ -84,10 +86,12 @@ def test_a_group_of_many_rows_keeps_each_ones_answer(seed):
         kind, rng.normal(size=(n, 4)), rng.normal(size=n), 10.0 ** rng.uniform(-2, 0, n), bound=1.0
     )
     primal = PrimalCost(GaussProblem(np.eye(4), rng.normal(size=4), (-1, 0, 1, 2)), rows)
-    assert primal.group_count == 1
+    assert primal.block_count == 1
     y = primal.residual(3 * rng.normal(size=4))
-    codes, (group,) = encode_status(primal, y, zeros(1)), primal.groups
-    for got, wanted in zip(decode_status(codes)(group, group.read(y)), group.answer(group.read(y)), strict=True):
+    codes, (block,) = encode_status(primal, y, zeros(1)), primal.blocks
+    for got, wanted in zip(
+        decode_status(codes)(block, block.read(y)), block.force_and_curvature(block.read(y)), strict=True
+    ):
         np.testing.assert_array_equal(got, wanted)
 
 
@@ -97,39 +101,39 @@ def test_whatever_is_remembered_the_solution_is_the_same(seed, what, cones):
     if not cones:
         problem, rows = without_cones(problem, rows)
     plain = newton(problem, rows)
-    groups, rng = PrimalCost(problem, rows).group_count, np.random.default_rng(seed)
+    groups, rng = PrimalCost(problem, rows).block_count, np.random.default_rng(seed)
     codes = {
         "nothing": lambda: [0] * groups,
         "no force": lambda: [1] * groups,
-        "elsewhere": lambda: codes_at(problem, rows, 30 * rng.normal(size=len(problem.a_free))),
-        "here": lambda: codes_at(problem, rows, plain.acceleration),
+        "elsewhere": lambda: status_at(problem, rows, 30 * rng.normal(size=len(problem.a_free))),
+        "here": lambda: status_at(problem, rows, plain.acceleration),
     }[what]()
-    found = newton(problem, rows, start=recalling(codes))
+    found = newton(problem, rows, start=warm_start_from(codes))
     size = np.abs(plain.acceleration).max()
     np.testing.assert_allclose(found.acceleration, plain.acceleration, atol=1e-9 * size, rtol=0)
     np.testing.assert_allclose(found.force, plain.force, atol=1e-7 * np.abs(plain.force).max(), rtol=0)
     assert found.converged and not found.failed
-    told = listed(found.row_status)
+    told = as_list(found.row_status)
     if what != "here":
-        assert told == codes_at(problem, rows, found.acceleration)
+        assert told == status_at(problem, rows, found.acceleration)
 
 
 def test_rows_that_were_idle_and_push_now_are_seen():
     """A mass falls on what nothing had touched: the first step, as remembered, changes nothing, and is not the end."""
     problem = GaussProblem(np.eye(2), np.array([-9.0, 0.0]), (-1, -1))
     rows = plain_rows("limit", np.eye(2)[:1], np.array([3.0]), np.array([0.1]))
-    found = newton(problem, rows, start=recalling([1]))
+    found = newton(problem, rows, start=warm_start_from([1]))
     np.testing.assert_allclose(found.acceleration, [(-9 + 30) / 11, 0], atol=1e-12)  # a + 9 = 10 (3 - a)
 
 
 @given(SEEDS)
 def test_one_iteration_is_enough_where_rows_answer_as_before(seed):
     problem, rows = without_cones(*random_problem(seed))
-    first = newton(problem, rows, start=recalling([0] * PrimalCost(problem, rows).group_count))
-    again = newton(problem, rows, start=recalling(listed(first.row_status)))
+    first = newton(problem, rows, start=warm_start_from([0] * PrimalCost(problem, rows).block_count))
+    again = newton(problem, rows, start=warm_start_from(as_list(first.row_status)))
     assert again.iterations == 1 <= first.iterations
     nearby = GaussProblem(problem.M, problem.a_free + 1e-9, problem.parents)
-    assert newton(nearby, rows, start=recalling(listed(first.row_status))).iterations == 1
+    assert newton(nearby, rows, start=warm_start_from(as_list(first.row_status))).iterations == 1
     size = np.abs(first.acceleration).max()
     np.testing.assert_allclose(again.acceleration, first.acceleration, atol=1e-10 * size)
 
@@ -139,8 +143,8 @@ def test_with_cones_that_slide_it_takes_no_more_iterations_on_the_whole():
     counts = []
     for seed in range(20):
         problem, rows = random_problem(seed)
-        first = newton(problem, rows, start=recalling([0] * PrimalCost(problem, rows).group_count))
-        again = newton(problem, rows, start=recalling(listed(first.row_status)))
+        first = newton(problem, rows, start=warm_start_from([0] * PrimalCost(problem, rows).block_count))
+        again = newton(problem, rows, start=warm_start_from(as_list(first.row_status)))
         counts.append((first.iterations, again.iterations))
     first, again = np.sum(counts, axis=0)
     assert again <= first
@@ -157,7 +161,7 @@ def test_rows_that_do_not_act_are_remembered_as_such():
     ]
     rows = concatenated(parts, 6)
     for begin in ([0, 0, 0], [2, 2, 2]):
-        found = newton(problem, rows, start=recalling(begin))
+        found = newton(problem, rows, start=warm_start_from(begin))
         plain = newton(problem, rows)
         np.testing.assert_allclose(found.acceleration, plain.acceleration, atol=1e-9)
-        assert listed(found.row_status)[1] == 0 and found.force[1] == 0
+        assert as_list(found.row_status)[1] == 0 and found.force[1] == 0

@@ -128,14 +128,14 @@ def test_hard_equalities_hold_to_rounding_beside_soft_rows_and_may_be_redundant(
 
 
 def weighed(problem, rows):
-    """The rows, exact, with the true diagonal of A for weight; a cone's by its normal."""
-    weight = np.einsum("ij,ji->i", rows.J, np.linalg.solve(problem.M, rows.J.T))
+    """The rows, exact, with the true diagonal of A for inverse_weight; a cone's by its normal."""
+    inverse_weight = np.einsum("ij,ji->i", rows.J, np.linalg.solve(problem.M, rows.J.T))
     for cone in rows.cones:
-        weight[cone.start + 1 : cone.stop] = (
-            weight[cone.start] * (cone.friction[0] / np.array(cone.friction)) ** 2
+        inverse_weight[cone.start + 1 : cone.stop] = (
+            inverse_weight[cone.start] * (cone.friction[0] / np.array(cone.friction)) ** 2
         )
     cones = tuple(cone._replace(mu=cone.friction[0]) for cone in rows.cones)
-    return rows.replaced(R=np.zeros(len(rows), int), weight=weight, cones=cones)
+    return rows.replaced(R=np.zeros(len(rows), int), inverse_weight=inverse_weight, cones=cones)
 
 
 @settings(max_examples=8, deadline=None)
@@ -148,7 +148,9 @@ def test_hard_inequalities_are_the_limit_of_ever_stiffer_ones(seed, solver):
     assert hard.converged
     assert kkt_residual(problem, rows, hard.acceleration, hard.force) < 1e-10
     misses = [
-        largest(solve(problem, rows.replaced(R=softness * rows.weight)).acceleration - hard.acceleration)
+        largest(
+            solve(problem, rows.replaced(R=softness * rows.inverse_weight)).acceleration - hard.acceleration
+        )
         for softness in (1e-4, 1e-5, 1e-6)
     ]
     assert misses[2] < 1e-4 * max(1, largest(hard.acceleration))

@@ -65,7 +65,7 @@ class Browser:
         self.errors.clear()
         self.call("Page.navigate", url=url)
         self.until(
-            "document.readyState === 'complete' && (Boolean(window.zwang) || document.getElementById('trouble')?.hidden === false)"
+            "document.readyState === 'complete' && (Boolean(window.zwang) || document.getElementById('error')?.hidden === false)"
         )
         self.settle()
 

@@ -47,7 +47,7 @@ def picture(browser) -> np.ndarray:
 def js_poses(browser, world: int = 0) -> dict[str, np.ndarray]:
     """Where the page has its bodies and frames now, (3, 4) each."""
     script = f"""(() => {{
-      const page = window.zwang, model = page.stage.models[{world}], q = page.stage.configuration({world}, page.t);
+      const page = window.zwang, model = page.scene.models[{world}], q = page.scene.configuration({world}, page.t);
       const poses = linkPoses(model, q);
       return [...model.bodies, ...model.frames].map(f => [f.name, compose(poses[f.link], f.pose)]);
     }})()"""
@@ -118,7 +118,7 @@ def test_forward_kinematics_of_every_joint(show, seed):
         if j.kind in ("ball", "free"):
             q[j.q.stop - 4 : j.q.stop] = random_quaternion(rng)
     browser = show(m)
-    browser.run(f"zwang.stage.hands[0] = {q.tolist()}")
+    browser.run(f"zwang.scene.manual[0] = {q.tolist()}")
     expect(browser, m, q, 1e-12)
 
 
@@ -128,9 +128,9 @@ def test_manipulability_ellipsoids_are_those_of_the_jacobian(show, seed):
     m = random_mechanism(seed, bodies=6)
     q = zw.integrate_configuration(m, m.neutral, np.random.default_rng(seed).normal(size=m.nv), 1)
     browser = show(m, traces=["tip"])
-    browser.run(f"zwang.stage.hands[0] = {q.tolist()}")
-    found = browser.run("velocityEllipsoid(zwang.stage.models[0], linkPoses(zwang.stage.models[0], zwang.stage.configuration(0, 0)),"
-                        "zwang.stage.place(0, 'tip'))")  # fmt: skip
+    browser.run(f"zwang.scene.manual[0] = {q.tolist()}")
+    found = browser.run("velocityEllipsoid(zwang.scene.models[0], linkPoses(zwang.scene.models[0], zwang.scene.configuration(0, 0)),"
+                        "zwang.scene.place(0, 'tip'))")  # fmt: skip
     J, R, axes = (
         zw.frame_jacobian(m, q, "tip")[:3],
         np.reshape(found["pose"][:9], (3, 3)),
@@ -155,10 +155,10 @@ def test_sliders_turn_a_free_body_about_its_own_axes(show):
     m = zw.Mechanism(bodies=[zw.Body("b", zw.Free("f"), mass=1, inertia=(1, 1, 1))])
     browser = show(m)
     q = zw.integrate_configuration(m, m.neutral, [0, 0.2, 0, 0.5, 0, 0], 1)
-    slide(browser, "f turn x", 0.5)
+    slide(browser, "f rotation x", 0.5)
     slide(browser, "f.y", 0.2)
     expect(browser, m, q, 1e-12)
-    slide(browser, "f turn z", -0.3)
+    slide(browser, "f rotation z", -0.3)
     expect(browser, m, zw.integrate_configuration(m, q, [0, 0, 0, 0, 0, -0.3], 1), 1e-12)
 
 
@@ -168,7 +168,7 @@ def test_every_kind_of_shape_is_drawn(show):
     whole = picture(browser)
     for k in range(1, 7):  # the first is the ground
         browser.run(
-            f"shape = zwang.stage.models[0].shapes[{k}]; color = shape.color; shape.color = [0, 0, 0, 0]; zwang.stale = true"
+            f"shape = zwang.scene.models[0].shapes[{k}]; color = shape.color; shape.color = [0, 0, 0, 0]; zwang.stale = true"
         )
         browser.settle()
         assert (np.abs(picture(browser) - whole).max(axis=2) > 0.05).sum() > 100, browser.run("shape.kind")
@@ -180,11 +180,11 @@ def test_every_kind_of_shape_is_drawn(show):
 def test_worlds_stand_side_by_side_or_over_each_other(show):
     run = zw.simulate(double_pendulum(), [[1.0, 0], [2.0, 0], [3.0, 0]], duration=0.5, step=0.005)
     browser = show(run, "#t=0.2", traces=["lower"])
-    places = "new Set(zwang.stage.offsets.map(String)).size"
+    places = "new Set(zwang.scene.offsets.map(String)).size"
     apart = picture(browser)
     assert browser.run(places) == 3 and browser.run("zwang.paths.length") == 3
     browser.run(
-        "[...document.querySelectorAll('#switches button')].find(b => b.textContent === 'overlay').click()"
+        "[...document.querySelectorAll('#options button')].find(b => b.textContent === 'overlay').click()"
     )
     browser.settle()
     assert browser.run(places) == 1
@@ -197,14 +197,14 @@ def test_a_stopped_world_keeps_its_last_good_state(show):
     run["status"][0], run["stop_time"][0] = 1, 0.49
     browser = show(run, "#t=0.9")
     expect(browser, double_pendulum(), run.q.values[0, 49], 0.05)
-    assert "stopped at 0.49 s" in browser.run("document.getElementById('clock').textContent")
+    assert "stopped early at 0.49 s" in browser.run("document.getElementById('clock').textContent")
 
 
 def test_every_switch_draws(show, swing):
     browser = show(swing, "#t=0.3")
     before = picture(browser)
-    for word in ("names", "frames", "mass"):
-        click = f"[...document.querySelectorAll('#switches button')].find(b => b.textContent === '{word}').click()"
+    for word in ("names", "frames", "centres of mass"):
+        click = f"[...document.querySelectorAll('#options button')].find(b => b.textContent === '{word}').click()"
         browser.run(click)
         browser.settle()
         assert (np.abs(picture(browser) - before).max(axis=2) > 0.05).sum() > 50, word
@@ -219,15 +219,15 @@ def test_forces_of_contacts_are_arrows_from_where_they_act(show):
     m = zw.Mechanism("ball", [ball], geometry=[zw.Plane()])
     run = zw.simulate(m, duration=1.0, step=0.005, record={"forces": True}, compiled=False)
     browser = show(run, "#t=1")
-    ((point, force),) = browser.run("zwang.motion.forces(0, 1, 'contact')")
+    ((point, force),) = browser.run("zwang.playback.forces(0, 1, 'contact')")
     np.testing.assert_allclose(force, (0, 0, 2 * 9.81), atol=1e-3)
     np.testing.assert_allclose(point, 0, atol=2e-3)
-    tip = "zwang.stage.items(1, 0, zwang.shown).filter(i => i.geometry === zwang.painter.geometry('cone', cone)).map(i => i.pose[11] + i.size[2] / 2)"
-    reach = browser.run("zwang.stage.reach")
+    tip = "zwang.scene.items(1, 0, zwang.shown).filter(i => i.geometry === zwang.renderer.geometry('cone', cone)).map(i => i.pose[11] + i.size[2] / 2)"
+    reach = browser.run("zwang.scene.extent")
     assert browser.run(tip) == [pytest.approx(0.35 * reach, rel=2e-3)]
     with_arrow = picture(browser)
     button = (
-        "[...document.querySelectorAll('#switches button')].find(b => b.textContent === 'contacts').click()"
+        "[...document.querySelectorAll('#options button')].find(b => b.textContent === 'contact forces').click()"
     )
     browser.run(button)
     browser.settle()
@@ -240,18 +240,18 @@ def test_forces_of_contacts_are_arrows_from_where_they_act(show):
 def test_forces_of_constraints_are_arrows_and_paths_can_be_hidden(show):
     run = zw.simulate(four_bar(), duration=0.8, step=0.01, record={"forces": True}, compiled=False)
     browser = show(run, "#t=0.2", traces=[four_bar().bodies[1].name])
-    (point, force), *others = browser.run("zwang.motion.forces(0, 0.2, 'constraint')")
-    k = int(np.abs(run.time.values - browser.run("zwang.motion.times[zwang.motion.index(0.2)]")).argmin())
+    (point, force), *others = browser.run("zwang.playback.forces(0, 0.2, 'constraint')")
+    k = int(np.abs(run.time.values - browser.run("zwang.playback.times[zwang.playback.index(0.2)]")).argmin())
     np.testing.assert_allclose(force, run.force.values[0, k, 0], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(point, run.force_position.values[0, k, 0], atol=1e-6)
     assert (
-        len(others) == run.sizes["acting"] - 1 and browser.run("zwang.motion.forces(0, 0.2, 'contact')") == []
+        len(others) == run.sizes["acting"] - 1 and browser.run("zwang.playback.forces(0, 0.2, 'contact')") == []
     )
-    words = browser.run("[...document.querySelectorAll('#switches button')].map(b => b.textContent)")
-    assert "constraint forces" in words and "contacts" not in words
+    words = browser.run("[...document.querySelectorAll('#options button')].map(b => b.textContent)")
+    assert "constraint forces" in words and "contact forces" not in words
     before = picture(browser)
     for word in ("constraint forces", "paths"):
-        click = f"[...document.querySelectorAll('#switches button')].find(b => b.textContent === '{word}').click()"
+        click = f"[...document.querySelectorAll('#options button')].find(b => b.textContent === '{word}').click()"
         browser.run(click)
         browser.settle()
         assert (np.abs(picture(browser) - before).max(axis=2) > 0.05).sum() > 50, word
@@ -261,7 +261,7 @@ def test_forces_of_constraints_are_arrows_and_paths_can_be_hidden(show):
 def test_names_are_shown_and_not_run(show):
     bodies = [zw.Body(name, zw.Revolute(f"j {name}"), mass=1, com=(0.1, 0, 0)) for name in HOSTILE]
     browser = show(zw.Mechanism(HOSTILE[0], bodies))
-    browser.run("document.querySelector('#switches button').click()")
+    browser.run("document.querySelector('#options button').click()")
     browser.settle()
     assert browser.run("document.getElementById('title').textContent") == HOSTILE[0]
     shown = browser.run("[...document.querySelectorAll('#labels span')].map(s => s.textContent)")
@@ -289,7 +289,7 @@ def test_it_fits_a_phone_and_a_desk(show, swing, size):
     show(swing).resize(*size)
     browser = show(swing, "#t=0.3")
     assert browser.run("document.documentElement.scrollWidth") <= size[0]
-    width, height = browser.run("[zwang.painter.canvas.clientWidth, zwang.painter.canvas.clientHeight]")
+    width, height = browser.run("[zwang.renderer.canvas.clientWidth, zwang.renderer.canvas.clientHeight]")
     assert width > 300 and height > 350
     browser.resize(1280, 760)
 

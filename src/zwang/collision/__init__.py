@@ -1,24 +1,26 @@
-"""Which shapes may touch, and where they do: geometry only, no forces.
+"""Collision detection: which pairs of shapes may touch, and where they do. Geometry only, no forces.
 
-    pairs = candidate_pairs(mechanism)         # a tuple of Pair, fixed for a mechanism: MuJoCo's filters, parameters mixed
+    # a tuple of Pair, fixed for a mechanism (MuJoCo's filters)
+    pairs = candidate_pairs(mechanism)
     for pair in pairs:
-        for gap in gaps(pair, poses):          # poses: `link_poses(tree, q)`; a tuple of Gap
+        for point in contact_points(pair, poses):   # poses: `link_poses(tree, q)`; a tuple of ContactPoint
             ...
 
-A `Pair` has two `Solid`s (a, b: shape, sizes, Place on a link, and body name), and the numbers of their contact:
-`condim`, `friction` (5: sliding twice, torsional, rolling twice), `solref`, `solreffriction`, `solimp`, `margin`, `gap`.
-The a-side is the one that MuJoCo calls geom 0. `pair.count` is how many gaps `gaps` gives, always the same number, so
-that it can be traced.
+A `Pair` has two `CollisionShape`s a and b (kind, sizes, placement on a link, body name) and the parameters
+of their contact: `condim`, `friction` (5: sliding twice, torsional, rolling twice), `solref`,
+`solreffriction`, `solimp`, `margin`, `gap`. Shape a is the one that MuJoCo calls geom 0. `pair.count` is the
+number of contact points that `contact_points` returns. It is constant, so that the function can be traced.
 
-A `Gap` is (distance, position, frame): the signed distance [m] (negative when shapes overlap), the point midway
-between the two surfaces, in the world, and the contact frame (3, 3): its first ROW is the normal, from a to b, the
-other rows the tangents, as MuJoCo makes them. A gap that is not there at all (the fourth corner of a box that stands
-on an edge) has the distance FAR, with finite position and frame. A contact acts when `distance < pair.margin`.
-The velocity of b against a at the contact, in contact axes, is frame @ (J_b - J_a) v, with the Jacobians of the point
-`position` fixed to either body.
+A `ContactPoint` is (distance, position, frame): the signed distance [m], negative where the shapes overlap;
+the point midway between the two surfaces, in the world; and the contact frame (3, 3). The first ROW of the
+frame is the normal from a to b, the other rows are the tangents, as in MuJoCo. A contact point that does not
+exist, such as the fourth corner of a box that stands on an edge, has the distance FAR and a finite position
+and frame. A contact is active where `distance < pair.margin`. The velocity of b relative to a in contact
+axes is frame @ (J_b - J_a) v, with the Jacobians of the point `position` fixed to either body.
 
-`gaps` works on every scalar. `near(pair, poses)` is false where the pair cannot touch. `contact_points_between` and `bounding_spheres_overlap` are the same for shapes
-already placed in the world, as those of a `Family` are: pairs alike but for their numbers, gone through in one loop.
+`contact_points` works on every scalar. `passes_broad_phase(pair, poses)` is false where the pair cannot
+touch. `contact_points_between` and `bounding_spheres_overlap` are the same for shapes already placed in the
+world, such as those of a `PairGroup`: the pairs of one type, in one loop.
 """
 
 from zwang.collision.broad_phase import bounding_spheres_overlap, passes_broad_phase

@@ -1,4 +1,4 @@
-"""Which pairs cannot touch, from the balls around their shapes: to skip what need not be worked out."""
+"""Broad phase: pairs that cannot touch, by the bounding spheres of their shapes, need no narrow phase."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from zwang.scalar import maximum, sqrt
 
 
 def passes_broad_phase(pair: Pair, poses: Sequence[Pose]) -> Any:
-    """Whether the balls around both shapes, and the pair's margin, meet; always true for a plane, which has no ball."""
+    """Whether the bounding spheres of both shapes, enlarged by the pair's margin, overlap; always true for a
+    plane.
+    """
     return bounding_spheres_overlap(pair, placed(pair.a, poses), placed(pair.b, poses))
 
 
 def bounding_spheres_overlap(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
-    """`near` of a pair's shapes where they are."""
+    """`passes_broad_phase` for shapes already placed in the world."""
     if "plane" in pair.kinds:
         return True
     reach = radius(pair.a.kind, a) + radius(pair.b.kind, b) + maximum(pair.margin, 0)
@@ -29,7 +31,7 @@ def bounding_spheres_overlap(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
 
 
 def radius(kind: str, shape: PlacedShape) -> Any:
-    """The radius of the ball around a shape's origin that holds it [m]."""
+    """Radius [m] of a shape's bounding sphere about its origin."""
     sizes = shape.sizes
     match kind:
         case "sphere":

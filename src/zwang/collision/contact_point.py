@@ -1,4 +1,4 @@
-"""A gap between two surfaces, and the frame of a contact."""
+"""The contact point of two surfaces, and its frame."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import numpy as np
 from zwang.algebra.rotations import cross
 from zwang.scalar import divide, less, logical_and, sqrt, where
 
-FAR = 1e10  # the distance of a gap that is not there [m]: above every margin, finite in single precision too
+# [m] distance of a contact point that does not exist; above every margin, finite in single precision
+FAR = 1e10
 TINY = 1e-15  # MuJoCo's mjMINVAL
 
 
 class ContactPoint(NamedTuple):
-    """The nearest points of two surfaces: signed distance [m], the point between them, the contact frame.
+    """Contact point of two surfaces: signed distance [m], the midpoint of the nearest points, and the
+    contact frame, in the world.
 
-    The frame's rows are the normal, from the first shape to the second, and two tangents, in the world.
+    The rows of the frame are the normal, from the first shape to the second, and two tangents.
     """
 
     distance: Any
@@ -25,7 +27,7 @@ class ContactPoint(NamedTuple):
 
 
 def unit(a: Any, otherwise: Any = (1, 0, 0)) -> tuple[np.ndarray, Any]:
-    """The vector at unit length, and its length; `otherwise` where it is shorter than 1e-15."""
+    """The unit vector along a, and the length of a; `otherwise` where a is shorter than 1e-15."""
     square = a[0] * a[0] + a[1] * a[1] + a[2] * a[2]
     small = less(square, TINY * TINY)
     length = sqrt(where(small, 1.0, square))
@@ -35,9 +37,10 @@ def unit(a: Any, otherwise: Any = (1, 0, 0)) -> tuple[np.ndarray, Any]:
 
 
 def contact_frame(normal: Any, along: Any | None = None) -> np.ndarray:
-    """The rows (normal, first tangent, second tangent) of a unit normal; the first tangent follows `along` where it can.
+    """Contact frame with the rows (normal, first tangent, second tangent) for a unit normal.
 
-    Without `along` it follows y, or z where the normal lies within 60 degrees of y. Source: MuJoCo, mju_makeFrame.
+    The first tangent is the projection of `along` on the tangent plane; by default that of y, or of z where
+    the normal is within 60 degrees of y. Source: MuJoCo, mju_makeFrame.
     """
     n = np.array(normal)
     if along is not None:

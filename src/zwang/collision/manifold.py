@@ -1,6 +1,7 @@
-"""The contact of two flat sides: up to four points where the shapes, nearest along a normal, lie on each other.
+"""Contact manifold of two flat faces: up to four points where the shapes, nearest along a normal, overlap.
 
-A side's corners are the support points of directions that lean a little to four sides; those that lie over the other shape count.
+The corners of a face are the support points in directions slightly tilted from the normal; those that lie
+over the other shape are contact points.
 """
 
 from __future__ import annotations
@@ -27,60 +28,63 @@ from zwang.scalar import (
     where,
 )
 
-LEAN = 1e-3  # rad: up to where two sides count as parallel
-DISTINCT = 1e-2  # of the shapes' size: points nearer to each other are one
-DRAWN = (
-    0.25,
-    0.5,
-    0.75,
-    1,
-)  # parts of the way from the nearest point to a corner at which it may lie over the other shape
-INSET = 2  # how many times the lean a shape is asked below its surface whether it holds a point
+TILT = 1e-3  # [rad] up to which two sides count as parallel
+DISTINCT = 1e-2  # relative to the size of the shapes: points nearer to each other count as one
+FRACTIONS = (0.25, 0.5, 0.75, 1)  # of the way from the nearest point to a corner, at which points are tested
+DEPTH_FACTOR = (
+    2  # depth below the surface at which a shape is tested to contain a point, relative to the tilt
+)
 
 
 def contact_manifold(kind_a: str, kind_b: str, a: PlacedShape, b: PlacedShape) -> tuple[ContactPoint, ...]:
-    """Four gaps at the corners of the common part of two flat sides, or one (and three FAR) where the shapes are not flat."""
+    """Four contact points at the corners of the common part of two flat faces, or one (and three FAR) where
+    the shapes are not flat.
+    """
     core_a, core_b = convex_shape_of(kind_a, a), convex_shape_of(kind_b, b)
-    near = nearest_points(core_a, core_b)
-    frame = contact_frame(near.normal)
+    nearest_pair = nearest_points(core_a, core_b)
+    frame = contact_frame(nearest_pair.normal)
     scale = core_a.size + core_b.size
-    chosen = [
-        _corner(near, frame, lean, (kind_a, a, core_a), (kind_b, b, core_b))
-        for lean in ((1, 1), (1, -1), (-1, 1), (-1, -1))
+    candidates = [
+        _manifold_point(nearest_pair, frame, tilt, (kind_a, a, core_a), (kind_b, b, core_b))
+        for tilt in ((1, 1), (1, -1), (-1, 1), (-1, -1))
     ]
-    distances = _distinct(chosen, (DISTINCT * scale) * (DISTINCT * scale))
+    distances = _distinct(candidates, (DISTINCT * scale) * (DISTINCT * scale))
     count = sum(where(less(distance, FAR), 1, 0) for distance in distances)
     flat = less(1, count)
-    middle = (near.first + near.second) / 2
-    found = []
-    for k, (distance, (_, position)) in enumerate(zip(distances, chosen, strict=True)):
-        alone = near.distance if k == 0 else FAR
-        place = [where(flat, x, y) for x, y in zip(position, middle, strict=True)]
-        found.append(ContactPoint(where(flat, distance, alone), np.array(place), frame))
-    return tuple(found)
+    middle = (nearest_pair.first + nearest_pair.second) / 2
+    points = []
+    for k, (distance, (_, position)) in enumerate(zip(distances, candidates, strict=True)):
+        alone = nearest_pair.distance if k == 0 else FAR
+        position_here = [where(flat, x, y) for x, y in zip(position, middle, strict=True)]
+        points.append(ContactPoint(where(flat, distance, alone), np.array(position_here), frame))
+    return tuple(points)
 
 
-def _corner(
-    near: Nearest, frame: np.ndarray, lean: tuple[int, int], one: Any, two: Any
+def _manifold_point(
+    nearest_pair: Nearest, frame: np.ndarray, tilt: tuple[int, int], one: Any, two: Any
 ) -> tuple[Any, np.ndarray]:
-    """Of the corners to that side of both shapes, the outer one that lies over the other shape: distance and position."""
-    n = near.normal
-    sideways = lean[0] * frame[1] + lean[1] * frame[2]
+    """The outer one of both shapes' corners on this side that lies over the other shape: distance and
+    position.
+    """
+    n = nearest_pair.normal
+    sideways = tilt[0] * frame[1] + tilt[1] * frame[2]
     (kind_a, a, core_a), (kind_b, b, core_b) = one, two
-    on_a = core_a.support(n + LEAN * sideways) + n * core_a.radius
-    on_b = core_b.support(LEAN * sideways - n) - n * core_b.radius
-    distance_a, on_a = _drawn_in(on_a, near.first, near.second, n, kind_b, b, core_b)
-    distance_b, on_b = _drawn_in(on_b, near.second, near.first, -n, kind_a, a, core_a)
+    on_a = core_a.support(n + TILT * sideways) + n * core_a.radius
+    on_b = core_b.support(TILT * sideways - n) - n * core_b.radius
+    distance_a, on_a = _point_over_shape(on_a, nearest_pair.first, nearest_pair.second, n, kind_b, b, core_b)
+    distance_b, on_b = _point_over_shape(on_b, nearest_pair.second, nearest_pair.first, -n, kind_a, a, core_a)
     a_outer = less(sideways @ on_b, sideways @ on_a)
     use_a = where(a_outer, less(distance_a, FAR), less_equal(FAR, distance_b))
     halves = zip(on_a + n * (distance_a / 2), on_b - n * (distance_b / 2), strict=True)
     position = [where(use_a, x, y) for x, y in halves]
     distance = where(use_a, distance_a, distance_b)
-    there = less(distance, FAR)
-    return distance, np.array([where(there, x, y) for x, y in zip(position, near.first, strict=True)])
+    exists = less(distance, FAR)
+    return distance, np.array(
+        [where(exists, x, y) for x, y in zip(position, nearest_pair.first, strict=True)]
+    )
 
 
-def _drawn_in(
+def _point_over_shape(
     corner: np.ndarray,
     start: np.ndarray,
     facing: np.ndarray,
@@ -89,34 +93,36 @@ def _drawn_in(
     shape: PlacedShape,
     core: ConvexShape,
 ) -> tuple[Any, np.ndarray]:
-    """A corner, drawn in towards the nearest point `start` until it lies over the other shape: distance (or FAR), point."""
+    """A point from the nearest point `start` towards a corner, as far as it lies over the other shape:
+    distance (or FAR) and point.
+    """
     distance: Any = FAR
     point = corner
     away = corner - start
-    inset = INSET * LEAN * sqrt(away @ away)  # a side that leans by more falls away faster
-    for share in DRAWN:
-        drawn = start + (corner - start) * share
-        gap = (facing - drawn) @ n
-        over = contains_point(kind, shape, drawn + n * (gap + share * inset), core)
-        distance = where(over, gap, distance)
-        point = np.array([where(over, x, y) for x, y in zip(drawn, point, strict=True)])
+    inset = DEPTH_FACTOR * TILT * sqrt(away @ away)  # a side that leans by more falls away faster
+    for fraction in FRACTIONS:
+        candidate = start + (corner - start) * fraction
+        distance_here = (facing - candidate) @ n
+        is_over = contains_point(kind, shape, candidate + n * (distance_here + fraction * inset), core)
+        distance = where(is_over, distance_here, distance)
+        point = np.array([where(is_over, x, y) for x, y in zip(candidate, point, strict=True)])
     return distance, point
 
 
-def _distinct(chosen: list[tuple[Any, np.ndarray]], least: Any) -> list[Any]:
-    """The distances, FAR for points that lie where an earlier one does."""
-    found: list[Any] = []
-    for k, (distance, position) in enumerate(chosen):
-        again: Any = False
-        for other, (_, place) in zip(found[:k], chosen, strict=False):
-            d = position - place
-            again = logical_or(again, logical_and(less(other, FAR), less(d @ d, least)))
-        found.append(where(again, FAR, distance))
-    return found
+def _distinct(candidates: list[tuple[Any, np.ndarray]], least: Any) -> list[Any]:
+    """The distances, FAR for points that coincide with an earlier one."""
+    points: list[Any] = []
+    for k, (distance, position) in enumerate(candidates):
+        duplicate: Any = False
+        for other, (_, position_here) in zip(points[:k], candidates, strict=False):
+            d = position - position_here
+            duplicate = logical_or(duplicate, logical_and(less(other, FAR), less(d @ d, least)))
+        points.append(where(duplicate, FAR, distance))
+    return points
 
 
 def contains_point(kind: str, shape: PlacedShape, point: np.ndarray, core: ConvexShape) -> Any:
-    """Whether a shape holds a point, with the slack of a millionth of its size."""
+    """Whether a shape contains a point, with a tolerance of a millionth of its size."""
     x = shape.R.T @ (point - shape.p)
     slack = 1e-6 * core.size
     match kind:
@@ -141,5 +147,7 @@ def contains_point(kind: str, shape: PlacedShape, point: np.ndarray, core: Conve
 
 
 def _planes(corners: Any) -> np.ndarray:
-    """The planes (n, 4) of a convex hull's faces: outward normals and minus their distances; none for a flat one."""
+    """The planes (n, 4) of a convex hull's faces: outward normals and minus their distances; none for a flat
+    hull.
+    """
     return convex_hull(corners).planes

@@ -1,4 +1,6 @@
-"""Pairs of shapes alike but for their numbers, so that one text, in a loop, finds the gaps of them all."""
+"""Pair-type groups: pairs that differ in their numbers only, so that one loop finds the contact points of
+all.
+"""
 
 from __future__ import annotations
 
@@ -17,30 +19,32 @@ from zwang.mechanism.tree import WORLD
 from zwang.scalar import MutableArray, are_constant, empty
 from zwang.scalar.stacked_pytree import StackedPytree
 
-_PER_POSE = 12
+_POSE_SIZE = 12
 
 
 class StoredPlacements:
-    """Where the shapes of pairs are, to be read at a traced number."""
+    """Placements of the shapes of pairs in the world, in an array that is read at traced indices."""
 
     def __init__(self, pairs: Sequence[Pair], poses: Sequence[Pose]) -> None:
-        solids = {solid.index: solid for pair in pairs for solid in (pair.a, pair.b)}
-        self.numbers = {index: k for k, index in enumerate(solids)}
-        self._entries: MutableArray = empty((len(solids), _PER_POSE))
-        for k, solid in enumerate(solids.values()):
-            _, R, p = placed(solid, poses)
+        shapes = {shape.index: shape for pair in pairs for shape in (pair.a, pair.b)}
+        self.numbers = {index: k for k, index in enumerate(shapes)}
+        self._entries: MutableArray = empty((len(shapes), _POSE_SIZE))
+        for k, shape in enumerate(shapes.values()):
+            _, R, p = placed(shape, poses)
             for c, x in enumerate([*np.ravel(R), *p]):
                 self._entries = self._entries.set((k, c), x)
 
     def __getitem__(self, number: Any) -> tuple[np.ndarray, np.ndarray]:
-        """R and p in the world of the shape with this number among `numbers`."""
-        x = [self._entries[number, k] for k in range(_PER_POSE)]
+        """R and p in the world of the shape with this index in `numbers`."""
+        x = [self._entries[number, k] for k in range(_POSE_SIZE)]
         return np.array(x[:9]).reshape(3, 3), np.array(x[9:])
 
 
 @dataclass(frozen=True)
 class PairGroup:
-    """Pairs of the same kinds and form of contact, whose sizes, places and coefficients are read by the pair's number."""
+    """Pairs of the same kinds and form of contact, whose sizes, placements and coefficients are read by
+    index.
+    """
 
     pairs: tuple[Pair, ...]
 
@@ -53,60 +57,78 @@ class PairGroup:
         return len(self.pairs)
 
     @cached_property
-    def _numbers(self) -> StackedPytree:
-        return StackedPytree([_numbers(pair) for pair in self.pairs])
+    def _pair_values(self) -> StackedPytree:
+        return StackedPytree([_pair_values(pair) for pair in self.pairs])
 
     def pair(self, number: Any) -> Pair:
-        """Pair `number`, which may be a traced index; names, places and shapes are the first pair's, all numbers its own."""
-        a, b, friction, margin, gap = self._numbers[number]
-        sides = [
-            solid if solid.kind == "mesh" else replace(solid, sizes=sizes)
-            for solid, sizes in ((self.first.a, a), (self.first.b, b))
+        """Pair `number`, which may be a traced index; names, placements and shapes are those of the first
+        pair, all values its own.
+        """
+        a, b, friction, margin, gap = self._pair_values[number]
+        shapes_of_pair = [
+            shape if shape.kind == "mesh" else replace(shape, sizes=sizes)
+            for shape, sizes in ((self.first.a, a), (self.first.b, b))
         ]
-        return replace(self.first, a=sides[0], b=sides[1], friction=friction, margin=margin, gap=gap)
+        return replace(
+            self.first, a=shapes_of_pair[0], b=shapes_of_pair[1], friction=friction, margin=margin, gap=gap
+        )
 
     def placed(self, number: Any, stored: StoredPlacements) -> tuple[PlacedShape, PlacedShape]:
         """Both shapes of pair `number` in the world."""
         pair = self.pair(number)
-        sides = (pair.a, [p.a for p in self.pairs]), (pair.b, [p.b for p in self.pairs])
-        a, b = (PlacedShape(own.sizes, *_place_among(solids, number, stored)) for own, solids in sides)
+        shapes_of_pair = (pair.a, [p.a for p in self.pairs]), (pair.b, [p.b for p in self.pairs])
+        a, b = (
+            PlacedShape(one_shape.sizes, *_placement_of(shapes, number, stored))
+            for one_shape, shapes in shapes_of_pair
+        )
         return a, b
 
 
 def pair_groups(pairs: Sequence[Pair], width: Sequence[int]) -> list[PairGroup]:
-    """The pairs, grouped; only pairs of one `width`, a number for each, come together."""
+    """The pairs in groups; width: one number for each pair, equal in a group."""
     groups: dict[Hashable, list[Pair]] = {}
     for pair, size in zip(pairs, width, strict=True):
-        groups.setdefault((_form(pair), size), []).append(pair)
+        groups.setdefault((_group_key(pair), size), []).append(pair)
     return [PairGroup(tuple(group)) for group in groups.values()]
 
 
-def is_fixed_to_world(solid: CollisionShape) -> bool:
-    """Whether the shape is fixed to the world; the pairs of a family agree on that."""
-    return solid.place.link == WORLD
+def is_fixed_to_world(shape: CollisionShape) -> bool:
+    """Whether the shape is fixed to the world; the pairs of a group agree on this."""
+    return shape.place.link == WORLD
 
 
-def _place_among(solids: Sequence[CollisionShape], number: Any, stored: StoredPlacements) -> tuple[np.ndarray, np.ndarray]:
-    """R and p in the world of solid `number`; plain numbers where all are one shape of the world, such as the ground."""
-    one = solids[0]
-    if is_fixed_to_world(one) and all(solid.index == one.index for solid in solids):
+def _placement_of(
+    shapes: Sequence[CollisionShape], number: Any, stored: StoredPlacements
+) -> tuple[np.ndarray, np.ndarray]:
+    """R and p in the world of shape `number`; constants where all are one shape of the world, such as the
+    ground.
+    """
+    one = shapes[0]
+    if is_fixed_to_world(one) and all(shape.index == one.index for shape in shapes):
         return one.place.R, one.place.p
-    return stored[StackedPytree([stored.numbers[solid.index] for solid in solids])[number]]
+    return stored[StackedPytree([stored.numbers[shape.index] for shape in shapes])[number]]
 
 
-def _form(pair: Pair) -> Hashable:
-    """What the pairs of a family have in common: kinds, meshes, who is fixed to the world, the form and softness of contact."""
+def _group_key(pair: Pair) -> Hashable:
+    """What the pairs of a group have in common: kinds, meshes, which shape is fixed to the world, form and
+    softness of contact.
+    """
     softness = (*pair.solref, *pair.solreffriction, *pair.solimp)
     meshes = [
-        np.asarray(solid.sizes, float).tobytes() if solid.kind == "mesh" else b""
-        for solid in (pair.a, pair.b)
+        np.asarray(shape.sizes, float).tobytes() if shape.kind == "mesh" else b""
+        for shape in (pair.a, pair.b)
     ]
     return (
-        *pair.kinds, *meshes, is_fixed_to_world(pair.a), is_fixed_to_world(pair.b), pair.condim,
+        *pair.kinds,
+        *meshes,
+        is_fixed_to_world(pair.a),
+        is_fixed_to_world(pair.b),
+        pair.condim,
         softness if are_constant(*softness) else id(pair),
-    )  # fmt: skip
+    )
 
 
-def _numbers(pair: Pair) -> tuple[Any, ...]:
-    sizes = [() if solid.kind == "mesh" else tuple(solid.sizes) for solid in (pair.a, pair.b)]
+def _pair_values(pair: Pair) -> tuple[Any, ...]:
+    """The values in which the pairs of a group differ."""
+    sizes = [() if shape.kind == "mesh" else tuple(shape.sizes) for shape in (pair.a, pair.b)]
     return (*sizes, tuple(pair.friction), pair.margin, pair.gap)

@@ -1,4 +1,4 @@
-"""Which shapes of a mechanism may touch, and the numbers of their contact, by MuJoCo's rules."""
+"""Which shapes of a mechanism may touch, and the parameters of their contact, by MuJoCo's rules."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import is_zero
 
-MINIMAL_FRICTION = 1e-5
+SMALLEST_FRICTION = 1e-5
 
 
 @dataclass(frozen=True)
 class CollisionShape:
-    """A shape where it is: its kind ("sphere", ...), half sizes, place on a link, body, and what the file said of it.
+    """A shape on a link: its kind ("sphere", ...), half sizes, placement, body, and description.
 
-    The half sizes of a mesh are the corners of its convex hull (n, 3) in its frame.
+    The half sizes of a mesh are the corners of its convex hull (n, 3) in its frame. index: its number among
+    the shapes.
     """
 
     kind: str
@@ -34,13 +35,15 @@ class CollisionShape:
 
     @property
     def name(self) -> str:
-        """The shape's name, or its number among the shapes of the mechanism (the world's come first)."""
+        """The shape's name, or its kind, number and body."""
         return self.shape.name or f"{self.kind} {self.index} of {self.body}"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two shapes that may touch, and the numbers of their contact; friction: sliding twice, torsional, rolling twice."""
+    """Two shapes that may touch, and the parameters of their contact; friction: sliding twice, torsional,
+    rolling twice.
+    """
 
     a: CollisionShape
     b: CollisionShape
@@ -60,14 +63,15 @@ class Pair:
 
     @property
     def count(self) -> int:
-        """How many gaps this pair can have."""
+        """The largest number of contact points of this pair."""
         return COUNTS[self.kinds]
 
 
 def collision_shapes(mechanism: Mechanism) -> tuple[CollisionShape, ...]:
-    """The shapes of the mechanism that may touch anything, where they are.
+    """The shapes of the mechanism that may touch another one.
 
-    They are numbered as MuJoCo does it: the world's first, then by body, those that touch nothing counted too.
+    Their numbers are MuJoCo's: the world's shapes first, then by body; shapes that touch nothing are counted
+    too.
     """
     tree = mechanism.tree
     named = {name for pair in mechanism.contacts if isinstance(pair, ContactPair) for name in pair.geometry}
@@ -86,40 +90,45 @@ def collision_shapes(mechanism: Mechanism) -> tuple[CollisionShape, ...]:
 
 
 def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
-    """The pairs of shapes that may touch, in MuJoCo's order of bodies.
+    """Pairs of shapes that may touch, in MuJoCo's order of bodies.
 
-    Explicit pairs unless fixed to the same link, or both to the world; others unless fixed to the same link, to parent and child (the world is no parent), excluded,
-    or kept apart by their bit masks. Raises UnknownNameError for a pair or an exclusion of names that are not there.
-    Source: MuJoCo documentation, "Selection" of collisions and "Parameters" of contacts.
+    Explicit pairs are excluded if fixed to the same link, or both to the world. Other pairs are excluded if
+    fixed to the same link or to parent and child (the world is no parent), by an explicit exclusion, or by
+    their bit masks. Raises UnknownNameError for an unknown name in a pair or an exclusion. Source: MuJoCo
+    documentation, Computation, "Selection" of collisions, and Modeling, "Contact parameters".
     """
     if not mechanism.options.contact:
         return ()
     shapes = collision_shapes(mechanism)
     explicit = [_explicit(pair, shapes) for pair in mechanism.contacts if isinstance(pair, ContactPair)]
     explicit = [pair for pair in explicit if pair.a.place.link != pair.b.place.link]
-    taken = {frozenset((pair.a.index, pair.b.index)) for pair in explicit}
+    explicit_indices = {frozenset((pair.a.index, pair.b.index)) for pair in explicit}
     excluded = _exclusions(mechanism)
-    above = _links_above(mechanism.tree)
-    found = list(explicit)
+    parent_links = _parent_links(mechanism.tree)
+    pairs = list(explicit)
     for i, first in enumerate(shapes):
         for second in shapes[i + 1 :]:
             if (
-                frozenset((first.index, second.index)) in taken
+                frozenset((first.index, second.index)) in explicit_indices
                 or frozenset((first.body, second.body)) in excluded
             ):
                 continue
-            if _may_touch(mechanism, first, second, above):
-                found.append(_mixed(*_ordered(first, second)))
-    return tuple(sorted(found, key=lambda pair: _order(mechanism, pair)))
+            if _may_touch(mechanism, first, second, parent_links):
+                pairs.append(_mixed_pair(*_ordered(first, second)))
+    return tuple(sorted(pairs, key=lambda pair: _sort_key(mechanism, pair)))
 
 
-def _order(mechanism: Mechanism, pair: Pair) -> tuple[int, ...]:
+def _sort_key(mechanism: Mechanism, pair: Pair) -> tuple[int, ...]:
+    """Numbers of the bodies, then of the shapes."""
     numbers = {"world": 0, **{body.name: k + 1 for k, body in enumerate(mechanism.bodies)}}
     bodies = sorted((numbers[pair.a.body], numbers[pair.b.body]))
     return (*bodies, *sorted((pair.a.index, pair.b.index)))
 
 
-def _may_touch(mechanism: Mechanism, first: CollisionShape, second: CollisionShape, above: dict[int, int]) -> bool:
+def _may_touch(
+    mechanism: Mechanism, first: CollisionShape, second: CollisionShape, parent_links: dict[int, int]
+) -> bool:
+    """Whether masks, kinds and links let two shapes touch."""
     one, two = first.shape, second.shape
     if one.visual_only or two.visual_only:
         return False
@@ -132,44 +141,56 @@ def _may_touch(mechanism: Mechanism, first: CollisionShape, second: CollisionSha
         return False
     if "filterparent" in mechanism.options.disabled or WORLD in (a, b):
         return True
-    return above[a] != b and above[b] != a
+    return parent_links[a] != b and parent_links[b] != a
 
 
+<<<<<<< 8e7841135c0e170b661e706fd382f533d2a74149
 def _links_above(tree: Tree) -> dict[int, int]:
     """For each link that carries bodies the next such link towards the world (a body's joints may be several links)."""
     carrying = {place.link for place in tree.placements.values()}
     above = {}
+=======
+def _parent_links(tree: Tree) -> dict[int, int]:
+    """For each link with bodies the next such link towards the world; the joints of one body may be several
+    links.
+    """
+    carrying = {place.link for place in tree.placements.values()}
+    parent_links = {}
+>>>>>>> 0d66610ae8b18052b14cedf5419ba4a1e206d4df
     for link in carrying - {WORLD}:
-        at = tree.links[link].parent
-        while at != WORLD and at not in carrying:
-            at = tree.links[at].parent
-        above[link] = at
-    return above
+        link_above = tree.links[link].parent
+        while link_above != WORLD and link_above not in carrying:
+            link_above = tree.links[link_above].parent
+        parent_links[link] = link_above
+    return parent_links
 
 
 def _exclusions(mechanism: Mechanism) -> set[frozenset[str]]:
+    """The pairs of bodies that are excluded from contact."""
     names = ("world", *(body.name for body in mechanism.bodies))
-    found = set()
+    excluded = set()
     for item in mechanism.contacts:
         if isinstance(item, ContactExclude):
             for name in item.bodies:
                 if name not in names:
                     raise UnknownNameError("body", name, names)
-            found.add(frozenset(item.bodies))
-    return found
+            excluded.add(frozenset(item.bodies))
+    return excluded
 
 
 def _ordered(first: CollisionShape, second: CollisionShape) -> tuple[CollisionShape, CollisionShape]:
+    """Both shapes in MuJoCo's order of kinds."""
     return (first, second) if ORDER.index(first.kind) <= ORDER.index(second.kind) else (second, first)
 
 
 def _explicit(pair: ContactPair, shapes: tuple[CollisionShape, ...]) -> Pair:
-    named = {solid.shape.name: solid for solid in shapes if solid.shape.name}
+    """The pair of an explicit contact pair."""
+    named = {shape.shape.name: shape for shape in shapes if shape.shape.name}
     for name in pair.geometry:
         if name not in named:
             raise UnknownNameError("shape", name, named)
     a, b = _ordered(*(named[name] for name in pair.geometry))
-    friction = tuple(max(MINIMAL_FRICTION, x) for x in pair.friction)
+    friction = tuple(max(SMALLEST_FRICTION, x) for x in pair.friction)
     return Pair(
         a,
         b,
@@ -184,37 +205,46 @@ def _explicit(pair: ContactPair, shapes: tuple[CollisionShape, ...]) -> Pair:
     )
 
 
-def _mixed(a: CollisionShape, b: CollisionShape) -> Pair:
-    """The numbers of a contact from those of two surfaces: the higher priority's, or else mixed."""
+def _mixed_pair(a: CollisionShape, b: CollisionShape) -> Pair:
+    """Pair with the contact parameters of two surfaces: those of the higher priority, or else mixed."""
     one, two = a.shape.surface, b.shape.surface
     margin, gap = one.margin + two.margin, one.gap + two.gap
     if one.priority != two.priority:
-        lead = one if one.priority > two.priority else two
-        return _pair(a, b, lead.condim, lead.friction, lead.solref, lead.solimp, margin, gap)
-    share = _share(one, two)
+        dominant = one if one.priority > two.priority else two
+        return _pair(a, b, dominant.condim, dominant.friction, dominant.solref, dominant.solimp, margin, gap)
+    weight = _mixing_weight(one, two)
     if one.solref[0] > 0 and two.solref[0] > 0:
-        solref = _blend(share, one.solref, two.solref)
+        solref = _weighted_mean(weight, one.solref, two.solref)
     else:
         solref = tuple(min(x, y) for x, y in zip(one.solref, two.solref, strict=True))
     friction = tuple(max(x, y) for x, y in zip(one.friction, two.friction, strict=True))
-    solimp = _blend(share, one.solimp, two.solimp)
+    solimp = _weighted_mean(weight, one.solimp, two.solimp)
     return _pair(a, b, max(one.condim, two.condim), friction, solref, solimp, margin, gap)
 
 
-def _share(one: Surface, two: Surface) -> Any:
-    """The weight of the first surface's softness: solmix, where zero yields to the other."""
+def _mixing_weight(one: Surface, two: Surface) -> Any:
+    """Weight of the first surface's softness by solmix; a surface with solmix 0 yields to the other."""
     first, second = not is_zero(one.solmix), not is_zero(two.solmix)
     if first and second:
         return one.solmix / (one.solmix + two.solmix)
     return 0.5 if first == second else float(first)
 
 
-def _blend(share: Any, one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(share * x + (1 - share) * y for x, y in zip(one, two, strict=True))
+def _weighted_mean(weight: Any, one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
+    """weight one + (1 - weight) two."""
+    return tuple(weight * x + (1 - weight) * y for x, y in zip(one, two, strict=True))
 
 
 def _pair(
-    a: CollisionShape, b: CollisionShape, condim: int, friction: Any, solref: Any, solimp: Any, margin: Any, gap: Any
+    a: CollisionShape,
+    b: CollisionShape,
+    condim: int,
+    friction: Any,
+    solref: Any,
+    solimp: Any,
+    margin: Any,
+    gap: Any,
 ) -> Pair:
-    slide, spin, roll = (max(MINIMAL_FRICTION, x) for x in friction)
+    """Pair with friction of (sliding, torsional, rolling) and default friction softness."""
+    slide, spin, roll = (max(SMALLEST_FRICTION, x) for x in friction)
     return Pair(a, b, condim, (slide, slide, spin, roll, roll), tuple(solref), (), tuple(solimp), margin, gap)

@@ -1,4 +1,4 @@
-"""The kinds of shapes as contact sees them: their half sizes, and how many gaps each pair of kinds can have."""
+"""Kinds of collision shapes: their half sizes, and the number of contact points of each pair of kinds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORDER = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
 
 
 class PlacedShape(NamedTuple):
-    """A shape in the world: half sizes (or a mesh's vertices), rotation, and position of its centre."""
+    """A shape in the world: half sizes (or the vertices of a mesh), rotation, and position of its centre."""
 
     sizes: Any
     R: np.ndarray
@@ -22,17 +22,17 @@ class PlacedShape(NamedTuple):
 
 
 def type_of_shape(shape: Geometry) -> str:
-    """The name of a shape's kind. Raises UnsupportedError for a shape that contact does not know."""
+    """Name of a shape's kind. Raises UnsupportedError for a shape without collision functions."""
     kind = type(shape).__name__.lower()
     if kind not in ORDER:
         raise UnsupportedError(
-            f"contact does not know shapes of the kind {kind!r}; it knows {', '.join(ORDER)}"
+            f"shapes of the kind {kind!r} have no collision functions; those with them are {', '.join(ORDER)}"
         )
     return kind
 
 
 def sizes_of(shape: Geometry) -> Any:
-    """Radius and half length, half edges, semi-axes, a mesh's corners (n, 3); nothing for a plane."""
+    """Radius and half length, half edges, semi-axes, or the corners (n, 3) of a mesh; empty for a plane."""
     match shape:
         case Sphere():
             return (shape.radius,)
@@ -48,15 +48,15 @@ def sizes_of(shape: Geometry) -> Any:
 
 
 def corners_of(mesh: Mesh) -> np.ndarray:
-    """The corners of a mesh's convex hull (n, 3) [m]. Raises DescriptionError for a mesh that was not read."""
+    """Corners of a mesh's convex hull (n, 3) [m]. Raises DescriptionError for a mesh without vertices."""
     vertices = np.asarray(mesh.vertices, float).reshape(-1, 3)
     if not len(vertices):
-        raise DescriptionError(f"mesh {mesh.name or mesh.file!r} has no vertices; it cannot touch anything")
+        raise DescriptionError(f"mesh {mesh.name or mesh.file!r} has no vertices; it cannot be in contact")
     corners = convex_hull(vertices).corners
     return vertices[corners] if len(corners) else np.unique(vertices, axis=0)
 
 
-# How many gaps each pair of kinds can have, in the order of the kinds.
+# The largest number of contact points of each pair of kinds, in the order of the kinds.
 COUNTS: dict[tuple[str, str], int] = {
     ("plane", "sphere"): 1,
     ("plane", "capsule"): 2,

@@ -1,4 +1,4 @@
-"""Gaps of a ball or a capsule with a box. Source: MuJoCo's collision functions (S. Kolev)."""
+"""Contact points of a sphere or a capsule with a box. Source: MuJoCo's collision functions (S. Kolev)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from zwang.scalar import (
     not_equal,
     sqrt,
     where,
-)  # fmt: skip
+)
 
 
 def sphere_box(sphere: PlacedShape, box: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:
-    """One gap: with the nearest point of the box or, from inside, with the nearest face."""
+    """One contact point: with the nearest point of the box or, from inside, with the nearest face."""
     return (sphere_box_at(sphere.p, sphere.sizes[0], box),)
 
 
 def sphere_box_at(centre: np.ndarray, r: Any, box: PlacedShape) -> ContactPoint:
-    """The gap of a ball and a box; the normal points into the box."""
+    """Contact point of a sphere at `centre` with radius r and a box; the normal points into the box."""
     c = box.R.T @ (centre - box.p)
     nearest = np.array([clip(x, -s, s) for x, s in zip(c, box.sizes, strict=True)])
     inward = nearest - c
@@ -42,13 +42,13 @@ def sphere_box_at(centre: np.ndarray, r: Any, box: PlacedShape) -> ContactPoint:
     face, depth = _nearest_face(c, box.sizes)
     normal = np.array([where(inside, f, divide(x, distance)) for f, x in zip(face, inward, strict=True)])
     distance = where(inside, -depth, distance)
-    # half way between the ball's deepest point and the box's surface
+    # half direction between the ball's deepest point and the box's surface
     position = c + normal * ((r + distance) / 2)
     return ContactPoint(distance - r, box.R @ position + box.p, contact_frame(box.R @ normal))
 
 
 def _nearest_face(c: np.ndarray, sizes: Any) -> tuple[list[Any], Any]:
-    """The direction into the box at the face that is nearest to an inner point, and its distance."""
+    """The direction into the box at the face nearest to an inner point, and the distance of that face."""
     normal: list[Any] = [0, 0, 0]
     depth: Any = FAR
     for k in range(3):
@@ -61,11 +61,12 @@ def _nearest_face(c: np.ndarray, sizes: Any) -> tuple[list[Any], Any]:
 
 
 class _Nearest(NamedTuple):
-    """What is known of the nearest point of a capsule's axis and a box, in the box's axes.
+    """The nearest point of a capsule's axis and a box, in the box's axes.
 
-    square: of the distance. along: in [-1, 1] on the half axis. side: -1, 0, 1 on the edge (lower corner, between, upper).
-    on_edge: in [-1, 1] on the edge. edge: which of the axes it runs along. corner: signs of the box's corner.
-    end: -1 or 1 where the capsule's end faces a face, else 0. face: the axis of that face, or -1.
+    square: of the distance. along: in [-1, 1] on the half axis. side: -1, 0, 1 on the edge (lower corner,
+    between, upper). on_edge: in [-1, 1] on the edge. edge: the axis along which it runs. corner: signs of
+    the box's corner. end: -1 or 1 where the capsule's end faces a face, else 0. face: the axis of that face,
+    or -1.
     """
 
     square: Any
@@ -79,18 +80,20 @@ class _Nearest(NamedTuple):
 
 
 def capsule_box(capsule: PlacedShape, box: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:
-    """Two gaps: at the nearest point of the axis, and (or FAR) where the axis leaves the face or edge that it lies along."""
+    """Two contact points: at the nearest point of the axis, and (or FAR) where the axis leaves the face or
+    edge along which it lies.
+    """
     radius, half = capsule.sizes
     axis = box.R.T @ capsule.R[:, 2]
     centre = box.R.T @ (capsule.p - box.p)
     h = axis * half
     best = _Nearest(FAR, 0, 0, 0, 0, (0, 0, 0), 0, 0)
     for end in (-1, 1):
-        best = _face(best, centre + end * h, end, box.sizes)
+        best = _with_end(best, centre + end * h, end, box.sizes)
     for k in range(3):
         for corner in range(8):
             if not corner & (1 << k):
-                best = _edge(
+                best = _with_edge(
                     best,
                     k,
                     tuple(1 if corner & (1 << i) else -1 for i in range(3)),
@@ -99,20 +102,25 @@ def capsule_box(capsule: PlacedShape, box: PlacedShape, reach: Any) -> tuple[Con
                     half,
                     box.sizes,
                 )
-    step, there = _second(best, centre, h, axis, box.sizes)
+    offset, exists = _second_contact(best, centre, h, axis, box.sizes)
     first = sphere_box_at(box.p + box.R @ (centre + h * best.along), radius, box)
-    second = sphere_box_at(box.p + box.R @ (centre + h * (best.along + step)), radius, box)
-    return first, select_contact(there, second, ContactPoint(FAR, second.position, second.frame))
+    second = sphere_box_at(box.p + box.R @ (centre + h * (best.along + offset)), radius, box)
+    return first, select_contact(exists, second, ContactPoint(FAR, second.position, second.frame))
 
 
-def _pick(better: Any, new: _Nearest, old: _Nearest) -> _Nearest:
+def _select_nearest(better: Any, new: _Nearest, old: _Nearest) -> _Nearest:
+    """`new` where `better` holds, else `old`."""
     corner = tuple(where(better, x, y) for x, y in zip(new.corner, old.corner, strict=True))
-    return _Nearest(*(corner if name == "corner" else where(better, getattr(new, name), getattr(old, name))
-                      for name in _Nearest._fields))  # fmt: skip
+    return _Nearest(
+        *(
+            corner if name == "corner" else where(better, getattr(new, name), getattr(old, name))
+            for name in _Nearest._fields
+        )
+    )
 
 
-def _face(best: _Nearest, point: np.ndarray, end: int, sizes: Any) -> _Nearest:
-    """An end of the capsule that is outside of at most one pair of faces."""
+def _with_end(best: _Nearest, point: np.ndarray, end: int, sizes: Any) -> _Nearest:
+    """The nearest point, with an end of the capsule that is outside of at most one pair of faces."""
     count: Any = 0
     face: Any = -1
     square: Any = 0
@@ -123,13 +131,13 @@ def _face(best: _Nearest, point: np.ndarray, end: int, sizes: Any) -> _Nearest:
         beyond = where(out, absolute(point[k]) - sizes[k], 0)
         square = square + beyond * beyond
     better = logical_and(less_equal(count, 1), less(square, best.square))
-    return _pick(better, _Nearest(square, end, 0, 0, 0, (0, 0, 0), end, face), best)
+    return _select_nearest(better, _Nearest(square, end, 0, 0, 0, (0, 0, 0), end, face), best)
 
 
-def _edge(
+def _with_edge(
     best: _Nearest, k: int, corner: tuple[int, ...], centre: Any, h: Any, half: Any, sizes: Any
 ) -> _Nearest:
-    """The capsule's axis and one edge of the box: the nearest points of two stretches."""
+    """The nearest point, with the nearest points of the capsule's axis and one edge of the box."""
     middle = np.array(
         [0 if i == k else sign * s for i, (sign, s) in enumerate(zip(corner, sizes, strict=True))]
     )
@@ -149,26 +157,29 @@ def _edge(
         less(1, free), 1, where(less(free, -1), -1, side)
     )  # MuJoCo keeps the first side where it comes free
     x1 = where(beyond, clip(free, -1, 1), end)
-    gap = d - h * x2 + np.array([s * x1 if i == k else 0 for i in range(3)])
-    square = gap @ gap
+    difference = d - h * x2 + np.array([s * x1 if i == k else 0 for i in range(3)])
+    square = difference @ difference
     better = logical_and(less_equal(TINY, absolute(det)), less(square, best.square - TINY))
     signs = tuple(where(less(0, side), 1, -1) if i == k else sign for i, sign in enumerate(corner))
-    return _pick(better, _Nearest(square, x2, side, x1, k, signs, 0, -1), best)
+    return _select_nearest(better, _Nearest(square, x2, side, x1, k, signs, 0, -1), best)
 
 
-def _second(best: _Nearest, centre: Any, h: Any, axis: Any, sizes: Any) -> tuple[Any, Any]:
-    """How far along the half axis the second point is from the first, and whether there is one."""
+def _second_contact(best: _Nearest, centre: Any, h: Any, axis: Any, sizes: Any) -> tuple[Any, Any]:
+    """Offset of the second contact point from the first along the half axis, and whether it exists."""
     differ = [not_equal_signs(h[k], best.corner[k]) for k in range(3)]
     reach = [2 * divide(sizes[k], absolute(h[k])) for k in range(3)]
     corner, at_corner = _from_corner(best, differ, reach, axis)
     edge, at_edge = _from_edge(best, differ, reach, h, axis, sizes)
     face = _from_face(best, centre + h * best.end, h, sizes)
     on_face, on_corner = not_equal(best.end, 0), not_equal(best.side, 0)
-    step = where(on_face, face, where(on_corner, corner, edge))
-    there = where(on_face, where(less_equal(0, best.face), 1, 0),
-                  where(on_corner, where(at_corner, 1, 0), where(at_edge, 1, 0)))  # fmt: skip
-    there = logical_and(less(0, there), less(best.square, FAR))
-    return where(there, step, 0), there
+    offset = where(on_face, face, where(on_corner, corner, edge))
+    exists = where(
+        on_face,
+        where(less_equal(0, best.face), 1, 0),
+        where(on_corner, where(at_corner, 1, 0), where(at_edge, 1, 0)),
+    )
+    exists = logical_and(less(0, exists), less(best.square, FAR))
+    return where(exists, offset, 0), exists
 
 
 def not_equal_signs(x: Any, sign: Any) -> Any:
@@ -177,45 +188,51 @@ def not_equal_signs(x: Any, sign: Any) -> Any:
 
 
 def _from_corner(best: _Nearest, differ: list[Any], reach: list[Any], axis: Any) -> tuple[Any, Any]:
-    """From a corner: along the edge or across the face that the axis follows, if it does not just point at the corner."""
+    """From a corner: along the edge or across the face that the axis follows, unless it points at the
+    corner.
+    """
     count = differ[0] + differ[1] + differ[2]
-    there = logical_and(less(0, count), less(count, 3))
-    way = where(equal(count, 1), 1, -1)  # towards the odd one out of the three axes
-    step: Any = 0
+    exists = logical_and(less(0, count), less(count, 3))
+    direction = where(equal(count, 1), 1, -1)  # towards the odd one out of the three axes
+    offset: Any = 0
     for k in range(3):
-        odd = equal(differ[k], where(less(0, way), 1, 0))
-        along = way * minimum(1 - way * best.along, reach[k])
-        across = -way * minimum(1 + way * best.along, minimum(reach[(k + 1) % 3], reach[(k + 2) % 3]))
-        step = where(odd, where(less(0.5, axis[k] * axis[k]), along, across), step)
-    return step, there
+        odd = equal(differ[k], where(less(0, direction), 1, 0))
+        along = direction * minimum(1 - direction * best.along, reach[k])
+        across = -direction * minimum(
+            1 + direction * best.along, minimum(reach[(k + 1) % 3], reach[(k + 2) % 3])
+        )
+        offset = where(odd, where(less(0.5, axis[k] * axis[k]), along, across), offset)
+    return offset, exists
 
 
 def _from_edge(
     best: _Nearest, differ: list[Any], reach: list[Any], h: Any, axis: Any, sizes: Any
 ) -> tuple[Any, Any]:
-    """From within an edge: across the face with which the axis makes the smaller angle, if it crosses like an X."""
-    step: Any = 0
-    there: Any = False
+    """From inside an edge: across the face with which the axis makes the smaller angle, if it crosses the
+    edge.
+    """
+    offset: Any = 0
+    exists: Any = False
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
-        here = logical_and(equal(best.edge, k), equal(differ[i] + differ[j], 1))
-        there = logical_or(there, here)
+        on_this_edge = logical_and(equal(best.edge, k), equal(differ[i] + differ[j], 1))
+        exists = logical_or(exists, on_this_edge)
         steep = less(absolute(axis[j]), absolute(axis[i]))  # then the axis runs over the face along i
-        way = where(equal(where(steep, differ[i], differ[j]), 1), 1, -1)
-        rest = where(equal(where(less(0, h[k]), 1, -1), way), 1 - best.on_edge, 1 + best.on_edge)
-        length = minimum(1 - way * best.along, where(steep, reach[i], reach[j]))
+        direction = where(equal(where(steep, differ[i], differ[j]), 1), 1, -1)
+        rest = where(equal(where(less(0, h[k]), 1, -1), direction), 1 - best.on_edge, 1 + best.on_edge)
+        length = minimum(1 - direction * best.along, where(steep, reach[i], reach[j]))
         length = minimum(length, divide(sizes[k] * rest, absolute(h[k])))
-        step = where(here, way * length, step)
-    return step, there
+        offset = where(on_this_edge, direction * length, offset)
+    return offset, exists
 
 
 def _from_face(best: _Nearest, point: Any, h: Any, sizes: Any) -> Any:
     """From a face: towards the other end, to where the axis leaves the face."""
-    way = -best.end
+    direction = -best.end
     length: Any = 2
     for k in range(3):
         for side in (1, -1):
-            to_side = divide(side * sizes[k] - point[k], h[k]) * way
+            to_side = divide(side * sizes[k] - point[k], h[k]) * direction
             ahead = logical_and(less(0, to_side), logical_not(equal(best.face, k)))
             length = where(logical_and(ahead, less(to_side, length)), to_side, length)
-    return way * length
+    return direction * length

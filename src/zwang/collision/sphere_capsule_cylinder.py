@@ -1,4 +1,4 @@
-"""Gaps of spheres, capsules and cylinders with each other. Source: MuJoCo's collision functions."""
+"""Contact points of spheres, capsules and cylinders with each other. Source: MuJoCo's collision functions."""
 
 from __future__ import annotations
 
@@ -25,35 +25,40 @@ from zwang.scalar import (
 )
 
 
-def sphere_sphere_at(a: np.ndarray, r_a: Any, b: np.ndarray, r_b: Any, spare: Any) -> ContactPoint:
-    """The gap of two balls; where the centres coincide the normal is `spare` at unit length, or x."""
+def sphere_sphere_at(a: np.ndarray, r_a: Any, b: np.ndarray, r_b: Any, fallback: Any) -> ContactPoint:
+    """Contact point of two spheres; where the centres coincide the normal is the unit vector along
+    `fallback`, or x.
+    """
     towards = b - a
-    apart = less_equal(TINY * TINY, towards @ towards)
-    axis = cond(apart, lambda: [1, 0, 0], lambda: list(unit(spare)[0]))
+    distinct = less_equal(TINY * TINY, towards @ towards)
+    axis = cond(distinct, lambda: [1, 0, 0], lambda: list(unit(fallback)[0]))
     normal, distance = unit(towards, axis)
-    gap = distance - r_a - r_b
-    return ContactPoint(gap, a + normal * (r_a + gap / 2), contact_frame(normal))
+    distance = distance - r_a - r_b
+    return ContactPoint(distance, a + normal * (r_a + distance / 2), contact_frame(normal))
 
 
-def _spare(a: PlacedShape, b: PlacedShape) -> np.ndarray:
+def _common_normal(a: PlacedShape, b: PlacedShape) -> np.ndarray:
+    """The cross product of both axes."""
     return cross(a.R[:, 2], b.R[:, 2])
 
 
 def sphere_sphere(a: PlacedShape, b: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:
-    """One gap, on the line of the centres."""
-    return (sphere_sphere_at(a.p, a.sizes[0], b.p, b.sizes[0], _spare(a, b)),)
+    """One contact point, on the line of the centres."""
+    return (sphere_sphere_at(a.p, a.sizes[0], b.p, b.sizes[0], _common_normal(a, b)),)
 
 
 def sphere_capsule(sphere: PlacedShape, capsule: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:
-    """One gap: the sphere and a ball at the nearest point of the capsule's axis."""
+    """One contact point: of the sphere and a sphere at the nearest point of the capsule's axis."""
     radius, half = capsule.sizes
     axis = capsule.R[:, 2]
     nearest = capsule.p + axis * clip(axis @ (sphere.p - capsule.p), -half, half)
-    return (sphere_sphere_at(sphere.p, sphere.sizes[0], nearest, radius, _spare(sphere, capsule)),)
+    return (sphere_sphere_at(sphere.p, sphere.sizes[0], nearest, radius, _common_normal(sphere, capsule)),)
 
 
 def sphere_cylinder(sphere: PlacedShape, cylinder: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:
-    """One gap: with the side, with a cap, or with a rim, whichever the sphere's centre faces (or is nearest to, inside)."""
+    """One contact point: with the side, a cap or a rim, whichever faces the sphere's centre (or is nearest
+    to it, inside).
+    """
     (r,), (radius, half) = sphere.sizes, cylinder.sizes
     axis = cylinder.R[:, 2]
     offset = sphere.p - cylinder.p
@@ -71,14 +76,14 @@ def sphere_cylinder(sphere: PlacedShape, cylinder: PlacedShape, reach: Any) -> t
         + outward * divide(radius, sqrt(where(less(square, TINY * TINY), 1.0, square)))
     )
     centre = np.array([where(on_side, s, e) for s, e in zip(cylinder.p + axis * x, rim, strict=True)])
-    ball = sphere_sphere_at(sphere.p, r, centre, where(on_side, radius, 0), _spare(sphere, cylinder))
+    ball = sphere_sphere_at(sphere.p, r, centre, where(on_side, radius, 0), _common_normal(sphere, cylinder))
     distance = up * x - half - r
     flat = ContactPoint(distance, sphere.p - axis * (up * (r + distance / 2)), contact_frame(-axis * up))
     return (select_contact(on_cap, flat, ball),)
 
 
 def select_contact(condition: Any, one: ContactPoint, other: ContactPoint) -> ContactPoint:
-    """The one gap where the condition holds, else the other."""
+    """The first contact point where the condition holds, else the second."""
     frame = [
         [where(condition, x, y) for x, y in zip(p, q, strict=True)]
         for p, q in zip(one.frame, other.frame, strict=True)
@@ -87,13 +92,15 @@ def select_contact(condition: Any, one: ContactPoint, other: ContactPoint) -> Co
     return ContactPoint(where(condition, one.distance, other.distance), np.array(position), np.array(frame))
 
 
-PARALLEL = 1e-8  # of the sine squared, under which the axes of two capsules are parallel
+PARALLEL = 1e-8  # squared sine below which the axes of two capsules count as parallel
 
 
 def capsule_capsule(a: PlacedShape, b: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:
-    """One gap at the nearest points of the axes, or two, at the ends of their common stretch, where these are parallel.
+    """One contact point at the nearest points of the axes, or two, at the ends of their common part, where
+    they are parallel.
 
-    The points at x1, x2 in [-1, 1] along the half axes A, B minimise |d + x1 A - x2 B|^2, d between the centres.
+    The points at x1, x2 in [-1, 1] along the half axes A, B minimise |d + x1 A - x2 B|^2, with d between the
+    centres.
     """
     A, B = a.R[:, 2] * a.sizes[1], b.R[:, 2] * b.sizes[1]
     d = a.p - b.p
@@ -101,10 +108,10 @@ def capsule_capsule(a: PlacedShape, b: PlacedShape, reach: Any) -> tuple[Contact
     u, v = -(A @ d), B @ d
     across = cross(A, B)
     det = across @ across  # aa bb - ab^2 without cancellation
-    spare = _spare(a, b)
+    fallback = _common_normal(a, b)
 
     def at(x1: Any, x2: Any) -> ContactPoint:
-        return sphere_sphere_at(a.p + A * x1, a.sizes[0], b.p + B * x2, b.sizes[0], spare)
+        return sphere_sphere_at(a.p + A * x1, a.sizes[0], b.p + B * x2, b.sizes[0], fallback)
 
     def on_b(x1: Any, ab: Any, bb: Any, v: Any) -> Any:
         return divide(v - ab * x1, bb)
@@ -114,15 +121,15 @@ def capsule_capsule(a: PlacedShape, b: PlacedShape, reach: Any) -> tuple[Contact
         x2 = divide(aa * v - ab * u, det)
         end = clip(x1, -1, 1)
         x2 = where(less(1, absolute(x1)), on_b(end, ab, bb, v), x2)
-        beyond = less(1, absolute(x2))
+        clamped = less(1, absolute(x2))
         x2 = clip(x2, -1, 1)
-        x1 = where(beyond, clip(divide(u - ab * x2, aa), -1, 1), end)
-        gap = at(x1, x2)
-        return gap, ContactPoint(FAR, gap.position, gap.frame)
+        x1 = where(clamped, clip(divide(u - ab * x2, aa), -1, 1), end)
+        point = at(x1, x2)
+        return point, ContactPoint(FAR, point.position, point.frame)
 
     def parallel(aa: Any, ab: Any, bb: Any, u: Any, v: Any, det: Any) -> tuple[ContactPoint, ...]:
         ends = [divide(u - ab * x2, aa) for x2 in (1, -1)]
-        stretch = [clip(x1, -1, 1) for x1 in (minimum(*ends), maximum(*ends))]
-        return tuple(at(x1, clip(on_b(x1, ab, bb, v), -1, 1)) for x1 in stretch)
+        overlap_ends = [clip(x1, -1, 1) for x1 in (minimum(*ends), maximum(*ends))]
+        return tuple(at(x1, clip(on_b(x1, ab, bb, v), -1, 1)) for x1 in overlap_ends)
 
     return cond(less_equal(PARALLEL * (aa * bb), det), crossing, parallel, aa, ab, bb, u, v, det)

@@ -1,6 +1,6 @@
-"""Convex shapes by their support functions: the point of a shape that lies farthest along a direction.
+"""Convex shapes by their support functions: the point of a shape farthest along a direction.
 
-Balls and capsules are a point and a stretch, with a radius around, so that their shallow contacts are exact.
+Spheres and capsules are a point and a segment with a radius, so that their shallow contacts are exact.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from zwang.collision.contact_point import TINY, unit
 from zwang.collision.shapes import PlacedShape
 from zwang.scalar import copysign, for_each, less, sqrt, table, where
 
-MOST_FACES = 300
+LARGEST_FACE_COUNT = 300
 Support = Callable[[np.ndarray], np.ndarray]
 
 
 class ConvexShape(NamedTuple):
-    """A convex shape in the world: its core's support function, the radius around the core, its centre and size [m].
+    """A convex shape in the world: support function of its core, radius around the core, centre, and size
+    [m].
 
-    sides: directions, as columns, along which the shape is likely to be left soonest; faces: a mesh's outward normals
-    (n, 3) on these axes.
+    sides: directions, as columns, of likely least penetration; faces: outward normals (n, 3) of a mesh in
+    these axes.
     """
 
     support: Support
@@ -34,7 +35,7 @@ class ConvexShape(NamedTuple):
     faces: np.ndarray = np.zeros((0, 3))
 
     def moved(self, shift: np.ndarray) -> ConvexShape:
-        """The shape elsewhere."""
+        """The shape translated by `shift`."""
         return self._replace(support=lambda d: self.support(d) + shift, centre=self.centre + shift)
 
 
@@ -49,26 +50,31 @@ def convex_shape_of(kind: str, shape: PlacedShape) -> ConvexShape:
 
 
 def face_normals(corners: Any) -> np.ndarray:
-    """The outward normals (n, 3) of a convex hull's faces; none of a flat one, or where there are too many."""
+    """Outward normals (n, 3) of a convex hull's faces; none for a flat hull, or where there are too many."""
     normals = convex_hull(corners).planes[:, :3]
-    different = normals[np.sort(np.unique(np.round(normals, 6), axis=0, return_index=True)[1])]
-    return different if len(different) <= MOST_FACES else np.zeros((0, 3))
+    distinct = normals[np.sort(np.unique(np.round(normals, 6), axis=0, return_index=True)[1])]
+    return distinct if len(distinct) <= LARGEST_FACE_COUNT else np.zeros((0, 3))
 
 
 def _ball(sizes: Any) -> Support:
+    """Support function of a sphere's core."""
     return lambda d: np.zeros(3, int)
 
 
 def _capsule(sizes: Any) -> Support:
+    """Support function of a capsule's core."""
     return lambda d: np.array([0, 0, copysign(sizes[1], d[2])])
 
 
 def _ellipsoid(sizes: Any) -> Support:
+    """Support function of an ellipsoid."""
     s = np.array(sizes)
     return lambda d: s * unit(s * d)[0]
 
 
 def _cylinder(sizes: Any) -> Support:
+    """Support function of a cylinder."""
+
     def support(d: np.ndarray) -> np.ndarray:
         square = d[0] * d[0] + d[1] * d[1]
         upright = less(square, TINY * TINY)
@@ -79,24 +85,31 @@ def _cylinder(sizes: Any) -> Support:
 
 
 def _box(sizes: Any) -> Support:
+    """Support function of a box."""
     return lambda d: np.array([copysign(s, x) for s, x in zip(sizes, d, strict=True)])
 
 
 def _mesh(corners: Any) -> Support:
+    """Support function of a mesh."""
     rows = table(np.asarray(corners, float))
 
     def support(d: np.ndarray) -> np.ndarray:
-        def farther(corner: Any, best: Any) -> Any:
-            height = corner @ d
-            better = less(best[0], height)
-            return [where(better, x, y) for x, y in zip([height, *corner], best, strict=True)]
+        def update(corner: Any, best: Any) -> Any:
+            projection = corner @ d
+            better = less(best[0], projection)
+            return [where(better, x, y) for x, y in zip([projection, *corner], best, strict=True)]
 
         first = [float(x) for x in np.asarray(corners, float)[0]]
-        return np.array(for_each(rows, farther, [np.array(first) @ d, *first])[1:])
+        return np.array(for_each(rows, update, [np.array(first) @ d, *first])[1:])
 
     return support
 
 
 _LOCAL: dict[str, Callable[[Any], Support]] = {
-    "sphere": _ball, "capsule": _capsule, "ellipsoid": _ellipsoid, "cylinder": _cylinder, "box": _box, "mesh": _mesh,
-}  # fmt: skip
+    "sphere": _ball,
+    "capsule": _capsule,
+    "ellipsoid": _ellipsoid,
+    "cylinder": _cylinder,
+    "box": _box,
+    "mesh": _mesh,
+}

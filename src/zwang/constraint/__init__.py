@@ -1,1 +1,1 @@
-"""What restricts a mechanism, as rows of Gauss's problem: one file a kind of restriction."""
+"""Constraint rows of Gauss's problem: one file for each kind of constraint."""

@@ -1,4 +1,4 @@
-"""Constraints' forces as forces and torques on the bodies that they hold: rows seen by bodies cut free."""
+"""Constraint forces as loads (force and torque) on the connected bodies."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from zwang.mechanism.tree import WORLD, Placement
 
 
 def constraint_loads(free: FreeBodyDiagram, forces: Mapping[str, Any], t: Any = 0) -> dict[str, dict[str, Load]]:
-    """By constraint, and by body, the loads that the forces of its rows are; constraints on speeds of joints are left out.
+    """Loads of the rows' forces by constraint and body; constraints on generalised velocities without bodies
+    are omitted.
 
-    forces: the rows' forces by constraint [N, N m]; a constraint that has none is left out. t [s]: the time.
+    forces: the forces of the rows by constraint [N, N m]; a constraint without forces is omitted. t [s]: the
+    time.
     """
     found: dict[str, dict[str, Load]] = {}
     still = np.zeros(free.mechanism.nv, int)
@@ -31,10 +33,10 @@ def constraint_loads(free: FreeBodyDiagram, forces: Mapping[str, Any], t: Any = 
     return found
 
 
-def contact_loads(instant: RowContext, forces: Mapping[str, np.ndarray]) -> dict[str, dict[str, Load]]:
-    """By contact, and by body, the loads that the forces of its rows are, about the world's origin; on floats."""
+def contact_loads(context: RowContext, forces: Mapping[str, np.ndarray]) -> dict[str, dict[str, Load]]:
+    """Loads of the rows' forces by contact and body, about the world's origin; on floats."""
     found: dict[str, dict[str, Load]] = {}
-    for name, (body, link), (other, other_link), J in _seen_by_screws(instant):
+    for name, (body, link), (other, other_link), J in _seen_by_screws(context):
         f, origin = J.T @ forces[name], np.zeros(3)
         found[name] = {body: Load(link, origin, f[:3], f[3:])}
         if other_link != WORLD:
@@ -45,24 +47,27 @@ def contact_loads(instant: RowContext, forces: Mapping[str, np.ndarray]) -> dict
 Side = tuple[str, int]
 
 
-def _seen_by_screws(instant: RowContext) -> Iterator[tuple[str, Side, Side, np.ndarray]]:
-    """Each contact's name, the body that moves and its link, the other one and its link, and J (n, 6) by the screw of the first.
+def _seen_by_screws(context: RowContext) -> Iterator[tuple[str, Side, Side, np.ndarray]]:
+    """For each contact its name, the moving body and its link, the other body and its link, and J (n, 6).
 
-    The other body counts as the ground: it is frozen where it is, and the first moves with the relative velocity.
+    J multiplies the spatial velocity of the first body. The other body is treated as the ground: it is fixed
+    at its current placement, and the first body moves with the relative velocity.
     """
-    moved = link_screws_at(instant).spatial_velocities(np.asarray(instant.v))
+    moved = link_screws_at(context).spatial_velocities(np.asarray(context.v))
     spatial_velocities = {WORLD: np.zeros(6), **dict(enumerate(moved))}
-    for pair in candidate_pairs(instant.mechanism):
+    for pair in candidate_pairs(context.mechanism):
         a, b = (pair.a.body, pair.a.place.link), (pair.b.body, pair.b.place.link)
         first, other = (a, b) if b[1] == WORLD else (b, a)
         relative = spatial_velocities[first[1]] - spatial_velocities[other[1]]
-        for rows in pair_rows(instant._replace(v=relative), _frozen(instant, pair)):
+        for rows in pair_rows(context._replace(v=relative), _frozen(context, pair)):
             yield rows.names[0], first, other, rows.J
 
 
-def _frozen(instant: RowContext, pair: Pair) -> Pair:
-    """The pair with its first shape fixed to the world where it is, unless the second one is."""
+def _frozen(context: RowContext, pair: Pair) -> Pair:
+    """The pair with its first shape fixed to the world at its current placement, unless a shape is fixed
+    already.
+    """
     if WORLD in (pair.a.place.link, pair.b.place.link):
         return pair
-    R, p = placement_pose(instant.poses, pair.a.place)
+    R, p = placement_pose(context.poses, pair.a.place)
     return replace(pair, a=replace(pair.a, place=Placement(WORLD, R, p)))

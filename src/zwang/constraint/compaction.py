@@ -1,6 +1,8 @@
-"""Rows listed as they act: first those of limits, dry friction and couplings, then family after family of soft contacts without cones.
+"""Compaction of active rows: first limits, dry friction and couplings, then soft contacts group by group of
+pairs.
 
-What is near in some world is worked out for all of them, as in `contact_row_groups`, but every world has a list of its own rows.
+A contact that is near in some world of a vector register is evaluated in all of them, as in
+`contact_row_groups`, but each world stores only its own active rows.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ import numpy as np
 from zwang.algebra.rotations import skew
 from zwang.collision import ContactPoint, Pair, PairGroup, pair_groups
 from zwang.constraint.compacted_rows import CompactedRow, CompactedRows, encode_signs
-from zwang.constraint.contact import pair_weight
+from zwang.constraint.contact import pair_inverse_weights
 from zwang.constraint.contact_groups import (
-    FEW,
-    NOWHERE,
+    NO_CONTACT_POINT,
+    UNROLLED_PAIRS,
     GroupKinematics,
     group_kinematics,
     over_active_contacts,
@@ -24,174 +26,210 @@ from zwang.constraint.contact_groups import (
     signs,
 )
 from zwang.constraint.context import RowContext
-from zwang.constraint.rows import Rows, Screws, WarmStart
+from zwang.constraint.rows import JointScrews, Rows, WarmStart
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import MutableArray, cond, divide, empty, equal, fori_loop, is_zero, lane_maximum, where
 from zwang.scalar.stacked_pytree import StackedPytree
 
-MANY = 64  # entries of rows that touch several speeds, all of which every listed row is asked about
-SPEEDS = 20  # of a tree, from which on its rows are listed
-PATHS, ROWS = (
-    3000,
-    1000,
-)  # links on all paths to the world, and rows, up to which they are: there is room for a product of each two rows
-BOUNDS = {"equality": lambda bound: (-np.inf, np.inf), "friction": lambda bound: (-bound, bound)}
+MOST_DENSE_ENTRIES = (
+    64  # in rows on several velocities, which are compared with the number of every compacted row
+)
+FEWEST_VELOCITIES = 20  # of a tree on average, from which on rows are compacted
+# Rows are compacted up to these numbers, because the Delassus matrix has an append for every two rows.
+MOST_PATH_LINKS = 3000  # links on the paths from all links to the world
+MOST_ROWS = 1000
+FORCE_BOUNDS = {"equality": lambda bound: (-np.inf, np.inf), "friction": lambda bound: (-bound, bound)}
 
 
-class _Filled(NamedTuple):
-    """A list on its way; see `Listed`."""
+class _Compaction(NamedTuple):
+    """The arrays while they are filled. table (size, record): records by row number. row_numbers (size,):
+    rows with a force from the front, inactive ones from the back; front, back: how many there are of each.
+    """
 
     table: MutableArray
-    numbers: MutableArray
-    first: Any
-    last: Any
+    row_numbers: MutableArray
+    front: Any
+    back: Any
 
 
 def is_worth_compacting(tree: Tree, pairs: Sequence[Pair]) -> bool:
-    """Whether there are trees of many speeds, not so long or so many that text or room for all rows would be too much.
+    """Whether the dual form with compacted rows is the faster one for this mechanism.
 
-    Of many small bodies more rows act than there are speeds: then the speeds are the better unknowns.
+    It is for few trees of many velocities each, unless the paths or the rows are too many for code size or
+    memory. Many small bodies have more active rows than velocities, so that the primal form is faster.
     """
     trees = sum(link.parent == WORLD for link in tree.links)
-    paths = sum(len(tree.path(i)) for i in range(len(tree.links)))
+    path_links = sum(len(tree.path(i)) for i in range(len(tree.links)))
     edges = [1 if pair.condim == 1 else 2 * (pair.condim - 1) for pair in pairs]
-    most = sum(pair.count * n for pair, n in zip(pairs, edges, strict=True)) + 4 * tree.nv
-    return tree.nv >= SPEEDS * trees and paths <= PATHS and most <= ROWS
+    most_rows = sum(pair.count * n for pair, n in zip(pairs, edges, strict=True)) + 4 * tree.nv
+    return tree.nv >= FEWEST_VELOCITIES * trees and path_links <= MOST_PATH_LINKS and most_rows <= MOST_ROWS
 
 
 def can_be_compacted(rows: Rows) -> bool:
-    """Whether these rows are soft, outside cones, and touch few speeds."""
+    """Whether these rows are soft, outside cones, and on few velocities."""
     return (
         not any(rows.hard)
         and not rows.cones
         and not rows.row_groups
-        and sum(len(_speeds(J)) for J in rows.J if len(_speeds(J)) > 1) <= MANY
+        and sum(len(_columns(J)) for J in rows.J if len(_columns(J)) > 1) <= MOST_DENSE_ENTRIES
     )
 
 
-def compact_rows(instant: RowContext, rows: Rows, pairs: Sequence[Pair], screws: Screws, warm_start: WarmStart) -> CompactedRows:
-    """The list of `rows` and of the contacts of soft pairs in pyramids.
+def compact_rows(
+    context: RowContext, rows: Rows, pairs: Sequence[Pair], screws: JointScrews, warm_start: WarmStart
+) -> CompactedRows:
+    """Compacted rows: `rows`, and the contacts of soft pairs with pyramidal cones.
 
-    recall: what is remembered of so many rows, 1 of those without force. They are listed from the end on, so that those that push are together.
+    warm_start: the stored status of the rows (see `CompactedRows`). Rows that were inactive (status 1) are
+    stored from the end on, so that rows with a force are contiguous.
     """
-    nv = instant.mechanism.nv
-    grouped = pair_groups(pairs, [0] * len(pairs))
-    kinds = [len(_like(instant, family)) * family.first.count for family in grouped]
-    size = len(rows) + sum(n * len(family) for n, family in zip(kinds, grouped, strict=True))
-    bounded = any(kind in BOUNDS for kind in rows.kinds)
-    width = len(CompactedRow(np.zeros(6), 0, 0, 0, 0, encode_signs([0] * nv)).record(bounded))
-    codes = warm_start(size)
-    filled = _Filled(empty((size, width)), empty(size), 0.0, 0.0)
+    nv = context.mechanism.nv
+    groups = pair_groups(pairs, [0] * len(pairs))
+    row_counts = [len(_template_rows(context, group)) * group.first.count for group in groups]
+    size = len(rows) + sum(n * len(group) for n, group in zip(row_counts, groups, strict=True))
+    has_bounds = any(kind in FORCE_BOUNDS for kind in rows.kinds)
+    width = len(CompactedRow(np.zeros(6), 0, 0, 0, 0, encode_signs([0] * nv)).record(has_bounds))
+    status = warm_start(size)
+    compaction = _Compaction(empty((size, width)), empty(size), 0.0, 0.0)
     S = np.concatenate(screws.columns, axis=1)
     for i in range(len(rows)):
-        if not _speeds(rows.J[i]):  # between bodies that do not move
+        if not _columns(rows.J[i]):  # a row between bodies that do not move
             continue
-        filled = _with_row(filled, i, rows, S, codes, bounded)
-    scene, offset = group_kinematics(instant, pairs, screws), len(rows)
-    for n, family in zip(kinds, grouped, strict=True):
-        filled = _with_family(filled, offset, instant, scene, family, codes, bounded)
-        offset += n * len(family)
-    others = {i: rows.J[i] for i in range(len(rows)) if len(_speeds(rows.J[i])) > 1}
-    count, numbers, known, records = _closed_up(filled, codes)
-    return CompactedRows(size, count, numbers, known, records, bounded, S, others)
+        compaction = _with_row(compaction, i, rows, S, status, has_bounds)
+    kinematics, offset = group_kinematics(context, pairs, screws), len(rows)
+    for n, group in zip(row_counts, groups, strict=True):
+        compaction = _with_group(compaction, offset, context, kinematics, group, status, has_bounds)
+        offset += n * len(group)
+    coupling_rows = {i: rows.J[i] for i in range(len(rows)) if len(_columns(rows.J[i])) > 1}
+    count, row_numbers, packed_status, records = _closed(compaction, status)
+    return CompactedRows(size, count, row_numbers, packed_status, records, has_bounds, S, coupling_rows)
 
 
-def _closed_up(filled: _Filled, codes: MutableArray) -> tuple[Any, MutableArray, MutableArray, MutableArray]:
-    """How many rows act; and numbers, codes and records of those listed from the beginning on, then of those from the end on."""
-    (size, width), first = filled.table.shape, filled.first
-    count = first + filled.last
+def _closed(
+    compaction: _Compaction, status: MutableArray
+) -> tuple[Any, MutableArray, MutableArray, MutableArray]:
+    """(count, numbers, status, records): the rows stored from the front, followed by those stored from the
+    back.
+    """
+    (size, width), front = compaction.table.shape, compaction.front
+    count = front + compaction.back
 
-    def close(k: Any, lists: Any) -> Any:
+    def copy(k: Any, arrays: Any) -> Any:
         inside = 1.0 * k < count
-        place = where(1.0 * k < first, 1.0 * k, size - 1 - (1.0 * k - first))
-        number = where(inside, filled.numbers.gather(where(inside, place, 0.0)), 0.0)
-        values = [filled.table.gather(number * width + c) for c in range(width)]
-        numbers, known, records = lists
+        index = where(1.0 * k < front, 1.0 * k, size - 1 - (1.0 * k - front))
+        number = where(inside, compaction.row_numbers.gather(where(inside, index, 0.0)), 0.0)
+        values = [compaction.table.gather(number * width + c) for c in range(width)]
+        row_numbers, packed_status, records = arrays
         for c, x in enumerate(values):
             records = records.set((k, c), where(inside, x, 0.0))
-        code = where(inside, codes.gather(number), 0.0)
-        return numbers.set(k, number), known.set(k, code), records
+        code = where(inside, status.gather(number), 0.0)
+        return row_numbers.set(k, number), packed_status.set(k, code), records
 
-    blank = tuple(empty(shape) for shape in ((size,), (size,), (size, width)))
-    return count, *fori_loop(0, lane_maximum(count, size), close, blank)
+    arrays = tuple(empty(shape) for shape in ((size,), (size,), (size, width)))
+    return count, *fori_loop(0, lane_maximum(count, size), copy, arrays)
 
 
-def _speeds(J: np.ndarray) -> list[int]:
-    """Those that a row touches."""
+def _columns(J: np.ndarray) -> list[int]:
+    """The velocities that a row depends on."""
     return [k for k, x in enumerate(J) if not is_zero(x)]
 
 
-def _with_row(filled: _Filled, i: int, rows: Rows, S: np.ndarray, codes: MutableArray, bounded: bool) -> _Filled:
-    """The list with row i where it acts: of one speed, along its screw s, w = J s / s^2."""
-    j, *more = _speeds(rows.J[i])
+def _with_row(
+    compaction: _Compaction, i: int, rows: Rows, S: np.ndarray, status: MutableArray, has_bounds: bool
+) -> _Compaction:
+    """The arrays with row i added where it is active. A row on one velocity with motion subspace s has w = J
+    s / s^2.
+    """
+    j, *more = _columns(rows.J[i])
     s, bound = S[:, j], rows.bound[i]
-    low, high = BOUNDS.get(rows.kinds[i], lambda bound: (0.0, np.inf))(bound)
+    lower, upper = FORCE_BOUNDS.get(rows.kinds[i], lambda bound: (0.0, np.inf))(bound)
 
-    def entry(filled: _Filled) -> _Filled:
+    def append(compaction: _Compaction) -> _Compaction:
         w = s * (rows.J[i, j] / (s @ s))
         signs = [float(k == j and not more) for k in range(S.shape[1])]
-        row = CompactedRow(w, rows.aref[i], divide(1, rows.R[i]), low, high, encode_signs(signs))
-        return _appended(filled, i, [row.record(bounded)], codes)
+        row = CompactedRow(w, rows.aref[i], divide(1, rows.R[i]), lower, upper, encode_signs(signs))
+        return _appended(compaction, i, [row.record(has_bounds)], status)
 
-    return cond(rows.active[i], entry, lambda filled: filled, filled)
+    return cond(rows.active[i], append, lambda compaction: compaction, compaction)
 
 
-def _appended(filled: _Filled, number: Any, records: Sequence[Sequence[Any]], codes: MutableArray) -> _Filled:
-    """The list with the rows `number`, number + 1, ..."""
-    table, numbers, first, last = filled
-    size = numbers.shape[0]
+def _appended(
+    compaction: _Compaction, number: Any, records: Sequence[Sequence[Any]], status: MutableArray
+) -> _Compaction:
+    """The arrays with the rows `number`, number + 1, ... added."""
+    table, row_numbers, front, back = compaction
+    size = row_numbers.shape[0]
     for i, record in enumerate(records):
         for c, x in enumerate(record):
             table = table.set((number + i, c), x)
-        idle = equal(codes[number + i], 1.0)
-        numbers = numbers.scatter(where(idle, size - 1 - last, first), 1.0 * (number + i))
-        first, last = first + where(idle, 0.0, 1.0), last + where(idle, 1.0, 0.0)
-    return _Filled(table, numbers, first, last)
+        is_inactive = equal(status[number + i], 1.0)
+        row_numbers = row_numbers.scatter(where(is_inactive, size - 1 - back, front), 1.0 * (number + i))
+        front, back = front + where(is_inactive, 0.0, 1.0), back + where(is_inactive, 1.0, 0.0)
+    return _Compaction(table, row_numbers, front, back)
 
 
-def _like(instant: RowContext, family: PairGroup) -> Rows:
-    return rows_of_contact_point(instant, family.first, NOWHERE, (np.zeros((6, 6)), np.zeros(6)), (1, 1))
-
-
-def _with_family(
-    filled: _Filled,
-    offset: int,
-    instant: RowContext,
-    scene: GroupKinematics,
-    family: PairGroup,
-    codes: MutableArray,
-    bounded: bool,
-) -> _Filled:
-    tree, n, gaps = instant.mechanism.tree, len(_like(instant, family)), family.first.count
-    links = StackedPytree(
-        [tuple(_row_of(tree, side.place.link) for side in (pair.a, pair.b)) for pair in family.pairs]
+def _template_rows(context: RowContext, group: PairGroup) -> Rows:
+    """Rows of the same form as those of every contact of a group."""
+    return rows_of_contact_point(
+        context, group.first, NO_CONTACT_POINT, (np.zeros((6, 6)), np.zeros(6)), (1, 1)
     )
-    words = StackedPytree([tuple(encode_signs(_signs(tree, pair))) for pair in family.pairs])
-    weights = StackedPytree([pair_weight(instant, pair) for pair in family.pairs])
+
+
+def _with_group(
+    compaction: _Compaction,
+    offset: int,
+    context: RowContext,
+    kinematics: GroupKinematics,
+    group: PairGroup,
+    status: MutableArray,
+    has_bounds: bool,
+) -> _Compaction:
+    """The arrays with the active contacts of a group added; offset: the number of its first row."""
+    tree, n, points = context.mechanism.tree, len(_template_rows(context, group)), group.first.count
+    links = StackedPytree(
+        [tuple(_link_index(tree, side.place.link) for side in (pair.a, pair.b)) for pair in group.pairs]
+    )
+    sign_words = StackedPytree([tuple(encode_signs(_sign_list(tree, pair))) for pair in group.pairs])
+    inverse_weights = StackedPytree([pair_inverse_weights(context, pair) for pair in group.pairs])
     one = np.eye(3, dtype=int)
 
-    def append(filled: _Filled, number: Any, k: int, pair: Pair, gap: ContactPoint) -> _Filled:
+    def append(compaction: _Compaction, number: Any, k: int, pair: Pair, point: ContactPoint) -> _Compaction:
         a, b = links[number]
-        v = np.array([scene.spatial_velocities[b, e] - scene.spatial_velocities[a, e] for e in range(6)])
-        lever = np.block([[one, -skew(gap.position)], [0 * one, one]])
-        rows = rows_of_contact_point(instant, pair, gap, (lever, v), weights[number])
-        numbers = zip(rows.J, rows.aref, rows.R, strict=True)
+        v = np.array(
+            [kinematics.spatial_velocities[b, e] - kinematics.spatial_velocities[a, e] for e in range(6)]
+        )
+        point_jacobian = np.block([[one, -skew(point.position)], [0 * one, one]])
+        rows = rows_of_contact_point(context, pair, point, (point_jacobian, v), inverse_weights[number])
+        entries = zip(rows.J, rows.aref, rows.R, strict=True)
         records = [
-            CompactedRow(w, aref, divide(1, R), 0.0, np.inf, words[number]).record(bounded)
-            for w, aref, R in numbers
+            CompactedRow(w, aref, divide(1, R), 0.0, np.inf, sign_words[number]).record(has_bounds)
+            for w, aref, R in entries
         ]
-        return _appended(filled, offset + (number * gaps + k) * n, records, codes)
+        return _appended(compaction, offset + (number * points + k) * n, records, status)
 
-    return fori_loop(0, len(family), lambda number, filled: over_active_contacts(
-            family, scene, number, lambda filled, *gap: append(filled, number, *gap), filled
-        ), filled, unroll=len(family) <= FEW)
+    return fori_loop(
+        0,
+        len(group),
+        lambda number, compaction: over_active_contacts(
+            group,
+            kinematics,
+            number,
+            lambda compaction, *point: append(compaction, number, *point),
+            compaction,
+        ),
+        compaction,
+        unroll=len(group) <= UNROLLED_PAIRS,
+    )
 
 
-def _row_of(tree: Tree, link: int) -> int:
-    """Where a link's motion stands in the scene; the world's, which is at rest, behind the last."""
+def _link_index(tree: Tree, link: int) -> int:
+    """Index of a link's spatial velocity in the kinematics; that of the world, which is at rest, is the
+    last.
+    """
     return len(tree.links) if link == WORLD else link
 
 
-def _signs(tree: Tree, pair: Pair) -> list[float]:
+def _sign_list(tree: Tree, pair: Pair) -> list[float]:
+    """Sign of every velocity for a pair of shapes."""
     found = signs(tree, pair)
     return [found.get(k, 0.0) for k in range(tree.nv)]

@@ -1,4 +1,4 @@
-"""What the makers of rows need to know of a mechanism at one instant."""
+"""Mechanism, state and settings from which constraint rows are built."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
+from zwang.constraint.inverse_weights import InverseWeights
+from zwang.constraint.inverse_weights import inverse_weights as inverse_weights_at_home
 from zwang.kinematics.poses import Pose, link_poses
 from zwang.mechanism.mechanism import Mechanism
 
 
 class RowContext(NamedTuple):
-    """A mechanism at q and v. timestep [s]: the step that softness and hard inequalities look ahead.
+    """A mechanism at the state (q, v), with the quantities that all rows need.
 
-    settling_time [s]: of the stabilisation of hard equalities, or None for none. time [s]: the t of formulas.
+    poses: of the links. timestep [s]: the step size h that softness and hard inequalities use. settling_time
+    [s]: of the stabilisation of hard equalities, or None for none. time [s]: the t of formulas.
     """
 
     mechanism: Mechanism
     q: np.ndarray
     v: np.ndarray
     poses: list[Pose]
-    weights: InverseWeights
+    inverse_weights: InverseWeights
     timestep: Any
     settling_time: Any = None
     time: Any = 0
 
     @property
     def shortest_time(self) -> Any:
-        """The shortest time constant of softness: two steps, unless the options disable MuJoCo's refsafe."""
+        """The shortest time constant of softness [s]: two steps, unless the options disable MuJoCo's
+        refsafe.
+        """
         return 0 if "refsafe" in self.mechanism.options.disabled else 2 * self.timestep
 
 
@@ -37,14 +41,25 @@ def row_context(
     q: Any,
     v: Any,
     *,
-    known: InverseWeights | None = None,
+    inverse_weights: InverseWeights | None = None,
     timestep: Any = None,
     settling_time: Any = None,
     time: Any = 0,
 ) -> RowContext:
-    """The instant at q (nq,) and v (nv,); `known` weights save working them out again."""
+    """Context at q (nq,) and v (nv,).
+
+    inverse_weights: those of the mechanism, computed here by default. timestep [s]: by default that of the
+    options.
+    """
     step = mechanism.options.timestep if timestep is None else timestep
     poses = link_poses(mechanism.tree, q)
     return RowContext(
-        mechanism, q, v, poses, inverse_weights(mechanism) if known is None else known, step, settling_time, time
+        mechanism,
+        q,
+        v,
+        poses,
+        inverse_weights_at_home(mechanism) if inverse_weights is None else inverse_weights,
+        step,
+        settling_time,
+        time,
     )

@@ -1,4 +1,6 @@
-"""Loops and couplings: connect, weld, distance, couple, and coupled tendons; soft as MuJoCo's, or exact."""
+"""Equality rows of loops and couplings: connect, weld, distance, joint and tendon couplings; soft as
+MuJoCo's, or hard.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,10 @@ from zwang.scalar import divide, sqrt
 LOOPS = (Connect, Weld, Distance, JointCoupling, TendonCoupling)
 
 
-class End(NamedTuple):
-    """One end of a loop: its pose, Jacobian (6, nv), velocity and acceleration at a = 0 (6 each, linear first, world axes)."""
+class LoopEnd(NamedTuple):
+    """One end of a loop: its pose, Jacobian (6, nv), velocity (6,) and acceleration (6,) at zero generalised
+    acceleration; linear before angular, world axes.
+    """
 
     pose: Pose
     J: np.ndarray
@@ -32,142 +36,169 @@ class End(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """Of one constraint: r (n,), its derivative J (n, nv), and bias (n,) = Jdot v; weight (n,)."""
+    """Violation of one constraint: r (n,), its Jacobian J (n, nv), bias acceleration Jdot v (n,), and
+    inverse weight (n,).
+    """
 
     r: Any
     J: np.ndarray
     bias: Any
-    weight: Any
+    inverse_weight: Any
 
 
-def equality_rows(instant: RowContext, constraint: Any) -> Rows:
-    """The rows of one loop or coupling, as its softness says."""
-    violation = violation_of(instant, constraint)
+def equality_rows(context: RowContext, constraint: Any) -> Rows:
+    """Rows of one loop or coupling, soft or hard as its softness says."""
+    violation = violation_of(context, constraint)
     name = constraint.name or type(constraint).__name__.lower()
     if constraint.softness is None:
         return hard_softness_rows(
-            name, "equality", violation.J, instant.v, violation.r, weight=violation.weight, bias=violation.bias,
-            settling_time=instant.settling_time,
-        )  # fmt: skip
-    bias = (
-        0 if isinstance(constraint, JointCoupling | TendonCoupling) else violation.bias
-    )  # MuJoCo's couplings leave it out
+            name,
+            "equality",
+            violation.J,
+            context.v,
+            violation.r,
+            inverse_weight=violation.inverse_weight,
+            bias=violation.bias,
+            settling_time=context.settling_time,
+        )
+    # MuJoCo's couplings omit the bias Jdot v
+    bias = 0 if isinstance(constraint, JointCoupling | TendonCoupling) else violation.bias
     size = sqrt(sum(x * x for x in violation.r)) if len(violation.r) > 1 else violation.r[0]
     return soft_rows(
-        name, "equality", violation.J, instant.v, violation.r, constraint.softness, weight=violation.weight,
-        violation=size, bias=bias, shortest_time=instant.shortest_time,
-    )  # fmt: skip
+        name,
+        "equality",
+        violation.J,
+        context.v,
+        violation.r,
+        constraint.softness,
+        inverse_weight=violation.inverse_weight,
+        violation=size,
+        bias=bias,
+        shortest_time=context.shortest_time,
+    )
 
 
-def violation_of(instant: RowContext, constraint: Any) -> Violation:
-    """How far a constraint is from holding, with its derivative."""
+def violation_of(context: RowContext, constraint: Any) -> Violation:
+    """Violation of a constraint, with its derivatives."""
     match constraint:
         case Connect():
-            return _connect(instant, constraint)
+            return _connect(context, constraint)
         case Weld():
-            return _weld(instant, constraint)
+            return _weld(context, constraint)
         case Distance():
-            return _distance(instant, constraint)
+            return _distance(context, constraint)
         case JointCoupling():
-            return _couple(instant, constraint)
+            return _joint_coupling(context, constraint)
         case TendonCoupling():
-            return _couple_tendons(instant, constraint)
-    raise DescriptionError(f"no rows are known for a constraint of type {type(constraint).__name__}")
+            return _tendon_coupling(context, constraint)
+    raise DescriptionError(f"there are no equality rows for a constraint of type {type(constraint).__name__}")
 
 
-def _end(instant: RowContext, body: str, point: Any) -> End:
-    tree = instant.mechanism.tree
+def _loop_end(context: RowContext, body: str, point: Any) -> LoopEnd:
+    """The end of a loop at a point of a body."""
+    tree = context.mechanism.tree
     base = tree.place(body)
     place = Placement(base.link, base.R, base.p + base.R @ np.array(point))
-    velocity, bias = placement_motion(tree, instant.q, instant.v, np.zeros(tree.nv, int), place)
-    return End(placement_pose(instant.poses, place), placement_jacobian(tree, instant.poses, place), velocity, bias)
+    velocity, bias = placement_motion(tree, context.q, context.v, np.zeros(tree.nv, int), place)
+    return LoopEnd(
+        placement_pose(context.poses, place), placement_jacobian(tree, context.poses, place), velocity, bias
+    )
 
 
-def _body_weights(instant: RowContext, a: str, b: str, *, rotation: bool) -> Any:
-    first, second = (instant.weights.bodies[name] for name in (a, b))
+def _body_inverse_weight(context: RowContext, a: str, b: str, *, rotation: bool) -> Any:
+    """Sum of the inverse weights of two bodies, of translation or of rotation."""
+    first, second = (context.inverse_weights.bodies[name] for name in (a, b))
     return first[rotation] + second[rotation]
 
 
-def _connect(instant: RowContext, c: Connect) -> Violation:
+def _connect(context: RowContext, c: Connect) -> Violation:
     """r = p_a - p_b."""
-    a, b = _end(instant, *c.a), _end(instant, *c.b)
-    weight = _body_weights(instant, c.a[0], c.b[0], rotation=False)
-    return Violation(a.pose.p - b.pose.p, a.J[:3] - b.J[:3], (a.bias - b.bias)[:3], [weight] * 3)
+    a, b = _loop_end(context, *c.a), _loop_end(context, *c.b)
+    inverse_weight = _body_inverse_weight(context, c.a[0], c.b[0], rotation=False)
+    return Violation(a.pose.p - b.pose.p, a.J[:3] - b.J[:3], (a.bias - b.bias)[:3], [inverse_weight] * 3)
 
 
-def _distance(instant: RowContext, c: Distance) -> Violation:
-    """r = |p_a - p_b| - length; r' = n . d',  r'' = n . d'' + (|d'|^2 - (n . d')^2) / |d|."""
-    a, b = _end(instant, *c.a), _end(instant, *c.b)
-    d, rate = a.pose.p - b.pose.p, (a.velocity - b.velocity)[:3]
+def _distance(context: RowContext, c: Distance) -> Violation:
+    """r = |d| - length with d = p_a - p_b;  r' = n . d',  r'' = n . d'' + (|d'|^2 - (n . d')^2) / |d|."""
+    a, b = _loop_end(context, *c.a), _loop_end(context, *c.b)
+    d, d_dot = a.pose.p - b.pose.p, (a.velocity - b.velocity)[:3]
     length = sqrt(d @ d)
     n = np.array([divide(x, length) for x in d])
-    along = n @ rate
-    bias = n @ (a.bias - b.bias)[:3] + divide(rate @ rate - along * along, length)
-    weight = _body_weights(instant, c.a[0], c.b[0], rotation=False)
+    along = n @ d_dot
+    bias = n @ (a.bias - b.bias)[:3] + divide(d_dot @ d_dot - along * along, length)
+    inverse_weight = _body_inverse_weight(context, c.a[0], c.b[0], rotation=False)
     return Violation(
-        np.array([length - c.length]), (n @ (a.J[:3] - b.J[:3])).reshape(1, -1), [bias], [weight]
+        np.array([length - c.length]), (n @ (a.J[:3] - b.J[:3])).reshape(1, -1), [bias], [inverse_weight]
     )
 
 
-def _weld(instant: RowContext, c: Weld) -> Violation:
-    """Position rows p_a + R_a position - p_b - R_b anchor; rotation rows torque_scale * vector part of the quaternion (s, e) of R_b^T R_a R.
+def _weld(context: RowContext, c: Weld) -> Violation:
+    """Position rows p_a + R_a position - p_b - R_b anchor; rotation rows torque_scale e, where (s, e) is the
+    quaternion of R_b^T R_a R.
 
-    With w the velocity of a against b in b's axes: s' = -1/2 w . e,  e' = 1/2 (s w + w x e). Source: MuJoCo's weld.
+    With the angular velocity w of a relative to b in b's axes, s' = -1/2 w . e and e' = 1/2 (s w + w x e).
+    Source: MuJoCo documentation, XML reference, equality/weld.
     """
-    a, b = _end(instant, c.a, c.position), _end(instant, c.b, c.anchor)
+    a, b = _loop_end(context, c.a, c.position), _loop_end(context, c.b, c.anchor)
     Rb = b.pose.R.T
     s, *e = to_quaternion_generic(Rb @ a.pose.R @ np.array(c.orientation))
     e = np.array(e)
-    turning = (s * np.eye(3, dtype=int) - skew(e)) / 2
+    quaternion_rate = (s * np.eye(3, dtype=int) - skew(e)) / 2
     w_b = Rb @ b.velocity[3:]
     w = Rb @ (a.velocity - b.velocity)[3:]
-    w_rate = Rb @ (a.bias - b.bias)[3:] - cross(w_b, w)
-    s_rate, e_rate = -(w @ e) / 2, turning @ w
-    bias = turning @ w_rate + (s_rate * w + cross(w, e_rate)) / 2
-    J = np.concatenate([a.J[:3] - b.J[:3], c.torque_scale * (turning @ Rb @ (a.J[3:] - b.J[3:]))])
+    w_dot = Rb @ (a.bias - b.bias)[3:] - cross(w_b, w)
+    s_dot, e_dot = -(w @ e) / 2, quaternion_rate @ w
+    bias = quaternion_rate @ w_dot + (s_dot * w + cross(w, e_dot)) / 2
+    J = np.concatenate([a.J[:3] - b.J[:3], c.torque_scale * (quaternion_rate @ Rb @ (a.J[3:] - b.J[3:]))])
     r = np.concatenate([a.pose.p - b.pose.p, c.torque_scale * e])
-    weight = [
-        _body_weights(instant, c.a, c.b, rotation=rotation) for rotation in (False, True) for _ in range(3)
+    inverse_weight = [
+        _body_inverse_weight(context, c.a, c.b, rotation=rotation)
+        for rotation in (False, True)
+        for _ in range(3)
     ]
-    return Violation(r, J, np.concatenate([(a.bias - b.bias)[:3], c.torque_scale * bias]), weight)
+    return Violation(r, J, np.concatenate([(a.bias - b.bias)[:3], c.torque_scale * bias]), inverse_weight)
 
 
-def _couple(instant: RowContext, c: JointCoupling) -> Violation:
-    """r = x - poly(y), x and y the coordinates less their references."""
-    x, Jx, wx = _coordinate(instant, c.name, c.joint)
-    y, Jy, wy = _coordinate(instant, c.name, c.to) if c.to is not None else (0, 0 * Jx, 0)
+def _joint_coupling(context: RowContext, c: JointCoupling) -> Violation:
+    """r = x - poly(y), where x and y are the coordinates relative to their references."""
+    x, Jx, wx = _coordinate(context, c.name, c.joint)
+    y, Jy, wy = _coordinate(context, c.name, c.to) if c.to is not None else (0, 0 * Jx, 0)
     return _coupling(
-        instant, c.coefficients if c.to is not None else c.coefficients[:1], (x, Jx, wx), (y, Jy, wy)
+        context, c.coefficients if c.to is not None else c.coefficients[:1], (x, Jx, wx), (y, Jy, wy)
     )
 
 
-def _couple_tendons(instant: RowContext, c: TendonCoupling) -> Violation:
-    """r = x - poly(y), x and y the tendons' lengths less those at home."""
-    tendons = {tendon.name: tendon for tendon in instant.mechanism.tendons}
+def _tendon_coupling(context: RowContext, c: TendonCoupling) -> Violation:
+    """r = x - poly(y), where x and y are the tendon lengths relative to those in the home configuration."""
+    tendons = {tendon.name: tendon for tendon in context.mechanism.tendons}
     names = [c.tendon] if c.to is None else [c.tendon, c.to]
     if c.softness is None and any(tendons[name].path for name in names):
         raise DescriptionError(
-            f"couple {c.name!r} of spatial tendons cannot be hard: give it a softness, such as zw.Softness()"
+            f"coupling {c.name!r} of spatial tendons cannot be hard; give it a softness, such as "
+            "zw.Softness()"
         )
     found = []
     for name in names:
-        length, moment = tendon_length(instant.mechanism, tendons[name], instant.q)
-        found.append((length - instant.weights.lengths[name], moment, instant.weights.tendons[name]))
+        length, moment = tendon_length(context.mechanism, tendons[name], context.q)
+        found.append(
+            (length - context.inverse_weights.lengths[name], moment, context.inverse_weights.tendons[name])
+        )
     other = found[1] if c.to is not None else (0, 0 * found[0][1], 0)
-    return _coupling(instant, c.coefficients if c.to is not None else c.coefficients[:1], found[0], other)
+    return _coupling(context, c.coefficients if c.to is not None else c.coefficients[:1], found[0], other)
 
 
-def _coupling(instant: RowContext, coefficients: Any, first: Any, second: Any) -> Violation:
+def _coupling(context: RowContext, coefficients: Any, first: Any, second: Any) -> Violation:
+    """r = x - poly(y) of two quantities given by (value, Jacobian, inverse weight)."""
     (x, Jx, wx), (y, Jy, wy) = first, second
     value, slope, curvature = _polynomial(coefficients, y)
-    speed = Jy @ np.array(instant.v)
+    speed = Jy @ np.array(context.v)
     return Violation(
         np.array([x - value]), (Jx - slope * Jy).reshape(1, -1), [-curvature * speed * speed], [wx + wy]
     )
 
 
 def _polynomial(coefficients: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Value and first two derivatives, by Horner's scheme."""
+    """Value and first two derivatives of a polynomial, by Horner's scheme."""
     value, slope, curvature = 0, 0, 0
     for c in reversed(coefficients):
         curvature = curvature * y + 2 * slope
@@ -176,16 +207,18 @@ def _polynomial(coefficients: Any, y: Any) -> tuple[Any, Any, Any]:
     return value, slope, curvature
 
 
-def _coordinate(instant: RowContext, name: str, joint: str) -> tuple[Any, np.ndarray, Any]:
-    index: JointIndex = instant.mechanism.joint(joint)
+def _coordinate(context: RowContext, name: str, joint: str) -> tuple[Any, np.ndarray, Any]:
+    """Coordinate of a joint relative to its reference, its Jacobian, and its inverse weight."""
+    index: JointIndex = context.mechanism.joint(joint)
     if index.joint.nq != 1:
         raise DescriptionError(
-            f"couple {name!r} ties joint {joint!r}, which has {index.joint.nq} coordinates; it takes joints of one"
+            f"coupling {name!r} has joint {joint!r} with {index.joint.nq} coordinates; a coupling needs "
+            "joints of one coordinate"
         )
-    J = [0] * instant.mechanism.nv
+    J = [0] * context.mechanism.nv
     J[index.v.start] = 1
     return (
-        instant.q[index.q.start] - index.joint.reference,
+        context.q[index.q.start] - index.joint.reference,
         np.array(J),
-        instant.weights.speeds[index.v.start],
+        context.inverse_weights.speeds[index.v.start],
     )  # type: ignore[attr-defined]

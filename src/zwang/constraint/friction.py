@@ -1,4 +1,4 @@
-"""Dry friction of joints and tendons: a force up to a bound, against the motion."""
+"""Dry-friction rows of joints and tendons: a bounded force that opposes the motion."""
 
 from __future__ import annotations
 
@@ -14,32 +14,41 @@ from zwang.mechanism.joints import Softness
 from zwang.scalar import is_zero
 
 
-def friction_rows(instant: RowContext) -> list[Rows]:
-    """A row for every speed of a joint with friction, then one for every tendon with friction."""
-    mechanism, parts = instant.mechanism, []
+def friction_rows(context: RowContext) -> list[Rows]:
+    """One row for every velocity of a joint with dry friction, then one for every tendon with dry
+    friction.
+    """
+    mechanism, parts = context.mechanism, []
     unit = np.eye(mechanism.nv, dtype=int)
     for index in mechanism.joints:
         joint = index.joint
         if is_zero(joint.friction):
             continue
         for k in range(index.v.start, index.v.stop):
-            weight = instant.weights.speeds[k]
-            parts.append(_row(instant, index.name, unit[k], joint.friction, weight, joint.friction_softness))
+            inverse_weight = context.inverse_weights.speeds[k]
+            parts.append(
+                _row(context, index.name, unit[k], joint.friction, inverse_weight, joint.friction_softness)
+            )
     for tendon in mechanism.tendons:
         if not is_zero(tendon.friction):
-            moment = tendon_length(mechanism, tendon, instant.q)[1]
-            weight = instant.weights.tendons[tendon.name]
+            moment = tendon_length(mechanism, tendon, context.q)[1]
+            inverse_weight = context.inverse_weights.tendons[tendon.name]
             parts.append(
-                _row(instant, tendon.name, moment, tendon.friction, weight, tendon.friction_softness)
+                _row(context, tendon.name, moment, tendon.friction, inverse_weight, tendon.friction_softness)
             )
     return parts
 
 
 def _row(
-    instant: RowContext, name: str, J: np.ndarray, bound: Any, weight: Any, softness: Softness | None
+    context: RowContext, name: str, J: np.ndarray, bound: Any, inverse_weight: Any, softness: Softness | None
 ) -> Rows:
-    name, J, v = f"friction of {name}", J.reshape(1, -1), instant.v
+    """One friction row, soft or hard."""
+    name, J, v = f"friction of {name}", J.reshape(1, -1), context.v
     if softness is None:
-        return hard_softness_rows(name, "friction", J, v, [0], weight=weight, bound=bound, timestep=instant.timestep)
-    time = instant.shortest_time
-    return soft_rows(name, "friction", J, v, [0], softness, weight=weight, bound=bound, shortest_time=time)
+        return hard_softness_rows(
+            name, "friction", J, v, [0], inverse_weight=inverse_weight, bound=bound, timestep=context.timestep
+        )
+    time = context.shortest_time
+    return soft_rows(
+        name, "friction", J, v, [0], softness, inverse_weight=inverse_weight, bound=bound, shortest_time=time
+    )

@@ -1,6 +1,8 @@
-"""Exact constraints to first order: A(q, t) v + a(q, t) = 0 and, differentiated, A v_dot = b; with positions where they are holonomic.
+"""Hard constraints at velocity level, A(q, t) v + a(q, t) = 0, and at acceleration level, A v_dot = b;
+holonomic ones with their violation.
 
-Loops bring their own derivatives; runners, rolling and formulas are differentiated along the motion by duals.
+Loops have closed-form derivatives. Knife-edge constraints, rolling and formulas are differentiated along the
+motion by dual numbers.
 """
 
 from __future__ import annotations
@@ -28,12 +30,14 @@ from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import divide, maximum, sqrt
 
 VELOCITY_LEVEL = (NoSideSlip, Rolling, Holonomic, Pfaffian)
-SMALLEST_WEIGHT = 1e-12
-_NO_WEIGHTS = InverseWeights(defaultdict(lambda: (0, 0)), (), {}, {})
+SMALLEST_INVERSE_WEIGHT = 1e-12
+_NO_INVERSE_WEIGHTS = InverseWeights(defaultdict(lambda: (0, 0)), (), {}, {})
 
 
 class VelocityLevelRows(NamedTuple):
-    """k rows by name: A (k, nv), a (k,), b (k,); position (k,): g(q, t) of holonomic rows, None of others."""
+    """k rows by name: A (k, nv), a (k,), b (k,); position (k,): the violation g(q, t) of holonomic rows,
+    None for others.
+    """
 
     names: tuple[str, ...]
     A: np.ndarray
@@ -43,45 +47,61 @@ class VelocityLevelRows(NamedTuple):
 
 
 def is_hard_constraint(constraint: Any) -> bool:
-    """Is it a constraint that holds exactly?"""
-    return isinstance(constraint, VELOCITY_LEVEL) or (isinstance(constraint, LOOPS) and constraint.softness is None)
+    """Whether a constraint is hard."""
+    return isinstance(constraint, VELOCITY_LEVEL) or (
+        isinstance(constraint, LOOPS) and constraint.softness is None
+    )
 
 
 def all_velocity_level_rows(mechanism: Mechanism, q: Any, v: Any, t: Any = 0) -> VelocityLevelRows:
-    """The rows of all exact constraints of a mechanism, in order."""
-    parts = [velocity_level_rows(mechanism, c, q, v, t) for c in mechanism.constraints if is_hard_constraint(c)]
-    if not parts:
+    """Rows of all hard constraints of a mechanism, in order."""
+    forms = [
+        velocity_level_rows(mechanism, c, q, v, t) for c in mechanism.constraints if is_hard_constraint(c)
+    ]
+    if not forms:
         nothing = np.zeros(0, int)
         return VelocityLevelRows((), np.zeros((0, mechanism.nv), int), nothing, nothing, ())
     return VelocityLevelRows(
-        tuple(name for p in parts for name in p.names), np.concatenate([p.A for p in parts]),
-        np.concatenate([p.a for p in parts]), np.concatenate([p.b for p in parts]),
-        tuple(x for p in parts for x in p.position),
-    )  # fmt: skip
+        tuple(name for p in forms for name in p.names),
+        np.concatenate([p.A for p in forms]),
+        np.concatenate([p.a for p in forms]),
+        np.concatenate([p.b for p in forms]),
+        tuple(x for p in forms for x in p.position),
+    )
 
 
-def velocity_level_rows_at(mechanism: Mechanism, q: Any, t: Any = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A (k, nv), a (k,) and the gaps g(q, t) (k,) of all exact constraints at q and t; rows without a position have the gap 0."""
-    parts: list[Parts] = []
+def velocity_level_rows_at(
+    mechanism: Mechanism, q: Any, t: Any = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A (k, nv), a (k,) and the violations g(q, t) (k,) of all hard constraints at q and t; velocity-level
+    rows have the violation 0.
+    """
+    forms: list[PfaffianForm] = []
     for c in mechanism.constraints:
         if isinstance(c, VELOCITY_LEVEL):
-            parts.append(_parts(mechanism, c, q, t))
+            forms.append(_pfaffian_form(mechanism, c, q, t))
         elif is_hard_constraint(c):
-            row = _of_loop(mechanism, c, q, np.zeros(mechanism.nv, int))
-            parts.append((row.A, row.a, row.position))
-    gaps = [0 if r is None else r for _, _, position in parts for r in position]
-    return np.concatenate([A for A, _, _ in parts]), np.concatenate([a for _, a, _ in parts]), np.array(gaps)
+            row = _loop_rows(mechanism, c, q, np.zeros(mechanism.nv, int))
+            forms.append((row.A, row.a, row.position))
+    violations = [0 if r is None else r for _, _, position in forms for r in position]
+    return (
+        np.concatenate([A for A, _, _ in forms]),
+        np.concatenate([a for _, a, _ in forms]),
+        np.array(violations),
+    )
 
 
-def velocity_level_rows(mechanism: Mechanism, constraint: Any, q: Any, v: Any, t: Any = 0) -> VelocityLevelRows:
-    """The rows of one constraint at q, v and the time t."""
+def velocity_level_rows(
+    mechanism: Mechanism, constraint: Any, q: Any, v: Any, t: Any = 0
+) -> VelocityLevelRows:
+    """Rows of one hard constraint at q, v and the time t [s]."""
     if isinstance(constraint, LOOPS):
-        return _of_loop(mechanism, constraint, q, v)
-    A, a, position = _parts(mechanism, constraint, q, t)
+        return _loop_rows(mechanism, constraint, q, v)
+    A, a, position = _pfaffian_form(mechanism, constraint, q, t)
 
     def residual(state: Any) -> np.ndarray:
-        """A v + a, with v held."""
-        A, a, _ = _parts(mechanism, constraint, state[:-1], state[-1])
+        """A v + a as a function of (q, t), with v fixed."""
+        A, a, _ = _pfaffian_form(mechanism, constraint, state[:-1], state[-1])
         return A @ np.asarray(v) + a
 
     rates = np.array([*configuration_rate(mechanism.tree, q, v), 1], dtype=object)
@@ -89,8 +109,8 @@ def velocity_level_rows(mechanism: Mechanism, constraint: Any, q: Any, v: Any, t
     return VelocityLevelRows((constraint.name,) * len(A), A, np.asarray(a), -rate, tuple(position))
 
 
-def _parts(mechanism: Mechanism, constraint: Any, q: Any, t: Any) -> Parts:
-    """A, a and the positions of one constraint."""
+def _pfaffian_form(mechanism: Mechanism, constraint: Any, q: Any, t: Any) -> PfaffianForm:
+    """A, a and the violations of one constraint."""
     match constraint:
         case NoSideSlip():
             return _no_side_slip(mechanism, constraint, q)
@@ -100,14 +120,20 @@ def _parts(mechanism: Mechanism, constraint: Any, q: Any, t: Any) -> Parts:
             return _holonomic(mechanism, constraint, q, t)
         case Pfaffian():
             return _pfaffian(mechanism, constraint, q, t)
-    raise DescriptionError(f"no exact rows are known for a constraint of type {type(constraint).__name__}")
+    raise DescriptionError(f"there are no hard rows for a constraint of type {type(constraint).__name__}")
 
 
-def _of_loop(mechanism: Mechanism, constraint: Any, q: Any, v: Any) -> VelocityLevelRows:
-    instant = RowContext(
-        mechanism, np.asarray(q), np.asarray(v), link_poses(mechanism.tree, q), _loop_weights(mechanism), 0
+def _loop_rows(mechanism: Mechanism, constraint: Any, q: Any, v: Any) -> VelocityLevelRows:
+    """Rows of a loop or coupling, from its violation."""
+    context = RowContext(
+        mechanism,
+        np.asarray(q),
+        np.asarray(v),
+        link_poses(mechanism.tree, q),
+        _no_inverse_weights(mechanism),
+        0,
     )
-    violation = violation_of(instant, constraint)
+    violation = violation_of(context, constraint)
     n = len(violation.J)
     return VelocityLevelRows(
         (constraint.name,) * n,
@@ -118,52 +144,60 @@ def _of_loop(mechanism: Mechanism, constraint: Any, q: Any, v: Any) -> VelocityL
     )
 
 
-def _loop_weights(mechanism: Mechanism) -> InverseWeights:
-    """Weights play no part in exact rows."""
-    return _NO_WEIGHTS._replace(speeds=(0,) * mechanism.nv)
+def _no_inverse_weights(mechanism: Mechanism) -> InverseWeights:
+    """Inverse weights of zero: hard rows do not depend on them."""
+    return _NO_INVERSE_WEIGHTS._replace(speeds=(0,) * mechanism.nv)
 
 
-def hard_constraint_rows(instant: RowContext, constraint: Any) -> Rows:
-    """The rows of a runner, of rolling or of a formula, A v_dot = b; with settling_time T stabilised.
+def hard_constraint_rows(context: RowContext, constraint: Any) -> Rows:
+    """Rows A v_dot = b of a knife-edge constraint, of rolling or of a formula, with Baumgarte stabilisation.
 
-    Velocities decay as exp(-2 t / T), positions critically damped, as those of exact loops.
+    With the settling time T, velocity residuals decay as exp(-2 t / T) and violations are critically damped,
+    as those of hard loops.
     """
-    A, a, b, position = velocity_level_rows(instant.mechanism, constraint, instant.q, instant.v, instant.time)[1:]
-    velocity = A @ np.asarray(instant.v) + a
-    if instant.settling_time is not None:
-        rate = 1 / instant.settling_time
+    A, a, b, position = velocity_level_rows(
+        context.mechanism, constraint, context.q, context.v, context.time
+    )[1:]
+    velocity = A @ np.asarray(context.v) + a
+    if context.settling_time is not None:
+        rate = 1 / context.settling_time
         b = (
             b
             - 2 * rate * velocity
             - rate * rate * np.array([0 if r is None else r for r in position], dtype=object)
         )
-    weights = [
-        sum((x * x * w for x, w in zip(row, instant.weights.speeds, strict=True)), start=0) for row in A
+    inverse_weights = [
+        sum((x * x * w for x, w in zip(row, context.inverse_weights.speeds, strict=True)), start=0)
+        for row in A
     ]
     return hard_rows(
-        [constraint.name] * len(A), A, b, position=[0 if r is None else r for r in position], velocity=velocity,
-        weight=[maximum(w, SMALLEST_WEIGHT) for w in weights],
-    )  # fmt: skip
+        [constraint.name] * len(A),
+        A,
+        b,
+        position=[0 if r is None else r for r in position],
+        velocity=velocity,
+        inverse_weight=[maximum(w, SMALLEST_INVERSE_WEIGHT) for w in inverse_weights],
+    )
 
 
 def depends_on_time(constraint: Any) -> bool:
-    """Does a formula of the constraint have the time t in it?"""
+    """Whether a formula of the constraint contains the time t (the constraint is rheonomic)."""
     if not isinstance(constraint, FORMULAS):
         return False
     pairs = (*getattr(constraint, "coefficients", ()), *getattr(constraint, "forces", ()))
-    parts = [*getattr(constraint, "expressions", ()), getattr(constraint, "rate", 0), *(x for _, x in pairs)]
-    return any(str(s) == "t" for part in parts for s in scalar.symbols_of(part))
+    forms = [*getattr(constraint, "expressions", ()), getattr(constraint, "rate", 0), *(x for _, x in pairs)]
+    return any(str(s) == "t" for part in forms for s in scalar.symbols_of(part))
 
 
 def rheonomic_constraints(mechanism: Mechanism) -> list[str]:
-    """The names of the constraints that act and have the time t in a formula."""
+    """Names of the constraints that are enabled and depend on the time t."""
     if {"constraint", "equality"} & set(mechanism.options.disabled):
         return []
     kinds = (*VELOCITY_LEVEL, NonIdeal)
     return [c.name for c in mechanism.constraints if isinstance(c, kinds) and depends_on_time(c)]
 
 
-Parts = tuple[np.ndarray, np.ndarray, Sequence[Any]]
+PfaffianForm = tuple[np.ndarray, np.ndarray, Sequence[Any]]
 
 
 def _point_jacobian(tree: Tree, poses: list[Pose], body: str, point: np.ndarray) -> np.ndarray:
@@ -175,8 +209,8 @@ def _point_jacobian(tree: Tree, poses: list[Pose], body: str, point: np.ndarray)
     return placement_jacobian(tree, poses, Placement(base.link, base.R, R.T @ (point - p)))[:3]
 
 
-def _no_side_slip(mechanism: Mechanism, c: NoSideSlip, q: Any) -> Parts:
-    """d . (v_body - v_on) = 0 at the point."""
+def _no_side_slip(mechanism: Mechanism, c: NoSideSlip, q: Any) -> PfaffianForm:
+    """Knife edge: d . (v_body - v_on) = 0 at the point."""
     tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
     R, p = placement_pose(poses, tree.place(c.body))
     d, at = R @ np.array(c.direction), p + R @ np.array(c.point)
@@ -184,8 +218,10 @@ def _no_side_slip(mechanism: Mechanism, c: NoSideSlip, q: Any) -> Parts:
     return (d @ J).reshape(1, -1), np.array([0]), [None]
 
 
-def _rolling(mechanism: Mechanism, c: Rolling, q: Any) -> Parts:
-    """The contact point's velocity against the plane is zero: along two axes of the plane and along its normal."""
+def _rolling(mechanism: Mechanism, c: Rolling, q: Any) -> PfaffianForm:
+    """Rolling: the velocity of the contact point relative to the plane is zero, along two axes of the plane
+    and the normal.
+    """
     tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
     contact, axes = rolling_contact(tree, poses, c)
     R_on, p_on = placement_pose(poses, tree.place(c.on))
@@ -195,7 +231,9 @@ def _rolling(mechanism: Mechanism, c: Rolling, q: Any) -> Parts:
 
 
 def rolling_contact(tree: Tree, poses: list[Pose], c: Rolling) -> tuple[np.ndarray, np.ndarray]:
-    """Where a ball or disc touches its plane, and the axes (3, 3) of its rows: two in the plane and the normal; world axes."""
+    """Contact point (3,) of a ball or disc with its plane, and the axes (3, 3) of its rows: two in the
+    plane, then the normal; world axes.
+    """
     R, p = placement_pose(poses, tree.place(c.body))
     R_on, _ = placement_pose(poses, tree.place(c.on))
     n = R_on @ np.array(c.normal)
@@ -210,38 +248,43 @@ def rolling_contact(tree: Tree, poses: list[Pose], c: Rolling) -> tuple[np.ndarr
 
 
 def formula(
-    mechanism: Mechanism, expression: Any, q: Any, t: Any, more: Mapping[str, Any] | None = None
+    mechanism: Mechanism, expression: Any, q: Any, t: Any, extra_values: Mapping[str, Any] | None = None
 ) -> Any:
-    """The value of a constraint's expression at q and t."""
-    values = {**dict(zip(mechanism.coordinate_names, q, strict=True)), "t": t, **(more or {})}
+    """Value of a constraint's expression at q and t."""
+    values = {**dict(zip(mechanism.coordinate_names, q, strict=True)), "t": t, **(extra_values or {})}
     mapping = {s: values[str(s)] for s in scalar.symbols_of(expression) if str(s) in values}
     return scalar.substitute(expression, mapping) if mapping else expression
 
 
-def _holonomic(mechanism: Mechanism, c: Holonomic, q: Any, t: Any) -> Parts:
+def _holonomic(mechanism: Mechanism, c: Holonomic, q: Any, t: Any) -> PfaffianForm:
     """dg/dq G(q) v + dg/dt = 0."""
     tree, nv = mechanism.tree, mechanism.nv
 
     def g(state: Any) -> list[Any]:
         return [formula(mechanism, x, state[:-1], state[-1]) for x in c.expressions]
 
-    def slopes(unit: Any, time: int) -> np.ndarray:
+    def derivatives(unit: Any, time: int) -> np.ndarray:
         rates = [*configuration_rate(tree, q, np.array(unit)), time]
         return derivative_along(g, [*q, t], rates, SecondOrder)[1]
 
-    A = np.stack([slopes([1 if i == k else 0 for i in range(nv)], 0) for k in range(nv)], axis=1)
-    return A, slopes([0] * nv, 1), g([*q, t])
+    A = np.stack([derivatives([1 if i == k else 0 for i in range(nv)], 0) for k in range(nv)], axis=1)
+    return A, derivatives([0] * nv, 1), g([*q, t])
 
 
-def _pfaffian(mechanism: Mechanism, c: Pfaffian, q: Any, t: Any) -> Parts:
+def _pfaffian(mechanism: Mechanism, c: Pfaffian, q: Any, t: Any) -> PfaffianForm:
+    """sum coefficient_k(q, t) v_k + rate(q, t) = 0."""
     row: list[Any] = [0] * mechanism.nv
     for name, coefficient in c.coefficients:
         row[mechanism.speed_names.index(name)] = formula(mechanism, coefficient, q, t)
     return np.array([row], dtype=object), np.array([formula(mechanism, c.rate, q, t)], dtype=object), [None]
 
 
-def nonideal_forces(mechanism: Mechanism, q: Any, v: Any, t: Any, sizes: Mapping[str, Any]) -> np.ndarray:
-    """The prescribed parts (nv,) of all non-ideal constraints, for the sizes N of the constraints' forces by name."""
+def nonideal_forces(
+    mechanism: Mechanism, q: Any, v: Any, t: Any, force_sizes: Mapping[str, Any]
+) -> np.ndarray:
+    """Prescribed generalised forces (nv,) of all non-ideal constraints, for the magnitudes N of the
+    constraint forces by name.
+    """
     total = np.array([0] * mechanism.nv, dtype=object)
     speeds = {f"{name}_dot": x for name, x in zip(mechanism.speed_names, v, strict=True)}
     for c in mechanism.constraints:
@@ -249,6 +292,6 @@ def nonideal_forces(mechanism: Mechanism, q: Any, v: Any, t: Any, sizes: Mapping
             for name, expression in c.forces:
                 k = mechanism.speed_names.index(name)
                 total[k] = total[k] + formula(
-                    mechanism, expression, q, t, {**speeds, "N": sizes[c.constraint]}
+                    mechanism, expression, q, t, {**speeds, "N": force_sizes[c.constraint]}
                 )
     return total

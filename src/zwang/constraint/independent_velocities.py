@@ -1,4 +1,4 @@
-"""Essential speeds of an embedding: those that a user names, as rows S(q) of u = S v."""
+"""Independent velocities u = S(q) v of a coordinate reduction, as the user names them."""
 
 from __future__ import annotations
 
@@ -19,64 +19,90 @@ from zwang.scalar import symbols_of
 
 IndependentVelocity = str | PointSpeed
 AUTOMATIC: tuple[IndependentVelocity, ...] = ()
-RANK, NUDGE = 1e-8, 0.01  # of constraint rows; how far off a state looks at whether it is a singular one
+RANK_TOLERANCE = 1e-8  # of the constraint rows
+PERTURBATION = (
+    0.01  # of the state at which the rank is determined a second time, in case the first is singular
+)
 
 
-def independent_velocities(mechanism: Mechanism, embedding: Any) -> tuple[IndependentVelocity, ...] | None:
-    """None for no embedding (False or None), `AUTOMATIC` for a choice made at each step (True), or the speeds given, checked.
+def independent_velocities(mechanism: Mechanism, selection: Any) -> tuple[IndependentVelocity, ...] | None:
+    """Validated selection of independent velocities.
 
-    Speeds are a mechanism's own by name, or velocities of points, `PointSpeed`. Raises UnknownNameError or DescriptionError.
+    selection: None or False for no coordinate reduction (the result is None), True for a selection made at
+    each step (the result is `AUTOMATIC`), or a sequence of velocities: names of the mechanism's generalised
+    velocities, or velocities of points, `PointSpeed`. Raises UnknownNameError for a name, DescriptionError
+    for another selection, and ParameterError for symbols in a point or direction.
     """
-    if embedding is None or isinstance(embedding, bool):
-        return AUTOMATIC if embedding else None
-    if isinstance(embedding, str | PointSpeed):
-        embedding = (embedding,)
-    if not isinstance(embedding, Sequence):
+    if selection is None or isinstance(selection, bool):
+        return AUTOMATIC if selection else None
+    if isinstance(selection, str | PointSpeed):
+        selection = (selection,)
+    if not isinstance(selection, Sequence):
         raise DescriptionError(
-            f"embedding is {embedding!r}; it is True (essential speeds chosen at each step), False (constraint forces), or a list of speeds"
+            f"coordinate_reduction is {selection!r}; it must be True (independent velocities chosen at each "
+            "step), "
+            "False (constraint forces), or a list of velocities"
         )
-    for speed in embedding:
+    for speed in selection:
         if isinstance(speed, PointSpeed):
             mechanism.tree.place(speed.body)
             _check_numbers(speed)
         elif speed not in mechanism.speed_names:
             raise UnknownNameError("speed", speed, mechanism.speed_names)
-    if not embedding:
+    if not selection:
         raise DescriptionError(
-            "embedding is an empty list; give essential speeds, or True to have them chosen at each step"
+            "coordinate_reduction is an empty list; give independent velocities, or True to have them chosen "
+            "at each "
+            "step"
         )
-    return tuple(embedding)
+    return tuple(selection)
 
 
 def _check_numbers(speed: PointSpeed) -> None:
+    """Raise ParameterError where a point or direction has symbols."""
     unknown = sorted({str(s) for x in (*speed.point, *speed.direction) for s in symbols_of(x)})
     if unknown:
         raise ParameterError(
-            f"the essential speed {speed.name!r} has the symbols {', '.join(unknown)} in its point or direction; a motion needs numbers there"
+            f"the independent velocity {speed.name!r} has the symbols {', '.join(unknown)} in its point or "
+            "direction; "
+            "a simulation needs numbers there"
         )
 
 
-def check_velocity_count(mechanism: Mechanism, speeds: Sequence[IndependentVelocity], q: Any, t: float = 0.0) -> None:
-    """Raise DescriptionError where there are more or fewer essential speeds than freedoms, at q and anywhere near it; on floats."""
-    nudged = integrate_configuration(mechanism.tree, q, NUDGE * np.cos(np.arange(1, mechanism.nv + 1)), 1.0)
+def check_velocity_count(
+    mechanism: Mechanism, speeds: Sequence[IndependentVelocity], q: Any, t: float = 0.0
+) -> None:
+    """Raise DescriptionError where the independent velocities are not as many as the degrees of freedom; on
+    floats.
+
+    The degrees of freedom are determined at q and at a nearby state, in case one of them is singular.
+    """
+    perturbed = integrate_configuration(
+        mechanism.tree, q, PERTURBATION * np.cos(np.arange(1, mechanism.nv + 1)), 1.0
+    )
     found = set()
-    for state in (q, nudged):
+    for state in (q, perturbed):
         A = np.asarray(all_velocity_level_rows(mechanism, state, np.zeros(mechanism.nv), t).A, dtype=float)
-        found.add(mechanism.nv - (int(np.linalg.matrix_rank(A, tol=RANK)) if A.size else 0))
+        found.add(mechanism.nv - (int(np.linalg.matrix_rank(A, tol=RANK_TOLERANCE)) if A.size else 0))
     if len(speeds) not in found:
         raise DescriptionError(
-            f"mechanism {mechanism.name!r} has {min(found)} freedoms ({mechanism.nv} speeds less what exact constraints fix), and "
-            f"{len(speeds)} essential speeds are given; give as many, or embedding=True to have them chosen at each step"
+            f"mechanism {mechanism.name!r} has {min(found)} degrees of freedom ({mechanism.nv} velocities "
+            "less the "
+            f"rank of the hard constraints), and {len(speeds)} independent velocities are given; give as "
+            "many, or "
+            "coordinate_reduction=True to have them chosen at each step"
         )
 
 
-def independent_velocity_rows(mechanism: Mechanism, speeds: Sequence[IndependentVelocity], q: Any) -> np.ndarray:
+def independent_velocity_rows(
+    mechanism: Mechanism, speeds: Sequence[IndependentVelocity], q: Any
+) -> np.ndarray:
     """S (m, nv) of u = S v at q."""
     return np.array([velocity_row(mechanism, speed, q) for speed in speeds])
 
 
 def velocity_row(mechanism: Mechanism, speed: IndependentVelocity, q: Any) -> np.ndarray:
-    """The row (nv,) that gives an essential speed from v."""
+    """The row (nv,) that gives one independent velocity from v."""
     if isinstance(speed, str):
         return np.array([1 if name == speed else 0 for name in mechanism.speed_names])
     tree, poses = mechanism.tree, link_poses(mechanism.tree, q)

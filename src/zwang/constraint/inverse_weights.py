@@ -1,7 +1,9 @@
-"""The approximate diagonal of A = J M^-1 J^T with which MuJoCo makes its R: one number a body, a joint, a tendon.
+"""Inverse weights: the approximate diagonal of A = J M^-1 J^T from which R is computed, one number for each
+body, velocity and tendon.
 
-All at the home configuration, so that they are constants of the mechanism. A body that cannot translate, or rotate, has the inverse
-weight 0 there. Source: MuJoCo 4, `mj_setConst`, which makes `body_invweight0`, `dof_invweight0` and `tendon_invweight0`.
+They are computed in the home configuration and so are constants of the mechanism. A body that cannot
+translate, or rotate, has the inverse weight 0 there. Source: MuJoCo, `mj_setConst`, which computes
+`body_invweight0`, `dof_invweight0` and `tendon_invweight0`.
 """
 
 from __future__ import annotations
@@ -24,9 +26,8 @@ from zwang.scalar import maximum
 
 
 class InverseWeights(NamedTuple):
-    """Inverse masses. bodies: (of translation [1/kg], of rotation [1/(kg m^2)]) by name; speeds (nv,); tendons by name.
-
-    lengths: the tendons' lengths at home [m], by name.
+    """bodies: (of translation [1/kg], of rotation [1/(kg m^2)]) by name; speeds: of the generalised
+    velocities (nv,); tendons by name; lengths: of the tendons in the home configuration [m], by name.
     """
 
     bodies: dict[str, tuple[Any, Any]]
@@ -36,7 +37,9 @@ class InverseWeights(NamedTuple):
 
 
 def inverse_weights(mechanism: Mechanism) -> InverseWeights:
-    """The inverse masses of a mechanism's bodies, speeds and tendons at home."""
+    """Inverse weights of a mechanism's bodies, generalised velocities and tendons in its home
+    configuration.
+    """
     tree, q = mechanism.tree, np.array(mechanism.home or mechanism.neutral)
     poses, inverse = link_poses(tree, q), inverse_mass_matrix(mechanism, q)
     bodies: dict[str, tuple[Any, Any]] = {"world": (0, 0)}
@@ -54,11 +57,13 @@ def inverse_weights(mechanism: Mechanism) -> InverseWeights:
         speeds += [simple[joint.body]] if joint.body in simple else _of_joint(joint, diagonal)
     found = {tendon.name: tendon_length(mechanism, tendon, q) for tendon in mechanism.tendons}
     tendons = {name: moment @ inverse @ moment for name, (_, moment) in found.items()}
-    return InverseWeights(bodies, tuple(speeds), tendons, {name: length for name, (length, _) in found.items()})
+    return InverseWeights(
+        bodies, tuple(speeds), tendons, {name: length for name, (length, _) in found.items()}
+    )
 
 
 def inverse_mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
-    """M^-1 (nv, nv)."""
+    """M^-1 (nv, nv), by the LTDL factorisation."""
     parents = velocity_parents(mechanism.tree)
     L, reciprocals = ltdl(crba(mechanism.tree, q), parents)
     unit = np.eye(mechanism.nv, dtype=int)
@@ -69,16 +74,22 @@ def inverse_mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
 def _of_body(
     mechanism: Mechanism, poses: list[Pose], inverse: np.ndarray, base: Placement, com: Any
 ) -> tuple[Any, Any]:
-    """The means over the axes of translation and of rotation, at the centre of mass; 0 where a body has no such freedom."""
+    """Means of the diagonal of J M^-1 J^T over the axes of translation and of rotation, at the centre of
+    mass.
+    """
     if base.link == WORLD:
         return 0, 0
-    J = placement_jacobian(mechanism.tree, poses, Placement(base.link, base.R, base.p + base.R @ np.array(com)))
+    J = placement_jacobian(
+        mechanism.tree, poses, Placement(base.link, base.R, base.p + base.R @ np.array(com))
+    )
     diagonal = [row @ inverse @ row for row in J]
     return sum(diagonal[:3]) / 3, sum(diagonal[3:]) / 3
 
 
 def _of_joint(joint: JointIndex, diagonal: Any) -> list[Any]:
-    """A free joint's and a ball's speeds share the mean over the axes."""
+    """Inverse weights of a joint's velocities; those of free and ball joints are the means over
+    three axes.
+    """
     if joint.kind not in ("free", "ball"):
         return list(diagonal)
     triples = [diagonal[k : k + 3] for k in range(0, len(diagonal), 3)]

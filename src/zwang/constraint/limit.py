@@ -1,4 +1,6 @@
-"""Limits of joints and tendons: a force that pushes back, never pulls."""
+"""Limit rows of joints and tendons: a unilateral force that keeps a coordinate or length within its
+limits.
+"""
 
 from __future__ import annotations
 
@@ -16,86 +18,117 @@ from zwang.mechanism.mechanism import JointIndex
 from zwang.scalar import divide, maximum, sqrt, value_is_constant, where
 
 
-def limit_rows(instant: RowContext, *, nearer: bool = False) -> list[Rows]:
-    """Rows for the lower and the upper end of every joint with limits, then of every tendon.
+def limit_rows(context: RowContext, *, nearest_only: bool = False) -> list[Rows]:
+    """Rows for the lower and the upper limit of every joint with limits, then of every tendon.
 
-    nearer: of two ends that cannot act at once, there is only the row of the nearer one.
+    nearest_only: of two limits that cannot be active at once, return only the row of the nearer one.
     """
     parts = []
-    for index in instant.mechanism.joints:
+    for index in context.mechanism.joints:
         limits = index.joint.limits
         if limits is not None:
-            parts += _ball(instant, index) if index.kind == "ball" else _joint(instant, index, nearer)
-    for tendon in instant.mechanism.tendons:
+            parts += _ball(context, index) if index.kind == "ball" else _joint(context, index, nearest_only)
+    for tendon in context.mechanism.tendons:
         if tendon.limits is not None:
-            length, moment = tendon_length(instant.mechanism, tendon, instant.q)
-            weight = instant.weights.tendons[tendon.name]
-            ends = tendon.limits, length, moment, weight, tendon.limit_softness
-            parts += _ends(instant, tendon.name, *ends, nearer)
+            length, moment = tendon_length(context.mechanism, tendon, context.q)
+            inverse_weight = context.inverse_weights.tendons[tendon.name]
+            ends = tendon.limits, length, moment, inverse_weight, tendon.limit_softness
+            parts += _ends(context, tendon.name, *ends, nearest_only)
     return parts
 
 
-def _joint(instant: RowContext, index: JointIndex, nearer: bool) -> list[Rows]:
+def _joint(context: RowContext, index: JointIndex, nearest_only: bool) -> list[Rows]:
+    """Limit rows of a joint with one coordinate."""
     k = index.v.start
-    J = np.eye(instant.mechanism.nv, dtype=int)[k]
-    weight, softness = instant.weights.speeds[k], index.joint.limit_softness
-    q = instant.q[index.q.start]
-    return _ends(instant, index.name, index.joint.limits, q, J, weight, softness, nearer)
+    J = np.eye(context.mechanism.nv, dtype=int)[k]
+    inverse_weight, softness = context.inverse_weights.speeds[k], index.joint.limit_softness
+    q = context.q[index.q.start]
+    return _ends(context, index.name, index.joint.limits, q, J, inverse_weight, softness, nearest_only)
 
 
 def _ends(
-    instant: RowContext,
+    context: RowContext,
     name: str,
     limits: Any,
     x: Any,
     J: np.ndarray,
-    weight: Any,
+    inverse_weight: Any,
     softness: Softness | None,
-    nearer: bool,
+    nearest_only: bool,
 ) -> list[Rows]:
-    """x - lower >= 0 and upper - x >= 0, where these are finite."""
+    """Rows x - lower >= 0 and upper - x >= 0 for finite limits."""
     lower, upper = limits
-    if nearer and softness is not None and _apart(lower, upper, softness.margin):
-        below = x - lower < upper - x
-        either = np.array([where(below, j, -j) for j in J])
-        gap = where(below, x - lower, upper - x)
-        return [_row(instant, f"limit of {name}", gap, either, weight, softness)]
+    if nearest_only and softness is not None and _are_separate(lower, upper, softness.margin):
+        lower_is_nearer = x - lower < upper - x
+        J_nearest = np.array([where(lower_is_nearer, j, -j) for j in J])
+        distance = where(lower_is_nearer, x - lower, upper - x)
+        return [_row(context, f"limit of {name}", distance, J_nearest, inverse_weight, softness)]
     ends = [("lower", x - lower, J, lower), ("upper", upper - x, -J, upper)]
     return [
-        _row(instant, f"{end} limit of {name}", gap, J_end, weight, softness)
-        for end, gap, J_end, limit in ends
+        _row(context, f"{end} limit of {name}", distance, J_end, inverse_weight, softness)
+        for end, distance, J_end, limit in ends
         if not (value_is_constant(limit) and np.isinf(limit))
     ]
 
 
-def _apart(lower: Any, upper: Any, margin: Any) -> bool:
-    """Whether both ends are finite, and nothing is within the margin of both."""
+def _are_separate(lower: Any, upper: Any, margin: Any) -> bool:
+    """Whether both limits are finite, and no value is within the margin of both."""
     known = all(map(value_is_constant, (lower, upper, margin)))
     return known and bool(2 * margin < upper - lower < np.inf)
 
 
-def _ball(instant: RowContext, index: JointIndex) -> list[Rows]:
-    """The angle of a ball's rotation vector stays below the larger limit; its rate is the speeds' part along the vector."""
-    turn = logarithm(instant.q[index.q])
-    square = turn @ turn
+def _ball(context: RowContext, index: JointIndex) -> list[Rows]:
+    """Row of a ball joint: the angle of its rotation vector stays below the larger limit; its rate is w .
+    axis.
+    """
+    rotation_vector = logarithm(context.q[index.q])
+    square = rotation_vector @ rotation_vector
     angle = where(square > 0, sqrt(square), 0.0)
-    axis = [where(square > 0, divide(x, angle), unit) for x, unit in zip(turn, (1.0, 0.0, 0.0), strict=True)]
-    J: list[Any] = [0] * instant.mechanism.nv
+    axis = [
+        where(square > 0, divide(x, angle), unit)
+        for x, unit in zip(rotation_vector, (1.0, 0.0, 0.0), strict=True)
+    ]
+    J: list[Any] = [0] * context.mechanism.nv
     for k, x in zip(range(index.v.start, index.v.stop), axis, strict=True):
         J[k] = -x
-    weight = instant.weights.speeds[index.v.start]
-    gap = maximum(*index.joint.limits) - angle
-    return [_row(instant, f"limit of {index.name}", gap, np.array(J), weight, index.joint.limit_softness)]
+    inverse_weight = context.inverse_weights.speeds[index.v.start]
+    distance = maximum(*index.joint.limits) - angle
+    return [
+        _row(
+            context,
+            f"limit of {index.name}",
+            distance,
+            np.array(J),
+            inverse_weight,
+            index.joint.limit_softness,
+        )
+    ]
 
 
 def _row(
-    instant: RowContext, name: str, gap: Any, J: np.ndarray, weight: Any, softness: Softness | None
+    context: RowContext,
+    name: str,
+    distance: Any,
+    J: np.ndarray,
+    inverse_weight: Any,
+    softness: Softness | None,
 ) -> Rows:
+    """One limit row, soft or hard."""
     J = J.reshape(1, -1)
     if softness is None:
-        return hard_softness_rows(name, "limit", J, instant.v, [gap], weight=weight, timestep=instant.timestep)
+        return hard_softness_rows(
+            name, "limit", J, context.v, [distance], inverse_weight=inverse_weight, timestep=context.timestep
+        )
     margin = softness.margin
     return soft_rows(
-        name, "limit", J, instant.v, [gap], softness, weight=weight, margin=margin, shortest_time=instant.shortest_time,
-        active=gap < margin,
-    )  # fmt: skip
+        name,
+        "limit",
+        J,
+        context.v,
+        [distance],
+        softness,
+        inverse_weight=inverse_weight,
+        margin=margin,
+        shortest_time=context.shortest_time,
+        active=distance < margin,
+    )

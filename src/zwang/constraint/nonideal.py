@@ -1,9 +1,14 @@
-"""Non-ideal constraints: the working part of a constraint's force, prescribed, and dependent on the size N of the whole.
+"""Non-ideal constraints: a prescribed constraint force that does work, and may depend on the magnitude N of
+the whole constraint force.
 
-The prescribed force is a law C(N), with N = |lambda| the size of the constraint's force as it is with C acting. Newton's method: with the law
-taken as C_k + S (N - N_k), lambda = l_k + d (N - N_k) is affine in N, and the size follows from N = |lambda|: one positive root where
-|d| < 1, and none, or two, where friction acts back on the constraint too strongly (Painleve). Laws affine in N, such as Coulomb's, take one
-round; several laws, which may act on each other, are solved in turn until none changes. Source: seed 003, Eqs. 47-50; Udwadia, Kalaba (2002).
+The prescribed force is a law C(N), with N = |lambda| the magnitude of the constraint force while C acts.
+Newton's method replaces the law by C_k + S (N - N_k), for which lambda = l_k + d (N - N_k) is affine in N;
+the magnitude then follows from N = |lambda|, which has one positive root where |d| < 1. Where friction feeds
+back on the constraint force too strongly there is no root or there are two (Painleve paradox). Laws affine
+in N, such as Coulomb's, take one iteration; several laws, which may depend on each other, are solved in turn
+until none changes. Source: Luchtenburg, Shah, Impelluso, "A projection-based derivation of the equations of
+motion for the moving frame method for multi-body dynamics" (IMECE 2021-72324), Eqs. 47-50; Udwadia, Kalaba,
+J. Appl. Mech. 69 (2002) 335.
 """
 
 from __future__ import annotations
@@ -32,25 +37,29 @@ from zwang.scalar import (
     while_loop,
 )
 
-ROUNDS = 60
-STEADY = 1e-12  # of sizes, or of the law against its tangent, relative
-LARGEST = 1e50  # [N] a search that leads here has gone astray
-FIRST = 1.0  # [N] where the search begins: a law may have no slope at N = 0
+ITERATIONS = 60
+TOLERANCE = 1e-12  # relative, of the sizes, or of an affine law against its tangent
+LARGEST_FORCE = 1e50  # [N] above this the iteration has diverged
+INITIAL_FORCE = 1.0  # [N]; a law may have no derivative at N = 0
 
 Forces = Callable[[Any], Any]
 
 
-class _State(NamedTuple):
-    """The sizes by law; how strongly each force acts back on itself, squared; rounds so far, done."""
+class _NonIdealState(NamedTuple):
+    """The magnitudes N by law; the squared feedback |d|^2 of each force on itself; iterations; whether the
+    method has converged.
+    """
 
     sizes: np.ndarray
     feedback: np.ndarray
-    rounds: Any
+    iterations: Any
     done: Any
 
 
 class _Laws:
-    """The laws of a mechanism in one state, and the rows' forces (of these names) under given working forces."""
+    """The laws of a mechanism in one state, and the forces of the rows (of these names) under given
+    non-ideal forces.
+    """
 
     def __init__(
         self, mechanism: Mechanism, state: tuple[Any, Any, Any], names: Sequence[str], forces: Forces
@@ -60,17 +69,19 @@ class _Laws:
         self.constraints = list(dict.fromkeys(c.constraint for c in laws))
         self.rows = [[i for i, row in enumerate(names) if row == name] for name in self.constraints]
 
-    def efforts(self, sizes: Any) -> np.ndarray:
-        """C (nv,) at the sizes N of all constraints with a law."""
+    def force(self, sizes: Any) -> np.ndarray:
+        """C (nv,) for the magnitudes N of all constraints with a law."""
         q, v, t = self.state
         return nonideal_forces(self.mechanism, q, v, t, dict(zip(self.constraints, sizes, strict=True)))
 
     def tangent(self, sizes: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """C and its slope by the size k."""
-        return derivative_along(self.efforts, sizes, [1 if i == k else 0 for i in range(len(sizes))])
+        """C and its derivative with respect to the magnitude k."""
+        return derivative_along(self.force, sizes, [1 if i == k else 0 for i in range(len(sizes))])
 
     def next_size(self, sizes: Any, k: int) -> tuple[Any, Any, Any]:
-        """A better size k, its feedback |d|^2, and by how much the law differs there from its tangent, relative."""
+        """Newton iterate of the magnitude k, its feedback |d|^2, and the relative difference of the law from
+        its tangent there.
+        """
         C, S = self.tangent(sizes, k)
         l = np.asarray(self.forces(C))[self.rows[k]]
         d = np.asarray(self.forces(C + S))[self.rows[k]] - l
@@ -79,9 +90,9 @@ class _Laws:
         along = l0 @ d
         root = divide(along + sqrt(along * along + rest * (l0 @ l0)), rest)
         size = where(feedback < 1, root, sqrt(l @ l))
-        there = self.efforts(_replaced(sizes, k, size))
-        bent = _largest(there - C - S * (size - sizes[k]))
-        return size, feedback, divide(bent, maximum(_largest(there), 1e-300))
+        law = self.force(_with_entry(sizes, k, size))
+        nonlinearity = _max_norm(law - C - S * (size - sizes[k]))
+        return size, feedback, divide(nonlinearity, maximum(_max_norm(law), 1e-300))
 
 
 def solve_nonideal_forces(
@@ -89,59 +100,76 @@ def solve_nonideal_forces(
     q: Any,
     v: Any,
     names: Sequence[str],
-    forces_under: Forces,
+    forces_given: Forces,
     t: Any = 0,
     affine: bool = False,
 ) -> np.ndarray:
-    """C (nv,) of all non-ideal constraints [N m or N]. `forces_under` gives all rows' forces, of these names, for a C.
+    """C (nv,) of all non-ideal constraints [N m or N]. `forces_given` gives all rows' forces, of these
+    names, for a C.
 
-    affine: whether those are affine in C, as those of exact equalities alone are. Raises WorkingForceError, naming the constraint, where no
-    size of its force fits, or more than one (on floats; traced, the result is nan).
+    affine: whether those are affine in C, as those of exact equalities alone are. Raises WorkingForceError,
+    naming the constraint, where no size of its force is_solution, or more than one (on floats; traced, the
+    result is nan).
     """
-    laws = _Laws(mechanism, (q, v, t), names, forces_under)
+    laws = _Laws(mechanism, (q, v, t), names, forces_given)
     count = len(laws.constraints)
-    straight = affine and count == 1
+    is_single_affine = affine and count == 1
 
-    def wanted(s: _State) -> Any:
-        sane = _largest(s.sizes) < LARGEST
-        return logical_and(logical_and(logical_not(s.done), sane), s.rounds < ROUNDS)
+    def unfinished(s: _NonIdealState) -> Any:
+        bounded_sizes = _max_norm(s.sizes) < LARGEST_FORCE
+        return logical_and(logical_and(logical_not(s.done), bounded_sizes), s.iterations < ITERATIONS)
 
-    def improve(s: _State) -> _State:
-        sizes, feedback, off = s.sizes, s.feedback, 0.0
+    def iterate(s: _NonIdealState) -> _NonIdealState:
+        sizes, feedback, error = s.sizes, s.feedback, 0.0
         for k in range(count):
-            size, back, bent = laws.next_size(sizes, k)
-            changed = divide(absolute(size - sizes[k]), maximum(absolute(size), 1e-300))
-            off = maximum(off, where(size > 0, bent if straight else changed, 0.0))
-            sizes, feedback = _replaced(sizes, k, size), _replaced(feedback, k, back)
-        return _State(sizes, feedback, s.rounds + 1, off <= STEADY)
+            size, own_feedback, nonlinearity = laws.next_size(sizes, k)
+            relative_change = divide(absolute(size - sizes[k]), maximum(absolute(size), 1e-300))
+            error = maximum(
+                error, where(size > 0, nonlinearity if is_single_affine else relative_change, 0.0)
+            )
+            sizes, feedback = _with_entry(sizes, k, size), _with_entry(feedback, k, own_feedback)
+        return _NonIdealState(sizes, feedback, s.iterations + 1, error <= TOLERANCE)
 
-    begin = _State(FIRST * np.ones(count), np.zeros(count), 0.0, 0.0 > 1.0)
-    last = while_loop(wanted, improve, begin)
+    initial = _NonIdealState(INITIAL_FORCE * np.ones(count), np.zeros(count), 0.0, 0.0 > 1.0)
+    last = while_loop(unfinished, iterate, initial)
     return _checked(laws, last)
 
 
-def _checked(laws: _Laws, last: _State) -> np.ndarray:
-    """The working forces of what was found, nan where that is no solution."""
-    fits = last.done
+def _checked(laws: _Laws, last: _NonIdealState) -> np.ndarray:
+    """The non-ideal forces found, nan where they are no solution. On floats it raises WorkingForceError
+    instead.
+    """
+    is_solution = last.done
     for name, feedback in zip(laws.constraints, last.feedback, strict=True):
         if value_is_constant(feedback) and feedback >= 1:
             raise WorkingForceError(
-                f"the non-ideal force of constraint {name!r} has no solution, or more than one, in this state: a unit of the constraint's force "
-                f"brings back {float(np.sqrt(feedback)):.3g} of itself (Painleve); lower the friction, or give the constraint a softness"
+                f"the non-ideal force of constraint {name!r} has no solution, or more than one, in this "
+                "state: the "
+                f"feedback of the constraint force on itself is {float(np.sqrt(feedback)):.3g} (Painleve "
+                "paradox); "
+                "lower the friction, or give the constraint a softness"
             )
-        fits = logical_and(fits, feedback < 1)
-    if value_is_constant(fits) and not fits:
+        is_solution = logical_and(is_solution, feedback < 1)
+    if value_is_constant(is_solution) and not is_solution:
         raise WorkingForceError(
-            f"no size of the forces of {', '.join(map(repr, laws.constraints))} was found that fits the laws of their non-ideal forces "
-            f"in {ROUNDS} rounds; check that these laws are smooth in N, and that the friction is not too large (Painleve)"
+            f"the non-ideal forces of {', '.join(map(repr, laws.constraints))} were not found in "
+            f"{ITERATIONS} "
+            "iterations; check that their laws are smooth in N, and that the friction is not too large "
+            "(Painleve paradox)"
         )
-    C = laws.efforts(last.sizes)
-    return cond(fits, lambda: C, lambda: np.full(len(C), np.nan)) if not value_is_constant(fits) else C
+    C = laws.force(last.sizes)
+    return (
+        cond(is_solution, lambda: C, lambda: np.full(len(C), np.nan))
+        if not value_is_constant(is_solution)
+        else C
+    )
 
 
-def _replaced(values: Any, k: int, value: Any) -> np.ndarray:
+def _with_entry(values: Any, k: int, value: Any) -> np.ndarray:
+    """The values with entry k replaced."""
     return np.array([value if i == k else x for i, x in enumerate(values)])
 
 
-def _largest(values: Any) -> Any:
+def _max_norm(values: Any) -> Any:
+    """The largest absolute value."""
     return reduce(maximum, [absolute(x) for x in values], 0.0)

@@ -1,15 +1,16 @@
-"""Rows: what restricts the accelerations, as a record that the solvers read.
+"""Constraint rows: the constraints on the accelerations, as the record that the solvers read.
 
-Row i of a problem asks for J_i a = aref_i, as softly as R_i says (R = 0 is exact), with a constraint force f_i from the set
-that its kind allows:
+Row i requires J_i a = aref_i with the softness of its regularisation R_i (R = 0: hard). Its force f_i lies
+in a set that depends on its kind:
 
     equality   any force
     friction   |f| <= bound
     limit      f >= 0
-    contact    f >= 0 (a contact without friction, or an edge of a friction pyramid)
+    contact    f >= 0 (a frictionless contact, or an edge of a friction pyramid)
     cone       several rows, one `Cone`: f_0 >= 0 and sum (f_j / friction_j)^2 <= f_0^2 over the others
 
-In Gauss's problem with softness the force of a row is what the cost s_i(J_i a - aref_i) of missing aref gives. Source: seed 002.
+The force is minus the derivative of the cost s_i(y_i) of the residual y = J a - aref. Source: MuJoCo
+documentation, Computation, "Constraint model".
 """
 
 from __future__ import annotations
@@ -21,19 +22,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.compacted_rows import CompactedRows
+from zwang.deprecation import renamed_attributes
 from zwang.scalar import ActiveIndices, MutableArray, divide, is_zero, where
 
 WarmStart = Callable[[int], MutableArray]
-"""What is remembered of so many rows, or groups of rows: how they answered in the step before, zeros where nothing is known."""
+"""A warm start: the stored status of n rows, or blocks, given their number n; 0 where none is stored."""
 
 KINDS = ("equality", "friction", "limit", "contact", "cone")
-PER_ROW = ("aref", "R", "position", "velocity", "margin", "impedance", "weight", "bound", "active")
+PER_ROW = ("aref", "R", "position", "velocity", "margin", "impedance", "inverse_weight", "bound", "active")
 
 
 class Cone(NamedTuple):
-    """Rows start, start + 1, ... of one elliptic cone: the normal, then one row for each entry of `friction`.
+    """Rows start, start + 1, ... of one elliptic cone: the normal, then one row for each entry of
+    `friction`.
 
-    mu: the cone's slope in the metric of R, friction[0] sqrt(R[start + 1] / R[start]).
+    mu: the slope of the cone in the metric of R, friction[0] sqrt(R[start + 1] / R[start]).
     """
 
     start: int
@@ -42,17 +45,20 @@ class Cone(NamedTuple):
 
     @property
     def stop(self) -> int:
+        """The number of the row after the last."""
         return self.start + 1 + len(self.friction)
 
 
-class Screws(NamedTuple):
-    """How the links of a tree move: for each its parent (or -1), its range of speeds, and the screws (6, n) of these.
+class JointScrews(NamedTuple):
+    """Joint screws of a tree: the parent of each link (or -1), the range of its velocities, and their motion
+    subspace (6, n).
 
-    A screw is (velocity at the world's origin, angular velocity) in world axes, a wrench (force, moment about that origin).
+    Spatial velocities are (velocity at the world's origin, angular velocity) and wrenches (force, moment
+    about that origin), both in world axes.
     """
 
     parents: tuple[int, ...]
-    speeds: tuple[slice, ...]
+    velocities: tuple[slice, ...]
     columns: tuple[np.ndarray, ...]
 
     def path(self, link: int) -> list[int]:
@@ -64,54 +70,64 @@ class Screws(NamedTuple):
         return found
 
     def jacobian(self, link: int, nv: int) -> np.ndarray:
-        """B (6, nv): the link's screw is B v."""
+        """Jacobian B (6, nv) of a link's spatial velocity B v."""
         B = np.zeros((6, nv), int).astype(object)
         for i in self.path(link):
-            B[:, self.speeds[i]] = self.columns[i]
+            B[:, self.velocities[i]] = self.columns[i]
         return B
 
     def spatial_velocities(self, v: Any) -> list[np.ndarray]:
-        """Every link's screw, for speeds (or accelerations without the bias) v."""
+        """Spatial velocity B v of every link, from the root to the leaves; v may also be accelerations,
+        without bias.
+        """
         found: list[np.ndarray] = []
-        for parent, speeds, S in zip(self.parents, self.speeds, self.columns, strict=True):
-            own = S @ v[speeds]
-            found.append(own if parent < 0 else found[parent] + own)
+        for parent, columns, S in zip(self.parents, self.velocities, self.columns, strict=True):
+            joint_velocity = S @ v[columns]
+            found.append(joint_velocity if parent < 0 else found[parent] + joint_velocity)
         return found
 
-    def efforts(self, wrenches: dict[int, Any], nv: int) -> np.ndarray:
-        """(nv,): what wrenches on links ask of the speeds, from the leaves to the world."""
-        carried, efforts = dict(wrenches), [0] * nv
+    def generalised_forces(self, wrenches: dict[int, Any], nv: int) -> np.ndarray:
+        """Generalised forces (nv,) sum B^T wrench of wrenches (6,) on links, from the leaves to the root."""
+        subtree, forces = dict(wrenches), [0] * nv
         for i in reversed(range(len(self.parents))):
-            if i in carried:
-                efforts[self.speeds[i]] = self.columns[i].T @ carried[i]
-                self._pass_on(carried, i)
-        return np.array(efforts)
+            if i in subtree:
+                forces[self.velocities[i]] = self.columns[i].T @ subtree[i]
+                self._add_to_parent(subtree, i)
+        return np.array(forces)
 
-    def curvature(self, stiffness: dict[int, np.ndarray]) -> dict[tuple[int, int], Any]:
-        """The entries (i >= j) of sum B^T K B for K (6, 6) at links: composites as for the mass matrix, seed 002's K_k."""
-        carried, entries = dict(stiffness), {}
+    def stiffness_entries(self, stiffness: dict[int, np.ndarray]) -> dict[tuple[int, int], Any]:
+        """Entries (i >= j) of sum B^T K B for stiffnesses K (6, 6) at links, by the composite-rigid-body
+        recursion.
+        """
+        subtree, entries = dict(stiffness), {}
         for i in reversed(range(len(self.parents))):
-            if i not in carried:
+            if i not in subtree:
                 continue
-            felt = carried[i] @ self.columns[i]
-            for k, F in zip(range(self.speeds[i].start, self.speeds[i].stop), felt.T, strict=True):
+            # K S, then s^T K S for every velocity on the path to the world
+            KS = subtree[i] @ self.columns[i]
+            for k, F in zip(range(self.velocities[i].start, self.velocities[i].stop), KS.T, strict=True):
                 for at in self.path(i):
                     for j, s in zip(
-                        range(self.speeds[at].start, self.speeds[at].stop), self.columns[at].T, strict=True
+                        range(self.velocities[at].start, self.velocities[at].stop),
+                        self.columns[at].T,
+                        strict=True,
                     ):
                         if j <= k:
                             entries[k, j] = s @ F
-            self._pass_on(carried, i)
+            self._add_to_parent(subtree, i)
         return entries
 
-    def _pass_on(self, carried: dict[int, Any], i: int) -> None:
+    def _add_to_parent(self, subtree: dict[int, Any], i: int) -> None:
+        """Add the quantity of link i's subtree to its parent's."""
         parent = self.parents[i]
         if parent >= 0:
-            carried[parent] = carried[parent] + carried[i] if parent in carried else carried[i]
+            subtree[parent] = subtree[parent] + subtree[i] if parent in subtree else subtree[i]
 
 
 class LinkRows(NamedTuple):
-    """Rows start ... stop - 1 that hold one link against the world: J = w B with w (n, 6) and the link's B of `Screws`."""
+    """Rows start ... stop - 1 of a contact of one link with the world: J = w B with w (n, 6) and the link's
+    Jacobian B.
+    """
 
     start: int
     stop: int
@@ -121,39 +137,44 @@ class LinkRows(NamedTuple):
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Many groups of n rows of one form that act together or not at all, kept in arrays: all contacts of a family of pairs.
+    """The rows of all contacts of a pair-type group, in arrays: many blocks of n rows of the same form.
 
-    kinds (n,). Group k touches the speeds columns[k] only or, with on_links, those that move the one link in columns[k], and J is by these or by
-    the link's screw. What belongs to group k is read at k: active (count,), 1 or 0; J (count, n w), row by row; aref and D = 1/R (count, n),
-    these where the group acts only. cone: the cone of group k, or None. acting: whether some group acts. those_that_act: their numbers.
+    kinds (n,). Block k depends on the velocities columns[k] only; with by_link it depends on the spatial
+    velocity of the one link in columns[k], and J multiplies that. Arrays with one entry a block: active
+    (count,), 1 or 0; J (count, n width), row by row; aref and D = 1/R (count, n), defined where the block is
+    active. cone: the cone of block k, or None. any_active: whether any block is active. active_indices: the
+    active blocks.
     """
 
     kinds: tuple[str, ...]
     columns: tuple[tuple[int, ...], ...]
-    on_links: bool
+    by_link: bool
     active: MutableArray
     J: MutableArray
     aref: MutableArray
     D: MutableArray
     cone: Callable[[Any], Cone | None]
-    acting: Any
-    those_that_act: ActiveIndices
+    any_active: Any
+    active_indices: ActiveIndices
 
     @property
     def size(self) -> int:
-        """n, the number of rows in a group."""
+        """n, the number of rows in a block."""
         return len(self.kinds)
 
 
+@renamed_attributes(weight="inverse_weight")
 @dataclass(frozen=True)
 class Rows:
-    """n rows. names: the constraint that each belongs to. kinds: see above. J (n, nv). All others (n,).
+    """n constraint rows. names: the constraint of each row. kinds: see the module. J (n, nv). All others
+    have shape (n,).
 
-    aref: wanted acceleration, in the row's unit/s^2. R: regularisation [row unit/s^2 per force unit], 0 if hard. position: how far the
-    constraint is violated, or the gap, velocity: J v; margin: the position at which it sets in. impedance d.
-    weight: the approximate diagonal of A = J M^-1 J^T that R was made with. bound: largest friction force, else 0.
-    active: whether the row acts; one that does not has no force. on_links: rows that are known by their link too, with its screws.
-    batches: further rows, beside the n, kept in arrays. listed: or all of them, as they act, and then n is 0.
+    aref: reference acceleration [row unit/s^2]. R: regularisation [row unit/s^2 per force unit], 0 for hard
+    rows. position: the violation or distance; velocity: J v; margin: the position at which the row becomes
+    active. impedance: d. inverse_weight: the approximate diagonal of A = J M^-1 J^T from which R was
+    computed. bound: the largest friction force, else 0. active: whether the row is active; an inactive row
+    has no force. link_rows: rows that are also known by their link, with its joint screws. row_groups:
+    further rows, in arrays. compacted: all rows in compacted form, and then n is 0.
     """
 
     names: tuple[str, ...]
@@ -165,27 +186,29 @@ class Rows:
     velocity: np.ndarray
     margin: np.ndarray
     impedance: np.ndarray
-    weight: np.ndarray
+    inverse_weight: np.ndarray
     bound: np.ndarray
     active: np.ndarray
     cones: tuple[Cone, ...] = ()
-    on_links: tuple[LinkRows, ...] = ()
-    screws: Screws | None = None
+    link_rows: tuple[LinkRows, ...] = ()
+    screws: JointScrews | None = None
     row_groups: tuple[RowGroup, ...] = ()
-    listed: CompactedRows | None = None
+    compacted: CompactedRows | None = None
 
     def __len__(self) -> int:
         return len(self.names)
 
     @property
     def hard(self) -> list[bool]:
-        """For each row, whether it is exact by structure: R = 0."""
+        """For each row whether it is hard by structure (R = 0)."""
         return [is_zero(R) for R in self.R]
 
     @property
     def D(self) -> np.ndarray:
-        """1 / R; 0 where the row does not act; inf where it is hard."""
-        return array([where(on, divide(1, R), 0.0) for on, R in zip(self.active, self.R, strict=True)])
+        """1 / R; 0 where the row is inactive; inf where it is hard."""
+        return array(
+            [where(is_active, divide(1, R), 0.0) for is_active, R in zip(self.active, self.R, strict=True)]
+        )
 
     @property
     def cone_of(self) -> dict[int, Cone]:
@@ -193,9 +216,9 @@ class Rows:
         return {i: cone for cone in self.cones for i in range(cone.start, cone.stop)}
 
     def replaced(self, **changes: Any) -> Rows:
-        """The same rows with other numbers; with another J they are not known by their links any more."""
+        """The same rows with other values; with another J they are no longer known by their links."""
         if "J" in changes:
-            changes = {"on_links": (), "screws": None, **changes}
+            changes = {"link_rows": (), "screws": None, **changes}
         return replace(self, **changes)
 
     def as_cone(self, cone: Cone) -> Rows:
@@ -203,13 +226,13 @@ class Rows:
         return replace(self, kinds=("cone",) * len(self), cones=(cone,))
 
     def select(self, chosen: Sequence[int]) -> Rows:
-        """Some of the rows, in the given order; a cone's rows have to stay together, its normal first."""
-        new_place = {old: new for new, old in enumerate(chosen)}
-        cones = tuple(c._replace(start=new_place[c.start]) for c in self.cones if c.start in new_place)
-        on_links = tuple(
-            o._replace(start=new_place[o.start], stop=new_place[o.start] + o.stop - o.start)
-            for o in self.on_links
-            if all(i in new_place for i in range(o.start, o.stop))
+        """Some of the rows, in the given order; the rows of a cone must stay together, the normal first."""
+        new_index = {old: new for new, old in enumerate(chosen)}
+        cones = tuple(c._replace(start=new_index[c.start]) for c in self.cones if c.start in new_index)
+        link_rows = tuple(
+            part._replace(start=new_index[part.start], stop=new_index[part.start] + part.stop - part.start)
+            for part in self.link_rows
+            if all(i in new_index for i in range(part.start, part.stop))
         )
         index = list(chosen)
         return replace(
@@ -219,12 +242,12 @@ class Rows:
             J=self.J[index],
             **{name: getattr(self, name)[index] for name in PER_ROW},
             cones=cones,
-            on_links=on_links,
+            link_rows=link_rows,
         )
 
     def only_active(self) -> Rows:
-        """The rows that act; only of rows whose `active` are plain truth values."""
-        return self.select([i for i, on in enumerate(self.active) if on])
+        """The active rows, where `active` are constants."""
+        return self.select([i for i, is_active in enumerate(self.active) if is_active])
 
     def indices(self, *kinds: str) -> list[int]:
         """The numbers of the rows of these kinds."""
@@ -232,27 +255,42 @@ class Rows:
 
 
 def array(values: Sequence[Any]) -> np.ndarray:
-    """Scalars as an array: of floats if all are plain numbers, else of objects."""
+    """Scalars as an array: of floats if all are numbers, else of objects."""
     return np.array(values) if len(values) else np.zeros(0)
 
 
 def no_rows(nv: int) -> Rows:
-    """The empty set of rows for nv speeds."""
+    """The empty set of rows for nv velocities."""
     return Rows((), (), np.zeros((0, nv)), **dict.fromkeys(PER_ROW, np.zeros(0)), cones=())
 
 
 def hard_rows(
-    names: Sequence[str], J: Any, aref: Any, *, position: Any = None, velocity: Any = None, weight: Any = None
+    names: Sequence[str],
+    J: Any,
+    aref: Any,
+    *,
+    position: Any = None,
+    velocity: Any = None,
+    inverse_weight: Any = None,
 ) -> Rows:
-    """Exact equalities J a = aref, as of nonholonomic constraints and constraints by expression."""
+    """Hard equalities J a = aref, as of nonholonomic constraints and formulas."""
     n = len(names)
     zero, one = [0] * n, [1] * n
     position, velocity = (zero if x is None else x for x in (position, velocity))
     return Rows(
-        tuple(names), ("equality",) * n, np.array(J).reshape(n, -1), array(aref), np.zeros(n, int), array(position),
-        array(velocity), array(zero), array(one), array(one if weight is None else weight), array(zero),
+        tuple(names),
+        ("equality",) * n,
+        np.array(J).reshape(n, -1),
+        array(aref),
+        np.zeros(n, int),
+        array(position),
+        array(velocity),
+        array(zero),
+        array(one),
+        array(one if inverse_weight is None else inverse_weight),
+        array(zero),
         np.array([True] * n),
-    )  # fmt: skip
+    )
 
 
 def concatenated(parts: Sequence[Rows], nv: int) -> Rows:
@@ -266,10 +304,10 @@ def concatenated(parts: Sequence[Rows], nv: int) -> Rows:
         for part, offset in zip(parts, offsets, strict=False)
         for cone in part.cones
     )
-    on_links = tuple(
-        o._replace(start=o.start + offset, stop=o.stop + offset)
+    link_rows = tuple(
+        own._replace(start=own.start + offset, stop=own.stop + offset)
         for part, offset in zip(parts, offsets, strict=False)
-        for o in part.on_links
+        for own in part.link_rows
     )
     joined: dict[str, Any] = {
         field.name: np.concatenate([getattr(part, field.name) for part in parts])
@@ -280,8 +318,8 @@ def concatenated(parts: Sequence[Rows], nv: int) -> Rows:
         names=tuple(name for part in parts for name in part.names),
         kinds=tuple(kind for part in parts for kind in part.kinds),
         cones=cones,
-        on_links=on_links,
+        link_rows=link_rows,
         screws=next((part.screws for part in parts if part.screws is not None), None),
-        row_groups=tuple(batch for part in parts for batch in part.row_groups),
+        row_groups=tuple(group for part in parts for group in part.row_groups),
         **joined,
     )

@@ -1,1 +1,3 @@
-"""Gauss's problem with rows: accelerations and constraint forces. Records only, never a mechanism."""
+"""Solvers of Gauss's problem with constraint rows: accelerations and constraint forces from records, without
+a mechanism.
+"""

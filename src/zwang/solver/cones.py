@@ -1,11 +1,12 @@
-"""The force with which each row answers: minus the slope of its cost s(J a - aref), with the curvature of that cost.
+"""Force law of the rows: the force is minus the derivative of the cost s(y) of the residual y = J a - aref,
+and the curvature is that cost's second derivative.
 
-    equality   f = -D y
-    friction   the same, between -bound and bound
-    limit      the same, where y < 0, else 0
-    cone       the point of the cone nearest to -D y in the metric of R
+    equality          f = -D y
+    friction          f = -D y, clipped to [-bound, bound]
+    limit, contact    f = -D y where y < 0, else 0
+    cone              the point of the friction cone nearest to -D y in the metric of R
 
-with y = J a - aref. Source: seed 002's reduced primal; MuJoCo, Computation, "Primal".
+Source: MuJoCo documentation, Computation, "Reduced primal problem".
 """
 
 from __future__ import annotations
@@ -19,44 +20,55 @@ from zwang.scalar import clip, logical_and, maximum, sqrt, where
 
 
 def row_force(kind: str, D: Any, y: Any, bound: Any) -> tuple[Any, Any]:
-    """Force of a row outside cones that misses by y, and the curvature -df/dy. D = 1 / R, 0 where the row does not act."""
-    free = -D * y
+    """Force of a row outside cones at the residual y, and the curvature -df/dy.
+
+    kind: "equality", "friction", "limit" or "contact". D: 1 / R, or 0 for an inactive row. bound: the
+    largest friction force.
+    """
+    unbounded = -D * y
     if kind == "equality":
-        return free, D
+        return unbounded, D
     if kind == "friction":
-        sticks = logical_and(-bound < free, free < bound)
-        return clip(free, -bound, bound), where(sticks, D, 0.0)
-    pushes = y < 0
-    return where(pushes, free, 0.0), where(pushes, D, 0.0)
+        linear = logical_and(-bound < unbounded, unbounded < bound)
+        return clip(unbounded, -bound, bound), where(linear, D, 0.0)
+    active = y < 0
+    return where(active, unbounded, 0.0), where(active, D, 0.0)
 
 
 def cone_force(cone: Cone, D: Any, y: Any) -> tuple[list[Any], np.ndarray]:
-    """Forces of a cone's rows that miss by y, and the curvature -df/dy (n, n). In the space U = (mu y_0, friction_j y_j) the cone is round; N = U_0, T = |U_1...|.
+    """Forces of a cone's rows at the residual y (n,), and the curvature -df/dy (n, n).
 
-    Inside the dual cone, N >= mu T, there is no force; inside the polar, mu N + T <= 0, it is free; between, the cost is
-    1/2 D_0 / (mu^2 (1 + mu^2)) (N - mu T)^2.
+    In the coordinates U = (mu y_0, friction_j y_j) the cone is round; N = U_0 and T = |U_1...|. There are
+    three regions. Where N >= mu T (y lies in the dual cone) the force is zero. Where mu N + T <= 0 (y lies
+    in the polar cone) the force is -D y. Between them the cost is 1/2 D_0 / (mu^2 (1 + mu^2)) (N - mu T)^2.
     """
     mu, friction = cone.mu, cone.friction
     scale = [mu, *friction]
-    N, T, T_safe, *U = _round(cone, y)
-    none, free = cone_status(cone, y)
+    N, T, T_safe, *U = _round_coordinates(cone, y)
+    inactive, linear = cone_status(cone, y)
     Dm = D[0] / (mu * mu * (1 + mu * mu))
-    pull = Dm * (mu * T - N)
-    between = [pull * mu, *(-pull * mu * f * u / T_safe for f, u in zip(friction, U, strict=True))]
-    force = [
-        where(none, 0.0, where(free, -d * x, middle)) for d, x, middle in zip(D, y, between, strict=True)
+    slope_force = Dm * (mu * T - N)
+    between = [
+        slope_force * mu,
+        *(-slope_force * mu * f * u / T_safe for f, u in zip(friction, U, strict=True)),
     ]
-    return force, _cone_curvature(scale, D, Dm, (N, U, T_safe, mu), none, free)
+    force = [
+        where(inactive, 0.0, where(linear, -d * x, middle))
+        for d, x, middle in zip(D, y, between, strict=True)
+    ]
+    return force, _cone_curvature(scale, D, Dm, (N, U, T_safe, mu), inactive, linear)
 
 
 def cone_status(cone: Cone, y: Any) -> tuple[Any, Any]:
-    """Whether a cone's rows that miss by y answer without force, and whether freely, along their slopes."""
-    N, T, *_ = _round(cone, y)
+    """Two conditions on the residual y of a cone's rows: whether the force is zero, and whether it is
+    linear, -D y.
+    """
+    N, T, *_ = _round_coordinates(cone, y)
     return cone.mu * T <= N, cone.mu * N + T <= 0
 
 
-def _round(cone: Cone, y: Any) -> list[Any]:
-    """N, T, T for divisions, and U_1, ... of a cone's rows: see `cone_force`."""
+def _round_coordinates(cone: Cone, y: Any) -> list[Any]:
+    """N, T, T made safe for division, and U_1, ... of a cone's rows (see `cone_force`)."""
     N, *U = [s * x for s, x in zip([cone.mu, *cone.friction], y, strict=True)]
     square = sum(u * u for u in U)
     slides = square > 0
@@ -64,9 +76,11 @@ def _round(cone: Cone, y: Any) -> list[Any]:
     return [N, T, where(slides, T, 1.0), *U]
 
 
-def _cone_curvature(scale: Any, D: Any, Dm: Any, at: Any, none: Any, free: Any) -> np.ndarray:
-    """The cone's block of W: zero, the diagonal D, or the second derivative of the cost between."""
-    N, U, T, mu = at
+def _cone_curvature(scale: Any, D: Any, Dm: Any, coordinates: Any, inactive: Any, linear: Any) -> np.ndarray:
+    """Curvature (n, n) of a cone: zero, the diagonal D, or the second derivative of the cost in the middle
+    region.
+    """
+    N, U, T, mu = coordinates
     n = len(scale)
     block: list[list[Any]] = [[0] * n for _ in range(n)]
     for j in range(n):
@@ -77,12 +91,12 @@ def _cone_curvature(scale: Any, D: Any, Dm: Any, at: Any, none: Any, free: Any) 
                 middle = mu * N / (T * T * T) * U[j - 1] * U[k - 1]
                 middle = middle + (mu * mu - mu * N / T) if j == k else middle
             middle = Dm * scale[j] * scale[k] * middle
-            block[j][k] = block[k][j] = where(none, 0.0, where(free, D[j] if j == k else 0.0, middle))
+            block[j][k] = block[k][j] = where(inactive, 0.0, where(linear, D[j] if j == k else 0.0, middle))
     return np.array(block)
 
 
 def projected(rows: Rows, f: Any) -> np.ndarray:
-    """The allowed forces nearest to f (n,); for a cone in the metric in which it is round."""
+    """Projection of forces f (n,) onto the admissible set; for a cone in the metric in which it is round."""
     nearest = list(f)
     for i, kind in enumerate(rows.kinds):
         if kind == "friction":
@@ -91,15 +105,17 @@ def projected(rows: Rows, f: Any) -> np.ndarray:
             nearest[i] = maximum(f[i], 0.0)
     for cone in rows.cones:
         nearest[cone.start : cone.stop] = _projected_on_cone(cone, f[cone.start : cone.stop])
-    return array([where(on, x, 0.0) for on, x in zip(rows.active, nearest, strict=True)])
+    return array([where(is_active, x, 0.0) for is_active, x in zip(rows.active, nearest, strict=True)])
 
 
 def _projected_on_cone(cone: Cone, f: Any) -> list[Any]:
-    """With g_j = f_j / friction_j the cone is |g| <= f_0, and the projection on it is half of (f_0 + |g|) along its surface."""
+    """Projection onto a cone: with g_j = f_j / friction_j it is |g| <= f_0, and its surface is reached at
+    the height (f_0 + |g|) / 2.
+    """
     n, g = f[0], [x / mu for x, mu in zip(f[1:], cone.friction, strict=True)]
     size = sqrt(sum(x * x for x in g))
-    inside, polar = size <= n, size <= -n
+    inside, in_polar = size <= n, size <= -n
     height = (n + size) / 2
-    share = height / where(size > 0, size, 1.0)
-    surface = [height, *(share * x * mu for x, mu in zip(g, cone.friction, strict=True))]
-    return [where(inside, x, where(polar, 0.0, s)) for x, s in zip(f, surface, strict=True)]
+    tangential_scale = height / where(size > 0, size, 1.0)
+    surface = [height, *(tangential_scale * x * mu for x, mu in zip(g, cone.friction, strict=True))]
+    return [where(inside, x, where(in_polar, 0.0, s)) for x, s in zip(f, surface, strict=True)]

@@ -1,4 +1,4 @@
-"""The primal problem by nonlinear conjugate gradients, preconditioned with M^-1: no matrix but M is factored."""
+"""Nonlinear conjugate gradients on the primal problem, preconditioned with M^-1: only M is factored."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from zwang.constraint.rows import Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, logical_and, logical_not, maximum, where, while_loop
 from zwang.solver.primal_cost import PrimalCost
-from zwang.solver.solution import SMALLEST, Solution, max_abs
+from zwang.solver.solution import SMALLEST_SCALE, Solution, max_abs
 
 TOLERANCE = 1e-12
 ITERATIONS = 2000
 
 
-class _State(NamedTuple):
-    """The accelerations, what the rows miss by, gradient g, z = M^-1 g, direction p, last step length, iterations, done."""
+class _ConjugateGradientState(NamedTuple):
+    """Acceleration a, residual y of the rows, gradient g, preconditioned gradient z = M^-1 g, direction p,
+    last step length, iterations, and whether the method has terminated.
+    """
 
     a: np.ndarray
     y: MutableArray
@@ -38,34 +40,39 @@ def conjugate_gradient(
     tolerance: float = TOLERANCE,
     iterations: int = ITERATIONS,
 ) -> Solution:
-    """The accelerations that make Z(a) + sum s_i(J_i a - aref_i) least, by Polak-Ribiere directions and exact steps.
+    """Minimiser of Z(a) + sum s_i(J_i a - aref_i) by Polak-Ribiere conjugate gradients with an exact line
+    search.
 
-    start: accelerations to begin with, by default the free ones. tolerance: of the gradient, against the largest effort in it.
-    Every row must be soft. Source: Nocedal, Wright, Numerical Optimization (2006), Sec. 5.2, "PR+".
+    start: initial acceleration (nv,), by default the free acceleration. tolerance: of the gradient, relative
+    to the largest generalised force in it. iterations: the iteration limit. Every row must be soft (R > 0).
+    Source: Nocedal, Wright, Numerical Optimization (2006), Section 5.2, method "PR+".
     """
     primal, factors = PrimalCost(problem, rows), sparse_ltdl(problem.M)
 
     def gradient(a: Any, y: MutableArray) -> tuple[Any, Any]:
-        effort, push = primal.effort(a), primal.push(y)
-        return effort - push, max_abs(effort - push) <= tolerance * (max_abs(effort) + max_abs(push))
+        smooth_force, constraint_force = primal.smooth_force(a), primal.constraint_force(y)
+        return smooth_force - constraint_force, max_abs(smooth_force - constraint_force) <= tolerance * (
+            max_abs(smooth_force) + max_abs(constraint_force)
+        )
 
-    def wanted(s: _State) -> Any:
+    def unfinished(s: _ConjugateGradientState) -> Any:
         return logical_and(logical_not(s.done), s.iterations < iterations)
 
-    def improve(s: _State) -> _State:
-        along = primal.along(s.p)
-        length = primal.exact_step((s.a, s.y), s.p, along, s.g, first=s.length)
-        a, y = s.a + length * s.p, primal.advanced(s.y, length, along)
+    def iterate(s: _ConjugateGradientState) -> _ConjugateGradientState:
+        Jp = primal.jacobian_product(s.p)
+        length = primal.exact_line_search((s.a, s.y), s.p, Jp, s.g, first_step=s.length)
+        a, y = s.a + length * s.p, primal.advanced_residual(s.y, length, Jp)
         g, done = gradient(a, y)
         z = sparse_ltdl_solve(*factors, g)
-        beta = maximum((g @ z - g @ s.z) / maximum(s.g @ s.z, SMALLEST), 0.0)
+        # Polak-Ribiere with restart: beta = max(0, g^T (z - z_old) / g_old^T z_old), p = beta p - z
+        beta = maximum((g @ z - g @ s.z) / maximum(s.g @ s.z, SMALLEST_SCALE), 0.0)
         p = beta * s.p - z
-        p = where(p @ g < 0, p, -z)  # begin anew where it does not go down
-        return _State(a, y, g, z, p, where(length > 0, length, 1.0), s.iterations + 1, done)
+        p = where(p @ g < 0, p, -z)  # restart with the steepest descent where p is no descent direction
+        return _ConjugateGradientState(a, y, g, z, p, where(length > 0, length, 1.0), s.iterations + 1, done)
 
-    begin = np.array(problem.a_free if start is None else start)
-    y = primal.residual(begin)
-    g, done = gradient(begin, y)
+    initial = np.array(problem.a_free if start is None else start)
+    y = primal.residual(initial)
+    g, done = gradient(initial, y)
     z = sparse_ltdl_solve(*factors, g)
-    last = while_loop(wanted, improve, _State(begin, y, g, z, -z, 1.0, 0.0, done))
+    last = while_loop(unfinished, iterate, _ConjugateGradientState(initial, y, g, z, -z, 1.0, 0.0, done))
     return Solution(last.a, primal.forces(last.a), last.iterations, last.done)

@@ -1,8 +1,14 @@
-"""Newton's method on rows that are listed as they act: the same iterates as `newton`, written in the rows' own numbers.
+"""Newton's method in dual (Delassus) form, on compacted rows: the same iterates as `newton`, with the forces
+as unknowns.
 
-With A = J M^-1 J^T and y0 = J a_free - aref, all that Newton's method comes by is a = a_free + M^-1 J^T f with y = y0 + A f. Rows that answer along
-their slope, f = -D y, are found from (A + 1/D) f = -y0 of these rows alone: M + J^T D J by Woodbury's identity. So a world's work grows with
-the rows that act in it, not with those that might. Source: seed 002's reduced primal; Todorov (ICRA 2014).
+    A = J M^-1 J^T,    y = y0 + A f,    y0 = J a_free - aref,    a = a_free + M^-1 J^T f
+    linear rows, f = -D y:    (A + 1/D) f = -y0 - A f_bound    with the forces f_bound of rows at a bound
+
+By Woodbury's identity this is the step with the Hessian M + J^T D J of the primal form. The work of a world
+grows with the number of its active rows, not with the number of rows that might be active or of generalised
+velocities. Source: MuJoCo documentation, Computation, "Reduced primal problem"; Todorov, "Convex and
+analytically-invertible dynamics with contacts and constraints" (ICRA 2014); Golub, Van Loan, Matrix
+Computations (2013), Section 2.1.4, for Woodbury's identity.
 """
 
 from __future__ import annotations
@@ -36,22 +42,27 @@ from zwang.scalar import (
     while_loop,
     zeros,
 )
-from zwang.solver.line_search import exact_step
+from zwang.solver.line_search import exact_line_search
 from zwang.solver.solution import Solution, is_single_precision
 
-TOLERANCE = 1e-11
+TOLERANCE = 1e-11  # of the forces, relative to the largest
 ITERATIONS = 100
-LINE_SEARCH = 0.01
-ROUNDING = 1e-13  # what sums may be off by, relative to their parts
-STANDSTILL = 1e-13  # a change of the forces this small, relative to the largest, is rounding
-COARSE, STALLS = 1e-5, 3  # and so is, in single precision, one this small for so many times
-SETTLED = 1e-3  # forces that still change by more when the iterations are over are not to be used
-LOW, SLOPE, HIGH = 1.0, 2.0, 3.0  # how a row answers: by its lower bound, along its slope, by its upper bound
+LINE_SEARCH_TOLERANCE = 0.01  # of the slope, relative to its initial value
+ROUNDING = 1e-13  # rounding error of the slope, relative to its terms
+SMALLEST_CHANGE = 1e-13  # a smaller change of the forces, relative to the largest, is rounding
+SINGLE_PRECISION_CHANGE = 1e-5  # the same in single precision, ...
+SINGLE_PRECISION_STAGNATIONS = 3  # ... after this many such changes
+USABLE_CHANGE = 1e-3  # at the iteration limit, forces that still change by more are not to be used
+LOWER, LINEAR, UPPER = 1.0, 2.0, 3.0  # row status: force at the lower bound, linear, at the upper bound
 
 
-class _Problem(NamedTuple):
-    """What does not change, of each world's own rows: how many are gone through, also by blocks of them; X = L^-T J^T (size, nv) of
-    M = L^T D L; A = J M^-1 J^T; y0 (size,), slope D and the bounds."""
+class _DualProblem(NamedTuple):
+    """The problem in dual form; all arrays are of the compacted rows of each world.
+
+    n: the largest number of active rows in any lane; blocks: the number of blocks of rows that contain them.
+    X = L^-T J^T (size, nv) with M = L^T D L; A = J M^-1 J^T, the Delassus matrix (size, size); y0 (size,); D
+    = 1/R (size,); lower, upper (size,): the bounds of the forces, None where all are 0 and inf.
+    """
 
     n: Any
     blocks: Any
@@ -59,223 +70,272 @@ class _Problem(NamedTuple):
     A: MutableArray
     y0: MutableArray
     D: MutableArray
-    low: MutableArray | None
-    high: MutableArray | None
+    lower: MutableArray | None
+    upper: MutableArray | None
 
     @property
     def size(self) -> int:
-        """Rows for which there is room, a multiple of a block."""
+        """The capacity in rows, a multiple of the block size."""
         return self.D.shape[0]
 
-    def answer(self, k: Any, y: Any) -> Any:
-        """How row k answers where it misses by y."""
-        return _answer(self.D[k], y, *self.bounds(k))
+    def status(self, k: Any, y: Any) -> Any:
+        """Status of row k at the residual y."""
+        return _row_status(self.D[k], y, *self.bounds(k))
 
     def force(self, k: Any, y: Any) -> Any:
-        """The force of row k where it misses by y."""
+        """Force of row k at the residual y."""
         return clip(-self.D[k] * y, *self.bounds(k))
 
     def bounds(self, k: Any) -> tuple[Any, Any]:
-        """Between which the force of row k is."""
-        return (0.0, np.inf) if self.low is None or self.high is None else (self.low[k], self.high[k])
+        """Lower and upper bound of the force of row k."""
+        return (0.0, np.inf) if self.lower is None or self.upper is None else (self.lower[k], self.upper[k])
 
-    def held(self, k: Any, answer: Any) -> Any:
-        """The force of row k where it does not answer along its slope."""
-        low, high = self.bounds(k)
-        return low if self.low is None else where(equal(answer, LOW), low, high)
+    def bound_force(self, k: Any, status: Any) -> Any:
+        """Force of row k at the bound that its status says."""
+        lower, upper = self.bounds(k)
+        return lower if self.lower is None else where(equal(status, LOWER), lower, upper)
 
-    def each(self, body: Any, init: Any) -> Any:
-        """The carry after body(k, carry) of all rows."""
+    def for_all_rows(self, body: Any, init: Any) -> Any:
+        """The carry after body(k, carry) for every row k."""
         return fori_loop(0, self.n, body, init)
 
 
-class _State(NamedTuple):
-    """Forces f, y = y0 + A f, how rows answer (size,), iterations, by how much the forces are wrong, stalls so far, whether there is nothing left to do, or little."""
+class _DualNewtonState(NamedTuple):
+    """State of the iteration.
+
+    Forces f, residual y = y0 + A f and row status (size,); iterations; the largest violation of the force
+    law; stagnations so far; whether the method has terminated; whether the last change was small enough for
+    the forces to be used.
+    """
 
     f: MutableArray
     y: MutableArray
-    answer: MutableArray
+    status: MutableArray
     iterations: Any
-    left: Any
-    stalls: Any
+    error: Any
+    stagnations: Any
     done: Any
-    settled: Any
+    usable: Any
 
 
-def dual_newton(problem: GaussProblem, listed: CompactedRows) -> Solution:
-    """The accelerations that make Z(a) + sum s_i(J_i a - aref_i) least, and how all rows answer.
+def dual_newton(problem: GaussProblem, compacted: CompactedRows) -> Solution:
+    """Minimiser of Z(a) + sum s_i(J_i a - aref_i) by Newton's method in dual form, and the status of all
+    rows.
 
-    The forces of the solution are not told.
+    compacted: the active rows of each world, with the status from which the method starts. The forces of the
+    solution are not reported.
     """
     factors = ltdl(problem.M, problem.parents)
-    p, answer = _prepared(problem, listed, factors)
-    f = p.each(lambda k, f: f.set(k, 0.0), empty(p.size))
-    y = p.each(lambda k, y: y.set(k, p.y0[k]), empty(p.size))
-    idle = listed.count < 1
+    p, status = _dual_problem(problem, compacted, factors)
+    f = p.for_all_rows(lambda k, f: f.set(k, 0.0), empty(p.size))
+    y = p.for_all_rows(lambda k, y: y.set(k, p.y0[k]), empty(p.size))
+    no_rows = compacted.count < 1
 
-    def wanted(s: _State) -> Any:
+    def unfinished(s: _DualNewtonState) -> Any:
         return logical_and(logical_not(s.done), s.iterations < ITERATIONS)
 
-    last = while_loop(wanted, lambda s: _improved(p, s), _State(f, y, answer, 0.0, 0.0, 0.0, idle, idle))
+    last = while_loop(
+        unfinished, lambda s: _iterate(p, s), _DualNewtonState(f, y, status, 0.0, 0.0, 0.0, no_rows, no_rows)
+    )
 
-    def pull(k: Any, g: np.ndarray) -> np.ndarray:
+    def add_row(k: Any, g: np.ndarray) -> np.ndarray:
         return g + last.f[k] * _row(p.X, k)
 
+    # a = a_free + M^-1 J^T f = a_free + L^-1 D^-1 X^T f
     L, reciprocals = factors
-    pulled = p.each(pull, np.zeros(len(problem.a_free)))
-    a = problem.a_free + solve_unit_lower(L, problem.parents, pulled * np.array(reciprocals))
+    generalised_force = p.for_all_rows(add_row, np.zeros(len(problem.a_free)))
+    a = problem.a_free + solve_unit_lower(L, problem.parents, generalised_force * np.array(reciprocals))
 
-    def note(k: Any, codes: MutableArray) -> MutableArray:
-        inside = 1.0 * k < listed.count
-        return cond(inside, lambda c: c.scatter(listed.numbers[k], last.answer[k]), lambda c: c, codes)
+    def store(k: Any, codes: MutableArray) -> MutableArray:
+        inside = 1.0 * k < compacted.count
+        return cond(inside, lambda c: c.scatter(compacted.numbers[k], last.status[k]), lambda c: c, codes)
 
-    codes = p.each(note, zeros(listed.size))
-    unsettled = logical_not(logical_or(last.done, last.settled))
-    return Solution(a, np.zeros(0), last.iterations, last.done, unsettled=unsettled, row_status=codes)
-
-
-def _prepared(problem: GaussProblem, listed: CompactedRows, factors: Any) -> tuple[_Problem, MutableArray]:
-    """The problem in the rows' own numbers, and how rows answer at first."""
-    n = lane_maximum(listed.count, listed.size)
-    blocks, pairs = (table([-(-k // of) for k in range(listed.size + 1)])[n] for of in (SIDE, 2))
-    X, numbers, answer = _entered(problem, listed, factors[0], n)
-    A = _products(X, np.array(factors[1]), pairs)
-    low, high = numbers.get("low"), numbers.get("high")
-    return _Problem(n, blocks, X, A, numbers["y0"], numbers["D"], low, high), answer
+    codes = p.for_all_rows(store, zeros(compacted.size))
+    inaccurate = logical_not(logical_or(last.done, last.usable))
+    return Solution(a, np.zeros(0), last.iterations, last.done, inaccurate=inaccurate, row_status=codes)
 
 
-def _entered(
-    problem: GaussProblem, listed: CompactedRows, L: Any, n: Any
+def _dual_problem(
+    problem: GaussProblem, compacted: CompactedRows, factors: Any
+) -> tuple[_DualProblem, MutableArray]:
+    """The problem in dual form, and the initial status of its rows."""
+    n = lane_maximum(compacted.count, compacted.size)
+    blocks, pairs = (table([-(-k // of) for k in range(compacted.size + 1)])[n] for of in (SIDE, 2))
+    X, numbers, status = _row_arrays(problem, compacted, factors[0], n)
+    A = _delassus_matrix(X, np.array(factors[1]), pairs)
+    lower, upper = numbers.get("lower"), numbers.get("upper")
+    return _DualProblem(n, blocks, X, A, numbers["y0"], numbers["D"], lower, upper), status
+
+
+def _row_arrays(
+    problem: GaussProblem, compacted: CompactedRows, L: Any, n: Any
 ) -> tuple[MutableArray, dict[str, MutableArray], MutableArray]:
-    """X, y0, D and bounds of all rows; and how they answer: as the codes say, or, where they say nothing, at the free accelerations."""
-    room, nv = -(-listed.size // SIDE) * SIDE, len(problem.a_free)
-    names = ["y0", "D", *(("low", "high") if listed.bounded else ())]
+    """X, y0, D and bounds of all rows, and their initial status.
+
+    The initial status is the stored one or, where none is stored, that at the free acceleration.
+    """
+    capacity, nv = -(-compacted.size // SIDE) * SIDE, len(problem.a_free)
+    fields = ["y0", "D", *(("lower", "upper") if compacted.has_bounds else ())]
 
     def enter(k: Any, carry: Any) -> Any:
-        X, numbers, answer = carry
-        row = listed.row(k)
-        J = np.array(decode_signs(row.words, nv)) * (row.w @ listed.S)
-        for i, other in listed.others.items():
-            mine = logical_and(1.0 * k < listed.count, equal(listed.numbers[k], i))
-            J = np.array([x if is_zero(o) else where(mine, o, x) for x, o in zip(J, other, strict=True)])
+        X, numbers, status = carry
+        row = compacted.row(k)
+        J = np.array(decode_signs(row.sign_words, nv)) * (row.w @ compacted.S)
+        for i, other_row in compacted.coupling_rows.items():
+            is_this_row = logical_and(1.0 * k < compacted.count, equal(compacted.numbers[k], i))
+            J = np.array(
+                [x if is_zero(o) else where(is_this_row, o, x) for x, o in zip(J, other_row, strict=True)]
+            )
         for j, x in enumerate(solve_transposed_unit_lower(L, problem.parents, J)):
             X = X.set((k, j), x)
-        y0, code = J @ problem.a_free - row.aref, listed.codes[k]
-        values = {"y0": y0, "D": row.D, "low": row.low, "high": row.high}
-        numbers = {name: numbers[name].set(k, values[name]) for name in names}
-        return X, numbers, answer.set(k, where(code > 0, code, _answer(row.D, y0, row.low, row.high)))
+        y0, code = J @ problem.a_free - row.aref, compacted.row_status[k]
+        values = {"y0": y0, "D": row.D, "lower": row.lower, "upper": row.upper}
+        numbers = {name: numbers[name].set(k, values[name]) for name in fields}
+        return X, numbers, status.set(k, where(code > 0, code, _row_status(row.D, y0, row.lower, row.upper)))
 
-    blank = {name: empty(room) for name in names}
-    return fori_loop(0, n, enter, (empty((room, nv)), blank, empty(room)))
+    arrays = {name: empty(capacity) for name in fields}
+    return fori_loop(0, n, enter, (empty((capacity, nv)), arrays, empty(capacity)))
 
 
-def _products(X: MutableArray, reciprocals: np.ndarray, pairs: Any) -> MutableArray:
-    """A = X D^-1 X^T, by so many pairs of rows, so that what two are multiplied with is read once."""
-    room = X.shape[0]
+def _delassus_matrix(X: MutableArray, reciprocals: np.ndarray, pairs: Any) -> MutableArray:
+    """Delassus matrix A = X D^-1 X^T, two rows at a time, so that the other factor is read once for both."""
+    capacity = X.shape[0]
 
     def products(pair: Any, A: MutableArray) -> MutableArray:
         rows = [2 * pair, 2 * pair + 1]
-        both = [_row(X, k) * reciprocals for k in rows]
+        scaled = [_row(X, k) * reciprocals for k in rows]
 
         def product(l: Any, A: MutableArray) -> MutableArray:
-            other = _row(X, l)
-            for k, x in zip(rows, both, strict=True):
-                a = sum(x[c::3] @ other[c::3] for c in range(3))  # three sums side by side
+            other_row = _row(X, l)
+            for k, x in zip(rows, scaled, strict=True):
+                a = sum(x[c::3] @ other_row[c::3] for c in range(3))  # three independent sums
                 A = A.set((k, l), a).set((l, k), a)
             return A
 
         return fori_loop(0, 2 * pair + 2, product, A)
 
-    return fori_loop(0, pairs, products, empty((room, room)))
+    return fori_loop(0, pairs, products, empty((capacity, capacity)))
 
 
-def _answer(D: Any, y: Any, low: Any, high: Any) -> Any:
-    """How a row answers that misses by y."""
-    return where(-D * y <= low, LOW, where(-D * y < high, SLOPE, HIGH))
+def _row_status(D: Any, y: Any, lower: Any, upper: Any) -> Any:
+    """Status of a row at the residual y."""
+    return where(-D * y <= lower, LOWER, where(-D * y < upper, LINEAR, UPPER))
 
 
 def _row(X: MutableArray, k: Any) -> np.ndarray:
+    """Row k of a matrix."""
     return np.array([X[k, j] for j in range(X.shape[1])])
 
 
-def _improved(p: _Problem, s: _State) -> _State:
-    """One iteration: the forces if rows go on answering so, a step towards them, and how rows answer there."""
-    f, y = _step(p, s.answer)
+def _iterate(p: _DualProblem, s: _DualNewtonState) -> _DualNewtonState:
+    """State after one iteration: Newton step, line search, new forces, status, termination."""
+    # the forces of a full Newton step, if no row changes its status
+    f, y = _newton_step(p, s.status)
 
     def compare(k: Any, same: Any) -> Any:
-        return logical_and(same, equal(p.answer(k, y[k]), s.answer[k]))
+        return logical_and(same, equal(p.status(k, y[k]), s.status[k]))
 
-    same = p.each(compare, 1.0 * p.n >= 0.0)
+    same = p.for_all_rows(compare, 1.0 * p.n >= 0.0)
+    # step length: 1 where no row changes its status, and in the first iteration
     full = logical_or(same, s.iterations < 1)
-    t = cond(full, lambda: 1.0, lambda: _searched(p, s, f, y))
+    t = cond(full, lambda: 1.0, lambda: _line_search(p, s, f, y))
 
     def advance(k: Any, carry: Any) -> Any:
-        f_now, y_now, answer, size, left, top = carry
-        change, turn = t * (f[k] - f_now[k]), t * (y[k] - y_now[k])
-        force, miss = where(full, f[k], f_now[k] + change), where(full, y[k], y_now[k] + turn)
-        wrong = absolute(force - p.force(k, miss))
-        f_now, y_now = f_now.set(k, force), y_now.set(k, miss)
-        answer = answer.set(k, p.answer(k, miss))
+        f_now, y_now, status, largest_change, error, largest_force = carry
+        change, y_change = t * (f[k] - f_now[k]), t * (y[k] - y_now[k])
+        force, residual = where(full, f[k], f_now[k] + change), where(full, y[k], y_now[k] + y_change)
+        force_error = absolute(force - p.force(k, residual))
+        f_now, y_now = f_now.set(k, force), y_now.set(k, residual)
+        status = status.set(k, p.status(k, residual))
         return (
             f_now,
             y_now,
-            answer,
-            maximum(size, absolute(change)),
-            maximum(left, wrong),
-            maximum(top, absolute(force)),
+            status,
+            maximum(largest_change, absolute(change)),
+            maximum(error, force_error),
+            maximum(largest_force, absolute(force)),
         )
 
-    f_now, y_now, answer, size, left, top = p.each(advance, (s.f, s.y, s.answer, 0.0, 0.0, 0.0))
-    later = s.iterations >= 1  # the first change is from no force to what was remembered, and tells nothing
-    stuck = logical_and(later, logical_and(is_single_precision(top), left > s.left / 2))
-    stalls = s.stalls + where(logical_and(stuck, size <= COARSE * top), 1.0, 0.0)
-    still = logical_and(later, logical_or(size <= STANDSTILL * top, stalls >= STALLS))
-    small = logical_or(left <= TOLERANCE * top, still)
-    return _State(
-        f_now, y_now, answer, s.iterations + 1, left, stalls, logical_or(same, small), size <= SETTLED * top
+    f_now, y_now, status, largest_change, error, largest_force = p.for_all_rows(
+        advance, (s.f, s.y, s.status, 0.0, 0.0, 0.0)
+    )
+    # the first change, from zero to the forces of the initial status, is no sign of termination
+    counts = s.iterations >= 1
+    stagnant = logical_and(counts, logical_and(is_single_precision(largest_force), error > s.error / 2))
+    stagnations = s.stagnations + where(
+        logical_and(stagnant, largest_change <= SINGLE_PRECISION_CHANGE * largest_force), 1.0, 0.0
+    )
+    stagnated = logical_and(
+        counts,
+        logical_or(
+            largest_change <= SMALLEST_CHANGE * largest_force, stagnations >= SINGLE_PRECISION_STAGNATIONS
+        ),
+    )
+    small = logical_or(error <= TOLERANCE * largest_force, stagnated)
+    return _DualNewtonState(
+        f_now,
+        y_now,
+        status,
+        s.iterations + 1,
+        error,
+        stagnations,
+        logical_or(same, small),
+        largest_change <= USABLE_CHANGE * largest_force,
     )
 
 
-def _step(p: _Problem, answer: MutableArray) -> tuple[MutableArray, MutableArray]:
-    """f and y = y0 + A f (size,) of rows that answer so: (A + 1/D) f = -y0 - A f_held among those along their slope.
+def _newton_step(p: _DualProblem, status: MutableArray) -> tuple[MutableArray, MutableArray]:
+    """Forces f (size,) and residual y = y0 + A f for this status: (A + 1/D) f = -y0 - A f_bound for the
+    linear rows.
 
-    Gone through are the rows that do so in some world; in the others a row stands alone.
+    The system is gathered from the rows that are linear in some lane; where a row is not linear in a lane,
+    its equation there is that of the identity.
     """
     size = p.size
 
     def split(k: Any, carry: Any) -> Any:
         free, f = carry
-        on = equal(answer[k], SLOPE)
-        return free.set(k, where(on, 1.0, 0.0)), f.set(k, where(on, 0.0, p.held(k, answer[k])))
+        is_linear = equal(status[k], LINEAR)
+        return free.set(k, where(is_linear, 1.0, 0.0)), f.set(
+            k, where(is_linear, 0.0, p.bound_force(k, status[k]))
+        )
 
-    free, f = p.each(split, (empty(size), empty(size)))
-    residual = p.y0 if p.low is None else _added(p, p.y0, p.n, lambda k: (k, f[k]))
-    chosen = ActiveIndices(free, p.n)
-    tiles = table([-(-k // SIDE) for k in range(size + 1)])[chosen.count]
-    on = fori_loop(0, chosen.count, lambda i, on: on.set(i, free[chosen[i]]), empty(size))
-    on = fori_loop(chosen.count, SIDE * tiles, lambda i, on: on.set(i, 0.0), on)
+    free, f = p.for_all_rows(split, (empty(size), empty(size)))
+    residual = p.y0 if p.lower is None else _with_delassus_product(p, p.y0, p.n, lambda k: (k, f[k]))
+    linear_rows = ActiveIndices(free, p.n)
+    block_count = table([-(-k // SIDE) for k in range(size + 1)])[linear_rows.count]
+    is_linear = fori_loop(
+        0, linear_rows.count, lambda i, is_linear: is_linear.set(i, free[linear_rows[i]]), empty(size)
+    )
+    is_linear = fori_loop(
+        linear_rows.count, SIDE * block_count, lambda i, is_linear: is_linear.set(i, 0.0), is_linear
+    )
 
     def entry(i: Any, j: Any) -> Any:
         if i is j:
-            k = chosen[i]
-            return where(on[i] > 0, p.A[k, k] + 1 / where(on[i] > 0, p.D[k], 1.0), 1.0)
-        return where(logical_and(on[i] > 0, on[j] > 0), p.A[chosen[i], chosen[j]], 0.0)
+            k = linear_rows[i]
+            return where(is_linear[i] > 0, p.A[k, k] + 1 / where(is_linear[i] > 0, p.D[k], 1.0), 1.0)
+        return where(
+            logical_and(is_linear[i] > 0, is_linear[j] > 0), p.A[linear_rows[i], linear_rows[j]], 0.0
+        )
 
     def right(i: Any) -> Any:
-        return where(on[i] > 0, -residual[chosen[i]], 0.0)
+        return where(is_linear[i] > 0, -residual[linear_rows[i]], 0.0)
 
-    x = solve_dynamic_ldlt(tiles, size // SIDE, entry, right)
-    y = _added(p, residual, SIDE * tiles, lambda i: (chosen[i], x[i]))
+    x = solve_dynamic_ldlt(block_count, size // SIDE, entry, right)
+    y = _with_delassus_product(p, residual, SIDE * block_count, lambda i: (linear_rows[i], x[i]))
 
-    def spread(i: Any, f: MutableArray) -> MutableArray:
-        k = chosen[i]
-        return f.set(k, where(on[i] > 0, x[i], f[k]))
+    def scatter(i: Any, f: MutableArray) -> MutableArray:
+        k = linear_rows[i]
+        return f.set(k, where(is_linear[i] > 0, x[i], f[k]))
 
-    return fori_loop(0, chosen.count, spread, f), y
+    return fori_loop(0, linear_rows.count, scatter, f), y
 
 
-def _added(p: _Problem, y: MutableArray, number: Any, part: Callable[[Any], tuple[Any, Any]]) -> MutableArray:
-    """y + A f (size,) for f with so many parts (row, value)."""
+def _with_delassus_product(
+    p: _DualProblem, y: MutableArray, number: Any, part: Callable[[Any], tuple[Any, Any]]
+) -> MutableArray:
+    """y + A f (size,) for f with `number` entries, part(i) = (row, value)."""
 
     def block(b: Any, total: MutableArray) -> MutableArray:
         rows = [SIDE * b + c for c in range(SIDE)]
@@ -291,21 +351,23 @@ def _added(p: _Problem, y: MutableArray, number: Any, part: Callable[[Any], tupl
     return fori_loop(0, p.blocks, block, empty(p.size))
 
 
-def _searched(p: _Problem, s: _State, f: MutableArray, y: MutableArray) -> Any:
-    """How far to go from s towards forces f and y to where the cost is least."""
+def _line_search(p: _DualProblem, s: _DualNewtonState, f: MutableArray, y: MutableArray) -> Any:
+    """Step length from s towards the forces f and residual y that minimises the cost."""
 
     def slope_at(t: Any) -> tuple[Any, Any]:
         def add(k: Any, sums: Any) -> Any:
-            rate, turn = f[k] - s.f[k], y[k] - s.y[k]
-            miss = s.y[k] + t * turn
-            stiff = where(equal(p.answer(k, miss), SLOPE), p.D[k] * turn * turn, 0.0)
-            return sums[0] + (s.f[k] + t * rate - p.force(k, miss)) * turn, sums[1] + rate * turn + stiff
+            f_change, y_change = f[k] - s.f[k], y[k] - s.y[k]
+            residual = s.y[k] + t * y_change
+            curvature = where(equal(p.status(k, residual), LINEAR), p.D[k] * y_change * y_change, 0.0)
+            return sums[0] + (s.f[k] + t * f_change - p.force(k, residual)) * y_change, sums[
+                1
+            ] + f_change * y_change + curvature
 
-        return p.each(add, (0.0, 0.0))
+        return p.for_all_rows(add, (0.0, 0.0))
 
     def parts(k: Any, sums: Any) -> Any:
-        turn = y[k] - s.y[k]
-        return sums[0] + (s.f[k] - p.force(k, s.y[k])) * turn, sums[1] + absolute(s.f[k] * turn)
+        y_change = y[k] - s.y[k]
+        return sums[0] + (s.f[k] - p.force(k, s.y[k])) * y_change, sums[1] + absolute(s.f[k] * y_change)
 
-    downhill, size = p.each(parts, (0.0, 0.0))
-    return exact_step(slope_at, downhill, 1.0, LINE_SEARCH, ROUNDING * size)
+    initial_slope, magnitude = p.for_all_rows(parts, (0.0, 0.0))
+    return exact_line_search(slope_at, initial_slope, 1.0, LINE_SEARCH_TOLERANCE, ROUNDING * magnitude)

@@ -1,4 +1,4 @@
-"""The exact step along a direction: the zero of the slope of Gauss's problem, which rises along any line."""
+"""Exact line search: the zero of the slope phi'(t) of a convex cost along a direction."""
 
 from __future__ import annotations
 
@@ -7,46 +7,56 @@ from typing import Any, NamedTuple
 
 from zwang.scalar import absolute, logical_and, logical_not, logical_or, maximum, where, while_loop
 
-TRIALS = 50
-NARROW = 1e-3  # of a bracket, relative to its end and the tolerance
-UNBOUNDED = 1e30
+ITERATIONS = 50
+SMALLEST_BRACKET = 1e-3  # relative to the upper end of the bracket, and times the tolerance
+UNBOUNDED = 1e30  # the upper end of a bracket that has none yet
 
 
-class _Search(NamedTuple):
-    """The step tried, slope and curvature there, the bracket, and the number of trials."""
+class _LineSearchState(NamedTuple):
+    """Step t, slope phi'(t), curvature phi''(t), lower and upper end of the bracket, number of slopes
+    evaluated.
+    """
 
     step: Any
     slope: Any
     curvature: Any
     low: Any
     high: Any
-    trials: Any
+    iterations: Any
 
 
-def exact_step(
+def exact_line_search(
     slope_at: Callable[[Any], tuple[Any, Any]],
-    downhill: Any,
-    first: Any = 1.0,
+    initial_slope: Any,
+    first_step: Any = 1.0,
     tolerance: float = 1e-7,
     noise: Any = 0.0,
 ) -> Any:
-    """The step at which the slope is zero, to `tolerance` times `downhill`, its (negative) value at step 0, or to `noise`.
+    """Step length t >= 0 at which the slope of a convex cost vanishes, by Newton's method safeguarded by
+    bisection.
 
-    slope_at: slope and positive curvature at a step. Newton's method from `first`, kept within a bracket by
-    bisection, until the slope is that small or the bracket narrow.
+    slope_at: the slope and the positive curvature of the cost at a step. initial_slope: the slope at step 0,
+    which is negative. first_step: the first step tried, by default 1. tolerance: of the slope, relative to
+    initial_slope. noise: rounding error of the slope, below which it counts as zero. The search also ends
+    when the bracket is narrower than the tolerance requires or after `ITERATIONS` slopes.
     """
-    goal = maximum(tolerance * absolute(downhill), noise)
+    slope_tolerance = maximum(tolerance * absolute(initial_slope), noise)
 
-    def wanted(s: _Search) -> Any:
-        open_still = NARROW * tolerance * s.high < s.high - s.low
-        return logical_and(logical_and(goal < absolute(s.slope), open_still), s.trials < TRIALS)
+    def unfinished(s: _LineSearchState) -> Any:
+        bracket_is_wide = SMALLEST_BRACKET * tolerance * s.high < s.high - s.low
+        return logical_and(
+            logical_and(slope_tolerance < absolute(s.slope), bracket_is_wide), s.iterations < ITERATIONS
+        )
 
-    def improve(s: _Search) -> _Search:
+    def iterate(s: _LineSearchState) -> _LineSearchState:
+        # the slope increases with the step, so that its sign says which side of the zero the step is on
         low, high = where(s.slope < 0, s.step, s.low), where(s.slope < 0, s.high, s.step)
+        # Newton's step t - phi'(t) / phi''(t); outside the bracket bisection, or doubling where there is no
+        # upper end
         newton = s.step - s.slope / s.curvature
         outside = logical_or(logical_not(low < newton), logical_not(newton < high))
         step = where(outside, where(high < UNBOUNDED, (low + high) / 2, 2 * s.step), newton)
-        return _Search(step, *slope_at(step), low, high, s.trials + 1)
+        return _LineSearchState(step, *slope_at(step), low, high, s.iterations + 1)
 
-    start = _Search(first, *slope_at(first), 0.0, UNBOUNDED, 1.0)
-    return while_loop(wanted, improve, start).step
+    start = _LineSearchState(first_step, *slope_at(first_step), 0.0, UNBOUNDED, 1.0)
+    return while_loop(unfinished, iterate, start).step

@@ -1,10 +1,12 @@
-"""Exact equalities alone, A a = b, by multipliers: one factorisation, then rounds of substitutions; on any scalar.
+"""Hard equalities alone, A a = b, by the method of multipliers (augmented Lagrangian), on any scalar.
 
     a' = a - (M + A^T D A)^-1 (M (a - a_free) - A^T (f - D (A a - b))),     f' = f - D (A a' - b)
 
-With D = 1 / rho large a round leaves the share rho / (rho + A M^-1 A^T) of what is missed, so that three or four do; near singular
-positions, where a row nearly depends on others, more. Rows that depend on each other need no rank: they share their force evenly.
-Source: Rockafellar, Math. Oper. Res. 1 (1976) 97, the proximal point method on the dual; as `hard`, without inequalities.
+The matrix is factorised once; each iteration is a substitution. With D = 1 / rho large, one iteration
+reduces the residual by the factor rho / (rho + A M^-1 A^T), so that three or four iterations suffice; more
+are needed near singular configurations, where the rows are nearly dependent. Redundant rows need no rank
+decision: they share their force evenly. Source: Rockafellar, Math. Oper. Res. 1 (1976) 97, the proximal
+point method on the dual; `augmented_lagrangian` is the same method with inequalities.
 """
 
 from __future__ import annotations
@@ -17,57 +19,63 @@ from zwang.algebra.factorization import updated_solver
 from zwang.constraint.rows import Rows, array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import absolute, cond, divide, is_zero, logical_and, logical_not, logical_or, while_loop
-from zwang.solver.null_space import is_contradictory
+from zwang.solver.null_space import is_inconsistent
 from zwang.solver.solution import Solution, max_abs
 
-SOFTENING = 1e-5  # rho, relative to a row's weight
-ROUNDS = 200
-STEADY = 1e-11  # of the forces' change, relative
-NOISE = 2e-15  # of a row's terms: what it misses by rounding
+PENALTY_COMPLIANCE = 1e-5  # rho, relative to the inverse weight of a row
+ITERATIONS = 200
+TOLERANCE = 1e-11  # of the change of the forces, relative
+ROUNDING = 2e-15  # of a residual, relative to the terms that it is the sum of
 
 
-class _State(NamedTuple):
-    """Accelerations, forces, how much the rows miss, rounds so far, done."""
+class _MultiplierState(NamedTuple):
+    """Accelerations a, forces f, residual A a - b, iterations so far, and whether the method has
+    terminated.
+    """
 
     a: np.ndarray
     force: np.ndarray
     residual: np.ndarray
-    rounds: Any
+    iterations: Any
     done: Any
 
 
 def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
-    """The acceleration nearest to the free one under exact equalities, and their forces.
+    """Acceleration that minimises Z(a) under hard equalities, with their forces, by the method of
+    multipliers.
 
-    Rows that contradict each other miss as little as they can, and it has not converged.
+    Rows that contradict each other are satisfied in the least-squares sense; the solution is then marked as
+    inconsistent and has not converged.
     """
     M, A = problem.M, rows.J
-    D = array([divide(1, SOFTENING * w) if any(not is_zero(x) for x in row) else 0
-               for w, row in zip(rows.weight, A, strict=True)])  # fmt: skip
+    D = array([divide(1, PENALTY_COMPLIANCE * w) if any(not is_zero(x) for x in row) else 0
+               for w, row in zip(rows.inverse_weight, A, strict=True)])  # fmt: skip
     solved, pull = updated_solver(M, A, D)
 
-    def wanted(s: _State) -> Any:
-        return logical_and(logical_not(s.done), s.rounds < ROUNDS)
+    def unfinished(s: _MultiplierState) -> Any:
+        return logical_and(logical_not(s.done), s.iterations < ITERATIONS)
 
-    def improve(s: _State) -> _State:
-        pushed = A.T @ s.force if len(rows) else 0
-        a = s.a - solved(M @ (s.a - problem.a_free) - pushed + pull(s.residual))
+    def iterate(s: _MultiplierState) -> _MultiplierState:
+        # a' = a - (M + A^T D A)^-1 (M (a - a_free) - A^T f + A^T D (A a - b))
+        constraint_force = A.T @ s.force if len(rows) else 0
+        a = s.a - solved(M @ (s.a - problem.a_free) - constraint_force + pull(s.residual))
         residual = A @ a - rows.aref
+        # f' = f - D (A a' - b)
         change = D * residual
         force = s.force - change
-        noise = NOISE * max_abs(D * _terms(A, a, rows.aref))
-        done = logical_or(max_abs(change) <= STEADY * max_abs(force), max_abs(change) <= noise)
-        return _State(a, force, residual, s.rounds + 1, done)
+        rounding = ROUNDING * max_abs(D * _magnitudes(A, a, rows.aref))
+        done = logical_or(max_abs(change) <= TOLERANCE * max_abs(force), max_abs(change) <= rounding)
+        return _MultiplierState(a, force, residual, s.iterations + 1, done)
 
-    begin = np.array(problem.a_free)
-    start = _State(begin, np.zeros(len(rows)), A @ begin - rows.aref, 0.0, 0.0 > 1.0)
-    last = while_loop(wanted, improve, start)
-    inconsistent = cond(last.done, lambda: False, lambda: is_contradictory(rows, last.a))
-    return Solution(last.a, last.force, last.rounds, last.done, inconsistent, unsettled=inconsistent)
+    initial = np.array(problem.a_free)
+    start = _MultiplierState(initial, np.zeros(len(rows)), A @ initial - rows.aref, 0.0, 0.0 > 1.0)
+    last = while_loop(unfinished, iterate, start)
+    inconsistent = cond(last.done, lambda: False, lambda: is_inconsistent(rows, last.a))
+    return Solution(last.a, last.force, last.iterations, last.done, inconsistent, inaccurate=inconsistent)
 
 
-def _terms(A: Any, a: Any, b: Any) -> np.ndarray:
-    """|b| + |A| |a| (k,): what the rows' terms add up to."""
+def _magnitudes(A: Any, a: Any, b: Any) -> np.ndarray:
+    """|b| + |A| |a| (k,): the sum of the absolute terms of each residual."""
     return array(
         [
             absolute(y)

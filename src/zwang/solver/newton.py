@@ -1,8 +1,15 @@
-"""The primal problem by Newton's method: the accelerations directly, nv unknowns however many rows there are.
+"""Newton's method on the reduced primal problem: the unknowns are the nv accelerations, however many rows
+there are.
 
-The Hessian M + J^T W J keeps the sparsity of M where rows touch one branch only. On pieces where the cost is quadratic one step
-is exact, so that few iterations are needed. Source: seed 002's reduced primal; Todorov, "Convex and analytically-invertible dynamics with
-contacts and constraints" (ICRA 2014).
+    cost       Z(a) + sum s_i(y_i),    y = J a - aref
+    gradient   g = M (a - a_free) - J^T f(y)
+    step       p = -(M + J^T W J)^-1 g,    W = -df/dy
+    iterate    a <- a + t p,    t by an exact line search
+
+The cost is quadratic wherever the status of the rows does not change, so that one step of length 1 is exact
+there and few iterations are needed. The Hessian M + J^T W J keeps the sparsity of M where each row touches
+one branch of the tree only. Source: MuJoCo documentation, Computation, "Reduced primal problem"; Todorov,
+"Convex and analytically-invertible dynamics with contacts and constraints" (ICRA 2014).
 """
 
 from __future__ import annotations
@@ -24,31 +31,38 @@ from zwang.scalar import (
     while_loop,
     zeros,
 )
-from zwang.solver.primal_cost import Group, PrimalCost
+from zwang.solver.primal_cost import PrimalCost, RowBlock
 from zwang.solver.solution import Solution, is_single_precision, max_abs
 from zwang.solver.warm_start import as_warm_start, decode_status, encode_status, status_code
 
-TOLERANCE = 1e-11
+TOLERANCE = 1e-11  # of the gradient, relative to the largest generalised force in it
 ITERATIONS = 100
-LINE_SEARCH = 0.01  # what the slope may keep of its start, as in MuJoCo; at the end the step is 1
-STANDSTILL = 1e-14  # a step this small, relative to the accelerations, changes nothing
-NOISE = 1e-9  # and with one this small a gradient that does not shrink any more is rounding
-COARSE, STALLS = 1e-5, 3  # the same after so many steps of this size, where single precision ends
-SETTLED = 1e-3  # accelerations that still change by more when the iterations are over are not to be used
+LINE_SEARCH_TOLERANCE = (
+    0.01  # of the slope, relative to its initial value, as in MuJoCo; the last step has length 1
+)
+SMALLEST_STEP = 1e-14  # relative to the accelerations; a smaller step changes nothing
+STAGNATION_STEP = 1e-9  # below this step a gradient that is no longer halved consists of rounding errors
+SINGLE_PRECISION_STEP = 1e-5  # the same in single precision, ...
+SINGLE_PRECISION_STAGNATIONS = 3  # ... after this many such steps
+USABLE_STEP = 1e-3  # at the iteration limit, accelerations that still change by more are not to be used
 
 
-class _State(NamedTuple):
-    """The accelerations, what the rows miss by, their groups' codes (see `memory`), the gradient, iterations, stalls so far, whether there is
-    nothing left to do, or little."""
+class _NewtonState(NamedTuple):
+    """State of the iteration.
+
+    a: accelerations (nv,). y: residual of the rows. status: status code of every block of rows (see
+    `warm_start`). gradient (nv,). stagnations: single-precision steps without progress. done: whether the
+    method has terminated. usable: whether the last step was small enough for the accelerations to be used.
+    """
 
     a: np.ndarray
     y: MutableArray
-    codes: MutableArray
+    status: MutableArray
     gradient: np.ndarray
     iterations: Any
-    stalls: Any
+    stagnations: Any
     done: Any
-    settled: Any
+    usable: Any
 
 
 def newton(
@@ -59,90 +73,108 @@ def newton(
     tolerance: float = TOLERANCE,
     iterations: int = ITERATIONS,
 ) -> Solution:
-    """The accelerations that make Z(a) + sum s_i(J_i a - aref_i) least, by Newton's method with an exact line search.
+    """Minimiser of Z(a) + sum s_i(J_i a - aref_i), by Newton's method with an exact line search.
 
-    start: accelerations to begin with, by default the free ones; or, as a `Recall`, how rows answered in a problem like this one: then the first
-    step takes them at their word, and the solution tells how they answer now. tolerance: of the gradient, against the largest effort in it,
-    unless all rows answer after a whole step as before it: that step is exact. Every row must be soft, R > 0.
+    start: the initial accelerations (nv,), by default the free ones; or a `WarmStart`, the row status of a
+    similar problem. With a warm start the first step assumes that status, and the solution reports the final
+    one. tolerance: of the gradient, relative to the largest generalised force in it. The method also
+    terminates when no row changes its status over a full step, because that step is exact. Every row must be
+    soft (R > 0).
     """
     method = _Method(PrimalCost(problem, rows), as_warm_start(start), tolerance)
 
-    def wanted(s: _State) -> Any:
+    def unfinished(s: _NewtonState) -> Any:
         return logical_and(logical_not(s.done), s.iterations < iterations)
 
-    last = while_loop(wanted, method.improved, method.begun(start))
-    unsettled = logical_not(logical_or(last.done, last.settled))
-    forces, row_status = method.primal.forces(last.a), None if method.warm_start is None else last.codes
-    return Solution(last.a, forces, last.iterations, last.done, unsettled=unsettled, row_status=row_status)
+    last = while_loop(unfinished, method.iterate, method.initial_state(start))
+    inaccurate = logical_not(logical_or(last.done, last.usable))
+    forces, row_status = method.primal.forces(last.a), None if method.warm_start is None else last.status
+    return Solution(last.a, forces, last.iterations, last.done, inaccurate=inaccurate, row_status=row_status)
 
 
 class _Method(NamedTuple):
-    """The cost to be made least, how rows answered in a problem like this one, if that is known, and the tolerance of the gradient."""
+    """The cost to be minimised, the row status of a similar problem if it is known, and the gradient
+    tolerance.
+    """
 
     primal: PrimalCost
     warm_start: WarmStart | None
     tolerance: float
 
-    def begun(self, start: Any) -> _State:
-        """At the accelerations to begin with."""
+    def initial_state(self, start: Any) -> _NewtonState:
+        """State at the initial accelerations, with the row status there or that of the warm start."""
         primal, warm_start = self.primal, self.warm_start
         a = np.array(primal.problem.a_free if start is None or warm_start is not None else start)
-        y, none = primal.residual(a), zeros(primal.group_count)
+        y, none = primal.residual(a), zeros(primal.block_count)
         if warm_start is None:
-            codes = encode_status(primal, y, none)
-            gradient, _, done = self.judged(a, y, codes)
+            status = encode_status(primal, y, none)
+            gradient, _, done = self.gradient(a, y, status)
         else:
-            codes = encode_status(primal, y, none, warm_start(primal.group_count))
-            gradient, done = -primal.push(y, decode_status(codes)), logical_not(primal.acting())
-        return _State(a, y, codes, gradient, 0.0, 0.0, done, done)
+            status = encode_status(primal, y, none, warm_start(primal.block_count))
+            gradient = -primal.constraint_force(y, decode_status(status))
+            done = logical_not(primal.any_active())
+        return _NewtonState(a, y, status, gradient, 0.0, 0.0, done, done)
 
-    def judged(self, a: Any, y: MutableArray, codes: MutableArray) -> tuple[np.ndarray, Any, Any]:
-        """The gradient, its largest entry, and whether it is small."""
-        effort, push = self.primal.effort(a), self.primal.push(y, decode_status(codes))
-        gradient = effort - push
-        left = max_abs(gradient)
-        return gradient, left, left <= self.tolerance * (max_abs(effort) + max_abs(push))
+    def gradient(self, a: Any, y: MutableArray, status: MutableArray) -> tuple[np.ndarray, Any, Any]:
+        """Gradient g = M (a - a_free) - J^T f, its largest entry, and whether that is within the
+        tolerance.
+        """
+        smooth_force = self.primal.smooth_force(a)
+        constraint_force = self.primal.constraint_force(y, decode_status(status))
+        gradient = smooth_force - constraint_force
+        size = max_abs(gradient)
+        return gradient, size, size <= self.tolerance * (max_abs(smooth_force) + max_abs(constraint_force))
 
-    def improved(self, s: _State) -> _State:
-        """After one iteration."""
+    def iterate(self, s: _NewtonState) -> _NewtonState:
+        """State after one iteration: direction, line search, new accelerations, status, termination."""
         primal = self.primal
-        direction = primal.newton_direction(s.y, s.gradient, decode_status(s.codes))
-        along = primal.along(direction)
-        same = self.answers_stay(s, along)
+        # direction p = -(M + J^T W J)^-1 g, with the forces and curvatures of the current status
+        direction = primal.newton_direction(s.y, s.gradient, decode_status(s.status))
+        Jp = primal.jacobian_product(direction)
+        same = self.status_is_unchanged(s, Jp)
 
-        def searched() -> Any:
-            return primal.exact_step((s.a, s.y), direction, along, s.gradient, tolerance=LINE_SEARCH)
+        def line_search() -> Any:
+            return primal.exact_line_search(
+                (s.a, s.y), direction, Jp, s.gradient, tolerance=LINE_SEARCH_TOLERANCE
+            )
 
+        # step length: 1 where no row changes its status, and in the first step of a warm start
         full = same if self.warm_start is None else logical_or(same, s.iterations < 1)
-        length = cond(full, lambda: 1.0, searched)
-        y, step = primal.advanced(s.y, length, along), length * direction
-        a, codes = s.a + step, encode_status(primal, y, s.codes)
-        exact = s.gradient, s.stalls, same, same
-        found = cond(same, lambda: exact, lambda: self.unsure(s, step, a, y, codes))
-        return _State(a, y, codes, found[0], s.iterations + 1, *found[1:])
+        length = cond(full, lambda: 1.0, line_search)
+        y, step = primal.advanced_residual(s.y, length, Jp), length * direction
+        a, status = s.a + step, encode_status(primal, y, s.status)
+        # termination: a full step without a change of status is exact
+        exact = s.gradient, s.stagnations, same, same
+        found = cond(same, lambda: exact, lambda: self.termination(s, step, a, y, status))
+        return _NewtonState(a, y, status, found[0], s.iterations + 1, *found[1:])
 
-    def answers_stay(self, s: _State, along: MutableArray) -> Any:
-        """Whether all rows still answer so after a whole step: then the cost was quadratic all the way, and its least is there."""
+    def status_is_unchanged(self, s: _NewtonState, Jp: MutableArray) -> Any:
+        """Whether no active row changes its status over a full step: then the cost is quadratic along it."""
 
-        def compare(group: Group, same: Any) -> Any:
-            code, before = status_code(group, group.read(s.y) + group.read(along)), s.codes[group.number]
+        def compare(block: RowBlock, same: Any) -> Any:
+            code, before = status_code(block, block.read(s.y) + block.read(Jp)), s.status[block.number]
             alike = equal(code, before)
-            return logical_and(same, alike if group.cone is None else logical_and(alike, code > 0))
+            return logical_and(same, alike if block.cone is None else logical_and(alike, code > 0))
 
-        return self.primal.over_acting_groups(compare, s.iterations >= 0)
+        return self.primal.over_active_blocks(compare, s.iterations >= 0)
 
-    def unsure(
-        self, s: _State, step: Any, a: Any, y: MutableArray, codes: MutableArray
+    def termination(
+        self, s: _NewtonState, step: Any, a: Any, y: MutableArray, status: MutableArray
     ) -> tuple[np.ndarray, Any, Any, Any]:
-        """Gradient, stalls, whether it is done, or nearly, after this step from s, if that is not certain."""
-        gradient, left, small = self.judged(a, y, codes)
-        scale, size = max_abs(a), max_abs(step)
-        # a first step from what was remembered wrongly may be none
-        tried = s.iterations >= (0 if self.warm_start is None else 1)
-        stuck = logical_and(tried, left > max_abs(s.gradient) / 2)
-        still = logical_and(tried, size <= STANDSTILL * scale)
-        coarse = logical_and(is_single_precision(scale), size <= COARSE * scale)
-        stalls = s.stalls + where(logical_and(stuck, coarse), 1.0, 0.0)
-        noise = logical_or(logical_and(stuck, size <= NOISE * scale), stalls >= STALLS)
-        done = logical_or(logical_or(small, still), noise)
-        return gradient, stalls, done, size <= SETTLED * scale
+        """Gradient, stagnations, whether the method has terminated, and whether `a` is usable, after a step
+        from s.
+        """
+        gradient, size, small = self.gradient(a, y, status)
+        scale, step_size = max_abs(a), max_abs(step)
+        # the first step of a wrong warm start may be zero, and is no sign of termination
+        counts = s.iterations >= (0 if self.warm_start is None else 1)
+        stagnant = logical_and(counts, size > max_abs(s.gradient) / 2)
+        no_step = logical_and(counts, step_size <= SMALLEST_STEP * scale)
+        coarse = logical_and(is_single_precision(scale), step_size <= SINGLE_PRECISION_STEP * scale)
+        stagnations = s.stagnations + where(logical_and(stagnant, coarse), 1.0, 0.0)
+        rounding = logical_or(
+            logical_and(stagnant, step_size <= STAGNATION_STEP * scale),
+            stagnations >= SINGLE_PRECISION_STAGNATIONS,
+        )
+        done = logical_or(logical_or(small, no_step), rounding)
+        return gradient, stagnations, done, step_size <= USABLE_STEP * scale

@@ -1,10 +1,14 @@
-"""The primal cost Z(a) + sum s_i(J_i a - aref_i): its slope and curvature, gathered group by group.
+"""The reduced primal cost Z(a) + sum s_i(J_i a - aref_i): its gradient, its Hessian and its slope along a
+line.
 
-A group's rows act together or not at all, and touch the same few unknowns: a contact, a loop. What no world at hand needs, a group of rows
-that does not act, is not worked out when compiled; on floats it is skipped.
+Rows are gathered in blocks. The rows of a block are active together and touch the same few unknowns: one
+contact, one loop. Compiled code evaluates a block only if it is active in some world of the vector register;
+on floats an inactive block is skipped.
 
-The unknowns x that rows are by are the speeds and, behind them, the screws of links that are held against the world: rows at a link need six
-columns only, K = J^T W J is a stiffness at the link, and the tree carries it on to the speeds (seed 002's K_k).
+The unknowns x of the blocks are the generalised velocities (or accelerations) followed by the spatial
+velocities of links in contact with the world. Rows of such a contact need six columns only, K = J^T W J is a
+stiffness at the link, and the composite-rigid-body recursion carries it down the tree into the Hessian
+(MuJoCo documentation, Computation, "Reduced primal problem").
 """
 
 from __future__ import annotations
@@ -34,23 +38,27 @@ from zwang.scalar import (
 )
 from zwang.scalar.stacked_pytree import StackedPytree
 from zwang.solver.cones import cone_force, row_force
-from zwang.solver.line_search import exact_step
+from zwang.solver.line_search import exact_line_search
 
-WRITTEN_OUT = 10_000  # multiplications up to which the Hessian's factorisation is written out entry by entry
-WORTH_ASKING = 4  # times the work, from which on it is asked whether some rows fill in the Hessian
-ROUNDING = 1e-13  # what sums of this size may be off by
+# up to this number of multiplications the Hessian's factorisation is unrolled entry by entry
+UNROLLED_MULTIPLICATIONS = 10_000
+FILL_IN_RATIO = 4  # fill-in is tested for where it multiplies the cost of the factorisation by this
+ROUNDING = 1e-13  # rounding error of the slope, relative to its terms
 
 
-class Group(NamedTuple):
-    """Rows number start, start + 1, ... of the problem, with J (n, k) on the k unknowns `columns` that they touch only.
+class RowBlock(NamedTuple):
+    """A block of rows start, start + 1, ... of the problem, which are active together; J (n, k) multiplies
+    the k unknowns `columns`.
 
-    number: of the group itself. places: where the entries (i >= j) of J^T W J belong in the Hessian's array, by (place in columns of i, of j).
+    number: of the block. hessian_entries: (i, j, index) with i >= j, where entry (i, j) of J^T W J is added
+    at `index` of the Hessian's array. is_conditional: whether the block is evaluated only where it is
+    active.
     """
 
     number: Any
     start: Any
     columns: Sequence[Any]
-    places: Sequence[tuple[int, int, Any]]
+    hessian_entries: Sequence[tuple[int, int, Any]]
     J: np.ndarray
     aref: np.ndarray
     D: np.ndarray
@@ -58,14 +66,14 @@ class Group(NamedTuple):
     bound: Any
     cone: Cone | None
     active: Any
-    may_rest: bool
+    is_conditional: bool
 
-    def along(self, x: MutableArray) -> np.ndarray:
-        """J x (n,)."""
+    def jacobian_product(self, x: MutableArray) -> np.ndarray:
+        """J x (n,) for the array x of all unknowns."""
         return self.J @ np.array([x[k] for k in self.columns])
 
-    def answer(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Forces (n,) and curvature W (n, n) of the rows' costs at y = J a - aref."""
+    def force_and_curvature(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Forces (n,) of the rows at the residual y = J a - aref, and the curvature W = -df/dy (n, n)."""
         if self.cone is not None:
             force, W = cone_force(self.cone, self.D, y)
             return array(force), W
@@ -73,295 +81,358 @@ class Group(NamedTuple):
         return array([force for force, _ in both]), diagonal([w for _, w in both])
 
     def read(self, y: MutableArray) -> np.ndarray:
-        """The elements of y (or another array of all rows) that are this group's (n,)."""
-        return array([y[i] for i in self.rows()])
+        """The entries (n,) of an array over all rows that belong to this block."""
+        return array([y[i] for i in self.row_numbers()])
 
-    def rows(self) -> list[Any]:
-        """The numbers of the rows."""
+    def row_numbers(self) -> list[Any]:
+        """The numbers of the block's rows."""
         return [self.start + i for i in range(len(self.kinds))]
 
 
-Work = Callable[[Group, Any], Any]
-RowForce = Callable[[Group, Any], tuple[np.ndarray, np.ndarray]]
+BlockFunction = Callable[[RowBlock, Any], Any]
+ForceLaw = Callable[[RowBlock, Any], tuple[np.ndarray, np.ndarray]]
 
 
 class PrimalCost:
-    """The cost of a problem and its rows, as functions of the acceleration a (nv,)."""
+    """The reduced primal cost of a problem and its rows, as functions of the acceleration a (nv,)."""
 
     def __init__(self, problem: GaussProblem, rows: Rows) -> None:
         self.problem, self.rows = problem, rows
         self.nv = len(problem.a_free)
-        self.count = len(rows) + sum(len(batch.columns) * batch.size for batch in rows.batches)
-        on_links = [part.link for part in rows.on_links]
-        on_links += [link for batch in rows.batches if batch.on_links for (link,) in batch.columns]
-        self.slots = {link: k for k, link in enumerate(sorted(set(on_links)))}
-        spans = [(start, stop, self._static_columns(start, stop)) for start, stop in _spans(rows)]
+        self.count = len(rows) + sum(len(row_group.columns) * row_group.size for row_group in rows.row_groups)
+        link_rows = [part.link for part in rows.link_rows]
+        link_rows += [
+            link for row_group in rows.row_groups if row_group.by_link for (link,) in row_group.columns
+        ]
+        self.link_numbers = {link: k for k, link in enumerate(sorted(set(link_rows)))}
+        spans = [(start, stop, self._columns_of_rows(start, stop)) for start, stop in _block_spans(rows)]
         coupling = [columns for _, _, columns in spans]
-        coupling += [own for batch in rows.batches if not batch.on_links for own in batch.columns]
-        self.tree, self.filled = self._sparsity(coupling)
-        self.tiles = BlockedLDLT(self.nv, self.filled) if _work(self.filled) > WRITTEN_OUT else None
-        if self.tiles is None:
-            self.size, self.place = len(self.filled), {e: k for k, e in enumerate(sorted(self.filled))}
+        coupling += [
+            own for row_group in rows.row_groups if not row_group.by_link for own in row_group.columns
+        ]
+        self.tree_pattern, self.pattern = self._sparsity(coupling)
+        self.blocked_factorization = (
+            BlockedLDLT(self.nv, self.pattern)
+            if _factorization_cost(self.pattern) > UNROLLED_MULTIPLICATIONS
+            else None
+        )
+        if self.blocked_factorization is None:
+            self.size, self.entry_index = (
+                len(self.pattern),
+                {e: k for k, e in enumerate(sorted(self.pattern))},
+            )
         else:
-            self.size, self.place = self.tiles.size, {e: self.tiles.place(*e) for e in self.filled}
-        self.groups = [self._static(number, *span) for number, span in enumerate(spans)]
-        self.batches = self._dynamic()
-        self.group_count = len(self.groups) + sum(len(batch.columns) for batch in rows.batches)
+            self.size, self.entry_index = (
+                self.blocked_factorization.size,
+                {e: self.blocked_factorization.place(*e) for e in self.pattern},
+            )
+        self.blocks = [self._block_of_rows(number, *span) for number, span in enumerate(spans)]
+        self.row_groups = self._group_readers()
+        self.block_count = len(self.blocks) + sum(len(row_group.columns) for row_group in rows.row_groups)
 
-    # -------------------------------------------------------------------------------------- rows in groups
+    # -------------------------------------------------------------------------------------- blocks of rows
 
-    def _static_columns(self, start: int, stop: int) -> tuple[int, ...]:
+    def _columns_of_rows(self, start: int, stop: int) -> tuple[int, ...]:
         """The unknowns that these rows touch."""
-        link = next((part.link for part in self.rows.on_links if part.start == start), None)
+        link = next((part.link for part in self.rows.link_rows if part.start == start), None)
         if link is not None:
-            return self._screw(link)
+            return self._link_columns(link)
         return tuple(k for k in range(self.nv) if not is_zero(self.rows.J[start:stop, k]))
 
-    def _screw(self, link: int) -> tuple[int, ...]:
-        """The numbers of a link's screw among the unknowns."""
-        start = self.nv + 6 * self.slots[link]
+    def _link_columns(self, link: int) -> tuple[int, ...]:
+        """The six unknowns that are a link's spatial velocity."""
+        start = self.nv + 6 * self.link_numbers[link]
         return tuple(range(start, start + 6))
 
-    def _static(self, number: int, start: int, stop: int, columns: tuple[int, ...]) -> Group:
+    def _block_of_rows(self, number: int, start: int, stop: int, columns: tuple[int, ...]) -> RowBlock:
+        """The block of the rows start ... stop - 1."""
         rows, span = self.rows, slice(start, stop)
-        part = next((part for part in rows.on_links if part.start == start), None)
+        part = next((part for part in rows.link_rows if part.start == start), None)
         active = rows.active[start]
-        # a single speed's rows are cheaper worked out than asked about
-        may_rest = part is not None or len(columns) > 1 or value_is_constant(active)
+        # rows on a single velocity are cheaper to evaluate than to test
+        is_conditional = part is not None or len(columns) > 1 or value_is_constant(active)
         J = rows.J[span][:, list(columns)] if part is None else part.w
-        return Group(
-            number, start, columns, self._places(columns), J, rows.aref[span], rows.D[span], rows.kinds[span], rows.bound[span],
-            rows.cone_of.get(start), active, may_rest,
+        return RowBlock(
+            number, start, columns, self._hessian_entries(columns), J, rows.aref[span], rows.D[span],
+            rows.kinds[span], rows.bound[span], rows.cone_of.get(start), active, is_conditional,
         )  # fmt: skip
 
-    def _places(self, columns: Sequence[int]) -> list[tuple[int, int, int]]:
-        """For the entries of a block of these unknowns that are kept, (i, j) in it and the place in the Hessian's array.
+    def _hessian_entries(self, columns: Sequence[int]) -> list[tuple[int, int, int]]:
+        """(i, j, index) for the entries i >= j of a block of these unknowns: `index` is the position in the
+        Hessian's array.
 
-        Columns that only fill up, being those before again, have zeros and no place of their own.
+        Columns that only pad a block repeat earlier ones; their entries are zero.
         """
         pairs = [(i, j) for i in range(len(columns)) for j in range(i + 1)]
-        if columns and not self._of_speeds(columns):
+        if columns and not self._are_velocities(columns):
             start = self.size + 21 * ((columns[0] - self.nv) // 6)
             return [(i, j, start + k) for k, (i, j) in enumerate(pairs)]
         ordered = [(max(columns[i], columns[j]), min(columns[i], columns[j])) for i, j in pairs]
-        return [(i, j, self.place[entry]) for (i, j), entry in zip(pairs, ordered, strict=True)]
+        return [(i, j, self.entry_index[entry]) for (i, j), entry in zip(pairs, ordered, strict=True)]
 
-    def _dynamic(self) -> list[tuple[RowGroup, Callable[[Any], Group]]]:
-        """The batches, each with the function that reads a group by its number."""
-        found, first, offset = [], len(self.groups), len(self.rows)
-        for batch in self.rows.batches:
-            found.append((batch, self._reader(batch, first, offset)))
-            first += len(batch.columns)
-            offset += len(batch.columns) * batch.size
+    def _group_readers(self) -> list[tuple[RowGroup, Callable[[Any], RowBlock]]]:
+        """The pair-type groups, each with the function that reads a block by its index."""
+        found, first, offset = [], len(self.blocks), len(self.rows)
+        for row_group in self.rows.row_groups:
+            found.append((row_group, self._group_reader(row_group, first, offset)))
+            first += len(row_group.columns)
+            offset += len(row_group.columns) * row_group.size
         return found
 
-    def _reader(self, batch: RowGroup, first: int, offset: int) -> Callable[[Any], Group]:
-        columns = [self._screw(own[0]) if batch.on_links else own for own in batch.columns]
-        blocks, n = [self._places(own) for own in columns], batch.size
-        columns_of, places_of = StackedPytree(columns), StackedPytree([[k for _, _, k in block] for block in blocks])
+    def _group_reader(self, row_group: RowGroup, first: int, offset: int) -> Callable[[Any], RowBlock]:
+        """The function that reads one block of a group; first, offset: the numbers of the group's first
+        block and row.
+        """
+        columns = [self._link_columns(own[0]) if row_group.by_link else own for own in row_group.columns]
+        blocks, n = [self._hessian_entries(own) for own in columns], row_group.size
+        columns_of, entry_indices_of = (
+            StackedPytree(columns),
+            StackedPytree([[k for _, _, k in block] for block in blocks]),
+        )
         shape = n, len(columns[0])
 
-        def group(k: Any) -> Group:
-            places = [(i, j, at) for (i, j, _), at in zip(blocks[0], places_of[k], strict=True)]
-            J = np.array([batch.J[k, e] for e in range(shape[0] * shape[1])]).reshape(shape)
-            aref, D = (array([store[k, i] for i in range(n)]) for store in (batch.aref, batch.D))
-            return Group(
-                first + k, offset + k * n, columns_of[k], places, J, aref, D, batch.kinds, (0,) * n, batch.cone(k), batch.active[k] > 0, True
+        def block(k: Any) -> RowBlock:
+            hessian_entries = [
+                (i, j, at) for (i, j, _), at in zip(blocks[0], entry_indices_of[k], strict=True)
+            ]
+            J = np.array([row_group.J[k, e] for e in range(shape[0] * shape[1])]).reshape(shape)
+            aref, D = (array([store[k, i] for i in range(n)]) for store in (row_group.aref, row_group.D))
+            return RowBlock(
+                first + k, offset + k * n, columns_of[k], hessian_entries, J, aref, D, row_group.kinds,
+                (0,) * n, row_group.cone(k), row_group.active[k] > 0, True,
             )  # fmt: skip
 
-        return group
+        return block
 
-    def over_acting_groups(self, work: Work, total: Any) -> Any:
-        """`total` after work(group, total) for every group that acts in some world."""
-        for group in self.groups:
-            if group.may_rest:
-                total = cond(group.active, lambda t, g=group: work(g, t), lambda t: t, total)
+    def over_active_blocks(self, work: BlockFunction, total: Any) -> Any:
+        """`total` after total = work(block, total) for every block that is active in some world."""
+        for block in self.blocks:
+            if block.is_conditional:
+                total = cond(block.active, lambda t, b=block: work(b, t), lambda t: t, total)
             else:
-                total = work(group, total)
-        for batch, group_of in self.batches:
-            total = for_each(batch.those_that_act, lambda k, t, of=group_of: work(of(k), t), total)
+                total = work(block, total)
+        for row_group, block_of in self.row_groups:
+            total = for_each(row_group.active_indices, lambda k, t, of=block_of: work(of(k), t), total)
         return total
 
-    def acting(self) -> Any:
-        """Whether some row acts."""
-        found = [group.active for group in self.groups] + [batch.acting for batch, _ in self.batches]
+    def any_active(self) -> Any:
+        """Whether any row is active."""
+        found = [block.active for block in self.blocks] + [
+            row_group.any_active for row_group, _ in self.row_groups
+        ]
         return reduce(logical_or, found, False)
 
-    # -------------------------------------------------------------------------------------- along directions
+    # -------------------------------------------------------------------------------------- residuals and
+    # generalised forces
 
-    def effort(self, a: Any) -> np.ndarray:
-        """M (a - a_free) (nv,): what all constraints together have to bring up."""
+    def smooth_force(self, a: Any) -> np.ndarray:
+        """M (a - a_free) (nv,): the gradient of Z, the generalised force that the constraints must supply."""
         return self.problem.M @ (a - self.problem.a_free)
 
-    def _spread(self, a: Any) -> MutableArray:
-        """The unknowns x: a and, if some rows ask for them, the links' screws for a."""
-        x = empty(self.nv + 6 * len(self.slots))
+    def _extended(self, a: Any) -> MutableArray:
+        """The array of all unknowns x: a, followed by the spatial accelerations J_k a of links in contact
+        with the world.
+        """
+        x = empty(self.nv + 6 * len(self.link_numbers))
         for k, value in enumerate(a):
             x = x.set(k, value)
-        if self.slots and self.rows.screws is not None:
-            spatial_velocities = self.rows.screws.spatial_velocities(a)
-            for link in self.slots:
-                for k, value in zip(self._screw(link), spatial_velocities[link], strict=True):
+        if self.link_numbers and self.rows.screws is not None:
+            link_velocities = self.rows.screws.spatial_velocities(a)
+            for link in self.link_numbers:
+                for k, value in zip(self._link_columns(link), link_velocities[link], strict=True):
                     x = x.set(k, value)
         return x
 
-    def along(self, p: Any) -> MutableArray:
-        """J p of all rows that act."""
-        x = self._spread(p)
-        return self.over_acting_groups(
-            lambda group, y: _set(y, zip(group.rows(), group.along(x), strict=True)),
+    def jacobian_product(self, p: Any) -> MutableArray:
+        """J p of all active rows."""
+        x = self._extended(p)
+        return self.over_active_blocks(
+            lambda block, y: _with_entries(
+                y, zip(block.row_numbers(), block.jacobian_product(x), strict=True)
+            ),
             empty(self.count),
         )
 
     def residual(self, a: Any) -> MutableArray:
-        """y = J a - aref of all rows that act."""
-        x = self._spread(a)
-        return self.over_acting_groups(
-            lambda group, y: _set(y, zip(group.rows(), group.along(x) - group.aref, strict=True)),
+        """y = J a - aref of all active rows."""
+        x = self._extended(a)
+        return self.over_active_blocks(
+            lambda block, y: _with_entries(
+                y, zip(block.row_numbers(), block.jacobian_product(x) - block.aref, strict=True)
+            ),
             empty(self.count),
         )
 
-    def advanced(self, y: MutableArray, step: Any, Jp: MutableArray) -> MutableArray:
-        """y + step J p of all rows that act."""
-        return self.over_acting_groups(
-            lambda group, y: _set(y, [(i, y[i] + step * Jp[i]) for i in group.rows()]), y
+    def advanced_residual(self, y: MutableArray, step: Any, Jp: MutableArray) -> MutableArray:
+        """y + step J p of all active rows."""
+        return self.over_active_blocks(
+            lambda block, y: _with_entries(y, [(i, y[i] + step * Jp[i]) for i in block.row_numbers()]), y
         )
 
-    def push(self, y: MutableArray, answer: RowForce = Group.answer) -> np.ndarray:
-        """J^T f (nv,): what the rows' forces bring up where they miss by y, on speeds and as wrenches on links."""
+    def constraint_force(
+        self, y: MutableArray, force_law: ForceLaw = RowBlock.force_and_curvature
+    ) -> np.ndarray:
+        """J^T f (nv,), the generalised constraint force at the residual y; forces on links are gathered as
+        wrenches first.
+        """
         nv = self.nv
 
-        def add(group: Group, total: MutableArray) -> MutableArray:
-            force, _ = answer(group, group.read(y))
-            return _added(total, zip(group.columns, group.J.T @ force, strict=True))
+        def add(block: RowBlock, total: MutableArray) -> MutableArray:
+            force, _ = force_law(block, block.read(y))
+            return _with_added(total, zip(block.columns, block.J.T @ force, strict=True))
 
-        total = self.over_acting_groups(add, zeros(nv + 6 * len(self.slots)))
-        push = np.array([total[k] for k in range(nv)])
-        if not self.slots or self.rows.screws is None:
-            return push
-        wrenches = {link: np.array([total[k] for k in self._screw(link)]) for link in self.slots}
-        return push + self.rows.screws.efforts(wrenches, nv)
+        total = self.over_active_blocks(add, zeros(nv + 6 * len(self.link_numbers)))
+        constraint_force = np.array([total[k] for k in range(nv)])
+        if not self.link_numbers or self.rows.screws is None:
+            return constraint_force
+        wrenches = {
+            link: np.array([total[k] for k in self._link_columns(link)]) for link in self.link_numbers
+        }
+        return constraint_force + self.rows.screws.generalised_forces(wrenches, nv)
 
     def forces(self, a: Any) -> np.ndarray:
-        """f (n,) of all rows at a, batches left out."""
-        x = self._spread(a)
-        found = [group.answer(group.along(x) - group.aref)[0] for group in self.groups]
+        """Forces f (n,) of all rows at a; rows of pair-type groups are left out."""
+        x = self._extended(a)
+        found = [
+            block.force_and_curvature(block.jacobian_product(x) - block.aref)[0] for block in self.blocks
+        ]
         return array([force for forces in found for force in forces])
 
-    # -------------------------------------------------------------------------------------- curvature
+    # -------------------------------------------------------------------------------------- Hessian and line
+    # search
 
-    def newton_direction(self, y: MutableArray, gradient: Any, answer: RowForce) -> np.ndarray:
-        """-(M + J^T W J)^-1 gradient, with the sparsity of M and what the groups fill in."""
+    def newton_direction(self, y: MutableArray, gradient: Any, force_law: ForceLaw) -> np.ndarray:
+        """Newton direction -(M + J^T W J)^-1 gradient, with the sparsity of M and the fill-in of the
+        coupling blocks.
+        """
         M = self.problem.M
-        H = zeros(self.size + 21 * len(self.slots))
-        for (i, j), k in self.place.items():
+        H = zeros(self.size + 21 * len(self.link_numbers))
+        for (i, j), k in self.entry_index.items():
             H = H.set(k, M[i][j])
 
-        def add(group: Group, H: MutableArray) -> MutableArray:
-            WJ = answer(group, group.read(y))[1] @ group.J
-            return _added(H, ((k, group.J[:, i] @ WJ[:, j]) for i, j, k in group.places))
+        # H = M + sum J^T W J over the active blocks
+        def add(block: RowBlock, H: MutableArray) -> MutableArray:
+            WJ = force_law(block, block.read(y))[1] @ block.J
+            return _with_added(H, ((k, block.J[:, i] @ WJ[:, j]) for i, j, k in block.hessian_entries))
 
-        H = self._with_links(self.over_acting_groups(add, H))
+        H = self._with_link_stiffness(self.over_active_blocks(add, H))
 
         def solve(entries: Any, H: MutableArray) -> np.ndarray:
             n = range(self.nv)
-            lower = [[H[self.place[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in n]
+            lower = [[H[self.entry_index[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in n]
             return -sparse_ltdl_solve(*sparse_ltdl(lower), gradient)
 
-        def in_tiles(H: MutableArray) -> np.ndarray:
-            assert self.tiles is not None
-            return -self.tiles.solve(self.tiles.factor(H), gradient)
+        def solved_by_blocks(H: MutableArray) -> np.ndarray:
+            assert self.blocked_factorization is not None
+            return -self.blocked_factorization.solve(self.blocked_factorization.factor(H), gradient)
 
-        whole = in_tiles if self.tiles is not None else lambda H: solve(self.filled, H)
-        across = self._across()
-        if any(value_is_constant(acts) and acts for acts in across):
-            return whole(H)
-        across = [acts for acts in across if not value_is_constant(acts)]
-        if not across or _work(self.filled) < WORTH_ASKING * _work(self.tree):
-            return whole(H)
-        fills = reduce(logical_or, across)
-        return cond(fills, whole, lambda H: solve(self.tree, H), H)
+        solved_with_fill_in = (
+            solved_by_blocks if self.blocked_factorization is not None else lambda H: solve(self.pattern, H)
+        )
+        coupling = self._coupling_conditions()
+        if any(value_is_constant(condition) and condition for condition in coupling):
+            return solved_with_fill_in(H)
+        coupling = [condition for condition in coupling if not value_is_constant(condition)]
+        if not coupling or _factorization_cost(self.pattern) < FILL_IN_RATIO * _factorization_cost(
+            self.tree_pattern
+        ):
+            return solved_with_fill_in(H)
+        any_coupling = reduce(logical_or, coupling)
+        return cond(any_coupling, solved_with_fill_in, lambda H: solve(self.tree_pattern, H), H)
 
-    def _across(self) -> list[Any]:
-        """Whether each group that couples branches acts."""
-        found = [group.active for group in self.groups if self._couples(group.columns)]
-        dynamic = [batch for batch in self.rows.batches if not batch.on_links]
-        return found + [batch.acting for batch in dynamic if any(map(self._couples, batch.columns))]
+    def _coupling_conditions(self) -> list[Any]:
+        """Whether each block that couples two branches of the tree is active."""
+        found = [block.active for block in self.blocks if self._couples_branches(block.columns)]
+        dynamic = [row_group for row_group in self.rows.row_groups if not row_group.by_link]
+        return found + [
+            row_group.any_active
+            for row_group in dynamic
+            if any(map(self._couples_branches, row_group.columns))
+        ]
 
-    def _couples(self, columns: Sequence[int]) -> bool:
-        return self._of_speeds(columns) and not _entries(columns) <= self.tree
+    def _couples_branches(self, columns: Sequence[int]) -> bool:
+        """Whether rows on these unknowns fill in entries of the Hessian that are zero in M."""
+        return self._are_velocities(columns) and not _entries(columns) <= self.tree_pattern
 
-    def _of_speeds(self, columns: Sequence[int]) -> bool:
-        """Whether these unknowns are speeds, not a link's screw."""
+    def _are_velocities(self, columns: Sequence[int]) -> bool:
+        """Whether these unknowns are generalised velocities, not a link's spatial velocity."""
         return bool(columns) and columns[0] < self.nv
 
-    def _speeds_to(self, link: int) -> list[int]:
-        """The speeds that move a link."""
+    def _velocities_moving(self, link: int) -> list[int]:
+        """The generalised velocities on the path from a link to the world."""
         screws = self.rows.screws
         if screws is None:
             return []
-        return [k for i in screws.path(link) for k in range(self.nv)[screws.speeds[i]]]
+        return [k for i in screws.path(link) for k in range(self.nv)[screws.velocities[i]]]
 
     def _sparsity(
         self, coupling: Sequence[Sequence[int]]
     ) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-        """The entries (i >= j) of the Hessian that are not zero where all rows keep to one branch; and where groups couple branches."""
+        """Nonzero entries (i >= j) of the Hessian, first where no row couples two branches, then with all
+        coupling rows.
+        """
         M, n = self.problem.M, range(self.nv)
         tree = {(i, j) for i in n for j in range(i + 1) if not is_zero(M[i][j])}
-        tree = tree.union(*(_entries(self._speeds_to(link)) for link in self.slots))
-        return tree, tree.union(*(_entries(columns) for columns in coupling if self._of_speeds(columns)))
+        tree = tree.union(*(_entries(self._velocities_moving(link)) for link in self.link_numbers))
+        return tree, tree.union(*(_entries(columns) for columns in coupling if self._are_velocities(columns)))
 
-    def _with_links(self, H: MutableArray) -> MutableArray:
-        """H + sum B^T K B with the stiffnesses K at links, carried down the tree as composites; if some group at a link acts."""
+    def _with_link_stiffness(self, H: MutableArray) -> MutableArray:
+        """H + sum B^T K B with the stiffness K of each link, if any row at a link is active."""
         screws = self.rows.screws
-        if not self.slots or screws is None:
+        if not self.link_numbers or screws is None:
             return H
 
         def add(H: MutableArray) -> MutableArray:
             stiffness = {}
-            for link in self.slots:
+            for link in self.link_numbers:
                 K = np.zeros((6, 6), object)
-                for i, j, k in self._places(self._screw(link)):
+                for i, j, k in self._hessian_entries(self._link_columns(link)):
                     K[i, j] = K[j, i] = H[k]
                 stiffness[link] = K
-            curvature = screws.curvature(stiffness)
-            return _added(H, ((self.place[entry], value) for entry, value in curvature.items()))
+            curvature = screws.stiffness_entries(stiffness)
+            return _with_added(H, ((self.entry_index[entry], value) for entry, value in curvature.items()))
 
-        acting = [
-            group.active for group in self.groups if group.columns and not self._of_speeds(group.columns)
+        any_active = [
+            block.active for block in self.blocks if block.columns and not self._are_velocities(block.columns)
         ]
-        acting += [batch.acting for batch in self.rows.batches if batch.on_links]
-        return cond(reduce(logical_or, acting), add, lambda H: H, H)
+        any_active += [row_group.any_active for row_group in self.rows.row_groups if row_group.by_link]
+        return cond(reduce(logical_or, any_active), add, lambda H: H, H)
 
-    def exact_step(
-        self, at: tuple[Any, MutableArray], p: Any, Jp: MutableArray, gradient: Any, first: Any = 1.0, tolerance: float = 1e-7
+    def exact_line_search(
+        self, at: tuple[Any, MutableArray], p: Any, Jp: MutableArray, gradient: Any,
+        first_step: Any = 1.0, tolerance: float = 1e-7,
     ) -> Any:  # fmt: skip
-        """How far to go from at = (a, y), where the cost has this gradient, along p to where the cost is least."""
+        """Step length along p that minimises the cost, from at = (a, y) where the cost has this gradient."""
         a, y = at
         Mp = self.problem.M @ p
         smooth_slope, smooth_curvature = Mp @ (a - self.problem.a_free), Mp @ p
 
         def slope_at(t: Any) -> tuple[Any, Any]:
-            def add(group: Group, sums: tuple[Any, Any]) -> tuple[Any, Any]:
-                rate = group.read(Jp)
-                force, W = group.answer(group.read(y) + t * rate)
-                return sums[0] - force @ rate, sums[1] + rate @ (W @ rate)
+            def add(block: RowBlock, sums: tuple[Any, Any]) -> tuple[Any, Any]:
+                Jp_block = block.read(Jp)
+                force, W = block.force_and_curvature(block.read(y) + t * Jp_block)
+                return sums[0] - force @ Jp_block, sums[1] + Jp_block @ (W @ Jp_block)
 
-            return self.over_acting_groups(add, (smooth_slope + t * smooth_curvature, smooth_curvature + 0.0))
+            return self.over_active_blocks(add, (smooth_slope + t * smooth_curvature, smooth_curvature + 0.0))
 
-        downhill = gradient @ p
-        noise = ROUNDING * (absolute(smooth_slope) + absolute(downhill - smooth_slope))
-        return exact_step(slope_at, downhill, first, tolerance, noise)
+        initial_slope = gradient @ p
+        slope_noise = ROUNDING * (absolute(smooth_slope) + absolute(initial_slope - smooth_slope))
+        return exact_line_search(slope_at, initial_slope, first_step, tolerance, slope_noise)
 
 
-def _spans(rows: Rows) -> list[tuple[int, int]]:
-    """The rows in groups: a cone's rows, and neighbours of one name that act together."""
-    cones, on_links = rows.cone_of, {part.start for part in rows.on_links}
-    starts = [i for i in range(len(rows)) if i == 0 or i in on_links or not _together(rows, cones, i - 1, i)]
+def _block_spans(rows: Rows) -> list[tuple[int, int]]:
+    """(start, stop) of the blocks: the rows of one cone, or adjacent rows of one name that are active
+    together.
+    """
+    cones, link_rows = rows.cone_of, {part.start for part in rows.link_rows}
+    starts = [
+        i for i in range(len(rows)) if i == 0 or i in link_rows or not _in_one_block(rows, cones, i - 1, i)
+    ]
     return list(zip(starts, [*starts[1:], len(rows)], strict=True)) if starts else []
 
 
-def _together(rows: Rows, cones: dict[int, Cone], i: int, j: int) -> bool:
+def _in_one_block(rows: Rows, cones: dict[int, Cone], i: int, j: int) -> bool:
+    """Whether adjacent rows i and j belong to one block."""
     if i in cones or j in cones:
         return cones.get(i) is cones.get(j)
     same = rows.active[i] is rows.active[j] or are_constant(rows.active[i], rows.active[j])
@@ -373,29 +444,29 @@ def _together(rows: Rows, cones: dict[int, Cone], i: int, j: int) -> bool:
 
 
 def _entries(columns: Sequence[int]) -> set[tuple[int, int]]:
-    """The lower half of the block of these rows and columns."""
+    """Lower triangle of the block of these rows and columns."""
     return {(i, j) for i in columns for j in columns if j <= i}
 
 
-def _work(entries: Iterable[tuple[int, int]]) -> float:
-    """Roughly, how many multiplications the factorisation of a matrix with these entries takes."""
+def _factorization_cost(entries: Iterable[tuple[int, int]]) -> float:
+    """Approximate number of multiplications that factorise a matrix with these entries."""
     return sum(n * n / 2 for n in Counter(i for i, _ in entries).values())
 
 
 def diagonal(values: Sequence[Any]) -> np.ndarray:
-    """The square matrix with these entries, and zeros elsewhere."""
+    """The diagonal matrix with these entries."""
     return np.array([[x if i == j else 0 for j in range(len(values))] for i, x in enumerate(values)])
 
 
-def _set(y: MutableArray, values: Iterable[tuple[Any, Any]]) -> MutableArray:
-    """The array with these elements."""
+def _with_entries(y: MutableArray, values: Iterable[tuple[Any, Any]]) -> MutableArray:
+    """The array with these entries replaced."""
     for i, value in values:
         y = y.set(i, value)
     return y
 
 
-def _added(total: MutableArray, parts: Iterable[tuple[Any, Any]]) -> MutableArray:
-    """The array with values added at places."""
+def _with_added(total: MutableArray, parts: Iterable[tuple[Any, Any]]) -> MutableArray:
+    """The array with values added to its entries."""
     for k, x in parts:
         total = total.set(k, total[k] + x)
     return total

@@ -1,4 +1,4 @@
-"""What a solver gives, and how far it is from the conditions of Karush, Kuhn and Tucker."""
+"""The result of a solver, and its residual in the Karush-Kuhn-Tucker (KKT) conditions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, absolute, equal, is_zero, logical_not, maximum, sqrt
 from zwang.solver.cones import projected
 
-SMALLEST = 1e-300
-DOUBLE = 1e-12  # relative differences that double precision tells apart, and single does not
+SMALLEST_SCALE = 1e-300
+DOUBLE_RESOLUTION = (
+    1e-12  # a relative difference that double precision resolves and single precision does not
+)
 
 
 class Solution(NamedTuple):
-    """The acceleration (nv,), the rows' forces (n,), how many iterations it took, and whether these converged.
+    """Solution of Gauss's problem: acceleration (nv,), forces of the rows (n,), number of iterations, and
+    convergence.
 
-    contradicted: whether exact rows want what no acceleration gives. dependent: whether essential unknowns are none in this state.
-    unsettled: whether the acceleration still changed much when the iterations were over; by default, whether they did not converge.
-    answers: how the rows answered, to begin a next solution with, where a solver tells: see `memory`.
+    converged: whether the solver reached its tolerance. inconsistent: whether hard rows contradict each
+    other, so that no acceleration satisfies them all. dependent: whether the independent velocities of a
+    coordinate reduction are dependent in this state. inaccurate: whether the acceleration still changed by
+    too much when the iteration limit was reached; None means that every solution that has not converged is
+    inaccurate. row_status: the status of every block of rows, from which the next solution is warm-started,
+    or None where a solver does not report it (see `warm_start`).
     """
 
     acceleration: np.ndarray
@@ -30,61 +36,70 @@ class Solution(NamedTuple):
     converged: Any
     inconsistent: Any = False
     dependent: Any = False
-    unsettled: Any = None
+    inaccurate: Any = None
     row_status: MutableArray | None = None
 
     @property
     def failed(self) -> Any:
-        """Whether the acceleration is not to be used."""
-        return logical_not(self.converged) if self.unsettled is None else self.unsettled
+        """Whether the acceleration must not be used."""
+        return logical_not(self.converged) if self.inaccurate is None else self.inaccurate
 
 
 def is_single_precision(x: Any) -> Any:
-    """Whether x is of a precision that does not tell apart what double precision does, or 0."""
-    return equal(x + DOUBLE * x, x)
+    """Whether x, which may be traced, has single precision; also true of 0."""
+    return equal(x + DOUBLE_RESOLUTION * x, x)
 
 
 def max_abs(values: Any) -> Any:
-    """The largest absolute value, 0 of none."""
+    """The largest absolute value (the maximum norm), 0 for no values."""
     return reduce(maximum, [absolute(x) for x in values], 0.0)
 
 
 def kkt_residual(problem: GaussProblem, rows: Rows, a: Any, force: Any) -> Any:
-    """How far (a, force) is from the solution, as a relative number: the larger of two.
+    """Relative residual of (acceleration, force) in the KKT conditions, the larger of two numbers.
 
-    Balance: M (a - a_free) - J^T f, against the largest of these efforts. Law: f - P(f - w / (A + R)), P the projection on the
-    allowed forces, w = J a - aref + R f what the row still misses, A its weight (in a cone that of the normal, over friction^2);
-    against the largest force. A hard cone's normal misses by what slips more: see `hard`.
+    The first is the residual of the force balance M (a - a_free) = J^T f, relative to the largest
+    generalised force in it. The second is the residual of the force law, |f - P(f - w / (A + R))| relative
+    to the largest force, where P is the projection onto the admissible forces, w = J a - aref + R f the
+    residual of the rows, and A their inverse weight (within a cone that of the normal row over friction^2).
+    The normal residual of a hard cone is increased by the slip speed, as in De Saxce's formulation of
+    Coulomb's law (see `augmented_lagrangian`).
     """
-    effort, push = problem.M @ (np.array(a) - problem.a_free), rows.J.T @ force
-    scale = maximum(max_abs(problem.M @ problem.a_free), max_abs(push))
-    balance = max_abs(effort - push) / maximum(scale, SMALLEST)
+    smooth_force, constraint_force = problem.M @ (np.array(a) - problem.a_free), rows.J.T @ force
+    scale = maximum(max_abs(problem.M @ problem.a_free), max_abs(constraint_force))
+    # stationarity: M (a - a_free) = J^T f
+    balance = max_abs(smooth_force - constraint_force) / maximum(scale, SMALLEST_SCALE)
     if not len(rows):
         return balance
-    missing = rows.J @ a - rows.aref + rows.R * force
+    # force law: f = P(f - (J a - aref + R f) / (A + R))
+    residual = rows.J @ a - rows.aref + rows.R * force
     for cone in rows.cones:
         if is_zero(rows.R[cone.start]):
-            missing[cone.start] = missing[cone.start] + slip_speed(cone, missing)
-    law = force - projected(rows, force - missing * _steps(rows))
-    return maximum(balance, max_abs(law) / maximum(max_abs(force), SMALLEST))
+            residual[cone.start] = residual[cone.start] + slip_speed(cone, residual)
+    projection_error = force - projected(rows, force - residual * _projection_steps(rows))
+    return maximum(balance, max_abs(projection_error) / maximum(max_abs(force), SMALLEST_SCALE))
 
 
 def row_costs(rows: Rows, a: Any, force: Any) -> np.ndarray:
-    """What every row adds to Z(a): s(y) = -(y f + R f^2 / 2), y = J a - aref; zero of a row that is hard and holds."""
+    """Contribution (n,) of every row to the cost, s(y) = -(y f + R f^2 / 2) with y = J a - aref; zero for a
+    satisfied hard row.
+    """
     y = rows.J @ np.array(a) - rows.aref
     return -(y * force + rows.R * force * force / 2)
 
 
 def slip_speed(cone: Cone, y: Any) -> Any:
-    """|(friction_j y_j)| of a cone's rows: how much its contact slips."""
+    """|(friction_j y_j)| over the tangential rows of a cone: the weighted slip of its contact."""
     return sqrt(
         sum((mu * x) * (mu * x) for mu, x in zip(cone.friction, y[cone.start + 1 : cone.stop], strict=True))
     )
 
 
-def _steps(rows: Rows) -> np.ndarray:
-    """1 / (A + R) of every row; in a cone the normal's, times friction^2: one step in the space where the cone is round."""
-    steps = list(1 / (rows.weight + rows.R))
+def _projection_steps(rows: Rows) -> np.ndarray:
+    """Step length 1 / (A + R) of every row; within a cone that of the normal row times friction^2, one step
+    in the coordinates in which the cone is round.
+    """
+    steps = list(1 / (rows.inverse_weight + rows.R))
     for cone in rows.cones:
         normal = steps[cone.start]
         steps[cone.start + 1 : cone.stop] = [normal * mu * mu for mu in cone.friction]

@@ -1,4 +1,6 @@
-"""Gauss's problem with all its rows: hard equalities taken out, hard inequalities by multipliers, the rest by a solver's name."""
+"""Solution of Gauss's problem with all its rows: hard equalities are eliminated, hard inequalities treated
+by an augmented Lagrangian, and the remaining soft rows solved by the method of the given name.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ SOLVERS: dict[str, Callable[..., Solution]] = {
 
 
 class ReductionChoice(NamedTuple):
-    """Exact equalities are to be embedded: rows S (m, nv) of the speeds that stay, or None where the elimination chooses."""
+    """Independent velocities of a coordinate reduction: rows S (m, nv), or None to let the elimination
+    choose.
+    """
 
     S: Any = None
 
@@ -43,40 +47,46 @@ def solve(
     start: Any = None,
     independent: ReductionChoice | None = None,
 ) -> Solution:
-    """The acceleration that Gauss's principle with softness picks, and the rows' forces, on any scalar.
+    """Acceleration that minimises Gauss's function with softness, and the forces of the rows, on any scalar.
 
-    solver: "newton", "conjugate" or "projected" (floats only). start: accelerations to begin with or, which Newton's method alone
-    on soft rows makes use of, how rows answered last, a `Recall`. Rows with R = 0 are held exactly, equalities by constraint forces or,
-    with `essential`, by embedding. Raises UnknownNameError for the solver; ContradictionError, with their names, for hard equalities
-    that contradict each other, DependentSpeedsError (floats; elsewhere the solution says so).
+    solver: "newton", "conjugate" or "projected" (floats only), for the soft rows. start: initial
+    accelerations (nv,), or a `WarmStart`, the row status of a similar problem, which only Newton's method
+    with soft rows uses. independent: coordinate reduction of the hard equalities (R = 0) by these
+    independent velocities; None computes constraint forces instead. Raises UnknownNameError for the solver
+    and, on floats, ContradictionError, naming the constraints, for hard equalities that contradict each
+    other, and DependentSpeedsError for dependent independent velocities. On other scalars the solution
+    reports the last two.
     """
     if solver not in SOLVERS:
         raise UnknownNameError("solver", solver, SOLVERS)
-    if rows.listed is not None:
-        return dual_newton(problem, rows.listed)
+    if rows.compacted is not None:
+        return dual_newton(problem, rows.compacted)
     if not len(rows) and not rows.row_groups:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
     if as_warm_start(start) and (any(rows.hard) or solver != "newton"):
         start = None
+    # soft rows alone
     if not any(rows.hard):
         return SOLVERS[solver](problem, rows, start=start)
+    # hard equalities, by coordinate reduction or by the null-space method
     equalities = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
     if equalities and independent is not None:
-        return solve_reduced(problem, rows, independent.S, lambda *small: solve(*small, solver=solver))
-    if equalities and _plain(problem, rows):
-        return _eliminated(problem, rows, equalities, solver)
+        return solve_reduced(problem, rows, independent.S, lambda *reduced: solve(*reduced, solver=solver))
+    if equalities and _is_numeric(problem, rows):
+        return _solve_in_null_space(problem, rows, equalities, solver)
+    # on traced scalars, where ranks cannot be decided, by multipliers
     if len(equalities) == len(rows) and not rows.row_groups:
         return solve_multipliers(problem, rows)
     return augmented_lagrangian(problem, rows, SOLVERS[solver], start=start)
 
 
-def _plain(problem: GaussProblem, rows: Rows) -> bool:
-    """Whether all are plain numbers, so that ranks can be asked for."""
+def _is_numeric(problem: GaussProblem, rows: Rows) -> bool:
+    """Whether all values are numbers, so that ranks can be decided."""
     return are_constant(*np.ravel(problem.M), *problem.a_free, *np.ravel(rows.J), *rows.aref)
 
 
-def _eliminated(problem: GaussProblem, rows: Rows, equalities: list[int], solver: str) -> Solution:
-    """The solution in the accelerations that the hard equalities leave, and all forces."""
+def _solve_in_null_space(problem: GaussProblem, rows: Rows, equalities: list[int], solver: str) -> Solution:
+    """Solution in the accelerations that satisfy the hard equalities, and all forces."""
     problem = GaussProblem(np.asarray(problem.M, float), np.asarray(problem.a_free, float), problem.parents)
     rest = [i for i in range(len(rows)) if i not in set(equalities)]
     reduction = null_space_reduction(problem, rows.select(equalities))
@@ -86,7 +96,7 @@ def _eliminated(problem: GaussProblem, rows: Rows, equalities: list[int], solver
         a = reduction.particular + reduction.basis @ found.acceleration
     else:
         found, a = Solution(np.zeros(0), np.zeros(len(rest)), 0.0, 0.0 < 1.0), reduction.particular
-    push = np.asarray(others.J, float).T @ found.force
-    held = reduction.force(problem, a, push)
-    force = dict(zip([*rest, *equalities], [*found.force, *held], strict=True))
+    other_force = np.asarray(others.J, float).T @ found.force
+    equality_forces = reduction.force(problem, a, other_force)
+    force = dict(zip([*rest, *equalities], [*found.force, *equality_forces], strict=True))
     return Solution(a, array([force[i] for i in range(len(rows))]), found.iterations, found.converged)

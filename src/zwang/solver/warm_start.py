@@ -1,14 +1,17 @@
-"""What is remembered of a solution to begin the next one with: how every row answered, as one number a group.
+"""Warm start: the status of the rows in one solution, from which the next solution starts.
 
-From one step to the next most rows that pushed push again, and most that slid slide on. Where these answers hold the problem is linear, and
-solved by one step of Newton's. Accelerations say less: which way a stiff row answers hangs on their last digits.
+From one step to the next most rows keep their status. Where all do, the cost is quadratic and one Newton
+step solves the problem. Accelerations are a worse warm start: the status of a stiff row depends on their
+last digits.
 
-A group's code is 0 where its rows did not act, else one more than the number whose digits are its rows' answers:
+The status of a block of rows is stored as one number. It is 0 where the block was inactive, and otherwise
+one more than the number whose digits are the status of its rows:
 
-    equality        along its slope D: no digit
-    limit, contact  without force; along its slope
-    friction        along its slope; held at the bound; held at minus the bound
-    cone            one digit for all rows: without force; along the slopes. Between, where the cost is curved, nothing is remembered
+    equality        no digit: the force is always linear
+    limit, contact  0: inactive (no force); 1: linear
+    friction        0: linear; 1: upper (at the bound); 2: lower (at minus the bound)
+    cone            one digit for all rows, 0: inactive; 1: linear. In the middle region, where the cost
+                    is not quadratic, no status is stored (code 0)
 """
 
 from __future__ import annotations
@@ -20,64 +23,71 @@ import numpy as np
 from zwang.constraint.rows import Cone, WarmStart, array
 from zwang.scalar import MutableArray, equal, floor, where
 from zwang.solver.cones import cone_force, cone_status
-from zwang.solver.primal_cost import Group, PrimalCost, RowForce, diagonal
+from zwang.solver.primal_cost import ForceLaw, PrimalCost, RowBlock, diagonal
 
-PLACES = {
+BASES = {  # the base of each kind's digit: powers of two, so that no digit is lost to rounding
     "equality": 1,
     "limit": 2,
     "contact": 2,
     "friction": 4,
-}  # powers of two, so that no digit is lost in rounding
+}
 
 
 def as_warm_start(start: Any) -> WarmStart | None:
-    """What a solver is to begin with, if it is that."""
+    """`start` if it is a warm start, else None."""
     return cast(WarmStart, start) if callable(start) else None
 
 
-def encode_status(primal: PrimalCost, y: MutableArray, codes: MutableArray, before: MutableArray | None = None) -> MutableArray:
-    """The codes (groups,) with those of groups that act replaced: by how rows that miss by y answer, or by what is known from before."""
+def encode_status(
+    primal: PrimalCost, y: MutableArray, status: MutableArray, before: MutableArray | None = None
+) -> MutableArray:
+    """Status codes (blocks,) in which those of active blocks are replaced by the status at the residual y.
 
-    def note(group: Group, codes: MutableArray) -> MutableArray:
-        now = status_code(group, group.read(y))
-        known = None if before is None else before[group.number]
-        return codes.set(group.number, now if known is None else where(known > 0, known, now))
+    before: status codes of a previous solution, which take precedence where they are known (not 0).
+    """
 
-    return primal.over_acting_groups(note, codes)
+    def store(block: RowBlock, status: MutableArray) -> MutableArray:
+        now = status_code(block, block.read(y))
+        known = None if before is None else before[block.number]
+        return status.set(block.number, now if known is None else where(known > 0, known, now))
 
-
-def decode_status(codes: MutableArray) -> RowForce:
-    """Rows answer as the codes of their groups say; cones of which these say nothing, as they do."""
-
-    def answer(group: Group, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        code = codes[group.number]
-        if group.cone is not None:
-            return _cone_as_before(group.cone, group.D, y, code)
-        row_status, rest = [], code - 1
-        for kind, *numbers in zip(group.kinds, group.D, y, group.bound, strict=True):
-            digit, rest = _split(rest, PLACES[kind])
-            row_status.append(_row_as_before(kind, digit, *numbers))
-        return array([force for force, _ in row_status]), diagonal([w for _, w in row_status])
-
-    return answer
+    return primal.over_active_blocks(store, status)
 
 
-def status_code(group: Group, y: Any) -> Any:
-    """The code of a group whose rows miss by y."""
-    return where(group.active, _code(group, y), 0.0)
+def decode_status(status: MutableArray) -> ForceLaw:
+    """Force law of rows with a given status; cones without a stored status follow their own law."""
+
+    def force_law(block: RowBlock, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        code = status[block.number]
+        if block.cone is not None:
+            return _cone_force_by_status(block.cone, block.D, y, code)
+        forces, rest = [], code - 1
+        for kind, *numbers in zip(block.kinds, block.D, y, block.bound, strict=True):
+            digit, rest = _last_digit(rest, BASES[kind])
+            forces.append(_row_force_by_status(kind, digit, *numbers))
+        return array([force for force, _ in forces]), diagonal([w for _, w in forces])
+
+    return force_law
 
 
-def _code(group: Group, y: Any) -> Any:
-    if group.cone is not None:
-        none, free = cone_status(group.cone, y)
-        return where(none, 1.0, where(free, 2.0, 0.0))
+def status_code(block: RowBlock, y: Any) -> Any:
+    """Status code of a block whose rows have the residual y; 0 where the block is inactive."""
+    return where(block.active, _active_code(block, y), 0.0)
+
+
+def _active_code(block: RowBlock, y: Any) -> Any:
+    """Status code of an active block: one more than the number with the digits of its rows."""
+    if block.cone is not None:
+        inactive, linear = cone_status(block.cone, y)
+        return where(inactive, 1.0, where(linear, 2.0, 0.0))
     code: Any = 0.0
-    for kind, *numbers in reversed(list(zip(group.kinds, group.D, y, group.bound, strict=True))):
-        code = PLACES[kind] * code + _digit(kind, *numbers)
+    for kind, *numbers in reversed(list(zip(block.kinds, block.D, y, block.bound, strict=True))):
+        code = BASES[kind] * code + _digit(kind, *numbers)
     return code + 1.0
 
 
 def _digit(kind: str, D: Any, y: Any, bound: Any) -> Any:
+    """The digit of one row's status."""
     if kind == "equality":
         return 0.0
     if kind == "friction":
@@ -85,27 +95,28 @@ def _digit(kind: str, D: Any, y: Any, bound: Any) -> Any:
     return where(y < 0, 1.0, 0.0)
 
 
-def _row_as_before(kind: str, digit: Any, D: Any, y: Any, bound: Any) -> tuple[Any, Any]:
-    """Force and curvature of a row outside cones that answers as this digit says."""
+def _row_force_by_status(kind: str, digit: Any, D: Any, y: Any, bound: Any) -> tuple[Any, Any]:
+    """Force and curvature of a row outside cones whose status has this digit."""
     if kind == "equality":
         return -D * y, D
     if kind == "friction":
-        slides = digit > 0
-        return where(slides, where(digit > 1, -bound, bound), -D * y), where(slides, 0.0, D)
+        at_bound = digit > 0
+        return where(at_bound, where(digit > 1, -bound, bound), -D * y), where(at_bound, 0.0, D)
     return where(digit > 0, -D * y, 0.0), where(digit > 0, D, 0.0)
 
 
-def _cone_as_before(cone: Cone, D: Any, y: Any, code: Any) -> tuple[np.ndarray, np.ndarray]:
+def _cone_force_by_status(cone: Cone, D: Any, y: Any, code: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Forces and curvature of a cone by its status code, or by its own law where the code is 0."""
     force, W = cone_force(cone, D, y)
-    none, free = equal(code, 1), equal(code, 2)
-    force = [where(none, 0.0, where(free, -d * x, f)) for d, x, f in zip(D, y, force, strict=True)]
+    inactive, linear = equal(code, 1), equal(code, 2)
+    force = [where(inactive, 0.0, where(linear, -d * x, f)) for d, x, f in zip(D, y, force, strict=True)]
     both = zip(np.ravel(diagonal(D)), np.ravel(W), strict=True)
-    block = [where(none, 0.0, where(free, d, w)) for d, w in both]
-    return array(force), np.array(block).reshape(W.shape)
+    curvature = [where(inactive, 0.0, where(linear, d, w)) for d, w in both]
+    return array(force), np.array(curvature).reshape(W.shape)
 
 
-def _split(number: Any, base: int) -> tuple[Any, Any]:
-    """The last digit, and the number before it."""
+def _last_digit(number: Any, base: int) -> tuple[Any, Any]:
+    """The last digit of a number, and the number without it."""
     if base == 1:
         return 0, number
     rest = floor(number / base)
