@@ -31,7 +31,7 @@ from mujoco.batch import Batch
 import zwang as zw
 from benchmarks.simulation import mjcf, panda
 from tests.cases import case
-from zwang.io.mjcf.mjcf import read_mjcf
+from zwang.io.mjcf.read_mjcf import read_mjcf
 
 STORED = ("half_cheetah", "hopper", "ant")
 HUMANOID = "ZWANG_HUMANOID"  # where MuJoCo's humanoid.xml is

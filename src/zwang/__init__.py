@@ -21,7 +21,7 @@ _PLACES = {
     "zwang.mechanism.bodies": "Body Frame",
     "zwang.mechanism.joints": "Ball Cylindrical Fixed Free Planar Prismatic Revolute Screw Softness Universal",
     "zwang.mechanism.geometry": "Box Capsule Cylinder Ellipsoid Mesh Plane Sphere Surface",
-    "zwang.mechanism.forces": "Actuator Damper GravityCompensation Motor Muscle PointSpring Spring Wrench",
+    "zwang.mechanism.force_elements": "Actuator Damper GravityCompensation Motor Muscle PointSpring Spring Wrench",
     "zwang.mechanism.constraints": (
         "Connect ContactExclude ContactPair JointCoupling TendonCoupling Distance Holonomic Keyframe NoSideSlip NonIdeal Options "
         "Pfaffian PointSpeed Rolling Tendon Weld Wrap"

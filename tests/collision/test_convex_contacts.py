@@ -7,7 +7,7 @@ from tests.collision.models import Couple, mismatch
 from tests.collision.test_gaps import BY_ITERATION, DEEP
 from zwang.collision import candidate_pairs, contact_points
 from zwang.collision.narrow_phase import placed
-from zwang.io.mjcf.mjcf import read_mjcf
+from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.kinematics.poses import link_poses
 
 

@@ -11,7 +11,7 @@ from zwang.collision.narrow_phase import FUNCTIONS
 from zwang.collision.shapes import COUNTS, PlacedShape
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
-from zwang.io.mjcf.mjcf import read_mjcf
+from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.kinematics.poses import link_poses
 from zwang.scalar import leaves_of
 

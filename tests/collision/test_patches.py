@@ -6,7 +6,7 @@ import pytest
 
 from tests.collision.models import unmatched
 from zwang.collision import candidate_pairs, contact_points
-from zwang.io.mjcf.mjcf import read_mjcf
+from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.kinematics.poses import link_poses
 
 BRICK = " ".join(f"{x} {y} {z}" for x in (-0.2, 0.2) for y in (-0.3, 0.3) for z in (-0.1, 0.1))

@@ -15,7 +15,7 @@ from zwang.dynamics.muscles import (
     passive_force_length,
 )
 from zwang.errors import DescriptionError
-from zwang.mechanism.forces import Muscle
+from zwang.mechanism.force_elements import Muscle
 
 NORMAL = Muscle(strength=100, length_range=(0.2, 0.8))
 

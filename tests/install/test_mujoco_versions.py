@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import mujoco
 import numpy as np
 import pytest
+from zwang.mechanism.options import DISABLED
 
 from tests.install.mujocos import LATER, OLD_BITS, OldModel
 from zwang.errors import MissingExtraError
-from zwang.io.mjcf.mjcf import read_mjcf
-from zwang.io.mjcf.mujoco_library import CompiledModel, checked, flags_of
-from zwang.mechanism.constraints import DISABLED
+from zwang.io.mjcf.mujoco_library import CompiledModel, checked_bindings, flags_of
+from zwang.io.mjcf.read_mjcf import read_mjcf
 
 MODEL = """<mujoco><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".1"/>
 <body pos="0 0 .3"><joint type="ball"/><geom size=".1"/></body></body></worldbody>
@@ -66,7 +66,7 @@ def test_an_old_version_is_named(version: str) -> None:
     with pytest.raises(
         MissingExtraError, match=rf"needs MuJoCo 3.3 or newer, and version {version}.*mujoco>=3.3"
     ):
-        checked(SimpleNamespace(__version__=version, MjSpec=1, MjModel=1, mj_versionString=1))
+        checked_bindings(SimpleNamespace(__version__=version, MjSpec=1, MjModel=1, mj_versionString=1))
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import trimesh
 import zwang as zw
 from tests.io.urdfs import INERTIAL, loaded, pendulum, written
 from zwang.errors import LoadError, LoadWarning
-from zwang.io.assets import MissingAsset, Roots, read_mesh
-from zwang.io.collada import read_collada
+from zwang.io.meshes.collada import read_collada
+from zwang.io.meshes.mesh_files import AssetRoots, MissingAsset, read_mesh
 from zwang.mechanism.geometry import Mesh
 
 
@@ -149,7 +149,7 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("name", INSIDE)
 def test_files_inside_are_found(folders: Path, name: str) -> None:
-    roots = Roots.of(folders / "ws/pkg/urdf/robot.urdf")
+    roots = AssetRoots.of(folders / "ws/pkg/urdf/robot.urdf")
     assert roots.find(name, "here").name == "box.stl"
 
 
@@ -157,16 +157,16 @@ def test_files_inside_are_found(folders: Path, name: str) -> None:
 def test_files_outside_are_not_opened(folders: Path, name: str) -> None:
     (folders / "ws/pkg/urdf/link.stl").symlink_to(folders / "outside/box.stl")
     with pytest.raises(LoadError):
-        Roots.of(folders / "ws/pkg/urdf/robot.urdf").find(name.replace("{root}", str(folders)), "here")
+        AssetRoots.of(folders / "ws/pkg/urdf/robot.urdf").find(name.replace("{root}", str(folders)), "here")
 
 
 def test_packages_are_found_by_their_package_xml_or_in_package_dirs(folders: Path) -> None:
     name = "package://plain/meshes/box.stl"
     model = folders / "ws/pkg/urdf/robot.urdf"
     with pytest.raises(MissingAsset, match="package_dirs"):
-        Roots.of(model).find(name, "here")
-    assert Roots.of(model, [folders / "ws"]).find(name, "here").is_file()
-    assert Roots.of(model, [folders / "ws/plain"]).find(name, "here").is_file()
+        AssetRoots.of(model).find(name, "here")
+    assert AssetRoots.of(model, [folders / "ws"]).find(name, "here").is_file()
+    assert AssetRoots.of(model, [folders / "ws/plain"]).find(name, "here").is_file()
 
 
 def test_a_missing_mesh_that_is_only_looked_at_is_a_warning_and_a_note(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ WRONG = [None, True, -1, 0, 1e308, 10**30, "", "a", [], {}, [1, 2, 3], {"kind": 
 def test_damaged_json_is_read_or_refused_and_nothing_else(data: st.DataObject, tmp_path: Path) -> None:
     """Whatever stands in a document in place of what should: a mechanism, or a LoadError."""
     document = json.loads(loaded(tmp_path, pendulum(), symbolic=("mass",)).to_json())
-    places = [place for place in _places(document["value"]) if place]
+    places = [location for location in _places(document["value"]) if location]
     *path, last = data.draw(st.sampled_from(places))
     part = document["value"]
     for step in path:

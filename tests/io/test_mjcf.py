@@ -6,18 +6,13 @@ import warnings
 import mujoco
 import numpy as np
 import pytest
+from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
+from zwang.mechanism.tendon_elements import TendonCoupling
 
 from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError
-from zwang.io.mjcf.mjcf import read_mjcf
-from zwang.mechanism.constraints import (
-    Connect,
-    ContactExclude,
-    ContactPair,
-    JointCoupling,
-    TendonCoupling,
-    Weld,
-)
-from zwang.mechanism.forces import Actuator, Damper, GravityCompensation, Spring
+from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.mechanism.constraints import Connect, JointCoupling, Weld
+from zwang.mechanism.force_elements import Actuator, Damper, GravityCompensation, Spring
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Sphere
 from zwang.mechanism.joints import Ball, Free, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import zwang as zw
 from tests.io.urdfs import INERTIAL, joint, link, loaded, pendulum, robot, written
 from zwang.errors import LoadError, LoadWarning, PlausibilityWarning, ZwangError, ZwangWarning
-from zwang.io.urdf.link import nearest_inertia, rotation_of
-from zwang.io.urdf.urdf import read_urdf
+from zwang.io.urdf.read_link import nearest_inertia, rotation_of
+from zwang.io.urdf.read_urdf import read_urdf
 from zwang.mechanism.constraints import JointCoupling
-from zwang.mechanism.forces import Damper
+from zwang.mechanism.force_elements import Damper
 
 AXIS = '<axis xyz="0 1 0"/>'
 

@@ -51,7 +51,7 @@ def test_frames_are_those_of_the_functions(state):
         np.testing.assert_array_equal(k.placement_jacobian(placement).astype(float), J.astype(float))
         p = k.placement_pose(placement).p
         np.testing.assert_array_equal(k.point_jacobian(placement.link, p), k.placement_jacobian(placement))
-    np.testing.assert_array_equal(k.frame_pose("tip").R, k.placement_pose(m.tree.place("tip")).R)
+    np.testing.assert_array_equal(k.frame_pose("tip").R, k.placement_pose(m.tree.placement("tip")).R)
 
 
 def test_relative_jacobian_is_the_difference_of_the_point_jacobians(state):
@@ -65,7 +65,7 @@ def test_relative_jacobian_is_the_difference_of_the_point_jacobians(state):
 
 def test_bias_accelerations_are_the_derivative_of_the_velocities_at_constant_v(state):
     m, q, v, *_ = state
-    tip, h = m.tree.place("tip"), 1e-5
+    tip, h = m.tree.placement("tip"), 1e-5
 
     def velocity(t):
         return Kinematics(m.tree, moved(m, q, t * v), v).placement_velocity(tip).astype(float)

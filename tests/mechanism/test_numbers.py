@@ -7,20 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import sympy as sp
+from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
+from zwang.mechanism.options import Keyframe, Options
+from zwang.mechanism.tendon_elements import Tendon, TendonCoupling, Wrap
 
 import zwang as zw
 from zwang.errors import DescriptionError, ParameterError
 from zwang.integrator.adaptive_step import METHODS
 from zwang.mechanism import constraints
-from zwang.mechanism.constraints import (
-    ContactExclude,
-    ContactPair,
-    Keyframe,
-    Options,
-    Tendon,
-    TendonCoupling,
-    Wrap,
-)
 from zwang.mechanism.joints import Softness
 from zwang.simulation.step import STEPPERS
 

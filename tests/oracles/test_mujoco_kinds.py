@@ -6,7 +6,7 @@ import pytest
 
 import zwang as zw
 from tests.oracles.test_mujoco_constraints import matched
-from zwang.io.mjcf.mjcf import read_mjcf
+from zwang.io.mjcf.read_mjcf import read_mjcf
 
 OPTION = '<option timestep="0.003" cone="{cone}" impratio="{impratio}" iterations="300" tolerance="1e-15" ls_tolerance="1e-10" jacobian="dense"/>'
 

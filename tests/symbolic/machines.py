@@ -5,7 +5,7 @@ import sympy as sp
 
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import NoSideSlip, PointSpeed, Rolling
-from zwang.mechanism.forces import Damper, Motor, Spring
+from zwang.mechanism.force_elements import Damper, Motor, Spring
 from zwang.mechanism.joints import Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
 

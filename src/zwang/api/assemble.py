@@ -8,11 +8,11 @@ import numpy as np
 
 from zwang.api import validation
 from zwang.constraint.assembly import assemble_state
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 
 
-@checked_arguments()
+@validated_arguments()
 def assemble(mechanism: Mechanism, q: Any, v: Any = None, time: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """The state (q, v) nearest to the given one that holds all exact constraints, redundant ones too.
 

@@ -39,8 +39,8 @@ from zwang.errors import (
 from zwang.integrator.fixed_step import State
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose
-from zwang.mechanism.declared import checked_arguments, short
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import short_repr, validated_arguments
 from zwang.scalar import equal, real_array, value_is_constant, where
 from zwang.simulation.step import STEPPERS, activations, step, step_settings
 
@@ -190,12 +190,12 @@ class CompiledMechanism:
 
     def frame_pose(self, q: Any, frame: str, *, params: Params = None) -> Pose:
         """(R, p) of a frame in the world: (..., 3, 3) and (..., 3) [m]."""
-        self.mechanism.tree.place(frame)
+        self.mechanism.tree.placement(frame)
         return Pose(*self._call(("frame_pose", frame), (q,), params))
 
     def frame_jacobian(self, q: Any, frame: str, axes: str = "world", *, params: Params = None) -> np.ndarray:
         """J (..., 6, nv) of a frame, linear rows first, in "world" or "body" axes."""
-        self.mechanism.tree.place(frame)
+        self.mechanism.tree.placement(frame)
         if not isinstance(axes, str) or axes not in ("world", "body"):
             raise DescriptionError(f"axes is {axes!r}; it must be 'world' or 'body'")
         return self._call(("frame_jacobian", frame, axes), (q,), params)
@@ -384,7 +384,7 @@ class CompiledMechanism:
 def _check_key(key: Any) -> None:
     """A function is asked for by a name, or by a tuple that begins with one. Raises UnknownNameError."""
     if not isinstance(key[0] if isinstance(key, tuple) and key else key, str):
-        raise UnknownNameError("function", short(key), NAMED)
+        raise UnknownNameError("function", short_repr(key), NAMED)
 
 
 def empty_warm_start(program: Program) -> list[np.ndarray]:
@@ -428,7 +428,7 @@ SOURCES: dict[str, Callable[[Program, Mapping[str, Any]], str]] = {
 }
 
 
-@checked_arguments()
+@validated_arguments()
 def compile(
     mechanism: Mechanism,
     *,

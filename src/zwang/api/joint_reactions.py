@@ -17,9 +17,9 @@ from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
 from zwang.errors import DescriptionError, StateError, UnknownNameError
 from zwang.kinematics.jacobians import placement_motion, relative_jacobian
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
-from zwang.mechanism.constraints import TendonCoupling
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tendon_elements import TendonCoupling
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.constrained import ConstrainedSolution, solve_constrained
 
 
@@ -47,7 +47,7 @@ class Reactions:
     power: dict[str, float]
 
 
-@checked_arguments()
+@validated_arguments()
 def joint_reactions(
     mechanism: Mechanism, q: Any, v: Any, tau: Any, *, control: Mapping[str, float] | None = None, solver: str = "newton",
     time: float = 0.0,
@@ -132,11 +132,11 @@ def _inertial(m: Mechanism, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list
     """m (a_c - g), and I wd + w x I w, of every body."""
     loads = []
     for solid in m.tree.rigid_bodies:
-        velocity, acceleration = placement_motion(m.tree, q, v, a, solid.place)
-        R, p = placement_pose(link_poses(m.tree, q), solid.place)
+        velocity, acceleration = placement_motion(m.tree, q, v, a, solid.placement)
+        R, p = placement_pose(link_poses(m.tree, q), solid.placement)
         I, w = R @ solid.inertia @ R.T, velocity[3:]
         force = solid.mass * (acceleration[:3] - m.tree.gravity)
-        loads.append(Load(solid.place.link, p, force, I @ acceleration[3:] + cross(w, I @ w)))
+        loads.append(Load(solid.placement.link, p, force, I @ acceleration[3:] + cross(w, I @ w)))
     return loads
 
 
@@ -154,7 +154,7 @@ def _of_joints(m: Mechanism, poses: list[Pose], v: np.ndarray, loads: list[Load]
 
 def _on_body(m: Mechanism, poses: list[Pose], v: np.ndarray, body: str, load: Load) -> Reaction:
     """A load on a body about its mass centre, with its power."""
-    base = m.tree.place(body)
+    base = m.tree.placement(body)
     p = placement_pose(poses, base).p + placement_pose(poses, base).R @ np.array(m.body(body).com)
     torque = load.torque + cross(load.p - p, load.force)
     motion = relative_jacobian(m.tree, poses, -1, base.link, p) @ v

@@ -12,8 +12,8 @@ from zwang.api.compiled_rollout import derived_quantities_compiled
 from zwang.api.settings import RecordedQuantities
 from zwang.api.start import InitialState
 from zwang.errors import ShapeError, SimulationWarning, TraceError, UnknownNameError
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.recording.record import derived_variables, mechanism_of, name_units
 from zwang.simulation.derived_quantities import derived_quantities_in_python
 from zwang.simulation.rollout import Trajectory
@@ -23,7 +23,7 @@ EXAMINED = ("constraints", "forces", "zwang", "gaps")
 STATES = ("q", "v", "control", "mechanism")
 
 
-@checked_arguments()
+@validated_arguments()
 def examine(run: xr.Dataset, *wanted: str, compiled: bool = True) -> xr.Dataset:
     """The recording with what `record` would have kept of it, worked out from its states and controls.
 

@@ -20,11 +20,11 @@ from zwang.dynamics import generalised_forces, rnea
 from zwang.errors import DescriptionError, StateError
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.kinematics.poses import Pose
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 
 
-@checked_arguments()
+@validated_arguments()
 def forward_dynamics(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> np.ndarray:
     """The accelerations a (nv,) [rad/s^2, m/s^2] that the efforts tau give.
 
@@ -43,7 +43,7 @@ def forward_dynamics(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> np.ndarr
     return a
 
 
-@checked_arguments()
+@validated_arguments()
 def inverse_dynamics(mechanism: Mechanism, q: Any, v: Any, a: Any) -> np.ndarray:
     """The efforts tau (nv,) [N m, N] that give the accelerations a: `forward_dynamics_crba` the other way round."""
     m = validation.numeric_mechanism(mechanism)
@@ -51,21 +51,21 @@ def inverse_dynamics(mechanism: Mechanism, q: Any, v: Any, a: Any) -> np.ndarray
     return _floats(rnea.rnea(m.tree, q, v, a) - generalised_forces.passive_forces(m, q, v))
 
 
-@checked_arguments()
+@validated_arguments()
 def mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
     """H (nv, nv), symmetric, positive definite [kg m^2, kg m, kg]; kinetic energy is 1/2 v^T H v."""
     m = validation.numeric_mechanism(mechanism)
     return _floats(matrices.crba(m.tree, validation.configuration(m, q)))
 
 
-@checked_arguments()
+@validated_arguments()
 def bias_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
     """h (nv,) [N m, N]: Coriolis, centrifugal and gravity efforts, without springs and dampers."""
     m = validation.numeric_mechanism(mechanism)
     return _floats(rnea.bias_forces(m.tree, validation.configuration(m, q), validation.speeds(m, v, "v")))
 
 
-@checked_arguments()
+@validated_arguments()
 def frame_pose(mechanism: Mechanism, q: Any, frame: str) -> Pose:
     """(R, p) of a body's or a named frame in the world: rotation (3, 3) and origin (3,) [m].
 
@@ -76,7 +76,7 @@ def frame_pose(mechanism: Mechanism, q: Any, frame: str) -> Pose:
     return Pose(_floats(R), _floats(p))
 
 
-@checked_arguments()
+@validated_arguments()
 def frame_jacobian(
     mechanism: Mechanism, q: Any, frame: str, axes: Literal["world", "body"] = "world"
 ) -> np.ndarray:
@@ -90,7 +90,7 @@ def frame_jacobian(
     return _floats(jacobians.frame_jacobian(m.tree, validation.configuration(m, q), frame, axes))
 
 
-@checked_arguments()
+@validated_arguments()
 def frame_jacobian_rate(mechanism: Mechanism, q: Any, v: Any, frame: str) -> np.ndarray:
     """J_dot v (6,) in world axes: the frame's acceleration [m/s^2, rad/s^2] while the speeds do not change."""
     m = validation.numeric_mechanism(mechanism)
@@ -98,7 +98,7 @@ def frame_jacobian_rate(mechanism: Mechanism, q: Any, v: Any, frame: str) -> np.
     return _floats(jacobians.frame_jacobian_rate(m.tree, q, v, frame))
 
 
-@checked_arguments()
+@validated_arguments()
 def energy(mechanism: Mechanism, q: Any, v: Any) -> energies.Energy:
     """(kinetic, potential) [J]: of motion; of height, zero at the world's origin, and of springs."""
     m = validation.numeric_mechanism(mechanism)
@@ -107,21 +107,21 @@ def energy(mechanism: Mechanism, q: Any, v: Any) -> energies.Energy:
     return energies.Energy(float(energies.kinetic_energy(m.tree, q, v)), float(potential))
 
 
-@checked_arguments()
+@validated_arguments()
 def momentum(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
     """Linear momentum [kg m/s] and angular momentum about the mass centre [kg m^2/s] (6,), world axes."""
     m = validation.numeric_mechanism(mechanism)
     return _floats(energies.momentum(m.tree, validation.configuration(m, q), validation.speeds(m, v, "v")))
 
 
-@checked_arguments()
+@validated_arguments()
 def mass_centre(mechanism: Mechanism, q: Any) -> np.ndarray:
     """The centre of mass of all bodies (3,) in the world [m]."""
     m = validation.numeric_mechanism(mechanism)
     return _floats(energies.mass_centre(m.tree, validation.configuration(m, q)))
 
 
-@checked_arguments()
+@validated_arguments()
 def integrate_configuration(mechanism: Mechanism, q: Any, v: Any, dt: float) -> np.ndarray:
     """q after moving with the speeds v for dt [s]; quaternions turn by their exponential and stay unit."""
     m = validation.numeric_mechanism(mechanism)
@@ -131,7 +131,7 @@ def integrate_configuration(mechanism: Mechanism, q: Any, v: Any, dt: float) -> 
     )
 
 
-@checked_arguments()
+@validated_arguments()
 def difference_configuration(mechanism: Mechanism, q1: Any, q0: Any) -> np.ndarray:
     """The speeds (nv,) that lead from q0 to q1 in one second: the inverse of `integrate_configuration`."""
     m = validation.numeric_mechanism(mechanism)
@@ -139,7 +139,7 @@ def difference_configuration(mechanism: Mechanism, q1: Any, q0: Any) -> np.ndarr
     return _floats(configuration.difference_configuration(m.tree, q1, q0))
 
 
-@checked_arguments()
+@validated_arguments()
 def zwang_of(mechanism: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> float:
     """Z(a), the quantity that the true acceleration makes least, less a part that no acceleration changes [W/s].
 
@@ -148,7 +148,7 @@ def zwang_of(mechanism: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> float:
     return float(sum(zwang_by_body(mechanism, q, v, tau, a).values()))
 
 
-@checked_arguments()
+@validated_arguments()
 def zwang_by_body(mechanism: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> dict[str, float]:
     """Each body's part in `zwang_of`, by name, and the part of efforts and rotors as "efforts"."""
     m = validation.numeric_mechanism(mechanism)

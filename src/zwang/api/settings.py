@@ -171,7 +171,7 @@ def recording(mechanism: Mechanism, record: Any, h: float) -> tuple[int | None, 
         raise SimulationError(f"frames of record is {frames!r}; give a list of names of bodies and frames")
     frames = tuple(frames)
     for frame in frames:
-        mechanism.tree.place(frame)
+        mechanism.tree.placement(frame)
     every = record.get("every")
     constraints, forces, zwang, gaps = (bool(record.get(name)) for name in RECORD[2:])
     wanted = RecordedQuantities(frames, constraints, forces, zwang, gaps, h)

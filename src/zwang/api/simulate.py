@@ -31,8 +31,8 @@ from zwang.api.termination import (
 )
 from zwang.api.validation import check_compilable, is_restrained
 from zwang.errors import SimulationInterrupted, SimulationWarning, TraceError
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.recording.record import recording_of
 from zwang.simulation.derived_quantities import derived_quantities_in_python
 from zwang.simulation.rollout import (
@@ -49,7 +49,7 @@ from zwang.simulation.rollout import (
 COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
 
 
-@checked_arguments("duration", "step", "worlds", "params", "drift")
+@validated_arguments("duration", "step", "worlds", "params", "drift")
 def simulate(
     mechanism: Mechanism,
     q0: Any = None,

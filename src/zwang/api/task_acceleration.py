@@ -16,8 +16,8 @@ from zwang.dynamics.generalised_forces import passive_forces
 from zwang.errors import ShapeError
 from zwang.kinematics.configuration import normalized_configuration
 from zwang.kinematics.jacobians import frame_jacobian, frame_jacobian_rate
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import logical_or, maximum, where
 from zwang.simulation.constrained import gauss_problem
 from zwang.solver.solution import max_abs
@@ -41,7 +41,7 @@ class TaskAcceleration(NamedTuple):
     missed: np.ndarray
 
 
-@checked_arguments()
+@validated_arguments()
 def task_acceleration(
     mechanism: Mechanism, q: Any, v: Any, tau: Any, frame: str, wanted: Any, rows: Sequence[int] = (0, 1, 2)
 ) -> TaskAcceleration:
@@ -53,7 +53,7 @@ def task_acceleration(
     UnknownNameError, ShapeError or StateError. Source: seed 002, the 3R manipulator.
     """
     m = validation.numeric_mechanism(mechanism)
-    m.tree.place(frame)
+    m.tree.placement(frame)
     if max(validation.array(x, "q, v, tau, wanted").ndim for x in (q, v, tau, wanted)) > 1:
         return _of_many(m, frame, tuple(rows), q=q, v=v, tau=tau, wanted=wanted)
     q, v, tau = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, tau, "tau")

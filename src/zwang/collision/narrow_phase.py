@@ -43,7 +43,7 @@ FUNCTIONS |= {kinds: _convex(kinds) for kinds in COUNTS if kinds not in FUNCTION
 
 def placed(shape: CollisionShape, poses: Sequence[Pose]) -> PlacedShape:
     """A shape in the world, for the poses of the links."""
-    R, p = placement_pose(list(poses), shape.place)
+    R, p = placement_pose(list(poses), shape.placement)
     return PlacedShape(shape.sizes, R, p)
 
 

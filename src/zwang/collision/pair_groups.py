@@ -94,7 +94,7 @@ def pair_groups(pairs: Sequence[Pair], width: Sequence[int]) -> list[PairGroup]:
 
 def is_fixed_to_world(shape: CollisionShape) -> bool:
     """Whether the shape is fixed to the world; the pairs of a group agree on this."""
-    return shape.place.link == WORLD
+    return shape.placement.link == WORLD
 
 
 def _placement_of(
@@ -105,7 +105,7 @@ def _placement_of(
     """
     one = shapes[0]
     if is_fixed_to_world(one) and all(shape.index == one.index for shape in shapes):
-        return one.place.R, one.place.p
+        return one.placement.R, one.placement.p
     return stored[StackedPytree([stored.numbers[shape.index] for shape in shapes])[number]]
 
 

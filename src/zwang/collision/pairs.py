@@ -9,7 +9,7 @@ import numpy as np
 
 from zwang.collision.shapes import COUNTS, ORDER, sizes_of, type_of_shape
 from zwang.errors import UnknownNameError
-from zwang.mechanism.constraints import ContactExclude, ContactPair
+from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.geometry import Geometry, Surface
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Placement, Tree
@@ -28,7 +28,7 @@ class CollisionShape:
 
     kind: str
     sizes: Any
-    place: Placement
+    placement: Placement
     body: str
     shape: Geometry
     index: int
@@ -101,7 +101,7 @@ def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
         return ()
     shapes = collision_shapes(mechanism)
     explicit = [_explicit(pair, shapes) for pair in mechanism.contacts if isinstance(pair, ContactPair)]
-    explicit = [pair for pair in explicit if pair.a.place.link != pair.b.place.link]
+    explicit = [pair for pair in explicit if pair.a.placement.link != pair.b.placement.link]
     explicit_indices = {frozenset((pair.a.index, pair.b.index)) for pair in explicit}
     excluded = _exclusions(mechanism)
     parent_links = _parent_links(mechanism.tree)
@@ -136,7 +136,7 @@ def _may_touch(
         return False
     if (first.kind, second.kind) == ("plane", "plane"):
         return False
-    a, b = first.place.link, second.place.link
+    a, b = first.placement.link, second.placement.link
     if a == b:
         return False
     if "filterparent" in mechanism.options.disabled or WORLD in (a, b):

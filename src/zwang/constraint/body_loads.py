@@ -56,7 +56,7 @@ def _seen_by_screws(context: RowContext) -> Iterator[tuple[str, Side, Side, np.n
     moved = link_screws_at(context).spatial_velocities(np.asarray(context.v))
     spatial_velocities = {WORLD: np.zeros(6), **dict(enumerate(moved))}
     for pair in candidate_pairs(context.mechanism):
-        a, b = (pair.a.body, pair.a.place.link), (pair.b.body, pair.b.place.link)
+        a, b = (pair.a.body, pair.a.placement.link), (pair.b.body, pair.b.placement.link)
         first, other = (a, b) if b[1] == WORLD else (b, a)
         relative = spatial_velocities[first[1]] - spatial_velocities[other[1]]
         for rows in pair_rows(context._replace(v=relative), _frozen(context, pair)):
@@ -67,7 +67,7 @@ def _frozen(context: RowContext, pair: Pair) -> Pair:
     """The pair with its first shape fixed to the world at its current placement, unless a shape is fixed
     already.
     """
-    if WORLD in (pair.a.place.link, pair.b.place.link):
+    if WORLD in (pair.a.placement.link, pair.b.placement.link):
         return pair
-    R, p = placement_pose(context.poses, pair.a.place)
+    R, p = placement_pose(context.poses, pair.a.placement)
     return replace(pair, a=replace(pair.a, place=Placement(WORLD, R, p)))

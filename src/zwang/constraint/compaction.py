@@ -187,7 +187,7 @@ def _with_group(
     """The arrays with the active contacts of a group added; offset: the number of its first row."""
     tree, n, points = context.mechanism.tree, len(_template_rows(context, group)), group.first.count
     links = StackedPytree(
-        [tuple(_link_index(tree, side.place.link) for side in (pair.a, pair.b)) for pair in group.pairs]
+        [tuple(_link_index(tree, side.placement.link) for side in (pair.a, pair.b)) for pair in group.pairs]
     )
     sign_words = StackedPytree([tuple(encode_signs(_sign_list(tree, pair))) for pair in group.pairs])
     inverse_weights = StackedPytree([pair_inverse_weights(context, pair) for pair in group.pairs])

@@ -74,7 +74,7 @@ def _rows_by_link(
     """Rows of one pair; if one shape is fixed to the world, they are known by the spatial velocity of the
     other's link too.
     """
-    links = pair.a.place.link, pair.b.place.link
+    links = pair.a.placement.link, pair.b.placement.link
     if WORLD not in links:
         return pair_rows(context, pair)
     link = max(links)
@@ -157,7 +157,7 @@ def _jacobian(context: RowContext, pair: Pair, p: Any) -> np.ndarray:
     """Jacobian J (6, nv) of b relative to a at the point p; against the world J (6, 6), by the spatial
     velocity of the moving link.
     """
-    a, b = pair.a.place.link, pair.b.place.link
+    a, b = pair.a.placement.link, pair.b.placement.link
     if WORLD not in (a, b):
         return relative_jacobian(context.mechanism.tree, context.poses, a, b, p)
     sign, one = (1 if a == WORLD else -1), np.eye(3, dtype=int)
@@ -169,9 +169,9 @@ def _columns(context: RowContext, pair: Pair) -> list[int]:
     velocity.
     """
     tree = context.mechanism.tree
-    if WORLD in (pair.a.place.link, pair.b.place.link):
+    if WORLD in (pair.a.placement.link, pair.b.placement.link):
         return list(range(6))
-    paths = [set(tree.path(geom.place.link)) for geom in (pair.a, pair.b)]
+    paths = [set(tree.path(geom.placement.link)) for geom in (pair.a, pair.b)]
     return [
         k for i in sorted(paths[0] ^ paths[1]) for k in range(tree.links[i].v.start, tree.links[i].v.stop)
     ]

@@ -207,12 +207,12 @@ def _has_fixed_shape(pair: Pair) -> bool:
 
 def _moving_link(pair: Pair) -> int:
     """The link of the shape that is not fixed to the world."""
-    return max(pair.a.place.link, pair.b.place.link)
+    return max(pair.a.placement.link, pair.b.placement.link)
 
 
 def signs(tree: Tree, pair: Pair) -> dict[int, float]:
     """The velocities that move b (sign 1) or a (sign -1) of a pair; velocities that move both are omitted."""
-    a, b = (set(tree.path(solid.place.link)) for solid in (pair.a, pair.b))
+    a, b = (set(tree.path(solid.placement.link)) for solid in (pair.a, pair.b))
     spans = {i: range(tree.links[i].v.start, tree.links[i].v.stop) for i in sorted(a ^ b)}
     return {k: 1.0 if i in b else -1.0 for i, span in spans.items() for k in span}
 

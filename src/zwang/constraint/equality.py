@@ -16,8 +16,9 @@ from zwang.errors import DescriptionError
 from zwang.kinematics.jacobians import placement_jacobian, placement_motion
 from zwang.kinematics.poses import Pose, placement_pose
 from zwang.kinematics.tendon_length import tendon_length
-from zwang.mechanism.constraints import Connect, Distance, JointCoupling, TendonCoupling, Weld
+from zwang.mechanism.constraints import Connect, Distance, JointCoupling, Weld
 from zwang.mechanism.mechanism import JointIndex
+from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import Placement
 from zwang.scalar import divide, sqrt
 
@@ -97,7 +98,7 @@ def violation_of(context: RowContext, constraint: Any) -> Violation:
 def _loop_end(context: RowContext, body: str, point: Any) -> LoopEnd:
     """The end of a loop at a point of a body."""
     tree = context.mechanism.tree
-    base = tree.place(body)
+    base = tree.placement(body)
     place = Placement(base.link, base.R, base.p + base.R @ np.array(point))
     velocity, bias = placement_motion(tree, context.q, context.v, np.zeros(tree.nv, int), place)
     return LoopEnd(

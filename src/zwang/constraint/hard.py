@@ -24,7 +24,14 @@ from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
-from zwang.mechanism.constraints import FORMULAS, Holonomic, NonIdeal, NoSideSlip, Pfaffian, Rolling
+from zwang.mechanism.constraints import (
+    EXPRESSION_CONSTRAINTS,
+    Holonomic,
+    NonIdeal,
+    NoSideSlip,
+    Pfaffian,
+    Rolling,
+)
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import divide, maximum, sqrt
@@ -182,7 +189,7 @@ def hard_constraint_rows(context: RowContext, constraint: Any) -> Rows:
 
 def depends_on_time(constraint: Any) -> bool:
     """Whether a formula of the constraint contains the time t (the constraint is rheonomic)."""
-    if not isinstance(constraint, FORMULAS):
+    if not isinstance(constraint, EXPRESSION_CONSTRAINTS):
         return False
     pairs = (*getattr(constraint, "coefficients", ()), *getattr(constraint, "forces", ()))
     forms = [*getattr(constraint, "expressions", ()), getattr(constraint, "rate", 0), *(x for _, x in pairs)]
@@ -202,7 +209,7 @@ PfaffianForm = tuple[np.ndarray, np.ndarray, Sequence[Any]]
 
 def _point_jacobian(tree: Tree, poses: list[Pose], body: str, point: np.ndarray) -> np.ndarray:
     """J (3, nv) of the point of a body that is at `point` in the world."""
-    base = tree.place(body)
+    base = tree.placement(body)
     if base.link == WORLD:
         return np.zeros((3, tree.nv), int)
     R, p = poses[base.link]
@@ -212,7 +219,7 @@ def _point_jacobian(tree: Tree, poses: list[Pose], body: str, point: np.ndarray)
 def _no_side_slip(mechanism: Mechanism, c: NoSideSlip, q: Any) -> PfaffianForm:
     """Knife edge: d . (v_body - v_on) = 0 at the point."""
     tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
-    R, p = placement_pose(poses, tree.place(c.body))
+    R, p = placement_pose(poses, tree.placement(c.body))
     d, at = R @ np.array(c.direction), p + R @ np.array(c.point)
     J = _point_jacobian(tree, poses, c.body, at) - _point_jacobian(tree, poses, c.on, at)
     return (d @ J).reshape(1, -1), np.array([0]), [None]
@@ -224,7 +231,7 @@ def _rolling(mechanism: Mechanism, c: Rolling, q: Any) -> PfaffianForm:
     """
     tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
     contact, axes = rolling_contact(tree, poses, c)
-    R_on, p_on = placement_pose(poses, tree.place(c.on))
+    R_on, p_on = placement_pose(poses, tree.placement(c.on))
     J = _point_jacobian(tree, poses, c.body, contact) - _point_jacobian(tree, poses, c.on, contact)
     height = axes[2] @ (contact - p_on - R_on @ np.array(c.plane_point))
     return axes @ J, np.array([0, 0, 0]), [None, None, height]
@@ -234,8 +241,8 @@ def rolling_contact(tree: Tree, poses: list[Pose], c: Rolling) -> tuple[np.ndarr
     """Contact point (3,) of a ball or disc with its plane, and the axes (3, 3) of its rows: two in the
     plane, then the normal; world axes.
     """
-    R, p = placement_pose(poses, tree.place(c.body))
-    R_on, _ = placement_pose(poses, tree.place(c.on))
+    R, p = placement_pose(poses, tree.placement(c.body))
+    R_on, _ = placement_pose(poses, tree.placement(c.on))
     n = R_on @ np.array(c.normal)
     down = -n
     if c.axis is not None:

@@ -45,7 +45,7 @@ def independent_velocities(mechanism: Mechanism, selection: Any) -> tuple[Indepe
         )
     for speed in selection:
         if isinstance(speed, PointSpeed):
-            mechanism.tree.place(speed.body)
+            mechanism.tree.placement(speed.body)
             _check_numbers(speed)
         elif speed not in mechanism.speed_names:
             raise UnknownNameError("speed", speed, mechanism.speed_names)
@@ -106,7 +106,7 @@ def velocity_row(mechanism: Mechanism, speed: IndependentVelocity, q: Any) -> np
     if isinstance(speed, str):
         return np.array([1 if name == speed else 0 for name in mechanism.speed_names])
     tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
-    base = tree.place(speed.body)
+    base = tree.placement(speed.body)
     place = Placement(base.link, base.R, base.p + base.R @ np.array(speed.point))
     J = placement_jacobian(tree, poses, place)[:3]
     d = np.array(speed.direction)

@@ -20,7 +20,7 @@ from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, link_poses
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.mechanism import JointIndex, Mechanism
-from zwang.mechanism.simple import simple_bodies
+from zwang.mechanism.simple_bodies import simple_bodies
 from zwang.mechanism.tree import WORLD, Placement
 from zwang.scalar import maximum
 
@@ -45,7 +45,7 @@ def inverse_weights(mechanism: Mechanism) -> InverseWeights:
     bodies: dict[str, tuple[Any, Any]] = {"world": (0, 0)}
     simple = {name: 1 / maximum(TINY, mechanism.body(name).mass) for name in simple_bodies(mechanism.bodies)}
     for body in mechanism.bodies:
-        base = tree.place(body.name)
+        base = tree.placement(body.name)
         bodies[body.name] = (
             (simple[body.name], 0)
             if body.name in simple

@@ -7,8 +7,8 @@ from typing import Any
 
 from zwang.constraint.softness import clamped, impedance, reference
 from zwang.errors import DescriptionError
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.joints import Softness
+from zwang.mechanism.type_validation import validated_arguments
 
 BISECTIONS = 200
 
@@ -48,7 +48,7 @@ class SoftnessReport:
         return "\n".join([*lines, *self.notes])
 
 
-@checked_arguments()
+@validated_arguments()
 def softness(
     choice: Softness | None = None, *, mass: float = 1.0, load: float | None = None, timestep: float = 0.0
 ) -> SoftnessReport:

@@ -43,7 +43,7 @@ def aba_of(kinematics: Kinematics, tau: Any) -> np.ndarray:
         # U = I^A S,  D = S^T U + armature,  u = tau - S^T (p^A + I^A c)
         S, (c, _) = subspaces[i], bias[i]
         U = articulated[i] @ S
-        D = symmetric(S.T @ U) + np.diag([link.armature] * link.move.nv)
+        D = symmetric(S.T @ U) + np.diag([link.armature] * link.joint.nv)
         u = np.array(tau[link.v]) - S.T @ (wrenches[i] + articulated[i] @ c)
         gain = _solve_joint(D, U.T)
         joints[i] = (gain, _solve_joint(D, u.reshape(-1, 1))[:, 0])

@@ -45,11 +45,11 @@ def _transferable_moments(link: Link) -> tuple[Any, np.ndarray, np.ndarray] | No
     are none.
     """
     zero, nothing = np.zeros(3, int), np.zeros((3, 3), int)
-    if link.move.kind == "slide":
+    if link.joint.kind == "prismatic":
         return 0, zero, link.J
-    if link.move.kind == "ball":
+    if link.joint.kind == "ball":
         return link.mass, zero, nothing
-    if link.move.kind == "screw":
+    if link.joint.kind == "screw":
         return None
-    a = np.array(link.move.axis)
+    a = np.array(link.joint.axis)
     return link.mass, (link.h @ a) * a, (a @ link.J @ a) * np.outer(a, a)

@@ -41,7 +41,7 @@ def standalone_free_bodies(mechanism: Mechanism) -> tuple[FreeBody, ...]:
     for joint in mechanism.joints:
         if joint.kind != "free":
             continue
-        number = tree.place(joint.body).link
+        number = tree.placement(joint.body).link
         first = next(link for link in tree.links if link.v.start == joint.v.start)
         if first.parent == WORLD and number not in parents:
             found.append(FreeBody(tree.links[number], joint.v))

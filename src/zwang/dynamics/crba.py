@@ -19,7 +19,7 @@ from zwang.mechanism.tree import WORLD, Tree
 
 def armature(tree: Tree) -> np.ndarray:
     """Armature (nv,): reflected inertia of the rotors, added to the diagonal of the mass matrix."""
-    return np.array([link.armature for link in tree.links for _ in range(link.move.nv)])
+    return np.array([link.armature for link in tree.links for _ in range(link.joint.nv)])
 
 
 def mass_matrix_from_jacobians(tree: Tree, q: Any) -> np.ndarray:
@@ -33,8 +33,8 @@ def mass_matrix_from_jacobians(tree: Tree, q: Any) -> np.ndarray:
     H = np.diag(armature(tree))
     for body in tree.rigid_bodies:
         # H += m J_v^T J_v + (R^T J_w)^T I (R^T J_w)
-        J = placement_jacobian(tree, poses, body.place)
-        R = placement_pose(poses, body.place).R
+        J = placement_jacobian(tree, poses, body.placement)
+        R = placement_pose(poses, body.placement).R
         Jw = R.T @ J[3:]
         H = H + body.mass * (J[:3].T @ J[:3]) + Jw.T @ body.inertia @ Jw
     return H

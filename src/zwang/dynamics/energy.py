@@ -55,7 +55,7 @@ def potential_energy_of(kinematics: Kinematics) -> Any:
     """Potential energy of gravity [J], as `potential_energy`, at a configuration whose poses are known."""
     tree, poses = kinematics.tree, kinematics.poses
     return -sum(
-        (body.mass * (tree.gravity @ placement_pose(poses, body.place).p) for body in tree.rigid_bodies),
+        (body.mass * (tree.gravity @ placement_pose(poses, body.placement).p) for body in tree.rigid_bodies),
         start=0,
     )
 
@@ -73,7 +73,7 @@ def mass_centre(tree: Tree, q: Any) -> np.ndarray:
     if not tree.rigid_bodies:
         raise ZeroDivisionError("a mechanism without bodies has no centre of mass")
     poses = link_poses(tree, q)
-    moments = [body.mass * placement_pose(poses, body.place).p for body in tree.rigid_bodies]
+    moments = [body.mass * placement_pose(poses, body.placement).p for body in tree.rigid_bodies]
     return sum(moments[1:], start=moments[0]) / total_mass(tree)
 
 
@@ -87,7 +87,7 @@ def momentum_matrix(tree: Tree, q: Any) -> np.ndarray:
     A = np.zeros((6, tree.nv), int)
     for body in tree.rigid_bodies:
         # A += (m J_v, R I R^T J_w + [p - c]x m J_v)
-        J, (R, p) = placement_jacobian(tree, poses, body.place), placement_pose(poses, body.place)
+        J, (R, p) = placement_jacobian(tree, poses, body.placement), placement_pose(poses, body.placement)
         linear = body.mass * J[:3]
         angular = R @ body.inertia @ R.T @ J[3:] + np.stack(
             [cross(p - c, column) for column in linear.T], axis=1
@@ -132,7 +132,7 @@ def kinetic_energy_by_body(tree: Tree, q: Any, v: Any) -> dict[str, Any]:
     """
     poses, parts = link_poses(tree, q), {}
     for body in tree.rigid_bodies:
-        velocity, R = placement_jacobian(tree, poses, body.place) @ v, placement_pose(poses, body.place).R
+        velocity, R = placement_jacobian(tree, poses, body.placement) @ v, placement_pose(poses, body.placement).R
         u, w = velocity[:3], R.T @ velocity[3:]
         parts[body.body] = (body.mass * (u @ u) + w @ (body.inertia @ w)) / 2
     parts["rotors"] = rotor_energy(tree, v)
@@ -150,8 +150,8 @@ def zwang_by_body(tree: Tree, q: Any, v: Any, tau: Any, a: Any) -> dict[str, Any
     """
     parts: dict[str, Any] = {}
     for body in tree.rigid_bodies:
-        vel, acc = placement_motion(tree, q, v, a, body.place)
-        R = placement_pose(link_poses(tree, q), body.place).R
+        vel, acc = placement_motion(tree, q, v, a, body.placement)
+        R = placement_pose(link_poses(tree, q), body.placement).R
         d, w, wd = acc[:3] - tree.gravity, R.T @ vel[3:], R.T @ acc[3:]
         I = body.inertia
         n = cross(w, I @ w)

@@ -21,7 +21,7 @@ from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, placement_pose
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import Connect, Distance, NoSideSlip, Rolling, Weld
-from zwang.mechanism.forces import Actuator, GravityCompensation, PointSpring, Wrench
+from zwang.mechanism.force_elements import Actuator, GravityCompensation, PointSpring, Wrench
 from zwang.mechanism.joints import Ball, Prismatic
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Tree
@@ -72,7 +72,7 @@ class FreeBodyDiagram(NamedTuple):
 def free_body_diagram(mechanism: Mechanism, poses: Sequence[Pose], v: Any) -> FreeBodyDiagram:
     """The free-body diagram at the world poses of the links and the generalised velocities v (nv,)."""
     tree, poses = mechanism.tree, list(poses)
-    body_poses = tuple(placement_pose(poses, tree.place(body.name)) for body in mechanism.bodies)
+    body_poses = tuple(placement_pose(poses, tree.placement(body.name)) for body in mechanism.bodies)
     bodies = tuple(_freed_body(body, pose) for body, pose in zip(mechanism.bodies, body_poses, strict=True))
     freed = mechanism.replace(
         bodies=bodies,
@@ -83,9 +83,9 @@ def free_body_diagram(mechanism: Mechanism, poses: Sequence[Pose], v: Any) -> Fr
     )  # fmt: skip
     velocities = [np.zeros(0, int)]
     for body, (R, _) in zip(mechanism.bodies, body_poses, strict=True):
-        J = placement_jacobian(tree, poses, tree.place(body.name))
+        J = placement_jacobian(tree, poses, tree.placement(body.name))
         velocities += [R.T @ (J[:3] @ v), R.T @ (J[3:] @ v)]
-    links = tuple(tree.place(body.name).link for body in mechanism.bodies)
+    links = tuple(tree.placement(body.name).link for body in mechanism.bodies)
     return FreeBodyDiagram(freed, np.array(freed.neutral), np.concatenate(velocities), links, body_poses)
 
 

@@ -15,9 +15,17 @@ from zwang.dynamics.muscles import activation_derivative, muscle_force
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.kinematics.tendon_length import tendon_length
-from zwang.mechanism.constraints import Tendon
-from zwang.mechanism.forces import Actuator, Damper, GravityCompensation, Motor, PointSpring, Spring, Wrench
+from zwang.mechanism.force_elements import (
+    Actuator,
+    Damper,
+    GravityCompensation,
+    Motor,
+    PointSpring,
+    Spring,
+    Wrench,
+)
 from zwang.mechanism.mechanism import JointIndex, Mechanism
+from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import Placement
 from zwang.scalar import absolute, clip, divide, exp, is_zero, less, maximum, minimum, sqrt, where
 
@@ -169,7 +177,7 @@ def wrench_force(mechanism: Mechanism, wrench: Wrench, q: Any) -> np.ndarray:
     application.
     """
     tree = mechanism.tree
-    base = tree.place(wrench.body)
+    base = tree.placement(wrench.body)
     placement = Placement(base.link, base.R, base.p + base.R @ np.array(wrench.point))
     poses = link_poses(tree, q)
     f = np.concatenate([np.array(wrench.force), np.array(wrench.torque)])
@@ -209,7 +217,7 @@ def _end_distance(mechanism: Mechanism, spring: PointSpring, q: Any) -> tuple[An
     poses = link_poses(tree, q)
     ends = []
     for body, point in (spring.a, spring.b):
-        base = tree.place(body)
+        base = tree.placement(body)
         ends.append(Placement(base.link, base.R, base.p + base.R @ np.array(point)))
     d = placement_pose(poses, ends[1]).p - placement_pose(poses, ends[0]).p
     distance = sqrt(d @ d)
@@ -269,7 +277,7 @@ def transmission(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any,
         return gear[0] * length, gear[0] * moment
     if actuator.frame is not None:
         tree = mechanism.tree
-        placement, poses = tree.place(actuator.frame), link_poses(tree, q)
+        placement, poses = tree.placement(actuator.frame), link_poses(tree, q)
         R = placement_pose(poses, placement).R
         wrench = np.array([*gear, *[0] * (6 - len(gear))])
         return 0, np.concatenate([R @ wrench[:3], R @ wrench[3:]]) @ placement_jacobian(
@@ -292,7 +300,7 @@ def _slider_crank(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any
     - d.d). Where the rod is too short, x = u.d. Source: MuJoCo documentation, "Actuation model".
     """
     tree = mechanism.tree
-    pin, slider = tree.place(str(actuator.frame)), tree.place(str(actuator.slider))
+    pin, slider = tree.placement(str(actuator.frame)), tree.placement(str(actuator.slider))
     poses = link_poses(tree, q)
     d = placement_pose(poses, pin).p - placement_pose(poses, slider).p
     u = placement_pose(poses, slider).R[:, 2]

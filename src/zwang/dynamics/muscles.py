@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zwang.mechanism.forces import Muscle
+from zwang.mechanism.force_elements import Muscle
 from zwang.scalar import clip, is_zero, less, less_equal, maximum, where
 
 TINY = 1e-15  # s: lower bound of a time constant

@@ -35,7 +35,7 @@ class Findings:
     ) -> None:
         """A remark in the report and a Python warning with file, line and column."""
         self.note(kind, message, element)
-        warnings.warn(f"{element.place}: {message}", category, stacklevel=2)
+        warnings.warn(f"{element.location}: {message}", category, stacklevel=2)
 
     def repair(self, element: Element, fault: str, mend: str) -> None:
         """A fault that has a mend. Raises LoadError if strict; else the mend is noted, and the caller does it."""

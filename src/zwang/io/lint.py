@@ -10,12 +10,13 @@ import numpy as np
 
 from zwang.io.contradictions import contradictions
 from zwang.mechanism.bodies import Body
-from zwang.mechanism.constraints import ContactPair, JointCoupling
-from zwang.mechanism.declared import checked_arguments
+from zwang.mechanism.constraints import JointCoupling
+from zwang.mechanism.contact_pairs import ContactPair
 from zwang.mechanism.geometry import Geometry, Mesh, Plane
 from zwang.mechanism.joints import Revolute
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Note
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import are_constant
 
 HEAVY = 1e7  # kg
@@ -28,7 +29,7 @@ FASTEST_FALL = 100.0  # m/s^2
 LONG_STEP = 0.1  # s
 
 
-@checked_arguments()
+@validated_arguments()
 def lint(mechanism: Mechanism) -> tuple[Note, ...]:
     """What is implausible in a mechanism, each with the part that it concerns; nothing that is impossible is left.
 

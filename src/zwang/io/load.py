@@ -13,19 +13,19 @@ from typing import Any, Literal
 from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError, ZwangError
 from zwang.io.files import read_bytes
 from zwang.io.lint import lint
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.symbols import symbolised
+from zwang.mechanism.symbols import with_symbolic_parameters
+from zwang.mechanism.type_validation import validated_arguments
 
 Base = Literal["fixed", "free"]
 
 # The readers, by the name of a document's root element; each loads when its first file comes.
-_READERS = {"robot": ("zwang.io.urdf.urdf", "read_urdf"), "mujoco": ("zwang.io.mjcf.mjcf", "read_mjcf")}
+_READERS = {"robot": ("zwang.io.urdf.read_urdf", "read_urdf"), "mujoco": ("zwang.io.mjcf.read_mjcf", "read_mjcf")}
 _BY_ENDING = {".urdf": "robot", ".mjcf": "mujoco", ".xml": "mujoco"}
 _MARKUP = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!\w+[^<>\[]*(\[.*?\]\s*)?>|<([A-Za-z_][\w:.-]*)", re.DOTALL)
 
 
-@checked_arguments("path", "base")
+@validated_arguments("path", "base")
 def load(
     path: str | os.PathLike[str],
     *,
@@ -50,7 +50,7 @@ def load(
     mechanism = _read(file, base, strict, folders)
     for note in lint(mechanism):
         warnings.warn(f"{file}: {note.what} ({note.where})", PlausibilityWarning, stacklevel=3)
-    return symbolised(mechanism, symbolic) if symbolic else mechanism
+    return with_symbolic_parameters(mechanism, symbolic) if symbolic else mechanism
 
 
 def _read(file: Path, base: Base, strict: bool, package_dirs: Sequence[Any]) -> Mechanism:

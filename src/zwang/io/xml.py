@@ -38,7 +38,7 @@ class Element:
         self.text = ""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """File, line and column."""
         return f"{self.source}, line {self.line}, column {self.column}"
 
@@ -58,7 +58,7 @@ class Element:
 
     def error(self, message: str) -> LoadError:
         """The error `message` at this element's place."""
-        return LoadError(f"{self.place}: {message}")
+        return LoadError(f"{self.location}: {message}")
 
     def all(self, name: str) -> list[Element]:
         """The children of that name."""

@@ -68,7 +68,7 @@ def displacement_rate(tree: Tree, u: Any, v: Any) -> np.ndarray:
 def normalized_configuration(tree: Tree, q: Any) -> np.ndarray:
     """The configuration q (nq,) with its quaternions normalised to unit length."""
     q = np.asarray(q)
-    return _for_each_link(tree, lambda link: _unit(q[link.q]) if link.move.kind == "ball" else q[link.q])
+    return _for_each_link(tree, lambda link: _unit(q[link.q]) if link.joint.kind == "ball" else q[link.q])
 
 
 def _for_each_link(tree: Tree, part: Callable[[Link], np.ndarray]) -> np.ndarray:
@@ -77,31 +77,31 @@ def _for_each_link(tree: Tree, part: Callable[[Link], np.ndarray]) -> np.ndarray
 
 
 def _integrated(link: Link, q: np.ndarray, v: np.ndarray, dt: Any) -> np.ndarray:
-    if link.move.kind == "ball":
+    if link.joint.kind == "ball":
         return _unit(rotations.multiply(q, rotations.exponential(v * dt)))  # q exp(v dt)
     return q + v * dt
 
 
 def _difference(link: Link, q1: np.ndarray, q0: np.ndarray) -> np.ndarray:
-    if link.move.kind == "ball":
+    if link.joint.kind == "ball":
         return rotations.logarithm(rotations.multiply(_conjugate(q0), q1))  # log(q0^-1 q1)
     return q1 - q0
 
 
 def _rate(link: Link, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    if link.move.kind == "ball":
+    if link.joint.kind == "ball":
         return rotations.multiply(q, (0, *v)) / 2  # q (0, v) / 2
     return v
 
 
 def _velocities(link: Link, q: np.ndarray, q_dot: np.ndarray) -> np.ndarray:
-    if link.move.kind == "ball":
+    if link.joint.kind == "ball":
         return 2 * rotations.multiply(_conjugate(q), q_dot)[1:]  # vector part of 2 q^-1 q_dot
     return q_dot
 
 
 def _displacement_rate(link: Link, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return rotations.exponential_rate(u, v) if link.move.kind == "ball" else v
+    return rotations.exponential_rate(u, v) if link.joint.kind == "ball" else v
 
 
 def _conjugate(q: np.ndarray) -> np.ndarray:

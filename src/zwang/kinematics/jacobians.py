@@ -80,7 +80,7 @@ def frame_jacobian(tree: Tree, q: Any, frame: str, axes: str = "world") -> np.nd
     J v is the velocity of the frame's origin [m/s] and the angular velocity [rad/s]. axes: "world" (default)
     or "body", the frame's own. Raises UnknownNameError for an unknown frame.
     """
-    placement = tree.place(frame)
+    placement = tree.placement(frame)
     poses = link_poses(tree, q)
     J = placement_jacobian(tree, poses, placement)
     if axes == "world":
@@ -94,7 +94,7 @@ def frame_motion(tree: Tree, q: Any, v: Any, a: Any, frame: str) -> tuple[np.nda
 
     See `placement_motion`. Raises UnknownNameError for an unknown frame.
     """
-    return placement_motion(tree, q, v, a, tree.place(frame))
+    return placement_motion(tree, q, v, a, tree.placement(frame))
 
 
 def placement_motion(

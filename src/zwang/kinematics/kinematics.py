@@ -108,7 +108,7 @@ class Kinematics:
 
     def frame_pose(self, frame: str) -> Pose:
         """World pose of a body's frame or of a named frame. Raises UnknownNameError for an unknown frame."""
-        return self.placement_pose(self.tree.place(frame))
+        return self.placement_pose(self.tree.placement(frame))
 
     def placement_jacobian(self, placement: Placement) -> np.ndarray:
         """J (6, nv) of a frame that is fixed to a link, linear rows first, in world axes."""

@@ -28,11 +28,11 @@ def link_pose(link: Link, q: Any) -> Pose:
 
     The quaternions in q must have unit length.
     """
-    kind, axis, pitch, *_ = link.move
+    kind, axis, pitch, *_ = link.joint
     if kind == "ball":
         return Pose(link.R @ rotations.from_quaternion(q[link.q]), link.p)
     x = q[link.q][0] - link.reference
-    if kind == "slide":
+    if kind == "prismatic":
         return Pose(link.R, link.p + link.R @ (np.array(axis) * x))
     R = link.R @ rotations.from_axis_angle(axis, x)
     return Pose(R, link.p + link.R @ (np.array(axis) * (pitch * x)))
@@ -43,12 +43,12 @@ def motion_subspace(link: Link) -> np.ndarray:
 
     The velocity of the link relative to its parent is S v, linear rows first, in the axes of the link.
     """
-    kind, axis, pitch, *_ = link.move
+    kind, axis, pitch, *_ = link.joint
     a = np.array(axis).reshape(3, 1)
     zero = np.zeros((3, 1), int)
     if kind == "ball":
         return np.vstack([np.zeros((3, 3), int), np.eye(3, dtype=int)])
-    if kind == "slide":
+    if kind == "prismatic":
         return np.vstack([a, zero])
     return np.vstack([pitch * a if kind == "screw" else zero, a])
 
@@ -82,7 +82,7 @@ def frame_pose(tree: Tree, q: Any, frame: str) -> Pose:
     Only the links between the frame and the world are evaluated. Raises UnknownNameError for an unknown
     frame.
     """
-    placement = tree.place(frame)
+    placement = tree.placement(frame)
     R, p, i = placement.R, placement.p, placement.link
     while i != WORLD:
         link = tree.links[i]

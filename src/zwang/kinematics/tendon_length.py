@@ -10,8 +10,8 @@ import numpy as np
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.kinematics.wrapping import wrap_around
-from zwang.mechanism.constraints import Tendon, Wrap
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tendon_elements import Tendon, Wrap
 from zwang.mechanism.tree import Placement
 from zwang.scalar import divide, less, sqrt, where
 
@@ -58,7 +58,7 @@ def _path_length(mechanism: Mechanism, tendon: Tendon, q: Any) -> tuple[Any, np.
         if name is None:  # a pulley: the next branch begins
             last, divisor = None, next(divisors)
             continue
-        placement = tree.place(name)
+        placement = tree.placement(name)
         if k in wraps:
             wrapped = (wraps[k], placement)
             continue
@@ -83,7 +83,7 @@ def _segment(
         return straight, jacobian
     wrap, placement = wrapped
     pose = placement_pose(poses, placement)
-    side = None if wrap.side is None else placement_pose(poses, mechanism.tree.place(wrap.side)).p
+    side = None if wrap.side is None else placement_pose(poses, mechanism.tree.placement(wrap.side)).p
     around = wrap_around(wrap, pose, first.p, last.p, side)
     # The points of tangency do no work when they slide along the surface: they count as fixed to the body.
     tangency = [PathPoint(_fixed(placement, pose, p), p) for p in (around.first, around.last)]

@@ -15,7 +15,7 @@ import numpy as np
 
 from zwang.algebra.rotations import cross
 from zwang.kinematics.poses import Pose
-from zwang.mechanism.constraints import Wrap
+from zwang.mechanism.tendon_elements import Wrap
 from zwang.scalar import (
     absolute,
     acos,

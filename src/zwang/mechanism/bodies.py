@@ -11,7 +11,6 @@ from typing import Any
 
 from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError
-from zwang.mechanism.declared import checked
 from zwang.mechanism.geometry import Geometry, mass_properties
 from zwang.mechanism.joints import Fixed, Joint
 from zwang.mechanism.numbers import (
@@ -24,9 +23,10 @@ from zwang.mechanism.numbers import (
     orientation_of,
     vector,
 )
+from zwang.mechanism.type_validation import validated
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Frame:
     """A named frame fixed to a body (a tool, a sensor, a merged link, a site)."""
@@ -45,7 +45,7 @@ class Frame:
         )
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Body:
     """A rigid body and the joint, or the joints in their order, by which it moves against its parent.

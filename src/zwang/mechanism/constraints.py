@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from zwang.algebra import rotations
 from zwang.errors import DescriptionError
-from zwang.mechanism.declared import checked
 from zwang.mechanism.geometry import checked_condim, checked_friction
 from zwang.mechanism.joints import Softness, check_softness, checked_range
 from zwang.mechanism.numbers import (
@@ -20,16 +19,17 @@ from zwang.mechanism.numbers import (
     Matrix3,
     Number,
     Vector3,
+    boolean,
     bounded,
     checked_solimp,
     checked_solref,
-    flag,
+    integer,
     number,
+    number_tuple,
     orientation_of,
-    several,
     vector,
-    whole,
 )
+from zwang.mechanism.type_validation import validated
 from zwang.scalar import are_constant
 
 Point = tuple[str, Vector3]
@@ -41,7 +41,7 @@ def _point(value: Any, where: str) -> Point:
     return value[0], vector(value[1], 3, where)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Connect:
     """Two points coincide (a ball joint that closes a loop)."""
@@ -57,7 +57,7 @@ class Connect:
         check_softness(self.softness, f"softness of connect {self.name!r}")
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Weld:
     """Body b's frame, moved by (position, orientation), coincides with body a's frame.
@@ -84,7 +84,7 @@ class Weld:
         check_softness(self.softness, f"softness of {where}")
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Distance:
     """Two points keep their distance [m]."""
@@ -106,7 +106,7 @@ class Distance:
         check_softness(self.softness, f"softness of distance {self.name!r}")
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class JointCoupling:
     """A coordinate is a polynomial of another: q_joint - q0 = c0 + c1 x + c2 x^2 + ..., x = q_to - q_to0.
@@ -122,13 +122,13 @@ class JointCoupling:
 
     def __post_init__(self):
         where = f"coefficients of couple {self.name!r}"
-        object.__setattr__(self, "coefficients", several(self.coefficients, where))
+        object.__setattr__(self, "coefficients", number_tuple(self.coefficients, where))
         check_softness(self.softness, f"softness of couple {self.name!r}")
         if self.to == self.joint:
             raise DescriptionError(f"couple {self.name!r} (mimic) ties joint {self.joint!r} to itself")
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class NoSideSlip:
     """A runner, knife edge or thin wheel: at `point` [m] of `body` the velocity along `direction` (body axes) is zero.
@@ -148,7 +148,7 @@ class NoSideSlip:
         object.__setattr__(self, "direction", direction(self.direction, f"direction of {where}"))
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Rolling:
     """A ball, or with `axis` (body axes) a thin disc or wheel, rolls on a plane without slip and without leaving it.
@@ -178,7 +178,7 @@ class Rolling:
             raise DescriptionError(f"radius of {where} is {self.radius}; it must be positive")
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Holonomic:
     """g(q, t) = 0 by expression, or by several: symbols are named as coordinates (joint names), `t`, or else are parameters."""
@@ -189,7 +189,7 @@ class Holonomic:
     def __post_init__(self):
         where = f"expression of holonomic {self.name!r}"
         many = isinstance(self.expression, tuple | list)
-        value = several(self.expression, where) if many else number(self.expression, where)
+        value = number_tuple(self.expression, where) if many else number(self.expression, where)
         object.__setattr__(self, "expression", value)
 
     @property
@@ -198,7 +198,7 @@ class Holonomic:
         return self.expression if isinstance(self.expression, tuple) else (self.expression,)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Pfaffian:
     """A(q, t) v + rate(q, t) = 0 by expressions: `coefficients` maps names of speeds to theirs; symbols as in `Holonomic`."""
@@ -214,7 +214,7 @@ class Pfaffian:
         object.__setattr__(self, "rate", number(self.rate, f"rate of {where}"))
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class NonIdeal:
     """The working part of a constraint's force, prescribed: generalised forces on speeds, by expressions.
@@ -234,10 +234,10 @@ class NonIdeal:
         object.__setattr__(self, "forces", named_numbers(items, f"forces of non-ideal {self.name!r}"))
 
 
-FORMULAS = (Holonomic, Pfaffian, NonIdeal)
+EXPRESSION_CONSTRAINTS = (Holonomic, Pfaffian, NonIdeal)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class PointSpeed:
     """An essential speed for `equations`: the velocity of `point` [m] of `body` along `direction`, in body or world axes."""
@@ -270,7 +270,7 @@ def named_numbers(items: Any, where: str) -> tuple[tuple[str, Number], ...]:
     return tuple((name, number(value, f"{where} ({name!r})")) for name, value in pairs)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Wrap:
     """A ball, or a cylinder along z, around which a tendon runs: its frame is number `at` of the tendon's path.
@@ -284,7 +284,7 @@ class Wrap:
     side: str | None = None
 
     def __post_init__(self):
-        object.__setattr__(self, "at", whole(self.at, "at of a wrap", least=0))
+        object.__setattr__(self, "at", integer(self.at, "at of a wrap", least=0))
         object.__setattr__(self, "radius", bounded(self.radius, "radius of a wrap", above=0))
         if self.kind not in ("sphere", "cylinder"):
             raise DescriptionError(f"kind of a wrap is {self.kind!r}; it is 'sphere' or 'cylinder'")
@@ -292,7 +292,7 @@ class Wrap:
             raise DescriptionError(f"side of a wrap is {self.side!r}; give a frame's name, or None")
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Tendon:
     """A fixed tendon: its length is sum of coefficient * q over joints; or a spatial one: a path through frames.
@@ -327,7 +327,7 @@ class Tendon:
         put(self, "stiffness", number(self.stiffness, f"stiffness of {where}"))
         for name in ("damping", "friction", "armature"):
             put(self, name, bounded(getattr(self, name), f"{name} of {where}", least=0))
-        divisors = several(self.divisors, f"divisors of {where}", least=0)
+        divisors = number_tuple(self.divisors, f"divisors of {where}", least=0)
         put(self, "divisors", tuple(bounded(x, f"a divisor of {where}", above=0) for x in divisors))
         put(self, "spring_length", checked_range(self.spring_length, f"spring_length of {where}"))
         if self.limits is not None:
@@ -339,7 +339,7 @@ class Tendon:
                 raise DescriptionError(f"wraps of {where} hold {wrap!r}; give zw.Wrap")
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class TendonCoupling:
     """A tendon's length (less its length at home) is a polynomial of another's, as `Couple` for joints."""
@@ -352,11 +352,11 @@ class TendonCoupling:
 
     def __post_init__(self):
         where = f"couple of tendons {self.name!r}"
-        object.__setattr__(self, "coefficients", several(self.coefficients, f"coefficients of {where}"))
+        object.__setattr__(self, "coefficients", number_tuple(self.coefficients, f"coefficients of {where}"))
         check_softness(self.softness, f"softness of {where}")
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class ContactPair:
     """Two shapes, by name, that may touch whatever their bit masks say, with their own numbers: see `Surface`.
@@ -381,14 +381,14 @@ class ContactPair:
         put(self, "condim", checked_condim(self.condim, f"condim of {where}"))
         put(self, "friction", checked_friction(self.friction, 5, f"friction of {where}"))
         put(self, "solref", checked_solref(self.solref, f"solref of {where}"))
-        if len(several(self.solreffriction, f"solreffriction of {where}", least=0)):
+        if len(number_tuple(self.solreffriction, f"solreffriction of {where}", least=0)):
             put(self, "solreffriction", checked_solref(self.solreffriction, f"solreffriction of {where}"))
         put(self, "solimp", checked_solimp(self.solimp, f"solimp of {where}"))
         for name in ("margin", "gap"):
             put(self, name, number(getattr(self, name), f"{name} of {where}"))
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class ContactExclude:
     """Two bodies whose shapes never touch each other."""
@@ -419,7 +419,7 @@ INTEGRATORS = ("euler", "implicitfast", "implicit", "rk4", "dop853", "rk45", "ra
 """The integrators that options may ask for: of fixed step, then error-controlled. MuJoCo's "implicit" can be described, but `simulate` has it not."""
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Options:
     """How a file wants to be simulated (MJCF's option element); arguments of `simulate` go before it.
@@ -452,9 +452,9 @@ class Options:
         put = object.__setattr__
         put(self, "integrator", self.integrator.lower())
         put(self, "impratio", bounded(self.impratio, "impratio (option element)", above=0))
-        put(self, "iterations", whole(self.iterations, "iterations (option element)", least=1))
+        put(self, "iterations", integer(self.iterations, "iterations (option element)", least=1))
         put(self, "tolerance", bounded(self.tolerance, "tolerance (option element)", least=0))
-        put(self, "contact", flag(self.contact, "contact (option element)"))
+        put(self, "contact", boolean(self.contact, "contact (option element)"))
         if self.solver not in SOLVERS:
             raise DescriptionError(
                 f"solver is {self.solver!r}; it is {' or '.join(map(repr, SOLVERS))} (option element)"
@@ -475,7 +475,7 @@ def _flags(values: Any, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(values)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Keyframe:
     """A named state: q, v, control, time."""
@@ -490,5 +490,5 @@ class Keyframe:
     def __post_init__(self):
         for name in ("q", "v", "control", "activation"):
             values, where = getattr(self, name), f"{name} of keyframe {self.name!r}"
-            object.__setattr__(self, name, several(values, where, least=0))
+            object.__setattr__(self, name, number_tuple(values, where, least=0))
         object.__setattr__(self, "time", number(self.time, f"time of keyframe {self.name!r}"))

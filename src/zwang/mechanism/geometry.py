@@ -10,29 +10,29 @@ import numpy as np
 
 from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError
-from zwang.mechanism.declared import checked
 from zwang.mechanism.numbers import (
     IDENTITY,
     LARGEST_INTEGER,
-    Block,
+    FrozenArray,
     Matrix3,
     Number,
     Vector3,
+    boolean,
     bounded,
     checked_solimp,
     checked_solref,
-    flag,
+    integer,
     number,
     orientation_of,
     vector,
-    whole,
 )
+from zwang.mechanism.type_validation import validated
 from zwang.scalar import are_constant, real_array
 
 PI = np.pi
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Surface:
     """How a shape touches others: MuJoCo's contact attributes, with MuJoCo's defaults.
@@ -64,13 +64,13 @@ class Surface:
         put(self, "condim", checked_condim(self.condim, "condim"))
         put(self, "friction", checked_friction(self.friction, 3, "friction of a surface"))
         for name in ("contype", "conaffinity", "priority", "group"):
-            put(self, name, whole(getattr(self, name), f"{name} of a surface"))
+            put(self, name, integer(getattr(self, name), f"{name} of a surface"))
         put(self, "solref", checked_solref(self.solref, "solref of a surface"))
         put(self, "solimp", checked_solimp(self.solimp, "solimp of a surface"))
         put(self, "solmix", bounded(self.solmix, "solmix of a surface", least=0))
         for name in ("margin", "gap"):
             put(self, name, number(getattr(self, name), f"{name} of a surface"))
-        put(self, "hard", flag(self.hard, "hard of a surface"))
+        put(self, "hard", boolean(self.hard, "hard of a surface"))
         e = number(self.restitution, "restitution of a surface")
         put(self, "restitution", e)
         if are_constant(e) and not 0 <= e <= 1:
@@ -86,7 +86,7 @@ def checked_condim(value: Any, where: str) -> int:
     """The dimension of a contact: 1, 3, 4 or 6. Raises DescriptionError."""
     if value not in (1, 3, 4, 6):
         raise DescriptionError(f"{where} is {value!r}; it must be 1, 3, 4 or 6")
-    return whole(value, where)
+    return integer(value, where)
 
 
 def checked_friction(values: Any, length: int, where: str) -> tuple[Number, ...]:
@@ -109,7 +109,7 @@ class Geometry:
         where = f"{type(self).__name__.lower()} {self.name!r}"
         object.__setattr__(self, "position", vector(self.position, 3, f"position of {where}"))
         object.__setattr__(self, "orientation", orientation_of(self.orientation, f"orientation of {where}"))
-        object.__setattr__(self, "visual_only", flag(self.visual_only, f"visual_only of {where}"))
+        object.__setattr__(self, "visual_only", boolean(self.visual_only, f"visual_only of {where}"))
         if self.color is not None:
             color = vector(self.color, 4, f"color (red, green, blue, opacity) of {where}")
             object.__setattr__(self, "color", color)
@@ -139,7 +139,7 @@ class Geometry:
         return density * volume, np.array(self.position) + R @ centroid, density * (R @ inertia @ R.T)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Sphere(Geometry):
     """A ball of the given radius [m]."""
@@ -152,7 +152,7 @@ class Sphere(Geometry):
         return volume, np.zeros(3, int), volume * self.radius**2 * 2 / 5 * np.eye(3, dtype=int)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Capsule(Geometry):
     """A cylinder along z with half balls on its ends; `length` [m] is that of the cylinder alone."""
@@ -169,7 +169,7 @@ class Capsule(Geometry):
         return tube + ends, np.zeros(3, int), _diagonal(across, across, along)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Cylinder(Geometry):
     """A cylinder along z, `length` [m] in all."""
@@ -185,7 +185,7 @@ class Cylinder(Geometry):
         return volume, np.zeros(3, int), _diagonal(across, across, volume * r**2 / 2)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Box(Geometry):
     """A box with full edge lengths x, y, z [m]."""
@@ -201,7 +201,7 @@ class Box(Geometry):
         return volume, np.zeros(3, int), _diagonal(yy + zz, zz + xx, xx + yy)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Ellipsoid(Geometry):
     """An ellipsoid with semi-axes x, y, z [m]."""
@@ -217,13 +217,13 @@ class Ellipsoid(Geometry):
         return volume, np.zeros(3, int), _diagonal(yy + zz, zz + xx, xx + yy)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Plane(Geometry):
     """An infinite plane through the frame's origin, normal along z; the solid side is below."""
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Mesh(Geometry):
     """A triangle mesh: vertices (n, 3) [m], scaled, and faces (m, 3) of vertex numbers; both empty if it was not read.
@@ -231,8 +231,8 @@ class Mesh(Geometry):
     file: its name as the model has it; scale: what its numbers were multiplied with.
     """
 
-    vertices: Block | tuple[tuple[float, float, float], ...] = ()
-    faces: Block | tuple[tuple[int, int, int], ...] = ()
+    vertices: FrozenArray | tuple[tuple[float, float, float], ...] = ()
+    faces: FrozenArray | tuple[tuple[int, int, int], ...] = ()
     file: str = ""
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
@@ -272,9 +272,9 @@ class Mesh(Geometry):
         return volume, centroid, np.trace(spread) * np.eye(3) - spread
 
 
-def _block(values: Any, kind: type, where: str) -> Block:
+def _block(values: Any, kind: type, where: str) -> FrozenArray:
     try:
-        block = values if isinstance(values, Block) else Block(_rows(values, kind), 3, kind)
+        block = values if isinstance(values, FrozenArray) else FrozenArray(_rows(values, kind), 3, kind)
     except (TypeError, ValueError, OverflowError):
         wanted = "real" if kind is float else "whole"
         raise DescriptionError(f"{where} must be rows of three {wanted} numbers") from None

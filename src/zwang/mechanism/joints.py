@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from zwang.algebra import rotations
 from zwang.errors import DescriptionError
-from zwang.mechanism.declared import checked
 from zwang.mechanism.numbers import Number, Vector3, checked_solimp, checked_solref, number, vector
+from zwang.mechanism.type_validation import validated
 from zwang.scalar import are_constant
 
 X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
@@ -23,14 +23,14 @@ X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
 class ElementaryJoint(NamedTuple):
     """One move of a joint: its kind, its axis (unit, in the moving frame), and for a screw the advance per radian."""
 
-    kind: Literal["turn", "slide", "screw", "ball"]
+    kind: Literal["revolute", "prismatic", "screw", "ball"]
     axis: Vector3 = Z
     pitch: Number = 0
     nq: int = 1
     nv: int = 1
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Softness:
     """How softly a constraint acts, in MuJoCo's numbers.
@@ -91,7 +91,7 @@ class Joint:
         raise NotImplementedError
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Fixed(Joint):
     """No motion: the body is part of its parent. The name may be left out."""
@@ -174,27 +174,27 @@ def checked_range(ends: Any, where: str) -> tuple[Number, Number]:
     return lower, upper
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Revolute(_Moving):
     """Turns about `axis` by the angle q [rad]."""
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
-        return (ElementaryJoint("turn", self.axis),)
+        return (ElementaryJoint("revolute", self.axis),)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Prismatic(_Moving):
     """Slides along `axis` by q [m]."""
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
-        return (ElementaryJoint("slide", self.axis),)
+        return (ElementaryJoint("prismatic", self.axis),)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Screw(_Moving):
     """Turns about `axis` by q [rad] and slides along it by pitch * q; pitch [m/rad]."""
@@ -210,7 +210,7 @@ class Screw(_Moving):
         return (ElementaryJoint("screw", self.axis, self.pitch),)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Cylindrical(_Moving):
     """Turns about `axis` and slides along it: q = (angle [rad], displacement [m])."""
@@ -220,10 +220,10 @@ class Cylindrical(_Moving):
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
-        return (ElementaryJoint("turn", self.axis), ElementaryJoint("slide", self.axis))
+        return (ElementaryJoint("revolute", self.axis), ElementaryJoint("prismatic", self.axis))
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Universal(_Moving):
     """Turns about `axis`, then about `second_axis`: q = (first, second) [rad]."""
@@ -245,10 +245,10 @@ class Universal(_Moving):
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
-        return (ElementaryJoint("turn", self.axis), ElementaryJoint("turn", self.second_axis))
+        return (ElementaryJoint("revolute", self.axis), ElementaryJoint("revolute", self.second_axis))
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Planar(_Moving):
     """Moves in the plane across `axis`: q = (x, y [m], angle [rad]); x and y along two fixed axes of that plane.
@@ -262,10 +262,10 @@ class Planar(_Moving):
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
         first, second = rotations.perpendicular_axes(self.axis)
-        return (ElementaryJoint("slide", first), ElementaryJoint("slide", second), ElementaryJoint("turn", self.axis))
+        return (ElementaryJoint("prismatic", first), ElementaryJoint("prismatic", second), ElementaryJoint("revolute", self.axis))
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Ball(_Moving):
     """Turns freely: q is a unit quaternion (w, x, y, z), v the angular velocity in body axes [rad/s]."""
@@ -278,7 +278,7 @@ class Ball(_Moving):
         return (ElementaryJoint("ball", nq=4, nv=3),)
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Free(_Moving):
     """Moves freely: q = (x, y, z, qw, qx, qy, qz); v = (velocity of the body frame's origin in the parent's axes
@@ -289,4 +289,4 @@ class Free(_Moving):
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
-        return (ElementaryJoint("slide", X), ElementaryJoint("slide", Y), ElementaryJoint("slide", Z), ElementaryJoint("ball", nq=4, nv=3))
+        return (ElementaryJoint("prismatic", X), ElementaryJoint("prismatic", Y), ElementaryJoint("prismatic", Z), ElementaryJoint("ball", nq=4, nv=3))

@@ -10,25 +10,20 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import DescriptionError, ParameterError, UnknownNameError
-from zwang.mechanism import rich_display, serialization, validation
+from zwang.mechanism import consistency, rich_display, serialization
 from zwang.mechanism.bodies import Body, Frame
-from zwang.mechanism.constraints import (
-    FORMULAS,
-    ContactExclude,
-    ContactPair,
-    JointCoupling,
-    Keyframe,
-    Options,
-    Tendon,
-)
-from zwang.mechanism.declared import checked
-from zwang.mechanism.forces import Actuator, Force, Motor, Spring, Wrench
+from zwang.mechanism.constraints import EXPRESSION_CONSTRAINTS, JointCoupling
+from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
+from zwang.mechanism.force_elements import Actuator, Force, Motor, Spring, Wrench
 from zwang.mechanism.geometry import Geometry
 from zwang.mechanism.joints import Joint
-from zwang.mechanism.moving_parts import impossible_parts
+from zwang.mechanism.merged_inertia import bodies_of_impossible_parts
 from zwang.mechanism.numbers import Number, Vector3, vector
+from zwang.mechanism.options import Keyframe, Options
 from zwang.mechanism.report import Report
+from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import Tree, build_tree
+from zwang.mechanism.type_validation import validated
 from zwang.scalar import are_constant, is_scalar, reason_not_real
 
 
@@ -60,7 +55,7 @@ class JointIndex:
         )
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Mechanism:
     """Bodies, forces, constraints: everything about a mechanism, and nothing that changes.
@@ -91,9 +86,9 @@ class Mechanism:
         where = f"mechanism {self.name!r}"
         if not isinstance(self.name, str):
             raise DescriptionError(f"a mechanism's name is {self.name!r}; it must be a text")
-        for name in validation.HELD:
-            put(self, name, validation.listed(name, getattr(self, name), where))
-        validation.check_settings(self.options, where)
+        for name in consistency.HELD:
+            put(self, name, consistency.listed(name, getattr(self, name), where))
+        consistency.check_settings(self.options, where)
         put(self, "gravity", vector(self.gravity, 3, f"gravity of {where}"))
         _check_tree(self.bodies)
         _check_names(self)
@@ -103,8 +98,8 @@ class Mechanism:
         _check_parts(self)
         if self.home is not None:
             put(self, "home", vector(self.home, self.nq, f"home of {where}"))
-            validation.check_quaternions(self.home, self.joints, f"home of {where}")
-        validation.check_keyframes(self.keyframes, self.nq, self.nv)
+            consistency.check_quaternions(self.home, self.joints, f"home of {where}")
+        consistency.check_keyframes(self.keyframes, self.nq, self.nv)
 
     @cached_property
     def joints(self) -> tuple[JointIndex, ...]:
@@ -147,8 +142,8 @@ class Mechanism:
     @cached_property
     def symbols(self) -> tuple[str, ...]:
         """The names of the symbolic parameters, sorted; a formula's coordinates, speeds and time are none."""
-        formulas = tuple(c for c in self.constraints if isinstance(c, FORMULAS))
-        others = tuple(c for c in self.constraints if not isinstance(c, FORMULAS))
+        formulas = tuple(c for c in self.constraints if isinstance(c, EXPRESSION_CONSTRAINTS))
+        others = tuple(c for c in self.constraints if not isinstance(c, EXPRESSION_CONSTRAINTS))
         rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "constraints"}
         named = serialization.symbols_in((*rest.values(), *others))
         return tuple(sorted(named | (serialization.symbols_in(formulas) - self.formula_names)))
@@ -304,13 +299,13 @@ def _check_references(m: Mechanism) -> None:
             if name is not None:
                 _find("frame", name, frames)
     speeds, constraints = dict.fromkeys(m.speed_names), {c.name: c for c in m.constraints}
-    for formula in (c for c in m.constraints if isinstance(c, FORMULAS)):
+    for formula in (c for c in m.constraints if isinstance(c, EXPRESSION_CONSTRAINTS)):
         for name, _ in (*getattr(formula, "coefficients", ()), *getattr(formula, "forces", ())):
             _find("speed", name, speeds)
         if hasattr(formula, "constraint"):
             _find("constraint", formula.constraint, constraints)
     shapes = dict.fromkeys(g.name for g in (*(g for b in m.bodies for g in b.geometry), *m.geometry))
-    validation.check_contacts(m.contacts, bodies, shapes)
+    consistency.check_contacts(m.contacts, bodies, shapes)
     for part in (*m.forces, *m.constraints):
         for kind, name in _mentions(part):
             _find(kind, name, {"joint": joints, "body": bodies, "frame": frames, "tendon": tendons}[kind])
@@ -323,7 +318,7 @@ def _check_one_speed(m: Mechanism) -> None:
         if isinstance(force, Motor):
             named.append((f"motor {force.name!r}", force.joint))
         elif isinstance(force, Spring) and m.joint(force.joint).kind in ("ball", "free"):
-            validation.check_turning_spring(force)
+            consistency.check_turning_spring(force)
         elif isinstance(force, Spring):
             named += [("a spring", name) for name in (force.joint, force.relative_to) if name is not None]
     for constraint in m.constraints:
@@ -403,7 +398,7 @@ def _check_masses(m: Mechanism) -> None:
 def _check_parts(m: Mechanism) -> None:
     """Bodies with an inertia that was not checked are, with those that are fixed to them, a part that can be."""
     unchecked = [body.name for body in m.bodies if body.unchecked_inertia]
-    impossible = impossible_parts(m.bodies) if unchecked else frozenset()
+    impossible = bodies_of_impossible_parts(m.bodies) if unchecked else frozenset()
     for name in unchecked:
         if name in impossible:
             raise DescriptionError(

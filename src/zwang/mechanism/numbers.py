@@ -20,7 +20,7 @@ LARGEST_INTEGER = 2**53  # larger ones are floats
 IDENTITY: Matrix3 = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 
 
-class Block:
+class FrozenArray:
     """A frozen array of plain numbers, for what is too large for tuples: the vertices and faces of a mesh.
 
     It compares by value, gives its rows as tuples, and `numpy.asarray` reads it without a copy.
@@ -50,7 +50,7 @@ class Block:
         return tuple(self._array[index].tolist())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Block) and np.array_equal(self._array, other._array)
+        return isinstance(other, FrozenArray) and np.array_equal(self._array, other._array)
 
     def __hash__(self) -> int:
         return hash((self._array.shape, self._array.tobytes()))
@@ -103,7 +103,7 @@ def bounded(
     return value
 
 
-def whole(value: Any, where: str, *, least: int | None = None) -> int:
+def integer(value: Any, where: str, *, least: int | None = None) -> int:
     """A whole number, such as 3 (not 3.0, not True), at least `least`. Raises DescriptionError."""
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
         raise DescriptionError(f"{where} is {value!r}; it must be a whole number")
@@ -112,14 +112,14 @@ def whole(value: Any, where: str, *, least: int | None = None) -> int:
     return int(value)
 
 
-def flag(value: Any, where: str) -> bool:
+def boolean(value: Any, where: str) -> bool:
     """True or False. Raises DescriptionError for anything else."""
     if not isinstance(value, bool | np.bool_):
         raise DescriptionError(f"{where} is {value!r}; it must be True or False")
     return bool(value)
 
 
-def several(values: Any, where: str, *, least: int = 1, most: int | None = None) -> tuple[Number, ...]:
+def number_tuple(values: Any, where: str, *, least: int = 1, most: int | None = None) -> tuple[Number, ...]:
     """Numbers, so many of them. Raises DescriptionError."""
     if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
         raise DescriptionError(f"{where} is {_short(values)}; give several numbers, such as (0, 1)")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zwang.mechanism.declared import checked
+from zwang.mechanism.type_validation import validated
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Note:
     """One remark: `kind` is "read", "repaired", "ignored" (no effect on the motion), "unsupported" (it would have) or
@@ -21,7 +21,7 @@ class Note:
         return f"{self.kind}: {self.what}" + (f" ({self.where})" if self.where else "")
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Report:
     """Where a mechanism came from and everything that its reader has to say about it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import Connect
-from zwang.mechanism.forces import Damper, Motor
+from zwang.mechanism.force_elements import Damper, Motor
 from zwang.mechanism.geometry import Box, Capsule
 from zwang.mechanism.joints import Revolute
 from zwang.mechanism.mechanism import Mechanism

@@ -13,13 +13,13 @@ import numpy as np
 
 from zwang import scalar
 from zwang.errors import LoadError, ZwangError
-from zwang.mechanism import bodies, constraints, forces, geometry, joints, report
-from zwang.mechanism.numbers import Block
+from zwang.mechanism import bodies, constraints, force_elements, geometry, joints, report
+from zwang.mechanism.numbers import FrozenArray
 
 FORMAT = "zwang 1"
 _KEYS = {"kind": "kind_"}  # a field's key where its name is taken: "kind" is that of the part
-_PLAIN = str | bool | int | float | Block
-_ROOMS = (forces, joints, bodies, report, constraints, geometry)
+_PLAIN = str | bool | int | float | FrozenArray
+_ROOMS = (force_elements, joints, bodies, report, constraints, geometry)
 
 
 def _kinds(root: type) -> dict[str, type]:
@@ -102,7 +102,7 @@ def _encoded(value: Any) -> Any:
         return {"number": repr(value)}
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    if isinstance(value, Block):
+    if isinstance(value, FrozenArray):
         return _encoded_block(np.asarray(value))
     return {"expression": scalar.to_data(value)}
 
@@ -114,12 +114,12 @@ def _encoded_block(array: np.ndarray) -> dict[str, Any]:
     return {"of": kind, "columns": array.shape[1], "block": text}
 
 
-def _decoded_block(value: Mapping[str, Any]) -> Block:
+def _decoded_block(value: Mapping[str, Any]) -> FrozenArray:
     columns = value["columns"]
     if value["of"] not in ("<f8", "<i8") or type(columns) is not int or columns < 1:
         raise LoadError("this JSON text has a block of numbers that is damaged")
     array = np.frombuffer(base64.b64decode(value["block"], validate=True), dtype=value["of"])
-    return Block(array.reshape(-1, columns), columns, float if value["of"] == "<f8" else int)
+    return FrozenArray(array.reshape(-1, columns), columns, float if value["of"] == "<f8" else int)
 
 
 def _decoded(value: Any, kinds: dict[str, type]) -> Any:

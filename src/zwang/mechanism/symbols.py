@@ -8,14 +8,14 @@ from typing import Any
 
 from zwang.errors import ParameterError
 from zwang.mechanism.bodies import Body
-from zwang.mechanism.forces import Damper
+from zwang.mechanism.force_elements import Damper
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import are_constant, symbol
 
 XYZ = ("x", "y", "z")
 
 
-def symbolised(mechanism: Mechanism, kinds: Sequence[str]) -> Mechanism:
+def with_symbolic_parameters(mechanism: Mechanism, kinds: Sequence[str]) -> Mechanism:
     """The mechanism with symbols for its numbers of these kinds, named by body or joint.
 
     "mass": m_BODY; "com": c_BODY_x, _y, _z; "inertia": I_BODY_xx ... _yz; of every body that moves and has mass.

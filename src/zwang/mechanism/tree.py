@@ -59,7 +59,7 @@ class RigidBody:
     """One body's mass: where its centre of mass is (a Place with the body's axes) and its inertia there."""
 
     body: str
-    place: Placement
+    placement: Placement
     mass: Any
     inertia: np.ndarray
 
@@ -133,7 +133,7 @@ def _add_links(body: Body, base: Placement, links: list[Link], moments: list[lis
 
 def _moments(solid: RigidBody) -> tuple[Any, np.ndarray, np.ndarray]:
     """Mass and its first and second moments about the link's origin, in the link's axes."""
-    R, c, I = solid.place.R, solid.place.p, solid.inertia
+    R, c, I = solid.placement.R, solid.placement.p, solid.inertia
     second = (I[0, 0] + I[1, 1] + I[2, 2]) * np.array(IDENTITY) - 2 * I  # 2 J, as I = tr(J) 1 - J
     return solid.mass, solid.mass * c, (R @ second @ R.T) / 2 + solid.mass * np.outer(c, c)
 
@@ -142,5 +142,5 @@ def _with_mass(link: Link, parts: list[Any]) -> Link:
     if not parts:
         return link
     mass, h, J = (sum(part[k] for part in parts[1:]) + parts[0][k] for k in range(3))
-    return Link(link.name, link.parent, link.move, link.R, link.p, link.reference, link.q, link.v, link.armature,
+    return Link(link.name, link.parent, link.joint, link.R, link.p, link.reference, link.q, link.v, link.armature,
                 mass, h, J)  # fmt: skip

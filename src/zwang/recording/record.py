@@ -19,8 +19,8 @@ from zwang.api.control import control_names
 from zwang.api.settings import RecordedQuantities, SimulationSettings
 from zwang.api.start import InitialState
 from zwang.errors import LoadError, ShapeError
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.recording.storage import read_recording, write_recording
 from zwang.simulation.constraint_forces import CONSTRAINT, PointForceLabel, point_force_labels
 from zwang.simulation.constraint_residuals import FORMULA, constraint_residuals
@@ -216,7 +216,7 @@ def _unit(kind: str, part: str, otherwise: str) -> str:
     return _UNITS.get(part, otherwise)
 
 
-@checked_arguments()
+@validated_arguments()
 def mechanism_of(run: xr.Dataset) -> Mechanism:
     """The mechanism whose motion a recording holds. Raises LoadError for another dataset."""
     if not isinstance(run, xr.Dataset):
@@ -228,7 +228,7 @@ def mechanism_of(run: xr.Dataset) -> Mechanism:
     return Mechanism.from_json(str(run["mechanism"].item()))
 
 
-@checked_arguments()
+@validated_arguments()
 def save(run: xr.Dataset, path: str | Path) -> None:
     """Write a recording without loss: to a NetCDF file (.nc) or a Zarr folder (.zarr).
 
@@ -246,7 +246,7 @@ def save(run: xr.Dataset, path: str | Path) -> None:
     write_recording(run, path)
 
 
-@checked_arguments()
+@validated_arguments()
 def open_run(path: str | Path) -> xr.Dataset:
     """The recording that `save` wrote, in memory.
 

@@ -24,7 +24,7 @@ def characteristic_length(mechanism: Mechanism, frames: tuple[str, ...]) -> floa
     for q in random_configurations(mechanism, SAMPLES, seed=0):
         poses = link_poses(tree, q)
         for frame in frames:
-            J = np.asarray(placement_jacobian(tree, poses, tree.place(frame)), dtype=float)
+            J = np.asarray(placement_jacobian(tree, poses, tree.placement(frame)), dtype=float)
             rotating = np.linalg.norm(J[3:], axis=0) > 0.5
             squares += (J[:3, rotating] ** 2).sum(axis=0).tolist()
     mean = float(np.sqrt(np.mean(squares))) if squares else 0.0

@@ -11,10 +11,10 @@ import numpy as np
 from zwang.algebra.rotations import from_axis_angle
 from zwang.errors import DescriptionError
 from zwang.mechanism.bodies import Body, Frame
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.joints import Joint, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY, number, vector
+from zwang.mechanism.type_validation import validated_arguments
 
 X, Z = (1, 0, 0), (0, 0, 1)
 ROUNDING = (
@@ -24,7 +24,7 @@ ROUNDING = (
 LinkFrame = tuple[Any, np.ndarray, np.ndarray, np.ndarray]
 
 
-@checked_arguments("convention")
+@validated_arguments("convention")
 def from_dh(
     *,
     d: Sequence[Any],

@@ -112,7 +112,7 @@ def coordinates_for(
     tree = mechanism.tree
     couplings = _couplings(mechanism)
     dependent = {c.velocity for c in couplings}
-    moving = {k for body in bodies for i in tree.path(tree.place(body).link) for k in _range(tree.links[i].v)}
+    moving = {k for body in bodies for i in tree.path(tree.placement(body).link) for k in _range(tree.links[i].v)}
     for c in reversed(couplings):
         if c.velocity in moving and c.independent_velocity is not None:
             moving.add(c.independent_velocity)
@@ -122,9 +122,9 @@ def coordinates_for(
     lower, upper = joint_limits(mechanism)
     _transfer_limits(couplings, lower, upper)
     coupled = {i for c in couplings for i in (c.dependent, c.independent)}
-    revolute = {link.q.start for link in tree.links if link.move.kind == "turn"} - coupled
+    revolute = {link.q.start for link in tree.links if link.joint.kind == "revolute"} - coupled
     revolving = tuple(i in revolute and bool(upper[i] - lower[i] >= FULL_REVOLUTION) for i in range(tree.nq))
-    of_speed = {link.v.start: link.q.start for link in tree.links if link.move.kind != "ball"}
+    of_speed = {link.v.start: link.q.start for link in tree.links if link.joint.kind != "ball"}
     return IndependentCoordinates(tree, free, couplings, lower, upper, revolving, of_speed)
 
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from zwang.api import validation
 from zwang.deprecation import renamed_arguments
 from zwang.errors import DescriptionError, ShapeError
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot import classical_methods
 from zwang.robot.batch_solver import solve_batch, solve_path
 from zwang.robot.cache_key import IdentityKey
@@ -42,7 +42,7 @@ DEFAULT_ITERATIONS = {"lm": 16, "newton": 100, "transpose": 1000}
 
 
 @renamed_arguments(wish="null_space_objective", length="characteristic_length")
-@checked_arguments("iterations", "restarts")
+@validated_arguments("iterations", "restarts")
 def solve_ik(
     mechanism: Mechanism,
     frame: str | Sequence[str],

@@ -41,8 +41,8 @@ class Limits:
         coupled = {i for coupling in c.couplings for i in (coupling.dependent, coupling.independent)}
         revolute = np.zeros(m.nq, bool)
         for link in m.tree.links:
-            revolute[link.q] = link.move.kind == "turn" and link.q.start not in coupled
-            if link.move.kind == "ball":
+            revolute[link.q] = link.joint.kind == "revolute" and link.q.start not in coupled
+            if link.joint.kind == "ball":
                 middle[link.q] = (1, 0, 0, 0)
         balls = []
         for index in m.joints:
@@ -87,7 +87,7 @@ def reach_bound(tree: Tree, frame: str, limits: Limits) -> tuple[np.ndarray, flo
     The bound is the sum of the link lengths and of the travel of prismatic and screw joints; it is infinite
     for a prismatic joint without limits.
     """
-    placement = tree.place(frame)
+    placement = tree.placement(frame)
     path = [tree.links[i] for i in tree.path(placement.link)]
     if not path:
         return np.asarray(placement.p, dtype=float), 0.0
@@ -95,10 +95,10 @@ def reach_bound(tree: Tree, frame: str, limits: Limits) -> tuple[np.ndarray, flo
     for link in path:
         if link.parent != WORLD:
             reach += float(np.linalg.norm(np.asarray(link.p, dtype=float)))
-        if link.move.kind in ("slide", "screw"):
+        if link.joint.kind in ("prismatic", "screw"):
             i = link.q.start
             travel = max(
                 abs(limits.lower[i] - float(link.reference)), abs(limits.upper[i] - float(link.reference))
             )
-            reach += travel * (1.0 if link.move.kind == "slide" else abs(float(link.move.pitch)))
+            reach += travel * (1.0 if link.joint.kind == "prismatic" else abs(float(link.joint.pitch)))
     return np.asarray(path[0].p, dtype=float), float(reach)

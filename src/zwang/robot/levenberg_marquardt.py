@@ -24,8 +24,9 @@ from zwang.constraint.context import RowContext
 from zwang.constraint.equality import violation_of
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
-from zwang.mechanism.constraints import Connect, Distance, TendonCoupling, Weld
+from zwang.mechanism.constraints import Connect, Distance, Weld
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.robot.independent_coordinates import IndependentCoordinates
 from zwang.robot.tasks import Task, task_error, task_jacobian
 from zwang.scalar import absolute, logical_and, logical_or, maximum, sqrt, where, while_loop
@@ -118,7 +119,7 @@ def errors_of(problem: Problem, poses: list[Pose], q: Any, targets: Sequence[Tas
     """The errors of all tasks, followed by the negative violations of the loop constraints."""
     parts: list[tuple[np.ndarray, int]] = []
     for task, target in zip(problem.tasks, targets, strict=True):
-        e = task_error(task, placement_pose(poses, problem.coordinates.tree.place(task.frame)), target)
+        e = task_error(task, placement_pose(poses, problem.coordinates.tree.placement(task.frame)), target)
         parts.append((e, sum(row < 3 for row in task.rows)))
     for violation in _violations(problem, poses, q):
         parts.append((-np.asarray(violation.r), min(3, len(violation.r))))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from zwang.constraint.inverse_weights import inverse_weights
-from zwang.mechanism.constraints import Connect, Distance, TendonCoupling, Weld
+from zwang.mechanism.constraints import Connect, Distance, Weld
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.robot.levenberg_marquardt import LoopConstraint, LoopConstraints
 
 LOOPS = (Connect, Weld, Distance, TendonCoupling)
@@ -45,4 +46,4 @@ def _attachments(mechanism: Mechanism, constraint: LoopConstraint) -> tuple[str,
 def _links(mechanism: Mechanism, bodies: tuple[str, ...]) -> set[int]:
     """The links on the paths from the world to these bodies."""
     tree = mechanism.tree
-    return {link for body in bodies for link in tree.path(tree.place(body).link)}
+    return {link for body in bodies for link in tree.path(tree.placement(body).link)}

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike
 from zwang.api import validation
 from zwang.deprecation import renamed_arguments, renamed_attributes
 from zwang.errors import ShapeError
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.task_space import TaskSpace, describe, task_space
 
 RANK = 1e-12  # singular values below this fraction of the largest count as zero
@@ -226,7 +226,7 @@ class Manipulability:
 
 
 @renamed_arguments(length="characteristic_length")
-@checked_arguments()
+@validated_arguments()
 def manipulability(
     mechanism: Mechanism,
     q: ArrayLike,

@@ -13,8 +13,8 @@ from zwang.deprecation import renamed_arguments
 from zwang.errors import DescriptionError
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.jacobian_derivative import jacobian_derivative
 from zwang.robot.tasks import COMPONENTS, PARTS
 
@@ -22,7 +22,7 @@ REGULARISATION = 1e-9  # added to the diagonal of J J^T, so that it can be facto
 
 
 @renamed_arguments(length="characteristic_length")
-@checked_arguments()
+@validated_arguments()
 def away_from_singularities(
     mechanism: Mechanism,
     frame: str,
@@ -41,7 +41,7 @@ def away_from_singularities(
     Source: Yoshikawa, Int. J. Robotics Research 4(2) (1985) 3.
     """
     m = validation.numeric_mechanism(mechanism)
-    placement = m.tree.place(frame)
+    placement = m.tree.placement(frame)
     if part not in PARTS:
         raise DescriptionError(f"part is {part!r}; it must be one of {', '.join(map(repr, PARTS))}")
     if not 0 < characteristic_length < np.inf:

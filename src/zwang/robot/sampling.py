@@ -31,7 +31,7 @@ def configurations_from_uniform(
     lower, upper = sampling_bounds(mechanism, c)
     q = lower + (upper - lower) * uniform
     for link in mechanism.tree.links:
-        if link.move.kind == "ball":
+        if link.joint.kind == "ball":
             q[:, link.q] = _quaternions(uniform[:, link.q])
     return np.array(c.completed(q.T), dtype=float).T if c.couplings else q
 
@@ -44,7 +44,7 @@ def sampling_bounds(mechanism: Mechanism, c: IndependentCoordinates) -> tuple[np
     neutral = np.array(mechanism.neutral, dtype=float)
     travel = np.full(mechanism.nq, TRAVEL)
     for link in mechanism.tree.links:
-        if link.move.kind in ("turn", "screw"):
+        if link.joint.kind in ("revolute", "screw"):
             travel[link.q] = math.pi
     lower = np.where(np.isfinite(c.lower), c.lower, np.minimum(neutral, c.upper) - travel)
     upper = np.where(np.isfinite(c.upper), c.upper, np.maximum(neutral, lower) + travel)

@@ -23,8 +23,8 @@ from zwang.dynamics.rnea import bias_forces
 from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.jacobians import frame_jacobian
 from zwang.kinematics.poses import link_poses
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.independent_coordinates import coordinates_for
 from zwang.robot.levenberg_marquardt import LoopConstraints, Problem, error_jacobian, errors_of
 from zwang.robot.loop_constraints import loop_constraints_for
@@ -39,7 +39,7 @@ RANK = 1e-9
 CLOSURE_TOLERANCE = 1e-10
 
 
-@checked_arguments()
+@validated_arguments()
 def joint_torques(mechanism: Mechanism, q: ArrayLike, frame: str, wrench: ArrayLike) -> np.ndarray:
     """Generalised forces J^T w (nv,) [N m, N] of a wrench on a frame.
 
@@ -51,14 +51,14 @@ def joint_torques(mechanism: Mechanism, q: ArrayLike, frame: str, wrench: ArrayL
     return _floats(frame_jacobian(m.tree, validation.configuration(m, q), frame)).T @ _wrench(wrench)
 
 
-@checked_arguments()
+@validated_arguments()
 def gravity_torques(mechanism: Mechanism, q: ArrayLike) -> np.ndarray:
     """Joint torques (nv,) [N m, N] that balance gravity at the configuration q (nq,)."""
     m = validation.numeric_mechanism(mechanism)
     return _floats(bias_forces(m.tree, validation.configuration(m, q), np.zeros(m.nv)))
 
 
-@checked_arguments()
+@validated_arguments()
 def holding_torques(mechanism: Mechanism, q: ArrayLike, loads: Sequence[FrameLoad] = ()) -> np.ndarray:
     """Joint torques (nv,) [N m, N] that balance gravity, springs and loads at the configuration q (nq,).
 
@@ -126,7 +126,7 @@ class Payload:
         return float(np.min(np.where(np.abs(a) > 1e-12, largest, np.inf)))
 
 
-@checked_arguments()
+@validated_arguments()
 def payload(
     mechanism: Mechanism, q: ArrayLike, frame: str, torque_limits: ArrayLike | None = None
 ) -> Payload:
@@ -168,7 +168,7 @@ class Equilibrium:
     iterations: int
 
 
-@checked_arguments()
+@validated_arguments()
 def equilibrium(
     mechanism: Mechanism,
     q0: ArrayLike | None = None,

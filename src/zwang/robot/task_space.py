@@ -127,7 +127,7 @@ def task_space(
     Raises DescriptionError, UnknownNameError, ShapeError, StateError.
     """
     m = validation.numeric_mechanism(mechanism)
-    m.tree.place(frame)
+    m.tree.placement(frame)
     if part is not None and part not in PARTS:
         raise DescriptionError(f"part is {part!r}; it must be one of {', '.join(map(repr, PARTS))}")
     if not length > 0:
@@ -224,7 +224,7 @@ def _function(same: IdentityKey, frame: str, kind: str, compiled: bool) -> Batch
     kind: "jacobian" gives J in world axes and R of the frame, "derivative" J, R and dJ, "mass_matrix" H.
     """
     m = same.mechanism
-    placement = m.tree.place(frame)
+    placement = m.tree.placement(frame)
 
     def function(q: Any) -> Any:
         if kind == "mass_matrix":

@@ -121,7 +121,7 @@ def task_error(task: Task, pose: Pose, target: Mapping[str, Any]) -> np.ndarray:
 
 def task_jacobian(tree: Tree, poses: list[Pose], task: Task) -> np.ndarray:
     """J (m, nv) of the task's components."""
-    placement = tree.place(task.frame)
+    placement = tree.placement(task.frame)
     J = placement_jacobian(tree, poses, placement)
     if task.axes == "body":
         R = placement_pose(poses, placement).R

@@ -12,8 +12,8 @@ from zwang.algebra.convex_hull import convex_hull
 from zwang.api import validation
 from zwang.errors import DescriptionError
 from zwang.kinematics.poses import frame_pose
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.batch_functions import compiled_over_batch
 from zwang.robot.manipulability import Manipulability, manipulability
 from zwang.robot.sampling import random_configurations
@@ -57,7 +57,7 @@ class Workspace:
         return manipulability(self.mechanism, self.q, self.frame, **options)
 
 
-@checked_arguments()
+@validated_arguments()
 def workspace(mechanism: Mechanism, frame: str, *, samples: int = 10_000, seed: int = 0) -> Workspace:
     """The workspace of a frame, sampled uniformly in the joint coordinates (not in space).
 
@@ -68,7 +68,7 @@ def workspace(mechanism: Mechanism, frame: str, *, samples: int = 10_000, seed: 
     seed.
     """
     m = validation.numeric_mechanism(mechanism)
-    m.tree.place(frame)
+    m.tree.placement(frame)
     if not 1 <= samples <= LARGEST_SAMPLE_COUNT or seed < 0:
         raise DescriptionError(
             f"samples is {samples} and seed is {seed}; give 1 to {LARGEST_SAMPLE_COUNT:,} samples and a seed "

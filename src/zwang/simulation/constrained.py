@@ -31,8 +31,8 @@ from zwang.dynamics.generalised_forces import passive_forces
 from zwang.dynamics.rnea import bias_forces
 from zwang.errors import StateError
 from zwang.mechanism.constraints import NonIdeal
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import absolute, less, logical_and, value_is_constant
 from zwang.solver.solution import Solution, kkt_residual, row_costs
 from zwang.solver.solve import ReductionChoice, solve
@@ -167,7 +167,7 @@ class ActiveRows(Rows):
     force: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
-@checked_arguments()
+@validated_arguments()
 def constrained_dynamics(
     mechanism: Mechanism,
     q: Any,

@@ -110,14 +110,14 @@ def _push_of(instant: RowContext, c: Any, f: Any) -> PointForce:
             d = _point(instant, *c.a) - _point(instant, *c.b)
             return PointForce(_point(instant, *c.a), d * divide(f[0], sqrt(d @ d)))
         case NoSideSlip():
-            R, _ = placement_pose(instant.poses, instant.mechanism.tree.place(c.body))
+            R, _ = placement_pose(instant.poses, instant.mechanism.tree.placement(c.body))
             return PointForce(_point(instant, c.body, c.point), R @ np.array(c.direction) * f[0])
     point, axes = rolling_contact(instant.mechanism.tree, instant.poses, c)
     return PointForce(point, axes.T @ f)
 
 
 def _point(instant: RowContext, body: str, p: Any) -> np.ndarray:
-    R, origin = placement_pose(instant.poses, instant.mechanism.tree.place(body))
+    R, origin = placement_pose(instant.poses, instant.mechanism.tree.placement(body))
     return origin + R @ np.array(p)
 
 
@@ -126,7 +126,7 @@ def _point(instant: RowContext, body: str, p: Any) -> np.ndarray:
 
 def _on_first(pair: Pair) -> bool:
     """Whether a contact's force is told as it acts on the first shape's body: where the second is the world's."""
-    return pair.b.place.link == WORLD
+    return pair.b.placement.link == WORLD
 
 
 def _of_contacts(instant: RowContext, rows: Rows, solution: Solution) -> Iterator[PointForce]:
@@ -143,8 +143,8 @@ def _of_contacts(instant: RowContext, rows: Rows, solution: Solution) -> Iterato
         if is_hard_contact(pair):
             yield from _of_exact(instant, pair, starts, solution.force)
             continue
-        link = max(pair.a.place.link, pair.b.place.link)
-        fixed = WORLD in (pair.a.place.link, pair.b.place.link)
+        link = max(pair.a.placement.link, pair.b.placement.link)
+        fixed = WORLD in (pair.a.placement.link, pair.b.placement.link)
         own = (spatial_velocities[0][link], spatial_velocities[1][link]) if fixed else (v, a)
         yield from _where_near(instant._replace(v=own[0]), pair, own[1])
 

@@ -16,10 +16,10 @@ from zwang.mechanism.constraints import (
     NonIdeal,
     NoSideSlip,
     Rolling,
-    TendonCoupling,
     Weld,
 )
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.scalar import are_constant, sqrt
 from zwang.simulation.constraint_stage import equalities_on
 

@@ -18,7 +18,8 @@ from zwang.constraint.hard import (
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocities
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
 from zwang.errors import SimulationError
-from zwang.mechanism.constraints import ContactPair, NonIdeal
+from zwang.mechanism.constraints import NonIdeal
+from zwang.mechanism.contact_pairs import ContactPair
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, are_constant, logical_not
 from zwang.simulation.constrained import ConstrainedSolution, solve_constrained

@@ -10,7 +10,7 @@ import numpy as np
 from zwang.dynamics.generalised_forces import actuator_forces, transmission
 from zwang.dynamics.muscles import muscle_damping_slope, muscle_force
 from zwang.kinematics.tendon_length import tendon_length
-from zwang.mechanism.forces import Actuator, Damper
+from zwang.mechanism.force_elements import Actuator, Damper
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import absolute, clip, is_zero, less, logical_and, where
 

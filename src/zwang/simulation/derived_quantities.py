@@ -40,7 +40,7 @@ def derived_quantities(
     found = {
         "tau": tau,
         "energies": [kinetic_energy(tree, q, v), potential],
-        "positions": [x for frame in wanted.frames for x in placement_pose(poses, tree.place(frame)).p],
+        "positions": [x for frame in wanted.frames for x in placement_pose(poses, tree.placement(frame)).p],
         **_restraining(mechanism, wanted, t, q, v, tau),
         "gaps": residuals_at(mechanism, q, v, t) if wanted.gaps else [],
     }

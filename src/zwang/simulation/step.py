@@ -40,7 +40,7 @@ from zwang.dynamics.generalised_forces import (
 from zwang.dynamics.rnea import bias_forces
 from zwang.integrator.fixed_step import State, StateSpace, runge_kutta_4, semi_implicit_euler
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
-from zwang.mechanism.forces import Actuator
+from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
 from zwang.scalar import MutableArray, is_zero

@@ -25,8 +25,8 @@ from zwang.constraint.hard import (
 from zwang.deprecation import renamed_attributes
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.symbolic.elimination import pivots, solve
 from zwang.symbolic.numeric_probe import TIME, independent_rows, independent_velocities, numeric_probe
 
@@ -90,7 +90,7 @@ class Classification:
         return "\n".join([head, *(f"  {kind}" for kind in self.constraints.values())])
 
 
-@checked_arguments()
+@validated_arguments()
 def classify(mechanism: Mechanism) -> Classification:
     """Which hard constraints are integrable, by Frobenius's theorem, and the remaining degrees of freedom.
 

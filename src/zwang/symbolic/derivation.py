@@ -53,7 +53,7 @@ def poses_with_summed_angles(tree: Tree, q: Any) -> tuple[list[Pose], list[Summe
         base = poses[link.parent] if link.parent != WORLD else Pose(np.eye(3, dtype=int), np.zeros(3, int))
         before = rotations_[link.parent] if link.parent != WORLD else None
         p = base.p + base.R @ link_pose(link, q).p
-        if link.move.kind == "ball":
+        if link.joint.kind == "ball":
             poses.append(Pose(base.R @ link_pose(link, q).R, p))
             rotations_.append(None)
             continue
@@ -71,11 +71,11 @@ def _summed_rotation(
     link: Link, R: np.ndarray, before: SummedRotation | None, q: Any
 ) -> SummedRotation | None:
     """A link's rotation in the world from its parent's; None where no angle can be added."""
-    if link.move.kind == "slide":
+    if link.joint.kind == "prismatic":
         if before is None or not are_constant(*link.R.flat, *before.axis):
             return None
         return SummedRotation(before.R0 @ link.R, link.R.T @ before.axis, before.angle, before.joints)
-    axis, angle = np.array(link.move.axis), q[link.q][0] - link.reference
+    axis, angle = np.array(link.joint.axis), q[link.q][0] - link.reference
     sign = 0 if before is None else _alignment(link.R @ axis, before.axis)
     if before is None or not sign:
         return SummedRotation(R @ link.R, axis, angle, (link.q.start,))
@@ -104,7 +104,7 @@ def lumped(tree: Tree) -> Tree:
     """The tree with one rigid body for all bodies on the same link, which saves operations."""
     groups: dict[int, list[RigidBody]] = {}
     for body in tree.rigid_bodies:
-        groups.setdefault(body.place.link, []).append(body)
+        groups.setdefault(body.placement.link, []).append(body)
     rigid_bodies = [
         s
         for link, group in groups.items()
@@ -118,14 +118,14 @@ def _lump(group: list[RigidBody]) -> RigidBody:
     """Several rigid bodies on one link as one, in the link's axes, about the common centre of mass."""
     mass = sum((s.mass for s in group), start=0)
     if are_constant(mass) and mass == 0:
-        centre: Any = group[0].place.p
+        centre: Any = group[0].placement.p
     else:
-        moment: Any = sum((s.mass * s.place.p for s in group[1:]), start=group[0].mass * group[0].place.p)
+        moment: Any = sum((s.mass * s.placement.p for s in group[1:]), start=group[0].mass * group[0].placement.p)
         centre = np.array([divide(x, mass) for x in moment])
     parts_ = [
-        s.place.R @ s.inertia @ s.place.R.T + parallel_axis_term(s.mass, s.place.p - centre) for s in group
+        s.placement.R @ s.inertia @ s.placement.R.T + parallel_axis_term(s.mass, s.placement.p - centre) for s in group
     ]
-    place = Placement(group[0].place.link, np.eye(3, dtype=int), centre)
+    place = Placement(group[0].placement.link, np.eye(3, dtype=int), centre)
     return RigidBody(group[0].body, place, mass, sum(parts_[1:], start=parts_[0]))
 
 
@@ -141,10 +141,10 @@ class BodyMotion:
 def body_motion(tree: Tree, q: Any) -> BodyMotion:
     """Poses of the bodies' centres of mass, and B (6 N, nv) of X_dot = B v (IMECE 2021-72324, Eq. 40)."""
     poses, _ = poses_with_summed_angles(tree, q)
-    body_poses = tuple(placement_pose(poses, body.place) for body in tree.rigid_bodies)
+    body_poses = tuple(placement_pose(poses, body.placement) for body in tree.rigid_bodies)
     blocks = []
     for body, pose in zip(tree.rigid_bodies, body_poses, strict=True):
-        J = placement_jacobian(tree, poses, body.place)
+        J = placement_jacobian(tree, poses, body.placement)
         blocks.append(np.concatenate([J[:3], pose.R.T @ J[3:]]))
     B = np.concatenate(blocks) if blocks else np.zeros((0, tree.nv), int)
     return BodyMotion(tuple(s.body for s in tree.rigid_bodies), body_poses, B)

@@ -13,8 +13,8 @@ from sympy.core.function import AppliedUndef
 from zwang.api import validation
 from zwang.deprecation import module_getattr
 from zwang.errors import DescriptionError
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.symbolic.equations import Equations, IndependentVelocities, equations
 from zwang.symbolic.polynomial import Polynomial, readable
 from zwang.symbolic.sympy_types import as_expr, matrix_entries, replaced, symbols_in
@@ -78,7 +78,7 @@ def _times(factor: sp.Expr) -> str:
     return "" if factor == 1 else f" times {factor}"
 
 
-@checked_arguments()
+@validated_arguments()
 def check_equations(
     mechanism: Mechanism, expressions: Published, speeds: IndependentVelocities | None = None
 ) -> Check:

@@ -17,9 +17,9 @@ from zwang.constraint.independent_velocities import IndependentVelocity
 from zwang.deprecation import warn_of_rename
 from zwang.errors import DescriptionError, UnknownNameError, ZwangWarning
 from zwang.mechanism.constraints import PointSpeed
-from zwang.mechanism.declared import checked_arguments
-from zwang.mechanism.forces import Actuator
+from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import is_zero
 from zwang.symbolic import derivation, reactions, typesetting
 from zwang.symbolic.derived_equations import DerivedEquations, Form
@@ -114,7 +114,7 @@ class Equations(DerivedEquations):
         return self.text()
 
 
-@checked_arguments("speeds")
+@validated_arguments("speeds")
 def equations(
     mechanism: Mechanism,
     speeds: IndependentVelocities | None = None,
@@ -215,7 +215,7 @@ def _may_be_readable(mechanism: Mechanism) -> bool:
 
 def _rotation_count(mechanism: Mechanism) -> int:
     """The number of rotations in the mechanism's joints; a ball joint counts as three."""
-    return sum({"slide": 0, "ball": 3}.get(link.move.kind, 1) for link in mechanism.tree.links)
+    return sum({"prismatic": 0, "ball": 3}.get(link.joint.kind, 1) for link in mechanism.tree.links)
 
 
 def _unit_quaternions(mechanism: Mechanism, symbols: EquationSymbols) -> dict[sp.Expr, tuple[sp.Symbol, ...]]:

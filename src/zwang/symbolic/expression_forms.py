@@ -18,7 +18,7 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 from zwang.compiler.frontend.trace import TraceBackend  # registers traced scalars
 from zwang.compiler.ir.graph import RULES, Graph, Node, Real
 from zwang.errors import ParameterError
-from zwang.mechanism.constraints import FORMULAS
+from zwang.mechanism.constraints import EXPRESSION_CONSTRAINTS
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.polynomial import Polynomial, Ring, number_of, readable
 from zwang.symbolic.sympy_backend import exact, free_symbols_of, substitute_in
@@ -33,7 +33,7 @@ Definitions = tuple[list[Definition], list[sp.Expr]]
 
 def map_expressions(value: Any, convert: Callable[[sp.Expr], Any], *, rotation: bool = False) -> Any:
     """A description with its SymPy expressions converted and its rotations and axes cleaned of rounding."""
-    if isinstance(value, FORMULAS):
+    if isinstance(value, EXPRESSION_CONSTRAINTS):
         return value  # their symbols are coordinates; `mechanism_in_scalars` replaces their parameters
     if is_dataclass(value) and not isinstance(value, type):
         made = {}
@@ -52,7 +52,7 @@ def mechanism_in_scalars(mechanism: Mechanism, of: Callable[[sp.Expr], Any]) -> 
     """The mechanism with scalars for its parameters, including those in formulas."""
     made = map_expressions(mechanism, of)
     parameters = {name: of for name in mechanism.symbols}
-    constraints = tuple(_formula(c, parameters) if isinstance(c, FORMULAS) else c for c in made.constraints)
+    constraints = tuple(_formula(c, parameters) if isinstance(c, EXPRESSION_CONSTRAINTS) else c for c in made.constraints)
     return made.replace(constraints=constraints)
 
 

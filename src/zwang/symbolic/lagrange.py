@@ -58,18 +58,18 @@ def kinetic_energy(tree: Tree, poses: list[Pose], v: Any) -> Any:
         velocities.append((u + R @ (S[:3] @ v[link.v]), w + R @ (S[3:] @ v[link.v])))
     total: Any = sum((x * (a * x) for a, x in zip(armature(tree), v, strict=True)), start=0)
     for body in tree.rigid_bodies:
-        if body.place.link == WORLD:
+        if body.placement.link == WORLD:
             continue
-        u, w = velocities[body.place.link]
-        R, c = placement_pose(poses, body.place)
-        x_dot, w_body = u + cross(w, c - poses[body.place.link].p), R.T @ w
+        u, w = velocities[body.placement.link]
+        R, c = placement_pose(poses, body.placement)
+        x_dot, w_body = u + cross(w, c - poses[body.placement.link].p), R.T @ w
         total = total + body.mass * (x_dot @ x_dot) + w_body @ (np.array(body.inertia) @ w_body)
     return total / 2
 
 
 def gravitational_energy(tree: Tree, poses: list[Pose]) -> Any:
     """Potential energy of gravity [J]; springs are among the generalised forces."""
-    heights = (s.mass * (tree.gravity @ placement_pose(poses, s.place).p) for s in tree.rigid_bodies)
+    heights = (s.mass * (tree.gravity @ placement_pose(poses, s.placement).p) for s in tree.rigid_bodies)
     return -sum(heights, start=0)
 
 
@@ -90,7 +90,7 @@ def _hamel_terms(tree: Tree, v: Any, p: list[Any]) -> np.ndarray:
     """w x p of every ball joint, since its velocities are not rates of coordinates (Hamel 1904)."""
     terms: list[Any] = [0] * tree.nv
     for link in tree.links:
-        if link.move.kind == "ball":
+        if link.joint.kind == "ball":
             terms[link.v] = cross(v[link.v], np.array(p[link.v], dtype=object))
     return np.array(terms, dtype=object)
 

@@ -13,7 +13,7 @@ from zwang.constraint.body_loads import constraint_loads
 from zwang.deprecation import renamed_attributes
 from zwang.dynamics.free_body_diagram import Load, free_body_diagram, subtree_loads
 from zwang.errors import DescriptionError, SolveError
-from zwang.mechanism.constraints import Tendon
+from zwang.mechanism.tendon_elements import Tendon
 from zwang.symbolic import derivation
 from zwang.symbolic.derived_equations import DerivedEquations
 from zwang.symbolic.expression_forms import value_of
@@ -117,7 +117,7 @@ def joint_reactions(e: DerivedEquations) -> dict[str, tuple[sp.Matrix, sp.Matrix
     loads = []
     for k, (body, (R, x)) in enumerate(zip(s.tree.rigid_bodies, motion.poses, strict=True)):
         f, t = wrench[6 * k : 6 * k + 3], R @ wrench[6 * k + 3 : 6 * k + 6]
-        loads.append(Load(body.place.link, x, f, t))
+        loads.append(Load(body.placement.link, x, f, t))
     poses, _ = derivation.poses_with_summed_angles(s.tree, s.q)
     if forces:
         free = free_body_diagram(e._scalar_mechanism, poses, s.v)

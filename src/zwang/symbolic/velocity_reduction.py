@@ -127,7 +127,7 @@ def _name(speed: IndependentVelocity) -> str:
 
 def _checked(mechanism: Mechanism, speed: Any) -> IndependentVelocity:
     if isinstance(speed, PointSpeed):
-        mechanism.tree.place(speed.body)
+        mechanism.tree.placement(speed.body)
         return speed
     if speed not in mechanism.speed_names:
         raise UnknownNameError("speed", speed, mechanism.speed_names)

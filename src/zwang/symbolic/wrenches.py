@@ -11,9 +11,9 @@ from zwang.algebra.rotations import cross
 from zwang.dynamics.free_body_diagram import acts_on_bodies, free_body_diagram
 from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
 from zwang.kinematics.poses import motion_subspace
-from zwang.mechanism.constraints import Tendon
-from zwang.mechanism.forces import Actuator, PointSpring
+from zwang.mechanism.force_elements import Actuator, PointSpring
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import WORLD, Link, Tree
 from zwang.scalar import are_constant, is_zero
 from zwang.symbolic.derivation import BodyMotion, poses_with_summed_angles, weights
@@ -85,7 +85,7 @@ def _split_by_bodies(mechanism: Mechanism, motion: BodyMotion) -> tuple[Mechanis
 
     def acts_on_mass(part: Any) -> bool:
         return not is_wrapped(mechanism, part) and all(
-            name in motion.names or tree.place(name).link in with_mass for name in _frames_of(mechanism, part)
+            name in motion.names or tree.placement(name).link in with_mass for name in _frames_of(mechanism, part)
         )
 
     forces = [f for f in mechanism.forces if acts_on_bodies(mechanism, f) and acts_on_mass(f)]
@@ -125,7 +125,7 @@ def _action_and_reaction(
     i: the link of the joint. The second is None for the ground. The result is None where the force remains a
     generalised force.
     """
-    if tree.links[i].move.kind == "screw":
+    if tree.links[i].joint.kind == "screw":
         return None
     # forwards over massless links, to the body on which the force acts
     current, rotated = i, False
@@ -134,11 +134,11 @@ def _action_and_reaction(
         if len(children) != 1:
             return None
         after = tree.links[children[0]]
-        if rotated and (after.move.kind == "slide" or not all(is_zero(x) for x in after.p)):
+        if rotated and (after.joint.kind == "prismatic" or not all(is_zero(x) for x in after.p)):
             return None  # the line of action would move
         if not _does_no_work(tree.links[i], after, adjacent=current == i, forwards=True):
             return None
-        rotated = rotated or after.move.kind != "slide"
+        rotated = rotated or after.joint.kind != "prismatic"
         current = children[0]
     # backwards over massless links, to the body on which it reacts
     back = tree.links[i].parent
@@ -158,15 +158,15 @@ def _does_no_work(driven: Link, other: Link, *, adjacent: bool, forwards: bool) 
     does no work on perpendicular translations, nor, forwards, on rotations about axes through its line of
     action.
     """
-    kinds = driven.move.kind, other.move.kind
-    if kinds[0] == "slide" and kinds[1] in ("turn", "ball"):
+    kinds = driven.joint.kind, other.joint.kind
+    if kinds[0] == "prismatic" and kinds[1] in ("revolute", "ball"):
         return forwards
-    if kinds[1] == "slide" and kinds[0] in ("turn", "ball"):
+    if kinds[1] == "prismatic" and kinds[0] in ("revolute", "ball"):
         return True
-    if kinds[0] != kinds[1] or kinds[0] == "ball" or (kinds[0] == "turn" and not adjacent):
+    if kinds[0] != kinds[1] or kinds[0] == "ball" or (kinds[0] == "revolute" and not adjacent):
         return False
     first, second = (driven, other) if forwards else (other, driven)
-    a, b = np.array(first.move.axis), second.R @ np.array(second.move.axis)
+    a, b = np.array(first.joint.axis), second.R @ np.array(second.joint.axis)
     return are_constant(*a, *b) and bool(abs(a @ b) == 0)
 
 
@@ -174,7 +174,7 @@ def _bodies_of_links(tree: Tree) -> dict[int, int]:
     """The number of the first body on each link with mass."""
     found: dict[int, int] = {}
     for k, body in enumerate(tree.rigid_bodies):
-        found.setdefault(body.place.link, k)
+        found.setdefault(body.placement.link, k)
     return found
 
 

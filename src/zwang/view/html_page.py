@@ -18,8 +18,8 @@ from typing import Any
 import xarray as xr
 
 from zwang.atomic import write_file
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.view.array_packing import packed
 from zwang.view.scene import picture_of, scene_content
 
@@ -27,7 +27,7 @@ SCRIPTS = ("motion.js", "shapes.js", "draw.js", "charts.js", "camera.js", "stage
 POLICY = "default-src 'none'; img-src data:; style-src '{style}'; script-src '{script}'; connect-src 'none'; base-uri 'none'; form-action 'none'"
 
 
-@checked_arguments()
+@validated_arguments()
 def save_html(
     run_or_mechanism: xr.Dataset | Mechanism,
     path: str | Path,

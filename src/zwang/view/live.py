@@ -15,8 +15,8 @@ import xarray as xr
 
 from zwang.api import validation
 from zwang.errors import ShapeError
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.view.html_page import framed, page_of
 from zwang.view.scene import scene_content
 
@@ -26,7 +26,7 @@ PATIENCE, GRACE = (
 )  # seconds at a script's end: for a browser to come, and for one that loads the page again
 
 
-@checked_arguments()
+@validated_arguments()
 def view(
     mechanism_or_run: Mechanism | xr.Dataset,
     *,

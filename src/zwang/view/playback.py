@@ -23,7 +23,7 @@ class Playback:
         self.mechanisms, self.run = mechanisms, run
         self.hands: dict[int, np.ndarray] = {}
         self.times = np.zeros(1) if run is None else np.asarray(run["times"], dtype=float)
-        self._balls = [link.q.start for link in mechanisms[0].tree.links if link.move.kind == "ball"]
+        self._balls = [link.q.start for link in mechanisms[0].tree.links if link.joint.kind == "ball"]
         self._last = [] if run is None else [_last_good(q) for q in run["q"]]
 
     @property

@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from zwang.errors import ShapeError, SimulationError
-from zwang.mechanism.declared import checked_arguments
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.view.picture_file import save_picture
 from zwang.view.plot_series import DRIFT, SUM, WHOLE, Series, energy_drift, series_of
 
@@ -63,7 +63,7 @@ class Panel:
     across: str = ""
 
 
-@checked_arguments()
+@validated_arguments()
 def plot(
     run: xr.Dataset,
     path: str | Path | None = None,

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from zwang.api import validation
 from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.poses import link_poses, placement_pose
-from zwang.mechanism.declared import checked_arguments
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.manipulability import Manipulability, ManipulabilityEllipsoid, manipulability
 from zwang.robot.workspace import Workspace
 from zwang.view.picture_file import save_picture
@@ -36,7 +36,7 @@ LONGEST = 3.0  # of a half length that is infinite, against the longest finite o
 PLANES = {"xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
 
 
-@checked_arguments()
+@validated_arguments()
 def plot_ellipsoids(
     mechanism: Mechanism,
     q: Any,
@@ -71,7 +71,7 @@ def plot_ellipsoids(
     return figure
 
 
-@checked_arguments()
+@validated_arguments()
 def plot_manipulability(
     space: Workspace,
     *,
@@ -125,7 +125,7 @@ def _skeleton(m: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
     """The points (n, 3) of the joints on the way to the frame, and of the frame."""
     if q.shape != (m.nq,):
         raise ShapeError(f"q must have the shape ({m.nq},) or (n, {m.nq}); its last axis is {q.shape[-1]}")
-    poses, place = link_poses(m.tree, q), m.tree.place(frame)
+    poses, place = link_poses(m.tree, q), m.tree.placement(frame)
     points = [poses[i].p for i in m.tree.path(place.link)] + [placement_pose(poses, place).p]
     return np.array([np.zeros(3), *points], dtype=float)
 

@@ -52,7 +52,7 @@ def scene_content(what: Mechanism | xr.Dataset, worlds: int = 16, traces: Sequen
         run = _checked(what).isel(world=slice(0, worlds))
         mechanisms = _mechanisms(run)
     for name in traces:
-        mechanisms[0].tree.place(name)
+        mechanisms[0].tree.placement(name)
     return SceneContent(mechanisms, run, tuple(traces))
 
 
@@ -154,16 +154,16 @@ def _model(m: Mechanism, meshes: dict[Any, Any]) -> dict[str, Any]:
         "reach": size,
         "links": [
             {
-                "parent": link.parent, "kind": link.move.kind, "axis": _floats(link.move.axis), "pitch": float(link.move.pitch),
+                "parent": link.parent, "kind": link.joint.kind, "axis": _floats(link.joint.axis), "pitch": float(link.joint.pitch),
                 "pose": _pose(link), "reference": float(link.reference), "q": link.q.start,
             }
             for link in tree.links
         ],
-        "bodies": [_place(b.name, tree.place(b.name)) for b in m.bodies],
-        "frames": [_place(f.name, tree.place(f.name)) for f in m.frames],
+        "bodies": [_place(b.name, tree.placement(b.name)) for b in m.bodies],
+        "frames": [_place(f.name, tree.placement(f.name)) for f in m.frames],
         "shapes": shapes + sticks(m, seen, size, PALETTE),
         "lines": lines(m),
-        "solids": [[s.place.link, *_floats(s.place.p), float(s.mass)] for s in tree.rigid_bodies],
+        "solids": [[s.placement.link, *_floats(s.placement.p), float(s.mass)] for s in tree.rigid_bodies],
         "joints": [_joint(j, home, size, units) for j in m.joints],
         "home": _floats(home),
         "restricted": len(m.constraints),
@@ -194,7 +194,7 @@ def _shapes(m: Mechanism, meshes: dict[Any, Any]) -> Iterator[dict[str, Any]]:
     """Every shape that can be drawn; `hidden` are those that are for contact, where others are for the eye."""
     bodies = [("world", m.geometry), *((b.name, b.geometry) for b in m.bodies)]
     for k, (body, geometry) in enumerate(bodies):
-        place = m.tree.place(body)
+        place = m.tree.placement(body)
         pictured = any(g.visual_only and _drawable(g) for g in geometry)
         for g in filter(_drawable, geometry):
             R = place.R @ np.array(g.orientation)

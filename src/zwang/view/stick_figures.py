@@ -9,7 +9,7 @@ import numpy as np
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import Distance
-from zwang.mechanism.forces import PointSpring
+from zwang.mechanism.force_elements import PointSpring
 from zwang.mechanism.geometry import Mesh
 from zwang.mechanism.joints import Free
 from zwang.mechanism.mechanism import Mechanism
@@ -28,7 +28,7 @@ def reach(m: Mechanism) -> float:
     poses = link_poses(m.tree, np.array(m.home or m.neutral, dtype=float))
     points = []
     for body in m.bodies:
-        R, p = (np.asarray(x, dtype=float) for x in placement_pose(poses, m.tree.place(body.name)))
+        R, p = (np.asarray(x, dtype=float) for x in placement_pose(poses, m.tree.placement(body.name)))
         points += [p, p + R @ np.array(body.com, dtype=float)]
         for g in body.geometry:
             centre = p + R @ np.array(g.position, dtype=float)
@@ -55,7 +55,7 @@ def sticks(m: Mechanism, seen: set[int], size: float, palette: tuple[str, ...]) 
         children.setdefault(body.parent, []).append(body)
     found: list[dict[str, Any]] = []
     for k, body in enumerate(m.bodies):
-        place = m.tree.place(body.name)
+        place = m.tree.placement(body.name)
         if place.link in seen or place.link < 0:
             continue
         text = palette[k % len(palette)]
@@ -162,5 +162,5 @@ def lines(m: Mechanism) -> list[dict[str, Any]]:
 
 
 def _point(m: Mechanism, frame: str, point: Any) -> list[float]:
-    place = m.tree.place(frame)
+    place = m.tree.placement(frame)
     return [place.link, *(float(x) for x in place.p + place.R @ np.array(point))]

@@ -54,8 +54,8 @@ def portrait(mechanism: Mechanism, q: Any = None, *, size: tuple[int, int] = (WI
 def _direction(m: Mechanism, q: np.ndarray, up: np.ndarray) -> np.ndarray:
     """To the eye, in the world: off the axis that all turning joints share, or `AROUND`."""
     poses = link_poses(m.tree, q)
-    moves = [(link.move, np.asarray(pose.R, float)) for link, pose in zip(m.tree.links, poses, strict=True)]
-    axes = np.array([R @ np.array(move.axis, float) for move, R in moves if move.kind == "turn"])
+    moves = [(link.joint, np.asarray(pose.R, float)) for link, pose in zip(m.tree.links, poses, strict=True)]
+    axes = np.array([R @ np.array(move.axis, float) for move, R in moves if move.kind == "revolute"])
     others = any(move.kind in ("ball", "screw") for move, _ in moves)
     if not len(axes) or others or not (np.abs(axes @ axes[0]) > ONE_AXIS).all():
         return up.T @ np.array(AROUND)

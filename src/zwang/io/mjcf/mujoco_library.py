@@ -37,7 +37,7 @@ def _broken(reason: str) -> MissingExtraError:
     )
 
 
-def checked(bindings: Any) -> Any:
+def checked_bindings(bindings: Any) -> Any:
     """MuJoCo's bindings, if they are whole and new enough. Raises MissingExtraError with the command that mends them."""
     version = str(getattr(bindings, "__version__", ""))
     numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
@@ -62,7 +62,7 @@ except ModuleNotFoundError as error:
     ) from None
 except Exception as error:  # ImportError, OSError, RuntimeError: whatever half a library raises
     raise _broken(" ".join(str(error).split())) from None
-checked(mujoco)
+checked_bindings(mujoco)
 
 
 def numbers_of(enumeration: Any) -> SimpleNamespace:

@@ -66,7 +66,7 @@ _SIMPLE = {
 }
 
 
-def checked(kind: Made) -> Made:
+def validated(kind: Made) -> Made:
     """A dataclass of parts whose fields are held to their annotations when it is built; lists become tuples.
 
     Where building fails by an error that is none of zwang's, the field at fault is named. Raises DescriptionError.
@@ -85,7 +85,7 @@ def checked(kind: Made) -> Made:
                 inspect.signature(kind).bind(*arguments, **named).arguments
             )  # a wrong signature stays Python's error
             _check(kind, given, known())
-            shown = ", ".join(f"{name} = {short(value)}" for name, value in given.items())
+            shown = ", ".join(f"{name} = {short_repr(value)}" for name, value in given.items())
             raise DescriptionError(f"no {kind.__name__} can be made of {shown}: {error}") from error
         if type(self) is kind:
             _settle(self, known())
@@ -95,7 +95,7 @@ def checked(kind: Made) -> Made:
     return kind
 
 
-def checked_arguments(*leave: str) -> Callable[[Called], Called]:
+def validated_arguments(*leave: str) -> Callable[[Called], Called]:
     """For public functions: arguments are held to their annotations, but those that the function checks itself.
 
     Raises ArgumentError, naming the argument.
@@ -110,7 +110,7 @@ def checked_arguments(*leave: str) -> Callable[[Called], Called]:
             table = known()
             for name, value in (*zip(names, arguments, strict=False), *named.items()):
                 if name in table and not table[name].holds(value):
-                    what = f"{name} of {function.__name__} is {short(value)}"
+                    what = f"{name} of {function.__name__} is {short_repr(value)}"
                     raise ArgumentError(f"{what}; it must be {table[name].words}")
             return function(*arguments, **named)
 
@@ -119,7 +119,7 @@ def checked_arguments(*leave: str) -> Callable[[Called], Called]:
     return decorate
 
 
-def short(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """A value as text of bounded length."""
     try:
         text = repr(value)
@@ -145,7 +145,7 @@ def _check(kind: type, given: Mapping[str, Any], known: Mapping[str, Declared]) 
             where = f"{name} of {kind.__name__.lower()}"
             own = given.get("name")
             where += f" {own!r}" if isinstance(own, str) and own and name != "name" else ""
-            raise DescriptionError(f"{where} is {short(given[name])}; it must be {declared.words}")
+            raise DescriptionError(f"{where} is {short_repr(given[name])}; it must be {declared.words}")
 
 
 def _of_fields(kind: type) -> dict[str, Declared]:

@@ -17,10 +17,10 @@ import numpy as np
 
 from zwang.algebra.rotations import to_quaternion, unit_vector
 from zwang.errors import DescriptionError, PlausibilityWarning, UnknownNameError, UnsupportedError
-from zwang.io.assets import Roots
 from zwang.io.findings import Findings
-from zwang.io.mobility import SMALL_ARMATURE, unresisted_joints
-from zwang.io.urdf.link import (
+from zwang.io.massless_joints import SMALL_ARMATURE, joints_without_inertia
+from zwang.io.meshes.mesh_files import AssetRoots
+from zwang.io.urdf.read_link import (
     ShapeReader,
     check_angles,
     exact,
@@ -33,11 +33,11 @@ from zwang.io.urdf.vocabulary import check_words
 from zwang.io.xml import Element, read_document
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import JointCoupling
-from zwang.mechanism.forces import Damper
+from zwang.mechanism.force_elements import Damper
 from zwang.mechanism.geometry import Geometry
 from zwang.mechanism.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.moving_parts import impossible_parts
+from zwang.mechanism.merged_inertia import bodies_of_impossible_parts
 from zwang.mechanism.report import Report
 
 MOST_LINKS = 50_000
@@ -63,7 +63,7 @@ def read_urdf(
     """The mechanism of a URDF file. Raises LoadError with file, line and column for what cannot be."""
     robot = read_document(path)
     findings = Findings(strict)
-    return _Robot(robot, base, findings, Roots.of(path, package_dirs) if meshes else None).mechanism(path)
+    return _Robot(robot, base, findings, AssetRoots.of(path, package_dirs) if meshes else None).mechanism(path)
 
 
 EFFORTS = (
@@ -75,7 +75,7 @@ EFFORTS = (
 class _Robot:
     """A <robot>: its links and joints by name, checked to be a tree."""
 
-    def __init__(self, robot: Element, base: str, findings: Findings, roots: Roots | None):
+    def __init__(self, robot: Element, base: str, findings: Findings, roots: AssetRoots | None):
         self.robot, self.base, self.findings = robot, base, findings
         _check_root(robot)
         check_words(robot, findings)
@@ -373,7 +373,7 @@ class _Robot:
         An inertia that no body can have is kept, with a warning, if the links fixed together have a possible one.
         """
         suspects = {body.name: k for k, body in enumerate(bodies) if body.unchecked_inertia}
-        impossible = impossible_parts(bodies) if suspects else {}
+        impossible = bodies_of_impossible_parts(bodies) if suspects else {}
         for name, k in suspects.items():
             element = self.links[name].one("inertial") or self.links[name]
             fault = inertia_fault(bodies[k].mass, bodies[k].inertia, f"link {name!r}")
@@ -389,7 +389,7 @@ class _Robot:
     def _movable(self, bodies: list[Body]) -> list[Body]:
         """The bodies, once every joint moves some mass or inertia."""
         with _placed(self.robot):
-            idle = unresisted_joints(bodies)
+            idle = joints_without_inertia(bodies)
         return [
             self._mended(body, idle) if any(j.name in idle for j in body.joints) else body for body in bodies
         ]
@@ -417,7 +417,7 @@ def _check_root(robot: Element) -> None:
     for element in robot.children:
         if element.name in ("xacro:include", "xacro:macro", "xacro:property", "xacro:arg"):
             raise UnsupportedError(
-                f"{element.place}: this is a xacro file (<{element.name}>), not yet a URDF; expand it with xacro first"
+                f"{element.location}: this is a xacro file (<{element.name}>), not yet a URDF; expand it with xacro first"
             )
 
 

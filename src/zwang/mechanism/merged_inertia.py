@@ -12,7 +12,7 @@ from zwang.mechanism.tree import Link, build_tree
 from zwang.scalar import are_constant
 
 
-def impossible_parts(bodies: Iterable[Body]) -> frozenset[str]:
+def bodies_of_impossible_parts(bodies: Iterable[Body]) -> frozenset[str]:
     """The bodies, by name, of moving parts (bodies fixed together) whose mass, or inertia about their centre, is negative."""
     tree = build_tree(bodies)
     bad = {i for i, link in enumerate(tree.links) if _has_negative_inertia(link)}

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from zwang.errors import DescriptionError
-from zwang.mechanism.declared import checked
 from zwang.mechanism.numbers import Number, Vector3, number, vector
+from zwang.mechanism.type_validation import validated
 from zwang.scalar import are_constant
 
 Point = tuple[str, Vector3]
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Motor:
     """An effort u on a joint: tau = gear * u, u clipped to control_range [N m or N]. Its input has the motor's name."""
@@ -33,7 +33,7 @@ class Motor:
         object.__setattr__(self, "control_range", _checked_range(self.control_range, where))
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Muscle:
     """A muscle's force by length and speed, as MuJoCo has it: -strength * (u * FL(L) * FV(V) + FP(L)), u the activation.
@@ -71,7 +71,7 @@ ACTIVATIONS = {
 """How an activation follows the control, by kind, with the names of its parameters."""
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Actuator:
     """MuJoCo's general actuator: force = gain * u + b0 + b1 * length + b2 * speed, on a joint, a tendon or a frame.
@@ -143,7 +143,7 @@ def _checked_activation(value: Any, where: str) -> tuple[str, tuple[Number, ...]
     return kind, parameters
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Damper:
     """A viscous damper on every speed of a joint: tau = -(c v + c2 v |v| + c3 v^3 + c4 v^3 |v| + ...).
@@ -163,7 +163,7 @@ class Damper:
             raise DescriptionError(f"{where} is {self.coefficient}; negative damping feeds the motion")
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Spring:
     """A spring on a joint: tau = -(k1 x + k2 x^2 + k3 x^3 + ...) with x = q - rest, or x = q - q_other - rest.
@@ -186,7 +186,7 @@ class Spring:
         object.__setattr__(self, "rest", number(self.rest, f"rest of the spring on joint {self.joint!r}"))
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class PointSpring:
     """A spring (and damper) between two points, each (body name, point in its frame [m]).
@@ -211,7 +211,7 @@ class PointSpring:
             )
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class Wrench:
     """A force [N] and a torque [N m] on a body at a point of its frame, in world or body axes.
@@ -238,7 +238,7 @@ class Wrench:
             )
 
 
-@checked
+@validated
 @dataclass(frozen=True)
 class GravityCompensation:
     """A force at a body's centre of mass against gravity: -factor * mass * gravity; 1 makes the body weightless.

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from xml.sax.saxutils import quoteattr
 
 from zwang.errors import LoadError
-from zwang.io.assets import LARGEST_MESH, Roots, check_length, read_mesh
 from zwang.io.files import read_bytes
+from zwang.io.meshes.mesh_files import LARGEST_MESH, AssetRoots, check_length, read_mesh
 from zwang.io.xml import LARGEST_DOCUMENT, Element, parse
 
 MOST_COPIES = 200_000  # elements after replication
@@ -48,12 +48,12 @@ class Files:
         for document in self.documents:
             yield from document.walk()
 
-    def place(self, tag: str, name: str) -> str:
+    def location(self, tag: str, name: str) -> str:
         """`model.xml, line 7`, for an element of that tag and name, if the files have one."""
         return self.places.get((tag, name), "")
 
 
-def gather(path: Path, text: str | None = None) -> Files:
+def read_model_files(path: Path, text: str | None = None) -> Files:
     """The model at `path` (or `text`, as if it stood there) with everything it names.
 
     Raises LoadError for what is missing, outside the model's folder, damaged, or too large.
@@ -67,14 +67,14 @@ def gather(path: Path, text: str | None = None) -> Files:
     except UnicodeDecodeError as error:
         raise LoadError(f"{path.name}: the text is not UTF-8: {error.reason}") from None
     files = Files(content, path.name, root)
-    _Gatherer(files, Roots.of(path)).visit(root, (), PurePosixPath())
+    _Gatherer(files, AssetRoots.of(path)).visit(root, (), PurePosixPath())
     return files
 
 
 class _Gatherer:
     """Walks documents, once each way that they are named."""
 
-    def __init__(self, files: Files, roots: Roots):
+    def __init__(self, files: Files, roots: AssetRoots):
         self.files, self.roots = files, roots
         self.models = 0
         self.copies = 0
@@ -88,8 +88,8 @@ class _Gatherer:
             _check_numbers(element)
             _check_sizes(element)
             if "name" in element.attributes:
-                place = f"{element.source}, line {element.line}"
-                self.files.places.setdefault((_kind(element), element.attributes["name"]), place)
+                location = f"{element.source}, line {element.line}"
+                self.files.places.setdefault((_kind(element), element.attributes["name"]), location)
             name = element.attributes.get("file")
             if name is None or element.name in _PICTURES:
                 continue
@@ -105,7 +105,7 @@ class _Gatherer:
         if self.models > MOST_MODELS:
             raise element.error(f"{element.title}: too many included models; the limit is {MOST_MODELS}")
         path = self._find(element, name, folder)
-        data = read_bytes(path, element.place, largest=LARGEST_DOCUMENT)
+        data = read_bytes(path, element.location, largest=LARGEST_DOCUMENT)
         key = str(folder / name)
         document = parse(data, name)
         self.files.includes[key] = data
@@ -117,11 +117,11 @@ class _Gatherer:
         if key not in self.files.assets:
             path = self._find(element, key, folder)
             if path.suffix.lower() in _CHECKED:
-                read_mesh(path, f"{element.place}: {element.title}")  # a damaged file never reaches MuJoCo
-            self.files.assets[key] = read_bytes(path, element.place, largest=LARGEST_MESH)
+                read_mesh(path, f"{element.location}: {element.title}")  # a damaged file never reaches MuJoCo
+            self.files.assets[key] = read_bytes(path, element.location, largest=LARGEST_MESH)
 
     def _find(self, element: Element, name: str, folder: PurePosixPath) -> Path:
-        where = f"{element.place}: {element.title}"
+        where = f"{element.location}: {element.title}"
         if "\\" in name:
             raise LoadError(f"{where}: the file name {name!r} has a backslash; write / between folders")
         check_length(name, where)
@@ -219,7 +219,7 @@ def _check_sizes(element: Element) -> None:
             )
 
 
-def rendered(element: Element, without: frozenset[str]) -> str:
+def to_text(element: Element, without: frozenset[str]) -> str:
     """A document as text again, on its old lines where it can, without the elements of these names."""
     out: list[str] = []
     line = 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zwang.errors import DescriptionError, LoadError, LoadWarning, UnsupportedError
+from zwang.io.mjcf.model_files import Files, to_text
 from zwang.io.mjcf.mujoco_library import (
     CompiledModel,
     delete_element,
@@ -17,7 +18,6 @@ from zwang.io.mjcf.mujoco_library import (
     element_of,
     mujoco,
 )
-from zwang.io.mjcf.sources import Files, rendered
 from zwang.mechanism.report import Note
 
 # Lists of a spec that have no part in the motion; they are noted, and not compiled.
@@ -38,7 +38,7 @@ _TAGS = {
 
 
 @dataclass
-class Source:
+class MjcfModel:
     """A compiled model, where its elements stand, and what there is to say about it."""
 
     files: Files
@@ -69,15 +69,15 @@ class Source:
                 taken.add(made)
         return given
 
-    def place(self, kind: str, index: int) -> str:
+    def location(self, kind: str, index: int) -> str:
         """`humanoid.xml, line 12` of an element, or the file alone if nothing more is known."""
         elements = getattr(self.spec, _LISTS[kind])
         accessor = getattr(self.model, kind)
         element = element_of(elements, index, accessor(index).name)
         name = getattr(element, "name", "") or ""
         for tag in _TAGS.get(kind, (kind,)):
-            if name and (place := self.files.place(tag, name)):
-                return place
+            if name and (location := self.files.location(tag, name)):
+                return location
         line = re.search(r"line (\d+)", getattr(element, "info", "") or "")
         return f"{self.files.source}, line {line[1]}" if line and line[1] != "0" else self.files.source
 
@@ -87,12 +87,12 @@ class Source:
 
     def unsupported(self, what: str, where: str = "") -> None:
         """What would change the motion: an error, or a note if the file is read leniently."""
-        place = where or self.files.source
+        location = where or self.files.source
         if self.strict:
             raise UnsupportedError(
-                f"{place}: {what} is not supported; strict=False reads the file without it"
+                f"{location}: {what} is not supported; strict=False reads the file without it"
             )
-        self.note("unsupported", f"{what} is left out", place)
+        self.note("unsupported", f"{what} is left out", location)
 
     @contextmanager
     def at(self, kind: str, index: int) -> Iterator[None]:
@@ -100,10 +100,10 @@ class Source:
         try:
             yield
         except DescriptionError as error:
-            raise LoadError(f"{self.place(kind, index)}: {error}") from None
+            raise LoadError(f"{self.location(kind, index)}: {error}") from None
 
 
-def compiled(files: Files, strict: bool) -> Source:
+def compile_model(files: Files, strict: bool) -> MjcfModel:
     """The model as MuJoCo's compiler makes it. Raises LoadError with MuJoCo's own words for what it refuses."""
     notes: list[Note] = []
     text = _without_flex(files, strict, notes)
@@ -121,7 +121,7 @@ def compiled(files: Files, strict: bool) -> Source:
     for words in dict.fromkeys(said):
         notes.append(Note("read", f"MuJoCo warns: {words}", files.source))
         warnings.warn(f"{files.source}: {words}", LoadWarning, stacklevel=2)
-    return Source(files, spec, CompiledModel(model), strict, notes)
+    return MjcfModel(files, spec, CompiledModel(model), strict, notes)
 
 
 def _without_flex(files: Files, strict: bool, notes: list[Note]) -> str:
@@ -131,14 +131,14 @@ def _without_flex(files: Files, strict: bool, notes: list[Note]) -> str:
         what = "a plugin" if element.name == "plugin" else "a deformable body (flex)"
         if strict:
             raise UnsupportedError(
-                f"{element.place}: {element.title} is {what}, which is not supported; strict=False reads the file without it"
+                f"{element.location}: {element.title} is {what}, which is not supported; strict=False reads the file without it"
             )
-        notes.append(Note("unsupported", f"{element.title} is {what} and is left out", element.place))
+        notes.append(Note("unsupported", f"{element.title} is {what} and is left out", element.location))
     if not found:
         return files.text
     for key, document in files.named.items():
-        files.includes[key] = rendered(document, _NEVER).encode()
-    return rendered(files.root, _NEVER)
+        files.includes[key] = to_text(document, _NEVER).encode()
+    return to_text(files.root, _NEVER)
 
 
 def _parsed(files: Files, text: str) -> Any:
@@ -178,7 +178,7 @@ def _drop_height_fields(spec: Any, files: Files, strict: bool, notes: list[Note]
     """Takes out height fields, or refuses those that could be touched; their files are never opened."""
     for geom in [g for g in spec.geoms if g.type == mujoco.mjtGeom.mjGEOM_HFIELD]:
         line = re.search(r"line (\d+)", geom.info or "")
-        where = files.place("geom", geom.name) or f"{files.source}, line {line[1] if line else 0}"
+        where = files.location("geom", geom.name) or f"{files.source}, line {line[1] if line else 0}"
         what = f"the height field of geom {geom.name!r}"
         touches = bool(geom.contype or geom.conaffinity)
         if touches and strict:
@@ -213,5 +213,5 @@ def _told(files: Files, message: str) -> str:
         return f"{files.source}, line {line[1]}: {words}"
     named = re.search(r"(?:Element name '([^']*)'|\bname '([^']*)')", words)
     name = (named[1] or named[2]) if named else ""
-    places = [place for (_, other), place in files.places.items() if name and other == name]
+    places = [location for (_, other), location in files.places.items() if name and other == name]
     return f"{places[0] if places else files.source}: {words}"

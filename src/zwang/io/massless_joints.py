@@ -19,7 +19,7 @@ Moments = tuple[float, np.ndarray, np.ndarray]
 """Mass, first and second moment about an origin."""
 
 
-def unresisted_joints(bodies: Iterable[Body]) -> dict[str, str]:
+def joints_without_inertia(bodies: Iterable[Body]) -> dict[str, str]:
     """The joints, by name, whose move meets no inertia at all, each with the reason; symbolic ones are trusted.
 
     Raises DescriptionError for inertias that overflow.
@@ -70,13 +70,13 @@ def _unresisted(link: Link, mass: float, h: np.ndarray, J: np.ndarray) -> str:
         return (
             "neither it nor what it carries has mass; give it a mass and an inertia, or make the joint fixed"
         )
-    if link.move.kind == "slide":
+    if link.joint.kind == "prismatic":
         return "" if mass > 0 else "neither it nor what it carries has mass"
     I = np.trace(J) * np.eye(3) - J
-    axis = np.asarray(link.move.axis, float)
-    least = float(np.linalg.eigvalsh(I)[0] if link.move.kind == "ball" else axis @ I @ axis)
-    if link.move.kind == "screw":
-        least += float(link.move.pitch) ** 2 * mass
+    axis = np.asarray(link.joint.axis, float)
+    least = float(np.linalg.eigvalsh(I)[0] if link.joint.kind == "ball" else axis @ I @ axis)
+    if link.joint.kind == "screw":
+        least += float(link.joint.pitch) ** 2 * mass
     if least > RELATIVE_ZERO * np.trace(J):
         return ""
     return (

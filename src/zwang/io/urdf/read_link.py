@@ -10,8 +10,8 @@ import numpy as np
 
 from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError, LoadError, PlausibilityWarning
-from zwang.io.assets import FLAT, MissingAsset, Roots, format_of, read_mesh, thickness
 from zwang.io.findings import Findings
+from zwang.io.meshes.mesh_files import FLAT, AssetRoots, MissingAsset, format_of, read_mesh, thickness
 from zwang.io.xml import Element
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Geometry, Mesh, Sphere, Surface
 from zwang.mechanism.numbers import IDENTITY, Matrix3, Vector3
@@ -156,7 +156,7 @@ def nearest_inertia(inertia: Matrix3) -> Matrix3:
 class ShapeReader:
     """Reads <visual> and <collision> elements; knows the model's materials, folders and the shapes' names so far."""
 
-    def __init__(self, robot: Element, roots: Roots, findings: Findings):
+    def __init__(self, robot: Element, roots: AssetRoots, findings: Findings):
         self.roots, self.findings = roots, findings
         self.names: set[str] = set()
         self.meshes: dict[str, Any] = {}
@@ -267,12 +267,12 @@ class ShapeReader:
     def _triangles(self, form: Element, name: str, visual_only: bool) -> tuple[Any, Any]:
         """The mesh's numbers; none if its file is missing, with a warning where it is only seen, else as a repair."""
         if name not in self.meshes:
-            where = f"{form.place}: {form.title}"
+            where = f"{form.location}: {form.title}"
             try:
                 format_of(name, where)
                 self.meshes[name] = read_mesh(self.roots.find(name, where), where)
             except MissingAsset as error:
-                fault = str(error).removeprefix(f"{form.place}: ")
+                fault = str(error).removeprefix(f"{form.location}: ")
                 if visual_only:
                     self.findings.warn(
                         form, f"{fault}; it is only visual: nothing is shown for it", "unsupported"
@@ -281,7 +281,7 @@ class ShapeReader:
                 self.findings.repair(form, f"{fault}; it is a collision shape", "nothing touches it")
                 return (), ()
             except LoadError as error:
-                self.findings.repair(form, str(error).removeprefix(f"{form.place}: "), "the mesh is left out")
+                self.findings.repair(form, str(error).removeprefix(f"{form.location}: "), "the mesh is left out")
                 self.meshes[name] = ((), ())
         return self.meshes[name]
 

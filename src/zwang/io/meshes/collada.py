@@ -101,14 +101,14 @@ class _Scene:
         """Vertices and faces of a <triangles>, <polylist> or <polygons>."""
         inputs = block.all("input")
         stride = 1 + max((_whole(i, "offset") for i in inputs), default=0)
-        place = next((i for i in inputs if i.attributes.get("semantic") == "VERTEX"), None)
-        if place is None:
+        location = next((i for i in inputs if i.attributes.get("semantic") == "VERTEX"), None)
+        if location is None:
             raise block.error(f"<{block.name}> has no input VERTEX")
-        vertices = self.positions(self.follow(place, "source", "vertices"))
+        vertices = self.positions(self.follow(location, "source", "vertices"))
         corners = [_integers(p) for p in block.all("p")]
         if any(len(c) % stride for c in corners):
             raise block.error(f"the indices of <{block.name}> do not fit its {stride} inputs")
-        indices = [c.reshape(-1, stride)[:, _whole(place, "offset")] for c in corners]
+        indices = [c.reshape(-1, stride)[:, _whole(location, "offset")] for c in corners]
         faces = self.faces(block, indices)
         if len(faces) and (faces.min() < 0 or faces.max() >= len(vertices)):
             raise block.error(f"<{block.name}> has a face whose vertex index is out of range")
@@ -175,7 +175,7 @@ def _whole(element: Element, attribute: str, default: int = 0) -> int:
 def _exactly(element: Element, count: int) -> np.ndarray:
     values = _values(element, float)
     if len(values) != count:
-        raise LoadError(f"{element.place}: <{element.name}> must have {count} numbers, not {len(values)}")
+        raise LoadError(f"{element.location}: <{element.name}> must have {count} numbers, not {len(values)}")
     return values
 
 

@@ -28,7 +28,7 @@ def check_ranges(elements: Sequence[Element]) -> None:
                 raise _error(element, attribute, "it must not be negative")
 
 
-def remarks(elements: Sequence[Element]) -> Iterator[tuple[Element, str]]:
+def implausible_attributes(elements: Sequence[Element]) -> Iterator[tuple[Element, str]]:
     """What is hardly meant: softness that MuJoCo replaces, mirrored meshes, quaternions in another order."""
     for element in elements:
         for attribute in _SOLREF:

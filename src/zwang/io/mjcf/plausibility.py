@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from zwang.errors import LoadError, PlausibilityWarning
-from zwang.io.mjcf.model import Source
+from zwang.io.mjcf.attribute_ranges import check_ranges, implausible_attributes
+from zwang.io.mjcf.compiled_model import MjcfModel
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
-from zwang.io.mjcf.ranges import check_ranges, remarks
 
 LONG_STEP = 0.1  # s
 HEAVY = 1e9  # kg
@@ -19,24 +19,24 @@ JOINT = numbers_of(mujoco.mjtJoint)
 _HINGES = (JOINT.mjJNT_HINGE, JOINT.mjJNT_BALL)
 
 
-def check(source: Source) -> None:
+def check(source: MjcfModel) -> None:
     """Warns of implausible numbers. Raises LoadError for those that cannot be."""
     m, elements = source.model, list(source.files.elements())
     check_ranges(elements)
-    for element, what in remarks(elements):
-        place = f"{element.source}, line {element.line}"
-        source.note("implausible", what, place)
-        _warn(f"{place}: {what}")
+    for element, what in implausible_attributes(elements):
+        location = f"{element.source}, line {element.line}"
+        source.note("implausible", what, location)
+        _warn(f"{location}: {what}")
     option = next((e for e in source.files.elements() if e.name == "option"), None)
-    place = f"{option.source}, line {option.line}" if option is not None else source.files.source
+    location = f"{option.source}, line {option.line}" if option is not None else source.files.source
     if not 0 < m.opt.timestep < math.inf:
-        raise LoadError(f"{place}: timestep of <option> is {m.opt.timestep:g}; it must be positive")
+        raise LoadError(f"{location}: timestep of <option> is {m.opt.timestep:g}; it must be positive")
     for dof in np.flatnonzero(~(np.asarray(m.dof_armature) >= 0)):
         joint = int(m.dof_jntid[dof])
-        raise LoadError(f"{source.place('joint', joint)}: armature of joint {source.name('joint', joint)!r} is "
+        raise LoadError(f"{source.location('joint', joint)}: armature of joint {source.name('joint', joint)!r} is "
                         f"{m.dof_armature[dof]:g}; it must not be negative")  # fmt: skip
     if m.opt.timestep > LONG_STEP:
-        _warn(f"{place}: timestep of <option> is {m.opt.timestep:g} s, which is large for any mechanism")
+        _warn(f"{location}: timestep of <option> is {m.opt.timestep:g} s, which is large for any mechanism")
     for message in (*_heavy(source), *_stiff(source), *_narrow(source)):
         _warn(message)
 
@@ -45,14 +45,14 @@ def _warn(message: str) -> None:
     warnings.warn(message, PlausibilityWarning, stacklevel=4)
 
 
-def _heavy(source: Source) -> Iterator[str]:
+def _heavy(source: MjcfModel) -> Iterator[str]:
     m = source.model
     for i in range(1, m.nbody):
         if m.body_mass[i] > HEAVY:
-            yield f"{source.place('body', i)}: body {source.name('body', i)!r} has the mass {m.body_mass[i]:.3g} kg"
+            yield f"{source.location('body', i)}: body {source.name('body', i)!r} has the mass {m.body_mass[i]:.3g} kg"
 
 
-def _stiff(source: Source) -> Iterator[str]:
+def _stiff(source: MjcfModel) -> Iterator[str]:
     """A spring whose frequency is beyond an explicit step's stability: k dt^2 > 4 m."""
     m = source.model
     for j in range(m.njnt):
@@ -60,12 +60,12 @@ def _stiff(source: Source) -> Iterator[str]:
         if m.jnt_stiffness[j] * m.opt.timestep * m.opt.timestep > 4 * inertia:
             name = source.name("joint", j)
             yield (
-                f"{source.place('joint', j)}: the spring of joint {name!r} (stiffness {m.jnt_stiffness[j]:.3g}) is too "
+                f"{source.location('joint', j)}: the spring of joint {name!r} (stiffness {m.jnt_stiffness[j]:.3g}) is too "
                 f"stiff for the timestep {m.opt.timestep:g} s: a step would be unstable"
             )
 
 
-def _narrow(source: Source) -> Iterator[str]:
+def _narrow(source: MjcfModel) -> Iterator[str]:
     """Ranges that look like radians in a file whose angles are degrees."""
     m = source.model
     if not source.spec.compiler.degree:
@@ -77,7 +77,7 @@ def _narrow(source: Source) -> Iterator[str]:
         wide = float(ends.max())
         if 0.5 < wide <= 2 * math.pi + 0.01 and _is_part_of_pi(wide):
             yield (
-                f"{source.place('joint', j)}: the range of joint {source.name('joint', j)!r} reaches {wide:.4g} degrees, "
+                f"{source.location('joint', j)}: the range of joint {source.name('joint', j)!r} reaches {wide:.4g} degrees, "
                 'which looks like radians; <compiler angle="radian"/> makes the file\'s angles radians'
             )
 

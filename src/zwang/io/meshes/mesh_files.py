@@ -20,8 +20,8 @@ import numpy as np
 import trimesh
 
 from zwang.errors import LoadError
-from zwang.io.collada import MOST_FACES, read_collada
 from zwang.io.files import read_bytes
+from zwang.io.meshes.collada import MOST_FACES, read_collada
 
 LARGEST_MESH = 64 * 2**20  # bytes
 FORMATS = ("stl", "obj", "dae", "gltf", "glb", "ply", "off")
@@ -44,16 +44,16 @@ def check_length(name: str, where: str) -> None:
 
 
 @dataclass(frozen=True)
-class Roots:
+class AssetRoots:
     """The folders in which a model's files may lie: its own, then those given for packages."""
 
     model: Path
     packages: tuple[Path, ...] = ()
 
     @staticmethod
-    def of(model: Path, package_dirs: Sequence[str | os.PathLike[str]] = ()) -> Roots:
+    def of(model: Path, package_dirs: Sequence[str | os.PathLike[str]] = ()) -> AssetRoots:
         """The roots of a model file, with further folders in which packages are looked for."""
-        return Roots(model.resolve().parent, tuple(Path(folder).resolve() for folder in package_dirs))
+        return AssetRoots(model.resolve().parent, tuple(Path(folder).resolve() for folder in package_dirs))
 
     def find(self, name: str, where: str) -> Path:
         """The file of that name: relative to the model's folder, or package://NAME/..., file://... or an absolute path.

@@ -6,10 +6,12 @@ from typing import Any
 
 from zwang.errors import DescriptionError, UnknownNameError
 from zwang.mechanism import constraints as restrictions
-from zwang.mechanism import forces
+from zwang.mechanism import force_elements
 from zwang.mechanism import geometry as shapes
 from zwang.mechanism.bodies import Body, Frame
-from zwang.mechanism.constraints import ContactExclude, ContactPair, Keyframe, Options, Tendon
+from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
+from zwang.mechanism.options import Keyframe, Options
+from zwang.mechanism.tendon_elements import Tendon
 from zwang.scalar import are_constant
 
 CONSTRAINTS = (
@@ -20,11 +22,11 @@ CONSTRAINTS = (
     restrictions.TendonCoupling,
     restrictions.NoSideSlip,
     restrictions.Rolling,
-    *restrictions.FORMULAS,
+    *restrictions.EXPRESSION_CONSTRAINTS,
 )
 HELD: dict[str, tuple[Any, str]] = {
     "bodies": (Body, "zw.Body"),
-    "forces": (forces.Force, "zw.Motor, zw.Spring, zw.Damper, zw.Wrench ..."),
+    "forces": (force_elements.Force, "zw.Motor, zw.Spring, zw.Damper, zw.Wrench ..."),
     "constraints": (CONSTRAINTS, "zw.Connect, zw.Couple, zw.Rolling ..."),
     "frames": (Frame, "zw.Frame"),
     "geometry": (shapes.Geometry, "zw.Sphere, zw.Box, zw.Mesh ..."),
@@ -80,7 +82,7 @@ def check_quaternions(q: tuple[Any, ...], joints: Any, where: str) -> None:
                 raise DescriptionError(f"{where}: the quaternion of joint {joint.name!r} is zero")
 
 
-def check_turning_spring(spring: forces.Spring) -> None:
+def check_turning_spring(spring: force_elements.Spring) -> None:
     """On a joint that turns freely, a spring is linear, about home, and against the parent."""
     if spring.rest != 0 or len(spring.stiffness) != 1 or spring.relative_to is not None:
         raise DescriptionError(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra import rotations
-from zwang.io.mjcf.model import Source
+from zwang.io.mjcf.compiled_model import MjcfModel
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
-from zwang.io.mjcf.softness import softness, solimp_of, solref_of
+from zwang.io.mjcf.solver_parameters import softness_of, solimp_of, solref_of
 from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.geometry import (
     Box,
@@ -25,7 +25,7 @@ from zwang.mechanism.geometry import (
 )
 from zwang.mechanism.joints import Ball, Fixed, Free, Joint, Prismatic, Revolute
 from zwang.mechanism.numbers import Matrix3
-from zwang.mechanism.simple import simple_bodies
+from zwang.mechanism.simple_bodies import simple_bodies
 
 ROUNDING = 1e-15
 GEOM, JOINT = numbers_of(mujoco.mjtGeom), numbers_of(mujoco.mjtJoint)
@@ -50,7 +50,7 @@ def matrix_of(quaternion: Any) -> Matrix3:
     return tuple(tuple(exact(x) for x in row) for row in R)  # type: ignore[return-value]
 
 
-def bodies(source: Source) -> tuple[Body, ...]:
+def bodies(source: MjcfModel) -> tuple[Body, ...]:
     """Every body but the world, in the file's order, with its joints and shapes."""
     found = []
     for i in range(1, source.model.nbody):
@@ -59,7 +59,7 @@ def bodies(source: Source) -> tuple[Body, ...]:
     return _as_simple(source, found)
 
 
-def _as_simple(source: Source, found: list[Body]) -> tuple[Body, ...]:
+def _as_simple(source: MjcfModel, found: list[Body]) -> tuple[Body, ...]:
     """The bodies, each marked where the file's model has it simple and the rule of `simple_bodies` has not, or the reverse."""
     by_rule, marks = simple_bodies(found), source.model.body_simple[1:] == 2
     return tuple(
@@ -68,7 +68,7 @@ def _as_simple(source: Source, found: list[Body]) -> tuple[Body, ...]:
     )
 
 
-def _body(source: Source, i: int) -> Body:
+def _body(source: MjcfModel, i: int) -> Body:
     m = source.model
     joints = joints_of(source, i)
     free = any(isinstance(joint, Free) for joint in joints)  # its q is the pose itself
@@ -76,7 +76,7 @@ def _body(source: Source, i: int) -> Body:
         source.note(
             "ignored",
             f"mocap body {source.name('body', i)!r} stays where the file puts it",
-            source.place("body", i),
+            source.location("body", i),
         )
     mass = float(m.body_mass[i])
     return Body(
@@ -101,7 +101,7 @@ def _inertia(moments: Any, quaternion: Any) -> tuple[tuple[Any, ...], ...]:
     return tuple(zeroed(row) for row in (inertia + inertia.T) / 2)
 
 
-def joints_of(source: Source, body: int) -> tuple[Joint, ...]:
+def joints_of(source: MjcfModel, body: int) -> tuple[Joint, ...]:
     """The joints of a body, in their order."""
     m = source.model
     start, count = int(m.body_jntadr[body]), int(m.body_jntnum[body])
@@ -112,12 +112,12 @@ def joints_of(source: Source, body: int) -> tuple[Joint, ...]:
     return tuple(found)
 
 
-def _joint(source: Source, j: int) -> Joint:
+def _joint(source: MjcfModel, j: int) -> Joint:
     m = source.model
     kind = int(m.jnt_type[j])
     dof = int(m.jnt_dofadr[j])
     scalar = kind in (JOINT.mjJNT_HINGE, JOINT.mjJNT_SLIDE)
-    where = source.place("joint", j)
+    where = source.location("joint", j)
     if m.jnt_springyield[j] > 0:
         source.unsupported(f"the plastic spring (springyield) of joint {source.name('joint', j)!r}", where)
     limits = None
@@ -126,14 +126,14 @@ def _joint(source: Source, j: int) -> Joint:
     numbers = dict(
         armature=_number(m.dof_armature[dof] + _rotors(source, j)),
         friction=_number(m.dof_frictionloss[dof]),
-        friction_softness=softness(m.dof_solref[dof], m.dof_solimp[dof]),
+        friction_softness=softness_of(m.dof_solref[dof], m.dof_solimp[dof]),
     )
     if kind == JOINT.mjJNT_FREE:
         return Free(source.name("joint", j), **numbers)
     numbers |= dict(
         limits=limits,
         position=zeroed(m.jnt_pos[j]),
-        limit_softness=softness(m.jnt_solref[j], m.jnt_solimp[j], m.jnt_margin[j]),
+        limit_softness=softness_of(m.jnt_solref[j], m.jnt_solimp[j], m.jnt_margin[j]),
     )
     if kind == JOINT.mjJNT_BALL:
         return Ball(source.name("joint", j), **numbers)
@@ -143,7 +143,7 @@ def _joint(source: Source, j: int) -> Joint:
     return (Revolute if kind == JOINT.mjJNT_HINGE else Prismatic)(source.name("joint", j), **numbers)
 
 
-def _rotors(source: Source, joint: int) -> float:
+def _rotors(source: MjcfModel, joint: int) -> float:
     """What actuators on a joint add to its armature: their rotors' inertia times the square of the gear."""
     m = source.model
     on_joint = (TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT)
@@ -166,7 +166,7 @@ def _numbers(values: Any) -> tuple[float, ...]:
     return tuple(float(x) for x in values)
 
 
-def shapes_of(source: Source, body: int) -> tuple[Geometry, ...]:
+def shapes_of(source: MjcfModel, body: int) -> tuple[Geometry, ...]:
     """The shapes on a body (0: the world), in their order."""
     m = source.model
     start, count = int(m.body_geomadr[body]), int(m.body_geomnum[body])
@@ -179,9 +179,9 @@ def shapes_of(source: Source, body: int) -> tuple[Geometry, ...]:
     return tuple(found)
 
 
-def _shape(source: Source, g: int) -> Geometry | None:
+def _shape(source: MjcfModel, g: int) -> Geometry | None:
     m = source.model
-    kind, where = int(m.geom_type[g]), source.place("geom", g)
+    kind, where = int(m.geom_type[g]), source.location("geom", g)
     title = f"geom {m.geom(g).name!r}" if m.geom(g).name else f"geom {g}"
     if kind == GEOM.mjGEOM_SDF:
         what = f"the signed distance field of {title}"
@@ -255,7 +255,7 @@ def _surface(m: Any, g: int) -> Surface:
     )
 
 
-def frames(source: Source) -> tuple[Frame, ...]:
+def frames(source: MjcfModel) -> tuple[Frame, ...]:
     """The sites. One that has the name of a body is called `NAME (site)`, and noted."""
     m = source.model
     taken = {source.name("body", i) for i in range(m.nbody)} | {
@@ -273,7 +273,7 @@ def frames(source: Source) -> tuple[Frame, ...]:
             source.note(
                 "repaired",
                 f"site {names[i]!r} has the name of a body; it is the frame {name!r}",
-                source.place("site", i),
+                source.location("site", i),
             )
             names[i] = name
         body = source.name("body", int(m.site_bodyid[i]))

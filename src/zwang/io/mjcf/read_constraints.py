@@ -6,22 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from zwang.io.mjcf.bodies import matrix_of, zeroed
-from zwang.io.mjcf.model import Source
+from zwang.io.mjcf.compiled_model import MjcfModel
 from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
-from zwang.io.mjcf.softness import softness, solimp_of, solref_of
-from zwang.mechanism.constraints import (
-    DISABLED,
-    ENABLED,
-    Connect,
-    ContactExclude,
-    ContactPair,
-    JointCoupling,
-    Keyframe,
-    Options,
-    TendonCoupling,
-    Weld,
-)
+from zwang.io.mjcf.read_bodies import matrix_of, zeroed
+from zwang.io.mjcf.solver_parameters import softness_of, solimp_of, solref_of
+from zwang.mechanism.constraints import Connect, JointCoupling, Weld
+from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
+from zwang.mechanism.options import DISABLED, ENABLED, Keyframe, Options
+from zwang.mechanism.tendon_elements import TendonCoupling
 
 EQUALITY, OBJECT = numbers_of(mujoco.mjtEq), numbers_of(mujoco.mjtObj)
 _CHANGING = {
@@ -34,7 +26,7 @@ _CHANGING = {
 _INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast", "discrete")
 
 
-def options(source: Source) -> Options:
+def options(source: MjcfModel) -> Options:
     """The option element; what in it would change the motion and is not there is refused."""
     o = source.model.opt
     where = next(
@@ -70,12 +62,12 @@ def options(source: Source) -> Options:
     )
 
 
-def equalities(source: Source, kept_tendons: set[str]) -> tuple[Any, ...]:
+def equalities(source: MjcfModel, kept_tendons: set[str]) -> tuple[Any, ...]:
     """The equality constraints that are active."""
     m = source.model
     found = []
     for e in range(m.neq):
-        name, where = source.name("equality", e), source.place("equality", e)
+        name, where = source.name("equality", e), source.location("equality", e)
         if not m.eq_active0[e]:
             source.note("ignored", f"equality {name!r} is not active", where)
             continue
@@ -90,10 +82,10 @@ def equalities(source: Source, kept_tendons: set[str]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _equality(source: Source, e: int, name: str, kept_tendons: set[str]) -> Any:
+def _equality(source: MjcfModel, e: int, name: str, kept_tendons: set[str]) -> Any:
     m = source.model
     data, kind = m.eq_data[e], int(m.eq_type[e])
-    soft = softness(m.eq_solref[e], m.eq_solimp[e])
+    soft = softness_of(m.eq_solref[e], m.eq_solimp[e])
     first, second = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
     if kind == EQUALITY.mjEQ_CONNECT:
         a, b = _ends(source, e, data[0:3], data[3:6])
@@ -120,7 +112,7 @@ def _trimmed(coefficients: Any) -> tuple[Any, ...]:
     return values
 
 
-def _ends(source: Source, e: int, first: Any, second: Any) -> list[tuple[str, tuple[Any, ...], Any]]:
+def _ends(source: MjcfModel, e: int, first: Any, second: Any) -> list[tuple[str, tuple[Any, ...], Any]]:
     """Body, point and (of a site) rotation at both ends."""
     m = source.model
     ids = (int(m.eq_obj1id[e]), int(m.eq_obj2id[e]))
@@ -134,14 +126,14 @@ def _ends(source: Source, e: int, first: Any, second: Any) -> list[tuple[str, tu
     ]
 
 
-def contacts(source: Source) -> tuple[ContactPair | ContactExclude, ...]:
+def contacts(source: MjcfModel) -> tuple[ContactPair | ContactExclude, ...]:
     """Explicit pairs of shapes, and bodies that never touch."""
     m = source.model
     found: list[ContactPair | ContactExclude] = []
     for p in range(m.npair):
         shapes = tuple(m.geom(int(g)).name for g in (m.pair_geom1[p], m.pair_geom2[p]))
         if np.any(m.pair_adhesion[p]):
-            source.unsupported(f"the adhesion of the contact pair {shapes}", source.place("pair", p))
+            source.unsupported(f"the adhesion of the contact pair {shapes}", source.location("pair", p))
         reference = tuple(float(x) for x in m.pair_solreffriction[p])
         found.append(
             ContactPair(
@@ -164,7 +156,7 @@ def contacts(source: Source) -> tuple[ContactPair | ContactExclude, ...]:
     return tuple(found)
 
 
-def keyframes(source: Source, kept: list[str]) -> tuple[Keyframe, ...]:
+def keyframes(source: MjcfModel, kept: list[str]) -> tuple[Keyframe, ...]:
     """The stored states; `kept` are the actuators that were read, in their order."""
     m = source.model
     names = [source.name("actuator", k) for k in range(m.nactuator)]

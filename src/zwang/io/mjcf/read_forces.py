@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from zwang.io.mjcf.bodies import zeroed
-from zwang.io.mjcf.model import Source
+from zwang.io.mjcf.compiled_model import MjcfModel
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
-from zwang.mechanism.forces import Actuator, Damper, Force, GravityCompensation, Muscle, Spring
+from zwang.io.mjcf.read_bodies import zeroed
+from zwang.mechanism.force_elements import Actuator, Damper, Force, GravityCompensation, Muscle, Spring
 
 TRANSMISSION, DYNAMICS, GAIN, BIAS, JOINT = (
     numbers_of(kind)
@@ -27,7 +27,7 @@ _UNKNOWN = {
 }  # fmt: skip
 
 
-def passive(source: Source, disabled: tuple[str, ...]) -> list[Force]:
+def passive(source: MjcfModel, disabled: tuple[str, ...]) -> list[Force]:
     """Springs and dampers of joints, dampers that actuators bring with them, and gravity compensation."""
     m = source.model
     found: list[Force] = []
@@ -43,7 +43,7 @@ def passive(source: Source, disabled: tuple[str, ...]) -> list[Force]:
     return found
 
 
-def _springs(source: Source, j: int) -> list[Force]:
+def _springs(source: MjcfModel, j: int) -> list[Force]:
     m = source.model
     k = zeroed([m.jnt_stiffness[j], *m.jnt_stiffnesspoly[j]])
     while k and k[-1] == 0:
@@ -54,14 +54,14 @@ def _springs(source: Source, j: int) -> list[Force]:
     if turning and len(k) > 1:
         source.unsupported(
             f"the polynomial spring of {source.name('joint', j)!r}, which turns freely,",
-            source.place("joint", j),
+            source.location("joint", j),
         )
         k = k[:1]
     rest = 0 if turning else zeroed([m.qpos_spring[m.jnt_qposadr[j]]])[0]
     return [Spring(source.name("joint", j), k, rest)]
 
 
-def _dampers(source: Source, j: int) -> list[Force]:
+def _dampers(source: MjcfModel, j: int) -> list[Force]:
     m = source.model
     dof = int(m.jnt_dofadr[j])
     c = np.array([m.dof_damping[dof], *m.dof_dampingpoly[dof]], float)
@@ -75,7 +75,7 @@ def _dampers(source: Source, j: int) -> list[Force]:
     return [Damper(source.name("joint", j), zeroed(c)[0], higher)]
 
 
-def _compensations(source: Source) -> list[Force]:
+def _compensations(source: MjcfModel) -> list[Force]:
     m = source.model
     found: list[Force] = []
     acting = bool(np.any(m.body_gravcomp > 0))
@@ -87,18 +87,18 @@ def _compensations(source: Source) -> list[Force]:
             source.note(
                 "ignored",
                 f"{what}: MuJoCo compensates nothing where no body has a positive one",
-                source.place("body", i),
+                source.location("body", i),
             )
             continue
         if any(m.jnt_actgravcomp):
             source.unsupported(
-                "gravity compensation by actuators (actuatorgravcomp)", source.place("body", i)
+                "gravity compensation by actuators (actuatorgravcomp)", source.location("body", i)
             )
         found.append(GravityCompensation(source.name("body", i), float(m.body_gravcomp[i])))
     return found
 
 
-def actuators(source: Source, disabled: tuple[str, ...], kept_tendons: set[str]) -> list[Force]:
+def actuators(source: MjcfModel, disabled: tuple[str, ...], kept_tendons: set[str]) -> list[Force]:
     """The actuators that zwang has; the others are refused, or noted."""
     found: list[Force] = []
     for k in range(source.model.nactuator):
@@ -106,20 +106,20 @@ def actuators(source: Source, disabled: tuple[str, ...], kept_tendons: set[str])
             what = "actuation is disabled by the option flag" if "actuation" in disabled else ""
             if what:
                 source.note(
-                    "ignored", f"actuator {source.name('actuator', k)!r}: {what}", source.place("actuator", k)
+                    "ignored", f"actuator {source.name('actuator', k)!r}: {what}", source.location("actuator", k)
                 )
                 continue
             fault = _fault(source, k, kept_tendons)
             if fault:
                 source.unsupported(
-                    f"actuator {source.name('actuator', k)!r} with {fault}", source.place("actuator", k)
+                    f"actuator {source.name('actuator', k)!r} with {fault}", source.location("actuator", k)
                 )
                 continue
             found.append(_actuator(source, k, disabled))
     return found
 
 
-def _fault(source: Source, k: int, kept_tendons: set[str]) -> str:
+def _fault(source: MjcfModel, k: int, kept_tendons: set[str]) -> str:
     """Why an actuator cannot be read; nothing if it can."""
     m = source.model
     dynamics, gain, bias = (
@@ -148,7 +148,7 @@ def _fault(source: Source, k: int, kept_tendons: set[str]) -> str:
     return _transmission_fault(source, k, kept_tendons)
 
 
-def _transmission_fault(source: Source, k: int, kept_tendons: set[str]) -> str:
+def _transmission_fault(source: MjcfModel, k: int, kept_tendons: set[str]) -> str:
     m = source.model
     kind, target = int(m.actuator_trntype[k]), int(m.actuator_trnid[k][0])
     served = m.actuator_biasprm[k][1] != 0 or m.actuator_gainprm[k][1] != 0
@@ -170,7 +170,7 @@ def _transmission_fault(source: Source, k: int, kept_tendons: set[str]) -> str:
     }.get(kind, "its kind of transmission")
 
 
-def _actuator(source: Source, k: int, disabled: tuple[str, ...]) -> Actuator:
+def _actuator(source: MjcfModel, k: int, disabled: tuple[str, ...]) -> Actuator:
     m = source.model
     kind, target = int(m.actuator_trntype[k]), int(m.actuator_trnid[k][0])
     on = {

@@ -6,15 +6,15 @@ import os
 from pathlib import Path
 
 from zwang.errors import DescriptionError, LoadError
-from zwang.io.mjcf import bodies as mjcf_parts
-from zwang.io.mjcf import constraints as mjcf_restrictions
-from zwang.io.mjcf import forces as mjcf_forces
-from zwang.io.mjcf import tendons as mjcf_tendons
-from zwang.io.mjcf.checks import check
-from zwang.io.mjcf.model import Source, compiled
-from zwang.io.mjcf.softness import note_what_changes
-from zwang.io.mjcf.sources import gather
-from zwang.mechanism.forces import Actuator
+from zwang.io.mjcf import read_bodies as mjcf_parts
+from zwang.io.mjcf import read_constraints as mjcf_restrictions
+from zwang.io.mjcf import read_forces as mjcf_forces
+from zwang.io.mjcf import read_tendons as mjcf_tendons
+from zwang.io.mjcf.compiled_model import MjcfModel, compile_model
+from zwang.io.mjcf.model_files import read_model_files
+from zwang.io.mjcf.plausibility import check
+from zwang.io.mjcf.solver_parameters import note_clamped_parameters
+from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Report
 
@@ -25,16 +25,16 @@ def read_mjcf(path: str | os.PathLike[str], *, strict: bool = True, text: str | 
     With strict=False what zwang does not have is left out and noted in `mechanism.report`, else it is refused.
     Raises LoadError with file and line for what is wrong, UnsupportedError for what would change the motion.
     """
-    source = compiled(gather(Path(path), text), strict)
+    source = compile_model(read_model_files(Path(path), text), strict)
     check(source)
-    note_what_changes(source)
+    note_clamped_parameters(source)
     try:
         return _mechanism(source)
     except DescriptionError as error:
         raise LoadError(f"{source.files.source}: {error}") from None
 
 
-def _mechanism(source: Source) -> Mechanism:
+def _mechanism(source: MjcfModel) -> Mechanism:
     m = source.model
     options = mjcf_restrictions.options(source)
     gravity = (0, 0, 0) if "gravity" in options.disabled else mjcf_parts.zeroed(m.opt.gravity)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from zwang.io.mjcf.model import Source
+from zwang.io.mjcf.compiled_model import MjcfModel
 from zwang.mechanism.joints import Softness
 
 DEFAULT = (0.02, 1.0)
@@ -30,18 +30,18 @@ def solimp_of(values: Any) -> tuple[float, ...]:
     return d0, dw, max(width, 0.0), midpoint, max(power, 1.0)
 
 
-def softness(solref: Any, solimp: Any, margin: Any = 0) -> Softness:
+def softness_of(solref: Any, solimp: Any, margin: Any = 0) -> Softness:
     """MuJoCo's numbers of softness."""
     return Softness(solref_of(solref), solimp_of(solimp), float(margin) or 0)
 
 
-def note_what_changes(source: Source) -> None:
+def note_clamped_parameters(source: MjcfModel) -> None:
     """Tells of every number of softness in a file that MuJoCo takes for another one."""
     for message, where in _changed(source):
         source.note("repaired", message, where)
 
 
-def _changed(source: Source) -> Iterator[tuple[str, str]]:
+def _changed(source: MjcfModel) -> Iterator[tuple[str, str]]:
     m = source.model
     for kind, solref, solimp in SOFT:
         for name, convert in ((solref, solref_of), (solimp, solimp_of)):
@@ -50,7 +50,7 @@ def _changed(source: Source) -> Iterator[tuple[str, str]]:
                 taken = convert(given)
                 if given != taken:
                     what = f"{name.split('_')[1]} of a {kind} is {_shown(given)}"
-                    yield f"{what}; it is taken as {_shown(taken)}, as MuJoCo does", source.place(kind, k)
+                    yield f"{what}; it is taken as {_shown(taken)}, as MuJoCo does", source.location(kind, k)
 
 
 def _shown(values: Any) -> str:

@@ -6,12 +6,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from zwang.io.mjcf.bodies import matrix_of, zeroed
-from zwang.io.mjcf.model import Source
+from zwang.io.mjcf.compiled_model import MjcfModel
 from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
-from zwang.io.mjcf.softness import softness
+from zwang.io.mjcf.read_bodies import matrix_of, zeroed
+from zwang.io.mjcf.solver_parameters import softness_of
 from zwang.mechanism.bodies import Frame
-from zwang.mechanism.constraints import Tendon, Wrap
+from zwang.mechanism.tendon_elements import Tendon, Wrap
 
 WRAP = numbers_of(mujoco.mjtWrap)
 _ROUND: dict[int, Literal["sphere", "cylinder"]] = {
@@ -29,7 +29,7 @@ class Path(NamedTuple):
     wraps: tuple[Wrap, ...]
 
 
-def tendons(source: Source) -> tuple[Tendon, ...]:
+def tendons(source: MjcfModel) -> tuple[Tendon, ...]:
     """Fixed tendons, and spatial ones over sites, pulleys and around geoms."""
     found = []
     for t in range(source.model.ntendon):
@@ -40,11 +40,11 @@ def tendons(source: Source) -> tuple[Tendon, ...]:
     return tuple(found)
 
 
-def _tendon(source: Source, t: int) -> Tendon | None:
+def _tendon(source: MjcfModel, t: int) -> Tendon | None:
     m = source.model
     fault = _tendon_fault(m, t)
     if fault:
-        source.unsupported(f"tendon {source.name('tendon', t)!r} with {fault}", source.place("tendon", t))
+        source.unsupported(f"tendon {source.name('tendon', t)!r} with {fault}", source.location("tendon", t))
         return None
     path = _path(source, t)
     return Tendon(
@@ -59,8 +59,8 @@ def _tendon(source: Source, t: int) -> Tendon | None:
         limits=_pair(m.tendon_range[t]) if m.tendon_limited[t] else None,
         friction=zeroed([m.tendon_frictionloss[t]])[0],
         armature=zeroed([m.tendon_armature[t]])[0],
-        limit_softness=softness(m.tendon_solref_lim[t], m.tendon_solimp_lim[t], m.tendon_margin[t]),
-        friction_softness=softness(m.tendon_solref_fri[t], m.tendon_solimp_fri[t]),
+        limit_softness=softness_of(m.tendon_solref_lim[t], m.tendon_solimp_lim[t], m.tendon_margin[t]),
+        friction_softness=softness_of(m.tendon_solref_fri[t], m.tendon_solimp_fri[t]),
     )
 
 
@@ -69,7 +69,7 @@ def _steps(m: Any, t: int) -> range:
     return range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
 
 
-def _path(source: Source, t: int) -> Path:
+def _path(source: MjcfModel, t: int) -> Path:
     m = source.model
     joints: list[tuple[str, Any]] = []
     frames: list[str | None] = []
@@ -113,11 +113,11 @@ def _is_inside(m: Any, w: int) -> bool:
     return bool(np.linalg.norm(m.site_pos[side] - m.geom_pos[geom]) < m.geom_size[geom][0])
 
 
-def _frame_name(source: Source, geom: int) -> str:
+def _frame_name(source: MjcfModel, geom: int) -> str:
     return f"{source.model.geom(geom).name or f'geom{geom}'} (wrapped)"
 
 
-def wrapped_frames(source: Source) -> tuple[Frame, ...]:
+def wrapped_frames(source: MjcfModel) -> tuple[Frame, ...]:
     """A frame for each geom that some tendon wraps around."""
     m = source.model
     geoms = {int(m.wrap_objid[w]) for w in range(m.nwrap) if m.wrap_type[w] in _ROUND}
@@ -148,7 +148,7 @@ def _tendon_fault(m: Any, t: int) -> str:
     return ""
 
 
-def _unless(source: Source, t: int, flag: str, value: Any) -> Any:
+def _unless(source: MjcfModel, t: int, flag: str, value: Any) -> Any:
     """The value, unless the option flag turned its kind of force off."""
     off = flags_of(mujoco.mjtDisableBit, source.model.opt.disableflags, (flag,))
     return 0 if off else zeroed([value])[0]
