@@ -148,7 +148,7 @@ def test_check_fails_for_what_matters_only(call, tmp_path):
     ],
 )
 def test_errors_are_one_message_with_status_1(call, tmp_path, arguments, named):
-    (tmp_path / "arm.json").write_text(furuta().to_json().replace("zwang 1", "zwang 0"))
+    (tmp_path / "arm.json").write_text(furuta().to_json().replace("zwang 2", "zwang 0"))
     status, _, err = call(*arguments.split())
     assert status == 1
     assert named in err and "Traceback" not in err

@@ -104,11 +104,11 @@ def test_an_argument_of_another_kind_is_named_with_what_is_allowed() -> None:
     ) as caught:
         zw.energy([1, 2], [0], [0])  # type: ignore[arg-type]
     assert isinstance(caught.value, TypeError)
-    with pytest.raises(ArgumentError, match="kind of plot is 7; it must be a text"):
+    with pytest.raises(ArgumentError, match="kind of plot is 7; it must be a string"):
         zw.plot(None, kind=7)  # type: ignore[arg-type]
-    with pytest.raises(DescriptionError, match="name of connect is 1; it must be a text"):
+    with pytest.raises(DescriptionError, match="name of connect is 1; it must be a string"):
         zw.Connect(1, ("a", (0, 0, 0)), ("b", (0, 0, 0)))  # type: ignore[arg-type]
-    with pytest.raises(DescriptionError, match="surface of sphere 's' is 1; it must be a Surface"):
+    with pytest.raises(DescriptionError, match="surface of sphere 's' is 1; give a zw.Surface"):
         zw.Sphere(1, name="s", surface=1)  # type: ignore[arg-type]
 
 

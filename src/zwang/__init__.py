@@ -23,9 +23,11 @@ _PLACES = {
     "zwang.mechanism.geometry": "Box Capsule Cylinder Ellipsoid Mesh Plane Sphere Surface",
     "zwang.mechanism.force_elements": "Actuator Damper GravityCompensation Motor Muscle PointSpring Spring Wrench",
     "zwang.mechanism.constraints": (
-        "Connect ContactExclude ContactPair JointCoupling TendonCoupling Distance Holonomic Keyframe NoSideSlip NonIdeal Options "
-        "Pfaffian PointSpeed Rolling Tendon Weld Wrap"
+        "Connect JointCoupling Distance Holonomic NoSideSlip NonIdeal Pfaffian PointSpeed Rolling Weld"
     ),
+    "zwang.mechanism.tendon_elements": "Tendon TendonCoupling Wrap",
+    "zwang.mechanism.contact_pairs": "ContactExclude ContactPair",
+    "zwang.mechanism.options": "Keyframe Options",
     "zwang.api.reference": (
         "bias_forces difference_configuration energy forward_dynamics frame_jacobian frame_jacobian_rate frame_pose "
         "integrate_configuration inverse_dynamics mass_centre mass_matrix momentum zwang_by_body zwang_of"

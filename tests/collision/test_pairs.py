@@ -3,11 +3,11 @@
 import mujoco
 import numpy as np
 import pytest
-from zwang.mechanism.contact_pairs import ContactExclude
 
 from zwang.collision import candidate_pairs
 from zwang.errors import UnknownNameError
 from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.mechanism.contact_pairs import ContactExclude
 
 
 def read(world, after=""):

@@ -1,7 +1,8 @@
-"""Try many mutants or misuses in processes of their own: `python -m tests.fuzz --count 20000 --jobs 2`.
+"""Run many mutants or misuses in separate processes: `python -m tests.fuzz --count 20000 --jobs 2`.
 
-Each case has a number, from which it is made anew: `--first N --count 1` tries one again. A case that ends its process or
-exceeds its time is a fault, as is every exception that is none of zwang's. Exit status 1 if there was a fault.
+Each case has a number, from which it is made anew: `--first N --count 1` tries one again. A case that ends
+its process or exceeds its time is a failure, as is every exception that is none of zwang's. Exit status 1 if
+there was a failure.
 """
 
 from __future__ import annotations
@@ -40,20 +41,20 @@ def tried(kind: str, number: int, folder: Path) -> dict[str, tuple[str, str]]:
 
 
 def work(kind: str) -> None:
-    """Numbers in, outcomes out, a line each."""
+    """The worker process: reads case numbers and writes outcomes, one for each line."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints is no answer
-    _ = calls.places() if kind == "calls" else bases()  # what takes time once
+    output = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # output of libraries must not mix with the outcomes
+    _ = calls.argument_names() if kind == "calls" else bases()  # slow on the first call
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        print("ready", file=answers, flush=True)
+        print("ready", file=output, flush=True)
         for line in sys.stdin:
-            print(json.dumps(tried(kind, int(line), Path(folder))), file=answers, flush=True)
+            print(json.dumps(tried(kind, int(line), Path(folder))), file=output, flush=True)
 
 
 class Worker:
-    """A process that tries cases; it is begun again after one that ended it."""
+    """A worker process; it is restarted after a case that terminates it."""
 
     def __init__(self, kind: str, seconds: float):
         self.kind, self.seconds = kind, seconds
@@ -66,23 +67,25 @@ class Worker:
                 [sys.executable, "-m", "tests.fuzz", "--worker", "--kind", self.kind],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1,
             )  # fmt: skip
-            self._answer(BEGINNING)
+            self._read_line(BEGINNING)
         process = self.process
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(f"{number}\n")
             process.stdin.flush()
-        line = self._answer(self.seconds)
+        line = self._read_line(self.seconds)
         if line:
             return json.loads(line)
         self.end()
-        told = (
-            f"no answer within {self.seconds:g} s" if line is None else f"ended with status {process.wait()}"
+        message = (
+            f"no response within {self.seconds:g} s"
+            if line is None
+            else f"ended with status {process.wait()}"
         )
-        return {"process": ("hang" if line is None else "crash", told)}
+        return {"process": ("hang" if line is None else "crash", message)}
 
-    def _answer(self, seconds: float) -> str | None:
-        """The next line; empty of a process that has ended, None after that time."""
+    def _read_line(self, seconds: float) -> str | None:
+        """The next line of output; empty if the process has ended, None on timeout."""
         assert self.process is not None and self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], seconds)
         return self.process.stdout.readline() if ready else None
@@ -95,9 +98,9 @@ class Worker:
 
 
 def run(kind: str, first: int, count: int, jobs: int, seconds: float) -> int:
-    """Try the cases; prints every fault and a table at the end. Returns the number of faults."""
+    """Run the cases, print every failure and a summary. Returns the number of failures."""
     numbers = iter(range(first, first + count))
-    lock, counts, faults = threading.Lock(), collections.Counter(), collections.Counter()
+    lock, counts, failures = threading.Lock(), collections.Counter(), collections.Counter()
     begun = time.monotonic()
 
     def go() -> None:
@@ -110,11 +113,11 @@ def run(kind: str, first: int, count: int, jobs: int, seconds: float) -> int:
                     return
                 found = worker.ask(number)
                 with lock:
-                    for where, (what, told) in found.items():
+                    for where, (what, message) in found.items():
                         counts[what] += 1
                         if what in FAULTS:
-                            faults[told] += 1
-                            print(f"{number} {what} ({where}): {told}", flush=True)
+                            failures[message] += 1
+                            print(f"{number} {what} ({where}): {message}", flush=True)
         finally:
             worker.end()
 
@@ -124,9 +127,9 @@ def run(kind: str, first: int, count: int, jobs: int, seconds: float) -> int:
     for thread in threads:
         thread.join()
     print(
-        f"{count} {kind} in {time.monotonic() - begun:.0f} s: {dict(counts)}; {sum(faults.values())} faults of {len(faults)} kinds"
+        f"{count} {kind} in {time.monotonic() - begun:.0f} s: {dict(counts)}; {sum(failures.values())} failures of {len(failures)} kinds"
     )
-    return sum(faults.values())
+    return sum(failures.values())
 
 
 def main() -> int:

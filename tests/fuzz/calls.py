@@ -1,4 +1,4 @@
-"""Misuses of the public functions and classes: a call that is right, with one or two of its arguments replaced by hostile values."""
+"""Misuses of the public functions and classes: valid calls with one or two invalid arguments."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ HOSTILE: dict[str, Callable[[], Any]] = {
 
 @cache
 def arm() -> Mechanism:
-    """Two hinges with a motor, a frame, a tendon, a soft and an exact constraint, and a shape."""
+    """Two revolute joints with a motor, a frame, a tendon, a soft and a hard constraint, and a shape."""
     solid = {"mass": 1, "com": (0, 0, -0.2), "inertia": (0.1, 0.1, 0.1)}
     bodies = [
         zw.Body("arm", zw.Revolute("shoulder", axis=(0, 1, 0), limits=(-2, 2)), geometry=(zw.Sphere(0.1, name="s"),), **solid),
@@ -62,7 +62,7 @@ def arm() -> Mechanism:
 
 @cache
 def symbolic() -> Mechanism:
-    """One hinge whose mass is a symbol."""
+    """One revolute joint; the mass is a symbol."""
     body = zw.Body("arm", zw.Revolute("shoulder"), mass=sp.Symbol("m", positive=True), inertia=(1, 1, 1))
     return zw.Mechanism("symbolic", [body])
 
@@ -109,8 +109,8 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
     "Wrench": ({"body": "arm"}, lambda part: {"forces": [part]}),
     "GravityCompensation": ({"body": "arm"}, lambda part: {"forces": [part]}),
     **{name: (given, lambda part: {"constraints": [part]}) for name, given in {
-        "Connect": {**_NAMED, "a": ("arm", (0, 0, 0)), "b": ("world", (0, 0, 0))}, "Couple": {**_NAMED, "joint": "wrist", "to": "shoulder"},
-        "CoupleTendons": {**_NAMED, "tendon": "belt"}, "Distance": {**_NAMED, "a": ("arm", (0, 0, 0)), "b": ("world", (1, 0, 0)), "length": 1},
+        "Connect": {**_NAMED, "a": ("arm", (0, 0, 0)), "b": ("world", (0, 0, 0))}, "JointCoupling": {**_NAMED, "joint": "wrist", "to": "shoulder"},
+        "TendonCoupling": {**_NAMED, "tendon": "belt"}, "Distance": {**_NAMED, "a": ("arm", (0, 0, 0)), "b": ("world", (1, 0, 0)), "length": 1},
         "Holonomic": {**_NAMED, "expression": sp.Symbol("wrist")}, "NoSideSlip": {**_NAMED, "body": "hand"},
         "Pfaffian": {**_NAMED, "coefficients": {"wrist": 1}}, "Rolling": {**_NAMED, "body": "hand", "radius": 0.1},
         "Weld": {**_NAMED, "a": "hand", "b": "world"}}.items()},
@@ -127,8 +127,8 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
 """For each class of parts: arguments that are right, and how a mechanism holds the part."""
 
 
-def _moved(changes: dict[str, Any]) -> Any:
-    """`arm`, changed so, is shown, written and moved."""
+def _use(changes: dict[str, Any]) -> Any:
+    """Display, serialise and simulate `arm` with changes."""
     m = arm().replace(**changes)
     assert isinstance(repr(m), str) and Mechanism.from_json(m.to_json()) == m
     if m.symbols:
@@ -154,12 +154,12 @@ def _drawn(function: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _functions() -> dict[str, tuple[Callable[..., Any], dict[str, Any], Any]]:
-    """By name: what is called, arguments that are right, and whose signature it has."""
+    """By name: the callable, valid arguments, and the callable whose signature it has."""
     m, state = {"mechanism": arm()}, {"q": Q, "v": V}
     tau, frame = {**state, "tau": V}, {"frame": "tip"}
     run, robot = recording(), zw.robot
     given: dict[str, tuple[Any, dict[str, Any]]] = {
-        "Mechanism": (lambda **k: _moved({}) if zw.Mechanism(**k) == arm() else None, {"name": "m", "bodies": arm().bodies}),
+        "Mechanism": (lambda **k: _use({}) if zw.Mechanism(**k) == arm() else None, {"name": "m", "bodies": arm().bodies}),
         "forward_dynamics": (zw.forward_dynamics, {**m, **tau}), "bias_forces": (zw.bias_forces, {**m, **state}),
         "inverse_dynamics": (zw.inverse_dynamics, {**m, **state, "a": V}), "mass_matrix": (zw.mass_matrix, {**m, "q": Q}),
         "frame_pose": (zw.frame_pose, {**m, "q": Q, **frame}), "frame_jacobian": (zw.frame_jacobian, {**m, "q": Q, **frame}),
@@ -213,7 +213,7 @@ class Misuse(NamedTuple):
 
 
 @cache
-def places() -> tuple[tuple[str, str], ...]:
+def argument_names() -> tuple[tuple[str, str], ...]:
     """Every argument of every public function and class, by name."""
     found = [(name, p) for name in PARTS for p in _parameters(getattr(zw, name))]
     return (
@@ -237,10 +237,10 @@ def _parameters(function: Any) -> list[str]:
 def misuse(number: int) -> Misuse:
     """The misuse of that number."""
     rng = random.Random(number)
-    name, parameter = rng.choice(places())
+    name, parameter = rng.choice(argument_names())
     changed = {parameter: rng.choice(list(HOSTILE))}
     if rng.random() < 0.15:
-        changed[rng.choice([p for n, p in places() if n == name])] = rng.choice(list(HOSTILE))
+        changed[rng.choice([p for n, p in argument_names() if n == name])] = rng.choice(list(HOSTILE))
     return made(name, changed)
 
 
@@ -250,13 +250,13 @@ def made(name: str, changed: dict[str, str]) -> Misuse:
     title = f"{name}({', '.join(f'{p}={k}' for p, k in changed.items())})"
     if name in PARTS:
         given, holder = PARTS[name]
-        return Misuse(title, lambda: _moved(holder(getattr(zw, name)(**{**given, **values}))))
+        return Misuse(title, lambda: _use(holder(getattr(zw, name)(**{**given, **values}))))
     call, given, _ = _all_functions()[name]
     return Misuse(title, lambda: call(**{**given, **values}))
 
 
 def outcome(misuse: Misuse, folder: Path) -> tuple[str, str]:
-    """What becomes of a misuse, in a folder where there are a model and a recording."""
+    """The outcome of a misuse, in a folder with a model and a recording."""
     model, kept = folder / "arm.json", folder / "run.nc"
     if not model.exists():
         model.write_text(arm().to_json())

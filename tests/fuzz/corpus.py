@@ -1,4 +1,4 @@
-"""Files that mutants are made of: small ones that use as much of each format as they can, and those that lie beside the checkout."""
+"""Base files of mutants: small files that use most features of each format, and examples of the repository."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 import zwang as zw
-from tests.cases import SHARED
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
 
 ROOT = Path(__file__).parents[2]
-LARGEST = 40_000  # bytes of a base file: a mutation of a larger one is found no better, and takes longer
+LARGEST = 40_000  # bytes of a base file; larger files would only be slower
 ENDINGS = {".urdf": "urdf", ".xml": "mjcf", ".json": "json"}
 
 TETRA = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)], dtype="<f4")
@@ -88,7 +87,7 @@ MJCF = """<mujoco model="everything">
 
 
 class Base(NamedTuple):
-    """A file that mutants are made of; kind: "urdf", "mjcf" or "json"."""
+    """A base file of mutants; kind: "urdf", "mjcf" or "json"."""
 
     name: str
     kind: str
@@ -96,7 +95,7 @@ class Base(NamedTuple):
 
 
 def everything() -> Mechanism:
-    """A mechanism with a part of every kind, so that its JSON text has them all."""
+    """A mechanism with parts of every kind, so that its JSON text contains all of them."""
     mesh = zw.Mesh(vertices=TETRA * 0.25, faces=FACES, name="tetra")
     solid = {"mass": 1, "com": (0, 0, -0.2), "inertia": (0.1, 0.1, 0.1)}
     bodies = [
@@ -120,7 +119,7 @@ def everything() -> Mechanism:
             zw.Actuator("u", joint="nut", muscle=zw.Muscle(10, (0.1, 1.0)), activation=("muscle", (0.01, 0.04, 0))),
         ],
         constraints=[
-            zw.Couple("couple", "hand", "arm", (0, 1), zw.Softness()),
+            zw.JointCoupling("couple", "hand", "arm", (0, 1), zw.Softness()),
             zw.Weld("weld", "fork", "world", softness=zw.Softness((0.05, 1))),
         ],
         tendons=[zw.Tendon("rope", path=("tip", "post"), stiffness=1), zw.Tendon("belt", {"arm": 1, "cart": 2}, limits=(-1, 1))],
@@ -130,7 +129,7 @@ def everything() -> Mechanism:
 
 
 def exact() -> Mechanism:
-    """A small mechanism with exact constraints of several kinds, by formula too."""
+    """A small mechanism with hard constraints of several kinds, also given by expressions."""
     x, y = zw.scalar.symbol("disc.x"), zw.scalar.symbol("disc.y")
     solid = {"mass": 1, "inertia": (0.1, 0.1, 0.1)}
     return zw.Mechanism(
@@ -146,7 +145,7 @@ def exact() -> Mechanism:
 
 @cache
 def bases() -> tuple[Base, ...]:
-    """All base files: those written here, the samples and the examples, and the inputs beside the checkout."""
+    """All base files: those of this module, the samples, the examples and tests/badinputs."""
     made = [Base("arm.urdf", "urdf", URDF.encode()), Base("everything.xml", "mjcf", MJCF.encode())]
     made += [Base(f"{m.name}.json", "json", m.to_json().encode()) for m in (everything(), exact())]
     made += [Base(f"{name}.json", "json", make().to_json().encode()) for name, make in SAMPLES.items()]
@@ -156,8 +155,8 @@ def bases() -> tuple[Base, ...]:
 def _beside() -> Iterator[Base]:
     for folder in (
         ROOT / "examples" / "models",
-        SHARED / "badinputs" / "urdf",
-        SHARED / "badinputs" / "mjcf",
+        ROOT / "tests" / "badinputs" / "urdf",
+        ROOT / "tests" / "badinputs" / "mjcf",
     ):
         for path in sorted(folder.glob("*")) if folder.is_dir() else ():
             if path.suffix in ENDINGS and path.is_file() and path.stat().st_size <= LARGEST:
@@ -174,6 +173,6 @@ def stl(vertices: np.ndarray, faces: list[tuple[int, int, int]]) -> bytes:
 
 
 def stage(folder: Path) -> None:
-    """What base files name, put beside them."""
+    """Write the files to which the base files refer."""
     (folder / "tetra.stl").write_bytes(stl(TETRA, FACES))
     (folder / "part.xml").write_text(PART)

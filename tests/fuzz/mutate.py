@@ -1,4 +1,4 @@
-"""Mutants of files: one seed, one mutant. Of bytes, of words, of an XML tree and of a JSON tree."""
+"""Mutants of files, one for each seed: mutations of bytes, words, XML trees and JSON trees."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VALUES: tuple[Any, ...] = (
 
 
 def mutant(seed: int) -> Base:
-    """The mutant of that number: a base file, changed once to four times."""
+    """The mutant with that seed: a base file with one to four mutations."""
     rng = random.Random(seed)
     kind = rng.choice(("urdf", "mjcf", "json"))
     base = rng.choice([b for b in bases() if b.kind == kind])
@@ -46,7 +46,7 @@ def mutant(seed: int) -> Base:
 
 
 def _bytes(rng: random.Random, data: bytes) -> bytes:
-    """Some bytes are flipped, cut out, doubled or put in."""
+    """Flip, delete, duplicate or insert bytes."""
     if not data:
         return b"\xff"
     at, length = rng.randrange(len(data)), rng.choice((1, 1, 2, 8, 64, 512))
@@ -85,7 +85,7 @@ def _text(rng: random.Random, data: bytes) -> bytes:
 
 
 def _exchanged(rng: random.Random, data: bytes) -> bytes:
-    """Two quoted words change places."""
+    """Exchange two quoted words."""
     found = list(_QUOTED.finditer(data))
     if len(found) < 2:
         return data
@@ -97,7 +97,7 @@ def _exchanged(rng: random.Random, data: bytes) -> bytes:
 
 
 def _element(rng: random.Random, data: bytes) -> bytes:
-    """An element of the XML tree is taken out, doubled, moved, renamed or emptied, or has an attribute changed."""
+    """Delete, duplicate, move, rename or empty an element of the XML tree, or change an attribute."""
     try:
         root = ET.fromstring(data)
     except (ET.ParseError, ValueError, LookupError):
@@ -110,7 +110,7 @@ def _element(rng: random.Random, data: bytes) -> bytes:
     if change == 0 and parent is not None:
         parent.remove(element)
     elif change == 1 and parent is not None:
-        parent.insert(0, element)  # twice in its parent
+        parent.insert(0, element)  # a duplicate in its parent
     elif change == 2 and element not in list(other.iter()) and other not in list(element.iter()):
         other.append(element)
     elif change == 3:
@@ -129,7 +129,7 @@ def _element(rng: random.Random, data: bytes) -> bytes:
 
 
 def _member(rng: random.Random, data: bytes) -> bytes:
-    """A member of the JSON tree is taken out, exchanged, renamed, doubled or replaced."""
+    """Delete, exchange, rename, duplicate or replace a member of the JSON tree."""
     try:
         root = json.loads(data)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What becomes of a mutant: everything that a user would do with the file is done, and only errors of zwang's may come of it."""
+"""The outcome of a mutant: the file is loaded and used, and only errors of zwang are permitted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_SPEEDS, FEW_SPEEDS, STEPS = 40, 12, 2
 
 
 def outcome_of(call: Callable[[], Any]) -> tuple[str, str]:
-    """("accepted" or "refused" or "foreign", what was said): an exception that is none of zwang's is foreign."""
+    """("accepted" or "refused" or "foreign", message); exceptions other than zwang's are foreign."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -38,7 +38,7 @@ def outcome_of(call: Callable[[], Any]) -> tuple[str, str]:
 
 
 def try_file(base: Base, folder: Path) -> dict[str, tuple[str, str]]:
-    """The outcome of loading and using a file, strictly and leniently."""
+    """The outcome of loading and using a file, with strict=True and strict=False."""
     stage(folder)
     path = folder / f"mutant{Path(base.name).suffix}"
     path.write_bytes(base.data)
@@ -48,21 +48,21 @@ def try_file(base: Base, folder: Path) -> dict[str, tuple[str, str]]:
 
 
 def _used(path: Path, strict: bool, seen: list[Mechanism]) -> None:
-    """Load a file; then show, write, read again, and move what was read, unless it was seen already."""
+    """Load a file; display, serialise, deserialise and simulate the mechanism unless it is known already."""
     m = zw.load(path, strict=strict)
     if m in seen:
         return
     seen.append(m)
     assert all(isinstance(part, str) for part in (str(m.report), repr(m), m.name))
-    outcome = outcome_of(lambda: _moved(m))
+    outcome = outcome_of(lambda: _simulate(m))
     if outcome[0] == "foreign":
         raise AssertionError(f"of an accepted file: {outcome[1]}")
     if Mechanism.from_json(m.to_json()) != m:
         raise AssertionError("its JSON text gives another mechanism")
 
 
-def _moved(m: Mechanism) -> None:
-    """Some functions of the float reference at home, and two steps."""
+def _simulate(m: Mechanism) -> None:
+    """Some reference functions in the default configuration, and two steps."""
     if m.symbols or m.nv > MOST_SPEEDS:
         return
     q, zero = np.array(m.home or m.neutral, dtype=float), np.zeros(m.nv)

@@ -1,4 +1,4 @@
-"""Copies of MuJoCo's bindings as other versions, or damaged installations, would have them."""
+"""Imitations of the MuJoCo bindings of other versions and of damaged installations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATER = (
 
 
 class OldModel:
-    """A compiled model without the fields that came after MuJoCo 3.3.0."""
+    """A compiled model without the fields that were added after MuJoCo 3.3.0."""
 
     def __init__(self, model: mujoco.MjModel) -> None:
         self.model = model

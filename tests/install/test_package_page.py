@@ -1,4 +1,4 @@
-"""The README as a package index shows it."""
+"""The README on a package index."""
 
 import re
 import tomllib
@@ -7,8 +7,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[2]
 
 
-def test_no_link_of_the_package_page_leads_into_a_checkout() -> None:
-    """A package index has no files beside the README: what is linked there begins with https, and its words stay."""
+def test_the_package_page_has_no_links_into_a_checkout() -> None:
+    """A package index has no other files than the README, so that all links must be https addresses."""
     settings = tomllib.loads((FOLDER / "pyproject.toml").read_text(encoding="utf-8"))
     text = before = (FOLDER / "README.md").read_text(encoding="utf-8")
     for change in settings["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:

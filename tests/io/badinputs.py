@@ -1,4 +1,4 @@
-"""The hostile and careless inputs of tests/badinputs: how each is tried, and how the outcome is judged."""
+"""The malicious and mistaken inputs of tests/badinputs: how each is run and its outcome judged."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from zwang.errors import ZwangError, ZwangWarning
 from zwang.mechanism.mechanism import Mechanism
 
 FOLDER = Path(__file__).parents[1] / "badinputs"
-STEPS, FEW = 300, 3
-MIDDLE, LARGE = 50, 200  # speeds
-PATIENCE = 8  # seconds on the clock for a second of the processor, before an input hangs
+STEPS, FEW_STEPS = 300, 3
+MEDIUM, LARGE = 50, 200  # speeds
+WALL_CLOCK_FACTOR = 8  # wall-clock seconds for each second of processor time until a timeout
 
 
 @dataclass
 class Outcome:
-    """What became of an input; seconds are of the processor, so that a busy machine is no fault of the input's."""
+    """The outcome of an input; seconds are processor time, so that they do not depend on the load."""
 
     error: str = ""
     typed: bool = True
@@ -44,8 +44,8 @@ class Outcome:
     text: str = ""
 
     @property
-    def said(self) -> str:
-        """All that the user was told."""
+    def messages(self) -> str:
+        """All messages to the user."""
         return "\n".join([self.error, *self.warnings])
 
 
@@ -56,7 +56,7 @@ def expectations(formats: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def staged(folder: Path) -> Path:
-    """A copy of the inputs with those that cannot be stored: pipes, devices, directories and very large files."""
+    """A copy of the inputs, with pipes, devices, directories and very large files added."""
     root = folder / "badinputs"
     shutil.copytree(FOLDER, root)
     for path in [root, *root.rglob("*")]:
@@ -72,7 +72,7 @@ def staged(folder: Path) -> Path:
 
 
 def chain(count: int) -> str:
-    """A URDF of `count` hinges in series."""
+    """A URDF of `count` revolute joints in series."""
     inertial = (
         '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     )
@@ -86,7 +86,7 @@ def chain(count: int) -> str:
 
 
 def star(count: int) -> str:
-    """A URDF of `count` links, each fixed to the first."""
+    """A URDF of `count` links that are fixed to the first."""
     links = "".join(f'<link name="l{k}"/>\n' for k in range(count + 1))
     joints = "".join(
         f'<joint name="j{k}" type="fixed"><parent link="l0"/><child link="l{k}"/></joint>\n'
@@ -95,11 +95,11 @@ def star(count: int) -> str:
     return f'<robot name="star">\n{links}{joints}</robot>'
 
 
-# ---------------------------------------------------------------------------------------------- trying
+# ---------------------------------------------------------------------------------------------- running
 
 
 def try_file(path: Path) -> Outcome:
-    """Load a file and, if it is accepted, simulate it; everything that the user would see is kept."""
+    """Load a file and, if it is accepted, simulate it; all messages are recorded."""
     outcome = Outcome()
     begin = time.process_time()
     with warnings.catch_warnings(record=True) as caught, watched(outcome.opened):
@@ -118,15 +118,15 @@ def try_file(path: Path) -> Outcome:
 
 
 def moves_finitely(mechanism: Mechanism) -> bool:
-    """Do 300 steps from home stay finite? Of larger mechanisms, fewer steps, or the acceleration at home alone."""
+    """Whether 300 steps remain finite; for larger mechanisms, fewer steps, or the initial acceleration."""
     if mechanism.nv == 0:
         return True
     if mechanism.nv > LARGE:
         q, v = np.array(mechanism.home or mechanism.neutral, float), np.zeros(mechanism.nv)
         a = aba(mechanism.tree, q, v, passive_forces(mechanism, q, v))
         return bool(np.isfinite(np.asarray(a, float)).all())
-    small = mechanism.nv < MIDDLE
-    steps = STEPS if small else FEW
+    small = mechanism.nv < MEDIUM
+    steps = STEPS if small else FEW_STEPS
     step = min(float(mechanism.options.timestep), 0.002)
     run = zw.simulate(mechanism, duration=steps * step, step=step, compiled=small)
     return bool(np.isfinite(run["q"].values).all() and np.isfinite(run["v"].values).all())
@@ -145,7 +145,7 @@ sys.addaudithook(_audit)
 
 @contextmanager
 def watched(names: list[str]) -> Iterator[None]:
-    """The files that Python opens meanwhile."""
+    """Context that records the files that Python opens."""
     _opened.append(names)
     try:
         yield
@@ -154,17 +154,17 @@ def watched(names: list[str]) -> Iterator[None]:
 
 
 def try_in_child(path: Path, seconds: float) -> Outcome:
-    """The same in a process of its own, whose memory is measured, and which is ended if it hangs."""
+    """The outcome in a separate process, whose memory is measured, and which is terminated if it hangs."""
     command = [sys.executable, "-m", "tests.io.child", str(path)]
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])}
-    patience = PATIENCE * seconds + 60
+    patience = WALL_CLOCK_FACTOR * seconds + 60
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=patience, env=environment, cwd=root
         )
     except subprocess.TimeoutExpired:
-        return Outcome(error=f"hangs: no answer after {patience} s", typed=False, seconds=patience)
+        return Outcome(error=f"hangs: no response after {patience} s", typed=False, seconds=patience)
     if done.returncode != 0:
         return Outcome(error=f"crashes with code {done.returncode}: {done.stderr[-500:]}", typed=False)
     return Outcome(**json.loads(done.stdout.splitlines()[-1]))
@@ -173,12 +173,12 @@ def try_in_child(path: Path, seconds: float) -> Outcome:
 # ---------------------------------------------------------------------------------------------- judging
 
 
-def fault(case: dict[str, Any], outcome: Outcome, root: Path) -> str:
-    """Why the outcome is not what the case asks for; empty if it is."""
+def failure(case: dict[str, Any], outcome: Outcome, root: Path) -> str:
+    """Why the outcome differs from the expected one; empty if it does not."""
     if not outcome.typed:
         return f"no error of zwang's: {outcome.error}"
     canary = case.get("canary")
-    if canary and (canary in outcome.said or canary in outcome.text):
+    if canary and (canary in outcome.messages or canary in outcome.text):
         return "what is outside leaked"
     outside = [name for name in outcome.opened if Path(name).is_relative_to(root / "outside")]
     if outside:
@@ -190,7 +190,7 @@ def fault(case: dict[str, Any], outcome: Outcome, root: Path) -> str:
     return RULES[case["must"]](case, outcome)
 
 
-SILENT = "accepted without a word"
+SILENT = "accepted without an error or a warning"
 
 
 def _accepted(case: dict[str, Any], outcome: Outcome) -> str:
@@ -200,20 +200,22 @@ def _accepted(case: dict[str, Any], outcome: Outcome) -> str:
 
 
 def _refused(case: dict[str, Any], outcome: Outcome) -> str:
-    """A typed error that says where and what; where a warning will do, one such warning. Another fault's message is none."""
-    if outcome.said.strip() == "":
+    """Whether an error, or a permitted warning, states the location and the problem of the case."""
+    if outcome.messages.strip() == "":
         return SILENT
     if case["must"] == "reject" and not outcome.error:
-        return f"only warned: {outcome.said}"
-    told = [outcome.error] if outcome.error else outcome.warnings
-    missing = [[words for words in _asked(case) if not _says(message, words)] for message in told]
+        return f"only warned: {outcome.messages}"
+    messages = [outcome.error] if outcome.error else outcome.warnings
+    missing = [[words for words in _asked(case) if not _says(message, words)] for message in messages]
     return (
-        "" if [] in missing else f"no one message says all that is asked, lacking {missing}: {outcome.said}"
+        ""
+        if [] in missing
+        else f"no one message says all that is asked, lacking {missing}: {outcome.messages}"
     )
 
 
 def _asked(case: dict[str, Any]) -> list[list[str]]:
-    """The alternatives, of which a message has to have one each: of where the fault is, and of what it is."""
+    """The accepted texts for the location and for the problem; a message must contain one of each."""
     name = re.escape(Path(case["file"]).name)
     return [
         [name if word == "FILE" else word for word in case[key]] for key in ("where", "what") if case[key]

@@ -1,4 +1,4 @@
-"""Try one file in a process of its own: `python -m tests.io.child FILE` prints the outcome as JSON."""
+"""Run one input in a separate process: `python -m tests.io.child FILE` prints the outcome as JSON."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tests.io.badinputs import try_file
 
 
 def most_megabytes() -> float:
-    """The most memory that this program has taken so far."""
+    """The peak memory of this process."""
     status = Path("/proc/self/status")
-    if status.exists():  # Linux's getrusage counts what the process took before it became this program, too
+    if status.exists():  # on Linux, getrusage includes the memory of the process before exec
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) / 1024
     unit = 1 if sys.platform == "darwin" else 1024

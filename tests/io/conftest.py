@@ -1,4 +1,4 @@
-"""With an older MuJoCo, a test whose file uses words that this version does not know yet is skipped, and says so."""
+"""Tests whose files use MJCF elements that an older MuJoCo does not know are skipped with a reason."""
 
 import mujoco
 import pytest

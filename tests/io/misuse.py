@@ -1,6 +1,7 @@
-"""Misuse of the programming interface, by the names that tests/badinputs/expectations.json gives it: what a careless or hostile caller does.
+"""Misuses of the programming interface, by the names in tests/badinputs/expectations.json.
 
-Each function does the thing and returns what zwang gave; an error of zwang's, a TypeError at the call, or finite numbers are good.
+Each function performs the misuse and returns the results of zwang. An error of zwang, a TypeError at the
+call, or finite numbers are accepted outcomes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from zwang.mechanism.mechanism import Mechanism
 
 
 def pendulum() -> Mechanism:
-    """One hinge."""
+    """One revolute joint."""
     arm = zw.Body(
         "arm", zw.Revolute("shoulder", axis=(0, 1, 0)), mass=1, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1)
     )
@@ -28,7 +29,7 @@ def pendulum() -> Mechanism:
 
 
 def double() -> Mechanism:
-    """Two hinges: a larger mechanism than `pendulum`."""
+    """Two revolute joints: a larger mechanism than `pendulum`."""
     arm = pendulum().bodies[0]
     hand = zw.Body(
         "hand", zw.Revolute("wrist"), "arm", (0, 0, -1), mass=1, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1)
@@ -41,23 +42,23 @@ def floating() -> Mechanism:
     return zw.Mechanism("floating", [zw.Body("ball", zw.Free("root"), mass=1, inertia=(0.1, 0.2, 0.2))])
 
 
-def _moved(mechanism: Mechanism, q: Any, *, by_compiled: bool = True) -> Any:
-    """The motion from q by every way in: the reference, a simulation, and the compiled function.
+def _motion(mechanism: Mechanism, q: Any, *, by_compiled: bool = True) -> Any:
+    """The motion from q by the reference functions, by a simulation, and by compiled functions.
 
-    The compiled functions look at shapes only: a world that is NaN stays so, and the others are right.
+    Compiled functions validate shapes only: a world that is NaN remains NaN without effect on others.
     """
     zero = np.zeros(mechanism.nv)
-    answers = [
+    results = [
         lambda: zw.forward_dynamics(mechanism, q, zero, zero),
         lambda: zw.simulate(mechanism, q, zero, duration=0.1, step=0.01)["q"].values,
     ]
     if by_compiled:
-        answers.append(lambda: zw.compile(mechanism, cache=False).forward_dynamics(q, zero, zero))
-    return _all_the_same(answers)
+        results.append(lambda: zw.compile(mechanism, cache=False).forward_dynamics(q, zero, zero))
+    return _all_the_same(results)
 
 
 def _all_the_same(calls: list[Callable[[], Any]]) -> Any:
-    """All answers, or the error, which every call must raise."""
+    """The results of all calls, or the error, which every call must raise."""
     found: list[Any] = []
     errors: list[Exception] = []
     for call in calls:
@@ -72,11 +73,11 @@ def _all_the_same(calls: list[Callable[[], Any]]) -> Any:
     return found
 
 
-class AsProper(NamedTuple):
-    """What a misuse gave, and what the proper use gives: the judge holds one against the other."""
+class Comparison(NamedTuple):
+    """The results of a misuse and of the proper use, which the judge compares."""
 
-    answers: np.ndarray
-    of_proper_use: np.ndarray
+    results: np.ndarray
+    expected: np.ndarray
 
 
 def _loaded(folder: Path, name: str, data: bytes) -> Any:
@@ -86,35 +87,35 @@ def _loaded(folder: Path, name: str, data: bytes) -> Any:
 
 
 def qpos_nan(folder: Path) -> Any:
-    return _moved(pendulum(), [np.nan], by_compiled=False)
+    return _motion(pendulum(), [np.nan], by_compiled=False)
 
 
 def qpos_too_long(folder: Path) -> Any:
-    return _moved(pendulum(), [0.0, 0.0])
+    return _motion(pendulum(), [0.0, 0.0])
 
 
 def qpos_too_short(folder: Path) -> Any:
-    return _moved(double(), [0.0])
+    return _motion(double(), [0.0])
 
 
 def qpos_string(folder: Path) -> Any:
-    return _moved(pendulum(), ["left"])
+    return _motion(pendulum(), ["left"])
 
 
 def qpos_noncontiguous(folder: Path) -> Any:
     q = np.array([0.3, 9.0, 0.5, 9.0])[::2]
-    found, plain = _moved(double(), q), _moved(double(), q.copy())
+    found, plain = _motion(double(), q), _motion(double(), q.copy())
     for a, b in zip(found, plain, strict=True):
         np.testing.assert_array_equal(a, b)
     return found
 
 
 def quat_zero(folder: Path) -> Any:
-    return _moved(floating(), [0, 0, 1, 0, 0, 0, 0], by_compiled=False)
+    return _motion(floating(), [0, 0, 1, 0, 0, 0, 0], by_compiled=False)
 
 
 def quat_unnormalised(folder: Path) -> Any:
-    found, unit = _moved(floating(), [0, 0, 1, 2, 0, 0, 0]), _moved(floating(), [0, 0, 1, 1, 0, 0, 0])
+    found, unit = _motion(floating(), [0, 0, 1, 2, 0, 0, 0]), _motion(floating(), [0, 0, 1, 1, 0, 0, 0])
     for a, b in zip(found, unit, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
     return found
@@ -157,7 +158,7 @@ def fd_step_jac_wrong_frame(folder: Path) -> Any:
 
 def foreign_data(folder: Path) -> Any:
     large = double()
-    return _moved(pendulum(), np.array(large.neutral, float))
+    return _motion(pendulum(), np.array(large.neutral, float))
 
 
 def none_argument(folder: Path) -> Any:
@@ -172,7 +173,7 @@ def none_argument(folder: Path) -> Any:
 
 
 def two_threads_one_data(folder: Path) -> Any:
-    """One compiled object from two threads at once: there is nothing in it to fight over, so the answers are right."""
+    """Concurrent calls of one compiled object, which has no mutable state, give correct results."""
     m = double()
     fast = zw.compile(m, cache=False)
     q = np.random.default_rng(1).normal(size=(2, 500, 2))
@@ -191,7 +192,7 @@ def two_threads_one_data(folder: Path) -> Any:
         thread.start()
     for thread in threads:
         thread.join()
-    return AsProper(np.array(found), np.array(expected))
+    return Comparison(np.array(found), np.array(expected))
 
 
 def load_binary_garbage(folder: Path) -> Any:
@@ -212,7 +213,7 @@ def load_binary_bitflip(folder: Path) -> Any:
 
 
 class _Runs:
-    """When unpickled, it makes a file."""
+    """An object that creates a file when it is unpickled."""
 
     def __init__(self, path: Path):
         self.path = path

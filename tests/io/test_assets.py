@@ -1,4 +1,4 @@
-"""Meshes: what is read, and that nothing outside the model's folders is."""
+"""Mesh files: formats, scales, damaged files, and the folders in which they are permitted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def with_mesh(name: str, more: str = "") -> str:
 
 
 @pytest.mark.parametrize("kind", ["stl", "stl_ascii", "obj", "ply", "off", "glb"])
-def test_formats_give_the_same_box(tmp_path: Path, kind: str) -> None:
+def test_mesh_formats_give_the_same_box(tmp_path: Path, kind: str) -> None:
     box = trimesh.creation.box((1, 2, 3))
     path = tmp_path / f"box.{kind.split('_')[0]}"
     box.export(path, file_type=kind)
@@ -66,18 +66,18 @@ def test_collada_applies_units_and_nodes() -> None:
     [
         ("0 0 1 0 2 0 3 0", "0 0 1 0 2 0 9 0", "out of range"),
         ("<vcount>4", "<vcount>5", "vcount"),
-        ("0 0 1 0 2 0 3 0", "0 0 1 0 2 0 x 0", "no number"),
-        ('url="#g"', 'url="../other.dae#g"', "no <geometry> of that id"),
+        ("0 0 1 0 2 0 3 0", "0 0 1 0 2 0 x 0", "not a number"),
+        ('url="#g"', 'url="../other.dae#g"', "no <geometry> with this id"),
         ('stride="3"', 'stride="7"', "stride"),
         ("90</rotate>", "</rotate>", "4 numbers"),
     ],
 )
-def test_damaged_collada_is_refused_with_its_line(old: str, new: str, message: str) -> None:
+def test_damaged_collada_raises_with_the_line(old: str, new: str, message: str) -> None:
     with pytest.raises(LoadError, match=f"line .*{message}"):
         read_collada(COLLADA.replace(old, new).encode(), "x.dae")
 
 
-def test_collada_that_grows_without_bounds_is_refused() -> None:
+def test_collada_of_unbounded_size_raises() -> None:
     nodes = "".join(
         f'<node id="n{k}"><instance_node url="#n{k + 1}"/><instance_node url="#n{k + 1}"/></node>'
         for k in range(50)
@@ -86,7 +86,7 @@ def test_collada_that_grows_without_bounds_is_refused() -> None:
     text += '<instance_node url="#n0"/></node></visual_scene></library_visual_scenes></COLLADA>'
     with pytest.raises(LoadError, match="too large"):
         read_collada(text.encode(), "x.dae")
-    with pytest.raises(LoadError, match="circle"):
+    with pytest.raises(LoadError, match="cycle"):
         read_collada(text.replace("n50", "n0", 1).encode(), "x.dae")
 
 
@@ -117,7 +117,7 @@ def _gltf(**accessor: object) -> bytes:
         ("mesh.fbx", b"x", "unknown mesh format"),
     ],
 )  # fmt: skip
-def test_damaged_meshes_are_refused(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+def test_damaged_meshes_raise(tmp_path: Path, name: str, data: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(LoadError, match=message):
         read_mesh(tmp_path / name, "here")
@@ -148,13 +148,13 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("name", INSIDE)
-def test_files_inside_are_found(folders: Path, name: str) -> None:
+def test_files_inside_the_roots_are_found(folders: Path, name: str) -> None:
     roots = AssetRoots.of(folders / "ws/pkg/urdf/robot.urdf")
     assert roots.find(name, "here").name == "box.stl"
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_files_outside_are_not_opened(folders: Path, name: str) -> None:
+def test_files_outside_the_roots_are_not_opened(folders: Path, name: str) -> None:
     (folders / "ws/pkg/urdf/link.stl").symlink_to(folders / "outside/box.stl")
     with pytest.raises(LoadError):
         AssetRoots.of(folders / "ws/pkg/urdf/robot.urdf").find(name.replace("{root}", str(folders)), "here")
@@ -169,16 +169,16 @@ def test_packages_are_found_by_their_package_xml_or_in_package_dirs(folders: Pat
     assert AssetRoots.of(model, [folders / "ws/plain"]).find(name, "here").is_file()
 
 
-def test_a_missing_mesh_that_is_only_looked_at_is_a_warning_and_a_note(tmp_path: Path) -> None:
+def test_a_missing_visual_mesh_warns(tmp_path: Path) -> None:
     with pytest.warns(LoadWarning, match=r"line 3.*nowhere\.stl"):
         m = zw.load(written(tmp_path, with_mesh("nowhere.stl").replace("collision", "visual")))
     (mesh,) = m.body("arm").geometry
     assert (mesh.file, len(mesh.faces)) == ("nowhere.stl", 0)
-    assert any("nowhere.stl" in note.what for note in m.report.of_kind("repaired"))
+    assert any("nowhere.stl" in note.what for note in m.report.of_kind("unsupported"))
 
 
 @pytest.mark.parametrize("seen_first", [False, True])
-def test_a_missing_mesh_that_could_touch_is_an_error_or_a_repair(tmp_path: Path, seen_first: bool) -> None:
+def test_a_missing_collision_mesh_raises_or_is_repaired(tmp_path: Path, seen_first: bool) -> None:
     text = with_mesh("nowhere.stl")
     if seen_first:
         visual = '<visual><geometry><mesh filename="nowhere.stl"/></geometry></visual>'
@@ -186,7 +186,7 @@ def test_a_missing_mesh_that_could_touch_is_an_error_or_a_repair(tmp_path: Path,
     path = written(tmp_path, text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(LoadError, match=r"line 3.*nowhere\.stl.*strict=False: the mesh touches nothing"):
+        with pytest.raises(LoadError, match=r"line 3.*nowhere\.stl.*strict=False: the shape has no contacts"):
             zw.load(path)
     with pytest.warns(LoadWarning, match=r"line 3.*nowhere\.stl"):
         m = zw.load(path, strict=False)
@@ -197,13 +197,13 @@ def test_a_mesh_is_scaled_and_kept_in_json(tmp_path: Path) -> None:
     trimesh.creation.box((1, 1, 1)).export(tmp_path / "box.stl")
     m = loaded(tmp_path, with_mesh("box.stl", 'scale="1 2 -3"'))
     (mesh,) = m.body("arm").geometry
-    assert mesh.unit_properties()[0] == pytest.approx(6)  # mirrored, and still wound outward
+    assert mesh.unit_properties()[0] == pytest.approx(6)  # mirrored, with faces wound outward
     again = zw.Mechanism.from_json(m.to_json())
     assert again == m
     np.testing.assert_array_equal(again.body("arm").geometry[0].vertices, mesh.vertices)
 
 
-def test_flat_meshes_are_warned_of(tmp_path: Path) -> None:
+def test_flat_meshes_warn(tmp_path: Path) -> None:
     (tmp_path / "flat.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     with pytest.warns(LoadWarning, match="flat"):
         zw.load(written(tmp_path, with_mesh("flat.obj")))

@@ -1,4 +1,4 @@
-"""What is possible and hardly meant is said, and nothing is said of what is plain."""
+"""Plausibility checks: implausible values are noted, plausible ones are not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zwang.mechanism.mechanism import Mechanism
 
 
 def arm(joint: Any = None, **changes: Any) -> Mechanism:
-    """A hinge with an arm; `changes` of the body."""
+    """An arm on a revolute joint; `changes` are fields of the body."""
     settings = {"mass": 1, "com": (0, 0, -0.5), "inertia": (0.1, 0.1, 0.1), **changes}
     return zw.Mechanism("m", [zw.Body("arm", joint or zw.Revolute("shoulder"), **settings)])
 
@@ -45,28 +45,28 @@ IMPLAUSIBLE = [
 
 
 @pytest.mark.parametrize("mechanism", PLAUSIBLE)
-def test_nothing_is_said_of_what_is_plain(mechanism: Mechanism) -> None:
+def test_plausible_mechanisms_have_no_notes(mechanism: Mechanism) -> None:
     assert zw.lint(mechanism) == ()
 
 
 @pytest.mark.parametrize(("mechanism", "message"), IMPLAUSIBLE)
-def test_what_is_hardly_meant_is_said(mechanism: Mechanism, message: str) -> None:
+def test_implausible_values_are_noted(mechanism: Mechanism, message: str) -> None:
     (note,) = zw.lint(mechanism)
     assert note.kind == "implausible"
     assert note.where
     assert re.search(message, note.what)
 
 
-def test_couples_in_a_cycle_are_said() -> None:
+def test_cyclic_joint_couplings_are_noted() -> None:
     bodies = [
         zw.Body(name, zw.Revolute(f"j{name}"), mass=1, com=(0.1, 0, 0), inertia=(1, 1, 1)) for name in "abc"
     ]
-    couples = [zw.Couple(f"{j} follows {k}", f"j{j}", f"j{k}") for j, k in ("ab", "bc", "ca")]
-    (note,) = zw.lint(zw.Mechanism("m", bodies, constraints=couples))
+    couplings = [zw.JointCoupling(f"{j} follows {k}", f"j{j}", f"j{k}") for j, k in ("ab", "bc", "ca")]
+    (note,) = zw.lint(zw.Mechanism("m", bodies, constraints=couplings))
     assert "ja -> jb -> jc -> ja" in note.what
 
 
-def test_symbols_are_left_alone() -> None:
+def test_symbolic_values_are_not_checked() -> None:
     symbolic = zw.Mechanism("m", arm().bodies)
     heavy = arm(mass=1e9)
     assert zw.lint(heavy)
@@ -84,7 +84,7 @@ def _with_symbolic_mass(mechanism: Mechanism) -> Mechanism:
 
 
 def pair(**changes: Any) -> Mechanism:
-    """Two hinges on the world."""
+    """Two revolute joints on the world."""
     solid = {"mass": 1, "com": (0.1, 0, 0), "inertia": (1, 1, 1)}
     bodies = [zw.Body(name, zw.Revolute(f"j{name}", limits=(-1, 1)), **solid) for name in "ab"]
     return zw.Mechanism("pair", bodies, **changes)
@@ -92,41 +92,47 @@ def pair(**changes: Any) -> Mechanism:
 
 A, B, OFF = ("a", (0.1, 0, 0)), ("b", (0, 0, 0)), ("a", (0.3, 0, 0))
 CONTRADICTING = [
-    ([zw.Couple("c", "ja", "jb", (0, 1)), zw.Couple("d", "ja", "jb", (0, 2))], "'c' and 'd' contradict"),
-    ([zw.Couple("c", "ja", None, (0.1,)), zw.Couple("d", "ja", None, (0.2,))], "'c' and 'd' contradict"),
-    ([zw.Couple("c", "ja", None, (1.5,))], "'c' wants joint 'ja' at 1.5"),
-    ([zw.Couple("c", "ja", "jb", (5, 1))], "'c' wants joint 'ja' between 4 and 6"),
+    (
+        [zw.JointCoupling("c", "ja", "jb", (0, 1)), zw.JointCoupling("d", "ja", "jb", (0, 2))],
+        "'c' and 'd' contradict",
+    ),
+    (
+        [zw.JointCoupling("c", "ja", None, (0.1,)), zw.JointCoupling("d", "ja", None, (0.2,))],
+        "'c' and 'd' contradict",
+    ),
+    ([zw.JointCoupling("c", "ja", None, (1.5,))], "'c' requires joint 'ja' at 1.5"),
+    ([zw.JointCoupling("c", "ja", "jb", (5, 1))], "'c' requires joint 'ja' between 4 and 6"),
     ([zw.Distance("c", A, B, 1.0), zw.Distance("d", B, A, 2.0)], "'c' and 'd' contradict"),
     ([zw.Distance("c", A, B, 1.0), zw.Connect("d", A, B)], "'c' and 'd' contradict"),
-    ([zw.Distance("c", A, OFF, 0.3)], "'c' cannot hold.*0.2 m apart"),
-    ([zw.Connect("c", A, OFF)], "'c' cannot hold.*0.2 m apart"),
+    ([zw.Distance("c", A, OFF, 0.3)], "'c' cannot be satisfied.*0.2 m apart"),
+    ([zw.Connect("c", A, OFF)], "'c' cannot be satisfied.*0.2 m apart"),
     ([zw.Weld("c", "a", "b"), zw.Weld("d", "a", "b", position=(0, 0, 1))], "'c' and 'd' contradict"),
 ]
 CONSISTENT = [
-    [zw.Couple("c", "ja", "jb", (0, 1)), zw.Couple("d", "ja", "jb", (0, 1, 0))],
-    [zw.Couple("c", "ja", "jb", (1.9, 1)), zw.Distance("d", A, B, 1.0), zw.Distance("e", A, B, 1.0)],
+    [zw.JointCoupling("c", "ja", "jb", (0, 1)), zw.JointCoupling("d", "ja", "jb", (0, 1, 0))],
+    [zw.JointCoupling("c", "ja", "jb", (1.9, 1)), zw.Distance("d", A, B, 1.0), zw.Distance("e", A, B, 1.0)],
     [
         zw.Distance("c", A, OFF, 0.2),
         zw.Connect("d", A, A),
         zw.Connect("e", A, B),
-        zw.Couple("f", "ja", None, (1.0,)),
+        zw.JointCoupling("f", "ja", None, (1.0,)),
     ],
     [zw.Distance("c", A, B, zw.scalar.symbol("L")), zw.Distance("d", A, B, 1.0)],
 ]
 
 
 @pytest.mark.parametrize(("constraints", "message"), CONTRADICTING)
-def test_constraints_that_contradict_each_other_are_said(constraints: list[Any], message: str) -> None:
+def test_contradictory_constraints_are_noted(constraints: list[Any], message: str) -> None:
     (note,) = zw.lint(pair(constraints=constraints))
     assert re.search(message, note.what) and note.where
 
 
 @pytest.mark.parametrize("constraints", CONSISTENT)
-def test_constraints_that_agree_are_left_alone(constraints: list[Any]) -> None:
+def test_consistent_constraints_have_no_notes(constraints: list[Any]) -> None:
     assert zw.lint(pair(constraints=constraints)) == ()
 
 
-def test_mirrored_meshes_are_said() -> None:
+def test_mirrored_meshes_are_noted() -> None:
     mesh = big_mesh()
     small = {"vertices": np.asarray(mesh.vertices) / 1000, "faces": mesh.faces, "file": "small.stl"}
     for scale, mirrored in (
@@ -135,11 +141,13 @@ def test_mirrored_meshes_are_said() -> None:
         ((-1, -1, 1), False),
         ((-1, -1, -1), True),
     ):
-        said = [note.what for note in zw.lint(arm(geometry=(zw.Mesh(**small, scale=scale),)))]
-        assert bool(said) == mirrored and all("'small.stl'" in what and "mirrored" in what for what in said)
+        messages = [note.what for note in zw.lint(arm(geometry=(zw.Mesh(**small, scale=scale),)))]
+        assert bool(messages) == mirrored and all(
+            "'small.stl'" in what and "mirrored" in what for what in messages
+        )
 
 
-def test_attitudes_in_another_order_are_said() -> None:
+def test_quaternions_in_another_order_are_noted() -> None:
     free = arm(zw.Free("root"))
     assert not zw.lint(free.replace(home=(0, 0, 1, 1, 0, 0, 0)))
     (note,) = zw.lint(free.replace(home=(0, 0, 1, 0, 0, 0, 1)))
@@ -148,7 +156,7 @@ def test_attitudes_in_another_order_are_said() -> None:
     assert note.where == "keyframe 'up'"
 
 
-def test_files_with_mirrored_meshes_and_quaternions_in_another_order_are_said_with_their_line(
+def test_plausibility_warnings_of_files_state_the_line(
     tmp_path: Any,
 ) -> None:
     path = tmp_path / "a.xml"
@@ -158,6 +166,6 @@ def test_files_with_mirrored_meshes_and_quaternions_in_another_order_are_said_wi
     )
     with pytest.warns(zw.errors.PlausibilityWarning) as caught:
         zw.load(path)
-    said = [str(warning.message) for warning in caught]
-    assert any("line 2" in text and "mirrored" in text for text in said)
-    assert any("line 3" in text and "(x, y, z, w)" in text for text in said)
+    messages = [str(warning.message) for warning in caught]
+    assert any("line 2" in text and "mirrored" in text for text in messages)
+    assert any("line 3" in text and "(x, y, z, w)" in text for text in messages)

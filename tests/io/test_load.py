@@ -1,4 +1,4 @@
-"""`load`: every format by its content, symbols for numbers, and files that are no mechanism."""
+"""`load`: detection of the format, symbols for numbers, and files that are not mechanisms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zwang.errors import LoadError, ParameterError, PlausibilityWarning, Unsuppo
 
 MJCF = '<mujoco><worldbody><body name="arm"><joint name="j"/><geom size=".1" pos="1 0 0"/></body></worldbody></mujoco>'
 
-# 10^(10^9) would be worked out at once, and for ever.
+# 10^(10^9) would be evaluated immediately, without end.
 POWER = (
     '{"format": "zwang 1", "value": {"kind": "Mechanism", "gravity": [0, 0, {"expression": {"sympy": '
     '["Pow", ["Rational", 10, 1], ["Rational", 1000000000, 1]]}}]}}'
@@ -28,14 +28,14 @@ POWER = (
 
 
 @pytest.mark.parametrize("name", ["a.urdf", "a.xml", "a.txt", "a"])
-def test_the_content_decides_not_the_name(tmp_path: Path, name: str) -> None:
+def test_the_content_decides_about_the_format(tmp_path: Path, name: str) -> None:
     assert zw.load(written(tmp_path, pendulum(), name)).report.format == "urdf"
     assert zw.load(written(tmp_path, MJCF, name)).report.format == "mjcf"
     text = '<?xml version="1.0"?>\n<!-- <robot> -->\n' + MJCF
     assert zw.load(written(tmp_path, text, name)).report.format == "mjcf"
 
 
-def test_json_comes_back_equal(tmp_path: Path) -> None:
+def test_a_loaded_json_file_equals_the_mechanism(tmp_path: Path) -> None:
     m = loaded(tmp_path, pendulum())
     assert zw.load(written(tmp_path, m.to_json(), "m.json")) == m
 
@@ -50,19 +50,19 @@ def test_json_comes_back_equal(tmp_path: Path) -> None:
         ("{}", "format"),
         ("[1, 2]", "format"),
         ('{"format": "zwang 1", "value": {"kind": "Path"}}', "unknown kind"),
-        ('{"format": "zwang 1", "value": {"kind": "Mechanism", "bodies": "abc"}}', "no mechanism"),
+        ('{"format": "zwang 1", "value": {"kind": "Mechanism", "bodies": "abc"}}', "not a valid mechanism"),
         ('{"format": "zwang 1", "value": {"kind": "Mechanism", "gravity": [1e400, 0, 0]}}', "finite"),
         ('{"format": "zwang 1", "value": ' + "[" * 100_000, "JSON"),
         (POWER, "too large"),
     ],
 )
-def test_what_is_no_mechanism_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_documents_raise(tmp_path: Path, text: str, message: str) -> None:
     for name in ("file.urdf", "file.json"):
         with pytest.raises(ZwangError, match=message):
             zw.load(written(tmp_path, text, name))
 
 
-def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+def test_missing_and_special_files_raise(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.urdf")
     for name, message in (("pipe.urdf", "pipe"), ("", "directory"), ("none.urdf", "no file")):
         with pytest.raises(LoadError, match=message):
@@ -73,14 +73,14 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
         zw.load(7)  # type: ignore[arg-type]
 
 
-def test_a_base_floats_in_urdf_only(tmp_path: Path) -> None:
+def test_a_free_base_requires_urdf(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="freejoint"):
         zw.load(written(tmp_path, MJCF), base="free")
     with pytest.raises(LoadError, match="floating"):
         zw.load(written(tmp_path, pendulum()), base="floating")  # type: ignore[arg-type]
 
 
-def test_numbers_become_symbols(tmp_path: Path) -> None:
+def test_symbolic_replaces_numbers_by_symbols(tmp_path: Path) -> None:
     plain = loaded(tmp_path, pendulum(inside='<axis xyz="0 1 0"/><dynamics damping="0.5" friction="0.25"/>'))
     m = loaded(
         tmp_path,
@@ -89,7 +89,7 @@ def test_numbers_become_symbols(tmp_path: Path) -> None:
     )
     names = {"m_arm", "c_arm_x", "c_arm_y", "c_arm_z", "d_shoulder", "f_shoulder", "g"}
     names |= {f"I_arm_{pair}" for pair in ("xx", "yy", "zz", "xy", "xz", "yz")}
-    assert set(m.symbols) == names  # the base stands on the world: its mass does not matter
+    assert set(m.symbols) == names  # the base is fixed to the world: its mass has no effect
     values = {
         "m_arm": 1.0,
         "c_arm_x": 0,
@@ -109,12 +109,12 @@ def test_numbers_become_symbols(tmp_path: Path) -> None:
         )
 
 
-def test_an_unknown_kind_of_symbol_is_answered_with_those_there_are(tmp_path: Path) -> None:
+def test_an_unknown_kind_of_symbol_raises_with_the_valid_kinds(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="mass, com, inertia"):
         loaded(tmp_path, pendulum(), symbolic=("masses",))
 
 
-def test_what_is_implausible_is_warned_of(tmp_path: Path) -> None:
+def test_implausible_files_warn(tmp_path: Path) -> None:
     far = pendulum().replace("0 0 -0.25", "0 0 -250")
     with pytest.warns(PlausibilityWarning, match="millimetres"):
         zw.load(written(tmp_path, far))
@@ -130,8 +130,8 @@ WRONG = [None, True, -1, 0, 1e308, 10**30, "", "a", [], {}, [1, 2, 3], {"kind": 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_damaged_json_is_read_or_refused_and_nothing_else(data: st.DataObject, tmp_path: Path) -> None:
-    """Whatever stands in a document in place of what should: a mechanism, or a LoadError."""
+def test_damaged_json_loads_or_raises(data: st.DataObject, tmp_path: Path) -> None:
+    """A document with an arbitrary wrong value gives a mechanism or a LoadError."""
     document = json.loads(loaded(tmp_path, pendulum(), symbolic=("mass",)).to_json())
     places = [location for location in _places(document["value"]) if location]
     *path, last = data.draw(st.sampled_from(places))
@@ -146,7 +146,7 @@ def test_damaged_json_is_read_or_refused_and_nothing_else(data: st.DataObject, t
 
 
 def _places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every part of a document."""
+    """The path to every part of a document."""
     yield path
     parts = (
         document.items()
@@ -159,7 +159,7 @@ def _places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
         yield from _places(part, (*path, key))
 
 
-def test_a_xacro_file_is_named_as_such(tmp_path: Path) -> None:
+def test_a_xacro_file_raises_with_the_remedy(tmp_path: Path) -> None:
     text = '<robot xmlns:xacro="x"><xacro:property name="a" value="1"/><link name="b"/></robot>'
-    with pytest.raises(UnsupportedError, match="expand it with xacro"):
+    with pytest.raises(UnsupportedError, match="convert it to URDF by xacro"):
         zw.load(written(tmp_path, text))

@@ -1,4 +1,4 @@
-"""MJCF files as MuJoCo's compiler reads them: what is kept, what is refused, and that nothing goes unsaid."""
+"""MJCF files: supported features, unsupported features, messages and malicious files."""
 
 import os
 import warnings
@@ -6,16 +6,16 @@ import warnings
 import mujoco
 import numpy as np
 import pytest
-from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
-from zwang.mechanism.tendon_elements import TendonCoupling
 
 from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError
 from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.mechanism.constraints import Connect, JointCoupling, Weld
+from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.force_elements import Actuator, Damper, GravityCompensation, Spring
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Sphere
 from zwang.mechanism.joints import Ball, Free, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tendon_elements import TendonCoupling
 
 ARM = '<body name="arm"><joint name="shoulder" axis="0 1 0" {joint}/><geom name="g" size=".1" {geom}/>{inside}</body>'
 
@@ -29,7 +29,7 @@ def read(text, folder="", **options):
     return read_mjcf(os.path.join(folder, "test.xml"), text=text, **options)
 
 
-# ---------------------------------------------------------------------------------------------- what is kept
+# ---------------------------------------------------------------------------------------------- supported features
 
 
 def test_joints_of_every_kind():
@@ -51,10 +51,10 @@ def test_joints_of_every_kind():
     assert hinge.limit_softness.solref == (0.1, 0.9) and hinge.limit_softness.margin == 0.01
     assert hinge.friction_softness.solimp == (0.8, 0.9, 0.01, 0.4, 3) and hinge.actuator_range == (-5, 5)
     assert m.home == (1, 2, 3, 1, 0, 0, 0, 1, 0, 0, 0, 0.5, 0)
-    assert m.body("a").position == (0, 0, 0)  # the free joint's q is the pose itself
+    assert m.body("a").position == (0, 0, 0)  # the coordinates of the free joint are the pose
 
 
-def test_shapes_with_their_whole_sizes_and_surfaces():
+def test_shapes_have_full_sizes_and_surfaces():
     m = read(
         """<mujoco><asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset><worldbody>
         <geom type="plane" size="1 1 1" friction="2 .1 .2" condim="4" priority="3" margin=".1" gap=".2" solmix="2"
@@ -84,7 +84,7 @@ def test_shapes_with_their_whole_sizes_and_surfaces():
     assert second.length == 1 and second.position == (0, 0, 0.5)
 
 
-def test_defaults_classes_frames_and_replicates_are_mujocos():
+def test_defaults_classes_frames_and_replicates_follow_mujoco():
     m = read(
         """<mujoco><default><default class="c"><joint damping="3"/><geom size=".3"/></default></default><worldbody>
         <frame pos="0 0 1"><replicate count="3" offset="1 0 0" sep="_"><body name="b" childclass="c"><joint name="j"/>
@@ -231,7 +231,7 @@ def test_contacts_options_and_keyframes():
     )
 
 
-def test_flags_turn_forces_off():
+def test_flags_disable_forces():
     m = read(
         model(
             joint='stiffness="1" damping="1"',
@@ -241,7 +241,7 @@ def test_flags_turn_forces_off():
     assert [type(force) for force in m.forces] == [Damper] and m.gravity == (0, 0, 0)
 
 
-def test_structure_is_exact():
+def test_zeros_and_ones_are_structural():
     m = read(
         '<mujoco><worldbody><body euler="90 0 0"><joint axis="0 0 -2"/><geom size=".1"/><body quat=".707107 0 0 .707107" '
         'pos="0 0 1"><joint type="slide"/><geom type="capsule" size=".1 .2"/></body></body></worldbody></mujoco>'
@@ -254,29 +254,29 @@ def test_structure_is_exact():
     assert inertia[0][1] == 0 and isinstance(inertia[0][1], int) and inertia[0][0] == inertia[1][1]
 
 
-def test_a_site_with_a_bodys_name_stays_a_frame_of_its_own():
+def test_a_site_with_the_name_of_a_body_is_renamed():
     m = read(model(inside='<site name="arm" pos="0 0 1"/>'))
     assert [frame.name for frame in m.frames] == ["arm (site)"]
     assert m.report.of_kind("repaired")
 
 
-def test_elements_without_names_get_some():
+def test_elements_without_names_get_unique_names():
     m = read(
         "<mujoco><worldbody><body><joint/><geom size='1'/></body><body name='body1'><joint/><geom size='1'/></body></worldbody></mujoco>"
     )
     assert len({body.name for body in m.bodies}) == 2 and len({j.name for j in m.joints}) == 2
 
 
-def test_a_read_mechanism_goes_to_json_and_back():
+def test_a_mechanism_from_mjcf_is_serialisable():
     m = read(equalities())
     assert m.report.notes
     assert Mechanism.from_json(m.to_json()) == m
 
 
-# ---------------------------------------------------------------------------------------------- what is said
+# ---------------------------------------------------------------------------------------------- messages
 
 
-def test_what_has_no_part_in_the_motion_is_noted():
+def test_elements_without_effect_are_noted():
     m = read(
         model(
             '<light/><camera name="eye"/>',
@@ -323,7 +323,7 @@ UNSUPPORTED = {
 
 
 @pytest.mark.parametrize("word", UNSUPPORTED)
-def test_what_would_change_the_motion_is_refused_or_noted(word):
+def test_unsupported_features_raise_or_are_noted(word):
     with pytest.raises(UnsupportedError) as caught:
         read(UNSUPPORTED[word])
     assert word in str(caught.value) and "line" in str(caught.value)
@@ -347,7 +347,7 @@ def test_errors_name_the_file_the_line_and_the_element():
             assert word in str(caught.value)
 
 
-def test_lines_of_included_files_are_known(tmp_path):
+def test_errors_in_included_files_state_the_line(tmp_path):
     (tmp_path / "part.xml").write_text(
         '<mujoco>\n\n<worldbody><body name="b"><joint name="k" damping="-1"/><geom size="1"/></body></worldbody></mujoco>'
     )
@@ -364,12 +364,12 @@ def test_lines_of_included_files_are_known(tmp_path):
         (model(geom='mass="1e10"'), "mass"),
     ],
 )
-def test_implausible_numbers_are_warned_about(text, word):
+def test_implausible_numbers_warn(text, word):
     with pytest.warns(PlausibilityWarning, match=word):
         read(text)
 
 
-def test_mujocos_warnings_are_ours_and_no_log_is_written(tmp_path, monkeypatch):
+def test_warnings_of_mujoco_are_python_warnings_without_a_log(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = mujoco.get_mju_user_warning()
     with warnings.catch_warnings():
@@ -379,10 +379,10 @@ def test_mujocos_warnings_are_ours_and_no_log_is_written(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-# ---------------------------------------------------------------------------------------------- hostile files
+# ---------------------------------------------------------------------------------------------- malicious files
 
 
-def test_nothing_outside_the_models_folder_is_opened(tmp_path):
+def test_files_outside_the_folder_of_the_model_are_not_opened(tmp_path):
     inner = tmp_path / "model"
     inner.mkdir()
     (tmp_path / "secret.xml").write_text("<mujoco><worldbody><body name='leak'/></worldbody></mujoco>")
@@ -401,18 +401,18 @@ def test_nothing_outside_the_models_folder_is_opened(tmp_path):
             read(model(before=part), inner)
 
 
-def test_pipes_are_not_waited_for(tmp_path):
+def test_pipes_do_not_block(tmp_path):
     os.mkfifo(tmp_path / "pipe.stl")
     with pytest.raises(LoadError, match="pipe"):
         read(model(before='<asset><mesh name="m" file="pipe.stl"/></asset>'), tmp_path)
 
 
-def test_pictures_are_not_opened(tmp_path):
+def test_image_files_are_not_opened(tmp_path):
     m = read(model(before='<asset><texture name="t" type="2d" file="../../nowhere.png"/></asset>'), tmp_path)
     assert m.nv == 1
 
 
-def test_included_cycles_and_bombs(tmp_path):
+def test_cyclic_includes_and_exponential_models_raise(tmp_path):
     (tmp_path / "a.xml").write_text('<mujoco><include file="b.xml"/></mujoco>')
     (tmp_path / "b.xml").write_text('<mujoco><include file="a.xml"/></mujoco>')
     with pytest.raises(LoadError, match="cycle"):
@@ -424,7 +424,7 @@ def test_included_cycles_and_bombs(tmp_path):
         read(model(before='<asset><hfield name="h" nrow="100000" ncol="100000" size="1 1 1 1"/></asset>'))
 
 
-def test_meshes_beside_the_model_are_read(tmp_path):
+def test_meshes_in_the_folder_of_the_model_are_read(tmp_path):
     (tmp_path / "meshes").mkdir()
     corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
     lines = [f"v {x} {y} {z}" for x, y, z in corners] + ["f 1 3 2", "f 1 2 4", "f 1 4 3", "f 2 3 4"]

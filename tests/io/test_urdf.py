@@ -1,4 +1,4 @@
-"""What URDF's elements become, and where its errors point."""
+"""URDF files: the parts that their elements become, repairs, and the locations of errors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_numbers_of_a_joint(tmp_path: Path) -> None:
     assert m.forces == (Damper("shoulder", 0.5),)
 
 
-def test_an_axis_left_out_is_x(tmp_path: Path) -> None:
+def test_the_default_axis_is_x(tmp_path: Path) -> None:
     assert loaded(tmp_path, pendulum(inside="")).joint("shoulder").joint.axis == (1, 0, 0)
 
 
@@ -86,7 +86,7 @@ def _rotation(rpy: list[float]) -> np.ndarray:
     return turns[2] @ turns[1] @ turns[0]
 
 
-def test_an_inertia_is_turned_by_its_own_origin(tmp_path: Path) -> None:
+def test_an_inertia_is_rotated_by_its_origin(tmp_path: Path) -> None:
     inertial = (
         '<inertial><origin xyz="1 2 3" rpy="0.3 0.2 -0.7"/><mass value="2"/>'
         '<inertia ixx="0.3" iyy="0.4" izz="0.5" ixy="0.01" ixz="0.02" iyz="0.03"/></inertial>'
@@ -98,7 +98,7 @@ def test_an_inertia_is_turned_by_its_own_origin(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.array(arm.inertia, float), R @ I @ R.T, rtol=1e-14)
 
 
-def test_joints_stand_in_the_order_of_the_file_parents_first(tmp_path: Path) -> None:
+def test_bodies_are_in_the_order_of_the_joints_parents_first(tmp_path: Path) -> None:
     text = robot(
         joint("late", "b", "c"), joint("side", "base", "z"), joint("early", "base", "b"), link("c"), link("b"),
         link("base"), link("z"),
@@ -132,7 +132,7 @@ def test_a_root_named_world_is_the_ground(tmp_path: Path) -> None:
     assert fixed.nv == 0
 
 
-def test_a_root_fixed_to_the_world_does_not_float_unsaid(tmp_path: Path) -> None:
+def test_a_root_fixed_to_the_world_floats_only_as_a_repair(tmp_path: Path) -> None:
     text = robot(
         link("world", ""),
         link("base"),
@@ -146,7 +146,7 @@ def test_a_root_fixed_to_the_world_does_not_float_unsaid(tmp_path: Path) -> None
     np.testing.assert_allclose(free.home, (0, 0, 1, np.cos(0.25), 0, 0, np.sin(0.25)), atol=1e-15)
 
 
-def test_mimics_are_couples(tmp_path: Path) -> None:
+def test_mimics_are_joint_couplings(tmp_path: Path) -> None:
     more = link("c") + joint(
         "elbow", "arm", "c", inside=AXIS + '<mimic joint="shoulder" multiplier="2" offset="0.5"/>'
     )
@@ -154,20 +154,20 @@ def test_mimics_are_couples(tmp_path: Path) -> None:
     assert m.constraints == (JointCoupling("mimic elbow", "elbow", "shoulder", (0.5, 2.0)),)
 
 
-def test_a_mimic_of_a_fixed_joint_holds_its_offset(tmp_path: Path) -> None:
+def test_a_mimic_of_a_fixed_joint_is_fixed_at_its_offset(tmp_path: Path) -> None:
     more = link("c") + joint("elbow", "base", "c", inside=AXIS + '<mimic joint="shoulder" offset="0.5"/>')
     m = loaded(tmp_path, pendulum(kind="fixed", more=more))
     assert m.constraints == (JointCoupling("mimic elbow", "elbow", None, (0.5,)),)
 
 
-def test_mimics_in_a_cycle_are_refused(tmp_path: Path) -> None:
+def test_cyclic_mimics_raise(tmp_path: Path) -> None:
     more = link("c") + joint("elbow", "arm", "c", inside=AXIS + '<mimic joint="shoulder"/>')
     text = pendulum(inside=AXIS + '<mimic joint="elbow"/>', more=more)
     with pytest.raises(LoadError, match=r"cycle: .*shoulder"):
         zw.load(written(tmp_path, text))
 
 
-def test_shapes_and_colours_are_kept(tmp_path: Path) -> None:
+def test_shapes_and_colours_are_read(tmp_path: Path) -> None:
     arm = INERTIAL + (
         '<visual name="v"><origin xyz="0 0 1"/><geometry><box size="1 2 3"/></geometry><material name="red"/></visual>'
         '<collision><geometry><sphere radius="0.5"/></geometry></collision>'
@@ -182,7 +182,7 @@ def test_shapes_and_colours_are_kept(tmp_path: Path) -> None:
     assert box.name == "v 2"
 
 
-def test_what_has_no_effect_is_noted(tmp_path: Path) -> None:
+def test_ignored_elements_are_noted(tmp_path: Path) -> None:
     more = '<transmission name="t"/><gazebo><plugin name="x"/></gazebo><gazebo/>'
     notes = [str(note) for note in loaded(tmp_path, pendulum(more=more)).report.of_kind("ignored")]
     assert any("1 x <transmission>:" in note for note in notes)
@@ -198,14 +198,14 @@ def test_what_has_no_effect_is_noted(tmp_path: Path) -> None:
         (pendulum(kind="revolute"), ("limit", "shoulder")),
     ],
 )
-def test_slips_of_the_pen_are_warned_of(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+def test_misspelt_elements_and_attributes_warn(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
     with pytest.warns(LoadWarning) as caught:
         zw.load(written(tmp_path, text), strict=False)
-    said = "\n".join(str(w.message) for w in caught)
-    assert all(word in said for word in words)
+    messages = "\n".join(str(w.message) for w in caught)
+    assert all(word in messages for word in words)
 
 
-def test_degrees_in_an_origin_are_warned_of(tmp_path: Path) -> None:
+def test_degrees_in_an_origin_warn(tmp_path: Path) -> None:
     with pytest.warns(PlausibilityWarning, match="degrees"):
         zw.load(written(tmp_path, pendulum(inside='<origin rpy="0 0 90"/>' + AXIS)))
 
@@ -225,7 +225,7 @@ def test_degrees_in_an_origin_are_warned_of(tmp_path: Path) -> None:
         (pendulum(inside=AXIS + '<limit effort="-1"/>'), ("effort", "shoulder", "negative")),
         (pendulum(inside=AXIS + '<dynamics damping="-1"/>'), ("damping", "shoulder", "negative")),
         (pendulum(more=link("alone")), ("alone", "root")),
-        (pendulum(more=link("x") + joint("j", "x", "x")), ("joins link 'x' to itself",)),
+        (pendulum(more=link("x") + joint("j", "x", "x")), ("connects link 'x' to itself",)),
         (pendulum(more=link("world") + joint("j", "arm", "world")), ("'world'", "ground")),
         (robot('<xacro:include filename="x"/>', link("a")), ("xacro",)),
         (
@@ -236,7 +236,7 @@ def test_degrees_in_an_origin_are_warned_of(tmp_path: Path) -> None:
         ("<sdf/>", ("SDF",)),
     ],
 )
-def test_errors_say_where_and_what(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+def test_errors_state_location_and_problem(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
     with pytest.raises(LoadError) as caught:
         zw.load(written(tmp_path, text))
     assert all(word in str(caught.value) for word in words), str(caught.value)
@@ -245,16 +245,16 @@ def test_errors_say_where_and_what(tmp_path: Path, text: str, words: tuple[str, 
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (pendulum(INERTIAL.replace('ixx="0.01"', 'ixx="-0.01"')), "nearest inertia"),
+        (pendulum(INERTIAL.replace('ixx="0.01"', 'ixx="-0.01"')), "nearest physically consistent inertia"),
         (pendulum(""), "armature"),
         (pendulum(inside=AXIS + '<limit lower="2" upper="1"/>', kind="revolute"), "exchanged"),
-        (pendulum(inside=AXIS + '<mimic joint="elbow"/>'), "mimic is left out"),
+        (pendulum(inside=AXIS + '<mimic joint="elbow"/>'), "mimic is omitted"),
         (pendulum(INERTIAL.replace('"1"', '"-1"')), "mass 0"),
-        (pendulum(INERTIAL + "<visual><geometry><cone/></geometry></visual>"), "shape is left out"),
+        (pendulum(INERTIAL + "<visual><geometry><cone/></geometry></visual>"), "shape is omitted"),
         (pendulum(more=link("alone")), "fixed to the first one"),
     ],
 )
-def test_repairs_are_listed(tmp_path: Path, text: str, what: str) -> None:
+def test_repairs_are_in_the_report(tmp_path: Path, text: str, what: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(LoadError, match="strict=False"):
         zw.load(path)
@@ -264,7 +264,7 @@ def test_repairs_are_listed(tmp_path: Path, text: str, what: str) -> None:
     assert np.linalg.eigvalsh(H).min() > 0
 
 
-def test_a_point_mass_on_the_axis_cannot_be_turned(tmp_path: Path) -> None:
+def test_a_point_mass_on_the_axis_raises(tmp_path: Path) -> None:
     on_axis = (
         '<inertial><mass value="1"/><inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial>'
     )
@@ -278,7 +278,7 @@ def test_a_point_mass_on_the_axis_cannot_be_turned(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.floats(-1, 1), min_size=6, max_size=6))
-def test_the_nearest_inertia_is_one_that_a_body_can_have(numbers: list[float]) -> None:
+def test_the_nearest_inertia_is_physically_consistent(numbers: list[float]) -> None:
     xx, yy, zz, xy, xz, yz = numbers
     given_inertia = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
     a, b, c = np.linalg.eigvalsh(np.array(nearest_inertia(given_inertia)))
@@ -290,7 +290,7 @@ def test_the_nearest_inertia_is_one_that_a_body_can_have(numbers: list[float]) -
 
 
 def real_robots() -> list[Path]:
-    """The URDF files of example-robot-data, which the tests' requirements install where it exists."""
+    """The URDF files of example-robot-data, if it is installed."""
     try:
         files = metadata.files("example-robot-data") or ()
     except metadata.PackageNotFoundError:
@@ -299,7 +299,7 @@ def real_robots() -> list[Path]:
 
 
 def test_every_real_robot_is_read() -> None:
-    """None of example-robot-data is refused with strict=False; strictly, only those whose numbers or names cannot be."""
+    """All files of example-robot-data load with strict=False; strictly, only invalid ones raise."""
     files = real_robots()
     assert len(files) > 60
     refused = {True: set(), False: set()}
@@ -312,7 +312,7 @@ def test_every_real_robot_is_read() -> None:
                 except LoadError:
                     refused[strict].add(file.name)
     assert refused[False] == {"ur3.urdf"}, "a file without a single link"
-    # A mimic of a joint that is not there; a hand without mass; a negative inertia of a thigh.
+    # They have a mimic of an unknown joint, a hand without mass, and a negative inertia.
     assert refused[True] == {"ur3.urdf", "alex_psyonic_hands.urdf", "romeo.urdf", "romeo_laas_small.urdf"}
 
 
@@ -321,8 +321,8 @@ PLAIN = pendulum(inside='<origin xyz="0 0 1" rpy="0 0 1"/><axis xyz="0 1 0"/><li
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_damaged_text_is_read_or_refused_and_nothing_else(data: st.DataObject, tmp_path: Path) -> None:
-    """Whatever is cut, doubled or replaced in a file: a mechanism, or an error of zwang's."""
+def test_damaged_text_loads_or_raises(data: st.DataObject, tmp_path: Path) -> None:
+    """A file with deletions, duplications or replacements gives a mechanism or an error of zwang."""
     begin = data.draw(st.integers(0, len(PLAIN)))
     end = data.draw(st.integers(begin, min(len(PLAIN), begin + 40)))
     patch = data.draw(

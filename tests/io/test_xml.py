@@ -1,4 +1,4 @@
-"""XML: elements that know their line, and documents that are refused."""
+"""The XML parser: locations of elements, numbers, and rejected documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zwang.io.xml import DEEPEST, Element, parse
 TEXT = b'<?xml version="1.0"?>\n<!-- a -- b -->\n<robot name="r">\n  <link name="arm">\n    <mass value="1"/></link></robot>'
 
 
-def test_elements_know_where_they_stand_and_whose_they_are() -> None:
+def test_elements_have_locations_and_owners() -> None:
     root = parse(TEXT, "f.xml")
     (link,) = root.all("link")
     mass = link.one("mass")
@@ -48,7 +48,7 @@ def test_encodings(encoding: str) -> None:
         (b"\x89PNG\r\n\x1a\n", "line 1"),
     ],
 )
-def test_what_is_refused(data: bytes, message: str) -> None:
+def test_invalid_xml_raises(data: bytes, message: str) -> None:
     with pytest.raises(LoadError, match=message):
         parse(data, "f.xml")
 
@@ -58,7 +58,7 @@ def _element(text: str) -> Element:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_numbers_are_read_to_the_last_bit(x: float) -> None:
+def test_numbers_are_read_exactly(x: float) -> None:
     assert _element(repr(x)).number("value") == x
 
 
@@ -74,5 +74,5 @@ def test_numbers_are_plain_decimals(text: str) -> None:
         _element(text).number("value")
 
 
-def test_zeros_are_exact() -> None:
+def test_zeros_are_structural() -> None:
     assert all(type(x) is int for x in _element("0 -0.0 0e9").numbers("value", 3))

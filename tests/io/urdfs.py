@@ -1,4 +1,4 @@
-"""Small URDF files for tests, and a way to load them."""
+"""Small URDF files for tests, and functions that load them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def robot(*parts: str) -> str:
 def pendulum(
     arm: str = INERTIAL, inside: str = '<axis xyz="0 1 0"/>', kind: str = "continuous", more: str = ""
 ) -> str:
-    """A base and an arm on the joint `shoulder`; `inside` is what the joint holds."""
+    """A base and an arm on the joint `shoulder`; `inside` is the content of the joint element."""
     return robot(link("base"), link("arm", arm), joint("shoulder", "base", "arm", kind, inside), more)
 
 
@@ -44,7 +44,7 @@ def written(folder: Path, text: str, name: str = "robot.urdf") -> Path:
 
 
 def loaded(folder: Path, text: str, **settings: Any) -> Mechanism:
-    """The mechanism, in silence."""
+    """The mechanism, with warnings ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ZwangWarning)
         return zw.load(written(folder, text), **settings)

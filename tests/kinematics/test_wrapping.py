@@ -3,7 +3,6 @@
 import mujoco
 import numpy as np
 import pytest
-from zwang.mechanism.tendon_elements import Wrap
 
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
@@ -11,6 +10,7 @@ from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.kinematics.wrapping import wrap_around
+from zwang.mechanism.tendon_elements import Wrap
 
 
 def model(rng, kind, side):

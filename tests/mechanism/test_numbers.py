@@ -1,4 +1,4 @@
-"""Every number of a description is looked at when it is built, and the error names the number and its bound."""
+"""Every number of a description is validated when it is built; the error names the number and its bound."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import sympy as sp
-from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
-from zwang.mechanism.options import Keyframe, Options
-from zwang.mechanism.tendon_elements import Tendon, TendonCoupling, Wrap
 
 import zwang as zw
 from zwang.errors import DescriptionError, ParameterError
 from zwang.integrator.adaptive_step import METHODS
-from zwang.mechanism import constraints
+from zwang.mechanism import options
+from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.joints import Softness
+from zwang.mechanism.options import Keyframe, Options
+from zwang.mechanism.tendon_elements import Tendon, TendonCoupling, Wrap
 from zwang.simulation.step import STEPPERS
 
 x = sp.Symbol("x")
@@ -51,8 +51,8 @@ PARTS = {
     "rate of pfaffian": lambda v: zw.Pfaffian("p", {"j": 1}, rate=v),
     "coefficients of pfaffian": lambda v: zw.Pfaffian("p", {"j": v}),
     "forces of non-ideal": lambda v: zw.NonIdeal("n", "c", {"j": v}),
-    "coefficients of couple": lambda v: zw.Couple("c", "j", "k", (v, 1)),
-    "coefficients of couple of tendons": lambda v: TendonCoupling("c", "j", "k", (v, 1)),
+    "coefficients of joint coupling": lambda v: zw.JointCoupling("c", "j", "k", (v, 1)),
+    "coefficients of tendon coupling": lambda v: TendonCoupling("c", "j", "k", (v, 1)),
     "radius of a wrap": lambda v: Wrap(0, v),
     "damping of tendon": lambda v: Tendon("t", joints={"j": 1}, damping=v),
     "divisor.* of tendon": lambda v: Tendon("t", path=("a", None, "b"), divisors=(v,)),
@@ -63,16 +63,16 @@ PARTS = {
 
 
 @pytest.mark.parametrize("named", PARTS)
-def test_what_is_no_finite_real_number_is_refused_by_name(named):
+def test_values_that_are_not_finite_real_numbers_raise_with_their_name(named):
     for value in NO_NUMBER:
         if (named[:6], repr(value)) in (("expres", "[1]"), ("vertic", "True")):
-            continue  # one of several expressions; and NumPy's arrays take True for one
+            continue  # a list of expressions is valid, and NumPy arrays convert True to 1
         with pytest.raises(DescriptionError, match=named):
             PARTS[named](value)
 
 
 @pytest.mark.parametrize("named", [n for n in PARTS if not n.startswith(("vertices", "expression"))])
-def test_numbers_of_other_libraries_are_numbers(named):
+def test_numbers_of_other_libraries_are_accepted(named):
     for value in (Fraction(1, 2), np.float32(0.5), sp.Rational(1, 2), np.array(0.5)):
         PARTS[named](value)
 
@@ -82,16 +82,16 @@ BOUNDS = [
     (lambda: zw.Surface(friction=(1,)), "friction of a surface .* must have 3 numbers"),
     (lambda: zw.Surface(solmix=-1), "solmix of a surface is -1; it must be at least 0"),
     (lambda: zw.Surface(condim=2), "condim is 2; it must be 1, 3, 4 or 6"),
-    (lambda: zw.Surface(condim=3.0), r"condim is 3\.0; it must be a whole number"),
-    (lambda: zw.Surface(contype=1.5), r"contype of a surface is 1\.5; it must be a whole number"),
-    (lambda: zw.Surface(conaffinity="1"), "conaffinity of a surface is '1'; it must be a whole number"),
-    (lambda: zw.Surface(group=None), "group of a surface is None; it must be a whole number"),
-    (lambda: zw.Surface(priority=np.nan), "priority of a surface is nan; it must be a whole number"),
+    (lambda: zw.Surface(condim=3.0), r"condim is 3\.0; it must be an integer"),
+    (lambda: zw.Surface(contype=1.5), r"contype of a surface is 1\.5; it must be an integer"),
+    (lambda: zw.Surface(conaffinity="1"), "conaffinity of a surface is '1'; it must be an integer"),
+    (lambda: zw.Surface(group=None), "group of a surface is None; it must be an integer"),
+    (lambda: zw.Surface(priority=np.nan), "priority of a surface is nan; it must be an integer"),
     (lambda: zw.Surface(hard=1), "hard of a surface is 1; it must be True or False"),
-    (lambda: zw.Surface(solref=(0.02, -1)), "both above 0, or .*none above 0 and not both 0"),
-    (lambda: zw.Surface(solref=(-1, 0.5)), "both above 0, or .*none above 0 and not both 0"),
+    (lambda: zw.Surface(solref=(0.02, -1)), "both positive, or .*neither positive and not both 0"),
+    (lambda: zw.Surface(solref=(-1, 0.5)), "both positive, or .*neither positive and not both 0"),
     (lambda: Softness(solref=(0, 0)), "solref of a softness .*not both 0"),
-    (lambda: Softness(solref=(0, 1)), "solref of a softness .*both above 0"),
+    (lambda: Softness(solref=(0, 1)), "solref of a softness .*both positive"),
     (lambda: Softness(solref=(0.02,)), "solref of a softness .* must have 2 numbers"),
     (lambda: Softness(solimp=(1.1, 0.95, 0.001, 0.5, 2)), "d0 in solimp .* is 1.1; it must be at most 1"),
     (lambda: Softness(solimp=(0.9, -0.1, 0.001, 0.5, 2)), "d_width in .* is -0.1; it must be at least 0"),
@@ -102,27 +102,27 @@ BOUNDS = [
     (lambda: ContactPair("p", ("a", "b"), friction=(1, 1)), "friction of contact pair .* 5 numbers"),
     (lambda: ContactPair("p", "ab"), "geometry of contact pair 'p' is 'ab'; give two names"),
     (lambda: ContactExclude(("a", 1)), "bodies of a contact exclusion .* give two names"),
-    (lambda: Options(integrator="eulr"), "integrator is 'eulr'; it is one of 'euler'"),
-    (lambda: Options(integrator=4), "integrator is 4; it is one of 'euler'"),
-    (lambda: Options(impratio=0), "impratio .* is 0; it must be more than 0"),
+    (lambda: Options(integrator="eulr"), "integrator is 'eulr'; give one of 'euler'"),
+    (lambda: Options(integrator=4), "integrator is 4; give one of 'euler'"),
+    (lambda: Options(impratio=0), "impratio .* is 0; it must be greater than 0"),
     (lambda: Options(iterations=0), "iterations .* is 0; it must be at least 1"),
-    (lambda: Options(iterations=1.5), r"iterations .* is 1\.5; it must be a whole number"),
+    (lambda: Options(iterations=1.5), r"iterations .* is 1\.5; it must be an integer"),
     (lambda: Options(tolerance=-1e-9), "tolerance .* is -1e-09; it must be at least 0"),
     (lambda: Options(timestep=0), "timestep is 0; it must be positive"),
     (lambda: Options(contact="no"), "contact .* is 'no'; it must be True or False"),
-    (lambda: Options(disabled=("gravty",)), "disabled has 'gravty'; there are constraint"),
-    (lambda: Options(enabled=("gravity",)), "enabled has 'gravity'; there are override"),
-    (lambda: Options(cone=1), "cone is 1; it is 'pyramidal' or 'elliptic'"),
-    (lambda: Options(solver=["newton"]), r"solver is \['newton'\]; it is 'newton'"),
+    (lambda: Options(disabled=("gravty",)), "disabled contains 'gravty'; the flags are constraint"),
+    (lambda: Options(enabled=("gravity",)), "enabled contains 'gravity'; the flags are override"),
+    (lambda: Options(cone=1), "cone is 1; give 'pyramidal' or 'elliptic'"),
+    (lambda: Options(solver=["newton"]), r"solver is \['newton'\]; give one of 'newton'"),
     (lambda: zw.Sphere(-1), "radius of sphere '' is -1; it must be positive"),
-    (lambda: zw.Sphere(1, surface=None), "surface of sphere '' is None; give zw.Surface"),
+    (lambda: zw.Sphere(1, surface=None), "surface of sphere '' is None; give a zw.Surface"),
     (lambda: zw.Sphere(1, visual_only="yes"), "visual_only of sphere '' is 'yes'; it must be True or False"),
-    (lambda: zw.Mesh(vertices=TRIANGLE, faces=[(0, 1, 1.5)]), "faces of mesh .* three whole numbers"),
-    (lambda: zw.Mesh(vertices=TRIANGLE, faces=[("0", "1", "2")]), "faces of mesh .* three whole numbers"),
-    (lambda: zw.Mesh(vertices=TRIANGLE, faces=[(0, 1, np.nan)]), "faces of mesh .* three whole numbers"),
-    (lambda: zw.Mesh(vertices=TRIANGLE, faces=[(0, 1, 1e300)]), "face of mesh .*out of range|whole"),
-    (lambda: zw.Mesh(vertices=TRIANGLE, faces=[(0, 1, 3)]), "vertex number out of range; there are 3"),
-    (lambda: zw.Mesh(vertices=TRIANGLE, faces=[(0, 1, -1)]), "vertex number out of range"),
+    (lambda: zw.Mesh(vertices=TRIANGLE, faces=[(0, 1, 1.5)]), "faces of mesh .* three integers"),
+    (lambda: zw.Mesh(vertices=TRIANGLE, faces=[("0", "1", "2")]), "faces of mesh .* three integers"),
+    (lambda: zw.Mesh(vertices=TRIANGLE, faces=[(0, 1, np.nan)]), "faces of mesh .* three integers"),
+    (lambda: zw.Mesh(vertices=TRIANGLE, faces=[(0, 1, 1e300)]), "face of mesh .*out of range|integers"),
+    (lambda: zw.Mesh(vertices=TRIANGLE, faces=[(0, 1, 3)]), "vertex index out of range; there are 3"),
+    (lambda: zw.Mesh(vertices=TRIANGLE, faces=[(0, 1, -1)]), "vertex index out of range"),
     (lambda: zw.Mesh(vertices=TRIANGLE, faces=[(0, 1)]), "faces of mesh .* rows of three"),
     (lambda: zw.Holonomic("h", ()), "expression of holonomic 'h' has 0 numbers; it must have at least 1"),
     (lambda: zw.Holonomic("h", (x, sp.nan)), "expression of holonomic 'h' is nan, which is not a number"),
@@ -130,30 +130,30 @@ BOUNDS = [
     (lambda: zw.Weld("w", "a", "b", torque_scale=-1), "torque_scale of weld 'w' is -1; it must be at least 0"),
     (lambda: Tendon("t", joints={"j": 1}, friction=-1), "friction of tendon 't' is -1; it must be at least 0"),
     (lambda: Tendon("t", joints={"j": 1}, limits=(1, 0)), "limits of tendon 't' .*lower must not exceed"),
-    (lambda: Wrap(0.5, 1), r"at of a wrap is 0\.5; it must be a whole number"),
-    (lambda: Wrap(0, 0), "radius of a wrap is 0; it must be more than 0"),
+    (lambda: Wrap(0.5, 1), r"at of a wrap is 0\.5; it must be an integer"),
+    (lambda: Wrap(0, 0), "radius of a wrap is 0; it must be greater than 0"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("k", range(len(BOUNDS)))
-def test_numbers_out_of_their_bounds_are_refused_with_the_bound(k):
+def test_numbers_out_of_bounds_raise_with_the_bound(k):
     build, words = BOUNDS[k]
     with pytest.raises(DescriptionError, match=words):
         build()
 
 
-def test_the_ends_of_the_bounds_are_allowed():
+def test_bounds_are_inclusive():
     zw.Surface(friction=(0, 0, 0), solref=(-1000, 0), solimp=(0, 1, 0, 1, 1), solmix=0, contype=-1)
     Softness(solref=(0, -5))
     Options(tolerance=0, iterations=1)
 
 
-def test_options_know_the_integrators_that_there_are():
-    assert set(constraints.INTEGRATORS) == {*STEPPERS, *METHODS, "implicit"}
+def test_options_accept_every_integrator():
+    assert set(options.INTEGRATORS) == {*STEPPERS, *METHODS, "implicit"}
     assert Options(integrator="RK4").integrator == "rk4"
 
 
-def test_numbers_may_be_symbols_and_are_checked_once_they_have_values():
+def test_symbols_are_validated_after_substitution():
     body = zw.Body(
         "ball",
         zw.Free("free"),
@@ -170,7 +170,7 @@ def test_numbers_may_be_symbols_and_are_checked_once_they_have_values():
             m.subs({"x": value})
 
 
-def test_a_margin_that_is_no_number_does_not_let_a_ball_fall_through_the_floor():
-    """The fault that was found: no comparison with a margin of nan is true, so nothing ever touched."""
+def test_a_margin_that_is_nan_raises():
+    """Comparisons with a margin of NaN are false, so that no contact would be detected."""
     with pytest.raises(DescriptionError, match="margin of a surface is nan; it must be a finite number"):
         zw.Surface(margin=float("nan"))

@@ -1,4 +1,4 @@
-"""The samples are what they say: closed loops, known limits, symbols where no number is given."""
+"""The example mechanisms: closed loops, limiting cases, and symbols for omitted numbers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from zwang.mechanism.samples import FURUTA, SAMPLES, double_pendulum, four_bar, 
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_sample_has_numbers_goes_to_text_and_back_and_has_something_to_look_at(name):
+def test_every_sample_is_numeric_serialisable_and_visible(name):
     sample = SAMPLES[name]()
     assert not sample.symbols
     assert zw.Mechanism.from_json(sample.to_json()) == sample
     assert all(body.geometry for body in sample.bodies)
 
 
-def test_furuta_has_a_symbol_for_each_number_that_is_not_given():
+def test_furuta_has_symbols_for_omitted_numbers():
     assert set(furuta().symbols) == set(FURUTA)
     assert furuta(m_p=0.02).subs({k: x for k, x in FURUTA.items() if k != "m_p"}) == furuta(
         **{**FURUTA, "m_p": 0.02}
@@ -26,7 +26,7 @@ def test_furuta_has_a_symbol_for_each_number_that_is_not_given():
         furuta(mass=1)
 
 
-def test_a_double_pendulum_without_its_second_mass_is_a_simple_one():
+def test_a_double_pendulum_without_second_mass_is_a_simple_pendulum():
     """theta_ddot = -g / l sin theta, as m2 -> 0."""
     simple = double_pendulum(m1=2.0, m2=1e-12, l1=0.7)
     a = zw.forward_dynamics(simple, [0.4, -0.4], [0, 0], [0, 0])
@@ -34,7 +34,7 @@ def test_a_double_pendulum_without_its_second_mass_is_a_simple_one():
 
 
 @pytest.mark.parametrize("lengths", [(0.3, 0.8, 0.6, 0.8), (0.2, 0.5, 0.5, 0.4)])
-def test_the_four_bar_starts_closed_with_its_pin_above(lengths):
+def test_the_four_bar_is_closed_by_default(lengths):
     linkage = four_bar(*lengths)
     loop = linkage.constraints[0]
     ends = [

@@ -1,4 +1,4 @@
-"""What surfaces may be."""
+"""Valid and invalid contact attributes of surfaces."""
 
 import pytest
 
@@ -6,11 +6,12 @@ import zwang as zw
 from zwang.errors import DescriptionError
 
 
-def test_restitution_is_of_hard_surfaces_and_between_nothing_and_all():
+def test_restitution_requires_a_hard_surface_and_the_range_0_to_1():
     with pytest.raises(DescriptionError, match=r"restitution is 1\.5; it must be from 0 to 1"):
         zw.Surface(hard=True, restitution=1.5)
     with pytest.raises(
-        DescriptionError, match="not hard: give hard=True, or let a soft one bounce by little damping"
+        DescriptionError,
+        match="not hard: give hard=True, or model the rebound of a soft surface by a low damping",
     ):
         zw.Surface(restitution=0.5)
     surface = zw.Surface(hard=True, restitution=0.5)

@@ -1,1 +1,1 @@
-"""Files to mechanisms."""
+"""Readers of URDF, MJCF and JSON files, and plausibility checks of mechanisms."""

@@ -1,4 +1,4 @@
-"""Files opened with care: regular ones only, of bounded size, without waiting on pipes or devices."""
+"""Reading of files: regular files of bounded size only, without blocking on pipes or devices."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ _KINDS = (
 
 
 def read_bytes(path: Path, where: str, *, largest: int = LARGEST_FILE) -> bytes:
-    """The content of a regular file. `where` begins the message of every error.
+    """The content of a regular file. Every error message begins with `where`.
 
-    Raises LoadError for what is missing, unreadable, no regular file, or larger than `largest` bytes.
+    Raises LoadError for a file that is missing, unreadable, not regular, or larger than `largest` bytes.
     """
     try:
         _check_regular(os.stat(path), path, where)
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb") as file:
-            _check_regular(os.fstat(file.fileno()), path, where)  # it may have been exchanged in between
+            _check_regular(
+                os.fstat(file.fileno()), path, where
+            )  # the file may have been replaced in the meantime
             data = file.read(largest + 1)
     except LoadError:
         raise
@@ -45,5 +47,5 @@ def read_bytes(path: Path, where: str, *, largest: int = LARGEST_FILE) -> bytes:
 def _check_regular(status: os.stat_result, path: Path, where: str) -> None:
     if stat.S_ISREG(status.st_mode):
         return
-    kind = next((words for test, words in _KINDS if test(status.st_mode)), "something else")
+    kind = next((name for test, name in _KINDS if test(status.st_mode)), "a special file")
     raise LoadError(f"{where}: {str(path)!r} is {kind}, not a regular file")

@@ -1,4 +1,4 @@
-"""What a reader finds while it reads: notes for the report, warnings, and repairs, which `strict` turns into errors."""
+"""Findings of a reader: notes for the report, warnings, and repairs, which are errors in strict mode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zwang.mechanism.report import Note
 
 
 class Findings:
-    """Gathers notes. With `strict`, what would have to be repaired is an error at its line instead."""
+    """Collects the notes of a reader. In strict mode, a problem that needs a repair is an error."""
 
     def __init__(self, strict: bool):
         self.strict = strict
@@ -18,12 +18,12 @@ class Findings:
         self._ignored: dict[str, list[int]] = {}
 
     def note(self, kind: str, what: str, element: Element | None = None) -> None:
-        """A remark in the report only."""
+        """Add a note to the report."""
         where = f"line {element.line}, column {element.column}" if element is not None else ""
         self.notes.append(Note(kind, what, where))
 
     def ignore(self, element: Element, what: str) -> None:
-        """Something without effect; those of one kind make one note."""
+        """Note an element without effect; elements with equal `what` are combined into one note."""
         self._ignored.setdefault(what, []).append(element.line)
 
     def warn(
@@ -33,20 +33,20 @@ class Findings:
         kind: str = "ignored",
         category: type[ZwangWarning] = LoadWarning,
     ) -> None:
-        """A remark in the report and a Python warning with file, line and column."""
+        """Add a note to the report and issue a Python warning with file, line and column."""
         self.note(kind, message, element)
         warnings.warn(f"{element.location}: {message}", category, stacklevel=2)
 
-    def repair(self, element: Element, fault: str, mend: str) -> None:
-        """A fault that has a mend. Raises LoadError if strict; else the mend is noted, and the caller does it."""
+    def repair(self, element: Element, problem: str, remedy: str) -> None:
+        """Report a problem with the remedy that the caller then applies. Raises LoadError in strict mode."""
         if self.strict:
-            raise element.error(f"{fault} (with strict=False: {mend})")
-        self.warn(element, f"{fault}: {mend}", kind="repaired")
+            raise element.error(f"{problem} (with strict=False: {remedy})")
+        self.warn(element, f"{problem}: {remedy}", kind="repaired")
 
     def report(self) -> tuple[Note, ...]:
-        """All notes, those of ignored elements last."""
+        """All notes; those on ignored elements come last."""
         ignored = []
         for what, lines in self._ignored.items():
-            shown = ", ".join(str(line) for line in lines[:5]) + (", ..." if len(lines) > 5 else "")
-            ignored.append(Note("ignored", f"{len(lines)} x {what}", f"line {shown}"))
+            numbers = ", ".join(str(line) for line in lines[:5]) + (", ..." if len(lines) > 5 else "")
+            ignored.append(Note("ignored", f"{len(lines)} x {what}", f"line {numbers}"))
         return (*self.notes, *ignored)

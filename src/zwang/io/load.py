@@ -1,4 +1,4 @@
-"""The door for files: which reader a file wants, by what is in it."""
+"""Loading of files: the content of a file selects its reader."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from zwang.mechanism.type_validation import validated_arguments
 
 Base = Literal["fixed", "free"]
 
-# The readers, by the name of a document's root element; each loads when its first file comes.
-_READERS = {"robot": ("zwang.io.urdf.read_urdf", "read_urdf"), "mujoco": ("zwang.io.mjcf.read_mjcf", "read_mjcf")}
+# The readers by the name of the root element; each module is imported when it is first needed.
+_READERS = {
+    "robot": ("zwang.io.urdf.read_urdf", "read_urdf"),
+    "mujoco": ("zwang.io.mjcf.read_mjcf", "read_mjcf"),
+}
 _BY_ENDING = {".urdf": "robot", ".mjcf": "mujoco", ".xml": "mujoco"}
 _MARKUP = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!\w+[^<>\[]*(\[.*?\]\s*)?>|<([A-Za-z_][\w:.-]*)", re.DOTALL)
 
@@ -34,17 +37,24 @@ def load(
     symbolic: Sequence[str] = (),
     package_dirs: Sequence[str | os.PathLike[str]] = (),
 ) -> Mechanism:
-    """The mechanism of a URDF or MJCF file, or of a JSON file that `Mechanism.to_json` wrote; its content decides.
+    """The mechanism in a URDF or MJCF file, or in a JSON file that `Mechanism.to_json` wrote.
 
-    base: "free" floats a URDF's root link by a joint named root_joint. strict: refuse what is impossible or missing;
-    with strict=False it is repaired or left out, and `mechanism.report` says so. symbolic: kinds of numbers that
-    become symbols: "mass", "com", "inertia", "damping", "friction", "gravity" (m_LINK, c_LINK_x, I_LINK_xx, ...).
-    package_dirs: folders in which the packages of `package://` names are looked for.
-    Raises LoadError with file, line and column for what cannot be, UnsupportedError for what zwang has not. Warns with
-    LoadWarning of what is missing or ignored, and with PlausibilityWarning of numbers that are hardly meant.
+    The content of the file, not its name, decides about the format.
+    path: the file.
+    base: "fixed", or "free" to connect the root link of a URDF to the world by a free joint named root_joint.
+    strict: raise an error for contents that are invalid, missing or unsupported; with strict=False they are
+        repaired or omitted, and `mechanism.report` lists the changes.
+    symbolic: kinds of numbers that are replaced by symbols: "mass", "com", "inertia", "damping", "friction",
+        "gravity" (m_LINK, c_LINK_x, I_LINK_xx, ...).
+    package_dirs: folders that are searched for the packages of `package://` addresses.
+    Raises LoadError with file, line and column for invalid contents, and UnsupportedError for features that
+    zwang does not support. Warns with LoadWarning of omitted or missing contents, and with
+    PlausibilityWarning of implausible numbers.
     """
     if not isinstance(path, (str, os.PathLike)) or not isinstance(base, str) or base not in ("fixed", "free"):
-        raise LoadError(f"load needs a file's path and base 'fixed' or 'free', not {path!r} and {base!r}")
+        raise LoadError(
+            f"load expects the path of a file and base 'fixed' or 'free', not {path!r} and {base!r}"
+        )
     file = Path(path)
     folders = (package_dirs,) if isinstance(package_dirs, (str, os.PathLike)) else tuple(package_dirs)
     mechanism = _read(file, base, strict, folders)
@@ -56,7 +66,7 @@ def load(
 def _read(file: Path, base: Base, strict: bool, package_dirs: Sequence[Any]) -> Mechanism:
     data = read_bytes(file, "load")
     if not data.strip():
-        raise LoadError(f"{file}, line 1: the file is empty; there is no mechanism in it")
+        raise LoadError(f"{file}, line 1: the file is empty; it contains no mechanism")
     if _is_json(data):
         return _from_json(file, data)
     kind = _root_name(data) or _BY_ENDING.get(file.suffix.lower(), "")
@@ -68,7 +78,8 @@ def _read(file: Path, base: Base, strict: bool, package_dirs: Sequence[Any]) -> 
         return reader(file, base=base, strict=strict, package_dirs=package_dirs)
     if base == "free":
         raise LoadError(
-            f"{file}: base='free' is for URDF; an MJCF file says itself what floats (<freejoint/>)"
+            f"{file}: base='free' applies to URDF only; an MJCF file declares floating bodies itself "
+            "(<freejoint/>)"
         )
     return reader(file, strict=strict)
 
@@ -87,7 +98,7 @@ def _from_json(file: Path, data: bytes) -> Mechanism:
 
 
 def _root_name(data: bytes) -> str:
-    """The name of a document's first element, as far as it can be told without reading it properly."""
+    """The name of the first element of a document, found by a regular expression; empty if there is none."""
     for match in _MARKUP.finditer(data[: 2**20]):
         if match.group(2):
             return match.group(2).decode("ascii", "replace")
@@ -99,5 +110,5 @@ def _unknown(file: Path, kind: str) -> LoadError:
     if kind in ("sdf", "gazebo"):
         return UnsupportedError(f"{file}: this is an SDF file (<{kind}>), which zwang does not read; {reads}")
     if kind:
-        return LoadError(f"{file}: the file begins with <{kind}>, which is no mechanism; {reads}")
-    return LoadError(f"{file}: this is not a valid document of any known format; {reads}")
+        return LoadError(f"{file}: the file begins with <{kind}>, which is not a mechanism; {reads}")
+    return LoadError(f"{file}: this is not a valid document in a known format; {reads}")

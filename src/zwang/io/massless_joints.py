@@ -1,4 +1,4 @@
-"""Joints that nothing resists: they would make the mass matrix singular, and their accelerations infinite."""
+"""Joints that move neither mass nor inertia, and therefore make the mass matrix singular."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from zwang.mechanism.bodies import Body
 from zwang.mechanism.tree import WORLD, Link, build_tree
 from zwang.scalar import are_constant
 
-SMALL_ARMATURE = 1e-6  # kg m^2 or kg
+SMALL_ARMATURE = 1e-6  # kg m^2 or kg, for the repair of such a joint
 RELATIVE_ZERO = 1e-12
 
 Moments = tuple[float, np.ndarray, np.ndarray]
-"""Mass, first and second moment about an origin."""
+"""Mass, first and second moment of mass about an origin."""
 
 
 def joints_without_inertia(bodies: Iterable[Body]) -> dict[str, str]:
-    """The joints, by name, whose move meets no inertia at all, each with the reason; symbolic ones are trusted.
+    """The names of the joints without any inertia in the direction of their motion, each with the reason.
 
-    Raises DescriptionError for inertias that overflow.
+    A mechanism with symbolic inertias is not checked. Raises DescriptionError for inertias that overflow.
     """
     links = build_tree(bodies).links
     found: dict[str, str] = {}
     moments: list[Moments | None] = [None] * len(links)
+    # composite inertia of the subtree of each link, from the leaves to the root
     for i in range(len(links) - 1, -1, -1):
         link = links[i]
         own = _floats(link.mass, link.h, link.J)
@@ -35,10 +36,8 @@ def joints_without_inertia(bodies: Iterable[Body]) -> dict[str, str]:
         carried = moments[i]
         total = own if carried is None else _sum(own, carried)
         if not np.isfinite(total[2]).all():
-            raise DescriptionError(
-                f"what joint {link.name!r} carries has an inertia beyond all numbers (overflow)"
-            )
-        if link.armature <= 0 and (reason := _unresisted(link, *total)):
+            raise DescriptionError(f"the inertia that joint {link.name!r} moves overflows")
+        if link.armature <= 0 and (reason := _reason(link, *total)):
             found.setdefault(link.name, reason)
         if link.parent != WORLD:
             above = _in_parent(link, *total)
@@ -58,20 +57,20 @@ def _sum(a: Moments, b: Moments) -> Moments:
 
 
 def _in_parent(link: Link, mass: float, h: np.ndarray, J: np.ndarray) -> Moments:
-    """The moments about the parent's origin, in its axes, with the link at rest."""
+    """The moments about the origin of the parent link, in its axes, at the reference of the joint."""
     R, p = np.asarray(link.R, float), np.asarray(link.p, float)
     Rh = R @ h
     return mass, Rh + mass * p, R @ J @ R.T + np.outer(Rh, p) + np.outer(p, Rh) + mass * np.outer(p, p)
 
 
-def _unresisted(link: Link, mass: float, h: np.ndarray, J: np.ndarray) -> str:
-    """Why the link's move meets no inertia; empty if it does."""
+def _reason(link: Link, mass: float, h: np.ndarray, J: np.ndarray) -> str:
+    """Why the link has no inertia in the direction of its joint; empty if it has. h, J: of the subtree."""
     if mass == 0 and not J.any():
         return (
-            "neither it nor what it carries has mass; give it a mass and an inertia, or make the joint fixed"
+            "neither it nor its descendants have mass; give it a mass and an inertia, or make the joint fixed"
         )
     if link.joint.kind == "prismatic":
-        return "" if mass > 0 else "neither it nor what it carries has mass"
+        return "" if mass > 0 else "neither it nor its descendants have mass"
     I = np.trace(J) * np.eye(3) - J
     axis = np.asarray(link.joint.axis, float)
     least = float(np.linalg.eigvalsh(I)[0] if link.joint.kind == "ball" else axis @ I @ axis)
@@ -80,5 +79,5 @@ def _unresisted(link: Link, mass: float, h: np.ndarray, J: np.ndarray) -> str:
     if least > RELATIVE_ZERO * np.trace(J):
         return ""
     return (
-        "nothing that it carries has any inertia about its axis; give an inertia, or a mass beside the axis"
+        "neither it nor its descendants have inertia about its axis; give an inertia, or a mass off the axis"
     )

@@ -1,7 +1,8 @@
-"""XML, strictly: elements that know their line, and attributes that are numbers or are refused.
+"""A strict XML parser, on the basis of expat, whose elements have locations and validated attributes.
 
-On the standard library's expat. Document types and entities are refused (they serve bombs and leaks), and so are
-documents that are too large, too deep or too long. Every message begins with file, line and column.
+Document types and entities are rejected, because they permit denial-of-service attacks and the disclosure of
+files, and so are documents that are too large or too deeply nested. Every message begins with file, line and
+column.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
 class Element:
-    """An element of a document: its name, attributes, children, text, and where it stands."""
+    """An element of a document: its name, attributes, children, text and location."""
 
     __slots__ = ("attributes", "children", "column", "line", "name", "owner", "source", "text")
 
@@ -50,14 +51,14 @@ class Element:
 
     @property
     def inside(self) -> str:
-        """What the elements in it belong to: `link 'arm'`, `visual 'v' of link 'arm'`."""
+        """The owner of its children in messages: `link 'arm'`, `visual 'v' of link 'arm'`."""
         if "name" not in self.attributes:
             return self.owner
         label = f"{self.name} {self.attributes['name']!r}"
         return f"{label} of {self.owner}" if self.owner and " of " not in self.owner else label
 
     def error(self, message: str) -> LoadError:
-        """The error `message` at this element's place."""
+        """The error `message` at the location of this element."""
         return LoadError(f"{self.location}: {message}")
 
     def all(self, name: str) -> list[Element]:
@@ -65,25 +66,25 @@ class Element:
         return [child for child in self.children if child.name == name]
 
     def one(self, name: str) -> Element | None:
-        """The only child of that name, if there is one. Raises LoadError for several."""
+        """The only child of that name, or None. Raises LoadError for several."""
         found = self.all(name)
         if len(found) > 1:
             raise found[1].error(f"{self.title} has {len(found)} elements <{name}>; it must have one")
         return found[0] if found else None
 
     def walk(self) -> Iterator[Element]:
-        """This element and all under it, in the document's order."""
-        waiting: list[Element] = [self]
-        while waiting:
-            element = waiting.pop()
+        """This element and its descendants in document order."""
+        stack: list[Element] = [self]
+        while stack:
+            element = stack.pop()
             yield element
-            waiting.extend(reversed(element.children))
+            stack.extend(reversed(element.children))
 
     def required(self, attribute: str) -> str:
-        """An attribute's text, which must be there and not be empty."""
+        """The text of an attribute. Raises LoadError if it is missing or empty."""
         text = self.attributes.get(attribute)
         if text is None:
-            raise self.error(f"{self.title} has no attribute {attribute!r}, which it must have")
+            raise self.error(f"{self.title} lacks the required attribute {attribute!r}")
         if not text.strip():
             raise self.error(f"the attribute {attribute!r} of {self.title} is empty")
         return text
@@ -91,21 +92,24 @@ class Element:
     def numbers(
         self, attribute: str, count: int, default: tuple[float, ...] | None = None
     ) -> tuple[float, ...]:
-        """`count` finite numbers, separated by blanks; `default` if the attribute is not there (or, if None, refused).
+        """`count` finite numbers, separated by blanks, or `default` if the attribute is missing.
 
-        Exact zeros are the integer 0, so that structure stays exact.
+        A zero is returned as the integer 0, so that it remains a structural zero. Raises LoadError for other
+        text, and for a missing attribute without default.
         """
         if attribute not in self.attributes and default is not None:
             return default
         text = self.required(attribute)
         words = text.split()
         if len(words) != count:
-            asked = "one number" if count == 1 else f"{count} numbers"
-            raise self.error(f"{attribute} of {self.title} is {text!r}: it must be {asked}, not {len(words)}")
+            expected = "one number" if count == 1 else f"{count} numbers"
+            raise self.error(
+                f"{attribute} of {self.title} is {text!r}: it must be {expected}, not {len(words)}"
+            )
         return tuple(self._number(word, attribute) for word in words)
 
     def number(self, attribute: str, default: float | None = None) -> float:
-        """One finite number; `default` if the attribute is not there (or, if None, refused)."""
+        """One finite number, or `default` if the attribute is missing; see `numbers`."""
         return self.numbers(attribute, 1, None if default is None else (default,))[0]
 
     def _number(self, word: str, attribute: str) -> float:
@@ -114,13 +118,16 @@ class Element:
             hint = "; write a decimal point, not a comma" if "," in word else ""
             shown = word if len(word) < 60 else word[:57] + "..."
             raise self.error(
-                f"{attribute} of {self.title} has {shown!r}, which is no finite decimal number{hint}"
+                f"{attribute} of {self.title} has {shown!r}, which is not a finite decimal number{hint}"
             )
         return value if value else 0
 
 
 def read_document(path: Path, where: str = "") -> Element:
-    """The root element of a file. Raises LoadError, with the line, for all that is not plain well-formed XML."""
+    """The root element of a file.
+
+    Raises LoadError, with the line, unless it is well-formed XML without a DTD.
+    """
     return parse(read_bytes(path, where or str(path), largest=LARGEST_DOCUMENT), str(path))
 
 
@@ -132,12 +139,12 @@ def parse(data: bytes, source: str) -> Element:
 
 
 def _blank(comment: re.Match[bytes]) -> bytes:
-    """A comment becomes an empty one, its lines kept: what is in it (even `--`) does not matter."""
+    """The line ends of a comment; its content, which may be malformed (`--`), is not parsed."""
     return b"\n" * comment.group().count(b"\n")
 
 
 class _Builder:
-    """What expat calls while it reads."""
+    """The handlers that expat calls; they build the tree of elements."""
 
     def __init__(self, source: str):
         self.source = source
@@ -161,7 +168,7 @@ class _Builder:
             raise
         except expat.ExpatError as error:
             inside = (
-                f" (inside {self.open[-1].title}, begun in line {self.open[-1].line})" if self.open else ""
+                f" (inside {self.open[-1].title}, opened in line {self.open[-1].line})" if self.open else ""
             )
             reason = expat.errors.messages.get(error.code, str(error))
             raise self.error(
@@ -169,7 +176,7 @@ class _Builder:
             ) from None
         except UnicodeDecodeError as error:
             raise self.error(f"the text is not in its stated encoding: {error.reason}") from None
-        except (ValueError, LookupError) as error:  # an unknown encoding
+        except (ValueError, LookupError) as error:  # for example an unknown encoding
             raise self.error(f"not well-formed XML: {error}") from None
         if self.root is None:
             raise self.error("there is no element in the file")
@@ -185,7 +192,7 @@ class _Builder:
         if self.count > MOST_ELEMENTS:
             raise self.error(f"the document is too large: the limit is {MOST_ELEMENTS} elements")
         if len(self.open) >= DEEPEST:
-            raise self.error(f"elements are nested too deep: the limit is a depth of {DEEPEST}")
+            raise self.error(f"the elements are nested too deep: the limit is a depth of {DEEPEST}")
         owner = self.open[-1].inside if len(self.open) > 1 else ""
         position = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
         element = Element(name, attributes, self.source, *position, owner)
@@ -204,4 +211,6 @@ class _Builder:
             self.texts[-1].append(text)
 
     def refuse_doctype(self, *_: object) -> None:
-        raise self.error("a document type (DTD) or an entity declaration is refused; delete <!DOCTYPE ...>")
+        raise self.error(
+            "a document type (DTD) or an entity declaration is not permitted; delete <!DOCTYPE ...>"
+        )

@@ -1,1 +1,1 @@
-"""The description of a mechanism: frozen data, checked when built."""
+"""The description of a mechanism as immutable, validated data, and its kinematic tree."""

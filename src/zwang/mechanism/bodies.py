@@ -1,18 +1,19 @@
-"""Bodies and frames: frozen data, checked when built.
+"""Bodies and frames: immutable values that are validated when they are built.
 
-Every number may be a SymPy expression. SI units, radians, right-handed frames. An orientation is given as a unit
-quaternion (w, x, y, z) or as a rotation matrix and is kept as a matrix: the columns are the axes of the new frame.
+Every number may be a SymPy expression. Units are SI units and radians; frames are right-handed. An
+orientation is given as a unit quaternion (w, x, y, z) or as a rotation matrix, and stored as a matrix whose
+columns are the axes of the new frame.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError
 from zwang.mechanism.geometry import Geometry, mass_properties
-from zwang.mechanism.joints import Fixed, Joint
+from zwang.mechanism.joints import Fixed, Joint, MovingJoint
 from zwang.mechanism.numbers import (
     IDENTITY,
     Matrix3,
@@ -29,7 +30,7 @@ from zwang.mechanism.type_validation import validated
 @validated
 @dataclass(frozen=True)
 class Frame:
-    """A named frame fixed to a body (a tool, a sensor, a merged link, a site)."""
+    """A named frame fixed to a body, for example of a tool, a sensor or an MJCF site."""
 
     name: str
     body: str = "world"
@@ -38,7 +39,7 @@ class Frame:
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not self.name:
-            raise DescriptionError(f"a frame's name is {self.name!r}; it must be a text that is not empty")
+            raise DescriptionError(f"a frame's name is {self.name!r}; it must be a non-empty string")
         object.__setattr__(self, "position", vector(self.position, 3, f"position of frame {self.name!r}"))
         object.__setattr__(
             self, "orientation", orientation_of(self.orientation, f"orientation of frame {self.name!r}")
@@ -48,17 +49,19 @@ class Frame:
 @validated
 @dataclass(frozen=True)
 class Body:
-    """A rigid body and the joint, or the joints in their order, by which it moves against its parent.
+    """A rigid body with the joint, or the sequence of joints, that connects it to its parent.
 
-    position, orientation: the body's frame in the parent's frame while its joints are at rest.
-    mass [kg]; com [m]: centre of mass in the body's frame; inertia [kg m^2]: about the centre of mass, in the body's
-    axes, as 3 principal moments, as 6 numbers (xx, yy, zz, xy, xz, yz) or as a 3x3 matrix (kept so).
-    density [kg/m^3]: if given, mass, com and inertia come from the geometry instead.
-    unchecked_inertia: keep an inertia that no single body can have, as files have them; what counts is the sum over
-    the bodies that are fixed to each other.
-    simple: whether MuJoCo's shortcut for the inverse weight of a body on slides alone holds, 1 / mass; by default as
-    `simple_bodies` has it.
-    Raises DescriptionError for a mass or an inertia that no body can have (the triangle inequality holds).
+    position [m], orientation: pose of the body frame in the frame of the parent at the reference of the
+    joints. mass [kg]; com [m]: centre of mass in the body frame.
+    inertia [kg m^2]: about the centre of mass, in the axes of the body, as 3 principal moments, as 6 numbers
+        (xx, yy, zz, xy, xz, yz) or as a 3x3 matrix; stored as a matrix.
+    density [kg/m^3]: if given, mass, com and inertia are computed from the geometry.
+    unchecked_inertia: accept an inertia that is not physically consistent, as some files contain; only the
+        sum over the bodies that are rigidly attached to each other has to be consistent.
+    simple: whether MuJoCo's special case for bodies with prismatic joints alone applies, in which the inverse
+        weight is 1 / mass; by default, `simple_bodies` decides.
+    Raises DescriptionError for a negative mass, or an inertia that is not physically consistent (negative
+    principal moments, or principal moments that violate the triangle inequality).
     """
 
     name: str
@@ -77,12 +80,12 @@ class Body:
     def __post_init__(self):
         where = f"body {self.name!r}"
         if not isinstance(self.name, str) or not self.name:
-            raise DescriptionError(f"a body's name is {self.name!r}; it must be a text that is not empty")
+            raise DescriptionError(f"a body's name is {self.name!r}; it must be a non-empty string")
         joints = self.joint if isinstance(self.joint, (tuple, list)) else (self.joint,)
         for joint in joints:
             if not isinstance(joint, Joint):
                 raise DescriptionError(
-                    f"joint of {where} is {joint!r}; give a joint such as zw.Revolute('name')"
+                    f"joint of {where} is {joint!r}; give a joint, such as zw.Revolute('name')"
                 )
         put = object.__setattr__
         put(self, "joint", joints[0] if len(joints) == 1 else tuple(joints))
@@ -102,16 +105,18 @@ class Body:
             inertias.check_inertia(self.mass, self.inertia, where)
 
     @property
-    def joints(self) -> tuple[Joint, ...]:
-        """The body's joints that move, in their order (a Fixed one is none)."""
+    def joints(self) -> tuple[MovingJoint, ...]:
+        """The joints that are not fixed, in their order."""
         joints = self.joint if isinstance(self.joint, tuple) else (self.joint,)
-        return tuple(j for j in joints if not isinstance(j, Fixed))
+        return tuple(cast(MovingJoint, j) for j in joints if not isinstance(j, Fixed))
 
 
 def _shapes(values: Any, where: str) -> tuple[Geometry, ...]:
-    """The shapes of a body, each of them one."""
+    """`values` as a tuple of shapes. Raises DescriptionError."""
     items = tuple(values) if isinstance(values, tuple | list) else (values,)
     for item in items:
         if not isinstance(item, Geometry):
-            raise DescriptionError(f"geometry of {where} holds {item!r}; give shapes such as zw.Sphere(0.1)")
+            raise DescriptionError(
+                f"geometry of {where} contains {item!r}; give shapes, such as zw.Sphere(0.1)"
+            )
     return items

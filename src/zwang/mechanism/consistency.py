@@ -1,102 +1,354 @@
-"""What a mechanism's lists may hold, and whether its states fit it."""
+"""Consistency of a mechanism: the types of its parts, names, references, sizes and mass distribution."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from zwang.errors import DescriptionError, UnknownNameError
-from zwang.mechanism import constraints as restrictions
-from zwang.mechanism import force_elements
-from zwang.mechanism import geometry as shapes
 from zwang.mechanism.bodies import Body, Frame
+from zwang.mechanism.constraints import (
+    EXPRESSION_CONSTRAINTS,
+    Connect,
+    Distance,
+    JointCoupling,
+    NonIdeal,
+    NoSideSlip,
+    Rolling,
+    Weld,
+)
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
+from zwang.mechanism.force_elements import Actuator, Force, Motor, Spring
+from zwang.mechanism.geometry import Geometry
+from zwang.mechanism.merged_inertia import bodies_of_impossible_parts
 from zwang.mechanism.options import Keyframe, Options
-from zwang.mechanism.tendon_elements import Tendon
+from zwang.mechanism.tendon_elements import Tendon, TendonCoupling
+from zwang.mechanism.type_validation import short_repr
 from zwang.scalar import are_constant
 
+if TYPE_CHECKING:
+    from zwang.mechanism.mechanism import JointIndex, Mechanism
+
+Part = TypeVar("Part")
+
+
+class PartList(NamedTuple):
+    """The classes of which a field of `Mechanism` contains instances, and examples of them for messages."""
+
+    classes: Any
+    examples: str
+
+
 CONSTRAINTS = (
-    restrictions.Connect,
-    restrictions.Weld,
-    restrictions.Distance,
-    restrictions.JointCoupling,
-    restrictions.TendonCoupling,
-    restrictions.NoSideSlip,
-    restrictions.Rolling,
-    *restrictions.EXPRESSION_CONSTRAINTS,
+    Connect,
+    Weld,
+    Distance,
+    JointCoupling,
+    TendonCoupling,
+    NoSideSlip,
+    Rolling,
+    *EXPRESSION_CONSTRAINTS,
 )
-HELD: dict[str, tuple[Any, str]] = {
-    "bodies": (Body, "zw.Body"),
-    "forces": (force_elements.Force, "zw.Motor, zw.Spring, zw.Damper, zw.Wrench ..."),
-    "constraints": (CONSTRAINTS, "zw.Connect, zw.Couple, zw.Rolling ..."),
-    "frames": (Frame, "zw.Frame"),
-    "geometry": (shapes.Geometry, "zw.Sphere, zw.Box, zw.Mesh ..."),
-    "tendons": (Tendon, "zw.Tendon"),
-    "contacts": (ContactPair | ContactExclude, "zw.ContactPair or zw.ContactExclude"),
-    "keyframes": (Keyframe, "zw.Keyframe"),
+PART_LISTS = {
+    "bodies": PartList(Body, "zw.Body"),
+    "forces": PartList(Force, "zw.Motor, zw.Spring, zw.Damper, zw.Wrench ..."),
+    "constraints": PartList(CONSTRAINTS, "zw.Connect, zw.JointCoupling, zw.Rolling ..."),
+    "frames": PartList(Frame, "zw.Frame"),
+    "geometry": PartList(Geometry, "zw.Sphere, zw.Box, zw.Mesh ..."),
+    "tendons": PartList(Tendon, "zw.Tendon"),
+    "contacts": PartList(ContactPair | ContactExclude, "zw.ContactPair or zw.ContactExclude"),
+    "keyframes": PartList(Keyframe, "zw.Keyframe"),
 }
-"""What each of a mechanism's lists may hold, and how to say so."""
 
 
-def listed(name: str, values: Any, where: str) -> tuple[Any, ...]:
-    """`values` as a tuple of the parts that the list `name` holds. Raises DescriptionError for other things."""
-    kinds, shown = HELD[name]
+def checked_parts(name: str, values: Any, where: str) -> tuple[Any, ...]:
+    """`values` as the tuple of the parts of the field `name`. Raises DescriptionError for other objects."""
+    classes, examples = PART_LISTS[name]
     try:
         items = tuple(values)
     except TypeError:
-        raise DescriptionError(f"{name} of {where} is {_short(values)}; give a list of {shown}") from None
+        message = f"{name} of {where} is {short_repr(values)}; give a list of {examples}"
+        raise DescriptionError(message) from None
     for item in items:
-        if not isinstance(item, kinds):
-            other = next((other for other, (held, _) in HELD.items() if isinstance(item, held)), None)
+        if not isinstance(item, classes):
+            other = next(
+                (field for field, known in PART_LISTS.items() if isinstance(item, known.classes)), None
+            )
             hint = f"; a {type(item).__name__} belongs in {other}=" if other else ""
-            raise DescriptionError(f"{name} of {where} holds {_short(item)}{hint}; give {shown}")
+            raise DescriptionError(f"{name} of {where} contains {short_repr(item)}{hint}; give {examples}")
     return items
 
 
-def check_contacts(contacts: tuple[Any, ...], bodies: Any, shape_names: Any) -> None:
-    """Contact pairs and exclusions speak of shapes and bodies that there are."""
-    for contact in contacts:
-        pair = isinstance(contact, ContactPair)
-        for name in contact.geometry if pair else contact.bodies:
-            if name not in (shape_names if pair else bodies):
-                raise UnknownNameError(
-                    "shape" if pair else "body", name, [n for n in (shape_names if pair else bodies) if n]
-                )
+def check_options(options: Any, where: str) -> None:
+    """Raises DescriptionError unless `options` is a zw.Options."""
+    if not isinstance(options, Options):
+        raise DescriptionError(f"options of {where} is {short_repr(options)}; give zw.Options")
+
+
+def check_mechanism(mechanism: Mechanism) -> None:
+    """Raises DescriptionError or UnknownNameError unless the parts of the mechanism are consistent."""
+    _check_tree(mechanism.bodies)
+    _check_names(mechanism)
+    _check_references(mechanism)
+    _check_single_velocities(mechanism)
+    _check_masses(mechanism)
+    _check_unchecked_inertias(mechanism)
 
 
 def check_keyframes(keyframes: tuple[Keyframe, ...], nq: int, nv: int) -> None:
-    """A keyframe's q and v have the mechanism's sizes, or none."""
+    """Raises DescriptionError unless q and v of each keyframe are empty or have the sizes nq and nv."""
     for frame in keyframes:
         for name, values, size in (("q", frame.q, nq), ("v", frame.v, nv)):
             if values and len(values) != size:
                 raise DescriptionError(
-                    f"{name} of keyframe {frame.name!r} has {len(values)} numbers; it must have {size} (n{name}), or none"
+                    f"{name} of keyframe {frame.name!r} has {len(values)} numbers; it must have {size} "
+                    f"(n{name}), "
+                    "or none"
                 )
 
 
-def check_quaternions(q: tuple[Any, ...], joints: Any, where: str) -> None:
-    """No attitude in a configuration is a zero quaternion."""
+def check_quaternions(q: tuple[Any, ...], joints: Iterable[JointIndex], where: str) -> None:
+    """Raises DescriptionError if a quaternion in the configuration q is zero."""
     for joint in joints:
         if joint.kind in ("ball", "free"):
-            part = q[joint.q.stop - 4 : joint.q.stop]
-            if are_constant(*part) and not any(part):
+            quaternion = q[joint.q.stop - 4 : joint.q.stop]
+            if are_constant(*quaternion) and not any(quaternion):
                 raise DescriptionError(f"{where}: the quaternion of joint {joint.name!r} is zero")
 
 
-def check_turning_spring(spring: force_elements.Spring) -> None:
-    """On a joint that turns freely, a spring is linear, about home, and against the parent."""
-    if spring.rest != 0 or len(spring.stiffness) != 1 or spring.relative_to is not None:
+def find(kind: str, name: Any, table: Mapping[str, Part]) -> Part:
+    """The element `name` of the table.
+
+    Raises UnknownNameError with the valid names, which are of that kind.
+    """
+    if not isinstance(name, str) or name not in table:
+        raise UnknownNameError(kind, name, table)
+    return table[name]
+
+
+def _check_tree(bodies: tuple[Body, ...]) -> None:
+    """Every parent is the world or an earlier body."""
+    seen = {"world"}
+    names = {body.name for body in bodies}
+    for body in bodies:
+        if body.parent == body.name:
+            raise DescriptionError(f"body {body.name!r} is its own parent")
+        if body.parent not in seen:
+            if body.parent not in names:
+                raise UnknownNameError("body", body.parent, ["world", *names])
+            if _is_own_ancestor(body, {b.name: b for b in bodies}):
+                raise DescriptionError(
+                    f"body {body.name!r} is part of a cycle: it is an ancestor of its own parent"
+                )
+            raise DescriptionError(
+                f"body {body.name!r} stands before its parent {body.parent!r}; put the parent first"
+            )
+        seen.add(body.name)
+
+
+def _is_own_ancestor(body: Body, table: Mapping[str, Body]) -> bool:
+    visited, ancestor = {body.name}, body.parent
+    while ancestor in table and ancestor not in visited:
+        visited.add(ancestor)
+        ancestor = table[ancestor].parent
+    return ancestor == body.name
+
+
+def _check_names(m: Mechanism) -> None:
+    _check_unique("body", ["world", *(b.name for b in m.bodies)])
+    _check_unique("joint", [j.name for j in m.joints])
+    _check_unique("frame", ["world", *(b.name for b in m.bodies), *(f.name for f in m.frames)])
+    _check_unique("constraint", [c.name for c in m.constraints if c.name])
+    _check_unique("tendon", [t.name for t in m.tendons])
+    _check_unique("keyframe", [k.name for k in m.keyframes if k.name])
+    _check_unique("motor or actuator", [f.name for f in m.forces if isinstance(f, Motor | Actuator)])
+    shapes = [g.name for b in m.bodies for g in b.geometry] + [g.name for g in m.geometry]
+    _check_unique("shape", [name for name in shapes if name])
+
+
+def _check_unique(kind: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            reserved = " (it denotes the ground)" if kind == "body" and name == "world" else ""
+            raise DescriptionError(f"the {kind} name {name!r} is used twice{reserved}; names must be unique")
+        seen.add(name)
+
+
+def _check_references(m: Mechanism) -> None:
+    """Every name that a part refers to exists."""
+    bodies = {"world": None, **{b.name: b for b in m.bodies}}
+    frames = {**bodies, **{f.name: f for f in m.frames}}
+    tables: dict[str, Mapping[str, Any]] = {
+        "joint": {j.name: j for j in m.joints},
+        "body": bodies,
+        "frame": frames,
+        "tendon": {t.name: t for t in m.tendons},
+    }
+    for frame in m.frames:
+        find("body", frame.body, bodies)
+    for tendon in m.tendons:
+        for name, _ in tendon.joints:
+            find("joint", name, tables["joint"])
+        for name in (*tendon.path, *(wrap.side for wrap in tendon.wraps)):
+            if name is not None:
+                find("frame", name, frames)
+    _check_expressions(m)
+    shapes = dict.fromkeys(g.name for g in (*(g for b in m.bodies for g in b.geometry), *m.geometry))
+    _check_contacts(m.contacts, bodies, shapes)
+    for part in (*m.forces, *m.constraints):
+        for kind, name in _references(part):
+            find(kind, name, tables[kind])
+
+
+def _check_expressions(m: Mechanism) -> None:
+    """The generalised velocities and constraints that constraints given by expressions refer to exist."""
+    velocities, constraints = dict.fromkeys(m.speed_names), {c.name: c for c in m.constraints}
+    for constraint in (c for c in m.constraints if isinstance(c, EXPRESSION_CONSTRAINTS)):
+        for name, _ in (*getattr(constraint, "coefficients", ()), *getattr(constraint, "forces", ())):
+            find("speed", name, velocities)
+        if isinstance(constraint, NonIdeal):
+            find("constraint", constraint.constraint, constraints)
+
+
+def _check_contacts(
+    contacts: tuple[ContactPair | ContactExclude, ...], bodies: Mapping[str, Any], shapes: Mapping[str, Any]
+) -> None:
+    """The shapes of contact pairs and the bodies of contact exclusions exist."""
+    for contact in contacts:
+        if isinstance(contact, ContactPair):
+            kind, names, valid = "shape", contact.geometry, shapes
+        else:
+            kind, names, valid = "body", contact.bodies, bodies
+        for name in names:
+            if name not in valid:
+                raise UnknownNameError(kind, name, [known for known in valid if known])
+
+
+def _references(part: Any) -> list[tuple[str, str]]:
+    """(kind, name) of everything that a force element or a constraint refers to."""
+    found = []
+    for field, kind in (
+        ("joint", "joint"),
+        ("relative_to", "joint"),
+        ("tendon", "tendon"),
+        ("frame", "frame"),
+        ("slider", "frame"),
+        ("body", "body"),
+        ("on", "body"),
+    ):
+        name = getattr(part, field, None)
+        if name is not None:
+            found.append((kind, name))
+    if getattr(part, "to", None) is not None:
+        found.append(("tendon" if hasattr(part, "tendon") else "joint", part.to))
+    for end in ("a", "b"):
+        point = getattr(part, end, None)
+        if point is not None:
+            found.append(("body", point if isinstance(point, str) else point[0]))
+    return found
+
+
+def _check_single_velocities(m: Mechanism) -> None:
+    """Parts that act along one coordinate refer to joints with one generalised velocity."""
+    references: list[tuple[str, str]] = []
+    for force in m.forces:
+        if isinstance(force, Motor):
+            references.append((f"motor {force.name!r}", force.joint))
+        elif isinstance(force, Spring) and m.joint(force.joint).kind in ("ball", "free"):
+            _check_rotational_spring(force)
+        elif isinstance(force, Spring):
+            references += [
+                ("a spring", name) for name in (force.joint, force.relative_to) if name is not None
+            ]
+    for coupling in m.constraints:
+        if isinstance(coupling, JointCoupling):
+            what = f"joint coupling {coupling.name!r}"
+            references += [(what, name) for name in (coupling.joint, coupling.to) if name is not None]
+    references += [(f"tendon {tendon.name!r}", name) for tendon in m.tendons for name, _ in tendon.joints]
+    for force in m.forces:
+        if isinstance(force, Actuator):
+            _check_gear(m, force)
+    for what, name in references:
+        joint = m.joint(name)
+        if joint.joint.nv != 1:
+            raise DescriptionError(
+                f"{what} is on joint {name!r}, which is {joint.kind} and has {joint.joint.nv} speeds; it "
+                "must have "
+                "one (use an Actuator with one gear for each of them, or a Wrench)"
+            )
+
+
+def _check_rotational_spring(spring: Spring) -> None:
+    """A spring on a ball or free joint is linear and has neither a rest nor a second joint."""
+    one_stiffness = isinstance(spring.stiffness, tuple) and len(spring.stiffness) == 1
+    if spring.rest != 0 or not one_stiffness or spring.relative_to is not None:
         raise DescriptionError(
-            f"the spring on joint {spring.joint!r}, which turns freely, can have one stiffness only, "
-            "and neither a rest nor another joint"
+            f"the spring on joint {spring.joint!r}, a ball or free joint, must have one stiffness, "
+            "and neither rest nor relative_to"
         )
 
 
-def check_settings(options: Any, where: str) -> None:
-    """Options are zw.Options."""
-    if not isinstance(options, Options):
-        raise DescriptionError(f"options of {where} are {_short(options)}; give zw.Options")
+def _check_gear(m: Mechanism, actuator: Actuator) -> None:
+    """gear has one number for each velocity of a joint, one for a tendon, and one to six for a frame."""
+    size = len(actuator.gear)
+    if actuator.frame is not None and actuator.slider is None:
+        allowed = range(1, 7)
+    else:
+        allowed = (1,) if actuator.joint is None else (m.joint(actuator.joint).joint.nv,)
+    if size not in allowed:
+        raise DescriptionError(
+            f"gear of actuator {actuator.name!r} has {size} numbers; it must have {max(allowed)}, one for "
+            "each "
+            "generalised velocity that it acts on"
+        )
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) < 60 else text[:57] + "..."
+def _check_masses(m: Mechanism) -> None:
+    """The subtree that a joint moves has mass, or all of its joints have armature.
+
+    The mass matrix would otherwise be singular.
+    """
+    children: dict[str, list[str]] = {}
+    for body in m.bodies:
+        children.setdefault(body.parent, []).append(body.name)
+    table = {b.name: b for b in m.bodies}
+    # from the leaves to the root: whether the subtree of each body has mass or inertia
+    has_mass: dict[str, bool] = {}
+    for body in reversed(m.bodies):
+        own = not are_constant(body.mass) or body.mass > 0 or any(x != 0 for row in body.inertia for x in row)
+        has_mass[body.name] = own or any(has_mass[c] for c in children.get(body.name, ()))
+    for body in m.bodies:
+        if not body.joints or has_mass[body.name]:
+            continue
+        if all(_has_armature(table[name]) for name in _subtree(body.name, children)):
+            continue
+        raise DescriptionError(
+            f"body {body.name!r} moves by joint {body.joints[0].name!r}, but neither it nor its descendants "
+            "have "
+            "mass; give it a mass (or inertia), or make its joint fixed"
+        )
+
+
+def _has_armature(body: Body) -> bool:
+    return all(not are_constant(j.armature) or j.armature > 0 for j in body.joints)
+
+
+def _subtree(name: str, children: Mapping[str, Sequence[str]]) -> list[str]:
+    found = [name]
+    for ancestor in found:
+        found.extend(children.get(ancestor, ()))
+    return found
+
+
+def _check_unchecked_inertias(m: Mechanism) -> None:
+    """Bodies with unchecked_inertia have a consistent inertia in sum with those fixed to them."""
+    unchecked = [body.name for body in m.bodies if body.unchecked_inertia]
+    impossible = bodies_of_impossible_parts(m.bodies) if unchecked else frozenset()
+    for name in unchecked:
+        if name in impossible:
+            raise DescriptionError(
+                f"body {name!r} has unchecked_inertia, and the sum over it and the bodies that are fixed to "
+                "it has a "
+                "negative mass or principal moment of inertia; give inertias with a physically consistent sum"
+            )

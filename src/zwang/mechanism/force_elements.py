@@ -1,6 +1,8 @@
-"""What pushes: motors, actuators, springs, dampers, wrenches. Data only; `gauss.applied` gives their generalised forces.
+"""Force elements as data: motors, actuators, springs, dampers and wrenches.
 
-A force with an `input` (a Motor, an Actuator, a Wrench with an input's name) is driven by `control`; the others act by themselves.
+The generalised forces that they exert are computed in the package `zwang.dynamics`. Force elements with an
+input (a Motor, an Actuator, a Wrench with the name of an input) are driven by `control`; all others are
+passive.
 """
 
 from __future__ import annotations
@@ -9,17 +11,20 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from zwang.errors import DescriptionError
+from zwang.mechanism.constraints import Point, checked_point
+from zwang.mechanism.joints import checked_range
 from zwang.mechanism.numbers import Number, Vector3, number, vector
 from zwang.mechanism.type_validation import validated
 from zwang.scalar import are_constant
-
-Point = tuple[str, Vector3]
 
 
 @validated
 @dataclass(frozen=True)
 class Motor:
-    """An effort u on a joint: tau = gear * u, u clipped to control_range [N m or N]. Its input has the motor's name."""
+    """A motor on a joint: tau = gear * u [N m or N], with the input u, clipped to control_range.
+
+    The input has the name of the motor.
+    """
 
     name: str
     joint: str
@@ -30,17 +35,20 @@ class Motor:
         _check_name(self.name, "motor")
         object.__setattr__(self, "gear", number(self.gear, f"gear of motor {self.name!r}"))
         where = f"control_range of motor {self.name!r}"
-        object.__setattr__(self, "control_range", _checked_range(self.control_range, where))
+        object.__setattr__(self, "control_range", _optional_range(self.control_range, where))
 
 
 @validated
 @dataclass(frozen=True)
 class Muscle:
-    """A muscle's force by length and speed, as MuJoCo has it: -strength * (u * FL(L) * FV(V) + FP(L)), u the activation.
+    """MuJoCo's muscle model: force = -strength * (u * FL(L) * FV(V) + FP(L)), with the activation u.
 
-    strength: the peak active force [N]. length_range: the actuator's lengths [m] at which the scaled length L is
-    `operating_range`. shortest, longest: L between which there is active force. fastest: shortening speed [L0/s].
+    strength: peak active force [N].
+    length_range: actuator lengths [m] at which the scaled length L has the values `operating_range`.
+    shortest, longest: scaled lengths between which there is active force.
+    fastest: shortening velocity at which the force vanishes [L0/s].
     passive: FP at L = longest. lengthening: FV at saturation.
+    Source: MuJoCo documentation, "Muscles".
     """
 
     strength: Number
@@ -59,7 +67,9 @@ class Muscle:
             ends = vector(getattr(self, name), 2, f"{name} of a muscle")
             object.__setattr__(self, name, ends)
             if are_constant(*ends) and not ends[0] < ends[1]:
-                raise DescriptionError(f"{name} of a muscle is {ends}; the lower must be less than the upper")
+                raise DescriptionError(
+                    f"{name} of a muscle is {ends}; the lower bound must be less than the upper bound"
+                )
 
 
 ACTIVATIONS = {
@@ -68,21 +78,28 @@ ACTIVATIONS = {
     "filterexact": ("time constant",),
     "muscle": ("activation time", "deactivation time", "width"),
 }
-"""How an activation follows the control, by kind, with the names of its parameters."""
+"""The activation dynamics, by name, with the names of their parameters."""
 
 
 @validated
 @dataclass(frozen=True)
 class Actuator:
-    """MuJoCo's general actuator: force = gain * u + b0 + b1 * length + b2 * speed, on a joint, a tendon or a frame.
+    """MuJoCo's general actuator: force = gain * u + b0 + b1 * length + b2 * velocity.
 
-    gain may depend on the state too: gain = g0 + g1 * length + g2 * speed, with `gain` = (g0, g1, g2). u is `control` clipped to control_range, or
-    the activation, if `activation` names its dynamics: ("integrator", ()), ("filter", (time constant,)), ("filterexact", (time constant,)),
-    ("muscle", (activation time, deactivation time, width of the change between them)). With `muscle`, the force is that of the muscle.
-    The force is clipped to force_range. length = gear times joint position (or tendon length).
-    On a joint, `gear` is (g,) or, for ball and free joints, one number a speed; on a frame, it is a wrench (force, torque) in that frame.
-    With `slider`, a frame, the frame is the pin of a crank, and a rod of length `rod` [m] leads from it to a slider along
-    the z axis of `slider`; the length is the slider's position there, and the effort pushes the slider.
+    joint, tendon, frame: the transmission target, exactly one of the three.
+    gear: on a joint, (g,) or, for ball and free joints, one number for each generalised velocity; on a
+        tendon, (g,); on a frame, a wrench (force, torque) in that frame. length = gear * joint coordinate or
+        tendon length.
+    slider, rod: a slider-crank transmission. `frame` is the pin of the crank, from which a rod of length
+        `rod` [m] leads to a slider on the z axis of the frame `slider`; the length is the position of the
+        slider.
+    gain: (g0, g1, g2) of gain = g0 + g1 * length + g2 * velocity. bias: (b0, b1, b2).
+    control_range, force_range, activation_range: the values to which input, force and activation are clipped.
+    activation: activation dynamics, whose state then replaces the input as u: ("integrator", ()),
+        ("filter", (time constant,)), ("filterexact", (time constant,)), or ("muscle", (activation time,
+        deactivation time, width of the transition)); times in s.
+    muscle: a muscle model that computes the force instead of gain and bias.
+    Source: MuJoCo documentation, "Actuation model".
     """
 
     name: str
@@ -109,17 +126,18 @@ class Actuator:
         object.__setattr__(self, "rod", number(self.rod, f"rod of {where}"))
         if self.slider is not None and (self.frame is None or (are_constant(self.rod) and self.rod <= 0)):
             raise DescriptionError(
-                f"{where} has a slider; give it a frame, the crank's pin, and a rod of positive length"
+                f"{where} has a slider; give also frame, the pin of the crank, and rod, a positive length"
             )
         for name in ("gear", "gain", "bias"):
             object.__setattr__(self, name, _numbers(getattr(self, name), f"{name} of {where}"))
         for name, length in (("gain", len(self.gain)), ("bias", len(self.bias))):
             if length != 3:
                 raise DescriptionError(
-                    f"{name} of {where} has {length} numbers; it must have 3: constant, by length, by speed"
+                    f"{name} of {where} has {length} numbers; it must have 3: the constant part and the "
+                    "factors of length and velocity"
                 )
         for name in ("control_range", "force_range", "activation_range"):
-            object.__setattr__(self, name, _checked_range(getattr(self, name), f"{name} of {where}"))
+            object.__setattr__(self, name, _optional_range(getattr(self, name), f"{name} of {where}"))
         if self.activation is not None:
             object.__setattr__(
                 self, "activation", _checked_activation(self.activation, f"activation of {where}")
@@ -127,17 +145,22 @@ class Actuator:
 
 
 def _checked_activation(value: Any, where: str) -> tuple[str, tuple[Number, ...]]:
-    """(kind, its parameters). Raises DescriptionError for a kind that is not there, or other parameters than it has."""
+    """`value` as (kind, parameters).
+
+    Raises DescriptionError for an unknown kind or a wrong number of parameters.
+    """
     if not (isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str)):
         raise DescriptionError(f"{where} is {value!r}; give (kind, parameters), such as ('filter', (0.05,))")
     kind, parameters = value[0], _numbers(value[1], where)
     if kind not in ACTIVATIONS:
-        raise DescriptionError(f"{where} has the kind {kind!r}; there are {', '.join(ACTIVATIONS)}")
-    wanted = ACTIVATIONS[kind]
-    if len(parameters) != len(wanted):
-        shown = f"({', '.join(wanted)})" if wanted else "none, ()"
-        raise DescriptionError(f"{where}, {kind!r}, has {len(parameters)} parameters; it must have {shown}")
-    for name, x in zip(wanted, parameters, strict=True):
+        raise DescriptionError(f"{where} has the kind {kind!r}; the kinds are {', '.join(ACTIVATIONS)}")
+    names = ACTIVATIONS[kind]
+    if len(parameters) != len(names):
+        expected = f"({', '.join(names)})" if names else "none, ()"
+        raise DescriptionError(
+            f"{where}, {kind!r}, has {len(parameters)} parameters; it must have {expected}"
+        )
+    for name, x in zip(names, parameters, strict=True):
         if name == "time constant" and are_constant(x) and not x > 0:
             raise DescriptionError(f"the {name} in {where} is {x}; it must be positive")
     return kind, parameters
@@ -146,9 +169,9 @@ def _checked_activation(value: Any, where: str) -> tuple[str, tuple[Number, ...]
 @validated
 @dataclass(frozen=True)
 class Damper:
-    """A viscous damper on every speed of a joint: tau = -(c v + c2 v |v| + c3 v^3 + c4 v^3 |v| + ...).
+    """A viscous damper on a joint: tau = -(c v + c2 v |v| + c3 v^3 + c4 v^3 |v| + ...) for each velocity v.
 
-    coefficient: c [N m s/rad or N s/m]; higher: (c2, c3, ...).
+    coefficient: c [N m s/rad or N s/m], not negative. higher: (c2, c3, ...).
     """
 
     joint: str
@@ -160,17 +183,18 @@ class Damper:
         object.__setattr__(self, "coefficient", number(self.coefficient, where))
         object.__setattr__(self, "higher", vector(self.higher, len(self.higher), where))
         if are_constant(self.coefficient) and self.coefficient < 0:
-            raise DescriptionError(f"{where} is {self.coefficient}; negative damping feeds the motion")
+            raise DescriptionError(f"{where} is {self.coefficient}; damping must not be negative")
 
 
 @validated
 @dataclass(frozen=True)
 class Spring:
-    """A spring on a joint: tau = -(k1 x + k2 x^2 + k3 x^3 + ...) with x = q - rest, or x = q - q_other - rest.
+    """A spring on a joint: tau = -(k1 x + k2 x^2 + k3 x^3 + ...) with the deflection x = q - rest.
 
-    stiffness is k1, or (k1, k2, ...). With `relative_to`, a torsion spring between two joints, which pushes the other
-    one back. On a ball joint (or the turning part of a free one) x is the rotation vector from `rest` = 0, and k2 = k3 = ... = 0; on a free joint the
-    sliding part is pulled to the home position.
+    stiffness: k1 [N m/rad or N/m], or (k1, k2, ...). rest: the coordinate at rest [rad or m].
+    relative_to: another joint, on which the spring exerts the opposite torque; x = q - q_other - rest.
+    On a ball joint, x is the rotation vector from the default attitude. On a free joint, the spring acts in
+    addition on the displacement from the default position. Both admit one stiffness and no rest.
     """
 
     joint: str
@@ -182,16 +206,19 @@ class Spring:
         where = f"stiffness of the spring on joint {self.joint!r}"
         object.__setattr__(self, "stiffness", _numbers(self.stiffness, where))
         if self.relative_to is not None and self.relative_to == self.joint:
-            raise DescriptionError(f"the spring on joint {self.joint!r} is relative to that joint itself")
+            raise DescriptionError(
+                f"the spring on joint {self.joint!r} has the same joint as relative_to; give another joint"
+            )
         object.__setattr__(self, "rest", number(self.rest, f"rest of the spring on joint {self.joint!r}"))
 
 
 @validated
 @dataclass(frozen=True)
 class PointSpring:
-    """A spring (and damper) between two points, each (body name, point in its frame [m]).
+    """A spring and damper between two points, each given as (body name, position in the body frame [m]).
 
-    Pull along the line: k (l - length) + c dl/dt; stiffness [N/m], length [m], damping [N s/m].
+    The tension at the distance l is k (l - length) + c dl/dt, with stiffness k [N/m], length [m] at rest, and
+    damping c [N s/m], which is not negative.
     """
 
     a: Point
@@ -202,21 +229,20 @@ class PointSpring:
 
     def __post_init__(self):
         for end in ("a", "b"):
-            object.__setattr__(self, end, _point(getattr(self, end), f"point {end} of a point spring"))
+            object.__setattr__(self, end, checked_point(getattr(self, end), f"point {end} of a point spring"))
         for name in ("stiffness", "length", "damping"):
             object.__setattr__(self, name, number(getattr(self, name), f"{name} of a point spring"))
         if are_constant(self.damping) and self.damping < 0:
-            raise DescriptionError(
-                f"damping of a point spring is {self.damping}; negative damping feeds the motion"
-            )
+            raise DescriptionError(f"damping of a point spring is {self.damping}; it must not be negative")
 
 
 @validated
 @dataclass(frozen=True)
 class Wrench:
-    """A force [N] and a torque [N m] on a body at a point of its frame, in world or body axes.
+    """A force [N] and a torque [N m] on a body, applied at a point of the body frame [m].
 
-    Constant; or, with `input`, multiplied by the control of that name.
+    axes: "world" or "body", the axes of force and torque. input: name of an input, by which both are
+    multiplied; by default they are constant.
     """
 
     body: str
@@ -231,19 +257,19 @@ class Wrench:
             value = vector(getattr(self, name), 3, f"{name} of the wrench on body {self.body!r}")
             object.__setattr__(self, name, value)
         if self.input is not None:
-            _check_name(self.input, "wrench's input")
+            _check_name(self.input, "wrench input")
         if self.axes not in ("world", "body"):
             raise DescriptionError(
-                f"axes of the wrench on body {self.body!r} is {self.axes!r}; it is 'world' or 'body'"
+                f"axes of the wrench on body {self.body!r} is {self.axes!r}; give 'world' or 'body'"
             )
 
 
 @validated
 @dataclass(frozen=True)
 class GravityCompensation:
-    """A force at a body's centre of mass against gravity: -factor * mass * gravity; 1 makes the body weightless.
+    """Gravity compensation: the force -factor * mass * gravity at the centre of mass of a body.
 
-    As in MuJoCo it is a drive: its work is no part of the potential energy.
+    A factor of 1 cancels the weight. As in MuJoCo, the potential energy does not include it.
     """
 
     body: str
@@ -251,7 +277,7 @@ class GravityCompensation:
 
     def __post_init__(self):
         object.__setattr__(
-            self, "factor", number(self.factor, f"factor of the compensation of {self.body!r}")
+            self, "factor", number(self.factor, f"factor of the gravity compensation of body {self.body!r}")
         )
 
 
@@ -260,27 +286,14 @@ Force = Motor | Actuator | Damper | Spring | PointSpring | Wrench | GravityCompe
 
 def _check_name(name: object, what: str) -> None:
     if not isinstance(name, str) or not name:
-        raise DescriptionError(f"a {what} has the name {name!r}; it must be a text that is not empty")
+        raise DescriptionError(f"the name of a {what} is {name!r}; it must be a non-empty string")
 
 
 def _numbers(values: Any, where: str) -> tuple[Number, ...]:
-    """One number, or several, as a tuple."""
+    """`values`, one number or several, as a tuple."""
     several = isinstance(values, tuple | list) or getattr(values, "ndim", 0) == 1
     return vector(values, len(values), where) if several else (number(values, where),)
 
 
-def _point(value: Any, where: str) -> Point:
-    if not (isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str)):
-        raise DescriptionError(f"{where} is {value!r}; give (body name, (x, y, z))")
-    return value[0], vector(value[1], 3, f"{where} on {value[0]!r}")
-
-
-def _checked_range(ends: Any, where: str) -> tuple[Number, Number] | None:
-    if ends is None:
-        return None
-    if isinstance(ends, str) or not hasattr(ends, "__len__") or len(ends) != 2:
-        raise DescriptionError(f"{where} is {ends!r}; give (lower, upper)")
-    lower, upper = (number(end, where, infinite=True) for end in ends)
-    if are_constant(lower, upper) and lower > upper:
-        raise DescriptionError(f"{where} is ({lower}, {upper}); the lower must not exceed the upper")
-    return lower, upper
+def _optional_range(ends: Any, where: str) -> tuple[Number, Number] | None:
+    return None if ends is None else checked_range(ends, where)

@@ -1,4 +1,4 @@
-"""Shapes on bodies: for inertia, contact and pictures; with their volume and inertia."""
+"""Shapes on bodies, for contact, visualisation and mass properties."""
 
 from __future__ import annotations
 
@@ -35,14 +35,22 @@ PI = np.pi
 @validated
 @dataclass(frozen=True)
 class Surface:
-    """How a shape touches others: MuJoCo's contact attributes, with MuJoCo's defaults.
+    """The contact attributes of a shape, with the names and defaults of MuJoCo.
 
-    friction: (sliding, torsional [m], rolling [m]). contype, conaffinity: bit masks; two shapes may touch if one's
-    contype meets the other's conaffinity. margin, gap [m]. solref, solimp: see `Softness`. hard: whatever touches it does so
-    exactly, without softness: no penetration that lasts, no creep. restitution, of hard ones: the share of the speed of approach
-    with which shapes part after an impact, from 0 to 1 (Newton); of two shapes the larger counts.
-    Raises DescriptionError for numbers that are not finite, negative friction or solmix, condim other than 1, 3, 4 or 6, bit masks that are
-    not whole, and what `Softness` refuses.
+    friction: coefficients (sliding, torsional [m], rolling [m]).
+    condim: dimension of the contact force, 1, 3, 4 or 6.
+    contype, conaffinity: bit masks. Two shapes can touch if the contype of one and the conaffinity of the
+        other have a common bit.
+    priority, solmix: how the attributes of two shapes are combined.
+    solref, solimp: see `Softness`.
+    margin, gap [m]: a contact exists at a signed distance below margin and is active below margin - gap.
+    group: group for visualisation.
+    hard: contacts with this shape are hard constraints, without softness.
+    restitution: coefficient of restitution (Newton), from 0 to 1, of a hard surface; of two shapes the larger
+        coefficient applies.
+    Raises DescriptionError for numbers that are not finite, for negative friction or solmix, for another
+    condim, for bit masks that are not integers, and for solver parameters that `Softness` does not accept.
+    Source: MuJoCo documentation, XML reference, "geom".
     """
 
     friction: tuple[Number, ...] = (1.0, 0.005, 0.0001)
@@ -77,26 +85,31 @@ class Surface:
             raise DescriptionError(f"restitution is {e!r}; it must be from 0 to 1")
         if not self.hard and not (are_constant(e) and e == 0):
             raise DescriptionError(
-                f"restitution is {e!r} of a surface that is not hard: give hard=True, or let a soft one bounce by little "
-                "damping, as solref=(-stiffness, -damping)"
+                f"restitution is {e!r} for a surface that is not hard: give hard=True, or model the rebound "
+                "of a soft "
+                "surface by a low damping, solref=(-stiffness, -damping)"
             )
 
 
 def checked_condim(value: Any, where: str) -> int:
-    """The dimension of a contact: 1, 3, 4 or 6. Raises DescriptionError."""
+    """`value` as the dimension of a contact. Raises DescriptionError unless it is 1, 3, 4 or 6."""
     if value not in (1, 3, 4, 6):
         raise DescriptionError(f"{where} is {value!r}; it must be 1, 3, 4 or 6")
     return integer(value, where)
 
 
 def checked_friction(values: Any, length: int, where: str) -> tuple[Number, ...]:
-    """Coefficients of friction, none negative. Raises DescriptionError."""
+    """`values` as `length` friction coefficients. Raises DescriptionError for a negative coefficient."""
     return tuple(bounded(x, f"an element of {where}", least=0) for x in vector(values, length, where))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Geometry:
-    """A shape fixed to a body: for inertia, contact and pictures. Its frame is given in the body's frame."""
+    """The base class of all shapes.
+
+    position [m], orientation: pose of the shape frame in the body frame. color: red, green, blue and opacity,
+    from 0 to 1. visual_only: the shape has no mass and no contacts.
+    """
 
     name: str = ""
     position: Vector3 = (0, 0, 0)
@@ -114,7 +127,7 @@ class Geometry:
             color = vector(self.color, 4, f"color (red, green, blue, opacity) of {where}")
             object.__setattr__(self, "color", color)
         if not isinstance(self.surface, Surface):
-            raise DescriptionError(f"surface of {where} is {self.surface!r}; give zw.Surface")
+            raise DescriptionError(f"surface of {where} is {self.surface!r}; give a zw.Surface")
         for size in self.sizes:
             value = number(getattr(self, size), f"{size} of {where}")
             object.__setattr__(self, size, value)
@@ -125,15 +138,15 @@ class Geometry:
 
     @property
     def solid(self) -> bool:
-        """Has it a volume, and so a mass?"""
+        """Whether the shape has a volume, and so contributes to the mass of its body."""
         return bool(self.sizes) and not self.visual_only
 
     def unit_properties(self) -> tuple[Number, np.ndarray, np.ndarray]:
-        """Volume [m^3], centroid [m] and inertia about it at density 1 [m^5], in the shape's own frame."""
+        """Volume [m^3], centroid [m], and inertia about it for unit density [m^5], in the shape frame."""
         raise DescriptionError(f"a {type(self).__name__.lower()} has no volume")
 
     def mass_properties(self, density: Number) -> tuple[Number, np.ndarray, np.ndarray]:
-        """Mass [kg], centre of mass [m] and inertia about it [kg m^2], in the body's frame."""
+        """Mass [kg], centre of mass [m] and inertia about it [kg m^2] in the body frame; density [kg/m^3]."""
         volume, centroid, inertia = self.unit_properties()
         R = np.array(self.orientation)
         return density * volume, np.array(self.position) + R @ centroid, density * (R @ inertia @ R.T)
@@ -142,7 +155,7 @@ class Geometry:
 @validated
 @dataclass(frozen=True)
 class Sphere(Geometry):
-    """A ball of the given radius [m]."""
+    """A sphere of the given radius [m]."""
 
     radius: Number
     sizes: ClassVar[tuple[str, ...]] = ("radius",)
@@ -155,7 +168,7 @@ class Sphere(Geometry):
 @validated
 @dataclass(frozen=True)
 class Capsule(Geometry):
-    """A cylinder along z with half balls on its ends; `length` [m] is that of the cylinder alone."""
+    """A capsule along z; `length` [m] is the length of its cylindrical part."""
 
     radius: Number
     length: Number
@@ -172,7 +185,7 @@ class Capsule(Geometry):
 @validated
 @dataclass(frozen=True)
 class Cylinder(Geometry):
-    """A cylinder along z, `length` [m] in all."""
+    """A cylinder along z; radius and length [m]."""
 
     radius: Number
     length: Number
@@ -188,7 +201,7 @@ class Cylinder(Geometry):
 @validated
 @dataclass(frozen=True)
 class Box(Geometry):
-    """A box with full edge lengths x, y, z [m]."""
+    """A box with the edge lengths x, y, z [m]."""
 
     x: Number
     y: Number
@@ -220,15 +233,16 @@ class Ellipsoid(Geometry):
 @validated
 @dataclass(frozen=True)
 class Plane(Geometry):
-    """An infinite plane through the frame's origin, normal along z; the solid side is below."""
+    """A half-space, bounded by the plane z = 0 of the shape frame; its outward normal is the z axis."""
 
 
 @validated
 @dataclass(frozen=True)
 class Mesh(Geometry):
-    """A triangle mesh: vertices (n, 3) [m], scaled, and faces (m, 3) of vertex numbers; both empty if it was not read.
+    """A triangle mesh: vertices (n, 3) [m] and faces (m, 3), which are indices of vertices.
 
-    file: its name as the model has it; scale: what its numbers were multiplied with.
+    Both are empty if the file was not read. file: file name as the model has it. scale: factors by which the
+    coordinates in the file were multiplied.
     """
 
     vertices: FrozenArray | tuple[tuple[float, float, float], ...] = ()
@@ -239,12 +253,12 @@ class Mesh(Geometry):
     def __post_init__(self):
         super().__post_init__()
         where = f"mesh {self.name or self.file!r}"
-        vertices = _block(self.vertices, float, f"vertices of {where}")
-        faces = _block(self.faces, int, f"faces of {where}")
+        vertices = _frozen_rows(self.vertices, float, f"vertices of {where}")
+        faces = _frozen_rows(self.faces, int, f"faces of {where}")
         numbers = np.asarray(faces)
         if len(faces) and (numbers.min() < 0 or numbers.max() >= len(vertices)):
             raise DescriptionError(
-                f"a face of {where} has a vertex number out of range; there are {len(vertices)} vertices"
+                f"a face of {where} has a vertex index out of range; there are {len(vertices)} vertices"
             )
         object.__setattr__(self, "vertices", vertices)
         object.__setattr__(self, "faces", faces)
@@ -255,13 +269,19 @@ class Mesh(Geometry):
         return len(self.faces) > 0 and not self.visual_only
 
     def unit_properties(self):
-        """By signed tetrahedra from the origin; right for a closed mesh whose faces are wound outward."""
+        """Volume, centroid and inertia, as sums over signed tetrahedra with a common vertex at the origin.
+
+        The mesh must be closed, with faces wound outward. Raises DescriptionError for a volume that is not
+        positive.
+        """
         corners = np.asarray(self.vertices)[np.asarray(self.faces)]
         volumes = np.linalg.det(corners) / 6
         volume = float(volumes.sum())
         if volume <= 0:
             raise DescriptionError(
-                f"mesh {self.name or self.file!r} encloses the volume {volume:.3g}; it must be closed, faces wound outward"
+                f"the volume of mesh {self.name or self.file!r} is {volume:.3g}; the mesh must be closed, "
+                "with its faces "
+                "wound outward"
             )
         sums = corners.sum(axis=1)
         centroid = volumes @ sums / (4 * volume)
@@ -272,21 +292,22 @@ class Mesh(Geometry):
         return volume, centroid, np.trace(spread) * np.eye(3) - spread
 
 
-def _block(values: Any, kind: type, where: str) -> FrozenArray:
+def _frozen_rows(values: Any, kind: type, where: str) -> FrozenArray:
+    """`values` (n, 3) as a frozen array of floats or integers. Raises DescriptionError."""
     try:
-        block = values if isinstance(values, FrozenArray) else FrozenArray(_rows(values, kind), 3, kind)
+        rows = values if isinstance(values, FrozenArray) else FrozenArray(_rows(values, kind), 3, kind)
     except (TypeError, ValueError, OverflowError):
-        wanted = "real" if kind is float else "whole"
-        raise DescriptionError(f"{where} must be rows of three {wanted} numbers") from None
-    if len(block.shape) != 2 or block.shape[1] != 3:
-        raise DescriptionError(f"{where} have the shape {block.shape}; they must be rows of three numbers")
-    if not np.isfinite(np.asarray(block)).all():
+        expected = "real numbers" if kind is float else "integers"
+        raise DescriptionError(f"{where} must be rows of three {expected}") from None
+    if len(rows.shape) != 2 or rows.shape[1] != 3:
+        raise DescriptionError(f"{where} have the shape {rows.shape}; they must be rows of three numbers")
+    if not np.isfinite(np.asarray(rows)).all():
         raise DescriptionError(f"{where} must be finite")
-    return block
+    return rows
 
 
 def _rows(values: Any, kind: type) -> np.ndarray:
-    """Real numbers, or whole ones. Raises TypeError or ValueError."""
+    """`values` as an array of real numbers or, for kind int, integers. Raises TypeError or ValueError."""
     array = real_array(values)
     if kind is int and not ((np.abs(array) < LARGEST_INTEGER).all() and (array == np.round(array)).all()):
         raise ValueError
@@ -300,19 +321,21 @@ def _diagonal(a: Number, b: Number, c: Number) -> np.ndarray:
 def mass_properties(
     geometry: Iterable[Geometry], density: Number, where: str
 ) -> tuple[Number, np.ndarray, np.ndarray]:
-    """Mass [kg], centre of mass [m] and inertia about it [kg m^2] of homogeneous shapes; overlaps count twice.
+    """Mass [kg], centre of mass [m] and inertia about it [kg m^2] of shapes of uniform density [kg/m^3].
 
-    Raises DescriptionError if there is no shape with a volume, or the density is not positive.
+    Where shapes overlap, both are counted.
+
+    Raises DescriptionError if no shape has a volume, or the density is not positive.
     """
     density = number(density, f"density of {where}")
     if isinstance(density, (int, float)) and density <= 0:
         raise DescriptionError(f"density of {where} is {density}; it must be positive")
-    rigid_bodies = [shape for shape in geometry if shape.solid]
-    if not rigid_bodies:
+    solids = [shape for shape in geometry if shape.solid]
+    if not solids:
         raise DescriptionError(
-            f"{where} has a density but no shape with a volume; give it geometry, or a mass"
+            f"{where} has a density but no shape with a volume; give it such a shape, or a mass"
         )
-    parts = [shape.mass_properties(density) for shape in rigid_bodies]
+    parts = [shape.mass_properties(density) for shape in solids]
     mass: Any = sum(m for m, _, _ in parts)
     com = sum(m * c for m, c, _ in parts) / mass
     inertia: Any = sum(I + inertias.parallel_axis_term(m, c - com) for m, c, I in parts)

@@ -1,9 +1,11 @@
-"""The kinds of joints, one row a kind.
+"""The joint types, each as a sequence of elementary joints.
 
-Each kind is a sequence of moves, and there are four kinds of moves only: to turn about an axis, to slide along one, to do both
-at once (screw), and to turn freely (ball). So a cylindrical joint turns and slides, a planar one slides, slides and
-turns, and a free one slides along the three axes of its parent and turns as a ball. Hence
-its speeds: the velocity of the body frame's origin in the parent's axes and the angular velocity in body axes.
+There are four elementary joints: revolute (rotation about an axis), prismatic (translation along an axis),
+screw (both, proportional to each other) and ball (unrestricted rotation). A cylindrical joint is a revolute
+and a prismatic one; a planar joint is two prismatic ones and a revolute one; a free joint is three prismatic
+ones along the axes of the parent and a ball. The generalised velocity of a free joint therefore consists of
+the velocity of the origin of the body frame, in the axes of the parent, and the angular velocity in the axes
+of the body.
 """
 
 from __future__ import annotations
@@ -21,7 +23,11 @@ X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
 
 
 class ElementaryJoint(NamedTuple):
-    """One move of a joint: its kind, its axis (unit, in the moving frame), and for a screw the advance per radian."""
+    """An elementary joint.
+
+    kind, axis: a unit vector in the link frame. pitch: of a screw joint [m/rad]. nq, nv: number of
+    coordinates and of generalised velocities.
+    """
 
     kind: Literal["revolute", "prismatic", "screw", "ball"]
     axis: Vector3 = Z
@@ -33,11 +39,15 @@ class ElementaryJoint(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class Softness:
-    """How softly a constraint acts, in MuJoCo's numbers.
+    """Softness of a constraint by MuJoCo's solver parameters.
 
-    solref: (time constant [s], damping ratio), both positive, or (-stiffness, -damping), none positive and not both zero.
-    solimp: (d0, d_width, width, midpoint, power) of the impedance d(r): d0, d_width and midpoint from 0 to 1, width [m or rad] >= 0, power >= 1.
-    margin: distance at which it sets in. Raises DescriptionError for other numbers.
+    solref: (time constant [s], damping ratio), both positive, or (-stiffness, -damping), neither positive and
+        not both zero.
+    solimp: (d0, d_width, width, midpoint, power) of the impedance d(r): d0, d_width and midpoint from 0 to 1,
+        width [m or rad] >= 0, power >= 1.
+    margin: distance [m or rad] at which the constraint becomes active.
+    Raises DescriptionError for values outside these ranges.
+    Source: MuJoCo documentation, "Solver parameters".
     """
 
     solref: tuple[Number, ...] = (0.02, 1.0)
@@ -51,21 +61,28 @@ class Softness:
 
 
 def check_softness(value: Any, where: str) -> None:
-    """A softness is one, or None. Raises DescriptionError."""
+    """Raises DescriptionError unless `value` is a Softness or None (a hard constraint)."""
     if value is not None and not isinstance(value, Softness):
-        raise DescriptionError(f"{where} is {value!r}; give zw.Softness, or None for exact")
+        raise DescriptionError(f"{where} is {value!r}; give a zw.Softness, or None for a hard constraint")
 
 
 @dataclass(frozen=True)
 class Joint:
-    """What all joints have.
+    """The base class of all joints.
 
-    position [m]: a point on the joint's axis, in the body's frame. armature [kg m^2 or kg]: rotor inertia times the
-    square of the gear ratio, added to each of the joint's speeds. limits: (lower, upper) of the coordinate
-    [rad or m]; for a ball, (0, largest angle). velocity_limit, effort_limit: of the
-    actuator, kept and not enforced. actuator_range: the sum of all actuators' efforts on the joint, or, where a mechanism has no inputs, what
-    `control` asks of it, is clipped to it in simulation [N m or N]; a URDF's effort becomes both `effort_limit` and `actuator_range`. friction [N m or N]: the largest dry friction. reference: the coordinate's value at which the
-    body is where `Body.position` says. Limits and reference are for joints of one coordinate (and a ball's angle). The softness of limits and friction matters where these act; None makes them exact.
+    position: a point on the joint axis, in the body frame [m].
+    armature: rotor inertia times the square of the gear ratio, added to the diagonal of the mass matrix for
+        each generalised velocity of the joint [kg m^2 or kg].
+    limits: (lower, upper) of the coordinate [rad or m]; for a ball joint, (0, largest angle). Joints with
+        several coordinates, other than a ball joint, have no limits.
+    velocity_limit, effort_limit: limits of the actuator; they are stored and not enforced.
+    actuator_range: (lower, upper) [N m or N]. In simulation the sum of all actuator forces on the joint is
+        clipped to it; in a mechanism without inputs, the generalised force that `control` requests. The
+        effort of a URDF joint sets both `effort_limit` and `actuator_range`.
+    friction: magnitude of the dry friction [N m or N].
+    reference: value of the coordinate at which the body frame is at `Body.position` [rad or m]; for joints
+        with one coordinate.
+    limit_softness, friction_softness: softness of the limit and friction constraints; None makes them hard.
     Raises DescriptionError for a zero axis, negative armature or friction, or limits in the wrong order.
     """
 
@@ -76,25 +93,32 @@ class Joint:
 
     @property
     def nq(self) -> int:
+        """Number of coordinates."""
         return len(self.coordinates)
 
     @property
     def nv(self) -> int:
+        """Number of generalised velocities."""
         return len(self.speeds)
 
     @property
     def kind(self) -> str:
+        """The name of the joint type in lower case, such as "revolute"."""
         return type(self).__name__.lower()
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
+        """The elementary joints of which the joint consists, from the parent to the body."""
         raise NotImplementedError
 
 
 @validated
 @dataclass(frozen=True)
 class Fixed(Joint):
-    """No motion: the body is part of its parent. The name may be left out."""
+    """A fixed joint, without coordinates: the body is rigidly attached to its parent.
+
+    The name is optional.
+    """
 
     name: str = ""
     coordinates: ClassVar[tuple[str, ...]] = ()
@@ -106,7 +130,9 @@ class Fixed(Joint):
 
 
 @dataclass(frozen=True)
-class _Moving(Joint):
+class MovingJoint(Joint):
+    """The base class of all joints other than `Fixed`; see `Joint` for the fields."""
+
     axis: Vector3 = Z
     position: Vector3 = (0, 0, 0)
     armature: Number = 0
@@ -122,7 +148,7 @@ class _Moving(Joint):
     def __post_init__(self):
         where = f"joint {self.name!r}"
         if not isinstance(self.name, str) or not self.name:
-            raise DescriptionError(f"a joint's name is {self.name!r}; it must be a text that is not empty")
+            raise DescriptionError(f"a joint's name is {self.name!r}; it must be a non-empty string")
         put = object.__setattr__
         put(self, "axis", rotations.unit_vector(vector(self.axis, 3, f"axis of {where}"), f"axis of {where}"))
         put(self, "position", vector(self.position, 3, f"position of {where}"))
@@ -141,43 +167,46 @@ class _Moving(Joint):
         if self.actuator_range is not None:
             put(self, "actuator_range", checked_range(self.actuator_range, f"actuator_range of {where}"))
         if self.nq > 1:
-            _check_several(self, where)
+            _check_multiple_coordinates(self, where)
 
 
-def _check_several(joint: _Moving, where: str) -> None:
-    """A joint of several coordinates has nothing that one number says of all of them."""
-    several = f"a {joint.kind} joint's coordinates are several"
-    turns = isinstance(joint, Ball | Free)
+def _check_multiple_coordinates(joint: MovingJoint, where: str) -> None:
+    """Raises DescriptionError for values that a joint with several coordinates cannot have."""
+    several = f"a {joint.kind} joint has several coordinates"
     if joint.limits is not None and not isinstance(joint, Ball):
         raise DescriptionError(
-            f"limits of {where}: {several}, and one pair of limits does not say which it means; split it into "
-            "single joints, or leave the limits out"
+            f"limits of {where}: {several}, so that one pair of limits is ambiguous; replace the joint by "
+            "joints "
+            "with one coordinate each, or omit the limits"
         )
     if not (are_constant(joint.reference) and joint.reference == 0):
         raise DescriptionError(
-            f"reference of {where} is {joint.reference}: {several}, and one number does not say which it means; "
-            "place the body with Body(position=..., orientation=...)"
+            f"reference of {where} is {joint.reference}: {several}, so that one reference is ambiguous; "
+            "set the pose of the body by Body(position=..., orientation=...)"
         )
-    if turns and joint.axis != Z:
+    if isinstance(joint, Ball | Free) and joint.axis != Z:
         raise DescriptionError(
-            f"axis of {where} is {joint.axis}: a {joint.kind} joint turns about every axis; leave it out"
+            f"axis of {where} is {joint.axis}: a {joint.kind} joint rotates about every axis; omit the axis"
         )
 
 
 def checked_range(ends: Any, where: str) -> tuple[Number, Number]:
-    """(lower, upper), either may be infinite. Raises DescriptionError."""
+    """`ends` as (lower, upper), each of which may be infinite.
+
+    Raises DescriptionError unless lower <= upper.
+    """
     if isinstance(ends, str) or not hasattr(ends, "__len__") or len(ends) != 2:
-        raise DescriptionError(f"{where} are {ends!r}; give (lower, upper)")
+        raise DescriptionError(f"{where} is {ends!r}; give (lower, upper)")
     lower, upper = (number(end, where, infinite=True) for end in ends)
     if are_constant(lower, upper) and lower > upper:
-        raise DescriptionError(f"{where} are ({lower}, {upper}); the lower must not exceed the upper")
+        raise DescriptionError(f"{where} is ({lower}, {upper}); lower must not exceed upper")
     return lower, upper
 
 
 @validated
 @dataclass(frozen=True)
-class Revolute(_Moving):
-    """Turns about `axis` by the angle q [rad]."""
+class Revolute(MovingJoint):
+    """A revolute joint: rotation about `axis` by the angle q [rad]."""
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
@@ -186,8 +215,8 @@ class Revolute(_Moving):
 
 @validated
 @dataclass(frozen=True)
-class Prismatic(_Moving):
-    """Slides along `axis` by q [m]."""
+class Prismatic(MovingJoint):
+    """A prismatic joint: translation along `axis` by q [m]."""
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
@@ -196,8 +225,8 @@ class Prismatic(_Moving):
 
 @validated
 @dataclass(frozen=True)
-class Screw(_Moving):
-    """Turns about `axis` by q [rad] and slides along it by pitch * q; pitch [m/rad]."""
+class Screw(MovingJoint):
+    """A screw joint: rotation about `axis` by q [rad], translation along it by pitch * q; pitch [m/rad]."""
 
     pitch: Number = 0
 
@@ -212,8 +241,8 @@ class Screw(_Moving):
 
 @validated
 @dataclass(frozen=True)
-class Cylindrical(_Moving):
-    """Turns about `axis` and slides along it: q = (angle [rad], displacement [m])."""
+class Cylindrical(MovingJoint):
+    """A cylindrical joint about and along `axis`, q = (angle [rad], displacement [m])."""
 
     coordinates: ClassVar[tuple[str, ...]] = ("angle", "displacement")
     speeds: ClassVar[tuple[str, ...]] = ("angle", "displacement")
@@ -225,8 +254,8 @@ class Cylindrical(_Moving):
 
 @validated
 @dataclass(frozen=True)
-class Universal(_Moving):
-    """Turns about `axis`, then about `second_axis`: q = (first, second) [rad]."""
+class Universal(MovingJoint):
+    """A universal joint: rotation about `axis`, then about `second_axis`, q = (first, second) [rad]."""
 
     axis: Vector3 = X
     second_axis: Vector3 = Y
@@ -241,7 +270,7 @@ class Universal(_Moving):
         )
         if are_constant(*self.axis, *self.second_axis):
             if rotations.are_parallel(self.axis, self.second_axis):
-                raise DescriptionError(f"{where} is parallel to its first axis; give another direction")
+                raise DescriptionError(f"{where} is parallel to the first axis; give another direction")
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
@@ -250,10 +279,11 @@ class Universal(_Moving):
 
 @validated
 @dataclass(frozen=True)
-class Planar(_Moving):
-    """Moves in the plane across `axis`: q = (x, y [m], angle [rad]); x and y along two fixed axes of that plane.
+class Planar(MovingJoint):
+    """A planar joint: motion in the plane normal to `axis`, q = (x, y [m], angle [rad]).
 
-    For the axes z, x and y of the frame, (x, y) run along (x, y), (y, z) and (z, x).
+    x and y are measured along two fixed axes of that plane: for `axis` along z, x or y of the frame, these
+    are its axes (x, y), (y, z) or (z, x).
     """
 
     coordinates: ClassVar[tuple[str, ...]] = ("x", "y", "angle")
@@ -262,13 +292,17 @@ class Planar(_Moving):
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
         first, second = rotations.perpendicular_axes(self.axis)
-        return (ElementaryJoint("prismatic", first), ElementaryJoint("prismatic", second), ElementaryJoint("revolute", self.axis))
+        return (
+            ElementaryJoint("prismatic", first),
+            ElementaryJoint("prismatic", second),
+            ElementaryJoint("revolute", self.axis),
+        )
 
 
 @validated
 @dataclass(frozen=True)
-class Ball(_Moving):
-    """Turns freely: q is a unit quaternion (w, x, y, z), v the angular velocity in body axes [rad/s]."""
+class Ball(MovingJoint):
+    """A ball joint: q is a unit quaternion (w, x, y, z), v the angular velocity in body axes [rad/s]."""
 
     coordinates: ClassVar[tuple[str, ...]] = ("qw", "qx", "qy", "qz")
     speeds: ClassVar[tuple[str, ...]] = ("wx", "wy", "wz")
@@ -280,13 +314,19 @@ class Ball(_Moving):
 
 @validated
 @dataclass(frozen=True)
-class Free(_Moving):
-    """Moves freely: q = (x, y, z, qw, qx, qy, qz); v = (velocity of the body frame's origin in the parent's axes
-    [m/s], angular velocity in body axes [rad/s])."""
+class Free(MovingJoint):
+    """A free joint: six degrees of freedom, q = (x, y, z [m], qw, qx, qy, qz).
+
+    v = (velocity of the origin of the body frame in the axes of the parent [m/s], angular velocity in body
+    axes [rad/s]).
+    """
 
     coordinates: ClassVar[tuple[str, ...]] = ("x", "y", "z", "qw", "qx", "qy", "qz")
     speeds: ClassVar[tuple[str, ...]] = ("vx", "vy", "vz", "wx", "wy", "wz")
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
-        return (ElementaryJoint("prismatic", X), ElementaryJoint("prismatic", Y), ElementaryJoint("prismatic", Z), ElementaryJoint("ball", nq=4, nv=3))
+        return (
+            *(ElementaryJoint("prismatic", axis) for axis in (X, Y, Z)),
+            ElementaryJoint("ball", nq=4, nv=3),
+        )

@@ -1,4 +1,4 @@
-"""Whether bodies that are fixed together have an inertia that a moving part can have."""
+"""Physical consistency of the inertia of bodies that are rigidly attached to each other."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from zwang.scalar import are_constant
 
 
 def bodies_of_impossible_parts(bodies: Iterable[Body]) -> frozenset[str]:
-    """The bodies, by name, of moving parts (bodies fixed together) whose mass, or inertia about their centre, is negative."""
+    """The names of the bodies on links with a negative mass or a negative principal moment of inertia.
+
+    A link consists of a moving body and the bodies that are fixed to it. Links with symbolic inertia are not
+    checked.
+    """
     tree = build_tree(bodies)
-    bad = {i for i, link in enumerate(tree.links) if _has_negative_inertia(link)}
-    return frozenset(name for name, place in tree.placements.items() if place.link in bad)
+    impossible = {i for i, link in enumerate(tree.links) if _has_negative_inertia(link)}
+    return frozenset(name for name, placement in tree.placements.items() if placement.link in impossible)
 
 
 def _has_negative_inertia(link: Link) -> bool:
+    """Whether the mass or a principal moment of inertia about the centre of mass is negative."""
     if not are_constant(link.mass, *np.ravel(link.h), *np.ravel(link.J)):
         return False
     mass, h, J = float(link.mass), np.asarray(link.h, float), np.asarray(link.J, float)

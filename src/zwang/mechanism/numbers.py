@@ -1,4 +1,4 @@
-"""What counts as a number in a description, and how vectors and matrices of numbers are kept: as nested tuples."""
+"""Validation of numbers, vectors and matrices; vectors and matrices are stored as nested tuples."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ import numpy as np
 
 from zwang.algebra import rotations
 from zwang.errors import DescriptionError
+from zwang.mechanism.type_validation import short_repr
 from zwang.scalar import are_constant, is_scalar, reason_not_real
 
 Number = Any
+SOLIMP_NAMES = ("d0", "d_width", "width", "midpoint", "power")
+SOLIMP_BOUNDS = ((0, 1), (0, 1), (0, None), (0, 1), (1, None))
 Vector3 = tuple[Number, Number, Number]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
-LARGEST_INTEGER = 2**53  # larger ones are floats
+LARGEST_INTEGER = 2**53  # larger integers are converted to floats
 IDENTITY: Matrix3 = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 
 
 class FrozenArray:
-    """A frozen array of plain numbers, for what is too large for tuples: the vertices and faces of a mesh.
+    """An immutable array (n, columns) of floats or integers, for the vertices and faces of a mesh.
 
-    It compares by value, gives its rows as tuples, and `numpy.asarray` reads it without a copy.
+    It compares by value, its elements are rows as tuples, and `numpy.asarray` reads it without a copy.
     """
 
     __slots__ = ("_array",)
@@ -60,7 +63,10 @@ class FrozenArray:
 
 
 def number(value: Any, where: str, *, infinite: bool = False) -> Number:
-    """`value` as a Python number or a symbolic one. Raises DescriptionError for text, NaN and (unless asked) infinity."""
+    """`value` as a Python number or a symbolic expression.
+
+    Raises DescriptionError for strings, NaN and, unless `infinite`, infinity.
+    """
     if type(value) is not float and type(value) is not int:
         value = _scalar(value, where)
     if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
@@ -72,14 +78,17 @@ def number(value: Any, where: str, *, infinite: bool = False) -> Number:
 
 
 def _scalar(value: Any, where: str) -> Number:
-    """A NumPy scalar as Python's; a symbolic expression, if it can be real. Raises DescriptionError for anything else."""
+    """`value`, a NumPy scalar or a real symbolic expression, as a Python number or an expression.
+
+    Raises DescriptionError for other values.
+    """
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         kind = getattr(getattr(value, "dtype", None), "kind", "O")
-        value = value if kind in "mM" else value.item()  # a time is no integer
+        value = value if kind in "mM" else value.item()  # datetime64 and timedelta64 are not numbers
     if isinstance(value, bool | np.timedelta64) or not is_scalar(value):
         raise DescriptionError(f"{where} is {value!r}; it must be a real number or a symbolic expression")
     if reason := reason_not_real(value):
-        raise DescriptionError(f"{where} is {_short(value)}, which {reason}; it must be real and finite")
+        raise DescriptionError(f"{where} is {short_repr(value)}, which {reason}; it must be real and finite")
     return value
 
 
@@ -91,71 +100,73 @@ def bounded(
     above: float | None = None,
     most: float | None = None,
 ) -> Number:
-    """A finite number, or a symbolic one, within bounds: at least `least`, more than `above`, at most `most`. Raises DescriptionError."""
+    """`value` as a finite number or a symbolic expression.
+
+    Raises DescriptionError for a number less than `least`, not greater than `above`, or greater than `most`.
+    """
     value = number(value, where)
     if are_constant(value):
         if least is not None and not value >= least:
             raise DescriptionError(f"{where} is {value}; it must be at least {least}")
         if above is not None and not value > above:
-            raise DescriptionError(f"{where} is {value}; it must be more than {above}")
+            raise DescriptionError(f"{where} is {value}; it must be greater than {above}")
         if most is not None and not value <= most:
             raise DescriptionError(f"{where} is {value}; it must be at most {most}")
     return value
 
 
 def integer(value: Any, where: str, *, least: int | None = None) -> int:
-    """A whole number, such as 3 (not 3.0, not True), at least `least`. Raises DescriptionError."""
+    """`value` as an int.
+
+    Raises DescriptionError for other types (3.0, True), or a value less than `least`.
+    """
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
-        raise DescriptionError(f"{where} is {value!r}; it must be a whole number")
+        raise DescriptionError(f"{where} is {value!r}; it must be an integer")
     if least is not None and value < least:
         raise DescriptionError(f"{where} is {value}; it must be at least {least}")
     return int(value)
 
 
 def boolean(value: Any, where: str) -> bool:
-    """True or False. Raises DescriptionError for anything else."""
+    """`value` as a bool. Raises DescriptionError for other types."""
     if not isinstance(value, bool | np.bool_):
         raise DescriptionError(f"{where} is {value!r}; it must be True or False")
     return bool(value)
 
 
 def number_tuple(values: Any, where: str, *, least: int = 1, most: int | None = None) -> tuple[Number, ...]:
-    """Numbers, so many of them. Raises DescriptionError."""
+    """`values` as a tuple of `least` to `most` numbers. Raises DescriptionError."""
     if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
-        raise DescriptionError(f"{where} is {_short(values)}; give several numbers, such as (0, 1)")
+        raise DescriptionError(f"{where} is {short_repr(values)}; give a sequence of numbers, such as (0, 1)")
     if len(values) < least or (most is not None and len(values) > most):
-        wanted = (
+        expected = (
             f"at least {least}" if most is None else f"{least}" if most == least else f"{least} to {most}"
         )
-        raise DescriptionError(f"{where} has {len(values)} numbers; it must have {wanted}")
+        raise DescriptionError(f"{where} has {len(values)} numbers; it must have {expected}")
     return vector(values, len(values), where)
 
 
 def checked_solref(values: Any, where: str) -> tuple[Number, Number]:
-    """(time constant, damping ratio), both positive, or (-stiffness, -damping), none positive and not both zero. Raises DescriptionError."""
+    """`values` as solref, in one of MuJoCo's two formats, see `Softness`. Raises DescriptionError."""
     first, second = vector(values, 2, where)
     if are_constant(first, second):
         direct = first <= 0 and second <= 0 and (first != 0 or second != 0)
         if not direct and not (first > 0 and second > 0):
             raise DescriptionError(
-                f"{where} is ({first}, {second}); give (time constant, damping ratio), both above 0, or "
-                "(-stiffness, -damping), none above 0 and not both 0"
+                f"{where} is ({first}, {second}); give (time constant, damping ratio), both positive, or "
+                "(-stiffness, -damping), neither positive and not both 0"
             )
     return first, second
 
 
-SOLIMP = ("d0", "d_width", "width", "midpoint", "power")
-SOLIMP_BOUNDS = ((0, 1), (0, 1), (0, None), (0, 1), (1, None))
-
-
 def checked_solimp(values: Any, where: str) -> tuple[Number, ...]:
-    """(d0, d_width, width, midpoint, power): impedances and midpoint from 0 to 1, width >= 0, power >= 1. Raises DescriptionError."""
-    named = zip(vector(values, 5, where), SOLIMP, SOLIMP_BOUNDS, strict=True)
+    """`values` as solimp = (d0, d_width, width, midpoint, power), see `Softness`. Raises DescriptionError."""
+    named = zip(vector(values, 5, where), SOLIMP_NAMES, SOLIMP_BOUNDS, strict=True)
     return tuple(bounded(x, f"{name} in {where}", least=low, most=high) for x, name, (low, high) in named)
 
 
 def vector(values: Any, length: int, where: str) -> tuple[Number, ...]:
-    """`values` as a tuple of `length` numbers. Raises DescriptionError with the length found."""
+    """`values` as a tuple of `length` numbers. Raises DescriptionError."""
     try:
         items = tuple(values)
     except TypeError:
@@ -166,18 +177,22 @@ def vector(values: Any, length: int, where: str) -> tuple[Number, ...]:
 
 
 def matrix3(values: Any, where: str) -> Matrix3:
-    """`values` as three rows of three numbers. Raises DescriptionError for another shape."""
+    """`values` as a 3x3 matrix. Raises DescriptionError for another shape."""
     try:
         rows = tuple(values)
     except TypeError:
         rows = ()
     if len(rows) != 3:
-        raise DescriptionError(f"{where} is {values!r}; it must be 3x3")
+        raise DescriptionError(f"{where} is {values!r}; it must be a 3x3 matrix")
     return tuple(vector(row, 3, where) for row in rows)  # type: ignore[return-value]
 
 
 def orientation_of(value: Any, where: str) -> Matrix3:
-    """A rotation matrix from a unit quaternion (w, x, y, z), normalised if numeric, or from a matrix, checked."""
+    """`value`, a quaternion (w, x, y, z) or a rotation matrix, as a rotation matrix.
+
+    A numeric quaternion is normalised. Raises DescriptionError for other shapes, a zero quaternion, or a
+    matrix that is not a rotation.
+    """
     rows = list(value) if hasattr(value, "__len__") and not isinstance(value, str) else []
     if len(rows) not in (3, 4) or (len(rows) == 3 and any(is_scalar(row) for row in rows)):
         raise DescriptionError(
@@ -190,8 +205,3 @@ def orientation_of(value: Any, where: str) -> Matrix3:
     matrix = matrix3(value, where)
     rotations.check_rotation(matrix, where)
     return matrix
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) < 60 else text[:57] + "..."

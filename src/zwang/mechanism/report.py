@@ -1,4 +1,4 @@
-"""What a reader says of a file: what it read, what it repaired, what it left out."""
+"""The report of a reader on a file: what it read, repaired and omitted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from zwang.mechanism.type_validation import validated
 @validated
 @dataclass(frozen=True)
 class Note:
-    """One remark: `kind` is "read", "repaired", "ignored" (no effect on the motion), "unsupported" (it would have) or
-    "implausible" (possible, hardly meant)."""
+    """One remark on a file or a mechanism.
+
+    kind: "read"; "repaired"; "ignored" (omitted, without effect on the motion); "unsupported" (omitted, with
+    an effect on the motion); or "implausible" (possible, but probably a mistake). what: the remark. where:
+    the location in the file, or the part of the mechanism.
+    """
 
     kind: str
     what: str
@@ -24,7 +28,7 @@ class Note:
 @validated
 @dataclass(frozen=True)
 class Report:
-    """Where a mechanism came from and everything that its reader has to say about it."""
+    """The source of a mechanism, its format and the notes of the reader."""
 
     source: str = ""
     format: str = "python"

@@ -1,18 +1,21 @@
-"""How a mechanism shows itself in a notebook: by a function that registers here, as pictures belong to a room that this one does not know."""
+"""Rich display of mechanisms in notebooks, by a function that another package registers here.
+
+The layer of the mechanism does not import the packages that draw pictures.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-_SHOW: list[Callable[[Any], str]] = []
+_WRITERS: list[Callable[[Any], str]] = []
 
 
-def register(show: Callable[[Any], str]) -> None:
-    """Let `show` write mechanisms as HTML; it takes the place of the one before."""
-    _SHOW[:] = [show]
+def register(write_html: Callable[[Any], str]) -> None:
+    """Register the function that returns a mechanism as HTML; it replaces an earlier one."""
+    _WRITERS[:] = [write_html]
 
 
 def as_html(mechanism: Any) -> str | None:
-    """The mechanism as HTML, or None where nobody has registered."""
-    return _SHOW[0](mechanism) if _SHOW else None
+    """The mechanism as HTML, or None if no function is registered."""
+    return _WRITERS[0](mechanism) if _WRITERS else None

@@ -1,4 +1,4 @@
-"""Mechanisms to try things on. Every number is an argument, and may be a symbol."""
+"""Example mechanisms. Every number is an argument, and may be a symbol."""
 
 from __future__ import annotations
 
@@ -21,58 +21,66 @@ FURUTA = {
     "m_r": 0.095, "L_r": 0.085, "m_p": 0.024, "L_p": 0.129, "g": 9.81, "B_r": 0.0015, "B_p": 0.0005,
     "J_r1": 1e-6, "J_r2": 5.72e-5, "J_r3": 5.72e-5, "J_p1": 3.33e-5, "J_p2": 3.33e-5, "J_p3": 1e-6,
 }  # fmt: skip
-"""A rotary pendulum for the desk: masses [kg], lengths [m], inertias [kg m^2], damping [N m s/rad]."""
+"""Numbers of a desktop rotary pendulum: masses [kg], lengths [m], inertias [kg m^2], damping [N m s/rad]."""
 
 
 def furuta(**numbers: Any) -> Mechanism:
-    """Furuta's pendulum: a driven arm turning about the vertical by theta, with a pendulum across its end at alpha.
+    """The Furuta pendulum: a driven horizontal arm (theta) carries a pendulum (alpha).
 
-    alpha = 0 is upright. The arguments are the names in `FURUTA`; those not given are symbols.
-    Source: Furuta, Yamakita, Kobayashi (1991).
+    The pendulum is upright at alpha = 0. The arguments are the names in `FURUTA`; those that are not given
+    are symbols.
+    Raises TypeError for another name.
+    Source: Furuta, Yamakita, Kobayashi, "Swing-up control of inverted pendulum", IECON 1991.
     """
     n = {name: numbers.pop(name, symbol(name, positive=True)) for name in FURUTA}
     if numbers:
-        raise TypeError(f"furuta has no {next(iter(numbers))!r}; it has {', '.join(FURUTA)}")
+        raise TypeError(
+            f"furuta() has no argument {next(iter(numbers))!r}; the arguments are {', '.join(FURUTA)}"
+        )
     return Mechanism(
         name="furuta",
         gravity=(0, 0, -n["g"]),
         bodies=(
             Body("arm", Revolute("theta", axis=(0, 0, 1)), mass=n["m_r"], com=(n["L_r"] / 2, 0, 0),
-                 inertia=(n["J_r1"], n["J_r2"], n["J_r3"]), geometry=_stick(n["L_r"], FURUTA["L_r"], X, "steel")),
-            Body("pendulum", Revolute("alpha", axis=(1, 0, 0)), parent="arm", position=(n["L_r"], 0, 0), mass=n["m_p"],
-                 com=(0, 0, n["L_p"] / 2), inertia=(n["J_p1"], n["J_p2"], n["J_p3"]),
-                 geometry=_stick(n["L_p"], FURUTA["L_p"], Z, "red")),
+                 inertia=(n["J_r1"], n["J_r2"], n["J_r3"]),
+                 geometry=_rod_shape(n["L_r"], FURUTA["L_r"], X, "steel")),
+            Body("pendulum", Revolute("alpha", axis=(1, 0, 0)), parent="arm", position=(n["L_r"], 0, 0),
+                 mass=n["m_p"], com=(0, 0, n["L_p"] / 2), inertia=(n["J_p1"], n["J_p2"], n["J_p3"]),
+                 geometry=_rod_shape(n["L_p"], FURUTA["L_p"], Z, "red")),
         ),
         forces=(Motor("tau", "theta"), Damper("theta", n["B_r"]), Damper("alpha", n["B_p"])),
     )  # fmt: skip
 
 
 def double_pendulum(m1: Any = 1, m2: Any = 1, l1: Any = 1, l2: Any = 1, g: Any = 9.81) -> Mechanism:
-    """Two point masses [kg] on massless rods [m], swinging in a plane; the elbow's angle is against the first rod."""
+    """A planar double pendulum: point masses [kg] on massless rods [m]; elbow is the relative angle."""
     return Mechanism(
         name="double pendulum",
         gravity=(0, 0, -g),
         bodies=(
             Body("upper", Revolute("shoulder", axis=(0, 1, 0)), mass=m1, com=(0, 0, -l1),
-                 geometry=_stick(l1, 1, DOWN, "steel")),
+                 geometry=_rod_shape(l1, 1, DOWN, "steel")),
             Body("lower", Revolute("elbow", axis=(0, 1, 0)), parent="upper", position=(0, 0, -l1), mass=m2,
-                 com=(0, 0, -l2), geometry=_stick(l2, 1, DOWN, "red")),
+                 com=(0, 0, -l2), geometry=_rod_shape(l2, 1, DOWN, "red")),
         ),
     )  # fmt: skip
 
 
-def _stick(length: Any, usual: float, direction: tuple[int, int, int], color: str) -> tuple[Capsule]:
-    """A capsule to look at, from the frame's origin along a coordinate axis; of the usual length [m] for a symbol."""
+def _rod_shape(length: Any, usual: float, direction: tuple[int, int, int], color: str) -> tuple[Capsule]:
+    """A capsule from the origin along a coordinate axis, for visualisation.
+
+    usual: length that is drawn for a symbolic one [m].
+    """
     l = length if are_constant(length) else usual
     x, y, z = direction
-    turn: Matrix3 = ((0, 0, 1), (0, 1, 0), (-1, 0, 0)) if x else IDENTITY
+    orientation: Matrix3 = ((0, 0, 1), (0, 1, 0), (-1, 0, 0)) if x else IDENTITY
     middle = (x * l / 2, y * l / 2, z * l / 2)
     return (
         Capsule(
             radius=0.04 * l,
             length=l,
             position=middle,
-            orientation=turn,
+            orientation=orientation,
             color=COLORS[color],
             visual_only=True,
         ),
@@ -82,11 +90,12 @@ def _stick(length: Any, usual: float, direction: tuple[int, int, int], color: st
 def four_bar(
     crank: float = 0.3, coupler: float = 0.8, rocker: float = 0.6, ground: float = 0.8, g: Any = 9.81
 ) -> Mechanism:
-    """A four-bar linkage of uniform rods of 1 kg/m in a vertical plane, closed by an exact loop; lengths [m].
+    """A four-bar linkage of uniform rods in a vertical plane, closed by a hard constraint.
 
-    By default the crank can turn all round (Grashof). It starts with the crank upright and the loop closed.
+    The arguments are lengths [m]; the rods have 1 kg/m. With the default lengths the crank rotates fully
+    (Grashof condition). In the default configuration the crank is upright and the loop is closed.
     """
-    home = _closed(crank, coupler, rocker, ground, math.pi / 2)
+    home = _closed_configuration(crank, coupler, rocker, ground, math.pi / 2)
     bodies = (
         _rod("crank", "world", (0, 0, 0), "drive", crank),
         _rod("coupler", "crank", (crank, 0, 0), "first", coupler),
@@ -104,17 +113,17 @@ def four_bar(
 
 
 def _rod(name: str, parent: str, position: tuple[float, float, float], joint: str, length: float) -> Body:
-    """A uniform rod along x, 1 kg/m, turning about -y, so that angles count from x towards z."""
+    """A uniform rod along x of 1 kg/m that rotates about -y: its angle is measured from x towards z."""
     inertia = length**3 / 12
     bar = Box(x=length, y=0.02, z=0.02, position=(length / 2, 0, 0), visual_only=True)
     return Body(name, Revolute(joint, axis=(0, -1, 0)), parent=parent, position=position, mass=length,
                 com=(length / 2, 0, 0), inertia=(1e-6, inertia, inertia), geometry=(bar,))  # fmt: skip
 
 
-def _closed(
+def _closed_configuration(
     crank: float, coupler: float, rocker: float, ground: float, angle: float
 ) -> tuple[float, float, float]:
-    """The joints' angles with the loop closed at a crank angle, the rocker's pin above the line between the others."""
+    """The joint angles that close the loop at the given crank angle, with the pin above the diagonal."""
     tip = crank * complex(math.cos(angle), math.sin(angle))
     to_ground = ground - tip
     distance = abs(to_ground)
@@ -129,4 +138,4 @@ SAMPLES: dict[str, Callable[[], Mechanism]] = {
     "double_pendulum": double_pendulum,
     "four_bar": four_bar,
 }
-"""What the command line offers by name, with numbers."""
+"""The examples of the command line, by name."""

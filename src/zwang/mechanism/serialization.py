@@ -1,4 +1,10 @@
-"""A description as a document: to JSON and back, its symbols, and values for them. No code in a document is ever run."""
+"""Mechanisms as JSON documents, the symbols in them, and substitution of symbols.
+
+No code in a document is executed.
+A document is {"format": "zwang 2", "value": part}. A part is an object with its class as "kind" and those
+fields that differ from their defaults; tuples become lists. Documents of version 0.1 have the format "zwang
+1" and, for the classes in `KINDS_OF_VERSION_1`, other names; they can be read as well.
+"""
 
 from __future__ import annotations
 
@@ -13,64 +19,94 @@ import numpy as np
 
 from zwang import scalar
 from zwang.errors import LoadError, ZwangError
-from zwang.mechanism import bodies, constraints, force_elements, geometry, joints, report
+from zwang.mechanism import (
+    bodies,
+    constraints,
+    contact_pairs,
+    force_elements,
+    geometry,
+    joints,
+    options,
+    report,
+    tendon_elements,
+)
 from zwang.mechanism.numbers import FrozenArray
 
-FORMAT = "zwang 1"
-_KEYS = {"kind": "kind_"}  # a field's key where its name is taken: "kind" is that of the part
-_PLAIN = str | bool | int | float | FrozenArray
-_ROOMS = (force_elements, joints, bodies, report, constraints, geometry)
+FORMAT = "zwang 2"
+READABLE_FORMATS = (FORMAT, "zwang 1")
+KINDS_OF_VERSION_1 = {"Couple": "JointCoupling", "CoupleTendons": "TendonCoupling"}
+"""The classes that had another name in version 0.1: old name to new name."""
+
+_KEYS = {"kind": "kind_"}  # the key of a field whose name is reserved: "kind" is the class of the part
+_ATOMS = str | bool | int | float | FrozenArray
+_MODULES = (
+    force_elements,
+    joints,
+    bodies,
+    report,
+    constraints,
+    tendon_elements,
+    contact_pairs,
+    options,
+    geometry,
+)
 
 
 def _kinds(root: type) -> dict[str, type]:
-    """The classes that a document may name, and no others."""
+    """The classes that a document may name, `root` and the parts of a mechanism, by new and old names."""
     found = {root.__name__: root}
-    for room in _ROOMS:
-        for name, value in vars(room).items():
-            if isinstance(value, type) and is_dataclass(value) and value.__module__ == room.__name__:
+    for module in _MODULES:
+        for name, value in vars(module).items():
+            if isinstance(value, type) and is_dataclass(value) and value.__module__ == module.__name__:
                 found[name] = value
-    return found
+    return found | {old: found[new] for old, new in KINDS_OF_VERSION_1.items()}
 
 
 def symbols_in(value: Any) -> set[str]:
-    """The names of all symbols in a description."""
+    """The names of all symbols in a part of a mechanism."""
     if is_dataclass(value):
         return set().union(*(symbols_in(getattr(value, f.name)) for f in fields(value)))
     if isinstance(value, tuple):
         return set().union(*(symbols_in(item) for item in value))
-    if value is None or isinstance(value, _PLAIN):
+    if value is None or isinstance(value, _ATOMS):
         return set()
     return {str(symbol) for symbol in scalar.symbols_of(value)}
 
 
 def substitute_symbols(value: Any, values: Mapping[str, Any]) -> Any:
-    """The description with `values` for the symbols of these names; parts are built, and so checked, again."""
+    """The part with `values` for the symbols of these names; it is built, and so validated, again."""
     if is_dataclass(value) and not isinstance(value, type):
-        return type(value)(**{f.name: substitute_symbols(getattr(value, f.name), values) for f in fields(value)})
+        return type(value)(
+            **{f.name: substitute_symbols(getattr(value, f.name), values) for f in fields(value)}
+        )
     if isinstance(value, tuple):
         return tuple(substitute_symbols(item, values) for item in value)
-    if value is None or isinstance(value, _PLAIN):
+    if value is None or isinstance(value, _ATOMS):
         return value
     return scalar.substitute(value, {s: values[str(s)] for s in scalar.symbols_of(value) if str(s) in values})
 
 
 def to_json(value: Any) -> str:
-    """The description as JSON text; floats keep every bit, expressions are kept as trees."""
+    """The part as JSON text. Floats are written with all digits, expressions as trees."""
     return json.dumps(
         {"format": FORMAT, "value": _encoded(value)}, indent=1, allow_nan=False, ensure_ascii=False
     )
 
 
-def from_json(text: str, root: type) -> Any:
-    """The description that `to_json` wrote. Raises LoadError for anything else."""
+def from_json(text: str | bytes, root: type) -> Any:
+    """The instance of `root` that `to_json` wrote, in this version or in version 0.1.
+
+    Raises LoadError for other text.
+    """
     if not isinstance(text, str | bytes):
-        raise LoadError(f"this is no JSON text but a {type(text).__name__}")
+        raise LoadError(f"JSON text is expected, not a {type(text).__name__}")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LoadError(f"this is no JSON text: {error}") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT or "value" not in document:
-        raise LoadError(f"this JSON text is no mechanism: it must have the entry format = {FORMAT!r}")
+        raise LoadError(f"this is not valid JSON text: {error}") from None
+    known = isinstance(document, dict) and document.get("format") in READABLE_FORMATS
+    if not known or "value" not in document:
+        raise LoadError(f"this JSON text is not a mechanism: it must have the entry format = {FORMAT!r}")
     try:
         value = _decoded(document["value"], _kinds(root))
     except LoadError:
@@ -84,17 +120,20 @@ def from_json(text: str, root: type) -> Any:
         ArithmeticError,
         RecursionError,
     ) as error:
-        raise LoadError(f"this JSON text is no mechanism: {error}") from None
+        raise LoadError(f"this JSON text is not a valid mechanism: {error}") from None
     if not isinstance(value, root):
         raise LoadError(f"this JSON text describes a {type(value).__name__}, not a {root.__name__}")
     return value
 
 
 def _encoded(value: Any) -> Any:
+    """`value` as JSON data; fields with their default values are omitted."""
     if is_dataclass(value) and not isinstance(value, type):
-        shown = {f.name: getattr(value, f.name) for f in fields(value)}
-        plain = {f.name: f.default for f in fields(value)}
-        kept = {k: _encoded(v) for k, v in shown.items() if type(v) is not type(plain[k]) or v != plain[k]}
+        given = {f.name: getattr(value, f.name) for f in fields(value)}
+        default = {f.name: f.default for f in fields(value)}
+        kept = {
+            k: _encoded(v) for k, v in given.items() if type(v) is not type(default[k]) or v != default[k]
+        }
         return {"kind": type(value).__name__, **{_KEYS.get(name, name): part for name, part in kept.items()}}
     if isinstance(value, tuple):
         return [_encoded(item) for item in value]
@@ -103,26 +142,28 @@ def _encoded(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, FrozenArray):
-        return _encoded_block(np.asarray(value))
+        return _encoded_array(np.asarray(value))
     return {"expression": scalar.to_data(value)}
 
 
-def _encoded_block(array: np.ndarray) -> dict[str, Any]:
-    """An array's bytes, little-endian, as base64 text."""
+def _encoded_array(array: np.ndarray) -> dict[str, Any]:
+    """The bytes of an array, little-endian, as base64 text."""
     kind = "<f8" if array.dtype.kind == "f" else "<i8"
     text = base64.b64encode(array.astype(kind).tobytes()).decode("ascii")
     return {"of": kind, "columns": array.shape[1], "block": text}
 
 
-def _decoded_block(value: Mapping[str, Any]) -> FrozenArray:
+def _decoded_array(value: Mapping[str, Any]) -> FrozenArray:
+    """The array that `_encoded_array` wrote."""
     columns = value["columns"]
     if value["of"] not in ("<f8", "<i8") or type(columns) is not int or columns < 1:
-        raise LoadError("this JSON text has a block of numbers that is damaged")
+        raise LoadError("this JSON text contains a damaged array of numbers")
     array = np.frombuffer(base64.b64decode(value["block"], validate=True), dtype=value["of"])
     return FrozenArray(array.reshape(-1, columns), columns, float if value["of"] == "<f8" else int)
 
 
-def _decoded(value: Any, kinds: dict[str, type]) -> Any:
+def _decoded(value: Any, kinds: Mapping[str, type]) -> Any:
+    """The value that `_encoded` wrote; `kinds` are the classes by name."""
     if isinstance(value, list):
         return tuple(_decoded(item, kinds) for item in value)
     if not isinstance(value, dict):
@@ -130,11 +171,11 @@ def _decoded(value: Any, kinds: dict[str, type]) -> Any:
     if set(value) == {"number"}:
         return float(value["number"])
     if set(value) == {"block", "columns", "of"}:
-        return _decoded_block(value)
+        return _decoded_array(value)
     if set(value) == {"expression"}:
         return scalar.from_data(value["expression"])
     names: dict[Any, Any] = {key: name for name, key in _KEYS.items()}
     arguments = {names.get(k, k): _decoded(v, kinds) for k, v in value.items() if k != "kind"}
     if value.get("kind") not in kinds:
-        raise LoadError(f"this JSON text has a part of the unknown kind {value.get('kind')!r}")
+        raise LoadError(f"this JSON text contains a part of the unknown kind {value.get('kind')!r}")
     return kinds[value["kind"]](**arguments)

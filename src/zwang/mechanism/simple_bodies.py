@@ -1,4 +1,4 @@
-"""Bodies on slides alone along their principal axes, which MuJoCo calls simple: their inverse weight is one over their mass."""
+"""Bodies with prismatic joints along their principal axes alone, which MuJoCo calls simple."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from zwang.scalar import is_zero
 
 
 def simple_bodies(bodies: Iterable[Body]) -> frozenset[str]:
-    """The names of the bodies whose inverse weight is one over their mass, whatever the number of their slides.
+    """The names of the bodies whose inverse weight is 1 / mass, regardless of the number of their joints.
 
-    A simple body carries no other body, and moves against the world, or against a body fixed to it, on prismatic joints alone. Their
-    axes are axes of its frame, in which its centre of mass is the origin and its inertia diagonal. `Body.simple` overrules this.
-    Source: MuJoCo, `body_simple` equal to 2.
+    A simple body has no children. It is connected to the world, or to a body fixed to the world, by prismatic
+    joints alone, whose axes are axes of the body frame; the origin of this frame is the centre of mass, and
+    the inertia is diagonal in it. `Body.simple` takes precedence.
+    Source: MuJoCo, mjModel.body_simple equal to 2.
     """
     bodies = tuple(bodies)
-    carriers = {body.parent for body in bodies}
+    parents = {body.parent for body in bodies}
     bases = {"world", *(body.name for body in bodies if body.parent == "world" and not body.joints)}
     return frozenset(
         body.name
         for body in bodies
-        if (_slides_alone(body, bases, carriers) if body.simple is None else body.simple)
+        if (_translates_only(body, bases, parents) if body.simple is None else body.simple)
     )
 
 
-def _slides_alone(body: Body, bases: set[str], carriers: set[str]) -> bool:
-    """Whether the rule of `simple_bodies` holds for a body."""
-    if not body.joints or body.parent not in bases or body.name in carriers:
+def _translates_only(body: Body, bases: set[str], parents: set[str]) -> bool:
+    """Whether the body is simple by the rule of `simple_bodies`."""
+    if not body.joints or body.parent not in bases or body.name in parents:
         return False
     off_diagonal = [body.inertia[i][j] for i in range(3) for j in range(i)]
     return all(is_zero(x) for x in (*body.com, *off_diagonal)) and all(

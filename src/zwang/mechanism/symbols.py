@@ -1,4 +1,4 @@
-"""Symbols in place of a mechanism's numbers: for equations on paper, and for parameters of compiled functions."""
+"""Symbols in place of numbers of a mechanism, for symbolic equations and parameters of compiled functions."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ XYZ = ("x", "y", "z")
 
 
 def with_symbolic_parameters(mechanism: Mechanism, kinds: Sequence[str]) -> Mechanism:
-    """The mechanism with symbols for its numbers of these kinds, named by body or joint.
+    """The mechanism with symbols for its numbers of these kinds, named after the body or joint.
 
-    "mass": m_BODY; "com": c_BODY_x, _y, _z; "inertia": I_BODY_xx ... _yz; of every body that moves and has mass.
-    "damping": d_JOINT; "friction": f_JOINT, of joints that have it; "gravity": g, downwards as it was.
+    "mass": m_BODY; "com": c_BODY_x, _y, _z; "inertia": I_BODY_xx ... _yz; of every body that moves and has
+    mass. "damping": d_JOINT of every damper; "friction": f_JOINT of every joint with friction; "gravity": g,
+    with the direction unchanged.
     Raises ParameterError for another kind.
     """
     kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
-        raise ParameterError(f"symbolic has the kind {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
+        raise ParameterError(f"symbolic contains {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
     for kind in kinds:
         mechanism = KINDS[kind](mechanism)
     return mechanism
 
 
 def _bodies(change: Callable[[Body], dict[str, Any]]) -> Callable[[Mechanism], Mechanism]:
-    """A change of every moving body with mass."""
+    """A function that replaces the fields `change(body)` of every moving body with mass."""
 
     def changed(mechanism: Mechanism) -> Mechanism:
         placements = mechanism.tree.placements

@@ -1,13 +1,14 @@
-"""The mechanism as the algorithms want it: links in a tree, one move each, with fixed bodies merged into them.
+"""The kinematic tree: links with one elementary joint each, into which rigidly attached bodies are merged.
 
-A joint of several moves becomes as many links, all but the last without mass. So every algorithm has one loop and
-one kind of step, and a free joint is no special case. A link's frame sits on its joint's axis and moves with the link.
+A joint that consists of several elementary joints becomes as many links, all but the last without mass. Every
+recursive algorithm therefore has one loop, in which a free joint is no special case. The frame of a link has
+its origin on the joint axis and moves with the link.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,21 @@ WORLD = -1
 
 @dataclass(frozen=True)
 class Link:
-    """One move and what it carries.
+    """A link: an elementary joint and the rigid body that it moves.
 
-    parent: number of the parent link, or -1 for the world. R, p: this link's frame in its parent's before the move.
-    reference: the coordinate at which it is there. q, v: ranges of its coordinates and speeds. armature: added to
-    each of its speeds. mass; h = mass * com; J: the second moment of mass about the origin, J = integral r r^T dm,
-    so that the inertia about the origin is tr(J) 1 - J. All in the link's axes.
+    parent: index of the parent link, or -1 for the world.
+    joint: the elementary joint between the parent link and this link.
+    R, p: rotation and origin of the link frame in the frame of the parent link where the coordinate is
+    `reference`.
+    q, v: slices of the coordinates and of the generalised velocities.
+    armature: rotor inertia, added to the diagonal of the mass matrix.
+    mass [kg]; h = mass * com [kg m]; J [kg m^2]: second moment of mass about the origin, J = integral of r
+        r^T dm, so that the inertia about the origin is tr(J) 1 - J. All of them are in the axes of the link.
     """
 
     name: str
     parent: int
-    move: ElementaryJoint
+    joint: ElementaryJoint
     R: np.ndarray
     p: np.ndarray
     reference: Any
@@ -47,7 +52,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Placement:
-    """A frame fixed to a link (or, with link -1, to the world): its rotation and origin in the link's frame."""
+    """A frame fixed to a link (or, with link -1, to the world): rotation R and origin p in the link frame."""
 
     link: int
     R: np.ndarray
@@ -56,7 +61,11 @@ class Placement:
 
 @dataclass(frozen=True)
 class RigidBody:
-    """One body's mass: where its centre of mass is (a Place with the body's axes) and its inertia there."""
+    """The mass properties of one body.
+
+    placement: frame with origin at the centre of mass and the axes of the body frame. mass [kg]. inertia [kg
+    m^2]: about the centre of mass, in these axes.
+    """
 
     body: str
     placement: Placement
@@ -66,7 +75,7 @@ class RigidBody:
 
 @dataclass(frozen=True)
 class Tree:
-    """Links in topological order, the bodies' and frames' places on them, the solids, and gravity."""
+    """A kinematic tree: links in topological order, placements of frames, rigid bodies, and gravity."""
 
     links: tuple[Link, ...]
     placements: dict[str, Placement]
@@ -75,14 +84,14 @@ class Tree:
     nq: int
     nv: int
 
-    def place(self, frame: str) -> Placement:
-        """Where a body's or a frame's frame is fixed. Raises UnknownNameError."""
+    def placement(self, frame: str) -> Placement:
+        """The placement of the frame of that name (of a body or a frame). Raises UnknownNameError."""
         if not isinstance(frame, str) or frame not in self.placements:
             raise UnknownNameError("frame", frame, self.placements)
         return self.placements[frame]
 
     def path(self, link: int) -> list[int]:
-        """The links from the world to `link`, that one included."""
+        """The links on the path from the world to `link`, inclusive."""
         path = []
         while link != WORLD:
             path.append(link)
@@ -90,21 +99,27 @@ class Tree:
         return path[::-1]
 
 
-@np.errstate(over="ignore", invalid="ignore")  # of masses beyond all numbers, which those who check tell
+@np.errstate(
+    over="ignore", invalid="ignore"
+)  # inertias that overflow are reported by the checks of the callers
 def build_tree(bodies: Iterable[Body], frames: Iterable[Frame] = (), gravity: Any = (0, 0, 0)) -> Tree:
-    """The tree of bodies, parents first; masses of merged bodies are added up."""
+    """The kinematic tree of `bodies`, whose parents stand before their children.
+
+    The mass and the moments of mass of bodies that are rigidly attached to each other are added up on one
+    link.
+    """
     placements = {"world": Placement(WORLD, np.array(IDENTITY), np.zeros(3, int))}
     links: list[Link] = []
     rigid_bodies: list[RigidBody] = []
     moments: list[list[Any]] = []
     for body in bodies:
         placements[body.name] = _add_links(body, placements[body.parent], links, moments)
-        place = placements[body.name]
+        placement = placements[body.name]
         if not is_zero(body.mass) or not is_zero(np.array(body.inertia)):
-            centre = Placement(place.link, place.R, place.p + place.R @ np.array(body.com))
+            centre = Placement(placement.link, placement.R, placement.p + placement.R @ np.array(body.com))
             rigid_bodies.append(RigidBody(body.name, centre, body.mass, np.array(body.inertia)))
-            if place.link != WORLD:
-                moments[place.link].append(_moments(rigid_bodies[-1]))
+            if placement.link != WORLD:
+                moments[placement.link].append(_moments(rigid_bodies[-1]))
     for frame in frames:
         base = placements[frame.body]
         R = base.R @ np.array(frame.orientation)
@@ -115,32 +130,32 @@ def build_tree(bodies: Iterable[Body], frames: Iterable[Frame] = (), gravity: An
 
 
 def _add_links(body: Body, base: Placement, links: list[Link], moments: list[list[Any]]) -> Placement:
-    """One link for each move of the body's joints; returns where the body's frame is fixed."""
+    """Append one link for each elementary joint of the body; returns the placement of the body frame."""
     link, R = base.link, base.R @ np.array(body.orientation)
     p = base.p + base.R @ np.array(body.position)
     for joint in body.joints:
-        p = p + R @ np.array(joint.position)  # from the last frame to a point on the axis
+        p = p + R @ np.array(joint.position)  # from the previous frame to a point on the axis
         reference = joint.reference
-        for move in joint.elementary_joints:
+        for elementary in joint.elementary_joints:
             iq, iv = (links[-1].q.stop, links[-1].v.stop) if links else (0, 0)
-            q, v = slice(iq, iq + move.nq), slice(iv, iv + move.nv)
-            links.append(Link(joint.name, link, move, R, p, reference, q, v, joint.armature))
+            q, v = slice(iq, iq + elementary.nq), slice(iv, iv + elementary.nv)
+            links.append(Link(joint.name, link, elementary, R, p, reference, q, v, joint.armature))
             moments.append([])
             link, R, p, reference = len(links) - 1, np.array(IDENTITY), np.zeros(3, int), 0
-        p = -np.array(joint.position)  # back to the body's frame
+        p = -np.array(joint.position)  # back to the body frame
     return Placement(link, R, p)
 
 
-def _moments(solid: RigidBody) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Mass and its first and second moments about the link's origin, in the link's axes."""
-    R, c, I = solid.placement.R, solid.placement.p, solid.inertia
+def _moments(body: RigidBody) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Mass, first and second moment of mass about the origin of the link, in its axes."""
+    R, c, I = body.placement.R, body.placement.p, body.inertia
     second = (I[0, 0] + I[1, 1] + I[2, 2]) * np.array(IDENTITY) - 2 * I  # 2 J, as I = tr(J) 1 - J
-    return solid.mass, solid.mass * c, (R @ second @ R.T) / 2 + solid.mass * np.outer(c, c)
+    return body.mass, body.mass * c, (R @ second @ R.T) / 2 + body.mass * np.outer(c, c)
 
 
 def _with_mass(link: Link, parts: list[Any]) -> Link:
+    """The link with the sum of the moments of mass of its rigid bodies."""
     if not parts:
         return link
     mass, h, J = (sum(part[k] for part in parts[1:]) + parts[0][k] for k in range(3))
-    return Link(link.name, link.parent, link.joint, link.R, link.p, link.reference, link.q, link.v, link.armature,
-                mass, h, J)  # fmt: skip
+    return replace(link, mass=mass, h=h, J=J)

@@ -1,4 +1,4 @@
-"""Values against the types that annotations declare: of the fields of parts, and of the arguments of public functions."""
+"""Validation of values against type annotations, for fields of dataclasses and arguments of functions."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ import numpy as np
 from zwang.errors import ArgumentError, DescriptionError, ZwangError
 from zwang.scalar import is_scalar
 
-Made = TypeVar("Made", bound=type)
-Called = TypeVar("Called", bound=Callable[..., Any])
+Class = TypeVar("Class", bound=type)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-LARGEST = 2**1023  # of integers that a float can hold
-
-
-class Declared(NamedTuple):
-    """What an annotation asks for: whether a value is that, and how to say it."""
-
-    holds: Callable[[Any], bool]
-    words: str
+LARGEST = 2**1023  # of the integers that can be converted to a float
 
 
-_WORDS = {
+class TypeCheck(NamedTuple):
+    """The predicate of an annotation, and the description of the accepted values for messages."""
+
+    accepts: Callable[[Any], bool]
+    description: str
+
+
+_DESCRIPTIONS = {
     "Mechanism": "a zw.Mechanism, as zw.load(path) returns",
-    "Workspace": "what zw.robot.workspace returns",
+    "Workspace": "a result of zw.robot.workspace",
 }
 
 
 def _is_real(value: Any) -> bool:
-    if type(value) is float:  # the abstract classes below take long to ask
+    if type(value) is float:  # the common case; instance checks against abstract base classes are slow
         return True
     if isinstance(value, int):
         return not isinstance(value, bool) and abs(value) < LARGEST
@@ -48,31 +48,32 @@ def _is_real(value: Any) -> bool:
     )
 
 
-def _is_whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 _SIMPLE = {
-    "None": Declared(lambda x: x is None, "None"),
-    "str": Declared(lambda x: isinstance(x, str), "a text"),
-    "bool": Declared(lambda x: isinstance(x, bool | np.bool_), "True or False"),
-    "int": Declared(_is_whole, "a whole number"),
-    "float": Declared(lambda x: _is_real(x) and x == x, "a number"),
-    "Number": Declared(
+    "None": TypeCheck(lambda x: x is None, "None"),
+    "str": TypeCheck(lambda x: isinstance(x, str), "a string"),
+    "bool": TypeCheck(lambda x: isinstance(x, bool | np.bool_), "True or False"),
+    "int": TypeCheck(_is_integer, "an integer"),
+    "float": TypeCheck(lambda x: _is_real(x) and x == x, "a number"),
+    "Number": TypeCheck(
         lambda x: (_is_real(x) and x == x) or (not isinstance(x, int | float) and is_scalar(x)), "a number"
     ),
-    "Path": Declared(lambda x: isinstance(x, os.PathLike), "a path"),
-    "os.PathLike[str]": Declared(lambda x: isinstance(x, os.PathLike), "a path"),
+    "Path": TypeCheck(lambda x: isinstance(x, os.PathLike), "a path"),
+    "os.PathLike[str]": TypeCheck(lambda x: isinstance(x, os.PathLike), "a path"),
 }
 
 
-def validated(kind: Made) -> Made:
-    """A dataclass of parts whose fields are held to their annotations when it is built; lists become tuples.
+def validated(kind: Class) -> Class:
+    """Class decorator for dataclasses: fields are validated against their annotations.
 
-    Where building fails by an error that is none of zwang's, the field at fault is named. Raises DescriptionError.
+    Lists and arrays become tuples. If building fails by an error other than zwang's own, the invalid field is
+    named. Instances raise DescriptionError.
     """
     build = kind.__init__
-    known = functools.cache(lambda: _of_fields(kind))
+    checks_of_fields = functools.cache(lambda: _field_checks(kind))
 
     @functools.wraps(build)
     def built(self: Any, *arguments: Any, **named: Any) -> None:
@@ -81,37 +82,37 @@ def validated(kind: Made) -> Made:
         except ZwangError:
             raise
         except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
-            given = (
-                inspect.signature(kind).bind(*arguments, **named).arguments
-            )  # a wrong signature stays Python's error
-            _check(kind, given, known())
+            # a call that does not match the signature remains a TypeError of Python
+            given = inspect.signature(kind).bind(*arguments, **named).arguments
+            _check_fields(kind, given, checks_of_fields())
             shown = ", ".join(f"{name} = {short_repr(value)}" for name, value in given.items())
-            raise DescriptionError(f"no {kind.__name__} can be made of {shown}: {error}") from error
+            raise DescriptionError(f"{kind.__name__} cannot be built from {shown}: {error}") from error
         if type(self) is kind:
-            _settle(self, known())
-            _check(kind, vars(self), known())
+            _convert_fields(self, checks_of_fields())
+            _check_fields(kind, vars(self), checks_of_fields())
 
     kind.__init__ = built  # type: ignore[misc]
     return kind
 
 
-def validated_arguments(*leave: str) -> Callable[[Called], Called]:
-    """For public functions: arguments are held to their annotations, but those that the function checks itself.
+def validated_arguments(*exempt: str) -> Callable[[Function], Function]:
+    """Decorator for public functions: arguments are validated against their annotations.
 
-    Raises ArgumentError, naming the argument.
+    exempt: parameters that the function validates itself. The function raises ArgumentError, naming the
+    argument.
     """
 
-    def decorate(function: Called) -> Called:
+    def decorate(function: Function) -> Function:
         names = list(inspect.signature(function).parameters)
-        known = functools.cache(lambda: _of_parameters(function, leave))
+        checks_of_parameters = functools.cache(lambda: _parameter_checks(function, exempt))
 
         @functools.wraps(function)
         def called(*arguments: Any, **named: Any) -> Any:
-            table = known()
+            checks = checks_of_parameters()
             for name, value in (*zip(names, arguments, strict=False), *named.items()):
-                if name in table and not table[name].holds(value):
+                if name in checks and not checks[name].accepts(value):
                     what = f"{name} of {function.__name__} is {short_repr(value)}"
-                    raise ArgumentError(f"{what}; it must be {table[name].words}")
+                    raise ArgumentError(f"{what}; it must be {checks[name].description}")
             return function(*arguments, **named)
 
         return called  # type: ignore[return-value]
@@ -120,111 +121,112 @@ def validated_arguments(*leave: str) -> Callable[[Called], Called]:
 
 
 def short_repr(value: Any) -> str:
-    """A value as text of bounded length."""
+    """The repr of a value, truncated to 60 characters."""
     try:
         text = repr(value)
-    except Exception:  # what a stranger's object does to show itself is its own affair
+    except Exception:  # the repr of a user's class can raise anything
         text = f"a {type(value).__name__}"
     return text if len(text) < 60 else text[:57] + "..."
 
 
-def _settle(part: Any, known: Mapping[str, Declared]) -> None:
-    for name, words in known.items():
+def _convert_fields(part: Any, checks: Mapping[str, TypeCheck]) -> None:
+    """Replace lists and arrays by tuples, and fractions and NumPy scalars by Python numbers."""
+    for name, check in checks.items():
         value = getattr(part, name)
-        if isinstance(value, list | np.ndarray) and words.words != "a number":
-            object.__setattr__(
-                part, name, tuple(value.tolist() if isinstance(value, np.ndarray) and value.ndim else value)
-            )
+        if isinstance(value, list | np.ndarray) and check.description != "a number":
+            items = value.tolist() if isinstance(value, np.ndarray) and value.ndim else value
+            object.__setattr__(part, name, tuple(items))
         elif isinstance(value, fractions.Fraction | np.number):
             object.__setattr__(part, name, value.item() if isinstance(value, np.number) else float(value))
 
 
-def _check(kind: type, given: Mapping[str, Any], known: Mapping[str, Declared]) -> None:
-    for name, declared in known.items():
-        if name in given and not declared.holds(given[name]):
-            where = f"{name} of {kind.__name__.lower()}"
-            own = given.get("name")
-            where += f" {own!r}" if isinstance(own, str) and own and name != "name" else ""
-            raise DescriptionError(f"{where} is {short_repr(given[name])}; it must be {declared.words}")
+def _check_fields(kind: type, given: Mapping[str, Any], checks: Mapping[str, TypeCheck]) -> None:
+    for field, check in checks.items():
+        if field in given and not check.accepts(given[field]):
+            where = f"{field} of {kind.__name__.lower()}"
+            name = given.get("name")
+            where += f" {name!r}" if isinstance(name, str) and name and field != "name" else ""
+            raise DescriptionError(f"{where} is {short_repr(given[field])}; it must be {check.description}")
 
 
-def _of_fields(kind: type) -> dict[str, Declared]:
-    found = {f.name: _declared(str(f.type), vars(sys.modules[kind.__module__])) for f in fields(kind)}  # type: ignore[arg-type]
-    return {name: declared for name, declared in found.items() if declared is not None}
+def _field_checks(kind: type) -> dict[str, TypeCheck]:
+    namespace = vars(sys.modules[kind.__module__])
+    found = {f.name: _check_of(str(f.type), namespace) for f in fields(kind)}  # type: ignore[arg-type]
+    return {name: check for name, check in found.items() if check is not None}
 
 
-def _of_parameters(function: Callable[..., Any], leave: tuple[str, ...]) -> dict[str, Declared]:
-    names = getattr(function, "__globals__", {})
+def _parameter_checks(function: Callable[..., Any], exempt: tuple[str, ...]) -> dict[str, TypeCheck]:
+    namespace = getattr(function, "__globals__", {})
     parameters = inspect.signature(function).parameters.values()
     single = [
-        p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in leave
+        p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in exempt
     ]
-    found = {p.name: _declared(str(p.annotation), names) for p in single}
-    return {name: declared for name, declared in found.items() if declared is not None}
+    found = {p.name: _check_of(str(p.annotation), namespace) for p in single}
+    return {name: check for name, check in found.items() if check is not None}
 
 
-def _declared(annotation: str, names: Mapping[str, Any]) -> Declared | None:
-    """What an annotation asks for; None where it asks for nothing that can be told."""
-    parts = [_one(part, names) for part in _split(annotation, "|")]
+def _check_of(annotation: str, namespace: Mapping[str, Any]) -> TypeCheck | None:
+    """The check of an annotation, whose names are looked up in `namespace`; None if it cannot be checked."""
+    parts = [_check_of_alternative(part, namespace) for part in _split(annotation, "|")]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
     if len(known) == 1:
         return known[0]
-    words = list(dict.fromkeys(part.words for part in known))
-    first, *others = (part.holds for part in reversed(known))  # None stands last, and is what most values are
-    return Declared(lambda x: first(x) or any(holds(x) for holds in others), " or ".join(words))
+    descriptions = list(dict.fromkeys(part.description for part in known))
+    # the last alternative is tried first: it is often None, the most frequent value
+    first, *others = (part.accepts for part in reversed(known))
+    return TypeCheck(lambda x: first(x) or any(accepts(x) for accepts in others), " or ".join(descriptions))
 
 
-def _one(part: str, names: Mapping[str, Any]) -> Declared | None:
+def _check_of_alternative(part: str, namespace: Mapping[str, Any]) -> TypeCheck | None:
+    """The check of an annotation without `|` at its top level."""
     if part in _SIMPLE:
         return _SIMPLE[part]
     head, bracket, inside = part.partition("[")
     if bracket and head in ("tuple", "Sequence", "Iterable"):
-        return _of_several(head, _split(inside[:-1], ","), names)
+        return _check_of_sequence(head, _split(inside[:-1], ","), namespace)
     if head == "Literal":
         allowed = ast.literal_eval(f"({inside[:-1]},)")
-        return Declared(lambda x: isinstance(x, str) and x in allowed, " or ".join(map(repr, allowed)))
+        return TypeCheck(lambda x: isinstance(x, str) and x in allowed, " or ".join(map(repr, allowed)))
     if head == "Mapping":
-        return Declared(lambda x: isinstance(x, Mapping), "a dictionary")
+        return TypeCheck(lambda x: isinstance(x, Mapping), "a dictionary")
     if head == "Callable":
-        return Declared(callable, "a function")
-    kind = names.get(part)
+        return TypeCheck(callable, "a function")
+    kind = namespace.get(part)
     if isinstance(kind, type) and kind is not Any:
-        return Declared(lambda x: isinstance(x, kind), _WORDS.get(part, f"a {part}"))
+        return TypeCheck(lambda x: isinstance(x, kind), _DESCRIPTIONS.get(part, f"a {part}"))
     if isinstance(kind, types.GenericAlias):
-        return _declared(str(kind).replace("collections.abc.", ""), names)
-    return _declared(kind, names) if isinstance(kind, str) else None
+        return _check_of(str(kind).replace("collections.abc.", ""), namespace)
+    return _check_of(kind, namespace) if isinstance(kind, str) else None
 
 
-def _of_several(head: str, inside: list[str], names: Mapping[str, Any]) -> Declared | None:
-    """A list of values of one kind, or of a fixed length; a text counts as a sequence of texts."""
+def _check_of_sequence(head: str, inside: list[str], namespace: Mapping[str, Any]) -> TypeCheck | None:
+    """The check of tuple[...], Sequence[...] or Iterable[...]; a string is a sequence of strings."""
     fixed = head == "tuple" and inside[-1] != "..."
-    items = [_declared(item, names) for item in inside if item != "..."]
+    items = [_check_of(item, namespace) for item in inside if item != "..."]
     if not fixed and items[0] is None:
-        return Declared(_is_several, "a list")
-    plain = [Declared(lambda _: True, "any") if item is None else item for item in items]
-    text = head != "tuple" and inside[0] == "str"
+        return TypeCheck(_is_sequence, "a list")
+    known = [TypeCheck(lambda _: True, "any") if item is None else item for item in items]
+    string = head != "tuple" and inside[0] == "str"
 
-    def holds(value: Any) -> bool:
+    def accepts(value: Any) -> bool:
         if isinstance(value, str):
-            return text
-        if (
-            head == "Iterable"
-            and isinstance(value, Iterable)
-            and not isinstance(value, Sequence | np.ndarray | Set | Mapping)
-        ):
-            return not isinstance(value, bytes)  # it can be walked once only, by the function itself
-        if not _is_several(value) or (fixed and len(value) != len(plain)):
+            return string
+        sized = isinstance(value, Sequence | np.ndarray | Set | Mapping)
+        if head == "Iterable" and isinstance(value, Iterable) and not sized:
+            return not isinstance(value, bytes)  # an iterator must not be consumed here
+        if not _is_sequence(value) or (fixed and len(value) != len(known)):
             return False
-        kinds = plain if fixed else plain * len(value)
-        return all(item.holds(x) for item, x in zip(kinds, value, strict=True))
+        checks = known if fixed else known * len(value)
+        return all(check.accepts(x) for check, x in zip(checks, value, strict=True))
 
-    words = [item.words for item in plain]
-    return Declared(holds, f"({', '.join(words)})" if fixed else f"a list, each of it {words[0]}")
+    descriptions = [item.description for item in known]
+    text = f"({', '.join(descriptions)})" if fixed else f"a list in which each element is {descriptions[0]}"
+    return TypeCheck(accepts, text)
 
 
-def _is_several(value: Any) -> bool:
+def _is_sequence(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Sequence | Mapping | Set) and not isinstance(
@@ -232,12 +234,12 @@ def _is_several(value: Any) -> bool:
     )
 
 
-def _split(text: str, at: str) -> list[str]:
-    """The parts of an annotation between separators that stand in no bracket."""
+def _split(text: str, separator: str) -> list[str]:
+    """The parts of an annotation between separators outside brackets."""
     found, depth = [""], 0
     for character in text:
         depth += (character in "[(") - (character in "])")
-        if character == at and depth == 0:
+        if character == separator and depth == 0:
             found.append("")
         else:
             found[-1] += character

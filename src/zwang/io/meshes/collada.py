@@ -1,6 +1,6 @@
-"""Collada (.dae): the triangles of a scene, nothing else. On zwang's strict XML, so without entities and external files.
+"""Collada files (.dae): the triangles of their scenes, read by the strict XML parser, without external files.
 
-The file's unit is applied and its up axis is not, as ROS reads meshes.
+The unit of the file is applied, its up axis is not, as in ROS.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from zwang.errors import LoadError
 from zwang.io.xml import Element, parse
 
 MOST_PARTS = 20_000
-MOST_NODES = 100_000  # visited, each time that it is shown
+MOST_NODES = 100_000  # counted once for each instance
 MOST_FACES = 2_000_000
 DEEPEST = 64
-_FACES = ("triangles", "polylist", "polygons")
+_PRIMITIVES = ("triangles", "polylist", "polygons")
 
 
 def read_collada(data: bytes, source: str) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices (n, 3) [m] and faces (m, 3) of all the geometry that the scene shows."""
+    """Vertices (n, 3) [m] and faces (m, 3) of all geometry in the scenes. Raises LoadError."""
     root = parse(data, source)
     if root.name != "COLLADA":
         raise root.error(f"a Collada file begins with <COLLADA>, not <{root.name}>")
@@ -29,16 +29,17 @@ def read_collada(data: bytes, source: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Scene:
-    """A document with its elements by id."""
+    """A Collada document with its elements by id, and the triangles found so far."""
 
     def __init__(self, root: Element):
         self.root = root
         self.by_id = {e.attributes["id"]: e for e in root.walk() if "id" in e.attributes}
         self.parts: list[tuple[np.ndarray, np.ndarray]] = []
-        self.faces_shown = self.nodes_visited = 0
+        self.face_count = self.node_count = 0
         self.meshes: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
 
     def triangles(self) -> tuple[np.ndarray, np.ndarray]:
+        """Vertices and faces of all scenes or, without a scene, of all geometries."""
         unit = next((e for e in self.root.walk() if e.name == "unit"), None)
         metre = unit.number("meter", 1.0) if unit is not None else 1.0
         scenes = [
@@ -50,7 +51,7 @@ class _Scene:
         if not scenes:
             for library in self.root.all("library_geometries"):
                 for geometry in library.all("geometry"):
-                    self.show(geometry, np.diag([metre, metre, metre, 1.0]))
+                    self.add(geometry, np.diag([metre, metre, metre, 1.0]))
         if not self.parts:
             return np.zeros((0, 3)), np.zeros((0, 3), int)
         starts = np.cumsum([0, *(len(vertices) for vertices, _ in self.parts)])
@@ -58,79 +59,86 @@ class _Scene:
         return np.concatenate([vertices for vertices, _ in self.parts]), np.concatenate(faces)
 
     def visit(self, node: Element, T: np.ndarray, depth: int) -> None:
-        """The geometry of a node and of those under it; T is the pose of its parent."""
-        self.nodes_visited += 1
-        if self.nodes_visited > MOST_NODES:
+        """Add the geometry of a node and its descendants; T is the transformation of its parent, (4, 4)."""
+        self.node_count += 1
+        if self.node_count > MOST_NODES:
             raise node.error(f"the Collada scene is too large: the limit is {MOST_NODES} nodes")
         if depth > DEEPEST:
-            raise node.error(f"Collada nodes are nested deeper than {DEEPEST}, or in a circle")
+            raise node.error(f"Collada nodes are nested deeper than {DEEPEST}, or form a cycle")
         for child in node.children:
-            if child.name in _MOVES:
-                T = T @ _MOVES[child.name](child)
+            if child.name in _TRANSFORMS:
+                T = T @ _TRANSFORMS[child.name](child)
         for child in node.children:
             if child.name == "node":
                 self.visit(child, T, depth + 1)
             elif child.name == "instance_node":
                 self.visit(self.follow(child, "url", "node"), T, depth + 1)
             elif child.name == "instance_geometry":
-                self.show(self.follow(child, "url", "geometry"), T)
+                self.add(self.follow(child, "url", "geometry"), T)
 
     def follow(self, element: Element, attribute: str, kind: str) -> Element:
-        """The element that `#id` names; what lies in other files is refused."""
+        """The element with the id that `#id` names. Raises LoadError for references to other files."""
         name = element.required(attribute)
         target = self.by_id.get(name[1:]) if name.startswith("#") else None
         if target is None or target.name != kind:
             raise element.error(
-                f"{attribute} of <{element.name}> is {name!r}: there is no <{kind}> of that id in the file"
+                f"{attribute} of <{element.name}> is {name!r}: the file has no <{kind}> with this id"
             )
         return target
 
-    def show(self, geometry: Element, T: np.ndarray) -> None:
+    def add(self, geometry: Element, T: np.ndarray) -> None:
+        """Add the triangles of a geometry, transformed by T."""
         if id(geometry) not in self.meshes:
             mesh = geometry.one("mesh")
-            blocks = [c for c in mesh.children if c.name in _FACES] if mesh is not None else []
+            blocks = [c for c in mesh.children if c.name in _PRIMITIVES] if mesh is not None else []
             self.meshes[id(geometry)] = [self.block(block) for block in blocks]
         for vertices, faces in self.meshes[id(geometry)]:
             self.parts.append((vertices @ T[:3, :3].T + T[:3, 3], faces))
-            self.faces_shown += len(faces)
-        if len(self.parts) > MOST_PARTS or self.faces_shown > MOST_FACES:
-            fault = f"the Collada scene is too large: the limit is {MOST_PARTS} parts and {MOST_FACES} faces"
-            raise geometry.error(fault)
+            self.face_count += len(faces)
+        if len(self.parts) > MOST_PARTS or self.face_count > MOST_FACES:
+            message = (
+                f"the Collada scene is too large: the limit is {MOST_PARTS} parts and {MOST_FACES} faces"
+            )
+            raise geometry.error(message)
 
     def block(self, block: Element) -> tuple[np.ndarray, np.ndarray]:
         """Vertices and faces of a <triangles>, <polylist> or <polygons>."""
         inputs = block.all("input")
-        stride = 1 + max((_whole(i, "offset") for i in inputs), default=0)
-        location = next((i for i in inputs if i.attributes.get("semantic") == "VERTEX"), None)
-        if location is None:
+        stride = 1 + max((_small_integer(i, "offset") for i in inputs), default=0)
+        entry = next((i for i in inputs if i.attributes.get("semantic") == "VERTEX"), None)
+        if entry is None:
             raise block.error(f"<{block.name}> has no input VERTEX")
-        vertices = self.positions(self.follow(location, "source", "vertices"))
+        vertices = self.positions(self.follow(entry, "source", "vertices"))
         corners = [_integers(p) for p in block.all("p")]
         if any(len(c) % stride for c in corners):
-            raise block.error(f"the indices of <{block.name}> do not fit its {stride} inputs")
-        indices = [c.reshape(-1, stride)[:, _whole(location, "offset")] for c in corners]
+            raise block.error(
+                f"the number of indices of <{block.name}> is not a multiple of its {stride} inputs"
+            )
+        indices = [c.reshape(-1, stride)[:, _small_integer(entry, "offset")] for c in corners]
         faces = self.faces(block, indices)
         if len(faces) and (faces.min() < 0 or faces.max() >= len(vertices)):
             raise block.error(f"<{block.name}> has a face whose vertex index is out of range")
         return vertices, faces
 
     def faces(self, block: Element, indices: list[np.ndarray]) -> np.ndarray:
+        """The triangles (m, 3) of a block with these vertex indices."""
         if block.name == "polygons":
             return _fans(indices)
         flat = np.concatenate(indices) if indices else np.zeros(0, int)
         if block.name == "triangles":
             if len(flat) % 3:
-                raise block.error("the indices of <triangles> are no multiple of three")
+                raise block.error("the number of indices of <triangles> is not a multiple of three")
             return flat.reshape(-1, 3)
         counts = block.one("vcount")
         sizes = _integers(counts) if counts is not None else np.zeros(0, int)
         if (sizes < 0).any() or sizes.sum() != len(flat):
-            raise block.error("the <vcount> of <polylist> does not fit its indices")
+            raise block.error("the <vcount> of <polylist> does not match the number of its indices")
         if (sizes == 3).all():
             return flat.reshape(-1, 3)
         return _fans(np.split(flat, np.cumsum(sizes)[:-1]))
 
     def positions(self, vertices: Element) -> np.ndarray:
+        """The coordinates (n, 3) to which a <vertices> element refers."""
         entry = next((i for i in vertices.all("input") if i.attributes.get("semantic") == "POSITION"), None)
         if entry is None:
             raise vertices.error("<vertices> has no input POSITION")
@@ -139,17 +147,17 @@ class _Scene:
         if array is None:
             raise source.error("<source> of positions has no <float_array>")
         accessor = next((e for e in source.walk() if e.name == "accessor"), None)
-        stride = _whole(accessor, "stride", 3) if accessor is not None else 3
+        stride = _small_integer(accessor, "stride", 3) if accessor is not None else 3
         values = _values(array, float)
         if stride < 3 or len(values) % stride:
             raise array.error(
-                f"the {len(values)} numbers of <float_array> are no multiple of the stride {stride}"
+                f"the {len(values)} numbers of <float_array> are not a multiple of the stride {stride}"
             )
         return values.reshape(-1, stride)[:, :3]
 
 
 def _fans(polygons: Any) -> np.ndarray:
-    """Polygons as triangles about their first corner."""
+    """The triangles of convex polygons, all with the first vertex of the polygon."""
     triangles = [(p[0], p[k], p[k + 1]) for p in polygons for k in range(1, len(p) - 1)]
     return np.array(triangles, int).reshape(-1, 3)
 
@@ -158,44 +166,46 @@ def _values(element: Element, kind: type) -> np.ndarray:
     try:
         return np.array(element.text.split(), dtype=kind)
     except (ValueError, OverflowError) as error:
-        raise element.error(f"<{element.name}> has a text that is no number: {error}") from None
+        raise element.error(f"<{element.name}> contains text that is not a number: {error}") from None
 
 
 def _integers(element: Element) -> np.ndarray:
     return _values(element, int)
 
 
-def _whole(element: Element, attribute: str, default: int = 0) -> int:
+def _small_integer(element: Element, attribute: str, default: int = 0) -> int:
     value = element.number(attribute, default)
     if value != int(value) or not 0 <= value < 1000:
-        raise element.error(f"{attribute} of <{element.name}> is {value}; it must be a small whole number")
+        raise element.error(
+            f"{attribute} of <{element.name}> is {value}; it must be an integer from 0 to 999"
+        )
     return int(value)
 
 
-def _exactly(element: Element, count: int) -> np.ndarray:
+def _numbers(element: Element, count: int) -> np.ndarray:
     values = _values(element, float)
     if len(values) != count:
         raise LoadError(f"{element.location}: <{element.name}> must have {count} numbers, not {len(values)}")
     return values
 
 
-def _pose(R: Any, p: Any) -> np.ndarray:
+def _transform(R: Any, p: Any) -> np.ndarray:
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = R, p
     return T
 
 
 def _rotation(element: Element) -> np.ndarray:
-    *axis, degrees = _exactly(element, 4)
+    *axis, degrees = _numbers(element, 4)
     length = float(np.linalg.norm(axis))
     if not length > 0:
         raise element.error("<rotate> has a zero axis")
-    return _pose(from_axis_angle(np.array(axis) / length, float(np.radians(degrees))), np.zeros(3))
+    return _transform(from_axis_angle(np.array(axis) / length, float(np.radians(degrees))), np.zeros(3))
 
 
-_MOVES: dict[str, Any] = {
-    "matrix": lambda e: _exactly(e, 16).reshape(4, 4),
-    "translate": lambda e: _pose(np.eye(3), _exactly(e, 3)),
+_TRANSFORMS: dict[str, Any] = {
+    "matrix": lambda e: _numbers(e, 16).reshape(4, 4),
+    "translate": lambda e: _transform(np.eye(3), _numbers(e, 3)),
     "rotate": _rotation,
-    "scale": lambda e: _pose(np.diag(_exactly(e, 3)), np.zeros(3)),
+    "scale": lambda e: _transform(np.diag(_numbers(e, 3)), np.zeros(3)),
 }

@@ -1,7 +1,8 @@
-"""Meshes that a model names: where they may lie, and their triangles, read with care.
+"""The mesh files of a model: the folders in which they are permitted, and their triangles.
 
-A file may only lie in one of the model's *roots*: the folder of the model and the folders of its packages. Nothing
-outside is opened, whatever a name, a symbolic link or a mesh file says; nothing is fetched from a network.
+A mesh file must be in one of the roots of the model, which are its own folder and the folders of its
+packages. No file outside them is opened, whatever a name, a symbolic link or a mesh file contains, and
+nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -26,39 +27,41 @@ from zwang.io.meshes.collada import MOST_FACES, read_collada
 LARGEST_MESH = 64 * 2**20  # bytes
 FORMATS = ("stl", "obj", "dae", "gltf", "glb", "ply", "off")
 LONGEST_NAME, LONGEST_PATH = 255, 3000  # bytes
-FLAT = 1e-9  # thickness by size under which a mesh is flat
+FLAT = 1e-9  # relative thickness below which a mesh is flat
 
 
 class MissingAsset(LoadError):
-    """A file that is named and is not there: the model can be read without it."""
+    """A mesh file that does not exist; a model can be read without it."""
 
 
 def check_length(name: str, where: str) -> None:
-    """No part of a file name is longer than a file system holds. Raises LoadError."""
+    """Raises LoadError if a file name, or a component of it, is longer than file systems permit."""
     parts = [len(part.encode("utf-8", "replace")) for part in unquote(name).split("/")]
     if max(parts) > LONGEST_NAME or sum(parts) > LONGEST_PATH:
         raise LoadError(
-            f"{where}: the file name {name[:40]!r}... is too long: {max(parts)} bytes in one part and {sum(parts)} in all; "
-            f"{LONGEST_NAME} and {LONGEST_PATH} are the most"
+            f"{where}: the file name {name[:40]!r}... is too long: {max(parts)} bytes in one component, "
+            f"{sum(parts)} in "
+            f"total; the limits are {LONGEST_NAME} and {LONGEST_PATH}"
         )
 
 
 @dataclass(frozen=True)
 class AssetRoots:
-    """The folders in which a model's files may lie: its own, then those given for packages."""
+    """The folders in which the files of a model may be: its own folder, then those given for packages."""
 
     model: Path
     packages: tuple[Path, ...] = ()
 
     @staticmethod
     def of(model: Path, package_dirs: Sequence[str | os.PathLike[str]] = ()) -> AssetRoots:
-        """The roots of a model file, with further folders in which packages are looked for."""
+        """The roots of a model file, with further folders that are searched for packages."""
         return AssetRoots(model.resolve().parent, tuple(Path(folder).resolve() for folder in package_dirs))
 
     def find(self, name: str, where: str) -> Path:
-        """The file of that name: relative to the model's folder, or package://NAME/..., file://... or an absolute path.
+        """The path of the file with that name.
 
-        Raises LoadError where it would lie outside, and MissingAsset where there is none.
+        name: relative to the folder of the model, absolute, package://NAME/... or file://...
+        Raises LoadError if it is outside the roots, and MissingAsset if it does not exist.
         """
         if not name.strip():
             raise LoadError(f"{where}: the file name of the mesh is empty")
@@ -74,49 +77,49 @@ class AssetRoots:
             return self._inside(path, (self.model, *self.packages), name, where)
         if scheme in ("package", "model"):
             return self._in_package(name, rest, where)
-        raise LoadError(f"{where}: {name!r} is not a file's name: zwang opens no {scheme}:// address")
+        raise LoadError(f"{where}: {name!r} is not a file name; {scheme}:// addresses are not supported")
 
     def _in_package(self, name: str, rest: str, where: str) -> Path:
         package, _, inner = rest.partition("/")
         if package in ("", ".", "..") or "\\" in package:
-            raise LoadError(f"{where}: {name!r} names no package; write package://PACKAGE/path")
+            raise LoadError(f"{where}: {name!r} does not name a package; write package://PACKAGE/path")
         folders = [folder for folder in self._folders_of(package) if folder.is_dir()]
         if not folders:
             raise MissingAsset(
                 f"{where}: the package {package!r} of {name!r} is not found beside or above the model; "
-                "give its folder's parent in package_dirs"
+                "give the folder that contains it in package_dirs"
             )
         for folder in folders:
             path = self._inside(folder / inner, (folder,), name, where, must_exist=False)
             if path.exists():
                 return path
-        raise MissingAsset(f"{where}: there is no file {name!r} (looked in {str(folders[0])!r})")
+        raise MissingAsset(f"{where}: there is no file {name!r} (searched in {str(folders[0])!r})")
 
     def _folders_of(self, package: str) -> list[Path]:
-        """In given folders first; then beside or above the model, where a package.xml shows that it is a package."""
-        given, around = [], []
+        """Candidate folders of a package: given ones, then those near the model with a package.xml."""
+        given, found = [], []
         for base in self.packages:
             given += [base / package, *([base] if base.name == package else [])]
         for base in (self.model, *self.model.parents):
-            around += [*([base] if base.name == package else []), base / package]
-        return given + [folder for folder in around if (folder / "package.xml").is_file()]
+            found += [*([base] if base.name == package else []), base / package]
+        return given + [folder for folder in found if (folder / "package.xml").is_file()]
 
     def _inside(
         self, path: Path, roots: tuple[Path, ...], name: str, where: str, must_exist: bool = True
     ) -> Path:
-        """The path with its links followed, if it then lies in one of the roots."""
+        """The path with symbolic links resolved. Raises LoadError unless it is in one of the roots."""
         try:
             real = path.resolve()
         except (OSError, RuntimeError, ValueError) as error:
-            raise LoadError(f"{where}: the file name {name!r} cannot be followed: {error}") from None
+            raise LoadError(f"{where}: the file name {name!r} cannot be resolved: {error}") from None
         if not any(real.is_relative_to(root.resolve()) for root in roots):
             if os.path.lexists(path) and _is_special(real):
                 raise LoadError(
-                    f"{where}: {name!r} leads to {str(real)!r}, a device or pipe and not a regular file"
+                    f"{where}: {name!r} refers to {str(real)!r}, a device or pipe and not a regular file"
                 )
             raise LoadError(
-                f"{where}: {name!r} lies outside of the model's folder {str(roots[0])!r} and is not opened; "
-                "give a folder that holds it in package_dirs"
+                f"{where}: {name!r} is outside of the folder of the model, {str(roots[0])!r}, and is not "
+                "opened; give a folder that contains it in package_dirs"
             )
         if must_exist and not real.exists():
             raise MissingAsset(f"{where}: there is no file {name!r}")
@@ -133,15 +136,16 @@ def format_of(name: str, where: str) -> str:
     kind = ending.lower().lstrip(".")
     if kind not in FORMATS:
         raise LoadError(
-            f"{where}: {name!r} has the extension {ending!r}, an unknown mesh format; supported are {', '.join(FORMATS)}"
+            f"{where}: {name!r} has the extension {ending!r}, an unknown mesh format; "
+            f"the formats are {', '.join(FORMATS)}"
         )
     return kind
 
 
 def read_mesh(path: Path, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices (n, 3), in the file's unit, and faces (m, 3), all parts of the file together.
+    """Vertices (n, 3), in the unit of the file, and faces (m, 3) of all parts of a mesh file.
 
-    Raises LoadError unless they are triangles of finite vertices. `where` begins the message.
+    Raises LoadError, whose message begins with `where`, unless they are triangles with finite vertices.
     """
     kind = format_of(path.name, where)
     data = read_bytes(path, where, largest=LARGEST_MESH)
@@ -158,7 +162,7 @@ def read_mesh(path: Path, where: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _triangles(data: bytes, kind: str, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """What trimesh makes of the bytes; without a resolver it opens no other file."""
+    """Vertices and faces by trimesh, which without a resolver opens no other files."""
     try:
         scene = trimesh.load_scene(
             io.BytesIO(data), file_type=kind, resolver=None, skip_materials=True, process=False
@@ -169,7 +173,7 @@ def _triangles(data: bytes, kind: str, where: str) -> tuple[np.ndarray, np.ndarr
         meshes = [part for part in parts if isinstance(part, trimesh.Trimesh)]
     except MemoryError:
         raise
-    except Exception as error:  # a hostile file can raise anything in a parser
+    except Exception as error:  # malicious files can raise any exception in a parser
         if isinstance(error, IndexError):
             raise LoadError(f"{where} has a face whose vertex index is out of range: {error}") from None
         raise LoadError(f"{where} cannot be read as {kind}: {type(error).__name__}: {error}") from None
@@ -181,23 +185,26 @@ def _triangles(data: bytes, kind: str, where: str) -> tuple[np.ndarray, np.ndarr
 
 
 def _check_stl(data: bytes, name: str, where: str) -> None:
-    """A binary STL must be as long as its header says; a text one must be text."""
+    """Raises LoadError unless a binary STL file has the length that its header states."""
     if len(data) >= 84:
         (count,) = struct.unpack("<I", data[80:84])
         if len(data) == 84 + 50 * count:
             return
         if data[:5].lower() == b"solid" and data[:512].isascii() and b"facet" in data[:4096].lower():
             return
-        if len(data) > 84 + 50 * count and count > 0:  # some writers leave a few bytes at the end
+        if len(data) > 84 + 50 * count and count > 0:  # some programs append a few bytes
             return
-        held = (len(data) - 84) // 50
-        raise LoadError(f"{where}: the STL file {name!r} claims {count} triangles, but its size holds {held}")
+        available = (len(data) - 84) // 50
+        raise LoadError(
+            f"{where}: the header of the STL file {name!r} claims {count} triangles; its size "
+            f"is that of {available}"
+        )
     if data[:5].lower() != b"solid":
         raise LoadError(f"{where}: the STL file {name!r} is truncated: its size is {len(data)} bytes")
 
 
 def _check_gltf(data: bytes, name: str, where: str) -> None:
-    """A glTF may carry its data inside; what it names outside of itself is not opened, and its counts are bounded."""
+    """Raises LoadError for a glTF file that is not valid, refers to other files, or is too large."""
     try:
         document = json.loads(data if data[:4] != b"glTF" else _first_chunk(data))
         buffers = document.get("buffers", [])
@@ -208,8 +215,9 @@ def _check_gltf(data: bytes, name: str, where: str) -> None:
         raise LoadError(f"{where}: the glTF file {name!r} is not valid: {error}") from None
     if outside:
         raise LoadError(
-            f"{where}: the glTF file {name!r} wants the buffer file {outside[0]!r}, which is not opened; "
-            "save it as .glb, with its buffers inside"
+            f"{where}: the glTF file {name!r} refers to the buffer file {outside[0]!r}, which is not "
+            "supported; "
+            "save the mesh as .glb, which includes its buffers"
         )
     if numbers > 16 * 3 * MOST_FACES or length > LARGEST_MESH:
         raise LoadError(
@@ -235,7 +243,7 @@ def _check_triangles(vertices: Any, faces: Any, where: str) -> None:
 
 
 def _merged(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Equal vertices made one: an STL has three for each face."""
+    """The mesh with equal vertices merged; an STL file has three vertices for each face."""
     order = np.lexsort(vertices.T)
     steps = (np.diff(vertices[order], axis=0, prepend=np.nan) != 0).any(axis=1)
     numbers = np.empty(len(vertices), int)
@@ -244,7 +252,7 @@ def _merged(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def thickness(vertices: np.ndarray) -> float:
-    """The smallest by the largest extent of points, along their principal axes: 0 for what is flat."""
+    """The ratio of the smallest to the largest extent of points along their principal axes."""
     centred = vertices - vertices.mean(axis=0)
     spread = np.sqrt(np.maximum(np.linalg.eigvalsh(centred.T @ centred), 0))
     return float(spread[0] / spread[2]) if spread[2] > 0 else 0.0

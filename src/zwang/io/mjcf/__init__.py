@@ -1,1 +1,1 @@
-"""MJCF files, read through MuJoCo's own compiler."""
+"""The reader of MJCF files, on the basis of the compiler of MuJoCo."""

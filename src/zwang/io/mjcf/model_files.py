@@ -1,7 +1,7 @@
-"""An MJCF file and all that it names, read with care before MuJoCo sees any of it.
+"""The files of an MJCF model, which are validated before MuJoCo reads them.
 
-Includes and attached models are followed, inside the model's folder only; what could grow beyond bounds (replicates,
-grids, height fields) is counted first, and numbers that are NaN are refused with their place.
+Included and attached models are read from the folder of the model only. The sizes of replicates, grids and
+height fields are bounded, and numbers that are NaN are rejected with their location.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from zwang.io.xml import LARGEST_DOCUMENT, Element, parse
 
 MOST_COPIES = 200_000  # elements after replication
 MOST_SAMPLES = 10_000_000  # of a height field
-MOST_POINTS = 100_000  # of a mesh that MuJoCo makes
+MOST_POINTS = 100_000  # of a mesh that MuJoCo generates
 MOST_MODELS = 50  # included or attached
-# Attributes that are words, not numbers: "nan" may be a name.
-_WORDS = {
-    "name", "class", "childclass", "file", "model", "prefix", "suffix", "body", "joint", "site", "mesh", "material",
-    "geom", "tendon", "target", "data", "content_type", "plugin", "instance", "key", "value", "dclass", "texture",
+# Attributes that are strings, in which "nan" may be a name.
+_STRING_ATTRIBUTES = {
+    "name", "class", "childclass", "file", "model", "prefix", "suffix", "body", "joint", "site", "mesh",
+    "material", "geom", "tendon", "target", "data", "content_type", "plugin", "instance", "key", "value",
+    "dclass", "texture",
 }  # fmt: skip
-_CHECKED = {".stl", ".obj"}
-_PICTURES = {"texture", "skin", "hfield"}  # their files are never opened
+_CHECKED_FORMATS = {".stl", ".obj"}
+_IGNORED_FILES = {"texture", "skin", "hfield"}  # elements whose files are never opened
 
 
 @dataclass
 class Files:
-    """A model's text, the documents and meshes it names by the names it gives them, and where its elements stand."""
+    """The text of a model, its documents and meshes by name, and the locations of its elements."""
 
     text: str
     source: str
@@ -40,23 +41,23 @@ class Files:
     includes: dict[str, bytes] = field(default_factory=dict)
     named: dict[str, Element] = field(default_factory=dict)
     assets: dict[str, bytes] = field(default_factory=dict)
-    places: dict[tuple[str, str], str] = field(default_factory=dict)
+    locations: dict[tuple[str, str], str] = field(default_factory=dict)
     documents: list[Element] = field(default_factory=list)
 
     def elements(self) -> Iterator[Element]:
-        """Every element of the model and of the documents that it includes or attaches."""
+        """Every element of the model and of its included or attached documents."""
         for document in self.documents:
             yield from document.walk()
 
     def location(self, tag: str, name: str) -> str:
-        """`model.xml, line 7`, for an element of that tag and name, if the files have one."""
-        return self.places.get((tag, name), "")
+        """The location of an element, such as `model.xml, line 7`; empty if there is no such element."""
+        return self.locations.get((tag, name), "")
 
 
 def read_model_files(path: Path, text: str | None = None) -> Files:
-    """The model at `path` (or `text`, as if it stood there) with everything it names.
+    """The files of the model at `path`, or of the model in `text`, which is read as the content of that file.
 
-    Raises LoadError for what is missing, outside the model's folder, damaged, or too large.
+    Raises LoadError for files that are missing, outside the folder of the model, damaged or too large.
     """
     data = text.encode() if text is not None else read_bytes(path, str(path), largest=LARGEST_DOCUMENT)
     root = parse(data, path.name)
@@ -67,12 +68,12 @@ def read_model_files(path: Path, text: str | None = None) -> Files:
     except UnicodeDecodeError as error:
         raise LoadError(f"{path.name}: the text is not UTF-8: {error.reason}") from None
     files = Files(content, path.name, root)
-    _Gatherer(files, AssetRoots.of(path)).visit(root, (), PurePosixPath())
+    _FileReader(files, AssetRoots.of(path)).visit(root, (), PurePosixPath())
     return files
 
 
-class _Gatherer:
-    """Walks documents, once each way that they are named."""
+class _FileReader:
+    """Reads documents recursively, once for each reference to them."""
 
     def __init__(self, files: Files, roots: AssetRoots):
         self.files, self.roots = files, roots
@@ -80,7 +81,7 @@ class _Gatherer:
         self.copies = 0
 
     def visit(self, root: Element, chain: tuple[str, ...], folder: PurePosixPath) -> None:
-        """Checks one document and what it names; `chain` are the documents that led here."""
+        """Validate a document and read the files that it names; `chain` are the documents that include it."""
         self.files.documents.append(root)
         self._count(root)
         folders = _folders(root)
@@ -89,9 +90,9 @@ class _Gatherer:
             _check_sizes(element)
             if "name" in element.attributes:
                 location = f"{element.source}, line {element.line}"
-                self.files.places.setdefault((_kind(element), element.attributes["name"]), location)
+                self.files.locations.setdefault((_kind(element), element.attributes["name"]), location)
             name = element.attributes.get("file")
-            if name is None or element.name in _PICTURES:
+            if name is None or element.name in _IGNORED_FILES:
                 continue
             if element.name == "include" or element.name == "model":
                 self._document(element, name, chain, folder)
@@ -116,8 +117,8 @@ class _Gatherer:
         key = str(PurePosixPath(inner) / name)
         if key not in self.files.assets:
             path = self._find(element, key, folder)
-            if path.suffix.lower() in _CHECKED:
-                read_mesh(path, f"{element.location}: {element.title}")  # a damaged file never reaches MuJoCo
+            if path.suffix.lower() in _CHECKED_FORMATS:
+                read_mesh(path, f"{element.location}: {element.title}")  # MuJoCo never reads a damaged file
             self.files.assets[key] = read_bytes(path, element.location, largest=LARGEST_MESH)
 
     def _find(self, element: Element, name: str, folder: PurePosixPath) -> Path:
@@ -130,22 +131,26 @@ class _Gatherer:
         return self.roots.find(name, where)
 
     def _count(self, root: Element) -> None:
-        """Elements after replication, over all documents."""
-        waiting = [(root, 1)]
-        while waiting:
-            element, times = waiting.pop()
+        """Count the elements of a document after replication.
+
+        Raises LoadError for too many in all documents.
+        """
+        stack = [(root, 1)]
+        while stack:
+            element, times = stack.pop()
             self.copies += times
             if self.copies > MOST_COPIES:
                 raise element.error(
-                    f"{element.title}: too many elements after replication; the limit is {MOST_COPIES} (count is too large)"
+                    f"{element.title}: too many elements after replication; the limit is {MOST_COPIES} "
+                    "(count is too large)"
                 )
             if element.name == "replicate":
-                times *= max(1, _whole(element, "count"))
-            waiting.extend((child, times) for child in element.children)
+                times *= max(1, _integer(element, "count"))
+            stack.extend((child, times) for child in element.children)
 
 
 def _folders(root: Element) -> dict[str, str]:
-    """The folders in which the compiler element says that meshes and height fields lie."""
+    """The folders of meshes and height fields, by tag, that the compiler element declares."""
     found: dict[str, str] = {}
     for compiler in root.all("compiler"):
         assets = compiler.attributes.get("assetdir")
@@ -156,21 +161,21 @@ def _folders(root: Element) -> dict[str, str]:
 
 
 def _kind(element: Element) -> str:
-    """The tag under which an element is looked up: shortcuts stand for what they make."""
+    """The tag by which an element is looked up; a freejoint is a joint."""
     return "joint" if element.name == "freejoint" else element.name
 
 
-def _whole(element: Element, attribute: str) -> int:
+def _integer(element: Element, attribute: str) -> int:
     try:
         return int(float(element.attributes.get(attribute, "1")))
     except (ValueError, OverflowError):
         raise element.error(
-            f"{attribute} of {element.title} is {element.attributes[attribute]!r}; it must be a whole number"
+            f"{attribute} of {element.title} is {element.attributes[attribute]!r}; it must be an integer"
         ) from None
 
 
 def _size(word: str) -> float:
-    """A parameter's size; words that are no numbers are MuJoCo's to refuse."""
+    """The absolute value of a number; 1 for other text, which MuJoCo rejects."""
     try:
         return abs(float(word))
     except ValueError:
@@ -178,15 +183,15 @@ def _size(word: str) -> float:
 
 
 def _counts(element: Element) -> list[int]:
-    """The points of a grid in each direction."""
+    """The number of points of a grid in each direction."""
     words = element.attributes.get("count", "").split()
     return [int(word) for word in words if word.isascii() and word.isdigit()]
 
 
 def _check_numbers(element: Element) -> None:
-    """No attribute made of numbers may have NaN among them."""
+    """Raises LoadError for a numeric attribute that contains NaN."""
     for attribute, text in element.attributes.items():
-        if attribute in _WORDS or "nan" not in text.lower():
+        if attribute in _STRING_ATTRIBUTES or "nan" not in text.lower():
             continue
         try:
             values = [float(word) for word in text.split()]
@@ -197,9 +202,9 @@ def _check_numbers(element: Element) -> None:
 
 
 def _check_sizes(element: Element) -> None:
-    """Grids that one line can make too large for any memory."""
+    """Raises LoadError for grids, height fields and generated meshes that are too large."""
     if element.name == "hfield":
-        samples = _whole(element, "nrow") * _whole(element, "ncol")
+        samples = _integer(element, "nrow") * _integer(element, "ncol")
         if samples > MOST_SAMPLES:
             raise element.error(
                 f"{element.title} has {samples} samples (nrow, ncol): too large; the limit is {MOST_SAMPLES}"
@@ -209,7 +214,8 @@ def _check_sizes(element: Element) -> None:
         points = math.prod(max(1.0, _size(word)) for word in words)
         if points > MOST_POINTS:
             raise element.error(
-                f"{element.title} has the params {' '.join(words)!r}: too large; the limit is {MOST_POINTS} points"
+                f"{element.title} has the params {' '.join(words)!r}: too large; the limit is {MOST_POINTS} "
+                "points"
             )
     if element.name == "flexcomp":
         points = math.prod(_counts(element))
@@ -220,7 +226,7 @@ def _check_sizes(element: Element) -> None:
 
 
 def to_text(element: Element, without: frozenset[str]) -> str:
-    """A document as text again, on its old lines where it can, without the elements of these names."""
+    """The text of a document without the elements of these names, with the others on their original lines."""
     out: list[str] = []
     line = 1
 

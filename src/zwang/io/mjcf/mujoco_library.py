@@ -1,7 +1,8 @@
-"""MuJoCo's bindings, which read MJCF for zwang as MuJoCo's own compiler does, in whichever version is installed.
+"""The Python bindings of MuJoCo, whose compiler reads MJCF files, in any version from 3.3 on.
 
-The packages `mujoco` and `mujoco-core` both fill the folder `mujoco`, and what else an environment holds decides which of
-them stands there and in which version. What versions from 3.3 on do not have yet takes its default here.
+The packages `mujoco` and `mujoco-core` both install into the folder `mujoco`, so that the other packages of
+an environment determine which of them is imported. Fields that a version lacks take their default values
+here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from zwang.errors import MissingExtraError
 
 __all__ = [
     "CompiledModel",
-    "checked",
+    "checked_bindings",
     "delete_element",
     "drop_memory_request",
     "element_of",
@@ -26,24 +27,28 @@ __all__ = [
 ]
 
 _OLDEST = (3, 3)
-_ENTRIES = ("MjSpec", "MjModel", "mj_versionString")  # what whole bindings have
+_ENTRIES = ("MjSpec", "MjModel", "mj_versionString")  # present in every complete installation
 _REPAIR = "pip uninstall --yes mujoco mujoco-core mujoco-studio && pip install mujoco"
 
 
 def _broken(reason: str) -> MissingExtraError:
     return MissingExtraError(
-        f"reading MJCF files needs MuJoCo, whose installation is incomplete ({reason}), as happens when one of the packages "
-        f"mujoco and mujoco-core replaces or removes files of the other: {_REPAIR}"
+        f"reading MJCF files needs MuJoCo, whose installation is incomplete ({reason}). This happens when "
+        "one of "
+        f"the packages mujoco and mujoco-core replaces or removes files of the other. Reinstall it: {_REPAIR}"
     )
 
 
 def checked_bindings(bindings: Any) -> Any:
-    """MuJoCo's bindings, if they are whole and new enough. Raises MissingExtraError with the command that mends them."""
+    """The bindings of MuJoCo.
+
+    Raises MissingExtraError, with the remedy, if they are incomplete or too old.
+    """
     version = str(getattr(bindings, "__version__", ""))
     numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
     if numbers and numbers < _OLDEST:
         raise MissingExtraError(
-            f"reading MJCF files needs MuJoCo 3.3 or newer, and version {version} is installed: "
+            f"reading MJCF files needs MuJoCo 3.3 or newer, and version {version} is installed. Upgrade it: "
             "pip install --upgrade 'mujoco>=3.3'"
         )
     missing = [name for name in _ENTRIES if not hasattr(bindings, name)]
@@ -53,27 +58,28 @@ def checked_bindings(bindings: Any) -> Any:
 
 
 try:
-    import mujoco  # pyright: ignore[reportMissingImports]
+    import mujoco as _bindings  # pyright: ignore[reportMissingImports]
 except ModuleNotFoundError as error:
     if error.name != "mujoco":
         raise _broken(" ".join(str(error).split())) from None
     raise MissingExtraError(
-        "reading MJCF files needs MuJoCo, which is not installed: pip install 'mujoco>=3.3'"
+        "reading MJCF files needs MuJoCo, which is not installed. Install it: pip install 'mujoco>=3.3'"
     ) from None
-except Exception as error:  # ImportError, OSError, RuntimeError: whatever half a library raises
+except Exception as error:  # ImportError, OSError, RuntimeError or others, of an incomplete library
     raise _broken(" ".join(str(error).split())) from None
-checked_bindings(mujoco)
+mujoco: Any = checked_bindings(_bindings)
+"""The module `mujoco`; its members are created by the extension module and have no static types."""
 
 
 def numbers_of(enumeration: Any) -> SimpleNamespace:
-    """The members of one of MuJoCo's enumerations as plain integers: the bindings' own differ from NumPy's integers."""
+    """The members of an enumeration as integers; the members themselves do not equal NumPy integers."""
     return SimpleNamespace(**{name: int(value) for name, value in enumeration.__members__.items()})
 
 
 def flags_of(enumeration: Any, bits: int, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the `known` names (`spring`, ...) whose bit is set, by the names that this version gives its bits.
+    """The names in `known`, such as "spring", whose bit is set in `bits`.
 
-    Until version 3.3.5 one flag, `passive`, turned off springs and dampers together.
+    enumeration: of the flags. Up to version 3.3.5 the flag `passive` disabled springs and dampers together.
     """
     names = {name.rpartition("_")[2].lower() for name, bit in enumeration.__members__.items()
              if "_" in name and bits & int(bit)}  # fmt: skip
@@ -83,7 +89,7 @@ def flags_of(enumeration: Any, bits: int, known: tuple[str, ...]) -> tuple[str, 
 
 
 def delete_element(spec: Any, element: Any) -> None:
-    """Takes an element out of a spec; before `MjSpec.delete` came, the element did that itself."""
+    """Delete an element of a spec, by `MjSpec.delete` or, in older versions, by its own method."""
     if hasattr(spec, "delete"):
         spec.delete(element)
     else:
@@ -91,38 +97,41 @@ def delete_element(spec: Any, element: Any) -> None:
 
 
 def element_of(elements: Any, index: int, name: str) -> Any:
-    """The element of a spec's list that the compiled model numbers `index` and calls `name`; None if there is none.
+    """The element in a list of a spec with that index and name in the compiled model, or None.
 
-    Versions without the numbers in their specs (3.3.0) find a nameless element by its place in the list.
+    In versions whose specs have no indices (3.3.0), an element without a name is found by its position in the
+    list.
     """
-    listed = list(elements)
-    if all(hasattr(element, "id") for element in listed):
-        return next((element for element in listed if element.id == index), None)
-    alike = [element for element in listed if name and element.name == name]
-    return alike[0] if alike else listed[index] if index < len(listed) else None
+    candidates = list(elements)
+    if all(hasattr(element, "id") for element in candidates):
+        return next((element for element in candidates if element.id == index), None)
+    named = [element for element in candidates if name and element.name == name]
+    return named[0] if named else candidates[index] if index < len(candidates) else None
 
 
 def drop_memory_request(spec: Any) -> None:
-    """Leaves the size of MuJoCo's working memory to MuJoCo."""
+    """Let MuJoCo determine the size of its working memory."""
     spec.njmax = spec.nconmax = -1
     try:
         spec.memory = -1
-    except TypeError:  # before version 3.3.1 this number has no sign
+    except TypeError:  # unsigned before version 3.3.1
         spec.memory = 2**64 - 1
 
 
 _ABSENT: dict[str, tuple[str | int, ...]] = {
-    "actuator_armature": ("nactuator",), "actuator_damping": ("nactuator",), "actuator_dampingpoly": ("nactuator", 2),
+    "actuator_armature": ("nactuator",), "actuator_damping": ("nactuator",),
+    "actuator_dampingpoly": ("nactuator", 2),
     "actuator_delay": ("nactuator",), "dof_dampingpoly": ("nv", 2), "jnt_stiffnesspoly": ("njnt", 2),
     "jnt_springyield": ("njnt",), "geom_surfacevel": ("ngeom", 6), "geom_adhesion": ("ngeom",),
     "pair_adhesion": ("npair",), "tendon_armature": ("ntendon",), "tendon_actfrclimited": ("ntendon",),
-    "tendon_stiffnesspoly": ("ntendon", 2), "tendon_dampingpoly": ("ntendon", 2), "tendon_springyield": ("ntendon",),
+    "tendon_stiffnesspoly": ("ntendon", 2), "tendon_dampingpoly": ("ntendon", 2),
+    "tendon_springyield": ("ntendon",),
 }  # fmt: skip
-"""Fields that were added with the default zero, and their shapes."""
+"""Fields that were added in later versions, whose default is zero, with their shapes."""
 
 
 class CompiledModel:
-    """A compiled model, whose fields that came after version 3.3 have their defaults where its version has none."""
+    """A compiled model; fields that the installed version lacks have their default values."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -130,10 +139,10 @@ class CompiledModel:
     def __getattr__(self, name: str) -> Any:
         if hasattr(self._model, name):
             return getattr(self._model, name)
-        if name == "nactuator":  # actuators had one control each, and were counted by them
+        if name == "nactuator":  # each actuator had one input, and nu was their number
             return self._model.nu
         if name == "actuator_ctrladr":
             return np.arange(self._model.nu)
         if name not in _ABSENT:
-            raise AttributeError(f"MuJoCo's compiled model has no field {name!r}")
+            raise AttributeError(f"the compiled model of MuJoCo has no field {name!r}")
         return np.zeros([size if isinstance(size, int) else getattr(self, size) for size in _ABSENT[name]])

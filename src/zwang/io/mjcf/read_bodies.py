@@ -32,35 +32,35 @@ GEOM, JOINT = numbers_of(mujoco.mjtGeom), numbers_of(mujoco.mjtJoint)
 TRANSMISSION = numbers_of(mujoco.mjtTrn)
 
 
-def exact(x: Any) -> Any:
-    """The float, or 0, 1 or -1 as an integer where it differs from that by rounding only."""
+def structural(x: Any) -> Any:
+    """x as a float, or as the integer 0, 1 or -1 if it differs from it by rounding only."""
     nearest = round(float(x)) if abs(x) < 2 else 2
     return nearest if abs(nearest) <= 1 and abs(x - nearest) <= ROUNDING else float(x)
 
 
 def zeroed(values: Any) -> tuple[Any, ...]:
-    """Numbers with exact zeros as integers."""
+    """The numbers as a tuple in which zeros are integers, that is, structural zeros."""
     return tuple(float(x) if x != 0 else 0 for x in np.asarray(values).reshape(-1))
 
 
 def matrix_of(quaternion: Any) -> Matrix3:
-    """The rotation matrix of a quaternion (w, x, y, z), with exact zeros and ones."""
+    """The rotation matrix of a quaternion (w, x, y, z), with structural zeros and ones."""
     q = np.asarray(quaternion, float)
     R = rotations.from_quaternion(q / np.linalg.norm(q))
-    return tuple(tuple(exact(x) for x in row) for row in R)  # type: ignore[return-value]
+    return tuple(tuple(structural(x) for x in row) for row in R)  # type: ignore[return-value]
 
 
 def bodies(source: MjcfModel) -> tuple[Body, ...]:
-    """Every body but the world, in the file's order, with its joints and shapes."""
+    """All bodies other than the world, in the order of the file, with their joints and shapes."""
     found = []
     for i in range(1, source.model.nbody):
         with source.at("body", i):
             found.append(_body(source, i))
-    return _as_simple(source, found)
+    return _with_simple_marks(source, found)
 
 
-def _as_simple(source: MjcfModel, found: list[Body]) -> tuple[Body, ...]:
-    """The bodies, each marked where the file's model has it simple and the rule of `simple_bodies` has not, or the reverse."""
+def _with_simple_marks(source: MjcfModel, found: list[Body]) -> tuple[Body, ...]:
+    """The bodies, with the field `simple` set where MuJoCo and the rule of `simple_bodies` differ."""
     by_rule, marks = simple_bodies(found), source.model.body_simple[1:] == 2
     return tuple(
         body if bool(simple) == (body.name in by_rule) else replace(body, simple=bool(simple))
@@ -71,11 +71,11 @@ def _as_simple(source: MjcfModel, found: list[Body]) -> tuple[Body, ...]:
 def _body(source: MjcfModel, i: int) -> Body:
     m = source.model
     joints = joints_of(source, i)
-    free = any(isinstance(joint, Free) for joint in joints)  # its q is the pose itself
+    free = any(isinstance(joint, Free) for joint in joints)  # the coordinates of a free joint are the pose
     if m.body_mocapid[i] >= 0:
         source.note(
             "ignored",
-            f"mocap body {source.name('body', i)!r} stays where the file puts it",
+            f"mocap body {source.name('body', i)!r} is fixed at its pose in the file",
             source.location("body", i),
         )
     mass = float(m.body_mass[i])
@@ -93,7 +93,7 @@ def _body(source: MjcfModel, i: int) -> Body:
 
 
 def _inertia(moments: Any, quaternion: Any) -> tuple[tuple[Any, ...], ...]:
-    """The 3x3 inertia in the body's axes, exactly symmetric, from principal moments and their axes."""
+    """The inertia matrix in the axes of the body, exactly symmetric, from principal moments and axes."""
     if moments[0] == moments[1] == moments[2]:
         return tuple(zeroed(row) for row in np.diag(moments))
     R = np.array(matrix_of(quaternion), float)
@@ -102,7 +102,7 @@ def _inertia(moments: Any, quaternion: Any) -> tuple[tuple[Any, ...], ...]:
 
 
 def joints_of(source: MjcfModel, body: int) -> tuple[Joint, ...]:
-    """The joints of a body, in their order."""
+    """The joints of body number `body`, in their order."""
     m = source.model
     start, count = int(m.body_jntadr[body]), int(m.body_jntnum[body])
     found = []
@@ -124,7 +124,7 @@ def _joint(source: MjcfModel, j: int) -> Joint:
     if m.jnt_limited[j] and kind != JOINT.mjJNT_FREE:
         limits = tuple(float(x) for x in m.jnt_range[j])
     numbers = dict(
-        armature=_number(m.dof_armature[dof] + _rotors(source, j)),
+        armature=_number(m.dof_armature[dof] + _rotor_inertia(source, j)),
         friction=_number(m.dof_frictionloss[dof]),
         friction_softness=softness_of(m.dof_solref[dof], m.dof_solimp[dof]),
     )
@@ -143,8 +143,8 @@ def _joint(source: MjcfModel, j: int) -> Joint:
     return (Revolute if kind == JOINT.mjJNT_HINGE else Prismatic)(source.name("joint", j), **numbers)
 
 
-def _rotors(source: MjcfModel, joint: int) -> float:
-    """What actuators on a joint add to its armature: their rotors' inertia times the square of the gear."""
+def _rotor_inertia(source: MjcfModel, joint: int) -> float:
+    """The armature that actuators add to a joint: the inertia of the rotor times the square of the gear."""
     m = source.model
     on_joint = (TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT)
     return sum(
@@ -155,7 +155,7 @@ def _rotors(source: MjcfModel, joint: int) -> float:
 
 
 def _axis(axis: Any) -> tuple[Any, ...]:
-    return tuple(exact(x) for x in axis)
+    return tuple(structural(x) for x in axis)
 
 
 def _number(x: Any) -> Any:
@@ -167,7 +167,7 @@ def _numbers(values: Any) -> tuple[float, ...]:
 
 
 def shapes_of(source: MjcfModel, body: int) -> tuple[Geometry, ...]:
-    """The shapes on a body (0: the world), in their order."""
+    """The shapes of body number `body` (0 is the world), in their order."""
     m = source.model
     start, count = int(m.body_geomadr[body]), int(m.body_geomnum[body])
     found = []
@@ -207,7 +207,7 @@ def _shape(source: MjcfModel, g: int) -> Geometry | None:
 
 
 def _of_kind(m: Any, g: int, kind: int, size: list[float], common: dict[str, Any]) -> Geometry:
-    """The shape with MuJoCo's half sizes made whole ones."""
+    """The shape of geom g, from the half sizes of MuJoCo."""
     match kind:
         case GEOM.mjGEOM_PLANE:
             return Plane(**common)
@@ -256,7 +256,7 @@ def _surface(m: Any, g: int) -> Surface:
 
 
 def frames(source: MjcfModel) -> tuple[Frame, ...]:
-    """The sites. One that has the name of a body is called `NAME (site)`, and noted."""
+    """The sites as frames. A site with the name of a body is renamed to `NAME (site)`, and noted."""
     m = source.model
     taken = {source.name("body", i) for i in range(m.nbody)} | {
         source.name("site", i) for i in range(m.nsite)
@@ -272,7 +272,7 @@ def frames(source: MjcfModel) -> tuple[Frame, ...]:
             taken.add(name)
             source.note(
                 "repaired",
-                f"site {names[i]!r} has the name of a body; it is the frame {name!r}",
+                f"site {names[i]!r} has the name of a body; its frame is named {name!r}",
                 source.location("site", i),
             )
             names[i] = name

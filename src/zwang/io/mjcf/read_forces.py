@@ -1,4 +1,4 @@
-"""What pushes in a compiled MJCF model: actuators, springs, dampers, gravity compensation."""
+"""Force elements of a compiled MJCF model: actuators, springs, dampers and gravity compensation."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ _ACTIVATIONS = {
     DYNAMICS.mjDYN_FILTEREXACT: "filterexact",
     DYNAMICS.mjDYN_MUSCLE: "muscle",
 }
-_UNKNOWN = {
+_UNSUPPORTED_DYNAMICS = {
     getattr(DYNAMICS, f"mjDYN_{name.upper()}"): name
     for name in ("dcmotor", "pid", "user") if hasattr(DYNAMICS, f"mjDYN_{name.upper()}")
 }  # fmt: skip
 
 
 def passive(source: MjcfModel, disabled: tuple[str, ...]) -> list[Force]:
-    """Springs and dampers of joints, dampers that actuators bring with them, and gravity compensation."""
+    """Springs and dampers of joints, including the damping of actuators, and gravity compensation.
+
+    disabled: the names of the disable flags.
+    """
     m = source.model
     found: list[Force] = []
     for j in range(m.njnt):
@@ -37,7 +40,7 @@ def passive(source: MjcfModel, disabled: tuple[str, ...]) -> list[Force]:
                 found.extend(_springs(source, j))
             if "damper" not in disabled:
                 found.extend(_dampers(source, j))
-    without_passive = {"spring", "damper"} <= set(disabled)  # MuJoCo then leaves out all passive forces
+    without_passive = {"spring", "damper"} <= set(disabled)  # MuJoCo then omits all passive forces
     if "gravity" not in disabled and not without_passive:
         found.extend(_compensations(source))
     return found
@@ -50,14 +53,14 @@ def _springs(source: MjcfModel, j: int) -> list[Force]:
         k = k[:-1]
     if not k:
         return []
-    turning = m.jnt_type[j] in (JOINT.mjJNT_BALL, JOINT.mjJNT_FREE)
-    if turning and len(k) > 1:
+    rotational = m.jnt_type[j] in (JOINT.mjJNT_BALL, JOINT.mjJNT_FREE)
+    if rotational and len(k) > 1:
         source.unsupported(
-            f"the polynomial spring of {source.name('joint', j)!r}, which turns freely,",
+            f"the polynomial spring of the ball or free joint {source.name('joint', j)!r}",
             source.location("joint", j),
         )
         k = k[:1]
-    rest = 0 if turning else zeroed([m.qpos_spring[m.jnt_qposadr[j]]])[0]
+    rest = 0 if rotational else zeroed([m.qpos_spring[m.jnt_qposadr[j]]])[0]
     return [Spring(source.name("joint", j), k, rest)]
 
 
@@ -78,15 +81,15 @@ def _dampers(source: MjcfModel, j: int) -> list[Force]:
 def _compensations(source: MjcfModel) -> list[Force]:
     m = source.model
     found: list[Force] = []
-    acting = bool(np.any(m.body_gravcomp > 0))
+    effective = bool(np.any(m.body_gravcomp > 0))
     for i in range(1, m.nbody):
         if not m.body_gravcomp[i] or not m.body_mass[i]:
             continue
-        if not acting:
+        if not effective:
             what = f"the gravcomp {m.body_gravcomp[i]:g} of body {source.name('body', i)!r}"
             source.note(
                 "ignored",
-                f"{what}: MuJoCo compensates nothing where no body has a positive one",
+                f"{what}: MuJoCo compensates gravity only if a body has a positive gravcomp",
                 source.location("body", i),
             )
             continue
@@ -99,36 +102,41 @@ def _compensations(source: MjcfModel) -> list[Force]:
 
 
 def actuators(source: MjcfModel, disabled: tuple[str, ...], kept_tendons: set[str]) -> list[Force]:
-    """The actuators that zwang has; the others are refused, or noted."""
+    """The actuators of the model; those that zwang does not support are reported.
+
+    kept_tendons: the names of the tendons that were read.
+    """
     found: list[Force] = []
     for k in range(source.model.nactuator):
         with source.at("actuator", k):
             what = "actuation is disabled by the option flag" if "actuation" in disabled else ""
             if what:
                 source.note(
-                    "ignored", f"actuator {source.name('actuator', k)!r}: {what}", source.location("actuator", k)
+                    "ignored",
+                    f"actuator {source.name('actuator', k)!r}: {what}",
+                    source.location("actuator", k),
                 )
                 continue
-            fault = _fault(source, k, kept_tendons)
-            if fault:
+            feature = _unsupported_feature(source, k, kept_tendons)
+            if feature:
                 source.unsupported(
-                    f"actuator {source.name('actuator', k)!r} with {fault}", source.location("actuator", k)
+                    f"actuator {source.name('actuator', k)!r} with {feature}", source.location("actuator", k)
                 )
                 continue
             found.append(_actuator(source, k, disabled))
     return found
 
 
-def _fault(source: MjcfModel, k: int, kept_tendons: set[str]) -> str:
-    """Why an actuator cannot be read; nothing if it can."""
+def _unsupported_feature(source: MjcfModel, k: int, kept_tendons: set[str]) -> str:
+    """The feature of actuator k that is not supported; empty if there is none."""
     m = source.model
     dynamics, gain, bias = (
         int(m.actuator_dyntype[k]),
         int(m.actuator_gaintype[k]),
         int(m.actuator_biastype[k]),
     )
-    if dynamics in _UNKNOWN:
-        return f"{_UNKNOWN[dynamics]} dynamics"
+    if dynamics in _UNSUPPORTED_DYNAMICS:
+        return f"{_UNSUPPORTED_DYNAMICS[dynamics]} dynamics"
     if gain == GAIN.mjGAIN_MUSCLE or bias == BIAS.mjBIAS_MUSCLE:
         same = gain == GAIN.mjGAIN_MUSCLE and bias == BIAS.mjBIAS_MUSCLE
         if not (same and np.array_equal(m.actuator_gainprm[k][:9], m.actuator_biasprm[k][:9])):
@@ -145,18 +153,19 @@ def _fault(source: MjcfModel, k: int, kept_tendons: set[str]) -> str:
         return "early activation (actearly)"
     if m.opt.disableactuator & (1 << int(m.actuator_group[k])) and 0 <= m.actuator_group[k] < 31:
         return "a disabled group (actuatorgroupdisable)"
-    return _transmission_fault(source, k, kept_tendons)
+    return _unsupported_transmission(source, k, kept_tendons)
 
 
-def _transmission_fault(source: MjcfModel, k: int, kept_tendons: set[str]) -> str:
+def _unsupported_transmission(source: MjcfModel, k: int, kept_tendons: set[str]) -> str:
+    """The feature of the transmission of actuator k that is not supported; empty if there is none."""
     m = source.model
     kind, target = int(m.actuator_trntype[k]), int(m.actuator_trnid[k][0])
-    served = m.actuator_biasprm[k][1] != 0 or m.actuator_gainprm[k][1] != 0
+    has_feedback = m.actuator_biasprm[k][1] != 0 or m.actuator_gainprm[k][1] != 0
     if kind in (TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT):
-        turning = m.jnt_type[target] in (JOINT.mjJNT_BALL, JOINT.mjJNT_FREE)
-        if turning and kind == TRANSMISSION.mjTRN_JOINTINPARENT:
+        rotational = m.jnt_type[target] in (JOINT.mjJNT_BALL, JOINT.mjJNT_FREE)
+        if rotational and kind == TRANSMISSION.mjTRN_JOINTINPARENT:
             return "a transmission in the parent's axes (jointinparent)"
-        return "a servo on a ball joint" if served and m.jnt_type[target] == JOINT.mjJNT_BALL else ""
+        return "a servo on a ball joint" if has_feedback and m.jnt_type[target] == JOINT.mjJNT_BALL else ""
     if kind == TRANSMISSION.mjTRN_SITE:
         return "a reference site (refsite)" if m.actuator_trnid[k][1] >= 0 else ""
     if kind == TRANSMISSION.mjTRN_SLIDERCRANK:
@@ -167,20 +176,26 @@ def _transmission_fault(source: MjcfModel, k: int, kept_tendons: set[str]) -> st
         return "" if source.name("tendon", target) in kept_tendons else "a tendon that is not supported"
     return {
         TRANSMISSION.mjTRN_BODY: "adhesion (a body transmission)",
-    }.get(kind, "its kind of transmission")
+    }.get(kind, "an unsupported kind of transmission")
 
 
 def _actuator(source: MjcfModel, k: int, disabled: tuple[str, ...]) -> Actuator:
     m = source.model
     kind, target = int(m.actuator_trntype[k]), int(m.actuator_trnid[k][0])
-    on = {
-        TRANSMISSION.mjTRN_TENDON: "tendon", TRANSMISSION.mjTRN_SITE: "site", TRANSMISSION.mjTRN_SLIDERCRANK: "crank",
-    }.get(kind, "joint")  # fmt: skip
-    axes = {"tendon": 1, "site": 6, "crank": 1}.get(on) or {0: 6, 1: 3}.get(int(m.jnt_type[target]), 1)
-    targets: dict[str, Any] = {on: source.name(on, target)} if on in ("joint", "tendon") else {}
-    if on in ("site", "crank"):
+    transmission = {
+        TRANSMISSION.mjTRN_TENDON: "tendon",
+        TRANSMISSION.mjTRN_SITE: "site",
+        TRANSMISSION.mjTRN_SLIDERCRANK: "crank",
+    }.get(kind, "joint")
+    axes = {"tendon": 1, "site": 6, "crank": 1}.get(transmission) or {0: 6, 1: 3}.get(
+        int(m.jnt_type[target]), 1
+    )
+    targets: dict[str, Any] = (
+        {transmission: source.name(transmission, target)} if transmission in ("joint", "tendon") else {}
+    )
+    if transmission in ("site", "crank"):
         targets = {"frame": source.name("site", target)}
-    if on == "crank":
+    if transmission == "crank":
         slider = source.name("site", int(m.actuator_trnid[k][1]))
         targets |= {"slider": slider, "rod": float(m.actuator_cranklength[k])}
     gain = zeroed(m.actuator_gainprm[k][:3])
@@ -205,7 +220,7 @@ def _actuator(source: MjcfModel, k: int, disabled: tuple[str, ...]) -> Actuator:
 
 
 def _muscle(m: Any, k: int) -> Muscle:
-    """Range, force, scale, shortest, longest, fastest, passive, lengthening: MuJoCo's order."""
+    """The muscle model; gainprm is (range[2], force, scale, lmin, lmax, vmax, fpmax, fvmax)."""
     low, high, force, scale, *rest = (float(x) for x in m.actuator_gainprm[k][:9])
     strength = force if force >= 0 else scale / max(1e-15, float(m.actuator_acc0[k]))
     lengths = tuple(float(x) for x in m.actuator_lengthrange[k])

@@ -1,4 +1,4 @@
-"""MJCF files to mechanisms, through MuJoCo's own compiler: defaults, classes, includes, frames and the rest are its work."""
+"""The reader of MJCF files, which uses the compiler of MuJoCo to resolve defaults, includes and frames."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import os
 from pathlib import Path
 
 from zwang.errors import DescriptionError, LoadError
-from zwang.io.mjcf import read_bodies as mjcf_parts
-from zwang.io.mjcf import read_constraints as mjcf_restrictions
-from zwang.io.mjcf import read_forces as mjcf_forces
-from zwang.io.mjcf import read_tendons as mjcf_tendons
+from zwang.io.mjcf import (
+    read_bodies,
+    read_constraints,
+    read_contacts,
+    read_forces,
+    read_options,
+    read_tendons,
+)
 from zwang.io.mjcf.compiled_model import MjcfModel, compile_model
 from zwang.io.mjcf.model_files import read_model_files
 from zwang.io.mjcf.plausibility import check
@@ -20,10 +24,10 @@ from zwang.mechanism.report import Report
 
 
 def read_mjcf(path: str | os.PathLike[str], *, strict: bool = True, text: str | None = None) -> Mechanism:
-    """The mechanism of an MJCF file, or of `text` as if it stood at `path`.
+    """The mechanism in an MJCF file, or in `text`, which is read as the content of a file at `path`.
 
-    With strict=False what zwang does not have is left out and noted in `mechanism.report`, else it is refused.
-    Raises LoadError with file and line for what is wrong, UnsupportedError for what would change the motion.
+    strict: raise UnsupportedError for features that zwang does not support; with strict=False they are
+    omitted, and noted in `mechanism.report`. Raises LoadError with file and line for invalid contents.
     """
     source = compile_model(read_model_files(Path(path), text), strict)
     check(source)
@@ -36,21 +40,24 @@ def read_mjcf(path: str | os.PathLike[str], *, strict: bool = True, text: str | 
 
 def _mechanism(source: MjcfModel) -> Mechanism:
     m = source.model
-    options = mjcf_restrictions.options(source)
-    gravity = (0, 0, 0) if "gravity" in options.disabled else mjcf_parts.zeroed(m.opt.gravity)
-    bodies = mjcf_parts.bodies(source)
-    world = mjcf_parts.shapes_of(source, 0)
-    frames = (*mjcf_parts.frames(source), *mjcf_tendons.wrapped_frames(source))
-    tendons = mjcf_tendons.tendons(source)
+    options = read_options.options(source)
+    gravity = (0, 0, 0) if "gravity" in options.disabled else read_bodies.zeroed(m.opt.gravity)
+    bodies = read_bodies.bodies(source)
+    ground = read_bodies.shapes_of(source, 0)
+    frames = (*read_bodies.frames(source), *read_tendons.wrapped_frames(source))
+    tendons = read_tendons.tendons(source)
     kept = {tendon.name for tendon in tendons}
-    actuators = mjcf_forces.actuators(source, options.disabled, kept)
-    forces = [*mjcf_forces.passive(source, options.disabled), *actuators]
-    constraints = mjcf_restrictions.equalities(source, kept)
+    actuators = read_forces.actuators(source, options.disabled, kept)
+    forces = [*read_forces.passive(source, options.disabled), *actuators]
+    constraints = read_constraints.equalities(source, kept)
     names = [force.name for force in actuators if isinstance(force, Actuator)]
-    keyframes = mjcf_restrictions.keyframes(source, names)
-    contacts = mjcf_restrictions.contacts(source)
-    source.note("read", f"{len(bodies)} bodies, {m.njnt} joints, {m.ngeom} shapes, {len(names)} actuators, "
-                        f"{len(tendons)} tendons, {len(constraints)} equalities, {len(keyframes)} keyframes")  # fmt: skip
+    keyframes = read_options.keyframes(source, names)
+    contacts = read_contacts.contacts(source)
+    source.note(
+        "read",
+        f"{len(bodies)} bodies, {m.njnt} joints, {m.ngeom} shapes, {len(names)} actuators, "
+        f"{len(tendons)} tendons, {len(constraints)} equalities, {len(keyframes)} keyframes",
+    )
     return Mechanism(
         name=source.spec.modelname or "mechanism",
         bodies=bodies,
@@ -58,7 +65,7 @@ def _mechanism(source: MjcfModel) -> Mechanism:
         forces=tuple(forces),
         constraints=constraints,
         frames=frames,
-        geometry=world,
+        geometry=ground,
         tendons=tendons,
         contacts=contacts,
         home=tuple(float(x) for x in m.qpos0),

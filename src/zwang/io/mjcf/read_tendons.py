@@ -1,4 +1,4 @@
-"""The tendons of a compiled MJCF model, and the frames of the geoms that they wrap around."""
+"""Tendons of a compiled MJCF model, and the frames of the geoms around which they wrap."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from zwang.mechanism.bodies import Frame
 from zwang.mechanism.tendon_elements import Tendon, Wrap
 
 WRAP = numbers_of(mujoco.mjtWrap)
-_ROUND: dict[int, Literal["sphere", "cylinder"]] = {
+_WRAPPING_SHAPES: dict[int, Literal["sphere", "cylinder"]] = {
     WRAP.mjWRAP_SPHERE: "sphere",
     WRAP.mjWRAP_CYLINDER: "cylinder",
 }
 
 
-class Path(NamedTuple):
-    """What a tendon runs over: joints with coefficients, or frames, divisors, and which frames it wraps around."""
+class TendonPath(NamedTuple):
+    """The path of a tendon: joints with coefficients; or frames, divisors of branches, and wraps."""
 
     joints: tuple[tuple[str, Any], ...]
     frames: tuple[str | None, ...]
@@ -30,7 +30,7 @@ class Path(NamedTuple):
 
 
 def tendons(source: MjcfModel) -> tuple[Tendon, ...]:
-    """Fixed tendons, and spatial ones over sites, pulleys and around geoms."""
+    """The fixed and spatial tendons of the model; those that zwang does not support are reported."""
     found = []
     for t in range(source.model.ntendon):
         with source.at("tendon", t):
@@ -42,9 +42,11 @@ def tendons(source: MjcfModel) -> tuple[Tendon, ...]:
 
 def _tendon(source: MjcfModel, t: int) -> Tendon | None:
     m = source.model
-    fault = _tendon_fault(m, t)
-    if fault:
-        source.unsupported(f"tendon {source.name('tendon', t)!r} with {fault}", source.location("tendon", t))
+    feature = _unsupported_feature(m, t)
+    if feature:
+        source.unsupported(
+            f"tendon {source.name('tendon', t)!r} with {feature}", source.location("tendon", t)
+        )
         return None
     path = _path(source, t)
     return Tendon(
@@ -53,8 +55,8 @@ def _tendon(source: MjcfModel, t: int) -> Tendon | None:
         path=path.frames,
         divisors=path.divisors,
         wraps=path.wraps,
-        stiffness=_unless(source, t, "spring", m.tendon_stiffness[t]),
-        damping=_unless(source, t, "damper", m.tendon_damping[t]),
+        stiffness=_unless_disabled(source, t, "spring", m.tendon_stiffness[t]),
+        damping=_unless_disabled(source, t, "damper", m.tendon_damping[t]),
         spring_length=_pair(m.tendon_lengthspring[t]),
         limits=_pair(m.tendon_range[t]) if m.tendon_limited[t] else None,
         friction=zeroed([m.tendon_frictionloss[t]])[0],
@@ -64,18 +66,18 @@ def _tendon(source: MjcfModel, t: int) -> Tendon | None:
     )
 
 
-def _steps(m: Any, t: int) -> range:
-    """The numbers of a tendon's path elements."""
+def _path_elements(m: Any, t: int) -> range:
+    """The indices of the path elements of tendon t."""
     return range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
 
 
-def _path(source: MjcfModel, t: int) -> Path:
+def _path(source: MjcfModel, t: int) -> TendonPath:
     m = source.model
     joints: list[tuple[str, Any]] = []
     frames: list[str | None] = []
     divisors: list[Any] = []
     wraps: list[Wrap] = []
-    for w in _steps(m, t):
+    for w in _path_elements(m, t):
         kind, target = int(m.wrap_type[w]), int(m.wrap_objid[w])
         if kind == WRAP.mjWRAP_JOINT:
             joints.append((source.name("joint", target), float(m.wrap_prm[w])))
@@ -90,23 +92,23 @@ def _path(source: MjcfModel, t: int) -> Path:
                 Wrap(
                     len(frames),
                     float(m.geom_size[target][0]),
-                    _ROUND[kind],
+                    _WRAPPING_SHAPES[kind],
                     source.name("site", side) if side >= 0 else None,
                 )
             )
             frames.append(_frame_name(source, target))
     if frames and frames[0] is not None:
         divisors.insert(0, 1)
-    return Path(tuple(joints), tuple(frames), tuple(divisors), tuple(wraps))
+    return TendonPath(tuple(joints), tuple(frames), tuple(divisors), tuple(wraps))
 
 
 def _side(m: Any, w: int) -> int:
-    """The number of a wrapped geom's side site, or -1."""
+    """The index of the side site of path element w, or -1."""
     return round(float(m.wrap_prm[w]))
 
 
 def _is_inside(m: Any, w: int) -> bool:
-    """Is the side site, in the home configuration, inside the geom? Then the tendon would run through it."""
+    """Whether the side site is inside the wrapping geom, so that the tendon would run through it."""
     side, geom = _side(m, w), int(m.wrap_objid[w])
     if side < 0 or m.site_bodyid[side] != m.geom_bodyid[geom]:
         return False
@@ -118,9 +120,9 @@ def _frame_name(source: MjcfModel, geom: int) -> str:
 
 
 def wrapped_frames(source: MjcfModel) -> tuple[Frame, ...]:
-    """A frame for each geom that some tendon wraps around."""
+    """A frame for each geom around which a tendon wraps."""
     m = source.model
-    geoms = {int(m.wrap_objid[w]) for w in range(m.nwrap) if m.wrap_type[w] in _ROUND}
+    geoms = {int(m.wrap_objid[w]) for w in range(m.nwrap) if m.wrap_type[w] in _WRAPPING_SHAPES}
     return tuple(
         Frame(
             _frame_name(source, g),
@@ -132,11 +134,11 @@ def wrapped_frames(source: MjcfModel) -> tuple[Frame, ...]:
     )
 
 
-def _tendon_fault(m: Any, t: int) -> str:
-    """Why a tendon cannot be read; nothing if it can."""
-    for w in _steps(m, t):
-        if m.wrap_type[w] in _ROUND and _is_inside(m, w):
-            return "a side site inside the geom that it wraps around"
+def _unsupported_feature(m: Any, t: int) -> str:
+    """The feature of tendon t that is not supported; empty if there is none."""
+    for w in _path_elements(m, t):
+        if m.wrap_type[w] in _WRAPPING_SHAPES and _is_inside(m, w):
+            return "a side site inside the geom around which it wraps"
     if m.tendon_springyield[t] > 0:
         return "a plastic spring (springyield)"
     if np.any(m.tendon_stiffnesspoly[t]) or np.any(m.tendon_dampingpoly[t]):
@@ -148,10 +150,10 @@ def _tendon_fault(m: Any, t: int) -> str:
     return ""
 
 
-def _unless(source: MjcfModel, t: int, flag: str, value: Any) -> Any:
-    """The value, unless the option flag turned its kind of force off."""
-    off = flags_of(mujoco.mjtDisableBit, source.model.opt.disableflags, (flag,))
-    return 0 if off else zeroed([value])[0]
+def _unless_disabled(source: MjcfModel, t: int, flag: str, value: Any) -> Any:
+    """The value, or 0 if the flag disables this kind of force."""
+    disabled = flags_of(mujoco.mjtDisableBit, source.model.opt.disableflags, (flag,))
+    return 0 if disabled else zeroed([value])[0]
 
 
 def _pair(ends: Any) -> tuple[float, float]:

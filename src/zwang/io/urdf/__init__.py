@@ -1,1 +1,1 @@
-"""URDF files, read strictly."""
+"""The reader of URDF files."""

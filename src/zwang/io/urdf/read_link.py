@@ -1,4 +1,4 @@
-"""A URDF link's parts: its inertia, its shapes and their colours."""
+"""The parts of a URDF link: its inertia, its shapes and their colours."""
 
 from __future__ import annotations
 
@@ -18,53 +18,54 @@ from zwang.mechanism.numbers import IDENTITY, Matrix3, Vector3
 
 QUARTER = math.pi / 2
 ANGLE_TOLERANCE = 1e-12  # rad
-TOUCHED = Surface(contype=0, conaffinity=1)
-"""A URDF says nothing of contact, and its shapes overlap at the joints: they touch what is added, and not each other."""
-LARGEST_SIZE = 1e100  # m, of a mesh: beyond, its products are no numbers
-MOST_TURN = 6.5  # rad; more is no orientation that anybody writes
+LINK_SURFACE = Surface(contype=0, conaffinity=1)
+"""URDF has no contact attributes, and its shapes overlap at joints: they collide with added shapes alone."""
+LARGEST_SIZE = 1e100  # m, of a mesh, to avoid overflow
+LARGEST_ANGLE = 6.5  # rad; larger angles are probably in degrees
 
 Color = tuple[float, float, float, float]
 
 
-def exact(x: Any) -> Any:
-    """-1, 0 and 1 as integers, which are exact structure; other numbers unchanged."""
+def structural(x: Any) -> Any:
+    """-1, 0 and 1 as integers, which are structural; other numbers unchanged."""
     return int(x) if x in (-1, 0, 1) else x
 
 
 def sine_and_cosine(angle: float) -> tuple[Any, Any]:
-    """Exact at multiples of a quarter turn (to 1e-12 rad), so that zeros stay zeros."""
-    turns = round(angle / QUARTER)
-    if abs(angle - turns * QUARTER) < ANGLE_TOLERANCE:
-        return ((0, 1), (1, 0), (0, -1), (-1, 0))[turns % 4]
+    """(sin, cos) of an angle [rad], exact at multiples of a quarter turn (within 1e-12 rad)."""
+    quarters = round(angle / QUARTER)
+    if abs(angle - quarters * QUARTER) < ANGLE_TOLERANCE:
+        return ((0, 1), (1, 0), (0, -1), (-1, 0))[quarters % 4]
     return math.sin(angle), math.cos(angle)
 
 
 def rotation_of(rpy: Sequence[float]) -> Matrix3:
-    """R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    """The rotation matrix R = Rz(yaw) Ry(pitch) Rx(roll), with rpy = (roll, pitch, yaw) [rad]."""
     (sr, cr), (sp, cp), (sy, cy) = (sine_and_cosine(angle) for angle in rpy)
     rows = (
         (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
         (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
         (-sp, cp * sr, cp * cr),
     )
-    return tuple(tuple(exact(x) for x in row) for row in rows)  # type: ignore[return-value]
+    return tuple(tuple(structural(x) for x in row) for row in rows)  # type: ignore[return-value]
 
 
 def check_angles(robot: Element, findings: Findings) -> None:
-    """Warn of angles that are degrees."""
+    """Warn of angles that are probably in degrees."""
     for element in robot.walk():
         if element.name != "origin" or "rpy" not in element.attributes:
             continue
         largest = max(abs(angle) for angle in element.numbers("rpy", 3))
-        if largest > MOST_TURN:
+        if largest > LARGEST_ANGLE:
             message = (
-                f"rpy of {element.title} has an angle of {largest:g} rad; are these degrees? URDF has radians"
+                f"rpy of {element.title} has an angle of {largest:g} rad; is it in degrees? The unit of "
+                "URDF is rad"
             )
             findings.warn(element, message, "read", PlausibilityWarning)
 
 
 def pose_of(element: Element) -> tuple[Vector3, Matrix3]:
-    """Position [m] and rotation that the element's <origin> gives; without one, none."""
+    """Position [m] and rotation matrix of the <origin> of an element; the identity if it has none."""
     origin = element.one("origin")
     if origin is None:
         return (0, 0, 0), IDENTITY
@@ -76,9 +77,9 @@ def pose_of(element: Element) -> tuple[Vector3, Matrix3]:
 
 
 def inertia_of(link: Element, findings: Findings, moves: bool) -> dict[str, Any]:
-    """Mass [kg], centre of mass [m] and inertia about it [kg m^2], in the link's axes, as `Body` names them.
+    """The arguments mass [kg], com [m], inertia [kg m^2] and unchecked_inertia of `Body`, in link axes.
 
-    moves: a link on a joint of its own, for which a point mass is remarkable.
+    moves: whether the joint of the link is not fixed; a warning is then issued for a point mass.
     """
     inertial = link.one("inertial")
     if inertial is None:
@@ -87,14 +88,14 @@ def inertia_of(link: Element, findings: Findings, moves: bool) -> dict[str, Any]
     mass = _mass(inertial, findings)
     moments = _moments(inertial, mass, findings, moves)
     if R != IDENTITY:
-        turned = np.array(R, object) @ np.array(moments, object) @ np.array(R, object).T
-        moments = tuple(tuple(exact(turned[min(i, j), max(i, j)]) for j in range(3)) for i in range(3))
-    impossible = bool(inertia_fault(mass, moments, ""))
+        rotated = np.array(R, object) @ np.array(moments, object) @ np.array(R, object).T
+        moments = tuple(tuple(structural(rotated[min(i, j), max(i, j)]) for j in range(3)) for i in range(3))
+    impossible = bool(inertia_problem(mass, moments, ""))
     return {"mass": mass, "com": position, "inertia": moments, "unchecked_inertia": impossible}
 
 
-def inertia_fault(mass: float, inertia: Any, where: str) -> str:
-    """Why no body can have this inertia; empty if one can."""
+def inertia_problem(mass: float, inertia: Any, where: str) -> str:
+    """Why the inertia is not physically consistent; empty if it is."""
     try:
         inertias.check_inertia(mass, inertia, where)
     except DescriptionError as error:
@@ -105,12 +106,12 @@ def inertia_fault(mass: float, inertia: Any, where: str) -> str:
 def _mass(inertial: Element, findings: Findings) -> float:
     element = inertial.one("mass")
     if element is None:
-        findings.repair(inertial, f"{inertial.title} has no <mass>", "mass 0 is taken")
+        findings.repair(inertial, f"{inertial.title} has no <mass>", "mass 0 is used")
         return 0
     mass = element.number("value")
     if mass < 0:
         findings.repair(
-            element, f"mass of {inertial.owner} is {mass} kg; it must not be negative", "mass 0 is taken"
+            element, f"mass of {inertial.owner} is {mass} kg; it must not be negative", "mass 0 is used"
         )
         return 0
     return mass
@@ -120,9 +121,7 @@ def _moments(inertial: Element, mass: float, findings: Findings, moves: bool) ->
     element = inertial.one("inertia")
     if element is None:
         if mass > 0:
-            findings.warn(
-                inertial, f"{inertial.title} has no <inertia>; its inertia is taken as zero", "repaired"
-            )
+            findings.warn(inertial, f"{inertial.title} has no <inertia>; zero inertia is used", "repaired")
         return ((0, 0, 0), (0, 0, 0), (0, 0, 0))
     xx, yy, zz = (element.number(name) for name in ("ixx", "iyy", "izz"))
     xy, xz, yz = (element.number(name, 0) for name in ("ixy", "ixz", "iyz"))
@@ -135,26 +134,26 @@ def _moments(inertial: Element, mass: float, findings: Findings, moves: bool) ->
 
 
 def nearest_inertia(inertia: Matrix3) -> Matrix3:
-    """The inertia nearest to the given one (in the sum of squares) that a body can have; its axes stay."""
+    """A physically consistent inertia near the given one, with the same principal axes."""
     moments, axes = np.linalg.eigh(np.array(inertia, float))
     a, b, c = moments
-    for _ in range(
-        50
-    ):  # to and fro between the two conditions (Dykstra would be exact; this ends within both)
+    # alternating projections onto non-negative moments and onto the triangle inequality
+    for _ in range(50):
         a, b, c = max(a, 0.0), max(b, 0.0), max(c, 0.0)
         excess = max(0.0, c - a - b) / 3
         if excess == 0:
             break
         a, b, c = a + excess, b + excess, c - excess
     repaired = axes @ np.diag([a, b, c]) @ axes.T
-    return tuple(tuple(float(repaired[min(i, j), max(i, j)]) for j in range(3)) for i in range(3))  # type: ignore
+    rows = [[float(repaired[min(i, j), max(i, j)]) for j in range(3)] for i in range(3)]
+    return tuple(tuple(row) for row in rows)  # type: ignore[return-value]
 
 
 # ---------------------------------------------------------------------------------------------- shapes
 
 
 class ShapeReader:
-    """Reads <visual> and <collision> elements; knows the model's materials, folders and the shapes' names so far."""
+    """The reader of <visual> and <collision> elements, with the materials and shape names of the model."""
 
     def __init__(self, robot: Element, roots: AssetRoots, findings: Findings):
         self.roots, self.findings = roots, findings
@@ -170,7 +169,7 @@ class ShapeReader:
                 self.colors.setdefault(element.attributes["name"], self._rgba(element))
 
     def shapes_of(self, link: Element) -> tuple[Geometry, ...]:
-        """All shapes of a link: collisions, then visuals (which touch nothing)."""
+        """All shapes of a link: those of collisions, then visuals, which have no contacts."""
         elements = [*link.all("collision"), *link.all("visual")]
         found = [self._shape(element) for element in elements]
         return tuple(shape for shape in found if shape is not None)
@@ -182,10 +181,10 @@ class ShapeReader:
                 f"{element.title} has no geometry; give a box, cylinder, sphere or mesh"
             )
         form = geometry.children[0]
-        if form.name not in _FORMS:
-            known = ", ".join(_FORMS)
-            fault = f"unknown geometry <{form.name}> of {element.title}; known are {known}"
-            self.findings.repair(form, fault, "the shape is left out")
+        if form.name not in _GEOMETRIES:
+            known = ", ".join(_GEOMETRIES)
+            problem = f"unknown geometry <{form.name}> of {element.title}; the geometries are {known}"
+            self.findings.repair(form, problem, "the shape is omitted")
             return None
         position, orientation = pose_of(element)
         settings = {
@@ -194,16 +193,16 @@ class ShapeReader:
             "orientation": orientation,
             "color": self._color(element),
             "visual_only": element.name == "visual",
-            "surface": TOUCHED,
+            "surface": LINK_SURFACE,
         }
         try:
-            return _FORMS[form.name](self, form, settings)
+            return _GEOMETRIES[form.name](self, form, settings)
         except DescriptionError as error:
-            self.findings.repair(form, f"{error} (geometry of {element.owner})", "the shape is left out")
+            self.findings.repair(form, f"{error} (geometry of {element.owner})", "the shape is omitted")
             return None
 
     def _name(self, element: Element) -> str:
-        """The element's name, made unique by the link's."""
+        """The name of the element, made unique by a number."""
         name = element.attributes.get("name", "").strip()
         if not name:
             return ""
@@ -228,7 +227,9 @@ class ShapeReader:
             return None
         values = color.numbers("rgba", 4)
         if not all(0 <= x <= 1 for x in values):
-            self.findings.warn(color, f"rgba of {color.title} is {values}; its parts are cut to 0 ... 1")
+            self.findings.warn(
+                color, f"rgba of {color.title} is {values}; its components are clipped to the range 0 to 1"
+            )
         return tuple(float(min(max(x, 0), 1)) for x in values)  # type: ignore[return-value]
 
     def box(self, form: Element, settings: dict[str, Any]) -> Geometry:
@@ -247,7 +248,7 @@ class ShapeReader:
     def mesh(self, form: Element, settings: dict[str, Any]) -> Geometry:
         scale: Any = form.numbers("scale", 3, (1.0, 1.0, 1.0))
         if not all(scale):
-            raise form.error(f"scale of {form.title} is {scale}; no part may be zero")
+            raise form.error(f"scale of {form.title} is {scale}; no component may be zero")
         name = form.attributes.get("filename")
         if name is None or not name.strip():
             raise form.error(f"the file name (attribute 'filename') of {form.title} is empty")
@@ -265,34 +266,36 @@ class ShapeReader:
         return Mesh(vertices=vertices, faces=faces, file=name, scale=scale, **settings)
 
     def _triangles(self, form: Element, name: str, visual_only: bool) -> tuple[Any, Any]:
-        """The mesh's numbers; none if its file is missing, with a warning where it is only seen, else as a repair."""
+        """Vertices and faces of a mesh; empty if its file is missing, which is a warning or a repair."""
         if name not in self.meshes:
             where = f"{form.location}: {form.title}"
             try:
                 format_of(name, where)
                 self.meshes[name] = read_mesh(self.roots.find(name, where), where)
             except MissingAsset as error:
-                fault = str(error).removeprefix(f"{form.location}: ")
+                problem = str(error).removeprefix(f"{form.location}: ")
                 if visual_only:
                     self.findings.warn(
-                        form, f"{fault}; it is only visual: nothing is shown for it", "unsupported"
+                        form, f"{problem}; the shape is only visual and is not displayed", "unsupported"
                     )
                     return (), ()
-                self.findings.repair(form, f"{fault}; it is a collision shape", "nothing touches it")
+                self.findings.repair(form, f"{problem}; it is a collision shape", "the shape has no contacts")
                 return (), ()
             except LoadError as error:
-                self.findings.repair(form, str(error).removeprefix(f"{form.location}: "), "the mesh is left out")
+                self.findings.repair(
+                    form, str(error).removeprefix(f"{form.location}: "), "the mesh is omitted"
+                )
                 self.meshes[name] = ((), ())
         return self.meshes[name]
 
     def _check_volume(self, form: Element, name: str, vertices: np.ndarray) -> None:
         if thickness(vertices) < FLAT:
             self.findings.warn(
-                form, f"the mesh {name!r} of {form.owner} is flat (degenerate): it has no volume"
+                form, f"the mesh {name!r} of {form.owner} is flat (degenerate) and has no volume"
             )
 
 
-_FORMS: dict[str, Any] = {
+_GEOMETRIES: dict[str, Any] = {
     "box": ShapeReader.box,
     "cylinder": ShapeReader.cylinder,
     "capsule": ShapeReader.capsule,

@@ -1,8 +1,9 @@
-"""URDF to a Mechanism, strictly: what cannot be is refused with its line, what is left out is said.
+"""The reader of URDF files: invalid contents are errors with their line, omitted contents are reported.
 
-Links become bodies; a link on a fixed joint too, on a Fixed joint, so that each keeps its name and frame. Bodies and
-joints stand in the order of the file's joints, parents first. The root stands on the world, or floats. Mimics become
-couples, damping becomes dampers; visuals and collisions become shapes.
+Every link becomes a body, also a link on a fixed joint, so that it keeps its name and frame. Bodies are in
+the order of the joints of the file, parents first. The root link is fixed to the world, or connected to it by
+a free joint. Mimic joints become joint couplings, damping becomes dampers, visuals and collisions become
+shapes.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from zwang.io.meshes.mesh_files import AssetRoots
 from zwang.io.urdf.read_link import (
     ShapeReader,
     check_angles,
-    exact,
-    inertia_fault,
     inertia_of,
+    inertia_problem,
     nearest_inertia,
     pose_of,
+    structural,
 )
-from zwang.io.urdf.vocabulary import check_words
+from zwang.io.urdf.vocabulary import check_vocabulary
 from zwang.io.xml import Element, read_document
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import JointCoupling
@@ -60,112 +61,121 @@ def read_urdf(
     package_dirs: Sequence[str] = (),
     meshes: bool = True,
 ) -> Mechanism:
-    """The mechanism of a URDF file. Raises LoadError with file, line and column for what cannot be."""
+    """The mechanism in a URDF file. Raises LoadError with file, line and column for invalid contents.
+
+    base: "fixed", or "free" to connect the root link to the world by a free joint. strict: raise errors
+    instead of repairs. package_dirs: folders that are searched for packages. meshes: whether shapes are read.
+    """
     robot = read_document(path)
     findings = Findings(strict)
-    return _Robot(robot, base, findings, AssetRoots.of(path, package_dirs) if meshes else None).mechanism(path)
+    roots = AssetRoots.of(path, package_dirs) if meshes else None
+    return _Robot(robot, base, findings, roots).mechanism(path)
 
 
-EFFORTS = (
-    "the effort limits of {} joints act in simulation, as actuator ranges: what control asks of a joint is clipped to them, as in "
-    "MuJoCo; velocity limits are kept and do not act"
+EFFORT_LIMITS = (
+    "the effort limits of {} joints are actuator ranges in simulation, to which actuator forces are clipped "
+    "as in "
+    "MuJoCo; velocity limits are stored and not enforced"
 )
 
 
 class _Robot:
-    """A <robot>: its links and joints by name, checked to be a tree."""
+    """A <robot> with its links and joints by name, which form a tree."""
 
     def __init__(self, robot: Element, base: str, findings: Findings, roots: AssetRoots | None):
         self.robot, self.base, self.findings = robot, base, findings
         _check_root(robot)
-        check_words(robot, findings)
+        check_vocabulary(robot, findings)
         check_angles(robot, findings)
         self.links = _by_name(robot.all("link"))
         self.joints = _by_name(robot.all("joint"))
         _check_size(robot, self.links)
         self.shapes = ShapeReader(robot, roots, findings) if roots is not None else None
-        self.above = _joints_above(self.joints, self.links)
+        self.parent_joints = _parent_joints(self.joints, self.links)
         self.root = self._root()
         self.order = self._order()
-        self.start: tuple[Any, Any] | None = (
-            None  # the floating root's pose at home, where the file gives one
-        )
-        self.efforts = 0  # joints whose effort limit acts
+        # pose of the floating root in the default configuration, if the file specifies it
+        self.root_pose: tuple[Any, Any] | None = None
+        self.effort_limits = 0  # the number of joints with an effort limit in simulation
         self._check_world()
 
     def mechanism(self, path: Path) -> Mechanism:
-        """Everything together; an error of the parts' own checks gets the element's line."""
-        bodies, forces, couples = [], [], []
+        """The mechanism; errors of its validation are reported with the line of the element."""
+        bodies, forces, couplings = [], [], []
         for name in self.order:
             if name == WORLD:
                 continue
-            joint = self.above.get(name)
-            with _placed(joint or self.links[name]):
+            joint = self.parent_joints.get(name)
+            with _located(joint or self.links[name]):
                 bodies.append(self._body(name, joint))
                 if joint is not None:
                     forces += self._dampers(joint)
         for joint in self.joints.values():
-            couples += self._couple(joint)
-        self._check_couples({couple.joint: couple.to for couple in couples})
+            couplings += self._coupling(joint)
+        self._check_mimic_cycles({coupling.joint: coupling.to for coupling in couplings})
         settings: dict[str, Any] = {
             "name": self.robot.attributes.get("name", path.stem),
-            "bodies": self._movable(self._possible(bodies)),
+            "bodies": self._with_armatures(self._with_consistent_inertias(bodies)),
             "forces": forces,
-            "constraints": couples,
+            "constraints": couplings,
             "geometry": self._ground(),
         }
-        counts = f"{len(self.links)} links, {len(self.joints)} joints, {len(couples)} mimics; its shapes touch what is added, not each other"
+        counts = (
+            f"{len(self.links)} links, {len(self.joints)} joints, {len(couplings)} mimics; shapes "
+            "collide with added shapes only"
+        )
         self.findings.note("read", counts)
-        if self.efforts:
-            self.findings.note("read", EFFORTS.format(self.efforts))
-        with _placed(self.robot):
-            return self._started(
+        if self.effort_limits:
+            self.findings.note("read", EFFORT_LIMITS.format(self.effort_limits))
+        with _located(self.robot):
+            return self._with_root_pose(
                 Mechanism(**settings, report=Report(str(path), "urdf", self.findings.report()))
             )
 
-    def _started(self, mechanism: Mechanism) -> Mechanism:
-        """The mechanism whose floating root stands at home where its joint to 'world' had it."""
-        if self.start is None:
+    def _with_root_pose(self, mechanism: Mechanism) -> Mechanism:
+        """The mechanism with the floating root at the pose of its joint to 'world' by default."""
+        if self.root_pose is None:
             return mechanism
-        position, orientation = self.start
-        at = mechanism.joint(mechanism.body(self.root).joints[0].name).q
+        position, orientation = self.root_pose
+        coordinates = mechanism.joint(mechanism.body(self.root).joints[0].name).q
         home = list(mechanism.neutral)
-        home[at] = [*position, *(float(x) for x in to_quaternion(np.array(orientation, float)))]
+        home[coordinates] = [*position, *(float(x) for x in to_quaternion(np.array(orientation, float)))]
         return mechanism.replace(home=tuple(home))
 
     # ------------------------------------------------------------------------------------------ the tree
 
     def _root(self) -> str:
-        """The one link without a joint above it."""
-        roots = [name for name in self.links if name not in self.above]
+        """The link that is the child of no joint."""
+        roots = [name for name in self.links if name not in self.parent_joints]
         if not roots:
-            cycle = _cycle(next(iter(self.links)), self.above)
-            raise self.above[cycle[0]].error(
-                f"the links {cycle} form a cycle (loop): no link is the root of a tree"
+            cycle = _cycle(next(iter(self.links)), self.parent_joints)
+            raise self.parent_joints[cycle[0]].error(
+                f"the links {cycle} form a cycle (loop), so that the tree has no root"
             )
         if len(roots) > 1:
             shown = ", ".join(repr(name) for name in roots[:10])
-            fault = (
-                f"there are {len(roots)} root links without a joint above them: {shown}; a tree has one root"
+            problem = (
+                f"there are {len(roots)} root links, which are the child of no joint: {shown}; a tree "
+                "has one root"
             )
-            self.findings.repair(self.links[roots[1]], fault, "the others are fixed to the first one")
+            self.findings.repair(self.links[roots[1]], problem, "the others are fixed to the first one")
         return roots[0]
 
     def _order(self) -> list[str]:
-        """The links in the order of the file's joints, each after its parent."""
+        """The links in the order of the joints of the file, each after its parent."""
         order, placed = [self.root], {self.root}
         for joint in self.joints.values():
             chain: list[str] = []
-            at = _end(joint, "child")
-            while at not in placed:
-                chain.append(at)
+            link = _end(joint, "child")
+            while link not in placed:
+                chain.append(link)
                 if len(chain) > len(self.links):
-                    cycle = _cycle(at, self.above)
-                    fault = f"the links {cycle} form a cycle (loop), apart from the root {self.root!r}"
-                    raise self.above[cycle[0]].error(fault)
-                if at not in self.above:
+                    cycle = _cycle(link, self.parent_joints)
+                    message = f"the links {cycle} form a cycle (loop), apart from the root {self.root!r}"
+                    raise self.parent_joints[cycle[0]].error(message)
+                if link not in self.parent_joints:
                     break
-                at = _end(self.above[at], "parent")
+                link = _end(self.parent_joints[link], "parent")
             order += reversed(chain)
             placed.update(chain)
         return order + [name for name in self.links if name not in placed]
@@ -181,8 +191,8 @@ class _Robot:
         if joint is None:
             return Body(name, self._root_joint(name), WORLD if name == self.root else self.root, **parts)
         position, orientation = pose_of(joint)
-        above = _end(joint, "parent")
-        return Body(name, self._joint(joint), above, position, orientation, **parts)
+        parent = _end(joint, "parent")
+        return Body(name, self._joint(joint), parent, position, orientation, **parts)
 
     def _root_joint(self, name: str) -> Joint:
         if self.base == "fixed" or name != self.root:
@@ -195,8 +205,8 @@ class _Robot:
     def _joint(self, joint: Element) -> Joint:
         name, kind = joint.attributes["name"], joint.required("type")
         if kind not in KINDS:
-            fault = f"the type of joint {name!r} is {kind!r}; known types are {', '.join(KINDS)}"
-            raise joint.error(fault)
+            message = f"the type of joint {name!r} is {kind!r}; the types are {', '.join(KINDS)}"
+            raise joint.error(message)
         if kind == "fixed":
             return Fixed(name)
         settings = {**self._limits(joint, kind), **self._friction(joint)}
@@ -208,16 +218,16 @@ class _Robot:
         element = joint.one("axis")
         if element is None:
             return (1, 0, 0)
-        with _placed(element):
+        with _located(element):
             axis = unit_vector(element.numbers("xyz", 3), f"axis xyz of {element.owner}")
-        return tuple(exact(x) for x in axis)
+        return tuple(structural(x) for x in axis)
 
     def _limits(self, joint: Element, kind: str) -> dict[str, Any]:
         element = joint.one("limit")
         if element is None:
             if kind in ("revolute", "prismatic"):
-                fault = f"the {kind} joint {joint.attributes['name']!r} has no <limit>, which URDF asks for"
-                self.findings.warn(joint, f"{fault}; it moves without limits", "repaired")
+                problem = f"the {kind} joint {joint.attributes['name']!r} has no <limit>, which URDF requires"
+                self.findings.warn(joint, f"{problem}; it has no limits", "repaired")
             return {}
         settings: dict[str, Any] = {}
         for name, key in (("velocity", "velocity_limit"), ("effort", "effort_limit")):
@@ -227,16 +237,13 @@ class _Robot:
         effort = settings.get("effort_limit", 0)
         if effort and kind in ("revolute", "continuous", "prismatic"):
             settings["actuator_range"] = (-effort, effort)
-            self.efforts += 1
+            self.effort_limits += 1
         elif "effort_limit" in settings:
             name = joint.attributes["name"]
-            why = (
-                "it is 0, which stands for none, as in MuJoCo"
-                if not effort
-                else f"a {kind} joint has several speeds"
-            )
+            several = f"a {kind} joint has several coordinates"
+            reason = several if effort else "0 stands for no limit, as in MuJoCo"
             self.findings.note(
-                "ignored", f"effort limit of joint {name!r} does not act in simulation: {why}", element
+                "ignored", f"effort limit of joint {name!r} has no effect in simulation: {reason}", element
             )
         if kind in ("revolute", "prismatic"):
             lower, upper = element.number("lower", 0), element.number("upper", 0)
@@ -245,8 +252,8 @@ class _Robot:
 
     def _ordered(self, element: Element, lower: float, upper: float) -> tuple[float, float] | None:
         if lower > upper:
-            fault = f"limits of {element.owner} are lower = {lower}, upper = {upper}: in the wrong order"
-            self.findings.repair(element, fault, "they are exchanged")
+            problem = f"limits of {element.owner} are lower = {lower}, upper = {upper}: in the wrong order"
+            self.findings.repair(element, problem, "they are exchanged")
             return upper, lower
         if lower == upper:
             self.findings.note(
@@ -255,16 +262,16 @@ class _Robot:
         return lower, upper
 
     def _bound(self, element: Element, name: str) -> float | None:
-        """A limit of effort or velocity; none if it is not given."""
+        """The effort or velocity limit, or None if it is not given."""
         if name not in element.attributes:
             return None
         value = element.number(name)
         if value < 0:
-            fault = f"{name} limit of {element.owner} is {value}; it must not be negative"
-            self.findings.repair(element, fault, "there is none")
+            problem = f"{name} limit of {element.owner} is {value}; it must not be negative"
+            self.findings.repair(element, problem, "it is omitted")
             return None
         if value == 0 and name == "velocity":
-            message = f"velocity limit of {element.owner} is 0: it may not move at all"
+            message = f"velocity limit of {element.owner} is 0, so that the joint cannot move"
             self.findings.warn(element, message, "read", PlausibilityWarning)
         return value
 
@@ -275,8 +282,8 @@ class _Robot:
         element = joint.one("dynamics")
         value = element.number(name, 0) if element is not None else 0
         if value < 0 and element is not None:
-            fault = f"{name} of {element.owner} is {value}; it must not be negative"
-            self.findings.repair(element, fault, "it is taken as 0")
+            problem = f"{name} of {element.owner} is {value}; it must not be negative"
+            self.findings.repair(element, problem, "0 is used")
             return 0
         return value
 
@@ -286,9 +293,9 @@ class _Robot:
         damping = self._dynamics(joint, "damping")
         return [Damper(joint.attributes["name"], damping)] if damping else []
 
-    # ------------------------------------------------------------------------------------------ couples
+    # -------------------------------------------------------------------------------- joint couplings
 
-    def _couple(self, joint: Element) -> list[JointCoupling]:
+    def _coupling(self, joint: Element) -> list[JointCoupling]:
         mimic = joint.one("mimic")
         if mimic is None:
             return []
@@ -296,8 +303,8 @@ class _Robot:
         if to == name:
             raise mimic.error(f"the joint {name!r} mimics itself")
         if to not in self.joints:
-            fault = f"mimic of joint {name!r}: {UnknownNameError('joint', to, self.joints)}"
-            self.findings.repair(mimic, fault, "the mimic is left out")
+            problem = f"mimic of joint {name!r}: {UnknownNameError('joint', to, self.joints)}"
+            self.findings.repair(mimic, problem, "the mimic is omitted")
             return []
         offset, multiplier = mimic.number("offset", 0), mimic.number("multiplier", 1)
         if joint.attributes.get("type") in ("fixed", "floating", "planar"):
@@ -312,29 +319,29 @@ class _Robot:
             )
         if kind == "fixed":
             self.findings.warn(
-                mimic, f"joint {name!r} mimics the fixed joint {to!r}: it is held at {offset}", "read"
+                mimic, f"joint {name!r} mimics the fixed joint {to!r}; it is fixed at {offset}", "read"
             )
             return [JointCoupling(f"mimic {name}", name, None, (offset,))]
         return [JointCoupling(f"mimic {name}", name, to, (offset, multiplier))]
 
-    def _check_couples(self, to: dict[str, str | None]) -> None:
-        """No joint mimics itself by way of others."""
-        cleared: set[str | None] = {None}
+    def _check_mimic_cycles(self, to: dict[str, str | None]) -> None:
+        """Raises LoadError if mimic joints form a cycle."""
+        acyclic: set[str | None] = {None}
         for start in to:
             path: list[str] = []
             at: str | None = start
-            while at in to and at not in cleared:
+            while at in to and at not in acyclic:
                 if at in path:
                     chain = " -> ".join([*path[path.index(at) :], at])
-                    raise self.joints[at].error(f"joints mimic each other in a cycle: {chain}")
+                    raise self.joints[at].error(f"mimic joints form a cycle: {chain}")
                 path.append(at)
                 at = to[at]
-            cleared.update(path)
+            acyclic.update(path)
 
-    # ------------------------------------------------------------------------------------------ the ground and the whole
+    # -------------------------------------------------------------------------------- ground, consistency
 
     def _check_world(self) -> None:
-        """A root named `world` is the ground itself; a floating base then is what it holds by a fixed joint."""
+        """A root link named `world` is the ground; the floating base is then its child by a fixed joint."""
         if WORLD not in self.links:
             return
         link = self.links[WORLD]
@@ -343,68 +350,74 @@ class _Robot:
         if link.one("inertial") is not None:
             self.findings.note("ignored", "the mass of link 'world', which is the ground", link)
         if self.base == "free":
-            held = [j for j in self.joints.values() if _end(j, "parent") == WORLD]
-            if len(held) != 1 or held[0].attributes.get("type") != "fixed":
-                fault = "the root link 'world' is the ground and cannot float: it must hold one link, by a fixed joint"
-                raise link.error(f"{fault}; or load it with base='fixed'")
-            self.root = _end(held[0], "child")
-            del self.above[self.root]
-            del self.joints[held[0].attributes["name"]]
+            children = [j for j in self.joints.values() if _end(j, "parent") == WORLD]
+            if len(children) != 1 or children[0].attributes.get("type") != "fixed":
+                message = (
+                    "the root link 'world' is the ground and cannot float: it must have one child, by "
+                    "a fixed joint"
+                )
+                raise link.error(f"{message}; or load the file with base='fixed'")
+            self.root = _end(children[0], "child")
+            del self.parent_joints[self.root]
+            del self.joints[children[0].attributes["name"]]
             self.order.remove(WORLD)
-            name = held[0].attributes["name"]
+            name = children[0].attributes["name"]
             self.findings.repair(
-                held[0],
-                f"the joint {name!r} fixes link {self.root!r} to the ground 'world', and base='free' asks that link to float",
-                "the joint is left out, and the link floats from there",
+                children[0],
+                f"the joint {name!r} fixes link {self.root!r} to the ground 'world', in contradiction to "
+                "base='free'",
+                "the joint is replaced by a free joint",
             )
-            self.start = pose_of(held[0])
+            self.root_pose = pose_of(children[0])
 
     def _ground(self) -> tuple[Geometry, ...]:
-        """The shapes of a root link named `world`."""
+        """The shapes of a root link named `world`, which are fixed to the ground."""
         return (
             self.shapes.shapes_of(self.links[WORLD])
             if self.shapes is not None and WORLD in self.links
             else ()
         )
 
-    def _possible(self, bodies: list[Body]) -> list[Body]:
-        """The bodies, once no moving part has a negative inertia.
+    def _with_consistent_inertias(self, bodies: list[Body]) -> list[Body]:
+        """The bodies, in which the inertia of every moving part is physically consistent.
 
-        An inertia that no body can have is kept, with a warning, if the links fixed together have a possible one.
+        An inconsistent inertia of a link is accepted, with a warning, if its sum over the links that are
+        fixed to each other is consistent.
         """
         suspects = {body.name: k for k, body in enumerate(bodies) if body.unchecked_inertia}
         impossible = bodies_of_impossible_parts(bodies) if suspects else {}
         for name, k in suspects.items():
             element = self.links[name].one("inertial") or self.links[name]
-            fault = inertia_fault(bodies[k].mass, bodies[k].inertia, f"link {name!r}")
+            problem = inertia_problem(bodies[k].mass, bodies[k].inertia, f"link {name!r}")
             if name in impossible or not self.findings.strict:
-                self.findings.repair(element, fault, "the nearest inertia that a body can have is taken")
+                self.findings.repair(element, problem, "the nearest physically consistent inertia is used")
                 bodies[k] = replace(
                     bodies[k], inertia=nearest_inertia(bodies[k].inertia), unchecked_inertia=False
                 )
             else:
-                self.findings.warn(element, f"{fault}; it is kept as it is", "read")
+                self.findings.warn(element, f"{problem}; it is accepted", "read")
         return bodies
 
-    def _movable(self, bodies: list[Body]) -> list[Body]:
-        """The bodies, once every joint moves some mass or inertia."""
-        with _placed(self.robot):
-            idle = joints_without_inertia(bodies)
+    def _with_armatures(self, bodies: list[Body]) -> list[Body]:
+        """The bodies, in which every joint moves mass or inertia, or has armature."""
+        with _located(self.robot):
+            massless = joints_without_inertia(bodies)
         return [
-            self._mended(body, idle) if any(j.name in idle for j in body.joints) else body for body in bodies
+            self._with_armature(body, massless) if any(j.name in massless for j in body.joints) else body
+            for body in bodies
         ]
 
-    def _mended(self, body: Body, idle: dict[str, str]) -> Body:
+    def _with_armature(self, body: Body, massless: dict[str, str]) -> Body:
         (joint,) = body.joints
         element = self.joints.get(joint.name, self.links[body.name])
-        fault = f"joint {joint.name!r} moves link {body.name!r}, but {idle[joint.name]}"
-        self.findings.repair(element, fault, f"the joint gets an armature of {SMALL_ARMATURE}")
+        problem = f"joint {joint.name!r} moves link {body.name!r}, but {massless[joint.name]}"
+        self.findings.repair(element, problem, f"the armature of the joint is set to {SMALL_ARMATURE}")
         return replace(body, joint=replace(joint, armature=SMALL_ARMATURE))
 
 
 @contextmanager
-def _placed(element: Element) -> Iterator[None]:
-    """Errors of the description's own checks get the element's line."""
+def _located(element: Element) -> Iterator[None]:
+    """Context in which errors of a description become a LoadError with the location of the element."""
     try:
         yield
     except (DescriptionError, UnknownNameError) as error:
@@ -417,15 +430,16 @@ def _check_root(robot: Element) -> None:
     for element in robot.children:
         if element.name in ("xacro:include", "xacro:macro", "xacro:property", "xacro:arg"):
             raise UnsupportedError(
-                f"{element.location}: this is a xacro file (<{element.name}>), not yet a URDF; expand it with xacro first"
+                f"{element.location}: this is a xacro file (<{element.name}>); convert it to URDF by xacro "
+                "first"
             )
 
 
 def _check_size(robot: Element, links: dict[str, Element]) -> None:
     if not links:
         xacro = any(child.name.startswith("xacro:") for child in robot.children)
-        hint = "; this is a xacro file, expand it with xacro first" if xacro else "; a robot has one at least"
-        raise robot.error(f"{robot.title} has no <link>{hint}")
+        hint = "this is a xacro file; convert it to URDF by xacro first" if xacro else "it needs at least one"
+        raise robot.error(f"{robot.title} has no <link>; {hint}")
     if len(links) > MOST_LINKS:
         raise robot.error(f"{robot.title} is too large: {len(links)} links; the limit is {MOST_LINKS}")
 
@@ -436,48 +450,53 @@ def _by_name(elements: list[Element]) -> dict[str, Element]:
         name = element.required("name")
         if name in found:
             line = found[name].line
-            fault = f"the {element.name} name {name!r} is used twice (already in line {line}); names must be unique"
-            raise element.error(fault)
+            message = (
+                f"the {element.name} name {name!r} is used twice (first in line {line}); names must be unique"
+            )
+            raise element.error(message)
         found[name] = element
     return found
 
 
 def _end(joint: Element, which: str) -> str:
-    """The name of a joint's parent or child link."""
+    """The name of the parent or child link of a joint."""
     element = joint.one(which)
     if element is None:
         raise joint.error(
-            f"the joint {joint.attributes['name']!r} has no <{which}> element, which names its {which} link"
+            f"the joint {joint.attributes['name']!r} has no element <{which}>, which names its {which} link"
         )
     return element.required("link")
 
 
-def _joints_above(joints: dict[str, Element], links: dict[str, Element]) -> dict[str, Element]:
-    """The joint above each link; the names are checked, and that there is one at most."""
-    above: dict[str, Element] = {}
+def _parent_joints(joints: dict[str, Element], links: dict[str, Element]) -> dict[str, Element]:
+    """The joint of which each link is the child.
+
+    Raises LoadError for unknown links, and links with two parents.
+    """
+    found: dict[str, Element] = {}
     for name, joint in joints.items():
         ends = _end(joint, "parent"), _end(joint, "child")
         for which, end in zip(("parent", "child"), ends, strict=True):
             if end not in links:
                 raise joint.error(f"the {which} of joint {name!r}: {UnknownNameError('link', end, links)}")
         if ends[0] == ends[1]:
-            raise joint.error(f"the joint {name!r} joins link {ends[0]!r} to itself")
-        if ends[1] in above:
-            other = above[ends[1]]
+            raise joint.error(f"the joint {name!r} connects link {ends[0]!r} to itself")
+        if ends[1] in found:
+            other = found[ends[1]]
             raise joint.error(
-                f"link {ends[1]!r} has two parents: joint {name!r} and already joint {other.attributes['name']!r} "
+                f"link {ends[1]!r} has two parents: joint {name!r} and joint {other.attributes['name']!r} "
                 f"(line {other.line}); a URDF is a tree without loops"
             )
-        above[ends[1]] = joint
-    return above
+        found[ends[1]] = joint
+    return found
 
 
-def _cycle(start: str, above: dict[str, Element]) -> list[str]:
-    """The links of the cycle that `start` leads up to."""
+def _cycle(start: str, parent_joints: dict[str, Element]) -> list[str]:
+    """The links of the cycle that is reached from `start` towards the root."""
     path: dict[str, None] = {}
-    at = start
-    while at not in path:
-        path[at] = None
-        at = _end(above[at], "parent")
+    link = start
+    while link not in path:
+        path[link] = None
+        link = _end(parent_joints[link], "parent")
     names = list(path)
-    return names[names.index(at) :]
+    return names[names.index(link) :]

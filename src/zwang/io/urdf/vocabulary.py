@@ -1,4 +1,4 @@
-"""The words of URDF: which elements and attributes an element may have; others are named, and near ones guessed."""
+"""The elements and attributes of URDF; unknown ones are reported, with similar known names."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from zwang.io.xml import Element
 NO_EFFECT = "without effect on the motion"
 POSE = ({"xyz", "rpy"}, set())
 
-# element: (its attributes, its elements)
-WORDS: dict[str, tuple[set[str], set[str]]] = {
+# element: (its attributes, its child elements)
+VOCABULARY: dict[str, tuple[set[str], set[str]]] = {
     "robot": ({"name", "version"}, {"link", "joint", "material", "transmission", "gazebo"}),
     "link": ({"name", "type"}, {"inertial", "visual", "collision"}),
     "inertial": (set(), {"origin", "mass", "inertia"}),
@@ -53,8 +53,8 @@ WORDS: dict[str, tuple[set[str], set[str]]] = {
 }
 
 IGNORED = {"transmission", "gazebo", "safety_controller", "calibration", "texture", "verbose"}
-# What simulators and drivers add: left out on purpose.
-VENDOR = {
+# Extensions of simulators and drivers, which are ignored.
+EXTENSIONS = {
     *(
         "contact",
         "self_filter",
@@ -67,7 +67,7 @@ VENDOR = {
     *("group", "surface", "kinematic", "gravity", "hardware", "state_interface", "command_interface"),
 }
 MISPLACED = {("collision", "material"), ("link", "origin")}
-VENDOR_ATTRIBUTES = {
+EXTENSION_ATTRIBUTES = {
     *(
         "dont_collapse",
         "gear_velocity",
@@ -83,37 +83,42 @@ VENDOR_ATTRIBUTES = {
 }
 
 
-def check_words(root: Element, findings: Findings) -> None:
-    """Warn of every element and attribute that is not URDF's; blocks of vendors are noted as ignored."""
-    waiting = [root]
-    while waiting:
-        element = waiting.pop()
-        attributes, elements = WORDS[element.name]
+def check_vocabulary(root: Element, findings: Findings) -> None:
+    """Warn of every unknown element and attribute; extensions of simulators are noted as ignored."""
+    stack = [root]
+    while stack:
+        element = stack.pop()
+        attributes, elements = VOCABULARY[element.name]
         for name in element.attributes:
-            if name in VENDOR_ATTRIBUTES:
-                findings.ignore(element, f"attribute {name!r} of <{element.name}>: is not of URDF")
+            if name in EXTENSION_ATTRIBUTES:
+                findings.ignore(element, f"attribute {name!r} of <{element.name}>: not an attribute of URDF")
             elif name not in attributes and ":" not in name:
                 findings.warn(
-                    element, f"unknown attribute {name!r} of {element.title}{_guess(name, attributes)}"
+                    element, f"unknown attribute {name!r} of {element.title}{_suggestion(name, attributes)}"
                 )
         known = []
         for child in element.children:
-            if child.name in IGNORED | VENDOR or ":" in child.name or (element.name, child.name) in MISPLACED:
+            if (
+                child.name in IGNORED | EXTENSIONS
+                or ":" in child.name
+                or (element.name, child.name) in MISPLACED
+            ):
                 findings.ignore(child, f"<{child.name}>: {NO_EFFECT}")
             elif child.name in elements:
                 known.append(child)
             elif element.name == "geometry":
-                pass  # its reader says what is wrong
-            elif element.name == "robot" and not _guess(child.name, elements):
-                findings.ignore(child, f"<{child.name}>: is no element of URDF")
+                pass  # reported by the reader of the geometry
+            elif element.name == "robot" and not _suggestion(child.name, elements):
+                findings.ignore(child, f"<{child.name}>: not an element of URDF")
             else:
                 findings.warn(
-                    child, f"unknown element <{child.name}> in {element.title}{_guess(child.name, elements)}"
+                    child,
+                    f"unknown element <{child.name}> in {element.title}{_suggestion(child.name, elements)}",
                 )
-        waiting.extend(reversed(known))
+        stack.extend(reversed(known))
 
 
-def _guess(name: str, known: set[str]) -> str:
-    """The end of the sentence: what may have been meant."""
+def _suggestion(name: str, known: set[str]) -> str:
+    """The end of the message, with similar names; empty if there are none."""
     question = did_you_mean(name, sorted(known))
     return f" is ignored. {question}" if question else ""

@@ -1,0 +1,1 @@
+"""Mesh files: where they may be, and the triangles in them."""

@@ -1,0 +1,71 @@
+"""Simulation options and keyframes of a compiled MJCF model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zwang.io.mjcf.compiled_model import MjcfModel
+from zwang.io.mjcf.mujoco_library import flags_of, mujoco
+from zwang.mechanism.options import DISABLED, ENABLED, Keyframe, Options
+
+# the enable flags that change the motion
+_UNSUPPORTED_FLAGS = {"override", "sleep", "diagexact", "ipc", "speculative"}
+_INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast", "discrete")
+
+
+def options(source: MjcfModel) -> Options:
+    """The options of the model.
+
+    Options that zwang does not support and that change the motion are reported.
+    """
+    o = source.model.opt
+    where = next(
+        (f"{e.source}, line {e.line}" for e in source.files.elements() if e.name == "option"),
+        source.files.source,
+    )
+    disabled = flags_of(mujoco.mjtDisableBit, o.disableflags, DISABLED)
+    enabled = flags_of(mujoco.mjtEnableBit, o.enableflags, ENABLED)
+    for name in enabled:
+        if name in _UNSUPPORTED_FLAGS:
+            source.unsupported(f"the option flag {name!r}", where)
+    if o.density > 0 or o.viscosity > 0:
+        source.unsupported(f"the surrounding fluid (density {o.density:g}, viscosity {o.viscosity:g})", where)
+    elif np.any(o.wind):
+        source.note("ignored", "wind has no effect without the density or viscosity of a fluid", where)
+    if o.noslip_iterations > 0:
+        source.unsupported("the noslip solver (noslip_iterations)", where)
+    integrator = _INTEGRATORS[int(o.integrator)]
+    if integrator == "discrete":
+        source.unsupported("the integrator 'discrete'", where)
+        integrator = "euler"
+    return Options(
+        timestep=float(o.timestep),
+        integrator=integrator,
+        cone=("pyramidal", "elliptic")[int(o.cone)],
+        impratio=float(o.impratio),
+        solver=("pgs", "cg", "newton")[int(o.solver)],
+        iterations=int(o.iterations),
+        tolerance=float(o.tolerance),
+        contact="contact" not in disabled and "constraint" not in disabled,
+        disabled=disabled,
+        enabled=enabled,
+    )
+
+
+def keyframes(source: MjcfModel, kept: list[str]) -> tuple[Keyframe, ...]:
+    """The keyframes of the model; `kept` are the names of the actuators that were read, in their order."""
+    m = source.model
+    names = [source.name("actuator", k) for k in range(m.nactuator)]
+    controls = [int(m.actuator_ctrladr[names.index(name)]) for name in kept]
+    activations = [int(m.actuator_actadr[names.index(name)]) for name in kept]
+    return tuple(
+        Keyframe(
+            source.name("key", k),
+            q=tuple(m.key_qpos[k].tolist()),
+            v=tuple(m.key_qvel[k].tolist()),
+            control=tuple(float(m.key_ctrl[k][c]) for c in controls),
+            activation=tuple(float(m.key_act[k][s]) for s in activations if s >= 0),
+            time=float(m.key_time[k]),
+        )
+        for k in range(m.nkey)
+    )

@@ -1,0 +1,109 @@
+"""Simulation options and keyframes of a mechanism, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from zwang.errors import DescriptionError
+from zwang.mechanism.numbers import boolean, bounded, integer, number, number_tuple
+from zwang.mechanism.type_validation import validated
+
+DISABLED = (
+    "constraint", "equality", "frictionloss", "limit", "contact", "spring", "damper", "gravity", "clampctrl",
+    "warmstart", "filterparent", "actuation", "refsafe", "sensor", "midphase", "eulerdamp", "autoreset",
+    "nativeccd", "island", "multiccd",
+)  # fmt: skip
+ENABLED = ("override", "energy", "fwdinv", "invdiscrete", "sleep", "diagexact", "ipc", "speculative")
+"""The disable and enable flags of MuJoCo, in the order of their bits."""
+SOLVERS = ("newton", "cg", "pgs")
+INTEGRATORS = ("euler", "implicitfast", "implicit", "rk4", "dop853", "rk45", "radau", "bdf", "lsoda")
+"""The names of the integrators, with fixed step size first, then with error control.
+
+`simulate` does not provide MuJoCo's "implicit", which is accepted here because files contain it.
+"""
+
+
+@validated
+@dataclass(frozen=True)
+class Options:
+    """The simulation options of a file (the MJCF element `option`); arguments of `simulate` take precedence.
+
+    timestep: step size [s], positive. integrator, solver: one of `INTEGRATORS`, `SOLVERS`. cone: "pyramidal"
+    or "elliptic" friction cones. impratio: ratio of frictional to normal impedance, positive. iterations:
+    iteration limit of the solver, at least 1. tolerance: of the solver, not negative. contact: whether
+    contacts are detected.
+    disabled, enabled: names of flags in `DISABLED`, `ENABLED`. Raises DescriptionError for other values.
+    Source: MuJoCo documentation, XML reference, "option".
+    """
+
+    timestep: float = 0.002
+    integrator: str = "euler"
+    cone: str = "pyramidal"
+    impratio: float = 1.0
+    solver: str = "newton"
+    iterations: int = 100
+    tolerance: float = 1e-8
+    contact: bool = True
+    disabled: tuple[str, ...] = ()
+    enabled: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        object.__setattr__(self, "timestep", number(self.timestep, "timestep"))
+        if self.cone not in ("pyramidal", "elliptic"):
+            raise DescriptionError(f"cone is {self.cone!r}; give 'pyramidal' or 'elliptic' (option element)")
+        if not self.timestep > 0:
+            raise DescriptionError(f"timestep is {self.timestep}; it must be positive (option element)")
+        if not isinstance(self.integrator, str) or self.integrator.lower() not in INTEGRATORS:
+            raise DescriptionError(
+                f"integrator is {self.integrator!r}; give one of {', '.join(map(repr, INTEGRATORS))} "
+                "(option element)"
+            )
+        put = object.__setattr__
+        put(self, "integrator", self.integrator.lower())
+        put(self, "impratio", bounded(self.impratio, "impratio (option element)", above=0))
+        put(self, "iterations", integer(self.iterations, "iterations (option element)", least=1))
+        put(self, "tolerance", bounded(self.tolerance, "tolerance (option element)", least=0))
+        put(self, "contact", boolean(self.contact, "contact (option element)"))
+        if self.solver not in SOLVERS:
+            raise DescriptionError(
+                f"solver is {self.solver!r}; give one of {', '.join(map(repr, SOLVERS))} (option element)"
+            )
+        for name, known in (("disabled", DISABLED), ("enabled", ENABLED)):
+            object.__setattr__(self, name, _flags(getattr(self, name), name, known))
+
+
+def _flags(values: Any, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """`values` as names of flags. Raises DescriptionError, with the valid names, for other values."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise DescriptionError(
+            f"{name} is {values!r}; give a tuple of names out of {', '.join(known)} (option element)"
+        )
+    for value in values:
+        if value not in known:
+            raise DescriptionError(
+                f"{name} contains {value!r}; the flags are {', '.join(known)} (option element)"
+            )
+    return tuple(values)
+
+
+@validated
+@dataclass(frozen=True)
+class Keyframe:
+    """A named state: coordinates q, generalised velocities v, inputs, activations and time [s].
+
+    Empty q, v, control or activation stand for the defaults.
+    """
+
+    name: str
+    q: tuple[float, ...] = ()
+    v: tuple[float, ...] = ()
+    control: tuple[float, ...] = ()
+    activation: tuple[float, ...] = ()
+    time: float = 0.0
+
+    def __post_init__(self):
+        for name in ("q", "v", "control", "activation"):
+            values, where = getattr(self, name), f"{name} of keyframe {self.name!r}"
+            object.__setattr__(self, name, number_tuple(values, where, least=0))
+        object.__setattr__(self, "time", number(self.time, f"time of keyframe {self.name!r}"))

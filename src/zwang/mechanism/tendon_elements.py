@@ -1,0 +1,109 @@
+"""Tendons, the bodies around which they wrap, and couplings of tendons, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from zwang.errors import DescriptionError
+from zwang.mechanism.constraints import named_numbers
+from zwang.mechanism.joints import Softness, check_softness, checked_range
+from zwang.mechanism.numbers import Number, bounded, integer, number, number_tuple
+from zwang.mechanism.type_validation import validated
+
+
+@validated
+@dataclass(frozen=True)
+class Wrap:
+    """A sphere, or a cylinder along z, around which a spatial tendon wraps.
+
+    at: index of the frame of the wrapping body in the path of the tendon. radius [m]. side: a frame outside
+    the wrapping body; the tendon wraps around on the side of that frame. Without it, the tendon takes the
+    shorter way.
+    """
+
+    at: int
+    radius: Number
+    kind: Literal["sphere", "cylinder"] = "sphere"
+    side: str | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "at", integer(self.at, "at of a wrap", least=0))
+        object.__setattr__(self, "radius", bounded(self.radius, "radius of a wrap", above=0))
+        if self.kind not in ("sphere", "cylinder"):
+            raise DescriptionError(f"kind of a wrap is {self.kind!r}; give 'sphere' or 'cylinder'")
+        if self.side is not None and not isinstance(self.side, str):
+            raise DescriptionError(f"side of a wrap is {self.side!r}; give the name of a frame, or None")
+
+
+@validated
+@dataclass(frozen=True)
+class Tendon:
+    """A fixed tendon, whose length is a linear combination of coordinates, or a spatial tendon along a path.
+
+    joints: ((joint, coefficient), ...) of a fixed tendon; its length is the sum of coefficient * q.
+    path: names of frames along a spatial tendon, with None where a pulley starts a new branch.
+    divisors: for each branch, the number by which its length is divided.
+    wraps: the frames of the path that belong to wrapping bodies.
+    stiffness, damping: of a spring and damper that act outside the lengths spring_length = (lower, upper).
+    limits, friction, armature, softness: as for a joint, with the length in place of the coordinate.
+    Units are m and N or, for a fixed tendon, those of its joints. Raises DescriptionError for a negative
+    damping, friction or armature, and unless there are either joints or a path.
+    """
+
+    name: str
+    joints: tuple[tuple[str, Number], ...] = ()
+    path: tuple[str | None, ...] = ()
+    divisors: tuple[Number, ...] = ()
+    wraps: tuple[Wrap, ...] = ()
+    stiffness: Number = 0
+    damping: Number = 0
+    spring_length: tuple[Number, Number] = (0, 0)
+    limits: tuple[Number, Number] | None = None
+    friction: Number = 0
+    armature: Number = 0
+    limit_softness: Softness | None = Softness()
+    friction_softness: Softness | None = Softness()
+
+    def __post_init__(self):
+        where = f"tendon {self.name!r}"
+        items = self.joints.items() if isinstance(self.joints, Mapping) else self.joints
+        object.__setattr__(self, "joints", named_numbers(items, f"joints of {where}"))
+        object.__setattr__(self, "path", tuple(self.path))
+        if bool(self.joints) == bool(self.path):
+            raise DescriptionError(f"{where} must have either joints or a path, and not both")
+        put = object.__setattr__
+        put(self, "stiffness", number(self.stiffness, f"stiffness of {where}"))
+        for name in ("damping", "friction", "armature"):
+            put(self, name, bounded(getattr(self, name), f"{name} of {where}", least=0))
+        divisors = number_tuple(self.divisors, f"divisors of {where}", least=0)
+        put(self, "divisors", tuple(bounded(x, f"a divisor of {where}", above=0) for x in divisors))
+        put(self, "spring_length", checked_range(self.spring_length, f"spring_length of {where}"))
+        if self.limits is not None:
+            put(self, "limits", checked_range(self.limits, f"limits of {where}"))
+        for name in ("limit_softness", "friction_softness"):
+            check_softness(getattr(self, name), f"{name} of {where}")
+        for wrap in self.wraps:
+            if not isinstance(wrap, Wrap):
+                raise DescriptionError(f"wraps of {where} contains {wrap!r}; give zw.Wrap")
+
+
+@validated
+@dataclass(frozen=True)
+class TendonCoupling:
+    """The length of a tendon is a polynomial of that of another one, as for coordinates in `JointCoupling`.
+
+    Lengths are relative to those in the default configuration of the mechanism.
+    """
+
+    name: str
+    tendon: str
+    to: str | None = None
+    coefficients: tuple[Number, ...] = (0, 1)
+    softness: Softness | None = None
+
+    def __post_init__(self):
+        where = f"tendon coupling {self.name!r}"
+        object.__setattr__(self, "coefficients", number_tuple(self.coefficients, f"coefficients of {where}"))
+        check_softness(self.softness, f"softness of {where}")
