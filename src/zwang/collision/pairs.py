@@ -144,19 +144,12 @@ def _may_touch(
     return parent_links[a] != b and parent_links[b] != a
 
 
-<<<<<<< 8e7841135c0e170b661e706fd382f533d2a74149
-def _links_above(tree: Tree) -> dict[int, int]:
-    """For each link that carries bodies the next such link towards the world (a body's joints may be several links)."""
-    carrying = {place.link for place in tree.placements.values()}
-    above = {}
-=======
 def _parent_links(tree: Tree) -> dict[int, int]:
     """For each link with bodies the next such link towards the world; the joints of one body may be several
     links.
     """
     carrying = {place.link for place in tree.placements.values()}
     parent_links = {}
->>>>>>> 0d66610ae8b18052b14cedf5419ba4a1e206d4df
     for link in carrying - {WORLD}:
         link_above = tree.links[link].parent
         while link_above != WORLD and link_above not in carrying:
