@@ -15,7 +15,7 @@ from zwang.api import validation
 from zwang.errors import CompileError, SimulationError
 from zwang.mechanism.samples import double_pendulum
 from zwang.simulation import capacity
-from zwang.view.html_page import page_of
+from zwang.view.html_page import page_html
 
 PENDULUM = double_pendulum()
 
@@ -159,7 +159,7 @@ def test_memory_is_told_in_units_that_suit_it(size, text):
 
 
 @pytest.mark.parametrize(
-    "work", [page_of, lambda m: zw.Mechanism.from_json(m.to_json()), lambda m: m._repr_html_()]
+    "work", [page_html, lambda m: zw.Mechanism.from_json(m.to_json()), lambda m: m._repr_html_()]
 )
 def test_files_and_pages_take_work_in_proportion_to_the_bodies(work):
     """Ten times the bodies, ten times the calls: 10,000 bodies take seconds, not minutes."""
@@ -171,7 +171,7 @@ def test_files_and_pages_take_work_in_proportion_to_the_bodies(work):
 
 
 def test_the_page_of_ten_thousand_bodies_has_them_all(long_chain):
-    page = page_of(long_chain)
+    page = page_html(long_chain)
     scene = json.loads(page.split('type="application/json" id="scene">', 1)[1].split("</script>", 1)[0])
     assert len(scene["models"][0]["bodies"]) == len(scene["models"][0]["shapes"]) == 10_000
     assert len(page) < 50e6

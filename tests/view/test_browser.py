@@ -14,7 +14,7 @@ from tests.mechanisms import random_mechanism, random_quaternion
 from tests.view.chromium import Browser
 from tests.view.scenes import HOSTILE, shapes
 from zwang.mechanism.samples import double_pendulum, four_bar
-from zwang.view.html_page import framed, page_of
+from zwang.view.html_page import embedded_page, page_html
 
 pytestmark = pytest.mark.needs("chromium")
 STAGE = (slice(100, 640), slice(0, 940), slice(0, 3))  # rows, columns and colours without bars and panel
@@ -296,7 +296,7 @@ def test_it_fits_a_phone_and_a_desk(show, swing, size):
 
 def test_a_frame_in_a_notebook_draws(browser, tmp_path):
     (tmp_path / "book.html").write_text(
-        f"<!doctype html><body>{framed(page_of(four_bar()))}", encoding="ascii"
+        f"<!doctype html><body>{embedded_page(page_html(four_bar()))}", encoding="ascii"
     )
     browser.errors.clear()
     browser.call("Page.navigate", url=(tmp_path / "book.html").as_uri())

@@ -13,7 +13,7 @@ from tests.mechanisms import random_mechanism, random_quaternion
 from tests.view.scenes import HOSTILE, Elements, array, link_poses, pose, scene_in, shapes
 from zwang.errors import ParameterError, ShapeError, UnknownNameError
 from zwang.mechanism.samples import double_pendulum, four_bar, furuta
-from zwang.view.html_page import page_of
+from zwang.view.html_page import page_html
 
 
 def hostile() -> zw.Mechanism:
@@ -24,7 +24,7 @@ def hostile() -> zw.Mechanism:
 
 def test_a_page_needs_nothing_from_outside():
     """No address, no file; and its policy allows only its own script, named by its hash, and no connection."""
-    page = page_of(zw.simulate(double_pendulum(), duration=0.1, step=0.01, compiled=False))
+    page = page_html(zw.simulate(double_pendulum(), duration=0.1, step=0.01, compiled=False))
     elements = Elements(page)
     for tag, attributes, _ in elements.found:
         assert not attributes.keys() & {"src", "srcset", "action", "data", "onload", "onerror"}
@@ -41,7 +41,7 @@ def test_a_page_needs_nothing_from_outside():
 
 
 def test_names_are_data_and_never_markup():
-    page = page_of(hostile())
+    page = page_html(hostile())
     elements = Elements(page)
     assert page.isascii()
     assert [tag for tag, _, _ in elements.found].count("script") == 2 and "img" not in [
@@ -55,7 +55,7 @@ def test_names_are_data_and_never_markup():
 
 
 def test_every_kind_of_shape_is_there_with_its_size_place_and_color():
-    scene = scene_in(page_of(shapes()))
+    scene = scene_in(page_html(shapes()))
     found = {s["kind"]: s for s in scene["models"][0]["shapes"]}
     assert {kind: s["size"] for kind, s in found.items()} == {
         "plane": [], "box": [0.3, 0.4, 0.5], "sphere": [0.2], "capsule": [0.1, 0.6], "cylinder": [0.1, 0.7],
@@ -70,7 +70,7 @@ def test_a_mesh_is_kept_to_a_65535th_of_its_size_and_only_once():
     faces = np.random.default_rng(1).integers(0, 50, (80, 3))
     bodies = [zw.Body(f"b{k}", zw.Revolute(f"j{k}"), mass=1, inertia=(1, 1, 1), geometry=[zw.Mesh(vertices=vertices, faces=faces)])
               for k in range(3)]  # fmt: skip
-    scene = scene_in(page_of(zw.Mechanism(bodies=bodies)))
+    scene = scene_in(page_html(zw.Mechanism(bodies=bodies)))
     (mesh,) = scene["meshes"]
     assert [s["mesh"] for s in scene["models"][0]["shapes"]] == [0, 0, 0]
     read = mesh["low"] + array(scene, mesh["vertices"]).reshape(-1, 3) / 65535 * mesh["span"]
@@ -85,7 +85,7 @@ def test_shapes_for_contact_are_hidden_where_there_are_others_for_the_eye():
         zw.Sphere(0.2, surface=zw.Surface(group=3)),
     )
     body = zw.Body("b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1), geometry=[box, eye, group])
-    scene = scene_in(page_of(zw.Mechanism(bodies=[body], geometry=[box])))
+    scene = scene_in(page_html(zw.Mechanism(bodies=[body], geometry=[box])))
     assert [(s["body"], s["kind"], s["hidden"]) for s in scene["models"][0]["shapes"]] == [
         ("world", "box", False), ("b", "box", True), ("b", "sphere", False), ("b", "sphere", True),
     ]  # fmt: skip
@@ -99,7 +99,7 @@ def test_links_of_a_page_stand_where_forward_kinematics_has_them(seed):
     for j in m.joints:
         if j.kind in ("ball", "free"):
             q[j.q.stop - 4 : j.q.stop] = random_quaternion(rng)
-    model = scene_in(page_of(m))["models"][0]
+    model = scene_in(page_html(m))["models"][0]
     poses = link_poses(model, q)
     for place in model["bodies"] + model["frames"]:
         R, p = zw.frame_pose(m, q, place["name"])
@@ -112,7 +112,7 @@ def test_links_of_a_page_stand_where_forward_kinematics_has_them(seed):
 
 def test_a_motion_is_the_recorded_one():
     run = zw.simulate(double_pendulum(), [[1, 0], [2, 0], [3, 0]], duration=1, step=0.001, integrator="rk4")
-    scene = scene_in(page_of(run, worlds=2, traces=["lower"]))
+    scene = scene_in(page_html(run, worlds=2, traces=["lower"]))
     times = array(scene, scene["run"]["times"])
     assert len(scene["worlds"]) == 2 and len(times) == 61 and scene["traces"] == ["lower"]
     kept = run.sel(time=times, method="nearest").isel(world=slice(2))
@@ -125,16 +125,16 @@ def test_a_motion_is_the_recorded_one():
 
 def test_a_long_motion_is_thinned_and_a_short_one_kept():
     run = zw.simulate(double_pendulum(), [1, 0], duration=0.05, step=0.001)
-    assert scene_in(page_of(run))["run"]["times"]["count"] == 4
+    assert scene_in(page_html(run))["run"]["times"]["count"] == 4
     slow = zw.simulate(double_pendulum(), [1, 0], duration=0.5, step=0.1)
-    assert scene_in(page_of(slow))["run"]["times"]["count"] == 6
+    assert scene_in(page_html(slow))["run"]["times"]["count"] == 6
 
 
 def test_worlds_with_their_own_parameters_have_their_own_links():
     numbers = {name: 1.0 for name in furuta().symbols}
     m = furuta(**{name: x for name, x in numbers.items() if name != "L_r"})
     run = zw.simulate(m, params={"L_r": [1.0, 2.0]}, duration=0.02, step=0.01, compiled=False)
-    scene = scene_in(page_of(run))
+    scene = scene_in(page_html(run))
     assert [w["model"] for w in scene["worlds"]] == [0, 1]
     assert [model["links"][1]["pose"][9:] for model in scene["models"]] == [[1, 0, 0], [2, 0, 0]]
 
@@ -142,7 +142,7 @@ def test_worlds_with_their_own_parameters_have_their_own_links():
 def test_bodies_without_shapes_are_sticks_between_joints_and_balls_at_masses():
     bodies = [zw.Body("a", zw.Revolute("first", axis=(0, 1, 0)), mass=8, com=(0, 0, -1)),
               zw.Body("b", zw.Revolute("second", axis=(0, 1, 0)), parent="a", position=(0, 0, -2), mass=1, com=(0, 0, -1))]  # fmt: skip
-    scene = scene_in(page_of(zw.Mechanism(bodies=bodies)))
+    scene = scene_in(page_html(zw.Mechanism(bodies=bodies)))
     shapes = scene["models"][0]["shapes"]
     sticks = {s["body"]: s for s in shapes if s["kind"] == "capsule"}
     assert sticks["a"]["size"][1] == 2 and sticks["b"]["size"][1] == 1
@@ -157,7 +157,7 @@ def test_a_free_body_without_shapes_is_the_ellipsoid_of_its_inertia():
     R = zw.Frame("f", orientation=random_quaternion(rng)).orientation
     I = np.array(R) @ np.diag([2.0, 3, 4]) @ np.array(R).T
     m = zw.Mechanism(bodies=[zw.Body("top", zw.Free("f"), mass=5, inertia=(I + I.T) / 2)])
-    (shape,) = scene_in(page_of(m))["models"][0]["shapes"]
+    (shape,) = scene_in(page_html(m))["models"][0]["shapes"]
     T, a2 = pose(shape["pose"]), np.array(shape["size"]) ** 2
     assert shape["kind"] == "ellipsoid" and np.linalg.det(T) == pytest.approx(1)
     np.testing.assert_allclose(T[:3, :3] @ np.diag(a2.sum() - a2) @ T[:3, :3].T * 5 / 5, I, atol=1e-9)
@@ -167,7 +167,7 @@ def test_a_free_body_without_shapes_is_the_ellipsoid_of_its_inertia():
     "gravity", [(0, 0, -9.81), (0, -9.81, 0), (0, 9.81, 0), (-9.81, 0, 0), (9.81, 0, 0), (0, 0, 0)]
 )
 def test_up_is_against_gravity(gravity):
-    root = np.reshape(scene_in(page_of(double_pendulum().replace(gravity=gravity)))["root"], (3, 3))
+    root = np.reshape(scene_in(page_html(double_pendulum().replace(gravity=gravity)))["root"], (3, 3))
     assert np.linalg.det(root) == pytest.approx(1)
     np.testing.assert_allclose(root @ root.T, np.eye(3), atol=0)
     np.testing.assert_allclose(root @ gravity, (0, 0, -np.linalg.norm(gravity)))
@@ -177,24 +177,24 @@ def test_springs_rods_and_loops_are_told():
     spring = zw.PointSpring(("upper", (0, 0, -0.5)), ("world", (1, 0, 0)), 3.0)
     rod = zw.Distance("rod", ("lower", (0, 0, -1)), ("world", (0, 0, -3)), 1.0)
     m = double_pendulum().replace(forces=[spring], constraints=[rod])
-    model = scene_in(page_of(m))["models"][0]
+    model = scene_in(page_html(m))["models"][0]
     assert [(line["kind"], line["points"]) for line in model["lines"]] == [
         ("spring", [[0, 0, 0, -0.5], [-1, 1, 0, 0]]), ("rod", [[1, 0, 0, -1], [-1, 0, 0, -3]]),
     ]  # fmt: skip
-    assert model["restricted"] == 1 and scene_in(page_of(four_bar()))["models"][0]["restricted"] == 1
+    assert model["restricted"] == 1 and scene_in(page_html(four_bar()))["models"][0]["restricted"] == 1
 
 
 def test_sliders_have_the_limits_of_their_joints():
-    (part,) = scene_in(page_of(shapes()))["models"][0]["joints"][0]["parts"]
+    (part,) = scene_in(page_html(shapes()))["models"][0]["joints"][0]["parts"]
     assert (part["low"], part["high"], part["limited"], part["unit"]) == (-0.5, 2, True, "m")
     m = zw.Mechanism(bodies=[zw.Body("b", zw.Free("f"), mass=1, inertia=(1, 1, 1))])
-    (joint,) = scene_in(page_of(m))["models"][0]["joints"]
+    (joint,) = scene_in(page_html(m))["models"][0]["joints"]
     assert [p["name"] for p in joint["parts"]] == ["f.x", "f.y", "f.z"] and joint["ball"] == 3
 
 
 def test_save_html_writes_the_page(tmp_path):
     zw.save_html(four_bar(), tmp_path / "a.html")
-    assert (tmp_path / "a.html").read_bytes() == page_of(four_bar()).encode("ascii")
+    assert (tmp_path / "a.html").read_bytes() == page_html(four_bar()).encode("ascii")
 
 
 def test_what_cannot_be_shown_is_refused():
@@ -204,6 +204,6 @@ def test_what_cannot_be_shown_is_refused():
         (run.isel(world=slice(0)), ShapeError, "empty"),
     ):  # fmt: skip
         with pytest.raises(error, match=said):
-            page_of(what)
+            page_html(what)
     with pytest.raises(UnknownNameError, match="hand"):
-        page_of(run, traces=["hand"])
+        page_html(run, traces=["hand"])

@@ -42,10 +42,10 @@ def save_html(
     Raises ParameterError for symbols without values, UnknownNameError for a frame, ShapeError for another dataset or no worlds,
     and WriteError for a file that cannot be written, after which an old one is as it was.
     """
-    write_file(path, page_of(run_or_mechanism, worlds=worlds, traces=traces).encode("ascii"))
+    write_file(path, page_html(run_or_mechanism, worlds=worlds, traces=traces).encode("ascii"))
 
 
-def page_of(what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[str] = ()) -> str:
+def page_html(what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[str] = ()) -> str:
     """The page's text, in ASCII."""
     scene = packed(picture_of(scene_content(what, worlds, traces)))
     script = "'use strict';\n" + "\n".join(_part(name) for name in SCRIPTS)
@@ -61,7 +61,7 @@ def page_of(what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
-def framed(page: str, height: int = 560) -> str:
+def embedded_page(page: str, height: int = 560) -> str:
     """A page inside another one, which it cannot reach."""
     style = f"width:100%;height:{height}px;border:1px solid #dde1e6;border-radius:8px"
     return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(page)}"></iframe>'

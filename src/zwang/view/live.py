@@ -17,7 +17,7 @@ from zwang.api import validation
 from zwang.errors import ShapeError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.view.html_page import framed, page_of
+from zwang.view.html_page import embedded_page, page_html
 from zwang.view.scene import scene_content
 
 PATIENCE, GRACE = (
@@ -54,7 +54,7 @@ class View:
     """A page on this machine's loopback address, at `url`, until `close()`."""
 
     def __init__(self, what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[str] = ()):
-        self._offline = partial(page_of, what, worlds=worlds, traces=tuple(traces))
+        self._offline = partial(page_html, what, worlds=worlds, traces=tuple(traces))
         self._shown = scene_content(what, worlds, traces)
         self._page = importlib.import_module("zwang.view.viser_page").ViserPage(self._shown)
         self._closed = threading.Event()
@@ -103,4 +103,4 @@ class View:
 
     def _repr_html_(self) -> str:
         """The offline page, in a notebook."""
-        return framed(self._offline())
+        return embedded_page(self._offline())

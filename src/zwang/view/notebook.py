@@ -17,7 +17,7 @@ from zwang.mechanism.bodies import Body
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.recording.record import coordinate_units, mechanism_of
 from zwang.scalar import are_constant
-from zwang.view.html_page import framed, page_of
+from zwang.view.html_page import embedded_page, page_html
 from zwang.view.plot import energy_drift
 from zwang.view.thumbnail import HEIGHT, WIDTH, portrait
 
@@ -220,9 +220,9 @@ def _player(run: xr.Dataset) -> str:
     shown = sorted({min(count, run.sizes["world"]) for count in PLAYED}, reverse=True)
     try:
         for worlds in shown:
-            page = page_of(run, worlds=worlds)
+            page = page_html(run, worlds=worlds)
             if len(page) <= MOST_BYTES:
-                return framed(page, PLAYER_HEIGHT)
+                return embedded_page(page, PLAYER_HEIGHT)
         size = f"{len(page) / 1e6:.0f} MB"
         return f"{_last(run)}<p>Its page has {size}, too much for a notebook: zw.view(run) plays it, zw.save_html(run, path) keeps it.</p>"
     except ZwangError as error:
