@@ -1,7 +1,7 @@
-"""The coefficients of zwang's elementary functions, computed anew: python benchmarks/coefficients.py > table.
+"""Compute the coefficients of zwang's elementary functions: python benchmarks/coefficients.py > table.
 
-Each is the polynomial of smallest greatest error for its function, found by Remez's exchange in 60 digits with
-mpmath, and then rounded. The text that is printed is `src/zwang/compile/coefficients.py`.
+Each table is the minimax polynomial of its function, found by the Remez exchange algorithm with 60 digits in
+mpmath, and then rounded. The printed text is `src/zwang/compiler/passes/coefficients.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ mp.mp.dps = 60
 
 @dataclass(frozen=True)
 class Fit:
-    """A polynomial p for `function` on [low, high] that keeps weight * (p - function) small."""
+    """The task to find a polynomial p on [low, high] that minimises the maximum of weight * (p
+    - function).
+    """
 
     name: str
     function: Callable[[mp.mpf], mp.mpf]
@@ -28,7 +30,7 @@ class Fit:
 
 
 def remez(fit: Fit, terms: int, turns: int = 12) -> tuple[list[mp.mpf], mp.mpf]:
-    """The coefficients, lowest power first, and the greatest error that is left."""
+    """The coefficients, lowest power first, and the largest remaining error."""
     middle, half = (fit.high + fit.low) / 2, (fit.high - fit.low) / 2
     points = [middle - half * mp.cos(mp.pi * (k + mp.mpf(4) / 9) / (terms + 1)) for k in range(terms + 1)]
     grid = [middle - half * mp.cos(mp.pi * k / (60 * terms)) for k in range(60 * terms + 1)]
@@ -45,7 +47,7 @@ def remez(fit: Fit, terms: int, turns: int = 12) -> tuple[list[mp.mpf], mp.mpf]:
 
 
 def _extremes(grid: list[mp.mpf], errors: list[mp.mpf], count: int) -> list[mp.mpf]:
-    """The places of greatest error, of alternating sign."""
+    """The points of largest error, with alternating sign."""
     peaks: list[int] = []
     for n, e in enumerate(errors):
         if peaks and (errors[peaks[-1]] > 0) == (e > 0):
@@ -59,7 +61,7 @@ def _extremes(grid: list[mp.mpf], errors: list[mp.mpf], count: int) -> list[mp.m
 
 
 def in_square(f: Callable[[mp.mpf], mp.mpf], limit: mp.mpf) -> Callable[[mp.mpf], mp.mpf]:
-    """f(sqrt(z)), with the limit where z is too small to divide by."""
+    """f(sqrt(z)), with its limit where z is too small to divide by."""
     return lambda z: f(mp.sqrt(z)) if z > mp.mpf(10) ** -20 else limit
 
 
@@ -140,7 +142,9 @@ def rounded(value: mp.mpf, dtype: str) -> mp.mpf:
 
 
 def pieces(value: mp.mpf, dtype: str, count: int) -> list[mp.mpf]:
-    """A positive number as a sum of so many numbers of the type, each the greatest that fits, so none is negative."""
+    """A positive number as a sum of `count` numbers of the type, each the largest that fits, so that none is
+    negative.
+    """
     parts: list[mp.mpf] = []
     for _ in range(count):
         parts.append(truncated(value - sum(parts), 53 if dtype == "float64" else 24))
@@ -148,16 +152,17 @@ def pieces(value: mp.mpf, dtype: str, count: int) -> list[mp.mpf]:
 
 
 def truncated(value: mp.mpf, bits: int) -> mp.mpf:
-    """The value to so many significant bits."""
+    """The value rounded to this number of significant bits."""
     scale = mp.mpf(2) ** (bits - 1 - int(mp.floor(mp.log(value, 2))))
     return mp.floor(value * scale) / scale
 
 
 def chunks_of_two_over_pi(dtype: str, scale: int) -> list[mp.mpf]:
-    """2**scale * 2/pi cut into consecutive pieces of the type's precision, as far as the greatest argument needs.
+    """2**scale * 2/pi cut into consecutive pieces of the type's precision, as far as the greatest argument
+    needs.
 
-    The nearest that a number of the type comes to a multiple of pi/2 is about 2**-61 (float32: 2**-33), so the bits
-    of 2/pi count down to 2**-(1024 + 61 + 53) (2**-(128 + 33 + 24)).
+    The nearest that a number of the type comes to a multiple of pi/2 is about 2**-61 (float32: 2**-33), so
+    the bits of 2/pi count down to 2**-(1024 + 61 + 53) (2**-(128 + 33 + 24)).
     """
     bits, count = (53, 22) if dtype == "float64" else (24, 8)
     with mp.workprec(1500):
@@ -194,7 +199,7 @@ def main() -> None:
         print(f'  "{dtype}": {{')
         for fit in FITS:
             coefficients, error = remez(fit, fit.terms[dtype])
-            print(f"    # greatest error 2**{mp.nstr(mp.log(error, 2), 4)}, lowest power first")
+            print(f"    # largest error 2**{mp.nstr(mp.log(error, 2), 4)}, lowest power first")
             print(f'    "{fit.name}": ({shown([rounded(c, dtype) for c in coefficients])}),')
         for name, values in constants(dtype).items():
             print(f'    "{name}": ({shown(values)}),')

@@ -1,9 +1,10 @@
-"""How long compiling takes, fresh and from the cache, how large it may get, and what the code reaches of the core's peak.
+"""Compile times without and with the cache, memory, and the fraction of the core's peak performance that is
+reached.
 
     python benchmarks/compiling.py
 
-Needs `pip install '.[test]'`. Each measurement is a process of its own, so that nothing is warm; seconds are of wall time, memory is the largest
-resident set.
+Needs `pip install '.[test]'`. Each measurement runs in a new process, so that nothing is cached in memory.
+Times are wall times; memory is the maximum resident set size.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def robot(name: str) -> zw.Mechanism:
 
 
 def branches(count: int, length: int) -> zw.Mechanism:
-    """`count` chains of `length` turning links with full inertias, the axes along x, y, z in turn."""
+    """`count` chains of `length` links with revolute joints and full inertias; the axes alternate between x,
+    y and z.
+    """
     rng = np.random.default_rng(0)
     bodies = []
     for b in range(count):
@@ -48,10 +51,10 @@ def branches(count: int, length: int) -> zw.Mechanism:
 
 
 def once(what: str) -> None:
-    """Compile one forward dynamics and print seconds, megabytes and operations."""
+    """Compile one forward dynamics, and print the seconds, megabytes and operations."""
     m = robot(what) if what in ROBOTS else branches(*map(int, what.split("x")))
     zeros = np.zeros((16, m.nv))
-    zw.compile  # noqa: B018  the compiler's modules are imported before the clock starts
+    zw.compile  # noqa: B018  import the compiler's modules before the time measurement starts
     begin = time.perf_counter()
     fast = zw.compile(m)
     fast.forward_dynamics(zeros, zeros, zeros)
@@ -70,7 +73,7 @@ def measured(what: str, folder: str) -> list[float]:
 
 
 def rate(name: str, dtype: str) -> float:
-    """GFLOP/s on one core that forward dynamics reaches on 512 worlds."""
+    """GFLOP/s of forward dynamics on one core, with 512 worlds."""
     m = robot(name)
     fast = zw.compile(m, dtype=dtype, threads=1)
     q, v, tau = np.random.default_rng(0).normal(size=(3, 512, m.nv)).astype(dtype)
@@ -84,7 +87,7 @@ def rate(name: str, dtype: str) -> float:
 
 
 def million() -> tuple[float, float]:
-    """Megabytes beyond inputs and outputs, and seconds, of a million Panda worlds."""
+    """The memory [MB] beyond inputs and outputs, and the time [s], of a million Panda worlds."""
     m = robot("Panda")
     fast = zw.compile(m)
     q, v, tau = np.random.default_rng(0).normal(size=(3, 1_000_000, m.nv))
@@ -99,7 +102,8 @@ def million() -> tuple[float, float]:
 
 def main() -> None:
     print(
-        "| forward dynamics of | operations | fresh, s | from the cache, s | memory, MB |\n| --- | --- | --- | --- | --- |"
+        "| forward dynamics of | operations | without cache, s | with cache, s | memory, MB |\n"
+        "| --- | --- | --- | --- | --- |"
     )
     for what in ("UR5", "Panda", "Talos", "1x200", "30x10"):
         with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +116,8 @@ def main() -> None:
     for dtype in ("float64", "float32"):
         reached = ", ".join(f"{name} {rate(name, dtype):.0f}" for name in ROBOTS)
         print(
-            f"\n{dtype}: GFLOP/s a core reached: {reached}; a kernel of multiply-adds alone: {peak_gflops(dtype):.0f}"
+            f"\n{dtype}: GFLOP/s of one core: {reached}; "
+            f"a kernel of multiply-adds only: {peak_gflops(dtype):.0f}"
         )
     megabytes, seconds = million()
     print(f"\na million Panda worlds: {megabytes:.0f} MB beyond inputs and outputs, {seconds:.2f} s")

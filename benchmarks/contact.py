@@ -1,16 +1,21 @@
-"""Steps per second of models with contacts and limits: zwang's compiled rollout against MuJoCo's batched stepping, in one run.
+"""Steps per second of models with contacts and limits: zwang's compiled rollout and MuJoCo's batched
+stepping.
 
-    python benchmarks/contact.py [name or model.xml ...] [--worlds 1024] [--steps 200] [--rounds 7] [--tolerance 1e-8]
+    python benchmarks/contact.py [name or model.xml ...] [--worlds 1024] [--steps 200] [--rounds 7]
+    [--tolerance 1e-8]
 
-Needs `pip install '.[test]'`, which has ant, half-cheetah and hopper; and for `humanoid`, which no package has, MuJoCo's own: its
-model/humanoid/humanoid.xml at ZWANG_HUMANOID. Both
-sides start from the same random states above the ground, with the same controls, time step, cone, and semi-implicit Euler, with a
-thread a core. Each round measures, one after the other, zwang, `mujoco.batch` and `mujoco.rollout`; printed are medians, and the median
-of the rounds' ratios to the faster of the two. "Alone" is one world on one thread against `mj_step`, Python's loop left out on both sides.
+Needs `pip install '.[test]'`, which provides the ant, half-cheetah and hopper. The humanoid of MuJoCo's
+repository is in no package: set ZWANG_HUMANOID to its file model/humanoid/humanoid.xml. Both programs start
+from the same random states above the ground and use the same controls, step size, friction cone and
+semi-implicit Euler integrator, with one thread per core. Each repetition measures zwang, `mujoco.batch` and
+`mujoco.rollout` one after the other. The script prints medians, and the median of the ratios to the faster of
+MuJoCo's two functions. "One world" compares one world on one thread with `mj_step`, without a loop in Python
+on either side.
 
-How exact: at the states that the runs end in, the accelerations of both are judged by MuJoCo's own constraint cost. "Residual" is the
-gradient, relative to the largest effort in it; "gap" is how far the cost lies above the least, relative to it; medians over worlds, and
-the worst. MuJoCo solves to --tolerance (1e-8 is its default), zwang always to a relative gradient of 1e-11 or rounding.
+Accuracy: at the final states, MuJoCo's constraint cost evaluates the accelerations of both programs.
+"Gradient" is the gradient of the cost relative to the largest generalised force in it; "excess" is the cost
+above its minimum relative to it; both as the median and the maximum over the worlds. MuJoCo solves to
+--tolerance (1e-8 is its default), zwang always to a relative gradient of 1e-11 or to rounding.
 """
 
 from __future__ import annotations
@@ -34,15 +39,17 @@ from tests.cases import case
 from zwang.io.mjcf.read_mjcf import read_mjcf
 
 STORED = ("half_cheetah", "hopper", "ant")
-HUMANOID = "ZWANG_HUMANOID"  # where MuJoCo's humanoid.xml is
+HUMANOID = "ZWANG_HUMANOID"  # environment variable with the path of MuJoCo's humanoid.xml
 WALKER = Path(__file__).parents[1] / "examples" / "models" / "walker2d.xml"
 NAMES = ("humanoid", *STORED, "walker2d", "panda")
-JUDGED = 64  # worlds whose accelerations are judged
-TORQUE = 5.0  # of Panda's random motors [N m]: with gravity, a third of the joints are pressed against their limits
+JUDGED = 64  # worlds whose accelerations are evaluated
+TORQUE = (
+    5.0  # largest random motor torque of Panda [N m]; with gravity, a third of the joints are at their limits
+)
 
 
 def text_of(name: str) -> str:
-    """A model's MJCF. Raises SystemExit for one that is not there."""
+    """The MJCF of a model. Raises SystemExit if it is not found."""
     if name in STORED:
         return case("mujoco_oracle", name)["parameters"]["xml"]
     if name == "panda":
@@ -53,14 +60,12 @@ def text_of(name: str) -> str:
         )
     file = {"walker2d": WALKER, "humanoid": Path(os.environ.get(HUMANOID, ""))}.get(name, Path(name))
     if not file.exists():
-        raise SystemExit(
-            f"there is no model {name!r}; the names are {', '.join(NAMES)}, and others are files"
-        )
+        raise SystemExit(f"there is no model {name!r}; it must be one of {', '.join(NAMES)}, or a file")
     return file.read_text()
 
 
 def limited(text: str) -> str:
-    """Motors for all joints of a model without any."""
+    """The MJCF with a motor for each joint, for a model without motors."""
     model = mujoco.MjModel.from_xml_string(text)
     motors = "".join(
         f"<motor joint='{model.joint(k).name}' ctrlrange='-{TORQUE} {TORQUE}' ctrllimited='true'/>"
@@ -70,7 +75,7 @@ def limited(text: str) -> str:
 
 
 class Exactness(NamedTuple):
-    """Relative residuals and cost gaps (worlds,)."""
+    """Relative gradients of the cost, and its relative excess over the minimum, (worlds,) each."""
 
     residual: np.ndarray
     gap: np.ndarray
@@ -80,7 +85,7 @@ class Exactness(NamedTuple):
 
 
 class Contest:
-    """One model on both sides, from the same random states."""
+    """One model in both programs, with the same random initial states."""
 
     def __init__(self, name: str, worlds: int, steps: int, tolerance: float):
         text = text_of(name)
@@ -104,39 +109,39 @@ class Contest:
         self.rollout = mujoco.rollout.Rollout(nthread=self.cores)
 
     def zwang(self) -> tuple[np.ndarray, np.ndarray]:
-        """The last q and v."""
+        """The final q and v of zwang's rollout."""
         end = self.fast.rollout(
             self.q, self.v, self.u, steps=self.steps, every=self.steps, integrator="euler"
         )
         return end.q[:, -1], end.v[:, -1]
 
     def by_batch(self) -> None:
-        """MuJoCo's batch, from the start."""
+        """Run `mujoco.batch` from the initial states."""
         self.batch.bind("qpos")[:], self.batch.bind("qvel")[:] = self.q, self.v
         self.batch.bind("qacc_warmstart")[:], self.batch.bind("ctrl")[:] = 0, self.u
         self.batch.step(nstep=self.steps)
 
     def by_rollout(self) -> None:
-        """MuJoCo's rollout, from the start."""
+        """Run `mujoco.rollout` from the initial states."""
         self.rollout.rollout(
             [self.model] * len(self.q), self.datas, self.state, self.controls, nstep=self.steps
         )
 
     def zwang_alone(self) -> None:
-        """The first world on one thread."""
+        """Run zwang's rollout of the first world on one thread."""
         self.single.rollout(
             self.q[0], self.v[0], self.u[0], steps=self.steps, every=self.steps, integrator="euler"
         )
 
     def mujoco_alone(self) -> None:
-        """The first world by mj_step, its loop in C."""
+        """Run the first world by `mj_step`, with the loop in C."""
         data = self.datas[0]
         mujoco.mj_resetData(self.model, data)
         data.qpos[:], data.qvel[:], data.ctrl[:] = self.q[0], self.v[0], self.u[0]
         mujoco.mj_step(self.model, data, self.steps)
 
     def exactness(self) -> tuple[float, Exactness, Exactness]:
-        """Rows a world at the end, and how exact zwang and MuJoCo solve there."""
+        """The mean number of rows per world at the end, and the accuracy of zwang and MuJoCo there."""
         u, h = self.u[:JUDGED], self.model.opt.timestep
         run = self.single.rollout(
             self.q[:JUDGED], self.v[:JUDGED], u, steps=self.steps + 1, every=1, integrator="euler"
@@ -151,13 +156,18 @@ class Contest:
 
 
 class Judge:
-    """MuJoCo's cost of accelerations at a state, and its least, by MuJoCo's solver to the bottom."""
+    """MuJoCo's constraint cost of accelerations at a state, and its minimum by MuJoCo's solver with a tight
+    tolerance.
+    """
 
     def __init__(self, model: mujoco.MjModel):
         self.model, self.data = model, mujoco.MjData(model)
 
     def __call__(self, q: np.ndarray, v: np.ndarray, u: np.ndarray, stepped: np.ndarray) -> list[float]:
-        """Rows; residual and gap of zwang's step (v' - v) / h, which takes joint damping at its end; and of MuJoCo's solver."""
+        """The number of rows, and the accuracy of zwang and of MuJoCo.
+
+        zwang's acceleration is (v' - v) / h of one step, which treats joint damping implicitly.
+        """
         model, data = self.model, self.data
         data.qpos[:], data.qvel[:], data.ctrl[:], data.qacc_warmstart[:] = q, v, u, 0
         mujoco.mj_forward(model, data)
@@ -176,7 +186,7 @@ class Judge:
         ]
 
     def _of(self, M: np.ndarray, a: np.ndarray) -> tuple[float, float]:
-        """The relative gradient and the cost."""
+        """The relative gradient and the cost of an acceleration."""
         model, data = self.model, self.data
         cost, effort = np.zeros(1), M @ a - data.qfrc_smooth
         J = np.zeros((data.nefc, model.nv))
@@ -190,7 +200,9 @@ class Judge:
         )
 
     def _least(self, a: np.ndarray) -> float:
-        """The cost where MuJoCo's solver, restarted from a, finds nothing lower."""
+        """The minimum of the cost: MuJoCo's solver is restarted from `a` until the cost no
+        longer decreases.
+        """
         model, data, option = self.model, self.data, self.model.opt
         kept = option.tolerance, option.ls_tolerance
         option.tolerance, option.ls_tolerance = 0, 1e-10
@@ -207,7 +219,7 @@ class Judge:
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -228,14 +240,14 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def interleaved(works: list[Callable[[], object]], rounds: int) -> np.ndarray:
-    """Seconds (rounds, works), after one round that is not counted."""
+    """Times (rounds, functions) [s], after one round that is not measured."""
     for work in works:
         work()
     return np.array([[seconds(work) for work in works] for _ in range(rounds)])
 
 
 def line(name: str, options: argparse.Namespace) -> str:
-    """One model's row of the table."""
+    """The row of the table for one model."""
     contest = Contest(name, options.worlds, options.steps, options.tolerance)
     times = interleaved([contest.zwang, contest.by_batch, contest.by_rollout], options.rounds)
     alone = interleaved([contest.zwang_alone, contest.mujoco_alone], options.rounds)
@@ -247,7 +259,8 @@ def line(name: str, options: argparse.Namespace) -> str:
     rows, our_exactness, their_exactness = contest.exactness()
     way = ("batch", "rollout")[faster - 1]
     return (
-        f"| {Path(name).stem} | {rows:.1f} | {total / ours:.3g} | {total / theirs[faster - 1]:.3g} ({way}) | {ratio:.1f} | {single:.2f} "
+        f"| {Path(name).stem} | {rows:.1f} | {total / ours:.3g} | {total / theirs[faster - 1]:.3g} ({way}) "
+        f"| {ratio:.1f} | {single:.2f} "
         f"| {our_exactness} | {their_exactness} |"
     )
 
@@ -260,14 +273,15 @@ def main() -> None:
     parser.add_argument("--worlds", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--tolerance", type=float, default=1e-8, help="MuJoCo's")
+    parser.add_argument("--tolerance", type=float, default=1e-8, help="MuJoCo's solver tolerance")
     options = parser.parse_args()
     print(
-        f"{options.worlds} worlds, {options.steps} steps, MuJoCo {mujoco.__version__} to {options.tolerance:g}, {cores()} cores\n"
+        f"{options.worlds} worlds, {options.steps} steps, "
+        f"MuJoCo {mujoco.__version__} with tolerance {options.tolerance:g}, {cores()} cores\n"
     )
     print(
-        "| model | rows | zwang, steps/s | MuJoCo, steps/s | times faster | alone, times faster | zwang's residual (median, worst) | its gap "
-        "| MuJoCo's residual | its gap |"
+        "| model | rows | zwang, steps/s | MuJoCo, steps/s | speedup | one world: speedup "
+        "| zwang's gradient (median, maximum) | excess | MuJoCo's gradient | excess |"
     )
     print("|" + " --- |" * 10)
     for name in options.models:

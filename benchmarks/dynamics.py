@@ -1,9 +1,11 @@
-"""Dynamics of real arms against Pinocchio, in one run, interleaved: per world and core, and one world from Python.
+"""Dynamics of robots, compared with Pinocchio in one run: time per world and core, and of one world from
+Python.
 
     python benchmarks/dynamics.py [--worlds 4096] [--rounds 21]
 
-Needs `pip install '.[test]'` (Pinocchio and the robots' URDFs). Both sides get the same states. Each round
-measures every contestant once; medians and the medians of the rounds' ratios are printed as a Markdown table.
+Needs `pip install '.[test]'` (Pinocchio and the URDF files of the robots). Both programs get the same states.
+Each repetition measures every function once; the medians and the medians of the ratios are printed as a
+Markdown table.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ ROBOTS = {
 
 
 def data_folder() -> Path:
-    """Where the package example-robot-data keeps its robots."""
+    """The folder of the robots in the package example-robot-data."""
     for folder in Path(pin.__file__).parents:
         found = folder / "share" / "example-robot-data" / "robots"
         if found.exists():
@@ -46,7 +48,7 @@ def seconds(work: Callable[[], object], repeat: int) -> float:
 
 
 def rounds(works: dict[str, tuple[Callable[[], object], int]], count: int) -> dict[str, list[float]]:
-    """Seconds of each work in each round, all works once a round."""
+    """The times [s] of each function in each repetition; a repetition calls every function once."""
     for work, _ in works.values():
         work()
     times: dict[str, list[float]] = {name: [] for name in works}
@@ -61,12 +63,12 @@ def ratio(ours: list[float], theirs: list[float]) -> float:
 
 
 class Arm:
-    """One robot on both sides, with the same random states in each one's order."""
+    """One robot in both programs, with the same random states in the coordinate order of each."""
 
     def __init__(self, path: Path, frame: str, worlds: int):
         self.frame = frame
         self.mechanism = zw.load(path)
-        # a URDF's joint damping is no part of Pinocchio's functions
+        # Pinocchio's functions do not include the joint damping of the URDF
         self.mechanism = self.mechanism.replace(forces=(), constraints=())
         self.model = pin.buildModelFromUrdf(str(path))
         self.data = self.model.createData()
@@ -88,7 +90,9 @@ class Arm:
 
 
 def batch_table(arm: Arm, name: str, count: int) -> list[str]:
-    """Rows: ns a world and core of each function, ours in double and float, the peer's, the ratio."""
+    """The rows of the table: time [ns] per world and core of each function in double and float, of the peer,
+    and the ratio.
+    """
     double = zw.compile(arm.mechanism, threads=1)
     single = zw.compile(arm.mechanism, threads=1, dtype="float32")
     q, v, tau, a = arm.q, arm.v, arm.tau, arm.a
@@ -143,13 +147,14 @@ def batch_table(arm: Arm, name: str, count: int) -> list[str]:
         ns = {k: 1e9 * statistics.median(ts) for k, ts in per.items()}
         times_faster = ratio(per["double"], per["peer"])
         table.append(
-            f"| {name} | {what} | {ns['double']:.1f} | {ns['float']:.1f} | {ns['peer']:.0f} ({peer}) | {times_faster:.0f} |"
+            f"| {name} | {what} | {ns['double']:.1f} | {ns['float']:.1f} | {ns['peer']:.0f} ({peer}) "
+            f"| {times_faster:.0f} |"
         )
     return table
 
 
 def single_row(arm: Arm, name: str, count: int) -> str:
-    """One world called from Python, microseconds."""
+    """The row of the table for one world called from Python [microseconds]."""
     fast = zw.compile(arm.mechanism)
     q, v, tau = (np.ascontiguousarray(x[0]) for x in (arm.q, arm.v, arm.tau))
     pq, pv, pt = (row[0].copy() for row in arm.rows[:3])
@@ -175,14 +180,15 @@ def main() -> None:
         fast = zw.compile(arm.mechanism)
         counts = fast.count_operations()
         print(f"  {name}: {counts['total']} operations, {counts['flops']} flops, {arm.check(fast):.1e}")
-    print(f"\n{options.worlds} worlds on one core, ns a world (medians of {options.rounds} rounds):\n")
+    print(f"\n{options.worlds} worlds on one core, ns per world (medians of {options.rounds} repetitions):\n")
     print(
-        "| robot | function | double | float | Pinocchio | times faster (double) |\n| --- | --- | --- | --- | --- | --- |"
+        "| robot | function | double | float | Pinocchio | speedup (double) |\n"
+        "| --- | --- | --- | --- | --- | --- |"
     )
     for name, arm in arms.items():
         print("\n".join(batch_table(arm, name, options.rounds)), flush=True)
     print("\none world called from Python, microseconds:\n")
-    print("| robot | zwang | Pinocchio aba | times faster |\n| --- | --- | --- | --- |")
+    print("| robot | zwang | Pinocchio aba | speedup |\n| --- | --- | --- | --- |")
     for name, arm in arms.items():
         print(single_row(arm, name, options.rounds), flush=True)
 

@@ -1,9 +1,10 @@
-"""Elementary functions of compiled programs: time for one value, beside NumPy's, and greatest error found.
+"""Elementary functions of compiled programs: time per value, compared with NumPy, and largest observed error.
 
     python benchmarks/elementary.py
 
-One thread, data in the first cache, medians of many runs, the two interleaved. Errors are in units in the last place, against
-mpmath for doubles and against NumPy's doubles for floats, at random arguments; the tests look harder.
+One thread, data in the first-level cache, medians of many interleaved runs. Errors are in units in the last
+place, at random arguments, relative to mpmath for doubles and to NumPy's doubles for floats; the tests check
+more arguments.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ NUMPY = {"asin": "arcsin", "acos": "arccos", "atan2": "arctan2"}
 
 
 def compiled(name: str, dtype: str, size: int = 16) -> CompiledFunction:
-    """The function of `size` numbers at once, as a program has them."""
+    """A compiled function of `size` numbers at once."""
     call = getattr(scalar, name)
     if name in ("atan2", "power"):
         program = trace(
@@ -49,7 +50,7 @@ def compiled(name: str, dtype: str, size: int = 16) -> CompiledFunction:
 
 
 def nanoseconds(runs: list[Callable[[], object]], values: int) -> list[float]:
-    """Medians of the time for one value, of each."""
+    """The median time per value of each function."""
     times: list[list[float]] = [[] for _ in runs]
     for _ in range(ROUNDS):
         for run, kept in zip(runs, times, strict=True):
@@ -60,7 +61,7 @@ def nanoseconds(runs: list[Callable[[], object]], values: int) -> list[float]:
 
 
 def error(name: str, x: list[np.ndarray], y: np.ndarray) -> float:
-    """The greatest, in units in the last place."""
+    """The largest error in units in the last place."""
     columns = [a.ravel()[:4000] for a in x]
     y = y.ravel()[:4000]
     if y.dtype == np.float32:
@@ -78,8 +79,8 @@ def error(name: str, x: list[np.ndarray], y: np.ndarray) -> float:
 def main() -> None:
     rng = np.random.default_rng(0)
     for dtype in ("float64", "float32"):
-        print(f"{dtype}: a core does {peak_gflops(dtype):.0f} GFLOP/s at most")
-        print("function      zwang      NumPy   [ns a value]    error [ulp]")
+        print(f"{dtype}: the peak performance of a core is {peak_gflops(dtype):.0f} GFLOP/s")
+        print("function      zwang      NumPy   [ns/value]    error [ulp]")
         for name, (low, high) in RANGES.items():
             arity = 2 if name in ("atan2", "power") else 1
             x = [rng.uniform(low, high, (WORLDS, 16)).astype(dtype) for _ in range(arity)]

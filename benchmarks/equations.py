@@ -1,10 +1,11 @@
-"""Deriving equations of motion: zwang beside SymPy's own mechanics, in one run, on one n-link planar pendulum; then large ones.
+"""Derivation of equations of motion, compared with SymPy's mechanics module on an n-link planar pendulum.
 
     python benchmarks/equations.py [--links 6] [--repeat 5] [--without-lagrange]
 
-All give SymPy matrices M and r of M u_dot = r in relative angles. Operations are SymPy's count_ops of M as it comes, and of M and r
-after common subexpressions are taken out (zwang's own definitions; SymPy's cse). Then the Whipple bicycle of examples/bicycle.py to numbers
-for M and r, its 27 parameters symbols, and the mass matrix of Panda to LaTeX, with the lines of a page that it fills.
+All methods give SymPy matrices M and r of M u_dot = r in relative angles. Operations are counted by SymPy's
+count_ops: of M in expanded form, and of M and r after common subexpression elimination (zwang's definitions;
+SymPy's cse). Two larger systems follow: the Whipple bicycle of examples/bicycle.py with its 27 parameters as
+symbols, up to numeric values of M and r, and the mass matrix of Panda, up to LaTeX.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LINE, PAGE = 95, 60  # characters of a line, lines of a page
 
 
 def chain(n: int) -> zw.Mechanism:
-    """n massless links with particles at their ends, hanging."""
+    """A hanging chain of n massless links with particles at their ends."""
     bodies, parent, length = [], "world", sp.Integer(0)
     for k in range(1, n + 1):
         m, l = sp.symbols(f"m{k} l{k}", positive=True)
@@ -94,7 +95,7 @@ def by_lagrange(n: int) -> tuple[Any, Any, None]:
 
 
 def timed(function: Callable[[int], Any], n: int, repeat: int) -> tuple[float, Any]:
-    """The median time, SymPy's cache emptied before each run, and the last result."""
+    """The median time, with SymPy's cache cleared before each run, and the last result."""
     times, result = [], None
     for _ in range(repeat):
         sp.core.cache.clear_cache()
@@ -109,7 +110,7 @@ def operations(matrix: Any) -> int:
 
 
 def shared_operations(M: Any, r: Any, found: Any) -> int:
-    """Operations of M and r with what is shared counted once."""
+    """The number of operations of M and r after common subexpression elimination."""
     if found is not None:
         return found.count_operations()
     defined, reduced = sp.cse([*M, *r])
@@ -117,14 +118,14 @@ def shared_operations(M: Any, r: Any, found: Any) -> int:
 
 
 def whipple() -> tuple[zw.Mechanism, dict[str, float]]:
-    """The bicycle of the example, and a value for each of its symbols."""
+    """The bicycle of examples/bicycle.py, and a value for each of its symbols."""
     with contextlib.redirect_stdout(io.StringIO()):
         names = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "bicycle.py"))
     return names["bicycle"], names["NUMBERS"]
 
 
 def time_the_bicycle(repeat: int) -> None:
-    """From the description to the first numbers of M and r."""
+    """Measure the time from the description to the first numeric values of M and r."""
     machine, numbers = whipple()
     state = {name: 0.1 for name in machine.coordinate_names}
     state |= {f"{name}_dot": 0.2 for name in machine.speed_names}
@@ -138,12 +139,13 @@ def time_the_bicycle(repeat: int) -> None:
     defined, mass = found.mass_matrix_cse()
     alone = sum(sp.count_ops(x) for _, x in defined) + operations(mass)
     print(
-        f"{'Whipple bicycle':24}{seconds:10.3f}{alone:12}{found.count_operations():12}  (of M alone, of M and r; shared)"
+        f"{'Whipple bicycle':24}{seconds:10.3f}{alone:12}{found.count_operations():12}"
+        "  (of M; of M and r after elimination)"
     )
 
 
 def panda_file() -> Path:
-    """Panda's URDF as the package example-robot-data has it."""
+    """Panda's URDF from the package example-robot-data."""
     for folder in Path(pin.__file__).parents:
         for share in (folder / "share", folder / "cmeel.prefix" / "share"):
             file = share / "example-robot-data" / "robots" / "panda_description" / "urdf" / "panda.urdf"
@@ -153,7 +155,7 @@ def panda_file() -> Path:
 
 
 def time_pandas_mass_matrix(repeat: int) -> None:
-    """From the file's mechanism to LaTeX, with the length of what is printed."""
+    """Measure the time from the loaded mechanism to LaTeX, and the length of the text."""
     robot = zw.load(panda_file(), strict=False)
     seconds, text = timed(lambda _n: mass_matrix_latex(zw.equations(robot)), 0, repeat)
     defined, mass = zw.equations(robot).mass_matrix_cse()
@@ -161,8 +163,11 @@ def time_pandas_mass_matrix(repeat: int) -> None:
     lines += [str(mass[i, j]) for i in range(mass.rows) for j in range(i, mass.cols) if mass[i, j] != 0]
     pages = sum(math.ceil(len(line) / LINE) for line in lines) / PAGE
     packed = sum(len(line) + 3 for line in lines) / LINE / PAGE
-    print(f"{'M of Panda, LaTeX':24}{seconds:10.3f}  {len(defined)} definitions, {len(text)} characters of LaTeX; as text {pages:.1f} pages "
-          f"one line each, {packed:.1f} set one after the other")  # fmt: skip
+    print(
+        f"{'M of Panda, LaTeX':24}{seconds:10.3f}  {len(defined)} definitions, "
+        f"{len(text)} characters of LaTeX; as text {pages:.1f} pages "
+        f"with one definition per line, {packed:.1f} as running text"
+    )
 
 
 def main() -> None:
@@ -182,7 +187,7 @@ def main() -> None:
     ]
     if not arguments.without_lagrange:
         rows.append(("SymPy LagrangesMethod", by_lagrange, 1))
-    print(f"{'':24}{'seconds':>10}{'ops in M':>12}{'ops shared':>12}")
+    print(f"{'':24}{'seconds':>10}{'ops in M':>12}{'after CSE':>12}")
     for name, function, repeat in rows:
         seconds, (M, r, found) = timed(function, n, repeat)
         print(f"{name:24}{seconds:10.3f}{operations(M):12}{shared_operations(M, r, found):12}")

@@ -1,11 +1,14 @@
-"""Inverse kinematics of 10,000 random poses of Puma 560, UR5 and Panda, and their Jacobians in batch: success and speed.
+"""Inverse kinematics of 10,000 random poses of Puma 560, UR5 and Panda, and batched Jacobians: success and
+speed.
 
     python benchmarks/inverse_kinematics.py [--poses 10000] [--repeat 5]
 
-Poses come from uniform random joints within the limits, starts are unrelated to them (the middle of the limits, then a fixed
-list), limits are respected, and success is judged by products of Denavit-Hartenberg matrices, not by zwang: within 1e-5 m
-and 1e-5 rad, joints within limits. Times are CPU time of the process, one thread, the whole call from Python. Beside them stand
-the times that reference case G03 gives for Robotics Toolbox's ik_LM, on another machine, and Pinocchio's Jacobians here.
+The target poses are those of uniform random configurations within the joint limits. The initial guesses are
+independent of them: the middle of the limits, then a fixed list. Success is checked by products of
+Denavit-Hartenberg matrices, not by zwang: an error below 1e-5 m and 1e-5 rad, and coordinates within the
+limits. Times are CPU times of the whole call from Python on one thread. They are compared with published
+times of Robotics Toolbox's ik_LM (reference case G03, another machine), and with Pinocchio's Jacobians on
+this machine.
 """
 
 from __future__ import annotations
@@ -23,14 +26,14 @@ from tests.robot import dh
 
 try:
     import pinocchio as pin
-except ImportError:  # the comparison is then left out
+except ImportError:  # the comparison is then omitted
     pin = None
 
 PEER = {
     "puma560": 133.07,
     "ur5": 103.20,
     "panda": 251.12,
-}  # microseconds of CPU a pose: G03, "rtb ik_LM chan, 100 restarts"
+}  # microseconds of CPU time per pose: G03, "rtb ik_LM chan, 100 restarts"
 
 
 def seconds_of_cpu(call: Callable[[], Any], repeat: int) -> float:
@@ -44,7 +47,7 @@ def seconds_of_cpu(call: Callable[[], Any], repeat: int) -> float:
 
 
 def inverse_kinematics(name: str, poses: int, repeat: int) -> None:
-    """One line of the table: success, turns, time a pose, and how many times the peer's rate."""
+    """One line of the table: success rate, iterations, time per pose, and the speedup over the peer."""
     setting = case("robot_analysis", "G03_ik_benchmark")["parameters"]["arms"][name]
     limits = np.array(setting["limits"])
     q = np.random.default_rng(setting["seed"]).uniform(*limits.T, (10_000, len(limits)))
@@ -60,14 +63,15 @@ def inverse_kinematics(name: str, poses: int, repeat: int) -> None:
     wrong = int((solution.converged & ~success).sum())
     cpu = 1e6 * seconds_of_cpu(lambda: zw.robot.solve_ik(m, "tip", (R, p), threads=1), repeat) / poses
     print(
-        f"{name:8} success {100 * success.mean():7.3f} %   claimed but wrong {wrong}   turns {solution.iterations.mean():5.1f}   "
-        f"starts {solution.starts.mean():4.2f} (most {solution.starts.max()})   {cpu:5.2f} us/pose   "
-        f"{PEER[name] / cpu:4.0f} x ik_LM's rate   first call {first:.2f} s"
+        f"{name:8} success {100 * success.mean():7.3f} %   wrongly reported as converged {wrong}   "
+        f"iterations {solution.iterations.mean():5.1f}   "
+        f"starts {solution.starts.mean():4.2f} (at most {solution.starts.max()})   {cpu:5.2f} us/pose   "
+        f"speedup over ik_LM {PEER[name] / cpu:4.0f}   first call {first:.2f} s"
     )
 
 
 def jacobians(name: str, repeat: int, worlds: int = 4096) -> None:
-    """Frame Jacobians a second and core, against Pinocchio's in a Python loop and its own share of that."""
+    """Print the time of a frame Jacobian per world, and that of Pinocchio called in a Python loop."""
     m = dh.arm(name)
     q = np.random.default_rng(0).uniform(-2, 2, (worlds, m.nq))
     fast = zw.compile(m, threads=1)
@@ -92,12 +96,15 @@ def jacobians(name: str, repeat: int, worlds: int = 4096) -> None:
         J = pin.computeFrameJacobian(model, data, q[0], frame, pin.LOCAL_WORLD_ALIGNED)
         difference = np.abs(J - fast.frame_jacobian(q[0], "tip")).max()
         peer = 1e9 * seconds_of_cpu(loop, repeat) / len(some)
-        line += f"   Pinocchio {pin.__version__} {peer:6.0f} ns/call from Python   {peer / ours:4.0f} x   difference {difference:.1e}"
+        line += f"   Pinocchio {pin.__version__} {peer:6.0f} ns/call from Python   {peer / ours:4.0f} x"
+        line += f"   difference {difference:.1e}"
     print(line)
 
 
 def pinocchio_model(name: str) -> tuple[Any, int]:
-    """The same arm in Pinocchio: revolute joints about z, placed by the table."""
+    """The same arm in Pinocchio: revolute joints about z, with placements from the
+    Denavit-Hartenberg table.
+    """
     t = dh.table(name)
     model = pin.Model()
     joint, placement = 0, pin.SE3.Identity()

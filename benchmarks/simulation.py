@@ -1,9 +1,10 @@
-"""Contact-free simulation against MuJoCo's own batched stepping (mujoco.batch), in one run, interleaved; the same integrator and step.
+"""Simulation without contact, compared with MuJoCo's batched stepping (mujoco.batch) in one run.
 
     python benchmarks/simulation.py [--worlds 4096] [--steps 200] [--rounds 7]
 
-Needs `pip install '.[test]'`. Both sides step the same states with the same controls, on all cores, and keep the last state. Each round
-measures both once; printed are medians, the median of the rounds' ratios, and how far the last states are apart.
+Needs `pip install '.[test]'`. Both programs use the same initial states, controls, integrator and step size,
+on all cores, and return the final state. Each repetition measures both once. The script prints the medians,
+the median of the ratios, and the difference of the final states.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ INTEGRATORS = {"euler": "Euler", "rk4": "RK4"}
 
 
 def panda() -> zw.Mechanism:
-    """Panda with its gripper, nine joints, free of limits, couplings and damping."""
+    """Panda with its gripper, nine joints, without limits, couplings and damping."""
     for folder in Path(pin.__file__).parents:
         for share in (folder / "share", folder / "cmeel.prefix" / "share"):
             file = share / "example-robot-data" / "robots" / "panda_description" / "urdf" / "panda.urdf"
@@ -40,13 +41,14 @@ def panda() -> zw.Mechanism:
 
 
 def free_of_constraints(mechanism: zw.Mechanism) -> zw.Mechanism:
-    """Only bodies and joints, as both sides then mean the same."""
+    """The mechanism reduced to bodies and joints, which both programs model identically."""
     options = zw.Options(timestep=STEP, contact=False, disabled=("constraint",))
     return mechanism.replace(forces=(), constraints=(), options=options)
 
 
 def mjcf(mechanism: zw.Mechanism, integrator: str, *, constrained: bool = False, damping: float = 0.0) -> str:
-    """The mechanism's bodies and joints of one coordinate as MJCF; MuJoCo wants some inertia of every body.
+    """The mechanism's bodies and joints with one coordinate as MJCF; MuJoCo requires a non-zero inertia of
+    every body.
 
     constrained: with the joints' limits. damping: of all joints [N m s/rad or N s/m].
     """
@@ -62,7 +64,8 @@ def mjcf(mechanism: zw.Mechanism, integrator: str, *, constrained: bool = False,
         text = f"<body name={quoteattr(body.name)} pos={numbers(body.position)} quat={numbers(rotation)}>"
         for joint in body.joints:
             kind = {"revolute": "hinge", "prismatic": "slide"}[joint.kind]
-            text += f"<joint name={quoteattr(joint.name)} type='{kind}' axis={numbers(joint.axis)} pos={numbers(joint.position)}"
+            text += f"<joint name={quoteattr(joint.name)} type='{kind}'"
+            text += f" axis={numbers(joint.axis)} pos={numbers(joint.position)}"
             text += f" armature='{float(joint.armature)!r}' ref='{float(joint.reference)!r}'"
             if constrained and joint.limits is not None:
                 text += f" limited='true' range={numbers(joint.limits)}"
@@ -77,14 +80,15 @@ def mjcf(mechanism: zw.Mechanism, integrator: str, *, constrained: bool = False,
             )
         return text + "".join(map(element, children.get(body.name, ()))) + "</body>"
 
-    head = f"<option timestep='{STEP}' integrator='{INTEGRATORS[integrator]}' gravity={numbers(mechanism.gravity)}>"
+    head = f"<option timestep='{STEP}' integrator='{INTEGRATORS[integrator]}'"
+    head += f" gravity={numbers(mechanism.gravity)}>"
     head += f"<flag constraint='{'enable' if constrained else 'disable'}'/></option>"
     head += "<compiler angle='radian' balanceinertia='true'/>"
     return f"<mujoco>{head}<worldbody>{''.join(map(element, children['world']))}</worldbody></mujoco>"
 
 
 class Contest:
-    """One mechanism on both sides, from the same random states."""
+    """One mechanism in both programs, with the same random initial states."""
 
     def __init__(self, mechanism: zw.Mechanism, integrator: str, worlds: int, steps: int):
         self.mechanism, self.integrator, self.worlds, self.steps = mechanism, integrator, worlds, steps
@@ -97,7 +101,7 @@ class Contest:
         self.qpos, self.qvel = self.batch.bind("qpos"), self.batch.bind("qvel")
 
     def ours(self) -> np.ndarray:
-        """The last q."""
+        """The final q of zwang's rollout."""
         tau = np.zeros(self.mechanism.nv)
         end = self.fast.rollout(
             self.q, self.v, tau, steps=self.steps, every=self.steps, step=STEP, integrator=self.integrator
@@ -105,15 +109,23 @@ class Contest:
         return end.q[:, -1]
 
     def theirs(self) -> np.ndarray:
-        """The last q, by MuJoCo's batched stepping with a thread a core."""
+        """The final q of MuJoCo's batched stepping with one thread per core."""
         self.qpos[:], self.qvel[:] = self.q, self.v
         self.batch.step(nstep=self.steps)
         return self.qpos.copy()
 
     def whole(self) -> np.ndarray:
-        """The last q by `zw.simulate`, recorded ten times, with energies."""
-        run = zw.simulate(self.mechanism, self.q, self.v, duration=self.steps * STEP, step=STEP, integrator=self.integrator,
-                          record=max(1, self.steps // 10), progress=False)  # fmt: skip
+        """The final q of `zw.simulate`, which records ten samples with energies."""
+        run = zw.simulate(
+            self.mechanism,
+            self.q,
+            self.v,
+            duration=self.steps * STEP,
+            step=STEP,
+            integrator=self.integrator,
+            record=max(1, self.steps // 10),
+            progress=False,
+        )
         return run.q.values[:, -1]
 
 
@@ -132,10 +144,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     print(
-        f"{options.worlds} worlds, {options.steps} steps, MuJoCo {mujoco.__version__}, {len(os.sched_getaffinity(0))} cores\n"
+        f"{options.worlds} worlds, {options.steps} steps, MuJoCo {mujoco.__version__}, "
+        f"{len(os.sched_getaffinity(0))} cores\n"
     )
     print(
-        "| mechanism, integrator | zwang, steps/s | with recording | MuJoCo, steps/s | ratio | states differ by |"
+        "| mechanism, integrator | zwang, steps/s | with recording | MuJoCo, steps/s | ratio "
+        "| difference of the states |"
     )
     print("| --- | --- | --- | --- | --- | --- |")
     for name, mechanism in {
@@ -154,7 +168,8 @@ def main() -> None:
             ratio = statistics.median(row[2] / row[0] for row in rounds)
             total = options.worlds * options.steps
             print(
-                f"| {name}, {integrator} | {total / ours:.3g} | {total / whole:.3g} | {total / theirs:.3g} | {ratio:.0f} | {apart:.1e} |"
+                f"| {name}, {integrator} | {total / ours:.3g} | {total / whole:.3g} | {total / theirs:.3g} "
+                f"| {ratio:.0f} | {apart:.1e} |"
             )
 
 

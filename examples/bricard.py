@@ -1,10 +1,12 @@
-"""Bricard's six hinged bars along a cube's edges: by count they cannot move, and yet the loop turns itself inside out."""
+"""Bricard's linkage: six hinged bars along the edges of a cube; the mobility formula says rigid, but the loop
+moves.
+"""
 
 import numpy as np
 
 import zwang as zw
 
-Z, QUARTER = (0, 0, 1), np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])  # a quarter turn about the bar
+Z, QUARTER = (0, 0, 1), np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])  # a rotation by 90 degrees about the bar
 
 bars, parent, at, turn = [], "world", (0, 0, 0), np.eye(3)
 for k in range(5):
@@ -26,14 +28,16 @@ mechanism = zw.Mechanism(
 q0, v0 = zw.assemble(mechanism, np.array([1, -1, 1, -1, 1]) * np.pi / 2, [0.1] * 5)
 J = zw.constrained_dynamics(mechanism, q0, v0, np.zeros(5)).rows.J
 freedom = 5 - np.linalg.matrix_rank(J, tol=1e-9)
-print(f"five hinges in the tree, {len(J)} rows that close the loop, {freedom} freedom")
+print(f"five joints in the tree, {len(J)} constraint rows, {freedom} degree of freedom")
 
 run = zw.simulate(mechanism, q0=q0, v0=v0, duration=10, step=1e-3, integrator="rk4", record=10)
 q, v = run.q.values[0], run.v.values[0]
 c = np.cos(q[:, :2])
-law = np.abs(c[:, 0] + c[:, 1] + c[:, 0] * c[:, 1]).max()  # Chen, You, Tarnai (2005), at a quarter turn
+law = np.abs(
+    c[:, 0] + c[:, 1] + c[:, 0] * c[:, 1]
+).max()  # Chen, You and Tarnai (2005), for twist angles of 90 degrees
 energy = np.array([sum(zw.energy(mechanism, *state)) for state in zip(q, v, strict=True)])
-print(f"hinge 1 goes from {np.degrees(q[:, 1].min()):.1f} to {np.degrees(q[:, 1].max()):.1f} degrees")
-print(f"closure cos a + cos b + cos a cos b = 0 is kept to {law:.1e}, energy to {np.ptp(energy):.1e} J")
+print(f"hinge 1 moves from {np.degrees(q[:, 1].min()):.1f} to {np.degrees(q[:, 1].max()):.1f} degrees")
+print(f"closed form cos a + cos b + cos a cos b = 0 satisfied to {law:.1e}, energy to {np.ptp(energy):.1e} J")
 assert freedom == 1 and np.ptp(q[:, 1]) > np.radians(239)
 assert law < 1e-12 and np.ptp(energy) < 1e-7

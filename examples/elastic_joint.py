@@ -1,4 +1,6 @@
-"""An arm with an elastic joint: link and motor tied by a spring; equilibrium, two frequencies, and an energy that stays."""
+"""An arm with an elastic joint, a spring between motor and link: equilibrium, natural frequencies, energy
+conservation.
+"""
 
 import numpy as np
 import sympy as sp
@@ -20,18 +22,19 @@ assert zw.check_equations(arm, printed)
 
 numbers = {"J_l": 0.12, "J_m": 0.06, "M": 1.0, "g": 9.81, "l": 0.3, "k": 25.0}
 torque = 1.5
-link = np.arcsin(torque / (9.81 * 0.3))  # M g l sin(q1) = u, and the spring carries u
+link = np.arcsin(torque / (9.81 * 0.3))  # equilibrium: M g l sin(q1) = u, and the spring transmits u
 machine = arm.subs(numbers)
-rest = zw.forward_dynamics(machine, [link, link + torque / 25.0], [0, 0], [0, torque])
+acceleration = zw.forward_dynamics(machine, [link, link + torque / 25.0], [0, 0], [0, torque])
 print(
-    f"equilibrium: link {link:.6f} rad, motor {link + torque / 25.0:.6f} rad; accelerations there {abs(rest).max():.1e}"
+    f"equilibrium: link {link:.6f} rad, motor {link + torque / 25.0:.6f} rad; "
+    f"accelerations there {abs(acceleration).max():.1e}"
 )
 K = np.array([[9.81 * 0.3 * np.cos(link) + 25.0, -25.0], [-25.0, 25.0]])
 frequencies = np.sqrt(np.linalg.eigvals(np.linalg.solve(np.diag([0.12, 0.06]), K)))
-print("frequencies about it [rad/s]:", np.sort(frequencies).round(6))
+print("natural frequencies [rad/s]:", np.sort(frequencies).round(6))
 run = zw.simulate(machine, q0=[0.3, -0.1], v0=[0, 0], duration=2, step=1e-3, integrator="rk4",
                   control={"u": torque})  # fmt: skip
 q, v = run.q.values[0], run.v.values[0]
-kept = [sum(zw.energy(machine, q[i], v[i])) - torque * q[i, 1] for i in (0, -1)]
-print(f"energy less the motor's work: {kept[0]:.9f} J, after 2 s {kept[1]:.9f} J")
-assert abs(rest).max() < 1e-12 and np.isclose(*kept, atol=1e-7)
+conserved = [sum(zw.energy(machine, q[i], v[i])) - torque * q[i, 1] for i in (0, -1)]
+print(f"energy minus the motor's work: {conserved[0]:.9f} J, after 2 s {conserved[1]:.9f} J")
+assert abs(acceleration).max() < 1e-12 and np.isclose(*conserved, atol=1e-7)

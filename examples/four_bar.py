@@ -1,4 +1,6 @@
-"""A chain of parallelograms passes its flat positions, where the loops lose rank; it swings as one pendulum."""
+"""A chain of parallelogram four-bars (IFToMM A02) passes its singular flat positions, where the constraints
+lose rank.
+"""
 
 import numpy as np
 
@@ -31,7 +33,8 @@ run = zw.simulate(
 phi = run.q.values[0][:, 0]
 error = [sum(zw.energy(mechanism, run.q.values[0][k], run.v.values[0][k])) for k in (0, -1)]
 print(
-    f"the first crank at 3 s: ({np.cos(phi[-1]):.6f}, {np.sin(phi[-1]):.6f}); IFToMM A02: (-0.549340, -0.835599)"
+    f"the first crank at 3 s: ({np.cos(phi[-1]):.6f}, {np.sin(phi[-1]):.6f}); "
+    "IFToMM A02: (-0.549340, -0.835599)"
 )
 print(f"energy error {error[1] - error[0]:.2e} J")
 assert np.allclose([np.cos(phi[-1]), np.sin(phi[-1])], [-0.5493397393, -0.8355990970], atol=1e-8)

@@ -1,4 +1,6 @@
-"""A stiff flyball governor (IFToMM A05): balls fly out, stiff dampers settle the slider, and angular momentum stays."""
+"""A flyball governor with stiff springs and dampers (IFToMM A05): motion of the slider, and
+angular momentum.
+"""
 
 import numpy as np
 
@@ -14,7 +16,7 @@ parts = [
     zw.Body("slider", zw.Prismatic("s", axis=Z), "shaft", mass=cube, inertia=(cube * 0.01 / 6,) * 3),
 ]
 springs = []
-for side in (1, -1):  # each rod points outwards and turns down
+for side in (1, -1):  # each rod points outwards and rotates downwards
     name = "right" if side == 1 else "left"
     hinge = zw.Revolute(name, axis=(0, side, 0))
     parts.append(zw.Body(name, hinge, "shaft", (side * 0.05, 0, 1), mass=rod + ball, com=(side * com, 0, 0),
@@ -29,7 +31,7 @@ run = zw.simulate(
 q, v = run.q.values[0], run.v.values[0]
 momentum = [(zw.mass_matrix(governor, a) @ b)[0] for a, b in zip(q, v, strict=True)]
 print(f"after 0.5 s: shaft {q[5, 0]:.7f} rad, slider {q[5, 1]:.7f} m; reference 2.8076795 rad, 0.7432494 m")
-print(f"angular momentum {momentum[0]:.9f} kg m^2/s, changed by {np.ptp(momentum):.1e}")
-print(f"the rods stay alike: {abs(q[:, 2] - q[:, 3]).max():.1e} rad")
+print(f"angular momentum {momentum[0]:.9f} kg m^2/s, conserved to {np.ptp(momentum):.1e}")
+print(f"difference of the rods' angles: {abs(q[:, 2] - q[:, 3]).max():.1e} rad")
 assert np.allclose(q[5, :2], [2.8076794883678806, 0.7432494247864465], atol=1e-6)
 assert np.ptp(momentum) < 1e-8 and np.allclose(q[:, 2], q[:, 3], atol=1e-9)

@@ -1,6 +1,8 @@
-"""Inverse kinematics: the two tables of the lecture, then 10,000 poses of a six-axis arm from a URDF file in one call.
+"""Inverse kinematics: two iteration tables of a lecture, then 10,000 poses of a six-axis arm from a URDF file
+in one call.
 
-Prints the iteration tables of seed 004, what becomes of a target out of reach, and how fast the batch was.
+The script prints the iteration tables of Fu, "ME331 Robot Modeling and Control", the explanation for a target
+that is out of reach, and the time of the batch.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import numpy as np
 
 import zwang as zw
 
-# A six-axis arm as its URDF has it: each joint's place in the link before, (x y z) and (roll pitch yaw). Source: UR5's DH table.
+# The joints of a six-axis arm as in a URDF: origin (x y z) and (roll pitch yaw) in the previous link; UR5's
+# DH table.
 JOINTS = [
     ("0 0 0.089159", "0 0 0"),
     ("0 0 0", "1.5707963267948966 0 0"),
@@ -24,7 +27,7 @@ JOINTS = [
 
 
 def six_axis_urdf() -> str:
-    """The arm as URDF text, each link a slender body of 1 kg."""
+    """The arm as URDF text; each link has a mass of 1 kg."""
     rows = ['<robot name="six_axis">', '  <link name="base"/>']
     parent = "base"
     for k, (xyz, rpy) in enumerate(JOINTS, start=1):
@@ -40,7 +43,9 @@ def six_axis_urdf() -> str:
 
 
 def lecture_tables() -> None:
-    """Seed 004: both methods on the two-link arm, target (0.2, 1.3), step 0.75."""
+    """Both methods of the lecture on the two-link arm, with the target (0.2, 1.3) and the step
+    length 0.75.
+    """
     arm = zw.robot.from_dh(d=[0, 0], a=[1, 1], alpha=[0, 0], name="two-link arm")
     settings = {"alpha": 0.75, "tolerance": 1e-4}
     inverse = zw.robot.solve_ik(
@@ -54,23 +59,23 @@ def lecture_tables() -> None:
 
 
 def ten_thousand_poses() -> None:
-    """Random reachable poses of the arm from its URDF file."""
+    """Solve for 10,000 random reachable poses of the arm, which is read from a URDF file."""
     path = Path("six_axis.urdf")
     path.write_text(six_axis_urdf())
     arm = zw.load(path)
     space = zw.robot.workspace(arm, "link6", samples=10_000)
     targets = (space.rotations, space.positions)
-    zw.robot.solve_ik(arm, "link6", targets)  # compiles
+    zw.robot.solve_ik(arm, "link6", targets)  # the first call compiles
     start = time.perf_counter()
     solution = zw.robot.solve_ik(arm, "link6", targets)
     seconds = time.perf_counter() - start
     print(f"\n{arm.name}: {solution}")
     print(
-        f"{1e6 * seconds / 10_000:.1f} microseconds a pose, {solution.iterations.mean():.1f} turns, ", end=""
+        f"{1e6 * seconds / 10_000:.1f} microseconds per pose, {solution.iterations.mean():.1f} iterations, ",
+        end="",
     )
-    print(
-        f"worst {np.max(solution.residual.position):.1e} m, {np.max(solution.residual.orientation):.1e} rad"
-    )
+    position, orientation = np.max(solution.residual.position), np.max(solution.residual.orientation)
+    print(f"largest residual {position:.1e} m, {orientation:.1e} rad")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What an arm can do, in numbers and pictures: ellipsoids, singular directions, a map of the workspace, and a payload.
+"""Manipulability: ellipsoids, singular directions, a map over the workspace, and the payload of an arm.
 
-Writes manipulability_two_link.png, manipulability_map.png and manipulability_panda.png.
+The script writes manipulability_two_link.png, manipulability_map.png and manipulability_panda.png.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ PANDA = zw.robot.from_dh(
 
 
 def two_link() -> None:
-    """Seed 004's arm: mu = a1 a2 |sin theta2|, and what is easy to move is hard to push."""
+    """The two-link arm of Fu, "ME331 Robot Modeling and Control": mu = a1 a2 |sin theta2|."""
     arm = zw.robot.from_dh(d=[0, 0], a=[1, 1], alpha=[0, 0], name="two-link arm")
     for q in [(0.3, 0.5), (0.9, 1.2), (1.6, 1.6), (0.4, 0.0)]:
         w = zw.robot.manipulability(arm, q, "tip")
         print(
-            f"q = {q}: mu = {w.measure:.4f} (a1 a2 |sin theta2| = {abs(np.sin(q[1])):.4f}), kappa = {w.condition:.3g}; {w.singularity()}"
+            f"q = {q}: mu = {w.measure:.4f} (a1 a2 |sin theta2| = {abs(np.sin(q[1])):.4f}), "
+            f"kappa = {w.condition:.3g}; {w.singularity()}"
         )
     zw.plot_ellipsoids(arm, [(0.3, 0.5), (0.9, 1.2), (1.6, 1.6)], "tip", path="manipulability_two_link.png")
     zw.plot_manipulability(zw.robot.workspace(arm, "tip", samples=50_000), path="manipulability_map.png")
 
 
 def seven_axes() -> None:
-    """A redundant arm: one joint motion leaves the hand at rest, and a posture can use it."""
+    """A redundant arm: its null space has one dimension, which a secondary objective for the posture uses."""
     q = np.array([0.4, 0.5, -0.6, -1.7, 0.8, 1.9, -0.3])
     w = zw.robot.manipulability(PANDA, q, "tip")
     print(
@@ -42,11 +43,13 @@ def seven_axes() -> None:
     better = zw.robot.solve_ik(PANDA, "tip", pose, q0=q, posture=[0, 0, 0, -1.57, 0, 1.87, 0])
     found = zw.robot.manipulability(PANDA, better.q, "tip")
     print(
-        f"the same pose nearer to the middle of the joints: q = {np.round(better.q, 3)}, mu = {found.measure:.4f}"
+        f"the same pose with joints nearer to the middle of their ranges: "
+        f"q = {np.round(better.q, 3)}, mu = {found.measure:.4f}"
     )
     load = zw.robot.payload(PANDA, q, "tip", [87, 87, 87, 87, 12, 12, 12])
     print(
-        f"it can hold {load.largest((0, 0, -1)):.0f} N downwards, and in any direction {load.ellipsoid.lengths.min():.0f} N"
+        f"largest static force: {load.largest((0, 0, -1)):.0f} N downwards, "
+        f"{load.ellipsoid.lengths.min():.0f} N in every direction"
     )
     zw.plot_ellipsoids(PANDA, q, "tip", path="manipulability_panda.png")
 

@@ -1,4 +1,6 @@
-"""The simple pendulum three ways: by its joint, by a circle that is a constraint, and by the force of that constraint."""
+"""The simple pendulum in three ways: with a revolute joint, with a holonomic constraint, and the constraint
+force.
+"""
 
 import numpy as np
 import sympy as sp
@@ -9,7 +11,7 @@ X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
 m, l, g = sp.symbols("m l g", positive=True)
 x1, x2 = sp.symbols("x1 x2", real=True)  # x1 points down
 
-# 1. The joint leaves one coordinate: m l theta'' = -m g sin(theta)
+# 1. One coordinate, with a revolute joint: m l theta'' = -m g sin(theta)
 hinged = zw.Mechanism(
     "hinged", [zw.Body("bob", zw.Revolute("theta", axis=Z), mass=m, com=(l, 0, 0))], gravity=(g, 0, 0)
 )
@@ -18,17 +20,18 @@ theta, rate = e.q[0], e.speeds[0]
 print("by the joint:      theta'' =", e.accelerations[0])
 assert e.accelerations[0] == -g * sp.sin(theta) / l
 
-# 2. Two coordinates, a constraint, and its embedding: B^T M B x2'' + B^T M B_dot x2' = B^T F
+# 2. Two coordinates, a constraint, and coordinate reduction: B^T M B x2'' + B^T M B_dot x2' = B^T F
 slides = (zw.Prismatic("x1", axis=X), zw.Prismatic("x2", axis=Y))
 bound = zw.Mechanism("bound", [zw.Body("bob", slides, mass=m)], gravity=(g, 0, 0),
                      constraints=[zw.Holonomic("circle", (x1**2 + x2**2 - l**2) / (2 * l))])  # fmt: skip
 f = zw.equations(bound, ["x2"])
 circle = {f.q[0]: l * sp.cos(theta), f.q[1]: l * sp.sin(theta), f.speeds[0]: l * rate * sp.cos(theta)}
 by_hand = -l * rate**2 * sp.sin(theta) + l * sp.cos(theta) * e.accelerations[0]  # x2'' of l sin(theta)
-print("by the embedding:  x2''    =", sp.simplify(f.accelerations[0].subs(circle)))
+print("by the reduction:  x2''    =", sp.simplify(f.accelerations[0].subs(circle)))
 assert sp.simplify(f.accelerations[0].subs(circle) - by_hand) == 0
 
-# 3. The force along the rod, -m (l theta'^2 + g cos theta): as multiplier, as joint's reaction, and by Gauss's principle in numbers
+# 3. The force along the rod, -m (l theta'^2 + g cos theta): as a multiplier, as a joint reaction, and
+# numerically
 closed = -m * (l * rate**2 + g * sp.cos(theta))
 multiplier = f.multipliers["circle"][0].subs(f.u_dot[0], f.accelerations[0]).subs(circle)
 reaction = e.joint_reactions["theta"][0].subs(e.u_dot[0], e.accelerations[0])

@@ -1,4 +1,4 @@
-"""From Newton to Lagrange: a point mass that a force lifts, m y'' = f - m g, whichever way it is derived."""
+"""From Newton to Lagrange: both methods give m y'' = f - m g for a point mass that is lifted by a force."""
 
 import sympy as sp
 

@@ -1,4 +1,6 @@
-"""A disc that rolls without slip: three equations, the steady turn of the tables, and how fast it must roll to stay upright."""
+"""A disc that rolls without slip: its three equations, steady turns, and the critical speed of upright
+rolling.
+"""
 
 import numpy as np
 import sympy as sp
@@ -15,21 +17,22 @@ print(zw.classify(disc))
 e = zw.equations(disc, ["yaw", "lean", "spin"])
 print(e)
 (yaw, lean, spin), theta = e.speeds, e.q[4]
-leaning = e.right_hand_side[1].replace(sp.Abs, lambda x: x)  # less than a quarter turn
+leaning = e.right_hand_side[1].replace(sp.Abs, lambda x: x)  # the lean angle is less than 90 degrees
 steady = leaning.subs(lean, 0)
 known = (m * r * g * sp.sin(theta) + (C + m * r**2) * (spin + yaw * sp.sin(theta)) * yaw * sp.cos(theta)
          - A * yaw**2 * sp.sin(theta) * sp.cos(theta))  # fmt: skip
-print("the steady turn of Neimark and Fufaev is ours:", agrees := sp.simplify(steady - known) == 0)
+print("the steady turn agrees with Neimark and Fufaev:", agrees := sp.simplify(steady - known) == 0)
 assert agrees
 
-# Upright at the spin w the lean and the yaw rate follow A' lean'' = m g r lean + (C + m r^2) w yaw', A yaw' = -C w lean
+# Linearised about upright rolling with the spin rate w: A' lean'' = m g r lean + (C + m r^2) w yaw', A yaw' =
+# -C w lean
 w = sp.Symbol("w", real=True)
 upright = {e.q[3]: 0, lean: 0, spin: w}
 stiffness = sp.diff(leaning.subs(upright), theta).subs(theta, 0).subs(yaw, 0)
 turning = sp.diff(leaning.subs(upright).subs(theta, 0), yaw).subs(yaw, 0)
-yaw_of_lean = -C * w / A  # the angular momentum about the vertical diameter: A yaw' + C w lean stays
+yaw_of_lean = -C * w / A  # the angular momentum about the vertical diameter: A yaw' + C w lean is conserved
 critical = sp.solve(stiffness + turning * yaw_of_lean, w**2)[0]
-print("it rolls upright by itself where (r w)^2 >", sp.simplify(r**2 * critical))
+print("upright rolling is stable for (r w)^2 >", sp.simplify(r**2 * critical))
 assert sp.simplify(r**2 * critical - g * r * A * m * r**2 / (C * (C + m * r**2))) == 0
 
 numbers = disc.subs({"m": 2.0, "r": 0.5, "A": 0.125, "C": 0.25, "g": 9.81})
@@ -42,6 +45,7 @@ for factor in (0.8, 1.2):
     energy = [sum(zw.energy(numbers, q[i], v[i])) for i in (0, -1)]
     leaned = np.degrees(np.abs(q[:, 4]).max())
     print(
-        f"at {factor} of that speed it leans {leaned:.2f} degrees at most in 3 s; energy error {energy[1] - energy[0]:.1e} J"
+        f"at {factor} of this speed the lean angle is at most {leaned:.2f} degrees in 3 s; "
+        f"energy error {energy[1] - energy[0]:.1e} J"
     )
     assert (leaned < 3) == (factor > 1) and np.isclose(*energy, atol=1e-8)

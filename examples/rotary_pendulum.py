@@ -1,4 +1,6 @@
-"""The rotary pendulum on paper: equations of motion with symbols, four ways, and what they conserve."""
+"""The rotary pendulum: symbolic equations of motion by four methods, and the power balance that
+they satisfy.
+"""
 
 import sympy as sp
 
@@ -24,5 +26,5 @@ rates = [
 ]
 power = sum(term.subs(point).evalf(30) for pair in rates for term in pair)
 motor = (e.symbols.inputs["tau"] * e.speeds[0]).subs(point)
-print(f"power {power:.15f} W = motor's torque times its speed, {float(motor):.15f} W")
+print(f"rate of energy {power:.15f} W = motor torque times angular velocity, {float(motor):.15f} W")
 assert abs(power - motor) < 1e-20

@@ -1,4 +1,6 @@
-"""A bead on a rough rod that turns at a given rate: r'' = w^2 r - 2 mu w r', on paper and in numbers."""
+"""A bead on a rough rod that rotates at a given rate: r'' = w^2 r - 2 mu w r', symbolically and
+numerically.
+"""
 
 import numpy as np
 import sympy as sp
@@ -9,14 +11,14 @@ m, w, mu = sp.symbols("m omega mu", positive=True)
 r, rate, N = sp.symbols("r r_dot N", real=True)
 rod = zw.Body("rod", zw.Revolute("turn", axis=(0, 0, 1)), inertia=(1, 1, 1))
 bead = zw.Body("bead", zw.Prismatic("r", axis=(1, 0, 0)), "rod", mass=m)
-# the drive's torque is r times the force of the rod on the bead while the rate stays the same
+# at a constant rate, the torque of the drive is r times the force of the rod on the bead
 friction = zw.NonIdeal("friction", "drive", {"r": -mu * N / r * sp.sign(rate)})
 turning = zw.Mechanism("rod", [rod, bead], gravity=(0, 0, 0),
                        constraints=[zw.Pfaffian("drive", {"turn": 1}, rate=-w), friction])  # fmt: skip
 e = zw.equations(turning, ["r"])
 torque = e.multipliers["drive"][0]
 print("right-hand side:", e.right_hand_side[0])
-print("the drive's torque:", torque, " so that its force on the bead is", sp.simplify(torque / e.q[1]))
+print("torque of the drive:", torque, " so the force on the bead is", sp.simplify(torque / e.q[1]))
 assert sp.expand(torque - 2 * m * w * e.q[1] * e.speeds[0]) == 0
 
 numbers = turning.subs({"m": 0.4, "omega": 2.0, "mu": 0.3})

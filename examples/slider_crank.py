@@ -1,4 +1,4 @@
-"""A slider-crank with a spring and a torque: one degree of freedom, its pins' forces, and an energy that stays."""
+"""A slider-crank with a spring and a torque: mobility, joint reactions, and energy conservation."""
 
 import numpy as np
 
@@ -16,10 +16,12 @@ def rod(name, length, mass, parent="world", position=(0, 0, 0)):
 torque, stiffness, rest = 1.5, 300.0, 0.7
 slider = zw.Body("slider", zw.Prismatic("slide", axis=X), mass=1.5, inertia=(0.01,) * 3)
 mechanism = zw.Mechanism(
-    "slider-crank", [rod("crank", 0.2, 1.2), rod("rod", 0.6, 2.0, "crank", (0.2, 0, 0)), slider], gravity=(0, -9.81, 0),
+    "slider-crank",
+    [rod("crank", 0.2, 1.2), rod("rod", 0.6, 2.0, "crank", (0.2, 0, 0)), slider],
+    gravity=(0, -9.81, 0),
     forces=[zw.Spring("slide", stiffness, rest=rest), zw.Wrench("crank", torque=(0, 0, torque))],
     constraints=[zw.Connect("pin", ("rod", (0.6, 0, 0)), ("slider", (0, 0, 0)))],
-)  # fmt: skip
+)
 print(zw.classify(mechanism))
 lean = -np.arcsin(0.2 * np.sin(0.5) / 0.6)
 q0, v0 = zw.assemble(
@@ -29,17 +31,18 @@ q0, v0 = zw.assemble(
 carried = zw.joint_reactions(mechanism, q0, v0, np.zeros(3))
 pin, guide = carried.constraints["pin"]["slider"].force, carried.joints["slide"].force
 print(
-    f"the rod pushes the slider with ({pin[0]:.4f}, {pin[1]:.4f}) N, the guide and spring with ({guide[0]:.4f}, {guide[1]:.4f}) N"
+    f"force on the slider: of the rod ({pin[0]:.4f}, {pin[1]:.4f}) N, "
+    f"of the guide and spring ({guide[0]:.4f}, {guide[1]:.4f}) N"
 )
 balance = pin + guide - [1.5 * carried.acceleration[2], 1.5 * 9.81, 0]
 run = zw.simulate(mechanism, q0=q0, v0=v0, duration=2, step=5e-4, integrator="rk4")
 q, v = run.q.values[0], run.v.values[0]
-kept = [sum(zw.energy(mechanism, q[i], v[i])) - torque * q[i, 0] for i in (0, -1)]
+conserved = [sum(zw.energy(mechanism, q[i], v[i])) - torque * q[i, 0] for i in (0, -1)]
 closed = 0.2 * np.cos(q[:, 0]) + np.sqrt(0.36 - 0.04 * np.sin(q[:, 0]) ** 2)
-print(f"energy less the torque's work: {kept[0]:.9f} J, after 2 s {kept[1]:.9f} J")
-print(f"slider against the crank's closed form: {abs(q[:, 2] - closed).max():.1e} m")
+print(f"energy minus the torque's work: {conserved[0]:.9f} J, after 2 s {conserved[1]:.9f} J")
+print(f"deviation of the slider from the closed form: {abs(q[:, 2] - closed).max():.1e} m")
 assert (
     np.allclose(balance, 0, atol=1e-9)
-    and np.isclose(*kept, atol=1e-7)
+    and np.isclose(*conserved, atol=1e-7)
     and np.allclose(q[:, 2], closed, atol=1e-12)
 )

@@ -1,4 +1,6 @@
-"""An arm of three hinges whose tool is asked for an acceleration: Gauss gives the joint accelerations nearest to the free ones."""
+"""Task accelerations of a planar arm by Gauss's principle: the joint accelerations nearest to the
+unconstrained ones.
+"""
 
 import numpy as np
 
@@ -17,20 +19,20 @@ q, v, tau, wanted = [0.4, 0.7, -0.5], [0.3, -0.2, 0.5], [1.0, 0.5, 0.2], [0.5, -
 found = zw.task_acceleration(arm, q, v, tau, "tool", wanted, rows=(0, 1))
 J = zw.frame_jacobian(arm, q, "tool")[:2]
 reached = J @ found.acceleration + zw.frame_jacobian_rate(arm, q, v, "tool")[:2]
-print("free accelerations:   ", found.free.round(6))
-print("with the task:        ", found.acceleration.round(6), "so that the tool has", reached.round(12))
-print("force at the tool:    ", found.force.round(6), "N, torques", found.efforts.round(6), "N m")
-print(f"deviation Z:           {found.zwang:.6f}")
+print("free accelerations:     ", found.free.round(6))
+print("with the task:          ", found.acceleration.round(6), "acceleration of the tool", reached.round(12))
+print("force at the tool:      ", found.force.round(6), "N, torques", found.efforts.round(6), "N m")
+print(f"Gauss's constraint Z:    {found.zwang:.6f}")
 assert np.allclose(reached, wanted)
 assert np.allclose(zw.forward_dynamics(arm, q, v, tau + found.efforts), found.acceleration)
-# Any other motion that does the task deviates more: add what the tool does not feel
-still = np.linalg.svd(J)[2][2]
+# Any other acceleration that fulfils the task has a larger Z: add an acceleration in the null space of J
+null_space = np.linalg.svd(J)[2][2]
 for step in (-0.1, 0.1):
-    other = found.acceleration + step * still
+    other = found.acceleration + step * null_space
     d = other - found.free
     assert d @ zw.mass_matrix(arm, q) @ d / 2 > found.zwang
 # A thousand worlds at a time, compiled
 rng = np.random.default_rng(0)
 many = zw.task_acceleration(arm, q + 0.3 * rng.normal(size=(1000, 3)), v, tau, "tool", wanted, rows=(0, 1))
-print("of a thousand arms the largest miss is", f"{np.abs(many.missed).max():.1e} m/s^2")
+print("largest task residual of a thousand arms:", f"{np.abs(many.missed).max():.1e} m/s^2")
 assert np.abs(many.missed).max() < 1e-8

@@ -1,4 +1,6 @@
-"""Two particles on a rigid wire: virtual displacements do not stretch it, and its force lies along it and does no work."""
+"""Two particles on a rigid wire: virtual displacements keep its length, and the constraint force does no
+work.
+"""
 
 import numpy as np
 import sympy as sp
@@ -29,9 +31,8 @@ found = zw.joint_reactions(numbers, q, v, push)
 along = np.array([3.0, -4, 0]) / 5
 force = {body: reaction.force for body, reaction in found.constraints["wire"].items()}
 tension = -force["a"] @ along
-expected = 1.2 * (
-    2.0**2 / 5 + 0.6 * 1.0 / 2
-)  # reduced mass times relative speed^2 / L, and what the push on a pulls apart
+# reduced mass times (relative velocity^2 / L + relative acceleration by the applied force along the wire)
+expected = 1.2 * (2.0**2 / 5 + 0.6 * 1.0 / 2)
 print(f"on a {force['a']}, on b {force['b']}: tension {tension:.6f} N, power {found.power['wire']:.1e} W")
 assert np.allclose(force["a"], -force["b"]) and np.allclose(np.cross(force["a"], along), 0)
 assert np.isclose(tension, expected) and abs(found.power["wire"]) < 1e-12

@@ -63,7 +63,9 @@ def test_help_of_a_command_has_examples_that_are_accepted(call, command, monkeyp
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_is_written_in_sentences(command):
-    """Each argument and option has a help text that begins with a capital or a name and ends with a full stop."""
+    """Each argument and option has a help text that begins with a capital or a name and ends with a full
+    stop.
+    """
     arguments = app[command].assemble_argument_collection()
     texts = [inspect.getdoc(app[command].default_command) or "", *(a.parameter.help or "" for a in arguments)]
     for text in texts:
@@ -71,7 +73,8 @@ def test_help_is_written_in_sentences(command):
 
 
 def test_simulate_writes_the_recording_and_the_picture(call, tmp_path):
-    arguments = "simulate furuta --duration 0.1 --worlds 4 --q0 alpha=0.2 --control tau=0.01 --out run.nc --plot run.png"
+    arguments = "simulate furuta --duration 0.1 --worlds 4 --q0 alpha=0.2 --control tau=0.01"
+    arguments += " --out run.nc --plot run.png"
     status, out, _ = call(*arguments.split())
     assert status == 0 and "4 worlds" in out and "wrote run.nc" in out
     run = zw.open_run(tmp_path / "run.nc")
@@ -81,8 +84,9 @@ def test_simulate_writes_the_recording_and_the_picture(call, tmp_path):
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_simulate_one_world_starts_where_it_is_told(call, tmp_path):
-    arguments = "simulate double_pendulum --duration 0.1 --q0 elbow=0.3 --v0 shoulder=-1 --integrator rk4 --out a.zarr"
+def test_simulate_starts_one_world_at_the_given_state(call, tmp_path):
+    arguments = "simulate double_pendulum --duration 0.1 --q0 elbow=0.3 --v0 shoulder=-1"
+    arguments += " --integrator rk4 --out a.zarr"
     assert call(*arguments.split())[0] == 0
     run = zw.open_run(tmp_path / "a.zarr")
     np.testing.assert_allclose(run.q.values[0, 0], [0, 0.3])
@@ -115,12 +119,13 @@ def test_info_and_check_read_files(call, tmp_path):
     assert call("check", "furuta")[0] == 0
 
 
-def test_check_fails_for_what_matters_only(call, tmp_path):
+def test_check_fails_only_for_notes_that_affect_the_motion(call, tmp_path):
     text = (
         '<robot name="arm"><link name="base"/><link name="a"><inertial><mass value="1"/>'
         '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
         '<joint name="j" type="revolute"><parent link="base"/><child link="a"/>'
-        '<limit lower="-1" upper="1" effort="1" velocity="1"/><safety_controller k_velocity="1"/></joint></robot>'
+        '<limit lower="-1" upper="1" effort="1" velocity="1"/><safety_controller k_velocity="1"/>'
+        "</joint></robot>"
     )
     (tmp_path / "arm.urdf").write_text(text)
     status, out, _ = call("check", "arm.urdf")
@@ -168,7 +173,7 @@ def test_errors_are_one_message_with_status_1(call, tmp_path, arguments, named):
         ("simulate furuta --q0 alhpa=1", "alpha"),
     ],
 )
-def test_a_mistyped_name_is_answered_with_the_nearest(call, tmp_path, arguments, meant):
+def test_the_error_for_a_mistyped_name_suggests_a_similar_one(call, tmp_path, arguments, meant):
     (tmp_path / "models").mkdir()
     for name in ("arm.json", "notes.txt", "run.nc", "models/arm.json"):
         (tmp_path / name).touch()
@@ -179,20 +184,20 @@ def test_a_mistyped_name_is_answered_with_the_nearest(call, tmp_path, arguments,
     )
 
 
-def test_an_unknown_model_is_answered_with_the_samples(call):
+def test_the_error_for_an_unknown_model_lists_the_samples(call):
     status, _, err = call("info", "xyzzy")
     assert status == 1 and "mean" not in err and all(sample in err for sample in SAMPLES)
 
 
-def test_a_file_comes_before_a_sample_of_its_name(call, tmp_path):
+def test_a_file_has_precedence_over_a_sample_of_the_same_name(call, tmp_path):
     (tmp_path / "furuta").write_text(SAMPLES["four_bar"]().to_json())
     assert "four-bar" in call("info", "furuta")[1]
 
 
-def test_the_demonstration_writes_what_it_says(call, tmp_path):
+def test_the_demonstration_prints_a_report_and_writes_its_files(call, tmp_path):
     status, out, _ = call("demo", "here", "--worlds", "64")
     assert status == 0
-    for word in ("Furuta", "r[2]", "64 worlds", "upright", "stays closed", "Next: zwang simulate"):
+    for word in ("Furuta", "r[2]", "64 worlds", "upright", "closed within", "Next: zwang simulate"):
         assert word in out
     assert zw.open_run(tmp_path / "here" / "furuta.nc").sizes["world"] == 64
     assert (tmp_path / "here" / "furuta.png").exists()

@@ -1,6 +1,7 @@
-"""Takes the gallery's pictures anew, with Chromium: PYTHONPATH=. python docs/pictures/take.py [PAGE ...]
+"""Create the pictures of the gallery with Chromium: PYTHONPATH=. python docs/pictures/take.py [PAGE ...]
 
-Each is what `zw.save_html` shows of the run that its page in docs/gallery computes, at a moment, from a side.
+A picture is a screenshot of the page that `zw.save_html` writes for the recording of a gallery page, at a
+given time and from a given direction.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ DOCS = Path(__file__).parents[1]
 CELL = re.compile(r"^```\{code-cell\} python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SIZE = (900, 600)
 BARE = "for (const e of document.querySelectorAll('header, footer, #fold, #panel')) e.style.display = 'none'"
-CLICK = "[...document.querySelectorAll('#switches *')].find(e => e.textContent === '{}').click()"
+CLICK = "[...document.querySelectorAll('#options *')].find(e => e.textContent === '{}').click()"
 
-# page: (seconds, names whose paths are drawn, camera, what is clicked)
+# page: (time [s], names of the traced frames, camera, labels of the buttons to click)
 PICTURES: dict[str, tuple[float, list[str], dict[str, float], list[str]]] = {
     "pendulum": (1.25, ["bob"], {"azimuth": -1.35, "height": 0.12, "nearer": 0.72}, ["overlay"]),
     "furuta": (0.7, ["tip"], {"azimuth": -0.7, "height": 0.35, "nearer": 0.8}, []),
@@ -35,7 +36,7 @@ PICTURES: dict[str, tuple[float, list[str], dict[str, float], list[str]]] = {
 
 
 def run_of(page: Path) -> Any:
-    """The recording that a page's cells compute; what they show is left out."""
+    """The recording that the cells of a page compute; cells that open the viewer are skipped."""
     names: dict[str, Any] = {}
     for code in CELL.findall(page.read_text(encoding="utf-8")):
         if not code.startswith("zw.view("):

@@ -1,4 +1,6 @@
-"""A real browser for tests: headless Chromium, spoken to over a pipe in its DevTools protocol; nothing else is needed."""
+"""A real browser for tests: headless Chromium, spoken to over a pipe in its DevTools protocol; nothing else
+is needed.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,18 @@ from typing import Any
 BROWSER = next(
     (p for n in ("google-chrome", "chromium", "chromium-browser", "chrome") if (p := shutil.which(n))), None
 )
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
-         "--disable-background-networking", "--no-first-run", "--hide-scrollbars", "--remote-debugging-pipe")  # fmt: skip
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+)
 PATIENCE = 60.0
 BEGIN = """import os, sys
 ends = [os.dup(int(end)) for end in sys.argv[1:3]]
@@ -65,14 +77,20 @@ class Browser:
         self.errors.clear()
         self.call("Page.navigate", url=url)
         self.until(
+<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
             "document.readyState === 'complete' && (Boolean(window.zwang) || document.getElementById('error')?.hidden === false)"
+=======
+            "document.readyState === 'complete' && "
+            "(Boolean(window.zwang) || document.getElementById('error')?.hidden === false)"
+>>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
         )
         self.settle()
 
     def settle(self) -> None:
         """Wait until what changed is drawn."""
         self.run(
-            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
+            "new Promise(done => requestAnimationFrame(() => "
+            "requestAnimationFrame(() => requestAnimationFrame(done))))"
         )
 
     def run(self, script: str) -> Any:

@@ -1,4 +1,6 @@
-"""What a page holds, read back; and forward kinematics from it, in its own few lines."""
+"""Reading of the scene data of a page, an independent forward kinematics on them, and a mechanism with all
+shapes.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,16 @@ from scipy.spatial.transform import Rotation
 
 import zwang as zw
 
-HOSTILE = ("</script><script>alert(1)</script>", "<!--<script>", "\"><img src=x onerror='alert(1)'>", "]]>&lt;&amp;", "\u2028\u2029{{scene}}",
-           "a\\u003cb", "Ä 関節 \U0001f916", "${alert(1)}`")  # fmt: skip
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "\"><img src=x onerror='alert(1)'>",
+    "]]>&lt;&amp;",
+    "\u2028\u2029{{scene}}",
+    "a\\u003cb",
+    "Ä 関節 \U0001f916",
+    "${alert(1)}`",
+)
 
 
 class Elements(HTMLParser):
@@ -77,10 +87,20 @@ def link_poses(model: dict[str, Any], q: np.ndarray) -> dict[int, np.ndarray]:
 
 def shapes() -> zw.Mechanism:
     """One body with every kind of shape, on a slide, over a ground."""
-    mesh = zw.Mesh(vertices=[(0, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, 3)], faces=[(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)],
-                   position=(6, 0, 0), color=(0.1, 0.5, 0.4, 1))  # fmt: skip
-    geometry = [zw.Box(0.3, 0.4, 0.5), zw.Sphere(0.2, position=(1, 0, 0), color=(1, 0, 0, 0.5)), zw.Capsule(0.1, 0.6, position=(2, 0, 0)),
-                zw.Cylinder(0.1, 0.7, position=(3, 0, 0)), zw.Ellipsoid(0.1, 0.2, 0.3, position=(4, 0, 0)), mesh]  # fmt: skip
+    mesh = zw.Mesh(
+        vertices=[(0, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, 3)],
+        faces=[(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)],
+        position=(6, 0, 0),
+        color=(0.1, 0.5, 0.4, 1),
+    )
+    geometry = [
+        zw.Box(0.3, 0.4, 0.5),
+        zw.Sphere(0.2, position=(1, 0, 0), color=(1, 0, 0, 0.5)),
+        zw.Capsule(0.1, 0.6, position=(2, 0, 0)),
+        zw.Cylinder(0.1, 0.7, position=(3, 0, 0)),
+        zw.Ellipsoid(0.1, 0.2, 0.3, position=(4, 0, 0)),
+        mesh,
+    ]
     body = zw.Body(
         "body",
         zw.Prismatic("lift", axis=(0, 0, 1), limits=(-0.5, 2)),

@@ -1,4 +1,4 @@
-"""The page in a real browser: it draws, it moves, and what its script computes is what zwang computes."""
+"""The offline page in a browser: it draws and plays, and its script computes the same poses as zwang."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def show(browser, tmp_path):
-    """Opens the page of a mechanism or a recording; gives the browser. Afterwards there must be no error on its console."""
+    """Opens the page of a mechanism or a recording; gives the browser. Afterwards there must be no error on
+    its console.
+    """
 
     def go(what, place: str = "", **options):
         zw.save_html(what, tmp_path / "page.html", **options)
@@ -47,7 +49,12 @@ def picture(browser) -> np.ndarray:
 def js_poses(browser, world: int = 0) -> dict[str, np.ndarray]:
     """Where the page has its bodies and frames now, (3, 4) each."""
     script = f"""(() => {{
+<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
       const page = window.zwang, model = page.scene.models[{world}], q = page.scene.configuration({world}, page.t);
+=======
+      const page = window.zwang, model = page.scene.models[{world}];
+      const q = page.scene.configuration({world}, page.t);
+>>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
       const poses = linkPoses(model, q);
       return [...model.bodies, ...model.frames].map(f => [f.name, compose(poses[f.link], f.pose)]);
     }})()"""
@@ -63,7 +70,8 @@ def expect(browser, m, q, tolerance):
 def slide(browser, label: str, value: float) -> None:
     """Move a slider as a hand does."""
     browser.run(f"""(() => {{
-      const bar = [...document.querySelectorAll('#joints input')].find(b => b.getAttribute('aria-label') === {json.dumps(label)});
+      const bars = [...document.querySelectorAll('#joints input')];
+      const bar = bars.find(b => b.getAttribute('aria-label') === {json.dumps(label)});
       bar.value = {value};
       bar.dispatchEvent(new Event('input'));
     }})()""")
@@ -91,7 +99,7 @@ def test_the_picture_is_not_blank_and_moves_with_time(show, swing):
     np.testing.assert_array_equal(picture(browser), first)
 
 
-def test_it_plays_by_itself_and_stops_at_a_click(show, swing):
+def test_playback_starts_automatically_and_pauses_at_a_click(show, swing):
     browser = show(swing)
     browser.until("zwang.t > 0.05")
     browser.run("document.getElementById('play').click()")
@@ -100,7 +108,7 @@ def test_it_plays_by_itself_and_stops_at_a_click(show, swing):
     assert browser.run("zwang.t") == now and not browser.run("zwang.playing")
 
 
-def test_the_page_stands_where_the_recording_stands(show, swing):
+def test_the_page_shows_the_recorded_configuration(show, swing):
     browser, m = show(swing, "#t=1.3"), double_pendulum()
     near = swing.q.isel(world=0).interp(time=1.3).values
     expect(browser, m, near, 2e-3)  # straight between samples 1/60 s apart
@@ -129,8 +137,16 @@ def test_manipulability_ellipsoids_are_those_of_the_jacobian(show, seed):
     q = zw.integrate_configuration(m, m.neutral, np.random.default_rng(seed).normal(size=m.nv), 1)
     browser = show(m, traces=["tip"])
     browser.run(f"zwang.scene.manual[0] = {q.tolist()}")
+<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
     found = browser.run("velocityEllipsoid(zwang.scene.models[0], linkPoses(zwang.scene.models[0], zwang.scene.configuration(0, 0)),"
                         "zwang.scene.place(0, 'tip'))")  # fmt: skip
+=======
+    found = browser.run(
+        "velocityEllipsoid(zwang.scene.models[0], "
+        "linkPoses(zwang.scene.models[0], zwang.scene.configuration(0, 0)),"
+        "zwang.scene.place(0, 'tip'))"
+    )
+>>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
     J, R, axes = (
         zw.frame_jacobian(m, q, "tip")[:3],
         np.reshape(found["pose"][:9], (3, 3)),
@@ -168,7 +184,12 @@ def test_every_kind_of_shape_is_drawn(show):
     whole = picture(browser)
     for k in range(1, 7):  # the first is the ground
         browser.run(
+<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
             f"shape = zwang.scene.models[0].shapes[{k}]; color = shape.color; shape.color = [0, 0, 0, 0]; zwang.stale = true"
+=======
+            f"shape = zwang.scene.models[0].shapes[{k}]; color = shape.color; "
+            "shape.color = [0, 0, 0, 0]; zwang.stale = true"
+>>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
         )
         browser.settle()
         assert (np.abs(picture(browser) - whole).max(axis=2) > 0.05).sum() > 100, browser.run("shape.kind")
@@ -177,7 +198,7 @@ def test_every_kind_of_shape_is_drawn(show):
     np.testing.assert_array_equal(picture(browser), whole)
 
 
-def test_worlds_stand_side_by_side_or_over_each_other(show):
+def test_worlds_are_side_by_side_or_overlaid(show):
     run = zw.simulate(double_pendulum(), [[1.0, 0], [2.0, 0], [3.0, 0]], duration=0.5, step=0.005)
     browser = show(run, "#t=0.2", traces=["lower"])
     places = "new Set(zwang.scene.offsets.map(String)).size"
@@ -191,7 +212,7 @@ def test_worlds_stand_side_by_side_or_over_each_other(show):
     assert (np.abs(picture(browser) - apart).max(axis=2) > 0.1).sum() > 500
 
 
-def test_a_stopped_world_keeps_its_last_good_state(show):
+def test_a_world_that_stopped_keeps_its_last_valid_state(show):
     run = zw.simulate(double_pendulum(), [1.0, 0], duration=1, step=0.01)
     run["q"][0, 50:] = np.nan
     run["status"][0], run["stop_time"][0] = 1, 0.49
@@ -200,11 +221,17 @@ def test_a_stopped_world_keeps_its_last_good_state(show):
     assert "stopped early at 0.49 s" in browser.run("document.getElementById('clock').textContent")
 
 
-def test_every_switch_draws(show, swing):
+def test_every_display_option_changes_the_picture(show, swing):
     browser = show(swing, "#t=0.3")
     before = picture(browser)
     for word in ("names", "frames", "centres of mass"):
+<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
         click = f"[...document.querySelectorAll('#options button')].find(b => b.textContent === '{word}').click()"
+=======
+        click = (
+            f"[...document.querySelectorAll('#options button')].find(b => b.textContent === '{word}').click()"
+        )
+>>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
         browser.run(click)
         browser.settle()
         assert (np.abs(picture(browser) - before).max(axis=2) > 0.05).sum() > 50, word
@@ -213,8 +240,10 @@ def test_every_switch_draws(show, swing):
     np.testing.assert_array_equal(picture(browser), before)
 
 
-def test_forces_of_contacts_are_arrows_from_where_they_act(show):
-    """A ball at rest: one arrow of its weight, from the ground up through the ball; none once it is moved by hand."""
+def test_contact_forces_are_arrows_from_their_points_of_application(show):
+    """A ball at rest: one arrow of its weight, from the ground up through the ball; none once it is moved by
+    hand.
+    """
     ball = zw.Body("ball", zw.Prismatic("z"), position=(0, 0, 0.1), mass=2, geometry=[zw.Sphere(0.1)])
     m = zw.Mechanism("ball", [ball], geometry=[zw.Plane()])
     run = zw.simulate(m, duration=1.0, step=0.005, record={"forces": True}, compiled=False)
@@ -222,12 +251,25 @@ def test_forces_of_contacts_are_arrows_from_where_they_act(show):
     ((point, force),) = browser.run("zwang.playback.forces(0, 1, 'contact')")
     np.testing.assert_allclose(force, (0, 0, 2 * 9.81), atol=1e-3)
     np.testing.assert_allclose(point, 0, atol=2e-3)
+<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
     tip = "zwang.scene.items(1, 0, zwang.shown).filter(i => i.geometry === zwang.renderer.geometry('cone', cone)).map(i => i.pose[11] + i.size[2] / 2)"
+=======
+    tip = (
+        "zwang.scene.items(1, 0, zwang.shown)"
+        ".filter(i => i.geometry === zwang.renderer.geometry('cone', cone))"
+        ".map(i => i.pose[11] + i.size[2] / 2)"
+    )
+>>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
     reach = browser.run("zwang.scene.extent")
     assert browser.run(tip) == [pytest.approx(0.35 * reach, rel=2e-3)]
     with_arrow = picture(browser)
     button = (
+<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
         "[...document.querySelectorAll('#options button')].find(b => b.textContent === 'contact forces').click()"
+=======
+        "[...document.querySelectorAll('#options button')]"
+        ".find(b => b.textContent === 'contact forces').click()"
+>>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
     )
     browser.run(button)
     browser.settle()
@@ -237,7 +279,7 @@ def test_forces_of_contacts_are_arrows_from_where_they_act(show):
     assert browser.run(tip) == []
 
 
-def test_forces_of_constraints_are_arrows_and_paths_can_be_hidden(show):
+def test_constraint_forces_are_arrows_and_paths_can_be_hidden(show):
     run = zw.simulate(four_bar(), duration=0.8, step=0.01, record={"forces": True}, compiled=False)
     browser = show(run, "#t=0.2", traces=[four_bar().bodies[1].name])
     (point, force), *others = browser.run("zwang.playback.forces(0, 0.2, 'constraint')")
@@ -245,13 +287,24 @@ def test_forces_of_constraints_are_arrows_and_paths_can_be_hidden(show):
     np.testing.assert_allclose(force, run.force.values[0, k, 0], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(point, run.force_position.values[0, k, 0], atol=1e-6)
     assert (
+<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
         len(others) == run.sizes["acting"] - 1 and browser.run("zwang.playback.forces(0, 0.2, 'contact')") == []
+=======
+        len(others) == run.sizes["acting"] - 1
+        and browser.run("zwang.playback.forces(0, 0.2, 'contact')") == []
+>>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
     )
     words = browser.run("[...document.querySelectorAll('#options button')].map(b => b.textContent)")
     assert "constraint forces" in words and "contact forces" not in words
     before = picture(browser)
     for word in ("constraint forces", "paths"):
+<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
         click = f"[...document.querySelectorAll('#options button')].find(b => b.textContent === '{word}').click()"
+=======
+        click = (
+            f"[...document.querySelectorAll('#options button')].find(b => b.textContent === '{word}').click()"
+        )
+>>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
         browser.run(click)
         browser.settle()
         assert (np.abs(picture(browser) - before).max(axis=2) > 0.05).sum() > 50, word
@@ -275,7 +328,7 @@ def test_the_page_may_not_connect(show):
     browser.errors.clear()  # the browser says on the console that it refused
 
 
-def test_without_webgl_the_page_says_so(browser, tmp_path):
+def test_without_webgl_the_page_shows_an_error(browser, tmp_path):
     zw.save_html(double_pendulum(), tmp_path / "page.html")
     none = "HTMLCanvasElement.prototype.getContext = () => null"
     script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=none)["identifier"]

@@ -1,4 +1,4 @@
-"""The page that is served: to this machine, to who has the token, and to no page of another origin."""
+"""The live page is served to this computer only, only with the token, and not to pages of another origin."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def served():
 
 
 def ask(page, path=None, method="GET", **headers):
-    """Status, body and headers of an answer; a header is given by its name, `Sec_Fetch_Site` for Sec-Fetch-Site."""
+    """Status, body and headers of an answer; a header is given by its name, `Sec_Fetch_Site` for
+    Sec-Fetch-Site.
+    """
     url = urlsplit(page.url)
     connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -54,13 +56,22 @@ def websocket(page, path=None, **headers):
 
 
 STRANGERS = [
-    {"path": "/"}, {"path": "/wrong/"}, {"path": "/?token"}, {"Host": "evil.example"}, {"Host": "evil.example:80"}, {"Host": ""},
-    {"Host": "127.0.0.1:1"}, {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://localhost:1"},
-    {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"},
-]  # fmt: skip
+    {"path": "/"},
+    {"path": "/wrong/"},
+    {"path": "/?token"},
+    {"Host": "evil.example"},
+    {"Host": "evil.example:80"},
+    {"Host": ""},
+    {"Host": "127.0.0.1:1"},
+    {"Origin": "http://evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://localhost:1"},
+    {"Sec_Fetch_Site": "cross-site"},
+    {"Sec_Fetch_Site": "same-site"},
+]
 
 
-def test_the_page_is_there_for_who_has_the_address(served):
+def test_the_page_is_served_at_its_address(served):
     status, body, headers = ask(served)
     assert status == 200 and b"<html" in body and len(body) > 100_000
     assert headers["Cache-Control"] == "no-store" and headers["X-Frame-Options"] == "DENY"
@@ -72,14 +83,14 @@ def test_the_page_is_there_for_who_has_the_address(served):
 
 
 @pytest.mark.parametrize("change", STRANGERS)
-def test_everyone_else_gets_nothing(served, change):
+def test_other_requests_get_404(served, change):
     status, body, headers = ask(served, **change)
     assert (status, body) == (404, b"not found")
     assert served.url not in str(headers)
 
 
 @pytest.mark.parametrize("change", [c for c in STRANGERS if "Host" not in c])
-def test_no_one_else_opens_a_websocket(served, change):
+def test_other_websocket_requests_get_404(served, change):
     with pytest.raises(exceptions.InvalidStatus, match="404"), websocket(served, **change):
         pass
 
@@ -88,8 +99,15 @@ def test_no_one_else_opens_a_websocket(served, change):
 def test_no_websocket_for_another_host(served, host):
     """As after a name server's lie: the address is ours, the name is not."""
     url = urlsplit(served.url)
-    lines = [f"GET {url.path} HTTP/1.1", f"Host: {host}", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
-             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", f"Sec-WebSocket-Protocol: viser-v{viser.__version__}"]  # fmt: skip
+    lines = [
+        f"GET {url.path} HTTP/1.1",
+        f"Host: {host}",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        f"Sec-WebSocket-Protocol: viser-v{viser.__version__}",
+    ]
     for wanted, text in ((b"404", lines), (b"101", [lines[0], f"Host: {url.netloc}", *lines[2:]])):
         with socket.create_connection((url.hostname, url.port), timeout=20) as connection:
             connection.sendall("\r\n".join([*text, "", ""]).encode())
@@ -105,7 +123,7 @@ def test_nothing_else_is_served(served):
             assert ask(served, method=method)[0] >= 400
 
 
-def test_only_the_loopback_address_is_listened_to(served):
+def test_the_server_listens_on_the_loopback_address_only(served):
     """127.0.0.2 is this machine too, and reaches who listens to all addresses."""
     assert served._page.server.get_host() == "127.0.0.1"
     known = {"127.0.0.2"}
@@ -116,17 +134,17 @@ def test_only_the_loopback_address_is_listened_to(served):
             socket.create_connection((address, urlsplit(served.url).port), timeout=1).close()
 
 
-def test_nobody_can_ask_for_a_public_address(served):
+def test_no_page_can_request_a_public_address(served):
     handlers = served._page.server._websock_server._incoming_handlers
     assert handlers and not [kind for kind in handlers if "Share" in kind.__name__]
 
 
 def test_tokens_are_long_and_never_the_same():
-    tokens = {guard.Guard().token for _ in range(20)}
+    tokens = {guard.ServerGuard().token for _ in range(20)}
     assert len(tokens) == 20 and all(len(token) >= 32 for token in tokens)
 
 
-def test_a_viser_that_cannot_be_guarded_shows_nothing(monkeypatch):
+def test_a_server_that_cannot_be_guarded_is_stopped(monkeypatch):
     """As if viser started its server in another way: it is stopped before anything is on it."""
     started = []
     make = viser.ViserServer
@@ -135,7 +153,7 @@ def test_a_viser_that_cannot_be_guarded_shows_nothing(monkeypatch):
         started.append(make(*arguments, **settings))
         return started[-1]
 
-    monkeypatch.setattr(guard, "_put_before_viser", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(guard, "_guard_inserted", lambda _: contextlib.nullcontext())
     monkeypatch.setattr(viser, "ViserServer", remembered)
     with pytest.raises(SimulationError, match="cannot guard"):
         zw.view(double_pendulum(), browser=False)
@@ -143,17 +161,20 @@ def test_a_viser_that_cannot_be_guarded_shows_nothing(monkeypatch):
         socket.create_connection(("127.0.0.1", started[0].get_port()), timeout=1).close()
 
 
-def test_without_viser_one_sentence_says_what_to_install():
+def test_without_viser_an_error_names_the_package_to_install():
     code = (
-        "import sys; sys.modules['viser'] = None\nimport zwang as zw\nfrom zwang.mechanism.samples import double_pendulum\n"
-        "try: zw.view(double_pendulum(), browser=False)\nexcept zw.errors.MissingExtraError as error: print(error)"
+        "import sys; sys.modules['viser'] = None\nimport zwang as zw\n"
+        "from zwang.mechanism.samples import double_pendulum\n"
+        "try: zw.view(double_pendulum(), browser=False)\n"
+        "except zw.errors.MissingExtraError as error: print(error)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "pip install 'zwang[view]'" in said and len(said.splitlines()) == 1
 
 
 def test_viser_is_loaded_when_a_page_is_shown_and_not_before():
-    code = "import sys, zwang as zw; zw.view, zw.save_html; print('viser' in sys.modules, 'websockets' in sys.modules)"
+    code = "import sys, zwang as zw; zw.view, zw.save_html; "
+    code += "print('viser' in sys.modules, 'websockets' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.split() == ["False", "False"]
 
@@ -174,10 +195,10 @@ def test_nothing_is_printed_in_a_notebook(monkeypatch):
 
 def test_configurations_are_shown(served):
     served.show([0.3, 0.4])
-    np.testing.assert_array_equal(served._page.motion.configuration(0, 0.0), [0.3, 0.4])
+    np.testing.assert_array_equal(served._page.playback.configuration(0, 0.0), [0.3, 0.4])
 
 
-def test_what_is_no_configuration_is_refused(served):
+def test_invalid_configurations_raise_errors(served):
     with pytest.raises(ShapeError):
         served.show([1.0])
     with pytest.raises(StateError):
@@ -186,12 +207,12 @@ def test_what_is_no_configuration_is_refused(served):
         served.show([1.0, 2.0], world=1)
 
 
-def test_a_notebook_shows_the_offline_page_in_a_frame_that_cannot_reach_out(served):
+def test_a_notebook_shows_the_offline_page_in_a_sandboxed_frame(served):
     text = served._repr_html_()
     assert text.startswith('<iframe sandbox="allow-scripts"') and text.count("<") == 2
 
 
-def test_a_closed_page_is_gone():
+def test_a_closed_page_is_no_longer_served():
     page = zw.view(double_pendulum(), browser=False)
     page.close()
     page.close()

@@ -1,4 +1,6 @@
-"""Notebooks: a mechanism shows a table and a picture, a recording its summary and a player; names are text and nothing else."""
+"""Displays in notebooks: a table and a picture of a mechanism, a summary and a player of a recording; names
+are text.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +60,8 @@ def test_a_mechanism_shows_its_bodies_joints_and_masses_and_a_picture():
         assert float(texts[at + 3]) == pytest.approx(float(body.mass), rel=1e-3)
     assert Elements(html).texts("th") == ["body", "on", "joint", "mass [kg]"]
     facts = rows(html)
-    assert facts["mass"] == "1.7 kg" and facts["degrees"] == "nq = 3, nv = 3"
-    assert facts["constraints"] == "Connect loop" and facts["driven by"] == "motor"
+    assert facts["total mass"] == "1.7 kg" and facts["dimensions"] == "nq = 3 coordinates, nv = 3 velocities"
+    assert facts["constraints"] == "Connect loop" and facts["inputs"] == "motor"
     image = picture_in(html)
     assert 0.01 < (image[..., 3] > 0).mean() < 0.6
 
@@ -74,20 +76,20 @@ def test_limits_have_their_units_and_several_joints_their_lines():
     assert "[-0.5, 2] m<br>[-1, 1] rad" in html and "limits" in Elements(html).texts("th")
 
 
-def test_symbols_are_named_and_drawn_as_one():
+def test_symbols_are_listed_and_set_to_one_in_the_picture():
     html = mechanism_html(furuta())
     assert "B_p, B_r" in rows(html)["symbols"] and "m_p" in Elements(html).texts("td")
     assert (picture_in(html)[..., 3] > 0).any() and "each symbol as 1" in html
 
 
-def test_a_picture_that_cannot_be_is_a_sentence():
+def test_a_missing_picture_is_explained():
     a = sp.symbols("a", positive=True)
     far = zw.Body("b", zw.Revolute("j", limits=(0, a - 2)), mass=1, inertia=(1, 1, 1))
     html = mechanism_html(zw.Mechanism(bodies=[far]))  # with 1 the limits are in the wrong order
     assert "no picture" in html and "<img" not in html
 
 
-def test_many_bodies_are_cut_and_counted():
+def test_a_long_table_is_shortened_and_counts_its_bodies():
     bodies = [
         zw.Body(f"b{k}", zw.Revolute(f"j{k}"), parent=f"b{k - 1}" if k else "world", mass=1, com=(1, 0, 0))
         for k in range(60)
@@ -130,7 +132,7 @@ def test_a_recording_shows_its_summary_and_plays():
     run = swing(worlds=3)
     html = run_html(run)
     facts = rows(html)
-    assert facts["simulated"].startswith("0.2 s by euler") and facts["worlds"] == "3"
+    assert facts["simulated"].startswith("0.2 s, integrator euler") and facts["worlds"] == "3"
     assert facts["recorded"].startswith("21 times: q, v, tau")
     told = float(facts["energy"].split("at most ")[1].split(" J")[0])
     energy = run["energy"].values
@@ -143,20 +145,20 @@ def test_a_recording_shows_its_summary_and_plays():
     assert "xarray.Dataset" in html
 
 
-def test_worlds_of_their_own_parameters_are_told_and_played(monkeypatch):
+def test_worlds_with_different_parameters_are_listed_and_played(monkeypatch):
     numbers = {name: value for name, value in FURUTA.items() if name != "m_p"}
     m = furuta(**{name: value for name, value in numbers.items() if name != "g"})
     run = zw.simulate(m, {"alpha": 0.2}, duration=0.05, params={"g": 9.81, "m_p": [0.02, 0.03]})
     html = run_html(run)
     assert rows(html)["parameters"] == "g = 9.81, m_p = 0.02 to 0.03"
     assert len(scene_in(page_in(html))["worlds"]) == 2
-    monkeypatch.setattr(notebook, "MOST_BYTES", 1000)
+    monkeypatch.setattr(notebook, "MAXIMUM_PAGE_BYTES", 1000)
     assert (picture_in(run_html(run))[..., 3] > 0).any()
 
 
 def test_a_long_recording_has_a_picture_instead(monkeypatch):
     run = swing(worlds=2)
-    monkeypatch.setattr(notebook, "MOST_BYTES", 1000)
+    monkeypatch.setattr(notebook, "MAXIMUM_PAGE_BYTES", 1000)
     html = run_html(run)
     assert "<iframe" not in html and "zw.save_html(run, path)" in html
     hanging = run_html(zw.simulate(double_pendulum(), duration=0.02, step=0.01))
@@ -165,20 +167,25 @@ def test_a_long_recording_has_a_picture_instead(monkeypatch):
 
 def test_meshes_are_in_the_page_and_not_in_the_data():
     vertices = np.random.default_rng(0).normal(size=(3000, 3))
-    body = zw.Body("b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1),
-                   geometry=[zw.Mesh(vertices=vertices.tolist(), faces=[(0, 1, 2), (2, 1, 0)], visual_only=True)])  # fmt: skip
+    body = zw.Body(
+        "b",
+        zw.Revolute("j"),
+        mass=1,
+        inertia=(1, 1, 1),
+        geometry=[zw.Mesh(vertices=vertices.tolist(), faces=[(0, 1, 2), (2, 1, 0)], visual_only=True)],
+    )
     run = zw.simulate(zw.Mechanism(bodies=[body]), duration=0.02, step=0.01)
     some = str(run["mechanism"].item())[20_000:20_060]
     assert some in run._repr_html_() and some not in run_html(run)
 
 
-def test_worlds_that_stopped_are_told():
+def test_worlds_that_stopped_early_are_counted():
     run = swing(worlds=2)
     run["status"][1], run["stop_time"][1] = 1, 0.07
     assert rows(run_html(run))["stopped"] == "1 of 2 worlds, the first at 0.07 s"
 
 
-def test_what_is_no_whole_recording_shows_itself_as_ever():
+def test_an_incomplete_recording_is_displayed_by_xarray():
     run = swing()
     for part in (run[["q", "v"]], run.isel(time=slice(0, 0)), run.isel(world=0)):
         assert run_html(part).count("zwang-run") == 0
@@ -200,7 +207,7 @@ for value in (double_pendulum(), run, xr.Dataset(), 3):
 """
 
 
-def test_a_shell_shows_recordings_once_it_knows_zwang():
+def test_a_shell_displays_recordings_after_the_extension_is_loaded():
     pytest.importorskip("IPython")
     code = CELL.format(load="shell.run_line_magic('load_ext', 'zwang')")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -208,7 +215,7 @@ def test_a_shell_shows_recordings_once_it_knows_zwang():
     assert [line.split() for line in lines] == [["1", "True"], ["1", "True"], ["0", "True"], ["0", "True"]]
 
 
-def test_a_notebook_shows_them_from_the_import_on(tmp_path):
+def test_a_notebook_displays_them_after_the_import(tmp_path):
     client, formats = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
     code = (
@@ -218,7 +225,9 @@ def test_a_notebook_shows_them_from_the_import_on(tmp_path):
     )
     cells = [formats.v4.new_code_cell(text) for text in code]
     book = formats.v4.new_notebook(cells=cells)
-    client.NotebookClient(book, kernel_name="python3", timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()  # fmt: skip
+    client.NotebookClient(
+        book, kernel_name="python3", timeout=120, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
     mechanism, run, equations = (cell["outputs"][-1]["data"]["text/html"] for cell in book.cells)
     assert (picture_in(mechanism)[..., 3] > 0).any()
     assert scene_in(page_in(run))["run"] is not None
@@ -251,15 +260,24 @@ ODD = {
     "ground": zw.Mechanism(geometry=[zw.Plane()]),
     "no mass": zw.Mechanism(bodies=[zw.Body("a", zw.Revolute("j", armature=1, limits=(-np.inf, np.inf)))]),
     "a point": zw.Mechanism(bodies=[zw.Body("a", zw.Free("j"), mass=1, inertia=(0, 0, 0))]),
-    "far": zw.Mechanism(bodies=[zw.Body("a", zw.Revolute("j"), position=(1e9, 0, 0), mass=1, com=(1e-3, 0, 0))]),
+    "far": zw.Mechanism(
+        bodies=[zw.Body("a", zw.Revolute("j"), position=(1e9, 0, 0), mass=1, com=(1e-3, 0, 0))]
+    ),
     "small": zw.Mechanism(bodies=[zw.Body("a", zw.Revolute("j"), mass=1e-9, com=(1e-9, 0, 0))]),
-    "without gravity": zw.Mechanism(bodies=[zw.Body("a", zw.Screw("j", pitch=0.1), mass=1, inertia=(1, 1, 1))], gravity=(0, 0, 0)),
-    "springs": zw.Mechanism(bodies=[zw.Body("a", zw.Free("j"), mass=1, inertia=(1, 1, 1))],
-                            forces=[zw.PointSpring(("a", (0, 0, 1)), ("world", (0, 0, 3)), 10), zw.PointSpring(("a", (0, 0, 0)), ("world", (0, 0, 0)), 1)]),
-}  # fmt: skip
+    "without gravity": zw.Mechanism(
+        bodies=[zw.Body("a", zw.Screw("j", pitch=0.1), mass=1, inertia=(1, 1, 1))], gravity=(0, 0, 0)
+    ),
+    "springs": zw.Mechanism(
+        bodies=[zw.Body("a", zw.Free("j"), mass=1, inertia=(1, 1, 1))],
+        forces=[
+            zw.PointSpring(("a", (0, 0, 1)), ("world", (0, 0, 3)), 10),
+            zw.PointSpring(("a", (0, 0, 0)), ("world", (0, 0, 0)), 1),
+        ],
+    ),
+}
 
 
 @pytest.mark.parametrize("what", ODD)
-def test_odd_mechanisms_have_their_pictures_too(what, recwarn):
+def test_unusual_mechanisms_have_pictures(what, recwarn):
     assert (picture_in(mechanism_html(ODD[what]))[..., 3] > 0).any()
     assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]

@@ -1,4 +1,4 @@
-"""Plots: what is drawn is what was recorded, whatever the number of joints and worlds."""
+"""Plots show the recorded values, for any number of joints and worlds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_one_world_has_a_line_for_every_coordinate(joints, panels, tmp_path):
     assert (tmp_path / "run.png").stat().st_size > 10_000
 
 
-def test_many_worlds_have_bands_that_hold_them():
+def test_many_worlds_are_drawn_as_bands():
     q0 = np.random.default_rng(0).normal(size=(200, 2))
     run = zw.simulate(double_pendulum(), q0, duration=0.5, step=0.01)
     first = visible(zw.plot(run))[0]
@@ -60,25 +60,25 @@ def test_many_worlds_have_bands_that_hold_them():
     assert len(first.collections) == 2
 
 
-def test_percentiles_are_of_the_worlds_that_are_still_there():
+def test_percentiles_ignore_worlds_that_stopped():
     values = np.array([[1.0, 2, np.nan], [3, np.nan, np.nan], [5, 6, np.nan]])
     np.testing.assert_allclose(percentiles(values, (50,)), [[3, 4, np.nan]])
 
 
-def test_a_stop_is_told_in_the_title():
+def test_the_title_counts_worlds_that_stopped_early():
     run = zw.simulate(double_pendulum(), [[0.1, 0], [0.2, 0]], duration=0.05, step=0.01)
     run["status"][1] = 1
     assert "1 stopped early" in zw.plot(run).get_suptitle()
 
 
-def test_the_change_of_energy_is_relative_to_what_moves():
+def test_the_energy_change_is_relative_to_the_kinetic_energy():
     run = zw.simulate(double_pendulum(), [0.5, 0], duration=1, step=0.01, integrator="rk4")
     assert np.abs(energy_drift(run)).max() < 1e-6
     rest = zw.simulate(double_pendulum(), duration=0.05, step=0.01)
     assert np.isfinite(energy_drift(rest)).all()
 
 
-def test_what_is_no_recording_is_refused():
+def test_other_arguments_raise_errors():
     run = zw.simulate(double_pendulum(), duration=0.05, step=0.01)
     with pytest.raises(ShapeError, match="recording"):
         zw.plot(run[["q"]])

@@ -1,4 +1,4 @@
-"""Kinds of plots: what is drawn is what was recorded, or what an independent calculation gives; every axis has its unit."""
+"""Kinds of plots show the recorded values or those of an independent calculation; every axis has its unit."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def test_histories_have_everything_that_was_recorded(loop):
     figure = zw.plot(loop, kind="time")
     for name in loop["coordinate"].values:
         np.testing.assert_array_equal(lines(figure, "angles")[name], loop["q"].sel(coordinate=name).values[0])
-    drives = lines(figure, "torques of springs, dampers and drives")
+    drives = lines(figure, "applied torques (passive and actuator)")
     np.testing.assert_allclose(drives["drive"], 0.3)
-    np.testing.assert_allclose(lines(figure, "control")["motor"], 0.3)
+    np.testing.assert_allclose(lines(figure, "control inputs")["motor"], 0.3)
 
 
-def test_a_phase_portrait_is_speed_against_coordinate(loop):
+def test_a_phase_portrait_is_velocity_against_coordinate(loop):
     figure = zw.plot(loop, kind="phase")
     for k, name in enumerate(loop["coordinate"].values):
         axes = figure.axes[k]
-        assert axes.get_xlabel() == f"{name} [rad]" and axes.get_ylabel() == "rate [rad/s]"
+        assert axes.get_xlabel() == f"{name} [rad]" and axes.get_ylabel() == "velocity [rad/s]"
         np.testing.assert_array_equal(axes.lines[0].get_xdata(), loop["q"].values[0, :, k])
         np.testing.assert_array_equal(axes.lines[0].get_ydata(), loop["v"].values[0, :, k])
 
@@ -81,7 +81,7 @@ def test_the_phase_of_an_oscillator_is_an_ellipse_of_its_frequency():
     np.testing.assert_allclose((x / 0.4) ** 2 + (y / (3.0 * 0.4)) ** 2, 1, atol=1e-6)
 
 
-def test_each_coordinate_of_a_joint_has_its_own_speed():
+def test_each_coordinate_of_a_joint_has_its_own_velocity():
     body = zw.Body("b", zw.Planar("p"), mass=1, inertia=(1, 1, 1))
     run = zw.simulate(
         zw.Mechanism(bodies=[body], gravity=(0, 0, 0)), None, [1.0, 2.0, 3.0], duration=0.02, step=0.01
@@ -93,13 +93,13 @@ def test_each_coordinate_of_a_joint_has_its_own_speed():
         np.testing.assert_allclose(one.values, speed)
 
 
-def test_turns_in_space_have_no_phase_but_places_do():
+def test_quaternions_have_no_phase_portrait_but_positions_do():
     free = zw.Body("b", zw.Free("b"), mass=1, inertia=(1, 1, 1))
     run = zw.simulate(zw.Mechanism(bodies=[free]), duration=0.02, step=0.01)
     assert [one.names for one in series_of(run, "phase", None)] == [("b.x",), ("b.y",), ("b.z",)]
     ball = zw.Body("b", zw.Ball("b"), mass=1, inertia=(1, 1, 1), com=(0, 0, -1))
     run = zw.simulate(zw.Mechanism(bodies=[ball]), duration=0.02, step=0.01)
-    with pytest.raises(ShapeError, match="no coordinate's rate is a speed"):
+    with pytest.raises(ShapeError, match="no generalised velocity"):
         zw.plot(run, kind="phase")
 
 
@@ -110,10 +110,10 @@ def test_energies_are_those_of_the_states(loop):
     kinetic, potential = np.array([zw.energy(m, q, v) for q, v in states]).T
     np.testing.assert_allclose(shown["kinetic"], kinetic, rtol=1e-9)
     np.testing.assert_allclose(shown["potential"], potential, rtol=1e-9)
-    np.testing.assert_allclose(shown["sum"], kinetic + potential, rtol=1e-9)
+    np.testing.assert_allclose(shown["total"], kinetic + potential, rtol=1e-9)
 
 
-def test_drift_off_constraints_is_the_distance_that_should_be_zero(loop):
+def test_the_constraint_violation_is_the_distance_that_should_be_zero(loop):
     moved = loop.copy()
     moved["q"] = loop["q"] + 1e-3
     figure = zw.plot(zw.examine(moved, "gaps"), kind="drift")
@@ -121,49 +121,54 @@ def test_drift_off_constraints_is_the_distance_that_should_be_zero(loop):
     (closing,) = m.constraints
     ends = tuple(zw.Frame(n, *point) for n, point in zip("ab", (closing.a, closing.b), strict=True))
     m = m.replace(frames=ends)
-    apart = [np.linalg.norm(zw.frame_pose(m, q, "a").p - zw.frame_pose(m, q, "b").p) for q in moved["q"].values[0]]  # fmt: skip
-    np.testing.assert_allclose(lines(figure, "gaps of constraints")["loop"], apart, rtol=1e-9)
-    axes = next(a for a in figure.axes if a.get_title(loc="left") == "gaps of constraints")
+    apart = [
+        np.linalg.norm(zw.frame_pose(m, q, "a").p - zw.frame_pose(m, q, "b").p) for q in moved["q"].values[0]
+    ]
+    np.testing.assert_allclose(lines(figure, "constraint violation")["loop"], apart, rtol=1e-9)
+    axes = next(a for a in figure.axes if a.get_title(loc="left") == "constraint violation")
     assert axes.get_yscale() == "log" and axes.get_ylabel() == "[m]"
 
 
-def test_forces_of_constraints_are_those_of_the_instant(loop):
-    m, shown = zw.mechanism_of(loop), lines(zw.plot(loop, kind="forces"), "forces of constraints")
+def test_constraint_forces_agree_with_the_constrained_dynamics(loop):
+    m, shown = zw.mechanism_of(loop), lines(zw.plot(loop, kind="forces"), "constraint forces")
     for k in (0, 9, 15):
         at = loop.isel(world=0, time=k)
         found = zw.constrained_dynamics(m, at["q"].values, at["v"].values, [0.3, 0, 0])
         assert shown["loop"][k] == pytest.approx(np.linalg.norm(found.forces["loop"]), rel=1e-7)
 
 
-def test_contacts_are_summed_by_the_body_that_they_push():
+def test_contact_forces_are_summed_by_body():
     box = zw.Body("box", zw.Free("box"), mass=3.0, inertia=(0.1, 0.1, 0.1), geometry=[zw.Box(0.4, 0.4, 0.4)])
     m = zw.Mechanism(bodies=[box], geometry=[zw.Plane()])
     run = zw.simulate(m, {"box.z": 0.1999}, duration=1.0, step=0.005, record={"forces": True})
-    shown = lines(zw.plot(run, kind="forces"), "forces of contacts, by body")
+    shown = lines(zw.plot(run, kind="forces"), "contact forces by body")
     assert shown["box"][-1] == pytest.approx(3.0 * 9.81, rel=1e-3)
 
 
-def test_the_zwang_by_body_sums_to_that_of_the_instant(loop):
-    m, shown = zw.mechanism_of(loop), lines(zw.plot(loop, kind="zwang"), "Zwang by constraints, by body")
-    assert set(shown) == {"crank", "coupler", "rocker", "sum"}
+def test_gauss_constraint_by_body_sums_to_that_of_the_constrained_dynamics(loop):
+    m, shown = (
+        zw.mechanism_of(loop),
+        lines(zw.plot(loop, kind="zwang"), "Gauss's constraint Z by body (constraints)"),
+    )
+    assert set(shown) == {"crank", "coupler", "rocker", "total"}
     for k in (0, 9, 15):
         at = loop.isel(world=0, time=k)
         found = zw.constrained_dynamics(m, at["q"].values, at["v"].values, [0.3, 0, 0])
-        assert shown["sum"][k] == pytest.approx(found.zwang, rel=1e-8)
+        assert shown["total"][k] == pytest.approx(found.zwang, rel=1e-8)
         assert sum(shown[name][k] for name in ("crank", "coupler", "rocker")) == pytest.approx(found.zwang)
 
 
-def test_of_many_parts_the_largest_are_shown_and_the_sum_stays():
+def test_the_largest_terms_are_shown_and_the_total_is_unchanged():
     values = np.random.default_rng(1).normal(size=(2, 5, 20)) * np.arange(20)
-    folded = Series("parts", "W/s", values, tuple(f"b{k}" for k in range(20)), parts=True).summed()
-    assert len(folded.names) == 9 and folded.names[-2:] == ("12 others", "sum") and "b19" in folded.names
+    folded = Series("parts", "W/s", values, tuple(f"b{k}" for k in range(20)), additive=True).summed()
+    assert len(folded.names) == 9 and folded.names[-2:] == ("12 others", "total") and "b19" in folded.names
     np.testing.assert_allclose(folded.values[..., :-1].sum(axis=-1), values.sum(axis=-1))
     np.testing.assert_allclose(folded.values[..., -1], values.sum(axis=-1))
 
 
 def test_several_worlds_have_a_panel_for_each_name_and_bands(swings):
     figure = zw.plot(swings, kind="zwang")
-    axes = next(a for a in figure.axes if a.get_title(loc="left").startswith("sum"))
+    axes = next(a for a in figure.axes if a.get_title(loc="left").startswith("total"))
     expected = [
         [
             zw.zwang_of(double_pendulum(), q, v, [0, 0], zw.forward_dynamics(double_pendulum(), q, v, [0, 0]))
@@ -177,16 +182,18 @@ def test_several_worlds_have_a_panel_for_each_name_and_bands(swings):
     assert "24 of them shown" in portraits.get_suptitle()
 
 
-def test_names_choose(loop):
+def test_names_select_lines(loop):
     figure = zw.plot(loop, kind="time", names="drive")
     assert all(set(lines(figure, a.get_title(loc="left"))) == {"drive"} for a in figure.axes if a.lines)
-    assert set(lines(zw.plot(loop, kind="zwang", names=["rocker"]), "Z of the motion, by body")) == {"rocker"}
+    assert set(
+        lines(zw.plot(loop, kind="zwang", names=["rocker"]), "Gauss's constraint Z by body (whole motion)")
+    ) == {"rocker"}
     assert len(zw.plot(loop, names=["first"]).axes) >= 2
     with pytest.raises(UnknownNameError, match="'drive'"):
         zw.plot(loop, kind="time", names=["driver"])
 
 
-def test_what_was_not_recorded_is_told_with_how_to_record_it():
+def test_the_error_for_missing_values_says_how_to_record_them():
     run = zw.simulate(four_bar(), duration=0.02, step=0.01)
     for kind, name in (("forces", "forces"), ("zwang", "zwang"), ("drift", "gaps")):
         with pytest.raises(ShapeError, match=name) as told:
@@ -197,7 +204,7 @@ def test_what_was_not_recorded_is_told_with_how_to_record_it():
         zw.plot(run, kind="phases")
     free = zw.simulate(double_pendulum(), duration=0.02, step=0.01)
     assert len(zw.plot(free, kind="drift").axes) == 2  # of the energy alone
-    with pytest.raises(ShapeError, match="nothing restricts"):
+    with pytest.raises(ShapeError, match="neither constraints nor contacts"):
         zw.plot(zw.examine(free, "forces"), kind="forces")
 
 
@@ -205,7 +212,7 @@ ODD = ("$\\frac{ a$", "_hidden", "a_b^c", "\u2028", "<b>&", "x" * 300)
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_names_are_written_as_they_are(name, tmp_path):
+def test_names_are_displayed_literally(name, tmp_path):
     body = zw.Body(name, zw.Revolute(name, axis=(0, 1, 0)), mass=1, com=(0, 0, -1))
     m = zw.Mechanism(name, [body], frames=[zw.Frame(f"{name} tip", name, (0, 0, -1))])
     run = zw.examine(zw.simulate(m, [0.3], duration=0.05, step=0.01), "zwang")
@@ -221,7 +228,7 @@ def test_names_are_written_as_they_are(name, tmp_path):
     zw.plot_manipulability(space, path=tmp_path / "c.png")
 
 
-def test_dimensions_may_stand_in_any_order(loop):
+def test_dimensions_may_be_in_any_order(loop):
     turned = loop.transpose("time", ..., "world")
     for kind in ("overview", "zwang", "forces"):
         before, after = zw.plot(loop, kind=kind), zw.plot(turned, kind=kind)

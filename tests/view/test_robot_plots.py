@@ -1,4 +1,4 @@
-"""Pictures of ellipsoids and of workspaces: what is drawn is where the numbers say."""
+"""Plots of ellipsoids and workspaces, compared with the computed values."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_maps_of_a_plane_and_of_a_section(tmp_path):
     assert path.exists()
 
 
-def test_wrong_calls_are_named():
+def test_wrong_arguments_raise_errors():
     space = zw.robot.workspace(dh.two_link(), "tip", samples=10)
     with pytest.raises(zw.errors.DescriptionError, match="velocity"):
         zw.plot_ellipsoids(dh.two_link(), (0, 1), "tip", kinds=("speed",))

@@ -1,4 +1,4 @@
-"""zwang view, and --html: the command line writes and serves the page that the library does."""
+"""`zwang view` and `--html`: the command line writes and serves the same pages as the library."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_view_shows_a_model_from_a_file(tmp_path, monkeypatch):
     assert scene_in((tmp_path / "arm.html").read_text())["run"] is None
 
 
-def test_a_wrong_trace_is_one_message(tmp_path, monkeypatch, capsys):
+def test_an_unknown_trace_is_one_message(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run("view furuta --trace nose --html a.html") == 1
     assert "nose" in capsys.readouterr().err and not (tmp_path / "a.html").exists()
 
 
-def test_view_serves_until_it_is_ended():
+def test_view_serves_until_it_is_interrupted():
     pytest.importorskip("viser")
     code = "from zwang.cli import main; main(['view', 'furuta', '--no-browser'])"
     with subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, text=True) as process:

@@ -1,4 +1,4 @@
-"""viser's page in a real browser: it draws, it plays, sliders move their joints, and names are text."""
+"""The live page in a browser: it draws and plays, sliders move their joints, and names are text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ STAGE = (
     slice(0, 3),
 )  # rows, columns and colours without the panel and viser's notes
 STATE = "window.__viserSceneTree.getState()"
-READY = f"Boolean(window.__viserSceneTree) && '/surface/0' in {STATE} && document.querySelectorAll('label').length > 3"
+READY = f"Boolean(window.__viserSceneTree) && '/surface/0' in {STATE}"
+READY += " && document.querySelectorAll('label').length > 3"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,9 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def show(browser):
-    """Opens viser's page of a mechanism or a recording; afterwards there must be no error on the browser's console."""
+    """Opens viser's page of a mechanism or a recording; afterwards there must be no error on the browser's
+    console.
+    """
     opened = []
 
     def go(what, size=SIZE, **options):
@@ -99,16 +102,16 @@ def instances(browser, node: str) -> tuple[np.ndarray, np.ndarray]:
 
 def expect_at(browser, page, q) -> None:
     """All links stand, and are turned, as forward kinematics has them at q."""
-    m = page.motion.mechanisms[0]
+    m = page.playback.mechanisms[0]
     places = [(m.tree.placements[b.name].link, zw.frame_pose(m, q, b.name)) for b in m.bodies]
     seen = set()
-    for k, node in enumerate(page.stage._nodes):
+    for k, node in enumerate(page.scene._nodes):
         turned, at = (part[0] for part in instances(browser, f"/surface/{k}"))
         for link, (R, p) in places:
             if link == node.part.link >= 0:
-                np.testing.assert_allclose(at, page.stage.root @ p + page.stage.offsets[0], atol=1e-5)
+                np.testing.assert_allclose(at, page.scene.root @ p + page.scene.offsets[0], atol=1e-5)
                 R_seen = Rotation.from_quat(np.roll(turned, -1)).as_matrix()
-                np.testing.assert_allclose(R_seen, page.stage.root @ R, atol=1e-5)
+                np.testing.assert_allclose(R_seen, page.scene.root @ R, atol=1e-5)
                 seen.add(link)
     assert seen == {link for link, _ in places}
 
@@ -149,7 +152,7 @@ def test_the_picture_is_not_blank_and_differs_between_two_times(show, browser, s
     page = show(swing)
     page.seek(0.2)
     first = drawn(browser, is_drawn)
-    expect_at(browser, page, page.motion.configuration(0, 0.2))
+    expect_at(browser, page, page.playback.configuration(0, 0.2))
     page.seek(0.7)
     drawn(browser, differs_from(first))
     expect_at(browser, page, swing.q.isel(world=0).interp(time=0.7).values)
@@ -171,7 +174,7 @@ def test_it_plays_at_a_click_and_stops_at_the_next(show, browser, swing):
     assert page.t == now and not page.playing
 
 
-def test_the_time_slider_goes_to_its_moment(show, browser, swing):
+def test_the_time_slider_seeks(show, browser, swing):
     page = show(swing)
     slide(browser, "t [s]", 20)
     for _ in range(100):
@@ -187,7 +190,7 @@ def test_a_slider_moves_its_joint_and_what_it_carries(show, browser, label):
     first = drawn(browser, is_drawn)
     slide(browser, label, 60)
     drawn(browser, differs_from(first))
-    q = page.motion.configuration(0, 0.0)
+    q = page.playback.configuration(0, 0.0)
     k = 0 if label.startswith("shoulder") else 1
     assert q[k] == pytest.approx(60 * 2 * np.pi / 1000, abs=0.02) and q[1 - k] == 0
     expect_at(browser, page, q)
@@ -196,17 +199,17 @@ def test_a_slider_moves_its_joint_and_what_it_carries(show, browser, label):
 def test_python_moves_the_page(show, browser):
     page = show(double_pendulum())
     first = drawn(browser, is_drawn)
-    page.set_by_hand(0, np.array([0.4, -0.7]))
+    page.set_configuration(0, np.array([0.4, -0.7]))
     drawn(browser, differs_from(first))
     expect_at(browser, page, [0.4, -0.7])
 
 
-def test_worlds_stand_side_by_side_or_over_each_other(show, browser):
+def test_worlds_are_side_by_side_or_overlaid(show, browser):
     run = zw.simulate(double_pendulum(), [[1.0, 0], [2.0, 0], [3.0, 0]], duration=0.5, step=0.005)
     page = show(run, traces=["lower"])
     apart = drawn(browser, is_drawn)
     assert len(np.unique(instances(browser, "/surface/0")[1].round(4), axis=0)) == 3
-    page.show.over = True
+    page.show.overlay = True
     page.changed()
     drawn(browser, differs_from(apart))
     assert len(np.unique(instances(browser, "/surface/0")[1].round(4), axis=0)) == 1
@@ -224,14 +227,14 @@ def test_contacts_and_constraints_are_arrows_of_their_forces(show, browser):
     assert len(arrow) == 1
     np.testing.assert_allclose(arrow[0, 0], 0, atol=2e-3)
     np.testing.assert_allclose(
-        arrow[0, 1] - arrow[0, 0], (0, 0, 0.35 * page.stage.reach), rtol=1e-3, atol=1e-5
+        arrow[0, 1] - arrow[0, 0], (0, 0, 0.35 * page.scene.extent), rtol=1e-3, atol=1e-5
     )
     loop = zw.simulate(four_bar(), duration=0.2, step=0.005, record={"forces": True}, compiled=False)
     page = show(loop)
     browser.until(f"'/force/constraint' in {STATE}")
 
 
-def test_every_mark_is_drawn(show, browser, swing):
+def test_every_annotation_is_drawn(show, browser, swing):
     page = show(swing, traces=["lower"])
     first = drawn(browser, is_drawn)
     for mark, node in {
@@ -244,8 +247,8 @@ def test_every_mark_is_drawn(show, browser, swing):
         page.changed()
         browser.until(f"{json.dumps(node)} in {STATE}")
     drawn(browser, differs_from(first))
-    centre = zw.mass_centre(double_pendulum(), page.motion.configuration(0, page.t))
-    np.testing.assert_allclose(instances(browser, "/masses")[1][-1], page.stage.root @ centre, atol=1e-5)
+    centre = zw.mass_centre(double_pendulum(), page.playback.configuration(0, page.t))
+    np.testing.assert_allclose(instances(browser, "/masses")[1][-1], page.scene.root @ centre, atol=1e-5)
 
 
 SCRIPT = """import webbrowser
@@ -256,7 +259,7 @@ zw.view(zw.simulate(double_pendulum(), [1, 0], duration=30, step=0.05, compiled=
 """
 
 
-def test_a_script_may_end_and_its_page_goes_on_until_the_browser_leaves(browser):
+def test_the_page_of_a_script_is_served_until_the_browser_closes_it(browser):
     browser.resize(*SIZE)
     with subprocess.Popen([sys.executable, "-u", "-c", SCRIPT], stdout=subprocess.PIPE, text=True) as script:
         assert script.stdout is not None
@@ -281,7 +284,7 @@ def test_names_are_text_and_not_run(show, browser):
     )
     page = show(run, traces=[HOSTILE[1]])
     page.show.names = True
-    page.panel.plots[1].change(page.panel._lines())
+    page.panel.plots[1].set_lines(page.panel._lines())
     page.changed()
     browser.until(f"'/name/{len(HOSTILE) - 1}' in {STATE}")
     browser.until(f"document.body.innerText.includes({json.dumps(HOSTILE[0])})")

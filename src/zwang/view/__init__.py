@@ -1,1 +1,1 @@
-"""Plots and the viewer."""
+"""Plots, rich displays in notebooks, the offline HTML page and the live viewer."""

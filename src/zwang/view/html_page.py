@@ -1,7 +1,7 @@
-"""One HTML file that shows a mechanism or plays a motion, with everything it needs inside: it works offline, from disk.
+"""A self-contained HTML file that shows a mechanism or plays a recording; it works offline, from disk.
 
-What comes from a model, names above all, stands in the page as data only: the script puts it there as text, and the page's
-content policy allows no script but its own and no connection.
+Everything that comes from a model, such as names, is stored in the page as data, which the script inserts as
+text only. The page's content security policy allows no other script and no connection.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ import xarray as xr
 from zwang.atomic import write_file
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.view.array_packing import packed
-from zwang.view.scene import picture_of, scene_content
+from zwang.view.array_packing import pack_arrays
+from zwang.view.scene import scene_content, scene_data_of
 
-SCRIPTS = ("motion.js", "shapes.js", "draw.js", "charts.js", "camera.js", "stage.js", "panel.js")
-POLICY = "default-src 'none'; img-src data:; style-src '{style}'; script-src '{script}'; connect-src 'none'; base-uri 'none'; form-action 'none'"
+SCRIPTS = ("playback.js", "shapes.js", "renderer.js", "charts.js", "camera.js", "scene.js", "panel.js")
+POLICY = (
+    "default-src 'none'; img-src data:; style-src '{style}'; script-src '{script}'; connect-src 'none'; "
+    "base-uri 'none'; form-action 'none'"
+)
 
 
 @validated_arguments()
@@ -35,19 +38,25 @@ def save_html(
     worlds: int = 16,
     traces: Sequence[str] = (),
 ) -> None:
-    """Write one self-contained HTML file that plays a recording, or shows a mechanism with a slider for each joint.
+    """Write a self-contained HTML file that plays a recording, or shows a mechanism with a slider for each
+    joint.
 
-    Of a recording the first `worlds` worlds are shown, side by side or over each other. traces: names of bodies or frames
-    whose paths are drawn (and whose manipulability can be). Shapes and meshes have their colours; bodies without shapes are drawn as sticks and balls.
-    Raises ParameterError for symbols without values, UnknownNameError for a frame, ShapeError for another dataset or no worlds,
-    and WriteError for a file that cannot be written, after which an old one is as it was.
+    run_or_mechanism: a recording of `zw.simulate`, or a mechanism without free symbols. Bodies without shapes
+        are drawn as sticks and spheres.
+    path: the file to write.
+    worlds: the number of worlds of a recording to show, side by side or overlaid; 16 by default.
+    traces: names of bodies or frames whose paths and velocity ellipsoids can be drawn.
+
+    Raises ParameterError for symbols without values, UnknownNameError for an unknown frame, ShapeError for a
+    dataset that is not a recording or has no worlds, and WriteError if the file cannot be written; an
+    existing file is then unchanged.
     """
     write_file(path, page_html(run_or_mechanism, worlds=worlds, traces=traces).encode("ascii"))
 
 
 def page_html(what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[str] = ()) -> str:
-    """The page's text, in ASCII."""
-    scene = packed(picture_of(scene_content(what, worlds, traces)))
+    """The HTML text of the page, in ASCII; the arguments are those of `save_html`."""
+    scene = pack_arrays(scene_data_of(scene_content(what, worlds, traces)))
     script = "'use strict';\n" + "\n".join(_part(name) for name in SCRIPTS)
     style = _part("style.css")
     policy = POLICY.format(style=_hash(style), script=_hash(script))
@@ -62,7 +71,7 @@ def page_html(what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequenc
 
 
 def embedded_page(page: str, height: int = 560) -> str:
-    """A page inside another one, which it cannot reach."""
+    """The page in a sandboxed frame of another page, which it cannot access."""
     style = f"width:100%;height:{height}px;border:1px solid #dde1e6;border-radius:8px"
     return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(page)}"></iframe>'
 
@@ -72,11 +81,11 @@ def _part(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """As a content policy names a script or a style."""
+    """The hash by which a content security policy names a script or a style sheet."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 def _json(value: Any) -> str:
-    """JSON in ASCII that no browser takes for markup, whatever the names in it."""
+    """JSON in ASCII that contains no markup characters, whatever the names in it."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")

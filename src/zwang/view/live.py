@@ -1,4 +1,6 @@
-"""`zw.view`: a page in the browser, served to this machine only, on which Python can go on showing configurations."""
+"""`zw.view`: a live page in the browser, served to this computer only, on which Python can show further
+configurations.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,17 @@ from typing import Any
 import xarray as xr
 
 from zwang.api import validation
+from zwang.deprecation import renamed_attributes
 from zwang.errors import ShapeError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.view.html_page import embedded_page, page_html
 from zwang.view.scene import scene_content
 
-PATIENCE, GRACE = (
+OPEN_TIMEOUT, RELOAD_TIMEOUT = (
     15.0,
     3.0,
-)  # seconds at a script's end: for a browser to come, and for one that loads the page again
+)  # seconds that an ending script waits: for a browser to open the page, and for it to reload the page
 
 
 @validated_arguments()
@@ -34,24 +37,32 @@ def view(
     traces: Sequence[str] = (),
     browser: bool | None = None,
 ) -> View:
-    """Show a mechanism, with a slider for each joint, or play a recording, on a page in the browser.
+    """Show a mechanism with a slider for each joint, or play a recording, on a page in the browser.
 
-    Of a recording the first `worlds` worlds are shown; traces: names of bodies or frames whose paths are drawn, and whose
-    manipulability can be. browser: open it there (by default, unless in a notebook, which shows an offline page itself). The page stays
-    while the View does, and at a script's end until its browser leaves, or Ctrl-C; `show(q)` puts a configuration on it. Forces are
-    drawn of recordings that have them: record={"forces": True}, or zw.examine(run, "forces").
-    Raises MissingExtraError without viser, ParameterError for symbols without values, UnknownNameError, or ShapeError for another dataset.
+    mechanism_or_run: a mechanism without free symbols, or a recording of `zw.simulate`. Forces are drawn if
+        the recording contains them, by record={"forces": True} or zw.derived_quantities(run, "forces").
+    worlds: the number of worlds of a recording to show; 16 by default.
+    traces: names of bodies or frames whose paths and velocity ellipsoids can be drawn.
+    browser: whether to open the page in the browser; by default yes, except in a notebook, which displays an
+        offline page instead.
+
+    Returns the View, whose method `show(q)` displays a configuration. The page is served as long as the View
+    exists. When a script ends, it waits until the browser closes the page, or for Ctrl-C.
+
+    Raises MissingExtraError if viser is not installed, ParameterError for symbols without values,
+    UnknownNameError for an unknown frame, and ShapeError for a dataset that is not a recording.
     """
     found = View(mechanism_or_run, worlds=worlds, traces=traces)
     if browser if browser is not None else "ipykernel" not in sys.modules:
-        if not hasattr(sys, "ps1"):  # a script: where one types, the session keeps the page
-            atexit.register(found.wait_while_seen)
+        if not hasattr(sys, "ps1"):  # in a script; an interactive session keeps the page alive by itself
+            atexit.register(found.wait_while_open)
         webbrowser.open(found.url)
     return found
 
 
+@renamed_attributes(wait_while_seen="wait_while_open")
 class View:
-    """A page on this machine's loopback address, at `url`, until `close()`."""
+    """A page at `url`, served on the loopback address of this computer until `close()` is called."""
 
     def __init__(self, what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[str] = ()):
         self._offline = partial(page_html, what, worlds=worlds, traces=tuple(traces))
@@ -62,31 +73,37 @@ class View:
 
     @property
     def url(self) -> str:
-        """Where the page is; whoever has the address and is on this machine may see it."""
+        """The address of the page; it contains a secret token, and only this computer can open it."""
         return self._page.url
 
     def show(self, q: Any, world: int = 0) -> None:
-        """Put a configuration (nq,) on the page, for one of its worlds. Raises ShapeError or StateError."""
+        """Show the configuration q (nq,) for one of the page's worlds.
+
+        Raises ShapeError for a wrong shape or world, and StateError for values that are not finite.
+        """
         worlds = len(self._shown.mechanisms)
         if not 0 <= world < worlds:
             raise ShapeError(f"world is {world!r}; the page shows the worlds 0 to {worlds - 1}")
-        self._page.set_by_hand(int(world), validation.configuration(self._shown.mechanisms[world], q))
+        self._page.set_configuration(int(world), validation.configuration(self._shown.mechanisms[world], q))
 
-    def wait_while_seen(self) -> None:
-        """Wait a while for a browser to open the page, and until it has left, or for Ctrl-C: so that a script may end after `zw.view`."""
-        if not self._closed.is_set() and self._page.seen.wait(PATIENCE):
-            print(f"{self.url}\nshown until its page is closed; Ctrl-C ends it, too", flush=True)
-            while not self._closed.is_set() and self._page.is_seen(GRACE):
+    def wait_while_open(self) -> None:
+        """Wait up to 15 s for a browser to open the page, and then until it closes the page, or for Ctrl-C.
+
+        `zw.view` calls this method when a script ends.
+        """
+        if not self._closed.is_set() and self._page.opened.wait(OPEN_TIMEOUT):
+            print(f"{self.url}\nThe page is served until you close it or press Ctrl-C.", flush=True)
+            while not self._closed.is_set() and self._page.is_open(RELOAD_TIMEOUT):
                 self._closed.wait(0.5)
 
     def wait(self) -> None:
-        """Serve the page until Ctrl-C, or until `close()` in another thread."""
+        """Serve the page until Ctrl-C, or until another thread calls `close()`."""
         while not self._closed.wait(0.5):
             pass
 
     def close(self) -> None:
-        """Stop serving. A page that is open stands still."""
-        atexit.unregister(self.wait_while_seen)
+        """Stop serving. A page that is still open no longer changes."""
+        atexit.unregister(self.wait_while_open)
         atexit.unregister(self.close)
         if not self._closed.is_set():
             self._closed.set()
@@ -102,5 +119,5 @@ class View:
         return f"<View {self.url}>"
 
     def _repr_html_(self) -> str:
-        """The offline page, in a notebook."""
+        """The offline page, as a notebook displays it."""
         return embedded_page(self._offline())

@@ -1,4 +1,6 @@
-"""What a notebook shows of a mechanism and of a recording: HTML with nothing beside it; all names in it are escaped."""
+"""Rich displays of mechanisms and recordings in notebooks, as self-contained HTML in which all names are
+escaped.
+"""
 
 from __future__ import annotations
 
@@ -19,68 +21,82 @@ from zwang.recording.record import coordinate_units, mechanism_of
 from zwang.scalar import are_constant
 from zwang.view.html_page import embedded_page, page_html
 from zwang.view.plot import energy_drift
-from zwang.view.thumbnail import HEIGHT, WIDTH, portrait
+from zwang.view.thumbnail import HEIGHT, WIDTH, thumbnail_png
 
-MOST_ROWS, MOST_NAMES, LONGEST = 40, 8, 48  # bodies in a table, names in a line, characters of one
-PLAYED = (8, 1)  # worlds of a recording: so many, or else so many
-MOST_BYTES = 4_000_000  # of a page inside a notebook
-MOST_PICTURED = 3_000  # bodies of a mechanism that is drawn beside its table, or coordinates of a recording that is played there
+MAXIMUM_ROWS, MAXIMUM_NAMES, MAXIMUM_NAME_LENGTH = (
+    40,
+    8,
+    48,
+)  # bodies in a table, names on a line, characters of a name
+WORLDS_PLAYED = (
+    8,
+    1,
+)  # worlds of a recording that are played; the second number if the page with the first is too large
+MAXIMUM_PAGE_BYTES = 4_000_000  # size of a page inside a notebook
+MAXIMUM_DRAWN = 3_000  # bodies of a mechanism, or coordinates of a recording, that a notebook displays
 PLAYER_HEIGHT, TABLE_WIDTH = 460, "min(100%,660px)"
-LIMITS = 3  # the column that is left out where no joint has any
+LIMITS_COLUMN = 3  # the column that is omitted if no joint has limits
 CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;border:none;background:none"
-BESIDE = "display:flex;flex-wrap:wrap;gap:8px 28px;align-items:flex-start"
-NEEDED = {"q", "v", "energy", "kinetic_energy", "potential_energy", "mechanism", "status"}
+SIDE_BY_SIDE = "display:flex;flex-wrap:wrap;gap:8px 28px;align-items:flex-start"
+REQUIRED_VARIABLES = {"q", "v", "energy", "kinetic_energy", "potential_energy", "mechanism", "status"}
 
 
 def mechanism_html(m: Mechanism) -> str:
-    """A table of bodies, joints and masses, what drives and restricts them, and a picture in the reference configuration."""
-    left = _heading(m.name) + _facts(_about(m)) + _table(m)
+    """The display of a mechanism: a table of bodies, joints, masses, inputs and constraints,
+    and a picture.
+    """
+    left = _heading(m.name) + _facts(_mechanism_facts(m)) + _table(m)
     return (
-        f'<div class="zwang-mechanism" style="{BESIDE}"><div style="flex:0 1 auto;min-width:0;max-width:{TABLE_WIDTH};overflow-x:auto">{left}</div>'
+        f'<div class="zwang-mechanism" style="{SIDE_BY_SIDE}">'
+        f'<div style="flex:0 1 auto;min-width:0;max-width:{TABLE_WIDTH};overflow-x:auto">{left}</div>'
         f'<div style="flex:none">{_picture(m)}</div></div>'
     )
 
 
 def run_html(run: xr.Dataset) -> str:
-    """The summary of a recording, a player of its first worlds (or a picture, where its page would be large), and the data.
+    """The display of a recording: a summary, a player of its first worlds (or a picture, if it is large), and
+    the data.
 
-    What is not a whole recording shows itself as xarray does, and so does all where xarray is set to show text.
+    An incomplete recording is displayed by xarray, and so is every recording if xarray is set to display
+    text.
     """
-    if not _is_whole(run) or xr.get_options()["display_style"] == "text":
+    if not _is_complete(run) or xr.get_options()["display_style"] == "text":
         return run._repr_html_()
-    top = _heading(str(run.attrs.get("title", "run"))) + _facts(_of_run(run))
-    own = run.drop_vars("mechanism")._repr_html_()  # its text would be there in full
-    data = (
-        f"<details><summary>the data, an xarray.Dataset (and the mechanism, as text)</summary>{own}</details>"
-    )
+    top = _heading(str(run.attrs.get("title", "run"))) + _facts(_run_facts(run))
+    own = run.drop_vars("mechanism")._repr_html_()  # xarray would display its whole text
+    data = f"<details><summary>Data (an xarray.Dataset)</summary>{own}</details>"
     return f'<div class="zwang-run">{top}{_player(run)}{data}</div>'
 
 
-def _is_whole(run: xr.Dataset) -> bool:
-    """Whether a recording has all that it is shown with, worlds and times included."""
+def _is_complete(run: xr.Dataset) -> bool:
+    """Whether a recording has all variables that the display needs, and at least one world and one time."""
     sizes = all(run.sizes.get(name, 0) > 0 for name in ("world", "time"))
-    return sizes and set(run.data_vars) >= NEEDED and run["q"].dims == ("world", "time", "coordinate")
+    return (
+        sizes
+        and set(run.data_vars) >= REQUIRED_VARIABLES
+        and run["q"].dims == ("world", "time", "coordinate")
+    )
 
 
-# ---------------------------------------------------------------------------------------------- a mechanism
+# ------------------------------------------------------------------------------------------------ a mechanism
 
 
-def _about(m: Mechanism) -> list[tuple[str, str]]:
-    """Facts about a mechanism, by title; empty ones are left out."""
+def _mechanism_facts(m: Mechanism) -> list[tuple[str, str]]:
+    """The properties of a mechanism as pairs of a title and a text; empty ones are omitted."""
     notes = [note for note in m.report.notes if note.kind != "read"]
     shapes = sum(len(body.geometry) for body in m.bodies) + len(m.geometry)
     facts = [
-        ("degrees", f"nq = {m.nq}, nv = {m.nv}"),
-        ("mass", _total_mass(m)),
+        ("dimensions", f"nq = {m.nq} coordinates, nv = {m.nv} velocities"),
+        ("total mass", _total_mass(m)),
         ("gravity", f"{_numbers(m.gravity)} m/s²"),
         ("symbols", _names(m.symbols)),
-        ("driven by", _names(m.inputs)),
+        ("inputs", _names(m.inputs)),
         ("constraints", _names(f"{type(c).__name__} {c.name}".strip() for c in m.constraints)),
         ("tendons", _names(t.name for t in m.tendons)),
         ("frames", _names(f.name for f in m.frames)),
         ("shapes", str(shapes or "")),
-        ("from", _short(Path(m.report.source).name)),
-        ("remarks", f"{len(notes)} of the reader, in .report" if notes else ""),
+        ("read from", _short(Path(m.report.source).name)),
+        ("notes", f"{len(notes)} notes of the reader, in .report" if notes else ""),
     ]
     return [(title, text) for title, text in facts if text]
 
@@ -93,36 +109,37 @@ def _total_mass(m: Mechanism) -> str:
 
 
 def _table(m: Mechanism) -> str:
-    """A row for each body, in it a line for each joint."""
+    """A table with a row for each body, which has a line for each joint of the body."""
     joints: dict[str, list[JointIndex]] = {}
     for joint in m.joints:
         joints.setdefault(joint.body, []).append(joint)
     units = coordinate_units(m)
-    rows = [_row(body, joints.get(body.name, []), units) for body in m.bodies[:MOST_ROWS]]
-    if len(m.bodies) > MOST_ROWS:
-        rows.append([[f"and {len(m.bodies) - MOST_ROWS} more"], *([[]] * 4)])
-    titles = ["body", "on", "joint", "limits", "mass [kg]"]
-    if not any(any(row[LIMITS]) for row in rows):
-        titles, rows = _without(titles), [_without(row) for row in rows]
+    rows = [_row(body, joints.get(body.name, []), units) for body in m.bodies[:MAXIMUM_ROWS]]
+    if len(m.bodies) > MAXIMUM_ROWS:
+        rows.append([[f"and {len(m.bodies) - MAXIMUM_ROWS} more"], *([[]] * 4)])
+    titles = ["body", "parent", "joint", "limits", "mass [kg]"]
+    if not any(any(row[LIMITS_COLUMN]) for row in rows):
+        titles, rows = _without_limits(titles), [_without_limits(row) for row in rows]
     head = "".join(f'<th style="{CELL};white-space:nowrap">{title}</th>' for title in titles)
     lines = "".join(f"<tr>{''.join(_cell(lines) for lines in row)}</tr>" for row in rows)
-    return f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>'
+    style = "border-collapse:collapse"
+    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>'
 
 
-def _without(cells: list[Any]) -> list[Any]:
-    """A row without its limits."""
-    return cells[:LIMITS] + cells[LIMITS + 1 :]
+def _without_limits(cells: list[Any]) -> list[Any]:
+    """The cells of a row without that of the limits."""
+    return cells[:LIMITS_COLUMN] + cells[LIMITS_COLUMN + 1 :]
 
 
 def _row(body: Body, joints: Sequence[JointIndex], units: Sequence[str]) -> list[list[str]]:
-    """The lines of each cell."""
-    moves = [f"{j.kind} {_short(j.name)}" for j in joints] or ["fixed"]
+    """The lines of each cell in the row of a body."""
+    kinds = [f"{j.kind} {_short(j.name)}" for j in joints] or ["fixed"]
     limits = [_limits(j, units[int(j.q.start)]) for j in joints]
-    return [[_short(body.name)], [_short(body.parent)], moves, limits, [_number(body.mass)]]
+    return [[_short(body.name)], [_short(body.parent)], kinds, limits, [_number(body.mass)]]
 
 
 def _limits(joint: JointIndex, unit: str) -> str:
-    """The range of a joint, "" without; of quaternions, that of the angle."""
+    """The limits of a joint, "" if it has none; for a ball joint, those of the rotation angle."""
     limits = getattr(joint.joint, "limits", None)
     if limits is None:
         return ""
@@ -131,55 +148,61 @@ def _limits(joint: JointIndex, unit: str) -> str:
 
 
 def _picture(m: Mechanism) -> str:
-    """The picture, or why there is none. Of a symbolic mechanism sticks, with 1 for each symbol."""
-    if len(m.bodies) > MOST_PICTURED:
-        return _aside(
+    """The picture, or the reason why there is none. A symbolic mechanism is drawn as sticks, with each symbol
+    set to 1.
+    """
+    if len(m.bodies) > MAXIMUM_DRAWN:
+        return _note(
             "p",
-            _too_many(
-                len(m.bodies), "bodies", "zw.view(mechanism) shows it, zw.save_html(mechanism, path) keeps it"
+            _too_large_to_draw(
+                len(m.bodies),
+                "bodies",
+                "zw.view(mechanism) shows it, zw.save_html(mechanism, path) writes a page",
             ),
         )
     try:
-        image = _image(portrait(_with_ones(m) if m.symbols else m), f"picture of {_short(m.name)}")
+        image = _image(
+            thumbnail_png(_with_unit_symbols(m) if m.symbols else m), f"picture of {_short(m.name)}"
+        )
     except ZwangError as error:
-        return _aside("p", f"no picture: {_short(str(error), 200)}")
-    said = "reference configuration" + (", each symbol as 1" if m.symbols else "")
-    return f'<figure style="margin:0">{image}{_aside("figcaption", said)}</figure>'
+        return _note("p", f"no picture: {_short(str(error), 200)}")
+    caption = "default configuration" + (", with each symbol set to 1" if m.symbols else "")
+    return f'<figure style="margin:0">{image}{_note("figcaption", caption)}</figure>'
 
 
-def _too_many(count: int, what: str, instead: str) -> str:
-    return f"no picture of {count:,} {what}, more than {MOST_PICTURED:,}: {instead}"
+def _too_large_to_draw(count: int, what: str, instead: str) -> str:
+    return f"{count:,} {what} are not drawn here, as they are more than {MAXIMUM_DRAWN:,}: {instead}"
 
 
-def _with_ones(m: Mechanism) -> Mechanism:
-    """1 for each symbol; without shapes, as their sizes would not fit."""
+def _with_unit_symbols(m: Mechanism) -> Mechanism:
+    """The mechanism with each symbol set to 1, and without shapes, whose sizes would not match."""
     ones = m.subs(dict.fromkeys(m.symbols, 1))
     bodies = [replace(body, geometry=(), density=None, unchecked_inertia=True) for body in ones.bodies]
     return ones.replace(bodies=bodies, geometry=(), contacts=())
 
 
-# ---------------------------------------------------------------------------------------------- a recording
+# ------------------------------------------------------------------------------------------------ a recording
 
 
-def _of_run(run: xr.Dataset) -> list[tuple[str, str]]:
-    """Facts about a recording, by title."""
-    told, times, worlds = run.attrs, run["time"].values, run.sizes["world"]
-    step = f", steps of {told['step']:g} s" if "step" in told else ""
+def _run_facts(run: xr.Dataset) -> list[tuple[str, str]]:
+    """The properties of a recording as pairs of a title and a text."""
+    attributes, times, worlds = run.attrs, run["time"].values, run.sizes["world"]
+    step = f", step size {attributes['step']:g} s" if "step" in attributes else ""
     stopped = int(run["status"].sum())
     facts = [
-        ("simulated", f"{times[-1] - times[0]:.6g} s by {told.get('integrator', '?')}{step}"),
+        ("simulated", f"{times[-1] - times[0]:.6g} s, integrator {attributes.get('integrator', '?')}{step}"),
         ("worlds", f"{worlds:,}"),
         ("recorded", f"{len(times):,} times: {_names(n for n in run.data_vars if 'time' in run[n].dims)}"),
         ("parameters", _parameters(run)),
-        ("ran", str(told.get("path", ""))),
+        ("evaluation", str(attributes.get("path", ""))),
         ("energy", _energy(run)),
-        ("stopped", _stops(run, stopped) if stopped else ""),
+        ("stopped early", _failures(run, stopped) if stopped else ""),
     ]
     return [(title, text) for title, text in facts if text]
 
 
 def _parameters(run: xr.Dataset) -> str:
-    """The symbols' values, of several worlds their ranges."""
+    """The values of the symbols, or their ranges over several worlds."""
     if "parameters" not in run.coords:
         return ""
     table = np.asarray(run["parameters"].transpose("world", "parameter").values, dtype=float)
@@ -189,57 +212,63 @@ def _parameters(run: xr.Dataset) -> str:
 
 
 def _energy(run: xr.Dataset) -> str:
-    """The energy at the start, and how far it goes from there."""
+    """The initial energy, and its largest absolute and relative change."""
     energy = run["energy"].values
     with np.errstate(all="ignore"):
         change = float(np.nanmax(np.abs(energy - energy[:, :1])))
         relative = float(np.nanmax(np.abs(energy_drift(run))))
-        begin = float(np.nanmean(energy[:, 0]))
+        initial = float(np.nanmean(energy[:, 0]))
     mean = " on average" if len(energy) > 1 else ""
     return (
-        f"{begin:.6g} J at the start{mean}, changes by at most {change:.3g} J ({relative:.2g} of what moves)"
+        f"{initial:.6g} J initially{mean}, changes by at most {change:.3g} J (relative change {relative:.2g})"
     )
 
 
-def _stops(run: xr.Dataset, stopped: int) -> str:
+def _failures(run: xr.Dataset, stopped: int) -> str:
     first = float(run["stop_time"].where(run["status"] != 0).min()) if "stop_time" in run else float("nan")
     return f"{stopped:,} of {run.sizes['world']:,} worlds, the first at {first:.4g} s"
 
 
 def _player(run: xr.Dataset) -> str:
-    """The page that plays the first worlds; of a large one, a picture of the end and how to see the page."""
-    if run.sizes["coordinate"] > MOST_PICTURED:
-        return _aside(
+    """A page that plays the first worlds; if it is too large, a picture of the final state and how to open
+    the page.
+    """
+    if run.sizes["coordinate"] > MAXIMUM_DRAWN:
+        return _note(
             "p",
-            _too_many(
+            _too_large_to_draw(
                 run.sizes["coordinate"],
                 "coordinates",
-                "zw.view(run) plays it, zw.save_html(run, path) keeps its page",
+                "zw.view(run) plays the recording, zw.save_html(run, path) writes a page",
             ),
         )
-    shown = sorted({min(count, run.sizes["world"]) for count in PLAYED}, reverse=True)
+    shown = sorted({min(count, run.sizes["world"]) for count in WORLDS_PLAYED}, reverse=True)
     try:
         for worlds in shown:
             page = page_html(run, worlds=worlds)
-            if len(page) <= MOST_BYTES:
+            if len(page) <= MAXIMUM_PAGE_BYTES:
                 return embedded_page(page, PLAYER_HEIGHT)
         size = f"{len(page) / 1e6:.0f} MB"
-        return f"{_last(run)}<p>Its page has {size}, too much for a notebook: zw.view(run) plays it, zw.save_html(run, path) keeps it.</p>"
+        return (
+            f"{_final_picture(run)}<p>The page that plays this recording has {size}, "
+            "which is too large for a notebook: zw.view(run) plays the recording, "
+            "zw.save_html(run, path) writes the page.</p>"
+        )
     except ZwangError as error:
-        return _aside("p", f"no player: {_short(str(error), 200)}")
+        return _note("p", f"no player: {_short(str(error), 200)}")
 
 
-def _last(run: xr.Dataset) -> str:
-    """A picture of the first world's last good state."""
+def _final_picture(run: xr.Dataset) -> str:
+    """A picture of the last valid state of the first world."""
     q = run["q"].values[0]
     at = q[np.isfinite(q).all(axis=1)][-1]
     values = run["parameters"].values[0].tolist() if "parameters" in run.coords else []
     names = [str(name) for name in run["parameter"].values] if values else []
     m = mechanism_of(run).subs(dict(zip(names, values, strict=True)))
-    return _image(portrait(m, at), "the last state")
+    return _image(thumbnail_png(m, at), "the final state")
 
 
-# ---------------------------------------------------------------------------------------------- text
+# ------------------------------------------------------------------------------------------------------- text
 
 
 def _heading(name: str) -> str:
@@ -247,7 +276,7 @@ def _heading(name: str) -> str:
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:
-    """Lines of a title and a text."""
+    """A table whose rows are pairs of a title and a text."""
     lines = "".join(
         f'<tr><td style="{CELL};opacity:0.7">{escape(title)}</td><td style="{CELL}">{escape(text)}</td></tr>'
         for title, text in facts
@@ -255,13 +284,14 @@ def _facts(facts: Iterable[tuple[str, str]]) -> str:
     return f'<table style="border-collapse:collapse;margin:0 0 10px 0"><tbody>{lines}</tbody></table>'
 
 
-def _aside(tag: str, text: str) -> str:
+def _note(tag: str, text: str) -> str:
     return f'<{tag} style="opacity:0.7">{escape(text)}</{tag}>'
 
 
 def _image(png: bytes, alt: str) -> str:
     data = base64.b64encode(png).decode("ascii")
-    return f'<img alt="{escape(alt)}" width="{WIDTH // 2}" height="{HEIGHT // 2}" src="data:image/png;base64,{data}"/>'
+    size = f'width="{WIDTH // 2}" height="{HEIGHT // 2}"'
+    return f'<img alt="{escape(alt)}" {size} src="data:image/png;base64,{data}"/>'
 
 
 def _cell(lines: Sequence[str]) -> str:
@@ -269,10 +299,10 @@ def _cell(lines: Sequence[str]) -> str:
 
 
 def _names(names: Iterable[Any]) -> str:
-    """Names in a line; of many, the first and how many there are."""
+    """Names on one line; if there are many, the first ones and their number."""
     found = [_short(str(name)) for name in names]
-    more = f", … ({len(found)} in all)" if len(found) > MOST_NAMES else ""
-    return ", ".join(found[:MOST_NAMES]) + more
+    more = f", … ({len(found)} in all)" if len(found) > MAXIMUM_NAMES else ""
+    return ", ".join(found[:MAXIMUM_NAMES]) + more
 
 
 def _numbers(values: Iterable[Any]) -> str:
@@ -280,11 +310,11 @@ def _numbers(values: Iterable[Any]) -> str:
 
 
 def _number(value: Any) -> str:
-    """A number shortly, a symbolic one as it is written."""
+    """A number with four digits, or a symbolic expression as text."""
     return f"{float(value):.4g}" if are_constant(value) else _short(str(value), 40)
 
 
-def _short(text: str, length: int = LONGEST) -> str:
-    """A text that cannot fill the page; what cannot be printed is left out."""
+def _short(text: str, length: int = MAXIMUM_NAME_LENGTH) -> str:
+    """The text, shortened, with a space in place of each character that cannot be printed."""
     text = "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,4 +1,4 @@
-"""Figures as files, written whole or not at all."""
+"""Writing of figures to files, atomically: a file is written completely or left unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from zwang.atomic import write_file
 
 
 def save_picture(figure: Figure, path: str | Path) -> None:
-    """Write a figure in the format of the file's ending. Raises WriteError, after which an old file is as it was."""
+    """Write a figure in the format given by the file's suffix.
+
+    Raises WriteError if the file cannot be written; an existing file is then unchanged.
+    """
     content = io.BytesIO()
     figure.savefig(content, dpi=150, format=Path(path).suffix.lstrip(".") or None)
     write_file(path, content.getvalue())

@@ -1,4 +1,6 @@
-"""A picture's worlds at any time: configurations between samples, links' poses, forces, and what they are measured by."""
+"""Playback of a recording: configurations interpolated between samples, link poses, forces and velocity
+ellipsoids.
+"""
 
 from __future__ import annotations
 
@@ -11,36 +13,43 @@ from zwang.kinematics.jacobians import point_jacobian
 from zwang.kinematics.poses import Pose, link_poses
 from zwang.mechanism.mechanism import Mechanism
 
-Poses = tuple[
-    np.ndarray, np.ndarray
-]  # rotations (n, 3, 3) and origins (n, 3) of links; the world is the last
+Poses = tuple[np.ndarray, np.ndarray]
+"""Rotations (n, 3, 3) and origins (n, 3) of the links in the world frame; the last is that of the world
+itself.
+"""
 
 
 class Playback:
-    """The configurations (nq,) of each world: by hand where set, else as recorded at a time, else home."""
+    """The configuration (nq,) of each world: set manually, or else recorded at a given time, or else the
+    default one.
+    """
 
     def __init__(self, mechanisms: list[Mechanism], run: dict[str, Any] | None):
         self.mechanisms, self.run = mechanisms, run
-        self.hands: dict[int, np.ndarray] = {}
+        self.manual_configurations: dict[int, np.ndarray] = {}
         self.times = np.zeros(1) if run is None else np.asarray(run["times"], dtype=float)
         self._balls = [link.q.start for link in mechanisms[0].tree.links if link.joint.kind == "ball"]
         self._last = [] if run is None else [_last_good(q) for q in run["q"]]
 
     @property
     def start(self) -> float:
-        """When the recording begins [s]."""
+        """The time of the first sample [s]."""
         return float(self.times[0])
 
     @property
     def end(self) -> float:
-        """When it ends [s]."""
+        """The time of the last sample [s]."""
         return float(self.times[-1])
 
     def configuration(self, world: int, t: float) -> np.ndarray:
-        """q (nq,); straight between samples, quaternions by the shorter way. After a stop the last good one."""
+        """q (nq,) of a world at the time t [s], by linear interpolation between samples.
+
+        A quaternion is interpolated along the shorter arc and normalised. A world that stopped early keeps
+        its last valid configuration.
+        """
         m = self.mechanisms[world]
-        if world in self.hands:
-            return self.hands[world]
+        if world in self.manual_configurations:
+            return self.manual_configurations[world]
         if self.run is None:
             return np.array(m.home or m.neutral, dtype=float)
         k, share = self._between(t)
@@ -53,20 +62,24 @@ class Playback:
         return np.asarray(normalized_configuration(m.tree, a + share * (b - a)), dtype=float)
 
     def poses(self, world: int, t: float) -> Poses:
-        """Where the links of a world are."""
+        """The link poses of a world at the time t [s]."""
         return _poses(self.mechanisms[world], self.configuration(world, t))
 
     def recorded_poses(self, world: int, most: int) -> list[Poses]:
-        """The links' poses at up to `most` of the samples before a stop."""
+        """The link poses at up to `most` valid samples, evenly spaced."""
         if self.run is None:
             return []
         chosen = np.unique(np.linspace(0, self._last[world], most).round().astype(int))
         return [_poses(self.mechanisms[world], self.run["q"][world, k]) for k in chosen]
 
     def forces(self, world: int, t: float, kind: str) -> tuple[np.ndarray, np.ndarray]:
-        """(points, forces) (n, 3) of one kind at the sample before t [m, N]; none by hand, after a stop, or where none are recorded."""
+        """Points of application [m] and forces [N] of one kind, (n, 3) each, at the last sample before t [s].
+
+        There are none for a configuration set manually, for a world that stopped, and in a recording without
+        forces.
+        """
         recorded = None if self.run is None else self.run["forces"]
-        if recorded is None or world in self.hands:
+        if recorded is None or world in self.manual_configurations:
             return np.zeros((0, 3)), np.zeros((0, 3))
         k = self._between(t)[0] + (t >= self.end and len(self.times) > 1)
         chosen = [i for i, this in enumerate(recorded["kinds"]) if this == kind]
@@ -75,7 +88,7 @@ class Playback:
         return points[there], forces[there]
 
     def _between(self, t: float) -> tuple[int, float]:
-        """The sample before t, and how much of the way to the next is gone."""
+        """The last sample before t, and the elapsed fraction of the interval to the next one."""
         if len(self.times) < 2:
             return 0, 0.0
         k = int(np.clip(np.searchsorted(self.times, t, side="right") - 1, 0, len(self.times) - 2))
@@ -83,7 +96,9 @@ class Playback:
 
 
 def _last_good(q: np.ndarray) -> int:
-    """The last sample (of times, nq) with numbers: after a stop there are none."""
+    """The index of the last sample of q (times, nq) that is finite: a world that stopped has
+    NaN afterwards.
+    """
     good = np.flatnonzero(np.isfinite(q).all(axis=1))
     return int(good[-1]) if len(good) else 0
 
@@ -94,28 +109,31 @@ def _poses(m: Mechanism, q: np.ndarray) -> Poses:
     return np.asarray(R, dtype=float), np.asarray(p, dtype=float)
 
 
-def placed(poses: Poses, place: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """A frame's rotation and origin in the world, from its link and its pose of 12 numbers there."""
+def frame_in_world(poses: Poses, place: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation (3, 3) and origin (3,) of a frame in the world, from its link and its pose of 12 numbers on
+    that link.
+    """
     R, p = poses[0][place["link"]], poses[1][place["link"]]
     pose = np.array(place["pose"])
     return R @ pose[:9].reshape(3, 3), p + R @ pose[9:]
 
 
-def solid_centres(model: dict[str, Any], poses: Poses) -> tuple[np.ndarray, np.ndarray]:
-    """Centres (n, 3) of what has mass, and the masses (n,)."""
-    if not model["solids"]:
+def rigid_body_centres(model: dict[str, Any], poses: Poses) -> tuple[np.ndarray, np.ndarray]:
+    """Centres of mass (n, 3) [m] of the rigid bodies in the world frame, and their masses (n,) [kg]."""
+    if not model["rigid_bodies"]:
         return np.zeros((0, 3)), np.zeros(0)
-    table = np.array(model["solids"])
+    table = np.array(model["rigid_bodies"])
     links = table[:, 0].astype(int)
     return poses[1][links] + np.einsum("nij,nj->ni", poses[0][links], table[:, 1:4]), table[:, 4]
 
 
 def velocity_ellipsoid(m: Mechanism, poses: Poses, place: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Where speeds of length one take a frame's origin: the axes (3, 3) as columns, right-handed, and half their lengths (3,).
+    """The velocity (manipulability) ellipsoid of a frame's origin: the velocities J v with |v| = 1.
 
-    J J^T = U diag(axes^2) U^T with the rows J (3, nv) of the linear velocity.
+    Returns the principal directions U (3, 3) as columns of a right-handed rotation, and the semi-axes (3,),
+    from J J^T = U diag(axes^2) U^T with the linear part J (3, nv) of the frame's Jacobian.
     """
-    _, p = placed(poses, place)
+    _, p = frame_in_world(poses, place)
     J = np.asarray(
         point_jacobian(m.tree, [Pose(*pose) for pose in zip(*poses, strict=True)], place["link"], p),
         dtype=float,

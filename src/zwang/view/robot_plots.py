@@ -1,4 +1,4 @@
-"""Pictures of what a robot can do: ellipsoids drawn on the arm, and maps of manipulability over a workspace."""
+"""Plots of manipulability: ellipsoids drawn at a frame of an arm, and maps over a workspace."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ from zwang.robot.workspace import Workspace
 from zwang.view.picture_file import save_picture
 from zwang.view.plot import INK, STYLE, short
 
-LOOKS: Any = STYLE
+STYLE_OPTIONS: Any = STYLE
 KINDS = {
     "velocity": ("velocity", "#1b7fbd", lambda w: w.velocity_ellipsoid),
     "force": ("force", "#d95f02", lambda w: w.force_ellipsoid),
     "inertia": ("inertia (Asada)", "#7a5195", lambda w: w.inertia_ellipsoid()),
     "acceleration": ("acceleration", "#1b9e77", lambda w: w.acceleration_ellipsoid()),
 }
-SIZE = 0.35  # of the largest half length, against the arm
-FLAT = 1e-6  # of the arm's size: an arm thinner than this is drawn in its plane
-CELLS = 60  # of a map, along its longer side
-LONGEST = 3.0  # of a half length that is infinite, against the longest finite one
+ELLIPSOID_SIZE = 0.35  # largest semi-axis of the drawn ellipsoids, relative to the arm's size
+PLANAR_TOLERANCE = (
+    1e-6  # an arm whose extent in one direction is smaller, relative to its size, is drawn in its plane
+)
+MAP_CELLS = 60  # number of cells of a map along its longer side
+INFINITE_LENGTH = 3.0  # drawn length of an infinite semi-axis, relative to the longest finite one
 PLANES = {"xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
 
 
@@ -46,28 +48,34 @@ def plot_ellipsoids(
     path: str | Path | None = None,
     **options: Any,
 ) -> Figure:
-    """The arm that carries a frame at q (nq,), or at several (n, nq), with its ellipsoids of position at the frame.
+    """A figure of the arm that carries a frame, with the frame's manipulability ellipsoids for its position.
 
-    kinds: some of "velocity", "force", "inertia", "acceleration"; each kind has its own scale, told in the legend, the same for all q.
-    An arm that moves in one plane of coordinates is drawn in it, others in space. options: as of `manipulability`. With `path` it
-    is also written to that file. Raises DescriptionError for an unknown kind.
+    q: one configuration (nq,) or several (n, nq) [rad or m].
+    frame: the name of a frame or body.
+    kinds: some of "velocity", "force", "inertia", "acceleration"; each kind has one scale, which the legend
+    states.
+    path: a file to which the figure is also written.
+    options: further arguments of `manipulability`.
+
+    An arm that moves in a coordinate plane is drawn in that plane, any other arm in three dimensions.
+    Raises DescriptionError for an unknown kind, and ShapeError for a wrong shape of q.
     """
     m = validation.numeric_mechanism(mechanism)
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise DescriptionError(f"there is no ellipsoid {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
     configurations = np.atleast_2d(validation.array(q, "q"))
-    arms = [_skeleton(m, row, frame) for row in configurations]
+    arms = [_chain_points(m, row, frame) for row in configurations]
     found = [manipulability(m, row, frame, part="position", **options) for row in configurations]
     reach = max(np.ptp(np.concatenate(arms), axis=0).max(), 1e-9)
-    drawn = {kind: _scaled([KINDS[kind][2](w) for w in found], SIZE * reach) for kind in kinds}
+    drawn = {kind: _scaled([KINDS[kind][2](w) for w in found], ELLIPSOID_SIZE * reach) for kind in kinds}
     plane = _plane(np.concatenate(arms), found[0])
-    with matplotlib.rc_context(LOOKS):
+    with matplotlib.rc_context(STYLE_OPTIONS):
         figure = plt.figure(figsize=(7, 5.5), layout="constrained")
         axes = figure.add_subplot(projection="3d" if plane is None else None)
         _draw(axes, arms, drawn, plane)
-        axes.set_title(short(f"{m.name}: ellipsoids of position at {frame!r}", 80), color=INK)
-        _finish(figure, path)
+        axes.set_title(short(f"{m.name}: manipulability ellipsoids (position) at {frame!r}", 80), color=INK)
+        _save_and_close(figure, path)
     return figure
 
 
@@ -81,11 +89,17 @@ def plot_manipulability(
     path: str | Path | None = None,
     **options: Any,
 ) -> Figure:
-    """A map of a workspace in a plane: in each cell the best manipulability of the samples that are there.
+    """A map of the manipulability over a workspace, projected to a plane.
 
-    value: "measure" or "dexterity". plane: "xy", "xz", "yz", or "rz" (distance from the z axis, and height); by default that of a
-    planar arm, else "rz". best=False takes the mean instead. options: as of `manipulability`. With `path` it is also
-    written to that file. Raises DescriptionError for an unknown value or plane.
+    space: samples of the workspace, from `zw.robot.workspace`.
+    value: "measure" (the default) or "dexterity".
+    plane: "xy", "xz", "yz", or "rz" (distance from the z axis, and height); by default the plane of a planar
+        arm, otherwise "rz".
+    best: whether a cell shows the largest value of its samples (the default) or their mean.
+    path: a file to which the figure is also written.
+    options: further arguments of `manipulability`.
+
+    Raises DescriptionError for an unknown value or plane.
     """
     if value not in ("measure", "dexterity"):
         raise DescriptionError(f"value is {value!r}; it must be 'measure' or 'dexterity'")
@@ -96,33 +110,34 @@ def plot_manipulability(
         )
     w = space.manipulability(**options)
     across, up = _in_plane(space.positions, plane)
-    with matplotlib.rc_context(LOOKS):
+    with matplotlib.rc_context(STYLE_OPTIONS):
         figure, axes = plt.subplots(figsize=(7, 5.5), layout="constrained")
-        _map(figure, axes, across, up, getattr(w, value), best, _label(value, w))
+        _draw_map(figure, axes, across, up, getattr(w, value), best, _label(value, w))
         names = ("distance from the z axis", "z") if plane == "rz" else tuple(plane)
         axes.set_xlabel(f"{names[0]} [m]")
         axes.set_ylabel(f"{names[1]} [m]")
-        how = "best" if best else "mean"
-        axes.set_title(
-            short(f"{space.mechanism.name}: {how} {value} ({w.space.part}) at {space.frame!r}", 80), color=INK
-        )
-        _finish(figure, path)
+        statistic = "largest" if best else "mean"
+        title = f"{space.mechanism.name}: {statistic} {value} ({w.space.part}) at {space.frame!r}"
+        axes.set_title(short(title, 80), color=INK)
+        _save_and_close(figure, path)
     return figure
 
 
 def _label(value: str, w: Manipulability) -> str:
+    """The label of the colour bar."""
     return f"manipulability ({w.space.part})" if value == "measure" else "dexterity"
 
 
-def _finish(figure: Figure, path: str | Path | None) -> None:
+def _save_and_close(figure: Figure, path: str | Path | None) -> None:
+    """Write the figure if a path is given, and close it in a notebook."""
     if path is not None:
         save_picture(figure, path)
     if "inline" in matplotlib.get_backend():
-        plt.close(figure)  # a notebook shows what is returned
+        plt.close(figure)  # a notebook displays the returned figure
 
 
-def _skeleton(m: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
-    """The points (n, 3) of the joints on the way to the frame, and of the frame."""
+def _chain_points(m: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
+    """Positions (n, 3) of the world's origin, of the joints on the path to the frame, and of the frame."""
     if q.shape != (m.nq,):
         raise ShapeError(f"q must have the shape ({m.nq},) or (n, {m.nq}); its last axis is {q.shape[-1]}")
     poses, place = link_poses(m.tree, q), m.tree.placement(frame)
@@ -131,16 +146,18 @@ def _skeleton(m: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
 
 
 def _scaled(ellipsoids: list[ManipulabilityEllipsoid], size: float) -> tuple[list[np.ndarray], float]:
-    """Axes times half lengths (3, k) of each, so that the longest is `size`; and what one unit then measures."""
+    """The semi-axes (3, k) of each ellipsoid, scaled such that the longest one is `size` [m],
+    and the scale.
+    """
     finite = [e.lengths[np.isfinite(e.lengths)] for e in ellipsoids]
     longest = max((x.max() for x in finite if len(x)), default=1.0) or 1.0
     scale = size / longest
-    lengths = [np.minimum(e.lengths, LONGEST * longest) * scale for e in ellipsoids]
+    lengths = [np.minimum(e.lengths, INFINITE_LENGTH * longest) * scale for e in ellipsoids]
     return [e.axes * x for e, x in zip(ellipsoids, lengths, strict=True)], scale
 
 
 def _plane(points: np.ndarray, w: Manipulability) -> tuple[int, int] | None:
-    """The two coordinates in which the arm lies and moves; None if it needs all three."""
+    """The two coordinates of the plane in which the arm moves; None if it moves in space."""
     name = _plane_of(points)
     moved = np.abs(w.space.basis).sum(axis=1) > 0
     if name is None or any(moved[k] for k in range(3) if k not in PLANES[name]):
@@ -149,8 +166,9 @@ def _plane(points: np.ndarray, w: Manipulability) -> tuple[int, int] | None:
 
 
 def _plane_of(points: np.ndarray) -> str | None:
+    """The name of the coordinate plane that contains the points; None if there is none."""
     spread = np.ptp(points, axis=0)
-    flat = spread < FLAT * max(spread.max(), 1e-9)
+    flat = spread < PLANAR_TOLERANCE * max(spread.max(), 1e-9)
     return next(
         (name for name, kept in PLANES.items() if flat.sum() == 1 and not flat[list(kept)].any()), None
     )
@@ -164,9 +182,9 @@ def _draw(axes: Any, arms: list[np.ndarray], drawn: dict[str, Any], plane: tuple
         )
     for kind, (shapes, scale) in drawn.items():
         name, color, _ = KINDS[kind]
-        label = f"{name}, 1 unit drawn as {scale:.3g} m"
+        label = f"{name}, 1 unit is drawn as {scale:.3g} m"
         for arm, shape in zip(arms, shapes, strict=True):
-            draw = _ellipse if plane is not None else _surface
+            draw = _draw_ellipse if plane is not None else _draw_ellipsoid
             draw(axes, arm[-1][kept], shape[kept], color, label)
             label = "_"
     axes.set_aspect("equal")
@@ -175,7 +193,7 @@ def _draw(axes: Any, arms: list[np.ndarray], drawn: dict[str, Any], plane: tuple
     axes.legend(loc="best" if plane is not None else "upper left")
 
 
-def _ellipse(axes: Axes, centre: np.ndarray, shape: np.ndarray, color: str, label: str) -> None:
+def _draw_ellipse(axes: Axes, centre: np.ndarray, shape: np.ndarray, color: str, label: str) -> None:
     t = np.linspace(0, 2 * np.pi, 200)
     circle = np.stack([np.cos(t), np.sin(t)])[: shape.shape[1]]
     x, y = centre[:, None] + shape[:, :2] @ circle
@@ -185,7 +203,7 @@ def _ellipse(axes: Axes, centre: np.ndarray, shape: np.ndarray, color: str, labe
         axes.plot(*np.stack([centre - half, centre + half], axis=1), color=color, linewidth=0.7)
 
 
-def _surface(axes: Any, centre: np.ndarray, shape: np.ndarray, color: str, label: str) -> None:
+def _draw_ellipsoid(axes: Any, centre: np.ndarray, shape: np.ndarray, color: str, label: str) -> None:
     u, v = np.meshgrid(np.linspace(0, 2 * np.pi, 41), np.linspace(0, np.pi, 21))
     ball = np.stack([np.cos(u) * np.sin(v), np.sin(u) * np.sin(v), np.cos(v)])[: shape.shape[1]]
     points = centre[:, None, None] + np.tensordot(shape, ball, axes=1)
@@ -203,11 +221,13 @@ def _in_plane(p: np.ndarray, plane: str) -> tuple[np.ndarray, np.ndarray]:
     return p[:, first], p[:, second]
 
 
-def _map(
+def _draw_map(
     figure: Figure, axes: Axes, across: np.ndarray, up: np.ndarray, values: np.ndarray, best: bool, label: str
 ) -> None:
-    """Cells with the best or mean value of the samples in them; cells without samples stay white."""
-    cell = max(np.ptp(across), np.ptp(up)) / CELLS
+    """Draw a map whose cells show the largest or mean value of the samples in them; empty cells
+    stay white.
+    """
+    cell = max(np.ptp(across), np.ptp(up)) / MAP_CELLS
     columns, rows = ((x - x.min()) / cell for x in (across, up))
     shape = int(rows.max()) + 1, int(columns.max()) + 1
     at = rows.astype(int), columns.astype(int)

@@ -1,7 +1,9 @@
-"""A mechanism, and a motion of it, as what is drawn: plain numbers and names, and arrays of what is long.
+"""The scene data of a mechanism and its recorded motion: numbers, names and arrays, from which the pages
+draw.
 
-There is the tree of links, so that a page can do the forward kinematics itself: a motion is only its q over time, and sliders need no
-server. Poses are 12 numbers: the rotation by rows, then the origin.
+The data contain the tree of links, from which a page computes the forward kinematics itself. Therefore a
+motion is stored as q over time only, and the sliders need no server. A pose is 12 numbers: the rotation by
+rows, then the origin.
 """
 
 from __future__ import annotations
@@ -18,20 +20,22 @@ from zwang.mechanism.geometry import Geometry, Mesh, Plane
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.tree import Placement
 from zwang.recording.record import coordinate_units, mechanism_of
-from zwang.view.stick_figures import lines, reach, sticks
+from zwang.view.stick_figures import extent, lines, sticks
 
-PER_SECOND, MOST_FRAMES = 60, 6000  # of a motion: between them the page interpolates
-SHOWN_GROUPS = 2  # MuJoCo's viewer shows the groups 0 to 2; models keep their collision shapes in 3
-WEIGHT_ARROW = 0.35  # how long the arrow of the whole weight is, by the mechanism's reach
+SAMPLES_PER_SECOND, MAXIMUM_SAMPLES = 60, 6000  # samples of a motion, between which the page interpolates
+LAST_VISIBLE_GROUP = (
+    2  # like MuJoCo's viewer, show the groups 0 to 2; models usually have their collision shapes in group 3
+)
+WEIGHT_ARROW_LENGTH = 0.35  # length of the arrow of the total weight, relative to the mechanism's size
 PALETTE = ("#4c78a8", "#e39c37", "#5a9e6f", "#c8553d", "#6aaeb5", "#8a6fb0", "#d9b84a", "#8c6d5a")
-PAINT = (
-    (0.83, 0.84, 0.85, 1.0),
-    (0.62, 0.66, 0.71, 1.0),
-)  # of meshes without a colour, alternating along the tree
+MESH_COLORS = ((0.83, 0.84, 0.85, 1.0), (0.62, 0.66, 0.71, 1.0))
+"""Colours of meshes without a colour of their own, alternating along the tree."""
 
 
 class SceneContent(NamedTuple):
-    """What is to be seen: a mechanism of numbers for each world, the recording if there is one, and frames whose paths are drawn."""
+    """The content of a scene: a numeric mechanism for each world, the recording if there is one, and the
+    traced frames.
+    """
 
     mechanisms: list[Mechanism]
     run: xr.Dataset | None
@@ -39,10 +43,10 @@ class SceneContent(NamedTuple):
 
 
 def scene_content(what: Mechanism | xr.Dataset, worlds: int = 16, traces: Sequence[str] = ()) -> SceneContent:
-    """A mechanism, or the first `worlds` worlds of a recording of `zw.simulate`.
+    """The scene content of a mechanism, or of the first `worlds` worlds of a recording of `zw.simulate`.
 
-    traces: frames whose paths are drawn. Raises ParameterError for symbols without values, UnknownNameError for a frame that
-    is not there, ShapeError for another dataset.
+    traces: names of the frames whose paths are drawn. Raises ParameterError for symbols without values,
+    UnknownNameError for an unknown frame, and ShapeError for a dataset that is not a recording.
     """
     if worlds < 1:
         raise ShapeError(f"worlds is {worlds}; at least one world is shown")
@@ -56,8 +60,8 @@ def scene_content(what: Mechanism | xr.Dataset, worlds: int = 16, traces: Sequen
     return SceneContent(mechanisms, run, tuple(traces))
 
 
-def picture_of(what: SceneContent) -> dict[str, Any]:
-    """Models, worlds, meshes, the motion, and the rotation that brings up to z."""
+def scene_data_of(what: SceneContent) -> dict[str, Any]:
+    """The scene data: models, worlds, meshes, the motion, and the rotation after which z points up."""
     meshes: dict[Any, Any] = {}
     different = list({id(m): m for m in what.mechanisms}.values())
     models = [_model(m, meshes) for m in different]
@@ -67,10 +71,10 @@ def picture_of(what: SceneContent) -> dict[str, Any]:
         "worlds": [{"model": next(k for k, d in enumerate(different) if d is m)} for m in what.mechanisms],
         "meshes": [mesh for _, mesh in meshes.values()],
         "traces": list(what.traces),
-        "root": _upright(different[0]),
+        "root": _rotation_to_z_up(different[0]),
         "run": None
         if what.run is None
-        else _motion(what.run, _force_scale(different[0], models[0]["reach"])),
+        else _recorded_motion(what.run, _force_scale(different[0], models[0]["extent"])),
     }
     if what.run is not None:
         for world, label in zip(scene["worlds"], what.run["world"].values, strict=True):
@@ -81,11 +85,13 @@ def picture_of(what: SceneContent) -> dict[str, Any]:
 def _checked(run: Any) -> xr.Dataset:
     if not isinstance(run, xr.Dataset) or not {"q", "energy", "mechanism"} <= set(run.data_vars):
         raise ShapeError(
-            f"zwang shows a mechanism or a recording of zw.simulate; this is a {type(run).__name__} without q, energy or mechanism"
+            "the viewer shows a mechanism or a recording of zw.simulate; "
+            f"this is a {type(run).__name__} without q, energy or mechanism"
         )
     if not {"world", "time"} <= set(run["q"].dims):
         raise ShapeError(
-            "zwang shows a recording with worlds and times; of one world, select run.isel(world=[0]), with the brackets"
+            "the viewer needs a recording with the dimensions world and time; "
+            "select one world by run.isel(world=[0]), with the brackets"
         )
     if not run.sizes["world"] or not run.sizes["time"]:
         raise ShapeError(f"this recording is empty: {run.sizes['world']} worlds, {run.sizes['time']} times")
@@ -93,37 +99,50 @@ def _checked(run: Any) -> xr.Dataset:
 
 
 def _mechanisms(run: xr.Dataset) -> list[Mechanism]:
-    """The mechanism of each world: one and the same, unless the worlds have parameters of their own."""
+    """The mechanism of each world; it is the same object for all worlds unless their parameters differ."""
     m = mechanism_of(run)
     if "parameters" not in run.coords and "parameters" not in run.data_vars:
         return [validation.numeric_mechanism(m)] * run.sizes["world"]
     names = [str(name) for name in run["parameter"].values]
     return [
-        validation.numeric_mechanism(m.subs(dict(zip(names, row, strict=True)))) for row in run["parameters"].values.tolist()
+        validation.numeric_mechanism(m.subs(dict(zip(names, row, strict=True))))
+        for row in run["parameters"].values.tolist()
     ]
 
 
-def _motion(run: xr.Dataset, force_scale: float) -> dict[str, Any]:
-    """q, energies and forces over as many times as an eye can tell apart, (worlds, times, ...)."""
+def _recorded_motion(run: xr.Dataset, force_scale: float) -> dict[str, Any]:
+    """q, energies and forces (worlds, times, ...), thinned to 60 samples per second."""
     times = run["time"].values.astype(float)
-    frames = int(min(len(times), MOST_FRAMES, max(2, np.ceil(PER_SECOND * (times[-1] - times[0])) + 1)))
+    frames = int(
+        min(len(times), MAXIMUM_SAMPLES, max(2, np.ceil(SAMPLES_PER_SECOND * (times[-1] - times[0])) + 1))
+    )
     thin = run.isel(time=np.unique(np.linspace(0, len(times) - 1, frames).round().astype(int)))
     return {
         "times": thin["time"].values,
         "q": thin["q"].transpose("world", "time", "coordinate").values,
         "energies": {
             label: thin[name].transpose("world", "time").values
-            for label, name in (("kinetic", "kinetic_energy"), ("potential", "potential_energy"), ("sum", "energy"))
+            for label, name in (
+                ("kinetic", "kinetic_energy"),
+                ("potential", "potential_energy"),
+                ("total", "energy"),
+            )
             if name in thin
         },
-        "stopped": [float(t) if s else None for s, t in zip(run["status"].values, run["stop_time"].values, strict=True)]
-        if "status" in run else [None] * run.sizes["world"],
+        "stopped": [
+            float(t) if s else None
+            for s, t in zip(run["status"].values, run["stop_time"].values, strict=True)
+        ]
+        if "status" in run
+        else [None] * run.sizes["world"],
         "forces": _forces(thin, force_scale) if {"force", "force_position"} <= set(run.data_vars) else None,
-    }  # fmt: skip
+    }
 
 
 def _forces(run: xr.Dataset, scale: float) -> dict[str, Any]:
-    """Forces with their points, (worlds, times, forces, 3); scale: how long one newton is drawn [m]."""
+    """Forces and their points of application (worlds, times, forces, 3); scale: the drawn length of one
+    newton [m].
+    """
     order = ("world", "time", "acting", "axis")
     return {
         "names": [str(name) for name in run["acting"].values],
@@ -135,27 +154,39 @@ def _forces(run: xr.Dataset, scale: float) -> dict[str, Any]:
 
 
 def _force_scale(m: Mechanism, size: float) -> float:
-    """So that the whole weight is an arrow of a good length; without gravity, one newton for each kilogram."""
+    """The drawn length of one newton [m], such that the total weight has the length `WEIGHT_ARROW_LENGTH`.
+
+    Without gravity, a force of one newton for each kilogram has that length.
+    """
     mass = sum(float(body.mass) for body in m.bodies) or 1.0
-    return WEIGHT_ARROW * size / (mass * (float(np.linalg.norm(np.array(m.gravity, dtype=float))) or 1.0))
+    return (
+        WEIGHT_ARROW_LENGTH * size / (mass * (float(np.linalg.norm(np.array(m.gravity, dtype=float))) or 1.0))
+    )
 
 
-# ---------------------------------------------------------------------------------------------- a mechanism
+# ------------------------------------------------------------------------------------------------ a mechanism
 
 
 def _model(m: Mechanism, meshes: dict[Any, Any]) -> dict[str, Any]:
-    """Links, places, shapes, joints and masses of one mechanism with numbers."""
-    tree, size = m.tree, reach(m)
+    """The data of one numeric mechanism: links, placements of bodies and frames, shapes, joints
+    and masses.
+    """
+    tree, size = m.tree, extent(m)
     home = np.array(m.home or m.neutral, dtype=float)
     units = coordinate_units(m)
     shapes = list(_shapes(m, meshes))
     seen = {s["link"] for s in shapes if s["kind"] != "plane"}
     return {
-        "reach": size,
+        "extent": size,
         "links": [
             {
-                "parent": link.parent, "kind": link.joint.kind, "axis": _floats(link.joint.axis), "pitch": float(link.joint.pitch),
-                "pose": _pose(link), "reference": float(link.reference), "q": link.q.start,
+                "parent": link.parent,
+                "kind": link.joint.kind,
+                "axis": _floats(link.joint.axis),
+                "pitch": float(link.joint.pitch),
+                "pose": _pose(link),
+                "reference": float(link.reference),
+                "q": link.q.start,
             }
             for link in tree.links
         ],
@@ -163,15 +194,17 @@ def _model(m: Mechanism, meshes: dict[Any, Any]) -> dict[str, Any]:
         "frames": [_place(f.name, tree.placement(f.name)) for f in m.frames],
         "shapes": shapes + sticks(m, seen, size, PALETTE),
         "lines": lines(m),
-        "solids": [[s.placement.link, *_floats(s.placement.p), float(s.mass)] for s in tree.rigid_bodies],
+        "rigid_bodies": [[s.placement.link, *_floats(s.placement.p), float(s.mass)] for s in tree.rigid_bodies],
         "joints": [_joint(j, home, size, units) for j in m.joints],
         "home": _floats(home),
-        "restricted": len(m.constraints),
-    }  # fmt: skip
+        "constraints": len(m.constraints),
+    }
 
 
 def _joint(j: JointIndex, home: np.ndarray, size: float, units: list[str]) -> dict[str, Any]:
-    """A joint's coordinates with the range of a slider each; `ball` is where its quaternion starts."""
+    """A joint's coordinates, each with the range of its slider; `ball` is the index of its quaternion in q,
+    or None.
+    """
     parts, ball = [], None
     for name, k in zip(j.coordinates, range(j.q.start, j.q.stop), strict=True):
         if units[k] == "1":
@@ -191,7 +224,9 @@ def _joint(j: JointIndex, home: np.ndarray, size: float, units: list[str]) -> di
 
 
 def _shapes(m: Mechanism, meshes: dict[Any, Any]) -> Iterator[dict[str, Any]]:
-    """Every shape that can be drawn; `hidden` are those that are for contact, where others are for the eye."""
+    """Every shape that can be drawn; `hidden` marks collision shapes of bodies that also have
+    visual shapes.
+    """
     bodies = [("world", m.geometry), *((b.name, b.geometry) for b in m.bodies)]
     for k, (body, geometry) in enumerate(bodies):
         place = m.tree.placement(body)
@@ -199,9 +234,16 @@ def _shapes(m: Mechanism, meshes: dict[Any, Any]) -> Iterator[dict[str, Any]]:
         for g in filter(_drawable, geometry):
             R = place.R @ np.array(g.orientation)
             p = place.p + place.R @ np.array(g.position)
-            hidden = g.surface.group > SHOWN_GROUPS or (pictured and not g.visual_only)
-            shape = {"kind": type(g).__name__.lower(), "size": [float(getattr(g, s)) for s in g.sizes], "link": place.link,
-                     "pose": _floats(R) + _floats(p), "color": _color(g, k), "hidden": hidden, "body": body}  # fmt: skip
+            hidden = g.surface.group > LAST_VISIBLE_GROUP or (pictured and not g.visual_only)
+            shape = {
+                "kind": type(g).__name__.lower(),
+                "size": [float(getattr(g, s)) for s in g.sizes],
+                "link": place.link,
+                "pose": _floats(R) + _floats(p),
+                "color": _color(g, k),
+                "hidden": hidden,
+                "body": body,
+            }
             if isinstance(g, Mesh):
                 mesh = {"vertices": np.asarray(g.vertices, dtype=float), "faces": np.asarray(g.faces)}
                 shape["mesh"], _ = meshes.setdefault((g.vertices, g.faces), (len(meshes), mesh))
@@ -216,13 +258,13 @@ def _color(g: Geometry, body: int) -> list[float]:
     if g.color is not None:
         return [min(1.0, max(0.0, float(x))) for x in g.color]
     if isinstance(g, Mesh):
-        return list(PAINT[body % 2])
+        return list(MESH_COLORS[body % 2])
     text = PALETTE[(body - 1) % len(PALETTE)] if body else "#b9bdc4"
     return [int(text[k : k + 2], 16) / 255 for k in (1, 3, 5)] + [1.0]
 
 
-def _upright(m: Mechanism) -> list[float]:
-    """The rotation that brings up, against gravity's main axis, to z."""
+def _rotation_to_z_up(m: Mechanism) -> list[float]:
+    """The rotation (9 numbers, by rows) after which z points against the main axis of gravity."""
     g = np.array(m.gravity, dtype=float)
     axis = int(np.argmax(np.abs(g))) if g.any() else 2
     if axis == 2:

@@ -1,8 +1,11 @@
-"""viser's server for this machine and one reader only: on the loopback address, behind a random token, Host and Origin checked.
+"""A guarded viser server: on the loopback address, behind a random token, with checked Host and Origin
+headers.
 
-viser by itself answers everyone who reaches its port, and any page in the same browser. Here every request, of the page and of its
-websocket, goes through `Guard` before viser sees it. How viser starts its server is its own affair, so that the guard is put in its way
-there, and then asked from outside whether it stands: a viser that does otherwise is shut down, and shows nothing.
+viser by itself serves every client that reaches its port, including any page in the same browser. Here every
+request, for the page and for its websocket, passes through `ServerGuard` before viser handles it. viser has
+no interface for this, so the guard replaces the websockets library in viser's module while the server starts.
+A request without a token then checks that the guard is active; if it is not, the server is shut down and
+nothing is shown.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ try:
     import viser
     import websockets
     import websockets.asyncio.server
-    from viser import _messages
+    from viser import _messages, uplot
     from viser.infra import _infra
     from websockets.datastructures import Headers
     from websockets.http11 import Request, Response
@@ -33,50 +36,59 @@ except ImportError as error:
         f"zw.view needs viser ({error}): pip install 'zwang[view]'; zw.save_html writes a page without it"
     ) from None
 
-__all__ = ["LOOPBACK", "guarded_server", "quietly", "viser"]
+__all__ = ["LOOPBACK", "guarded_server", "quietly", "uplot", "viser"]
 
 LOOPBACK = "127.0.0.1"
-PATIENCE = 5.0  # seconds for a request to oneself
+TIMEOUT = 5.0  # seconds that the request which checks the guard may take
 POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' data: blob:; style-src 'unsafe-inline'; img-src data: blob:; "
-    "font-src data:; connect-src 'self' data: blob:; worker-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' data: blob:; style-src 'unsafe-inline'; "
+    "img-src data: blob:; font-src data:; connect-src 'self' data: blob:; worker-src data: blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
-    "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "Content-Security-Policy": POLICY,
-}  # fmt: skip
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": POLICY,
+}
 
-Answer = Callable[[Any, Request], Response | None]
+RequestHandler = Callable[[Any, Request], Response | None]
 
 
 class ServerGuard:
-    """Lets a request pass that names this server as its Host and, if it says where it comes from, as its Origin, and has the token.
+    """Accepts a request only if its Host, its Origin (if given) and its token are those of this server.
 
-    The token is the first part of the address; viser's page opens its websocket at the same place.
+    The token is the first part of the path; viser's page opens its websocket at the same path.
     """
 
     def __init__(self):
         self.token = secrets.token_urlsafe(24)
-        self.asked = False
+        self.was_called = False
 
-    def before(self, answer: Answer) -> Answer:
-        """viser's way to answer, asked only where a request may pass; None goes on to the websocket."""
+    def wrap(self, handler: RequestHandler) -> RequestHandler:
+        """viser's request handler, called only for accepted requests; it returns None where the websocket
+        continues.
+        """
 
         def guarded(connection: Any, request: Request) -> Response | None:
-            self.asked = True
+            self.was_called = True
             if not self.allows(request, connection.local_address[1]):
-                return _told(HTTPStatus.NOT_FOUND, b"not found")
+                return _response(HTTPStatus.NOT_FOUND, b"not found")
             request.path = "/"
-            found = answer(connection, request)
-            if found is not None:
+            response = handler(connection, request)
+            if response is not None:
                 for name, value in HEADERS.items():
-                    found.headers[name] = value
-            return found
+                    response.headers[name] = value
+            return response
 
         return guarded
 
     def allows(self, request: Request, port: int) -> bool:
-        """Whether a request is from a page of this server at that port, or typed by its owner."""
+        """Whether a request comes from a page of this server at that port, or was typed into the browser, and
+        has the token.
+        """
         headers = request.headers
         hosts, origins = headers.get_all("Host"), headers.get_all("Origin")
         if len(hosts) != 1 or hosts[0] not in (f"{LOOPBACK}:{port}", f"localhost:{port}"):
@@ -90,34 +102,37 @@ class ServerGuard:
 
 
 def guarded_server(label: str) -> tuple[viser.ViserServer, str]:
-    """A viser server behind a guard, and the address of its page, with the token.
+    """A viser server behind a `ServerGuard`, and the address of its page, which contains the token.
 
-    Raises SimulationError where this viser cannot be guarded.
+    Raises SimulationError if the installed version of viser cannot be guarded.
     """
     guard = ServerGuard()
-    with _put_before_viser(guard), quietly():
+    with _guard_inserted(guard), quietly():
         server = viser.ViserServer(host=LOOPBACK, port=0, label=label, verbose=False)
     try:
-        _check(guard, server)
+        _check_guard(guard, server)
     except SimulationError:
         with quietly():
             server.stop()
         raise
     for message in (_messages.ShareUrlRequest, _messages.ShareUrlDisconnect):
-        server._websock_server.unregister_handler(message)  # no share: no one's page may open a tunnel
+        server._websock_server.unregister_handler(message)  # no page may open a public tunnel
     server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(47, 109, 179))
     return server, f"http://{LOOPBACK}:{server.get_port()}/{guard.token}/"
 
 
 @contextlib.contextmanager
-def _put_before_viser(guard: ServerGuard) -> Iterator[None]:
-    """While inside, a server that viser starts asks the guard first; other users of the websockets library are not touched."""
+def _guard_inserted(guard: ServerGuard) -> Iterator[None]:
+    """A context in which servers that viser starts pass every request to the guard first.
 
-    def serve(handler: Any, host: str, port: int, *, process_request: Answer, **settings: Any) -> Any:
-        asked_first = guard.before(process_request)
-        return websockets.asyncio.server.serve(handler, host, port, process_request=asked_first, **settings)
+    Only the name `websockets` in viser's module is replaced; other users of the library are not affected.
+    """
 
-    before = vars(_infra)["websockets"]
+    def serve(handler: Any, host: str, port: int, *, process_request: RequestHandler, **settings: Any) -> Any:
+        guarded = guard.wrap(process_request)
+        return websockets.asyncio.server.serve(handler, host, port, process_request=guarded, **settings)
+
+    original = vars(_infra)["websockets"]
     _infra.websockets = SimpleNamespace(  # type: ignore[attr-defined]
         asyncio=SimpleNamespace(server=SimpleNamespace(serve=serve)),
         datastructures=websockets.datastructures,
@@ -126,12 +141,15 @@ def _put_before_viser(guard: ServerGuard) -> Iterator[None]:
     try:
         yield
     finally:
-        _infra.websockets = before  # type: ignore[attr-defined]
+        _infra.websockets = original  # type: ignore[attr-defined]
 
 
-def _check(guard: ServerGuard, server: viser.ViserServer) -> None:
-    """The server listens here alone, and refuses a request without a token."""
-    connection = http.client.HTTPConnection(LOOPBACK, server.get_port(), timeout=PATIENCE)
+def _check_guard(guard: ServerGuard, server: viser.ViserServer) -> None:
+    """Check that the server listens on the loopback address only and rejects a request without a token.
+
+    Raises SimulationError otherwise.
+    """
+    connection = http.client.HTTPConnection(LOOPBACK, server.get_port(), timeout=TIMEOUT)
     try:
         connection.request("GET", "/")
         status = connection.getresponse().status
@@ -139,26 +157,26 @@ def _check(guard: ServerGuard, server: viser.ViserServer) -> None:
         status = None
     finally:
         connection.close()
-    if status != HTTPStatus.NOT_FOUND or not guard.asked or server.get_host() != LOOPBACK:
+    if status != HTTPStatus.NOT_FOUND or not guard.was_called or server.get_host() != LOOPBACK:
         raise SimulationError(
-            f"viser {viser.__version__} starts its server in a way that zwang cannot guard; nothing is shown: "
-            "pip install 'viser==1.1.*', or use zw.save_html"
+            f"zwang cannot guard the server of viser {viser.__version__}, so nothing is shown. "
+            "Fix: pip install 'viser==1.1.*', or use zw.save_html"
         )
 
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """While inside, what viser prints of itself is not seen: an address without the token."""
-    console = rich.get_console()  # in a notebook it does not write to the standard output
-    was, console.quiet = console.quiet, True
+    """A context that suppresses viser's own output, which shows an address without the token."""
+    console = rich.get_console()  # in a notebook, rich does not write to the standard output
+    previous, console.quiet = console.quiet, True
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             yield
     finally:
-        console.quiet = was
+        console.quiet = previous
 
 
-def _told(status: HTTPStatus, body: bytes) -> Response:
+def _response(status: HTTPStatus, body: bytes) -> Response:
     headers = Headers(
         {**HEADERS, "Content-Type": "text/plain", "Content-Length": str(len(body)), "Connection": "close"}
     )

@@ -1,4 +1,7 @@
-"""Pictures of what has no shapes: sticks from joint to joint and balls at centres of mass; and of springs, rods and tendons."""
+"""Stick figures of bodies without shapes, and the lines of springs, rods and tendons.
+
+A stick connects two joints; a sphere marks a centre of mass.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,14 @@ from zwang.mechanism.joints import Free
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Placement
 
-THIN, THICK, PIN = (
-    0.012,
-    0.045,
-    0.02,
-)  # radii of sticks, of the heaviest ball and of joints, by the mechanism's reach
+STICK_RADIUS, SPHERE_RADIUS, PIN_RADIUS = 0.012, 0.045, 0.02  # relative to the mechanism's size
 INK = [0.27, 0.29, 0.33, 1.0]
 
 
-def reach(m: Mechanism) -> float:
-    """How large the mechanism is [m]: the diagonal of the box around bodies, centres of mass and shapes, at home."""
+def extent(m: Mechanism) -> float:
+    """The mechanism's size [m]: the diagonal of the bounding box of its bodies and shapes in the default
+    configuration.
+    """
     poses = link_poses(m.tree, np.array(m.home or m.neutral, dtype=float))
     points = []
     for body in m.bodies:
@@ -42,13 +43,18 @@ def reach(m: Mechanism) -> float:
 
 
 def _radius(g: Any) -> float:
+    """The radius [m] of a sphere around a shape's origin that approximately bounds it."""
     if isinstance(g, Mesh):
         return float(np.linalg.norm(np.asarray(g.vertices), axis=1).max()) if len(g.vertices) else 0.0
     return max((float(getattr(g, s)) for s in g.sizes), default=0.0) / 2
 
 
 def sticks(m: Mechanism, seen: set[int], size: float, palette: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Shapes for the bodies on links without any."""
+    """The stick figures of the bodies on links without shapes.
+
+    seen: indices of the links that have shapes; size: the mechanism's size [m]; palette: colours, used in
+    turn.
+    """
     heaviest = max((float(b.mass) for b in m.bodies), default=0.0) or 1.0
     children: dict[str, list[Body]] = {}
     for body in m.bodies:
@@ -60,7 +66,7 @@ def sticks(m: Mechanism, seen: set[int], size: float, palette: tuple[str, ...]) 
             continue
         text = palette[k % len(palette)]
         color = [int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)] + [1.0]
-        draw = _Drawer(body.name, place, color, size, found)
+        draw = _StickFigure(body.name, place, color, size, found)
         draw.body(
             body, [_anchor(child) for child in children.get(body.name, ())], float(body.mass) / heaviest
         )
@@ -68,19 +74,27 @@ def sticks(m: Mechanism, seen: set[int], size: float, palette: tuple[str, ...]) 
 
 
 def _anchor(body: Body) -> np.ndarray:
-    """Where a body's joint is, in its parent's frame, at rest."""
-    joint = np.array(body.joints[0].position, dtype=float) if body.joints else np.zeros(3)  # type: ignore[attr-defined]
+    """The position of a body's first joint in the frame of its parent, at zero coordinates."""
+    joint = np.zeros(3)
+    if body.joints:
+        joint = np.array(body.joints[0].position, dtype=float)  # type: ignore[attr-defined]
     return np.array(body.position, dtype=float) + np.array(body.orientation, dtype=float) @ joint
 
 
-class _Drawer:
-    """Adds shapes, given in a body's frame, to a list."""
+class _StickFigure:
+    """The stick figure of one body: adds shapes, given in the body's frame, to a list."""
 
-    def __init__(self, name: str, place: Placement, color: list[float], size: float, found: list[dict[str, Any]]):
+    def __init__(
+        self, name: str, place: Placement, color: list[float], size: float, found: list[dict[str, Any]]
+    ):
         self.name, self.place, self.color, self.size, self.found = name, place, color, size, found
 
     def body(self, body: Body, ends: list[np.ndarray], weight: float) -> None:
-        """Sticks from the joint to the centre of mass and to the children's joints; a ball, or an ellipsoid of inertia."""
+        """Add sticks from the joint to the children's joints and the centre of mass, and a sphere there.
+
+        A body without sticks is drawn as its ellipsoid of inertia. weight: its mass relative to the heaviest
+        body.
+        """
         com = np.array(body.com, dtype=float)
         joints = [j for j in body.joints if not isinstance(j, Free)]
         start = np.array(joints[0].position, dtype=float) if joints else com  # type: ignore[attr-defined]
@@ -88,28 +102,48 @@ class _Drawer:
         drawn = [self.stick(start, end) for end in targets]
         for joint in joints:
             if hasattr(joint, "axis") and joint.kind != "ball":
-                self.pin(np.array(joint.position, dtype=float), np.array(joint.axis, dtype=float))  # type: ignore[attr-defined]
+                position, axis = joint.position, joint.axis  # type: ignore[attr-defined]
+                self.pin(np.array(position, dtype=float), np.array(axis, dtype=float))
         if weight <= 0:
             return
         if any(drawn):
-            self.add("sphere", [THICK * self.size * max(weight, 0.02) ** (1 / 3)], np.eye(3), com, self.color)
+            self.add(
+                "sphere",
+                [SPHERE_RADIUS * self.size * max(weight, 0.02) ** (1 / 3)],
+                np.eye(3),
+                com,
+                self.color,
+            )
         else:
             axes, R = _ellipsoid(body)
             self.add("ellipsoid", np.maximum(axes, 0.01 * self.size).tolist(), R, com, self.color)
 
     def stick(self, a: np.ndarray, b: np.ndarray) -> bool:
-        """A capsule between two points, if they are apart."""
+        """Add a capsule between two points. Returns False if they coincide."""
         length = float(np.linalg.norm(b - a))
         if length < 1e-3 * self.size:
             return False
-        self.add("capsule", [THIN * self.size, length], turned_to((b - a) / length), (a + b) / 2, self.color)
+        self.add(
+            "capsule",
+            [STICK_RADIUS * self.size, length],
+            rotation_with_z_axis((b - a) / length),
+            (a + b) / 2,
+            self.color,
+        )
         return True
 
     def pin(self, p: np.ndarray, axis: np.ndarray) -> None:
-        """A short dark cylinder along a joint's axis."""
-        self.add("cylinder", [PIN * self.size, 2 * PIN * self.size], turned_to(axis), p, INK)
+        """Add a short dark cylinder along a joint's axis."""
+        self.add(
+            "cylinder",
+            [PIN_RADIUS * self.size, 2 * PIN_RADIUS * self.size],
+            rotation_with_z_axis(axis),
+            p,
+            INK,
+        )
 
     def add(self, kind: str, sizes: list[float], R: np.ndarray, p: np.ndarray, color: list[float]) -> None:
+        """Add a shape with rotation R and origin p in the body's frame."""
         R, p = self.place.R @ R, self.place.p + self.place.R @ p
         pose = [float(x) for x in (*R.reshape(-1), *p)]
         self.found.append({"kind": kind, "size": sizes, "link": self.place.link, "pose": pose, "color": color,
@@ -117,17 +151,19 @@ class _Drawer:
 
 
 def _between(point: np.ndarray, start: np.ndarray, ends: list[np.ndarray], size: float) -> bool:
-    """Is the point on one of the sticks?"""
+    """Whether the point lies on one of the sticks from `start` to `ends`."""
     for end in ends:
         d = end - start
         along = float(d @ (point - start)) / max(float(d @ d), 1e-300)
-        if 0 <= along <= 1 and np.linalg.norm(start + along * d - point) < THIN * size:
+        if 0 <= along <= 1 and np.linalg.norm(start + along * d - point) < STICK_RADIUS * size:
             return True
     return False
 
 
 def _ellipsoid(body: Body) -> tuple[np.ndarray, np.ndarray]:
-    """Semi-axes [m] and axes of the homogeneous ellipsoid that has the body's mass and inertia."""
+    """Semi-axes (3,) [m] and principal axes (3, 3) of the homogeneous ellipsoid with the body's mass and
+    inertia.
+    """
     I = np.array(body.inertia, dtype=float)
     moments, R = np.linalg.eigh(I)
     if np.linalg.det(R) < 0:
@@ -136,7 +172,7 @@ def _ellipsoid(body: Body) -> tuple[np.ndarray, np.ndarray]:
     return np.sqrt(np.maximum(5 / (2 * mass) * (moments.sum() - 2 * moments), 0)), R
 
 
-def turned_to(z: np.ndarray) -> np.ndarray:
+def rotation_with_z_axis(z: np.ndarray) -> np.ndarray:
     """A rotation whose third column is the unit vector z."""
     x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
     x = x / np.linalg.norm(x)
@@ -144,7 +180,7 @@ def turned_to(z: np.ndarray) -> np.ndarray:
 
 
 def lines(m: Mechanism) -> list[dict[str, Any]]:
-    """Springs and rods between two points, and tendons through frames: (link, x, y, z) of their points."""
+    """Springs and rods between two points, and tendons through frames; each point is (link, x, y, z)."""
     found = []
     for part in (*m.forces, *m.constraints):
         if isinstance(part, PointSpring | Distance):

@@ -1,4 +1,6 @@
-"""Surfaces of shapes as vertices and faces, smooth where faces meet gently, and with edges where they do not."""
+"""Surface meshes of shapes: normals are smooth where faces meet at a small angle, and split where they meet
+at a crease.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ from scipy.sparse.csgraph import connected_components
 
 from zwang.view.triangles import shape_corners
 
-CREASE = np.cos(np.radians(38))  # faces that meet more sharply keep their edge
-SAME = 1e-6  # of a surface's size: corners nearer to each other are one
+CREASE = np.cos(np.radians(38))  # cosine of the largest angle between faces that are shaded smoothly
+MERGE_DISTANCE = 1e-6  # relative to a surface's size: nearer corners are merged
 
 
-class Surface(NamedTuple):
-    """Vertices (n, 3) [m] and faces (m, 3) on a link, with a colour (r, g, b, opacity)."""
+class SurfaceMesh(NamedTuple):
+    """Vertices (n, 3) [m] in the frame of a link, faces (m, 3), and a colour (r, g, b, opacity)."""
 
     link: int
     color: tuple[float, float, float, float]
@@ -24,26 +26,28 @@ class Surface(NamedTuple):
     faces: np.ndarray
 
 
-def surfaces(model: dict[str, Any], meshes: list[dict[str, np.ndarray]], ground: float) -> list[Surface]:
-    """The shapes of a model, those of one link and colour as one; planes are discs of the radius `ground`."""
+def surfaces(model: dict[str, Any], meshes: list[dict[str, np.ndarray]], ground: float) -> list[SurfaceMesh]:
+    """The shapes of a model, merged by link and colour; a plane becomes a disc of radius `ground` [m]."""
     groups: dict[tuple[int, Any, bool], list[np.ndarray]] = {}
     for shape in model["shapes"]:
         pose = np.array(shape["pose"])
         corners = shape_corners(shape, meshes, ground) @ pose[:9].reshape(3, 3).T + pose[9:]
         groups.setdefault((shape["link"], tuple(shape["color"]), shape["hidden"]), []).append(corners)
     return [
-        Surface(link, color, hidden, *creased(np.concatenate(parts)))
+        SurfaceMesh(link, color, hidden, *split_at_creases(np.concatenate(parts)))
         for (link, color, hidden), parts in groups.items()
     ]
 
 
-def creased(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Triangles (n, 3, 3) as vertices and faces, so that normals averaged at vertices leave edges sharp.
+def split_at_creases(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and faces of triangles (n, 3, 3), such that normals averaged at the vertices keep creases
+    sharp.
 
-    Corners of two triangles are one vertex if these share an edge there and meet at less than 38 degrees.
+    Corners of two triangles are merged into one vertex if the triangles share an edge there and the angle
+    between their normals is less than 38 degrees.
     """
     n = len(corners)
-    step = max(float(np.ptp(corners.reshape(-1, 3), axis=0).max()), 1e-12) * SAME
+    step = max(float(np.ptp(corners.reshape(-1, 3), axis=0).max()), 1e-12) * MERGE_DISTANCE
     _, place = np.unique(
         (corners.reshape(-1, 3) / step).round().astype(np.int64), axis=0, return_inverse=True
     )
@@ -57,9 +61,14 @@ def creased(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _gentle_neighbours(place: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of corners, by number, of triangles next to each other along an edge that is no crease."""
+    """Pairs of corner indices to merge: corners of neighbouring triangles whose common edge is
+    not a crease.
+    """
     n = len(place)
-    starts, ends = place.reshape(-1), np.roll(place, -1, axis=1).reshape(-1)  # of the edges, three a triangle
+    starts, ends = (
+        place.reshape(-1),
+        np.roll(place, -1, axis=1).reshape(-1),
+    )  # of the three edges of each triangle
     corner = np.arange(3 * n)
     following = np.roll(corner.reshape(n, 3), -1, axis=1).reshape(-1)
     low, high = np.minimum(starts, ends), np.maximum(starts, ends)
@@ -69,7 +78,7 @@ def _gentle_neighbours(place: np.ndarray, normals: np.ndarray) -> tuple[np.ndarr
     a, b = a[same], b[same]
     gentle = np.einsum("ij,ij->i", normals[a // 3], normals[b // 3]) >= CREASE
     a, b = a[gentle], b[gentle]
-    matching = starts[a] == starts[b]  # the other triangle may go along the edge the same way or the other
+    matching = starts[a] == starts[b]  # whether both triangles traverse the edge in the same direction
     at_start = np.where(matching, corner[b], following[b])
     at_end = np.where(matching, following[b], corner[b])
     return np.concatenate([corner[a], following[a]]), np.concatenate([at_start, at_end])

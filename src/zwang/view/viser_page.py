@@ -1,4 +1,6 @@
-"""A mechanism or a motion on viser's page: what is wanted, and the thread that draws it."""
+"""The live page: a mechanism or a recording on a viser server, the requested state, and the thread that draws
+it.
+"""
 
 from __future__ import annotations
 
@@ -9,110 +11,118 @@ from typing import Any
 import numpy as np
 
 from zwang.view.control_panel import ControlPanel
-from zwang.view.playback import Playback, solid_centres
-from zwang.view.scene import SceneContent, picture_of
+from zwang.view.playback import Playback, rigid_body_centres
+from zwang.view.scene import SceneContent, scene_data_of
 from zwang.view.server_guard import guarded_server, quietly, viser
-from zwang.view.viser_scene import ANGLE, DisplayOptions, ViserScene
+from zwang.view.viser_scene import FIELD_OF_VIEW, DisplayOptions, ViserScene
 
-PER_SECOND, PANEL_PER_SECOND = 30, 8  # how often the scene and the panel are drawn, at most
-NARROW = 600  # pixels: a phone
-LONGEST_STEP = 0.2  # seconds of play at once, when drawing is slow
+FRAMES_PER_SECOND, PANEL_UPDATES_PER_SECOND = 30, 8  # largest update rates of the scene and the panel [Hz]
+NARROW_WINDOW = 600  # width in pixels below which viser puts the panel under the scene, as on a phone
+MAXIMUM_TIME_STEP = 0.2  # largest time between two frames [s], when drawing is slow
 
 
 class ViserPage:
-    """The page of what is shown, at `url`, until `close()`."""
+    """The page at `url`, served and drawn until `close()` is called."""
 
     def __init__(self, what: SceneContent):
-        picture = picture_of(what)
-        self.motion = Playback(what.mechanisms, picture["run"])
-        self.show, self.chosen, self.speed, self.playing, self.t = DisplayOptions(), 0, 1.0, False, self.motion.start
-        self.seen = threading.Event()
-        self._wanted, self._closed, self._lock = threading.Event(), threading.Event(), threading.RLock()
-        self._over, self._centre, self._told = False, None, 0.0
-        self.server, self.url = guarded_server(picture["title"])
+        scene_data = scene_data_of(what)
+        self.playback = Playback(what.mechanisms, scene_data["run"])
+        self.show, self.chosen, self.speed, self.playing, self.t = (
+            DisplayOptions(),
+            0,
+            1.0,
+            False,
+            self.playback.start,
+        )
+        self.opened = threading.Event()
+        self._redraw, self._closed, self._lock = threading.Event(), threading.Event(), threading.RLock()
+        self._overlay, self._centre, self._panel_time = False, None, 0.0
+        self.server, self.url = guarded_server(scene_data["title"])
         try:
-            self._fill(picture)
-        except BaseException:  # no page is left half made
+            self._build(scene_data)
+        except BaseException:  # stop the server if the page cannot be built
             self._stop_serving()
             raise
         self._thread = threading.Thread(target=self._run, name="zwang view", daemon=True)
         self._thread.start()
-        self.play(picture["run"] is not None)
+        self.play(scene_data["run"] is not None)
 
-    def _fill(self, picture: dict[str, Any]) -> None:
-        """The scene and the panel."""
-        self.stage = ViserScene(self.server, picture, self.motion)
-        self.panel = ControlPanel(self.server, picture, self.motion, self)
-        self._aim()
+    def _build(self, scene_data: dict[str, Any]) -> None:
+        """Create the scene and the panel."""
+        self.scene = ViserScene(self.server, scene_data, self.playback)
+        self.panel = ControlPanel(self.server, scene_data, self.playback, self)
+        self._set_initial_camera()
         self.server.gui.main_panel.dock_right()
-        self.server.on_client_connect(self._welcome)
+        self.server.on_client_connect(self._on_connect)
         self.draw()
 
-    # ------------------------------------------------------------------------------------- what users want
+    # ----------------------------------------------------------------------------------------------- requests
 
     def play(self, on: bool) -> None:
-        """Play the recording, from the beginning if it is at its end; or pause."""
+        """Play the recording, from its beginning if it has reached its end, or pause."""
         with self._lock:
-            self.playing = on and self.motion.run is not None
+            self.playing = on and self.playback.run is not None
             if self.playing:
-                self.motion.hands.clear()
-                self.t = self.motion.start if self.t >= self.motion.end else self.t
+                self.playback.manual_configurations.clear()
+                self.t = self.playback.start if self.t >= self.playback.end else self.t
         self.changed()
 
     def seek(self, t: float) -> None:
-        """Pause at a time [s]."""
+        """Pause at the time t [s]."""
         with self._lock:
             self.playing = False
-            self.motion.hands.clear()
-            self.t = float(np.clip(t, self.motion.start, self.motion.end))
+            self.playback.manual_configurations.clear()
+            self.t = float(np.clip(t, self.playback.start, self.playback.end))
         self.changed()
 
-    def set_by_hand(self, world: int, q: np.ndarray | None) -> None:
-        """Pause, and put a world at q, or with None back at its recording or home."""
+    def set_configuration(self, world: int, q: np.ndarray | None) -> None:
+        """Pause, and set the configuration q (nq,) of a world; None restores the recorded or
+        the default one.
+        """
         with self._lock:
             self.playing = False
             if q is None:
-                self.motion.hands.pop(world, None)
+                self.playback.manual_configurations.pop(world, None)
             else:
-                self.motion.hands[world] = q
+                self.playback.manual_configurations[world] = q
         self.changed()
 
     def changed(self) -> None:
-        """Something is to be drawn."""
-        self._wanted.set()
+        """Request that the page be redrawn."""
+        self._redraw.set()
 
     def reset_camera(self) -> None:
-        """Look at all worlds again."""
+        """Reset the cameras such that they show all worlds."""
         for client in self.server.get_clients().values():
-            self._look(client)
+            self._reset_client_camera(client)
 
-    def is_seen(self, grace: float) -> bool:
-        """Whether a browser has the page open, or comes back to it within so many seconds."""
+    def is_open(self, grace: float) -> bool:
+        """Whether a browser has the page open, or opens it within `grace` seconds."""
         until = time.monotonic() + grace
         while not self.server.get_clients() and time.monotonic() < until:
             time.sleep(0.1)
         return bool(self.server.get_clients())
 
-    # ------------------------------------------------------------------------------------------- drawing
+    # ------------------------------------------------------------------------------------------------ drawing
 
     def draw(self) -> None:
-        """The scene now, and the panel."""
+        """Draw the scene at the present time, and update the panel."""
         with self._lock, self.server.atomic():
-            if self.show.over != self._over:
-                self._over = self.show.over
-                self.stage.arrange(self._over)
-                self._aim()
+            if self.show.overlay != self._overlay:
+                self._overlay = self.show.overlay
+                self.scene.arrange(self._overlay)
+                self._set_initial_camera()
                 self.reset_camera()
-            self.stage.draw(self.t, self.chosen, self.show)
+            self.scene.draw(self.t, self.chosen, self.show)
             self._follow()
-            if not self.playing or time.monotonic() - self._told > 1 / PANEL_PER_SECOND:
-                self._told = time.monotonic()
+            if not self.playing or time.monotonic() - self._panel_time > 1 / PANEL_UPDATES_PER_SECOND:
+                self._panel_time = time.monotonic()
                 self.panel.follow(self.t, self.playing)
 
     def close(self) -> None:
         """Stop drawing and serving."""
         self._closed.set()
-        self._wanted.set()
+        self._redraw.set()
         self._thread.join()
         self._stop_serving()
 
@@ -121,54 +131,56 @@ class ViserPage:
             self.server.stop()
 
     def _run(self) -> None:
-        """Draw what is wanted until the page is closed."""
+        """Draw the page whenever it changes, until it is closed."""
         before = time.monotonic()
         while not self._closed.is_set():
-            asked = self._wanted.wait(1 / PER_SECOND if self.playing else None)
-            self._wanted.clear()
+            requested = self._redraw.wait(1 / FRAMES_PER_SECOND if self.playing else None)
+            self._redraw.clear()
             now = time.monotonic()
-            goes_on = self.playing and bool(self.server.get_clients())  # nothing plays where nobody looks
-            if goes_on:
-                self._go_on(min(now - before, LONGEST_STEP) * self.speed)
+            advancing = self.playing and bool(
+                self.server.get_clients()
+            )  # time advances only while a browser is open
+            if advancing:
+                self._advance(min(now - before, MAXIMUM_TIME_STEP) * self.speed)
             before = now
-            if (asked or goes_on) and not self._closed.is_set():
+            if (requested or advancing) and not self._closed.is_set():
                 self.draw()
-            self._closed.wait(max(now + 1 / PER_SECOND - time.monotonic(), 0.0))
+            self._closed.wait(max(now + 1 / FRAMES_PER_SECOND - time.monotonic(), 0.0))
 
-    def _go_on(self, dt: float) -> None:
+    def _advance(self, dt: float) -> None:
         with self._lock:
-            self.t = self.t + dt if self.t + dt <= self.motion.end else self.motion.start
+            self.t = self.t + dt if self.t + dt <= self.playback.end else self.playback.start
 
-    async def _welcome(self, client: viser.ClientHandle) -> None:
-        """A page has opened; one that is higher than wide looks from further away."""
-        self.seen.set()
+    async def _on_connect(self, client: viser.ClientHandle) -> None:
+        """Called when a browser has opened the page; in a portrait window the camera moves further away."""
+        self.opened.set()
         self.changed()
         if client.camera.aspect < 1:
-            self._look(client)
+            self._reset_client_camera(client)
 
-    def _look(self, client: viser.ClientHandle) -> None:
+    def _reset_client_camera(self, client: viser.ClientHandle) -> None:
         with self._lock:
-            position, target = self.stage.camera()
+            position, target = self.scene.camera()
         away = (position - target) / min(1.0, max(client.camera.aspect, 0.2))
-        if client.camera.image_width < NARROW:  # viser's panel is below there: the scene goes up
-            target = target - np.array([0, 0, 0.45 * np.tan(ANGLE / 2) * np.linalg.norm(away)])
+        if client.camera.image_width < NARROW_WINDOW:  # viser's panel is below the scene: shift the scene up
+            target = target - np.array([0, 0, 0.45 * np.tan(FIELD_OF_VIEW / 2) * np.linalg.norm(away)])
         client.camera.position, client.camera.look_at = target + away, target
 
-    def _aim(self) -> None:
-        """Where new pages look from."""
-        position, target = self.stage.camera()
+    def _set_initial_camera(self) -> None:
+        """Set the camera of browsers that will open the page."""
+        position, target = self.scene.camera()
         self.server.initial_camera.position, self.server.initial_camera.look_at = (
             tuple(position),
             tuple(target),
         )
-        self.server.initial_camera.fov = ANGLE
+        self.server.initial_camera.fov = FIELD_OF_VIEW
 
     def _follow(self) -> None:
-        """Move cameras with the chosen world's centre of mass."""
+        """Move the cameras with the centre of mass of the selected world."""
         centre = None
         if self.show.follow:
-            points, masses = solid_centres(
-                self.stage.models[self.chosen], self.stage.poses(self.chosen, self.t)
+            points, masses = rigid_body_centres(
+                self.scene.models[self.chosen], self.scene.poses(self.chosen, self.t)
             )
             centre = masses @ points / masses.sum() if masses.sum() > 0 else None
         if centre is not None and self._centre is not None:

@@ -1,7 +1,7 @@
-"""What stands where on viser's page: shapes of all worlds, side by side or over each other, and marks that explain them.
+"""The scene on viser's page: the shapes of all worlds, side by side or overlaid, and their annotations.
 
-A surface of a link is one node with an instance for each world, so that a frame of many worlds is few messages. Nodes are named by us, never
-by files: what names contain is only ever text.
+A surface of a link is one node with an instance for each world, so that many worlds need few messages per
+frame. Node names never contain names from files, which are displayed as text only.
 """
 
 from __future__ import annotations
@@ -15,22 +15,26 @@ from scipy.spatial.transform import Rotation
 from zwang.view.annotations import AXES_LENGTH, Annotations
 from zwang.view.playback import Playback, Poses
 from zwang.view.server_guard import viser
-from zwang.view.surfaces import Surface, surfaces
+from zwang.view.surfaces import SurfaceMesh, surfaces
 
-GHOST, SEEN_THROUGH, FOR_CONTACT = 0.3, 0.5, 0.55  # opacities
-PLANE, SPACE = (
-    4.0,
-    1.12,
-)  # radius of a plane that is not the ground, by the reach; distance of worlds, by their extent
-SAMPLES, FEW = 24, 4  # of a motion, to see how far it goes
-FLAT = 0.999  # the cosine at which a plane is level
-ANGLE, AZIMUTH, HEIGHT = 0.7, -1.05, 0.3  # of the camera [rad]
-FAR_AWAY = 3.0  # times the usual extent: what flies so far does not make all else small
+GHOST_OPACITY, TRANSPARENT_OPACITY, CONTACT_SHAPE_OPACITY = 0.3, 0.5, 0.55  # opacities
+PLANE_RADIUS = 4.0  # radius of a plane other than the ground, relative to the mechanism's size
+WORLD_SPACING = 1.12  # distance between worlds, relative to the range of their motion
+RANGE_SAMPLES, FEW_SAMPLES = 24, 4  # numbers of samples from which the range of a motion is determined
+LEVEL_COSINE = 0.999  # a plane is horizontal if the cosine of its inclination exceeds this
+FIELD_OF_VIEW, AZIMUTH, ELEVATION = 0.7, -1.05, 0.3  # of the initial camera [rad]
+MAXIMUM_EXTENT = (
+    3.0  # a motion that ranges further, relative to the usual extent, does not determine the camera
+)
 
 
 @dataclass
 class DisplayOptions:
-    """What is shown beside the shapes; over: all worlds in one place, the chosen one solid. arrows: lengths of forces, by the usual."""
+    """What is shown beside the shapes.
+
+    overlay: all worlds at one place, the selected one opaque. arrow_scale: lengths of the arrows relative to
+    the default.
+    """
 
     names: bool = False
     frames: bool = False
@@ -40,131 +44,148 @@ class DisplayOptions:
     ellipsoids: bool = False
     paths: bool = True
     contact_shapes: bool = False
-    over: bool = False
+    overlay: bool = False
     follow: bool = False
-    arrows: float = 1.0
+    arrow_scale: float = 1.0
 
 
 class ViserScene:
-    """The scene of a viser server, drawn anew by `draw`."""
+    """The scene of a viser server, which `draw` updates."""
 
-    def __init__(self, server: viser.ViserServer, picture: dict[str, Any], motion: Playback):
-        self.server, self.picture, self.motion = server, picture, motion
-        self.root = np.reshape(picture["root"], (3, 3))
-        self.models = [picture["models"][world["model"]] for world in picture["worlds"]]
-        self.reach = max(float(model["reach"]) for model in picture["models"])
+    def __init__(self, server: viser.ViserServer, scene_data: dict[str, Any], playback: Playback):
+        self.server, self.scene_data, self.playback = server, scene_data, playback
+        self.root = np.reshape(scene_data["root"], (3, 3))
+        self.models = [scene_data["models"][world["model"]] for world in scene_data["worlds"]]
+        self.extent = max(float(model["extent"]) for model in scene_data["models"])
         self.offsets = np.zeros((len(self.models), 3))
-        self.floor, self._level = self._ground()
+        self.floor, self._ground_plane = self._ground()
         self._parts = self._surfaces()
-        low, high = self.range([0], SAMPLES)
-        self._spacing = SPACE * max(min(float((high - low)[:2].max()), 4 * self.reach), 0.6 * self.reach)
-        self.floor = min(float(low[2]), 0.0) - 0.02 * self.reach if self.floor is None else self.floor
+        low, high = self.range([0], RANGE_SAMPLES)
+        self._spacing = WORLD_SPACING * max(
+            min(float((high - low)[:2].max()), 4 * self.extent), 0.6 * self.extent
+        )
+        self.floor = min(float(low[2]), 0.0) - 0.02 * self.extent if self.floor is None else self.floor
         self.arrange(False)
-        self._nodes = [_Node(server, k, part, worlds) for k, (part, worlds) in enumerate(self._parts)]
-        self.marks = Annotations(server, picture, motion, self.reach)
+        self._nodes = [_SurfaceNode(server, k, part, worlds) for k, (part, worlds) in enumerate(self._parts)]
+        self.annotations = Annotations(server, scene_data, playback, self.extent)
         self._add_grid()
 
     @property
     def worlds(self) -> int:
-        """How many worlds there are."""
+        """The number of worlds."""
         return len(self.models)
 
-    def arrange(self, over: bool) -> None:
-        """Put all worlds in one place, or side by side."""
+    def arrange(self, overlay: bool) -> None:
+        """Place all worlds at one place, or side by side on a grid."""
         columns = int(np.ceil(np.sqrt(self.worlds)))
         rows = int(np.ceil(self.worlds / columns))
         for k in range(self.worlds):
             x, y = k % columns - (columns - 1) / 2, (rows - 1) / 2 - k // columns
-            self.offsets[k] = 0 if over else (x * self._spacing, y * self._spacing, 0)
+            self.offsets[k] = 0 if overlay else (x * self._spacing, y * self._spacing, 0)
 
     def poses(self, world: int, t: float) -> Poses:
-        """Where the links of a world are in the picture, up being z."""
-        return self.raised(self.motion.poses(world, t), world)
+        """The link poses of a world in the displayed scene, whose z axis points up."""
+        return self.to_display(self.playback.poses(world, t), world)
 
-    def raised(self, poses: Poses, world: int) -> Poses:
-        """Poses of a world, turned with up to z and moved to its place in the picture."""
+    def to_display(self, poses: Poses, world: int) -> Poses:
+        """The poses of a world, rotated such that z points up, and shifted to the world's place
+        in the scene.
+        """
         return self.root @ poses[0], poses[1] @ self.root.T + self.offsets[world]
 
     def draw(self, t: float, chosen: int, show: DisplayOptions) -> None:
-        """All worlds at the time t [s]."""
+        """Draw all worlds at the time t [s]."""
         poses = [self.poses(world, t) for world in range(self.worlds)]
-        self.marks.draw(self, poses, t, chosen, show)
-        alpha = SEEN_THROUGH if show.frames or show.mass or self._pushed(show) else 1.0
-        ghosts = np.array([GHOST if show.over and w != chosen else 1.0 for w in range(self.worlds)])
+        self.annotations.draw(self, poses, t, chosen, show)
+        alpha = TRANSPARENT_OPACITY if show.frames or show.mass or self._forces_shown(show) else 1.0
+        ghosts = np.array(
+            [GHOST_OPACITY if show.overlay and w != chosen else 1.0 for w in range(self.worlds)]
+        )
         for node in self._nodes:
             node.draw(poses, alpha * ghosts, show.contact_shapes)
 
-    def _pushed(self, show: DisplayOptions) -> bool:
-        """Whether forces are to be seen in this motion: shapes would hide them."""
-        forces = self.picture["run"] and self.picture["run"]["forces"]
+    def _forces_shown(self, show: DisplayOptions) -> bool:
+        """Whether forces are displayed; the shapes are then transparent, as they would hide the arrows."""
+        forces = self.scene_data["run"] and self.scene_data["run"]["forces"]
         kinds = set(forces["kinds"]) if forces else set()
         return (show.contacts and "contact" in kinds) or (show.constraints and "constraint" in kinds)
 
     def range(self, worlds: Any, samples: int) -> tuple[np.ndarray, np.ndarray]:
-        """The box around the shapes of some worlds over the whole motion: its lowest and highest corner."""
-        times = np.linspace(self.motion.start, self.motion.end, samples if self.motion.run else 1)
+        """The bounding box of the shapes of some worlds over the whole motion: its lower and upper corner."""
+        times = np.linspace(self.playback.start, self.playback.end, samples if self.playback.run else 1)
         found = []
         for world in worlds:
             boxes = [
-                (part.link, _corners(part)) for part, here in self._parts if world in here and part.link >= 0
+                (part.link, _box_corners(part))
+                for part, here in self._parts
+                if world in here and part.link >= 0
             ]
-            boxes += [(int(s[0]), np.array([s[1:4]])) for s in self.models[world]["solids"]]
+            boxes += [(int(s[0]), np.array([s[1:4]])) for s in self.models[world]["rigid_bodies"]]
             for t in times:
                 R, p = self.poses(world, t)
                 found += [box @ R[link].T + p[link] for link, box in boxes]
-        points = np.concatenate(found) if found else np.array([-np.ones(3), np.ones(3)]) * self.reach / 2
+        points = np.concatenate(found) if found else np.array([-np.ones(3), np.ones(3)]) * self.extent / 2
         return points.min(axis=0), points.max(axis=0)
 
     def camera(self) -> tuple[np.ndarray, np.ndarray]:
-        """(position, target) of a camera that sees all worlds over the whole motion."""
+        """Position and target of a camera that shows all worlds over the whole motion."""
         everyone = range(self.worlds)
-        low, high = self.range(everyone, FEW if self.worlds > 4 else SAMPLES)
-        usual = 2.5 * self.reach + float(np.ptp(self.offsets, axis=0).max())
-        if np.linalg.norm(high - low) > FAR_AWAY * usual:
+        low, high = self.range(everyone, FEW_SAMPLES if self.worlds > 4 else RANGE_SAMPLES)
+        usual = 2.5 * self.extent + float(np.ptp(self.offsets, axis=0).max())
+        if np.linalg.norm(high - low) > MAXIMUM_EXTENT * usual:
             low, high = self.range(everyone, 1)
-        target, distance = (low + high) / 2, 0.6 * float(np.linalg.norm(high - low)) / np.sin(ANGLE / 2)
-        back = np.array([np.cos(HEIGHT) * np.cos(AZIMUTH), np.cos(HEIGHT) * np.sin(AZIMUTH), np.sin(HEIGHT)])
+        target, distance = (
+            (low + high) / 2,
+            0.6 * float(np.linalg.norm(high - low)) / np.sin(FIELD_OF_VIEW / 2),
+        )
+        back = np.array(
+            [np.cos(ELEVATION) * np.cos(AZIMUTH), np.cos(ELEVATION) * np.sin(AZIMUTH), np.sin(ELEVATION)]
+        )
         return target + max(distance, 1e-3) * back, target
 
-    # ---------------------------------------------------------------------------------------- what stands still
+    # -------------------------------------------------------------------------------------------- fixed parts
 
-    def _surfaces(self) -> list[tuple[Surface, list[int]]]:
-        """Each surface, with the worlds that have it."""
+    def _surfaces(self) -> list[tuple[SurfaceMesh, list[int]]]:
+        """Each surface mesh, with the indices of the worlds that have it."""
         found = []
-        for k, model in enumerate(self.picture["models"]):
-            here = [w for w, world in enumerate(self.picture["worlds"]) if world["model"] == k]
-            seen = {**model, "shapes": [s for s in model["shapes"] if s is not self._level]}
-            found += [(part, here) for part in surfaces(seen, self.picture["meshes"], PLANE * self.reach)]
+        for k, model in enumerate(self.scene_data["models"]):
+            here = [w for w, world in enumerate(self.scene_data["worlds"]) if world["model"] == k]
+            seen = {**model, "shapes": [s for s in model["shapes"] if s is not self._ground_plane]}
+            found += [
+                (part, here) for part in surfaces(seen, self.scene_data["meshes"], PLANE_RADIUS * self.extent)
+            ]
         return found
 
     def _ground(self) -> tuple[float | None, Any]:
-        """The height of a level plane of the world, which the grid stands for, and that plane; or nothing."""
+        """The height of the first horizontal plane of the world, which the grid replaces, and its shape; or
+        (None, None).
+        """
         for shape in self.models[0]["shapes"]:
             if shape["kind"] == "plane" and shape["link"] < 0:
                 pose = np.array(shape["pose"])
-                if (self.root @ pose[:9].reshape(3, 3))[2, 2] > FLAT:
+                if (self.root @ pose[:9].reshape(3, 3))[2, 2] > LEVEL_COSINE:
                     return float((self.root @ pose[9:])[2]), shape
         return None, None
 
     def _add_grid(self) -> None:
-        power = 10 ** np.floor(np.log10(self.reach / 4))
-        cell = power * max(step for step in (1, 2, 5) if step * power <= self.reach / 4)
+        power = 10 ** np.floor(np.log10(self.extent / 4))
+        cell = power * max(step for step in (1, 2, 5) if step * power <= self.extent / 4)
         self.server.scene.add_grid(
             "/ground", infinite_grid=True, cell_size=cell, section_size=5 * cell, cell_color=(205, 211, 219),
             section_color=(170, 178, 190), plane_color=(240, 242, 245), plane_opacity=0.9, shadow_opacity=0.3,
-            fade_distance=max(25 * self.reach, 12 * self._spacing), position=(0, 0, float(self.floor or 0)),
+            fade_distance=max(25 * self.extent, 12 * self._spacing), position=(0, 0, float(self.floor or 0)),
         )  # fmt: skip
         self.server.scene.world_axes.visible = False
         self.server.scene.add_frame(
             "/origin",
-            axes_length=2 * AXES_LENGTH * self.reach,
-            axes_radius=0.003 * self.reach,
+            axes_length=2 * AXES_LENGTH * self.extent,
+            axes_radius=0.003 * self.extent,
             origin_radius=0,
         )
 
 
-def _corners(part: Surface) -> np.ndarray:
-    """The eight corners of a surface's box."""
+def _box_corners(part: SurfaceMesh) -> np.ndarray:
+    """The eight corners of a surface's bounding box."""
     low, high = part.vertices.min(axis=0), part.vertices.max(axis=0)
     return np.array(
         [
@@ -176,21 +197,27 @@ def _corners(part: Surface) -> np.ndarray:
     )
 
 
-class _Node:
-    """One surface in all its worlds."""
+class _SurfaceNode:
+    """The scene node of one surface, with an instance for each of its worlds."""
 
-    def __init__(self, server: viser.ViserServer, number: int, part: Surface, worlds: list[int]):
+    def __init__(self, server: viser.ViserServer, number: int, part: SurfaceMesh, worlds: list[int]):
         self.part, self.worlds = part, worlds
         n = len(worlds)
         self.node = server.scene.add_batched_meshes_simple(
-            f"/surface/{number}", part.vertices, part.faces, np.tile([1.0, 0, 0, 0], (n, 1)), np.zeros((n, 3)),
-            batched_colors=tuple(round(255 * c) for c in part.color[:3]), lod="off", side="double",  # type: ignore[arg-type]
+            f"/surface/{number}",
+            part.vertices,
+            part.faces,
+            np.tile([1.0, 0, 0, 0], (n, 1)),
+            np.zeros((n, 3)),
+            batched_colors=tuple(round(255 * c) for c in part.color[:3]),
+            lod="off",
+            side="double",  # type: ignore[arg-type]
             visible=not part.hidden,
-        )  # fmt: skip
+        )
         self._alpha = np.ones(n)
 
     def draw(self, poses: list[Poses], alpha: np.ndarray, contact_shapes: bool) -> None:
-        """Put it where its link is, as solid as each world is."""
+        """Move each instance to the pose of its link, with the opacity of its world."""
         node, part = self.node, self.part
         node.visible = contact_shapes or not part.hidden
         if not node.visible:
@@ -198,12 +225,12 @@ class _Node:
         R, p = (np.stack([poses[w][i][part.link] for w in self.worlds]) for i in (0, 1))
         node.batched_wxyzs = wxyz(R)
         node.batched_positions = p.astype(np.float32)
-        alpha = alpha[self.worlds] * part.color[3] * (FOR_CONTACT if part.hidden else 1)
+        alpha = alpha[self.worlds] * part.color[3] * (CONTACT_SHAPE_OPACITY if part.hidden else 1)
         if not np.array_equal(alpha, self._alpha):
             self._alpha = alpha
             node.batched_opacities = alpha.astype(np.float32)
 
 
 def wxyz(R: np.ndarray) -> np.ndarray:
-    """Quaternions (n, 4), w first, of rotations (n, 3, 3)."""
+    """Quaternions (n, 4), ordered (w, x, y, z), of rotations (n, 3, 3)."""
     return np.roll(Rotation.from_matrix(R).as_quat(), 1, axis=1).astype(np.float32)

@@ -1,11 +1,11 @@
-// A camera that orbits: drag turns, right button or shift shifts, wheel or pinch comes nearer.
+// A camera that orbits a target: dragging rotates it, dragging with the right button or Shift pans it, the wheel or a pinch zooms.
 
-class Orbit {
+class OrbitCamera {
   constructor(canvas, changed) {
     Object.assign(this, { azimuth: -1.05, height: 0.3, distance: 3, target: [0, 0, 0], angle: 0.7, changed });
-    this.fingers = new Map();
-    canvas.addEventListener("pointerdown", (e) => { canvas.setPointerCapture(e.pointerId); this.fingers.set(e.pointerId, e); });
-    for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, (e) => this.fingers.delete(e.pointerId));
+    this.pointers = new Map();
+    canvas.addEventListener("pointerdown", (e) => { canvas.setPointerCapture(e.pointerId); this.pointers.set(e.pointerId, e); });
+    for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, (e) => this.pointers.delete(e.pointerId));
     canvas.addEventListener("pointermove", (e) => this.dragged(e, canvas));
     canvas.addEventListener("contextmenu", (e) => e.preventDefault());
     canvas.addEventListener("wheel", (e) => {
@@ -21,21 +21,21 @@ class Orbit {
   }
 
   dragged(event, canvas) {
-    const before = this.fingers.get(event.pointerId);
+    const before = this.pointers.get(event.pointerId);
     if (!before) return;
     const dx = event.clientX - before.clientX, dy = event.clientY - before.clientY;
-    if (this.fingers.size === 2) this.pinched(event, before);
-    if (this.fingers.size === 2 || event.buttons & 2 || event.shiftKey) this.shift(dx, dy, canvas.clientHeight);
+    if (this.pointers.size === 2) this.pinched(event, before);
+    if (this.pointers.size === 2 || event.buttons & 2 || event.shiftKey) this.shift(dx, dy, canvas.clientHeight);
     else {
       this.azimuth -= 0.008 * dx;
       this.height = Math.min(1.5, Math.max(-1.2, this.height + 0.008 * dy));
     }
-    this.fingers.set(event.pointerId, event);
+    this.pointers.set(event.pointerId, event);
     this.changed();
   }
 
   pinched(event, before) {
-    const [other] = [...this.fingers].filter(([id]) => id !== event.pointerId).map(([, e]) => e);
+    const [other] = [...this.pointers].filter(([id]) => id !== event.pointerId).map(([, e]) => e);
     const apart = (e) => Math.hypot(e.clientX - other.clientX, e.clientY - other.clientY);
     this.distance *= apart(before) / Math.max(apart(event), 1);
   }

@@ -1,14 +1,14 @@
-// Small plots over time, with a line at the present moment; a click goes there.
+// Small plots over time, with a vertical line at the present time; a click seeks to the time under the pointer.
 
 const COLORS = ["#2f6db3", "#d0632a", "#3f8f5f", "#8a5fb0", "#b58a1d", "#c04a5e", "#4aa0aa", "#6b6f76"];
-const ENERGY_COLORS = { kinetic: "#d0632a", potential: "#3f8f5f", sum: "#23262b" };
+const ENERGY_COLORS = { kinetic: "#d0632a", potential: "#3f8f5f", total: "#23262b" };
 
 function niceStep(span, pieces) {
   const raw = span / pieces, power = 10 ** Math.floor(Math.log10(raw)), x = raw / power;
   return (x < 1.5 ? 1 : x < 3.5 ? 2 : x < 7.5 ? 5 : 10) * power;
 }
 
-function figure(x, step) {
+function formatNumber(x, step) {
   const digits = Math.max(0, Math.min(8, -Math.floor(Math.log10(step))));
   return Math.abs(x) >= 1e5 || (step < 1e-5 && x !== 0) ? x.toExponential(1) : x.toFixed(digits).replace("-0.0", "\u22120.0").replace("-", "\u2212");
 }
@@ -33,8 +33,8 @@ class Chart {
     this.left = 44;
   }
 
-  show(times, lines) { // lines: name, color, values
-    Object.assign(this, { times, lines, kept: null });
+  show(times, lines) { // lines: [{ name, color, values }]
+    Object.assign(this, { times, lines, background: null });
     let low = Infinity, high = -Infinity;
     for (const { values } of lines) for (const x of values) { if (x < low) low = x; if (x > high) high = x; }
     if (!(low <= high)) [low, high] = [0, 1];
@@ -56,13 +56,13 @@ class Chart {
     if (!w || !times) return;
     if (canvas.width !== Math.round(w * ratio)) {
       canvas.width = Math.round(w * ratio); canvas.height = Math.round(h * ratio);
-      this.kept = null;
+      this.background = null;
     }
     const c = canvas.getContext("2d");
     const x = (s) => this.left + ((s - times[0]) / (times[times.length - 1] - times[0] || 1)) * (w - this.left - 4);
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    if (!this.kept) this.kept = this.paint(c, x, w, h, ratio);
-    else { c.setTransform(1, 0, 0, 1, 0, 0); c.putImageData(this.kept, 0, 0); c.setTransform(ratio, 0, 0, ratio, 0, 0); }
+    if (!this.background) this.background = this.paint(c, x, w, h, ratio);
+    else { c.setTransform(1, 0, 0, 1, 0, 0); c.putImageData(this.background, 0, 0); c.setTransform(ratio, 0, 0, ratio, 0, 0); }
     c.strokeStyle = "#c04a5e";
     c.lineWidth = 1.2;
     c.beginPath(); c.moveTo(x(t), 3); c.lineTo(x(t), h - 16); c.stroke();
@@ -81,12 +81,12 @@ class Chart {
       c.strokeStyle = Math.abs(v) < step * 1e-6 ? "#c3c9d1" : "#e8ebef";
       c.beginPath(); c.moveTo(this.left, y(v)); c.lineTo(w - 4, y(v)); c.stroke();
       c.fillStyle = "#69707a";
-      c.fillText(figure(Math.abs(v) < step * 1e-6 ? 0 : v, step), this.left - 5, y(v));
+      c.fillText(formatNumber(Math.abs(v) < step * 1e-6 ? 0 : v, step), this.left - 5, y(v));
     }
     c.textAlign = "center";
     c.textBaseline = "top";
     for (let s = Math.ceil(times[0] / dt) * dt; s <= times[times.length - 1] + 1e-9; s += dt) {
-      c.fillText(figure(s, dt), Math.min(x(s), w - 10), bottom + 3);
+      c.fillText(formatNumber(s, dt), Math.min(x(s), w - 10), bottom + 3);
     }
     for (const { values, color } of this.lines) this.line(c, x, y, values, color);
     return c.getImageData(0, 0, Math.round(w * ratio), Math.round(h * ratio));

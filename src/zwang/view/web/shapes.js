@@ -1,8 +1,8 @@
-// Triangles of shapes: positions and normals, three of each a triangle, and what to stretch them by.
+// Triangle meshes of shapes: three positions and three normals for each triangle, and the scale factors of the shape.
 
-const CREASE = Math.cos((38 * Math.PI) / 180); // faces that meet more sharply keep their edge
+const CREASE = Math.cos((38 * Math.PI) / 180); // the normals of faces that meet at a larger angle are not averaged
 
-function lathe(profile, sides) { // profile: [radius, z, normal radius, normal z] from below to above
+function surfaceOfRevolution(profile, sides) { // profile: [[radius, z, radial normal, axial normal], ...] with increasing z
   const out = { positions: [], normals: [] };
   const point = (k, j) => {
     const a = (2 * Math.PI * j) / sides, [r, z, nr, nz] = profile[k];
@@ -24,18 +24,18 @@ function arc(from, to, steps, r, shift) {
   });
 }
 
-function ball() { return lathe(arc(-Math.PI / 2, Math.PI / 2, 24, 1, 0), 40); }
+function ball() { return surfaceOfRevolution(arc(-Math.PI / 2, Math.PI / 2, 24, 1, 0), 40); }
 
 function capsule(r, length) {
-  return lathe([...arc(-Math.PI / 2, 0, 12, r, -length / 2), ...arc(0, Math.PI / 2, 12, r, length / 2)], 32);
+  return surfaceOfRevolution([...arc(-Math.PI / 2, 0, 12, r, -length / 2), ...arc(0, Math.PI / 2, 12, r, length / 2)], 32);
 }
 
 function cylinder() { // of radius 1 and length 1
-  return lathe([[0, -0.5, 0, -1], [1, -0.5, 0, -1], [1, -0.5, 1, 0], [1, 0.5, 1, 0], [1, 0.5, 0, 1], [0, 0.5, 0, 1]], 48);
+  return surfaceOfRevolution([[0, -0.5, 0, -1], [1, -0.5, 0, -1], [1, -0.5, 1, 0], [1, 0.5, 1, 0], [1, 0.5, 0, 1], [0, 0.5, 0, 1]], 48);
 }
 
-function cone() { // of radius 1 and length 1, its tip up
-  return lathe([[0, -0.5, 0, -1], [1, -0.5, 0, -1], [1, -0.5, 0.7, 0.7], [0, 0.5, 0.7, 0.7]], 32);
+function cone() { // of radius 1 and length 1, with its tip up
+  return surfaceOfRevolution([[0, -0.5, 0, -1], [1, -0.5, 0, -1], [1, -0.5, 0.7, 0.7], [0, 0.5, 0.7, 0.7]], 32);
 }
 
 function box() { // of edge 1
@@ -56,7 +56,7 @@ function box() { // of edge 1
   return out;
 }
 
-function square() { // of edge 1, normal along z, seen from both sides
+function square() { // of edge 1, with its normal along z; it is visible from both sides
   const p = [-0.5, -0.5, 0, 0.5, -0.5, 0, 0.5, 0.5, 0, -0.5, -0.5, 0, 0.5, 0.5, 0, -0.5, 0.5, 0];
   return { positions: p, normals: p.map((_, i) => (i % 3 === 2 ? 1 : 0)) };
 }
@@ -80,7 +80,7 @@ function meshTriangles(mesh, buffer) {
   return out;
 }
 
-function mergedVertices(steps) { // equal places have equal numbers, so that shading does not show how a file was cut
+function mergedVertices(steps) { // vertices at equal positions get equal indices, so that shading does not depend on how a file splits them
   const seen = new Map(), same = new Uint32Array(steps.length / 3);
   for (let v = 0; v < same.length; v++) {
     const key = (steps[3 * v] * 65536 + steps[3 * v + 1]) * 65536 + steps[3 * v + 2];
@@ -90,7 +90,7 @@ function mergedVertices(steps) { // equal places have equal numbers, so that sha
   return same;
 }
 
-function faceNormals(vertices, faces) { // as long as twice the area
+function faceNormals(vertices, faces) { // the length of a normal is twice the area of its face
   const normals = new Float32Array(faces.length);
   for (let f = 0; f < faces.length; f += 3) {
     const [a, b, c] = [3 * faces[f], 3 * faces[f + 1], 3 * faces[f + 2]];
@@ -103,7 +103,7 @@ function faceNormals(vertices, faces) { // as long as twice the area
   return normals;
 }
 
-function cornerNormal(normals, face, others) { // of the faces around a corner that meet this one smoothly
+function cornerNormal(normals, face, others) { // the mean normal of the faces around a corner that meet this face without a crease
   const x = normals[3 * face], y = normals[3 * face + 1], z = normals[3 * face + 2], length = Math.hypot(x, y, z);
   let [sx, sy, sz] = [0, 0, 0];
   for (const o of others) {
@@ -114,8 +114,8 @@ function cornerNormal(normals, face, others) { // of the faces around a corner t
   return s > 0 ? [sx / s, sy / s, sz / s] : [0, 0, 1];
 }
 
-// For a shape of the scene: the key of its triangles, the triangles, and their stretch.
-function trianglesOf(shape, scene, buffer, reach) {
+// For a shape: the key of its triangle mesh, a function that creates the mesh, and the scale factors.
+function trianglesOf(shape, data, buffer, extent) {
   const [a, b, c] = shape.size;
   switch (shape.kind) {
     case "sphere": return ["ball", ball, [a, a, a]];
@@ -123,7 +123,7 @@ function trianglesOf(shape, scene, buffer, reach) {
     case "cylinder": return ["cylinder", cylinder, [a, a, b]];
     case "box": return ["box", box, [a, b, c]];
     case "capsule": return [`capsule ${a} ${b}`, () => capsule(a, b), [1, 1, 1]];
-    case "plane": return ["square", square, [8 * reach, 8 * reach, 1]];
-    default: return [`mesh ${shape.mesh}`, () => meshTriangles(scene.meshes[shape.mesh], buffer), [1, 1, 1]];
+    case "plane": return ["square", square, [8 * extent, 8 * extent, 1]];
+    default: return [`mesh ${shape.mesh}`, () => meshTriangles(data.meshes[shape.mesh], buffer), [1, 1, 1]];
   }
 }

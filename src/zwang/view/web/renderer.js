@@ -1,4 +1,4 @@
-// The picture: WebGL 2, one sun with soft shadows, a ground with a grid that fades, ribbons for paths.
+// The renderer: WebGL 2, one light with soft shadows, a ground plane with a fading grid, and ribbons for paths.
 
 const SOLID_VERTEX = `#version 300 es
 in vec3 position, normal;
@@ -85,7 +85,7 @@ precision highp float;
 void main() {}`;
 
 const PATH_VERTEX = `#version 300 es
-in vec3 position, normal; // the two ends of a piece
+in vec3 position, normal; // the two ends of a segment
 in vec2 side;
 uniform mat4 camera;
 uniform vec2 screen;
@@ -105,11 +105,11 @@ void main() { drawn = color; }`;
 const SHADOW_SIZE = 4096;
 const TO_SUN = [0.36, -0.42, 0.83];
 
-function matrixOf(pose) { // columns, as WebGL has them
+function matrixOf(pose) { // a 4x4 matrix by columns, as WebGL stores it
   return [pose[0], pose[3], pose[6], 0, pose[1], pose[4], pose[7], 0, pose[2], pose[5], pose[8], 0, pose[9], pose[10], pose[11], 1];
 }
 
-function product(a, b) { // of 4x4 matrices by columns
+function multiplyMatrices(a, b) { // of 4x4 matrices by columns
   const c = new Float32Array(16);
   for (let i = 0; i < 4; i++) {
     for (let j = 0; j < 4; j++) {
@@ -124,24 +124,24 @@ const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
 const unit = (a) => a.map((x) => x / Math.hypot(...a));
 
-function looking(eye, target) {
+function viewMatrix(eye, target) {
   const z = unit(minus(eye, target)), x = unit(cross([0, 0, 1], z)), y = cross(z, x);
   return [x[0], y[0], z[0], 0, x[1], y[1], z[1], 0, x[2], y[2], z[2], 0, -dot(x, eye), -dot(y, eye), -dot(z, eye), 1];
 }
 
-function perspective(angle, aspect, near, far) {
+function perspectiveMatrix(angle, aspect, near, far) {
   const f = 1 / Math.tan(angle / 2);
   return [f / aspect, 0, 0, 0, 0, f, 0, 0, 0, 0, (far + near) / (near - far), -1, 0, 0, (2 * far * near) / (near - far), 0];
 }
 
-function parallel(r) { // a cube of half edge r, its middle r before the eye
+function orthographicMatrix(r) { // the view volume is a cube of half edge r, whose centre is r in front of the eye
   return [1 / r, 0, 0, 0, 0, 1 / r, 0, 0, 0, 0, -1 / r, 0, 0, 0, -1, 1];
 }
 
-class Painter {
+class Renderer {
   constructor(canvas) {
     const gl = canvas.getContext("webgl2", { antialias: true });
-    if (!gl) throw new Error("This page draws with WebGL 2, which this browser does not offer.");
+    if (!gl) throw new Error("This page needs WebGL 2, which this browser does not support.");
     Object.assign(this, { canvas, gl, geometries: new Map() });
     this.solid = this.program(SOLID_VERTEX, SOLID_FRAGMENT);
     this.ground = this.program(SOLID_VERTEX, GROUND_FRAGMENT);
@@ -183,8 +183,8 @@ class Painter {
       [gl.TEXTURE_WRAP_S, gl.CLAMP_TO_EDGE], [gl.TEXTURE_WRAP_T, gl.CLAMP_TO_EDGE]]) {
       gl.texParameteri(gl.TEXTURE_2D, name, value);
     }
-    this.behind = gl.createFramebuffer();
-    gl.bindFramebuffer(gl.FRAMEBUFFER, this.behind);
+    this.shadowBuffer = gl.createFramebuffer();
+    gl.bindFramebuffer(gl.FRAMEBUFFER, this.shadowBuffer);
     gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.DEPTH_ATTACHMENT, gl.TEXTURE_2D, this.shadow, 0);
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
   }
@@ -204,7 +204,7 @@ class Painter {
     return { vao, buffers, count: positions.length / 3, bounds: boundsOf(positions) };
   }
 
-  forget({ vao, buffers }) {
+  release({ vao, buffers }) {
     this.gl.deleteVertexArray(vao);
     buffers.forEach((buffer) => this.gl.deleteBuffer(buffer));
   }
@@ -214,7 +214,7 @@ class Painter {
     return this.geometries.get(key);
   }
 
-  ribbon(points) { // points (n, 3) as arrays; a path two pixels wide
+  ribbon(points) { // points: [[x, y, z], ...]; the geometry of a path that is about two pixels wide
     const positions = [], normals = [], sides = [];
     for (let k = 0; k + 1 < points.length; k++) {
       for (const side of [[0, -1], [1, -1], [1, 1], [0, -1], [1, 1], [0, 1]]) {
@@ -226,11 +226,11 @@ class Painter {
 
   draw(view) { // view: items, paths, eye, target, angle, floor, cell, middle, radius
     const gl = this.gl, { canvas } = this;
-    const sun = product(parallel(view.radius), looking(unit(TO_SUN).map((x, i) => view.radius * x + view.middle[i]), view.middle));
+    const sun = multiplyMatrices(orthographicMatrix(view.radius), viewMatrix(unit(TO_SUN).map((x, i) => view.radius * x + view.middle[i]), view.middle));
     const distance = Math.hypot(...minus(view.eye, view.target));
     const far = distance + 60 * view.radius;
-    const camera = product(perspective(view.angle, canvas.width / canvas.height, Math.max(distance / 200, far / 60000), far),
-      looking(view.eye, view.target));
+    const camera = multiplyMatrices(perspectiveMatrix(view.angle, canvas.width / canvas.height, Math.max(distance / 200, far / 60000), far),
+      viewMatrix(view.eye, view.target));
     this.camera = camera;
     this.castShadows(view, sun);
     gl.viewport(0, 0, canvas.width, canvas.height);
@@ -240,26 +240,26 @@ class Painter {
     gl.blendFuncSeparate(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA, gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     const common = { camera, sun, eye: view.eye };
     this.begin(this.solid, common);
-    this.solids(this.solid, view.items.filter((i) => i.color[3] >= 0.99));
+    this.drawSolids(this.solid, view.items.filter((i) => i.color[3] >= 0.99));
     this.paintGround(view, common);
     this.paintPaths(view, camera);
     gl.depthMask(false);
     this.begin(this.solid, common);
     gl.enable(gl.CULL_FACE);
-    this.solids(this.solid, view.items.filter((i) => i.color[3] < 0.99 && i.color[3] > 0));
+    this.drawSolids(this.solid, view.items.filter((i) => i.color[3] < 0.99 && i.color[3] > 0));
     gl.disable(gl.CULL_FACE);
     gl.depthMask(true);
   }
 
   castShadows(view, sun) {
     const gl = this.gl;
-    gl.bindFramebuffer(gl.FRAMEBUFFER, this.behind);
+    gl.bindFramebuffer(gl.FRAMEBUFFER, this.shadowBuffer);
     gl.viewport(0, 0, this.size, this.size);
     gl.clear(gl.DEPTH_BUFFER_BIT);
     gl.enable(gl.DEPTH_TEST);
     gl.useProgram(this.depth.p);
     gl.uniformMatrix4fv(this.depth.at.camera, false, sun);
-    this.solids(this.depth, view.items.filter((i) => !i.shadowless && i.color[3] > 0.4));
+    this.drawSolids(this.depth, view.items.filter((i) => !i.shadowless && i.color[3] > 0.4));
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
   }
 
@@ -275,7 +275,7 @@ class Painter {
     gl.uniform1i(program.at.shadow, 0);
   }
 
-  solids(program, items) {
+  drawSolids(program, items) {
     const gl = this.gl;
     for (const { geometry, pose, size, color } of items) {
       gl.uniformMatrix4fv(program.at.model, false, matrixOf(pose));
@@ -295,7 +295,7 @@ class Painter {
     gl.uniform3fv(at.middle, view.middle);
     const pose = [1, 0, 0, 0, 1, 0, 0, 0, 1, view.middle[0], view.middle[1], view.floor];
     gl.depthMask(false);
-    this.solids(this.ground, [{ geometry: this.plate, pose, size: [2 * far, 2 * far, 1], color: [1, 1, 1, 1] }]);
+    this.drawSolids(this.ground, [{ geometry: this.plate, pose, size: [2 * far, 2 * far, 1], color: [1, 1, 1, 1] }]);
     gl.depthMask(true);
   }
 
@@ -320,7 +320,7 @@ class Painter {
     }
   }
 
-  project(p) { // to pixels of the page, or null behind the eye
+  project(p) { // a point in pixels of the page, or null if it is behind the camera
     const c = this.camera, w = c[3] * p[0] + c[7] * p[1] + c[11] * p[2] + c[15];
     if (w <= 0) return null;
     const x = (c[0] * p[0] + c[4] * p[1] + c[8] * p[2] + c[12]) / w, y = (c[1] * p[0] + c[5] * p[1] + c[9] * p[2] + c[13]) / w;

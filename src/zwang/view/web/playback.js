@@ -1,4 +1,4 @@
-// Where everything is: bytes to arrays, q over time, and forward kinematics.
+// Arrays from bytes, the recorded motion q(t), and forward kinematics.
 // A pose is 12 numbers: the rotation by rows, then the origin.
 
 const TYPES = { f4: Float32Array, u2: Uint16Array, u4: Uint32Array };
@@ -25,7 +25,7 @@ function compose(a, b) {
   return c;
 }
 
-function moved(pose, x, y, z) {
+function transformPoint(pose, x, y, z) {
   const row = (i) => pose[3 * i] * x + pose[3 * i + 1] * y + pose[3 * i + 2] * z + pose[9 + i];
   return [row(0), row(1), row(2)];
 }
@@ -48,12 +48,12 @@ function multiply(a, b) { // quaternions (w, x, y, z)
   ];
 }
 
-function exponential(r) { // of a rotation vector, as a quaternion
+function exponential(r) { // the quaternion of a rotation vector
   const angle = Math.hypot(...r), s = angle > 1e-9 ? Math.sin(angle / 2) / angle : 0.5;
   return [Math.cos(angle / 2), s * r[0], s * r[1], s * r[2]];
 }
 
-function move(link, q) { // a link's pose in its parent
+function linkPose(link, q) { // the pose of a link in its parent's frame
   if (link.kind === "ball") {
     return compose(link.pose, fromQuaternion(q[link.q], q[link.q + 1], q[link.q + 2], q[link.q + 3]));
   }
@@ -68,29 +68,29 @@ function move(link, q) { // a link's pose in its parent
 function linkPoses(model, q, root = IDENTITY) {
   const poses = [];
   for (const link of model.links) {
-    poses.push(compose(link.parent < 0 ? root : poses[link.parent], move(link, q)));
+    poses.push(compose(link.parent < 0 ? root : poses[link.parent], linkPose(link, q)));
   }
   poses[-1] = root;
   return poses;
 }
 
-function massCentre(model, poses) {
+function centreOfMass(model, poses) {
   let mass = 0;
   const sum = [0, 0, 0];
-  for (const [link, x, y, z, m] of model.solids) {
-    moved(poses[link], x, y, z).forEach((c, i) => { sum[i] += m * c; });
+  for (const [link, x, y, z, m] of model.rigid_bodies) {
+    transformPoint(poses[link], x, y, z).forEach((c, i) => { sum[i] += m * c; });
     mass += m;
   }
   return mass > 0 ? sum.map((c) => c / mass) : null;
 }
 
-// The columns of J of a frame's origin, one for each speed of the links that carry it: world velocity = sum of column * speed.
+// The columns of the linear Jacobian J of a frame's origin, one for each generalised velocity of the links that carry it.
 function pointJacobian(model, poses, place) {
   const p = compose(poses[place.link], place.pose).slice(9), columns = [];
   for (let at = place.link; at >= 0; at = model.links[at].parent) {
     const { kind, axis, pitch } = model.links[at], o = poses[at].slice(9), arm = [p[0] - o[0], p[1] - o[1], p[2] - o[2]];
     for (const a of kind === "ball" ? [[1, 0, 0], [0, 1, 0], [0, 0, 1]] : [axis]) {
-      const w = moved([...poses[at].slice(0, 9), 0, 0, 0], ...a), along = kind === "prismatic" ? 1 : pitch, turn = kind === "prismatic" ? 0 : 1;
+      const w = transformPoint([...poses[at].slice(0, 9), 0, 0, 0], ...a), along = kind === "prismatic" ? 1 : pitch, turn = kind === "prismatic" ? 0 : 1;
       columns.push([0, 1, 2].map((i) => {
         const j = (i + 1) % 3, k = (i + 2) % 3;
         return along * w[i] + turn * (w[j] * arm[k] - w[k] * arm[j]);
@@ -100,7 +100,8 @@ function pointJacobian(model, poses, place) {
   return columns;
 }
 
-// The manipulability ellipsoid: where speeds of length one take the point; its semi-axes, and their directions as a pose at p.
+// The velocity (manipulability) ellipsoid { J v : |v| = 1 } of a frame's origin p: its semi-axes, and their directions as a pose at p,
+// from the eigenvalues and eigenvectors of J J^T.
 function velocityEllipsoid(model, poses, place) {
   const J = pointJacobian(model, poses, place);
   const A = [0, 1, 2].map((i) => [0, 1, 2].map((k) => J.reduce((s, c) => s + c[i] * c[k], 0)));
@@ -108,7 +109,7 @@ function velocityEllipsoid(model, poses, place) {
   return { axes: [0, 1, 2].map((i) => Math.sqrt(Math.max(A[i][i], 0))), pose: [...R.flat(), ...p] };
 }
 
-function eigenvectors(A) { // by Jacobi's rotations: leaves A diagonal, gives R (by rows) with the vectors as columns
+function eigenvectors(A) { // by Jacobi rotations: makes A diagonal and returns R (by rows), whose columns are the eigenvectors
   const R = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
   for (let sweep = 0; sweep < 12; sweep++) {
     for (const [i, k] of [[0, 1], [0, 2], [1, 2]]) {
@@ -123,8 +124,8 @@ function eigenvectors(A) { // by Jacobi's rotations: leaves A diagonal, gives R 
   return R;
 }
 
-// The recorded motion: q of a world at any time, between samples by straight lines; quaternions by the shorter way.
-class Motion {
+// The recorded motion: q of a world at any time by linear interpolation between samples; quaternions along the shorter arc.
+class Playback {
   constructor(run, models, worlds, buffer) {
     this.times = arrayOf(buffer, run.times);
     this.count = this.times.length;
@@ -132,22 +133,22 @@ class Motion {
     this.nq = models[0].home.length;
     this.energies = Object.entries(run.energies).map(([name, spec]) => ({ name, values: arrayOf(buffer, spec) }));
     this.stopped = run.stopped;
-    this.acting = run.forces && { ...run.forces, position: arrayOf(buffer, run.forces.position), force: arrayOf(buffer, run.forces.force) };
+    this.recordedForces = run.forces && { ...run.forces, position: arrayOf(buffer, run.forces.position), force: arrayOf(buffer, run.forces.force) };
     this.balls = models[0].joints.filter((j) => j.ball !== null).map((j) => j.ball);
-    this.last = worlds.map((_, w) => this.lastGood(w)); // after a stop there is NaN
+    this.last = worlds.map((_, w) => this.lastValid(w)); // a world that stopped early has NaN afterwards
   }
 
   get start() { return this.times[0]; }
   get end() { return this.times[this.count - 1]; }
 
-  lastGood(world) {
+  lastValid(world) {
     for (let k = this.count - 1; k > 0; k--) {
       if (!Number.isNaN(this.q[(world * this.count + k) * this.nq])) return k;
     }
     return 0;
   }
 
-  index(t) { // the sample before t
+  index(t) { // the last sample before t
     let low = 0, high = this.count - 1;
     while (high - low > 1) {
       const middle = (low + high) >> 1;
@@ -174,18 +175,18 @@ class Motion {
     return a.map((x, i) => x + s * (b[i] - x));
   }
 
-  forces(world, t, kind) { // [point, force] of one kind, at the sample before t: forces jump, and are not drawn between
-    const acting = this.acting, found = [], k = t >= this.end ? this.count - 1 : this.index(t);
-    if (!acting) return found;
-    acting.kinds.forEach((this_kind, i) => {
-      const at = 3 * ((world * this.count + k) * acting.kinds.length + i);
-      const point = Array.from(acting.position.subarray(at, at + 3)), force = Array.from(acting.force.subarray(at, at + 3));
+  forces(world, t, kind) { // [point, force] of one kind at the last sample before t; forces may jump, so they are not interpolated
+    const recordedForces = this.recordedForces, found = [], k = t >= this.end ? this.count - 1 : this.index(t);
+    if (!recordedForces) return found;
+    recordedForces.kinds.forEach((this_kind, i) => {
+      const at = 3 * ((world * this.count + k) * recordedForces.kinds.length + i);
+      const point = Array.from(recordedForces.position.subarray(at, at + 3)), force = Array.from(recordedForces.force.subarray(at, at + 3));
       if (this_kind === kind && [...point, ...force].every(Number.isFinite)) found.push([point, force]);
     });
     return found;
   }
 
-  series(world, i) { // one coordinate over all samples
+  series(world, i) { // the values of one coordinate at all samples
     const found = new Float32Array(this.count);
     for (let k = 0; k < this.count; k++) found[k] = this.q[(world * this.count + k) * this.nq + i];
     return found;

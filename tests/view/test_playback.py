@@ -1,4 +1,4 @@
-"""A picture's worlds over time, and its surfaces, against the spine and closed forms."""
+"""Playback and surface meshes, compared with zwang's kinematics and with closed forms."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import zwang as zw
 from tests.mechanisms import random_mechanism, random_quaternion
 from tests.view.scenes import shapes
 from zwang.mechanism.samples import double_pendulum
-from zwang.view.playback import Playback, placed, solid_centres, velocity_ellipsoid
-from zwang.view.scene import picture_of, scene_content
-from zwang.view.surfaces import creased, surfaces
+from zwang.view.playback import Playback, frame_in_world, rigid_body_centres, velocity_ellipsoid
+from zwang.view.scene import scene_content, scene_data_of
+from zwang.view.surfaces import split_at_creases, surfaces
 from zwang.view.triangles import shape_corners
 
 
@@ -21,29 +21,29 @@ def random_configuration(m, seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_places_and_centres_are_where_forward_kinematics_has_them(seed):
+def test_frames_and_centres_of_mass_agree_with_forward_kinematics(seed):
     m = random_mechanism(seed, bodies=7)
     q = random_configuration(m, seed)
-    motion, model = Playback([m], None), picture_of(scene_content(m))["models"][0]
-    motion.hands[0] = q
-    poses = motion.poses(0, 0.0)
+    playback, model = Playback([m], None), scene_data_of(scene_content(m))["models"][0]
+    playback.manual_configurations[0] = q
+    poses = playback.poses(0, 0.0)
     for place in (*model["bodies"], *model["frames"]):
         R, p = zw.frame_pose(m, q, place["name"])
-        np.testing.assert_allclose(placed(poses, place)[0], R, atol=1e-12)
-        np.testing.assert_allclose(placed(poses, place)[1], p, atol=1e-12)
-    points, masses = solid_centres(model, poses)
+        np.testing.assert_allclose(frame_in_world(poses, place)[0], R, atol=1e-12)
+        np.testing.assert_allclose(frame_in_world(poses, place)[1], p, atol=1e-12)
+    points, masses = rigid_body_centres(model, poses)
     np.testing.assert_allclose(masses @ points / masses.sum(), zw.mass_centre(m, q), atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_ellipsoid_is_that_of_the_jacobian(seed):
+def test_the_velocity_ellipsoid_is_that_of_the_jacobian(seed):
     """R diag(axes^2) R^T = J J^T."""
     m = random_mechanism(seed, bodies=6)
     q = random_configuration(m, seed)
-    motion, model = Playback([m], None), picture_of(scene_content(m))["models"][0]
-    motion.hands[0] = q
+    playback, model = Playback([m], None), scene_data_of(scene_content(m))["models"][0]
+    playback.manual_configurations[0] = q
     tip = next(place for place in (*model["bodies"], *model["frames"]) if place["name"] == "tip")
-    R, axes = velocity_ellipsoid(m, motion.poses(0, 0.0), tip)
+    R, axes = velocity_ellipsoid(m, playback.poses(0, 0.0), tip)
     J = zw.frame_jacobian(m, q, "tip")[:3]
     assert np.linalg.det(R) == pytest.approx(1)
     np.testing.assert_allclose(R @ np.diag(axes**2) @ R.T, J @ J.T, atol=1e-10)
@@ -52,16 +52,16 @@ def test_an_ellipsoid_is_that_of_the_jacobian(seed):
 def test_configurations_between_samples_lie_between_them():
     run = zw.simulate(double_pendulum(), [[2.0, 1.0], [1.0, 0.0]], duration=1, step=0.01, integrator="rk4")
     what = scene_content(run)
-    motion = Playback(what.mechanisms, picture_of(what)["run"])
-    assert (motion.start, motion.end) == (0.0, pytest.approx(1.0))
+    playback = Playback(what.mechanisms, scene_data_of(what)["run"])
+    assert (playback.start, playback.end) == (0.0, pytest.approx(1.0))
     for t in (0.0, 0.333, 0.5, 1.0, 1.5):
         expected = run.q.isel(world=1).interp(time=min(t, 1.0)).values
-        np.testing.assert_allclose(motion.configuration(1, t), expected, atol=2e-3)
-    motion.hands[1] = np.array([5.0, 6.0])
-    np.testing.assert_array_equal(motion.configuration(1, 0.3), [5.0, 6.0])
+        np.testing.assert_allclose(playback.configuration(1, t), expected, atol=2e-3)
+    playback.manual_configurations[1] = np.array([5.0, 6.0])
+    np.testing.assert_array_equal(playback.configuration(1, 0.3), [5.0, 6.0])
 
 
-def test_quaternions_go_the_shorter_way_and_stay_unit():
+def test_quaternions_follow_the_shorter_arc_and_stay_normalised():
     m = zw.Mechanism(bodies=[zw.Body("b", zw.Ball("ball"), mass=1, inertia=(1, 1, 1))])
     a = np.array(random_quaternion(np.random.default_rng(1)))
     b = np.asarray(zw.integrate_configuration(m, a, [0.2, 0, 0], 1), dtype=float)
@@ -71,27 +71,27 @@ def test_quaternions_go_the_shorter_way_and_stay_unit():
     np.testing.assert_allclose(q, middle, atol=1e-12)
 
 
-def test_a_stopped_world_keeps_its_last_good_state():
+def test_a_world_that_stopped_keeps_its_last_valid_state():
     run = zw.simulate(double_pendulum(), [1.0, 0], duration=1, step=0.02)
     run["q"][0, 30:] = np.nan
     what = scene_content(run)
-    motion = Playback(what.mechanisms, picture_of(what)["run"])
+    playback = Playback(what.mechanisms, scene_data_of(what)["run"])
     for t in (0.7, 1.0):
-        np.testing.assert_array_equal(motion.configuration(0, t), run.q.values[0, 29])
+        np.testing.assert_array_equal(playback.configuration(0, t), run.q.values[0, 29])
 
 
-def test_forces_are_those_of_the_recording_and_none_by_hand():
+def test_forces_are_the_recorded_ones_and_none_after_a_manual_change():
     ball = zw.Body("ball", zw.Prismatic("z"), position=(0, 0, 0.1), mass=2, geometry=[zw.Sphere(0.1)])
     m = zw.Mechanism("ball", [ball], geometry=[zw.Plane()])
     run = zw.simulate(m, duration=1.0, step=0.005, record={"forces": True}, compiled=False)
     what = scene_content(run)
-    motion = Playback(what.mechanisms, picture_of(what)["run"])
-    points, forces = motion.forces(0, 1.0, "contact")
+    playback = Playback(what.mechanisms, scene_data_of(what)["run"])
+    points, forces = playback.forces(0, 1.0, "contact")
     np.testing.assert_allclose(forces, [[0, 0, 2 * 9.81]], atol=1e-3)
     np.testing.assert_allclose(points, [[0, 0, 0]], atol=2e-3)
-    assert len(motion.forces(0, 1.0, "constraint")[0]) == 0
-    motion.hands[0] = np.zeros(1)
-    assert len(motion.forces(0, 1.0, "contact")[0]) == 0
+    assert len(playback.forces(0, 1.0, "constraint")[0]) == 0
+    playback.manual_configurations[0] = np.zeros(1)
+    assert len(playback.forces(0, 1.0, "contact")[0]) == 0
 
 
 def volume(vertices, faces):
@@ -99,23 +99,29 @@ def volume(vertices, faces):
     return float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6)
 
 
-VOLUMES = {"box": 0.3 * 0.4 * 0.5, "sphere": 4 / 3 * np.pi * 0.2**3, "capsule": np.pi * 0.01 * 0.6 + 4 / 3 * np.pi * 0.1**3,
-           "cylinder": np.pi * 0.01 * 0.7, "ellipsoid": 4 / 3 * np.pi * 0.1 * 0.2 * 0.3, "mesh": 1.0}  # fmt: skip
+VOLUMES = {
+    "box": 0.3 * 0.4 * 0.5,
+    "sphere": 4 / 3 * np.pi * 0.2**3,
+    "capsule": np.pi * 0.01 * 0.6 + 4 / 3 * np.pi * 0.1**3,
+    "cylinder": np.pi * 0.01 * 0.7,
+    "ellipsoid": 4 / 3 * np.pi * 0.1 * 0.2 * 0.3,
+    "mesh": 1.0,
+}
 
 
-def test_surfaces_hold_the_volume_of_their_shape():
-    picture = picture_of(scene_content(shapes()))
-    for shape in picture["models"][0]["shapes"]:
-        vertices, faces = creased(shape_corners(shape, picture["meshes"], 1.0))
+def test_surface_meshes_enclose_the_volume_of_their_shape():
+    scene_data = scene_data_of(scene_content(shapes()))
+    for shape in scene_data["models"][0]["shapes"]:
+        vertices, faces = split_at_creases(shape_corners(shape, scene_data["meshes"], 1.0))
         if shape["kind"] in VOLUMES:
             assert volume(vertices, faces) == pytest.approx(VOLUMES[shape["kind"]], rel=0.02), shape["kind"]
 
 
 def test_edges_stay_sharp_and_round_shapes_smooth():
     """A vertex belongs to faces of about one direction; and what is round has no vertex twice."""
-    picture = picture_of(scene_content(shapes()))
-    for shape in picture["models"][0]["shapes"]:
-        vertices, faces = creased(shape_corners(shape, picture["meshes"], 1.0))
+    scene_data = scene_data_of(scene_content(shapes()))
+    for shape in scene_data["models"][0]["shapes"]:
+        vertices, faces = split_at_creases(shape_corners(shape, scene_data["meshes"], 1.0))
         normals = np.cross(
             vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]]
         )
@@ -133,8 +139,21 @@ def test_edges_stay_sharp_and_round_shapes_smooth():
 
 
 def test_shapes_of_one_link_and_colour_are_one_surface():
-    m = zw.Mechanism(bodies=[zw.Body("b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1), geometry=[
-        zw.Box(1, 1, 1), zw.Box(1, 1, 1, position=(2, 0, 0)), zw.Sphere(1, color=(1, 0, 0, 1))])])  # fmt: skip
-    picture = picture_of(scene_content(m))
-    found = surfaces(picture["models"][0], picture["meshes"], 1.0)
+    m = zw.Mechanism(
+        bodies=[
+            zw.Body(
+                "b",
+                zw.Revolute("j"),
+                mass=1,
+                inertia=(1, 1, 1),
+                geometry=[
+                    zw.Box(1, 1, 1),
+                    zw.Box(1, 1, 1, position=(2, 0, 0)),
+                    zw.Sphere(1, color=(1, 0, 0, 1)),
+                ],
+            )
+        ]
+    )
+    scene_data = scene_data_of(scene_content(m))
+    found = surfaces(scene_data["models"][0], scene_data["meshes"], 1.0)
     assert [len(part.faces) for part in found][:1] == [24] and len(found) == 2

@@ -1,4 +1,4 @@
-"""The page: complete in itself, deaf to what names contain, and with the motion that was recorded."""
+"""The offline page: it is self-contained, treats names as text, and contains the recorded motion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def hostile() -> zw.Mechanism:
 
 
 def test_a_page_needs_nothing_from_outside():
-    """No address, no file; and its policy allows only its own script, named by its hash, and no connection."""
+    """No address, no file; and its policy allows only its own script, named by its hash, and no
+    connection.
+    """
     page = page_html(zw.simulate(double_pendulum(), duration=0.1, step=0.01, compiled=False))
     elements = Elements(page)
     for tag, attributes, _ in elements.found:
@@ -54,7 +56,7 @@ def test_names_are_data_and_never_markup():
     assert elements.texts("title") == [f"{HOSTILE[0]} - zwang"]
 
 
-def test_every_kind_of_shape_is_there_with_its_size_place_and_color():
+def test_every_kind_of_shape_has_its_size_pose_and_color():
     scene = scene_in(page_html(shapes()))
     found = {s["kind"]: s for s in scene["models"][0]["shapes"]}
     assert {kind: s["size"] for kind, s in found.items()} == {
@@ -65,11 +67,19 @@ def test_every_kind_of_shape_is_there_with_its_size_place_and_color():
     assert found["sphere"]["color"] == [1, 0, 0, 0.5] and found["sphere"]["pose"][9:] == [1, 0, 0]
 
 
-def test_a_mesh_is_kept_to_a_65535th_of_its_size_and_only_once():
+def test_a_mesh_is_stored_once_with_an_error_below_a_65535th_of_its_size():
     vertices = np.random.default_rng(0).normal(size=(50, 3))
     faces = np.random.default_rng(1).integers(0, 50, (80, 3))
-    bodies = [zw.Body(f"b{k}", zw.Revolute(f"j{k}"), mass=1, inertia=(1, 1, 1), geometry=[zw.Mesh(vertices=vertices, faces=faces)])
-              for k in range(3)]  # fmt: skip
+    bodies = [
+        zw.Body(
+            f"b{k}",
+            zw.Revolute(f"j{k}"),
+            mass=1,
+            inertia=(1, 1, 1),
+            geometry=[zw.Mesh(vertices=vertices, faces=faces)],
+        )
+        for k in range(3)
+    ]
     scene = scene_in(page_html(zw.Mechanism(bodies=bodies)))
     (mesh,) = scene["meshes"]
     assert [s["mesh"] for s in scene["models"][0]["shapes"]] == [0, 0, 0]
@@ -78,7 +88,7 @@ def test_a_mesh_is_kept_to_a_65535th_of_its_size_and_only_once():
     np.testing.assert_array_equal(array(scene, mesh["faces"]).reshape(-1, 3), faces)
 
 
-def test_shapes_for_contact_are_hidden_where_there_are_others_for_the_eye():
+def test_collision_shapes_are_hidden_if_there_are_visual_shapes():
     box, eye, group = (
         zw.Box(1, 1, 1),
         zw.Sphere(0.1, visual_only=True),
@@ -92,7 +102,7 @@ def test_shapes_for_contact_are_hidden_where_there_are_others_for_the_eye():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_links_of_a_page_stand_where_forward_kinematics_has_them(seed):
+def test_link_poses_of_a_page_agree_with_forward_kinematics(seed):
     m = random_mechanism(seed)
     rng = np.random.default_rng(seed)
     q = rng.normal(size=m.nq)
@@ -106,11 +116,13 @@ def test_links_of_a_page_stand_where_forward_kinematics_has_them(seed):
         np.testing.assert_allclose(
             (poses[place["link"]] @ pose(place["pose"]))[:3], np.column_stack([R, p]), atol=1e-12
         )
-    centre = sum(m * (poses[link] @ [x, y, z, 1])[:3] for link, x, y, z, m in model["solids"])
-    np.testing.assert_allclose(centre / sum(s[4] for s in model["solids"]), zw.mass_centre(m, q), atol=1e-12)
+    centre = sum(m * (poses[link] @ [x, y, z, 1])[:3] for link, x, y, z, m in model["rigid_bodies"])
+    np.testing.assert_allclose(
+        centre / sum(s[4] for s in model["rigid_bodies"]), zw.mass_centre(m, q), atol=1e-12
+    )
 
 
-def test_a_motion_is_the_recorded_one():
+def test_the_motion_of_a_page_is_the_recorded_one():
     run = zw.simulate(double_pendulum(), [[1, 0], [2, 0], [3, 0]], duration=1, step=0.001, integrator="rk4")
     scene = scene_in(page_html(run, worlds=2, traces=["lower"]))
     times = array(scene, scene["run"]["times"])
@@ -118,12 +130,12 @@ def test_a_motion_is_the_recorded_one():
     kept = run.sel(time=times, method="nearest").isel(world=slice(2))
     np.testing.assert_allclose(kept.time, times, atol=1e-6)
     np.testing.assert_allclose(array(scene, scene["run"]["q"]).reshape(2, 61, 2), kept.q, atol=1e-6)
-    for name, variable in (("kinetic", "kinetic_energy"), ("sum", "energy")):
+    for name, variable in (("kinetic", "kinetic_energy"), ("total", "energy")):
         read = array(scene, scene["run"]["energies"][name]).reshape(2, 61)
         np.testing.assert_allclose(read, kept[variable], rtol=1e-5, atol=1e-5)
 
 
-def test_a_long_motion_is_thinned_and_a_short_one_kept():
+def test_a_long_motion_is_thinned_and_a_short_one_is_not():
     run = zw.simulate(double_pendulum(), [1, 0], duration=0.05, step=0.001)
     assert scene_in(page_html(run))["run"]["times"]["count"] == 4
     slow = zw.simulate(double_pendulum(), [1, 0], duration=0.5, step=0.1)
@@ -139,9 +151,18 @@ def test_worlds_with_their_own_parameters_have_their_own_links():
     assert [model["links"][1]["pose"][9:] for model in scene["models"]] == [[1, 0, 0], [2, 0, 0]]
 
 
-def test_bodies_without_shapes_are_sticks_between_joints_and_balls_at_masses():
-    bodies = [zw.Body("a", zw.Revolute("first", axis=(0, 1, 0)), mass=8, com=(0, 0, -1)),
-              zw.Body("b", zw.Revolute("second", axis=(0, 1, 0)), parent="a", position=(0, 0, -2), mass=1, com=(0, 0, -1))]  # fmt: skip
+def test_bodies_without_shapes_are_sticks_and_spheres():
+    bodies = [
+        zw.Body("a", zw.Revolute("first", axis=(0, 1, 0)), mass=8, com=(0, 0, -1)),
+        zw.Body(
+            "b",
+            zw.Revolute("second", axis=(0, 1, 0)),
+            parent="a",
+            position=(0, 0, -2),
+            mass=1,
+            com=(0, 0, -1),
+        ),
+    ]
     scene = scene_in(page_html(zw.Mechanism(bodies=bodies)))
     shapes = scene["models"][0]["shapes"]
     sticks = {s["body"]: s for s in shapes if s["kind"] == "capsule"}
@@ -173,7 +194,7 @@ def test_up_is_against_gravity(gravity):
     np.testing.assert_allclose(root @ gravity, (0, 0, -np.linalg.norm(gravity)))
 
 
-def test_springs_rods_and_loops_are_told():
+def test_springs_rods_and_the_number_of_constraints_are_in_the_scene_data():
     spring = zw.PointSpring(("upper", (0, 0, -0.5)), ("world", (1, 0, 0)), 3.0)
     rod = zw.Distance("rod", ("lower", (0, 0, -1)), ("world", (0, 0, -3)), 1.0)
     m = double_pendulum().replace(forces=[spring], constraints=[rod])
@@ -181,7 +202,7 @@ def test_springs_rods_and_loops_are_told():
     assert [(line["kind"], line["points"]) for line in model["lines"]] == [
         ("spring", [[0, 0, 0, -0.5], [-1, 1, 0, 0]]), ("rod", [[1, 0, 0, -1], [-1, 0, 0, -3]]),
     ]  # fmt: skip
-    assert model["restricted"] == 1 and scene_in(page_html(four_bar()))["models"][0]["restricted"] == 1
+    assert model["constraints"] == 1 and scene_in(page_html(four_bar()))["models"][0]["constraints"] == 1
 
 
 def test_sliders_have_the_limits_of_their_joints():
@@ -197,10 +218,12 @@ def test_save_html_writes_the_page(tmp_path):
     assert (tmp_path / "a.html").read_bytes() == page_html(four_bar()).encode("ascii")
 
 
-def test_what_cannot_be_shown_is_refused():
+def test_unsuitable_arguments_raise_errors():
     run = zw.simulate(double_pendulum(), duration=0.05, step=0.01)
     for what, error, said in (
-        (furuta(), ParameterError, "L_r"), (run[["q"]], ShapeError, "recording"), ("panda.urdf", ShapeError, "str"),
+        (furuta(), ParameterError, "L_r"),
+        (run[["q"]], ShapeError, "recording"),
+        ("panda.urdf", ShapeError, "str"),
         (run.isel(world=slice(0)), ShapeError, "empty"),
     ):  # fmt: skip
         with pytest.raises(error, match=said):

@@ -1,4 +1,6 @@
-"""Small pictures: shapes as triangles have their places and areas, triangles are covered without holes, and the nearer one is seen."""
+"""Thumbnails: triangles have the positions and areas of their shapes, are covered completely, and hide each
+other.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ import zwang as zw
 from tests.view.scenes import shapes
 from zwang.errors import ParameterError
 from zwang.mechanism.samples import furuta
-from zwang.view.thumbnail import HEIGHT, WIDTH, _painted, portrait
+from zwang.view.thumbnail import HEIGHT, WIDTH, _rasterised, thumbnail_png
 from zwang.view.triangles import AXES, GROUND_COLOR, world_triangles
 
 RED, BLUE = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
@@ -35,7 +37,7 @@ def area(corners: np.ndarray) -> float:
     return float(np.linalg.norm(sides, axis=1).sum() / 2)
 
 
-def test_every_shape_is_where_it_is_and_as_large_as_it_is():
+def test_every_shape_has_its_position_and_area():
     lift = 1.5
     corners, colors, _ = world_triangles(shapes(), np.array([lift]))
     raised = corners[:, :, 2].min(axis=1) > 0.7
@@ -56,7 +58,7 @@ def test_every_shape_is_where_it_is_and_as_large_as_it_is():
     np.testing.assert_array_equal(red, np.tile(RED, (len(red), 1)))
 
 
-def test_the_ground_is_below_the_mechanism_and_axes_are_there_if_it_is_near():
+def test_the_ground_is_below_the_mechanism_and_axes_are_drawn_near_the_origin():
     def drawn(x: float) -> tuple[np.ndarray, np.ndarray]:
         body = zw.Body(
             "b", zw.Prismatic("j", axis=(0, 0, 1)), position=(x, 0, 1), mass=1, geometry=[zw.Sphere(0.2)]
@@ -81,8 +83,8 @@ def test_a_mesh_is_drawn_with_its_own_vertices():
 
 @settings(max_examples=40, deadline=None)
 @given(arrays(float, (3, 3), elements=st.floats(2, 58)))
-def test_a_triangle_covers_every_pixel_whose_centre_is_in_it_and_none_far_off(triangle):
-    seen = _painted(triangle[None], np.array([RED]), 60, 60)[::-1, :, 3] > 0
+def test_a_triangle_covers_the_pixels_whose_centres_it_contains(triangle):
+    seen = _rasterised(triangle[None], np.array([RED]), 60, 60)[::-1, :, 3] > 0
     a, b, c = triangle[:, :2]
     x, y = np.meshgrid(np.arange(60) + 0.5, np.arange(60) + 0.5)
     sides = [
@@ -95,12 +97,12 @@ def test_a_triangle_covers_every_pixel_whose_centre_is_in_it_and_none_far_off(tr
     assert not seen[distance < -0.75].any()
 
 
-def test_the_nearer_of_two_triangles_is_seen():
+def test_the_nearer_of_two_triangles_is_visible():
     flat = np.array([[5.0, 5, 0], [35, 5, 0], [5, 35, 0]])
     both = np.stack([flat + np.array([0, 0, z]) for z in (3, 1)])
-    image = _painted(both, np.array([RED, BLUE]), 40, 40)
+    image = _rasterised(both, np.array([RED, BLUE]), 40, 40)
     assert np.all(image[image[..., 3] > 0][:, 2] == 0) and image[..., 0].max() > 0
-    image = _painted(both[::-1], np.array([BLUE, RED]), 40, 40)
+    image = _rasterised(both[::-1], np.array([BLUE, RED]), 40, 40)
     assert np.all(image[image[..., 3] > 0][:, 2] == 0)
 
 
@@ -117,17 +119,17 @@ def bob(image: np.ndarray) -> np.ndarray:
     return (np.array([columns.mean(), rows.mean()]) - [WIDTH / 2, HEIGHT / 2]) / WIDTH
 
 
-def test_down_in_the_picture_is_where_gravity_goes_and_q_is_seen():
-    hanging, raised = pendulum(), pixels(portrait(pendulum(), [np.pi / 2]))
-    still = pixels(portrait(hanging))
+def test_gravity_points_down_in_the_picture():
+    hanging, raised = pendulum(), pixels(thumbnail_png(pendulum(), [np.pi / 2]))
+    still = pixels(thumbnail_png(hanging))
     assert still.shape == (HEIGHT, WIDTH, 4) and still[0, 0, 3] == 0
     assert bob(still)[1] > 0.06
     assert bob(raised)[0] < -0.06  # turned about +y, down goes to -x, and x is to the right
-    np.testing.assert_array_equal(pixels(portrait(hanging.replace(home=(np.pi / 2,)))), raised)
-    along_y = pixels(portrait(pendulum((0, 0, 1), (0, -9.81, 0), (0, -1, 0))))
+    np.testing.assert_array_equal(pixels(thumbnail_png(hanging.replace(home=(np.pi / 2,)))), raised)
+    along_y = pixels(thumbnail_png(pendulum((0, 0, 1), (0, -9.81, 0), (0, -1, 0))))
     assert bob(along_y)[1] > 0.06
 
 
-def test_symbols_without_values_are_told():
+def test_symbols_without_values_raise_an_error():
     with pytest.raises(ParameterError, match="symbols"):
-        portrait(furuta())
+        thumbnail_png(furuta())

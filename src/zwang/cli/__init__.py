@@ -1,0 +1,8 @@
+"""The command line: each command calls one function of the library, and prints or writes its result."""
+
+from __future__ import annotations
+
+from zwang.cli import analysis_commands, demo_commands, model_commands, run_commands
+from zwang.cli.application import app, main
+
+__all__ = ["analysis_commands", "app", "demo_commands", "main", "model_commands", "run_commands"]

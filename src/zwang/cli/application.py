@@ -1,0 +1,64 @@
+"""The application `zwang`, to which the command modules add their commands, and its entry point."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from cyclopts import App
+
+import zwang as zw
+from zwang.cli.console import print_to_stderr, show_warning
+from zwang.cli.options import examples
+from zwang.compiler.runtime.threads import is_compiling
+from zwang.errors import ZwangError, ZwangWarning
+from zwang.mechanism.samples import SAMPLES
+
+INTERRUPTED = 130  # the exit status that shells expect after Ctrl-C
+
+app = App(
+    name="zwang",
+    version=zw.__version__,
+    help="Multibody dynamics by Gauss's principle of least constraint: derive the equations of motion of a "
+    "mechanism, simulate it with compiled code, and compute its constraint forces and inverse kinematics.\n\n"
+    "MODEL is the path of a URDF, MJCF or JSON file, or the name of a sample mechanism: "
+    f"{', '.join(SAMPLES)}. `zwang COMMAND --help` describes a command.",
+    help_epilogue=examples(
+        "zwang demo",
+        "zwang info furuta",
+        "zwang simulate furuta --duration 2 --worlds 64 --plot run.png",
+        "zwang equations furuta --format latex",
+        "zwang --install-completion",
+    ),
+)
+app.register_install_completion_command(
+    help="Install tab completion for the shell you use, or for the one that --shell names."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line. An error is printed as one message; the exit status is then 1."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ZwangWarning)
+        warnings.showwarning = show_warning
+        try:
+            status = app(arguments)
+        except (ZwangError, OSError) as error:
+            print_to_stderr("error", "bold red", _message(error))
+            status = 1
+        except KeyboardInterrupt:
+            status = INTERRUPTED
+            if is_compiling():  # an ordinary exit would wait until LLVM has finished compiling
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(INTERRUPTED)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _message(error: BaseException) -> str:
+    """The text of an error; of an error of the operating system, the file and the reason."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

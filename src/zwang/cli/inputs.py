@@ -1,0 +1,87 @@
+"""What the arguments of several commands denote: models, recordings, output files and name=value pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import xarray as xr
+
+import zwang as zw
+from zwang.api.start import MOST_WORLDS
+from zwang.cli.options import Base
+from zwang.errors import LoadError, SimulationError, did_you_mean
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.samples import SAMPLES
+
+RECORDINGS, PICTURES, PAGES = (".nc", ".zarr"), (".png", ".pdf", ".svg"), (".html", ".htm")
+DOCUMENTS = (".urdf", ".xml", ".mjcf", ".json")
+
+
+def model_of(
+    model: str | Path, *, base: Base = "fixed", strict: bool = True, symbolic: Sequence[str] = ()
+) -> Mechanism:
+    """The mechanism of a file, or a sample. Raises LoadError, with similar names, where there is neither."""
+    name = str(model)
+    if Path(name).exists():
+        return zw.load(name, base=base, strict=strict, symbolic=symbolic)
+    if name in SAMPLES:
+        return SAMPLES[name]()
+    raise LoadError(missing_file_message(Path(name), DOCUMENTS, SAMPLES))
+
+
+def missing_file_message(path: Path, endings: tuple[str, ...], samples: Iterable[str] = ()) -> str:
+    """The message for a path without a file, with similar names of samples and of files beside it."""
+    folder = path.parent
+    try:
+        neighbours = sorted(
+            str(folder / file.name) for file in folder.iterdir() if file.suffix.lower() in endings
+        )
+    except OSError:
+        neighbours = []
+    question = did_you_mean(path, [*samples, *neighbours])
+    samples_text = f" The samples are: {', '.join(samples)}." if samples else ""
+    what = "neither a file nor a sample" if samples else "no such file"
+    return f"there is {what} {str(path)!r}.{' ' * bool(question)}{question}{samples_text}"
+
+
+def recording_of(path: Path) -> xr.Dataset:
+    """The recording of a file. Raises LoadError, with similar names, where there is none."""
+    if not path.exists():
+        raise LoadError(missing_file_message(path, RECORDINGS))
+    return zw.open_run(path)
+
+
+def check_output_files(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) -> None:
+    """Check before a long simulation that its output files can be written. Raises
+    SimulationError otherwise.
+    """
+    for option, (path, endings) in paths.items():
+        if path is None:
+            continue
+        if path.suffix not in endings:
+            raise SimulationError(f"{option} {str(path)!r} must end in {' or '.join(endings)}")
+        if not path.resolve().parent.is_dir():
+            raise SimulationError(f"{option} {str(path)!r}: there is no folder {str(path.parent)!r}")
+
+
+def check_counts(worlds: int, seed: int = 0) -> None:
+    """Check the number of worlds and the seed. Raises SimulationError for values that are out of range."""
+    if not 1 <= worlds <= MOST_WORLDS:
+        raise SimulationError(f"--worlds is {worlds}; give a whole number from 1 to {MOST_WORLDS:,}")
+    if seed < 0:
+        raise SimulationError(f"--seed is {seed}; it must not be negative")
+
+
+def parse_pairs(texts: Sequence[str] | None) -> dict[str, float]:
+    """A dictionary from texts of the form name=value. Raises LoadError for any other form."""
+    found = {}
+    for text in texts or ():
+        name, equals, value = text.rpartition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise LoadError(f"{text!r} is not name=value with a number, such as alpha=0.1")
+    return found
