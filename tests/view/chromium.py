@@ -77,12 +77,8 @@ class Browser:
         self.errors.clear()
         self.call("Page.navigate", url=url)
         self.until(
-<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
-            "document.readyState === 'complete' && (Boolean(window.zwang) || document.getElementById('error')?.hidden === false)"
-=======
             "document.readyState === 'complete' && "
             "(Boolean(window.zwang) || document.getElementById('error')?.hidden === false)"
->>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
         )
         self.settle()
 

@@ -49,12 +49,8 @@ def picture(browser) -> np.ndarray:
 def js_poses(browser, world: int = 0) -> dict[str, np.ndarray]:
     """Where the page has its bodies and frames now, (3, 4) each."""
     script = f"""(() => {{
-<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
-      const page = window.zwang, model = page.scene.models[{world}], q = page.scene.configuration({world}, page.t);
-=======
       const page = window.zwang, model = page.scene.models[{world}];
       const q = page.scene.configuration({world}, page.t);
->>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
       const poses = linkPoses(model, q);
       return [...model.bodies, ...model.frames].map(f => [f.name, compose(poses[f.link], f.pose)]);
     }})()"""
@@ -137,16 +133,11 @@ def test_manipulability_ellipsoids_are_those_of_the_jacobian(show, seed):
     q = zw.integrate_configuration(m, m.neutral, np.random.default_rng(seed).normal(size=m.nv), 1)
     browser = show(m, traces=["tip"])
     browser.run(f"zwang.scene.manual[0] = {q.tolist()}")
-<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
-    found = browser.run("velocityEllipsoid(zwang.scene.models[0], linkPoses(zwang.scene.models[0], zwang.scene.configuration(0, 0)),"
-                        "zwang.scene.place(0, 'tip'))")  # fmt: skip
-=======
     found = browser.run(
         "velocityEllipsoid(zwang.scene.models[0], "
         "linkPoses(zwang.scene.models[0], zwang.scene.configuration(0, 0)),"
         "zwang.scene.place(0, 'tip'))"
     )
->>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
     J, R, axes = (
         zw.frame_jacobian(m, q, "tip")[:3],
         np.reshape(found["pose"][:9], (3, 3)),
@@ -184,12 +175,8 @@ def test_every_kind_of_shape_is_drawn(show):
     whole = picture(browser)
     for k in range(1, 7):  # the first is the ground
         browser.run(
-<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
-            f"shape = zwang.scene.models[0].shapes[{k}]; color = shape.color; shape.color = [0, 0, 0, 0]; zwang.stale = true"
-=======
             f"shape = zwang.scene.models[0].shapes[{k}]; color = shape.color; "
             "shape.color = [0, 0, 0, 0]; zwang.stale = true"
->>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
         )
         browser.settle()
         assert (np.abs(picture(browser) - whole).max(axis=2) > 0.05).sum() > 100, browser.run("shape.kind")
@@ -225,13 +212,9 @@ def test_every_display_option_changes_the_picture(show, swing):
     browser = show(swing, "#t=0.3")
     before = picture(browser)
     for word in ("names", "frames", "centres of mass"):
-<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
-        click = f"[...document.querySelectorAll('#options button')].find(b => b.textContent === '{word}').click()"
-=======
         click = (
             f"[...document.querySelectorAll('#options button')].find(b => b.textContent === '{word}').click()"
         )
->>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
         browser.run(click)
         browser.settle()
         assert (np.abs(picture(browser) - before).max(axis=2) > 0.05).sum() > 50, word
@@ -251,25 +234,17 @@ def test_contact_forces_are_arrows_from_their_points_of_application(show):
     ((point, force),) = browser.run("zwang.playback.forces(0, 1, 'contact')")
     np.testing.assert_allclose(force, (0, 0, 2 * 9.81), atol=1e-3)
     np.testing.assert_allclose(point, 0, atol=2e-3)
-<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
-    tip = "zwang.scene.items(1, 0, zwang.shown).filter(i => i.geometry === zwang.renderer.geometry('cone', cone)).map(i => i.pose[11] + i.size[2] / 2)"
-=======
     tip = (
         "zwang.scene.items(1, 0, zwang.shown)"
         ".filter(i => i.geometry === zwang.renderer.geometry('cone', cone))"
         ".map(i => i.pose[11] + i.size[2] / 2)"
     )
->>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
     reach = browser.run("zwang.scene.extent")
     assert browser.run(tip) == [pytest.approx(0.35 * reach, rel=2e-3)]
     with_arrow = picture(browser)
     button = (
-<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
-        "[...document.querySelectorAll('#options button')].find(b => b.textContent === 'contact forces').click()"
-=======
         "[...document.querySelectorAll('#options button')]"
         ".find(b => b.textContent === 'contact forces').click()"
->>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
     )
     browser.run(button)
     browser.settle()
@@ -287,24 +262,16 @@ def test_constraint_forces_are_arrows_and_paths_can_be_hidden(show):
     np.testing.assert_allclose(force, run.force.values[0, k, 0], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(point, run.force_position.values[0, k, 0], atol=1e-6)
     assert (
-<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
-        len(others) == run.sizes["acting"] - 1 and browser.run("zwang.playback.forces(0, 0.2, 'contact')") == []
-=======
         len(others) == run.sizes["acting"] - 1
         and browser.run("zwang.playback.forces(0, 0.2, 'contact')") == []
->>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
     )
     words = browser.run("[...document.querySelectorAll('#options button')].map(b => b.textContent)")
     assert "constraint forces" in words and "contact forces" not in words
     before = picture(browser)
     for word in ("constraint forces", "paths"):
-<<<<<<< 9512b5dcfdfef94ad39c5640f060ad93852db097
-        click = f"[...document.querySelectorAll('#options button')].find(b => b.textContent === '{word}').click()"
-=======
         click = (
             f"[...document.querySelectorAll('#options button')].find(b => b.textContent === '{word}').click()"
         )
->>>>>>> 26998a9f4dac4dce5b30fd9ab6a752f69b7c6754
         browser.run(click)
         browser.settle()
         assert (np.abs(picture(browser) - before).max(axis=2) > 0.05).sum() > 50, word
