@@ -44,7 +44,7 @@ _PLACES = {
     "zwang.symbolic.equations": "equations",
     "zwang.symbolic.equation_check": "check_equations",
     "zwang.symbolic.classify": "classify",
-    "zwang.recording.record": "mechanism_of open_run save",
+    "zwang.recording.dataset": "mechanism_of open_run save",
     "zwang.api.post_processing": "examine",
     "zwang.integrator.adaptive_step": "Adaptive",
     "zwang.view.plot": "plot",

@@ -16,7 +16,7 @@ from zwang.api.simulate import simulate
 from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import FURUTA, four_bar, furuta
-from zwang.recording.record import save
+from zwang.recording.dataset import save
 from zwang.symbolic.equations import equations
 from zwang.view.html_page import save_html
 from zwang.view.plot import energy_drift, plot

@@ -119,15 +119,15 @@ class SolveError(ZwangError, RuntimeError):
     """Equations without a solution, or a solver that did not find it: the message says which and what to try."""
 
 
-class ContradictionError(SolveError):
+class InconsistentConstraintsError(SolveError):
     """Exact constraints that no acceleration, or no speeds, hold together: the message names them."""
 
 
-class DependentSpeedsError(SolveError):
+class DependentVelocitiesError(SolveError):
     """Essential speeds that depend on each other, or on what the constraints fix, in some state."""
 
 
-class WorkingForceError(SolveError):
+class NonIdealForceError(SolveError):
     """A non-ideal constraint's law that no force of its constraint fits, or more than one (Painleve)."""
 
 

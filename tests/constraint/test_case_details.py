@@ -55,9 +55,9 @@ def test_the_pin_force_of_the_slider_crank():
         c["reference"]["trajectory"], c["reference"]["pin_force_on_slider_xy"], strict=True
     ):
         a, b, s, ad, bd, sd = state
-        for embedding in (False, True, ["crank"]):
+        for coordinate_reduction in (False, True, ["crank"]):
             found = zw.constrained_dynamics(
-                m, [a, b - a, s], [ad, bd - ad, sd], np.zeros(3), embedding=embedding
+                m, [a, b - a, s], [ad, bd - ad, sd], np.zeros(3), coordinate_reduction=coordinate_reduction
             )
             np.testing.assert_allclose(-found.forces["pin"][:2], expected, rtol=1e-7)
 

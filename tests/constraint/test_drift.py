@@ -57,20 +57,20 @@ MACHINES = [(swinging_four_bars, 1e-8), (turning_bennett, 1e-9), (sleigh, 1e-9),
 def test_constraints_hold_to_rounding_over_long_runs_and_energy_stays(make, energy_error):
     m, q0, v0 = make()
     runs = {
-        drift: zw.simulate(
-            m, q0=q0, v0=v0, duration=5, step=1e-3, integrator="rk4", drift=drift, record=500, progress=False
+        stabilization: zw.simulate(
+            m, q0=q0, v0=v0, duration=5, step=1e-3, integrator="rk4", stabilization=stabilization, record=500, progress=False
         )
-        for drift in ("projection", "stabilisation")
+        for stabilization in ("projection", "stabilisation")
     }
     errors = {}
-    for drift, run in runs.items():
+    for stabilization, run in runs.items():
         states = list(zip(run.q.values[0], run.v.values[0], strict=True))
         energies = [sum(zw.energy(m, *state)) for state in states]
-        errors[drift] = np.abs(np.array(energies) - energies[0]).max()
+        errors[stabilization] = np.abs(np.array(energies) - energies[0]).max()
         worst = np.max([violations(m, *state) for state in states], axis=0)
-        bound = 1e-10 if drift == "projection" else 1e-6
-        assert (worst < bound).all(), f"{drift}: gap {worst[0]:.1e}, speed {worst[1]:.1e}"
-        assert run.attrs["drift"] == drift
+        bound = 1e-10 if stabilization == "projection" else 1e-6
+        assert (worst < bound).all(), f"{stabilization}: gap {worst[0]:.1e}, speed {worst[1]:.1e}"
+        assert run.attrs["drift"] == stabilization
     assert errors["projection"] < energy_error
     assert errors["projection"] <= 2 * errors["stabilisation"] + 1e-10, "projection must not cost energy"
 
@@ -122,12 +122,12 @@ def test_speeds_that_a_runner_forbids_are_told_and_put_right():
 def test_ways_to_hold_drift_are_named():
     m, q0, v0 = sleigh()
     with pytest.raises(SimulationError, match="'projection' or 'stabilisation'"):
-        zw.simulate(m, q0=q0, v0=v0, duration=0.1, drift="glue")
+        zw.simulate(m, q0=q0, v0=v0, duration=0.1, stabilization="glue")
     with pytest.raises(SimulationError, match=r"'lsoda' does not let.*'radau'"):
-        zw.simulate(m, q0=q0, v0=v0, duration=0.1, integrator="lsoda", drift="projection")
-    for integrator, drift in (("lsoda", "stabilisation"), ("dop853", "projection")):
+        zw.simulate(m, q0=q0, v0=v0, duration=0.1, integrator="lsoda", stabilization="projection")
+    for integrator, stabilization in (("lsoda", "stabilisation"), ("dop853", "projection")):
         run = zw.simulate(m, q0=q0, v0=v0, duration=0.1, integrator=integrator, progress=False)
-        assert run.attrs["drift"] == drift
+        assert run.attrs["drift"] == stabilization
 
 
 @pytest.mark.parametrize("integrator", ["dop853", "rk45", "radau", "bdf"])

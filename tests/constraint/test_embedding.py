@@ -11,7 +11,7 @@ from tests.constraint.test_rheonomic import bead_on_a_turning_rod
 from tests.symbolic.machines import X, Y, whipple
 from zwang.constraint.rows import hard_rows
 from zwang.dynamics.gauss import GaussProblem
-from zwang.errors import ContradictionError, DependentSpeedsError
+from zwang.errors import DependentVelocitiesError, InconsistentConstraintsError
 from zwang.solver.coordinate_reduction import coordinate_reduction, solve_reduced
 from zwang.solver.solve import solve
 
@@ -104,7 +104,7 @@ def test_the_choice_is_made_anew_where_it_becomes_singular():
         a, b = (zw.constrained_dynamics(m, q, v, [0.3, 0.2], embedding=e) for e in (False, True))
         np.testing.assert_allclose(a.acceleration, b.acceleration, atol=1e-13)
         np.testing.assert_allclose(a.forces["wire"], b.forces["wire"], atol=1e-13)
-        with pytest.raises(DependentSpeedsError, match="independent"):
+        with pytest.raises(DependentVelocitiesError, match="independent"):
             zw.constrained_dynamics(m, q, v, [0, 0], embedding="x" if q[1] == 0 else "y")
 
 
@@ -239,5 +239,5 @@ def test_embedding_equals_the_pseudoinverse_on_random_problems(seed):
 
 def test_contradicting_rows_are_named_by_embedding_too():
     rows = hard_rows(("left loop", "right loop"), [[1.0, 0, 0], [2.0, 0, 0]], [1.0, 5.0])
-    with pytest.raises(ContradictionError, match=r"left loop.*right loop.*contradict"):
+    with pytest.raises(InconsistentConstraintsError, match=r"left loop.*right loop.*contradict"):
         coordinate_reduction(rows)

@@ -6,7 +6,7 @@ import sympy as sp
 
 import zwang as zw
 from tests.symbolic.machines import X, Y, Z
-from zwang.errors import WorkingForceError
+from zwang.errors import NonIdealForceError
 
 x, y, N, phi = sp.symbols("x y N phi", real=True)
 vx, vy, rate = sp.symbols("x_dot y_dot phi_dot", real=True)
@@ -144,5 +144,5 @@ def test_a_law_that_feeds_back_without_being_affine():
 
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_a_law_that_no_force_fits_is_refused_by_name():
-    with pytest.raises(WorkingForceError, match=r"'ring'.*smooth in N"):
+    with pytest.raises(NonIdealForceError, match=r"'ring'.*smooth in N"):
         zw.constrained_dynamics(ring(10 + N + sp.sqrt(1 - N)), [RADIUS, 0], [0, V0], np.zeros(2))

@@ -214,14 +214,14 @@ def test_dependent_essential_unknowns_are_named():
     ):
         solve_reduced(found.problem, found.rows, np.eye(4)[1:])  # at theta = 0 the runner ties y to theta
     with pytest.raises(SolveError, match="independent velocities"):
-        zw.constrained_dynamics(m, still, still, still, embedding=["y", "theta", "delta"])
+        zw.constrained_dynamics(m, still, still, still, coordinate_reduction=["y", "theta", "delta"])
     with pytest.raises(DescriptionError, match="has 3 degrees of freedom"):
-        zw.constrained_dynamics(m, still, still, still, embedding=["x", "theta"])
+        zw.constrained_dynamics(m, still, still, still, coordinate_reduction=["x", "theta"])
     with pytest.raises(DescriptionError, match="has 3 degrees of freedom"):
-        zw.compile(m).step(still, still, still, embedding=["x", "theta"])
+        zw.compile(m).step(still, still, still, coordinate_reduction=["x", "theta"])
     tau = np.array([1.0, 2.0, 3.0, 4.0])
     a, b, c = (
-        zw.constrained_dynamics(m, still, still, tau, embedding=e).acceleration
+        zw.constrained_dynamics(m, still, still, tau, coordinate_reduction=e).acceleration
         for e in (False, True, ["x", "theta", "delta"])
     )
     np.testing.assert_allclose(b, a, atol=1e-13)

@@ -121,7 +121,7 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
     "Keyframe": (dict(_NAMED), lambda part: {"keyframes": [part]}),
     "Options": ({}, lambda part: {"options": part}),
     "Tendon": ({**_NAMED, "joints": {"wrist": 1}}, lambda part: {"tendons": [part]}),
-    "PointSpeed": ({**_NAMED, "body": "hand"}, lambda part: zw.constrained_dynamics(arm(), Q, V, V, embedding=[part, part]) and {}),
+    "PointSpeed": ({**_NAMED, "body": "hand"}, lambda part: zw.constrained_dynamics(arm(), Q, V, V, coordinate_reduction=[part, part]) and {}),
     "Wrap": ({"at": 1, "radius": 0.1}, lambda part: {"tendons": [zw.Tendon("w", path=("post", "tip", "post"), wraps=(part,))]}),
 }  # fmt: skip
 """For each class of parts: arguments that are right, and how a mechanism holds the part."""
@@ -178,7 +178,7 @@ def _functions() -> dict[str, tuple[Callable[..., Any], dict[str, Any], Any]]:
         "simulate compiled": (_simulated, {**m, "duration": 0.004}),
         "check_equations": (zw.check_equations, {"mechanism": symbolic(), "expressions": [sp.Symbol("shoulder_ddot")]}),
         "mechanism_of": (zw.mechanism_of, {"run": run}), "open_run": (zw.open_run, {"path": "run.nc"}),
-        "save": (zw.save, {"run": run, "path": "new.nc"}), "examine": (zw.examine, {"run": run, "compiled": False}),
+        "save": (zw.save, {"run": run, "path": "new.nc"}), "examine": (zw.derived_quantities, {"run": run, "compiled": False}),
         "plot": (_drawn(zw.plot), {"run": run}), "save_html": (zw.save_html, {"run_or_mechanism": run, "path": "x.html"}),
         "view": (_viewed, {"mechanism_or_run": arm(), "browser": False}),
         "plot_ellipsoids": (_drawn(zw.plot_ellipsoids), {**m, "q": Q, **frame}),

@@ -7,11 +7,11 @@ import pytest
 import xarray as xr
 
 import zwang as zw
-from zwang.api.post_processing import EXAMINED
+from zwang.api.post_processing import DERIVED_QUANTITIES
 from zwang.errors import LoadError, ShapeError, UnknownNameError
 from zwang.mechanism.samples import double_pendulum, four_bar, furuta
 
-WANTED = dict.fromkeys(EXAMINED, True)
+WANTED = dict.fromkeys(DERIVED_QUANTITIES, True)
 
 
 def swinging(**options) -> xr.Dataset:
@@ -29,7 +29,7 @@ def ball() -> zw.Mechanism:
 
 @pytest.fixture(scope="module")
 def run() -> xr.Dataset:
-    return zw.examine(swinging(record=4))
+    return zw.derived_quantities(swinging(record=4))
 
 
 def test_the_zwang_by_body_is_that_of_the_instant_and_its_sum_gausss_z(run):
@@ -58,7 +58,7 @@ def test_gaps_are_the_distances_of_the_points_that_should_meet(run):
     moved = run.copy()
     moved["q"] = run["q"] + 0.01 * np.arange(3)
     moved["v"] = run["v"] + 0.02
-    moved = zw.examine(moved, "gaps")
+    moved = zw.derived_quantities(moved, "gaps")
     assert list(moved["constraint"].values) == [loop.name] and moved["constraint_gap"].attrs["units"] == "m"
     for k in (0, 7):
         q, v = moved["q"].values[0, k], moved["v"].values[0, k]
@@ -78,7 +78,7 @@ def test_a_weld_is_open_by_a_length_and_an_angle():
     run = zw.simulate(m, duration=0.01, step=0.005)
     half = 0.5e-3
     run["q"][0, 1] = [0.03, 0.04, 0, np.cos(half), 0, np.sin(half), 0]
-    found = zw.examine(run, "gaps")
+    found = zw.derived_quantities(run, "gaps")
     np.testing.assert_allclose(found["constraint_gap"][0, 1], [0.05, 2 * half], rtol=1e-6)
     assert list(found["constraint_unit"].values) == ["m", "rad"]
     assert list(found["constraint_speed_unit"].values) == ["m/s", "rad/s"]
@@ -90,7 +90,7 @@ def test_constraints_of_speeds_have_no_gap():
     m = zw.Mechanism(bodies=[body], constraints=[runner], gravity=(0, 0, 0))
     run = zw.simulate(m, duration=0.01, step=0.005)
     run["v"][0, 1] = [0.2, 0.3, 0]
-    found = zw.examine(run, "gaps")
+    found = zw.derived_quantities(run, "gaps")
     assert np.isnan(found["constraint_gap"]).all()
     assert float(found["constraint_miss"][0, 1, 0]) == pytest.approx(0.3)
 
@@ -99,7 +99,7 @@ def test_constraints_of_speeds_have_no_gap():
 def test_afterwards_is_as_recorded(compiled):
     begin = zw.simulate(ball(), {"ball.z": 0.0995}, duration=0.05, step=0.005, record={"every": 1, **WANTED})
     bare = zw.simulate(ball(), {"ball.z": 0.0995}, duration=0.05, step=0.005)
-    found = zw.examine(bare, compiled=compiled)
+    found = zw.derived_quantities(bare, compiled=compiled)
     assert {"constraint_effort", "force", "zwang", "constraint_zwang"} <= set(begin.data_vars)
     for name in begin.data_vars:
         if begin[name].dtype.kind == "f":
@@ -113,7 +113,7 @@ def test_worlds_with_their_own_parameters_and_those_that_stopped():
                                        (0.1, 0.1, 9.81, 0.1, 1e-4, 1e-4, 1e-4, 1e-4, 1e-4, 1e-5, 0, 0), strict=True)})  # fmt: skip
     run = zw.simulate(m, {"alpha": 0.4}, duration=0.05, step=0.005, params={"m_p": [0.02, 0.05]})
     run["q"][1, 6:], run["v"][1, 6:] = np.nan, np.nan
-    found = zw.examine(run, "zwang")
+    found = zw.derived_quantities(run, "zwang")
     for w, mass in enumerate((0.02, 0.05)):
         one, at = m.subs({"m_p": mass}), run.isel(world=w, time=4)
         q, v = at["q"].values, at["v"].values
@@ -132,12 +132,12 @@ def test_what_was_found_is_kept_in_files(tmp_path, run):
 def test_wrong_calls_are_told():
     run = zw.simulate(double_pendulum(), duration=0.05, step=0.01)
     with pytest.raises(UnknownNameError, match="gaps"):
-        zw.examine(run, "drift")
+        zw.derived_quantities(run, "drift")
     with pytest.raises(ShapeError, match=r"isel\(world=\[0\]\)"):
-        zw.examine(run.isel(world=0))
+        zw.derived_quantities(run.isel(world=0))
     with pytest.raises(ShapeError, match="control"):
-        zw.examine(run.drop_vars("control"))
+        zw.derived_quantities(run.drop_vars("control"))
     with pytest.raises((ShapeError, LoadError)):
-        zw.examine(3)  # type: ignore[arg-type]
+        zw.derived_quantities(3)  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match="empty"):
-        zw.examine(run.isel(time=slice(0, 0)))
+        zw.derived_quantities(run.isel(time=slice(0, 0)))

@@ -11,7 +11,7 @@ import zwang as zw
 from tests.mechanisms import random_mechanism, random_state
 from zwang.errors import LoadError, MissingExtraError, SimulationError
 from zwang.mechanism.samples import FURUTA, furuta
-from zwang.recording.record import coordinate_units, speed_units
+from zwang.recording.dataset import coordinate_units, speed_units
 
 
 @pytest.fixture(scope="module")

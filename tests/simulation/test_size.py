@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from zwang.api import validation
+from zwang.api import memory_limit, validation
 from zwang.errors import CompileError, SimulationError
 from zwang.mechanism.samples import double_pendulum
-from zwang.simulation import capacity
 from zwang.view.html_page import page_html
 
 PENDULUM = double_pendulum()
@@ -122,7 +121,7 @@ def test_the_size_is_counted_as_the_mass_matrix_has_it():
 
 @pytest.mark.parametrize("worlds", [10**9, 10**12, 10**30])
 def test_too_many_worlds_are_refused_with_the_memory_they_would_need(worlds, monkeypatch):
-    monkeypatch.setattr(capacity, "machine_memory", lambda: 16 * 10**9)
+    monkeypatch.setattr(memory_limit, "machine_memory", lambda: 16 * 10**9)
     with pytest.raises(
         SimulationError, match=rf"{worlds:,} worlds need about .* of memory .* this machine has 16 GB"
     ):
@@ -131,7 +130,7 @@ def test_too_many_worlds_are_refused_with_the_memory_they_would_need(worlds, mon
 
 def test_the_memory_told_is_that_of_what_is_recorded(monkeypatch):
     """Two coordinates, three times two speeds, and three numbers of energy and time: 11 floats a world and sample, twice."""
-    monkeypatch.setattr(capacity, "machine_memory", lambda: 10**9)
+    monkeypatch.setattr(memory_limit, "machine_memory", lambda: 10**9)
     words = r"1,000,000,000 worlds need about 352 GB of memory \(2 samples of 11 numbers each\), .* at most about 1,420,454 worlds"
     with pytest.raises(SimulationError, match=words):
         zw.simulate(PENDULUM, worlds=10**9, duration=1)
@@ -145,14 +144,14 @@ def test_the_memory_told_is_that_of_what_is_recorded(monkeypatch):
 
 
 def test_this_machine_has_memory():
-    assert 2**28 < capacity.machine_memory() <= capacity.UNKNOWN
+    assert 2**28 < memory_limit.machine_memory() <= memory_limit.UNKNOWN
 
 
 @pytest.mark.parametrize(
     ("size", "text"), [(999, "999 bytes"), (16_000_000_000, "16 GB"), (10**20, "100,000 PB")]
 )
 def test_memory_is_told_in_units_that_suit_it(size, text):
-    assert capacity.shown(size) == text
+    assert memory_limit.shown(size) == text
 
 
 # ------------------------------------------------------------------------------------------- files and pages

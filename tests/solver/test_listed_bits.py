@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.solver.creatures import begun, mechanism_of, text_of
-from zwang.api.compiled import CARRIED, program_of
+from zwang.api.compiled import WARM_START, program_of
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
 
@@ -34,10 +34,10 @@ def rolled(q, v, u, dtype="float64", lanes=None, threads=1):
     """q, v and what is remembered after every step, side by side (worlds, steps, n), as bits."""
     compiled = CompiledFunction(program(), dtype=dtype, lanes=lanes, threads=threads, cache=True)
     nothing = np.zeros((len(q), 0))
-    size = next(port.size for port in program().inputs if port.name == CARRIED)
+    size = next(port.size for port in program().inputs if port.name == WARM_START)
     arrays = [x.astype(dtype) for x in (q, v, nothing, u, np.zeros(size))]
-    done = run_steps(compiled, *arrays, steps=STEPS, over_time=("control",), record=("q", "v", CARRIED))
-    return np.concatenate([done.records[name] for name in ("q", "v", CARRIED)], axis=2)
+    done = run_steps(compiled, *arrays, steps=STEPS, over_time=("control",), record=("q", "v", WARM_START))
+    return np.concatenate([done.records[name] for name in ("q", "v", WARM_START)], axis=2)
 
 
 @cache
@@ -46,7 +46,7 @@ def whole(dtype="float64"):
 
 
 def test_the_worlds_differ_in_their_rows():
-    memory = whole()[:, :, -next(port.size for port in program().inputs if port.name == CARRIED) :]
+    memory = whole()[:, :, -next(port.size for port in program().inputs if port.name == WARM_START) :]
     acting = (memory > 0).sum(axis=2)
     pushing = (memory > 1).sum(axis=2)
     assert np.isfinite(whole()).all()

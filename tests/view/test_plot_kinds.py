@@ -36,7 +36,7 @@ def loop() -> xr.Dataset:
 @pytest.fixture(scope="module")
 def swings() -> xr.Dataset:
     starts = np.random.default_rng(0).normal(size=(30, 2))
-    return zw.examine(zw.simulate(double_pendulum(), starts, duration=0.3, step=0.01), "zwang")
+    return zw.derived_quantities(zw.simulate(double_pendulum(), starts, duration=0.3, step=0.01), "zwang")
 
 
 def lines(figure, title: str) -> dict[str, np.ndarray]:
@@ -116,7 +116,7 @@ def test_energies_are_those_of_the_states(loop):
 def test_the_constraint_violation_is_the_distance_that_should_be_zero(loop):
     moved = loop.copy()
     moved["q"] = loop["q"] + 1e-3
-    figure = zw.plot(zw.examine(moved, "gaps"), kind="drift")
+    figure = zw.plot(zw.derived_quantities(moved, "gaps"), kind="drift")
     m = zw.mechanism_of(loop)
     (closing,) = m.constraints
     ends = tuple(zw.Frame(n, *point) for n, point in zip("ab", (closing.a, closing.b), strict=True))
@@ -199,13 +199,13 @@ def test_the_error_for_missing_values_says_how_to_record_them():
         with pytest.raises(ShapeError, match=name) as told:
             zw.plot(run, kind=kind)
         assert f"record={{{name!r}: True}}" in str(told.value)
-        assert zw.plot(zw.examine(run, name), kind=kind).axes
+        assert zw.plot(zw.derived_quantities(run, name), kind=kind).axes
     with pytest.raises(UnknownNameError, match="'phase'"):
         zw.plot(run, kind="phases")
     free = zw.simulate(double_pendulum(), duration=0.02, step=0.01)
     assert len(zw.plot(free, kind="drift").axes) == 2  # of the energy alone
     with pytest.raises(ShapeError, match="neither constraints nor contacts"):
-        zw.plot(zw.examine(free, "forces"), kind="forces")
+        zw.plot(zw.derived_quantities(free, "forces"), kind="forces")
 
 
 ODD = ("$\\frac{ a$", "_hidden", "a_b^c", "\u2028", "<b>&", "x" * 300)
@@ -215,7 +215,7 @@ ODD = ("$\\frac{ a$", "_hidden", "a_b^c", "\u2028", "<b>&", "x" * 300)
 def test_names_are_displayed_literally(name, tmp_path):
     body = zw.Body(name, zw.Revolute(name, axis=(0, 1, 0)), mass=1, com=(0, 0, -1))
     m = zw.Mechanism(name, [body], frames=[zw.Frame(f"{name} tip", name, (0, 0, -1))])
-    run = zw.examine(zw.simulate(m, [0.3], duration=0.05, step=0.01), "zwang")
+    run = zw.derived_quantities(zw.simulate(m, [0.3], duration=0.05, step=0.01), "zwang")
     for kind in ("overview", "phase", "zwang"):
         figure = zw.plot(run, tmp_path / "a.png", kind=kind)
         shown = [

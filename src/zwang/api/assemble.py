@@ -21,6 +21,6 @@ def assemble(mechanism: Mechanism, q: Any, v: Any = None, time: float = 0.0) -> 
     """
     m = validation.numeric_mechanism(mechanism)
     start = validation.configuration(m, q)
-    speeds = np.zeros(m.nv) if v is None else validation.speeds(m, v, "v")
+    speeds = np.zeros(m.nv) if v is None else validation.nv_vector(m, v, "v")
     found = assemble_state(m, start, speeds, time)
     return found.q, found.v

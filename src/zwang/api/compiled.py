@@ -45,7 +45,7 @@ from zwang.scalar import equal, real_array, value_is_constant, where
 from zwang.simulation.step import STEPPERS, activations, step, step_settings
 
 PARAMETERS = "parameters"
-CARRIED = "memory"
+WARM_START = "memory"
 Params = Mapping[Any, Any] | None
 
 
@@ -108,9 +108,9 @@ def _stepped(
     carried: Any = None,
 ) -> dict[str, Any]:
     """The state one step later, nan where it cannot be; how: h, integrator and embedding."""
-    h, integrator, *embedding = how
+    h, integrator, *coordinate_reduction = how
     t = None if time is None else time[0]
-    steps = step_settings(m, h, integrator, embedding=bool(embedding) and embedding[0])
+    steps = step_settings(m, h, integrator, coordinate_reduction=bool(coordinate_reduction) and coordinate_reduction[0])
     after, status, row_status = step(steps, State(q, v, z), control, t, carried.warm_start if carried else None)
     if carried:
         carried.keep(row_status)
@@ -250,7 +250,7 @@ class CompiledMechanism:
         step: float | None = None,
         integrator: str | None = None,
         time: Any = None,
-        embedding: Any = False,
+        coordinate_reduction: Any = False,
         params: Params = None,
     ) -> State:
         """(q, v, z) one step later, each (..., n), at a control held meanwhile.
@@ -261,7 +261,7 @@ class CompiledMechanism:
         A world that cannot go on (exact constraints that contradict each other or stay open, a solver that does not converge) is nan;
         `zw.simulate` tells why.
         """
-        key = self._step_key(step, integrator, embedding)
+        key = self._step_key(step, integrator, coordinate_reduction)
         return State(*self._call(key, (q, v, activation, control, *self._time(time)), params)[:3])
 
     def rollout(
@@ -276,7 +276,7 @@ class CompiledMechanism:
         step: float | None = None,
         integrator: str | None = None,
         time: Any = 0.0,
-        embedding: Any = False,
+        coordinate_reduction: Any = False,
         params: Params = None,
     ) -> State:
         """(q, v, z) after each `every`-th of so many steps, each (..., steps // every, n).
@@ -285,7 +285,7 @@ class CompiledMechanism:
         beginning. All steps run inside compiled code. They are those of `step`: bit for bit where a mechanism has no soft constraints, limits,
         friction or contacts; else to the solver's tolerance, as each step begins with how the rows answered in the one before. Raises ShapeError.
         """
-        key = ("rollout", *self._step_key(step, integrator, embedding)[1:])
+        key = ("rollout", *self._step_key(step, integrator, coordinate_reduction)[1:])
         control = validation.array(control, "control")
         over_time = ("control",) if control.ndim > np.ndim(q0) else ()
         arrays = [np.asarray(q0), np.asarray(v0), np.asarray(activation), control, *self._time(time)]
@@ -307,7 +307,7 @@ class CompiledMechanism:
         return [np.asarray(time)[..., None]] if timed else []
 
     def _step_key(
-        self, step: float | None, integrator: str | None, embedding: Any = False
+        self, step: float | None, integrator: str | None, coordinate_reduction: Any = False
     ) -> tuple[Any, ...]:
         options = self.mechanism.options
         h = options.timestep if step is None else step
@@ -318,7 +318,7 @@ class CompiledMechanism:
         integrator = options.integrator if integrator is None else integrator
         if not isinstance(integrator, str) or integrator not in STEPPERS:
             raise UnknownNameError("integrator of fixed step", integrator, STEPPERS)
-        speeds = independent_velocities(self.mechanism, embedding)
+        speeds = independent_velocities(self.mechanism, coordinate_reduction)
         return (
             ("step", float(h), integrator)
             if speeds is None
@@ -389,7 +389,7 @@ def _check_key(key: Any) -> None:
 
 def empty_warm_start(program: Program) -> list[np.ndarray]:
     """What a program that has a memory takes for it in its first step."""
-    return [np.zeros(port.size) for port in program.inputs if port.name == CARRIED]
+    return [np.zeros(port.size) for port in program.inputs if port.name == WARM_START]
 
 
 class ShapedFunction:
@@ -494,7 +494,7 @@ def program_of(mechanism: Mechanism, key: Any) -> Program:
 
     if mechanism.symbols:
         inputs[PARAMETERS] = len(mechanism.symbols)
-    return trace_and_optimise(function, inputs, CARRIED if key[0] == "rollout" else "")
+    return trace_and_optimise(function, inputs, WARM_START if key[0] == "rollout" else "")
 
 
 def _check_unconstrained(mechanism: Mechanism) -> None:

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.compiled import CARRIED, CompiledFunction, compile_function, empty_warm_start, run_steps
-from zwang.api.control import ControlFunction, PrescribedControl, control_names
+from zwang.api.compiled import WARM_START, CompiledFunction, compile_function, empty_warm_start, run_steps
+from zwang.api.control_input import ControlFunction, PrescribedControl, control_names
 from zwang.api.control_trial import ControlTrial
-from zwang.api.error_controlled import ContinuousDynamics, continuous_dynamics
-from zwang.api.settings import RecordedQuantities, SimulationSettings
-from zwang.api.start import InitialState
+from zwang.api.error_controlled_rollout import ContinuousDynamics, continuous_dynamics
+from zwang.api.initial_conditions import InitialState
+from zwang.api.settings_validation import RecordedQuantities, SimulationSettings
 from zwang.errors import TraceError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constraint_forces import point_force_labels
-from zwang.simulation.derived_quantities import KEYS, derived_quantities
 from zwang.simulation.rollout import Arrays, StepProgram, Trajectory
+from zwang.simulation.state_quantities import KEYS, state_quantities
 from zwang.simulation.step import activations
 
 BLOCK = 10_000_000  # numbers of an observation that are worked out at a time
@@ -43,7 +43,7 @@ class CompiledRoller:
 
     def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
         """See `Roller`."""
-        remembered = [state[CARRIED]] if CARRIED in state else empty_warm_start(self._step.program)
+        remembered = [state[WARM_START]] if WARM_START in state else empty_warm_start(self._step.program)
         done = run_steps(
             self._step,
             *(state[name] for name in STATE),
@@ -68,7 +68,7 @@ def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
         return program(clock, failure, q, v, z, u, dict(zip(params, values, strict=True)), carried)
 
     sizes = {"clock": 1, "failure": 1, **_sizes(program.mechanism, params)}
-    return compile_function(function, sizes, carried=CARRIED)
+    return compile_function(function, sizes, carried=WARM_START)
 
 
 @lru_cache(KEPT)
@@ -94,7 +94,7 @@ def compiled_derived_quantities(mechanism: Mechanism, wanted: RecordedQuantities
     """`observation` as a function of t (1,), q, v, z, u, and the parameters."""
 
     def function(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
-        return derived_quantities(_with(mechanism, params, values), wanted, t[0], q, v, z, u)
+        return state_quantities(_with(mechanism, params, values), wanted, t[0], q, v, z, u)
 
     return compile_function(function, {"time": 1, **_sizes(mechanism, params)})
 
@@ -131,7 +131,7 @@ def traced_control(
 
 def continuous_dynamics_of_worlds(mechanism: Mechanism, begin: InitialState, plan: SimulationSettings) -> Callable[[int], ContinuousDynamics]:
     """For each world its flow in machine code."""
-    found, settled = compiled_continuous_dynamics(mechanism, (plan.step, plan.drift, plan.embedding), tuple(begin.params))
+    found, settled = compiled_continuous_dynamics(mechanism, (plan.step, plan.stabilization, plan.coordinate_reduction), tuple(begin.params))
 
     def of_world(w: int) -> ContinuousDynamics:
         params = [x[w : w + 1] for x in begin.params.values()]

@@ -61,7 +61,7 @@ def joint_reactions(
     tendons along paths, whose forces are not followed. Source: Featherstone, RBDA (2008), Table 5.1; seed 003, Eq. 50.
     """
     m = validation.numeric_mechanism(mechanism)
-    q, v, tau = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, tau, "tau")
+    q, v, tau = validation.configuration(m, q), validation.nv_vector(m, v, "v"), validation.nv_vector(m, tau, "tau")
     driven = _checked_control(m, control or {})
     _refuse_paths_that_restrict(m)
     efforts = tau + passive_forces(m, q, v) + actuator_forces(m, q, v, driven)

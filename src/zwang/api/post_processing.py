@@ -9,22 +9,22 @@ import numpy as np
 import xarray as xr
 
 from zwang.api.compiled_rollout import derived_quantities_compiled
-from zwang.api.settings import RecordedQuantities
-from zwang.api.start import InitialState
+from zwang.api.initial_conditions import InitialState
+from zwang.api.settings_validation import RecordedQuantities
 from zwang.errors import ShapeError, SimulationWarning, TraceError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.recording.record import derived_variables, mechanism_of, name_units
-from zwang.simulation.derived_quantities import derived_quantities_in_python
+from zwang.recording.dataset import derived_variables, mechanism_of, name_units
 from zwang.simulation.rollout import Trajectory
+from zwang.simulation.state_quantities import state_quantities_in_python
 from zwang.simulation.status import NONE
 
-EXAMINED = ("constraints", "forces", "zwang", "gaps")
+DERIVED_QUANTITIES = ("constraints", "forces", "zwang", "gaps")
 STATES = ("q", "v", "control", "mechanism")
 
 
 @validated_arguments()
-def examine(run: xr.Dataset, *wanted: str, compiled: bool = True) -> xr.Dataset:
+def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> xr.Dataset:
     """The recording with what `record` would have kept of it, worked out from its states and controls.
 
     wanted: some of "constraints", "forces", "zwang" and "gaps", by default all (see `simulate`). All are functions of one instant, so a
@@ -32,11 +32,11 @@ def examine(run: xr.Dataset, *wanted: str, compiled: bool = True) -> xr.Dataset:
     Raises ShapeError for what is no recording, UnknownNameError for another name.
     """
     for name in wanted:
-        if name not in EXAMINED:
-            raise UnknownNameError("what examine finds", name, EXAMINED)
+        if name not in DERIVED_QUANTITIES:
+            raise UnknownNameError("what examine finds", name, DERIVED_QUANTITIES)
     m = mechanism_of(_checked(run))
-    chosen = {name: True for name in wanted or EXAMINED}
-    asked = RecordedQuantities(**chosen, h=float(run.attrs["step"]), drift=str(run.attrs.get("drift", "projection")))  # type: ignore[arg-type]
+    chosen = {name: True for name in wanted or DERIVED_QUANTITIES}
+    asked = RecordedQuantities(**chosen, h=float(run.attrs["step"]), stabilization=str(run.attrs.get("drift", "projection")))  # type: ignore[arg-type]
     begin, motion = _motion_of(run)
     with np.errstate(all="ignore"):
         variables, coordinates = derived_variables(m, asked, _observed(m, begin, asked, motion, compiled))
@@ -73,7 +73,7 @@ def _observed(
             return derived_quantities_compiled(m, begin, asked, motion)
         except TraceError as error:
             warnings.warn(f"this runs in Python, slowly: {error}", SimulationWarning, stacklevel=4)
-    return derived_quantities_in_python(m, begin, asked, motion)
+    return state_quantities_in_python(m, begin, asked, motion)
 
 
 def _motion_of(run: xr.Dataset) -> tuple[InitialState, Trajectory]:

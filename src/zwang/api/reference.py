@@ -31,7 +31,7 @@ def forward_dynamics(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> np.ndarr
     Raises StateError where a mass matrix is singular. Source: seed 000, H(q) a + h(q, v) = J^T w; solved with the sparsity of the tree (Featherstone, RBDA, Ch. 6).
     """
     m = validation.numeric_mechanism(mechanism)
-    q, v, tau = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, tau, "tau")
+    q, v, tau = validation.configuration(m, q), validation.nv_vector(m, v, "v"), validation.nv_vector(m, tau, "tau")
     with np.errstate(all="ignore"):  # told below
         a = _floats(mass_matrix_solve.forward_dynamics_crba(m.tree, q, v, tau + generalised_forces.passive_forces(m, q, v)))
     if not np.isfinite(a).all():
@@ -47,7 +47,7 @@ def forward_dynamics(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> np.ndarr
 def inverse_dynamics(mechanism: Mechanism, q: Any, v: Any, a: Any) -> np.ndarray:
     """The efforts tau (nv,) [N m, N] that give the accelerations a: `forward_dynamics_crba` the other way round."""
     m = validation.numeric_mechanism(mechanism)
-    q, v, a = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, a, "a")
+    q, v, a = validation.configuration(m, q), validation.nv_vector(m, v, "v"), validation.nv_vector(m, a, "a")
     return _floats(rnea.rnea(m.tree, q, v, a) - generalised_forces.passive_forces(m, q, v))
 
 
@@ -62,7 +62,7 @@ def mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
 def bias_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
     """h (nv,) [N m, N]: Coriolis, centrifugal and gravity efforts, without springs and dampers."""
     m = validation.numeric_mechanism(mechanism)
-    return _floats(rnea.bias_forces(m.tree, validation.configuration(m, q), validation.speeds(m, v, "v")))
+    return _floats(rnea.bias_forces(m.tree, validation.configuration(m, q), validation.nv_vector(m, v, "v")))
 
 
 @validated_arguments()
@@ -94,7 +94,7 @@ def frame_jacobian(
 def frame_jacobian_rate(mechanism: Mechanism, q: Any, v: Any, frame: str) -> np.ndarray:
     """J_dot v (6,) in world axes: the frame's acceleration [m/s^2, rad/s^2] while the speeds do not change."""
     m = validation.numeric_mechanism(mechanism)
-    q, v = validation.configuration(m, q), validation.speeds(m, v, "v")
+    q, v = validation.configuration(m, q), validation.nv_vector(m, v, "v")
     return _floats(jacobians.frame_jacobian_rate(m.tree, q, v, frame))
 
 
@@ -102,7 +102,7 @@ def frame_jacobian_rate(mechanism: Mechanism, q: Any, v: Any, frame: str) -> np.
 def energy(mechanism: Mechanism, q: Any, v: Any) -> energies.Energy:
     """(kinetic, potential) [J]: of motion; of height, zero at the world's origin, and of springs."""
     m = validation.numeric_mechanism(mechanism)
-    q, v = validation.configuration(m, q), validation.speeds(m, v, "v")
+    q, v = validation.configuration(m, q), validation.nv_vector(m, v, "v")
     potential = energies.potential_energy(m.tree, q) + generalised_forces.spring_energy(m, q)
     return energies.Energy(float(energies.kinetic_energy(m.tree, q, v)), float(potential))
 
@@ -111,7 +111,7 @@ def energy(mechanism: Mechanism, q: Any, v: Any) -> energies.Energy:
 def momentum(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
     """Linear momentum [kg m/s] and angular momentum about the mass centre [kg m^2/s] (6,), world axes."""
     m = validation.numeric_mechanism(mechanism)
-    return _floats(energies.momentum(m.tree, validation.configuration(m, q), validation.speeds(m, v, "v")))
+    return _floats(energies.momentum(m.tree, validation.configuration(m, q), validation.nv_vector(m, v, "v")))
 
 
 @validated_arguments()
@@ -125,7 +125,7 @@ def mass_centre(mechanism: Mechanism, q: Any) -> np.ndarray:
 def integrate_configuration(mechanism: Mechanism, q: Any, v: Any, dt: float) -> np.ndarray:
     """q after moving with the speeds v for dt [s]; quaternions turn by their exponential and stay unit."""
     m = validation.numeric_mechanism(mechanism)
-    q, v = validation.configuration(m, q), validation.speeds(m, v, "v")
+    q, v = validation.configuration(m, q), validation.nv_vector(m, v, "v")
     return _floats(
         configuration.integrate_configuration(m.tree, q, v, validation.real(dt, "dt", "a time in seconds"))
     )
@@ -152,8 +152,8 @@ def zwang_of(mechanism: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> float:
 def zwang_by_body(mechanism: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> dict[str, float]:
     """Each body's part in `zwang_of`, by name, and the part of efforts and rotors as "efforts"."""
     m = validation.numeric_mechanism(mechanism)
-    q, v = validation.configuration(m, q), validation.speeds(m, v, "v")
-    tau, a = validation.speeds(m, tau, "tau"), validation.speeds(m, a, "a")
+    q, v = validation.configuration(m, q), validation.nv_vector(m, v, "v")
+    tau, a = validation.nv_vector(m, tau, "tau"), validation.nv_vector(m, a, "a")
     parts = energies.zwang_by_body(m.tree, q, v, tau + generalised_forces.passive_forces(m, q, v), a)
     return {name: float(part) for name, part in parts.items()}
 

@@ -18,11 +18,11 @@ from zwang.api.compiled_rollout import (
     held_nothing,
     traced_control,
 )
-from zwang.api.control import ControlFunction, PrescribedControl, control_input
-from zwang.api.error_controlled import continuous_dynamics_in_python, integrate_worlds
+from zwang.api.control_input import ControlFunction, PrescribedControl, control_input
+from zwang.api.error_controlled_rollout import continuous_dynamics_in_python, integrate_worlds
+from zwang.api.initial_conditions import InitialState, initial_state
 from zwang.api.progress import progress_bar
-from zwang.api.settings import SimulationSettings, named_speeds, simulation_settings
-from zwang.api.start import InitialState, initial_state
+from zwang.api.settings_validation import SimulationSettings, named_speeds, simulation_settings
 from zwang.api.termination import (
     check_coordinate_reduction,
     warn_of_failures,
@@ -33,8 +33,7 @@ from zwang.api.validation import check_compilable, is_restrained
 from zwang.errors import SimulationInterrupted, SimulationWarning, TraceError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.recording.record import recording_of
-from zwang.simulation.derived_quantities import derived_quantities_in_python
+from zwang.recording.dataset import recording_of
 from zwang.simulation.rollout import (
     MotionInterrupted,
     ProgressCallback,
@@ -45,6 +44,7 @@ from zwang.simulation.rollout import (
     roll_out,
     still,
 )
+from zwang.simulation.state_quantities import state_quantities_in_python
 
 COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
 
@@ -62,8 +62,8 @@ def simulate(
     worlds: int | None = None,
     params: Mapping[Any, Any] | None = None,
     record: Any = None,
-    drift: str | None = None,
-    embedding: Any = False,
+    stabilization: str | None = None,
+    coordinate_reduction: Any = False,
     compiled: bool = True,
     progress: bool = True,
 ) -> xr.Dataset:
@@ -95,7 +95,7 @@ def simulate(
     if compiled and isinstance(mechanism, Mechanism):
         check_compilable(mechanism, "the constraint solver" if is_restrained(mechanism) else "")
     begin = initial_state(mechanism, q0, v0, worlds, params)
-    plan = simulation_settings(mechanism, begin.worlds, duration, step, integrator, record, drift, embedding)
+    plan = simulation_settings(mechanism, begin.worlds, duration, step, integrator, record, stabilization, coordinate_reduction)
     drive = control_input(mechanism, control, plan.steps, begin.worlds)
     check_coordinate_reduction(mechanism, begin, plan)
     warn_of_violations(mechanism, begin, plan)
@@ -139,7 +139,7 @@ def _observed(
     """What is observed of a motion, on the path that it came by."""
     if path != IN_PYTHON:
         return derived_quantities_compiled(mechanism, begin, plan.wanted, motion)
-    return derived_quantities_in_python(mechanism, begin, plan.wanted, motion)
+    return state_quantities_in_python(mechanism, begin, plan.wanted, motion)
 
 
 def _observed_at_once(
@@ -219,7 +219,7 @@ def _moved_compiled(
 
 
 def _program(mechanism: Mechanism, plan: SimulationSettings) -> StepProgram:
-    return StepProgram(mechanism, plan.step, str(plan.integrator), drift=plan.drift, embedding=plan.embedding)
+    return StepProgram(mechanism, plan.step, str(plan.integrator), stabilization=plan.stabilization, coordinate_reduction=plan.coordinate_reduction)
 
 
 def _attributes(plan: SimulationSettings, drive: PrescribedControl | ControlFunction, path: str) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def _attributes(plan: SimulationSettings, drive: PrescribedControl | ControlFunc
     else:
         found |= {"integrator": plan.adaptive.method, "rtol": plan.adaptive.rtol, "atol": plan.adaptive.atol}
     found["path"] = path
-    found["drift"] = plan.drift
-    found["embedding"] = named_speeds(plan.embedding)
+    found["drift"] = plan.stabilization
+    found["embedding"] = named_speeds(plan.coordinate_reduction)
     found["control"] = "function" if isinstance(drive, ControlFunction) else "held"
     return found

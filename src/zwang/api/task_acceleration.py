@@ -56,7 +56,7 @@ def task_acceleration(
     m.tree.placement(frame)
     if max(validation.array(x, "q, v, tau, wanted").ndim for x in (q, v, tau, wanted)) > 1:
         return _of_many(m, frame, tuple(rows), q=q, v=v, tau=tau, wanted=wanted)
-    q, v, tau = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, tau, "tau")
+    q, v, tau = validation.configuration(m, q), validation.nv_vector(m, v, "v"), validation.nv_vector(m, tau, "tau")
     wanted = validation.array(wanted, "wanted")
     if wanted.shape != (len(rows),):
         raise ShapeError(
@@ -71,13 +71,13 @@ def _asked(
 ) -> TaskAcceleration:
     """The text, on any scalar."""
     J = np.array(frame_jacobian(m.tree, q, frame))[list(rows)]
-    drift = np.array(frame_jacobian_rate(m.tree, q, v, frame))[list(rows)]
+    stabilization = np.array(frame_jacobian_rate(m.tree, q, v, frame))[list(rows)]
     problem = gauss_problem(m, q, v, tau + passive_forces(m, q, v))
     factors = ltdl(problem.M, problem.parents)
     own = [row @ ltdl_solve(*factors, problem.parents, row) for row in J]  # J M^-1 J^T
     inverse_weight = [maximum(x, SMALLEST_WEIGHT * (1 + max_abs(own))) for x in own]
-    found = solve(problem, hard_rows([f"task {k}" for k in rows], J, array(wanted - drift), inverse_weight=inverse_weight))
-    missed = J @ found.acceleration + drift - wanted
+    found = solve(problem, hard_rows([f"task {k}" for k in rows], J, array(wanted - stabilization), inverse_weight=inverse_weight))
+    missed = J @ found.acceleration + stabilization - wanted
     far = MISSED * (1 + max_abs(wanted) + max_abs(found.acceleration))
     failed = logical_or(found.failed, max_abs(missed) > far)
     a, force = (where(failed, np.nan, x) for x in (np.array(found.acceleration), np.array(found.force)))

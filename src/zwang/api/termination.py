@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 
-from zwang.api.settings import SimulationSettings
-from zwang.api.start import InitialState
+from zwang.api.initial_conditions import InitialState
+from zwang.api.settings_validation import SimulationSettings
 from zwang.collision.pairs import candidate_pairs
 from zwang.collision.penetration import deepest_penetration
 from zwang.constraint.independent_velocities import check_velocity_count
@@ -29,13 +29,13 @@ TOLD, SHOWN = 5, 12  # worlds told one by one; numbers of a state shown
 
 def check_coordinate_reduction(mechanism: Mechanism, begin: InitialState, plan: SimulationSettings) -> None:
     """Raise DescriptionError where essential speeds are given that are not as many as the freedoms."""
-    if not isinstance(plan.embedding, bool):
-        check_velocity_count(_of_world(mechanism, begin, 0), plan.embedding, begin.q[0])
+    if not isinstance(plan.coordinate_reduction, bool):
+        check_velocity_count(_of_world(mechanism, begin, 0), plan.coordinate_reduction, begin.q[0])
 
 
 def warn_of_violations(mechanism: Mechanism, begin: InitialState, plan: SimulationSettings) -> None:
     """A warning where exact constraints do not hold at the start: they would close with a blow."""
-    soon = "at once" if plan.drift == "projection" else f"within {SETTLING_STEPS} steps or so"
+    soon = "at once" if plan.stabilization == "projection" else f"within {SETTLING_STEPS} steps or so"
     for w in range(min(begin.worlds, LOOKED_AT) if mechanism.constraints else 0):
         (name, gap), (other, missed) = violated_at_start(_of_world(mechanism, begin, w), begin.q[w], begin.v[w])
         if gap > OPEN:
@@ -115,7 +115,7 @@ def _why(mechanism: Mechanism, begin: InitialState, plan: SimulationSettings, mo
 def _again(one: Mechanism, plan: SimulationSettings, at: State, u: np.ndarray, t: float) -> StepResult:
     integrator = "rk4" if plan.adaptive is not None else str(plan.integrator)
     with np.errstate(all="ignore"):
-        return step(step_settings(one, plan.step, integrator, plan.drift, plan.embedding), at, u, t)
+        return step(step_settings(one, plan.step, integrator, plan.stabilization, plan.coordinate_reduction), at, u, t)
 
 
 def _what_left(one: Mechanism, plan: SimulationSettings, at: State, after: State) -> str:

@@ -22,7 +22,7 @@ from zwang.scalar import are_constant, real_array
 
 
 @contextmanager
-def writing(path: Any) -> Iterator[None]:
+def write_errors(path: Any) -> Iterator[None]:
     """Within it, a file is written at `path`: what the file system refuses becomes a WriteError with the reason."""
     try:
         yield
@@ -105,7 +105,7 @@ def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
     return q
 
 
-def speeds(mechanism: Mechanism, value: Any, name: str) -> np.ndarray:
+def nv_vector(mechanism: Mechanism, value: Any, name: str) -> np.ndarray:
     """v, tau or a (nv,), finite. Raises ShapeError or StateError."""
     return vector(value, mechanism.nv, name, f"nv of mechanism {mechanism.name!r}")
 

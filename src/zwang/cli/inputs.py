@@ -8,7 +8,7 @@ from pathlib import Path
 import xarray as xr
 
 import zwang as zw
-from zwang.api.start import MOST_WORLDS
+from zwang.api.initial_conditions import MOST_WORLDS
 from zwang.cli.options import Base
 from zwang.errors import LoadError, SimulationError, did_you_mean
 from zwang.mechanism.mechanism import Mechanism

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import zwang as zw
-from zwang.api.start import initial_state
+from zwang.api.initial_conditions import initial_state
 from zwang.cli.application import INTERRUPTED, app
 from zwang.cli.console import out, print_to_stderr
 from zwang.cli.inputs import (
@@ -208,7 +208,7 @@ def view(
     recorded = model.suffix in RECORDINGS
     what: Any = recording_of(model) if recorded else model_of(model, base=base, strict=strict)
     if recorded and forces and "force" not in what and point_force_labels(zw.mechanism_of(what)):
-        what = zw.examine(what.isel(world=slice(0, worlds)), "forces")
+        what = zw.derived_quantities(what.isel(world=slice(0, worlds)), "forces")
     if html is not None:
         zw.save_html(what, html, worlds=worlds, traces=trace or ())
         out.print(f"wrote {escape(str(html))}")
@@ -221,7 +221,7 @@ def view(
 def _draw(run: xr.Dataset, path: Path, kind: str, names: Sequence[str] | None = None) -> None:
     """Write a plot; derived quantities that the recording lacks are computed first."""
     needed = DERIVED.get(kind)
-    zw.plot(zw.examine(run, needed) if needed else run, path, kind=kind, names=names)
+    zw.plot(zw.derived_quantities(run, needed) if needed else run, path, kind=kind, names=names)
 
 
 def _random_initial_states(

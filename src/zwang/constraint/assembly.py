@@ -8,7 +8,7 @@ import numpy as np
 
 from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows
 from zwang.dynamics.crba import crba
-from zwang.errors import ContradictionError, SolveError
+from zwang.errors import InconsistentConstraintsError, SolveError
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 
@@ -82,7 +82,7 @@ def _admissible_velocities(
     residual = np.abs(A @ v + a)
     if residual.max() > 1e-8 * (1 + np.abs(a).max()):
         name = rows.names[int(residual.argmax())]
-        raise ContradictionError(
+        raise InconsistentConstraintsError(
             f"no velocities satisfy constraint {name!r} together with the others (residual "
             f"{residual.max():.3g}); "
             f"they contradict each other in this configuration ({_coordinate_text(mechanism, q)}); remove "

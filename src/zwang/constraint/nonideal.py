@@ -21,7 +21,7 @@ import numpy as np
 
 from zwang.algebra.dual import derivative_along
 from zwang.constraint.hard import nonideal_forces
-from zwang.errors import WorkingForceError
+from zwang.errors import NonIdealForceError
 from zwang.mechanism.constraints import NonIdeal
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import (
@@ -142,7 +142,7 @@ def _checked(laws: _Laws, last: _NonIdealState) -> np.ndarray:
     is_solution = last.done
     for name, feedback in zip(laws.constraints, last.feedback, strict=True):
         if value_is_constant(feedback) and feedback >= 1:
-            raise WorkingForceError(
+            raise NonIdealForceError(
                 f"the non-ideal force of constraint {name!r} has no solution, or more than one, in this "
                 "state: the "
                 f"feedback of the constraint force on itself is {float(np.sqrt(feedback)):.3g} (Painleve "
@@ -151,7 +151,7 @@ def _checked(laws: _Laws, last: _NonIdealState) -> np.ndarray:
             )
         is_solution = logical_and(is_solution, feedback < 1)
     if value_is_constant(is_solution) and not is_solution:
-        raise WorkingForceError(
+        raise NonIdealForceError(
             f"the non-ideal forces of {', '.join(map(repr, laws.constraints))} were not found in "
             f"{ITERATIONS} "
             "iterations; check that their laws are smooth in N, and that the friction is not too large "

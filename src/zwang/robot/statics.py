@@ -138,7 +138,7 @@ def payload(
     m = validation.numeric_mechanism(mechanism)
     q = validation.configuration(m, q)
     limits = (
-        _effort_limits(m) if torque_limits is None else validation.speeds(m, torque_limits, "torque_limits")
+        _effort_limits(m) if torque_limits is None else validation.nv_vector(m, torque_limits, "torque_limits")
     )
     J = _floats(frame_jacobian(m.tree, q, frame))[:3]
     return Payload(J, holding_torques(m, q), limits)
@@ -193,7 +193,7 @@ def equilibrium(
     """
     m = validation.numeric_mechanism(mechanism)
     q = validation.configuration(m, q0 if q0 is not None else (m.home or m.neutral))
-    tau = np.zeros(m.nv) if torques is None else validation.speeds(m, torques, "torques")
+    tau = np.zeros(m.nv) if torques is None else validation.nv_vector(m, torques, "torques")
     if iterations < 0 or not tolerance > 0:
         raise DescriptionError(
             f"iterations is {iterations} and tolerance is {tolerance}; give a number of iterations that "

@@ -176,7 +176,7 @@ def constrained_dynamics(
     *,
     solver: str = "newton",
     time: float = 0.0,
-    embedding: Any = False,
+    coordinate_reduction: Any = False,
 ) -> ConstrainedDynamics:
     """The acceleration under constraints, limits, dry friction and contacts, with every constraint's force.
 
@@ -186,8 +186,8 @@ def constrained_dynamics(
     speeds, ShapeError or StateError. Source: seed 002; MuJoCo's numbers.
     """
     m = validation.numeric_mechanism(mechanism)
-    q, v, tau = validation.configuration(m, q), validation.speeds(m, v, "v"), validation.speeds(m, tau, "tau")
-    speeds = independent_velocities(m, embedding)
+    q, v, tau = validation.configuration(m, q), validation.nv_vector(m, v, "v"), validation.nv_vector(m, tau, "tau")
+    speeds = independent_velocities(m, coordinate_reduction)
     if speeds:
         check_velocity_count(m, speeds, q, time)
     applied = tau + passive_forces(m, q, v)

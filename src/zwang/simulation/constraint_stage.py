@@ -48,13 +48,13 @@ class ConstraintModel:
     mechanism: Mechanism
     weights: InverseWeights
     h: float
-    drift: str = "projection"
+    stabilization: str = "projection"
     independent: tuple[IndependentVelocity, ...] | None = None
 
     @property
     def settling_time(self) -> float | None:
         """The time constant [s] with which forces close gaps; None where projection does."""
-        return SETTLING_STEPS * self.h if self.drift == "stabilisation" else None
+        return SETTLING_STEPS * self.h if self.stabilization == "stabilisation" else None
 
     @property
     def exact(self) -> bool:
@@ -64,7 +64,7 @@ class ConstraintModel:
     @property
     def projects(self) -> bool:
         """Whether there is something to project."""
-        return self.drift == "projection" and self.exact
+        return self.stabilization == "projection" and self.exact
 
 
 class ConstrainedMotion(NamedTuple):
@@ -81,7 +81,7 @@ class ConstrainedMotion(NamedTuple):
 
 
 def constraint_model_of(
-    mechanism: Mechanism, h: float, drift: str = "projection", embedding: Any = False
+    mechanism: Mechanism, h: float, stabilization: str = "projection", coordinate_reduction: Any = False
 ) -> ConstraintModel | None:
     """What restricts a mechanism, or None where nothing does. Raises SimulationError for what has no rows."""
     if not describe_constraints(mechanism):
@@ -92,7 +92,7 @@ def constraint_model_of(
                 f"constraint {constraint.name!r} of type {type(constraint).__name__} is not simulated; "
                 f"those that are: {', '.join(kind.__name__ for kind in CONSTRAINT_TYPES)}"
             )
-    return ConstraintModel(mechanism, inverse_weights(mechanism), h, drift, independent_velocities(mechanism, embedding))
+    return ConstraintModel(mechanism, inverse_weights(mechanism), h, stabilization, independent_velocities(mechanism, coordinate_reduction))
 
 
 def hard_constraints(mechanism: Mechanism) -> list[Any]:

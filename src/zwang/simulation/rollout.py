@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from zwang.api.control import ControlFunction, PrescribedControl
-from zwang.api.settings import SimulationSettings
-from zwang.api.start import InitialState
+from zwang.api.control_input import ControlFunction, PrescribedControl
+from zwang.api.initial_conditions import InitialState
+from zwang.api.settings_validation import SimulationSettings
 from zwang.errors import SolveError
 from zwang.integrator.fixed_step import State
 from zwang.mechanism.mechanism import Mechanism
@@ -57,8 +57,8 @@ class StepProgram:
     h: float
     integrator: str
     controller: ControlFunction | None = None
-    drift: str = "projection"
-    embedding: Any = False
+    stabilization: str = "projection"
+    coordinate_reduction: Any = False
 
     def __call__(
         self,
@@ -96,7 +96,7 @@ class StepProgram:
 
     def _with(self, params: Mapping[str, Any]) -> StepSettings:
         mechanism = self.mechanism.subs(params) if params else self.mechanism
-        return step_settings(mechanism, self.h, self.integrator, self.drift, self.embedding)
+        return step_settings(mechanism, self.h, self.integrator, self.stabilization, self.coordinate_reduction)
 
 
 def advance_running(clock: Any, failure: Any, before: State, found: StepResult, runs: Any) -> dict[str, Any]:

@@ -9,7 +9,12 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Any, NamedTuple
 
-from zwang.errors import ContradictionError, DependentSpeedsError, SolveError, WorkingForceError
+from zwang.errors import (
+    DependentVelocitiesError,
+    InconsistentConstraintsError,
+    NonIdealForceError,
+    SolveError,
+)
 from zwang.scalar import maximum, where
 
 
@@ -53,7 +58,7 @@ FAILURE_REASONS = (
     FailureReason("interrupted", "the run was interrupted", "run it again"),
 )
 NONE, NOT_CONVERGED, CONSTRAINT_VIOLATED, OUT_OF_BOUNDS, CONTRADICTION, DEPENDENT, NONIDEAL_FORCE, CONTROL, INTERRUPTED = range(len(FAILURE_REASONS))
-REASON_OF_ERROR = {ContradictionError: CONTRADICTION, DependentSpeedsError: DEPENDENT, WorkingForceError: NONIDEAL_FORCE}
+REASON_OF_ERROR = {InconsistentConstraintsError: CONTRADICTION, DependentVelocitiesError: DEPENDENT, NonIdealForceError: NONIDEAL_FORCE}
 
 
 def status_if(condition: Any, status: int) -> Any:

@@ -104,8 +104,8 @@ def step_settings(
     mechanism: Mechanism,
     h: float,
     integrator: str = "euler",
-    drift: str = "projection",
-    embedding: Any = False,
+    stabilization: str = "projection",
+    coordinate_reduction: Any = False,
 ) -> StepSettings:
     """Steps of h [s]: "euler", semi-implicit with joint damping implicit; "implicitfast", with all damping implicit; "implicit",
     with all damping and the bias forces implicit; "rk4".
@@ -115,7 +115,7 @@ def step_settings(
     """
     constant = integrator == "euler" and damped_at_end(mechanism) and is_linear(mechanism)
     tree = with_implicit_damping(mechanism, h) if constant else mechanism.tree
-    return StepSettings(mechanism, h, integrator, tree, constraint_model_of(mechanism, h, drift, embedding))
+    return StepSettings(mechanism, h, integrator, tree, constraint_model_of(mechanism, h, stabilization, coordinate_reduction))
 
 
 def step(s: StepSettings, at: State, control: Any, t: Any = None, warm_start: WarmStart | None = None) -> StepResult:

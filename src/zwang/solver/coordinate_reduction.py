@@ -21,7 +21,7 @@ import numpy as np
 from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
 from zwang.constraint.rows import Rows, array
 from zwang.dynamics.gauss import GaussProblem
-from zwang.errors import ContradictionError, DependentSpeedsError
+from zwang.errors import DependentVelocitiesError, InconsistentConstraintsError
 from zwang.scalar import (
     absolute,
     divide,
@@ -77,14 +77,14 @@ def coordinate_reduction(rows: Rows, S: Any = None) -> CoordinateReduction:
     pivots = (STRONG_PIVOT, maximum(WEAK_PIVOT, VIOLATION_FACTOR * max_abs(violation)))
     found = _by_elimination(A, b, pivots) if S is None else _by_selection(A, b, np.array(S), pivots)
     if value_is_constant(found.dependent) and found.dependent:
-        raise DependentSpeedsError(
+        raise DependentVelocitiesError(
             "the independent velocities depend on each other, or are fixed by the constraints, in this "
             "state; "
             "choose others, or let the elimination choose them at each step (coordinate_reduction=True)"
         )
     if value_is_constant(found.inconsistent) and found.inconsistent:
         names = ", ".join(dict.fromkeys(rows.names))
-        raise ContradictionError(
+        raise InconsistentConstraintsError(
             f"the hard constraints {names} contradict each other: no acceleration satisfies them all; give "
             "one "
             "of them a softness, remove one, or start in a configuration where they agree"

@@ -16,7 +16,7 @@ import numpy as np
 
 from zwang.constraint.rows import Rows
 from zwang.dynamics.gauss import GaussProblem
-from zwang.errors import ContradictionError, SolveError
+from zwang.errors import InconsistentConstraintsError, SolveError
 from zwang.scalar import absolute, is_zero, maximum
 
 ZERO_ROW = 1e-11  # a row this much smaller than the largest counts as zero
@@ -115,7 +115,7 @@ def _check_consistent(rows: Rows, residual: np.ndarray, sizes: np.ndarray, b: np
     limit = CONSISTENCY_TOLERANCE * scale
     worst = sorted({name for name, x in zip(rows.names, residual, strict=True) if abs(x) > limit})
     if worst:
-        raise ContradictionError(
+        raise InconsistentConstraintsError(
             f"the hard constraints {', '.join(worst)} contradict each other: no acceleration satisfies them "
             "all "
             f"(the largest residual is {np.abs(residual).max():.3g}); give one of them a softness, remove "

@@ -17,7 +17,7 @@ import xarray as xr
 from zwang.errors import ZwangError
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.mechanism import JointIndex, Mechanism
-from zwang.recording.record import coordinate_units, mechanism_of
+from zwang.recording.dataset import coordinate_units, mechanism_of
 from zwang.scalar import are_constant
 from zwang.view.html_page import embedded_page, page_html
 from zwang.view.plot import energy_drift

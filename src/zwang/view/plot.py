@@ -97,7 +97,7 @@ def plot(
         all recorded values over time; "phase": velocities against coordinates; "energy": kinetic, potential
         and total energy; "drift": energy change and constraint violation; "forces": constraint and contact
         forces; "zwang": Gauss's constraint Z by body. The last three need values that `simulate` records on
-        request, or that `derived_quantities` computes from a recording.
+        request, or that `state_quantities` computes from a recording.
     names: only these coordinates, velocities, constraints or bodies are shown; by default all.
 
     Raises ShapeError for a dataset that is not a recording or lacks the values, UnknownNameError for an

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from zwang.errors import ShapeError, UnknownNameError
-from zwang.recording.record import mechanism_of
+from zwang.recording.dataset import mechanism_of
 
 SUM, ENERGY = "total", "energy"
 DRIFT = "relative energy change"

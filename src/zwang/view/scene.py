@@ -19,7 +19,7 @@ from zwang.errors import ShapeError
 from zwang.mechanism.geometry import Geometry, Mesh, Plane
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.tree import Placement
-from zwang.recording.record import coordinate_units, mechanism_of
+from zwang.recording.dataset import coordinate_units, mechanism_of
 from zwang.view.stick_figures import extent, lines, sticks
 
 SAMPLES_PER_SECOND, MAXIMUM_SAMPLES = 60, 6000  # samples of a motion, between which the page interpolates

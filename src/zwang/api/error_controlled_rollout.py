@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.api.control import ControlFunction, PrescribedControl
-from zwang.api.settings import SimulationSettings
-from zwang.api.start import InitialState
+from zwang.api.control_input import ControlFunction, PrescribedControl
+from zwang.api.initial_conditions import InitialState
+from zwang.api.settings_validation import SimulationSettings
 from zwang.errors import SolveError
 from zwang.integrator.adaptive_step import IntegrationInterrupted, integrate_error_controlled
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
@@ -49,9 +49,9 @@ class ContinuousDynamics(NamedTuple):
     settled: Callable[..., Any]
 
 
-def continuous_dynamics(mechanism: Mechanism, h: float, drift: str, embedding: Any) -> ContinuousDynamics:
+def continuous_dynamics(mechanism: Mechanism, h: float, stabilization: str, coordinate_reduction: Any) -> ContinuousDynamics:
     """The motion on any scalar. Quaternions need not be unit; h [s] is the time scale on which constraints look ahead or settle."""
-    s = step_settings(mechanism, h, CONTINUOUS, drift, embedding)
+    s = step_settings(mechanism, h, CONTINUOUS, stabilization, coordinate_reduction)
 
     def found(t: Any, q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
         v_dot, z_dot, status, _ = state_derivative(s, normalized_configuration(mechanism.tree, q), v, z, u, t)
@@ -68,7 +68,7 @@ def continuous_dynamics(mechanism: Mechanism, h: float, drift: str, embedding: A
 def continuous_dynamics_in_python(mechanism: Mechanism, begin: InitialState, plan: SimulationSettings, w: int) -> ContinuousDynamics:
     """The flow of world w on floats; what they raise is a fault."""
     row = {name: float(x[w]) for name, x in begin.params.items()}
-    plain = continuous_dynamics(mechanism.subs(row) if row else mechanism, plan.step, plan.drift, plan.embedding)
+    plain = continuous_dynamics(mechanism.subs(row) if row else mechanism, plan.step, plan.stabilization, plan.coordinate_reduction)
 
     def found(*at: Any) -> np.ndarray:
         try:
@@ -128,7 +128,7 @@ def _one_world(
     h, integrator, tree = settings.step, settings.adaptive, mechanism.tree
     assert integrator is not None
     course = _Course(mechanism, flow, control, w, h, begin.worlds, tick)
-    settles = settings.drift == "projection" and hard_constraints(mechanism)
+    settles = settings.stabilization == "projection" and hard_constraints(mechanism)
     try:
         trajectory = integrate_error_controlled(
             course.rate, np.concatenate([begin.q[w], begin.v[w], begin.z[w]]), settings.times, integrator,

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.start import sample_size
+from zwang.api.initial_conditions import sample_size
+from zwang.api.memory_limit import check_memory
 from zwang.constraint.independent_velocities import independent_velocities
 from zwang.errors import SimulationError, UnknownNameError
 from zwang.integrator.adaptive_step import METHODS, WITHOUT_PROJECTION, Adaptive
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import real_number
-from zwang.simulation.capacity import check_memory
 from zwang.simulation.constraint_forces import point_force_labels
 from zwang.simulation.constraint_stage import DRIFTS
 from zwang.simulation.step import STEPPERS
@@ -39,7 +39,7 @@ class RecordedQuantities:
     zwang: bool = False
     gaps: bool = False
     h: float = 0.0
-    drift: str = "projection"
+    stabilization: str = "projection"
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class SimulationSettings:
     every: int
     integrator: str | Adaptive
     wanted: RecordedQuantities = RecordedQuantities()
-    drift: str = "projection"
-    embedding: Any = False
+    stabilization: str = "projection"
+    coordinate_reduction: Any = False
 
     @cached_property
     def samples(self) -> np.ndarray:
@@ -78,8 +78,8 @@ def simulation_settings(
     step: Any,
     integrator: Any,
     record: Any,
-    drift: Any = None,
-    embedding: Any = False,
+    stabilization: Any = None,
+    coordinate_reduction: Any = False,
 ) -> SimulationSettings:
     """The settings of a run; what is not given comes from the mechanism's options.
 
@@ -102,33 +102,33 @@ def simulation_settings(
         every = max(1, -(-worlds * count * numbers // RECORDED_NUMBERS))
     check_memory(worlds, 1 + -(-count // min(every, count)), numbers)
     chosen = chosen_integrator(mechanism, integrator)
-    held = chosen_drift(drift, chosen)
-    speeds = independent_velocities(mechanism, embedding)
+    held = chosen_drift(stabilization, chosen)
+    speeds = independent_velocities(mechanism, coordinate_reduction)
     return SimulationSettings(
-        h, count, min(every, count), chosen, replace(wanted, drift=held), held, speeds or speeds is not None
+        h, count, min(every, count), chosen, replace(wanted, stabilization=held), held, speeds or speeds is not None
     )
 
 
-def named_speeds(embedding: Any) -> str:
+def named_speeds(coordinate_reduction: Any) -> str:
     """An embedding as text: "none", "automatic", or the essential speeds' names."""
-    if isinstance(embedding, bool):
-        return "automatic" if embedding else "none"
-    return " ".join(speed if isinstance(speed, str) else speed.name for speed in embedding)
+    if isinstance(coordinate_reduction, bool):
+        return "automatic" if coordinate_reduction else "none"
+    return " ".join(speed if isinstance(speed, str) else speed.name for speed in coordinate_reduction)
 
 
-def chosen_drift(drift: Any, integrator: str | Adaptive) -> str:
+def chosen_drift(stabilization: Any, integrator: str | Adaptive) -> str:
     """How drift off exact constraints is held: by projection after steps, but for integrators whose history cannot be changed."""
     fixed_history = isinstance(integrator, Adaptive) and integrator.method in WITHOUT_PROJECTION
-    if drift is None:
+    if stabilization is None:
         return "stabilisation" if fixed_history else "projection"
-    if not isinstance(drift, str) or drift not in DRIFTS:
-        raise SimulationError(f"drift is {drift!r}; it is held by {' or '.join(map(repr, DRIFTS))}")
-    if fixed_history and drift == "projection":
+    if not isinstance(stabilization, str) or stabilization not in DRIFTS:
+        raise SimulationError(f"drift is {stabilization!r}; it is held by {' or '.join(map(repr, DRIFTS))}")
+    if fixed_history and stabilization == "projection":
         raise SimulationError(
             "drift='projection' changes the state after each step, which 'lsoda' does not let; it has 'stabilisation', and 'bdf' or "
             "'radau' have both"
         )
-    return drift
+    return stabilization
 
 
 def positive(value: Any, name: str) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zwang.api import validation
+from zwang.api.memory_limit import check_memory
 from zwang.errors import (
     ArgumentError,
     DescriptionError,
@@ -20,7 +21,6 @@ from zwang.errors import (
 )
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import real_array
-from zwang.simulation.capacity import check_memory
 from zwang.simulation.step import activations
 
 MOST_WORLDS = 10_000_000
@@ -67,7 +67,7 @@ def initial_state(
     N = _count(worlds, {"q0": len(q), "v0": len(v), **{f"params[{k!r}]": len(x) for k, x in values.items()}})
     check_memory(N, 2, sample_size(mechanism) + len(values))
     q = np.stack([validation.configuration(mechanism, row) for row in q])
-    v = np.stack([validation.speeds(mechanism, row, "v0") for row in v])
+    v = np.stack([validation.nv_vector(mechanism, row, "v0") for row in v])
     spread = {name: np.broadcast_to(x, (N,)).copy() for name, x in values.items()}
     _check_extremes(mechanism, spread)
     z = np.zeros((N, len(activations(mechanism))))

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from zwang.api.control import control_names
-from zwang.api.settings import RecordedQuantities, SimulationSettings
-from zwang.api.start import InitialState
+from zwang.api.control_input import control_names
+from zwang.api.initial_conditions import InitialState
+from zwang.api.settings_validation import RecordedQuantities, SimulationSettings
 from zwang.errors import LoadError, ShapeError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.settings import RecordedQuantities
-from zwang.api.start import InitialState
+from zwang.api.initial_conditions import InitialState
+from zwang.api.settings_validation import RecordedQuantities
 from zwang.constraint.context import row_context
 from zwang.dynamics.energy import kinetic_energy, kinetic_energy_by_body, potential_energy, zwang_by_body
 from zwang.dynamics.generalised_forces import spring_energy
@@ -24,7 +24,7 @@ from zwang.simulation.step import applied_forces
 KEYS = ("tau", "energies", "positions", "constraints", "forces", "zwang", "held", "gaps")
 
 
-def derived_quantities(
+def state_quantities(
     mechanism: Mechanism, wanted: RecordedQuantities, t: Any, q: Any, v: Any, z: Any, u: Any
 ) -> dict[str, np.ndarray]:
     """What `KEYS` name, at one time, state and control; what is not wanted is empty.
@@ -52,7 +52,7 @@ def _restraining(mechanism: Mechanism, wanted: RecordedQuantities, t: Any, q: An
     found: dict[str, Any] = {"constraints": [], "forces": [], "zwang": [], "held": []}
     if not (wanted.constraints or wanted.forces or wanted.zwang):
         return found
-    constraint_model = constraint_model_of(mechanism, wanted.h, wanted.drift)
+    constraint_model = constraint_model_of(mechanism, wanted.h, wanted.stabilization)
     try:
         solution = solved(constraint_model, q, v, tau, t) if constraint_model is not None else None
     except SolveError:  # on floats, in the state in which a world stopped
@@ -94,7 +94,7 @@ def _zwang(
     return list(parts[0].values()), list(parts[1].values())
 
 
-def derived_quantities_in_python(
+def state_quantities_in_python(
     mechanism: Mechanism, begin: InitialState, wanted: RecordedQuantities, motion: Trajectory
 ) -> dict[str, np.ndarray]:
     """`observation` of every sample of every world, (worlds, samples, n)."""
@@ -104,5 +104,5 @@ def derived_quantities_in_python(
         one = mechanism.subs(row) if row else mechanism
         times = motion.clock[w, :, 0] * wanted.h
         states = zip(times, motion.q[w], motion.v[w], motion.z[w], motion.u[w], strict=True)
-        worlds.append([derived_quantities(one, wanted, *state) for state in states])
+        worlds.append([state_quantities(one, wanted, *state) for state in states])
     return {key: np.array([[x[key] for x in world] for world in worlds], dtype=float) for key in KEYS}
