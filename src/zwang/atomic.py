@@ -1,7 +1,7 @@
-"""Files that are written whole or not at all.
+"""Atomic writing of files and folders: completely or not at all.
 
-What is new is written beside the old, brought to the disk, and then takes its name in one step of the file system. So
-a full disk, an error, or the end of the process at any moment leaves the old file as it was.
+The new content is written beside the old file, flushed to the disk, and renamed in one operation of the
+file system. So a full disk, an error, or the end of the process at any time leaves the old file unchanged.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ AT_FDCWD, EXCHANGE = -100, 2  # of Linux's renameat2
 
 
 def write_file(path: str | Path, content: bytes | bytearray | memoryview) -> None:
-    """Write a file whole, in place of what was there. Raises WriteError, after which the old file is as it was.
+    """Replace a file by new content, atomically. Raises WriteError, after which the old file is unchanged.
 
-    A link is followed, the mode of an old file is kept, and what is no regular file (a pipe, a device) is written to.
+    Links are followed, the mode of an old file is kept, and pipes and devices are written to directly.
     """
-    with _told(path):
+    with _write_error(path):
         target = Path(os.path.realpath(path))
         old = _status(target)
         if old is not None and not stat.S_ISREG(old.st_mode):
-            with open(target, "wb") as file:  # of a folder this says that it is one
+            with open(target, "wb") as file:  # for a folder the error says so
                 file.write(content)
             return
         if old is not None and not os.access(target, os.W_OK):
@@ -52,11 +52,11 @@ def write_file(path: str | Path, content: bytes | bytearray | memoryview) -> Non
 
 
 def write_folder(path: str | Path, fill: Callable[[Path], None]) -> None:
-    """Write a folder whole, in place of what was there: fill(folder) writes into a new one, which then takes the name.
+    """Replace a folder by a new one that fill(folder) writes, atomically.
 
-    Raises WriteError, after which the old folder is as it was.
+    Raises WriteError, after which the old folder is unchanged.
     """
-    with _told(path):
+    with _write_error(path):
         target = Path(os.path.realpath(path))
         beside = _beside(target)
         os.mkdir(beside)
@@ -66,15 +66,15 @@ def write_folder(path: str | Path, fill: Callable[[Path], None]) -> None:
                 for name in files:
                     _sync_file(Path(place, name))
                 _sync_folder(Path(place))
-            _take_place(beside, target)
+            _rename_over(beside, target)
         finally:
-            shutil.rmtree(beside, ignore_errors=True)  # what is new, where that failed; else what is old
+            shutil.rmtree(beside, ignore_errors=True)  # the new folder after a failure, otherwise the old one
         _sync_folder(target.parent)
 
 
 @contextlib.contextmanager
-def _told(path: str | Path) -> Iterator[None]:
-    """What goes wrong as a WriteError that names the file."""
+def _write_error(path: str | Path) -> Iterator[None]:
+    """A context in which errors become a WriteError that names the file."""
     try:
         yield
     except WriteError:
@@ -82,13 +82,13 @@ def _told(path: str | Path) -> Iterator[None]:
     except (OSError, ValueError) as error:  # a path with a NUL character is a ValueError
         why = getattr(error, "strerror", None) or str(error)
         raise WriteError(
-            f"{str(path)!r} cannot be written: {why}; what it held before is unchanged. "
-            "Give a place that can be written to and has room"
+            f"{str(path)!r} cannot be written: {why}; its previous content is unchanged. "
+            "Give a path that can be written to, on a disk with enough space"
         ) from error
 
 
 def _beside(target: Path) -> Path:
-    """A name for what is not yet whole, in the same folder, and so on the same disk."""
+    """A name for the incomplete file, in the same folder, and so on the same disk."""
     return target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
 
 
@@ -99,10 +99,10 @@ def _status(path: Path) -> os.stat_result | None:
         return None
 
 
-def _take_place(new: Path, target: Path) -> None:
-    """Give `new` the name of `target`; what had that name goes to the name of `new`."""
+def _rename_over(new: Path, target: Path) -> None:
+    """Rename `new` to `target`; an old `target` gets the name of `new`."""
     try:
-        os.rename(new, target)  # where there is nothing, or (on POSIX) an empty folder
+        os.rename(new, target)  # if there is no target, or (on POSIX) an empty folder
         return
     except OSError as error:
         if not target.exists() or (error.errno == errno.EACCES and os.name != "nt"):
@@ -111,14 +111,14 @@ def _take_place(new: Path, target: Path) -> None:
         return
     aside = _beside(
         target
-    )  # between these two lines there is no folder of this name, but a whole one beside it
+    )  # between the renames there is no folder of this name, but a complete one beside it
     os.rename(target, aside)
     os.rename(new, target)
     shutil.rmtree(aside, ignore_errors=True)
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Swap two names in one step; False where the system or the file system has no such step (it is Linux's)."""
+    """Exchange two names in one operation; False if the system has no such operation (only Linux has)."""
     try:
         function = ctypes.CDLL(None).renameat2
     except (AttributeError, OSError, TypeError):
@@ -133,8 +133,8 @@ def _sync_file(path: Path) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """Bring the names in a folder to the disk, where the system can."""
-    with contextlib.suppress(OSError):  # Windows opens no folders; some file systems do not sync them
+    """Flush the names in a folder to the disk, if the system can."""
+    with contextlib.suppress(OSError):  # Windows cannot open folders; some file systems cannot sync them
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)

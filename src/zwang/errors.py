@@ -1,4 +1,4 @@
-"""The exceptions and warnings of zwang. Each says what is wrong, by name, what is allowed, and the fix."""
+"""The exceptions and warnings of zwang. A message names the error, the allowed values, and the remedy."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
-_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # control, format (bidi among them), surrogate, private, separators
+from zwang import deprecation
+
+# control, format (with bidirectional), surrogate, private, unassigned, separators
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def visible(text: str) -> str:
-    """The text with every character that a terminal would obey, not show, as its escape: ESC becomes \\x1b. Line ends and tabs stay.
+    """The text with all control and format characters escaped, except line ends and tabs: ESC becomes \\x1b.
 
-    Names come from files, and what they hold must not move a cursor, colour a line, set a title or turn the reading direction.
+    Names come from files; they must not move a cursor, set colours or a title, or change the reading
+    direction.
     """
     if text.isprintable():
         return text
@@ -22,7 +26,8 @@ def visible(text: str) -> str:
         repr(c)[1:-1] if c not in "\n\t" and unicodedata.category(c) in _HIDDEN else c for c in text
     )
 
-LONGEST_NAME = 200  # characters; longer names, which only hostile files have, are not compared
+
+LONGEST_NAME = 200  # characters; longer names occur only in hostile files, and are not compared
 
 
 def nearest_names(name: object, valid: Iterable[str], count: int = 3) -> list[str]:
@@ -57,7 +62,7 @@ class ZwangError(Exception):
 
 
 class DescriptionError(ZwangError, ValueError):
-    """A mechanism, or a part of one, that cannot be: the message names the part and the mend."""
+    """An invalid mechanism, or an invalid part of one: the message names the part and the remedy."""
 
 
 class UnknownNameError(ZwangError, KeyError):
@@ -78,21 +83,21 @@ class UnknownNameError(ZwangError, KeyError):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As it was made, so that it comes back from another process; a name that is no plain value comes as its text."""
+        """For pickling: the arguments of the constructor, with a name of an unusual type as text."""
         name = self.name if self.name is None or isinstance(self.name, str | int | float) else repr(self.name)
         return type(self), (self.kind, name, self.valid)
 
 
 class ArgumentError(ZwangError, TypeError):
-    """An argument of another kind than a function takes: the message names it and says what is allowed."""
+    """An argument of the wrong type: the message names it and says what is allowed."""
 
 
 class LoadError(ZwangError, ValueError):
-    """A file that cannot be read as a mechanism: the message names the file, the element and the mend."""
+    """A file that cannot be loaded: the message names the file, the element and the remedy."""
 
 
 class UnsupportedError(LoadError):
-    """A file that asks for something that zwang does not have and that would change the motion."""
+    """A file with an element that zwang does not support and that affects the motion."""
 
 
 class ShapeError(ZwangError, ValueError):
@@ -100,43 +105,45 @@ class ShapeError(ZwangError, ValueError):
 
 
 class StateError(ZwangError, ValueError):
-    """A value in a state that no motion can start from: NaN, infinity, a zero quaternion, text."""
+    """An invalid value in a state: NaN, infinity, a zero quaternion, text."""
 
 
 class ParameterError(ZwangError, ValueError):
-    """A symbolic parameter without a value, or a value for a parameter that the mechanism has not."""
+    """A symbol without a value, or a value for a symbol that the mechanism does not have."""
 
 
 class TraceError(ZwangError, TypeError):
-    """Python asked a traced scalar for its value, which it has not yet."""
+    """Python code needs the value of a traced scalar, which has none."""
 
 
 class CompileError(ZwangError, RuntimeError):
-    """A program that could not be turned into machine code."""
+    """A program that cannot be compiled to machine code."""
 
 
 class SolveError(ZwangError, RuntimeError):
-    """Equations without a solution, or a solver that did not find it: the message says which and what to try."""
+    """Equations without a solution, or a solver that did not converge: the message names the remedy."""
 
 
 class InconsistentConstraintsError(SolveError):
-    """Exact constraints that no acceleration, or no speeds, hold together: the message names them."""
+    """Hard constraints that no acceleration, or no velocity, satisfies together: the message names them."""
 
 
 class DependentVelocitiesError(SolveError):
-    """Essential speeds that depend on each other, or on what the constraints fix, in some state."""
+    """Independent velocities that depend on each other, or are fixed by the constraints, in some state."""
 
 
 class NonIdealForceError(SolveError):
-    """A non-ideal constraint's law that no force of its constraint fits, or more than one (Painleve)."""
+    """The law of a non-ideal constraint that no force, or more than one force, satisfies (Painleve)."""
 
 
 class SimulationError(ZwangError, RuntimeError):
-    """A simulation that cannot run as asked."""
+    """Invalid settings of a simulation."""
 
 
 class SimulationInterrupted(KeyboardInterrupt):
-    """`zw.simulate` was interrupted (Ctrl-C); `recording` is the recording up to there, worked out when it is asked for."""
+    """`zw.simulate` was interrupted (Ctrl-C); `recording` is the recording up to there, computed on first
+    access.
+    """
 
     def __init__(self, message: str, record: Callable[[], Any]):
         super().__init__(message)
@@ -144,12 +151,14 @@ class SimulationInterrupted(KeyboardInterrupt):
 
     @cached_property
     def recording(self) -> Any:
-        """The recording (xarray.Dataset), as of a run that was asked for no longer duration."""
+        """The recording (xarray.Dataset) of the completed steps."""
         return self._record()
 
 
 class WriteError(ZwangError, OSError):
-    """A file that could not be written: the message names it and the cause; what it held before is unchanged."""
+    """A file that could not be written: the message names it and the reason; its previous content is
+    unchanged.
+    """
 
 
 class MissingExtraError(ZwangError, ImportError):
@@ -157,19 +166,29 @@ class MissingExtraError(ZwangError, ImportError):
 
 
 class ZwangWarning(UserWarning):
-    """The base of all warnings of zwang. Its text is safe to print, as an error's."""
+    """The base of all warnings of zwang. Its text is safe to print: see `visible`."""
 
     def __str__(self) -> str:
         return visible(super().__str__())
 
 
 class LoadWarning(ZwangWarning):
-    """Something in a file was repaired, is missing, or has no effect."""
+    """An element of a file was repaired, is missing, or has no effect."""
 
 
 class PlausibilityWarning(ZwangWarning):
-    """A number that is possible but hardly meant: degrees for radians, millimetres for metres."""
+    """A number that is valid but implausible: degrees for radians, millimetres for metres."""
 
 
 class SimulationWarning(ZwangWarning):
-    """A world that stopped, or a result to be read with care."""
+    """A world that failed, or a result of limited validity."""
+
+
+__getattr__ = deprecation.module_getattr(
+    __name__,
+    {
+        "ContradictionError": "InconsistentConstraintsError",
+        "DependentSpeedsError": "DependentVelocitiesError",
+        "WorkingForceError": "NonIdealForceError",
+    },
+)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from zwang.simulation.checksum import checksum
 
 import zwang as zw
 from tests.faults.processes import run
 from zwang.atomic import write_file
 from zwang.errors import LoadError, SaveError, SimulationError, ZwangError
 from zwang.mechanism.samples import FURUTA, furuta
+from zwang.recording.checksum import checksum
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="limits and signals of POSIX")
 FORMATS = (".nc", ".zarr")

@@ -215,7 +215,7 @@ def test_an_exact_loop_stays_closed_while_the_linkage_moves():
 
 def test_a_start_with_an_open_loop_is_told_and_assembling_closes_it():
     linkage = four_bar()
-    with pytest.warns(SimulationWarning, match=r"'loop' is open by .* zw\.assemble"):
+    with pytest.warns(SimulationWarning, match=r"'loop' is violated by .* zw\.assemble"):
         zw.simulate(linkage, {"drive": 1.0}, duration=0.002)
     q, v = zw.assemble(linkage, [1.0, -1.0, 1.6])
     assert zw.simulate(linkage, q, v, duration=0.1, integrator="rk4").attrs["path"] == "compiled"

@@ -151,7 +151,7 @@ def test_this_machine_has_memory():
     ("size", "text"), [(999, "999 bytes"), (16_000_000_000, "16 GB"), (10**20, "100,000 PB")]
 )
 def test_memory_is_told_in_units_that_suit_it(size, text):
-    assert memory_limit.shown(size) == text
+    assert memory_limit.size_text(size) == text
 
 
 # ------------------------------------------------------------------------------------------- files and pages

@@ -26,7 +26,7 @@ def test_many_worlds_are_each_of_them_alone():
         one = zw.task_acceleration(m, q[w], v[w], tau[w], "tool", wanted[w], rows=(0, 1))
         for field, x, y in zip(one._fields, one, many, strict=True):
             np.testing.assert_allclose(y[w], x, rtol=1e-8, atol=1e-8, err_msg=field)
-    np.testing.assert_allclose(many.missed, 0, atol=1e-8)
+    np.testing.assert_allclose(many.residual, 0, atol=1e-8)
     apart = zw.task_acceleration(m, q[7:8], v[7:8], tau[7:8], "tool", wanted[7:8], rows=(0, 1))
     assert np.array_equal(apart.acceleration[0], many.acceleration[7])
 
@@ -39,7 +39,7 @@ def test_no_other_acceleration_that_does_the_task_is_nearer():
     along = np.linalg.svd(J)[2][2]
     np.testing.assert_allclose(along @ M @ (a - found.free[1]), 0, atol=1e-10)
     np.testing.assert_allclose(J @ a + drift(m, q, v), wanted, atol=1e-7)
-    np.testing.assert_allclose(M @ (a - found.free[1]), found.efforts[1], atol=1e-9)
+    np.testing.assert_allclose(M @ (a - found.free[1]), found.generalised_force[1], atol=1e-9)
 
 
 def drift(m, q, v, h=1e-6):
@@ -54,8 +54,8 @@ def test_worlds_whose_tool_cannot_have_it_are_nan():
     states = np.array([[0.0, 0, 0], [0.0, 0.7, -0.4]])
     found = zw.task_acceleration(m, states, still, still, "tool", [1.0, 0.0], rows=(0, 1))
     assert np.isnan(found.acceleration[0]).all() and np.isfinite(found.acceleration[1]).all()
-    assert found.missed[0, 0] == pytest.approx(-1.0)
+    assert found.residual[0, 0] == pytest.approx(-1.0)
     with pytest.raises(SolveError, match="task 0"):
         zw.task_acceleration(m, states[0], still, still, "tool", [1.0, 0.0], rows=(0, 1))
-    with pytest.raises(ShapeError, match="wanted"):
+    with pytest.raises(ShapeError, match="desired"):
         zw.task_acceleration(m, states, still, still, "tool", [1.0, 0.0, 2.0], rows=(0, 1))

@@ -116,9 +116,9 @@ def test_a_control_that_throws_dice_goes_on_with_its_own():
 def test_a_trial_tells_whether_its_copy_has_learnt():
     integral = Integral()
     trial = ControlTrial(integral)
-    assert not trial.remembers()
+    assert not trial.has_state()
     trial.function(0.0, [1.0], [0.0])
-    assert trial.remembers() and integral.sum == 0.0 and integral.inner == {"last": [0.0]}
+    assert trial.has_state() and integral.sum == 0.0 and integral.inner == {"last": [0.0]}
 
 
 def test_what_cannot_be_copied_is_shared():
@@ -138,4 +138,4 @@ def test_a_function_that_calls_itself_is_copied_once():
         return 0 if n == 0 else 1 + depth(n - 1)
 
     trial = ControlTrial(depth)
-    assert trial.function is not depth and trial.function(3) == 3 and not trial.remembers()
+    assert trial.function is not depth and trial.function(3) == 3 and not trial.has_state()

@@ -1,6 +1,8 @@
-"""A control function to try things on: a copy with a memory of its own, so that a trial leaves no trace in the user's.
+"""Trial calls of a control function on a copy of its state, so that they leave the user's function
+unchanged.
 
-What a function holds is in its closure, in the object whose method it is, or among the globals of its own module that it reads.
+The state of a function is in its closure, in the object that a method is bound to, or in the globals of its
+module that it reads.
 """
 
 from __future__ import annotations
@@ -17,21 +19,23 @@ ATOMS = (types.ModuleType, types.BuiltinFunctionType, type)
 
 
 class ControlTrial:
-    """A copy of a function. Objects that cannot be copied, and zwang's own, are shared with the original."""
+    """A copy of a function with a copy of its state. Objects that cannot be copied, and zwang's own, are
+    shared.
+    """
 
     def __init__(self, function: Callable[..., Any]):
         self._copies: dict[int, Any] = {}
-        self._kept: list[Any] = []  # originals, so that their numbers stay theirs
+        self._kept: list[Any] = []  # the originals, so that their ids stay unique
         self._cells: list[tuple[types.CellType, types.CellType]] = []
         self._globals: list[tuple[dict[str, Any], dict[str, Any], set[str]]] = []
         self.function: Callable[..., Any] = self._copied(function)
 
-    def remembers(self) -> bool:
-        """Whether the copy holds something else by now than the original."""
-        held = [(a, self._copies[id(a)]) for a in self._kept]
-        held += [(_contents(a), _contents(b)) for a, b in self._cells]
-        held += [(a[name], b[name]) for a, b, names in self._globals for name in names]
-        return any(not _same(a, b, set()) for a, b in held)
+    def has_state(self) -> bool:
+        """Whether a call has changed the state of the copy, compared with the original."""
+        contents = [(a, self._copies[id(a)]) for a in self._kept]
+        contents += [(_contents(a), _contents(b)) for a, b in self._cells]
+        contents += [(a[name], b[name]) for a, b, names in self._globals for name in names]
+        return any(not _same(a, b, set()) for a, b in contents)
 
     def _copied(self, value: Any) -> Any:
         if id(value) not in self._copies:
@@ -54,7 +58,7 @@ class ControlTrial:
         own = {id(x): x for x in vars(value).values() if _is_shared(x)} if hasattr(value, "__dict__") else {}
         try:
             return copy.deepcopy(value, own)
-        except Exception:  # whatever a class of the user's says to being copied
+        except Exception:  # a user's class may raise any exception when it is copied
             return value
 
     def _function(self, f: types.FunctionType) -> types.FunctionType:
@@ -64,12 +68,12 @@ class ControlTrial:
         own = dict(f.__globals__)
         made = types.FunctionType(f.__code__, own, f.__name__, f.__defaults__, cells)
         made.__kwdefaults__ = f.__kwdefaults__
-        self._copies[id(f)] = made  # before what it holds, which may be the function itself
+        self._copies[id(f)] = made  # first, as its state may contain the function itself
         self._cells += zip(old, cells, strict=True)
         self._globals.append((f.__globals__, own, read))
         for a, b in zip(old, cells, strict=True):
-            if (held := _contents(a)) is not None:
-                b.cell_contents = self._copied(held)
+            if (contents := _contents(a)) is not None:
+                b.cell_contents = self._copied(contents)
         for name in read:
             if not isinstance(own[name], types.FunctionType) or own[name].__globals__ is f.__globals__:
                 own[name] = self._copied(own[name])
@@ -81,7 +85,7 @@ def _is_shared(value: Any) -> bool:
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """The names that code, and the functions written in it, read from outside."""
+    """The global names that code reads, including the functions defined in it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -91,12 +95,12 @@ def _names(code: types.CodeType) -> Iterator[str]:
 def _contents(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # nothing is in it yet
+    except ValueError:  # the cell is empty
         return None
 
 
 def _same(a: Any, b: Any, seen: set[int]) -> bool:
-    """Whether two things hold the same numbers and texts; of what is not known how it looks inside, yes."""
+    """Whether two objects have equal contents; objects of unknown contents are taken as equal."""
     if a is b or id(a) in seen:
         return True
     seen.add(id(a))

@@ -1,15 +1,15 @@
-"""Where worlds start, and their parameters, checked at the door."""
+"""Validation of initial states and of the parameters of worlds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from zwang.api import validation
 from zwang.api.memory_limit import check_memory
+from zwang.api.parameters import Parameters, parameter_values
 from zwang.errors import (
     ArgumentError,
     DescriptionError,
@@ -21,24 +21,11 @@ from zwang.errors import (
 )
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import real_array
-from zwang.simulation.step import activations
+from zwang.simulation.applied_forces import activations
+from zwang.simulation.initial_state import InitialState
 
 MOST_WORLDS = 10_000_000
-"""Of one call: more would not fit into any memory that there is; several calls, one after another, do as well."""
-
-
-@dataclass(frozen=True)
-class InitialState:
-    """Worlds at time zero: q (N, nq), v (N, nv), the actuators' states z (N, nz), and parameters by name, each (N,)."""
-
-    q: np.ndarray
-    v: np.ndarray
-    z: np.ndarray
-    params: dict[str, np.ndarray]
-
-    @property
-    def worlds(self) -> int:
-        return len(self.q)
+"""Worlds of one simulation; more would not fit into memory, and several simulations do as well."""
 
 
 def initial_state(
@@ -46,12 +33,16 @@ def initial_state(
     q0: Any = None,
     v0: Any = None,
     worlds: int | None = None,
-    params: Mapping[Any, Any] | None = None,
+    params: Parameters | None = None,
 ) -> InitialState:
-    """Worlds from what the user gave: by default at home and at rest; one world's values are everyone's.
+    """The validated initial states of all worlds; by default the home configuration, or the neutral one, at
+    rest.
 
-    q0: (nq,), (N, nq), or a dictionary of coordinates by name, the others at home; v0 likewise. params: a number or (N,) for
-    each symbol, by symbol or by name. Raises ShapeError, StateError, ParameterError or SimulationError, naming the argument.
+    q0: (nq,), (N, nq), or a dictionary of coordinates by name, of which the others take their default; v0
+    likewise.
+    worlds: N, if it does not follow from the other arguments. params: a number or (N,) for each symbol, by
+    symbol or by name. Raises ShapeError, StateError, ParameterError or SimulationError, with the name of
+    the argument.
     """
     if not isinstance(mechanism, Mechanism):
         raise ArgumentError(
@@ -59,10 +50,6 @@ def initial_state(
         )
     q = _rows(q0, mechanism.home or mechanism.neutral, mechanism.coordinate_names, "q0")
     v = _rows(v0, (0,) * mechanism.nv, mechanism.speed_names, "v0")
-    if params is not None and not isinstance(params, Mapping):
-        raise ParameterError(
-            f"params is {str(params)[:60]!r}; give a dictionary from symbols to a number, or one a world"
-        )
     values = _parameters(mechanism, params)
     N = _count(worlds, {"q0": len(q), "v0": len(v), **{f"params[{k!r}]": len(x) for k, x in values.items()}})
     check_memory(N, 2, sample_size(mechanism) + len(values))
@@ -75,7 +62,7 @@ def initial_state(
 
 
 def sample_size(mechanism: Mechanism) -> int:
-    """How many numbers a recording keeps of a world at a time: q, v, tau, constraint efforts, control, energies ..."""
+    """The size of one sample of one world: q, v, tau, constraint forces, control and energies."""
     return mechanism.nq + 3 * mechanism.nv + len(mechanism.inputs) + 3
 
 
@@ -95,7 +82,7 @@ def _rows(value: Any, default: Any, names: tuple[str, ...], name: str) -> np.nda
 
 
 def _filled(values: Mapping, default: Any, names: tuple[str, ...], where: str) -> np.ndarray:
-    """A row (or one a world) with the values given by name, the others as in `default`."""
+    """One row, or one for each world, with the values given by name, and the others as in `default`."""
     for key in values:
         if key not in names:
             raise UnknownNameError("coordinate or speed", key, names)
@@ -109,41 +96,26 @@ def _filled(values: Mapping, default: Any, names: tuple[str, ...], where: str) -
     return np.stack(np.broadcast_arrays(*columns), axis=-1)
 
 
-def _parameters(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> dict[str, np.ndarray]:
-    given = {str(key): value for key, value in (params or {}).items()}
-    for name in given:
-        if name not in mechanism.symbols:
-            raise ParameterError(
-                f"mechanism {mechanism.name!r} has no symbol {name!r}; it has {list(mechanism.symbols)}"
-            )
-    missing = [name for name in mechanism.symbols if name not in given]
-    if missing:
-        raise ParameterError(
-            f"mechanism {mechanism.name!r} needs a value for {', '.join(missing)}: give params={{{missing[0]!r}: ...}}"
-        )
-    return {name: _parameter(name, value) for name, value in given.items()}
+def _parameters(mechanism: Mechanism, params: Parameters | None) -> dict[str, np.ndarray]:
+    """The values (1,) or (worlds,) of each symbol. Raises ParameterError."""
+    return {
+        name: _one_axis(name, np.atleast_1d(x)) for name, x in parameter_values(mechanism, params).items()
+    }
 
 
-def _parameter(name: str, value: Any) -> np.ndarray:
-    """The values (1,) or (worlds,) of one symbol."""
-    try:
-        values = np.atleast_1d(real_array(value))
-    except (TypeError, ValueError):
-        raise ParameterError(
-            f"params[{name!r}] must be a finite real number, or one a world; it is {str(value)[:60]!r}"
-        ) from None
+def _one_axis(name: str, values: np.ndarray) -> np.ndarray:
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ParameterError(f"params[{name!r}] must be a finite real number, or one a world; it is {values}")
     return values
 
 
 def _check_extremes(mechanism: Mechanism, params: dict[str, np.ndarray]) -> None:
-    """Build the mechanism, and so check it, for the worlds in which some parameter is smallest or largest."""
+    """Validate the mechanism for the worlds in which some parameter has its smallest or largest value."""
     for w in sorted({int(find(x)) for x in params.values() for find in (np.argmin, np.argmax)}):
         try:
             mechanism.subs({name: float(x[w]) for name, x in params.items()})
         except DescriptionError as error:
-            raise ParameterError(f"the parameters of world {w} cannot be: {error}") from None
+            raise ParameterError(f"the parameters of world {w} are invalid: {error}") from None
 
 
 def _count(worlds: Any, lengths: dict[str, int]) -> int:

@@ -1,4 +1,6 @@
-"""What holds a mechanism together: the wrench that every joint carries and that every constraint puts on its bodies, with their power."""
+"""Reactions: the wrench that each joint transmits and that each constraint exerts on its bodies, with their
+power.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from zwang.algebra.rotations import cross
 from zwang.api import validation
@@ -24,7 +27,9 @@ from zwang.simulation.constrained import ConstrainedSolution, solve_constrained
 
 
 class Reaction(NamedTuple):
-    """force (3,) [N] and torque (3,) [N m] in world axes; power [W]: on the motion that is."""
+    """A wrench and its power: force (3,) [N] and torque (3,) [N m] in world axes, power [W] in the present
+    motion.
+    """
 
     force: np.ndarray
     torque: np.ndarray
@@ -33,12 +38,13 @@ class Reaction(NamedTuple):
 
 @dataclass(frozen=True)
 class Reactions:
-    """What holds a mechanism together at one instant.
+    """The reactions of all joints and constraints in one state.
 
-    acceleration (nv,): of the motion. joints: for each what it puts on the body that it carries, torque about the origin of the joint's moving frame;
-    its reverse acts on the body before. Motors, springs, dampers, limits and dry friction of the joint are part of it, and do its power.
-    constraints: for each constraint and contact between bodies what it puts on each of its bodies, torque about the body's
-    mass centre. power [W]: of every constraint, limit, friction and contact, by name; zero for ideal ones at rest.
+    acceleration (nv,). joints: for each joint the wrench on the body that it carries, torque about the
+    origin of the joint's moving frame; its opposite acts on the parent body. Motors, springs, dampers,
+    limits and dry friction of the joint are included. constraints: for each constraint and contact between
+    bodies its wrench on each of its bodies, torque about the body's centre of mass. power [W]: of every
+    constraint, limit, friction and contact, by name; zero for ideal constraints at rest.
     """
 
     acceleration: np.ndarray
@@ -49,41 +55,58 @@ class Reactions:
 
 @validated_arguments()
 def joint_reactions(
-    mechanism: Mechanism, q: Any, v: Any, tau: Any, *, control: Mapping[str, float] | None = None, solver: str = "newton",
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    tau: npt.ArrayLike,
+    *,
+    control: Mapping[str, float] | None = None,
+    solver: str = "newton",
     time: float = 0.0,
-) -> Reactions:  # fmt: skip
-    """The forces and torques that joints and constraints carry, by Euler's laws of the bodies from the leaves to the world.
+) -> Reactions:
+    """The wrenches of all joints and constraints, by Euler's laws of the bodies from the leaves to the root.
 
-    q (nq,), v (nv,); tau (nv,): efforts on the joints beside those of springs and dampers. control: values of motors, actuators and driven
-    wrenches by name. solver, time: as in `constrained_dynamics`. Of an over-constrained mechanism the forces are those of least
-    deviation: what of them is not determined by rigid bodies, is shared.
-    Raises what `constrained_dynamics` does, UnknownNameError for a control, and DescriptionError for couplings, limits and friction of
-    tendons along paths, whose forces are not followed. Source: Featherstone, RBDA (2008), Table 5.1; seed 003, Eq. 50.
+    mechanism: a mechanism without symbols.
+    q: coordinates (nq,) [rad, m, unit quaternions]. v: generalised velocities (nv,) [rad/s, m/s].
+    tau: generalised forces (nv,) in addition to those of springs and dampers [N m, N].
+    control: values of motors, actuators and controlled wrenches, by name; by default zero.
+    solver, time: as for `constrained_dynamics`.
+
+    The reactions of an over-constrained mechanism are not determined by rigid-body mechanics; those of
+    least deviation are returned. Raises what `constrained_dynamics` does, UnknownNameError for a control,
+    and DescriptionError for couplings, limits and friction of spatial tendons, whose reactions are not
+    computed.
+    Source: Featherstone, Rigid Body Dynamics Algorithms (2008), Table 5.1; projection-based derivation for
+    the moving frame method, IMECE 2021-72324, Eq. 50.
     """
     m = validation.numeric_mechanism(mechanism)
-    q, v, tau = validation.configuration(m, q), validation.nv_vector(m, v, "v"), validation.nv_vector(m, tau, "tau")
-    driven = _checked_control(m, control or {})
-    _refuse_paths_that_restrict(m)
-    efforts = tau + passive_forces(m, q, v) + actuator_forces(m, q, v, driven)
-    found = solve_constrained(m, q, v, efforts, solver=solver, time=time)
+    q, v, tau = (
+        validation.configuration(m, q),
+        validation.nv_vector(m, v, "v"),
+        validation.nv_vector(m, tau, "tau"),
+    )
+    controls = _checked_control(m, control or {})
+    _check_tendons(m)
+    applied_tau = tau + passive_forces(m, q, v) + actuator_forces(m, q, v, controls)
+    solution = solve_constrained(m, q, v, applied_tau, solver=solver, time=time)
     poses = link_poses(m.tree, q)
     free = free_body_diagram(m, poses, v)
-    forces = _by_name(found)
+    forces = _by_name(solution)
     on_bodies = constraint_loads(free, forces, time)
     on_bodies |= contact_loads(row_context(m, q, v, time=time), forces)
     applied = passive_forces(free.mechanism, free.q, free.v)
-    applied = applied + actuator_forces(free.mechanism, free.q, free.v, driven)
+    applied = applied + actuator_forces(free.mechanism, free.q, free.v, controls)
     loads = [
         *free.loads(applied).values(),
         *(load for by_body in on_bodies.values() for load in by_body.values()),
     ]
-    a = np.asarray(found.solution.acceleration, float)
+    a = np.asarray(solution.solution.acceleration, float)
     return Reactions(
         a,
         _of_joints(m, poses, v, [*_inertial(m, q, v, a), *(load.reversed() for load in loads)]),
         {name: {body: _on_body(m, poses, v, body, load) for body, load in by_body.items()}
          for name, by_body in on_bodies.items()},
-        _powers(found, v),
+        _powers(solution, v),
     )  # fmt: skip
 
 
@@ -97,7 +120,7 @@ def _checked_control(mechanism: Mechanism, control: Any) -> dict[str, float]:
     return dict(zip(control, values.tolist(), strict=True))
 
 
-def _refuse_paths_that_restrict(mechanism: Mechanism) -> None:
+def _check_tendons(mechanism: Mechanism) -> None:
     paths = {t.name: t for t in mechanism.tendons if t.path}
     restricting = [name for name, t in paths.items() if t.limits is not None or t.friction]
     restricting += [
@@ -107,8 +130,8 @@ def _refuse_paths_that_restrict(mechanism: Mechanism) -> None:
     ]
     if restricting:
         raise DescriptionError(
-            f"tendon {restricting[0]!r} along a path has limits, friction or a coupling, whose forces on bodies are not followed; "
-            "leave them out, or ask constrained_dynamics for the forces by row"
+            f"tendon {restricting[0]!r} along a path has limits, friction or a coupling, whose reactions are not computed; "
+            "remove them, or use constrained_dynamics for the forces by row"
         )
 
 
@@ -120,7 +143,7 @@ def _by_name(found: ConstrainedSolution) -> dict[str, np.ndarray]:
 
 
 def _powers(found: ConstrainedSolution, v: np.ndarray) -> dict[str, float]:
-    """f . J v of every constraint's rows."""
+    """The power f . J v of the rows of each constraint."""
     powers: dict[str, float] = {}
     speeds = np.asarray(found.rows.J, float).reshape(-1, len(v)) @ v
     for name, f, speed in zip(found.rows.names, found.solution.force, speeds, strict=True):
@@ -129,7 +152,7 @@ def _powers(found: ConstrainedSolution, v: np.ndarray) -> dict[str, float]:
 
 
 def _inertial(m: Mechanism, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[Load]:
-    """m (a_c - g), and I wd + w x I w, of every body."""
+    """The inertial wrenches of all bodies: m (a_c - g) and I wd + w x I w."""
     loads = []
     for solid in m.tree.rigid_bodies:
         velocity, acceleration = placement_motion(m.tree, q, v, a, solid.placement)
@@ -153,7 +176,7 @@ def _of_joints(m: Mechanism, poses: list[Pose], v: np.ndarray, loads: list[Load]
 
 
 def _on_body(m: Mechanism, poses: list[Pose], v: np.ndarray, body: str, load: Load) -> Reaction:
-    """A load on a body about its mass centre, with its power."""
+    """A load on a body as a wrench about its centre of mass, with its power."""
     base = m.tree.placement(body)
     p = placement_pose(poses, base).p + placement_pose(poses, base).R @ np.array(m.body(body).com)
     torque = load.torque + cross(load.p - p, load.force)

@@ -1,4 +1,4 @@
-"""A progress bar for what takes longer than a second."""
+"""A progress bar for simulations that take longer than a second."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ COLUMNS = (
 
 @contextmanager
 def progress_bar(first: str, then: str, total: int, *, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Gives tick(n), to be told of n more of `total` steps; after a second a bar appears on the standard error stream, if
-    that is a terminal or a notebook with ipywidgets.
+    """A context that yields tick(n), to be called after n more of `total` steps.
 
-    It is called `first` until the first tick, and `then` from there on.
+    After a second the bar appears on the standard error stream, if that is a terminal or a notebook with
+    ipywidgets. Its text is `first` until the first tick, and then `then`.
     """
     console = Console(file=sys.stderr)
-    if console.is_jupyter:  # without ipywidgets rich warns there, and shows nothing
+    if console.is_jupyter:  # without ipywidgets rich warns, and shows nothing
         shown = shown and find_spec("ipywidgets") is not None
     else:
         shown = shown and console.is_terminal

@@ -1,4 +1,4 @@
-"""Checks at the door: what comes in from users is looked at once, here, and named in the error."""
+"""Validation of arguments of public functions; an error names the argument."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from zwang.scalar import are_constant, real_array
 
 @contextmanager
 def write_errors(path: Any) -> Iterator[None]:
-    """Within it, a file is written at `path`: what the file system refuses becomes a WriteError with the reason."""
+    """A context in which errors of the file system become a WriteError with the reason."""
     try:
         yield
     except ZwangError:
@@ -36,7 +36,7 @@ def write_errors(path: Any) -> Iterator[None]:
 
 
 def checked_mechanism(mechanism: Any) -> Mechanism:
-    """The mechanism, if it is one; its numbers may be symbols. Raises ArgumentError."""
+    """The mechanism, which may have symbols. Raises ArgumentError for another object."""
     if not isinstance(mechanism, Mechanism):
         raise ArgumentError(
             f"the first argument is a {type(mechanism).__name__}; give a zw.Mechanism, as zw.load(path) returns"
@@ -45,7 +45,7 @@ def checked_mechanism(mechanism: Any) -> Mechanism:
 
 
 def numeric_mechanism(mechanism: Any) -> Mechanism:
-    """The mechanism, if it is one and all its numbers are known. Raises ArgumentError or ParameterError."""
+    """The mechanism, without symbols. Raises ArgumentError or ParameterError."""
     mechanism = checked_mechanism(mechanism)
     if mechanism.symbols:
         raise ParameterError(
@@ -70,7 +70,7 @@ def vector(value: Any, size: int, name: str, what: str) -> np.ndarray:
 
 
 def array(value: Any, name: str) -> np.ndarray:
-    """`value` as floats of any shape. Raises StateError for what are no real numbers, naming the argument."""
+    """`value` as floats of any shape. Raises StateError, with the name of the argument, for other values."""
     try:
         return real_array(value)
     except (TypeError, ValueError, OverflowError):
@@ -89,7 +89,9 @@ def real(value: Any, name: str, what: str) -> float:
 
 
 def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
-    """q (nq,) with its quaternions at unit length. Raises ShapeError, and StateError for NaN and zero quaternions."""
+    """q (nq,) with its quaternions at unit length. Raises ShapeError, and StateError for NaN and zero
+    quaternions.
+    """
     q = vector(q, mechanism.nq, "q", f"nq of mechanism {mechanism.name!r}")
     for joint in mechanism.joints:
         if joint.kind in ("ball", "free"):
@@ -111,19 +113,19 @@ def nv_vector(mechanism: Mechanism, value: Any, name: str) -> np.ndarray:
 
 
 MOST_SPEEDS = 5_000
-"""Speeds of a mechanism that machine code is made for: each is unrolled."""
+"""The largest number of generalised velocities of a compiled mechanism, as the loops over joints are
+unrolled.
+"""
 MOST_PAIRS = 100_000
-"""Elements of the mass matrix that are not zero, in code that has them all."""
-SECONDS, MEGABYTES = (
-    0.025,
-    0.25,
-)  # that a speed of a chain takes to compile, on one core, and about the memory
+"""The largest number of nonzero elements of the mass matrix in unrolled code."""
+SECONDS, MEGABYTES = 0.025, 0.25  # compile time on one core, and memory, of one velocity of a chain
 
 
 def check_compilable(mechanism: Mechanism, matrix: str = "") -> None:
-    """The mechanism is not too large for machine code that is made for it alone. Looks at sizes only, so that a large one is answered at once.
+    """Raises CompileError, with size and estimated cost, for a mechanism that is too large for machine code.
 
-    matrix: what is asked for, if its code has every element of the mass matrix. Raises CompileError with the size and the estimated cost.
+    matrix: the function, if its code contains every element of the mass matrix. The check takes only the
+    sizes.
     """
     depths: dict[str, int] = {}
     nv = pairs = 0
@@ -148,7 +150,9 @@ def check_compilable(mechanism: Mechanism, matrix: str = "") -> None:
 
 
 def is_restrained(mechanism: Mechanism) -> bool:
-    """Whether constraints, limits or dry friction may act, so that a step has the mass matrix; shapes that may touch are not looked at."""
+    """Whether constraints, limits or dry friction may act, so that a step needs the mass matrix; not of
+    contacts.
+    """
     parts = (*(index.joint for index in mechanism.joints), *mechanism.tendons)
     return bool(mechanism.constraints) or any(_has_limits(part) for part in parts)
 

@@ -1,1 +1,1 @@
-"""Recordings of runs as labelled datasets, and their files."""
+"""Recordings: the labelled dataset, its files, and their checksum."""

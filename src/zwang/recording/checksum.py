@@ -1,4 +1,4 @@
-"""A checksum of all that a recording holds: the same before it is written and after it is read, in every format."""
+"""The checksum of a recording, which is the same before writing and after reading, in every file format."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 import xarray as xr
 
 ATTRIBUTE = "checksum"
-FOUND_BY_XARRAY = ("coordinates", "_FillValue")  # attributes that belong to the file
+FOUND_BY_XARRAY = ("coordinates", "_FillValue")  # attributes that xarray adds to files
 
 
 def checksum(run: xr.Dataset) -> str:
-    """The SHA-256 of the recording's attributes, and of the names, attributes, dimensions, types and values of all variables.
+    """The SHA-256 of the recording's attributes, and of the names, attributes, dimensions, types and values
+    of all variables.
 
-    Left out are the attribute `checksum` itself, and what files do not keep: the order of variables, and which NaN a NaN is.
+    It does not cover the attribute `checksum`, the order of variables, and the payloads of NaNs.
     """
     digest = hashlib.sha256()
     _add(digest, _attributes(run.attrs))
@@ -35,15 +36,15 @@ def _add(digest: Any, texts: Iterable[str]) -> None:
 
 
 def _attributes(attributes: Mapping[Any, Any]) -> list[str]:
-    """Name and values of each attribute; a list of one and a number are the same to files."""
+    """Name and values of each attribute; files do not distinguish a number and a list of one."""
     found: list[str] = []
     for name in sorted(attributes, key=str):
         if name not in (ATTRIBUTE, *FOUND_BY_XARRAY):
-            found += [f"attribute {name}", *map(_told, np.ravel(np.asarray(attributes[name])).tolist())]
+            found += [f"attribute {name}", *map(_value_text, np.ravel(np.asarray(attributes[name])).tolist())]
     return found
 
 
-def _told(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return f"number {float(value).hex()}" if isinstance(value, (bool, int, float)) else f"text {value}"
 
 
@@ -52,7 +53,7 @@ def _add_values(digest: Any, values: np.ndarray) -> None:
         _add(digest, ["texts", *map(str, values.ravel().tolist())])
         return
     plain = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
-    if plain.dtype.kind == "f" and (lost := np.isnan(plain)).any():
-        plain = np.where(lost, plain.dtype.type(np.nan), plain)
+    if plain.dtype.kind == "f" and (nan := np.isnan(plain)).any():
+        plain = np.where(nan, plain.dtype.type(np.nan), plain)
     _add(digest, [plain.dtype.str])
     digest.update(plain.data if plain.size and plain.dtype.kind not in "mM" else plain.tobytes())

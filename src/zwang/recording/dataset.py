@@ -1,9 +1,11 @@
-"""Recordings: a motion as a labelled xarray.Dataset with units, to and from NetCDF and Zarr without loss.
+"""Recordings: the motion of a simulation as a labelled xarray.Dataset with units.
 
-Variables over (world, time, ...): q, v, tau (the efforts of all that pushes), control, kinetic_energy, potential_energy,
-energy; where wanted, frame_position, constraint_effort, force and force_position, zwang and constraint_zwang, constraint_gap and
-constraint_miss. Over (world): status (0: ran to the end, 1: stopped early), stop_time and stop_cause (see `faults`). After a stop the rest is NaN.
-`mechanism` is the description as JSON text; `mechanism_of(run)` reads it.
+Variables over (world, time, ...): q, v, tau (applied generalised forces), control, kinetic_energy,
+potential_energy, energy, and activation of actuators; if they are recorded, frame_position,
+constraint_effort (generalised constraint forces), force and force_position, zwang and constraint_zwang,
+constraint_gap (violations) and constraint_miss (velocity residuals). Over (world): status (0: simulated to
+the end, 1: failed), termination_time and failure_reason, which version 0.1 called stop_time and stop_cause.
+After a failure all values are NaN. `mechanism` is the description as JSON; `mechanism_of(run)` reads it.
 """
 
 from __future__ import annotations
@@ -15,18 +17,18 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from zwang.api.control_input import control_names
-from zwang.api.initial_conditions import InitialState
-from zwang.api.settings_validation import RecordedQuantities, SimulationSettings
 from zwang.errors import LoadError, ShapeError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.recording.storage import read_recording, write_recording
+from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_forces import CONSTRAINT, PointForceLabel, point_force_labels
 from zwang.simulation.constraint_residuals import FORMULA, constraint_residuals
+from zwang.simulation.controls import control_names
+from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import Trajectory
+from zwang.simulation.settings import RecordedQuantities, SimulationSettings
 from zwang.simulation.status import FAILURE_REASONS, NONE
-from zwang.simulation.step import activations
 
 FORMAT = "zwang run 1"
 _LENGTHS = ("prismatic",)
@@ -38,60 +40,98 @@ def recording_of(
     mechanism: Mechanism,
     motion: Trajectory,
     observed: dict[str, np.ndarray],
-    begin: InitialState,
+    initial: InitialState,
     settings: SimulationSettings,
     attributes: dict[str, Any],
 ) -> xr.Dataset:
-    """The recording of a motion."""
-    stopped = motion.clock[:, -1, 0] < settings.steps
-    gone = motion.clock[..., 0] < settings.samples
+    """The recording of a motion, with its derived quantities `observed` and the settings as attributes."""
+    missing = motion.clock[..., 0] < settings.samples
     per = {
         "q": (("coordinate",), motion.q, "configuration", "coordinate_unit"),
         "v": (("speed",), motion.v, "generalised velocity", "speed_unit"),
         "tau": (
             ("speed",),
             observed["tau"],
-            "generalised effort of springs, dampers and drives",
+            "applied generalised force of springs, dampers and actuators",
             "effort_unit",
         ),
         "control": (("input",), motion.u, "control", "as driven"),
         "kinetic_energy": ((), observed["energies"][..., 0], "kinetic energy", "J"),
-        "potential_energy": ((), observed["energies"][..., 1], "potential energy of height and springs", "J"),
+        "potential_energy": (
+            (),
+            observed["energies"][..., 1],
+            "potential energy of gravity and springs",
+            "J",
+        ),
         "energy": ((), observed["energies"].sum(axis=-1), "kinetic and potential energy", "J"),
     }
     if motion.z.shape[2]:
-        per["activation"] = (("actuator",), motion.z, "states of actuators", "1")
+        per["activation"] = (("actuator",), motion.z, "activations of actuators", "1")
     more, coordinates = derived_variables(mechanism, settings.wanted, observed)
     per |= more
     variables: dict[str, Any] = {}
     for name, (dims, values, long_name, units) in per.items():
-        if gone.any():
-            values = np.where(gone.reshape(gone.shape + (1,) * len(dims)), np.nan, values)
+        if missing.any():
+            values = np.where(missing.reshape(missing.shape + (1,) * len(dims)), np.nan, values)
         variables[name] = (("world", "time", *dims), values, {"long_name": long_name, "units": units})
-    coordinates |= _coordinates(mechanism, begin, settings, motion)
-    for _, _, told in variables.values():
-        name_units(told, coordinates)
-    meanings = {
-        "long_name": "how the world ended",
-        "flag_values": [0, 1],
-        "flag_meanings": "finished stopped",
-    }
-    variables["status"] = ("world", stopped.astype(np.int8), meanings)
-    ends = np.where(stopped, motion.clock[:, -1, 0] * settings.step, settings.times[-1])
-    causes = {
-        "long_name": "why the world stopped",
-        "flag_values": list(range(len(FAILURE_REASONS))),
-        "flag_meanings": " ".join(failure.name for failure in FAILURE_REASONS),
-    }
-    variables["stop_cause"] = ("world", np.where(stopped, motion.failure, NONE).astype(np.int8), causes)
-    variables["stop_time"] = ("world", ends, {"long_name": "time of the last good state", "units": "s"})
+    coordinates |= _coordinates(mechanism, initial, settings, motion)
+    for _, _, described in variables.values():
+        name_units(described, coordinates)
+    variables |= _termination(motion, settings)
     variables["mechanism"] = ((), mechanism.to_json(), {"long_name": "description, for zwang.mechanism_of"})
     attributes = {"format": FORMAT, "title": mechanism.name, **attributes}
     return xr.Dataset(variables, coordinates, attributes)
 
 
+def _termination(motion: Trajectory, settings: SimulationSettings) -> dict[str, Any]:
+    """The status, the failure reason and the time of termination of each world.
+
+    stop_cause and stop_time are the names of version 0.1; they are kept for one release.
+    """
+    failed = motion.clock[:, -1, 0] < settings.steps
+    status = {
+        "long_name": "termination of the world",
+        "flag_values": [0, 1],
+        "flag_meanings": "finished stopped",
+    }
+    ends = np.where(failed, motion.clock[:, -1, 0] * settings.step, settings.times[-1])
+    reasons = np.where(failed, motion.failure, NONE).astype(np.int8)
+    reason = {
+        "long_name": "failure reason",
+        "flag_values": list(range(len(FAILURE_REASONS))),
+        "flag_meanings": " ".join(failure.name for failure in FAILURE_REASONS),
+    }
+    time = {"long_name": "time of the last valid state", "units": "s"}
+    return {
+        "status": ("world", failed.astype(np.int8), status),
+        "failure_reason": ("world", reasons, reason),
+        "termination_time": ("world", ends, time),
+        "stop_cause": ("world", reasons, reason),
+        "stop_time": ("world", ends, time),
+    }
+
+
+NAMES_OF_VERSION_0_1 = {"stop_cause": "failure_reason", "stop_time": "termination_time"}
+ATTRIBUTES_OF_VERSION_0_1 = {"drift": "stabilization", "embedding": "coordinate_reduction"}
+
+
+def with_current_names(run: xr.Dataset) -> xr.Dataset:
+    """A recording with the current names of variables and attributes beside those of version 0.1."""
+    new = {new: run[old] for old, new in NAMES_OF_VERSION_0_1.items() if old in run and new not in run}
+    attributes = {
+        new: run.attrs[old]
+        for old, new in ATTRIBUTES_OF_VERSION_0_1.items()
+        if old in run.attrs and new not in run.attrs
+    }
+    if attributes.get("stabilization") == "stabilisation":
+        attributes["stabilization"] = "baumgarte"
+    return run.assign(new).assign_attrs(attributes) if new or attributes else run
+
+
 def name_units(attributes: dict[str, str], coordinates: Mapping[str, Any]) -> None:
-    """Where a unit is the name of a coordinate: the unit that all elements have; else, where each one's is found."""
+    """Replaces a unit that is the name of a coordinate by the common unit of all elements, or by a reference
+    to it.
+    """
     place = attributes["units"]
     if place not in coordinates:
         return
@@ -105,7 +145,9 @@ Variable = tuple[tuple[str, ...], np.ndarray, str, str]
 def derived_variables(
     mechanism: Mechanism, wanted: RecordedQuantities, observed: dict[str, np.ndarray]
 ) -> tuple[dict[str, Variable], dict[str, Any]]:
-    """What is wanted beside the usual: variables as dimensions after world and time, values, long name and unit; and coordinates."""
+    """The variables of derived quantities, as (dimensions after world and time, values, long name, unit),
+    and coordinates.
+    """
     per: dict[str, Variable] = {}
     found: dict[str, Any] = {}
     if wanted.frames:
@@ -113,7 +155,7 @@ def derived_variables(
         per["frame_position"] = (("frame", "axis"), positions, "positions of frames in the world", "m")
         found["frame"] = ("frame", _texts(wanted.frames))
     if wanted.constraints:
-        text = "generalised effort of constraints, limits, friction and contacts"
+        text = "generalised force of constraints, limits, friction and contacts"
         per["constraint_effort"] = (("speed",), observed["constraints"], text, "effort_unit")
     if wanted.forces:
         held = _forces(mechanism, observed["forces"], per)
@@ -128,26 +170,36 @@ def derived_variables(
     return per, found
 
 
-def _forces(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Variable]) -> tuple[PointForceLabel, ...]:
-    """Adds the forces with a point to the variables; returns which they are: of contacts those that ever push."""
+def _forces(
+    mechanism: Mechanism, observed: np.ndarray, per: dict[str, Variable]
+) -> tuple[PointForceLabel, ...]:
+    """Adds the point forces to the variables; returns their labels, of contacts only those that are ever
+    active.
+    """
     everything = point_force_labels(mechanism)
     both = observed.reshape(*observed.shape[:2], len(everything), 2, 3)
-    pushing = np.asarray(both[..., 1, :].any(axis=-1))
-    ever = np.asarray(pushing.any(axis=(0, 1)))
+    active = np.asarray(both[..., 1, :].any(axis=-1))
+    ever = np.asarray(active.any(axis=(0, 1)))
     kept = [k for k, a in enumerate(everything) if a.kind == CONSTRAINT or ever[k]]
-    positions = np.where(pushing[..., None], both[..., 0, :], np.nan)[:, :, kept]
+    positions = np.where(active[..., None], both[..., 0, :], np.nan)[:, :, kept]
     text = "forces of constraints between points, and of contacts, on the bodies `acting_on`"
     per["force"] = (("acting", "axis"), both[:, :, kept, 1], text, "N")
-    per["force_position"] = (("acting", "axis"), positions, "where the forces act; NaN without a force", "m")
+    per["force_position"] = (("acting", "axis"), positions, "points of application; NaN without a force", "m")
     return tuple(everything[k] for k in kept)
 
 
 def _zwang(mechanism: Mechanism, observed: dict[str, np.ndarray], per: dict[str, Variable]) -> dict[str, Any]:
+<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
     """Adds the parts of Z to the variables; returns whose they are."""
     bodies = [solid.body for solid in mechanism.tree.rigid_bodies]
     text = "parts of Z(a) as zwang_by_body has them, of bodies, and of efforts and rotors"
+=======
+    """Adds the parts of Z to the variables; returns their coordinates."""
+    bodies = [solid.body for solid in mechanism.tree.rigid_bodies]
+    text = "parts of Z(a) by zwang_by_body, of bodies, and of generalised forces and rotors"
+>>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
     per["zwang"] = (("zwang_part",), observed["zwang"], text, "W/s")
-    text = "parts of Z, of the deviation from the motion without constraints, of bodies and rotors"
+    text = "parts of Z of the deviation from the unconstrained motion, of bodies and rotors"
     per["constraint_zwang"] = (("constraint_zwang_part",), observed["held"], text, "W/s")
     return {
         "zwang_part": ("zwang_part", _texts([*bodies, "efforts"])),
@@ -156,13 +208,15 @@ def _zwang(mechanism: Mechanism, observed: dict[str, np.ndarray], per: dict[str,
 
 
 def _gaps(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Variable]) -> dict[str, Any]:
-    """Adds the gaps to the variables, NaN for constraints of speeds alone; returns whose they are, and their units."""
+    """Adds violations and residuals, NaN for violations of velocity-level constraints; returns their
+    coordinates.
+    """
     gaps = constraint_residuals(mechanism)
-    placed = np.array([bool(gap.placed) for gap in gaps])
+    placed = np.array([bool(gap.position_rows) for gap in gaps])
     positions, speeds = np.split(observed, 2, axis=-1)
-    text = "how far constraints are open"
+    text = "constraint violations"
     per["constraint_gap"] = (("constraint",), np.where(placed, positions, np.nan), text, "constraint_unit")
-    text = "how far speeds miss the constraints"
+    text = "velocity residuals of the constraints"
     per["constraint_miss"] = (("constraint",), speeds, text, "constraint_speed_unit")
     rates = [gap.unit if gap.unit == FORMULA else f"{gap.unit}/s" for gap in gaps]
     return {
@@ -172,10 +226,13 @@ def _gaps(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Variable]) 
     }
 
 
-def _coordinates(mechanism: Mechanism, begin: InitialState, settings: SimulationSettings, motion: Trajectory) -> dict[str, Any]:
+def _coordinates(
+    mechanism: Mechanism, initial: InitialState, settings: SimulationSettings, motion: Trajectory
+) -> dict[str, Any]:
+    """The labels, units, joints and bodies of all elements, and the parameters of the worlds."""
     joints = mechanism.joints
     found: dict[str, Any] = {
-        "world": ("world", np.arange(begin.worlds)),
+        "world": ("world", np.arange(initial.worlds)),
         "time": ("time", settings.times, {"long_name": "time", "units": "s"}),
         "coordinate": ("coordinate", _texts(mechanism.coordinate_names)),
         "speed": ("speed", _texts(mechanism.speed_names)),
@@ -189,9 +246,9 @@ def _coordinates(mechanism: Mechanism, begin: InitialState, settings: Simulation
     }
     if motion.z.shape[2]:
         found["actuator"] = ("actuator", _texts(activations(mechanism)))
-    if begin.params:
-        found["parameter"] = ("parameter", _texts(begin.params))
-        table = np.stack(list(begin.params.values()), axis=1)
+    if initial.params:
+        found["parameter"] = ("parameter", _texts(initial.params))
+        table = np.stack(list(initial.params.values()), axis=1)
         found["parameters"] = (("world", "parameter"), table, {"long_name": "parameters of each world"})
     return found
 
@@ -201,12 +258,12 @@ def _texts(names: Any) -> np.ndarray:
 
 
 def coordinate_units(mechanism: Mechanism) -> list[str]:
-    """The unit of each coordinate: "rad", "m", or "1" for a quaternion's part."""
+    """The unit of each coordinate: "rad", "m", or "1" for an element of a quaternion."""
     return [_unit(j.kind, part, "1") for j in mechanism.joints for part in j.joint.coordinates]
 
 
 def speed_units(mechanism: Mechanism) -> list[str]:
-    """The unit of each speed: "rad/s" or "m/s"."""
+    """The unit of each generalised velocity: "rad/s" or "m/s"."""
     return [_unit(j.kind, part, "rad") + "/s" for j in mechanism.joints for part in j.joint.speeds]
 
 
@@ -218,23 +275,29 @@ def _unit(kind: str, part: str, otherwise: str) -> str:
 
 @validated_arguments()
 def mechanism_of(run: xr.Dataset) -> Mechanism:
-    """The mechanism whose motion a recording holds. Raises LoadError for another dataset."""
+    """The mechanism of a recording.
+
+    run: a recording of `zw.simulate`, or one that `zw.open_run` returns. Raises LoadError for another
+    dataset, ShapeError for another object.
+    """
     if not isinstance(run, xr.Dataset):
         raise ShapeError(
             f"zwang reads the mechanism of a recording of zw.simulate; this is a {type(run).__name__}"
         )
     if "mechanism" not in run:
-        raise LoadError("this dataset holds no recording of zwang: it has no variable 'mechanism'")
+        raise LoadError("this dataset is not a recording of zwang: it has no variable 'mechanism'")
     return Mechanism.from_json(str(run["mechanism"].item()))
 
 
 @validated_arguments()
 def save(run: xr.Dataset, path: str | Path) -> None:
-    """Write a recording without loss: to a NetCDF file (.nc) or a Zarr folder (.zarr).
+    """Write a recording to a NetCDF file (.nc) or a Zarr folder (.zarr), without loss.
 
-    It is written whole or not at all, with a checksum that `open_run` looks at. Raises ShapeError for what is no recording, SimulationError for other endings and for
-    a folder that holds foreign files, WriteError for what cannot be written, after which an old recording is as it was, and
-    MissingExtraError where the library zarr is wanted and not installed.
+    run: a recording of `zw.simulate`. path: ends in .nc or .zarr.
+    The file is written completely or not at all, with a checksum that `open_run` verifies. Raises
+    ShapeError for a dataset that is not a recording; SimulationError for other endings and for a folder
+    with other files in it; WriteError if the file cannot be written, after which an existing recording is
+    unchanged; and MissingExtraError if the library zarr is required and not installed.
     """
     if not isinstance(run, xr.Dataset):
         hint = (
@@ -248,13 +311,15 @@ def save(run: xr.Dataset, path: str | Path) -> None:
 
 @validated_arguments()
 def open_run(path: str | Path) -> xr.Dataset:
-    """The recording that `save` wrote, in memory.
+    """The recording in a file that `save` wrote, loaded into memory.
 
-    Raises LoadError for files that hold none, or another one than was written, and MissingExtraError.
+    path: a NetCDF file (.nc) or a Zarr folder (.zarr); files of version 0.1 get the current names, too.
+    Raises LoadError for files that are not recordings, or that were damaged or changed; MissingExtraError
+    without zarr.
     """
     run = read_recording(path)
     if run.attrs.get("format") != FORMAT:
         raise LoadError(
-            f"{str(path)!r} holds no recording of zwang: its attribute 'format' is {run.attrs.get('format')!r}"
+            f"{str(path)!r} is not a recording of zwang: its attribute 'format' is {run.attrs.get('format')!r}"
         )
-    return run
+    return with_current_names(run)

@@ -1,4 +1,6 @@
-"""Recordings in files: NetCDF files and Zarr folders, written whole or not at all, and read with their checksum."""
+"""Recordings in files: NetCDF files and Zarr folders, written completely or not at all, and verified by a
+checksum.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,11 @@ from zwang.recording.checksum import ATTRIBUTE, checksum
 
 OF_ZARR = re.compile(
     r"zarr\.json|\.z(array|attrs|group|metadata)|c|\d+(\.\d+)*"
-)  # names in a Zarr array's folder
+)  # file names in a Zarr array's folder
 
 
 def write_recording(run: xr.Dataset, path: str | Path) -> None:
-    """`zwang.save`."""
+    """Write a recording to a file or folder; see `zwang.save`."""
     suffix = Path(path).suffix
     summed = run.assign_attrs({ATTRIBUTE: checksum(run)})
     if suffix == ".nc":
@@ -40,7 +42,9 @@ def write_recording(run: xr.Dataset, path: str | Path) -> None:
 
 
 def read_recording(path: str | Path) -> xr.Dataset:
-    """The dataset in a file, in memory, as its checksum says it was written; older ones have none. Raises LoadError."""
+    """The dataset in a file, loaded into memory and verified by its checksum, if it has one. Raises
+    LoadError.
+    """
     if Path(path).suffix == ".zarr":
         _need_zarr()
     try:
@@ -51,11 +55,11 @@ def read_recording(path: str | Path) -> xr.Dataset:
         )
         with opener as opened:
             run = _with_texts(opened.load(), str)
-        told = run.attrs.pop(ATTRIBUTE, None)
-        found = told if told is None else checksum(run)
+        stored = run.attrs.pop(ATTRIBUTE, None)
+        found = stored if stored is None else checksum(run)
     except Exception as error:  # a damaged file makes the libraries raise almost anything
-        raise LoadError(f"{str(path)!r} holds no recording, or a damaged one: {error}") from None
-    if told != found:
+        raise LoadError(f"{str(path)!r} is not a recording, or it is damaged: {error}") from None
+    if stored != found:
         raise LoadError(
             f"{str(path)!r} does not hold what was written: its checksum is another one. It was damaged, or changed by "
             "another program, which should leave out the attribute 'checksum'; xarray.open_dataset reads it all the same"
@@ -64,7 +68,7 @@ def read_recording(path: str | Path) -> xr.Dataset:
 
 
 def _netcdf(run: xr.Dataset) -> bytes:
-    """The NetCDF file's content. HDF5 does not get over a disk that is full; memory takes all it writes."""
+    """The content of the NetCDF file, written in memory, as HDF5 does not recover from a full disk."""
     content = io.BytesIO()
     with h5netcdf.File(content, "w") as file:
         run.dump_to_store(H5NetCDFStore(file))
@@ -76,7 +80,7 @@ def _to_zarr(run: xr.Dataset, folder: Path) -> None:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raises SimulationError for a folder with anything but a recording in it, which would be lost."""
+    """Raises SimulationError for a folder that contains other files than a recording, which would be lost."""
     if not path.exists():
         return
     if not path.is_dir():
@@ -84,7 +88,7 @@ def _refuse_foreign(path: Path) -> None:
     held = sorted(os.listdir(path))
     if held and not {"zarr.json", ".zgroup"} & set(held):
         raise SimulationError(
-            f"the folder {str(path)!r} holds {held[0]!r} and no recording; give another name, or empty it"
+            f"the folder {str(path)!r} contains {held[0]!r} and no recording; give another name, or empty it"
         )
     for place, _, files in os.walk(path):
         inside = Path(place).relative_to(path).parts
@@ -93,8 +97,8 @@ def _refuse_foreign(path: Path) -> None:
                 not inside and name[0].isdigit()
             ):
                 raise SimulationError(
-                    f"the folder {str(path)!r} holds {str(Path(*inside, name))!r}, which is no part of a recording and would "
-                    "be lost; give another name, or move that file away"
+                    f"the folder {str(path)!r} contains {str(Path(*inside, name))!r}, which is not part of a recording and "
+                    "would be lost; give another name, or move that file away"
                 )
 
 
@@ -106,7 +110,7 @@ def _need_zarr() -> None:
 
 
 def _with_texts(run: xr.Dataset, kind: type) -> xr.Dataset:
-    """The recording with its texts as NumPy's of fixed length (str), or as Python's (object), which Zarr has a format for."""
+    """The recording with its texts as NumPy strings (str), or as Python objects (object), as Zarr requires."""
     changed = run.copy()
     for name, x in run.variables.items():
         if x.dtype.kind in "OUT":

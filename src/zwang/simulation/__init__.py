@@ -1,1 +1,1 @@
-"""Steps, rollouts, recordings."""
+"""The simulation core: one step, its constraint stage, its status, and rollouts of many steps."""

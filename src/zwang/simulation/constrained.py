@@ -1,76 +1,68 @@
-"""Constrained dynamics: a mechanism's part of Gauss's problem and its rows put together, and solved.
-
-`constrained` runs on any scalar and is a stage of a step; `constrained_dynamics` is the checked door on floats.
+"""Gauss's problem of a constrained mechanism: its data, its constraint rows, and the solution, on any
+scalar.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
-from zwang.api import validation
-from zwang.constraint.context import row_context
-from zwang.constraint.independent_velocities import (
-    IndependentVelocity,
-    check_velocity_count,
-    independent_velocities,
-    independent_velocity_rows,
-)
+from zwang.constraint.context import RowContext, row_context
+from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocity_rows
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.constraint.nonideal import solve_nonideal_forces
 from zwang.constraint.rows import Rows
 from zwang.constraint.rows_of_mechanism import constraint_rows
+from zwang.deprecation import renamed_attributes
 from zwang.dynamics.crba import crba
-from zwang.dynamics.energy import kinetic_energy_by_body
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
-from zwang.dynamics.generalised_forces import passive_forces
 from zwang.dynamics.rnea import bias_forces
-from zwang.errors import StateError
 from zwang.mechanism.constraints import NonIdeal
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import absolute, less, logical_and, value_is_constant
-from zwang.solver.solution import Solution, kkt_residual, row_costs
+from zwang.solver.solution import Solution
 from zwang.solver.solve import ReductionChoice, solve
 from zwang.solver.warm_start import as_warm_start
 
-SINGULAR = (
-    4 * np.finfo(float).eps
-)  # times nv: of an element of the mass matrix, what elimination leaves as rounding
 
-
+@renamed_attributes(efforts="constraint_force", working="nonideal_force", works="nonideal_force_is_finite")
 class ConstrainedSolution(NamedTuple):
-    """Gauss's problem of a mechanism at one instant, its rows, and the solution.
+    """Gauss's problem of a mechanism in one state, its constraint rows, and the solution.
 
-    working (nv,): what non-ideal constraints add; the problem's a_free has it in it.
+    nonideal_force (nv,): the generalised force of non-ideal constraints, which is included in the problem's
+    a_free.
     """
 
     problem: GaussProblem
     rows: Rows
     solution: Solution
-    working: Any = 0
+    nonideal_force: Any = 0
 
     @property
-    def efforts(self) -> np.ndarray:
-        """J^T f = M (a - a_free) (nv,): what all constraints together do to the speeds [N m or N]."""
+    def constraint_force(self) -> np.ndarray:
+        """The generalised force of all constraints, J^T f = M (a - a_free) (nv,) [N m, N]."""
         deviation = self.solution.acceleration - self.problem.a_free
-        return self.problem.M @ deviation + self.working
+        return self.problem.M @ deviation + self.nonideal_force
 
     @property
-    def works(self) -> Any:
-        """Whether the working forces are numbers: traced, a law that no force fits makes them nan."""
-        found: Any = True
-        for x in np.ravel(self.working):
-            found = logical_and(found, less(absolute(x), np.inf))
-        return found
+    def nonideal_force_is_finite(self) -> Any:
+        """Whether a force satisfies the laws of all non-ideal constraints; if traced, the force is NaN
+        otherwise.
+        """
+        finite: Any = True
+        for x in np.ravel(self.nonideal_force):
+            finite = logical_and(finite, less(absolute(x), np.inf))
+        return finite
 
 
 def gauss_problem(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> GaussProblem:
-    """M and a_free = M^-1 (tau - h(q, v)) for all applied efforts tau (nv,) [N m or N], springs and dampers included."""
+    """The data of Gauss's problem: M by CRBA, and a_free = M^-1 (tau - h(q, v)).
+
+    tau (nv,): the applied generalised force, springs and dampers included [N m, N].
+    """
     tree = mechanism.tree
     M, parents = crba(tree, q), velocity_parents(tree)
     free = ltdl_solve(*ltdl(M, parents), parents, np.array(tau) - bias_forces(tree, q, v))
@@ -82,47 +74,86 @@ def solve_constrained(
     inverse_weights: InverseWeights | None = None, settling_time: Any = None, start: Any = None, time: Any = 0,
     independent: tuple[IndependentVelocity, ...] | None = None,
 ) -> ConstrainedSolution:  # fmt: skip
-    """The problem, rows and solution for all applied efforts tau (nv,), on any scalar.
+    """Gauss's problem, constraint rows and solution under the applied generalised force tau (nv,), on any
+    scalar.
 
-    timestep [s]: the step that hard inequalities look ahead (by default the options'). known: `weights(mechanism)`, to save
-    working them out again. settling_time [s]: stabilises hard equalities. start: what to begin with, as for `solve`. time [s]: the t of formulas.
-    essential: speeds by which exact constraints are embedded, or `AUTOMATIC`; None for constraint forces.
+    timestep [s]: the step size of unilateral hard constraints, by default that of the options. known: the
+    inverse weights of the mechanism, if they are available. settling_time [s]: time constant of Baumgarte
+    stabilisation.
+    start: initial guess or warm start, as for `solve`. time [s]: the t of time-dependent constraints.
+    essential: the independent velocities of a coordinate reduction, or `AUTOMATIC`; None for constraint
+    forces.
     """
-    nonideal = any(isinstance(c, NonIdeal) for c in mechanism.constraints)
-    if nonideal and as_warm_start(start):  # their laws ask for several solutions in one step
+    if has_nonideal_constraints(mechanism) and as_warm_start(
+        start
+    ):  # each step solves the problem several times
         start = None
-    instant = row_context(
-        mechanism, q, v, inverse_weights=inverse_weights, timestep=timestep, settling_time=settling_time, time=time
+    context = constraint_kinematics(mechanism, q, v, inverse_weights, timestep, settling_time, time)
+    rows = active_rows(context, grouped=independent is None, warm_start=as_warm_start(start))
+    return solution_of_rows(
+        mechanism, q, v, tau, rows, solver=solver, start=start, time=time, independent=independent
     )
-    rows = constraint_rows(instant, grouped=independent is None, warm_start=as_warm_start(start))
-    if all(value_is_constant(on) for on in rows.active):
-        rows = rows.only_active()
 
+
+def constraint_kinematics(
+    mechanism: Mechanism,
+    q: Any,
+    v: Any,
+    weights: InverseWeights | None = None,
+    timestep: Any = None,
+    settling_time: Any = None,
+    time: Any = 0,
+) -> RowContext:
+    """The poses of all links, and the other data from which constraint rows are assembled."""
+    return row_context(
+        mechanism, q, v, inverse_weights=weights, timestep=timestep, settling_time=settling_time, time=time
+    )
+
+
+def active_rows(context: RowContext, *, grouped: bool, warm_start: Any) -> Rows:
+    """The constraint rows, contacts included; on floats only those that are active."""
+    rows = constraint_rows(context, grouped=grouped, warm_start=warm_start)
+    if all(value_is_constant(active) for active in rows.active):
+        rows = rows.only_active()
+    return rows
+
+
+def solution_of_rows(
+    mechanism: Mechanism, q: Any, v: Any, tau: Any, rows: Rows, *, solver: str = "newton", start: Any = None,
+    time: Any = 0, independent: tuple[IndependentVelocity, ...] | None = None,
+) -> ConstrainedSolution:  # fmt: skip
+    """The solution of Gauss's problem under these rows; arguments as for `solve_constrained`."""
     chosen = (
         None
         if independent is None
         else ReductionChoice(independent_velocity_rows(mechanism, independent, q) if independent else None)
     )
 
-    def attempt(working: Any) -> ConstrainedSolution:
-        """The solution with these working forces beside tau."""
-        problem = gauss_problem(mechanism, q, v, tau + working)
-        return ConstrainedSolution(
-            problem, rows, solve(problem, rows, solver=solver, start=start, independent=chosen), working
-        )
+    def with_nonideal_force(force: Any) -> ConstrainedSolution:
+        """The solution with these forces of non-ideal constraints added to tau."""
+        problem = gauss_problem(mechanism, q, v, tau + force)
+        found = solve(problem, rows, solver=solver, start=start, independent=chosen)
+        return ConstrainedSolution(problem, rows, found, force)
 
-    if not nonideal:
-        return attempt(0)
-    exact = not rows.row_groups and all(
+    if not has_nonideal_constraints(mechanism):
+        return with_nonideal_force(0)
+    # the force of a non-ideal constraint depends on the ideal forces f, which depend on it
+    only_hard_equalities = not rows.row_groups and all(
         hard and kind == "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True)
     )
-    return attempt(
-        solve_nonideal_forces(
-            mechanism, q, v, rows.names, lambda working: attempt(working).solution.force, time, exact
-        )
+    force = solve_nonideal_forces(
+        mechanism,
+        q,
+        v,
+        rows.names,
+        lambda x: with_nonideal_force(x).solution.force,
+        time,
+        only_hard_equalities,
     )
+    return with_nonideal_force(force)
 
 
+<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
 @dataclass(frozen=True)
 class ConstrainedDynamics:
     """What Gauss's principle gives under all constraints, limits, friction and contacts.
@@ -240,3 +271,8 @@ def floats(rows: Rows) -> Rows:
     """The same rows with arrays of floats."""
     numbers = ("J", "aref", "R", "position", "velocity", "margin", "impedance", "inverse_weight", "bound")
     return rows.replaced(**{name: np.asarray(getattr(rows, name), float) for name in numbers})
+=======
+def has_nonideal_constraints(mechanism: Mechanism) -> bool:
+    """Whether a constraint of the mechanism is non-ideal."""
+    return any(isinstance(c, NonIdeal) for c in mechanism.constraints)
+>>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853

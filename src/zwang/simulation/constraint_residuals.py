@@ -1,4 +1,4 @@
-"""How far constraints are from holding, as one number each: the drift off exact ones, the give of soft ones."""
+"""The violation and the velocity residual of each constraint, as one number each."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from zwang.mechanism.constraints import (
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.scalar import are_constant, sqrt
-from zwang.simulation.constraint_stage import equalities_on
+from zwang.simulation.constraint_options import equality_enabled
 
 LENGTHS = (Connect, Distance, Weld, NoSideSlip, Rolling)
 FORMULA = "as its formula"
 
 
 class ConstraintResidual(NamedTuple):
-    """A constraint, or the turning part of a weld: its name, its unit, its rows, and what these are multiplied by.
+    """A constraint, or the rotational part of a weld: its name, unit, rows, and the factor of their norm.
 
-    placed: which of these rows tell a position; a constraint of speeds alone has none.
+    position_rows: the rows with a position; a velocity-level constraint has none.
     """
 
     name: str
@@ -38,15 +38,15 @@ class ConstraintResidual(NamedTuple):
     constraint: Any
     rows: slice
     scale: Any
-    placed: tuple[int, ...]
+    position_rows: tuple[int, ...]
 
 
 def constraint_residuals(mechanism: Mechanism) -> tuple[ConstraintResidual, ...]:
-    """What may be open in a mechanism: its constraints in order, less what the options switch off."""
-    return tuple(_gaps_of(mechanism)) if equalities_on(mechanism) else ()
+    """The residuals of a mechanism: those of its constraints in their order, if the options enable them."""
+    return tuple(_residuals_of(mechanism)) if equality_enabled(mechanism) else ()
 
 
-def _gaps_of(mechanism: Mechanism) -> Iterator[ConstraintResidual]:
+def _residuals_of(mechanism: Mechanism) -> Iterator[ConstraintResidual]:
     for c in mechanism.constraints:
         name = c.name or type(c).__name__.lower()
         match c:
@@ -55,7 +55,8 @@ def _gaps_of(mechanism: Mechanism) -> Iterator[ConstraintResidual]:
             case Weld():
                 yield ConstraintResidual(name, "m", c, slice(0, 3), 1, (0, 1, 2))
                 if not (are_constant(c.torque_scale) and c.torque_scale == 0):
-                    yield ConstraintResidual(f"{name}, turned", "rad", c, slice(3, 6), 2 / c.torque_scale, (0, 1, 2))
+                    scale = 2 / c.torque_scale
+                    yield ConstraintResidual(f"{name}, turned", "rad", c, slice(3, 6), scale, (0, 1, 2))
             case Connect():
                 yield ConstraintResidual(name, "m", c, slice(0, 3), 1, (0, 1, 2))
             case Rolling():
@@ -66,11 +67,12 @@ def _gaps_of(mechanism: Mechanism) -> Iterator[ConstraintResidual]:
             case Distance() | JointCoupling() | TendonCoupling():
                 yield ConstraintResidual(name, _unit(mechanism, c), c, slice(0, 1), 1, (0,))
             case _:
-                yield ConstraintResidual(name, "m" if isinstance(c, NoSideSlip) else FORMULA, c, slice(0, 1), 1, ())
+                unit = "m" if isinstance(c, NoSideSlip) else FORMULA
+                yield ConstraintResidual(name, unit, c, slice(0, 1), 1, ())
 
 
 def _unit(mechanism: Mechanism, c: Distance | JointCoupling | TendonCoupling) -> str:
-    """Metres, or what the coordinate, or the first of a tendon's joints, is measured in."""
+    """Metres, or the unit of the joint, or of a fixed tendon's first joint."""
     if isinstance(c, Distance):
         return "m"
     joint = c.joint if isinstance(c, JointCoupling) else None
@@ -83,19 +85,20 @@ def _unit(mechanism: Mechanism, c: Distance | JointCoupling | TendonCoupling) ->
 
 
 def residuals_at(mechanism: Mechanism, q: Any, v: Any, t: Any) -> list[Any]:
-    """The gaps of `gaps_of(mechanism)` at q, v and the time t, then the speeds with which their constraints are missed; on any scalar.
+    """The violations of all `constraint_residuals` in a state, followed by their velocity residuals; on any
+    scalar.
 
-    A weld's turning part is the angle by which it is turned, for small ones.
+    Each is the Euclidean norm of the rows. The rotational part of a weld is the angle, if it is small.
     """
-    open_by, missed_by = [], []
-    for gap in constraint_residuals(mechanism):
-        found = velocity_level_rows(mechanism, gap.constraint, q, v, t)
-        positions = [found.position[gap.rows][k] for k in gap.placed]
-        speeds = (found.A @ np.asarray(v) + found.a)[gap.rows]
-        open_by.append(_length(positions) * gap.scale)
-        missed_by.append(_length(speeds) * gap.scale)
-    return [*open_by, *missed_by]
+    violations, residuals = [], []
+    for residual in constraint_residuals(mechanism):
+        rows = velocity_level_rows(mechanism, residual.constraint, q, v, t)
+        positions = [rows.position[residual.rows][k] for k in residual.position_rows]
+        velocities = (rows.A @ np.asarray(v) + rows.a)[residual.rows]
+        violations.append(_norm(positions) * residual.scale)
+        residuals.append(_norm(velocities) * residual.scale)
+    return [*violations, *residuals]
 
 
-def _length(values: Any) -> Any:
+def _norm(values: Any) -> Any:
     return sqrt(sum((x * x for x in values), start=0))

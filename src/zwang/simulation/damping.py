@@ -1,4 +1,4 @@
-"""How efforts fall with the speeds, D = -d tau / d v: what implicit integrators take at the step's end."""
+"""The damping matrix D = -d tau / d v of the applied forces, which implicit integrators evaluate."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from zwang.scalar import absolute, clip, is_zero, less, logical_and, where
 
 
 def joint_damping(mechanism: Mechanism, v: Any) -> np.ndarray:
-    """D (nv,) of the joints' dampers at the speeds v, -d tau / d v of each [N m s/rad or N s/m]: c + 2 c2 |v| + 3 c3 v^2 + ..."""
+    """The diagonal of D (nv,) for the joint dampers at the velocities v [N m s/rad, N s/m].
+
+    For a damper with coefficients c, c2, c3, ... it is c + 2 c2 |v| + 3 c3 v^2 + ...
+    """
     D: list[Any] = [0] * mechanism.nv
     for force in mechanism.forces:
         if isinstance(force, Damper):
-            for k in _speeds(mechanism, force.joint):
+            for k in _velocity_indices(mechanism, force.joint):
                 D[k] = D[k] + force.coefficient
                 for power, c in enumerate(force.higher, start=2):
                     D[k] = D[k] + c * power * absolute(v[k]) ** (power - 1)
@@ -28,22 +31,29 @@ def joint_damping(mechanism: Mechanism, v: Any) -> np.ndarray:
 
 
 def is_linear(mechanism: Mechanism) -> bool:
-    """Whether all dampers of joints are linear in the speeds."""
+    """Whether all joint dampers are linear in the velocity."""
     return all(is_zero(c) for f in mechanism.forces if isinstance(f, Damper) for c in f.higher)
 
 
 def damping_matrix(
     mechanism: Mechanism, q: Any, v: Any, control: Mapping[str, Any], activation: Mapping[str, Any]
 ) -> np.ndarray:
-    """D (nv, nv) of dampers, tendons and actuators; bias forces are left out. Source: MuJoCo's "implicitfast"."""
+    """D (nv, nv) of joint dampers, tendons and actuators, without the slope of the bias forces.
+
+    control, activation: by name of the input. Source: MuJoCo documentation, Computation, "implicitfast".
+    """
     D = np.diag(joint_damping(mechanism, v))
+    # actuators: D -= (d force / d velocity) r r^T, with the moment arm r (nv,)
     for force in mechanism.forces:
         if isinstance(force, Actuator):
-            slope = _slope(mechanism, force, q, v, control.get(force.name, 0), activation.get(force.name, 0))
+            slope = _force_slope(
+                mechanism, force, q, v, control.get(force.name, 0), activation.get(force.name, 0)
+            )
             slope = _unless_saturated(mechanism, force, slope, (q, v, control, activation))
             if not is_zero(slope):
                 moment = transmission(mechanism, force, q)[1]
                 D = D - slope * np.outer(moment, moment)
+    # tendons: D += c r r^T
     for tendon in mechanism.tendons:
         if not is_zero(tendon.damping):
             moment = tendon_length(mechanism, tendon, q)[1]
@@ -52,44 +62,48 @@ def damping_matrix(
 
 
 def _unless_saturated(mechanism: Mechanism, actuator: Actuator, slope: Any, at: tuple[Any, ...]) -> Any:
-    """The slope; 0 while all actuator forces on its joint together are at an end of the joint's `actuator_range`."""
+    """The slope; 0 while the total actuator force of its joint is at a limit of the joint's
+    `actuator_range`.
+    """
     if actuator.joint is None or is_zero(slope):
         return slope
     joint = mechanism.joint(actuator.joint)
     ends = getattr(joint.joint, "actuator_range", None)
     if ends is None:
         return slope
-    effort = actuator_forces(mechanism, *at)[joint.v][0]
-    return where(_within(effort, ends), slope, 0)
+    total = actuator_forces(mechanism, *at)[joint.v][0]
+    return where(_within(total, ends), slope, 0)
 
 
 def _within(x: Any, ends: tuple[Any, Any]) -> Any:
     return logical_and(less(ends[0], x), less(x, ends[1]))
 
 
-def _slope(mechanism: Mechanism, actuator: Actuator, q: Any, v: Any, control: Any, activation: Any) -> Any:
-    """d force / d speed of an actuator: a muscle's, or its bias's and its gain's; none where the force is at its limit."""
+def _force_slope(
+    mechanism: Mechanism, actuator: Actuator, q: Any, v: Any, control: Any, activation: Any
+) -> Any:
+    """d force / d velocity of an actuator; 0 where the force is at its limit."""
     if actuator.muscle is None and is_zero(actuator.gain[2]) and is_zero(actuator.bias[2]):
         return 0
     u = activation
     if actuator.activation is None:
         u = control if actuator.control_range is None else clip(control, *actuator.control_range)
     length, moment = transmission(mechanism, actuator, q)
-    force, slope = _law(actuator, length, moment @ v, u)
+    force, slope = _force_and_slope(actuator, length, moment @ v, u)
     if actuator.force_range is None:
         return slope
     return where(_within(force, actuator.force_range), slope, 0)
 
 
-def _law(actuator: Actuator, length: Any, speed: Any, u: Any) -> tuple[Any, Any]:
-    """The force before limits, and its derivative by the speed."""
+def _force_and_slope(actuator: Actuator, length: Any, velocity: Any, u: Any) -> tuple[Any, Any]:
+    """The force of an actuator before clipping, gain * u + bias, and its derivative by the velocity."""
     if actuator.muscle is not None:
-        at = actuator.muscle, length, speed, u
+        at = actuator.muscle, length, velocity, u
         return muscle_force(*at), muscle_damping_slope(*at)
     (g0, g1, g2), (b0, b1, b2) = actuator.gain, actuator.bias
-    return (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed, g2 * u + b2
+    return (g0 + g1 * length + g2 * velocity) * u + b0 + b1 * length + b2 * velocity, g2 * u + b2
 
 
-def _speeds(mechanism: Mechanism, joint: str) -> range:
+def _velocity_indices(mechanism: Mechanism, joint: str) -> range:
     v = mechanism.joint(joint).v
     return range(v.start, v.stop)

@@ -1,6 +1,6 @@
-"""Many steps of many worlds: the program of one step, and its repetition in plain Python.
+"""Simulation of many worlds over many steps, by an executor that runs on floats or in machine code.
 
-A world that cannot go on keeps its last good state and the cause; its clock, which counts steps, stands still, and it is not tried again.
+A world that fails keeps its last valid state and its failure reason; its clock, which counts steps, stops.
 """
 
 from __future__ import annotations
@@ -8,29 +8,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from zwang.api.control_input import ControlFunction, PrescribedControl
-from zwang.api.initial_conditions import InitialState
-from zwang.api.settings_validation import SimulationSettings
 from zwang.errors import SolveError
-from zwang.integrator.fixed_step import State
-from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import MutableArray, absolute, cond, equal, less, logical_and, logical_not, where
-from zwang.simulation.status import CONTROL, NONE, OUT_OF_BOUNDS, status_if, status_of_error, worst_status
-from zwang.simulation.step import StepResult, StepSettings, step, step_settings
+from zwang.simulation.controls import Control, ControlFunction, PrescribedControl
+from zwang.simulation.initial_state import InitialState
+from zwang.simulation.settings import SimulationSettings
+from zwang.simulation.status import status_of_error
+from zwang.simulation.step_program import StepProgram
 
-BOUND = 1e10  # MuJoCo's mjMAXVAL: what is larger is not motion any more
 RECORDED = ("clock", "q", "v", "z")
-CHUNK = 0.2  # seconds of work between two ticks of a progress bar
+CHUNK = 0.2  # seconds of computation between two updates of a progress bar
 
 Arrays = dict[str, np.ndarray]
 ProgressCallback = Callable[[int], None]
 
 
+<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
 class CarriedState(Protocol):
     """Numbers that a program takes along from one step to the next."""
 
@@ -131,52 +128,61 @@ def _all_below(values: Any, bound: float) -> Any:
 
 
 class Roller(Protocol):
+=======
+class RolloutExecutor(Protocol):
+>>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
     """Repeats a step program over many worlds."""
 
-    def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
-        """(state, records): the state after samples * every steps, and records (worlds, samples, n), one after each `every`.
+    def advance(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
+        """The state after samples * every steps, and the records (worlds, samples, n), one after each
+        `every` steps.
 
-        state: clock, cause, q, v, z, each (worlds, n), and what the roller itself put there. u: (worlds, samples * every, nu), the control of each step.
+        state: clock, cause, q, v, z, each (worlds, n), and what the executor itself added.
+        u (worlds, samples * every, nu): the control of each step.
         """
         ...
 
 
-class PythonRoller:
-    """Repeats a step program in Python, world by world: the reference."""
+class PythonExecutor:
+    """Repeats a step program on floats, one world after another: the reference for compiled code."""
 
-    def __init__(self, program: StepProgram, start: InitialState):
+    def __init__(self, program: StepProgram, initial: InitialState):
         self._programs = [program]
-        if start.params:
-            rows = [{name: float(x[w]) for name, x in start.params.items()} for w in range(start.worlds)]
+        if initial.params:
+            rows = [initial.parameters_of_world(w) for w in range(initial.worlds)]
             self._programs = [replace(program, mechanism=program.mechanism.subs(row)) for row in rows]
 
-    def roll(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
-        """See `Roller`."""
+    def advance(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
+        """See `RolloutExecutor`."""
         records = {name: np.empty((len(x), samples, x.shape[1])) for name, x in state.items()}
         for w in range(len(state["q"])):
             program = self._programs[w % len(self._programs)]
-            at: Mapping[str, Any] = {name: x[w] for name, x in state.items()}
+            world: Mapping[str, Any] = {name: x[w] for name, x in state.items()}
             for k in range(samples * every):
-                at = _tried(program, at, u[w, k])
+                world = _step_or_failure(program, world, u[w, k])
                 if (k + 1) % every == 0:
-                    for name, x in at.items():
+                    for name, x in world.items():
                         records[name][w, k // every] = x
         return {name: x[:, -1] for name, x in records.items()}, records
 
 
-def _tried(program: StepProgram, at: Mapping[str, Any], u: np.ndarray) -> Mapping[str, Any]:
-    """The state after a step; what the float text raises stops the world."""
+def _step_or_failure(program: StepProgram, state: Mapping[str, Any], u: np.ndarray) -> Mapping[str, Any]:
+    """The state after a step; an exception of the solver becomes the world's failure reason."""
     try:
-        return program(**at, u=u)
+        return program(**state, u=u)
     except SolveError as error:
+<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
         return {**at, "failure": np.array([float(status_of_error(error))])}
+=======
+        return {**state, "cause": np.array([float(status_of_error(error))])}
+>>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """What was recorded: the clock (worlds, samples, 1) in steps, q, v, z, and the control u, each (worlds, samples, n).
+    """The recorded motion: clock (worlds, samples, 1) in steps, and q, v, z, u, each (worlds, samples, n).
 
-    cause (worlds,): why each world stopped, `faults.NONE` for those that ran to the end.
+    failure (worlds,): the status of each world, NONE for those that were simulated to the end.
     """
 
     clock: np.ndarray
@@ -188,15 +194,22 @@ class Trajectory:
 
 
 class MotionInterrupted(KeyboardInterrupt):
-    """A run was interrupted after so many steps; `motion()` is what was recorded, and `path` how it was moved."""
+    """A simulation was interrupted after some steps.
+
+    motion(): the trajectory up to there. path: how it was computed, compiled or in Python.
+    """
 
     def __init__(self, steps: int, motion: Callable[[], Trajectory], path: str = "python"):
         super().__init__()
         self.steps, self.motion, self.path = steps, motion, path
 
 
-class Stretch(NamedTuple):
-    """Some steps of all worlds: how many, the controls and the records (worlds, samples, n) of them, and the state after them."""
+class Segment(NamedTuple):
+    """Consecutive steps of all worlds.
+
+    steps: the number of steps up to its end. u, records (worlds, samples, n): controls and states. state:
+    at its end.
+    """
 
     steps: int
     u: np.ndarray
@@ -204,22 +217,31 @@ class Stretch(NamedTuple):
     state: Arrays
 
 
-def roll_out(roller: Roller, begin: InitialState, control: PrescribedControl | ControlFunction, settings: SimulationSettings, tick: ProgressCallback) -> Trajectory:
-    """The motion of all worlds. A function for control that is not part of the program is called for every world and step.
+def roll_out(
+    executor: RolloutExecutor,
+    initial: InitialState,
+    control: Control,
+    settings: SimulationSettings,
+    tick: ProgressCallback,
+) -> Trajectory:
+    """The motion of all worlds. A control function that is not part of the program is called for each world
+    and step.
 
-    tick(n) is told after n more steps of all worlds together. Raises MotionInterrupted for KeyboardInterrupt.
+    tick(n) is called after n more steps, counted over all worlds. Raises MotionInterrupted for
+    KeyboardInterrupt.
     """
-    stretches = [still(begin, control)]
+    segments = [initial_segment(initial, control)]
     try:
         for samples, every in _chunks(settings):
-            stretches.append(_stretch(roller, control, stretches[-1], settings.step, samples, every))
-            tick(samples * every * begin.worlds)
+            segments.append(_next_segment(executor, control, segments[-1], settings.step, samples, every))
+            tick(samples * every * initial.worlds)
     except KeyboardInterrupt:
-        steps = stretches[-1].steps
-        raise MotionInterrupted(steps, partial(joined, stretches, control, settings.step)) from None
-    return joined(stretches, control, settings.step)
+        steps = segments[-1].steps
+        raise MotionInterrupted(steps, partial(trajectory_of, segments, control, settings.step)) from None
+    return trajectory_of(segments, control, settings.step)
 
 
+<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
 def still(begin: InitialState, control: PrescribedControl | ControlFunction) -> Stretch:
     """The stretch of no steps before the first one."""
     none = np.zeros((begin.worlds, 1))
@@ -236,36 +258,53 @@ def joined(stretches: Sequence[Stretch], control: PrescribedControl | ControlFun
     controls = [*(s.u for s in stretches), control_at(control, state, done, h)]
     whole = {name: np.concatenate([s.records[name] for s in stretches], axis=1) for name in RECORDED}
     return Trajectory(**whole, u=np.concatenate(controls, axis=1), failure=state["failure"][:, 0].astype(int))
+=======
+def initial_segment(initial: InitialState, control: Control) -> Segment:
+    """The segment of zero steps that precedes the first step."""
+    none = np.zeros((initial.worlds, 1))
+    state = {"clock": none, "cause": none, "q": initial.q, "v": initial.v, "z": initial.z}
+    inputs = len(control.names) if isinstance(control, ControlFunction) else control.values.shape[-1]
+    u = np.zeros((initial.worlds, 0, inputs))
+    return Segment(0, u, {name: x[:, None] for name, x in state.items()}, state)
 
 
-def _stretch(
-    roller: Roller, control: PrescribedControl | ControlFunction, before: Stretch, h: float, samples: int, every: int
-) -> Stretch:
-    """The stretch of samples * every steps that follows another one."""
+def trajectory_of(segments: Sequence[Segment], control: Control, h: float) -> Trajectory:
+    """The trajectory of consecutive segments, with the control at their end."""
+    done, _, _, state = segments[-1]
+    controls = [*(s.u for s in segments), control_at(control, state, done, h)]
+    whole = {name: np.concatenate([s.records[name] for s in segments], axis=1) for name in RECORDED}
+    return Trajectory(**whole, u=np.concatenate(controls, axis=1), failure=state["cause"][:, 0].astype(int))
+>>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
+
+
+def _next_segment(
+    executor: RolloutExecutor, control: Control, before: Segment, h: float, samples: int, every: int
+) -> Segment:
+    """The segment of samples * every steps that follows another one."""
     if isinstance(control, PrescribedControl):
         u = control.during(before.steps, samples * every, len(before.state["q"]))
-        state, recorded = roller.roll(before.state, u, samples, every)
+        state, recorded = executor.advance(before.state, u, samples, every)
     else:
-        u, state, recorded = _roll_called(roller, control, before.state, h, samples, every)
-    return Stretch(before.steps + samples * every, u[:, ::every].copy(), recorded, state)
+        u, state, recorded = _advance_with_function(executor, control, before.state, h, samples, every)
+    return Segment(before.steps + samples * every, u[:, ::every].copy(), recorded, state)
 
 
-def _roll_called(
-    roller: Roller, control: ControlFunction, state: Arrays, h: float, samples: int, every: int
+def _advance_with_function(
+    executor: RolloutExecutor, control: ControlFunction, state: Arrays, h: float, samples: int, every: int
 ) -> tuple[np.ndarray, Arrays, Arrays]:
-    """Step by step, with the control worked out before each step."""
+    """Single steps, with the control function called before each of them."""
     controls, records = [], []
     for k in range(samples * every):
         controls.append(control_at(control, state, 0, h))
-        state, _ = roller.roll(state, controls[-1], 1, 1)
+        state, _ = executor.advance(state, controls[-1], 1, 1)
         if (k + 1) % every == 0:
             records.append(state)
     stacked = {name: np.stack([record[name] for record in records], axis=1) for name in RECORDED}
     return np.concatenate(controls, axis=1), state, stacked
 
 
-def control_at(control: PrescribedControl | ControlFunction, state: Arrays, steps: int, h: float) -> np.ndarray:
-    """The control (worlds, 1, nu) of the step to come."""
+def control_at(control: Control, state: Arrays, steps: int, h: float) -> np.ndarray:
+    """The control (worlds, 1, nu) of the next step."""
     worlds = len(state["q"])
     if isinstance(control, PrescribedControl):
         return control.during(steps, 1, worlds).copy()
@@ -275,7 +314,7 @@ def control_at(control: PrescribedControl | ControlFunction, state: Arrays, step
 
 
 def _chunks(settings: SimulationSettings) -> Iterator[tuple[int, int]]:
-    """(samples, every) of stretches that each take about a fifth of a second; a shorter one may end the run."""
+    """(samples, every) of segments that take about `CHUNK` seconds each; a shorter one may be the last."""
     whole, rest = divmod(settings.steps, settings.every)
     samples = 1
     while whole > 0:

@@ -1,6 +1,7 @@
-"""Why a world cannot go on: a number for each cause, so that compiled worlds can carry it, with its name and its mend.
+"""The status of a simulated world: a number for each failure reason, with its name, description and remedy.
 
-Where several come together the larger number is told, as it causes the others.
+Compiled worlds carry the number. Where several failures occur in one step the largest number is reported,
+because that failure is the cause of the others.
 """
 
 from __future__ import annotations
@@ -19,58 +20,79 @@ from zwang.scalar import maximum, where
 
 
 class FailureReason(NamedTuple):
-    """A name for recordings, what happened, and what may help."""
+    """The name of a failure in recordings, a description, and a remedy."""
 
     name: str
-    what: str
-    mend: str
+    description: str
+    remedy: str
 
 
 FAILURE_REASONS = (
-    FailureReason("none", "it ran to its end", ""),
+    FailureReason("none", "the world was simulated to the end", ""),
     FailureReason(
         "not_converged",
-        "the solver of constraints and contacts did not converge",
-        "look for very large ratios of masses or friction, or take a smaller step",
+        "the constraint solver did not converge",
+        "check masses and friction coefficients for very large ratios, or use a smaller step",
     ),
     FailureReason(
         "open_constraint",
-        "an exact constraint cannot be held",
+        "a hard constraint cannot be satisfied",
         "start from zw.assemble(mechanism, q, v), check the lengths, or give the constraint a softness",
     ),
-    FailureReason("left_bounds", "the motion left every bound", "look at what drives it"),
+    FailureReason(
+        "left_bounds", "the state exceeds all bounds", "check the forces that act on the mechanism"
+    ),
     FailureReason(
         "contradiction",
-        "the exact constraints contradict each other",
-        "give one of them a softness, leave one out, or start where they agree",
+        "the hard constraints contradict each other",
+        "give one of them a softness, remove one, or start in a state where they are consistent",
     ),
     FailureReason(
         "dependent_speeds",
-        "the essential speeds became dependent",
-        "choose others, or embedding=True, which chooses at each step",
+        "the independent velocities became dependent",
+        "choose others, or coordinate_reduction=True, which chooses them at each step",
     ),
     FailureReason(
         "no_working_force",
-        "no force, or more than one, fits the law of a non-ideal constraint",
-        "lower the friction, or give its constraint a softness",
+        "no force, or more than one force, satisfies the law of a non-ideal constraint",
+        "reduce the friction, or give its constraint a softness",
     ),
-    FailureReason("bad_control", "the control is not a number", "look at the function that gives it"),
-    FailureReason("interrupted", "the run was interrupted", "run it again"),
+    FailureReason(
+        "bad_control", "the control is not a finite number", "check the function that computes the control"
+    ),
+    FailureReason("interrupted", "the simulation was interrupted", "run it again"),
 )
-NONE, NOT_CONVERGED, CONSTRAINT_VIOLATED, OUT_OF_BOUNDS, CONTRADICTION, DEPENDENT, NONIDEAL_FORCE, CONTROL, INTERRUPTED = range(len(FAILURE_REASONS))
-REASON_OF_ERROR = {InconsistentConstraintsError: CONTRADICTION, DependentVelocitiesError: DEPENDENT, NonIdealForceError: NONIDEAL_FORCE}
+"""The names are part of the format of recordings and never change."""
+
+(
+    NONE,
+    NOT_CONVERGED,
+    CONSTRAINT_VIOLATED,
+    OUT_OF_BOUNDS,
+    INCONSISTENT_CONSTRAINTS,
+    DEPENDENT_VELOCITIES,
+    NONIDEAL_FORCE,
+    INVALID_CONTROL,
+    INTERRUPTED,
+) = range(len(FAILURE_REASONS))
+
+STATUS_OF_ERROR = {
+    InconsistentConstraintsError: INCONSISTENT_CONSTRAINTS,
+    DependentVelocitiesError: DEPENDENT_VELOCITIES,
+    NonIdealForceError: NONIDEAL_FORCE,
+}
 
 
 def status_if(condition: Any, status: int) -> Any:
-    """The fault where the condition holds, else none."""
+    """The status where the condition is true, and NONE elsewhere."""
     return where(condition, status, NONE)
 
 
 def worst_status(statuses: Iterable[Any]) -> Any:
-    """The largest of some faults, none of none."""
+    """The largest of several statuses; NONE if there are none."""
     return reduce(maximum, statuses, NONE)
 
 
 def status_of_error(error: SolveError) -> int:
-    """The fault that an error of the float path stands for."""
-    return REASON_OF_ERROR.get(type(error), NOT_CONVERGED)
+    """The status that corresponds to an exception of the evaluation on floats."""
+    return STATUS_OF_ERROR.get(type(error), NOT_CONVERGED)

@@ -1,59 +1,56 @@
-"""One step of a mechanism: every stage by name, in order.
+"""One time step of a mechanism, stage by stage.
 
-    passive_forces      what pushes by itself: springs, dampers, constant wrenches
-    actuator_forces     what is driven: motors and actuators at this control
-    accelerations       the free motion; or, where something restricts it,
-    restrained          the nearest to it, in Gauss's sense, under loops, couplings, friction, limits, contacts
-    later_damped        damping (and, for implicit integrators, bias forces) as it is at the step's end
-    activation_rates    the actuators' own states
-    space               how to get along the new speeds to the new configuration
-    projected           drift off exact constraints taken back
+The state is (q, v, z): configuration, generalised velocities, activations of actuators. One step of size h is
 
-The text runs on floats, and traced it becomes the compiled step.
+     1. passive forces       springs, dampers, gravity compensation, tendons       `applied_forces`
+     2. actuator forces      motors, actuators and muscles at the given control    `applied_forces`
+     3. activation dynamics  z_dot                                                 `activation_rate`
+     4. kinematics           poses of the links                                    `constraint_kinematics`
+     5. collision            contact points of the geometry                        `constraint_rows`
+     6. constraint rows      J, reference acceleration aref, regularisation R      `constraint_rows`
+     7. unconstrained motion M (CRBA) and a_free = M^-1 (tau - h(q, v))            `gauss_problem`
+     8. constraint solver    a = argmin 1/2 |a - a_free|^2_M + sum_i s_i(J_i a - aref_i)
+                                                                                   `constrained_motion`
+     9. implicit damping     (M + h D) a' = M a                                    `constrained_acceleration`
+    10. integrator           q, v, z at the end of the step                        STEPPERS
+    11. stabilisation        projection onto the hard constraints                  `stabilised`
+    12. status               the worst failure of all stages                       `worst_status`
+
+Stages 1 to 9 are the state derivative; a Runge-Kutta method evaluates it several times. Without constraints
+stages 4 to 8 are replaced by the articulated-body algorithm. The text runs on floats; traced, it becomes
+the compiled step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import gaussian_elimination
 from zwang.constraint.rows import WarmStart
-from zwang.dynamics.bias_force_derivative import (
-    bias_force_derivative,
-    free_body_bias_force_derivative,
-    standalone_free_bodies,
-)
-from zwang.dynamics.crba import crba
-from zwang.dynamics.forward_dynamics import free_accelerations
-from zwang.dynamics.forward_dynamics_crba import solve_mass_matrix, velocity_parents
-from zwang.dynamics.generalised_forces import (
-    activation_derivatives,
-    actuator_forces,
-    advance_activation,
-    clip_to_actuator_ranges,
-    passive_forces,
-)
-from zwang.dynamics.rnea import bias_forces
+from zwang.deprecation import renamed_attributes
 from zwang.integrator.fixed_step import State, StateSpace, runge_kutta_4, semi_implicit_euler
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
-from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.tree import Tree
-from zwang.scalar import MutableArray, is_zero
+from zwang.scalar import MutableArray
+from zwang.simulation.applied_forces import activation_rate, applied_forces, next_activation
 from zwang.simulation.constraint_stage import (
-    ConstrainedMotion,
-    ConstraintModel,
     constrained_motion,
     constraint_model_of,
-    projected_onto_constraints,
+    stabilised,
     time_or_error,
 )
-from zwang.simulation.damping import damping_matrix, is_linear, joint_damping
+from zwang.simulation.damping import is_linear
+from zwang.simulation.implicit_damping import (
+    constrained_acceleration,
+    has_implicit_joint_damping,
+    tree_with_implicit_damping,
+    unconstrained_acceleration,
+)
+from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, status_if, worst_status
+from zwang.simulation.step_settings import StepSettings
 
 STEPPERS = {
     "euler": semi_implicit_euler,
@@ -61,32 +58,26 @@ STEPPERS = {
     "implicit": semi_implicit_euler,
     "rk4": runge_kutta_4,
 }
+"""The integration method of each integrator of fixed step size."""
 
 
-@dataclass(frozen=True)
-class StepSettings:
-    """What does not change from step to step: the mechanism, the step h [s], the integrator, and what these imply.
+@renamed_attributes(point="state")
+class StepResult(NamedTuple):
+    """The state after a step, its status, and the statuses of the constraint rows for the next warm start.
 
-    tree: with the damping that the integrator takes implicitly. restraint: what restricts the motion, or None.
+    status: NONE if the state is valid, see `simulation.status`. row_status: empty for solvers without a
+    warm start.
     """
 
-    mechanism: Mechanism
-    h: float
-    integrator: str
-    tree: Tree
-    constraint_model: ConstraintModel | None
-
-
-class StepResult(NamedTuple):
-    """Where a step led, the fault if that is not to be used (see `faults`), and how rows answered at its end, where that is told."""
-
-    point: State
+    state: State
     status: Any
     row_status: Sequence[Any] = ()
 
 
 class StateDerivative(NamedTuple):
-    """v_dot (nv,), z_dot (nz,) of the actuators' states, the fault if these are not to be used, and how rows answered, where that is told."""
+    """The time derivatives of the state, v_dot (nv,) and z_dot (nz,), with status and row statuses as in
+    `StepResult`.
+    """
 
     v_dot: np.ndarray
     z_dot: np.ndarray
@@ -94,8 +85,8 @@ class StateDerivative(NamedTuple):
     row_status: MutableArray | None = None
 
     @property
-    def begin(self) -> Any:
-        """What the next solution may begin with."""
+    def warm_start(self) -> Any:
+        """The initial guess of the next solution: the row statuses, or for other solvers the acceleration."""
         row_status = self.row_status
         return self.v_dot if row_status is None else lambda groups: row_status
 
@@ -105,204 +96,79 @@ def step_settings(
     h: float,
     integrator: str = "euler",
     stabilization: str = "projection",
-    coordinate_reduction: Any = False,
+    coordinate_reduction: CoordinateReduction = False,
 ) -> StepSettings:
-    """Steps of h [s]: "euler", semi-implicit with joint damping implicit; "implicitfast", with all damping implicit; "implicit",
-    with all damping and the bias forces implicit; "rk4".
+    """The settings of steps of size h [s].
 
-    Each means what MuJoCo's of that name means; the option "eulerdamp" among the disabled makes Euler's damping explicit. drift: how exact constraints are kept, "projection" or "stabilisation";
-    embedding: whether, and by which essential speeds, they are embedded (see `zw.simulate`).
+    integrator: "euler" (semi-implicit, joint damping implicit), "implicitfast" (all damping implicit),
+    "implicit" (all damping and bias forces implicit) or "rk4", each as in MuJoCo; the disabled option
+    "eulerdamp" makes Euler's damping explicit. stabilization: of hard constraints, "projection" or
+    "baumgarte".
+    coordinate_reduction: False, True, or the independent velocities; see `zw.simulate`.
     """
-    constant = integrator == "euler" and damped_at_end(mechanism) and is_linear(mechanism)
-    tree = with_implicit_damping(mechanism, h) if constant else mechanism.tree
-    return StepSettings(mechanism, h, integrator, tree, constraint_model_of(mechanism, h, stabilization, coordinate_reduction))
+    constant = integrator == "euler" and has_implicit_joint_damping(mechanism) and is_linear(mechanism)
+    tree = tree_with_implicit_damping(mechanism, h) if constant else mechanism.tree
+    constraint_model = constraint_model_of(mechanism, h, stabilization, coordinate_reduction)
+    return StepSettings(mechanism, h, integrator, tree, constraint_model)
 
 
-def step(s: StepSettings, at: State, control: Any, t: Any = None, warm_start: WarmStart | None = None) -> StepResult:
-    """The point of the motion one step later, at a control held meanwhile, and the worst fault of all stages.
+def step(
+    s: StepSettings, state: State, control: Any, t: Any = None, warm_start: WarmStart | None = None
+) -> StepResult:
+    """The state one step after `state`, at a constant control, with the worst status of all stages.
 
-    control: for a mechanism with inputs one number an input (nu,), else efforts tau (nv,) [N m or N]. t [s]: the time at the step's
-    beginning; only constraints with t in a formula ask for it. recall: how rows answered at the end of the step before, which saves
-    iterations. Raises SimulationError if they do and there is none.
+    control: one number for each input (nu,); for a mechanism without inputs the generalised force (nv,) [N
+    m, N]. t [s]: the time at the beginning of the step; required if a constraint depends on time.
+    warm_start: the row statuses at the end of the previous step. Raises SimulationError if the time is
+    required and None.
     """
     t = time_or_error(s.constraint_model, t)
     stages: list[StateDerivative] = []
 
-    def rate(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
-        """Solvers that iterate begin where the stage before, or the step before, ended."""
-        begin = stages[-1].begin if stages else warm_start
-        stages.append(state_derivative(s, q, v, z, control, t + dt, begin))
+    def derivative(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
+        """Stages 1 to 9 at the time t + dt; the solver's initial guess is the preceding solution."""
+        guess = stages[-1].warm_start if stages else warm_start
+        stages.append(state_derivative(s, q, v, z, control, t + dt, guess))
         return stages[-1].v_dot, stages[-1].z_dot
 
-    after = STEPPERS[s.integrator](rate, state_space(s.mechanism), at, s.h)
-    q, v, still_open = projected_onto_constraints(s.constraint_model, after.q, after.v, t + s.h)
-    statuses, row_status = [stage.status for stage in stages], stages[-1].row_status
-    remembered = [] if row_status is None else [row_status[k] for k in range(row_status.shape[0])]
-    return StepResult(State(q, v, after.z), worst_status([*statuses, status_if(still_open, CONSTRAINT_VIOLATED)]), remembered)
+    # 10. integrator
+    end = STEPPERS[s.integrator](derivative, state_space(s.mechanism), state, s.h)
+    # 11. stabilisation of the hard constraints
+    q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h)
+    # 12. status
+    status = worst_status([*(stage.status for stage in stages), status_if(violated, CONSTRAINT_VIOLATED)])
+    row_status = stages[-1].row_status
+    kept = [] if row_status is None else [row_status[k] for k in range(row_status.shape[0])]
+    return StepResult(State(q, v, end.z), status, kept)
 
 
-def state_derivative(s: StepSettings, q: Any, v: Any, z: Any, control: Any, t: Any = 0, begin: Any = None) -> StateDerivative:
-    """The accelerations, and the rates of the actuators' states, at the time t [s]; begin: what solvers begin with."""
+def state_derivative(
+    s: StepSettings, q: Any, v: Any, z: Any, control: Any, t: Any = 0, warm_start: Any = None
+) -> StateDerivative:
+    """The time derivative of the state at the time t [s]: stages 1 to 9."""
+    # 1., 2. passive and actuator forces
     tau = applied_forces(s.mechanism, q, v, z, control)
+    # 3. activation dynamics
     z_dot = activation_rate(s.mechanism, z, control)
     if s.constraint_model is None:
-        return StateDerivative(ACCELERATIONS[s.integrator](s, q, v, z, control, tau), z_dot, NONE)
-    held = constrained_motion(s.constraint_model, q, v, tau, t, begin)
-    if s.constraint_model.exact:  # rounding that multipliers leave in accelerations is not in those of their efforts
-        return StateDerivative(ACCELERATIONS[s.integrator](s, q, v, z, control, tau + held.efforts), z_dot, held.status)
-    a = with_end_of_step_damping(s, held, q, v, DAMPING[s.integrator](s, q, v, z, control))
-    return StateDerivative(a, z_dot, held.status, held.row_status)
-
-
-def with_end_of_step_damping(s: StepSettings, held: ConstrainedMotion, q: Any, v: Any, D: np.ndarray) -> np.ndarray:
-    """a from (M + h D) a = M a_0, a_0 the accelerations under all restrictions: with damping D taken at the step's end."""
-    if (not D.size or is_zero(D)) and not bias_at_end(s):
-        return held.a
-    return implicit_solution(s, q, v, held.M, D, held.M @ held.a)
-
-
-def implicit_solution(s: StepSettings, q: Any, v: Any, M: Any, D: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a from (M + h (D + B)) a = b, B the slope of the bias forces for "implicit", and for "implicitfast" that of free bodies.
-
-    Entries of D across branches are left out. Source: MuJoCo, Computation, "implicit" and "implicitfast".
-    """
-    tree, A = s.mechanism.tree, M + s.h * D
-    if s.integrator == "implicit":
-        return gaussian_elimination(np.where(related(tree), A + s.h * bias_force_derivative(tree, q, v), 0), b)
-    a = list(solve_mass_matrix(tree, A, b))
-    for body in bias_at_end(s):
-        block = A[body.v, body.v] + s.h * free_body_bias_force_derivative(body, q, v)
-        a[body.v] = gaussian_elimination(block, b[body.v])
-    return np.array(a)
-
-
-def bias_at_end(s: StepSettings) -> tuple[Any, ...]:
-    """Whose bias forces the integrator takes at the step's end: all ("implicit"), those of free bodies ("implicitfast"), none."""
-    if s.integrator == "implicit":
-        return s.tree.links
-    return standalone_free_bodies(s.mechanism) if s.integrator == "implicitfast" else ()
-
-
-def related(tree: Tree) -> np.ndarray:
-    """Which pairs of speeds (nv, nv) are of one branch: one of the two carries the other, or they are one."""
-    parents = velocity_parents(tree)
-    found = np.eye(tree.nv, dtype=bool)
-    for i in range(tree.nv):
-        k = parents[i]
-        while k >= 0:
-            found[i, k] = found[k, i] = True
-            k = parents[k]
-    return found
-
-
-def applied_forces(mechanism: Mechanism, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
-    """tau (nv,) of all that pushes: springs, dampers, actuators; or, without inputs, the control itself [N m or N].
-
-    Either is clipped to the joints' actuator ranges.
-    """
-    passive = passive_forces(mechanism, q, v)
-    if not mechanism.inputs:
-        return passive + clip_to_actuator_ranges(mechanism, np.asarray(control))
-    return passive + actuator_forces(
-        mechanism, q, v, controls_by_name(mechanism, control), named(activations(mechanism), z)
-    )
-
-
-def controls_by_name(mechanism: Mechanism, control: Any) -> Mapping[str, Any]:
-    """The control by the names of the inputs; empty where there are none."""
-    return named(mechanism.inputs, control) if mechanism.inputs else {}
+        return StateDerivative(unconstrained_acceleration(s, q, v, z, control, tau), z_dot, NONE)
+    # 4. to 8. kinematics, collision, constraint rows, unconstrained motion, constraint solver
+    motion = constrained_motion(s.constraint_model, q, v, tau, t, warm_start)
+    # 9. implicit damping
+    if (
+        s.constraint_model.hard
+    ):  # the acceleration of the total force has less rounding than that of the solver
+        a = unconstrained_acceleration(s, q, v, z, control, tau + motion.constraint_force)
+        return StateDerivative(a, z_dot, motion.status)
+    a = constrained_acceleration(s, motion, q, v, z, control)
+    return StateDerivative(a, z_dot, motion.status, motion.row_status)
 
 
 def state_space(mechanism: Mechanism) -> StateSpace:
-    """How a mechanism's configuration, and its actuators' states, move."""
+    """The operations of an integrator on the configuration manifold and on the activations."""
     tree = mechanism.tree
     return StateSpace(
         integrate=lambda q, v, dt: integrate_configuration(tree, q, v, dt),
         advance=lambda z, z_dot, dt: next_activation(mechanism, z, z_dot, dt),
         displacement_rate=lambda u, v: displacement_rate(tree, u, v),
     )
-
-
-def with_implicit_damping(mechanism: Mechanism, h: Any) -> Tree:
-    """The tree whose rotors are heavier by h times the joints' damping: its accelerations belong to damping at the step's end.
-
-    (M + h D) a = tau - D v - h(q, v)  is  M a + h(q, v) = tau - D (v + h a).  Source: MuJoCo, Computation, "Euler".
-    """
-    D = joint_damping(mechanism, np.zeros(mechanism.nv, int))
-    heavier = [replace(link, armature=link.armature + h * D[link.v.start]) for link in mechanism.tree.links]
-    return replace(mechanism.tree, links=tuple(heavier))
-
-
-def tree_accelerations(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
-    """a from M a + h(q, v) = tau, M with what the integrator adds to it."""
-    return free_accelerations(s.tree, q, v, tau)
-
-
-def euler_accelerations(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
-    """a of `tree_accelerations`, whose rotors bring constant damping; with D at the speeds v where damping is not linear."""
-    if is_linear(s.mechanism) or not damped_at_end(s.mechanism):
-        return tree_accelerations(s, q, v, z, control, tau)
-    return implicit_accelerations(s, q, v, z, control, tau)
-
-
-def implicit_accelerations(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
-    """a from (M + h D) a = tau - h(q, v), with the D = -d tau / d v that the integrator takes; see `implicit_solution`."""
-    D, tree = DAMPING[s.integrator](s, q, v, z, control), s.mechanism.tree
-    return implicit_solution(s, q, v, crba(tree, q), D, tau - bias_forces(tree, q, v))
-
-
-def damped_at_end(mechanism: Mechanism) -> bool:
-    """Whether Euler's method takes the damping of joints at the step's end, as it does unless the options disable "eulerdamp"."""
-    return "eulerdamp" not in mechanism.options.disabled
-
-
-def euler_damping(s: StepSettings, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
-    """D (nv, nv) of the joints' dampers, or (0,) where it is not taken at the step's end."""
-    return np.diag(joint_damping(s.mechanism, v)) if damped_at_end(s.mechanism) else np.zeros(0)
-
-
-def all_damping(s: StepSettings, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
-    """D (nv, nv) of all that pushes."""
-    z_by_name = named(activations(s.mechanism), z)
-    return damping_matrix(s.mechanism, q, v, controls_by_name(s.mechanism, control), z_by_name)
-
-
-ACCELERATIONS = {
-    "euler": euler_accelerations,
-    "rk4": tree_accelerations,
-    "implicitfast": implicit_accelerations,
-    "implicit": implicit_accelerations,
-}
-
-DAMPING = {
-    "euler": euler_damping,
-    "rk4": lambda s, *at: np.zeros(0),
-    "implicitfast": all_damping,
-    "implicit": all_damping,
-}
-
-
-def activations(mechanism: Mechanism) -> tuple[str, ...]:
-    """The names of the actuators with a state of their own, in order: the elements of z."""
-    return tuple(f.name for f in mechanism.forces if isinstance(f, Actuator) and f.activation is not None)
-
-
-def activation_rate(mechanism: Mechanism, z: Any, control: Any) -> np.ndarray:
-    """z_dot (nz,) of the actuators' own states [1/s]."""
-    names = activations(mechanism)
-    if not names:
-        return np.zeros(0)
-    rates = activation_derivatives(mechanism, controls_by_name(mechanism, control), named(names, z))
-    return np.array([rates[name] for name in names])
-
-
-def next_activation(mechanism: Mechanism, z: Any, z_dot: Any, dt: Any) -> np.ndarray:
-    """z (nz,) after dt, within the actuators' ranges."""
-    actuators = [f for f in mechanism.forces if isinstance(f, Actuator) and f.activation is not None]
-    rows = zip(actuators, z, z_dot, strict=True)
-    return np.array([advance_activation(actuator, rate, value, dt) for actuator, value, rate in rows])
-
-
-def named(names: tuple[str, ...], values: Any) -> Mapping[str, Any]:
-    """Values by name, in order."""
-    return dict(zip(names, values, strict=True))

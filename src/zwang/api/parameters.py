@@ -1,0 +1,72 @@
+"""The values of a mechanism's symbols, as users give them: validated, by symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zwang.errors import ParameterError, ShapeError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import real_array
+
+Parameters = Mapping[Any, npt.ArrayLike]
+"""Values by symbol, or by the name of a symbol: a number, or one for each world."""
+
+
+def parameter_values(mechanism: Mechanism, params: Parameters | None) -> dict[str, np.ndarray]:
+    """The values of all symbols as arrays of any shape, in the order of `params`.
+
+    Raises ParameterError, with the name, for a missing value, an unknown symbol or a value that is not real.
+    """
+    if params is not None and not isinstance(params, Mapping):
+        raise ParameterError(
+            f"params is {str(params)[:60]!r}, a {type(params).__name__}; give a dictionary from symbols to a number, "
+            "or one a world"
+        )
+    given = {str(name): value for name, value in (params or {}).items()}
+    for name in given:
+        if name not in mechanism.symbols:
+            raise ParameterError(
+                f"there is no parameter {name!r}: mechanism {mechanism.name!r} has no symbol {name!r}; "
+                f"the symbols are: {', '.join(mechanism.symbols) or 'none'}"
+            )
+    missing = [name for name in mechanism.symbols if name not in given]
+    if missing:
+        raise ParameterError(
+            f"the parameter {missing[0]!r} has no value: mechanism {mechanism.name!r} needs a value for "
+            f"{', '.join(missing)}; give params={{{missing[0]!r}: ...}}"
+        )
+    return {name: _parameter_value(name, value) for name, value in given.items()}
+
+
+def parameter_array(mechanism: Mechanism, params: Parameters | None) -> np.ndarray:
+    """The values of all symbols (..., symbols), in the order of the symbols; shapes are broadcast.
+
+    Raises what `parameter_values` does, and ShapeError for shapes that cannot be broadcast.
+    """
+    values = parameter_values(mechanism, params)
+    return _stacked({name: values[name] for name in mechanism.symbols})
+
+
+def _stacked(values: Mapping[str, np.ndarray]) -> np.ndarray:
+    arrays: Iterable[np.ndarray] = list(values.values()) or [np.zeros(0)]
+    try:
+        return np.stack(np.broadcast_arrays(*arrays), axis=-1)
+    except ValueError:
+        shapes = ", ".join(f"{name!r} {x.shape}" for name, x in values.items())
+        raise ShapeError(
+            f"the shapes of the parameters do not go together: {shapes}; one value, or one a world"
+        ) from None
+
+
+def _parameter_value(name: str, value: npt.ArrayLike) -> np.ndarray:
+    try:
+        return real_array(value)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"params[{name!r}], the parameter {name!r}, is {str(value)[:60]!r}; "
+            "it must be a finite real number, or one a world"
+        ) from None

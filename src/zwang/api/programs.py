@@ -1,0 +1,223 @@
+"""The programs of a mechanism: each function of the table, its derivatives and its steps, traced and
+optimised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.api import validation
+from zwang.api.function_table import (
+    ARGUMENTS,
+    CONFIGURATION,
+    FUNCTIONS,
+    MechanicsFunction,
+    Result,
+    inverse_compiled,
+)
+from zwang.compiler.derivatives.differentiate import jacobian
+from zwang.compiler.ir.program import Program
+from zwang.compiler.pipeline import trace_and_optimise
+from zwang.compiler.runtime.compiled_function import CompiledFunction
+from zwang.constraint.hard import rheonomic_constraints
+from zwang.constraint.independent_velocities import check_velocity_count
+from zwang.dynamics.base_parameters import with_base_parameters
+from zwang.dynamics.crba import crba
+from zwang.dynamics.forward_dynamics_crba import velocity_parents
+from zwang.errors import DescriptionError, UnknownNameError
+from zwang.integrator.fixed_step import State
+from zwang.kinematics import configuration
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import short_repr
+from zwang.simulation.applied_forces import activations
+from zwang.simulation.controls import control_names
+from zwang.simulation.step import step_settings
+from zwang.simulation.step_program import state_after_step
+
+PARAMETERS = "parameters"
+WARM_START = "warm_start"
+"""The names of the inputs for the values of the symbols, and for the row statuses that a rollout carries
+along.
+"""
+
+Key = Any
+"""The key of a program: the name of a function, or a tuple of the name and its options."""
+
+
+def _inverse_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
+    """Derivatives of tau by dq, v, a and the symbols."""
+    tau = inverse_compiled(m, q, v, a)
+    # d tau / dq on the tangent space: (d tau / d coordinates) G(q), with q_dot = G(q) v
+    rates = [configuration.configuration_rate(m.tree, q, unit) for unit in np.eye(m.nv, dtype=int)]
+    by_q = jacobian(tau, q) @ np.stack(rates, axis=1) if rates else np.zeros((0, 0))
+    return by_q, jacobian(tau, v), crba(with_base_parameters(m.tree), q), jacobian(tau, parameters)
+
+
+def _forward_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
+    """Derivatives of the acceleration a by dq, v, tau and the symbols, from M da = dtau - (d tau / dx)_a dx."""
+    by_q, by_v, M, by_parameters = _inverse_derivatives(m, parameters, q, v, a)
+    parents = velocity_parents(m.tree)
+    L, reciprocals = ltdl(M, parents)
+
+    def solved(B: Any) -> np.ndarray:
+        columns = [ltdl_solve(L, reciprocals, parents, column) for column in np.array(B).T]
+        return np.stack(columns, axis=1) if columns else np.zeros((m.nv, 0))
+
+    return solved(-by_q), solved(-by_v), solved(np.eye(m.nv, dtype=int)), solved(-by_parameters)
+
+
+def _derivatives(of: str, by: str, summary: str, text: Callable[..., Any]) -> MechanicsFunction:
+    """The table entry of the derivatives of one function."""
+    results = (
+        Result("dq", "(nv, nv)", "SI", f"derivatives of {of} by displacements of q in the tangent space"),
+        Result("dv", "(nv, nv)", "SI", f"derivatives of {of} by v"),
+        Result("dtau", "(nv, nv)", "SI", f"derivatives of {of} by {by}"),
+        Result("parameters", "(nv, symbols)", "SI", f"derivatives of {of} by the symbols, in their order"),
+    )
+    name = "forward_dynamics_derivatives" if of == "a" else "inverse_dynamics_derivatives"
+    return MechanicsFunction(
+        name, ("q", "v", "a"), results, summary, None, text, symbols=True, uses_mass_matrix=True
+    )
+
+
+DERIVATIVES = {
+    function.name: function
+    for function in (
+        _derivatives("tau", "a", "Derivatives of inverse dynamics.", _inverse_derivatives),
+        _derivatives("a", "tau", "Derivatives of forward dynamics.", _forward_derivatives),
+    )
+}
+
+NOT_COMPILED = ("frame_jacobian_rate", "zwang_by_body")
+COMPILED_FUNCTIONS = {name: f for name, f in FUNCTIONS.items() if name not in NOT_COMPILED} | DERIVATIVES
+NAMED = (*(name for name, f in COMPILED_FUNCTIONS.items() if not f.options), "step")
+"""The functions that a name alone denotes; the step is that of the mechanism's options."""
+
+
+def check_key(key: Key) -> None:
+    """Raises UnknownNameError for a key that is neither a name nor a tuple that begins with one."""
+    if not isinstance(key[0] if isinstance(key, tuple) and key else key, str):
+        raise UnknownNameError("function", short_repr(key), NAMED)
+
+
+def program_of(mechanism: Mechanism, key: Key) -> Program:
+    """The program of one function, traced and optimised for a backend.
+
+    key: a name of the table; (name, *options); ("step", h, integrator) or ("step", h, integrator,
+    coordinate_reduction), and likewise "rollout". Raises UnknownNameError, CompileError or DescriptionError.
+    """
+    name, *options = key if isinstance(key, tuple) else (key,)
+    if name in ("step", "rollout") and options:
+        return _step_program(mechanism, name, options)
+    function = COMPILED_FUNCTIONS.get(name)
+    if function is None or len(options) != len(function.options):
+        raise UnknownNameError("function", key, NAMED)
+    if name == "forward_dynamics_derivatives":
+        _check_unconstrained(mechanism)
+    if function.uses_mass_matrix:
+        validation.check_compilable(mechanism, str(key))
+    text = function.compiled or function.text
+    assert text is not None
+    arguments = [ARGUMENTS[argument] for argument in function.arguments]
+    inputs = {argument.name: argument.shape_in(mechanism) for argument in arguments}
+    normalised = {argument.name for argument in arguments if argument.size == CONFIGURATION}
+
+    def traced(m: Mechanism, parameters: Any, values: Mapping[str, Any]) -> Any:
+        leading = (m, parameters) if function.symbols else (m,)
+        return text(*leading, *values.values(), *options)
+
+    return _traced_program(mechanism, traced, inputs, normalised)
+
+
+def _step_program(mechanism: Mechanism, name: str, options: list[Any]) -> Program:
+    """The program of a step: h [s], the integrator, and the coordinate reduction, if there is one."""
+    h, integrator, *reduction = options
+    if validation.is_restrained(mechanism):
+        validation.check_compilable(mechanism, "the constraint solver")
+    if not mechanism.symbols and isinstance(options[-1], tuple):
+        check_velocity_count(mechanism, options[-1], np.array(mechanism.home or mechanism.neutral, dtype=float))
+    inputs: dict[str, Any] = {"q": mechanism.nq, "v": mechanism.nv, "activation": len(activations(mechanism))}
+    inputs["control"] = len(control_names(mechanism))
+    if rheonomic_constraints(mechanism):
+        inputs["time"] = 1
+
+    def traced(m: Mechanism, _: Any, values: Mapping[str, Any], carried: Any = None) -> Any:
+        settings = step_settings(m, h, integrator, coordinate_reduction=bool(reduction) and reduction[0])
+        state = State(values["q"], values["v"], values["activation"])
+        t = values["time"][0] if "time" in values else None
+        return state_after_step(settings, state, values["control"], t, carried)
+
+    return _traced_program(mechanism, traced, inputs, {"q"}, WARM_START if name == "rollout" else "")
+
+
+def _traced_program(
+    mechanism: Mechanism,
+    text: Callable[..., Any],
+    inputs: dict[str, Any],
+    normalised: set[str],
+    carried_name: str = "",
+) -> Program:
+    """The program of text(mechanism, parameters, values by name); the values of the symbols are its last
+    input.
+
+    normalised: the inputs whose quaternions are normalised.
+    """
+
+    def function(*arrays: Any, **carried: Any) -> Any:
+        values = dict(zip([*inputs, PARAMETERS], arrays, strict=False))
+        parameters = np.zeros(0)
+        m = mechanism
+        if mechanism.symbols:
+            parameters = values.pop(PARAMETERS)
+            m = mechanism.subs(dict(zip(mechanism.symbols, parameters, strict=True)))
+        for name in inputs:
+            if name in normalised:
+                values[name] = configuration.normalized_configuration(m.tree, values[name])
+        return text(m, parameters, values, *carried.values())
+
+    sizes = {**inputs, **({PARAMETERS: len(mechanism.symbols)} if mechanism.symbols else {})}
+    return trace_and_optimise(function, sizes, carried_name)
+
+
+def _check_unconstrained(mechanism: Mechanism) -> None:
+    """Raises DescriptionError, with their names, if constraints act."""
+    if {"constraint", "equality"} & set(mechanism.options.disabled) or not mechanism.constraints:
+        return
+    named = [f"{type(c).__name__} {c.name!r}" for c in mechanism.constraints]
+    shown = ", ".join(named[:5]) + (", ..." if len(named) > 5 else "")
+    raise DescriptionError(
+        f"mechanism {mechanism.name!r} has constraints ({shown}), whose forces are not in the derivatives of "
+        "forward dynamics; difference zw.constrained_dynamics, or, for the tree without them, give "
+        "mechanism.replace(constraints=())"
+    )
+
+
+def compile_function(
+    function: Callable[..., Any],
+    inputs: Mapping[str, Any],
+    *,
+    dtype: str = "float64",
+    lanes: int | None = None,
+    threads: int | None = None,
+    cache: bool = True,
+    carried: str = "",
+) -> CompiledFunction:
+    """Machine code of any function of arrays, called with one array (..., size) for each input, in order.
+
+    function: traced once, with an array of traced scalars for each input; it returns an array, a tuple or a
+    dictionary of arrays. inputs: the shape of each input, by name. dtype, lanes, threads, cache: as for
+    `compile`.
+    carried: the name of the numbers that the function carries from step to step, see `trace`.
+    Raises TraceError and CompileError.
+    """
+    program = trace_and_optimise(function, inputs, carried)
+    return CompiledFunction(program, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
+
+
+def empty_warm_start(program: Program) -> list[np.ndarray]:
+    """The row statuses of the first step, for a program that carries them."""
+    return [np.zeros(port.size) for port in program.inputs if port.name == WARM_START]

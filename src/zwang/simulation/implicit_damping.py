@@ -1,0 +1,155 @@
+"""Accelerations with velocity-dependent forces evaluated implicitly, at the end of the step.
+
+Each integrator linearises some forces about the beginning of the step:
+
+    euler          damping of the joints
+    implicitfast   damping of joints, tendons and actuators, and the bias forces of single free bodies
+    implicit       all damping, and all bias forces
+    rk4            none
+
+Source: MuJoCo documentation, Computation, "Numerical integration".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from zwang.algebra.factorization import gaussian_elimination
+from zwang.dynamics.bias_force_derivative import (
+    bias_force_derivative,
+    free_body_bias_force_derivative,
+    standalone_free_bodies,
+)
+from zwang.dynamics.crba import crba
+from zwang.dynamics.forward_dynamics import free_accelerations
+from zwang.dynamics.forward_dynamics_crba import solve_mass_matrix, velocity_parents
+from zwang.dynamics.rnea import bias_forces
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tree import Tree
+from zwang.scalar import is_zero
+from zwang.simulation.applied_forces import activations, by_name, controls_by_name
+from zwang.simulation.constraint_stage import ConstrainedMotion
+from zwang.simulation.damping import damping_matrix, is_linear, joint_damping
+from zwang.simulation.step_settings import StepSettings
+
+
+def unconstrained_acceleration(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
+    """The acceleration (nv,) under the applied force tau (nv,), without constraints, as the integrator
+    defines it.
+    """
+    return ACCELERATIONS[s.integrator](s, q, v, z, control, tau)
+
+
+def constrained_acceleration(
+    s: StepSettings, motion: ConstrainedMotion, q: Any, v: Any, z: Any, control: Any
+) -> np.ndarray:
+    """The acceleration a (nv,) of (M + h D) a = M a_0, with the constrained acceleration a_0 of `motion`."""
+    D = DAMPING[s.integrator](s, q, v, z, control)
+    if (not D.size or is_zero(D)) and not _implicit_bias(s):
+        return motion.a
+    return _implicit_solution(s, q, v, motion.M, D, motion.M @ motion.a)
+
+
+def tree_with_implicit_damping(mechanism: Mechanism, h: Any) -> Tree:
+    """The tree with armatures increased by h times the joint damping, which makes constant damping implicit.
+
+    (M + h D) a = tau - D v - h(q, v)  is equivalent to  M a + h(q, v) = tau - D (v + h a).
+    Source: MuJoCo documentation, Computation, "Euler".
+    """
+    D = joint_damping(mechanism, np.zeros(mechanism.nv, int))
+    links = [replace(link, armature=link.armature + h * D[link.v.start]) for link in mechanism.tree.links]
+    return replace(mechanism.tree, links=tuple(links))
+
+
+def has_implicit_joint_damping(mechanism: Mechanism) -> bool:
+    """Whether Euler's method treats joint damping implicitly: unless the options disable "eulerdamp"."""
+    return "eulerdamp" not in mechanism.options.disabled
+
+
+def _implicit_solution(s: StepSettings, q: Any, v: Any, M: Any, D: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The solution a (nv,) of (M + h (D + B)) a = b, with the slope B of the bias forces.
+
+    B is complete for "implicit", that of free bodies for "implicitfast", and zero otherwise. Elements of D
+    between different branches of the tree are omitted. Source: MuJoCo documentation, Computation,
+    "implicit", "implicitfast".
+    """
+    tree, A = s.mechanism.tree, M + s.h * D
+    if s.integrator == "implicit":
+        return gaussian_elimination(np.where(_same_branch(tree), A + s.h * bias_force_derivative(tree, q, v), 0), b)
+    a = list(solve_mass_matrix(tree, A, b))
+    for body in _implicit_bias(s):  # (A + h B) a = b, one free body at a time
+        block = A[body.v, body.v] + s.h * free_body_bias_force_derivative(body, q, v)
+        a[body.v] = gaussian_elimination(block, b[body.v])
+    return np.array(a)
+
+
+def _implicit_bias(s: StepSettings) -> tuple[Any, ...]:
+    """The links whose bias forces are implicit: all ("implicit"), free bodies ("implicitfast"), or none."""
+    if s.integrator == "implicit":
+        return s.tree.links
+    return standalone_free_bodies(s.mechanism) if s.integrator == "implicitfast" else ()
+
+
+def _same_branch(tree: Tree) -> np.ndarray:
+    """For each pair of generalised velocities (nv, nv), whether one moves the other: they are on one branch."""
+    parents = velocity_parents(tree)
+    found = np.eye(tree.nv, dtype=bool)
+    for i in range(tree.nv):
+        k = parents[i]
+        while k >= 0:  # the ancestors of i
+            found[i, k] = found[k, i] = True
+            k = parents[k]
+    return found
+
+
+def _tree_acceleration(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
+    """a of M a + h(q, v) = tau, with the armatures of the settings."""
+    return free_accelerations(s.tree, q, v, tau)
+
+
+def _euler_acceleration(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
+    """a with constant joint damping in the armatures; with D(v) where a damper is nonlinear."""
+    if is_linear(s.mechanism) or not has_implicit_joint_damping(s.mechanism):
+        return _tree_acceleration(s, q, v, z, control, tau)
+    return _implicit_acceleration(s, q, v, z, control, tau)
+
+
+def _implicit_acceleration(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
+    """a of (M + h (D + B)) a = tau - h(q, v), with the damping D = -d tau / d v of the integrator."""
+    D, tree = DAMPING[s.integrator](s, q, v, z, control), s.mechanism.tree
+    return _implicit_solution(s, q, v, crba(tree, q), D, tau - bias_forces(tree, q, v))
+
+
+def _no_damping(s: StepSettings, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
+    """An empty array: no damping is implicit."""
+    return np.zeros(0)
+
+
+def _damping_of_joints(s: StepSettings, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
+    """D (nv, nv) of the joint dampers; (0,) if their damping is explicit."""
+    return np.diag(joint_damping(s.mechanism, v)) if has_implicit_joint_damping(s.mechanism) else np.zeros(0)
+
+
+def _damping_of_all_forces(s: StepSettings, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
+    """D (nv, nv) of joint dampers, tendons and actuators."""
+    activation = by_name(activations(s.mechanism), z)
+    return damping_matrix(s.mechanism, q, v, controls_by_name(s.mechanism, control), activation)
+
+
+ACCELERATIONS: dict[str, Callable[..., np.ndarray]] = {
+    "euler": _euler_acceleration,
+    "rk4": _tree_acceleration,
+    "implicitfast": _implicit_acceleration,
+    "implicit": _implicit_acceleration,
+}
+
+DAMPING: dict[str, Callable[..., np.ndarray]] = {
+    "euler": _damping_of_joints,
+    "rk4": _no_damping,
+    "implicitfast": _damping_of_all_forces,
+    "implicit": _damping_of_all_forces,
+}

@@ -1,0 +1,152 @@
+"""The program of one step of one world, as a function of arrays that is evaluated on floats or compiled.
+
+`StepProgram` is the step of a simulation: a world that fails keeps its last valid state and its failure
+reason. `state_after_step` is the step of a compiled mechanism: the state of a world that fails is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from zwang.integrator.fixed_step import State
+from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import (
+    MutableArray,
+    absolute,
+    cond,
+    equal,
+    less,
+    logical_and,
+    logical_not,
+    value_is_constant,
+    where,
+)
+from zwang.simulation.controls import ControlFunction
+from zwang.simulation.settings import CoordinateReduction
+from zwang.simulation.status import INVALID_CONTROL, NONE, OUT_OF_BOUNDS, status_if, worst_status
+from zwang.simulation.step import StepResult, StepSettings, step, step_settings
+
+BOUND = 1e10  # MuJoCo's mjMAXVAL: larger coordinates and velocities are a failure
+
+
+class CarriedState(Protocol):
+    """Numbers that a program carries from one step to the next: the row statuses of the warm start."""
+
+    size: int
+
+    def warm_start(self, size: int) -> MutableArray:
+        """`size` numbers, as the previous step kept them; zeros in the first step."""
+        ...
+
+    def keep(self, numbers: Sequence[Any]) -> None:
+        """Keep the numbers for the next step."""
+        ...
+
+
+@dataclass(frozen=True)
+class StepProgram:
+    """One step of one world as a function of arrays: clock (1,), cause (1,), q, v, z, u, and one for each
+    parameter.
+
+    It returns clock, cause, q, v and z at the end of the step. The clock counts the steps of a world; the
+    cause is its status. With a `controller` the control u is computed by it at the beginning of the step,
+    and not read.
+    """
+
+    mechanism: Mechanism
+    h: float
+    integrator: str
+    controller: ControlFunction | None = None
+    stabilization: str = "projection"
+    coordinate_reduction: CoordinateReduction = False
+
+    def __call__(
+        self,
+        clock: Any,
+        cause: Any,
+        q: Any,
+        v: Any,
+        z: Any,
+        u: Any,
+        params: Mapping[str, Any] | None = None,
+        carried: CarriedState | None = None,
+    ) -> dict[str, Any]:
+        settings = self._settings({name: x[0] for name, x in params.items()}) if params else self._numeric
+        state, t, runs = State(q, v, z), clock[0] * self.h, equal(cause[0], NONE)
+
+        def advanced() -> StepResult:
+            control = u if self.controller is None else self.controller(t, q, v)
+            after = step(settings, state, control, t, carried.warm_start if carried else None)
+            statuses = [after.status, status_if(logical_not(are_finite(control)), INVALID_CONTROL)]
+            out_of_bounds = status_if(logical_not(in_bounds(after.state)), OUT_OF_BOUNDS)
+            return after._replace(status=worst_status([*statuses, out_of_bounds]))
+
+        def unchanged() -> StepResult:
+            return StepResult(state, NONE, [0.0] * (carried.size if carried else 0))
+
+        # the constraint solver iterates until all worlds have converged: worlds that have failed are excluded
+        after = advanced() if settings.constraint_model is None else cond(runs, advanced, unchanged)
+        if carried:
+            carried.keep(after.row_status)
+        return _advance_running(clock, cause, state, after, runs)
+
+    @cached_property
+    def _numeric(self) -> StepSettings:
+        return self._settings({})
+
+    def _settings(self, params: Mapping[str, Any]) -> StepSettings:
+        mechanism = self.mechanism.subs(params) if params else self.mechanism
+        return step_settings(
+            mechanism, self.h, self.integrator, self.stabilization, self.coordinate_reduction
+        )
+
+
+def state_after_step(
+    settings: StepSettings, state: State, control: Any, t: Any = None, carried: CarriedState | None = None
+) -> dict[str, Any]:
+    """q, v and activation one step later, NaN if the step fails; with the time (1,) if t [s] is given."""
+    after, status, row_status = step(settings, state, control, t, carried.warm_start if carried else None)
+    if carried:
+        carried.keep(row_status)
+    if not value_is_constant(status):
+        after = State(*(where(equal(status, NONE), x, np.nan) for x in after))
+    found = {"q": after.q, "v": after.v, "activation": after.z}
+    return found if t is None else {**found, "time": np.array([t + settings.h])}
+
+
+def _advance_running(clock: Any, cause: Any, before: State, after: StepResult, runs: Any) -> dict[str, Any]:
+    """The state after a step and the clock plus one; for a world that fails now, or failed before, the state
+    before.
+    """
+    valid = logical_and(runs, equal(after.status, NONE))
+    q, v, z = (where(valid, new, old) for new, old in zip(after.state, before, strict=True))
+    status = where(runs, after.status, cause[0])
+    return {
+        "clock": np.array([clock[0] + where(valid, 1, 0)]),
+        "cause": np.array([status]),
+        "q": q,
+        "v": v,
+        "z": z,
+    }
+
+
+def in_bounds(state: State) -> Any:
+    """Whether all coordinates and velocities are finite and below the bound."""
+    return _all_below(np.concatenate([state.q, state.v]), BOUND)
+
+
+def are_finite(values: Any) -> Any:
+    """Whether no element is NaN or infinite."""
+    return _all_below(values, np.inf)
+
+
+def _all_below(values: Any, bound: float) -> Any:
+    below: Any = True
+    for value in values:
+        below = logical_and(less(absolute(value), bound), below)
+    return below

@@ -1,0 +1,24 @@
+"""The settings of a time step, which are constant during a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tree import Tree
+from zwang.simulation.constraint_stage import ConstraintModel
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """The mechanism, the step size h [s], the integrator, and what these imply.
+
+    tree: the mechanism's tree, with an increased armature where the integrator treats constant joint damping
+    implicitly. constraint_model: the constraints that act, or None for an unconstrained mechanism.
+    """
+
+    mechanism: Mechanism
+    h: float
+    integrator: str
+    tree: Tree
+    constraint_model: ConstraintModel | None

@@ -1,0 +1,66 @@
+"""The table of mechanics functions: the functions on floats, the compiled methods and their documentation follow it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.mechanisms import random_mechanism, random_state
+from zwang.api import reference
+from zwang.api.compiled import CompiledMechanism
+from zwang.api.function_table import ARGUMENTS, FUNCTIONS
+from zwang.api.programs import COMPILED_FUNCTIONS, DERIVATIVES, program_of
+
+WITHOUT_OPTIONS = [name for name, f in FUNCTIONS.items() if not f.options]
+
+
+def written_summary(function) -> str:
+    """The docstring in the source, which editors show."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function)))).body[0]
+    return ast.get_docstring(tree)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_functions_on_floats_follow_the_table(name):
+    function, entry = getattr(zw, name), FUNCTIONS[name]
+    assert function is getattr(reference, name)
+    parameters = list(inspect.signature(function).parameters)
+    assert parameters == ["mechanism", *entry.arguments, *entry.options]
+    assert function.__doc__ == entry.documentation()
+    assert written_summary(function) == entry.summary
+
+
+@pytest.mark.parametrize("name", [name for name in COMPILED_FUNCTIONS if name not in DERIVATIVES])
+def test_the_compiled_methods_follow_the_table(name):
+    method, entry = getattr(CompiledMechanism, name), COMPILED_FUNCTIONS[name]
+    assert list(inspect.signature(method).parameters) == ["self", *entry.arguments, *entry.options, "params"]
+    assert method.__doc__ == entry.documentation("..., ")
+    assert written_summary(method) == entry.summary
+
+
+@pytest.mark.parametrize("name", [name for name in WITHOUT_OPTIONS if name in COMPILED_FUNCTIONS])
+def test_programs_and_exported_code_have_the_shapes_of_the_table(name):
+    m = random_mechanism(0, bodies=2)
+    program = program_of(m, name)
+    expected = [(x, ARGUMENTS[x].shape_in(m)) for x in FUNCTIONS[name].arguments]
+    shapes = [(port.name, port.shape if port.shape == () else port.shape[0]) for port in program.inputs]
+    assert shapes == expected
+    source = zw.compile(m).source("c", name)
+    assert all(f": {argument}\n" in source for argument in FUNCTIONS[name].arguments)
+
+
+@pytest.mark.parametrize("name", WITHOUT_OPTIONS)
+def test_a_wrong_shape_is_reported_by_the_name_of_the_argument(name):
+    m = random_mechanism(0, bodies=2)
+    q, v, tau, a = random_state(m, 0)
+    values = {"q": q, "q0": q, "q1": q, "v": v, "tau": tau, "a": a, "dt": 0.1}
+    for argument in FUNCTIONS[name].arguments:
+        if ARGUMENTS[argument].size == "nv":
+            wrong = values | {argument: np.zeros(m.nv + 1)}
+            with pytest.raises(zw.errors.ShapeError, match=f"^{argument} must"):
+                getattr(zw, name)(m, *(wrong[x] for x in FUNCTIONS[name].arguments))
