@@ -110,12 +110,7 @@ _PLACES = {
     "zwang.mechanism.geometry": "Box Capsule Cylinder Ellipsoid Mesh Plane Sphere Surface",
     "zwang.mechanism.force_elements": "Actuator Damper GravityCompensation Motor Muscle PointSpring Spring Wrench",
     "zwang.mechanism.constraints": (
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
         "Connect JointCoupling Distance Holonomic NoSideSlip NonIdeal Pfaffian PointSpeed Rolling Weld"
-=======
-        "Connect ContactExclude ContactPair JointCoupling TendonCoupling Distance Holonomic "
-        "Keyframe NoSideSlip NonIdeal Options Pfaffian PointSpeed Rolling Tendon Weld Wrap"
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
     ),
     "zwang.mechanism.tendon_elements": "Tendon TendonCoupling Wrap",
     "zwang.mechanism.contact_pairs": "ContactExclude ContactPair",
@@ -152,7 +147,7 @@ _MODULES = ("errors", "robot", "scalar")
 
 _RENAMED = {
     "Couple": "zwang.mechanism.constraints:JointCoupling",
-    "CoupleTendons": "zwang.mechanism.constraints:TendonCoupling",
+    "CoupleTendons": "zwang.mechanism.tendon_elements:TendonCoupling",
     "examine": "zwang.api.post_processing:derived_quantities",
 }
 """The public names of version 0.1 that have changed."""

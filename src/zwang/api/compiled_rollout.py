@@ -13,11 +13,6 @@ from typing import Any
 
 import numpy as np
 
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-from zwang.api.compiled import WARM_START, CompiledFunction, compile_function, empty_warm_start, run_steps
-from zwang.api.control_input import ControlFunction, PrescribedControl, control_names
-=======
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
 from zwang.api.control_trial import ControlTrial
 from zwang.api.error_controlled_rollout import ContinuousDynamics, continuous_dynamics
 from zwang.api.programs import WARM_START, compile_function, empty_warm_start
@@ -69,11 +64,7 @@ class CompiledExecutor:
 
 @lru_cache(KEPT)
 def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-    """(clock, cause, q, v, z) after one step, and its memory, as a function of these, u, the parameters, and the memory."""
-=======
     """The compiled step: (clock, cause, q, v, z) and the row statuses, of these, u, and the parameters."""
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
 
     def function(
         clock: Any, cause: Any, q: Any, v: Any, z: Any, u: Any, *values: Any, **carried: Any
@@ -85,16 +76,11 @@ def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
 
 
 @lru_cache(KEPT)
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-def compiled_continuous_dynamics(mechanism: Mechanism, how: tuple[Any, ...], params: Names) -> tuple[CompiledFunction, CompiledFunction]:
-    """A flow's rates as one array, of t (1,), q, v, z, u, and the parameters; and its settled state, of t, q, v and these.
-=======
 def compiled_continuous_dynamics(
     mechanism: Mechanism, settings: tuple[Any, ...], params: Names
 ) -> tuple[CompiledFunction, CompiledFunction]:
     """The state derivative, of t (1,), q, v, z, u and the parameters; and the projected state, of t, q, v
     and these.
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
 
     settings: step size, stabilisation and coordinate reduction, as `continuous_dynamics` takes them.
     """
@@ -112,11 +98,7 @@ def compiled_continuous_dynamics(
 
 @lru_cache(KEPT)
 def compiled_derived_quantities(mechanism: Mechanism, wanted: RecordedQuantities, params: Names) -> CompiledFunction:
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-    """`observation` as a function of t (1,), q, v, z, u, and the parameters."""
-=======
     """The `state_quantities` as a compiled function of t (1,), q, v, z, u, and the parameters."""
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
 
     def function(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
         return state_quantities(_with(mechanism, params, values), wanted, t[0], q, v, z, u)
@@ -125,11 +107,7 @@ def compiled_derived_quantities(mechanism: Mechanism, wanted: RecordedQuantities
 
 
 def compiled_control(control: ControlFunction, mechanism: Mechanism) -> CompiledFunction:
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-    """A user's control function alone, of the time (1,), q and v."""
-=======
     """A user's control function in machine code, of the time (1,), q and v."""
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
     sizes = {"time": 1, "q": mechanism.nq, "v": mechanism.nv}
     return compile_function(lambda t, q, v: control(t[0], q, v), sizes)
 

@@ -149,25 +149,14 @@ def _one_world(
     integration = _WorldIntegration(mechanism, dynamics, control, w, h, initial.worlds, tick)
     projects = settings.stabilization == "projection" and hard_constraints(mechanism)
     try:
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-        trajectory = integrate_error_controlled(
-            course.rate, np.concatenate([begin.q[w], begin.v[w], begin.z[w]]), settings.times, integrator,
-            discontinuities=_jumps(control, w, settings), is_admissible=lambda y: bool((np.abs(y) < BOUND).all()), tick=course.count,
-            project=course.project if settles else None,
-        )  # fmt: skip
-    except IntegrationInterrupted as stop:
-        trajectory, course.status = stop.trajectory, INTERRUPTED
-    q, v, z = np.split(trajectory.y, [mechanism.nq, mechanism.nq + mechanism.nv], axis=1)
-=======
         solution = integrate_error_controlled(
             integration.derivative, np.concatenate([initial.q[w], initial.v[w], initial.z[w]]), settings.times, integrator,
-            breaks=_jumps(control, w, settings), within=lambda y: bool((np.abs(y) < BOUND).all()), tick=integration.count,
-            settle=integration.projected if projects else None,
+            discontinuities=_jumps(control, w, settings), is_admissible=lambda y: bool((np.abs(y) < BOUND).all()), tick=integration.count,
+            project=integration.projected if projects else None,
         )  # fmt: skip
     except IntegrationInterrupted as stop:
-        solution, integration.status = stop.solution, INTERRUPTED
+        solution, integration.status = stop.trajectory, INTERRUPTED
     q, v, z = np.split(solution.y, [mechanism.nq, mechanism.nq + mechanism.nv], axis=1)
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
     q = np.stack([normalized_configuration(tree, row) for row in q]).astype(float)
     u = np.stack(
         [
@@ -178,7 +167,7 @@ def _one_world(
     clock = settings.samples.astype(float)[:, None]
     rest = len(settings.samples) - len(q)
     if rest:
-        clock = np.append(clock[: len(q)], np.full((rest, 1), trajectory.end / h), axis=0)
+        clock = np.append(clock[: len(q)], np.full((rest, 1), solution.end / h), axis=0)
     filled = [np.append(x, np.repeat(x[-1:], rest, axis=0), axis=0) for x in (q, v, z, u)]
     failure = integration.status or OUT_OF_BOUNDS if rest or integration.status == INTERRUPTED else NONE
     return clock, *filled, np.array(failure)
@@ -214,13 +203,8 @@ class _WorldIntegration:
         self.status = int(status)
         return np.array(values) if status == NONE else np.full(len(values), np.nan)
 
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-    def project(self, t: float, y: np.ndarray) -> np.ndarray:
-        """y on the exact constraints; no numbers where they cannot be held."""
-=======
     def projected(self, t: float, y: np.ndarray) -> np.ndarray:
         """y on the hard constraints; NaN if they cannot be satisfied."""
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
         q, v, z = self._parts(y)
         *values, status = np.asarray(self.dynamics.projected(t, q, v), dtype=float)
         if status != NONE:

@@ -13,12 +13,8 @@ import numpy.typing as npt
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
 from zwang.api import validation
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-from zwang.api.compiled import CompiledFunction, compile_function
-=======
 from zwang.api.programs import compile_function
 from zwang.compiler.runtime.compiled_function import CompiledFunction
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
 from zwang.constraint.rows import array, hard_rows
 from zwang.deprecation import renamed_arguments, renamed_attributes
 from zwang.dynamics.generalised_forces import passive_forces
@@ -118,13 +114,8 @@ def _task_dynamics(
 
 @lru_cache(KEPT)
 def _compiled_task(m: Mechanism, frame: str, rows: tuple[int, ...]) -> CompiledFunction:
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-    def function(q: Any, v: Any, tau: Any, wanted: Any) -> dict[str, Any]:
-        found = _asked(m, frame, rows, normalized_configuration(m.tree, q), v, tau, wanted)
-=======
     def function(q: Any, v: Any, tau: Any, desired: Any) -> dict[str, Any]:
         found = _task_dynamics(m, frame, rows, normalized_configuration(m.tree, q), v, tau, desired)
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
         return {**found._asdict(), "zwang": np.array([found.zwang])}
 
     return compile_function(function, {"q": m.nq, "v": m.nv, "tau": m.nv, "desired": len(rows)})

@@ -189,15 +189,9 @@ def _forces(
 
 
 def _zwang(mechanism: Mechanism, observed: dict[str, np.ndarray], per: dict[str, Variable]) -> dict[str, Any]:
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-    """Adds the parts of Z to the variables; returns whose they are."""
-    bodies = [solid.body for solid in mechanism.tree.rigid_bodies]
-    text = "parts of Z(a) as zwang_by_body has them, of bodies, and of efforts and rotors"
-=======
     """Adds the parts of Z to the variables; returns their coordinates."""
     bodies = [solid.body for solid in mechanism.tree.rigid_bodies]
     text = "parts of Z(a) by zwang_by_body, of bodies, and of generalised forces and rotors"
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
     per["zwang"] = (("zwang_part",), observed["zwang"], text, "W/s")
     text = "parts of Z of the deviation from the unconstrained motion, of bodies and rotors"
     per["constraint_zwang"] = (("constraint_zwang_part",), observed["held"], text, "W/s")

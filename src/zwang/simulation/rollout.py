@@ -27,110 +27,7 @@ Arrays = dict[str, np.ndarray]
 ProgressCallback = Callable[[int], None]
 
 
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-class CarriedState(Protocol):
-    """Numbers that a program takes along from one step to the next."""
-
-    size: int
-
-    def warm_start(self, size: int) -> MutableArray:
-        """So many numbers, as they were kept; zeros at first."""
-        ...
-
-    def keep(self, numbers: Sequence[Any]) -> None:
-        """To be recalled by the next step."""
-        ...
-
-
-@dataclass(frozen=True)
-class StepProgram:
-    """One step of one world as a function of named flat arrays: clock, cause, q, v, z and u, and one for each parameter.
-
-    It returns the next clock, cause, q, v, z, and keeps in `memory` what its solver may begin the next step with. With a `controller` u is
-    not read but worked out at the step's beginning. embedding: essential speeds, as `stepping` takes them.
-    """
-
-    mechanism: Mechanism
-    h: float
-    integrator: str
-    controller: ControlFunction | None = None
-    stabilization: str = "projection"
-    coordinate_reduction: Any = False
-
-    def __call__(
-        self,
-        clock: Any,
-        failure: Any,
-        q: Any,
-        v: Any,
-        z: Any,
-        u: Any,
-        params: Mapping[str, Any] | None = None,
-        carried: CarriedState | None = None,
-    ) -> dict[str, Any]:
-        steps = self._with({name: x[0] for name, x in params.items()}) if params else self._numeric
-        at, t, runs = State(q, v, z), clock[0] * self.h, equal(failure[0], NONE)
-
-        def go() -> StepResult:
-            control = u if self.controller is None else self.controller(t, q, v)
-            after = step(steps, at, control, t, carried.warm_start if carried else None)
-            statuses = [after.status, status_if(logical_not(are_numbers(control)), CONTROL)]
-            status = worst_status([*statuses, status_if(logical_not(in_bounds(after.point)), OUT_OF_BOUNDS)])
-            return after._replace(status=status)
-
-        def stay() -> StepResult:
-            return StepResult(at, NONE, [0.0] * (carried.size if carried else 0))
-
-        # what is restricted iterates: a world that stopped is left out of it
-        found = go() if steps.constraint_model is None else cond(runs, go, stay)
-        if carried:
-            carried.keep(found.row_status)
-        return advance_running(clock, failure, at, found, runs)
-
-    @cached_property
-    def _numeric(self) -> StepSettings:
-        return self._with({})
-
-    def _with(self, params: Mapping[str, Any]) -> StepSettings:
-        mechanism = self.mechanism.subs(params) if params else self.mechanism
-        return step_settings(mechanism, self.h, self.integrator, self.stabilization, self.coordinate_reduction)
-
-
-def advance_running(clock: Any, failure: Any, before: State, found: StepResult, runs: Any) -> dict[str, Any]:
-    """The state after a step with the clock one further; or, of a world that stopped, or stops now, the state before it."""
-    fine = logical_and(runs, equal(found.status, NONE))
-    q, v, z = (where(fine, new, old) for new, old in zip(found.point, before, strict=True))
-    told = where(runs, found.status, failure[0])
-    return {
-        "clock": np.array([clock[0] + where(fine, 1, 0)]),
-        "failure": np.array([told]),
-        "q": q,
-        "v": v,
-        "z": z,
-    }
-
-
-def in_bounds(at: State) -> Any:
-    """Whether all of q and v are numbers below the bound."""
-    return _all_below(np.concatenate([at.q, at.v]), BOUND)
-
-
-def are_numbers(values: Any) -> Any:
-    """Whether none is nan or infinite."""
-    return _all_below(values, np.inf)
-
-
-def _all_below(values: Any, bound: float) -> Any:
-    fine: Any = True
-    for value in values:
-        fine = logical_and(less(absolute(value), bound), fine)
-    return fine
-
-
-class Roller(Protocol):
-=======
 class RolloutExecutor(Protocol):
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
     """Repeats a step program over many worlds."""
 
     def advance(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
@@ -171,11 +68,7 @@ def _step_or_failure(program: StepProgram, state: Mapping[str, Any], u: np.ndarr
     try:
         return program(**state, u=u)
     except SolveError as error:
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-        return {**at, "failure": np.array([float(status_of_error(error))])}
-=======
         return {**state, "cause": np.array([float(status_of_error(error))])}
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
 
 
 @dataclass(frozen=True)
@@ -241,24 +134,6 @@ def roll_out(
     return trajectory_of(segments, control, settings.step)
 
 
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-def still(begin: InitialState, control: PrescribedControl | ControlFunction) -> Stretch:
-    """The stretch of no steps before the first one."""
-    none = np.zeros((begin.worlds, 1))
-    state = {"clock": none, "failure": none, "q": begin.q, "v": begin.v, "z": begin.z}
-    u = np.zeros(
-        (begin.worlds, 0, len(control.names) if isinstance(control, ControlFunction) else control.values.shape[-1])
-    )
-    return Stretch(0, u, {name: x[:, None] for name, x in state.items()}, state)
-
-
-def joined(stretches: Sequence[Stretch], control: PrescribedControl | ControlFunction, h: float) -> Trajectory:
-    """The motion in all stretches, and the control at its end."""
-    done, _, _, state = stretches[-1]
-    controls = [*(s.u for s in stretches), control_at(control, state, done, h)]
-    whole = {name: np.concatenate([s.records[name] for s in stretches], axis=1) for name in RECORDED}
-    return Trajectory(**whole, u=np.concatenate(controls, axis=1), failure=state["failure"][:, 0].astype(int))
-=======
 def initial_segment(initial: InitialState, control: Control) -> Segment:
     """The segment of zero steps that precedes the first step."""
     none = np.zeros((initial.worlds, 1))
@@ -274,7 +149,6 @@ def trajectory_of(segments: Sequence[Segment], control: Control, h: float) -> Tr
     controls = [*(s.u for s in segments), control_at(control, state, done, h)]
     whole = {name: np.concatenate([s.records[name] for s in segments], axis=1) for name in RECORDED}
     return Trajectory(**whole, u=np.concatenate(controls, axis=1), failure=state["cause"][:, 0].astype(int))
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
 
 
 def _next_segment(

@@ -68,15 +68,9 @@ def _constraint_quantities(
     if wanted.forces:
         found["forces"] = [0] * (6 * len(point_force_labels(mechanism)))
     if wanted.forces and constraint_model is not None and solution is not None:
-<<<<<<< eb8da81bb0fad775dd467ae2f6ff44b25e0b5bb4
-        instant = row_context(mechanism, q, v, inverse_weights=constraint_model.weights, timestep=constraint_model.h)
-        points = point_forces(instant, solution.rows, solution.solution)
-        found["forces"] = [x for push in points for x in (*push.position, *push.force)]
-=======
-        context = row_context(mechanism, q, v, known=constraint_model.weights, timestep=constraint_model.h)
+        context = row_context(mechanism, q, v, inverse_weights=constraint_model.weights, timestep=constraint_model.h)
         points = point_forces(context, solution.rows, solution.solution)
         found["forces"] = [x for point in points for x in (*point.position, *point.force)]
->>>>>>> c728f0480c3ff1d5142c06b994ea418e9baef853
     if wanted.zwang:
         found["zwang"], found["held"] = _zwang(mechanism, solution, q, v, tau)
     return found
