@@ -15,7 +15,7 @@ from zwang import deprecation, errors, scalar
 from zwang.mechanism import rich_display
 
 if TYPE_CHECKING:  # the public names, for editors and type checkers; at run time `__getattr__` loads them
-    from zwang import robot
+    from zwang import robot as robot
     from zwang.api.assemble import assemble as assemble
     from zwang.api.compiled import compile as compile
     from zwang.api.constrained_dynamics import constrained_dynamics as constrained_dynamics

@@ -34,7 +34,7 @@ KEPT = 16  # compiled functions of each kind
 
 Names = tuple[str, ...]
 
-STATE = ("clock", "failure", "q", "v", "z")
+STATE = ("clock", "cause", "q", "v", "z")
 
 
 class CompiledExecutor:
@@ -71,7 +71,7 @@ def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
     ) -> Mapping[str, Any]:
         return program(clock, cause, q, v, z, u, dict(zip(params, values, strict=True)), *carried.values())
 
-    sizes = {"clock": 1, "failure": 1, **_sizes(program.mechanism, params)}
+    sizes = {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)}
     return compile_function(function, sizes, carried=WARM_START)
 
 
