@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.collision.models import Couple, mismatch
-from tests.collision.test_gaps import BY_ITERATION, DEEP
+from tests.collision.shape_pairs import Couple, mismatch
+from tests.collision.test_contact_points import BY_ITERATION, DEEP
 from zwang.collision import candidate_pairs, contact_points
 from zwang.collision.narrow_phase import placed
 from zwang.io.mjcf.read_mjcf import read_mjcf

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from tests.solver.creatures import begun, mechanism_of, text_of
+from tests.solver.large_models import begun, mechanism_of, text_of
 from zwang.errors import SimulationWarning
 from zwang.scalar import zeros
 from zwang.simulation.constrained import solve_constrained

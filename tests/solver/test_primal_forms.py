@@ -9,7 +9,7 @@ contacts, in the dual cone of elliptic ones. Solved here by accelerated proximal
 import numpy as np
 import pytest
 
-from tests.solver.problems import random_problem
+from tests.solver.random_problems import random_problem
 from zwang.solver.solve import SOLVERS, solve
 
 ROUNDS, STANDSTILL = 60_000, 1e-15

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zwang as zw
-from tests.solver.problems import elliptic, plain_rows, random_problem
+from tests.solver.random_problems import elliptic, plain_rows, random_problem
 from zwang.constraint.rows import concatenated, hard_rows, no_rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import SolveError, UnknownNameError

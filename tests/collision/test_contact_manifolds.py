@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from tests.collision.models import unmatched
+from tests.collision.shape_pairs import unmatched
 from zwang.collision import candidate_pairs, contact_points
 from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.kinematics.poses import link_poses

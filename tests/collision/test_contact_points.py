@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.cases import case
-from tests.collision.models import FIRST, SECOND, Couple, unmatched
+from tests.collision.shape_pairs import FIRST, SECOND, Couple, unmatched
 from zwang.algebra.rotations import from_quaternion
 from zwang.collision import FAR, candidate_pairs, contact_frame, contact_points
 from zwang.collision.narrow_phase import FUNCTIONS

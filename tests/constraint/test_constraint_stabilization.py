@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from tests.constraint.test_loops_exact import bennett_loop, bennett_start, four_bars
+from tests.constraint.test_closed_loops import bennett_loop, bennett_start, four_bars
 from tests.constraint.test_nonholonomic import plane_body
 from tests.symbolic.machines import Y
 from zwang.constraint.coordinate_projection import project_state

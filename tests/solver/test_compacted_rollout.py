@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zwang as zw
-from tests.solver.creatures import begun, mechanism_of, mujoco_steps, off_by, text_of
+from tests.solver.large_models import begun, mechanism_of, mujoco_steps, off_by, text_of
 from zwang.constraint.compacted_rows import decode_signs, encode_signs
 from zwang.solver import solve as solve_module
 

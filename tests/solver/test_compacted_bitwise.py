@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.solver.creatures import begun, mechanism_of, text_of
+from tests.solver.large_models import begun, mechanism_of, text_of
 from zwang.api.compiled import WARM_START, program_of
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps

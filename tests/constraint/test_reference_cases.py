@@ -6,7 +6,7 @@ import sympy as sp
 
 import zwang as zw
 from tests.cases import case
-from tests.constraint.test_loops_exact import rod, squeezer, swinging
+from tests.constraint.test_closed_loops import rod, squeezer, swinging
 from tests.constraint.test_nonholonomic import (
     bicycle_eigenvalues,
     bicycle_slopes,

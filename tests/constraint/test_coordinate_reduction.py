@@ -5,7 +5,7 @@ import pytest
 
 import zwang as zw
 from tests.cases import case
-from tests.constraint.test_drift import ball_in_a_weld, sleigh, swinging_four_bars, turning_bennett
+from tests.constraint.test_constraint_stabilization import ball_in_a_weld, sleigh, swinging_four_bars, turning_bennett
 from tests.constraint.test_nonholonomic import disc, disc_state, rolling_speeds
 from tests.constraint.test_rheonomic import bead_on_a_turning_rod
 from tests.symbolic.machines import X, Y, whipple

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.solver.problems import plain_rows, random_problem
+from tests.solver.random_problems import plain_rows, random_problem
 from zwang.constraint.rows import concatenated
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import zeros

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from tests.solver.creatures import begun, mechanism_of, mujoco_steps, off_by, text_of
-from tests.solver.test_listed import course
+from tests.solver.large_models import begun, mechanism_of, mujoco_steps, off_by, text_of
+from tests.solver.test_compacted_rollout import course
 
 
 @pytest.mark.parametrize("integrator", ["implicitfast", "rk4"])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from tests.solver.creatures import begun, creature, mechanism_of, mujoco_steps, off_by
-from tests.solver.test_listed import listing
+from tests.solver.large_models import begun, creature, mechanism_of, mujoco_steps, off_by
+from tests.solver.test_compacted_rollout import listing
 
 WORLDS, STEPS = 6, 120
 
