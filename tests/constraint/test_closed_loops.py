@@ -1,4 +1,6 @@
-"""Closed loops: through singular positions, over-constrained, stiff; against closed forms and the IVP test set."""
+"""Closed loops in singular positions, overconstrained and stiff, against closed forms and the IVP test
+set.
+"""
 
 import numpy as np
 import pytest
@@ -57,7 +59,7 @@ def four_bars(n):
 
 
 def swinging(n):
-    """The case's start, cranks upright: the mechanism, q0, v0."""
+    """The mechanism of the case with n four-bars, and its initial state with upright cranks, q0 and v0."""
     m = four_bars(n)
     cranks = np.array(["crank" in name for name in m.coordinate_names])
     return m, np.where(cranks, 1, -1) * np.pi / 2, np.where(cranks, -1.0, 1.0)
@@ -65,7 +67,9 @@ def swinging(n):
 
 @pytest.mark.parametrize(("n", "seconds", "step"), [(2, 10, 1e-3), (10, 2, 2e-3)])
 def test_the_n_four_bar_passes_its_singular_positions(n, seconds, step):
-    """All cranks stay parallel, and swing as one pendulum; N = 2 over all ten seconds of the case, ten singular positions."""
+    """All cranks stay parallel and move as one pendulum; with N = 2 for ten seconds, through ten singular
+    positions.
+    """
     c = case("loops", "C02_iftomm_A02_nfourbar")
     times = c["times"][: seconds + 1]
     m, q0, v0 = swinging(n)
@@ -78,7 +82,9 @@ def test_the_n_four_bar_passes_its_singular_positions(n, seconds, step):
 
 
 def test_forty_four_bars_in_a_row_over_all_ten_seconds():
-    """121 links and 40 loops pass their singular positions as the case's pendulum does, by error-controlled steps."""
+    """121 links and 40 loops pass singular positions with error-controlled steps and move as the case's
+    pendulum.
+    """
     c = case("loops", "C02_iftomm_A02_nfourbar")
     m, q0, v0 = swinging(40)
     run = zw.simulate(
@@ -100,7 +106,10 @@ def test_forty_four_bars_in_a_row_over_all_ten_seconds():
 
 
 def pendulum(n, times):
-    """(cos phi, sin phi, phi, rate) of the pendulum that n parallel four-bars are: (n+1)/3 + n and (n+1)/2 + n times m L^2, m g L."""
+    """(cos phi, sin phi, phi, rate) of the pendulum that is equivalent to n parallel four-bars.
+
+    Its moment of inertia is ((n + 1)/3 + n) m L^2 and its weight moment ((n + 1)/2 + n) m g L.
+    """
     inertia, weight = (n + 1) / 3 + n, ((n + 1) / 2 + n) * 9.81
     motion = solve_ivp(
         lambda _, y: (y[1], -weight / inertia * np.cos(y[0])), (0, times[-1]), (np.pi / 2, -1.0), t_eval=times,
@@ -111,28 +120,35 @@ def pendulum(n, times):
 
 
 def bennett():
-    """Bennett's four-bar: twists and lengths in the ratio that lets an over-constrained loop move."""
+    """The tree of Bennett's four-bar, whose ratio of twists and lengths makes the overconstrained loop
+    mobile.
+    """
     a, alpha, beta = 1.0, 0.6, 1.1
     b = a * np.sin(beta) / np.sin(alpha)
     lengths, twists = (a, b, a, b), (alpha, beta, alpha, beta)
-    bodies, parent, position, turn = [], "world", (0, 0, 0), np.eye(3)
+    bodies, parent, position, rotation = [], "world", (0, 0, 0), np.eye(3)
     for k in range(3):
-        bodies.append(zw.Body(f"link {k}", zw.Revolute(f"turn {k}", axis=Z), parent, position, turn, mass=1.0,
-                              com=(lengths[k] / 2, 0, 0), inertia=(0.1, 0.1, 0.1)))  # fmt: skip
+        bodies.append(zw.Body(f"link {k}", zw.Revolute(f"turn {k}", axis=Z), parent, position, rotation,
+                              mass=1.0, com=(lengths[k] / 2, 0, 0), inertia=(0.1, 0.1, 0.1)))  # fmt: skip
         parent, position = f"link {k}", (lengths[k], 0, 0)
         s, c = np.sin(twists[k]), np.cos(twists[k])
-        turn = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
-    return bodies, parent, position, turn, b, beta
+        rotation = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+    return bodies, parent, position, rotation, b, beta
 
 
 def bennett_loop():
-    """The last hinge of the loop: a point on its axis and the axis itself return to the ground's, at (-b, 0, 0) turned by -beta."""
-    bodies, parent, position, turn, b, beta = bennett()
-    along = np.array([0, np.sin(beta), np.cos(beta)])
+    """Bennett's four-bar; two points on the axis of its last hinge coincide with points on an axis of the
+    ground.
+
+    The latter lie on the axis through (-b, 0, 0) that is rotated by -beta.
+    """
+    bodies, parent, position, rotation, b, beta = bennett()
+    axis = np.array([0, np.sin(beta), np.cos(beta)])
     ground = np.array([-b, 0, 0])
-    far = np.array(position) + turn @ (0, 0, 1)
+    point_on_axis = np.array(position) + rotation @ (0, 0, 1)
     hinge = (zw.Connect("hinge", (parent, position), ("world", tuple(ground))),
-             zw.Connect("hinge axis", (parent, tuple(far)), ("world", tuple(ground + along))))  # fmt: skip
+             zw.Connect("hinge axis", (parent, tuple(point_on_axis)),
+                        ("world", tuple(ground + axis))))  # fmt: skip
     return zw.Mechanism("bennett", tuple(bodies), gravity=(0, 0, 0), constraints=hinge)
 
 
@@ -151,12 +167,12 @@ def bennett_start(m):
     return best
 
 
-def test_bennetts_over_constrained_loop_moves_and_keeps_its_energy():
+def test_bennetts_overconstrained_loop_moves_and_conserves_its_energy():
     m = bennett_loop()
     q0 = bennett_start(m)
     assert q0 is not None
     J = zw.constrained_dynamics(m, q0, np.zeros(3), np.zeros(3)).rows.J
-    assert J.shape[0] == 6 and np.linalg.matrix_rank(J, tol=1e-8) == 2, "six rows, and yet one freedom"
+    assert J.shape[0] == 6 and np.linalg.matrix_rank(J, tol=1e-8) == 2, "six rows, one degree of freedom"
     q0, v0 = zw.assemble(m, q0, [1.0, 0.5, -0.5])
     assert np.abs(v0).max() > 0.1
     run = zw.simulate(m, q0=q0, v0=v0, duration=1.0, step=1e-3, integrator="rk4")
@@ -176,7 +192,7 @@ def test_a_loop_that_cannot_close_is_named():
         zw.assemble(m, [0.3, 0.2, 0.4])
 
 
-def test_speeds_that_no_constraint_allows_together_are_named():
+def test_inconsistent_velocity_constraints_are_named():
     body = zw.Body("b", zw.Prismatic("x", axis=X), mass=1)
     laws = (zw.Pfaffian("still", {"x": 1}), zw.Pfaffian("moving", {"x": 1}, rate=-1.0))
     m = zw.Mechanism("both", (body,), gravity=(0, 0, 0), constraints=laws)
@@ -184,10 +200,10 @@ def test_speeds_that_no_constraint_allows_together_are_named():
         zw.assemble(m, [0.2], [0.5])
 
 
-def test_assembled_states_hold_all_constraints():
+def test_assembled_states_satisfy_all_constraints():
     m = four_bars(2)
     q, v = zw.assemble(m, [1.4, -1.3, 1.5, -1.4, 1.6], [1.0, 0, 0, 0, 0])
-    for k in (1, 2):  # the pins, by the sums of angles along the two ways to each
+    for k in (1, 2):  # the pins, by the sums of angles along both chains to each
         (ends, rates) = zip(
             *(planar_tip(m, q, v, name) for name in (f"coupler {k}", f"crank {k}")), strict=True
         )
@@ -199,7 +215,7 @@ def test_assembled_states_hold_all_constraints():
 
 
 def planar_tip(m, q, v, name):
-    """Position and velocity, x + iy, of the tip of one of the four-bars' rods, by its chain of unit vectors."""
+    """Position and velocity of the tip of a rod of the four-bars as complex numbers x + iy."""
     of = dict(zip(m.coordinate_names, zip(q, v, strict=True), strict=True))
     first = f"crank {int(name.split()[1]) - 1}" if "coupler" in name else name
     chain = [first] if first == name else [first, name]
@@ -211,7 +227,9 @@ def planar_tip(m, q, v, name):
 
 
 def squeezer():
-    """Andrews' squeezer: seven bars in a tree, closed at E by three pins; angles of the IVP test set from the tree's."""
+    """Andrews' squeezer: a tree of seven bars with three pins at E, and the order of the IVP test set's
+    angles.
+    """
     p = case("loops", "C03_andrews_squeezer")["parameters"]
     A, B = (p["xa"], p["ya"], 0), (p["xb"], p["yb"], 0)
 
@@ -279,12 +297,13 @@ def test_the_pendulum_of_iftomm_a01_as_a_particle_on_a_rigid_wire():
     speeds = np.column_stack([-np.cos(theta) * rate, np.sin(theta) * rate])
     np.testing.assert_allclose(v, speeds, rtol=0, atol=c["tolerance"])
     energy = p["m"] * (np.sum(v**2, axis=1) / 2 + p["g"] * q[:, 1])
-    np.testing.assert_allclose(energy, 0, atol=5e-5 / 1000)  # a thousandth of what IFToMM scores as exact
+    # a thousandth of the IFToMM benchmark's tolerance
+    np.testing.assert_allclose(energy, 0, atol=5e-5 / 1000)
 
 
 @pytest.mark.parametrize("speed", ["omega_2pi", "omega_0p32pi"])
 def test_the_stiff_flyball_governor(speed):
-    """IFToMM A05: no loop but two stiff springs; the angular momentum about the shaft is kept."""
+    """IFToMM A05: two stiff springs and no loop; the angular momentum about the shaft is conserved."""
     c = case("loops", "C05_flyball_governor")
     p = c["parameters"]
     rho, thick = p["rho"], 0.01
@@ -293,11 +312,14 @@ def test_the_stiff_flyball_governor(speed):
     fly = p["point_masses"]
     com = (rod_mass * 0.5 + fly) / (rod_mass + fly)
     spread = rod_mass * (com - 0.5) ** 2 + fly * (1 - com) ** 2
-    bodies = [zw.Body("shaft", zw.Revolute("psi", axis=Z), mass=rod_mass, com=(0, 0, 0.5), inertia=(across, across, along)),
-              zw.Body("slider", zw.Prismatic("s", axis=Z), "shaft", mass=cube, inertia=(cube * 0.01 / 6,) * 3)]  # fmt: skip
+    bodies = [
+        zw.Body("shaft", zw.Revolute("psi", axis=Z), mass=rod_mass, com=(0, 0, 0.5),
+                inertia=(across, across, along)),
+        zw.Body("slider", zw.Prismatic("s", axis=Z), "shaft", mass=cube, inertia=(cube * 0.01 / 6,) * 3),
+    ]  # fmt: skip
     springs = []
     for k, side in ((1, 1), (2, -1)):
-        hinge = zw.Revolute(f"th{k}", axis=(0, side, 0))  # turns the rod, which points outwards, down
+        hinge = zw.Revolute(f"th{k}", axis=(0, side, 0))  # a positive angle rotates the rod downwards
         inertia = (along, across + spread, across + spread)
         bodies.append(
             zw.Body(

@@ -1,4 +1,6 @@
-"""What one instant's solution says of itself: forces, who acts, and whose part of the Zwang is how large."""
+"""The result of `constrained_dynamics`: forces by constraint, active constraints, and the shares of the Zwang
+Z.
+"""
 
 import numpy as np
 import pytest
@@ -9,11 +11,11 @@ G = 9.81
 
 
 def stack(**surface):
-    """Two balls on a floor, one on the other, a third far away on a limited slide."""
-    touch = zw.Surface(**surface)
+    """Two balls on a floor, one on the other, and a distant weight on a prismatic joint with limits."""
+    material = zw.Surface(**surface)
 
     def ball(name, height, mass):
-        shape = zw.Sphere(radius=0.1, surface=touch)
+        shape = zw.Sphere(radius=0.1, surface=material)
         return zw.Body(
             name, position=(0, 0, height), joint=zw.Prismatic(f"{name} z"), mass=mass, geometry=[shape]
         )
@@ -23,7 +25,7 @@ def stack(**surface):
     )
     return zw.Mechanism(
         bodies=[ball("lower", 0.1, 2.0), ball("upper", 0.3, 1.5), free],
-        geometry=[zw.Plane(name="floor", surface=touch)],
+        geometry=[zw.Plane(name="floor", surface=material)],
     )
 
 
@@ -31,7 +33,7 @@ def at_rest(mechanism, **options):
     return zw.constrained_dynamics(mechanism, np.zeros(3), np.zeros(3), np.zeros(3), **options)
 
 
-def test_forces_carry_the_weights_and_are_named_by_who_touches_whom():
+def test_contact_forces_balance_the_weights_and_are_named_by_their_geoms():
     found = at_rest(stack(hard=True))
     below = "contact of floor and sphere 1 of lower"
     (between,) = set(found.forces) - {below}
@@ -41,7 +43,7 @@ def test_forces_carry_the_weights_and_are_named_by_who_touches_whom():
     assert set(found.active) == {below, between}
 
 
-def test_what_may_act_and_does_not_push_is_not_active():
+def test_a_contact_without_force_is_not_active():
     mechanism = stack()
     apart = zw.constrained_dynamics(mechanism, [-0.001, -0.001, 0], [5.0, 9.0, 0], np.zeros(3))
     assert apart.forces and not apart.active
@@ -49,14 +51,14 @@ def test_what_may_act_and_does_not_push_is_not_active():
 
 
 @pytest.mark.parametrize("hard", [False, True])
-def test_the_zwang_is_the_sum_of_its_bodies_parts(hard):
+def test_the_zwang_is_the_sum_of_the_parts_of_all_bodies(hard):
     found = at_rest(stack(hard=hard) if hard else stack(solimp=(0.7, 0.7, 0.001, 0.5, 2.0)))
     assert set(found.bodies) == {"lower", "upper", "weight", "rotors"}
     assert sum(found.bodies.values()) == pytest.approx(found.zwang, rel=1e-12)
     assert found.bodies["weight"] == pytest.approx(0, abs=1e-20) and found.bodies["rotors"] == pytest.approx(
         0, abs=1e-20
     )
-    if hard:  # held against gravity: 1/2 m g^2 each, and exact rows add nothing
+    if hard:  # each ball at rest contributes 1/2 m g^2; hard rows contribute nothing
         assert found.bodies["lower"] == pytest.approx(2.0 * G * G / 2, rel=1e-9)
         assert found.bodies["upper"] == pytest.approx(1.5 * G * G / 2, rel=1e-9)
         assert sum(found.shares.values()) == pytest.approx(0, abs=1e-6)
@@ -64,11 +66,12 @@ def test_the_zwang_is_the_sum_of_its_bodies_parts(hard):
         assert all(share > 0 for share in found.shares.values())
 
 
-def test_the_parts_of_a_chain_of_all_kinds_add_up():
+def test_the_zwang_of_a_chain_is_the_sum_of_its_parts():
     bodies = [
-        zw.Body("a", joint=zw.Revolute("ja", axis=(0, 1, 0), limits=(0.2, 1.0), armature=0.1), mass=1, com=(0.2, 0, 0),
-                inertia=(0.01, 0.02, 0.03)),
-        zw.Body("b", parent="a", position=(0.5, 0, 0), joint=zw.Ball("jb"), mass=0.6, com=(0.1, 0, 0), inertia=(0.004, 0.005, 0.006)),
+        zw.Body("a", joint=zw.Revolute("ja", axis=(0, 1, 0), limits=(0.2, 1.0), armature=0.1), mass=1,
+                com=(0.2, 0, 0), inertia=(0.01, 0.02, 0.03)),
+        zw.Body("b", parent="a", position=(0.5, 0, 0), joint=zw.Ball("jb"), mass=0.6, com=(0.1, 0, 0),
+                inertia=(0.004, 0.005, 0.006)),
     ]  # fmt: skip
     mechanism = zw.Mechanism(
         bodies=bodies, constraints=[zw.Connect("pin", ("b", (0.2, 0, 0)), ("world", (0.7, 0, 0)))]

@@ -1,4 +1,6 @@
-"""Soft contact goes to the rigid closed forms as stiffness grows and the step shrinks, with its order; hard contact as the step does."""
+"""Order of convergence to the closed forms of rigid contact: of soft contact with growing stiffness, of hard
+contact with decreasing step size.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ from scipy.optimize import brentq
 
 import zwang as zw
 from tests.cases import case, references
-from tests.constraint.test_contact_laws import HOME, G, ball, box, sliding, speeds_and_places
+from tests.constraint.test_contact_laws import HOME, G, ball, box, sliding, velocities_and_positions
 from zwang.errors import SimulationWarning
 
 TIMES = (0.02, 0.01, 0.005)  # time constants of the softness; ten steps each
@@ -18,20 +20,22 @@ def soft(time, impedance=0.99):
 
 
 def order(errors, ratio):
-    """By how much the error's logarithm falls for one of the parameter's, least squares over all pairs of neighbours."""
+    """The observed order of convergence for parameters in the given ratio, averaged over neighbouring
+    pairs.
+    """
     errors = np.abs(errors)
     return float(np.mean(np.log(errors[:-1] / errors[1:]) / np.log(ratio)))
 
 
 def ends(mechanism, q0, v0, duration, step):
-    """Speeds and places at the end, by the elliptic cone."""
+    """Final velocities and positions with elliptic friction cones."""
     mechanism = mechanism.replace(options=zw.Options(cone="elliptic"))
-    v, q = speeds_and_places(mechanism, q0, v0, duration, step)
+    v, q = velocities_and_positions(mechanism, q0, v0, duration, step)
     return v[-1], q[-1]
 
 
 def point(mu, **surface):
-    """A point on a floor: it slides and does not turn."""
+    """A point mass on a floor, which slides without rotation."""
     touch = zw.Surface(friction=(mu, 0.005, 0.0001), **surface)
     joints = tuple(
         zw.Prismatic(name, axis=axis) for name, axis in zip("xyz", np.eye(3, dtype=int).tolist(), strict=True)
@@ -50,12 +54,14 @@ def test_a_soft_block_slides_to_rest_with_an_error_of_first_order_in_its_time_co
     errors = [q[0] - reference["d_stop"] for _, q in found]
     near = case("contact", "E01_block_slides_to_rest")["tolerance"]["relative"] * reference["d_stop"]
     assert 0.8 < order(errors, 2) < 1.2 and abs(errors[-1]) < near
-    assert all(abs(v[0]) < 1e-12 for v, _ in found)  # on level ground what has stopped rests
+    assert all(abs(v[0]) < 1e-12 for v, _ in found)  # no creep on level ground
 
 
 @pytest.mark.parametrize("reference", references("contact", "E01_block_slides_to_rest"), ids=sliding)
 def test_a_hard_point_stops_by_runge_kutta_within_the_cases_tolerance(reference):
-    """Constant deceleration is exact for it; what is left is of the one step in which the point stops."""
+    """Runge-Kutta integrates a constant deceleration exactly; the error is that of the step in which the
+    point stops.
+    """
     start, near = [reference["v0"], 0, 0], case("contact", "E01_block_slides_to_rest")["tolerance"]
     run = zw.simulate(
         point(reference["mu"], hard=True), np.zeros(3), start, duration=1.0, step=2.5e-4, integrator="rk4",
@@ -104,7 +110,10 @@ def test_a_soft_box_slides_down_an_incline_with_an_error_of_first_order():
 
 
 def damping_for(restitution, stiffness):
-    """The damper of a spring that pushes only, which gives this restitution. Source: Schwager, Poschel, Granular Matter 9 (2007) 465."""
+    """The damping at which a unilateral spring-damper of that stiffness has this restitution.
+
+    Source: Schwager, Poschel, Granular Matter 9 (2007) 465.
+    """
 
     def excess(z):
         w = np.sqrt(1 - z * z)
@@ -115,19 +124,19 @@ def damping_for(restitution, stiffness):
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_soft_ball_bounces_with_an_error_of_half_an_order_in_its_stiffness(number):
-    """Each bounce takes the time pi sqrt(1 / k) or so, which the rigid one does not."""
+    """A bounce lasts about pi sqrt(1 / k), while a rigid impact is instantaneous."""
     reference = case("contact", "E03_bouncing_ball")["reference"][number]
-    late = []
+    delays = []
     for k in (1e4, 4e4, 1.6e5):
         h = 0.005 / np.sqrt(k)
         softness = {"solref": (-k, -damping_for(reference["e"], k)), "solimp": STIFF}
         start = [0, 0, reference["h"], 1.0, 0, 0, 0]
         duration = 1.15 * reference["impact_times"][1]
-        _, q = speeds_and_places(ball(0.1, condim=1, **softness), start, np.zeros(6), duration, h)
+        _, q = velocities_and_positions(ball(0.1, condim=1, **softness), start, np.zeros(6), duration, h)
         impacts = crossings(q[:, 2], h)
         assert impacts[0] == pytest.approx(reference["impact_times"][0], abs=2 * h)
-        late.append(impacts[1] - reference["impact_times"][1])
-    assert 0.35 < order(late, 4) < 0.65
+        delays.append(impacts[1] - reference["impact_times"][1])
+    assert 0.35 < order(delays, 4) < 0.65
 
 
 def crossings(z, h):
@@ -138,12 +147,14 @@ def crossings(z, h):
 
 @pytest.mark.parametrize("reference", references("contact", "E03_bouncing_ball"), ids=lambda r: f"e={r['e']}")
 def test_a_hard_ball_bounces_by_newtons_law_with_an_error_of_first_order_in_the_step(reference):
-    """Impact times, peaks and path; after infinitely many bounces in finite time it rests."""
+    """Impact times, peak heights and path length; the ball rests after infinitely many bounces in finite
+    time.
+    """
     paths = []
     for h in (4e-3, 1e-3):
         mechanism = ball(0.1, hard=True, restitution=reference["e"])
         start, duration = [0, 0, reference["h"], 1.0, 0, 0, 0], 1.4 * reference["T_total"]
-        v, q = speeds_and_places(mechanism, start, np.zeros(6), duration, h)
+        v, q = velocities_and_positions(mechanism, start, np.zeros(6), duration, h)
         z, w = q[:, 2], v[:, 2]
         bounces = h * (1 + np.flatnonzero(np.diff(w) > 0)[:2])
         np.testing.assert_allclose(bounces, reference["impact_times"][:2], atol=5 * h)
@@ -156,25 +167,25 @@ def test_a_hard_ball_bounces_by_newtons_law_with_an_error_of_first_order_in_the_
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_hard_balls_of_a_cradle_pass_the_momentum_on_to_rounding(number):
+def test_hard_balls_of_a_cradle_transfer_the_momentum_to_rounding(number):
     reference = case("contact", "E05_newtons_cradle")["reference"][number]
     touch = zw.Surface(condim=1, hard=True, restitution=reference["e"])
-    v, _ = speeds_and_places(cradle(reference, touch), *cradled(reference), 0.5, 1e-3)
+    v, _ = velocities_and_positions(cradle(reference, touch), *initial_state(reference), 0.5, 1e-3)
     np.testing.assert_allclose(v[-1], reference["sequential_from_the_left"], atol=1e-12)
 
 
-def test_soft_balls_of_a_cradle_pass_the_momentum_on_with_an_error_that_the_step_makes():
+def test_soft_balls_of_a_cradle_transfer_the_momentum_with_an_error_of_first_order_in_the_step():
     reference = case("contact", "E05_newtons_cradle")["reference"][4]
     touch = zw.Surface(condim=1, solref=(-1e6, 0.0), solimp=STIFF)
     errors = []
     for h in (8e-5, 4e-5, 2e-5):
-        v, _ = speeds_and_places(cradle(reference, touch), *cradled(reference), 0.2, h)
+        v, _ = velocities_and_positions(cradle(reference, touch), *initial_state(reference), 0.2, h)
         errors.append(np.abs(v[-1] - reference["sequential_from_the_left"]).max())
     assert order(errors, 2) > 0.7 and errors[-1] < 5e-3
 
 
 def cradle(reference, touch):
-    """Balls in a row, a tenth of a diameter apart."""
+    """Balls in a row with a clearance of a tenth of a diameter."""
     bodies = [
         zw.Body(f"ball {k}", position=(0.22 * k, 0, 0), joint=zw.Prismatic(f"x{k}", axis=(1, 0, 0)), mass=m,
                 geometry=[zw.Sphere(radius=0.1, surface=touch)])
@@ -183,18 +194,20 @@ def cradle(reference, touch):
     return zw.Mechanism(bodies=bodies, gravity=(0, 0, 0))
 
 
-def cradled(reference):
+def initial_state(reference):
     return np.zeros(len(reference["masses"])), reference["v_before"]
 
 
-def test_a_hard_block_rests_on_a_slope_below_its_cone_without_creep():
+def test_a_hard_block_rests_on_a_slope_within_its_friction_cone_without_creep():
     mechanism = box(0.6, 0.1, 0.5, slope=0.3, hard=True)
-    v, q = speeds_and_places(mechanism, HOME, np.zeros(6), 20.0, 0.01)
+    v, q = velocities_and_positions(mechanism, HOME, np.zeros(6), 20.0, 0.01)
     assert np.abs(v).max() < 1e-12 and np.abs(q - HOME).max() < 1e-12
 
 
-def test_hard_bodies_that_overlap_deeply_come_apart_slowly():
+def test_hard_bodies_with_a_deep_overlap_separate_slowly():
     with pytest.warns(SimulationWarning, match=r"overlap by 0\.5 m"):
-        v, q = speeds_and_places(ball(0.1, hard=True), [0, 0, -0.5, 1.0, 0, 0, 0], np.zeros(6), 1.5, 0.002)
+        v, q = velocities_and_positions(
+            ball(0.1, hard=True), [0, 0, -0.5, 1.0, 0, 0, 0], np.zeros(6), 1.5, 0.002
+        )
     assert np.abs(v).max() < 1 + 1e-9
     assert q[-1, 2] == pytest.approx(0, abs=1e-3)

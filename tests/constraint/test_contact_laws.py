@@ -1,4 +1,4 @@
-"""Contact against closed forms: hard rows hold them, soft ones have their own."""
+"""Hard and soft contacts against closed forms of rolling, sliding, tipping, resting and impact."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ HOME = [0, 0, 0, 1.0, 0, 0, 0]
 
 
 def on_floor(shape, height, inertia=0.01, mass=1.3, slope=0.0, **surface):
-    """A free body of that shape on a plane that slopes downwards along x."""
+    """A free body of the given shape on a plane that slopes downwards along x."""
     body = zw.Body(
         "body", position=(0, 0, height), joint=zw.Free("free"), mass=mass, inertia=(inertia,) * 3,
         geometry=[shape(zw.Surface(**surface))],
@@ -36,11 +36,11 @@ def box(x, z, mu, **more):
 
 
 def sliding(reference):
-    """The name of a case of a block that slides to rest."""
+    """The test id of a case of a block that slides to rest."""
     return f"v0={reference['v0']}" if reference else "absent"
 
 
-def speeds_and_places(mechanism, q0, v0, duration, step):
+def velocities_and_positions(mechanism, q0, v0, duration, step):
     run = zw.simulate(mechanism, q0, v0, duration=duration, step=step, progress=False)
     return run.v.values.reshape(-1, mechanism.nv), run.q.values.reshape(-1, mechanism.nq)
 
@@ -69,19 +69,21 @@ def test_a_box_on_an_incline_rests_slides_or_tips(reference):
 
 
 @pytest.mark.parametrize("reference", references("contact", "E01_block_slides_to_rest"), ids=sliding)
-def test_a_hard_block_slides_to_rest_where_coulomb_says_and_does_not_creep(reference):
-    """Friction takes mu g h of each Euler step's speed to the last: the places are those of that sum, v0 h / 2 short in the end."""
+def test_a_hard_block_stops_by_coulombs_law_and_does_not_creep(reference):
+    """Each Euler step reduces the velocity by mu g h; the final position is v0 h / 2 short of the exact
+    one.
+    """
     v0, mu = reference["v0"], reference["mu"]
     mechanism = box(0.6, 0.1, mu, hard=True)
     for h in (0.01, 0.005):
-        v, q = speeds_and_places(mechanism, HOME, [v0, 0, 0, 0, 0, 0], 1.0, h)
+        v, q = velocities_and_positions(mechanism, HOME, [v0, 0, 0, 0, 0, 0], 1.0, h)
         speeds = np.maximum(v0 - mu * G * h * np.arange(len(q)), 0)
         np.testing.assert_allclose(v[:, 0], speeds, rtol=0, atol=1e-12)
         np.testing.assert_allclose(q[:, 0], h * (np.cumsum(speeds) - v0), rtol=0, atol=1e-12)
         assert q[-1, 0] == pytest.approx(reference["d_stop"] - v0 * h / 2, abs=mu * G * h**2 / 8 + 1e-12)
         stopped = np.flatnonzero(np.abs(v[:, 0]) < 1e-9)[0] * h
         assert reference["t_stop"] <= stopped <= reference["t_stop"] + h
-        assert np.abs(v[round(stopped / h) :]).max() < 1e-12  # rest is rest
+        assert np.abs(v[round(stopped / h) :]).max() < 1e-12  # the block stays at rest
         assert np.abs(q[:, 1:3]).max() < 1e-12
 
 
@@ -90,7 +92,7 @@ def test_a_hard_ball_slips_until_it_rolls():
         mechanism = ball(reference["r"], reference["k_inertia"], mu=reference["mu"], hard=True)
         h = 0.002
         start = [reference["v0"], 0, 0, 0, reference["omega0"], 0]
-        v, q = speeds_and_places(mechanism, HOME, start, 0.8, h)
+        v, q = velocities_and_positions(mechanism, HOME, start, 0.8, h)
         assert v[-1, 0] == pytest.approx(reference["v_final"], rel=1e-9)
         assert v[-1, 4] == pytest.approx(reference["omega_final"], rel=1e-9)
         rolls = np.abs(v[:, 0] - reference["r"] * v[:, 4]) < 1e-9
@@ -99,23 +101,23 @@ def test_a_hard_ball_slips_until_it_rolls():
         assert q[at, 0] == pytest.approx(reference["x_roll"], rel=0.01)
 
 
-def test_a_soft_contact_at_rest_sinks_in_as_its_numbers_say():
-    """K d(r)^2 |r| = (1 - d(r)) g: the share of the spring against the share of the free fall."""
+def test_the_penetration_of_a_soft_contact_at_rest():
+    """At rest aref = K d |r| and d aref = (1 - d) g, hence K d(r)^2 |r| = (1 - d(r)) g."""
     softness = zw.Softness((0.03, 1.0), (0.5, 0.9, 0.01, 0.5, 2.0))
     mechanism = ball(0.1, condim=1, solref=softness.solref, solimp=softness.solimp)
 
     def excess(r):
-        answer = response(softness, r)
-        return answer.K * answer.d**2 * r - (1 - answer.d) * G
+        K, d = response(softness, r).K, response(softness, r).d
+        return K * d**2 * r - (1 - d) * G
 
     r = brentq(excess, 1e-9, 0.1, xtol=1e-15)
-    v, q = speeds_and_places(mechanism, HOME, np.zeros(6), 3.0, 0.005)
+    v, q = velocities_and_positions(mechanism, HOME, np.zeros(6), 3.0, 0.005)
     assert q[-1, 2] == pytest.approx(-r, rel=1e-9)
     assert np.abs(v[-1]).max() < 1e-12
 
 
-def test_a_soft_contact_on_a_slope_creeps_as_its_numbers_say():
-    """Sticking friction is a damper without a spring: d b v = (1 - d) g sin(slope)."""
+def test_the_creep_velocity_of_a_soft_contact_on_a_slope():
+    """A soft sticking friction row is a damper without a spring: d b v = (1 - d) g sin(slope)."""
     d, slope = 0.9, 0.3
     surface = zw.Surface(friction=(1.0, 0.005, 0.0001), solimp=(d, d, 0.001, 0.5, 2.0))
     joints = tuple(
@@ -129,27 +131,30 @@ def test_a_soft_contact_on_a_slope_creeps_as_its_numbers_say():
         geometry=[zw.Sphere(radius=0.1, surface=surface)],
     )
     mechanism = zw.Mechanism(
-        bodies=[point], geometry=[zw.Plane(surface=surface)], gravity=(G * np.sin(slope), 0, -G * np.cos(slope)),
+        bodies=[point], geometry=[zw.Plane(surface=surface)],
+        gravity=(G * np.sin(slope), 0, -G * np.cos(slope)),
         options=zw.Options(cone="elliptic"),
     )  # fmt: skip
-    v, _ = speeds_and_places(mechanism, np.zeros(3), np.zeros(3), 2.0, 0.005)
+    v, _ = velocities_and_positions(mechanism, np.zeros(3), np.zeros(3), 2.0, 0.005)
     b = 2 / (d * 0.02)
     assert v[-1, 0] == pytest.approx((1 - d) * G * np.sin(slope) / (d * b), rel=1e-9)
 
 
-def test_an_undamped_contact_gives_the_energy_back():
+def test_an_undamped_soft_contact_conserves_the_energy():
     stiffness = 4e4
     mechanism = ball(0.1, condim=1, solref=(-stiffness, 0.0), solimp=(0.9999, 0.9999, 0.001, 0.5, 2.0))
     start = [0, 0, 0.2, 1.0, 0, 0, 0]
-    v, q = speeds_and_places(mechanism, start, np.zeros(6), 0.5, 1e-5)
+    v, q = velocities_and_positions(mechanism, start, np.zeros(6), 0.5, 1e-5)
     before, after = G * 0.2, (v[-1, 2] ** 2 / 2 + G * q[-1, 2])
-    assert q[:, 2].min() < -0.005  # it has bounced
+    assert q[:, 2].min() < -0.005  # the ball has bounced
     assert after == pytest.approx(before, rel=1e-4)
 
 
 @pytest.mark.parametrize("number", [0, 1, 4])
-def test_newtons_cradle_of_stiff_undamped_balls_passes_the_momentum_on(number):
-    """Balls a little apart meet pair by pair; the stiffer, the nearer to the rigid cascade."""
+def test_newtons_cradle_of_stiff_undamped_balls_transfers_the_momentum(number):
+    """Balls with clearance collide pair by pair; with growing stiffness the motion tends to that of rigid
+    balls.
+    """
     reference = case("contact", "E05_newtons_cradle")["reference"][number]
     surface = zw.Surface(condim=1, solref=(-4e6, 0.0), solimp=(0.9999, 0.9999, 0.001, 0.5, 2.0))
     bodies = [
@@ -158,5 +163,5 @@ def test_newtons_cradle_of_stiff_undamped_balls_passes_the_momentum_on(number):
         for k, m in enumerate(reference["masses"])
     ]  # fmt: skip
     mechanism = zw.Mechanism(bodies=bodies, gravity=(0, 0, 0))
-    v, _ = speeds_and_places(mechanism, np.zeros(len(bodies)), reference["v_before"], 0.3, 2e-5)
+    v, _ = velocities_and_positions(mechanism, np.zeros(len(bodies)), reference["v_before"], 0.3, 2e-5)
     np.testing.assert_allclose(v[-1], reference["sequential_from_the_left"], atol=2e-3)

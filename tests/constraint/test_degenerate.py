@@ -1,4 +1,6 @@
-"""Mechanisms at the edge: contacts between what cannot move, welds beside bodies that may touch, mass matrices without an inverse."""
+"""Degenerate mechanisms: contacts between immobile bodies, welds together with contacts, singular mass
+matrices.
+"""
 
 import mujoco
 import numpy as np
@@ -13,8 +15,10 @@ BALL = '<freejoint/><geom size=".1" mass="1" {surface}/>'
 
 @pytest.mark.parametrize("weld", ['body1="w"', 'body1="w" body2="a"'], ids=["to the world", "to a ball"])
 def test_two_free_balls_that_may_touch_compile_beside_a_weld(weld):
-    balls = "".join(f'<body name="{n}" pos="{x} 0 0"><freejoint/><geom size=".1" mass="1"/></body>' for n, x in
-                    [("a", 0), ("b", 0.15), ("w", 3)])  # fmt: skip
+    balls = "".join(
+        f'<body name="{name}" pos="{x} 0 0"><freejoint/><geom size=".1" mass="1"/></body>'
+        for name, x in [("a", 0), ("b", 0.15), ("w", 3)]
+    )
     text = (
         '<mujoco><option tolerance="1e-15" iterations="300"/>'
         f"<worldbody>{balls}</worldbody><equality><weld {weld}/></equality></mujoco>"
@@ -29,11 +33,14 @@ def test_two_free_balls_that_may_touch_compile_beside_a_weld(weld):
 
 
 @pytest.mark.parametrize("hinge", ["", '<joint axis="0 1 0"/>'], ids=["nothing moves", "something moves"])
-def test_a_contact_between_bodies_without_freedom_is_none(hinge):
+def test_a_contact_between_immobile_bodies_has_no_rows(hinge):
     text = f"""<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>
-    <body pos="0 0 .05"><geom name="s" size=".1"/><body pos=".1 0 0"><geom name="box" type="box" size=".1 .1 .1"/></body></body>
-    <body pos="3 0 2">{hinge}<geom name="arm" size=".1" pos=".2 0 0"/><geom name="hand" size=".1" pos=".3 0 0"/></body></worldbody>
-    <contact><pair geom1="s" geom2="floor"/><pair geom1="s" geom2="box"/><pair geom1="arm" geom2="hand"/></contact></mujoco>"""
+    <body pos="0 0 .05"><geom name="s" size=".1"/>
+    <body pos=".1 0 0"><geom name="box" type="box" size=".1 .1 .1"/></body></body>
+    <body pos="3 0 2">{hinge}<geom name="arm" size=".1" pos=".2 0 0"/>
+    <geom name="hand" size=".1" pos=".3 0 0"/></body></worldbody>
+    <contact><pair geom1="s" geom2="floor"/><pair geom1="s" geom2="box"/>
+    <pair geom1="arm" geom2="hand"/></contact></mujoco>"""
     mechanism, model = read_mjcf("still.xml", text=text), mujoco.MjModel.from_xml_string(text)
     data, rest = mujoco.MjData(model), np.zeros(mechanism.nv)
     mujoco.mj_forward(model, data)
@@ -45,8 +52,8 @@ def test_a_contact_between_bodies_without_freedom_is_none(hinge):
     np.testing.assert_allclose(run.q.values[0, -1], data.qpos, atol=1e-12)
 
 
-def twice(axis=(1, 0, 0), **settings):
-    """Two slides in one direction: nothing tells them apart."""
+def two_prismatic_joints(axis=(1, 0, 0), **settings):
+    """A body on two prismatic joints, by default along the same axis, so that the mass matrix is singular."""
     joints = (zw.Prismatic("first", axis=(1, 0, 0)), zw.Prismatic("second", axis=axis, **settings))
     return zw.Mechanism(bodies=[zw.Body("block", joint=joints, mass=1, inertia=(0.1, 0.1, 0.1))])
 
@@ -54,10 +61,12 @@ def twice(axis=(1, 0, 0), **settings):
 @pytest.mark.parametrize("solver", ["newton", "conjugate", "projected"])
 @pytest.mark.parametrize("settings", [{}, {"limits": (-1, 1)}], ids=["free", "limited"])
 @pytest.mark.parametrize("axis", [(1, 0, 0), (1, 1e-9, 0)], ids=["exactly", "to rounding"])
-def test_a_singular_mass_matrix_is_told_by_name(axis, settings, solver):
+def test_a_singular_mass_matrix_is_reported_with_the_joints_name(axis, settings, solver):
     with pytest.raises(StateError, match=r"singular.*'first'"):
-        zw.constrained_dynamics(twice(axis, **settings), [0, 2], [0, 0], [1, 0], solver=solver)
-    apart = zw.constrained_dynamics(twice((1, 1e-3, 0), **settings), [0, 0], [0, 0], [1, 0], solver=solver)
+        zw.constrained_dynamics(two_prismatic_joints(axis, **settings), [0, 2], [0, 0], [1, 0], solver=solver)
+    apart = zw.constrained_dynamics(
+        two_prismatic_joints((1, 1e-3, 0), **settings), [0, 0], [0, 0], [1, 0], solver=solver
+    )
     assert np.isfinite(apart.acceleration).all()
 
 
@@ -75,7 +84,7 @@ def test_a_matrix_inertia_is_symmetric_to_rounding():
 
 
 @pytest.mark.parametrize("numbers", [{"inertia": (-0.1, 0.1, 0.1)}, {"mass": -1.0}])
-def test_an_unchecked_inertia_may_not_be_negative_in_all(numbers):
+def test_the_composite_inertia_of_unchecked_bodies_may_not_be_negative(numbers):
     wrong = zw.Body("wrong", joint=zw.Free("f"), unchecked_inertia=True,
                     **({"mass": 1, "inertia": (0.1, 0.1, 0.1)} | numbers))  # fmt: skip
     with pytest.raises(DescriptionError, match=r"'wrong'.*negative mass or moment"):

@@ -1,4 +1,6 @@
-"""Inverse weights of bodies, degrees of freedom and tendons, and the R that they make, against MuJoCo building the same model."""
+"""Inverse weights of bodies, degrees of freedom and tendons, and the R computed from them, against MuJoCo's
+compiler.
+"""
 
 from collections import Counter
 
@@ -48,23 +50,28 @@ FINGER = """<mujoco>{option}<worldbody>
     <body pos="0 0 -.18"><joint name="distal" axis="0 -1 0" range="-110 110" armature=".01"/>
       <geom type="capsule" size=".028" fromto="0 0 0 0 0 -.16"/></body></body>
   <body name="spinner" pos="0 0 .2"><joint name="hinge" axis="0 -1 0" damping=".5" frictionloss=".1"/>
-    <geom type="capsule" fromto=".02 0 0 .02 0 .1" size=".045"/><geom type="capsule" fromto="-.02 0 0 -.02 0 .1" size=".045"/>
+    <geom type="capsule" fromto=".02 0 0 .02 0 .1" size=".045"/>
+    <geom type="capsule" fromto="-.02 0 0 -.02 0 .1" size=".045"/>
     <inertial pos="0 0 0" mass=".8" diaginertia=".002 .003 .001"/></body>
 </worldbody></mujoco>"""
 
 CUP = """<mujoco>{option}<worldbody>
   <body name="cup" pos="0 0 .6"><joint name="cx" type="slide" axis="1 0 0" damping="3" range="-.2 .2"/>
     <joint name="cz" type="slide" axis="0 0 1" damping="3"/><site name="s" pos="0 0 -.108"/>
-    <geom type="capsule" fromto="-.08 0 0 -.07 0 -.1" size=".01"/><geom type="capsule" fromto=".08 0 0 .07 0 -.1" size=".01"/>
+    <geom type="capsule" fromto="-.08 0 0 -.07 0 -.1" size=".01"/>
+    <geom type="capsule" fromto=".08 0 0 .07 0 -.1" size=".01"/>
     <geom type="capsule" fromto="-.07 0 -.1 .07 0 -.1" size=".01"/></body>
   <body name="ball" pos="0 0 .53"><joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/>
     <geom size=".025" condim="4"/><site name="b"/></body>
 </worldbody>
-<tendon><spatial name="string" limited="true" range="0 .05" width=".003"><site site="b"/><site site="s"/></spatial></tendon></mujoco>"""
+<tendon><spatial name="string" limited="true" range="0 .05" width=".003">
+  <site site="b"/><site site="s"/></spatial></tendon></mujoco>"""
 
 PUSHER = """<mujoco>{option}<worldbody><geom type="plane" size="3 3 1" pos="0 0 -.05"/>
-  <body pos="0 0 0"><joint axis="0 0 1" range="-90 90" armature=".04"/><geom type="capsule" fromto="0 0 .05 .3 0 .05" size=".05"/>
-    <body pos=".3 0 0"><joint axis="0 0 1" armature="1"/><geom type="capsule" fromto="0 0 0 .1 .1 0" size=".06"/></body></body>
+  <body pos="0 0 0"><joint axis="0 0 1" range="-90 90" armature=".04"/>
+    <geom type="capsule" fromto="0 0 .05 .3 0 .05" size=".05"/>
+    <body pos=".3 0 0"><joint axis="0 0 1" armature="1"/>
+      <geom type="capsule" fromto="0 0 0 .1 .1 0" size=".06"/></body></body>
   <body pos=".45 -.05 0"><joint type="slide" axis="1 0 0" range="-.01 .1" damping=".5" armature=".6"/>
     <joint type="slide" axis="0 1 0" range="-.1 .01" damping=".5" frictionloss=".2" armature=".6"/>
     <geom type="cylinder" size=".05 .05" density="1" contype="1" conaffinity="0"/></body>
@@ -72,7 +79,8 @@ PUSHER = """<mujoco>{option}<worldbody><geom type="plane" size="3 3 1" pos="0 0 
 
 AXLE = """<mujoco>{option}<worldbody><geom type="plane" size="3 3 1"/>
   <body pos="0 0 .49"><joint axis="0 1 0" armature=".1"/><geom type="sphere" size=".5" mass="2"/></body>
-  <body pos="2 0 .19"><joint type="slide" axis="0 0 1"/><geom type="box" size=".2 .2 .2" mass="1"/></body></worldbody></mujoco>"""
+  <body pos="2 0 .19"><joint type="slide" axis="0 0 1"/><geom type="box" size=".2 .2 .2" mass="1"/></body>
+</worldbody></mujoco>"""
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
@@ -80,7 +88,7 @@ AXLE = """<mujoco>{option}<worldbody><geom type="plane" size="3 3 1"/>
     ("text", "spread"), [(FINGER, 0.7), (CUP, 0.05), (PUSHER, 0.05), (AXLE, 0.02)],
     ids=["finger", "ball in a cup", "pusher", "wheel on an axle"],
 )  # fmt: skip
-def test_accelerations_under_the_weights_are_mujocos(text, spread, cone):
+def test_constrained_accelerations_are_mujocos(text, spread, cone):
     text = text.format(option=OPTION.format(cone=cone))
     mechanism, model = read_mjcf("model.xml", text=text), compared_weights(text)
     data, rng, rows = mujoco.MjData(model), np.random.default_rng(2), 0
@@ -88,7 +96,7 @@ def test_accelerations_under_the_weights_are_mujocos(text, spread, cone):
         mujoco.mj_resetData(model, data)
         data.qpos[:] += spread * rng.normal(size=model.nq)
         data.qvel[:] = rng.normal(size=model.nv)
-        for _ in range(5):  # from its own solution, to the bottom of its tolerance
+        for _ in range(5):  # warm starts from its own solution, until it reaches its tolerance
             mujoco.mj_forward(model, data)
             data.qacc_warmstart[:] = data.qacc
         found = zw.constrained_dynamics(mechanism, data.qpos, data.qvel, np.zeros(model.nv))
@@ -101,8 +109,8 @@ def test_accelerations_under_the_weights_are_mujocos(text, spread, cone):
     assert rows > 20
 
 
-def test_a_weight_on_one_slide_rests_where_its_softness_says():
-    """It could only move up and down, and is no lighter for that."""
+def test_the_penetration_of_a_body_on_one_prismatic_joint():
+    """The inverse weight of a body with one degree of freedom is that of its mass."""
     choice = zw.Softness((0.03, 0.9), (0.6, 0.9, 0.01, 0.5, 2))
     surface = zw.Surface(condim=1, solref=choice.solref, solimp=choice.solimp)
     weight = zw.Body("weight", joint=zw.Prismatic("z"), mass=3, inertia=(0.1, 0.1, 0.1),
@@ -115,9 +123,12 @@ def test_a_weight_on_one_slide_rests_where_its_softness_says():
     assert run.q.values.reshape(-1)[-1] == pytest.approx(-expected, rel=1e-3)
 
 
-def test_a_body_that_a_file_does_not_have_simple_stays_so_in_json():
+def test_the_attribute_simple_of_bodies_is_kept_in_json():
     slide = '<joint type="slide" armature="3"/><inertial pos="0 0 0" mass="2" diaginertia=".1 .2 .25"/>'
-    text = f'<mujoco><worldbody><body name="a" simple="false">{slide}</body><body name="b">{slide}</body></worldbody></mujoco>'
+    text = (
+        f'<mujoco><worldbody><body name="a" simple="false">{slide}</body><body name="b">{slide}</body>'
+        "</worldbody></mujoco>"
+    )
     mechanism = read_mjcf("slides.xml", text=text)
     again = zw.Mechanism.from_json(mechanism.to_json())
     assert again == mechanism and [body.simple for body in again.bodies] == [False, None]

@@ -1,4 +1,6 @@
-"""Runners, discs and the bicycle: published tables and closed forms, by constraint forces and by embedding."""
+"""Knife edges, rolling discs and the bicycle against published tables and closed forms, by constraint
+forces and by coordinate reduction.
+"""
 
 import numpy as np
 import pytest
@@ -30,9 +32,9 @@ def test_the_modified_sleigh_follows_its_reference_and_keeps_its_energy():
     m = sleigh().subs(p)
     q, v, run = trajectory(m, [p["b"], 0, 0, 1.0], np.zeros(4), c["times"], 1e-3)
     th = q[:, 2]
-    runner = q[:, :2] - p["b"] * np.stack([np.cos(th), np.sin(th)], axis=1)
+    edge = q[:, :2] - p["b"] * np.stack([np.cos(th), np.sin(th)], axis=1)
     u = v[:, 0] * np.cos(th) + v[:, 1] * np.sin(th)
-    found = np.column_stack([runner, th, q[:, 3], u, v[:, 2], v[:, 3]])
+    found = np.column_stack([edge, th, q[:, 3], u, v[:, 2], v[:, 3]])
     np.testing.assert_allclose(found, c["reference"]["trajectory"], rtol=0, atol=c["tolerance"]["trajectory"])
     energy = run.energy.values if "energy" in run else run.kinetic.values + run.potential.values
     np.testing.assert_allclose(energy, c["reference"]["energy"], rtol=1e-8)
@@ -70,9 +72,11 @@ def test_the_chaplygin_sleigh_turns_over_to_its_stable_side():
 
 
 def disc(p):
-    """A thin disc with the coordinates of the case: contact x, y (as plain slides), height, yaw, lean, spin."""
-    joints = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y), zw.Prismatic("z", axis=Z), zw.Revolute("yaw", axis=Z),
-              zw.Revolute("lean", axis=X), zw.Revolute("spin", axis=Y))  # fmt: skip
+    """A thin rolling disc with the coordinates x, y, z of its centre, yaw, lean, spin."""
+    joints = (
+        *(zw.Prismatic(name, axis=axis) for name, axis in (("x", X), ("y", Y), ("z", Z))),
+        *(zw.Revolute(name, axis=axis) for name, axis in (("yaw", Z), ("lean", X), ("spin", Y))),
+    )
     A, C = p["A_diametral"], p["C_axial"]
     body = zw.Body("disc", joints, mass=p["m"], inertia=(A, C, A))
     rolling = zw.Rolling("floor", "disc", p["r"], axis=Y)
@@ -95,9 +99,9 @@ def test_a_rolling_disc_follows_its_reference(name, step):
     p = c["parameters"]
     m = disc(p)
     q0 = disc_state(p, c["initial_state"])
-    # rates of yaw, lean, spin are kept: the speeds of the centre follow from rolling
+    # the rolling constraint determines the velocity of the centre from the rates of yaw, lean and spin
     rates = c["initial_state"][7:10]
-    v0 = rolling_speeds(m, q0, rates)
+    v0 = rolling_velocities(m, q0, rates)
     q, v, _ = trajectory(m, q0, v0, c["times"], step)
     expected, near = np.array(c["reference"]["trajectory"]), {"rtol": 0, "atol": c["tolerance"]["trajectory"]}
     np.testing.assert_allclose(q[:, 3:], expected[:, 2:5], **near)
@@ -106,13 +110,13 @@ def test_a_rolling_disc_follows_its_reference(name, step):
     np.testing.assert_allclose(q[:, :3], centres, **near)
 
 
-def rolling_speeds(m, q, rates):
-    """All speeds of the disc from yaw, lean and spin rates."""
-    from_rates = zw.equations(m, ["yaw", "lean", "spin"], form="shared")
+def rolling_velocities(m, q, rates):
+    """The generalised velocities of the disc with the given rates of yaw, lean and spin."""
+    equations = zw.equations(m, ["yaw", "lean", "spin"], form="shared")
     known = dict(zip(m.coordinate_names, q, strict=True)) | dict(
         zip(("yaw_dot", "lean_dot", "spin_dot"), rates, strict=True)
     )
-    return from_rates.evaluate(known, "velocities")[0]
+    return equations.evaluate(known, "velocities")[0]
 
 
 def test_a_steady_turn_has_no_accelerations_of_the_angles():
@@ -120,7 +124,7 @@ def test_a_steady_turn_has_no_accelerations_of_the_angles():
     p, s = c["parameters"], c["reference"]["steady_turn"]
     m = disc(p)
     q = disc_state(p, [0, 0, 0.3, s["lean"], 0])
-    v = rolling_speeds(m, q, [s["yaw_rate"], 0.0, s["spin_rate"]])
+    v = rolling_velocities(m, q, [s["yaw_rate"], 0.0, s["spin_rate"]])
     a = zw.constrained_dynamics(m, q, v, np.zeros(6)).acceleration
     np.testing.assert_allclose(a[3:], 0, atol=c["tolerance"]["steady"])
 
@@ -146,9 +150,10 @@ def bicycle_rates(e, p, speed, x):
 
 
 def bicycle_slopes(e, p, speed, reach=0.01, count=6):
-    """The (2, 4) derivatives of `bicycle_rates` at zero: of the polynomials through `count` Chebyshev points within `reach`.
+    """Derivatives (2, 4) of `bicycle_rates` at zero, by interpolation in `count` Chebyshev points within
+    `reach`.
 
-    Pitch and height change with roll and steer to second order only, and are kept.
+    Pitch and height depend on roll and steer to second order only and are constant here.
     """
     nodes, slopes = np.polynomial.chebyshev.chebpts1(count), np.zeros((2, 4))
     for k, unit in enumerate(np.eye(4)):
@@ -174,7 +179,7 @@ def test_the_bicycles_critical_speeds_are_those_of_meijaard_2007():
 
     assert nearest(ref["v_weave"], 1j * ref["weave_imag"])[0] < near
     assert nearest(ref["v_capsize"], 0)[0] < near
-    # a double root moves with the square root of what the matrix is off by
+    # the error of a double root is the square root of that of the matrix
     assert nearest(ref["v_double_root"], ref["double_root"])[1] < 10 * np.sqrt(near)
 
 
@@ -185,7 +190,7 @@ def test_the_bicycles_critical_speeds_are_those_of_meijaard_2007():
         lambda p: disc({"A_diametral": 0.1, "C_axial": 0.2, "m": 2.0, "r": 0.4, "g": 9.81}),
     ],
 )
-def test_embedding_and_constraint_forces_agree_to_rounding(make):
+def test_coordinate_reduction_and_constraint_forces_agree_to_rounding(make):
     p = {
         k: v
         for k, v in case("nonholonomic", "B01_whipple_linear")["parameters"].items()
@@ -195,24 +200,25 @@ def test_embedding_and_constraint_forces_agree_to_rounding(make):
     rng = np.random.default_rng(3)
     q, v = zw.assemble(m, rng.normal(size=m.nq) * 0.1, rng.normal(size=m.nv))
     found = solve_constrained(m, q, v, passive_forces(m, q, v))
-    other = solve_reduced(found.problem, found.rows)
-    np.testing.assert_allclose(other.acceleration, found.solution.acceleration, rtol=1e-9, atol=1e-9)
-    efforts = np.asarray(found.efforts, float)
-    np.testing.assert_allclose(np.asarray(found.rows.J.T @ other.force, float), efforts, rtol=1e-8, atol=1e-8)
+    reduced = solve_reduced(found.problem, found.rows)
+    np.testing.assert_allclose(reduced.acceleration, found.solution.acceleration, rtol=1e-9, atol=1e-9)
+    force = np.asarray(found.constraint_force, float)
+    np.testing.assert_allclose(np.asarray(found.rows.J.T @ reduced.force, float), force, rtol=1e-8, atol=1e-8)
     assert sum(coordinate_reduction(found.rows).unknown) == 3
-    assert abs(efforts @ v) < 1e-8 * np.abs(efforts).max(), "ideal constraints do no work"
+    assert abs(force @ v) < 1e-8 * np.abs(force).max(), "ideal constraints do no work"
 
 
-def test_dependent_essential_unknowns_are_named():
+def test_dependent_independent_velocities_are_an_error():
     m = sleigh().subs(
         {"m_c": 5.0, "J_c": 0.4, "m_r": 1.2, "J_r": 0.05, "a": 0.35, "b": 0.25, "k_1": 0.6, "k_2": 0.15}
     )
     found = solve_constrained(m, np.zeros(4), np.zeros(4), np.zeros(4))
     still = np.zeros(4)
     with pytest.raises(
-        SolveError, match=r"independent velocities depend on each other.*coordinate_reduction=True"
+        SolveError, match=r"independent velocities depend on each reduced.*coordinate_reduction=True"
     ):
-        solve_reduced(found.problem, found.rows, np.eye(4)[1:])  # at theta = 0 the runner ties y to theta
+        # at theta = 0 the knife edge relates y to theta
+        solve_reduced(found.problem, found.rows, np.eye(4)[1:])
     with pytest.raises(SolveError, match="independent velocities"):
         zw.constrained_dynamics(m, still, still, still, coordinate_reduction=["y", "theta", "delta"])
     with pytest.raises(DescriptionError, match="has 3 degrees of freedom"):
@@ -235,7 +241,9 @@ def test_frobenius_tells_holonomic_from_nonholonomic():
     loop = zw.Holonomic("circle", xs**2 + ys**2 - 4)
     m = zw.Mechanism("body", (plane_body(1.0, 1.0),), gravity=(0, 0, 0))
     kinds = {c.name: zw.classify(m.replace(constraints=(c,))) for c in (disguised, edge, loop)}
-    assert kinds["disguised"].constraints["disguised"].integrable and kinds["disguised"].degrees_of_freedom == 2
+    assert (
+        kinds["disguised"].constraints["disguised"].integrable and kinds["disguised"].degrees_of_freedom == 2
+    )
     assert not kinds["edge"].constraints["edge"].integrable and kinds["edge"].reachable_dimension == 3
     assert kinds["circle"].holonomic
     both = zw.classify(m.replace(constraints=(edge, zw.Pfaffian("straight", {"phi": 1}))))
@@ -245,4 +253,8 @@ def test_frobenius_tells_holonomic_from_nonholonomic():
         and not both.constraints["edge"].integrable
     )
     rolling = zw.classify(disc({"A_diametral": 0.1, "C_axial": 0.2, "m": 2.0, "r": 0.4, "g": 9.81}))
-    assert rolling.degrees_of_freedom == 3 and rolling.reachable_dimension == 5 and "nonholonomic" in str(rolling)
+    assert (
+        rolling.degrees_of_freedom == 3
+        and rolling.reachable_dimension == 5
+        and "nonholonomic" in str(rolling)
+    )

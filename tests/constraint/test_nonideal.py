@@ -1,4 +1,6 @@
-"""Constraints whose forces work: closed forms and a published example (rough ring, helix, rotating rod; Udwadia and Kalaba)."""
+"""Non-ideal constraints on a rough ring, a helix and a rotating rod against closed forms, and an example
+of Udwadia and Kalaba.
+"""
 
 import numpy as np
 import pytest
@@ -37,7 +39,7 @@ def states(mechanism, q0, v0, times, step):
     return run.q.values[0][index], run.v.values[0][index]
 
 
-def test_bead_on_a_rough_ring_slows_down_as_in_closed_form():
+def test_bead_on_a_rough_ring():
     c = case("nonideal", "D01_rough_horizontal_ring")
     p = c["parameters"]
     ring = Holonomic("ring", sp.sqrt(x**2 + y**2) - p["R"])
@@ -45,8 +47,8 @@ def test_bead_on_a_rough_ring_slows_down_as_in_closed_form():
     q, v = states(m, [p["R"], 0, 0], [0, c["initial_state"]["v"], 0], c["times"], 1e-3)
     near = {"rtol": 0, "atol": c["tolerance"]}
     np.testing.assert_allclose(np.linalg.norm(v, axis=1), c["reference"]["v"], **near)
-    place = np.exp(1j * np.array(c["reference"]["theta"]))
-    np.testing.assert_allclose((q[:, 0] + 1j * q[:, 1]) / p["R"], place, **near)
+    position = np.exp(1j * np.array(c["reference"]["theta"]))
+    np.testing.assert_allclose((q[:, 0] + 1j * q[:, 1]) / p["R"], position, **near)
     forces = [
         zw.constrained_dynamics(m, a, b, np.zeros(3)).forces["ring"].item() for a, b in zip(q, v, strict=True)
     ]
@@ -61,9 +63,9 @@ def test_bead_on_a_rough_helix_reaches_its_terminal_speed():
     walls = (
         sp.sqrt(x**2 + y**2) - r,
         h / size * (x * sp.sin(z / h) + y * sp.cos(z / h)),
-    )  # at right angles, of unit slope
+    )  # orthogonal unit gradients
     m = particle(p["m"], (0, 0, -p["g"]), (Holonomic("wire", walls), coulomb("wire", p["mu"])))
-    (s0, u0), *rest = c["reference"]["s_v"][1:]  # from the first time on: at rest friction has no direction
+    (s0, u0), *rest = c["reference"]["s_v"][1:]  # friction at rest has no direction: start at the first time
     angle, rate = s0 / size, u0 / size
     q0, v0 = (
         [r * np.cos(angle), r * np.sin(angle), -h * angle],
@@ -99,7 +101,7 @@ def test_bead_on_a_rough_rod_that_turns_at_a_constant_rate():
     rod = Body("rod", Revolute("turn", axis=Z), inertia=(1, 1, 1))
     bead = Body("bead", Prismatic("r", axis=X), "rod", mass=p["m"], inertia=(1e-9, 1e-9, 1e-9))
     drive = Pfaffian("drive", {"turn": 1}, rate=-p["omega"])
-    # the drive's torque is r times the force N of the rod on the bead, when the rod's speed is constant
+    # at a constant rate of the rod the drive's torque is r times the force N of the rod on the bead
     friction = NonIdeal("friction", "drive", {"r": -p["mu"] * N / r * sp.sign(rate)})
     m = Mechanism("rod", (rod, bead), gravity=(0, 0, 0), constraints=(drive, friction))
     q, v = states(m, [0, state["r"]], [p["omega"], state["rd"]], c["times"], 1e-3)
@@ -108,7 +110,7 @@ def test_bead_on_a_rough_rod_that_turns_at_a_constant_rate():
 
 
 def painleve(mu):
-    """A rod whose tip slides on the ground, leaning by 0.9 rad: friction at the tip raises the normal force."""
+    """Painleve's rod, whose tip slides on the ground: friction at the tip increases the normal force."""
     t = sp.Symbol("turn", real=True)
     rod = Body("rod", (Prismatic("x", axis=X), Prismatic("y", axis=Y), Revolute("turn", axis=Z)), mass=1,
                inertia=(1 / 12, 1 / 12, 1 / 12))  # fmt: skip
@@ -118,11 +120,11 @@ def painleve(mu):
     return Mechanism("rod", (rod,), gravity=(0, -9.81, 0), constraints=(tip, rough))
 
 
-def test_painleve_a_friction_too_large_is_an_error_that_names_the_constraint():
+def test_painleves_paradox_is_an_error_that_names_the_constraint():
     q, v = [0, np.sin(0.9) / 2, 0.9], [1.0, 0, 0]
     gentle = zw.constrained_dynamics(painleve(0.3), q, v, np.zeros(3))
     force = gentle.forces["tip"].item()
-    # Newton and Euler by hand: y'' = N - g, x'' = -mu N, I th'' = -N cos/2 - mu N sin/2, tip'' = 0
+    # Newton-Euler equations: y'' = N - g, x'' = -mu N, I th'' = -N cos/2 - mu N sin/2, tip'' = 0
     s, c = np.sin(0.9) / 2, np.cos(0.9) / 2
     assert force == pytest.approx(9.81 / (1 + 12 * c * (c + 0.3 * s)), rel=1e-12)
     with pytest.raises(SolveError, match=r"tip.*Painleve"):

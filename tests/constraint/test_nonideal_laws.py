@@ -1,4 +1,6 @@
-"""Working forces by law: on a wire, in a journal, on a runner, affine in the constraint's force and not; closed forms, compiled."""
+"""Non-ideal constraint forces, affine and not affine in the constraint force, in compiled runs against
+closed forms: on a wire, in a journal bearing, on a knife edge.
+"""
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ def run_to_the_end(m, q0, v0, **more):
 
 
 def ring(drag):
-    """A bead on a horizontal ring, N = m v^2 / R, with a drag along its way."""
+    """A bead on a horizontal ring, N = m v^2 / R, with a drag force against its velocity."""
     slides = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y))
     laws = (
         zw.Holonomic("ring", sp.sqrt(x**2 + y**2) - RADIUS),
@@ -32,27 +34,27 @@ def ring(drag):
 
 WIRES = {
     "coulomb": (0.3 * N, V0 / (1 + 0.3 * V0 * T / RADIUS)),
-    "its size": (0.3 * sp.Abs(-N), V0 / (1 + 0.3 * V0 * T / RADIUS)),
+    "magnitude": (0.3 * sp.Abs(-N), V0 / (1 + 0.3 * V0 * T / RADIUS)),
     "square": (0.2 * N**2, (V0**-3 + 3 * 0.2 * MASS * T / RADIUS**2) ** (-1 / 3)),
     "root": (0.2 * sp.sqrt(N), V0 * np.exp(-0.2 * T / np.sqrt(MASS * RADIUS))),
     "with a constant": (0.1 + 0.3 * N, None),
 }
 
 
-@pytest.mark.parametrize("embedding", [False, True])
+@pytest.mark.parametrize("reduction", [False, True])
 @pytest.mark.parametrize("law", WIRES)
-def test_a_bead_on_a_rough_wire(law, embedding):
+def test_a_bead_on_a_rough_wire(law, reduction):
     drag, expected = WIRES[law]
-    if expected is None:  # m v' = -(a + mu m v^2 / R): a turning angle
+    if expected is None:  # m v' = -(a + mu m v^2 / R), whose solution is a tangent
         a, b = 0.1 / MASS, 0.3 / RADIUS
         root = np.sqrt(a * b)
         expected = np.sqrt(a / b) * np.tan(np.arctan(V0 * np.sqrt(b / a)) - root * T)
-    _, v = run_to_the_end(ring(drag), [RADIUS, 0], [0, V0], embedding=embedding)
+    _, v = run_to_the_end(ring(drag), [RADIUS, 0], [0, V0], coordinate_reduction=reduction)
     assert np.linalg.norm(v) == pytest.approx(expected, rel=1e-7)
 
 
-def test_a_rough_journal_slows_its_pendulum_down():
-    """A body on a pin whose friction is mu r N, N = m l sqrt(w^4 + w'^2): I w' = -c sqrt(w^4 + w'^2), c = mu r m l, in closed form."""
+def test_a_pendulum_with_friction_in_its_journal_bearing():
+    """Friction torque mu r N with N = m l sqrt(w^4 + w'^2): I w' = -c sqrt(w^4 + w'^2), c = mu r m l."""
     l, r, mu, inertia, w0 = 0.3, 0.05, 0.2, 0.02, 4.0
     joints = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y), zw.Revolute("phi", axis=Z))
     body = zw.Body("body", joints, mass=MASS, com=(l, 0, 0), inertia=(inertia,) * 3)
@@ -68,8 +70,8 @@ def test_a_rough_journal_slows_its_pendulum_down():
     assert np.linalg.norm(found.forces["pin"]) == pytest.approx(MASS * l * w0**2 * np.hypot(1, k), rel=1e-9)
 
 
-def test_a_rough_runner_slows_down_as_it_turns():
-    """The runner pushes sideways with N = m v w, and its friction mu N along itself: v = v0 exp(-mu w t)."""
+def test_a_knife_edge_with_friction():
+    """The lateral force is N = m v w and the friction mu N acts along the edge: v = v0 exp(-mu w t)."""
     joints = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y), zw.Revolute("phi", axis=Z))
     body = zw.Body("body", joints, mass=MASS, inertia=(0.1,) * 3)
     forward = vx * sp.cos(phi) + vy * sp.sin(phi)
@@ -83,7 +85,7 @@ def test_a_rough_runner_slows_down_as_it_turns():
 
 
 def ladder(mu, floor_law=N):
-    """A ladder from a rough wall to a rough floor; phi is minus its angle to the floor."""
+    """A ladder between a rough wall and a rough floor; -phi is its angle to the floor."""
     joints = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y), zw.Revolute("phi", axis=Z))
     body = zw.Body("ladder", joints, mass=1, inertia=(1 / 12,) * 3)
     c, s = sp.cos(phi) / 2, sp.sin(phi) / 2
@@ -106,7 +108,7 @@ def balance(mu, angle, w):
 
 
 @pytest.mark.parametrize("mu", [0.1, 0.4])
-def test_two_laws_that_act_on_each_other(mu):
+def test_two_coupled_friction_laws(mu):
     angle, w = -1.0, 0.5
     q, v = (
         [np.cos(angle) / 2, -np.sin(angle) / 2, angle],
@@ -118,31 +120,33 @@ def test_two_laws_that_act_on_each_other(mu):
     np.testing.assert_allclose([found.forces["floor"][0], found.forces["wall"][0]], [floor, wall], rtol=1e-10)
     ends = [
         zw.simulate(
-            ladder(mu), q, v, duration=0.03, step=5e-3, integrator="rk4", compiled=way, progress=False
+            ladder(mu), q, v, duration=0.03, step=5e-3, integrator="rk4", compiled=compiled, progress=False
         ).v
-        for way in (True, False)
+        for compiled in (True, False)
     ]
     np.testing.assert_allclose(ends[0], ends[1], rtol=1e-9)
 
 
-def test_a_law_that_feeds_back_without_being_affine():
-    """With friction mu N^2 at the floor the two forces solve a quadratic system: held against its residual."""
+def test_a_coupled_law_that_is_not_affine():
+    """With friction mu N^2 at the floor the two forces solve a quadratic system, whose residual is
+    checked.
+    """
     angle, mu = -1.0, 0.01
     q = [np.cos(angle) / 2, -np.sin(angle) / 2, angle]
     found = zw.constrained_dynamics(ladder(mu, N**2), q, np.zeros(3), np.zeros(3))
     floor, wall = found.forces["floor"][0], found.forces["wall"][0]
     ax, ay, aa = found.acceleration
     c, s = np.cos(angle) / 2, np.sin(angle) / 2
-    push = [
+    force = [
         wall - mu * floor**2,
         floor + mu * wall - 9.81,
         c * floor + s * wall + s * mu * floor**2 - c * mu * wall,
     ]
-    np.testing.assert_allclose([ax, ay, aa / 12], push, atol=1e-10)
+    np.testing.assert_allclose([ax, ay, aa / 12], force, atol=1e-10)
     np.testing.assert_allclose([ay + c * aa, ax + s * aa], 0, atol=1e-10)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
-def test_a_law_that_no_force_fits_is_refused_by_name():
+def test_a_law_without_a_solution_is_an_error_that_names_the_constraint():
     with pytest.raises(NonIdealForceError, match=r"'ring'.*smooth in N"):
         zw.constrained_dynamics(ring(10 + N + sp.sqrt(1 - N)), [RADIUS, 0], [0, V0], np.zeros(2))

@@ -1,4 +1,6 @@
-"""The reference cases of loops, nonholonomic and non-ideal constraints, to their last numbers: forces, limits, stability, energies."""
+"""Constraint forces, limit values, stability and energies of the reference cases of closed loops,
+nonholonomic and non-ideal constraints.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from tests.constraint.test_nonholonomic import (
     disc,
     disc_state,
     plane_body,
-    rolling_speeds,
+    rolling_velocities,
     trajectory,
 )
 from tests.constraint.test_nonideal import coulomb, particle, x, y, z
@@ -32,7 +34,7 @@ def test_the_squeezers_accelerations_and_pin_forces_are_the_published_ones():
     np.testing.assert_allclose(forces, -published[21:], rtol=2e-6)  # M a + G^T lambda = f: a force is -lambda
 
 
-def test_the_four_bars_energy_at_the_start():
+def test_the_initial_energy_of_the_four_bar():
     m, q0, v0 = swinging(2)
     energy = case("loops", "C02_iftomm_A02_nfourbar")["reference"]["energy0_N2"]
     assert sum(zw.energy(m, q0, v0)) == pytest.approx(energy, rel=1e-12)
@@ -63,7 +65,9 @@ def test_the_pin_force_of_the_slider_crank():
 
 
 def test_the_bicycles_matrices_and_eigenvalues_at_every_speed():
-    """Meijaard 2007: M a + v C1 rates + (g K0 + v^2 K2) angles = 0, with roll and steer counted as there."""
+    """M a + v C1 rates + (g K0 + v^2 K2) angles = 0 for roll and steer, with the signs of Meijaard et al.
+    2007.
+    """
     c = case("nonholonomic", "B01_whipple_linear")
     p = {k: value for k, value in c["parameters"].items() if isinstance(value, float | int)}
     ref, near, g = {k: np.array(c["reference"][k]) for k in ("M", "C1", "K0", "K2")}, c["tolerance"], p["g"]
@@ -96,7 +100,7 @@ def test_the_disc_keeps_its_energy_and_stands_upright_from_its_critical_speed_on
     p, ref = c["parameters"], c["reference"]
     m = disc(p)
     q0 = disc_state(p, c["initial_state"])
-    v0 = rolling_speeds(m, q0, c["initial_state"][7:10])
+    v0 = rolling_velocities(m, q0, c["initial_state"][7:10])
     assert sum(zw.energy(m, q0, v0)) == pytest.approx(ref["energy"], rel=1e-10)
     _, _, run = trajectory(m, q0, v0, c["times"], 1e-3)
     np.testing.assert_allclose(run.energy, ref["energy"], rtol=1e-7)
@@ -107,23 +111,25 @@ def test_the_disc_keeps_its_energy_and_stands_upright_from_its_critical_speed_on
 
 
 def leaning(m, p, spin, h=1e-5):
-    """d(lean, lean rate, yaw rate)/dt by lean, lean rate, yaw rate, of the disc rolling upright."""
+    """Linearisation of d(lean, lean rate, yaw rate)/dt about upright rolling of the disc, by central
+    differences.
+    """
 
     def rates(lean, lean_rate, yaw_rate):
         q = disc_state(p, [0, 0, 0.3, lean, 0])
-        v = rolling_speeds(m, q, [yaw_rate, lean_rate, spin])
+        v = rolling_velocities(m, q, [yaw_rate, lean_rate, spin])
         a = zw.constrained_dynamics(m, q, v, np.zeros(6)).acceleration
         return np.array([lean_rate, a[4], a[3]])
 
     return np.column_stack([(rates(*h * e) - rates(*-h * e)) / (2 * h) for e in np.eye(3)])
 
 
-def test_where_the_coin_touches_after_half_a_second():
+def test_the_contact_point_of_the_coin_after_half_a_second():
     c = case("nonholonomic", "B08_rolling_coin")
     p, m = c["parameters"], disc(c["parameters"])
     q0 = disc_state(p, c["initial_state"])
     run = zw.simulate(
-        m, q0, rolling_speeds(m, q0, c["initial_state"][7:10]), duration=0.5, step=0.5,
+        m, q0, rolling_velocities(m, q0, c["initial_state"][7:10]), duration=0.5, step=0.5,
         integrator=zw.Adaptive("dop853", rtol=1e-11, atol=1e-13), progress=False,
     )  # fmt: skip
     px, _, _, yaw, lean, _ = run.q.values[0, -1]
@@ -132,7 +138,7 @@ def test_where_the_coin_touches_after_half_a_second():
     )
 
 
-def test_how_far_the_knife_edge_slides_down_and_how_fast_it_drifts():
+def test_the_largest_descent_and_the_drift_speed_of_the_knife_edge():
     c = case("nonholonomic", "B04_knife_edge_incline")
     p, ref = c["parameters"], c["reference"]["a"]
     down = (p["g"] * np.sin(p["alpha"]), 0, -p["g"] * np.cos(p["alpha"]))
@@ -153,7 +159,7 @@ def test_how_far_the_knife_edge_slides_down_and_how_fast_it_drifts():
     assert (py[1000] - py[500]) / period == pytest.approx(ref["drift_speed_y"], rel=1e-9)
 
 
-def test_what_the_chaplygin_sleigh_tends_to():
+def test_the_limit_state_of_the_chaplygin_sleigh():
     c = case("nonholonomic", "B05_chaplygin_sleigh")
     p, s, ref = c["parameters"], c["initial_state"], c["reference"]
     edge = zw.NoSideSlip("edge", "body", direction=Y)
@@ -168,7 +174,7 @@ def test_what_the_chaplygin_sleigh_tends_to():
     assert v[0] * np.cos(theta) + v[1] * np.sin(theta) == pytest.approx(ref["v_infinity"], **near)
 
 
-def test_the_beads_terminal_speed_on_the_rough_helix_needs_no_force():
+def test_the_bead_on_the_rough_helix_has_no_acceleration_at_its_terminal_speed():
     c = case("nonideal", "D04_rough_helix")
     p, speed = c["parameters"], c["reference"]["v_terminal"]
     r, h = p["radius"], p["height_per_rad"]

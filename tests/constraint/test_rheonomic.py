@@ -1,4 +1,4 @@
-"""Constraints that depend on time, by formula with the symbol t: closed forms, on floats and compiled."""
+"""Rheonomic constraints, with formulas in the time t, against closed forms, on floats and compiled."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,9 @@ t = sp.Symbol("t", real=True)
 
 
 def bead_on_a_turning_rod(m, omega, mu=0.0):
-    """A bead in the plane, on the line through the origin at the angle omega t; friction pulls against its way outwards."""
+    """A bead on a line through the origin that rotates at the rate omega, with friction against outward
+    sliding.
+    """
     x, y, N = sp.symbols("x y N", real=True)
     c, s = sp.cos(omega * t), sp.sin(omega * t)
     slides = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y))
@@ -35,16 +37,16 @@ def test_a_bead_on_a_rough_rod_that_turns_at_a_given_rate():
     assert run.attrs["path"] == "compiled"
     k = np.round(times / h).astype(int)
     q, v = run.q.values[0][k], run.v.values[0][k]
-    out = np.column_stack([np.cos(p["omega"] * times), np.sin(p["omega"] * times)])
-    np.testing.assert_allclose((q * out).sum(axis=1), c["reference"]["r"], rtol=c["tolerance"])
-    np.testing.assert_allclose((v * out).sum(axis=1), c["reference"]["rd"], rtol=c["tolerance"])
-    across = np.column_stack([-out[:, 1], out[:, 0]])
-    np.testing.assert_allclose((q * across).sum(axis=1), 0, atol=1e-12)
+    radial = np.column_stack([np.cos(p["omega"] * times), np.sin(p["omega"] * times)])
+    np.testing.assert_allclose((q * radial).sum(axis=1), c["reference"]["r"], rtol=c["tolerance"])
+    np.testing.assert_allclose((v * radial).sum(axis=1), c["reference"]["rd"], rtol=c["tolerance"])
+    tangential = np.column_stack([-radial[:, 1], radial[:, 0]])
+    np.testing.assert_allclose((q * tangential).sum(axis=1), 0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("integrator", "compiled"), [("rk4", True), ("rk4", False), ("dop853", True)])
-def test_a_smooth_rod_throws_its_bead_out_as_cosh(integrator, compiled):
-    """r = r0 cosh(omega t), with the rod's force 2 m omega r_dot across it."""
+def test_a_bead_on_a_smooth_rotating_rod(integrator, compiled):
+    """r = r0 cosh(omega t), with the normal force 2 m omega r_dot of the rod."""
     mass, omega, r0, T = 0.4, 2.0, 0.2, 0.25
     m = bead_on_a_turning_rod(mass, omega)
     run = zw.simulate(
@@ -73,17 +75,19 @@ def driven_wheel(law):
     ],
 )
 def test_a_wheel_driven_by_a_formula(law):
-    """turn = sin 3t by position or by speed; the drive's torque is I times the acceleration."""
+    """turn = sin 3t by a constraint of position or of velocity; the torque is the inertia times the
+    acceleration.
+    """
     m = driven_wheel(law)
     run = zw.simulate(m, v0=[3.0], duration=2.0, step=2e-3, integrator="rk4", record=100, progress=False)
-    at = run.time.values
-    np.testing.assert_allclose(run.q.values[0][:, 0], np.sin(3 * at), atol=1e-9)
-    np.testing.assert_allclose(run.v.values[0][:, 0], 3 * np.cos(3 * at), atol=1e-9)
-    now = 0.4
-    found = zw.constrained_dynamics(m, [np.sin(3 * now)], [3 * np.cos(3 * now)], [0.0], time=now)
-    np.testing.assert_allclose(found.acceleration, [-9 * np.sin(3 * now)], rtol=1e-12)
-    slope = 1 if isinstance(law, zw.Holonomic) else 1 + now**2
-    np.testing.assert_allclose(found.forces["drive"], [-0.3 * 9 * np.sin(3 * now) / slope], rtol=1e-9)
+    times = run.time.values
+    np.testing.assert_allclose(run.q.values[0][:, 0], np.sin(3 * times), atol=1e-9)
+    np.testing.assert_allclose(run.v.values[0][:, 0], 3 * np.cos(3 * times), atol=1e-9)
+    t0 = 0.4
+    found = zw.constrained_dynamics(m, [np.sin(3 * t0)], [3 * np.cos(3 * t0)], [0.0], time=t0)
+    np.testing.assert_allclose(found.acceleration, [-9 * np.sin(3 * t0)], rtol=1e-12)
+    slope = 1 if isinstance(law, zw.Holonomic) else 1 + t0**2
+    np.testing.assert_allclose(found.forces["drive"], [-0.3 * 9 * np.sin(3 * t0) / slope], rtol=1e-9)
 
 
 def test_states_are_assembled_at_a_time():
@@ -93,6 +97,6 @@ def test_states_are_assembled_at_a_time():
     np.testing.assert_allclose(v, [-1.0, 0], atol=1e-12)
 
 
-def test_a_step_without_a_time_refuses_by_name():
+def test_a_step_of_a_rheonomic_constraint_requires_the_time():
     with pytest.raises(SimulationError, match="'rod' depends on the time"):
         zw.compile(bead_on_a_turning_rod(1.0, 2.0)).step([0.2, 0], [0, 0.4], [0, 0])

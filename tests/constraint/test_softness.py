@@ -1,4 +1,6 @@
-"""solref and solimp to K, B, impedance, R and aref: MuJoCo's own numbers, and the identity of the soft row."""
+"""K, B, impedance, R and aref from solref and solimp, against MuJoCo's values and the identity of a soft
+row.
+"""
 
 import numpy as np
 import pytest
@@ -47,8 +49,9 @@ def test_soft_rows_have_mujocos_regularisation(row):
     softness = Softness(tuple(row["solref"]), tuple(row["solimp"]))
     inverse_weight = row["body_invweight0"][0] if row["kind"] == "connect" else row["dof_invweight0"]
     rows = soft_rows(
-        "row", FORCE_TYPE[row["kind"]], np.diag(row["efc_vel"]), np.ones(n), row["efc_pos"], softness, inverse_weight=inverse_weight,
-        margin=row["margin"] or 0, violation=size, shortest_time=2 * row["timestep"] if row["refsafe"] else 0,
+        "row", FORCE_TYPE[row["kind"]], np.diag(row["efc_vel"]), np.ones(n), row["efc_pos"], softness,
+        inverse_weight=inverse_weight, margin=row["margin"] or 0, violation=size,
+        shortest_time=2 * row["timestep"] if row["refsafe"] else 0,
     )  # fmt: skip
     np.testing.assert_allclose(rows.R.astype(float), row["efc_R"], rtol=1e-10)
     np.testing.assert_allclose(rows.D.astype(float), row["efc_D"], rtol=1e-10)
@@ -67,15 +70,16 @@ numbers = st.floats(0.01, 0.99)
     a0=st.floats(-50, 50),
     A=st.floats(0.01, 100),
 )
-def test_a_single_soft_row_moves_as_the_identity_of_seed_002_says(d0, dw, r, v, a0, A):
-    answer = response(Softness((0.05, 0.7), (d0, dw, 0.01, 0.4, 3)), r)
-    aref = -answer.B * v - answer.K * answer.d * r
-    R = regularisation(answer.d, A)
+def test_the_acceleration_of_a_single_soft_row(d0, dw, r, v, a0, A):
+    """a1 + d (b v + k r) = (1 - d) a0. Source: MuJoCo documentation, Modeling, "Solver parameters"."""
+    soft = response(Softness((0.05, 0.7), (d0, dw, 0.01, 0.4, 3)), r)
+    aref = -soft.B * v - soft.K * soft.d * r
+    R = regularisation(soft.d, A)
     force = (aref - a0) / (A + R)
     a1 = a0 + A * force
-    b, k = answer.B, answer.K * answer.d
+    b, k = soft.B, soft.K * soft.d
     scale = max(1, abs(a0), abs(b * v), abs(k * r))
-    assert abs(a1 + answer.d * (b * v + k * r) - (1 - answer.d) * a0) < 1e-12 * scale
+    assert abs(a1 + soft.d * (b * v + k * r) - (1 - soft.d) * a0) < 1e-12 * scale
 
 
 def test_impedance_is_continuous_at_the_midpoint_and_flat_outside():
@@ -90,7 +94,7 @@ SOFT = Softness((0.05, 0.7), (0.3, 0.8, 0.01, 0.4, 3))
 
 
 def slider(kind):
-    """A mass free to move and restricted along z by one soft row: its approximate diagonal of A is the true one."""
+    """A mass with one soft row along z, for which the approximate diagonal of A is exact."""
     limits = (0.0, 9.0) if kind == "limit" else None
     up = zw.Prismatic("z", limits=limits, limit_softness=SOFT)
     joints = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("y", axis=(0, 1, 0)), up)
@@ -100,7 +104,7 @@ def slider(kind):
         bodies=[zw.Body("mass", joint=joints, mass=2.5, geometry=shapes)],
         gravity=(0, 0, 0),
         geometry=[zw.Plane(position=(0, 0, -0.1), surface=touch)],
-        constraints=[zw.Couple("held", "z", coefficients=(0,), softness=SOFT)] if kind == "equality" else [],
+        constraints=[zw.JointCoupling("fixed", "z", coefficients=(0,), softness=SOFT)] * (kind == "equality"),
     )
 
 
@@ -111,11 +115,13 @@ def slider(kind):
     pull=st.floats(-90, 90),
     kind=st.sampled_from(["limit", "equality", "contact"]),
 )
-def test_a_mechanism_with_one_soft_row_moves_as_the_identity_says(r, v, pull, kind):
-    """a1 + d (b v + k r) = (1 - d) a0, with k the stiffness times d, while the row pushes; free where it would have to pull."""
+def test_the_acceleration_of_a_mechanism_with_one_soft_row(r, v, pull, kind):
+    """a1 + d (b v + k r) = (1 - d) a0, with k the stiffness times d, while the row is active, else a1 =
+    a0.
+    """
     found = zw.constrained_dynamics(slider(kind), [0, 0, r], [0, 0, v], [0, 0, pull])
-    answer, a0 = response(SOFT, r), pull / 2.5
-    aref = -answer.B * v - answer.K * answer.d * r
-    a1 = answer.d * aref + (1 - answer.d) * a0
+    soft, a0 = response(SOFT, r), pull / 2.5
+    aref = -soft.B * v - soft.K * soft.d * r
+    a1 = soft.d * aref + (1 - soft.d) * a0
     expected = a1 if kind == "equality" or aref > a0 else a0
     assert found.acceleration[2] == pytest.approx(expected, abs=1e-12 * max(1, abs(a0), abs(aref)))

@@ -1,4 +1,4 @@
-"""Single trees of many speeds whose rows are listed in rollouts, with every kind of row that can be; and the same by MuJoCo."""
+"""Large single trees, whose rollouts compact their active rows, with rows of every kind, here and in MuJoCo."""
 
 from __future__ import annotations
 
@@ -28,18 +28,26 @@ def _leg(name: str, angle: float, condim: int) -> str:
       <geom type="capsule" fromto="0 0 0 {x} {y} -0.1" size="0.04" condim="{condim}"/>
       <body name="{name}_shin" pos="{x} {y} -0.1">
         <joint name="{name}_knee" axis="{-y} {x} 0" range="-0.8 0.5" damping="0.1"/>
-        <geom type="capsule" fromto="0 0 0 {0.2 * x} {0.2 * y} -0.25" size="0.03" condim="{condim}" friction="0.8 0.02 0.003"/>
-        <geom type="sphere" pos="{0.2 * x} {0.2 * y} -0.28" size="0.05" condim="{condim}" margin="0.01" friction="0.7 0.03 0.002"/>
+        <geom type="capsule" fromto="0 0 0 {0.2 * x} {0.2 * y} -0.25" size="0.03" condim="{condim}"
+              friction="0.8 0.02 0.003"/>
+        <geom type="sphere" pos="{0.2 * x} {0.2 * y} -0.28" size="0.05" condim="{condim}" margin="0.01"
+              friction="0.7 0.03 0.002"/>
       </body>
     </body>"""
 
 
 def creature(cone: str = "pyramidal", extra: str = "") -> str:
-    """A trunk that is free, on three legs of contacts with 1, 3 and 6 rows' directions, a ball as neck, a tail that slides and turns dryly.
+    """A floating trunk with three legs (condim 1, 3 and 6), a neck with a ball joint, and a tail with dry friction.
 
-    A tendon over two knees rubs and has limits, the third knee is coupled to the tail. extra: more options.
+    A tendon with friction and limits couples two knees; a joint coupling relates the third knee to the tail.
+    extra: further options.
     """
     legs = "".join(_leg(*leg) for leg in (("a", 0.3, 1), ("b", 2.75, 3), ("c", 3.6, 6)))
+    motors = "".join(
+        f'<motor joint="{leg}_{joint}" gear="10" ctrlrange="-1 1"/>'
+        for leg in "abc"
+        for joint in ("turn", "lift", "knee")
+    )
     return f"""
 <mujoco>
   <compiler angle="radian" autolimits="true"/>
@@ -59,7 +67,8 @@ def creature(cone: str = "pyramidal", extra: str = "") -> str:
         <joint name="reach" type="slide" axis="-1 0 0.3" range="-0.05 0.1" frictionloss="2" damping="1"/>
         <geom type="capsule" fromto="0 0 0 -0.2 0 0" size="0.04"/>
         <body name="tip" pos="-0.22 0 0">
-          <joint name="wag" axis="0 1 0.5" range="-1.2 1.2" frictionloss="0.3" solimpfriction="0.8 0.9 0.01 0.5 2"/>
+          <joint name="wag" axis="0 1 0.5" range="-1.2 1.2" frictionloss="0.3"
+                 solimpfriction="0.8 0.9 0.01 0.5 2"/>
           <joint name="curl" axis="0 1 0" range="-1 1" frictionloss="0.1" damping="0.02"/>
           <geom type="capsule" fromto="0 0 0 -0.2 0 -0.1" size="0.03" condim="4"/>
           <geom type="sphere" pos="-0.25 0 -0.12" size="0.05" condim="3"/>
@@ -68,13 +77,14 @@ def creature(cone: str = "pyramidal", extra: str = "") -> str:
     </body>
   </worldbody>
   <tendon>
-    <fixed name="knees" range="-0.3 0.25" frictionloss="0.2"><joint joint="a_knee" coef="1"/><joint joint="b_knee" coef="-0.7"/></fixed>
+    <fixed name="knees" range="-0.3 0.25" frictionloss="0.2">
+      <joint joint="a_knee" coef="1"/><joint joint="b_knee" coef="-0.7"/></fixed>
   </tendon>
   <equality>
     <joint joint1="c_knee" joint2="curl" polycoef="0.05 0.4 0.1 0 0" solref="0.03 1"/>
   </equality>
   <actuator>
-    {"".join(f'<motor joint="{leg}_{joint}" gear="10" ctrlrange="-1 1"/>' for leg in "abc" for joint in ("turn", "lift", "knee"))}
+    {motors}
     <motor joint="reach" gear="20" ctrlrange="-1 1"/>
     <position joint="wag" kp="3" kv="0.2" ctrlrange="-1 1"/>
     <motor joint="neck" gear="1 0.5 0" ctrlrange="-1 1"/>
@@ -83,7 +93,7 @@ def creature(cone: str = "pyramidal", extra: str = "") -> str:
 
 
 def humanoid() -> str:
-    """The humanoid of gymnasium, whose figures are stored."""
+    """The humanoid of gymnasium, for which MuJoCo's results are stored."""
     return case("mujoco_oracle", "humanoid")["parameters"]["xml"]
 
 
@@ -101,14 +111,14 @@ def mechanism_of(text: str) -> zw.Mechanism:
 
 
 def begun(mechanism: zw.Mechanism, worlds: int, seed: int = 0, lift: float = 0.0) -> tuple[np.ndarray, ...]:
-    """q, v and controls of so many worlds, strewn about the home position."""
+    """Random q, v and controls of the given number of worlds about the home position."""
     rng = np.random.default_rng(seed)
-    still = np.tile(np.array(mechanism.home or mechanism.neutral, float), (worlds, 1))
-    still[:, 2] += lift
-    apart = 0.15 * rng.normal(size=(worlds, mechanism.nv))
-    apart[:, :3] *= 0.1
+    home = np.tile(np.array(mechanism.home or mechanism.neutral, float), (worlds, 1))
+    home[:, 2] += lift
+    displacement = 0.15 * rng.normal(size=(worlds, mechanism.nv))
+    displacement[:, :3] *= 0.1
     q = np.array(
-        [zw.integrate_configuration(mechanism, a, b, 1.0) for a, b in zip(still, apart, strict=True)]
+        [zw.integrate_configuration(mechanism, a, b, 1.0) for a, b in zip(home, displacement, strict=True)]
     )
     v = 0.5 * rng.normal(size=(worlds, mechanism.nv))
     return q, v, rng.uniform(-1, 1, size=(worlds, len(mechanism.inputs)))
@@ -117,8 +127,10 @@ def begun(mechanism: zw.Mechanism, worlds: int, seed: int = 0, lift: float = 0.0
 def mujoco_steps(
     text: str, integrator: str, q: np.ndarray, v: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, set[Any]]:
-    """q and v (states, n) one step after each of these states, and MuJoCo's types of the rows that acted somewhere,
-    with ('contact', dimension, whether between bodies) of contacts."""
+    """q and v (states, n) one step of MuJoCo after each of these states, and the types of all its constraint rows.
+
+    A contact is given as ('contact', dimension, whether both geoms belong to bodies).
+    """
     model = mujoco.MjModel.from_xml_string(text)
     model.opt.integrator = INTEGRATORS[integrator]
     model.opt.tolerance, model.opt.ls_tolerance = 1e-14, 1e-9
@@ -131,10 +143,10 @@ def mujoco_steps(
         after.append((data.qpos.copy(), data.qvel.copy()))
         kinds |= {int(kind) for kind in data.efc_type}
         kinds |= {("contact", int(c.dim), bool(model.geom_bodyid[c.geom].all())) for c in data.contact}
-    places, speeds = zip(*after, strict=True)
-    return np.array(places), np.array(speeds), kinds
+    positions, velocities = zip(*after, strict=True)
+    return np.array(positions), np.array(velocities), kinds
 
 
-def off_by(found: np.ndarray, wanted: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """By how much speeds after a step differ, (states,), against the largest change in it, or against 1."""
-    return np.abs(found - wanted).max(axis=-1) / np.maximum(1, np.abs(wanted - before).max(axis=-1))
+def relative_error(found: np.ndarray, expected: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """The difference (states,) of velocities after a step, relative to the larger of 1 and their largest change."""
+    return np.abs(found - expected).max(axis=-1) / np.maximum(1, np.abs(expected - before).max(axis=-1))

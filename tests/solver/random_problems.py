@@ -1,4 +1,4 @@
-"""Random problems of Gauss with rows of every kind."""
+"""Random problems of Gauss's principle with constraint rows of every kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zwang.dynamics.gauss import GaussProblem
 def plain_rows(
     kind: str, J: np.ndarray, aref: np.ndarray, R: np.ndarray, name: str = "row", bound: float = 0.0
 ) -> Rows:
-    """Rows of one kind with the numbers that a solver needs."""
+    """Rows of one kind with the fields that a solver uses."""
     n = len(aref)
     zero, on = np.zeros(n), np.array([True] * n)
     return Rows(
@@ -22,7 +22,7 @@ def plain_rows(
 def elliptic(
     J: np.ndarray, aref: np.ndarray, R0: float, friction: tuple[float, ...], impratio: float, name: str
 ) -> Rows:
-    """An elliptic cone whose R is as MuJoCo's."""
+    """An elliptic friction cone, with the R that MuJoCo assigns to its rows."""
     f = np.array(friction)
     R = np.array([R0, *(R0 / impratio * f[0] ** 2 / f**2)])
     return plain_rows("cone", J, aref, R, name).as_cone(
@@ -31,7 +31,7 @@ def elliptic(
 
 
 def random_problem(seed: int, nv: int = 6) -> tuple[GaussProblem, Rows]:
-    """A mass matrix, a free acceleration, and two or so rows of every kind."""
+    """A mass matrix, a free acceleration, and one or more rows of every kind."""
     rng = np.random.default_rng(seed)
     half = rng.normal(size=(nv, nv))
     problem = GaussProblem(

@@ -1,4 +1,6 @@
-"""What a world of listed rows does is its own, bit for bit: whatever the lanes, its place, its neighbours and their troubles."""
+"""A world with compacted rows evolves bit for bit the same whatever the number of lanes, its index, and the states
+of the other worlds.
+"""
 
 from functools import cache
 
@@ -21,7 +23,7 @@ def program():
 
 @cache
 def states():
-    """Worlds in the air, on the floor, and some rolled up: of no row, and of many."""
+    """Worlds above the floor, in contact with it and fast ones, with very different numbers of active rows."""
     mechanism = mechanism_of(text_of("creature"))
     q, v, _ = begun(mechanism, WORLDS, seed=1)
     q[:, 2] += np.linspace(-0.15, 0.3, WORLDS)
@@ -31,7 +33,7 @@ def states():
 
 
 def rolled(q, v, u, dtype="float64", lanes=None, threads=1):
-    """q, v and what is remembered after every step, side by side (worlds, steps, n), as bits."""
+    """q, v and the warm start after every step, side by side (worlds, steps, n)."""
     compiled = CompiledFunction(program(), dtype=dtype, lanes=lanes, threads=threads, cache=True)
     nothing = np.zeros((len(q), 0))
     size = next(port.size for port in program().inputs if port.name == WARM_START)
@@ -45,44 +47,47 @@ def whole(dtype="float64"):
     return rolled(*states(), dtype)
 
 
-def test_the_worlds_differ_in_their_rows():
-    memory = whole()[:, :, -next(port.size for port in program().inputs if port.name == WARM_START) :]
-    acting = (memory > 0).sum(axis=2)
-    pushing = (memory > 1).sum(axis=2)
+def test_the_worlds_differ_in_their_active_rows():
+    status = whole()[:, :, -next(port.size for port in program().inputs if port.name == WARM_START) :]
+    candidates = (status > 0).sum(axis=2)
+    active = (status > 1).sum(axis=2)
     assert np.isfinite(whole()).all()
-    assert (acting.max(axis=0) > acting.min(axis=0) + 8).any() and pushing.max() > 12
+    assert (candidates.max(axis=0) > candidates.min(axis=0) + 8).any() and active.max() > 12
 
 
-@pytest.mark.parametrize(("dtype", "lanes"), [("float64", 1), ("float64", 2), ("float64", 4), ("float64", 8), ("float32", 1)])  # fmt: skip
-def test_the_same_bits_at_every_width(dtype, lanes):
+@pytest.mark.parametrize(
+    ("dtype", "lanes"),
+    [("float64", 1), ("float64", 2), ("float64", 4), ("float64", 8), ("float32", 1)],
+)
+def test_the_same_bits_with_any_number_of_lanes(dtype, lanes):
     assert np.array_equal(rolled(*states(), dtype, lanes), whole(dtype))
 
 
-def test_the_same_bits_in_any_order_and_number_and_over_threads():
+def test_the_same_bits_in_any_order_and_number_of_worlds_and_with_threads():
     order = np.random.default_rng(3).permutation(WORLDS)
     assert np.array_equal(rolled(*(x[order] for x in states())), whole()[order])
-    for some in (slice(0, 1), slice(4, 7), slice(2, 13, 3)):
-        assert np.array_equal(rolled(*(x[some] for x in states())), whole()[some])
+    for subset in (slice(0, 1), slice(4, 7), slice(2, 13, 3)):
+        assert np.array_equal(rolled(*(x[subset] for x in states())), whole()[subset])
     many = [np.tile(x, (12, *[1] * (x.ndim - 1))) for x in states()]
     assert np.array_equal(rolled(*many, threads=2), np.tile(whole(), (12, 1, 1)))
 
 
-@pytest.mark.parametrize("trouble", ["a speed", "a position", "a control", "far away"])
-def test_a_broken_world_leaves_the_others_alone(trouble):
+@pytest.mark.parametrize("failure", ["velocity", "position", "control", "overflow"])
+def test_a_failed_world_does_not_change_the_others(failure):
     q, v, u = (x.copy() for x in states())
-    broken = [3, 8]
-    match trouble:
-        case "a speed":
-            v[broken, 7] = np.nan
-        case "a position":
-            q[broken, 9] = np.inf
-        case "a control":
-            u[broken, 20, 4] = np.nan
-        case "far away":
-            v[broken] = 1e200
-    found, fine = rolled(q, v, u), np.setdiff1d(np.arange(WORLDS), broken)
+    failed = [3, 8]
+    match failure:
+        case "velocity":
+            v[failed, 7] = np.nan
+        case "position":
+            q[failed, 9] = np.inf
+        case "control":
+            u[failed, 20, 4] = np.nan
+        case "overflow":
+            v[failed] = 1e200
+    found, fine = rolled(q, v, u), np.setdiff1d(np.arange(WORLDS), failed)
     assert np.array_equal(found[fine], whole()[fine])
-    if trouble == "a control":
-        assert np.array_equal(found[broken, :20], whole()[broken, :20])
+    if failure == "control":
+        assert np.array_equal(found[failed, :20], whole()[failed, :20])
     nq = q.shape[1]
-    assert not np.isfinite(found[broken, -1, :nq]).all(axis=1).any()
+    assert not np.isfinite(found[failed, -1, :nq]).all(axis=1).any()

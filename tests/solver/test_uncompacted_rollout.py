@@ -1,4 +1,4 @@
-"""Large models whose rows cannot be listed, or should not: rollouts go the other way, and are as right."""
+"""Rollouts of large models whose rows are not compacted: elliptic cones, several trees, hard contacts."""
 
 from functools import cache
 
@@ -7,27 +7,28 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from tests.solver.large_models import begun, creature, mechanism_of, mujoco_steps, off_by
-from tests.solver.test_compacted_rollout import listing
+from tests.solver.large_models import begun, creature, mechanism_of, mujoco_steps, relative_error
+from tests.solver.test_compacted_rollout import record_compacted_rows
 
 WORLDS, STEPS = 6, 120
 
 
 @cache
 def heap(cone):
-    """Five free bodies, thirty speeds, that fall on each other."""
+    """Five free bodies, with 30 velocities, that fall on each other."""
     bodies = "".join(
         f'<body pos="{0.1 * k} {0.04 * (k % 2)} {0.12 + 0.2 * k}"><freejoint/>'
-        f'<geom type="{("sphere", "capsule")[k % 2]}" size="{("0.1", "0.06 0.08")[k % 2]}" condim="{(3, 4, 6, 1)[k % 4]}"/></body>'
+        f'<geom type="{("sphere", "capsule")[k % 2]}" size="{("0.1", "0.06 0.08")[k % 2]}" '
+        f'condim="{(3, 4, 6, 1)[k % 4]}"/></body>'
         for k in range(5)
     )
     return (
-        f'<mujoco><option timestep="0.004" cone="{cone}"/><worldbody><geom type="plane" size="5 5 .1"/>{bodies}'
-        "</worldbody></mujoco>"
+        f'<mujoco><option timestep="0.004" cone="{cone}"/><worldbody>'
+        f'<geom type="plane" size="5 5 .1"/>{bodies}</worldbody></mujoco>'
     )
 
 
-def course(mechanism, fast):
+def rollout_states(mechanism, fast):
     """States before and after each step of a rollout, (worlds steps, n)."""
     q, v, u = begun(mechanism, WORLDS)
     u = u if mechanism.inputs else np.zeros((WORLDS, mechanism.nv))
@@ -38,42 +39,43 @@ def course(mechanism, fast):
 
 
 @pytest.mark.parametrize(
-    ("text", "near"),
+    ("text", "tolerance"),
     [(creature("elliptic"), 1e-6), (heap("pyramidal"), 1e-10)],
     ids=["elliptic cones", "several bodies"],
 )
-def test_what_is_not_listed_steps_as_mujoco_too(text, near, monkeypatch):
-    lists, mechanism = listing(monkeypatch), mechanism_of(text)
+def test_rollouts_without_compaction_equal_mujocos_steps(text, tolerance, monkeypatch):
+    calls, mechanism = record_compacted_rows(monkeypatch), mechanism_of(text)
     fast = zw.compile(mechanism)
-    q, v, q_after, v_after, u = course(mechanism, fast)
-    assert not lists
+    q, v, q_after, v_after, u = rollout_states(mechanism, fast)
+    assert not calls
     alone = fast.step(q, v, u)
-    assert off_by(alone.v, v_after, v).max() < 1e-9
-    q_there, v_there, kinds = mujoco_steps(text, "euler", q, v, u[:, : len(mechanism.inputs)])
+    assert relative_error(alone.v, v_after, v).max() < 1e-9
+    q_mujoco, v_mujoco, kinds = mujoco_steps(text, "euler", q, v, u[:, : len(mechanism.inputs)])
     rows = mujoco.mjtConstraint
     cones = rows.mjCNSTR_CONTACT_ELLIPTIC if "elliptic" in text else rows.mjCNSTR_CONTACT_PYRAMIDAL
     assert int(cones) in kinds
-    assert off_by(v_there, v_after, v).max() < near  # with cones between, MuJoCo ends short of its tolerance
-    assert np.abs(q_there - q_after).max() < 1e-8
+    assert relative_error(v_mujoco, v_after, v).max() < tolerance  # MuJoCo does not reach its tolerance with sliding cones
+    assert np.abs(q_mujoco - q_after).max() < 1e-8
 
 
-def test_hard_contacts_of_a_large_tree_step_as_alone(monkeypatch):
-    """A chain of twenty hinges and a slide over hard ground, with soft limits."""
-    lists = listing(monkeypatch)
+def test_rollouts_with_hard_contacts_of_a_large_tree_equal_single_steps(monkeypatch):
+    """A chain with one prismatic and twenty revolute joints over hard ground, with soft limits."""
+    calls = record_compacted_rows(monkeypatch)
     hard = zw.Surface(hard=True, friction=(0.5, 0.005, 0.0001))
     bodies = [zw.Body("b0", joint=zw.Prismatic("j0", axis=(0, 0, 1)), mass=0.5, position=(0, 0, 0.3))]
     for k in range(1, 21):
         joint = zw.Revolute(f"j{k}", axis=((0, 1, 0), (0, 0, 1))[k % 2], limits=(-0.4, 0.4), friction=0.01)
         shapes = [zw.Sphere(0.05, surface=hard)] if k % 5 == 0 else []
         bodies.append(
-            zw.Body(f"b{k}", parent=f"b{k - 1}", position=(0.1, 0, 0), joint=joint, mass=0.1, inertia=(1e-3,) * 3, geometry=shapes)
+            zw.Body(f"b{k}", parent=f"b{k - 1}", position=(0.1, 0, 0), joint=joint, mass=0.1,
+                    inertia=(1e-3,) * 3, geometry=shapes)
         )  # fmt: skip
     mechanism = zw.Mechanism(bodies=bodies, geometry=[zw.Plane(surface=hard)])
     fast, rng = zw.compile(mechanism), np.random.default_rng(0)
     q, v = 0.1 * rng.normal(size=(2, 4, mechanism.nv))
     u, h = np.zeros((4, mechanism.nv)), 0.002
     after = fast.rollout(q, v, u, steps=150, step=h)
-    assert not lists and np.isfinite(after.v).all() and after.q[:, -1].min() < -0.1
+    assert not calls and np.isfinite(after.v).all() and after.q[:, -1].min() < -0.1
     for k in range(0, 149, 8):
         alone = fast.step(after.q[:, k], after.v[:, k], u, step=h)
-        assert off_by(after.v[:, k + 1], alone.v, after.v[:, k]).max() < 1e-9
+        assert relative_error(after.v[:, k + 1], alone.v, after.v[:, k]).max() < 1e-9

@@ -1,4 +1,4 @@
-"""The constrained acceleration traced and compiled, worlds in lanes, against the same text on floats and against MuJoCo."""
+"""The constrained acceleration, compiled with worlds in lanes, against the same functions on floats and MuJoCo."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def compiled(mechanism, solver="newton"):
     ("name", "cone"),
     [("hopper", "pyramidal"), ("hopper", "elliptic"), ("half_cheetah", "pyramidal")],
 )
-def test_compiled_accelerations_are_mujocos_whatever_the_neighbours(name, cone):
+def test_compiled_accelerations_are_mujocos_and_do_not_depend_on_other_worlds(name, cone):
     stored = case("mujoco_oracle", name)
     mechanism = read_mjcf(f"{name}.xml", strict=False, text=stored["parameters"]["xml"])
     mechanism = mechanism.replace(options=replace(mechanism.options, cone=cone))
@@ -44,23 +44,23 @@ def test_compiled_accelerations_are_mujocos_whatever_the_neighbours(name, cone):
     scale = np.maximum(1, np.abs(qacc).max(axis=1, keepdims=True))
     assert (np.abs(a - qacc) / scale).max() < 1e-10
     order = np.random.default_rng(1).permutation(len(states))
-    assert np.array_equal(run(q[order], v[order], tau[order]), a[order])  # other lanes, the same bits
+    assert np.array_equal(run(q[order], v[order], tau[order]), a[order])  # in other lanes, bit for bit
     assert np.array_equal(run(q[:1], v[:1], tau[:1]), a[:1])
 
 
 def machine(softness):
-    """A rod between two carriages, coupled, limited and rubbing; ends held by a loop of that softness."""
+    """A chain with limits, friction, a joint coupling and a closed loop of the given softness."""
     bodies = [
-        zw.Body("a", joint=zw.Revolute("ja", axis=(0, 1, 0), limits=(-0.4, 0.5), friction=0.3), mass=1.0, com=(0.2, 0, 0.05),
-                inertia=(0.01, 0.02, 0.02)),
-        zw.Body("b", parent="a", position=(0.5, 0, 0), joint=zw.Ball("jb", limits=(0, 0.7)), mass=0.6, com=(0.1, 0, 0),
-                inertia=(0.004, 0.005, 0.006)),
-        zw.Body("c", parent="b", position=(0.4, 0, 0), joint=zw.Prismatic("jc", axis=(1, 0, 0), friction=0.2), mass=0.4,
-                inertia=(0.002, 0.002, 0.003)),
+        zw.Body("a", joint=zw.Revolute("ja", axis=(0, 1, 0), limits=(-0.4, 0.5), friction=0.3), mass=1.0,
+                com=(0.2, 0, 0.05), inertia=(0.01, 0.02, 0.02)),
+        zw.Body("b", parent="a", position=(0.5, 0, 0), joint=zw.Ball("jb", limits=(0, 0.7)), mass=0.6,
+                com=(0.1, 0, 0), inertia=(0.004, 0.005, 0.006)),
+        zw.Body("c", parent="b", position=(0.4, 0, 0), joint=zw.Prismatic("jc", axis=(1, 0, 0), friction=0.2),
+                mass=0.4, inertia=(0.002, 0.002, 0.003)),
     ]  # fmt: skip
     loops = [
         zw.Connect("pin", ("c", (0.1, 0, 0)), ("world", (1.0, 0, 0)), softness=softness),
-        zw.Couple("gear", "ja", "jc", (0.1, 0.5, 0.2), softness=softness),
+        zw.JointCoupling("gear", "ja", "jc", (0.1, 0.5, 0.2), softness=softness),
     ]
     return zw.Mechanism(bodies=bodies, constraints=loops)
 
@@ -80,7 +80,7 @@ def test_loops_limits_and_friction_compile_soft_and_hard(softness, solver):
 
 
 def heap(count, rng, cone):
-    """Free bodies over a plane, of shapes whose gaps have closed forms, with surfaces of every dimension of contact."""
+    """Free bodies over a plane, whose signed distances have closed forms, with contacts of every dimension."""
     shapes = [
         lambda surface: zw.Sphere(0.12, surface=surface),
         lambda surface: zw.Capsule(0.07, 0.2, surface=surface),
@@ -100,7 +100,7 @@ def heap(count, rng, cone):
 
 
 def piled(mechanism, count, rng, worlds):
-    """Configurations in which neighbours overlap a little."""
+    """Configurations in which neighbouring bodies overlap slightly."""
     q = np.tile(np.array(mechanism.neutral, float), (worlds, 1)).reshape(worlds, count, 7)
     q[..., :3] = rng.normal(size=(worlds, count, 3)) * 0.15 + [0, 0, 0.15]
     q[..., 3:] = rng.normal(size=(worlds, count, 4))
@@ -109,7 +109,7 @@ def piled(mechanism, count, rng, worlds):
 
 
 @pytest.mark.parametrize(("count", "cone"), [(5, "pyramidal"), (5, "elliptic"), (7, "elliptic")])
-def test_heaps_of_shapes_compile_to_what_floats_give(count, cone):
+def test_compiled_accelerations_of_heaps_equal_those_on_floats(count, cone):
     rng = np.random.default_rng(count)
     mechanism = heap(count, rng, cone)
     q = piled(mechanism, count, rng, 9)
