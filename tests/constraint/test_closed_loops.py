@@ -112,8 +112,8 @@ def pendulum(n, times):
     """
     inertia, weight = (n + 1) / 3 + n, ((n + 1) / 2 + n) * 9.81
     motion = solve_ivp(
-        lambda _, y: (y[1], -weight / inertia * np.cos(y[0])), (0, times[-1]), (np.pi / 2, -1.0), t_eval=times,
-        method="DOP853", rtol=1e-12, atol=1e-12,
+        lambda _, y: (y[1], -weight / inertia * np.cos(y[0])), (0, times[-1]), (np.pi / 2, -1.0),
+        t_eval=times, method="DOP853", rtol=1e-12, atol=1e-12,
     )  # fmt: skip
     phi, rate = motion.y
     return np.column_stack([np.cos(phi), np.sin(phi), phi, rate])
@@ -137,8 +137,7 @@ def bennett():
 
 
 def bennett_loop():
-    """Bennett's four-bar; two points on the axis of its last hinge coincide with points on an axis of the
-    ground.
+    """Bennett's four-bar; two points on the axis of its last hinge coincide with two points of the ground.
 
     The latter lie on the axis through (-b, 0, 0) that is rotated by -beta.
     """

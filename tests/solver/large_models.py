@@ -1,4 +1,6 @@
-"""Large single trees, whose rollouts compact their active rows, with rows of every kind, here and in MuJoCo."""
+"""Large single trees, whose rollouts compact their active rows, with rows of every kind, here and in
+MuJoCo.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,11 @@ def _leg(name: str, angle: float, condim: int) -> str:
 
 
 def creature(cone: str = "pyramidal", extra: str = "") -> str:
-    """A floating trunk with three legs (condim 1, 3 and 6), a neck with a ball joint, and a tail with dry friction.
+    """A floating trunk with three legs (condim 1, 3 and 6), a neck with a ball joint, and a tail with dry
+    friction.
 
-    A tendon with friction and limits couples two knees; a joint coupling relates the third knee to the tail.
-    extra: further options.
+    A tendon with friction and limits couples two knees; a joint coupling relates the third knee to the
+    tail. extra: further options.
     """
     legs = "".join(_leg(*leg) for leg in (("a", 0.3, 1), ("b", 2.75, 3), ("c", 3.6, 6)))
     motors = "".join(
@@ -127,7 +130,8 @@ def begun(mechanism: zw.Mechanism, worlds: int, seed: int = 0, lift: float = 0.0
 def mujoco_steps(
     text: str, integrator: str, q: np.ndarray, v: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, set[Any]]:
-    """q and v (states, n) one step of MuJoCo after each of these states, and the types of all its constraint rows.
+    """q and v (states, n) one step of MuJoCo after each of these states, and the types of all its
+    constraint rows.
 
     A contact is given as ('contact', dimension, whether both geoms belong to bodies).
     """
@@ -148,5 +152,7 @@ def mujoco_steps(
 
 
 def relative_error(found: np.ndarray, expected: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """The difference (states,) of velocities after a step, relative to the larger of 1 and their largest change."""
+    """The difference (states,) of velocities after a step, relative to the larger of 1 and their largest
+    change.
+    """
     return np.abs(found - expected).max(axis=-1) / np.maximum(1, np.abs(expected - before).max(axis=-1))

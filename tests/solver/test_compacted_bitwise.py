@@ -1,5 +1,5 @@
-"""A world with compacted rows evolves bit for bit the same whatever the number of lanes, its index, and the states
-of the other worlds.
+"""A world with compacted rows evolves bit for bit the same whatever the number of lanes, its index, and
+the states of the other worlds.
 """
 
 from functools import cache
@@ -23,7 +23,9 @@ def program():
 
 @cache
 def states():
-    """Worlds above the floor, in contact with it and fast ones, with very different numbers of active rows."""
+    """Worlds above the floor, in contact with it and fast ones, with very different numbers of active
+    rows.
+    """
     mechanism = mechanism_of(text_of("creature"))
     q, v, _ = begun(mechanism, WORLDS, seed=1)
     q[:, 2] += np.linspace(-0.15, 0.3, WORLDS)

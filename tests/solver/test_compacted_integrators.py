@@ -1,4 +1,6 @@
-"""Rollouts with compacted rows by other integrators, whose stages are warm-started, and in single precision."""
+"""Rollouts with compacted rows by other integrators, whose stages are warm-started, and in single
+precision.
+"""
 
 import numpy as np
 import pytest
@@ -19,7 +21,9 @@ def test_a_step_of_other_integrators_is_mujocos(integrator):
 
 
 def test_steps_in_single_precision_equal_mujocos_within_rounding():
-    """Steps from the same states as MuJoCo's in double precision; rows near activation may differ in status."""
+    """Steps from the same states as MuJoCo's in double precision; rows near activation may differ in
+    status.
+    """
     text = text_of("creature")
     mechanism = mechanism_of(text)
     single = zw.compile(mechanism, dtype="float32")

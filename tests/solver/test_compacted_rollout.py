@@ -1,4 +1,6 @@
-"""Rollouts of large trees with compacted rows: every step equals the compiled step and MuJoCo's from that state."""
+"""Rollouts of large trees with compacted rows: every step equals the compiled step and MuJoCo's from that
+state.
+"""
 
 import numpy as np
 import pytest
@@ -18,7 +20,9 @@ REQUIRED_ROWS = {"creature": CREATURE_ROWS, "humanoid": {LIMIT, FRICTIONLESS, PY
 
 
 def rollout_states(mechanism, fast, seed=0, **settings):
-    """The states of a rollout before and after each step: q, v, u, and q, v after the step, (worlds steps, n)."""
+    """The states of a rollout before and after each step: q, v, u, and q, v after the step, (worlds
+    steps, n).
+    """
     q, v, _ = begun(mechanism, WORLDS, seed)
     u = np.random.default_rng(seed).uniform(-1, 1, size=(WORLDS, STEPS, len(mechanism.inputs)))
     after = fast.rollout(q, v, u, steps=STEPS, **settings)

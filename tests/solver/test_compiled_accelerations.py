@@ -1,4 +1,6 @@
-"""The constrained acceleration, compiled with worlds in lanes, against the same functions on floats and MuJoCo."""
+"""The constrained acceleration, compiled with worlds in lanes, against the same functions on floats and
+MuJoCo.
+"""
 
 from dataclasses import replace
 
@@ -80,7 +82,9 @@ def test_loops_limits_and_friction_compile_soft_and_hard(softness, solver):
 
 
 def heap(count, rng, cone):
-    """Free bodies over a plane, whose signed distances have closed forms, with contacts of every dimension."""
+    """Free bodies over a plane, whose signed distances have closed forms, with contacts of every
+    dimension.
+    """
     shapes = [
         lambda surface: zw.Sphere(0.12, surface=surface),
         lambda surface: zw.Capsule(0.07, 0.2, surface=surface),

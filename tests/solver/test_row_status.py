@@ -1,4 +1,4 @@
-"""What is remembered of a solution tells how its rows answered; whatever is remembered, the next solution is the right one."""
+"""The status of constraint rows, encoded for a warm start; with any warm start the solution is the same."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,14 @@ SEEDS = st.integers(0, 10_000)
 
 
 def warm_start_from(codes):
-    """These codes, as a warm start."""
+    """A warm start from the given codes of row status."""
 
     def warm_start(size):
         assert size == len(codes)
-        kept = zeros(size)
+        stored = zeros(size)
         for k, code in enumerate(codes):
-            kept = kept.set(k, float(code))
-        return kept
+            stored = stored.set(k, float(code))
+        return stored
 
     return warm_start
 
@@ -34,7 +34,7 @@ def as_list(codes):
 
 
 def status_at(problem, rows, a):
-    """The codes where the rows answer to accelerations a."""
+    """The codes of the row status at the acceleration a."""
     primal = PrimalCost(problem, rows)
     return as_list(encode_status(primal, primal.residual(a), zeros(primal.block_count)))
 
@@ -44,24 +44,24 @@ def without_cones(problem, rows):
 
 
 @given(SEEDS, st.sampled_from([0.0, 0.1, 1.0, 20.0]))
-def test_rows_answer_as_remembered_where_they_were(seed, size):
+def test_the_decoded_status_reproduces_forces_and_curvatures(seed, size):
     problem, rows = random_problem(seed)
     primal, rng = PrimalCost(problem, rows), np.random.default_rng(seed)
     y = primal.residual(problem.a_free + size * rng.normal(size=primal.nv))
     codes = encode_status(primal, y, zeros(primal.block_count))
     for block in primal.blocks:
         residual = block.read(y)
-        for got, wanted in zip(
+        for decoded, expected in zip(
             decode_status(codes)(block, residual), block.force_and_curvature(residual), strict=True
         ):
-            np.testing.assert_array_equal(got, wanted)
+            np.testing.assert_array_equal(decoded, expected)
         between = block.cone is not None and codes[block.number] == 0
         assert between or codes[block.number] >= 1
 
 
 @pytest.mark.parametrize("kind", ["friction", "limit", "contact"])
-def test_rows_at_the_very_brink_are_remembered_as_they_are(kind):
-    """y of 0, and where dry friction just reaches its bound."""
+def test_the_status_of_rows_at_a_boundary_is_reproduced(kind):
+    """Residuals y of 0, and those at which dry friction just reaches its bound."""
     edges = np.array([0.0, -0.0, 0.5, -0.5, np.nextafter(0.5, 1), -np.nextafter(0.5, 1), 1e-300])
     n = len(edges)
     rows = plain_rows(kind, np.eye(n), -edges, np.full(n, 0.25), bound=2.0)
@@ -71,15 +71,15 @@ def test_rows_at_the_very_brink_are_remembered_as_they_are(kind):
     for block in primal.blocks:
         residual = block.read(y)
         force, W = decode_status(codes)(block, residual)
-        wanted, slope = block.force_and_curvature(residual)
-        np.testing.assert_array_equal(force, wanted)
-        if kind != "friction":  # where friction just reaches its bound either slope is one
-            np.testing.assert_array_equal(W, slope)
+        expected, curvature = block.force_and_curvature(residual)
+        np.testing.assert_array_equal(force, expected)
+        if kind != "friction":  # at the bound of friction both one-sided curvatures are valid
+            np.testing.assert_array_equal(W, curvature)
 
 
 @given(SEEDS)
-def test_a_group_of_many_rows_keeps_each_ones_answer(seed):
-    """Twenty rows of friction or limits that act together: forty binary digits in one number."""
+def test_a_block_of_many_rows_encodes_the_status_of_each(seed):
+    """The status of twenty rows of friction or limits takes forty bits of one number."""
     rng, n = np.random.default_rng(seed), 20
     kind = ("friction", "limit", "contact")[seed % 3]
     rows = plain_rows(
@@ -89,37 +89,39 @@ def test_a_group_of_many_rows_keeps_each_ones_answer(seed):
     assert primal.block_count == 1
     y = primal.residual(3 * rng.normal(size=4))
     codes, (block,) = encode_status(primal, y, zeros(1)), primal.blocks
-    for got, wanted in zip(
+    for decoded, expected in zip(
         decode_status(codes)(block, block.read(y)), block.force_and_curvature(block.read(y)), strict=True
     ):
-        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(decoded, expected)
 
 
-@given(SEEDS, st.sampled_from(["nothing", "no force", "elsewhere", "here"]), st.booleans())
-def test_whatever_is_remembered_the_solution_is_the_same(seed, what, cones):
+@given(SEEDS, st.sampled_from(["unknown", "inactive", "elsewhere", "solution"]), st.booleans())
+def test_the_solution_does_not_depend_on_the_warm_start(seed, start, cones):
     problem, rows = random_problem(seed)
     if not cones:
         problem, rows = without_cones(problem, rows)
     plain = newton(problem, rows)
     groups, rng = PrimalCost(problem, rows).block_count, np.random.default_rng(seed)
     codes = {
-        "nothing": lambda: [0] * groups,
-        "no force": lambda: [1] * groups,
+        "unknown": lambda: [0] * groups,
+        "inactive": lambda: [1] * groups,
         "elsewhere": lambda: status_at(problem, rows, 30 * rng.normal(size=len(problem.a_free))),
-        "here": lambda: status_at(problem, rows, plain.acceleration),
-    }[what]()
+        "solution": lambda: status_at(problem, rows, plain.acceleration),
+    }[start]()
     found = newton(problem, rows, start=warm_start_from(codes))
     size = np.abs(plain.acceleration).max()
     np.testing.assert_allclose(found.acceleration, plain.acceleration, atol=1e-9 * size, rtol=0)
     np.testing.assert_allclose(found.force, plain.force, atol=1e-7 * np.abs(plain.force).max(), rtol=0)
     assert found.converged and not found.failed
-    told = as_list(found.row_status)
-    if what != "here":
-        assert told == status_at(problem, rows, found.acceleration)
+    status = as_list(found.row_status)
+    if start != "solution":
+        assert status == status_at(problem, rows, found.acceleration)
 
 
-def test_rows_that_were_idle_and_push_now_are_seen():
-    """A mass falls on what nothing had touched: the first step, as remembered, changes nothing, and is not the end."""
+def test_a_row_that_was_inactive_and_becomes_active_is_found():
+    """The first step with the status of the warm start changes nothing, and the iteration does not end
+    there.
+    """
     problem = GaussProblem(np.eye(2), np.array([-9.0, 0.0]), (-1, -1))
     rows = plain_rows("limit", np.eye(2)[:1], np.array([3.0]), np.array([0.1]))
     found = newton(problem, rows, start=warm_start_from([1]))
@@ -127,7 +129,7 @@ def test_rows_that_were_idle_and_push_now_are_seen():
 
 
 @given(SEEDS)
-def test_one_iteration_is_enough_where_rows_answer_as_before(seed):
+def test_one_iteration_is_enough_with_the_same_row_status(seed):
     problem, rows = without_cones(*random_problem(seed))
     first = newton(problem, rows, start=warm_start_from([0] * PrimalCost(problem, rows).block_count))
     again = newton(problem, rows, start=warm_start_from(as_list(first.row_status)))
@@ -138,8 +140,8 @@ def test_one_iteration_is_enough_where_rows_answer_as_before(seed):
     np.testing.assert_allclose(again.acceleration, first.acceleration, atol=1e-10 * size)
 
 
-def test_with_cones_that_slide_it_takes_no_more_iterations_on_the_whole():
-    """Of these nothing is remembered."""
+def test_a_warm_start_with_sliding_cones_does_not_need_more_iterations_on_average():
+    """The status of sliding cones is not stored."""
     counts = []
     for seed in range(20):
         problem, rows = random_problem(seed)
@@ -150,7 +152,7 @@ def test_with_cones_that_slide_it_takes_no_more_iterations_on_the_whole():
     assert again <= first
 
 
-def test_rows_that_do_not_act_are_remembered_as_such():
+def test_inactive_rows_have_the_status_inactive():
     problem, _ = random_problem(0)
     rng = np.random.default_rng(0)
     parts = [
@@ -160,8 +162,8 @@ def test_rows_that_do_not_act_are_remembered_as_such():
         for name in ("a", "off", "b")
     ]
     rows = concatenated(parts, 6)
-    for begin in ([0, 0, 0], [2, 2, 2]):
-        found = newton(problem, rows, start=warm_start_from(begin))
+    for codes in ([0, 0, 0], [2, 2, 2]):
+        found = newton(problem, rows, start=warm_start_from(codes))
         plain = newton(problem, rows)
         np.testing.assert_allclose(found.acceleration, plain.acceleration, atol=1e-9)
         assert as_list(found.row_status)[1] == 0 and found.force[1] == 0

@@ -1,4 +1,4 @@
-"""Contacts in single precision: the solver ends where rounding does, near the double's answer, and no world is lost."""
+"""Contacts in single precision: the solver converges to rounding, near the solution in double precision."""
 
 from pathlib import Path
 
@@ -18,5 +18,5 @@ def test_a_walker_falls_in_single_precision_as_in_double():
         for dtype in ("float64", "float32")
     ]
     assert all(np.isfinite(end.q).all() for end in ends)
-    apart = np.abs(ends[0].q - ends[1].q).max(axis=(1, 2))
-    assert np.median(apart) < 1e-4  # a few worlds take another contact first
+    difference = np.abs(ends[0].q - ends[1].q).max(axis=(1, 2))
+    assert np.median(difference) < 1e-4  # in a few worlds another contact is made first

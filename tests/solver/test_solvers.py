@@ -1,4 +1,4 @@
-"""Three solvers of one convex problem: one answer, and the laws that it keeps."""
+"""All solvers of the convex problem find one solution, which satisfies the laws of contact and friction."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,9 @@ def test_primal_newton_conjugate_gradients_and_dual_agree(seed):
 @settings(max_examples=15, deadline=None)
 @given(seed=seeds)
 def test_no_other_acceleration_has_a_lower_cost(seed):
-    """The cost, written down anew from seed 002's reduced primal, rises in every direction."""
+    """The cost of the reduced primal problem, programmed again from its definition, increases in every
+    direction.
+    """
     problem, rows = random_problem(seed)
     a = solve(problem, rows).acceleration
     rng = np.random.default_rng(seed)
@@ -47,7 +49,7 @@ def test_no_other_acceleration_has_a_lower_cost(seed):
 
 @settings(max_examples=10, deadline=None)
 @given(seed=seeds)
-def test_the_rows_shares_add_up_to_the_cost(seed):
+def test_the_cost_is_the_sum_of_the_zwang_and_the_row_costs(seed):
     problem, rows = random_problem(seed)
     found = solve(problem, rows)
     shares = row_costs(rows, found.acceleration, found.force)
@@ -56,7 +58,9 @@ def test_the_rows_shares_add_up_to_the_cost(seed):
 
 
 def cost(problem, rows, a):
-    """Z(a) + sum s(J a - aref), each s the least of y f + R f^2 / 2 over allowed forces, sign reversed."""
+    """Z(a) + sum s(J a - aref), where -s(y) is the minimum of y f + R f^2 / 2 over the admissible forces
+    f.
+    """
     y, total, done = rows.J @ a - rows.aref, problem.zwang(a), set()
     for i, kind in enumerate(rows.kinds):
         R, b = rows.R[i], rows.bound[i]
@@ -78,7 +82,7 @@ def cost(problem, rows, a):
 
 
 def nearest_in_cone(cone, f, R):
-    """The point of the cone nearest to f in the metric R: inside, f itself; else on the ray of its direction."""
+    """The projection of f onto the friction cone in the metric R, which lies on the ray of its direction."""
     g, mu = f[1:] / np.array(cone.friction), np.array(cone.friction)
     size = np.linalg.norm(g)
     if f[0] >= 0 and size <= f[0]:
@@ -97,7 +101,7 @@ def nearest_in_cone(cone, f, R):
 
 @settings(max_examples=15, deadline=None)
 @given(seed=seeds, solver=st.sampled_from(["newton", "conjugate"]))
-def test_a_duplicated_row_changes_nothing_but_the_sharing_of_the_force(seed, solver):
+def test_duplicated_rows_of_twice_the_softness_share_the_force(seed, solver):
     problem, rows = random_problem(seed)
     whole = solve(problem, rows, solver=solver)
     # two rows of twice the softness are one row
@@ -114,7 +118,7 @@ def test_a_duplicated_row_changes_nothing_but_the_sharing_of_the_force(seed, sol
 
 @settings(max_examples=10, deadline=None)
 @given(seed=seeds)
-def test_hard_equalities_hold_to_rounding_beside_soft_rows_and_may_be_redundant(seed):
+def test_redundant_hard_equalities_are_satisfied_to_rounding_together_with_soft_rows(seed):
     problem, soft = random_problem(seed)
     rng = np.random.default_rng(seed)
     J, aref = rng.normal(size=(2, 6)), rng.normal(size=2)
@@ -127,8 +131,8 @@ def test_hard_equalities_hold_to_rounding_beside_soft_rows_and_may_be_redundant(
     assert largest(once.acceleration - found.acceleration) < 1e-9 * largest(found.acceleration)
 
 
-def weighed(problem, rows):
-    """The rows, exact, with the true diagonal of A for inverse_weight; a cone's by its normal."""
+def hard_rows_of(problem, rows):
+    """The rows as hard rows, with the diagonal of A as inverse_weight; that of a cone from its normal row."""
     inverse_weight = np.einsum("ij,ji->i", rows.J, np.linalg.solve(problem.M, rows.J.T))
     for cone in rows.cones:
         inverse_weight[cone.start + 1 : cone.stop] = (
@@ -143,26 +147,28 @@ def weighed(problem, rows):
 def test_hard_inequalities_are_the_limit_of_ever_stiffer_ones(seed, solver):
     problem, rows = random_problem(seed, nv=12)
     rows = rows.select([i for i, name in enumerate(rows.names) if name in ("friction", "limit", "contact")])
-    rows = weighed(problem, rows)
+    rows = hard_rows_of(problem, rows)
     hard = solve(problem, rows, solver=solver)
     assert hard.converged
     assert kkt_residual(problem, rows, hard.acceleration, hard.force) < 1e-10
-    misses = [
+    errors = [
         largest(
             solve(problem, rows.replaced(R=softness * rows.inverse_weight)).acceleration - hard.acceleration
         )
         for softness in (1e-4, 1e-5, 1e-6)
     ]
-    assert misses[2] < 1e-4 * max(1, largest(hard.acceleration))
-    assert misses[2] <= 0.2 * misses[1] + 1e-9  # first order in R
+    assert errors[2] < 1e-4 * max(1, largest(hard.acceleration))
+    assert errors[2] <= 0.2 * errors[1] + 1e-9  # first order in R
 
 
 @settings(max_examples=10, deadline=None)
 @given(seed=seeds, solver=st.sampled_from(["newton", "projected"]))
 def test_hard_contacts_stick_or_slip_by_coulombs_law_and_do_not_lift(seed, solver):
-    """Either open without force, or stuck within the cone, or slipping on its surface against the slip; never lifted by slip."""
+    """Open without force, sticking within the cone, or sliding on its surface against the slip, without
+    dilation.
+    """
     problem, rows = random_problem(seed, nv=12)
-    rows = weighed(problem, rows.select([i for i, name in enumerate(rows.names) if name == "cone 0"]))
+    rows = hard_rows_of(problem, rows.select([i for i, name in enumerate(rows.names) if name == "cone 0"]))
     found = solve(problem, rows, solver=solver)
     (n, *f), (yn, *y) = found.force, rows.J @ found.acceleration - rows.aref
     mu = np.array(rows.cones[0].friction)
@@ -180,11 +186,13 @@ def test_hard_contacts_stick_or_slip_by_coulombs_law_and_do_not_lift(seed, solve
 
 @pytest.mark.parametrize("lean", [-1.2, -0.6, -0.4, 0.0, 0.2, 0.4, 1.0])
 @pytest.mark.parametrize("speed", [-3.0, 3.0])
-def test_a_jamming_rod_is_solved_in_few_rounds(lean, speed):
-    """Painleve's rod slides on its foot with friction 2.5, where Coulomb's law by plain rounds takes hundreds.
+def test_a_jamming_rod_is_solved_in_few_iterations(lean, speed):
+    """Painleve's rod slides with friction 2.5; a plain fixed-point iteration of Coulomb's law needs
+    hundreds of steps.
 
-    By Newton and Euler, at the foot: where sliding friction does not raise the normal force beyond every bound, it is that of
-    sliding, against the slip; where it does, the rod jams, and the foot stops within the step, its force within the cone.
+    By the Newton-Euler equations at the foot, friction acts against the slip where the normal force of
+    sliding is finite. Otherwise the rod jams: the foot stops within the step, with a force inside the
+    cone.
     """
     mu, g = 2.5, 9.81
     touch = zw.Surface(friction=(mu, 0.005, 0.0001), hard=True)
@@ -202,30 +210,30 @@ def test_a_jamming_rod_is_solved_in_few_rounds(lean, speed):
     slope = up @ inverse @ (up + mu * against * along)
     if slope > 0:
         normal = g / slope
-        push = normal * (up + mu * against * along)
+        force = normal * (up + mu * against * along)
     else:
         both, h = np.array([along, up]), mechanism.options.timestep
         tangent, normal = np.linalg.solve(both @ inverse @ both.T, [-speed / h, g])
-        push = tangent * along + normal * up
+        force = tangent * along + normal * up
         assert 0 < against * tangent < mu * normal
     assert (slope < 0) == (round(speed * lean, 9) in (-1.8, -1.2, -0.6, -3.0)), (
-        "jams leaning back, not too much"
+        "jams for moderate backward angles"
     )
-    np.testing.assert_allclose(found.rows.J.T @ found.force, push, rtol=1e-8)
+    np.testing.assert_allclose(found.rows.J.T @ found.force, force, rtol=1e-8)
 
 
-def test_contradicting_hard_rows_are_named():
+def test_inconsistent_hard_rows_are_named():
     problem = GaussProblem(np.eye(3), np.zeros(3), (-1, 0, 1))
     rows = hard_rows(("left loop", "right loop"), [[1.0, 0, 0], [2.0, 0, 0]], [1.0, 5.0])
     with pytest.raises(SolveError, match=r"left loop.*right loop.*contradict"):
         solve(problem, rows)
 
 
-def test_rows_that_do_not_act_have_no_force_and_no_effect():
+def test_inactive_rows_have_no_force_and_no_effect():
     problem, rows = random_problem(3)
-    idle = rows.replaced(active=np.array([False] * len(rows)))
+    inactive = rows.replaced(active=np.array([False] * len(rows)))
     for name in SOLVERS:
-        found = solve(problem, idle, solver=name)
+        found = solve(problem, inactive, solver=name)
         np.testing.assert_allclose(found.acceleration, problem.a_free, atol=1e-14)
         assert not found.force.any()
 
@@ -235,7 +243,7 @@ def test_without_rows_the_motion_is_free():
     assert solve(problem, no_rows(6)).acceleration == pytest.approx(problem.a_free)
 
 
-def test_an_unknown_solver_is_answered_with_those_there_are():
+def test_an_unknown_solver_is_an_error_that_lists_the_solvers():
     problem, rows = random_problem(1)
     with pytest.raises(UnknownNameError, match="newton"):
         solve(problem, rows, solver="newtom")
@@ -251,7 +259,7 @@ def test_sliding_friction_lies_on_the_cone_against_the_slip():
     assert force[2] == pytest.approx(0, abs=1e-9)
 
 
-def test_force_of_a_plain_row_is_that_of_a_spring_between_wanted_and_free():
+def test_the_force_of_a_single_row_in_closed_form():
     problem = GaussProblem(np.array([[2.0]]), np.array([-9.81]), (-1,))
     rows = plain_rows("limit", np.array([[1.0]]), np.array([3.0]), np.array([0.5]))
     assert solve(problem, rows).force[0] == pytest.approx((3.0 + 9.81) / (1 / 2.0 + 0.5), rel=1e-13)

@@ -54,7 +54,8 @@ def test_rollouts_without_compaction_equal_mujocos_steps(text, tolerance, monkey
     rows = mujoco.mjtConstraint
     cones = rows.mjCNSTR_CONTACT_ELLIPTIC if "elliptic" in text else rows.mjCNSTR_CONTACT_PYRAMIDAL
     assert int(cones) in kinds
-    assert relative_error(v_mujoco, v_after, v).max() < tolerance  # MuJoCo does not reach its tolerance with sliding cones
+    # MuJoCo does not reach its tolerance with sliding cones
+    assert relative_error(v_mujoco, v_after, v).max() < tolerance
     assert np.abs(q_mujoco - q_after).max() < 1e-8
 
 
