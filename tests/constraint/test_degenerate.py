@@ -87,7 +87,7 @@ def test_a_matrix_inertia_is_symmetric_to_rounding():
 def test_the_composite_inertia_of_unchecked_bodies_may_not_be_negative(numbers):
     wrong = zw.Body("wrong", joint=zw.Free("f"), unchecked_inertia=True,
                     **({"mass": 1, "inertia": (0.1, 0.1, 0.1)} | numbers))  # fmt: skip
-    with pytest.raises(DescriptionError, match=r"'wrong'.*negative mass or moment"):
+    with pytest.raises(DescriptionError, match=r"'wrong'.*negative mass or principal moment"):
         zw.Mechanism(bodies=[wrong])
     filled = zw.Body("rest", parent="wrong", mass=3, inertia=(0.3, 0.3, 0.3))
     assert zw.Mechanism(bodies=[wrong, filled]).nv == 6

@@ -17,7 +17,9 @@ from zwang.kinematics.poses import placement_pose
 from zwang.mechanism.tree import WORLD, Placement
 
 
-def constraint_loads(free: FreeBodyDiagram, forces: Mapping[str, Any], t: Any = 0) -> dict[str, dict[str, Load]]:
+def constraint_loads(
+    free: FreeBodyDiagram, forces: Mapping[str, Any], t: Any = 0
+) -> dict[str, dict[str, Load]]:
     """Loads of the rows' forces by constraint and body; constraints on generalised velocities without bodies
     are omitted.
 
