@@ -1,11 +1,11 @@
-"""Two shapes that float, in MuJoCo and here, and their contacts in both."""
+"""Pairs of floating shapes, and their contacts here and in MuJoCo."""
 
 from __future__ import annotations
 
 import mujoco
 import numpy as np
 
-from zwang.collision import candidate_pairs, contact_points
+from zwang.collision import ContactPoint, candidate_pairs, contact_points
 from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.kinematics.poses import link_poses
 
@@ -23,7 +23,7 @@ SECOND = {
     "cylinder": ".35 .2",
     "box": ".5 .25 .3",
 }
-TURNS = np.array(
+ROTATIONS = np.array(
     [[1, 0, 0, 0], [0.5, 0.5, 0.5, 0.5], [1, 1, 0, 0], [1, 0, 0, 1], [np.cos(0.3), 0, 0, np.sin(0.3)]]
 )
 
@@ -34,16 +34,17 @@ def shape(name: str, kind: str, sizes: dict[str, str], margin: float) -> str:
     return f'<geom name="{name}" type="{kind}" {size} margin="{margin / 2}"/>'
 
 
-class Couple:
-    """A shape of each kind, free to move (a plane is fixed), and where they touch."""
+class ShapePair:
+    """Two shapes of the given kinds on free joints (a plane is fixed), with their contacts."""
 
     def __init__(self, first: str, second: str, margin: float = 0.3):
         corners = np.random.default_rng(4).normal(size=(20, 3)) * 0.3
         mesh = f'<asset><mesh name="m" vertex="{" ".join(map(str, corners.ravel()))}"/></asset>'
         a, b = shape("a", first, FIRST, margin), shape("b", second, SECOND, margin)
         body = "" if first == "plane" else "<freejoint/>"
+        asset = mesh if "mesh" in (first, second) else ""
         xml = (
-            f'<mujoco><option ccd_tolerance="1e-10" ccd_iterations="500"/>{mesh if "mesh" in (first, second) else ""}<worldbody>'
+            f'<mujoco><option ccd_tolerance="1e-10" ccd_iterations="500"/>{asset}<worldbody>'
             f"<body>{body}{a}</body><body><freejoint/>{b}</body></worldbody></mujoco>"
         )
         self.model = mujoco.MjModel.from_xml_string(xml)
@@ -53,18 +54,18 @@ class Couple:
         self.margin = margin
 
     def configuration(self, rng: np.random.Generator, aligned: bool) -> np.ndarray:
-        """Both shapes somewhere near the origin, at random or turned by simple angles."""
+        """Random positions near the origin, with random orientations or, if aligned, those of `ROTATIONS`."""
         poses = []
         for _ in range(self.model.nq // 7):
-            turn = TURNS[rng.integers(len(TURNS))] if aligned else rng.normal(size=4)
-            poses += [*(rng.normal(size=3) * 0.4), *(turn / np.linalg.norm(turn))]
+            rotation = ROTATIONS[rng.integers(len(ROTATIONS))] if aligned else rng.normal(size=4)
+            poses += [*(rng.normal(size=3) * 0.4), *(rotation / np.linalg.norm(rotation))]
         return np.array(poses)
 
-    def gaps(self, q: np.ndarray) -> list:
-        """Our gaps that are there."""
+    def contact_points(self, q: np.ndarray) -> list[ContactPoint]:
+        """The contact points whose signed distance is within the margin."""
         found = contact_points(self.pair, link_poses(self.mechanism.tree, q))
         assert len(found) == self.pair.count
-        return [gap for gap in found if gap.distance <= self.margin]
+        return [point for point in found if point.distance <= self.margin]
 
     def contacts(self, q: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
         """MuJoCo's contacts: distance, position, frame."""
@@ -80,21 +81,23 @@ class Couple:
         return mujoco.mj_geomDistance(self.model, self.data, *ids, 10.0, np.zeros(6))
 
 
-def mismatch(gap, contact) -> float:
-    """The largest difference of a gap and a contact."""
+def contact_difference(point: ContactPoint, contact: tuple[float, np.ndarray, np.ndarray]) -> float:
+    """The largest difference of a contact point and a contact of MuJoCo."""
     distance, position, frame = contact
     return max(
-        abs(gap.distance - distance), np.abs(gap.position - position).max(), np.abs(gap.frame - frame).max()
+        abs(point.distance - distance),
+        np.abs(point.position - position).max(),
+        np.abs(point.frame - frame).max(),
     )
 
 
-def unmatched(ours: list, theirs: list) -> float:
-    """The largest difference of two lists of contacts, in whatever order; infinite if their numbers differ."""
+def largest_difference(ours: list, theirs: list) -> float:
+    """The largest difference of two lists of contacts in any order; infinite if their numbers differ."""
     if len(ours) != len(theirs):
         return np.inf
     left, worst = list(theirs), 0.0
-    for gap in ours:
-        errors = [mismatch(gap, contact) for contact in left]
+    for point in ours:
+        errors = [contact_difference(point, contact) for contact in left]
         nearest = int(np.argmin(errors))
         worst = max(worst, errors[nearest])
         left.pop(nearest)

@@ -1,4 +1,6 @@
-"""Which shapes may touch, and with what numbers: MuJoCo's rules, and MuJoCo's own answers on random models."""
+"""Candidate pairs of geoms and their contact parameters: MuJoCo's rules, and MuJoCo's values on random
+models.
+"""
 
 import mujoco
 import numpy as np
@@ -32,7 +34,7 @@ def test_parent_and_child_do_not_touch_but_grandchildren_do():
     assert names(m) == touching("ac")
 
 
-def test_the_world_is_no_parent():
+def test_the_world_does_not_count_as_a_parent():
     m = read('<geom name="w" type="plane" size="1 1 1"/>' + ball("a", ball("b")))
     assert names(m) == touching("wa", "wb")
 
@@ -50,7 +52,10 @@ def test_several_joints_are_one_body():
 def test_masks_exclusions_and_explicit_pairs():
     world = ball("a") + ball("b", contype=2, conaffinity=1) + ball("c", contype=2, conaffinity=4) + ball("d")
     assert names(read(world)) == touching("ab", "bd", "ad")
-    after = '<contact><exclude body1="a" body2="b"/><pair geom1="a" geom2="c" condim="6"/><pair geom1="a" geom2="b"/></contact>'
+    after = (
+        '<contact><exclude body1="a" body2="b"/><pair geom1="a" geom2="c" condim="6"/>'
+        '<pair geom1="a" geom2="b"/></contact>'
+    )
     m = read(world, after)
     assert names(m) == touching("ac", "ab", "bd", "ad")
     explicit = next(p for p in candidate_pairs(m) if {p.a.shape.name, p.b.shape.name} == {"a", "c"})
@@ -67,14 +72,14 @@ def test_disabled_contacts_leave_no_pairs():
     assert candidate_pairs(read_mjcf("pairs.xml", text=text)) == ()
 
 
-def test_a_wrong_name_is_answered_with_the_valid_ones():
+def test_an_unknown_name_is_an_error_that_lists_the_valid_ones():
     m = read(ball("a") + ball("b"))
     with pytest.raises(UnknownNameError, match="'a', 'b'"):
         candidate_pairs(m.replace(contacts=(ContactExclude(("a", "nobody")),)))
 
 
 def random_ball(rng, name):
-    """Attributes at random, in both formats of solref, with priorities that are sometimes equal."""
+    """Random attributes, with both formats of solref and priorities that are sometimes equal."""
     direct = rng.random() < 0.3
     return dict(
         condim=rng.choice([1, 3, 4, 6]),
@@ -91,13 +96,13 @@ def random_ball(rng, name):
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_mixed_numbers_are_mujocos(seed):
+def test_mixed_contact_parameters_are_mujocos(seed):
     rng = np.random.default_rng(seed)
     world = "".join(ball(name, joint="<freejoint/>", **random_ball(rng, name)) for name in "abcd")
     xml = f"<mujoco><worldbody>{world}</worldbody></mujoco>"
     model = mujoco.MjModel.from_xml_string(xml)
     data = mujoco.MjData(model)
-    mujoco.mj_fwdPosition(model, data)  # all balls are in one place
+    mujoco.mj_fwdPosition(model, data)  # all spheres are concentric
     pairs = candidate_pairs(read_mjcf("pairs.xml", text=xml))
     assert len(pairs) == len(data.contact) == 6
     for pair, contact in zip(pairs, data.contact, strict=True):

@@ -1,10 +1,12 @@
-"""Flat sides on each other touch at the corners of their common part: MuJoCo's points where these are unique."""
+"""Contact manifolds of parallel faces: the vertices of their intersection, which are MuJoCo's where
+unique.
+"""
 
 import mujoco
 import numpy as np
 import pytest
 
-from tests.collision.shape_pairs import unmatched
+from tests.collision.shape_pairs import largest_difference
 from zwang.collision import candidate_pairs, contact_points
 from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.kinematics.poses import link_poses
@@ -16,7 +18,7 @@ TABLE, SLAB = 'type="box" size="1 1 .5"', 'type="mesh" mesh="brick"'
 
 
 def both(below, above, q):
-    """Our gaps and MuJoCo's contacts of a fixed shape and one on it."""
+    """The contact points and MuJoCo's contacts of a fixed shape and one that lies on it."""
     xml = (
         f'<mujoco><asset><mesh name="brick" vertex="{BRICK}"/></asset><worldbody><body><geom {below}/></body>'
         f"<body><freejoint/><geom {above}/></body></worldbody></mujoco>"
@@ -25,12 +27,12 @@ def both(below, above, q):
     data = mujoco.MjData(model)
     data.qpos[:] = q
     mujoco.mj_fwdPosition(model, data)
-    mechanism = read_mjcf("patch.xml", text=xml)
+    mechanism = read_mjcf("manifold.xml", text=xml)
     (pair,) = candidate_pairs(mechanism)
     ours = [
-        gap
-        for gap in contact_points(pair, link_poses(mechanism.tree, np.array(q, float)))
-        if gap.distance < 0
+        point
+        for point in contact_points(pair, link_poses(mechanism.tree, np.array(q, float)))
+        if point.distance < 0
     ]
     return ours, [(c.dist, c.pos.copy(), c.frame.reshape(3, 3).copy()) for c in data.contact]
 
@@ -56,22 +58,22 @@ def both(below, above, q):
         "capsule on a mesh",
     ],
 )
-def test_contacts_of_flat_sides_are_mujocos(below, above, q, count):
+def test_contact_manifolds_of_parallel_faces_are_mujocos(below, above, q, count):
     ours, theirs = both(below, above, q)
     assert len(ours) == len(theirs) == count
-    assert unmatched(ours, theirs) < 3e-4  # a lying cylinder's points may be off by its radius times the lean
+    assert largest_difference(ours, theirs) < 3e-4  # lying cylinders: radius times tilt tolerance
 
 
 def test_a_disc_on_a_table_touches_along_its_rim():
     ours, _ = both(TABLE, 'type="cylinder" size=".2 .1"', (0.1, 0.2, 0.599, *TURNED))
-    points = np.array([gap.position for gap in ours], float)
+    points = np.array([point.position for point in ours], float)
     assert len(ours) == 4 and np.allclose(np.linalg.norm(points[:, :2] - [0.1, 0.2], axis=1), 0.2)
     assert np.allclose(points[:, :2].mean(axis=0), [0.1, 0.2]) and np.allclose(
         [g.distance for g in ours], -1e-3
     )
 
 
-PATCHES = {
+MANIFOLDS = {
     "on a table": (TABLE, SLAB, (0.1, 0.2, 0.6), (1, 0, 0, 0)),
     "turned": (TABLE, SLAB, (0.1, 0.2, 0.6), TURNED),
     "on a post": ('type="box" size=".1 .1 .5"', SLAB, (0.05, 0.02, 0.6), TURNED),
@@ -82,60 +84,63 @@ PATCHES = {
 }
 
 
-def leaning(name, tilt):
-    """Our gaps and MuJoCo's contacts of one of the patches, its upper shape pressed in and turned by `tilt` about (0.6, 0.8, 0)."""
-    below, above, (x, y, z), (w, *turn) = PATCHES[name]
+def tilted(name, tilt):
+    """Contact points and MuJoCo's contacts of a manifold with the upper shape tilted about (0.6, 0.8, 0)."""
+    below, above, (x, y, z), (w, *turn) = MANIFOLDS[name]
     c, s = np.cos(tilt / 2), np.sin(tilt / 2) * np.array([0.6, 0.8, 0])
     q = (x, y, z - 0.003 - 0.25 * tilt, c * w - s @ turn, *(c * np.array(turn) + w * s + np.cross(s, turn)))
     return both(below, above, q)
 
 
 @pytest.mark.parametrize("tilt", [3e-4, 6e-4])
-@pytest.mark.parametrize("name", PATCHES)
-def test_sides_that_lean_a_little_touch_where_and_as_deep_as_in_mujoco(name, tilt):
-    """MuJoCo may take the normal of the other side, which leans by the tilt, and its points move by as much of their depth."""
-    ours, theirs = leaning(name, tilt)
+@pytest.mark.parametrize("name", MANIFOLDS)
+def test_contact_points_of_slightly_tilted_faces_are_mujocos(name, tilt):
+    """MuJoCo may use the normal of the other face, which differs by the tilt; its points are displaced
+    accordingly.
+    """
+    ours, theirs = tilted(name, tilt)
     assert len(ours) == len(theirs) >= 2
-    for gap in ours:
-        distance, position, frame = min(theirs, key=lambda contact: np.abs(gap.position - contact[1]).max())
-        assert abs(gap.distance - distance) < 1e-6
-        assert (
-            np.abs(gap.position - position).max() < 3e-4
-        )  # a lying cylinder's radius times the lean that counts as none
-        assert np.linalg.norm(gap.frame[0] - frame[0]) < tilt * (1 + 1e-3)
+    for point in ours:
+        distance, position, frame = min(theirs, key=lambda contact: np.abs(point.position - contact[1]).max())
+        assert abs(point.distance - distance) < 1e-6
+        # the bound is the radius of a lying cylinder times the tilt below which faces count as parallel
+        assert np.abs(point.position - position).max() < 3e-4
+        assert np.linalg.norm(point.frame[0] - frame[0]) < tilt * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("tilt", [3e-3, 1e-2, 3e-2])
-@pytest.mark.parametrize("name", PATCHES)
-def test_of_sides_that_lean_more_the_deepest_point_is_mujocos(name, tilt):
-    ours, theirs = leaning(name, tilt)
+@pytest.mark.parametrize("name", MANIFOLDS)
+def test_the_deepest_contact_point_of_tilted_faces_is_mujocos(name, tilt):
+    ours, theirs = tilted(name, tilt)
     deepest, (distance, position, frame) = (
         min(ours, key=lambda g: g.distance),
         min(theirs, key=lambda c: c[0]),
     )
-    size = 0.3  # m: along MuJoCo's normal, which may lean by the tilt, lengths are less by its cosine, and points beside by its sine
+    # m: along a normal that differs by the tilt, lengths change with its cosine, points with its sine
+    size = 0.3
     assert abs(deepest.distance - distance) < tilt**2 / 2 * size + 1e-6
     assert np.abs(deepest.position - position).max() < tilt * size
     assert np.linalg.norm(deepest.frame[0] - frame[0]) < tilt * (1 + 1e-3)
 
 
 @pytest.mark.xfail(
-    strict=True, reason="sides that lean by more than contact.patch.LEAN touch at one point only"
+    strict=True,
+    reason="faces tilted by more than the tolerance of `collision.manifold` have one contact point",
 )
 @pytest.mark.parametrize("tilt", [3e-3, 1e-2])
-def test_a_brick_that_leans_more_touches_at_as_many_points_as_in_mujoco(tilt):
-    ours, theirs = leaning("on a table", tilt)
+def test_a_tilted_brick_has_as_many_contact_points_as_in_mujoco(tilt):
+    ours, theirs = tilted("on a table", tilt)
     assert len(ours) == len(theirs)
 
 
-def test_bricks_across_each_other_touch_at_several_points_of_the_common_part():
-    for turn in (0.2, 0.5, np.pi / 4):
-        q = (0.02, 0.01, 0.199, np.cos(turn), 0, 0, np.sin(turn))
+def test_crossed_bricks_have_several_contact_points_in_the_intersection_of_their_faces():
+    for half_angle in (0.2, 0.5, np.pi / 4):
+        q = (0.02, 0.01, 0.199, np.cos(half_angle), 0, 0, np.sin(half_angle))
         ours, _ = both(SLAB, SLAB, q)
-        points = np.array([gap.position for gap in ours], float)[:, :2]
-        c, s = np.cos(2 * turn), np.sin(2 * turn)
+        points = np.array([point.position for point in ours], float)[:, :2]
+        c, s = np.cos(2 * half_angle), np.sin(2 * half_angle)
         within = (points - q[:2]) @ np.array([[c, -s], [s, c]])
-        assert len(ours) >= 3 and np.allclose([gap.distance for gap in ours], -1e-3)
+        assert len(ours) >= 3 and np.allclose([point.distance for point in ours], -1e-3)
         assert (np.abs(points) <= [0.2 + 1e-6, 0.3 + 1e-6]).all() and (
             np.abs(within) <= [0.2 + 1e-6, 0.3 + 1e-6]
         ).all()

@@ -1,9 +1,11 @@
-"""Contacts of convex shapes found by iteration: the largest separation over all directions, and MuJoCo's contacts."""
+"""Contacts of convex shapes by iteration: the largest separation over all directions, and MuJoCo's
+contacts.
+"""
 
 import numpy as np
 import pytest
 
-from tests.collision.shape_pairs import Couple, mismatch
+from tests.collision.shape_pairs import ShapePair, contact_difference
 from tests.collision.test_contact_points import BY_ITERATION, DEEP
 from zwang.collision import candidate_pairs, contact_points
 from zwang.collision.narrow_phase import placed
@@ -13,15 +15,17 @@ from zwang.kinematics.poses import link_poses
 
 @pytest.mark.parametrize("kinds", BY_ITERATION, ids="-".join)
 def test_single_contacts_of_convex_shapes_are_mujocos(kinds):
-    """Where sides nearly lie along each other MuJoCo adds contacts at a choice of its own; elsewhere the nearest points are unique."""
-    couple, rng, compared = Couple(*kinds), np.random.default_rng(5), 0
+    """For nearly parallel faces MuJoCo adds contacts by rules of its own; elsewhere the nearest points
+    are unique.
+    """
+    shapes, rng, compared = ShapePair(*kinds), np.random.default_rng(5), 0
     for _ in range(24):
-        q = couple.configuration(rng, aligned=False)
-        theirs = couple.contacts(q)
+        q = shapes.configuration(rng, aligned=False)
+        theirs = shapes.contacts(q)
         if len(theirs) != 1 or theirs[0][0] < -DEEP:
             continue
-        ours, (distance, position, frame) = couple.gaps(q), theirs[0]
-        nearest = min(ours, key=lambda gap: gap.distance)
+        ours, (distance, position, frame) = shapes.contact_points(q), theirs[0]
+        nearest = min(ours, key=lambda point: point.distance)
         assert abs(nearest.distance - distance) < 1e-9
         assert np.abs(nearest.frame[0] - frame[0]).max() < 2e-5  # MuJoCo's own ends at 1e-10 of the distance
         assert np.abs(nearest.position - position).max() < 5e-6
@@ -29,8 +33,8 @@ def test_single_contacts_of_convex_shapes_are_mujocos(kinds):
     assert compared >= 3
 
 
-def reach(kind, shape, D):
-    """How far a shape extends along each of the directions D (N, 3): the support function, in closed form."""
+def support(kind, shape, D):
+    """The support function of a shape in the directions D (N, 3), in closed form."""
     L, sizes = D @ np.asarray(shape.R, float), np.asarray(shape.sizes, float)
     match kind:
         case "sphere":
@@ -49,61 +53,64 @@ def reach(kind, shape, D):
 
 
 @pytest.mark.parametrize("kinds", BY_ITERATION, ids="-".join)
-def test_the_nearest_gap_is_the_largest_separation_over_all_directions(kinds):
-    """Also where MuJoCo finds several contacts, or none: the distance is what the normal separates, and no direction separates more.
+def test_the_signed_distance_is_the_largest_separation_over_all_directions(kinds):
+    """The signed distance is the separation along the normal, and no other direction has a larger one.
 
-    Where shapes overlap deeply, no direction near the normal does.
+    For deep overlaps this is checked for directions near the normal only.
     """
-    couple, rng, compared = Couple(*kinds), np.random.default_rng(5), 0
+    shapes, rng, compared = ShapePair(*kinds), np.random.default_rng(5), 0
     for _ in range(24):
-        q = couple.configuration(rng, aligned=False)
-        if not (ours := couple.gaps(q)):
-            assert not couple.contacts(q)
+        q = shapes.configuration(rng, aligned=False)
+        if not (ours := shapes.contact_points(q)):
+            assert not shapes.contacts(q)
             continue
-        nearest = min(ours, key=lambda gap: gap.distance)
+        nearest = min(ours, key=lambda point: point.distance)
         normal = np.asarray(nearest.frame[0], float)
         around = normal + np.logspace(-6, -3, 1000)[:, None] * rng.normal(size=(1000, 3))
         deep, error = nearest.distance < -DEEP, 1e-7 if nearest.distance < -DEEP else 1e-10
         D = np.vstack([normal[None], around] if deep else [normal[None], around, rng.normal(size=(2000, 3))])
         D /= np.linalg.norm(D, axis=1)[:, None]
         a, b = (
-            placed(shape, link_poses(couple.mechanism.tree, q)) for shape in (couple.pair.a, couple.pair.b)
+            placed(shape, link_poses(shapes.mechanism.tree, q)) for shape in (shapes.pair.a, shapes.pair.b)
         )
-        separation = -reach(kinds[0], a, D) - reach(kinds[1], b, -D)
+        separation = -support(kinds[0], a, D) - support(kinds[1], b, -D)
         assert separation[0] == pytest.approx(nearest.distance, rel=0, abs=error)
         assert separation.max() < nearest.distance + error
         compared += 1
     assert compared >= 10
 
 
-def test_a_mesh_on_a_plane_touches_first_where_it_does_in_mujoco_and_with_corners_only():
-    """MuJoCo adds neighbours of the lowest corner, here the corners that hold the mesh best; the lowest is unique."""
-    couple, rng, compared = Couple("plane", "mesh"), np.random.default_rng(3), 0
+def test_the_deepest_contact_of_a_mesh_on_a_plane_is_mujocos_and_all_are_vertices():
+    """MuJoCo adds neighbours of the lowest vertex, zwang the vertices of the best support; the lowest is
+    unique.
+    """
+    shapes, rng, compared = ShapePair("plane", "mesh"), np.random.default_rng(3), 0
     for _ in range(30):
-        q = couple.configuration(rng, aligned=False)
+        q = shapes.configuration(rng, aligned=False)
         q[2] = 0.5 * abs(q[2])
-        ours, theirs = couple.gaps(q), couple.contacts(q)
+        ours, theirs = shapes.contact_points(q), shapes.contacts(q)
         assert bool(ours) == bool(theirs)
         if not ours:
             continue
-        lowest = min(ours, key=lambda gap: gap.distance)
-        assert mismatch(lowest, min(theirs, key=lambda contact: contact[0])) < 1e-12
-        mesh = placed(couple.pair.b, link_poses(couple.mechanism.tree, q))
+        lowest = min(ours, key=lambda point: point.distance)
+        assert contact_difference(lowest, min(theirs, key=lambda contact: contact[0])) < 1e-12
+        mesh = placed(shapes.pair.b, link_poses(shapes.mechanism.tree, q))
         heights = (np.asarray(mesh.sizes, float) @ np.asarray(mesh.R, float).T + mesh.p)[:, 2]
-        assert all(np.abs(heights - gap.distance).min() < 1e-12 for gap in ours)
+        assert all(np.abs(heights - point.distance).min() < 1e-12 for point in ours)
         compared += 1
     assert compared > 20
 
 
-def test_a_brick_on_a_plane_stands_on_its_four_corners():
+def test_a_brick_on_a_plane_has_contacts_at_its_four_lower_vertices():
     brick = " ".join(f"{x} {y} {z}" for x in (-0.2, 0.2) for y in (-0.3, 0.3) for z in (-0.1, 0.1))
     text = (
-        f'<mujoco><asset><mesh name="brick" vertex="{brick}"/></asset><worldbody><geom type="plane" size="1 1 1"/>'
+        f'<mujoco><asset><mesh name="brick" vertex="{brick}"/></asset><worldbody>'
+        '<geom type="plane" size="1 1 1"/>'
         '<body pos="0 0 .099"><freejoint/><geom type="mesh" mesh="brick"/></body></worldbody></mujoco>'
     )
     mechanism = read_mjcf("brick.xml", text=text)
     (pair,) = candidate_pairs(mechanism)
     found = contact_points(pair, link_poses(mechanism.tree, np.array(mechanism.home, float)))
-    points = sorted((*np.round(np.array(gap.position[:2], float), 6),) for gap in found)
+    points = sorted((*np.round(np.array(point.position[:2], float), 6),) for point in found)
     assert points == [(-0.2, -0.3), (-0.2, 0.3), (0.2, -0.3), (0.2, 0.3)]
-    assert np.allclose([gap.distance for gap in found], -0.001)
+    assert np.allclose([point.distance for point in found], -0.001)

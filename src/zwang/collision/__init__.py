@@ -32,18 +32,18 @@ from zwang.collision.shapes import PlacedShape
 
 __all__ = [
     "FAR",
-    "PairGroup",
+    "CollisionShape",
     "ContactPoint",
     "Pair",
+    "PairGroup",
     "PlacedShape",
-    "CollisionShape",
     "StoredPlacements",
     "bounding_spheres_overlap",
     "candidate_pairs",
     "contact_frame",
-    "pair_groups",
     "contact_points",
     "contact_points_between",
-    "passes_broad_phase",
     "is_fixed_to_world",
+    "pair_groups",
+    "passes_broad_phase",
 ]
