@@ -1,4 +1,4 @@
-"""What the project's own documents say is true: the files that recipes name, versions, platforms, commands."""
+"""The project's own documents are correct: files named by recipes, versions, platforms, commands."""
 
 from __future__ import annotations
 

@@ -41,10 +41,11 @@ def test_a_traceback_has_one_suggestion():
 
 
 @pytest.mark.parametrize(
-    "first", ["zwang.compiler.frontend.trace", "zwang.simulation.step", "zwang.api.compiled"]
+    "first",
+    ["zwang.compiler.frontend.trace", "zwang.simulation.step", "zwang.api.compiled", "zwang.view.plot"],
 )
 def test_functions_are_not_hidden_by_modules(first):
-    code = f"import {first}, zwang as zw; assert callable(zw.compile) and callable(zw.simulate)"
+    code = f"import {first}, zwang as zw; assert all(callable(getattr(zw, name)) for name in ('compile', 'simulate', 'view'))"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -65,8 +65,12 @@ class Worker:
         if self.process is None:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.fuzz", "--worker", "--kind", self.kind],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1,
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                bufsize=1,
+            )
             self._read_line(BEGINNING)
         process = self.process
         assert process.stdin is not None
@@ -127,7 +131,8 @@ def run(kind: str, first: int, count: int, jobs: int, seconds: float) -> int:
     for thread in threads:
         thread.join()
     print(
-        f"{count} {kind} in {time.monotonic() - begun:.0f} s: {dict(counts)}; {sum(failures.values())} failures of {len(failures)} kinds"
+        f"{count} {kind} in {time.monotonic() - begun:.0f} s: {dict(counts)}; "
+        f"{sum(failures.values())} failures of {len(failures)} kinds"
     )
     return sum(failures.values())
 

@@ -27,20 +27,66 @@ matplotlib.use("Agg")
 webbrowser.open = lambda *_, **__: True  # type: ignore[assignment]
 
 HOSTILE: dict[str, Callable[[], Any]] = {
-    "complex": lambda: 1 + 2j, "text": lambda: "left", "empty text": lambda: "", "long text": lambda: "\x1b[31m" * 200, "bytes": lambda: b"1",
-    "date": lambda: datetime.datetime(2020, 1, 1), "numpy date": lambda: np.array(["2020-01-01"], dtype="datetime64[D]"), "None": lambda: None,
-    "nan": lambda: float("nan"), "inf": lambda: float("inf"), "-inf": lambda: -float("inf"), "-1": lambda: -1, "0": lambda: 0, "0.5": lambda: 0.5,
-    "10**400": lambda: 10**400, "2**63": lambda: 2**63, "-2**70": lambda: -(2**70), "1e308": lambda: 1e308, "True": lambda: True, "7": lambda: 7,
-    "[]": list, "{}": dict, "[[]]": lambda: [[]], "ragged": lambda: [1, [2, 3]], "[None]": lambda: [None], "['a']": lambda: ["a"], "[1j]": lambda: [1j],
-    "[nan, nan]": lambda: [np.nan, np.nan], "objects": lambda: np.array([1, "a", None], dtype=object), "(2, 3, 4)": lambda: np.zeros((2, 3, 4)),
-    "(0,)": lambda: np.zeros(0), "(2, 2)": lambda: np.ones((2, 2)), "object": object, "function": lambda: lambda: 0, "control": lambda: lambda t, q, v: [q],
-    "{'x': 1}": lambda: {"x": 1}, "{1: 2}": lambda: {1: 2}, "{None: 'a'}": lambda: {None: "a"}, "set": lambda: {1, 2}, "range": lambda: range(3),
-    "iterator": lambda: iter([1, 2, 3]), "symbol": lambda: sp.Symbol("x"), "zoo": lambda: sp.zoo, "matrix": lambda: sp.Matrix([1, 2]),
-    "path": lambda: Path("nowhere") / "x.nc", "folder": lambda: Path("."), "Ellipsis": lambda: ..., "slice": lambda: slice(1),
-    "decimal": lambda: decimal.Decimal("NaN"), "fraction": lambda: fractions.Fraction(1, 3), "masked": lambda: np.ma.masked_array([1.0, 2.0], [True, False]),
-    "structured": lambda: np.zeros(2, dtype=[("a", float)]), "dataset": xr.Dataset, "body": lambda: zw.Body("b"), "mechanism": Mechanism,
-    "tuple of texts": lambda: ("arm", "hand"), "pair": lambda: ("arm", (0, 0, 0)), "huge list": lambda: [1e308] * 3, "bool list": lambda: [True, False],
-}  # fmt: skip
+    "complex": lambda: 1 + 2j,
+    "text": lambda: "left",
+    "empty text": lambda: "",
+    "long text": lambda: "\x1b[31m" * 200,
+    "bytes": lambda: b"1",
+    "date": lambda: datetime.datetime(2020, 1, 1),
+    "numpy date": lambda: np.array(["2020-01-01"], dtype="datetime64[D]"),
+    "None": lambda: None,
+    "nan": lambda: float("nan"),
+    "inf": lambda: float("inf"),
+    "-inf": lambda: -float("inf"),
+    "-1": lambda: -1,
+    "0": lambda: 0,
+    "0.5": lambda: 0.5,
+    "10**400": lambda: 10**400,
+    "2**63": lambda: 2**63,
+    "-2**70": lambda: -(2**70),
+    "1e308": lambda: 1e308,
+    "True": lambda: True,
+    "7": lambda: 7,
+    "[]": list,
+    "{}": dict,
+    "[[]]": lambda: [[]],
+    "ragged": lambda: [1, [2, 3]],
+    "[None]": lambda: [None],
+    "['a']": lambda: ["a"],
+    "[1j]": lambda: [1j],
+    "[nan, nan]": lambda: [np.nan, np.nan],
+    "objects": lambda: np.array([1, "a", None], dtype=object),
+    "(2, 3, 4)": lambda: np.zeros((2, 3, 4)),
+    "(0,)": lambda: np.zeros(0),
+    "(2, 2)": lambda: np.ones((2, 2)),
+    "object": object,
+    "function": lambda: lambda: 0,
+    "control": lambda: lambda t, q, v: [q],
+    "{'x': 1}": lambda: {"x": 1},
+    "{1: 2}": lambda: {1: 2},
+    "{None: 'a'}": lambda: {None: "a"},
+    "set": lambda: {1, 2},
+    "range": lambda: range(3),
+    "iterator": lambda: iter([1, 2, 3]),
+    "symbol": lambda: sp.Symbol("x"),
+    "zoo": lambda: sp.zoo,
+    "matrix": lambda: sp.Matrix([1, 2]),
+    "path": lambda: Path("nowhere") / "x.nc",
+    "folder": lambda: Path("."),
+    "Ellipsis": lambda: ...,
+    "slice": lambda: slice(1),
+    "decimal": lambda: decimal.Decimal("NaN"),
+    "fraction": lambda: fractions.Fraction(1, 3),
+    "masked": lambda: np.ma.masked_array([1.0, 2.0], [True, False]),
+    "structured": lambda: np.zeros(2, dtype=[("a", float)]),
+    "dataset": xr.Dataset,
+    "body": lambda: zw.Body("b"),
+    "mechanism": Mechanism,
+    "tuple of texts": lambda: ("arm", "hand"),
+    "pair": lambda: ("arm", (0, 0, 0)),
+    "huge list": lambda: [1e308] * 3,
+    "bool list": lambda: [True, False],
+}
 
 
 @cache
@@ -48,9 +94,21 @@ def arm() -> Mechanism:
     """Two revolute joints with a motor, a frame, a tendon, a soft and a hard constraint, and a shape."""
     solid = {"mass": 1, "com": (0, 0, -0.2), "inertia": (0.1, 0.1, 0.1)}
     bodies = [
-        zw.Body("arm", zw.Revolute("shoulder", axis=(0, 1, 0), limits=(-2, 2)), geometry=(zw.Sphere(0.1, name="s"),), **solid),
-        zw.Body("hand", zw.Revolute("wrist", axis=(1, 0, 0)), "arm", (0, 0, -0.4), geometry=(zw.Sphere(0.1, name="t"),), **solid),
-    ]  # fmt: skip
+        zw.Body(
+            "arm",
+            zw.Revolute("shoulder", axis=(0, 1, 0), limits=(-2, 2)),
+            geometry=(zw.Sphere(0.1, name="s"),),
+            **solid,
+        ),
+        zw.Body(
+            "hand",
+            zw.Revolute("wrist", axis=(1, 0, 0)),
+            "arm",
+            (0, 0, -0.4),
+            geometry=(zw.Sphere(0.1, name="t"),),
+            **solid,
+        ),
+    ]
     return zw.Mechanism(
         "arm",
         bodies,
@@ -88,42 +146,108 @@ _NAMED = {"name": "new"}
 _POINTS = {"a": ("arm", (0, 0, 0)), "b": ("world", (0, 0, 0))}
 
 PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
-    **{name: (dict(_NAMED), lambda part: {"bodies": [*arm().bodies, zw.Body("b", part, mass=1, com=(0.1, 0.1, 0.1), inertia=(1, 1, 1))]}) for name in
-       "Revolute Prismatic Screw Cylindrical Universal Planar Ball Free Fixed".split()},
-    **{name: (sizes, lambda part: {"bodies": [*arm().bodies, zw.Body("b", zw.Free("j"), mass=1, inertia=(1, 1, 1), geometry=(part,))],
-                                   "geometry": (zw.Plane(),)}) for name, sizes in {
-        "Sphere": {"radius": 0.1}, "Box": {"x": 0.1, "y": 0.1, "z": 0.1}, "Capsule": {"radius": 0.1, "length": 1}, "Plane": {},
-        "Cylinder": {"radius": 0.1, "length": 1}, "Ellipsoid": {"x": 0.1, "y": 0.1, "z": 0.1},
-        "Mesh": {"vertices": [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)], "faces": [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]}}.items()},
-    "Surface": ({}, lambda part: {"geometry": (zw.Plane(),), "bodies": [*arm().bodies,
-        zw.Body("b", zw.Free("j"), mass=1, inertia=(1, 1, 1), geometry=(zw.Sphere(0.1, surface=part),))]}),
-    "Softness": ({}, lambda part: {"bodies": [*arm().bodies, zw.Body("b", zw.Revolute("j", limits=(1, 2), limit_softness=part), mass=1, inertia=(1, 1, 1))]}),
-    "Body": ({"name": "b", "joint": zw.Revolute("j"), "mass": 1, "inertia": (1, 1, 1)}, lambda part: {"bodies": [*arm().bodies, part]}),
+    **{
+        name: (
+            dict(_NAMED),
+            lambda part: {
+                "bodies": [*arm().bodies, zw.Body("b", part, mass=1, com=(0.1, 0.1, 0.1), inertia=(1, 1, 1))]
+            },
+        )
+        for name in "Revolute Prismatic Screw Cylindrical Universal Planar Ball Free Fixed".split()
+    },
+    **{
+        name: (
+            sizes,
+            lambda part: {
+                "bodies": [
+                    *arm().bodies,
+                    zw.Body("b", zw.Free("j"), mass=1, inertia=(1, 1, 1), geometry=(part,)),
+                ],
+                "geometry": (zw.Plane(),),
+            },
+        )
+        for name, sizes in {
+            "Sphere": {"radius": 0.1},
+            "Box": {"x": 0.1, "y": 0.1, "z": 0.1},
+            "Capsule": {"radius": 0.1, "length": 1},
+            "Plane": {},
+            "Cylinder": {"radius": 0.1, "length": 1},
+            "Ellipsoid": {"x": 0.1, "y": 0.1, "z": 0.1},
+            "Mesh": {
+                "vertices": [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)],
+                "faces": [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)],
+            },
+        }.items()
+    },
+    "Surface": (
+        {},
+        lambda part: {
+            "geometry": (zw.Plane(),),
+            "bodies": [
+                *arm().bodies,
+                zw.Body(
+                    "b", zw.Free("j"), mass=1, inertia=(1, 1, 1), geometry=(zw.Sphere(0.1, surface=part),)
+                ),
+            ],
+        },
+    ),
+    "Softness": (
+        {},
+        lambda part: {
+            "bodies": [
+                *arm().bodies,
+                zw.Body("b", zw.Revolute("j", limits=(1, 2), limit_softness=part), mass=1, inertia=(1, 1, 1)),
+            ]
+        },
+    ),
+    "Body": (
+        {"name": "b", "joint": zw.Revolute("j"), "mass": 1, "inertia": (1, 1, 1)},
+        lambda part: {"bodies": [*arm().bodies, part]},
+    ),
     "Frame": ({"name": "f", "body": "arm"}, lambda part: {"frames": [part]}),
     "Motor": ({"name": "u", "joint": "wrist"}, lambda part: {"forces": [part]}),
     "Actuator": ({"name": "u", "joint": "wrist"}, lambda part: {"forces": [part]}),
-    "Muscle": ({"strength": 1, "length_range": (0, 1)}, lambda part: {"forces": [zw.Actuator("u", joint="wrist", muscle=part)]}),
+    "Muscle": (
+        {"strength": 1, "length_range": (0, 1)},
+        lambda part: {"forces": [zw.Actuator("u", joint="wrist", muscle=part)]},
+    ),
     "Damper": ({"joint": "wrist", "coefficient": 1}, lambda part: {"forces": [part]}),
     "Spring": ({"joint": "wrist", "stiffness": 1}, lambda part: {"forces": [part]}),
     "PointSpring": ({**_POINTS, "stiffness": 1}, lambda part: {"forces": [part]}),
     "Wrench": ({"body": "arm"}, lambda part: {"forces": [part]}),
     "GravityCompensation": ({"body": "arm"}, lambda part: {"forces": [part]}),
-    **{name: (given, lambda part: {"constraints": [part]}) for name, given in {
-        "Connect": {**_NAMED, "a": ("arm", (0, 0, 0)), "b": ("world", (0, 0, 0))}, "JointCoupling": {**_NAMED, "joint": "wrist", "to": "shoulder"},
-        "TendonCoupling": {**_NAMED, "tendon": "belt"}, "Distance": {**_NAMED, "a": ("arm", (0, 0, 0)), "b": ("world", (1, 0, 0)), "length": 1},
-        "Holonomic": {**_NAMED, "expression": sp.Symbol("wrist")}, "NoSideSlip": {**_NAMED, "body": "hand"},
-        "Pfaffian": {**_NAMED, "coefficients": {"wrist": 1}}, "Rolling": {**_NAMED, "body": "hand", "radius": 0.1},
-        "Weld": {**_NAMED, "a": "hand", "b": "world"}}.items()},
-    "NonIdeal": ({**_NAMED, "constraint": "c", "forces": {"wrist": 0.1}},
-                 lambda part: {"constraints": [zw.Holonomic("c", sp.Symbol("wrist")), part]}),
+    **{
+        name: (given, lambda part: {"constraints": [part]})
+        for name, given in {
+            "Connect": {**_NAMED, "a": ("arm", (0, 0, 0)), "b": ("world", (0, 0, 0))},
+            "JointCoupling": {**_NAMED, "joint": "wrist", "to": "shoulder"},
+            "TendonCoupling": {**_NAMED, "tendon": "belt"},
+            "Distance": {**_NAMED, "a": ("arm", (0, 0, 0)), "b": ("world", (1, 0, 0)), "length": 1},
+            "Holonomic": {**_NAMED, "expression": sp.Symbol("wrist")},
+            "NoSideSlip": {**_NAMED, "body": "hand"},
+            "Pfaffian": {**_NAMED, "coefficients": {"wrist": 1}},
+            "Rolling": {**_NAMED, "body": "hand", "radius": 0.1},
+            "Weld": {**_NAMED, "a": "hand", "b": "world"},
+        }.items()
+    },
+    "NonIdeal": (
+        {**_NAMED, "constraint": "c", "forces": {"wrist": 0.1}},
+        lambda part: {"constraints": [zw.Holonomic("c", sp.Symbol("wrist")), part]},
+    ),
     "ContactExclude": ({"bodies": ("arm", "hand")}, lambda part: {"contacts": [part]}),
     "ContactPair": ({**_NAMED, "geometry": ("s", "t")}, lambda part: {"contacts": [part]}),
     "Keyframe": (dict(_NAMED), lambda part: {"keyframes": [part]}),
     "Options": ({}, lambda part: {"options": part}),
     "Tendon": ({**_NAMED, "joints": {"wrist": 1}}, lambda part: {"tendons": [part]}),
-    "PointSpeed": ({**_NAMED, "body": "hand"}, lambda part: zw.constrained_dynamics(arm(), Q, V, V, coordinate_reduction=[part, part]) and {}),
-    "Wrap": ({"at": 1, "radius": 0.1}, lambda part: {"tendons": [zw.Tendon("w", path=("post", "tip", "post"), wraps=(part,))]}),
-}  # fmt: skip
+    "PointSpeed": (
+        {**_NAMED, "body": "hand"},
+        lambda part: zw.constrained_dynamics(arm(), Q, V, V, coordinate_reduction=[part, part]) and {},
+    ),
+    "Wrap": (
+        {"at": 1, "radius": 0.1},
+        lambda part: {"tendons": [zw.Tendon("w", path=("post", "tip", "post"), wraps=(part,))]},
+    ),
+}
 """For each class of parts: arguments that are right, and how a mechanism holds the part."""
 
 
@@ -153,51 +277,123 @@ def _drawn(function: Callable[..., Any]) -> Callable[..., None]:
     return drawn
 
 
+Calls = dict[str, tuple[Callable[..., Any], dict[str, Any]]]
+"""By name: a callable and valid arguments."""
+
+
 def _functions() -> dict[str, tuple[Callable[..., Any], dict[str, Any], Any]]:
     """By name: the callable, valid arguments, and the callable whose signature it has."""
-    m, state = {"mechanism": arm()}, {"q": Q, "v": V}
-    tau, frame = {**state, "tau": V}, {"frame": "tip"}
-    run, robot = recording(), zw.robot
-    given: dict[str, tuple[Any, dict[str, Any]]] = {
-        "Mechanism": (lambda **k: _use({}) if zw.Mechanism(**k) == arm() else None, {"name": "m", "bodies": arm().bodies}),
-        "forward_dynamics": (zw.forward_dynamics, {**m, **tau}), "bias_forces": (zw.bias_forces, {**m, **state}),
-        "inverse_dynamics": (zw.inverse_dynamics, {**m, **state, "a": V}), "mass_matrix": (zw.mass_matrix, {**m, "q": Q}),
-        "frame_pose": (zw.frame_pose, {**m, "q": Q, **frame}), "frame_jacobian": (zw.frame_jacobian, {**m, "q": Q, **frame}),
-        "frame_jacobian_rate": (zw.frame_jacobian_rate, {**m, **state, **frame}), "energy": (zw.energy, {**m, **state}),
-        "momentum": (zw.momentum, {**m, **state}), "mass_centre": (zw.mass_centre, {**m, "q": Q}),
+    calls = _dynamics() | _simulation() | _methods_and_robot() | _compiled_methods()
+    return {name: (call, arguments, _signed(name, call)) for name, (call, arguments) in calls.items()}
+
+
+def _arguments() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The arguments (mechanism), (q, v), (q, v, tau) and (frame) of many functions, for `arm`."""
+    state = {"q": Q, "v": V}
+    return {"mechanism": arm()}, state, {**state, "tau": V}, {"frame": "tip"}
+
+
+def _dynamics() -> Calls:
+    m, state, tau, frame = _arguments()
+    return {
+        "Mechanism": (
+            lambda **k: _use({}) if zw.Mechanism(**k) == arm() else None,
+            {"name": "m", "bodies": arm().bodies},
+        ),
+        "forward_dynamics": (zw.forward_dynamics, {**m, **tau}),
+        "bias_forces": (zw.bias_forces, {**m, **state}),
+        "inverse_dynamics": (zw.inverse_dynamics, {**m, **state, "a": V}),
+        "mass_matrix": (zw.mass_matrix, {**m, "q": Q}),
+        "frame_pose": (zw.frame_pose, {**m, "q": Q, **frame}),
+        "frame_jacobian": (zw.frame_jacobian, {**m, "q": Q, **frame}),
+        "frame_jacobian_rate": (zw.frame_jacobian_rate, {**m, **state, **frame}),
+        "energy": (zw.energy, {**m, **state}),
+        "momentum": (zw.momentum, {**m, **state}),
+        "mass_centre": (zw.mass_centre, {**m, "q": Q}),
         "integrate_configuration": (zw.integrate_configuration, {**m, **state, "dt": 0.1}),
         "difference_configuration": (zw.difference_configuration, {**m, "q1": Q, "q0": V}),
-        "zwang_of": (zw.zwang_of, {**m, **tau, "a": V}), "zwang_by_body": (zw.zwang_by_body, {**m, **tau, "a": V}),
-        "constrained_dynamics": (zw.constrained_dynamics, {**m, **tau}), "joint_reactions": (zw.joint_reactions, {**m, **tau}),
-        "assemble": (zw.assemble, {**m, **state}), "softness": (zw.softness, {}), "lint": (zw.lint, m), "classify": (zw.classify, m),
-        "task_acceleration": (zw.task_acceleration, {**m, **tau, **frame, "wanted": [0, 0], "rows": (0, 1)}),
-        "load": (zw.load, {"path": "arm.json"}), "compile": (zw.compile, m), "Adaptive": (zw.Adaptive, {}),
-        "simulate": (_simulated, {**m, "duration": 0.004, "compiled": False}), "equations": (zw.equations, {"mechanism": symbolic()}),
-        "simulate params": (_simulated, {"mechanism": symbolic(), "duration": 0.004, "params": {"m": 1.0}, "compiled": False}),
-        "simulate adaptive": (_simulated, {**m, "duration": 0.004, "compiled": False, "integrator": "dop853"}),
+        "zwang_of": (zw.zwang_of, {**m, **tau, "a": V}),
+        "zwang_by_body": (zw.zwang_by_body, {**m, **tau, "a": V}),
+        "constrained_dynamics": (zw.constrained_dynamics, {**m, **tau}),
+        "joint_reactions": (zw.joint_reactions, {**m, **tau}),
+        "assemble": (zw.assemble, {**m, **state}),
+        "softness": (zw.softness, {}),
+        "lint": (zw.lint, m),
+        "classify": (zw.classify, m),
+        "task_acceleration": (zw.task_acceleration, {**m, **tau, **frame, "desired": [0, 0], "rows": (0, 1)}),
+    }
+
+
+def _simulation() -> Calls:
+    m, _, _, frame = _arguments()
+    run = recording()
+    return {
+        "load": (zw.load, {"path": "arm.json"}),
+        "compile": (zw.compile, m),
+        "Adaptive": (zw.Adaptive, {}),
+        "simulate": (_simulated, {**m, "duration": 0.004, "compiled": False}),
+        "equations": (zw.equations, {"mechanism": symbolic()}),
+        "simulate params": (
+            _simulated,
+            {"mechanism": symbolic(), "duration": 0.004, "params": {"m": 1.0}, "compiled": False},
+        ),
+        "simulate adaptive": (
+            _simulated,
+            {**m, "duration": 0.004, "compiled": False, "integrator": "dop853"},
+        ),
         "simulate compiled": (_simulated, {**m, "duration": 0.004}),
-        "check_equations": (zw.check_equations, {"mechanism": symbolic(), "expressions": [sp.Symbol("shoulder_ddot")]}),
-        "mechanism_of": (zw.mechanism_of, {"run": run}), "open_run": (zw.open_run, {"path": "run.nc"}),
-        "save": (zw.save, {"run": run, "path": "new.nc"}), "examine": (zw.derived_quantities, {"run": run, "compiled": False}),
-        "plot": (_drawn(zw.plot), {"run": run}), "save_html": (zw.save_html, {"run_or_mechanism": run, "path": "x.html"}),
+        "check_equations": (
+            zw.check_equations,
+            {"mechanism": symbolic(), "expressions": [sp.Symbol("shoulder_ddot")]},
+        ),
+        "mechanism_of": (zw.mechanism_of, {"run": run}),
+        "open_run": (zw.open_run, {"path": "run.nc"}),
+        "save": (zw.save, {"run": run, "path": "new.nc"}),
+        "derived_quantities": (zw.derived_quantities, {"run": run, "compiled": False}),
+        "plot": (_drawn(zw.plot), {"run": run}),
+        "save_html": (zw.save_html, {"run_or_mechanism": run, "path": "x.html"}),
         "view": (_viewed, {"mechanism_or_run": arm(), "browser": False}),
         "plot_ellipsoids": (_drawn(zw.plot_ellipsoids), {**m, "q": Q, **frame}),
         "plot_manipulability": (_drawn(zw.plot_manipulability), {"space": space()}),
-        "Mechanism.joint": (arm().joint, {"name": "wrist"}), "Mechanism.body": (arm().body, {"name": "arm"}),
-        "Mechanism.subs": (symbolic().subs, {"values": {"m": 1}}), "Mechanism.from_json": (Mechanism.from_json, {"text": "{}"}),
-        "robot.away_from_singularities": (robot.away_from_singularities, {**m, **frame}), "robot.equilibrium": (robot.equilibrium, m),
-        "robot.from_dh": (robot.from_dh, {"d": [0, 1], "a": [1, 1], "alpha": [0, 1]}), "robot.workspace": (robot.workspace, {**m, **frame, "samples": 5}),
-        "robot.gravity_torques": (robot.gravity_torques, {**m, "q": Q}), "robot.holding_torques": (robot.holding_torques, {**m, "q": Q}),
+    }
+
+
+def _methods_and_robot() -> Calls:
+    m, _, _, frame = _arguments()
+    robot = zw.robot
+    return {
+        "Mechanism.joint": (arm().joint, {"name": "wrist"}),
+        "Mechanism.body": (arm().body, {"name": "arm"}),
+        "Mechanism.subs": (symbolic().subs, {"values": {"m": 1}}),
+        "Mechanism.from_json": (Mechanism.from_json, {"text": "{}"}),
+        "robot.away_from_singularities": (robot.away_from_singularities, {**m, **frame}),
+        "robot.equilibrium": (robot.equilibrium, m),
+        "robot.from_dh": (robot.from_dh, {"d": [0, 1], "a": [1, 1], "alpha": [0, 1]}),
+        "robot.workspace": (robot.workspace, {**m, **frame, "samples": 5}),
+        "robot.gravity_torques": (robot.gravity_torques, {**m, "q": Q}),
+        "robot.holding_torques": (robot.holding_torques, {**m, "q": Q}),
         "robot.joint_torques": (robot.joint_torques, {**m, "q": Q, **frame, "wrench": np.zeros(6)}),
         "robot.manipulability": (robot.manipulability, {**m, "q": Q, **frame, "compiled": False}),
         "robot.payload": (robot.payload, {**m, "q": Q, **frame, "torque_limits": [1, 1]}),
         "robot.solve_ik": (robot.solve_ik, {**m, **frame, "targets": [0.1, 0, -0.6], "restarts": 2}),
-        **{f"Fast.{name}": (getattr(fast(), name), arguments) for name, arguments in {
-            "forward_dynamics": tau, "mass_matrix": {"q": Q}, "frame_pose": {"q": Q, **frame}, "frame_jacobian": {"q": Q, **frame},
-            "integrate_configuration": {**state, "dt": 0.1}, "step": {**state, "control": [0.0]}, "source": {}, "count_operations": {},
-            "rollout": {"q0": Q, "v0": V, "control": [0.0], "steps": 2}, "prepare": {"function": "energy"}}.items()},
-    }  # fmt: skip
-    return {name: (call, arguments, _signed(name, call)) for name, (call, arguments) in given.items()}
+    }
+
+
+def _compiled_methods() -> Calls:
+    _, state, tau, frame = _arguments()
+    valid: dict[str, dict[str, Any]] = {
+        "forward_dynamics": tau,
+        "mass_matrix": {"q": Q},
+        "frame_pose": {"q": Q, **frame},
+        "frame_jacobian": {"q": Q, **frame},
+        "integrate_configuration": {**state, "dt": 0.1},
+        "step": {**state, "control": [0.0]},
+        "source": {},
+        "count_operations": {},
+        "rollout": {"q0": Q, "v0": V, "control": [0.0], "steps": 2},
+        "prepare": {"function": "energy"},
+    }
+    return {f"Fast.{name}": (getattr(fast(), name), arguments) for name, arguments in valid.items()}
 
 
 def _signed(name: str, call: Any) -> Any:

@@ -14,20 +14,24 @@ from tests.fuzz.corpus import Base, bases
 MOST_CHANGES = 4
 
 NUMBERS = (
-    "nan", "inf", "-inf", "1e308", "-1e308", "1e400", "5e-324", "-0", "0", "-1", "1", "0.5", "2", "1e10", "-1e10", "1e-10",
-    "9223372036854775808", "1" + "0" * 400, "4294967296", "2147483648", "0x10", "1,5", "1e", "--1", "", " ", "1 2", "0 0 0",
-    "0 0 0 0", "1 2 3", "nan nan nan", "1e200 1e200 1e200", "true", "one", "\u0661", "1_0",
+    "nan", "inf", "-inf", "1e308", "-1e308", "1e400", "5e-324", "-0", "0", "-1", "1", "0.5", "2", "1e10",
+    "-1e10", "1e-10", "9223372036854775808", "1" + "0" * 400, "4294967296", "2147483648", "0x10", "1,5",
+    "1e", "--1", "", " ", "1 2", "0 0 0", "0 0 0 0", "1 2 3", "nan nan nan", "1e200 1e200 1e200", "true",
+    "one", "\u0661", "1_0",
 )  # fmt: skip
 TEXTS = (
-    "", " ", "world", "a" * 300, "é" * 200, "../../etc/passwd", "/dev/zero", "\x1b[31mred", "\u202eevil", "x\ny", "$x_{1}$", "None",
-    "<b>", "%s%n", "tetra.stl", "part.xml", "package://x/y", "file:///etc/passwd", "a\x00b", "\ud7ff", "hip", "arm", "everything",
+    "", " ", "world", "a" * 300, "é" * 200, "../../etc/passwd", "/dev/zero", "\x1b[31mred", "\u202eevil",
+    "x\ny", "$x_{1}$", "None", "<b>", "%s%n", "tetra.stl", "part.xml", "package://x/y",
+    "file:///etc/passwd", "a\x00b", "\ud7ff", "hip", "arm", "everything",
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2, 0.5, 1e308, -1e308, 1e-320, 10**400, 2**63, -(2**64), "", "nan", "world", "a" * 300, "\x1b[31m", [], {},
-    [0], [0, 0, 0], [[0]], [1, [2, [3]]], [1e200, 1e200, 1e200], {"number": "nan"}, {"number": "inf"}, {"number": []}, {"kind": "Body"},
-    {"kind": "Mechanism"}, {"kind": []}, {"kind": "Note", "what": 1}, {"expression": {}}, {"expression": {"sympy": ["symbol"]}},
-    {"expression": {"sympy": 1}}, {"expression": []}, {"block": "", "columns": 3, "of": "<f8"}, {"block": "AAAA", "columns": 3, "of": "<f8"},
-    {"block": 1, "columns": 3, "of": "<i8"}, {"kind": "Sphere", "radius": 1}, {"kind": "Revolute", "name": "arm"},
+    None, True, False, 0, 1, -1, 2, 0.5, 1e308, -1e308, 1e-320, 10**400, 2**63, -(2**64), "", "nan",
+    "world", "a" * 300, "\x1b[31m", [], {}, [0], [0, 0, 0], [[0]], [1, [2, [3]]], [1e200, 1e200, 1e200],
+    {"number": "nan"}, {"number": "inf"}, {"number": []}, {"kind": "Body"}, {"kind": "Mechanism"},
+    {"kind": []}, {"kind": "Note", "what": 1}, {"expression": {}}, {"expression": {"sympy": ["symbol"]}},
+    {"expression": {"sympy": 1}}, {"expression": []}, {"block": "", "columns": 3, "of": "<f8"},
+    {"block": "AAAA", "columns": 3, "of": "<f8"}, {"block": 1, "columns": 3, "of": "<i8"},
+    {"kind": "Sphere", "radius": 1}, {"kind": "Revolute", "name": "arm"},
 )  # fmt: skip
 
 
@@ -42,7 +46,7 @@ def mutant(seed: int) -> Base:
     return Base(base.name, kind, data)
 
 
-# ---------------------------------------------------------------------------------------------- bytes and words
+# -------------------------------------------------------------------------------------------- bytes and words
 
 
 def _bytes(rng: random.Random, data: bytes) -> bytes:
@@ -51,10 +55,20 @@ def _bytes(rng: random.Random, data: bytes) -> bytes:
         return b"\xff"
     at, length = rng.randrange(len(data)), rng.choice((1, 1, 2, 8, 64, 512))
     part = data[at : at + length]
-    new = rng.choice((
-        bytes(byte ^ (1 << rng.randrange(8)) for byte in part), b"", part * 2, part * 50, bytes(rng.randrange(256) for _ in range(4)) + part,
-        b"\x00" + part, b"\xef\xbb\xbf" + part, b"]]>" + part, b"&#27;" + part, b"<!--" + part,
-    ))  # fmt: skip
+    new = rng.choice(
+        (
+            bytes(byte ^ (1 << rng.randrange(8)) for byte in part),
+            b"",
+            part * 2,
+            part * 50,
+            bytes(rng.randrange(256) for _ in range(4)) + part,
+            b"\x00" + part,
+            b"\xef\xbb\xbf" + part,
+            b"]]>" + part,
+            b"&#27;" + part,
+            b"<!--" + part,
+        )
+    )
     return data[:at] + new + data[at + length :]
 
 

@@ -8,10 +8,24 @@ from typing import Any
 import mujoco
 
 LATER = (
-    "nactuator", "actuator_ctrladr", "actuator_armature", "actuator_damping", "actuator_dampingpoly", "actuator_delay",
-    "dof_dampingpoly", "geom_adhesion", "geom_surfacevel", "jnt_springyield", "jnt_stiffnesspoly", "pair_adhesion",
-    "tendon_actfrclimited", "tendon_armature", "tendon_dampingpoly", "tendon_springyield", "tendon_stiffnesspoly",
-)  # fmt: skip
+    "nactuator",
+    "actuator_ctrladr",
+    "actuator_armature",
+    "actuator_damping",
+    "actuator_dampingpoly",
+    "actuator_delay",
+    "dof_dampingpoly",
+    "geom_adhesion",
+    "geom_surfacevel",
+    "jnt_springyield",
+    "jnt_stiffnesspoly",
+    "pair_adhesion",
+    "tendon_actfrclimited",
+    "tendon_armature",
+    "tendon_dampingpoly",
+    "tendon_springyield",
+    "tendon_stiffnesspoly",
+)
 """Fields that MuJoCo 3.3.0 does not have."""
 
 

@@ -51,7 +51,8 @@ def test_option_flags_are_identified_by_name() -> None:
 def test_without_springs_and_dampers_there_is_no_passive_force() -> None:
     """MuJoCo then omits gravity compensation, too."""
     text = """<mujoco><option><flag spring="disable" {}/></option><worldbody><body gravcomp="1">
-    <joint axis="0 1 0" stiffness="2" springref="20" damping="1"/><geom size=".1" pos=".3 0 0"/></body></worldbody></mujoco>"""
+    <joint axis="0 1 0" stiffness="2" springref="20" damping="1"/><geom size=".1" pos=".3 0 0"/></body>
+    </worldbody></mujoco>"""
     for flag in ("", 'damper="disable"'):
         model = mujoco.MjModel.from_xml_string(text.format(flag))
         data = mujoco.MjData(model)
@@ -84,7 +85,10 @@ def test_a_damaged_installation_raises_with_the_remedy(tmp_path: Path, text: str
     (tmp_path / "mujoco" / "__init__.py").write_text(text)
     model = tmp_path / "model.xml"
     model.write_text("<mujoco/>")
-    program = f"import zwang as zw\ntry:\n    zw.load({str(model)!r})\nexcept zw.errors.MissingExtraError as error:\n    print(error)"
+    program = (
+        f"import zwang as zw\ntry:\n    zw.load({str(model)!r})\nexcept zw.errors.MissingExtraError as "
+        f"error:\n    print(error)"
+    )
     completed = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(FOLDER / "src")])},

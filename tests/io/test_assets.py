@@ -47,7 +47,8 @@ COLLADA = """<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" versi
 <source id="p"><float_array id="a" count="12">0 0 0 1 0 0 1 1 0 0 1 0</float_array>
 <technique_common><accessor source="#a" count="4" stride="3"/></technique_common></source>
 <vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
-<polylist count="1"><input semantic="VERTEX" source="#v" offset="0"/><input semantic="NORMAL" source="#p" offset="1"/>
+<polylist count="1"><input semantic="VERTEX" source="#v" offset="0"/>
+<input semantic="NORMAL" source="#p" offset="1"/>
 <vcount>4</vcount><p>0 0 1 0 2 0 3 0</p></polylist></mesh></geometry></library_geometries>
 <library_visual_scenes><visual_scene id="s"><node><translate>0 0 5</translate><rotate>0 0 1 90</rotate>
 <instance_geometry url="#g"/></node></visual_scene></library_visual_scenes></COLLADA>"""
@@ -82,7 +83,10 @@ def test_collada_of_unbounded_size_raises() -> None:
         f'<node id="n{k}"><instance_node url="#n{k + 1}"/><instance_node url="#n{k + 1}"/></node>'
         for k in range(50)
     )
-    text = f'<COLLADA><library_nodes>{nodes}<node id="n50"/></library_nodes><library_visual_scenes><visual_scene><node>'
+    text = (
+        f'<COLLADA><library_nodes>{nodes}<node id="n50"/></library_nodes><library_visual_scenes>'
+        f"<visual_scene><node>"
+    )
     text += '<instance_node url="#n0"/></node></visual_scene></library_visual_scenes></COLLADA>'
     with pytest.raises(LoadError, match="too large"):
         read_collada(text.encode(), "x.dae")
@@ -125,7 +129,7 @@ def test_damaged_meshes_raise(tmp_path: Path, name: str, data: bytes, message: s
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Path:
-    """outside/box.stl, and the packages pkg (with package.xml) and plain (without), each with meshes/box.stl."""
+    """outside/box.stl, and packages pkg (with package.xml) and plain (without), with meshes/box.stl each."""
     for folder in ("outside", "ws/pkg/meshes", "ws/pkg/urdf", "ws/plain/meshes"):
         (tmp_path / folder).mkdir(parents=True)
         trimesh.creation.box((1, 1, 1)).export(tmp_path / folder / "box.stl")

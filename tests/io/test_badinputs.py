@@ -72,17 +72,30 @@ def test_misuse(case: dict[str, Any], tmp_path: Path) -> None:
 def test_the_judge_detects_failures(root: Path) -> None:
     """The judge detects silent failures, leaks, slowness, vague messages and messages on other problems."""
     case = {
-        "name": "x", "file": "urdf/x.urdf", "must": "reject", "where": ["arm"], "what": ["mass"], "max_s": 1, "max_mb": 9,
+        "name": "x",
+        "file": "urdf/x.urdf",
+        "must": "reject",
+        "where": ["arm"],
+        "what": ["mass"],
+        "max_s": 1,
+        "max_mb": 9,
         "canary": "SECRET",
-    }  # fmt: skip
+    }
     good = Outcome(error="mass of link 'arm' is negative")
     assert not failure(case, good, root)
     bad = [
-        Outcome(), Outcome(error="mass is negative"), Outcome(error="arm is wrong"), Outcome(error="arm: mass", typed=False),
-        Outcome(error="arm: mass", seconds=2), Outcome(error="arm: mass", megabytes=10), Outcome(error="arm: mass SECRET"),
-        Outcome(warnings=["mass of arm"]), Outcome(error="something else", warnings=["mass of arm"]),
-        Outcome(error="arm", warnings=["mass"]), Outcome(error="arm: mass", opened=[str(root / "outside" / "secret.txt")]),
-    ]  # fmt: skip
+        Outcome(),
+        Outcome(error="mass is negative"),
+        Outcome(error="arm is wrong"),
+        Outcome(error="arm: mass", typed=False),
+        Outcome(error="arm: mass", seconds=2),
+        Outcome(error="arm: mass", megabytes=10),
+        Outcome(error="arm: mass SECRET"),
+        Outcome(warnings=["mass of arm"]),
+        Outcome(error="something else", warnings=["mass of arm"]),
+        Outcome(error="arm", warnings=["mass"]),
+        Outcome(error="arm: mass", opened=[str(root / "outside" / "secret.txt")]),
+    ]
     assert all(failure(case, outcome, root) for outcome in bad)
     warned = {**case, "must": "reject_or_warn"}
     assert not failure(warned, Outcome(warnings=["something else", "mass of arm"]), root)

@@ -80,7 +80,7 @@ def _with_symbolic_mass(mechanism: Mechanism) -> Mechanism:
     )
 
 
-# ---------------------------------------------------------------------------------------------- contradictions and conventions
+# ----------------------------------------------------------------------------- contradictions and conventions
 
 
 def pair(**changes: Any) -> Mechanism:
@@ -161,7 +161,8 @@ def test_plausibility_warnings_of_files_state_the_line(
 ) -> None:
     path = tmp_path / "a.xml"
     path.write_text(
-        '<mujoco><asset>\n<mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1" scale="-1 1 1"/></asset><worldbody>\n'
+        '<mujoco><asset>\n<mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1" scale="-1 1 1"/>'
+        "</asset><worldbody>\n"
         '<body quat="0 0 0 1"><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
     )
     with pytest.warns(zw.errors.PlausibilityWarning) as caught:

@@ -18,7 +18,10 @@ import zwang as zw
 from tests.io.urdfs import loaded, pendulum, written
 from zwang.errors import LoadError, ParameterError, PlausibilityWarning, UnsupportedError, ZwangError
 
-MJCF = '<mujoco><worldbody><body name="arm"><joint name="j"/><geom size=".1" pos="1 0 0"/></body></worldbody></mujoco>'
+MJCF = (
+    '<mujoco><worldbody><body name="arm"><joint name="j"/><geom size=".1" pos="1 0 0"/></body>'
+    "</worldbody></mujoco>"
+)
 
 # 10^(10^9) would be evaluated immediately, without end.
 POWER = (
@@ -123,9 +126,12 @@ def test_implausible_files_warn(tmp_path: Path) -> None:
         zw.load(written(tmp_path, pendulum()))
 
 
-WRONG = [None, True, -1, 0, 1e308, 10**30, "", "a", [], {}, [1, 2, 3], {"kind": "Body"}, {"number": "nan"}, {"number": "x"},
-         {"expression": {"sympy": ["Symbol", "y", {}]}}, {"expression": {}}, {"block": "AAAA", "columns": 3, "of": "<f8"},
-         {"expression": {"sympy": ["Float", [0, 1, 10**15, 1], 53]}}]  # fmt: skip
+WRONG = [
+    None, True, -1, 0, 1e308, 10**30, "", "a", [], {}, [1, 2, 3], {"kind": "Body"}, {"number": "nan"},
+    {"number": "x"}, {"expression": {"sympy": ["Symbol", "y", {}]}}, {"expression": {}},
+    {"block": "AAAA", "columns": 3, "of": "<f8"},
+    {"expression": {"sympy": ["Float", [0, 1, 10**15, 1], 53]}},
+]  # fmt: skip
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])

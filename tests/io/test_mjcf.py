@@ -17,7 +17,10 @@ from zwang.mechanism.joints import Ball, Free, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
 
-ARM = '<body name="arm"><joint name="shoulder" axis="0 1 0" {joint}/><geom name="g" size=".1" {geom}/>{inside}</body>'
+ARM = (
+    '<body name="arm"><joint name="shoulder" axis="0 1 0" {joint}/>'
+    '<geom name="g" size=".1" {geom}/>{inside}</body>'
+)
 
 
 def model(world="", *, before="", after="", joint="", geom="", inside=""):
@@ -29,7 +32,7 @@ def read(text, folder="", **options):
     return read_mjcf(os.path.join(folder, "test.xml"), text=text, **options)
 
 
-# ---------------------------------------------------------------------------------------------- supported features
+# ----------------------------------------------------------------------------------------- supported features
 
 
 def test_joints_of_every_kind():
@@ -38,7 +41,8 @@ def test_joints_of_every_kind():
         <body name="a" pos="1 2 3"><freejoint name="free"/><geom size="1"/>
           <body name="b"><joint name="ball" type="ball" range="0 2" pos=".1 0 0"/><geom size="1"/>
             <body name="c"><joint name="slide" type="slide" axis="3 0 0" range="-1 2" ref=".5"/>
-              <joint name="hinge" axis="0 3 4" armature=".1" frictionloss=".2" margin=".01" solreflimit=".1 .9"
+              <joint name="hinge" axis="0 3 4" armature=".1" frictionloss=".2" margin=".01"
+                solreflimit=".1 .9"
                 solimpfriction=".8 .9 .01 .4 3" actuatorfrcrange="-5 5"/><geom size="1"/></body></body></body>
         </worldbody></mujoco>"""
     )
@@ -57,9 +61,11 @@ def test_joints_of_every_kind():
 def test_shapes_have_full_sizes_and_surfaces():
     m = read(
         """<mujoco><asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset><worldbody>
-        <geom type="plane" size="1 1 1" friction="2 .1 .2" condim="4" priority="3" margin=".1" gap=".2" solmix="2"
+        <geom type="plane" size="1 1 1" friction="2 .1 .2" condim="4" priority="3" margin=".1" gap=".2"
+          solmix="2"
           contype="3" conaffinity="5" solref="-100 -10" solimp=".1 .2 .3 .4 5" group="2" name="p"/>
-        <body><freejoint/><geom type="sphere" size="1"/><geom type="capsule" size="1 2"/><geom type="cylinder" size="1 2"/>
+        <body><freejoint/><geom type="sphere" size="1"/><geom type="capsule" size="1 2"/>
+        <geom type="cylinder" size="1 2"/>
           <geom type="box" size="1 2 3"/><geom type="ellipsoid" size="1 2 3"/><geom type="mesh" mesh="m"/>
           <geom type="capsule" fromto="0 0 0 0 0 1" size=".1"/></body></worldbody></mujoco>"""
     )
@@ -86,8 +92,10 @@ def test_shapes_have_full_sizes_and_surfaces():
 
 def test_defaults_classes_frames_and_replicates_follow_mujoco():
     m = read(
-        """<mujoco><default><default class="c"><joint damping="3"/><geom size=".3"/></default></default><worldbody>
-        <frame pos="0 0 1"><replicate count="3" offset="1 0 0" sep="_"><body name="b" childclass="c"><joint name="j"/>
+        """<mujoco><default><default class="c"><joint damping="3"/><geom size=".3"/></default></default>
+        <worldbody>
+        <frame pos="0 0 1"><replicate count="3" offset="1 0 0" sep="_"><body name="b" childclass="c">
+        <joint name="j"/>
         <geom/></body></replicate></frame></worldbody></mujoco>"""
     )
     assert [body.name for body in m.bodies] == ["b_0", "b_1", "b_2"]
@@ -102,11 +110,14 @@ def test_includes_and_attached_models(tmp_path):
         '<mujoco><worldbody><body name="leg"><geom size="1"/></body></worldbody></mujoco>'
     )
     (tmp_path / "hand.xml").write_text(
-        '<mujoco model="hand"><worldbody><body name="palm"><joint name="j"/><geom size="1"/></body></worldbody></mujoco>'
+        '<mujoco model="hand"><worldbody><body name="palm"><joint name="j"/><geom size="1"/>'
+        "</body></worldbody></mujoco>"
     )
     m = read(
-        '<mujoco><include file="parts/leg.xml"/><asset><model name="hand" file="hand.xml"/></asset><worldbody>'
-        '<body name="root"><joint name="j"/><geom size="1"/><attach model="hand" body="palm" prefix="left_"/></body>'
+        '<mujoco><include file="parts/leg.xml"/><asset><model name="hand" file="hand.xml"/>'
+        "</asset><worldbody>"
+        '<body name="root"><joint name="j"/><geom size="1"/>'
+        '<attach model="hand" body="palm" prefix="left_"/></body>'
         "</worldbody></mujoco>",
         tmp_path,
     )
@@ -116,8 +127,10 @@ def test_includes_and_attached_models(tmp_path):
 
 def test_springs_dampers_and_gravity_compensation():
     m = read(
-        '<mujoco><compiler angle="radian"/><worldbody><body name="a" gravcomp=".5"><joint name="j" stiffness="1 2 3" springref=".2" '
-        'damping="4 5 6"/><geom size="1"/></body></worldbody><actuator><motor joint="j" gear="2" damping="1" armature="3"/>'
+        '<mujoco><compiler angle="radian"/><worldbody><body name="a" gravcomp=".5">'
+        '<joint name="j" stiffness="1 2 3" springref=".2" '
+        'damping="4 5 6"/><geom size="1"/></body></worldbody><actuator>'
+        '<motor joint="j" gear="2" damping="1" armature="3"/>'
         "</actuator></mujoco>"
     )
     spring, damper, compensation = m.forces[:3]
@@ -134,7 +147,8 @@ def test_actuators():
             <position name="p" joint="shoulder" kp="3" kv="1" ctrlrange="-1 1" forcerange="-2 2"/>
             <intvelocity name="i" joint="shoulder" kp="2" actrange="-3 3"/>
             <motor name="c" cranksite="tip" slidersite="base" cranklength="2" gear="3"/>
-            <motor name="t" tendon="t" gear="4"/><general name="s" site="tip" gear="1 2 3 4 5 6" dyntype="filter" dynprm=".1"/>
+            <motor name="t" tendon="t" gear="4"/><general name="s" site="tip" gear="1 2 3 4 5 6"
+              dyntype="filter" dynprm=".1"/>
             </actuator>""",
             inside='<site name="tip"/><site name="base" pos="0 0 1"/>',
         )
@@ -150,15 +164,19 @@ def test_actuators():
 
 EQUALITIES = """<equality><connect name="c" body1="arm" body2="b" anchor="0 0 1" solref=".1 1"/>
     <weld name="w" body1="arm" body2="b" anchor="1 0 0" torquescale="2"/><weld name="s" site1="x" site2="y"/>
-    <joint name="j" joint1="shoulder" joint2="k" polycoef=".1 2 3 0 0"/><joint name="one" joint1="k" polycoef=".5 0 0 0 0"/>
-    <tendon name="t" tendon1="u" tendon2="v"/><connect name="off" body1="arm" anchor="0 0 0" active="false"/></equality>"""
+    <joint name="j" joint1="shoulder" joint2="k" polycoef=".1 2 3 0 0"/>
+    <joint name="one" joint1="k" polycoef=".5 0 0 0 0"/>
+    <tendon name="t" tendon1="u" tendon2="v"/><connect name="off" body1="arm" anchor="0 0 0"
+      active="false"/></equality>"""
 
 
 def equalities():
     return model(
-        '<body name="b" pos="1 0 0"><joint name="k" ref="10"/><geom size=".1"/><site name="y" euler="90 0 0"/></body>',
+        '<body name="b" pos="1 0 0"><joint name="k" ref="10"/><geom size=".1"/>'
+        '<site name="y" euler="90 0 0"/></body>',
         inside='<site name="x" pos="0 0 2"/>',
-        after='<tendon><fixed name="u"><joint joint="shoulder" coef="1"/></fixed><fixed name="v"><joint joint="k" coef="1"/></fixed>'
+        after='<tendon><fixed name="u"><joint joint="shoulder" coef="1"/></fixed><fixed name="v">'
+        '<joint joint="k" coef="1"/></fixed>'
         f"</tendon>{EQUALITIES}",
     )
 
@@ -191,9 +209,11 @@ def test_tendons():
         model(
             '<site name="a"/><site name="b" pos="0 0 1"/>',
             inside='<site name="c" pos="0 0 -1"/>',
-            after="""<tendon><fixed name="f" stiffness="2" damping="1" range="-1 1" frictionloss=".5" springlength=".1 .2">
+            after="""<tendon><fixed name="f" stiffness="2" damping="1" range="-1 1" frictionloss=".5"
+              springlength=".1 .2">
             <joint joint="shoulder" coef="3"/></fixed>
-            <spatial name="s"><site site="a"/><site site="c"/><pulley divisor="2"/><site site="c"/><site site="b"/></spatial>
+            <spatial name="s"><site site="a"/><site site="c"/><pulley divisor="2"/><site site="c"/>
+            <site site="b"/></spatial>
             </tendon>""",
         )
     )
@@ -211,10 +231,12 @@ def test_contacts_options_and_keyframes():
     m = read(
         model(
             '<body name="b"><joint/><geom name="h" size="1"/></body>',
-            before='<option timestep=".01" integrator="RK4" cone="elliptic" impratio="3" solver="CG" gravity="0 1 2">'
+            before='<option timestep=".01" integrator="RK4" cone="elliptic" impratio="3" solver="CG" '
+            'gravity="0 1 2">'
             '<flag eulerdamp="disable"/></option>',
             after='<contact><pair name="p" geom1="g" geom2="h" condim="1" friction="1 2 3 4 5" margin=".1"/>'
-            '<exclude body1="arm" body2="b"/></contact><keyframe><key name="k" qpos="1 2" qvel="3 4" time="5"/></keyframe>',
+            '<exclude body1="arm" body2="b"/></contact><keyframe>'
+            '<key name="k" qpos="1 2" qvel="3 4" time="5"/></keyframe>',
         )
     )
     pair, exclude = m.contacts
@@ -243,8 +265,10 @@ def test_flags_disable_forces():
 
 def test_zeros_and_ones_are_structural():
     m = read(
-        '<mujoco><worldbody><body euler="90 0 0"><joint axis="0 0 -2"/><geom size=".1"/><body quat=".707107 0 0 .707107" '
-        'pos="0 0 1"><joint type="slide"/><geom type="capsule" size=".1 .2"/></body></body></worldbody></mujoco>'
+        '<mujoco><worldbody><body euler="90 0 0"><joint axis="0 0 -2"/><geom size=".1"/>'
+        '<body quat=".707107 0 0 .707107" '
+        'pos="0 0 1"><joint type="slide"/><geom type="capsule" size=".1 .2"/></body></body>'
+        "</worldbody></mujoco>"
     )
     for body in m.bodies:
         assert all(isinstance(x, int) for row in body.orientation for x in row)
@@ -262,7 +286,8 @@ def test_a_site_with_the_name_of_a_body_is_renamed():
 
 def test_elements_without_names_get_unique_names():
     m = read(
-        "<mujoco><worldbody><body><joint/><geom size='1'/></body><body name='body1'><joint/><geom size='1'/></body></worldbody></mujoco>"
+        "<mujoco><worldbody><body><joint/><geom size='1'/></body><body name='body1'><joint/>"
+        "<geom size='1'/></body></worldbody></mujoco>"
     )
     assert len({body.name for body in m.bodies}) == 2 and len({j.name for j in m.joints}) == 2
 
@@ -280,7 +305,8 @@ def test_elements_without_effect_are_noted():
     m = read(
         model(
             '<light/><camera name="eye"/>',
-            before='<asset><texture name="t" type="2d" builtin="flat" width="8" height="8"/><material name="m" texture="t"/></asset>'
+            before='<asset><texture name="t" type="2d" builtin="flat" width="8" height="8"/>'
+            '<material name="m" texture="t"/></asset>'
             '<custom><numeric name="n" data="1"/></custom>',
             after='<sensor><jointpos joint="shoulder"/></sensor>',
         )
@@ -301,7 +327,8 @@ UNSUPPORTED = {
     "side site inside": model(
         '<site name="a" pos="1 0 0"/><site name="in"/><geom name="w" type="cylinder" size=".1 .1"/>',
         inside='<site name="b" pos="-1 0 0"/>',
-        after='<tendon><spatial><site site="a"/><geom geom="w" sidesite="in"/><site site="b"/></spatial></tendon>',
+        after='<tendon><spatial><site site="a"/><geom geom="w" sidesite="in"/><site site="b"/>'
+        "</spatial></tendon>",
     ),
     "adhesion": model(after='<actuator><adhesion body="arm" ctrlrange="0 1"/></actuator>'),
     "fluid": model(before='<option density="1.2"/>'),
@@ -349,7 +376,8 @@ def test_errors_name_the_file_the_line_and_the_element():
 
 def test_errors_in_included_files_state_the_line(tmp_path):
     (tmp_path / "part.xml").write_text(
-        '<mujoco>\n\n<worldbody><body name="b"><joint name="k" damping="-1"/><geom size="1"/></body></worldbody></mujoco>'
+        '<mujoco>\n\n<worldbody><body name="b"><joint name="k" damping="-1"/><geom size="1"/>'
+        "</body></worldbody></mujoco>"
     )
     with pytest.raises(LoadError, match=r"part\.xml, line 3.*'k'"):
         read(model(before='<include file="part.xml"/>'), tmp_path)
@@ -379,7 +407,7 @@ def test_warnings_of_mujoco_are_python_warnings_without_a_log(tmp_path, monkeypa
     assert not list(tmp_path.iterdir())
 
 
-# ---------------------------------------------------------------------------------------------- malicious files
+# -------------------------------------------------------------------------------------------- malicious files
 
 
 def test_files_outside_the_folder_of_the_model_are_not_opened(tmp_path):

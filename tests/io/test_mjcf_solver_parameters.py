@@ -27,13 +27,16 @@ def both(tmp_path: Path, numbers: str) -> tuple[zw.Mechanism, mujoco.MjModel]:
 @pytest.mark.parametrize(
     ("numbers", "messages"),
     [
-        ('solimp="1.2 1.5 -0.001 0.5 2"', "solimp of a geom is (1.2, 1.5, -0.001, 0.5, 2); (1, 1, 0, 0.5, 2) is used instead"),
+        (
+            'solimp="1.2 1.5 -0.001 0.5 2"',
+            "solimp of a geom is (1.2, 1.5, -0.001, 0.5, 2); (1, 1, 0, 0.5, 2) is used instead",
+        ),
         ('solimp="0.5 0.9 0.01 3 0.2"', "(0.5, 0.9, 0.01, 1, 1) is used instead"),
         ('solref="0.05 -3"', "solref of a geom is (0.05, -3); (0.02, 1) is used instead"),
         ('solref="-500 2"', "solref of a geom is (-500, 2); (0.02, 1) is used instead"),
         ('solref="-500 0"', ""),
     ],
-)  # fmt: skip
+)
 def test_a_sphere_on_the_floor_moves_as_in_mujoco(tmp_path, numbers, messages):
     m, model = both(tmp_path, numbers)
     notes = " ".join(str(note) for note in m.report.of_kind("repaired"))

@@ -100,9 +100,14 @@ def test_an_inertia_is_rotated_by_its_origin(tmp_path: Path) -> None:
 
 def test_bodies_are_in_the_order_of_the_joints_parents_first(tmp_path: Path) -> None:
     text = robot(
-        joint("late", "b", "c"), joint("side", "base", "z"), joint("early", "base", "b"), link("c"), link("b"),
-        link("base"), link("z"),
-    )  # fmt: skip
+        joint("late", "b", "c"),
+        joint("side", "base", "z"),
+        joint("early", "base", "b"),
+        link("c"),
+        link("b"),
+        link("base"),
+        link("z"),
+    )
     m = loaded(tmp_path, text)
     assert [j.name for j in m.joints] == ["early", "late", "side"]
     assert [b.name for b in m.bodies] == ["base", "b", "c", "z"]
@@ -169,7 +174,8 @@ def test_cyclic_mimics_raise(tmp_path: Path) -> None:
 
 def test_shapes_and_colours_are_read(tmp_path: Path) -> None:
     arm = INERTIAL + (
-        '<visual name="v"><origin xyz="0 0 1"/><geometry><box size="1 2 3"/></geometry><material name="red"/></visual>'
+        '<visual name="v"><origin xyz="0 0 1"/><geometry><box size="1 2 3"/></geometry>'
+        '<material name="red"/></visual>'
         '<collision><geometry><sphere radius="0.5"/></geometry></collision>'
         '<collision name="v"><geometry><cylinder radius="0.1" length="2"/></geometry></collision>'
     )

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from zwang.errors import LoadError
 from zwang.io.xml import DEEPEST, Element, parse
 
-TEXT = b'<?xml version="1.0"?>\n<!-- a -- b -->\n<robot name="r">\n  <link name="arm">\n    <mass value="1"/></link></robot>'
+TEXT = (
+    b'<?xml version="1.0"?>\n<!-- a -- b -->\n<robot name="r">\n  <link name="arm">\n    <mass '
+    b'value="1"/></link></robot>'
+)
 
 
 def test_elements_have_locations_and_owners() -> None:

@@ -23,7 +23,10 @@ def link(name: str, inside: str = INERTIAL) -> str:
 def joint(
     name: str, parent: str, child: str, kind: str = "continuous", inside: str = '<axis xyz="0 1 0"/>'
 ) -> str:
-    return f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>{inside}</joint>\n'
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/>'
+        f'<child link="{child}"/>{inside}</joint>\n'
+    )
 
 
 def robot(*parts: str) -> str:

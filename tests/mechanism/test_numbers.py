@@ -19,8 +19,10 @@ from zwang.mechanism.tendon_elements import Tendon, TendonCoupling, Wrap
 from zwang.simulation.step import STEPPERS
 
 x = sp.Symbol("x")
-NO_NUMBER = [np.nan, np.inf, -np.inf, 1j, np.complex128(1), "1", b"1", None, True, [1], np.datetime64("2020-01-01"),
-             np.timedelta64(1, "ns"), sp.nan, sp.oo, sp.zoo, sp.I, x + sp.I, x * sp.nan, sp.Gt(x, 0), sp.true]  # fmt: skip
+NO_NUMBER = [
+    np.nan, np.inf, -np.inf, 1j, np.complex128(1), "1", b"1", None, True, [1], np.datetime64("2020-01-01"),
+    np.timedelta64(1, "ns"), sp.nan, sp.oo, sp.zoo, sp.I, x + sp.I, x * sp.nan, sp.Gt(x, 0), sp.true,
+]  # fmt: skip
 TRIANGLE = [(0, 0, 0), (1, 0, 0), (0, 1, 0)]
 
 PARTS = {
@@ -127,12 +129,18 @@ BOUNDS = [
     (lambda: zw.Holonomic("h", ()), "expression of holonomic 'h' has 0 numbers; it must have at least 1"),
     (lambda: zw.Holonomic("h", (x, sp.nan)), "expression of holonomic 'h' is nan, which is not a number"),
     (lambda: zw.Connect("c", ("a", (0, 0, 0)), ("b", (0, 0, 0)), softness=1), "softness of connect 'c' is 1"),
-    (lambda: zw.Weld("w", "a", "b", torque_scale=-1), "torque_scale of weld 'w' is -1; it must be at least 0"),
-    (lambda: Tendon("t", joints={"j": 1}, friction=-1), "friction of tendon 't' is -1; it must be at least 0"),
+    (
+        lambda: zw.Weld("w", "a", "b", torque_scale=-1),
+        "torque_scale of weld 'w' is -1; it must be at least 0",
+    ),
+    (
+        lambda: Tendon("t", joints={"j": 1}, friction=-1),
+        "friction of tendon 't' is -1; it must be at least 0",
+    ),
     (lambda: Tendon("t", joints={"j": 1}, limits=(1, 0)), "limits of tendon 't' .*lower must not exceed"),
     (lambda: Wrap(0.5, 1), r"at of a wrap is 0\.5; it must be an integer"),
     (lambda: Wrap(0, 0), "radius of a wrap is 0; it must be greater than 0"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("k", range(len(BOUNDS)))

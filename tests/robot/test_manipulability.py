@@ -192,16 +192,27 @@ def test_the_null_space_leaves_the_frame_at_rest():
 
 def massive_two_link() -> zw.Mechanism:
     bodies = (
-        zw.Body("upper", zw.Revolute("q1", axis=(0, 0, 1)), mass=3, com=(0.4, 0, 0), inertia=(0.01, 0.1, 0.1)),
-        zw.Body("lower", zw.Revolute("q2", axis=(0, 0, 1)), "upper", (1, 0, 0), mass=2, com=(0.3, 0, 0), inertia=(0.01, 0.05, 0.06)),
+        zw.Body(
+            "upper", zw.Revolute("q1", axis=(0, 0, 1)), mass=3, com=(0.4, 0, 0), inertia=(0.01, 0.1, 0.1)
+        ),
+        zw.Body(
+            "lower",
+            zw.Revolute("q2", axis=(0, 0, 1)),
+            "upper",
+            (1, 0, 0),
+            mass=2,
+            com=(0.3, 0, 0),
+            inertia=(0.01, 0.05, 0.06),
+        ),
         zw.Body("tip", parent="lower", position=(0.7, 0, 0)),
-    )  # fmt: skip
+    )
     return zw.Mechanism(bodies=bodies, gravity=(0, -9.81, 0))
 
 
 def test_asada_and_yoshikawa_ellipsoids_by_forward_dynamics():
-    """A unit push at the tip along an axis of the inertia ellipsoid accelerates it by the half length squared, along itself;
-    unit torques accelerate the tip to the surface of the acceleration ellipsoid."""
+    """A unit force at the tip along an axis of the inertia ellipsoid gives an acceleration along it, of
+    the squared half length; unit torques give an acceleration on the surface of the acceleration ellipsoid.
+    """
     m, q = massive_two_link(), np.array([0.3, 1.1])
     w = zw.robot.manipulability(m, q, "tip")
     J = zw.frame_jacobian(m, q, "tip")[:3]
@@ -211,9 +222,9 @@ def test_asada_and_yoshikawa_ellipsoids_by_forward_dynamics():
         a = J @ (zw.forward_dynamics(m, q, [0, 0], J.T @ axis) - rest)
         np.testing.assert_allclose(a, half**2 * axis, atol=1e-12)
     acceleration = w.acceleration_ellipsoid((4.0, 2.0))
-    turns = np.linspace(0, 2 * np.pi, 60)
+    angles = np.linspace(0, 2 * np.pi, 60)
     sizes = []
-    for c, s in zip(np.cos(turns), np.sin(turns), strict=True):
+    for c, s in zip(np.cos(angles), np.sin(angles), strict=True):
         a = J @ (zw.forward_dynamics(m, q, [0, 0], (4.0 * c, 2.0 * s)) - rest)
         sizes.append(np.sum((acceleration.axes.T @ a / acceleration.lengths) ** 2))
     np.testing.assert_allclose(sizes, 1, atol=1e-9)

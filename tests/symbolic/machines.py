@@ -40,8 +40,13 @@ def sleigh() -> Mechanism:
         "rotor", Revolute("delta", axis=Z), "sleigh", mass=m_r, com=(a, 0, 0), inertia=(J_r, J_r, J_r)
     )
     knife_edge = NoSideSlip("knife_edge", "sleigh", direction=Y, point=(-b, 0, 0))
-    return Mechanism("sleigh", bodies=(hull, rotor), gravity=(0, 0, 0), forces=(Spring("delta", (2 * k_1, 0, 4 * k_2)),),
-                     constraints=(knife_edge,))  # fmt: skip
+    return Mechanism(
+        "sleigh",
+        bodies=(hull, rotor),
+        gravity=(0, 0, 0),
+        forces=(Spring("delta", (2 * k_1, 0, 4 * k_2)),),
+        constraints=(knife_edge,),
+    )
 
 
 def chain(n: int) -> Mechanism:
@@ -58,7 +63,10 @@ def chain(n: int) -> Mechanism:
 
 
 def whipple(p: dict | None = None) -> Mechanism:
-    """The bicycle of Meijaard et al. (2007): z down, origin at the rear contact; numbers from `p` or symbols."""
+    """The bicycle of Meijaard et al. (2007): z down, origin at the rear contact.
+
+    p: values of the parameters by name; without them they are symbols.
+    """
     names = (
         "w c lam g rR mR IRxx IRyy xB zB mB IBxx IBxz IByy IBzz xH zH mH IHxx IHxz IHyy IHzz rF mF IFxx IFyy"
     )
@@ -66,14 +74,30 @@ def whipple(p: dict | None = None) -> Mechanism:
     cos, sin = (np.cos, np.sin) if p else (sp.cos, sp.sin)
     steer_axis = (sin(v["lam"]), 0, cos(v["lam"]))
     head = (v["w"] + v["c"], 0, 0)  # where the steer axis meets the ground
-    base = tuple(f(n, axis=a) for f, n, a in ((Prismatic, "x", X), (Prismatic, "y", Y), (Prismatic, "z", Z), (Revolute, "yaw", Z),
-                                              (Revolute, "roll", X), (Revolute, "pitch", Y)))  # fmt: skip
+    base = tuple(
+        f(n, axis=a)
+        for f, n, a in (
+            (Prismatic, "x", X),
+            (Prismatic, "y", Y),
+            (Prismatic, "z", Z),
+            (Revolute, "yaw", Z),
+            (Revolute, "roll", X),
+            (Revolute, "pitch", Y),
+        )
+    )
     frame = Body("rear frame", base, mass=v["mB"], com=(v["xB"], 0, v["zB"]),
                  inertia=(v["IBxx"], v["IByy"], v["IBzz"], 0, v["IBxz"], 0))  # fmt: skip
     rear = Body("rear wheel", Revolute("rear", axis=Y), "rear frame", (0, 0, -v["rR"]), mass=v["mR"],
                 inertia=(v["IRxx"], v["IRyy"], v["IRxx"]))  # fmt: skip
-    fork = Body("fork", Revolute("steer", axis=steer_axis), "rear frame", head, mass=v["mH"],
-                com=(v["xH"] - head[0], 0, v["zH"]), inertia=(v["IHxx"], v["IHyy"], v["IHzz"], 0, v["IHxz"], 0))  # fmt: skip
+    fork = Body(
+        "fork",
+        Revolute("steer", axis=steer_axis),
+        "rear frame",
+        head,
+        mass=v["mH"],
+        com=(v["xH"] - head[0], 0, v["zH"]),
+        inertia=(v["IHxx"], v["IHyy"], v["IHzz"], 0, v["IHxz"], 0),
+    )
     front = Body("front wheel", Revolute("front", axis=Y), "fork", (-v["c"], 0, -v["rF"]), mass=v["mF"],
                  inertia=(v["IFxx"], v["IFyy"], v["IFxx"]))  # fmt: skip
     rolling = (Rolling("rear contact", "rear wheel", v["rR"], axis=Y, normal=(0, 0, -1)),

@@ -66,11 +66,17 @@ def test_the_chaplygin_sleigh_of_imece_2021_72324_eqs_65_68_69():
                       [c, -a * sp.sin(d + th) - b * s, -a * sp.sin(d + th)],
                       [s, a * sp.cos(d + th) + b * c, a * sp.cos(d + th)], [0, 1, 1]])  # fmt: skip
     assert sp.Matrix(planar) == eq65
-    eq68 = sp.Matrix([
-        [m_c + m_r, -a * m_r * sd, -a * m_r * sd],
-        [-a * m_r * sd, J_c + J_r + a**2 * m_r + 2 * a * b * m_r * cd + b**2 * m_c + b**2 * m_r, J_r + a**2 * m_r + a * b * m_r * cd],
-        [-a * m_r * sd, J_r + a**2 * m_r + a * b * m_r * cd, J_r + a**2 * m_r],
-    ])  # fmt: skip
+    eq68 = sp.Matrix(
+        [
+            [m_c + m_r, -a * m_r * sd, -a * m_r * sd],
+            [
+                -a * m_r * sd,
+                J_c + J_r + a**2 * m_r + 2 * a * b * m_r * cd + b**2 * m_c + b**2 * m_r,
+                J_r + a**2 * m_r + a * b * m_r * cd,
+            ],
+            [-a * m_r * sd, J_r + a**2 * m_r + a * b * m_r * cd, J_r + a**2 * m_r],
+        ]
+    )
     assert (e.mass_matrix - eq68).applyfunc(sp.expand).is_zero_matrix
     eq69 = sp.Matrix([
         a * m_r * cd * (dd + thd) ** 2 + b * (m_c + m_r) * thd**2,

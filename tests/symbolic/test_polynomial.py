@@ -117,14 +117,23 @@ def test_the_rolling_disc_is_that_of_the_textbooks():
     th = e.q[4]
     yaw, lean, spin = e.speeds
     total = C + mass * r**2
-    expected = sp.Matrix([[A * sp.cos(th) ** 2 + total * sp.sin(th) ** 2, 0, total * sp.sin(th)], [0, A + mass * r**2, 0],
-                          [total * sp.sin(th), 0, total]])  # fmt: skip
+    expected = sp.Matrix(
+        [
+            [A * sp.cos(th) ** 2 + total * sp.sin(th) ** 2, 0, total * sp.sin(th)],
+            [0, A + mass * r**2, 0],
+            [total * sp.sin(th), 0, total],
+        ]
+    )
     assert (e.mass_matrix - expected).applyfunc(sp.expand).is_zero_matrix
-    rhs = sp.Matrix([
-        -C * lean * spin * sp.cos(th) + lean * yaw * (A - total) * sp.sin(2 * th),
-        mass * g * r * sp.sin(th) + total * (spin + yaw * sp.sin(th)) * yaw * sp.cos(th) - A * yaw**2 * sp.sin(th) * sp.cos(th),
-        -lean * yaw * (total + mass * r**2) * sp.cos(th),
-    ])  # fmt: skip
+    rhs = sp.Matrix(
+        [
+            -C * lean * spin * sp.cos(th) + lean * yaw * (A - total) * sp.sin(2 * th),
+            mass * g * r * sp.sin(th)
+            + total * (spin + yaw * sp.sin(th)) * yaw * sp.cos(th)
+            - A * yaw**2 * sp.sin(th) * sp.cos(th),
+            -lean * yaw * (total + mass * r**2) * sp.cos(th),
+        ]
+    )
     point = {s: sp.Rational(k + 2, 9) for k, s in enumerate((mass, r, A, C, g, th, yaw, lean, spin))}
     difference = (e.right_hand_side - rhs).subs(point).evalf(20)
     assert np.abs(np.array(difference.tolist(), dtype=float)).max() < 1e-15

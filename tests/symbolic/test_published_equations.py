@@ -88,11 +88,19 @@ def test_the_rotary_pendulums_printed_equations_lack_one_term():
         + L_r**2 * m_p
         + L_r**2 * m_r / 4
     )
-    eq90a = sp.Eq(L_p * L_r * m_p * sp.sin(al) / 2 * al.diff(t) ** 2 - L_p * L_r * m_p * sp.cos(al) / 2 * al.diff(t, 2)
-                  + (J2 - J3 + L_p**2 * m_p / 4) * sp.sin(2 * al) * al.diff(t) * th.diff(t) + inertia * th.diff(t, 2),
-                  -B_r * th.diff(t) + tau)  # fmt: skip
-    eq90b = sp.Eq(-(L_p**2) * m_p * sp.sin(2 * al) / 8 * th.diff(t) ** 2 - L_p * L_r * m_p * sp.cos(al) / 2 * th.diff(t, 2)
-                  + (J1 + L_p**2 * m_p / 4) * al.diff(t, 2), -B_p * al.diff(t) + L_p * m_p * g / 2 * sp.sin(al))  # fmt: skip
+    eq90a = sp.Eq(
+        L_p * L_r * m_p * sp.sin(al) / 2 * al.diff(t) ** 2
+        - L_p * L_r * m_p * sp.cos(al) / 2 * al.diff(t, 2)
+        + (J2 - J3 + L_p**2 * m_p / 4) * sp.sin(2 * al) * al.diff(t) * th.diff(t)
+        + inertia * th.diff(t, 2),
+        -B_r * th.diff(t) + tau,
+    )
+    eq90b = sp.Eq(
+        -(L_p**2) * m_p * sp.sin(2 * al) / 8 * th.diff(t) ** 2
+        - L_p * L_r * m_p * sp.cos(al) / 2 * th.diff(t, 2)
+        + (J1 + L_p**2 * m_p / 4) * al.diff(t, 2),
+        -B_p * al.diff(t) + L_p * m_p * g / 2 * sp.sin(al),
+    )
     found = check_equations(furuta(), [eq90b, eq90a])
     assert found.rows[1].equal and not found.rows[0].equal
     assert found.rows[0].row == 1
@@ -299,8 +307,13 @@ def test_constraint_forces_split_into_ideal_and_nonideal_parts():
     speed = sp.sqrt(sum(u**2 for u in v))
     drag = zw.NonIdeal("drag", "edge", {n: -p["a0"] * speed * u for n, u in zip("xyz", v, strict=True)})
     slides = tuple(zw.Prismatic(n, axis=a) for n, a in zip("xyz", (X, Y, Z), strict=True))
-    m = zw.Mechanism("particle", (zw.Body("p", slides, mass=p["m"], inertia=(1, 1, 1)),), gravity=(0, 0, 0),
-                     forces=(zw.Wrench("p", force=p["f"]),), constraints=(zw.Pfaffian("edge", {"y": 1, "x": -z}), drag))  # fmt: skip
+    m = zw.Mechanism(
+        "particle",
+        (zw.Body("p", slides, mass=p["m"], inertia=(1, 1, 1)),),
+        gravity=(0, 0, 0),
+        forces=(zw.Wrench("p", force=p["f"]),),
+        constraints=(zw.Pfaffian("edge", {"y": 1, "x": -z}), drag),
+    )
     e = equations(m, ["x", "z"])
     known = dict(zip(("x", "y", "z", "x_dot", "y_dot", "z_dot"), state, strict=True))
     found = e.split_constraint_forces(known)

@@ -33,9 +33,17 @@ def test_a_description_with_symbols_survives_json():
     assert again.bodies[0].mass.is_positive
 
 
-EXPRESSIONS = [sp.Rational(1, 3) * x**2 + sp.sin(x * y), sp.Float("0.1234567890123456789", 30) * x, sp.pi / 2 + x,
-               sp.sqrt(x**2 + 1), sp.Piecewise((x, x > 0), (-y, sp.And(x <= 0, y > 1)), (1, True)), sp.Max(x, y) + sp.exp(x),
-               sp.atan2(y, x), sp.Abs(x) * sp.E, sp.Symbol("a/b {", positive=True)]  # fmt: skip
+EXPRESSIONS = [
+    sp.Rational(1, 3) * x**2 + sp.sin(x * y),
+    sp.Float("0.1234567890123456789", 30) * x,
+    sp.pi / 2 + x,
+    sp.sqrt(x**2 + 1),
+    sp.Piecewise((x, x > 0), (-y, sp.And(x <= 0, y > 1)), (1, True)),
+    sp.Max(x, y) + sp.exp(x),
+    sp.atan2(y, x),
+    sp.Abs(x) * sp.E,
+    sp.Symbol("a/b {", positive=True),
+]
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS, ids=str)
@@ -43,10 +51,23 @@ def test_expressions_as_data_come_back_equal(expression):
     assert scalar.from_data(scalar.to_data(expression)) == expression
 
 
-@pytest.mark.parametrize("tree", [["__import__", ["Symbol", "os", {}]], ["Symbol", "x", {"real": "exec"}], "sin(x)",
-                                  ["Rational", "1", 2], ["Symbol", 3, {}], []], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "tree",
+    [
+        ["__import__", ["Symbol", "os", {}]],
+        ["Symbol", "x", {"real": "exec"}],
+        "sin(x)",
+        ["Rational", "1", 2],
+        ["Symbol", 3, {}],
+        [],
+    ],
+    ids=str,
+)
 def test_a_document_cannot_smuggle_code(tree):
-    text = '{"format": "zwang 1", "value": {"kind": "Mechanism", "gravity": [0, 0, {"expression": {"sympy": %s}}]}}'
+    text = (
+        '{"format": "zwang 1", "value": {"kind": "Mechanism", "gravity": [0, 0, {"expression": '
+        '{"sympy": %s}}]}}'
+    )
     with pytest.raises(LoadError):
         Mechanism.from_json(text % str(tree).replace("'", '"'))
 

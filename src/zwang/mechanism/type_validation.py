@@ -98,12 +98,14 @@ def validated(kind: Class) -> Class:
 def validated_arguments(*exempt: str) -> Callable[[Function], Function]:
     """Decorator for public functions: arguments are validated against their annotations.
 
-    exempt: parameters that the function validates itself. The function raises ArgumentError, naming the
-    argument.
+    exempt: parameters that the function validates itself, as it does those collected by *args or **kwargs.
+    The function raises ArgumentError, naming the argument.
     """
 
     def decorate(function: Function) -> Function:
-        names = list(inspect.signature(function).parameters)
+        parameters = inspect.signature(function).parameters.values()
+        # the arguments collected by *args have no annotation of their own: the function validates them
+        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         checks_of_parameters = functools.cache(lambda: _parameter_checks(function, exempt))
 
         @functools.wraps(function)
@@ -159,7 +161,7 @@ def _parameter_checks(function: Callable[..., Any], exempt: tuple[str, ...]) -> 
     namespace = getattr(function, "__globals__", {})
     parameters = inspect.signature(function).parameters.values()
     single = [
-        p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in exempt
+        p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name not in exempt
     ]
     found = {p.name: _check_of(str(p.annotation), namespace) for p in single}
     return {name: check for name, check in found.items() if check is not None}

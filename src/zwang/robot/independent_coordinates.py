@@ -112,7 +112,9 @@ def coordinates_for(
     tree = mechanism.tree
     couplings = _couplings(mechanism)
     dependent = {c.velocity for c in couplings}
-    moving = {k for body in bodies for i in tree.path(tree.placement(body).link) for k in _range(tree.links[i].v)}
+    moving = {
+        k for body in bodies for i in tree.path(tree.placement(body).link) for k in _range(tree.links[i].v)
+    }
     for c in reversed(couplings):
         if c.velocity in moving and c.independent_velocity is not None:
             moving.add(c.independent_velocity)

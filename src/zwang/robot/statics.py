@@ -138,7 +138,9 @@ def payload(
     m = validation.numeric_mechanism(mechanism)
     q = validation.configuration(m, q)
     limits = (
-        _effort_limits(m) if torque_limits is None else validation.nv_vector(m, torque_limits, "torque_limits")
+        _effort_limits(m)
+        if torque_limits is None
+        else validation.nv_vector(m, torque_limits, "torque_limits")
     )
     J = _floats(frame_jacobian(m.tree, q, frame))[:3]
     return Payload(J, holding_torques(m, q), limits)

@@ -120,10 +120,13 @@ def _lump(group: list[RigidBody]) -> RigidBody:
     if are_constant(mass) and mass == 0:
         centre: Any = group[0].placement.p
     else:
-        moment: Any = sum((s.mass * s.placement.p for s in group[1:]), start=group[0].mass * group[0].placement.p)
+        moment: Any = sum(
+            (s.mass * s.placement.p for s in group[1:]), start=group[0].mass * group[0].placement.p
+        )
         centre = np.array([divide(x, mass) for x in moment])
     parts_ = [
-        s.placement.R @ s.inertia @ s.placement.R.T + parallel_axis_term(s.mass, s.placement.p - centre) for s in group
+        s.placement.R @ s.inertia @ s.placement.R.T + parallel_axis_term(s.mass, s.placement.p - centre)
+        for s in group
     ]
     place = Placement(group[0].placement.link, np.eye(3, dtype=int), centre)
     return RigidBody(group[0].body, place, mass, sum(parts_[1:], start=parts_[0]))

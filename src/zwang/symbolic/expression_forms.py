@@ -52,7 +52,9 @@ def mechanism_in_scalars(mechanism: Mechanism, of: Callable[[sp.Expr], Any]) -> 
     """The mechanism with scalars for its parameters, including those in formulas."""
     made = map_expressions(mechanism, of)
     parameters = {name: of for name in mechanism.symbols}
-    constraints = tuple(_formula(c, parameters) if isinstance(c, EXPRESSION_CONSTRAINTS) else c for c in made.constraints)
+    constraints = tuple(
+        _formula(c, parameters) if isinstance(c, EXPRESSION_CONSTRAINTS) else c for c in made.constraints
+    )
     return made.replace(constraints=constraints)
 
 

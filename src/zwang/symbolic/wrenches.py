@@ -85,7 +85,8 @@ def _split_by_bodies(mechanism: Mechanism, motion: BodyMotion) -> tuple[Mechanis
 
     def acts_on_mass(part: Any) -> bool:
         return not is_wrapped(mechanism, part) and all(
-            name in motion.names or tree.placement(name).link in with_mass for name in _frames_of(mechanism, part)
+            name in motion.names or tree.placement(name).link in with_mass
+            for name in _frames_of(mechanism, part)
         )
 
     forces = [f for f in mechanism.forces if acts_on_bodies(mechanism, f) and acts_on_mass(f)]

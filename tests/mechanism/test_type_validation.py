@@ -1,0 +1,35 @@
+"""Arguments of functions are validated against their annotations."""
+
+from __future__ import annotations
+
+import pytest
+
+from zwang.errors import ArgumentError
+from zwang.mechanism.type_validation import validated_arguments
+
+
+@validated_arguments()
+def product(run: float, *wanted: str, compiled: bool = True, **more: float) -> tuple:
+    return run, wanted, compiled, more
+
+
+def test_arguments_collected_by_a_star_are_not_those_of_the_next_parameter():
+    assert product(1.0, "constraints", "forces", compiled=False, x=2) == (
+        1.0,
+        ("constraints", "forces"),
+        False,
+        {"x": 2},
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "message"),
+    [
+        (("a", "b"), {}, "run of product is 'a'; it must be a number"),
+        ((1, "b"), {"compiled": "c"}, "compiled of product is 'c'; it must be True or False"),
+        ((), {"run": "a"}, "run of product is 'a'"),
+    ],
+)
+def test_an_argument_of_another_type_raises_with_its_name(arguments, named, message):
+    with pytest.raises(ArgumentError, match=message):
+        product(*arguments, **named)
