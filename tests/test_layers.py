@@ -62,7 +62,7 @@ OWNERS = {
 }
 """The packages that may import a heavy library."""
 
-LAZY = {"__init__", "deprecation", "io.load", "cli", "view.live"}
+LAZY = {"__init__", "deprecation", "io.load", "cli", "cli.demo_commands", "view.live"}
 """The modules that load others by `import_module`: public names, renamed names, and optional or heavy libraries."""
 
 

@@ -45,7 +45,7 @@ def test_code_is_linked_where_its_sections_would_land_far_apart() -> None:
                 size, is_left = size - (1 << 16), True
             if size:
                 libc.mmap(begin, size, 0, PRIVATE | NO_RESERVE | NO_REPLACE, -1, 0)
-        code = Code(binary, ("f",))
+        code = MachineCode(binary, ("f",))
         print(ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int64)(code["f"])(0.0, 14))
     """)
     assert told == "2.0\n"
