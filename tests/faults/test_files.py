@@ -13,7 +13,7 @@ import pytest
 import zwang as zw
 from tests.faults.processes import run
 from zwang.atomic import write_file
-from zwang.errors import LoadError, WriteError, SimulationError, ZwangError
+from zwang.errors import LoadError, SimulationError, WriteError, ZwangError
 from zwang.mechanism.samples import FURUTA, furuta
 from zwang.recording.checksum import checksum
 
@@ -34,7 +34,9 @@ def content(path: Path) -> dict[str, bytes]:
 
 @POSIX
 def test_the_old_file_survives_a_full_disk(tmp_path: Path) -> None:
-    """A limit on the size of files stands for the disk: writing fails in the same place. The process has to end well."""
+    """A limit on the size of files stands for the disk: writing fails in the same place. The process has to
+    end well.
+    """
     told = run("""
         import os, resource, signal, sys
         import zwang as zw
