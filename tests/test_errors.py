@@ -1,4 +1,6 @@
-"""Errors: they say what a user can do, survive another process, and put nothing on a terminal that it would obey."""
+"""Errors: they say what a user can do, survive another process, and put nothing on a terminal that it would
+obey.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,7 @@ def test_an_argument_of_another_kind_is_named_with_what_is_allowed() -> None:
         zw.plot(None, kind=7)  # type: ignore[arg-type]
     with pytest.raises(DescriptionError, match="name of connect is 1; it must be a string"):
         zw.Connect(1, ("a", (0, 0, 0)), ("b", (0, 0, 0)))  # type: ignore[arg-type]
-    with pytest.raises(DescriptionError, match="surface of sphere 's' is 1; give a zw.Surface"):
+    with pytest.raises(DescriptionError, match=r"surface of sphere 's' is 1; give a zw\.Surface"):
         zw.Sphere(1, name="s", surface=1)  # type: ignore[arg-type]
 
 
@@ -136,7 +138,7 @@ def test_points_that_coincide_and_bodies_without_inertia_are_told() -> None:
         zw.constrained_dynamics(m, m.neutral, np.zeros(6), np.zeros(6))
 
 
-# ---------------------------------------------------------------------------------------------- other processes
+# --------------------------------------------------------------------------------------- other processes
 
 
 def _mistaken(name: str) -> Any:
@@ -218,7 +220,8 @@ def test_nothing_of_a_name_reaches_the_terminal(
         ("simulate furuta --worlds 0", "--worlds is 0"), ("simulate double_pendulum --worlds 2 --seed -1", "--seed is -1"),
         (f"simulate double_pendulum --worlds {2**70}", "--worlds is"), (f"bench double_pendulum --worlds {2**70}", "--worlds is"),
         (f"simulate double_pendulum --record {2**70} --worlds -1", "--worlds is -1"), ("view double_pendulum --worlds 0 --html a.html", "--worlds is 0"),
-        ("simulate double_pendulum --duration 0.01 --no-compiled --html still.json/a.html", "there is no folder"),
+        ("simulate double_pendulum --duration 0.01 --no-compiled --html "
+         "still.json/a.html", "there is no folder"),
         (f"info {'a' * 300}.urdf", "too long"),
     ],
 )  # fmt: skip

@@ -1,4 +1,6 @@
-"""The layers of the package: which package may import which, no cycles, owners of heavy libraries, no hidden imports."""
+"""The layers of the package: which package may import which, no cycles, owners of heavy libraries, no hidden
+imports.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,10 @@ MAY_IMPORT = {
     "__main__": {"cli"},
     "__init__": None,
 }
-"""For each package those that it may import beside itself and `BASE`; None for all. The order is that of the layers."""
+"""For each package those that it may import beside itself and `BASE`; None for all.
+
+The order is that of the layers.
+"""
 
 OWNERS = {
     "sympy": {"symbolic"},
@@ -62,8 +67,10 @@ OWNERS = {
 }
 """The packages that may import a heavy library."""
 
-LAZY = {"__init__", "deprecation", "io.load", "cli", "view.live"}
-"""The modules that load others by `import_module`: public names, renamed names, and optional or heavy libraries."""
+LAZY = {"__init__", "deprecation", "io.load", "cli", "cli.demo_commands", "view.live"}
+"""The modules that load others by `import_module`: public names, renamed names, optional or heavy
+libraries.
+"""
 
 
 def module_paths() -> dict[str, Path]:

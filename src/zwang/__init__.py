@@ -109,7 +109,8 @@ _PLACES = {
         "Ball Cylindrical Fixed Free Planar Prismatic Revolute Screw Softness Universal"
     ),
     "zwang.mechanism.geometry": "Box Capsule Cylinder Ellipsoid Mesh Plane Sphere Surface",
-    "zwang.mechanism.force_elements": "Actuator Damper GravityCompensation Motor Muscle PointSpring Spring Wrench",
+    "zwang.mechanism.force_elements": "Actuator Damper GravityCompensation Motor Muscle PointSpring "
+    "Spring Wrench",
     "zwang.mechanism.constraints": (
         "Connect JointCoupling Distance Holonomic NoSideSlip NonIdeal Pfaffian PointSpeed Rolling Weld"
     ),

@@ -1,4 +1,6 @@
-"""Old spellings of public names: each keeps working for one release, with a DeprecationWarning that names the new one."""
+"""Old spellings of public names: each keeps working for one release, with a DeprecationWarning that names
+the new one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ C = TypeVar("C", bound=type)
 
 
 def warn_of_rename(old: str, new: str, stacklevel: int = 3) -> None:
-    """Warn that the name `old` is deprecated in favour of `new`; the warning points at the caller's caller."""
+    """Warn that the name `old` is deprecated in favour of `new`.
+
+    The warning points at the caller's caller.
+    """
     warnings.warn(
         f"{old} is deprecated and will be removed in the next release; use {new}",
         DeprecationWarning,

@@ -1,4 +1,6 @@
-"""The table of mechanics functions: the functions on floats, the compiled methods and their documentation follow it."""
+"""The table of mechanics functions: the functions on floats, the compiled methods and their documentation
+follow it.
+"""
 
 from __future__ import annotations
 

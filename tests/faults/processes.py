@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(program: str, *arguments: object, seconds: float = 100) -> str:
-    """What a Python program prints. It has to end by itself, in time, with status 0: a signal is another status."""
+    """What a Python program prints. It has to end by itself, in time, with status 0: a signal is another
+    status.
+    """
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(program), *map(str, arguments)],
         cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False,

@@ -15,7 +15,9 @@ from tests.faults.processes import run
     reason="fills the address space as Linux lays it out",
 )
 def test_code_is_linked_where_its_sections_would_land_far_apart() -> None:
-    """Only a small gap is left near the libraries, and the next room is 6 GB below: constants would go there, code here."""
+    """Only a small gap is left near the libraries, and the next room is 6 GB below: constants would go
+    there, code here.
+    """
     told = run("""
         import ctypes, gc
         from zwang.compiler.runtime.processor import MachineCode, assemble, host
@@ -45,7 +47,7 @@ def test_code_is_linked_where_its_sections_would_land_far_apart() -> None:
                 size, is_left = size - (1 << 16), True
             if size:
                 libc.mmap(begin, size, 0, PRIVATE | NO_RESERVE | NO_REPLACE, -1, 0)
-        code = Code(binary, ("f",))
+        code = MachineCode(binary, ("f",))
         print(ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int64)(code["f"])(0.0, 14))
     """)
     assert told == "2.0\n"

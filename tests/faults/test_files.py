@@ -13,7 +13,7 @@ import pytest
 import zwang as zw
 from tests.faults.processes import run
 from zwang.atomic import write_file
-from zwang.errors import LoadError, SaveError, SimulationError, ZwangError
+from zwang.errors import LoadError, SimulationError, WriteError, ZwangError
 from zwang.mechanism.samples import FURUTA, furuta
 from zwang.recording.checksum import checksum
 
@@ -34,11 +34,13 @@ def content(path: Path) -> dict[str, bytes]:
 
 @POSIX
 def test_the_old_file_survives_a_full_disk(tmp_path: Path) -> None:
-    """A limit on the size of files stands for the disk: writing fails in the same place. The process has to end well."""
+    """A limit on the size of files stands for the disk: writing fails in the same place. The process has to
+    end well.
+    """
     told = run("""
         import os, resource, signal, sys
         import zwang as zw
-        from zwang.errors import SaveError
+        from zwang.errors import WriteError
         from zwang.mechanism.samples import FURUTA, furuta
 
         os.chdir(sys.argv[1])
@@ -56,7 +58,7 @@ def test_the_old_file_survives_a_full_disk(tmp_path: Path) -> None:
         for name, write in writers.items():
             try:
                 write(new, name)
-            except SaveError as error:
+            except WriteError as error:
                 assert name in str(error), error
             else:
                 raise AssertionError(name)
@@ -172,7 +174,7 @@ def test_what_fails_leaves_nothing_behind(recording, tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(os, "fsync", broken)
     for name in ("run.nc", "run.zarr"):
-        with pytest.raises(SaveError, match=rf"{name[:3]}.*Input/output error"):
+        with pytest.raises(WriteError, match=rf"{name[:3]}.*Input/output error"):
             zw.save(recording, tmp_path / name)
     assert content(tmp_path) == {"run.nc": b"old"}
     for place in ("no/such/run.nc", "no/such/run.zarr"):

@@ -39,7 +39,8 @@ def test_a_control_that_is_nan_stops_its_world_at_that_step(compiled):
     bad[1, 7] = np.nan
     with pytest.warns(
         SimulationWarning,
-        match=r"world 1 stopped at t = 0\.014 s: the control is not a finite number.*others were simulated to the end",
+        match=r"world 1 stopped at t = 0\.014 s: the control is not a finite number.*others were "
+        r"simulated to the end",
     ):
         run = zw.simulate(cart(), worlds=3, control=bad, duration=0.04, step=0.002, compiled=compiled)
     good = zw.simulate(cart(), worlds=3, control=u, duration=0.04, step=0.002, compiled=compiled)
@@ -55,7 +56,9 @@ def test_controls_that_are_nan_in_every_world_are_refused():
 
 @PATHS
 def test_hard_constraints_that_contradict_each_other_stop_their_world(compiled):
-    """Both formulas hold x at 0 at first, with no speed; then one moves on with twice the other's acceleration."""
+    """Both formulas hold x at 0 at first, with no speed; then one moves on with twice the other's
+    acceleration.
+    """
     t, x = sp.symbols("t x")
     laws = [zw.Holonomic("slow", x - t**2), zw.Holonomic("fast", x - 2 * t**2)]
     with pytest.warns(SimulationWarning, match=r"world 0 stopped at t = 0 s: .*slow.*contradict"):
@@ -66,7 +69,9 @@ def test_hard_constraints_that_contradict_each_other_stop_their_world(compiled):
 
 @PATHS
 def test_a_solver_that_does_not_converge_stops_its_world(compiled, monkeypatch):
-    """Painleve's rod: with so much friction its foot jams, and a few rounds do not come near to Coulomb's law."""
+    """Painleve's rod: with so much friction its foot jams, and a few rounds do not come near to Coulomb's
+    law.
+    """
     monkeypatch.setattr(augmented_lagrangian, "ITERATIONS", 5)
     touch = zw.Surface(friction=(5.0, 0.005, 0.0001), hard=True)
     joints = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("z"), zw.Revolute("lean", axis=(0, 1, 0)))

@@ -1,4 +1,6 @@
-"""The models that everyone knows fall compiled from the command line as MuJoCo lets them fall: contacts, limits, every integrator."""
+"""The models that everyone knows fall compiled from the command line as MuJoCo lets them fall: contacts,
+limits, every integrator.
+"""
 
 from pathlib import Path
 

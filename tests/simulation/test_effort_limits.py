@@ -1,4 +1,6 @@
-"""A URDF's effort limits act in simulation: no motor gives more than its limit. Against closed forms, and MuJoCo's reading of the same file."""
+"""A URDF's effort limits act in simulation: no motor gives more than its limit. Against closed forms, and
+MuJoCo's reading of the same file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Examined recordings: afterwards one finds what would have been recorded, and each number is that of the reference at that instant."""
+"""Examined recordings: afterwards one finds what would have been recorded, and each number is that of the
+reference at that instant.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded forces with a point: they do to the speeds what the constraints' efforts are, and hold up weights."""
+"""Recorded forces with a point: their generalised force is that of the constraints, and they support weights."""
 
 from __future__ import annotations
 

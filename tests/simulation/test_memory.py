@@ -1,4 +1,6 @@
-"""Runs that remember how rows answered: in one go or in pieces, on every path, broken worlds beside, over thousands of steps, at rest."""
+"""Runs that remember how rows answered: in one go or in pieces, on every path, broken worlds beside, over
+thousands of steps, at rest.
+"""
 
 from functools import cache
 
@@ -66,7 +68,9 @@ def test_a_rollout_in_two_calls_is_the_one_in_one_to_the_solvers_tolerance():
 
 
 def test_whatever_is_remembered_listed_rows_give_the_same_accelerations():
-    """On floats, against rows that are not listed: with nothing, its own, another state's, or idle answers remembered."""
+    """On floats, against rows that are not listed: with nothing, its own, another state's, or idle answers
+    remembered.
+    """
     q, v, u = begun(mechanism(), 4, seed=5)
     lying = fast().rollout(q, v, u, steps=100, every=100)
     rising = lying.v[:, 0].copy()

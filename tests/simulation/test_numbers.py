@@ -1,4 +1,6 @@
-"""What is no real number is refused by name, at every way in: nothing loses an imaginary part, no text and no date is taken for a number."""
+"""What is no real number is refused by name, at every way in: nothing loses an imaginary part, no text and
+no date is taken for a number.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What joints and constraints carry: MuJoCo's interaction forces, closed forms of free bodies, and the balance of power."""
+"""What joints and constraints carry: MuJoCo's interaction forces, closed forms of free bodies, and the
+balance of power.
+"""
 
 from dataclasses import replace
 
@@ -95,7 +97,7 @@ def test_a_weld_carries_what_a_joint_that_is_held_does():
     kind = {"mass": 2.0, "com": (0.1, 0.3, 0), "inertia": (0.3, 0.2, 0.4)}
     held = zw.Mechanism(
         "held", (first, zw.Body("second", zw.Revolute("b", axis=(0, 1, 0)), "first", (0.4, 0, 0.1), **kind)),
-        constraints=(zw.Couple("hold", "b", None, (0.0,)),),
+        constraints=(zw.JointCoupling("hold", "b", None, (0.0,)),),
     )  # fmt: skip
     apart = zw.Mechanism(
         "welded", (first, zw.Body("second", zw.Free("base"), **kind)),
@@ -125,7 +127,9 @@ def rod(name, length, parent="world", position=(0, 0, 0), mass=1.0, turn=Z):
 
 
 def test_a_three_hinged_arch_pushes_its_feet_apart():
-    """Two rods lean on each other: thrust m g / (2 tan alpha) at the apex, weight at the feet; a structure, nothing moves."""
+    """Two rods lean on each other: thrust m g / (2 tan alpha) at the apex, weight at the feet; a structure,
+    nothing moves.
+    """
     m, g, L, alpha = 3.0, 9.81, 2.0, 0.7
     span = 2 * L * np.cos(alpha)
     arch = zw.Mechanism(
@@ -162,7 +166,9 @@ def state_of_the_slider_crank(theta=0.9, speed=4.0):
 
 
 def test_a_slider_cranks_pins_obey_newton_on_every_free_body():
-    """The crank driven evenly: the block's acceleration is the textbook's, and its pin and guide give what Newton asks."""
+    """The crank driven evenly: the block's acceleration is the textbook's, and its pin and guide give what
+    Newton asks.
+    """
     q, v = state_of_the_slider_crank()
     drive = zw.Pfaffian("even", {"pin crank": 1}, rate=-4.0)
     m = slider_crank(forces=(zw.Damper("guide", 3.0),))

@@ -61,7 +61,9 @@ def assert_steps_as_alone(mechanism, steps=40, worlds=3, params=None, pushed=1.0
 
 @cache
 def with_symbols():
-    """Limits by symbols, too narrow for one row of both ends, and at one end only; lengths, masses and dry friction by symbols."""
+    """Limits by symbols, too narrow for one row of both ends, and at one end only; lengths, masses and dry
+    friction by symbols.
+    """
     low, high, length, mass, loss = sp.symbols(" ".join(PARAMS), real=True)
     limits = (low, high), None, (-0.2, high), (-np.inf, 0.2), (-0.3, 0.3), (0.01, 0.01)
     bodies = chain(limits=limits, length=length, mass=mass, loss=loss)
@@ -101,7 +103,7 @@ def test_what_holds_two_fixed_bodies_together_is_no_matter():
 @pytest.mark.parametrize("links", [4, 20])
 def test_a_working_force_knows_the_force_of_its_soft_constraint(links):
     """Dry friction by a formula, in proportion to what holds one joint to another."""
-    couple = zw.Couple("held", "turn_1", "turn_2", softness=SOFT)
+    couple = zw.JointCoupling("held", "turn_1", "turn_2", softness=SOFT)
     rubs = zw.NonIdeal("rubs", "held", {"turn_1": -0.01 * sp.Symbol("N") * sp.Symbol("turn_1_dot")})
     m = zw.Mechanism("rubbing", chain(links=links), geometry=[zw.Plane()], constraints=[couple, rubs])
     assert_steps_as_alone(m)

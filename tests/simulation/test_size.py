@@ -1,4 +1,6 @@
-"""What is too large is refused before it is suffered, with its size and the reason; what only looks large stays in proportion."""
+"""What is too large is refused before it is suffered, with its size and the reason; what only looks large
+stays in proportion.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def test_a_chain_of_ten_thousand_hinges_is_refused_with_its_size_and_cost(long_c
 
 
 def test_it_is_refused_at_once(long_chain):
-    """Not after algorithms have run over the tree: a few calls a body, where one evaluation of the dynamics takes hundreds."""
+    """Not after algorithms have run over the tree: a few calls a body, where one evaluation of the dynamics
+    takes hundreds.
+    """
 
     def refused() -> None:
         with pytest.raises(CompileError):
@@ -97,7 +101,9 @@ def test_code_with_every_element_of_a_large_mass_matrix_is_refused(function):
 
 
 def test_the_size_is_counted_as_the_mass_matrix_has_it():
-    """Elements at and below the diagonal: a chain of n has n (n + 1) / 2, a free body 21, and branches do not meet."""
+    """Elements at and below the diagonal: a chain of n has n (n + 1) / 2, a free body 21, and branches do
+    not meet.
+    """
     legs = [
         zw.Body(f"leg {k}", zw.Revolute(f"hip {k}"), "trunk", mass=1, inertia=(1, 1, 1)) for k in range(2)
     ]
@@ -129,7 +135,9 @@ def test_too_many_worlds_are_refused_with_the_memory_they_would_need(worlds, mon
 
 
 def test_the_memory_told_is_that_of_what_is_recorded(monkeypatch):
-    """Two coordinates, three times two speeds, and three numbers of energy and time: 11 floats a world and sample, twice."""
+    """Two coordinates, three times two speeds, and three numbers of energy and time: 11 floats a world and
+    sample, twice.
+    """
     monkeypatch.setattr(memory_limit, "machine_memory", lambda: 10**9)
     words = r"1,000,000,000 worlds need about 352 GB of memory \(2 samples of 11 numbers each\), .* at most about 1,420,454 worlds"
     with pytest.raises(SimulationError, match=words):

@@ -1,4 +1,6 @@
-"""Worlds that cannot go on: each is marked with its time and cause, kept as it was, and told; the others go on bit for bit."""
+"""Worlds that cannot go on: each is marked with its time and cause, kept as it was, and told; the others go
+on bit for bit.
+"""
 
 import re
 import warnings
@@ -52,7 +54,9 @@ def slide(*constraints):
 
 
 def locking():
-    """A crank of length r, driven at 2 rad/s, on a rod of 0.8: with r = 1 it locks at sin(crank) = 0.8, at t = 0.4636."""
+    """A crank of length r, driven at 2 rad/s, on a rod of 0.8: with r = 1 it locks at sin(crank) = 0.8, at t
+    = 0.4636.
+    """
     r = sp.Symbol("r", positive=True)
     crank = zw.Body("crank", zw.Revolute("crank", axis=Z), mass=1, com=(r / 2, 0, 0), inertia=(0.1,) * 3)
     rod = zw.Body("rod", zw.Revolute("rod", axis=Z), "crank", (r, 0, 0), mass=1, com=(0.4, 0, 0),
@@ -146,7 +150,8 @@ def test_a_control_that_is_no_number(control, way):
     case = (slide(), None, [[0.0], [5.0]], {"duration": 0.1, "step": 1e-2, "control": control})
     run = run_of(
         case,
-        r"world 1 stopped at t = 0\.0[56].*control is not a finite number.*The others were simulated to the end",
+        r"world 1 stopped at t = 0\.0[56].*control is not a finite number.*The others were "
+        r"simulated to the end",
         **way,
     )
     assert causes(run) == ["none", "bad_control"]
@@ -161,7 +166,8 @@ def test_essential_speeds_that_depend_in_a_state():
     for way in ({}, {"compiled": False}):
         run = run_of(
             case,
-            r"world 1 stopped at t = 0 s.*essential speeds.*(embedding|coordinate_reduction)=True.*phi = 1\.571",
+            r"world 1 stopped at t = 0 s.*essential speeds.*(embedding|coordinate_reduction)=True.*phi "
+            r"= 1\.571",
             **way,
         )
         assert causes(run) == ["none", "dependent_speeds"]
@@ -189,7 +195,9 @@ def test_essential_speeds_that_cannot_be_are_refused():
 
 
 def test_a_stopped_world_is_not_tried_again():
-    """A push that throws it out of every bound for one step only: its clock does not go on when the push is over."""
+    """A push that throws it out of every bound for one step only: its clock does not go on when the push is
+    over.
+    """
     push = np.zeros((2, 10, 1))
     push[1, 3] = 1e14
     case = (slide(), None, None, {"duration": 0.1, "step": 1e-2, "control": push, "worlds": 2})
@@ -201,7 +209,9 @@ def test_a_stopped_world_is_not_tried_again():
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_solver_that_does_not_converge(monkeypatch, compiled):
-    """Newton's method is given no time: the world beyond its limit stops, the one within, where nothing acts, goes on."""
+    """Newton's method is given no time: the world beyond its limit stops, the one within, where nothing
+    acts, goes on.
+    """
     body = zw.Body("b", zw.Prismatic("x", axis=X, limits=(-1, 1)), mass=1)
     m = zw.Mechanism("limited", (body,), gravity=(0, 0, 0))
     monkeypatch.setitem(newton.__kwdefaults__, "iterations", 0)

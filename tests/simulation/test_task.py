@@ -49,7 +49,9 @@ def drift(m, q, v, h=1e-6):
 
 
 def test_worlds_whose_tool_cannot_have_it_are_nan():
-    """A stretched arm at rest gives its tool no acceleration along itself; of one world that is an error by name."""
+    """A stretched arm at rest gives its tool no acceleration along itself; of one world that is an error by
+    name.
+    """
     m, still = arm(), np.zeros(3)
     states = np.array([[0.0, 0, 0], [0.0, 0.7, -0.4]])
     found = zw.task_acceleration(m, states, still, still, "tool", [1.0, 0.0], rows=(0, 1))

@@ -1,4 +1,6 @@
-"""Controls that remember: what they hold is theirs, whatever was tried with copies of them; and each runs as in plain Python."""
+"""Controls that remember: what they hold is theirs, whatever was tried with copies of them; and each runs as
+in plain Python.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,9 @@ import zwang as zw
 
 
 def ball_on_ground(links: int) -> zw.Mechanism:
-    """A ball that slides up and down over the ground, with light links hanging on it, so that there are so many speeds more."""
+    """A ball that slides up and down over the ground, with light links hanging on it, so that there are so
+    many speeds more.
+    """
     slide = zw.Prismatic("up", axis=(0, 0, 1))
     bodies = [zw.Body("ball", position=(0, 0, 0.1), joint=slide, mass=1.0, geometry=[zw.Sphere(radius=0.1)])]
     for k in range(links):
@@ -30,7 +32,9 @@ def ball_on_ground(links: int) -> zw.Mechanism:
 @pytest.mark.parametrize("links", [0, 23])
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
 def test_a_row_that_pushes_again_is_not_taken_for_idle(links, integrator):
-    """Pulled off the ground in one step, pressed onto it in the next: what was remembered is wrong, and is put right."""
+    """Pulled off the ground in one step, pressed onto it in the next: what was remembered is wrong, and is
+    put right.
+    """
     m = ball_on_ground(links)
     fast, control = zw.compile(m), np.zeros((6, m.nv))
     control[0, 0], control[1:, 0] = 100.0, -50.0

@@ -289,7 +289,8 @@ class CompiledMechanism:
         timed = rheonomic_constraints(self.mechanism)
         if timed and time is None:
             raise SimulationError(
-                f"constraint {timed[0]!r} depends on the time t, and this step is given none: give it, time=..."
+                f"constraint {timed[0]!r} depends on the time t, and this step is given none: give "
+                f"it, time=..."
             )
         return [np.asarray(time)[..., None]] if timed else []
 

@@ -97,7 +97,9 @@ def compiled_continuous_dynamics(
 
 
 @lru_cache(KEPT)
-def compiled_derived_quantities(mechanism: Mechanism, wanted: RecordedQuantities, params: Names) -> CompiledFunction:
+def compiled_derived_quantities(
+    mechanism: Mechanism, wanted: RecordedQuantities, params: Names
+) -> CompiledFunction:
     """The `state_quantities` as a compiled function of t (1,), q, v, z, u, and the parameters."""
 
     def function(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:

@@ -68,8 +68,10 @@ class ConstrainedDynamics:
         if self.converged:
             return f"converged in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}"
         return (
-            f"not converged in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}: constraints "
-            "may contradict each other; give hard constraints a softness, or check masses and friction for very "
+            f"not converged in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}: "
+            f"constraints "
+            "may contradict each other; give hard constraints a softness, or check masses and friction "
+            "for very "
             "large ratios"
         )
 
@@ -155,8 +157,10 @@ def _check_inertia(m: Mechanism, M: npt.ArrayLike, a: npt.ArrayLike = 0.0) -> No
     if singular.any():
         first = int(np.flatnonzero(singular)[-1])  # the elimination runs from the leaves to the root
         raise StateError(
-            f"the mass matrix is singular, or numbers overflow, at speed {m.speed_names[first]!r}: what it moves "
-            "has no inertia of its own in this configuration; give a body an inertia, the joint an armature, or "
+            f"the mass matrix is singular, or numbers overflow, at speed {m.speed_names[first]!r}: what "
+            f"it moves "
+            "has no inertia of its own in this configuration; give a body an inertia, the joint an "
+            "armature, or "
             "leave out a joint that moves as another does"
         )
 

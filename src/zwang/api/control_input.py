@@ -80,7 +80,9 @@ def _allowed_shapes(names: tuple[str, ...], steps: int, worlds: int) -> str:
 
 
 def _by_name(values: Mapping[str, Any], names: tuple[str, ...]) -> np.ndarray:
-    """An array (nu,), (times, nu) or (worlds, times, nu) from numbers, (times,) or (worlds, times) by name."""
+    """An array (nu,), (times, nu) or (worlds, times, nu) from arrays (), (times,) or (worlds, times) by
+    name.
+    """
     check_input_names(values, names)
     columns = []
     for name in names:

@@ -150,8 +150,10 @@ def _one_world(
     projects = settings.stabilization == "projection" and hard_constraints(mechanism)
     try:
         solution = integrate_error_controlled(
-            integration.derivative, np.concatenate([initial.q[w], initial.v[w], initial.z[w]]), settings.times, integrator,
-            discontinuities=_jumps(control, w, settings), is_admissible=lambda y: bool((np.abs(y) < BOUND).all()), tick=integration.count,
+            integration.derivative, np.concatenate([initial.q[w], initial.v[w], initial.z[w]]),
+            settings.times, integrator,
+            discontinuities=_jumps(control, w, settings),
+            is_admissible=lambda y: bool((np.abs(y) < BOUND).all()), tick=integration.count,
             project=integration.projected if projects else None,
         )  # fmt: skip
     except IntegrationInterrupted as stop:

@@ -139,7 +139,9 @@ class MechanicsFunction:
 
 
 def _forward(m: Mechanism, q: Any, v: Any, tau: Any) -> Any:
-    return mass_matrix_solve.forward_dynamics_crba(m.tree, q, v, tau + generalised_forces.passive_forces(m, q, v))
+    return mass_matrix_solve.forward_dynamics_crba(
+        m.tree, q, v, tau + generalised_forces.passive_forces(m, q, v)
+    )
 
 
 def _forward_compiled(m: Mechanism, q: Any, v: Any, tau: Any) -> Any:

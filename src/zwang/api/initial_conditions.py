@@ -76,7 +76,8 @@ def _rows(value: Any, default: Any, names: tuple[str, ...], name: str) -> np.nda
         raise StateError(f"{name} must hold real numbers; it is {str(value)[:60]!r}") from None
     if array.ndim not in (1, 2) or array.shape[-1] != len(names):
         raise ShapeError(
-            f"{name} must have the shape ({len(names)},) or (worlds, {len(names)}); its shape is {array.shape}"
+            f"{name} must have the shape ({len(names)},) or (worlds, {len(names)}); its shape is "
+            f"{array.shape}"
         )
     return np.atleast_2d(array)
 

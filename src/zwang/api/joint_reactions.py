@@ -130,7 +130,8 @@ def _check_tendons(mechanism: Mechanism) -> None:
     ]
     if restricting:
         raise DescriptionError(
-            f"tendon {restricting[0]!r} along a path has limits, friction or a coupling, whose reactions are not computed; "
+            f"tendon {restricting[0]!r} along a path has limits, friction or a coupling, whose "
+            f"reactions are not computed; "
             "remove them, or use constrained_dynamics for the forces by row"
         )
 

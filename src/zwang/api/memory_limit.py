@@ -31,8 +31,10 @@ def check_memory(worlds: int, samples: int, numbers: int) -> None:
     if needed > there:
         fitting = max(1, there // (2 * COPIES * FLOAT * samples * numbers))
         raise SimulationError(
-            f"{worlds:,} worlds need about {size_text(needed)} of memory ({samples:,} samples of {numbers:,} numbers "
-            f"each), and this machine has {size_text(there)}: simulate at most about {fitting:,} worlds at a time, "
+            f"{worlds:,} worlds need about {size_text(needed)} of memory ({samples:,} samples of "
+            f"{numbers:,} numbers "
+            f"each), and this machine has {size_text(there)}: simulate at most about {fitting:,} worlds "
+            f"at a time, "
             "or record less, with record=k for every k-th step"
         )
 

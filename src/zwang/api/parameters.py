@@ -23,7 +23,8 @@ def parameter_values(mechanism: Mechanism, params: Parameters | None) -> dict[st
     """
     if params is not None and not isinstance(params, Mapping):
         raise ParameterError(
-            f"params is {str(params)[:60]!r}, a {type(params).__name__}; give a dictionary from symbols to a number, "
+            f"params is {str(params)[:60]!r}, a {type(params).__name__}; give a dictionary from symbols "
+            f"to a number, "
             "or one a world"
         )
     given = {str(name): value for name, value in (params or {}).items()}

@@ -73,7 +73,8 @@ def _checked(run: Any) -> xr.Dataset:
         raise ShapeError(f"zw.derived_quantities takes a recording of zw.simulate with {', '.join(STATES)}")
     if not {"world", "time"} <= set(run["q"].dims):
         raise ShapeError(
-            "zw.derived_quantities takes a recording with worlds and times; of one world, select run.isel(world=[0])"
+            "zw.derived_quantities takes a recording with worlds and times; of one world, select "
+            "run.isel(world=[0])"
         )
     if not run.sizes["world"] or not run.sizes["time"]:
         raise ShapeError(f"this recording is empty: {run.sizes['world']} worlds, {run.sizes['time']} times")

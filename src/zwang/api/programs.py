@@ -58,7 +58,10 @@ def _inverse_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) 
 
 
 def _forward_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
-    """Derivatives of the acceleration a by dq, v, tau and the symbols, from M da = dtau - (d tau / dx)_a dx."""
+    """Derivatives of the acceleration a by dq, v, tau and the symbols.
+
+    They follow from M da = dtau - (d tau / dx)_a dx.
+    """
     by_q, by_v, M, by_parameters = _inverse_derivatives(m, parameters, q, v, a)
     parents = velocity_parents(m.tree)
     L, reciprocals = ltdl(M, parents)
@@ -139,7 +142,9 @@ def _step_program(mechanism: Mechanism, name: str, options: list[Any]) -> Progra
     if validation.is_restrained(mechanism):
         validation.check_compilable(mechanism, "the constraint solver")
     if not mechanism.symbols and isinstance(options[-1], tuple):
-        check_velocity_count(mechanism, options[-1], np.array(mechanism.home or mechanism.neutral, dtype=float))
+        check_velocity_count(
+            mechanism, options[-1], np.array(mechanism.home or mechanism.neutral, dtype=float)
+        )
     inputs: dict[str, Any] = {"q": mechanism.nq, "v": mechanism.nv, "activation": len(activations(mechanism))}
     inputs["control"] = len(control_names(mechanism))
     if rheonomic_constraints(mechanism):

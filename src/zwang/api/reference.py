@@ -32,8 +32,10 @@ def forward_dynamics(
     if not np.isfinite(a).all():
         k = int(np.argmin(np.isfinite(a)))
         raise StateError(
-            f"the acceleration of speed {mechanism.speed_names[k]!r} is not finite: either what it moves has no "
-            "inertia in this configuration (give a body an inertia, or the joint an armature), or numbers overflow"
+            f"the acceleration of speed {mechanism.speed_names[k]!r} is not finite: either what it "
+            f"moves has no "
+            "inertia in this configuration (give a body an inertia, or the joint an armature), or "
+            "numbers overflow"
         )
     return a
 

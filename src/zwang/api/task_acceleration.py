@@ -88,7 +88,8 @@ def task_acceleration(
     desired = validation.array(desired, "desired")
     if desired.shape != (len(rows),):
         raise ShapeError(
-            f"desired must have {len(rows)} elements, one for each of the rows {tuple(rows)}; its shape is {desired.shape}"
+            f"desired must have {len(rows)} elements, one for each of the rows {tuple(rows)}; its shape "
+            f"is {desired.shape}"
         )
     found = [np.asarray(x, dtype=float) for x in _task_dynamics(m, frame, tuple(rows), q, v, tau, desired)]
     return TaskAcceleration(*found)._replace(zwang=float(found[4]))
@@ -104,7 +105,10 @@ def _task_dynamics(
     factors = ltdl(problem.M, problem.parents)
     own = [row @ ltdl_solve(*factors, problem.parents, row) for row in J]  # J M^-1 J^T
     inverse_weight = [maximum(x, SMALLEST_WEIGHT * (1 + max_abs(own))) for x in own]
-    found = solve(problem, hard_rows([f"task {k}" for k in rows], J, array(desired - bias), inverse_weight=inverse_weight))
+    found = solve(
+        problem,
+        hard_rows([f"task {k}" for k in rows], J, array(desired - bias), inverse_weight=inverse_weight),
+    )
     residual = J @ found.acceleration + bias - desired
     far = TOLERANCE * (1 + max_abs(desired) + max_abs(found.acceleration))
     failed = logical_or(found.failed, max_abs(residual) > far)

@@ -42,7 +42,10 @@ def warn_of_violations(mechanism: Mechanism, initial: InitialState, plan: Simula
             _of_world(mechanism, initial, w), initial.q[w], initial.v[w]
         )
         if violation > TOLERANCE:
-            text = f"constraint {name!r} is violated by {violation:.3g} at the start of world {w}; it will close {soon}"
+            text = (
+                f"constraint {name!r} is violated by {violation:.3g} at the start of world {w}; "
+                f"it will close {soon}"
+            )
         elif residual > TOLERANCE:
             text = (
                 f"the velocities at the start of world {w} violate {other!r} by {residual:.3g}; "
@@ -67,8 +70,10 @@ def warn_of_penetrations(mechanism: Mechanism, initial: InitialState) -> None:
         found = deepest_penetration(one, initial.q[w], pairs)
         if found is not None:
             warnings.warn(
-                f"{found.a} and {found.b} overlap by {found.depth:.3g} m at the start of world {w}, more than half the "
-                "thickness of the thinner one: large contact forces will separate them in the direction of least "
+                f"{found.a} and {found.b} overlap by {found.depth:.3g} m at the start of world {w}, "
+                f"more than half the "
+                "thickness of the thinner one: large contact forces will separate them in the "
+                "direction of least "
                 "depth; start from another configuration, or exclude the pair with zw.ContactExclude",
                 SimulationWarning,
                 stacklevel=5,
@@ -84,7 +89,8 @@ def warn_of_failures(
     stopped = np.flatnonzero(ends < plan.steps)
     if not len(stopped):
         return
-    lines = [f"world {w} stopped at t = {ends[w] * plan.step:.6g} s: {_reason(mechanism, initial, plan, motion, int(w))}"
+    lines = [f"world {w} stopped at t = {ends[w] * plan.step:.6g} s: "
+             f"{_reason(mechanism, initial, plan, motion, int(w))}"
              for w in stopped[:REPORTED_WORLDS]]  # fmt: skip
     more = f"; and {len(stopped) - REPORTED_WORLDS} more worlds" if len(stopped) > REPORTED_WORLDS else ""
     others = ". The others were simulated to the end" if len(stopped) < initial.worlds else ""
@@ -150,7 +156,8 @@ def _largest_velocity(one: Mechanism, plan: SimulationSettings, at: State, after
     joint = next(j.name for j in one.joints if j.v.start <= k < j.v.stop)
     remedy = f"a smaller step than {plan.step:g} s" if plan.adaptive is None else "integrator='radau'"
     return (
-        f"the speed of joint {joint!r} left every bound (before: {at.v[k]:.3g}); try {remedy}, and check the forces "
+        f"the speed of joint {joint!r} left every bound (before: {at.v[k]:.3g}); try {remedy}, and "
+        f"check the forces "
         "that act on that joint"
     )
 

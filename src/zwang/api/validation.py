@@ -31,7 +31,8 @@ def write_errors(path: Any) -> Iterator[None]:
     except (OSError, ValueError) as error:  # a path with a NUL character is a ValueError
         reason = getattr(error, "strerror", None) or error
         raise WriteError(
-            f"{str(path)!r} cannot be written: {reason}; give a file in a folder that is there and may be written to"
+            f"{str(path)!r} cannot be written: {reason}; give a file in a folder that is there and may "
+            f"be written to"
         ) from error
 
 
@@ -39,7 +40,8 @@ def checked_mechanism(mechanism: Any) -> Mechanism:
     """The mechanism, which may have symbols. Raises ArgumentError for another object."""
     if not isinstance(mechanism, Mechanism):
         raise ArgumentError(
-            f"the first argument is a {type(mechanism).__name__}; give a zw.Mechanism, as zw.load(path) returns"
+            f"the first argument is a {type(mechanism).__name__}; give a zw.Mechanism, as zw.load(path) "
+            f"returns"
         )
     return mechanism
 
@@ -137,15 +139,21 @@ def check_compilable(mechanism: Mechanism, matrix: str = "") -> None:
         pairs += own * above + own * (own + 1) // 2
     if nv > MOST_SPEEDS:
         raise CompileError(
-            f"mechanism {mechanism.name!r} has nv = {nv:,} speeds; machine code is made for at most {MOST_SPEEDS:,}, as it has every "
-            f"joint's arithmetic in a row: this would take about {max(1, round(nv * SECONDS / 60)):,} minutes and "
-            f"{nv * MEGABYTES / 1000:.1f} GB. Split the mechanism, or give bodies that hardly move against each other zw.Fixed joints"
+            f"mechanism {mechanism.name!r} has nv = {nv:,} speeds; machine code is made for at most "
+            f"{MOST_SPEEDS:,}, as it has every "
+            f"joint's arithmetic in a row: this would take about {max(1, round(nv * SECONDS / 60)):,} "
+            f"minutes and "
+            f"{nv * MEGABYTES / 1000:.1f} GB. Split the mechanism, or give bodies that hardly move "
+            f"against each other zw.Fixed joints"
         )
     if matrix and pairs > MOST_PAIRS:
         raise CompileError(
-            f"mechanism {mechanism.name!r} has a mass matrix of {pairs:,} elements that are not zero (nv = {nv:,}); machine code of {matrix} "
-            f"has each of them in a row, and is made for at most {MOST_PAIRS:,}, as of a chain of 446 hinges: more take many minutes. Shorten the "
-            "longest chains; what needs no mass matrix, such as forward_dynamics without constraints and limits, is compiled for larger ones"
+            f"mechanism {mechanism.name!r} has a mass matrix of {pairs:,} elements that are not zero "
+            f"(nv = {nv:,}); machine code of {matrix} "
+            f"has each of them in a row, and is made for at most {MOST_PAIRS:,}, as of a chain of 446 "
+            f"hinges: more take many minutes. Shorten the "
+            "longest chains; what needs no mass matrix, such as forward_dynamics without constraints "
+            "and limits, is compiled for larger ones"
         )
 
 

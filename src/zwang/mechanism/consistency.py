@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from zwang.errors import DescriptionError, UnknownNameError
 from zwang.mechanism.bodies import Body, Frame
@@ -20,16 +20,35 @@ from zwang.mechanism.constraints import (
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.force_elements import Actuator, Force, Motor, Spring
 from zwang.mechanism.geometry import Geometry
+from zwang.mechanism.joint_index import JointIndex, joint_indices
 from zwang.mechanism.merged_inertia import bodies_of_impossible_parts
 from zwang.mechanism.options import Keyframe, Options
 from zwang.mechanism.tendon_elements import Tendon, TendonCoupling
 from zwang.mechanism.type_validation import short_repr
 from zwang.scalar import are_constant
 
-if TYPE_CHECKING:
-    from zwang.mechanism.mechanism import JointIndex, Mechanism
-
 Part = TypeVar("Part")
+
+
+class MechanismParts(Protocol):
+    """The parts of a mechanism between which the references must be consistent."""
+
+    @property
+    def bodies(self) -> tuple[Body, ...]: ...
+    @property
+    def forces(self) -> tuple[Force, ...]: ...
+    @property
+    def constraints(self) -> tuple[Any, ...]: ...
+    @property
+    def frames(self) -> tuple[Frame, ...]: ...
+    @property
+    def geometry(self) -> tuple[Geometry, ...]: ...
+    @property
+    def tendons(self) -> tuple[Tendon, ...]: ...
+    @property
+    def contacts(self) -> tuple[ContactPair | ContactExclude, ...]: ...
+    @property
+    def keyframes(self) -> tuple[Keyframe, ...]: ...
 
 
 class PartList(NamedTuple):
@@ -85,7 +104,7 @@ def check_options(options: Any, where: str) -> None:
         raise DescriptionError(f"options of {where} is {short_repr(options)}; give zw.Options")
 
 
-def check_mechanism(mechanism: Mechanism) -> None:
+def check_mechanism(mechanism: MechanismParts) -> None:
     """Raises DescriptionError or UnknownNameError unless the parts of the mechanism are consistent."""
     _check_tree(mechanism.bodies)
     _check_names(mechanism)
@@ -154,9 +173,13 @@ def _is_own_ancestor(body: Body, table: Mapping[str, Body]) -> bool:
     return ancestor == body.name
 
 
-def _check_names(m: Mechanism) -> None:
+def _joints_by_name(m: MechanismParts) -> dict[str, JointIndex]:
+    return {joint.name: joint for joint in joint_indices(m.bodies)}
+
+
+def _check_names(m: MechanismParts) -> None:
     _check_unique("body", ["world", *(b.name for b in m.bodies)])
-    _check_unique("joint", [j.name for j in m.joints])
+    _check_unique("joint", [j.name for j in joint_indices(m.bodies)])
     _check_unique("frame", ["world", *(b.name for b in m.bodies), *(f.name for f in m.frames)])
     _check_unique("constraint", [c.name for c in m.constraints if c.name])
     _check_unique("tendon", [t.name for t in m.tendons])
@@ -175,12 +198,12 @@ def _check_unique(kind: str, names: Sequence[str]) -> None:
         seen.add(name)
 
 
-def _check_references(m: Mechanism) -> None:
+def _check_references(m: MechanismParts) -> None:
     """Every name that a part refers to exists."""
     bodies = {"world": None, **{b.name: b for b in m.bodies}}
     frames = {**bodies, **{f.name: f for f in m.frames}}
     tables: dict[str, Mapping[str, Any]] = {
-        "joint": {j.name: j for j in m.joints},
+        "joint": _joints_by_name(m),
         "body": bodies,
         "frame": frames,
         "tendon": {t.name: t for t in m.tendons},
@@ -201,9 +224,12 @@ def _check_references(m: Mechanism) -> None:
             find(kind, name, tables[kind])
 
 
-def _check_expressions(m: Mechanism) -> None:
+def _check_expressions(m: MechanismParts) -> None:
     """The generalised velocities and constraints that constraints given by expressions refer to exist."""
-    velocities, constraints = dict.fromkeys(m.speed_names), {c.name: c for c in m.constraints}
+    velocities, constraints = (
+        dict.fromkeys(name for j in joint_indices(m.bodies) for name in j.speeds),
+        {c.name: c for c in m.constraints},
+    )
     for constraint in (c for c in m.constraints if isinstance(c, EXPRESSION_CONSTRAINTS)):
         for name, _ in (*getattr(constraint, "coefficients", ()), *getattr(constraint, "forces", ())):
             find("speed", name, velocities)
@@ -249,13 +275,14 @@ def _references(part: Any) -> list[tuple[str, str]]:
     return found
 
 
-def _check_single_velocities(m: Mechanism) -> None:
+def _check_single_velocities(m: MechanismParts) -> None:
     """Parts that act along one coordinate refer to joints with one generalised velocity."""
     references: list[tuple[str, str]] = []
+    joints = _joints_by_name(m)
     for force in m.forces:
         if isinstance(force, Motor):
             references.append((f"motor {force.name!r}", force.joint))
-        elif isinstance(force, Spring) and m.joint(force.joint).kind in ("ball", "free"):
+        elif isinstance(force, Spring) and joints[force.joint].kind in ("ball", "free"):
             _check_rotational_spring(force)
         elif isinstance(force, Spring):
             references += [
@@ -268,9 +295,9 @@ def _check_single_velocities(m: Mechanism) -> None:
     references += [(f"tendon {tendon.name!r}", name) for tendon in m.tendons for name, _ in tendon.joints]
     for force in m.forces:
         if isinstance(force, Actuator):
-            _check_gear(m, force)
+            _check_gear(joints, force)
     for what, name in references:
-        joint = m.joint(name)
+        joint = joints[name]
         if joint.joint.nv != 1:
             raise DescriptionError(
                 f"{what} is on joint {name!r}, which is {joint.kind} and has {joint.joint.nv} speeds; it "
@@ -289,13 +316,13 @@ def _check_rotational_spring(spring: Spring) -> None:
         )
 
 
-def _check_gear(m: Mechanism, actuator: Actuator) -> None:
+def _check_gear(joints: Mapping[str, JointIndex], actuator: Actuator) -> None:
     """gear has one number for each velocity of a joint, one for a tendon, and one to six for a frame."""
     size = len(actuator.gear)
     if actuator.frame is not None and actuator.slider is None:
         allowed = range(1, 7)
     else:
-        allowed = (1,) if actuator.joint is None else (m.joint(actuator.joint).joint.nv,)
+        allowed = (1,) if actuator.joint is None else (joints[actuator.joint].joint.nv,)
     if size not in allowed:
         raise DescriptionError(
             f"gear of actuator {actuator.name!r} has {size} numbers; it must have {max(allowed)}, one for "
@@ -304,7 +331,7 @@ def _check_gear(m: Mechanism, actuator: Actuator) -> None:
         )
 
 
-def _check_masses(m: Mechanism) -> None:
+def _check_masses(m: MechanismParts) -> None:
     """The subtree that a joint moves has mass, or all of its joints have armature.
 
     The mass matrix would otherwise be singular.
@@ -341,7 +368,7 @@ def _subtree(name: str, children: Mapping[str, Sequence[str]]) -> list[str]:
     return found
 
 
-def _check_unchecked_inertias(m: Mechanism) -> None:
+def _check_unchecked_inertias(m: MechanismParts) -> None:
     """Bodies with unchecked_inertia have a consistent inertia in sum with those fixed to them."""
     unchecked = [body.name for body in m.bodies if body.unchecked_inertia]
     impossible = bodies_of_impossible_parts(m.bodies) if unchecked else frozenset()

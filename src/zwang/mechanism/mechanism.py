@@ -16,6 +16,7 @@ from zwang.mechanism.constraints import EXPRESSION_CONSTRAINTS
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.force_elements import Actuator, Force, Motor, Wrench
 from zwang.mechanism.geometry import Geometry
+from zwang.mechanism.joint_index import JointIndex, joint_indices
 from zwang.mechanism.joints import MovingJoint
 from zwang.mechanism.numbers import Number, Vector3, vector
 from zwang.mechanism.options import Keyframe, Options
@@ -24,34 +25,6 @@ from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import Tree, build_tree
 from zwang.mechanism.type_validation import validated
 from zwang.scalar import is_scalar, reason_not_real
-
-
-@dataclass(frozen=True)
-class JointIndex:
-    """A joint of a mechanism with its body and its slices of q and v."""
-
-    name: str
-    kind: str
-    body: str
-    q: slice
-    v: slice
-    joint: MovingJoint
-
-    @property
-    def coordinates(self) -> tuple[str, ...]:
-        """The names of its coordinates: `elbow`, or `base.qw` where there are several."""
-        return tuple(f"{self.name}.{part}" if part else self.name for part in self.joint.coordinates)
-
-    @property
-    def speeds(self) -> tuple[str, ...]:
-        """The names of its generalised velocities."""
-        return tuple(f"{self.name}.{part}" if part else self.name for part in self.joint.speeds)
-
-    def __repr__(self) -> str:
-        return (
-            f"{self.name} ({self.kind} of {self.body}, q[{self.q.start}:{self.q.stop}], "
-            f"v[{self.v.start}:{self.v.stop}])"
-        )
 
 
 @validated
@@ -103,13 +76,7 @@ class Mechanism:
     @cached_property
     def joints(self) -> tuple[JointIndex, ...]:
         """The joints that are not fixed, in order, with their slices of q and v."""
-        found, iq, iv = [], 0, 0
-        for body in self.bodies:
-            for joint in body.joints:
-                q, v = slice(iq, iq + joint.nq), slice(iv, iv + joint.nv)
-                found.append(JointIndex(joint.name, joint.kind, body.name, q, v, joint))
-                iq, iv = q.stop, v.stop
-        return tuple(found)
+        return joint_indices(self.bodies)
 
     @cached_property
     def nq(self) -> int:

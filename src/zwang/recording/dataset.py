@@ -314,6 +314,7 @@ def open_run(path: str | Path) -> xr.Dataset:
     run = read_recording(path)
     if run.attrs.get("format") != FORMAT:
         raise LoadError(
-            f"{str(path)!r} is not a recording of zwang: its attribute 'format' is {run.attrs.get('format')!r}"
+            f"{str(path)!r} is not a recording of zwang: its attribute 'format' is "
+            f"{run.attrs.get('format')!r}"
         )
     return with_current_names(run)

@@ -61,8 +61,10 @@ def read_recording(path: str | Path) -> xr.Dataset:
         raise LoadError(f"{str(path)!r} is not a recording, or it is damaged: {error}") from None
     if stored != found:
         raise LoadError(
-            f"{str(path)!r} does not hold what was written: its checksum is another one. It was damaged, or changed by "
-            "another program, which should leave out the attribute 'checksum'; xarray.open_dataset reads it all the same"
+            f"{str(path)!r} does not hold what was written: its checksum is another one. It was "
+            f"damaged, or changed by "
+            "another program, which should leave out the attribute 'checksum'; xarray.open_dataset "
+            "reads it all the same"
         )
     return run
 
@@ -97,7 +99,8 @@ def _refuse_foreign(path: Path) -> None:
                 not inside and name[0].isdigit()
             ):
                 raise SimulationError(
-                    f"the folder {str(path)!r} contains {str(Path(*inside, name))!r}, which is not part of a recording and "
+                    f"the folder {str(path)!r} contains {str(Path(*inside, name))!r}, which is not part "
+                    f"of a recording and "
                     "would be lost; give another name, or move that file away"
                 )
 
@@ -110,7 +113,7 @@ def _need_zarr() -> None:
 
 
 def _with_texts(run: xr.Dataset, kind: type) -> xr.Dataset:
-    """The recording with its texts as NumPy strings (str), or as Python objects (object), as Zarr requires."""
+    """The recording with its texts as NumPy strings (str), or as Python objects (object) for Zarr."""
     changed = run.copy()
     for name, x in run.variables.items():
         if x.dtype.kind in "OUT":

@@ -148,7 +148,10 @@ def _of_contacts(context: RowContext, rows: Rows, solution: Solution) -> Iterato
         return
     screws = link_screws_at(context)
     v, a = np.array(context.v), np.array(solution.acceleration)
-    spatial_velocities = screws.spatial_velocities(v), screws.spatial_velocities(a)  # spatial velocities and accelerations of the links
+    spatial_velocities = (
+        screws.spatial_velocities(v),
+        screws.spatial_velocities(a),
+    )  # spatial velocities and accelerations of the links
     starts = {name: k for k, name in reversed(list(enumerate(rows.names)))}
     for pair in pairs:
         if is_hard_contact(pair):
@@ -186,7 +189,10 @@ def _of_soft_pair(context: RowContext, pair: Pair, a: Any) -> list[PointForce]:
         ]
 
     nothing = [PointForce(np.zeros(3), np.zeros(3))._asdict()] * pair.count
-    return [PointForce(**values) for values in cond(passes_broad_phase(pair, context.poses), found, lambda: nothing)]
+    return [
+        PointForce(**values)
+        for values in cond(passes_broad_phase(pair, context.poses), found, lambda: nothing)
+    ]
 
 
 def _soft_contact_force(

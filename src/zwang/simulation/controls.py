@@ -60,7 +60,8 @@ class ControlFunction:
             array = np.atleast_1d(np.asarray(value))
         except ValueError:  # nested sequences of different lengths
             raise ShapeError(
-                f"control(t, q, v) returned {str(value)[:60]!r}; it must return one number for each of {expected}"
+                f"control(t, q, v) returned {str(value)[:60]!r}; it must return one number for each "
+                f"of {expected}"
             ) from None
         if array.shape != (len(self.names),):
             raise ShapeError(
@@ -69,7 +70,8 @@ class ControlFunction:
             )
         if array.dtype.kind not in REAL and not (array.dtype.kind == "O" and all(map(_is_real, array.flat))):
             raise StateError(
-                f"control(t, q, v) returned {str(value)[:60]}, which are no real numbers; it must return one for "
+                f"control(t, q, v) returned {str(value)[:60]}, which are no real numbers; it must "
+                f"return one for "
                 f"each of {expected}"
             )
         return array

@@ -79,7 +79,9 @@ def _implicit_solution(s: StepSettings, q: Any, v: Any, M: Any, D: np.ndarray, b
     """
     tree, A = s.mechanism.tree, M + s.h * D
     if s.integrator == "implicit":
-        return gaussian_elimination(np.where(_same_branch(tree), A + s.h * bias_force_derivative(tree, q, v), 0), b)
+        return gaussian_elimination(
+            np.where(_same_branch(tree), A + s.h * bias_force_derivative(tree, q, v), 0), b
+        )
     a = list(solve_mass_matrix(tree, A, b))
     for body in _implicit_bias(s):  # (A + h B) a = b, one free body at a time
         block = A[body.v, body.v] + s.h * free_body_bias_force_derivative(body, q, v)
@@ -95,7 +97,7 @@ def _implicit_bias(s: StepSettings) -> tuple[Any, ...]:
 
 
 def _same_branch(tree: Tree) -> np.ndarray:
-    """For each pair of generalised velocities (nv, nv), whether one moves the other: they are on one branch."""
+    """For each pair of generalised velocities (nv, nv), whether they are on one branch of the tree."""
     parents = velocity_parents(tree)
     found = np.eye(tree.nv, dtype=bool)
     for i in range(tree.nv):

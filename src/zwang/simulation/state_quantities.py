@@ -68,7 +68,9 @@ def _constraint_quantities(
     if wanted.forces:
         found["forces"] = [0] * (6 * len(point_force_labels(mechanism)))
     if wanted.forces and constraint_model is not None and solution is not None:
-        context = row_context(mechanism, q, v, inverse_weights=constraint_model.weights, timestep=constraint_model.h)
+        context = row_context(
+            mechanism, q, v, inverse_weights=constraint_model.weights, timestep=constraint_model.h
+        )
         points = point_forces(context, solution.rows, solution.solution)
         found["forces"] = [x for point in points for x in (*point.position, *point.force)]
     if wanted.zwang:

@@ -1,0 +1,48 @@
+"""The joints of a mechanism with their slices of the configuration and of the generalised velocities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from zwang.mechanism.bodies import Body
+from zwang.mechanism.joints import MovingJoint
+
+
+@dataclass(frozen=True)
+class JointIndex:
+    """A joint of a mechanism with its body and its slices of q and v."""
+
+    name: str
+    kind: str
+    body: str
+    q: slice
+    v: slice
+    joint: MovingJoint
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """The names of its coordinates: `elbow`, or `base.qw` where there are several."""
+        return tuple(f"{self.name}.{part}" if part else self.name for part in self.joint.coordinates)
+
+    @property
+    def speeds(self) -> tuple[str, ...]:
+        """The names of its generalised velocities."""
+        return tuple(f"{self.name}.{part}" if part else self.name for part in self.joint.speeds)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.name} ({self.kind} of {self.body}, q[{self.q.start}:{self.q.stop}], "
+            f"v[{self.v.start}:{self.v.stop}])"
+        )
+
+
+def joint_indices(bodies: Iterable[Body]) -> tuple[JointIndex, ...]:
+    """The joints of these bodies that are not fixed, in order, with their slices of q and v."""
+    found, iq, iv = [], 0, 0
+    for body in bodies:
+        for joint in body.joints:
+            q, v = slice(iq, iq + joint.nq), slice(iv, iv + joint.nv)
+            found.append(JointIndex(joint.name, joint.kind, body.name, q, v, joint))
+            iq, iv = q.stop, v.stop
+    return tuple(found)
