@@ -29,12 +29,12 @@ class Fit:
     terms: dict[str, int]  # by type
 
 
-def remez(fit: Fit, terms: int, turns: int = 12) -> tuple[list[mp.mpf], mp.mpf]:
+def remez(fit: Fit, terms: int, iterations: int = 12) -> tuple[list[mp.mpf], mp.mpf]:
     """The coefficients, lowest power first, and the largest remaining error."""
     middle, half = (fit.high + fit.low) / 2, (fit.high - fit.low) / 2
     points = [middle - half * mp.cos(mp.pi * (k + mp.mpf(4) / 9) / (terms + 1)) for k in range(terms + 1)]
     grid = [middle - half * mp.cos(mp.pi * k / (60 * terms)) for k in range(60 * terms + 1)]
-    for _ in range(turns):
+    for _ in range(iterations):
         rows = [[fit.weight(x) * x**k for k in range(terms)] + [(-1) ** n] for n, x in enumerate(points)]
         solution = mp.lu_solve(mp.matrix(rows), mp.matrix([fit.weight(x) * fit.function(x) for x in points]))
         coefficients = list(solution)[:terms]

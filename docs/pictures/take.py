@@ -26,7 +26,7 @@ CLICK = "[...document.querySelectorAll('#options *')].find(e => e.textContent ==
 PICTURES: dict[str, tuple[float, list[str], dict[str, float], list[str]]] = {
     "pendulum": (1.25, ["bob"], {"azimuth": -1.35, "height": 0.12, "nearer": 0.72}, ["overlay"]),
     "furuta": (0.7, ["tip"], {"azimuth": -0.7, "height": 0.35, "nearer": 0.8}, []),
-    "sleigh": (9.0, ["runner"], {"azimuth": -1.2, "height": 0.6, "nearer": 0.72}, []),
+    "sleigh": (9.0, ["knife edge"], {"azimuth": -1.2, "height": 0.6, "nearer": 0.72}, []),
     "rolling_disc": (7.2, ["disc"], {"azimuth": -0.9, "height": 0.42, "nearer": 0.8}, []),
     "four_bar": (5.4, ["pen"], {"azimuth": -1.3, "height": 0.22, "nearer": 0.8}, []),
     "robot_arm": (4.2, ["pen"], {"azimuth": 0.75, "height": 0.25, "nearer": 0.75}, []),

@@ -301,7 +301,7 @@ def test_without_webgl_the_page_shows_an_error(browser, tmp_path):
     script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=none)["identifier"]
     browser.open((tmp_path / "page.html").as_uri())
     browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
-    assert "WebGL 2" in browser.run("document.getElementById('trouble').textContent")
+    assert "WebGL 2" in browser.run("document.getElementById('error').textContent")
 
 
 @pytest.mark.parametrize("size", [(390, 844), (1600, 900)])

@@ -194,7 +194,9 @@ def _model(m: Mechanism, meshes: dict[Any, Any]) -> dict[str, Any]:
         "frames": [_place(f.name, tree.placement(f.name)) for f in m.frames],
         "shapes": shapes + sticks(m, seen, size, PALETTE),
         "lines": lines(m),
-        "rigid_bodies": [[s.placement.link, *_floats(s.placement.p), float(s.mass)] for s in tree.rigid_bodies],
+        "rigid_bodies": [
+            [s.placement.link, *_floats(s.placement.p), float(s.mass)] for s in tree.rigid_bodies
+        ],
         "joints": [_joint(j, home, size, units) for j in m.joints],
         "home": _floats(home),
         "constraints": len(m.constraints),

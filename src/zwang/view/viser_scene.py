@@ -209,7 +209,7 @@ class _SurfaceNode:
             part.faces,
             np.tile([1.0, 0, 0, 0], (n, 1)),
             np.zeros((n, 3)),
-            batched_colors=tuple(round(255 * c) for c in part.color[:3]),
+            batched_colors=np.round(255 * np.asarray(part.color[:3])).astype(np.uint8),
             lod="off",
             side="double",  # type: ignore[arg-type]
             visible=not part.hidden,
