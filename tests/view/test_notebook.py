@@ -134,9 +134,9 @@ def test_a_recording_shows_its_summary_and_plays():
     facts = rows(html)
     assert facts["simulated"].startswith("0.2 s, integrator euler") and facts["worlds"] == "3"
     assert facts["recorded"].startswith("21 times: q, v, tau")
-    told = float(facts["energy"].split("at most ")[1].split(" J")[0])
+    reported = float(facts["energy"].split("at most ")[1].split(" J")[0])
     energy = run["energy"].values
-    assert told == pytest.approx(np.abs(energy - energy[:, :1]).max(), rel=1e-2)
+    assert reported == pytest.approx(np.abs(energy - energy[:, :1]).max(), rel=1e-2)
     scene = scene_in(page_in(html))
     assert len(scene["worlds"]) == 3
     np.testing.assert_allclose(
@@ -254,7 +254,7 @@ def test_the_player_moves_inside_the_page(tmp_path):
         browser.close()
 
 
-ODD = {
+UNUSUAL = {
     "nothing": zw.Mechanism(),
     "fixed": zw.Mechanism(bodies=[zw.Body("a", mass=1, com=(1, 0, 0))]),
     "ground": zw.Mechanism(geometry=[zw.Plane()]),
@@ -277,7 +277,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("what", ODD)
+@pytest.mark.parametrize("what", UNUSUAL)
 def test_unusual_mechanisms_have_pictures(what, recwarn):
-    assert (picture_in(mechanism_html(ODD[what]))[..., 3] > 0).any()
+    assert (picture_in(mechanism_html(UNUSUAL[what]))[..., 3] > 0).any()
     assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
