@@ -20,6 +20,7 @@ import numpy as np
 import pinocchio as pin
 
 import zwang as zw
+from zwang.api.compiled import CompiledMechanism
 
 ROBOTS = {
     "UR5": ("ur_description/urdf/ur5_robot.urdf", "wrist_3_link"),
@@ -84,7 +85,7 @@ class Arm:
         self.order = ours
         self.worlds = worlds
 
-    def check(self, fast: zw.Mechanism) -> float:
+    def check(self, fast: CompiledMechanism) -> float:
         """The largest relative difference of the forward dynamics over some worlds."""
         ours = fast.forward_dynamics(self.q[:50], self.v[:50], self.tau[:50])[:, self.order]
         theirs = [pin.aba(self.model, self.data, *(x[k] for x in self.rows[:3])).copy() for k in range(50)]

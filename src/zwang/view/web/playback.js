@@ -59,10 +59,10 @@ function linkPose(link, q) { // the pose of a link in its parent's frame
   }
   const x = q[link.q] - link.reference, [a, b, c] = link.axis;
   const along = link.kind === "prismatic" ? x : link.pitch * x;
-  const turn = link.kind === "prismatic" ? IDENTITY.slice()
+  const joint = link.kind === "prismatic" ? IDENTITY.slice()
     : fromQuaternion(Math.cos(x / 2), a * Math.sin(x / 2), b * Math.sin(x / 2), c * Math.sin(x / 2));
-  turn[9] = a * along; turn[10] = b * along; turn[11] = c * along;
-  return compose(link.pose, turn);
+  joint[9] = a * along; joint[10] = b * along; joint[11] = c * along;
+  return compose(link.pose, joint);
 }
 
 function linkPoses(model, q, root = IDENTITY) {
@@ -90,10 +90,10 @@ function pointJacobian(model, poses, placement) {
   for (let at = placement.link; at >= 0; at = model.links[at].parent) {
     const { kind, axis, pitch } = model.links[at], o = poses[at].slice(9), arm = [p[0] - o[0], p[1] - o[1], p[2] - o[2]];
     for (const a of kind === "ball" ? [[1, 0, 0], [0, 1, 0], [0, 0, 1]] : [axis]) {
-      const w = transformPoint([...poses[at].slice(0, 9), 0, 0, 0], ...a), along = kind === "prismatic" ? 1 : pitch, turn = kind === "prismatic" ? 0 : 1;
+      const w = transformPoint([...poses[at].slice(0, 9), 0, 0, 0], ...a), linear = kind === "prismatic" ? 1 : pitch, angular = kind === "prismatic" ? 0 : 1;
       columns.push([0, 1, 2].map((i) => {
         const j = (i + 1) % 3, k = (i + 2) % 3;
-        return along * w[i] + turn * (w[j] * arm[k] - w[k] * arm[j]);
+        return linear * w[i] + angular * (w[j] * arm[k] - w[k] * arm[j]);
       }));
     }
   }
