@@ -1,7 +1,7 @@
 """Steps per second of models with contacts and limits: zwang's compiled rollout and MuJoCo's batched
 stepping.
 
-    python benchmarks/contact.py [name or model.xml ...] [--worlds 1024] [--steps 200] [--rounds 7]
+    python benchmarks/contact.py [name or model.xml ...] [--worlds 1024] [--steps 200] [--repetitions 7]
     [--tolerance 1e-8]
 
 Needs `pip install '.[test]'`, which provides the ant, half-cheetah and hopper. The humanoid of MuJoCo's
@@ -42,7 +42,7 @@ STORED = ("half_cheetah", "hopper", "ant")
 HUMANOID = "ZWANG_HUMANOID"  # environment variable with the path of MuJoCo's humanoid.xml
 WALKER = Path(__file__).parents[1] / "examples" / "models" / "walker2d.xml"
 NAMES = ("humanoid", *STORED, "walker2d", "panda")
-JUDGED = 64  # worlds whose accelerations are evaluated
+EVALUATED_WORLDS = 64  # number of worlds whose accelerations are evaluated
 TORQUE = (
     5.0  # largest random motor torque of Panda [N m]; with gravity, a third of the joints are at their limits
 )
@@ -74,17 +74,17 @@ def limited(text: str) -> str:
     return text.replace("</mujoco>", f"<actuator>{motors}</actuator></mujoco>")
 
 
-class Exactness(NamedTuple):
+class Accuracy(NamedTuple):
     """Relative gradients of the cost, and its relative excess over the minimum, (worlds,) each."""
 
-    residual: np.ndarray
-    gap: np.ndarray
+    gradient: np.ndarray
+    excess: np.ndarray
 
     def __str__(self) -> str:
         return " | ".join(f"{np.median(x):.0e}, {x.max():.0e}" for x in self)
 
 
-class Contest:
+class Comparison:
     """One model in both programs, with the same random initial states."""
 
     def __init__(self, name: str, worlds: int, steps: int, tolerance: float):
@@ -101,7 +101,7 @@ class Contest:
         )
         self.mechanism = read_mjcf(f"{Path(name).stem}.xml", strict=False, text=text)
         self.fast, self.single = zw.compile(self.mechanism), zw.compile(self.mechanism, threads=1)
-        self.q, self.v, self.u = starts(self.model, worlds)
+        self.q, self.v, self.u = initial_states(self.model, worlds)
         self.batch = Batch(self.model, worlds, nthread=self.cores)
         self.state = np.concatenate([np.zeros((worlds, 1)), self.q, self.v], axis=1)
         self.controls = np.repeat(self.u[:, None], steps, axis=1)
@@ -140,22 +140,27 @@ class Contest:
         data.qpos[:], data.qvel[:], data.ctrl[:] = self.q[0], self.v[0], self.u[0]
         mujoco.mj_step(self.model, data, self.steps)
 
-    def exactness(self) -> tuple[float, Exactness, Exactness]:
+    def accuracy(self) -> tuple[float, Accuracy, Accuracy]:
         """The mean number of rows per world at the end, and the accuracy of zwang and MuJoCo there."""
-        u, h = self.u[:JUDGED], self.model.opt.timestep
+        u, h = self.u[:EVALUATED_WORLDS], self.model.opt.timestep
         run = self.single.rollout(
-            self.q[:JUDGED], self.v[:JUDGED], u, steps=self.steps + 1, every=1, integrator="euler"
+            self.q[:EVALUATED_WORLDS],
+            self.v[:EVALUATED_WORLDS],
+            u,
+            steps=self.steps + 1,
+            every=1,
+            integrator="euler",
         )
         q, v, after = run.q[:, -2], run.v[:, -2], run.v[:, -1]
-        judge = Judge(self.model)
-        stepped = (after - v) / h
-        found = [judge(*at) for at in zip(q, v, u, stepped, strict=True)]
+        evaluate = ConstraintCost(self.model)
+        mean_acceleration = (after - v) / h
+        found = [evaluate(*state) for state in zip(q, v, u, mean_acceleration, strict=True)]
         rows, *columns = map(np.array, zip(*found, strict=True))
-        ours, theirs = Exactness(*columns[:2]), Exactness(*columns[2:])
+        ours, theirs = Accuracy(*columns[:2]), Accuracy(*columns[2:])
         return rows.mean(), ours, theirs
 
 
-class Judge:
+class ConstraintCost:
     """MuJoCo's constraint cost of accelerations at a state, and its minimum by MuJoCo's solver with a tight
     tolerance.
     """
@@ -163,10 +168,10 @@ class Judge:
     def __init__(self, model: mujoco.MjModel):
         self.model, self.data = model, mujoco.MjData(model)
 
-    def __call__(self, q: np.ndarray, v: np.ndarray, u: np.ndarray, stepped: np.ndarray) -> list[float]:
+    def __call__(self, q: np.ndarray, v: np.ndarray, u: np.ndarray, acceleration: np.ndarray) -> list[float]:
         """The number of rows, and the accuracy of zwang and of MuJoCo.
 
-        zwang's acceleration is (v' - v) / h of one step, which treats joint damping implicitly.
+        acceleration: zwang's, (v' - v) / h of one step, which treats joint damping implicitly.
         """
         model, data = self.model, self.data
         data.qpos[:], data.qvel[:], data.ctrl[:], data.qacc_warmstart[:] = q, v, u, 0
@@ -175,36 +180,37 @@ class Judge:
         M = np.zeros((model.nv, model.nv))
         mujoco.mj_fullM(model, data, M)
         ours = np.linalg.solve(
-            M, (M + model.opt.timestep * np.diag(model.dof_damping.reshape(model.nv, -1)[:, 0])) @ stepped
+            M,
+            (M + model.opt.timestep * np.diag(model.dof_damping.reshape(model.nv, -1)[:, 0])) @ acceleration,
         )
-        least = self._least(ours)
-        judged = [self._of(M, a) for a in (ours, theirs)]
-        scale = max(abs(least), 1e-12)
+        minimum = self._minimum(ours)
+        evaluated = [self._gradient_and_cost(M, a) for a in (ours, theirs)]
+        scale = max(abs(minimum), 1e-12)
         return [
             data.nefc,
-            *(x for residual, cost in judged for x in (residual, max(cost - least, 0) / scale)),
+            *(x for gradient, cost in evaluated for x in (gradient, max(cost - minimum, 0) / scale)),
         ]
 
-    def _of(self, M: np.ndarray, a: np.ndarray) -> tuple[float, float]:
+    def _gradient_and_cost(self, M: np.ndarray, a: np.ndarray) -> tuple[float, float]:
         """The relative gradient and the cost of an acceleration."""
         model, data = self.model, self.data
-        cost, effort = np.zeros(1), M @ a - data.qfrc_smooth
+        cost, required_force = np.zeros(1), M @ a - data.qfrc_smooth
         J = np.zeros((data.nefc, model.nv))
         if data.nefc:
             J[:] = data.efc_J.reshape(J.shape)
             mujoco.mj_constraintUpdate(model, data, J @ a - data.efc_aref, cost, 0)
-        push = J.T @ data.efc_force[: data.nefc]
-        size = np.abs(effort).max() + np.abs(push).max()
-        return float(np.abs(effort - push).max() / max(size, 1e-300)), float(
-            cost[0] + effort @ (a - data.qacc_smooth) / 2
+        constraint_force = J.T @ data.efc_force[: data.nefc]
+        size = np.abs(required_force).max() + np.abs(constraint_force).max()
+        return float(np.abs(required_force - constraint_force).max() / max(size, 1e-300)), float(
+            cost[0] + required_force @ (a - data.qacc_smooth) / 2
         )
 
-    def _least(self, a: np.ndarray) -> float:
+    def _minimum(self, a: np.ndarray) -> float:
         """The minimum of the cost: MuJoCo's solver is restarted from `a` until the cost no
         longer decreases.
         """
         model, data, option = self.model, self.data, self.model.opt
-        kept = option.tolerance, option.ls_tolerance
+        previous = option.tolerance, option.ls_tolerance
         option.tolerance, option.ls_tolerance = 0, 1e-10
         M = np.zeros((model.nv, model.nv))
         costs = []
@@ -213,8 +219,8 @@ class Judge:
             mujoco.mj_forward(model, data)
             mujoco.mj_fullM(model, data, M)
             a = data.qacc.copy()
-            costs.append(self._of(M, a)[1])
-        option.tolerance, option.ls_tolerance = kept
+            costs.append(self._gradient_and_cost(M, a)[1])
+        option.tolerance, option.ls_tolerance = previous
         return min(costs)
 
 
@@ -223,8 +229,8 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def starts(model: mujoco.MjModel, worlds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v and control of every world."""
+def initial_states(model: mujoco.MjModel, worlds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Initial q and v, and the control, of every world."""
     rng = np.random.default_rng(0)
     q = np.repeat(model.qpos0[None], worlds, axis=0)
     for row in q:
@@ -239,29 +245,29 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def interleaved(works: list[Callable[[], object]], rounds: int) -> np.ndarray:
-    """Times (rounds, functions) [s], after one round that is not measured."""
+def interleaved(works: list[Callable[[], object]], repetitions: int) -> np.ndarray:
+    """Times (repetitions, functions) [s], after one repetition that is not measured."""
     for work in works:
         work()
-    return np.array([[seconds(work) for work in works] for _ in range(rounds)])
+    return np.array([[seconds(work) for work in works] for _ in range(repetitions)])
 
 
 def line(name: str, options: argparse.Namespace) -> str:
     """The row of the table for one model."""
-    contest = Contest(name, options.worlds, options.steps, options.tolerance)
-    times = interleaved([contest.zwang, contest.by_batch, contest.by_rollout], options.rounds)
-    alone = interleaved([contest.zwang_alone, contest.mujoco_alone], options.rounds)
+    comparison = Comparison(name, options.worlds, options.steps, options.tolerance)
+    times = interleaved([comparison.zwang, comparison.by_batch, comparison.by_rollout], options.repetitions)
+    alone = interleaved([comparison.zwang_alone, comparison.mujoco_alone], options.repetitions)
     ours, *theirs = np.median(times, axis=0)
     faster = 1 + int(np.argmin(theirs))
     ratio = statistics.median(times[:, faster] / times[:, 0])
     single = statistics.median(alone[:, 1] / alone[:, 0])
     total = options.worlds * options.steps
-    rows, our_exactness, their_exactness = contest.exactness()
+    rows, our_accuracy, their_accuracy = comparison.accuracy()
     way = ("batch", "rollout")[faster - 1]
     return (
         f"| {Path(name).stem} | {rows:.1f} | {total / ours:.3g} | {total / theirs[faster - 1]:.3g} ({way}) "
         f"| {ratio:.1f} | {single:.2f} "
-        f"| {our_exactness} | {their_exactness} |"
+        f"| {our_accuracy} | {their_accuracy} |"
     )
 
 
@@ -272,7 +278,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=NAMES)
     parser.add_argument("--worlds", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--repetitions", type=int, default=7)
     parser.add_argument("--tolerance", type=float, default=1e-8, help="MuJoCo's solver tolerance")
     options = parser.parse_args()
     print(

@@ -1,7 +1,7 @@
 """Dynamics of robots, compared with Pinocchio in one run: time per world and core, and of one world from
 Python.
 
-    python benchmarks/dynamics.py [--worlds 4096] [--rounds 21]
+    python benchmarks/dynamics.py [--worlds 4096] [--repetitions 21]
 
 Needs `pip install '.[test]'` (Pinocchio and the URDF files of the robots). Both programs get the same states.
 Each repetition measures every function once; the medians and the medians of the ratios are printed as a
@@ -20,6 +20,7 @@ import numpy as np
 import pinocchio as pin
 
 import zwang as zw
+from zwang.api.compiled import CompiledMechanism
 
 ROBOTS = {
     "UR5": ("ur_description/urdf/ur5_robot.urdf", "wrist_3_link"),
@@ -47,7 +48,9 @@ def seconds(work: Callable[[], object], repeat: int) -> float:
     return (time.perf_counter() - begin) / repeat
 
 
-def rounds(works: dict[str, tuple[Callable[[], object], int]], count: int) -> dict[str, list[float]]:
+def interleaved_times(
+    works: dict[str, tuple[Callable[[], object], int]], count: int
+) -> dict[str, list[float]]:
     """The times [s] of each function in each repetition; a repetition calls every function once."""
     for work, _ in works.values():
         work()
@@ -82,11 +85,11 @@ class Arm:
         self.order = ours
         self.worlds = worlds
 
-    def check(self, fast: zw.Mechanism) -> float:
+    def check(self, fast: CompiledMechanism) -> float:
         """The largest relative difference of the forward dynamics over some worlds."""
         ours = fast.forward_dynamics(self.q[:50], self.v[:50], self.tau[:50])[:, self.order]
-        them = [pin.aba(self.model, self.data, *(x[k] for x in self.rows[:3])).copy() for k in range(50)]
-        return float(np.max(np.abs(ours - them) / np.abs(them).max(axis=1, keepdims=True)))
+        theirs = [pin.aba(self.model, self.data, *(x[k] for x in self.rows[:3])).copy() for k in range(50)]
+        return float(np.max(np.abs(ours - theirs) / np.abs(theirs).max(axis=1, keepdims=True)))
 
 
 def batch_table(arm: Arm, name: str, count: int) -> list[str]:
@@ -135,7 +138,7 @@ def batch_table(arm: Arm, name: str, count: int) -> list[str]:
     table = []
     for what, (peer, theirs, worlds) in peers.items():
         call = calls[what]
-        times = rounds(
+        times = interleaved_times(
             {
                 "double": (lambda call=call: call(double, q, v, tau, a), 3),
                 "float": (lambda call=call: call(single, *small), 3),
@@ -158,7 +161,7 @@ def single_row(arm: Arm, name: str, count: int) -> str:
     fast = zw.compile(arm.mechanism)
     q, v, tau = (np.ascontiguousarray(x[0]) for x in (arm.q, arm.v, arm.tau))
     pq, pv, pt = (row[0].copy() for row in arm.rows[:3])
-    times = rounds(
+    times = interleaved_times(
         {
             "ours": (lambda: fast.forward_dynamics(q, v, tau), 2000),
             "peer": (lambda: pin.aba(arm.model, arm.data, pq, pv, pt), 2000),
@@ -172,7 +175,7 @@ def single_row(arm: Arm, name: str, count: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, default=4096)
-    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--repetitions", type=int, default=21)
     options = parser.parse_args()
     arms = {n: Arm(data_folder() / path, frame, options.worlds) for n, (path, frame) in ROBOTS.items()}
     print("operations of forward dynamics, and its largest relative difference from Pinocchio's aba:")
@@ -180,17 +183,20 @@ def main() -> None:
         fast = zw.compile(arm.mechanism)
         counts = fast.count_operations()
         print(f"  {name}: {counts['total']} operations, {counts['flops']} flops, {arm.check(fast):.1e}")
-    print(f"\n{options.worlds} worlds on one core, ns per world (medians of {options.rounds} repetitions):\n")
+    print(
+        f"\n{options.worlds} worlds on one core, ns per world "
+        f"(medians of {options.repetitions} repetitions):\n"
+    )
     print(
         "| robot | function | double | float | Pinocchio | speedup (double) |\n"
         "| --- | --- | --- | --- | --- | --- |"
     )
     for name, arm in arms.items():
-        print("\n".join(batch_table(arm, name, options.rounds)), flush=True)
+        print("\n".join(batch_table(arm, name, options.repetitions)), flush=True)
     print("\none world called from Python, microseconds:\n")
     print("| robot | zwang | Pinocchio aba | speedup |\n| --- | --- | --- | --- |")
     for name, arm in arms.items():
-        print(single_row(arm, name, options.rounds), flush=True)
+        print(single_row(arm, name, options.repetitions), flush=True)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from zwang.compiler.frontend.trace import trace
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.peak import peak_gflops
 
-ROUNDS = 300
+REPETITIONS = 300
 WORLDS = 512
 RANGES = {
     "sin": (-10, 10),
@@ -52,7 +52,7 @@ def compiled(name: str, dtype: str, size: int = 16) -> CompiledFunction:
 def nanoseconds(runs: list[Callable[[], object]], values: int) -> list[float]:
     """The median time per value of each function."""
     times: list[list[float]] = [[] for _ in runs]
-    for _ in range(ROUNDS):
+    for _ in range(REPETITIONS):
         for run, kept in zip(runs, times, strict=True):
             begin = time.perf_counter()
             run()
@@ -69,11 +69,11 @@ def error(name: str, x: list[np.ndarray], y: np.ndarray) -> float:
         return float(np.max(abs(y - right) / np.spacing(abs(right.astype(np.float32)))))
     with mp.workprec(120):
         exact = [getattr(mp, name)(*map(mp.mpf, map(float, row))) for row in zip(*columns, strict=True)]
-        off = [
+        errors = [
             abs(mp.mpf(float(b)) - e) / mp.mpf(float(np.spacing(abs(b))))
             for b, e in zip(y, exact, strict=True)
         ]
-        return float(max(off))
+        return float(max(errors))
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Simulation without contact, compared with MuJoCo's batched stepping (mujoco.batch) in one run.
 
-    python benchmarks/simulation.py [--worlds 4096] [--steps 200] [--rounds 7]
+    python benchmarks/simulation.py [--worlds 4096] [--steps 200] [--repetitions 7]
 
 Needs `pip install '.[test]'`. Both programs use the same initial states, controls, integrator and step size,
 on all cores, and return the final state. Each repetition measures both once. The script prints the medians,
@@ -87,7 +87,7 @@ def mjcf(mechanism: zw.Mechanism, integrator: str, *, constrained: bool = False,
     return f"<mujoco>{head}<worldbody>{''.join(map(element, children['world']))}</worldbody></mujoco>"
 
 
-class Contest:
+class Comparison:
     """One mechanism in both programs, with the same random initial states."""
 
     def __init__(self, mechanism: zw.Mechanism, integrator: str, worlds: int, steps: int):
@@ -114,7 +114,7 @@ class Contest:
         self.batch.step(nstep=self.steps)
         return self.qpos.copy()
 
-    def whole(self) -> np.ndarray:
+    def with_recording(self) -> np.ndarray:
         """The final q of `zw.simulate`, which records ten samples with energies."""
         run = zw.simulate(
             self.mechanism,
@@ -141,7 +141,7 @@ def main() -> None:
     )
     parser.add_argument("--worlds", type=int, default=4096)
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--repetitions", type=int, default=7)
     options = parser.parse_args()
     print(
         f"{options.worlds} worlds, {options.steps} steps, MuJoCo {mujoco.__version__}, "
@@ -157,19 +157,19 @@ def main() -> None:
         "Panda": panda(),
     }.items():
         for integrator in INTEGRATORS:
-            contest = Contest(mechanism, integrator, options.worlds, options.steps)
-            apart = np.abs(contest.ours() - contest.theirs()).max()
-            contest.whole()
-            rounds = [
-                [seconds(w) for w in (contest.ours, contest.whole, contest.theirs)]
-                for _ in range(options.rounds)
+            comparison = Comparison(mechanism, integrator, options.worlds, options.steps)
+            difference = np.abs(comparison.ours() - comparison.theirs()).max()
+            comparison.with_recording()
+            times = [
+                [seconds(w) for w in (comparison.ours, comparison.with_recording, comparison.theirs)]
+                for _ in range(options.repetitions)
             ]
-            ours, whole, theirs = (statistics.median(column) for column in zip(*rounds, strict=True))
-            ratio = statistics.median(row[2] / row[0] for row in rounds)
+            ours, recorded, theirs = (statistics.median(column) for column in zip(*times, strict=True))
+            ratio = statistics.median(row[2] / row[0] for row in times)
             total = options.worlds * options.steps
             print(
-                f"| {name}, {integrator} | {total / ours:.3g} | {total / whole:.3g} | {total / theirs:.3g} "
-                f"| {ratio:.0f} | {apart:.1e} |"
+                f"| {name}, {integrator} | {total / ours:.3g} | {total / recorded:.3g} "
+                f"| {total / theirs:.3g} | {ratio:.0f} | {difference:.1e} |"
             )
 
 

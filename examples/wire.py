@@ -26,8 +26,12 @@ print("(r1 - r2) . (dr1 - dr2) =", list(sp.simplify(stretch)))
 assert sp.simplify(stretch).is_zero_matrix
 
 numbers = pair.subs({"m1": 2.0, "m2": 3.0, "L": 5.0})
-q, v, push = np.array([3.0, 0, 0, 0, 4, 0]), np.array([0.0, 0, 1, 0, 0, -1]), np.array([1.0, 0, 0, 0, 0, 0])
-found = zw.joint_reactions(numbers, q, v, push)
+q, v, applied = (
+    np.array([3.0, 0, 0, 0, 4, 0]),
+    np.array([0.0, 0, 1, 0, 0, -1]),
+    np.array([1.0, 0, 0, 0, 0, 0]),
+)
+found = zw.joint_reactions(numbers, q, v, applied)
 along = np.array([3.0, -4, 0]) / 5
 force = {body: reaction.force for body, reaction in found.constraints["wire"].items()}
 tension = -force["a"] @ along

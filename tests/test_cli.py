@@ -231,10 +231,10 @@ def test_bash_completes_commands_options_and_files(tmp_path):
             "source ./zwang.bash; set -- $(complete -p zwang); COMP_WORDS=(" + " ".join(words) + "); "
             f"COMP_CWORD={len(words) - 1}; ${{@: -2:1}}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
         )
-        answer = subprocess.run(
+        completion = subprocess.run(
             ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
         )
-        return set(answer.stdout.split())
+        return set(completion.stdout.split())
 
     assert completed("zwang in") == {"info"}
     assert completed("zwang simulate furuta --inte") == {"--integrator"}

@@ -1,7 +1,8 @@
-"""Create the pictures of the gallery with Chromium: PYTHONPATH=. python docs/pictures/take.py [PAGE ...]
+"""Create pictures of the documentation with Chromium: PYTHONPATH=. python docs/pictures/take.py [NAME ...]
 
-A picture is a screenshot of the page that `zw.save_html` writes for the recording of a gallery page, at a
-given time and from a given direction.
+A picture of the gallery is a screenshot of the page that `zw.save_html` writes for the recording of a gallery
+page, at a given time and from a given direction, without controls. The pictures of docs/see.md show the
+offline page and the live page with their controls; they need the package example-robot-data.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import pinocchio as pin
 
 import zwang as zw
 from tests.view.chromium import Browser
+from zwang.mechanism.samples import double_pendulum
 
 DOCS = Path(__file__).parents[1]
 CELL = re.compile(r"^```\{code-cell\} python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -26,13 +32,83 @@ CLICK = "[...document.querySelectorAll('#options *')].find(e => e.textContent ==
 PICTURES: dict[str, tuple[float, list[str], dict[str, float], list[str]]] = {
     "pendulum": (1.25, ["bob"], {"azimuth": -1.35, "height": 0.12, "nearer": 0.72}, ["overlay"]),
     "furuta": (0.7, ["tip"], {"azimuth": -0.7, "height": 0.35, "nearer": 0.8}, []),
-    "sleigh": (9.0, ["runner"], {"azimuth": -1.2, "height": 0.6, "nearer": 0.72}, []),
+    "sleigh": (9.0, ["knife edge"], {"azimuth": -1.2, "height": 0.6, "nearer": 0.72}, []),
     "rolling_disc": (7.2, ["disc"], {"azimuth": -0.9, "height": 0.42, "nearer": 0.8}, []),
     "four_bar": (5.4, ["pen"], {"azimuth": -1.3, "height": 0.22, "nearer": 0.8}, []),
     "robot_arm": (4.2, ["pen"], {"azimuth": 0.75, "height": 0.25, "nearer": 0.75}, []),
     "quadruped": (3.6, ["trunk"], {"azimuth": -0.9, "height": 0.25, "nearer": 0.68}, []),
     "humanoid": (0.55, [], {"azimuth": -1.05, "height": 0.25, "nearer": 0.62}, []),
 }
+
+
+def quadruped() -> Any:
+    """A quadruped that stands on its four feet, with its forces."""
+    m = zw.load(DOCS.parent / "examples" / "models" / "quadruped.xml")
+    stand = m.keyframes[0]
+    angles = dict(zip(m.inputs, stand.q[7:], strict=True))
+    return zw.simulate(m, stand.q, duration=1.0, control=angles, record={"forces": True, "every": 5})
+
+
+def robot(path: str, base: str = "fixed") -> zw.Mechanism:
+    """A robot of the package example-robot-data."""
+    for folder in Path(pin.__file__).parents:
+        for share in (folder / "share", folder / "cmeel.prefix" / "share"):
+            file = share / "example-robot-data" / "robots" / path
+            if file.exists():
+                return zw.load(file, strict=False, base=base)
+    raise SystemExit("the package example-robot-data is missing: pip install '.[test]'")
+
+
+def panda() -> zw.Mechanism:
+    return robot("panda_description/urdf/panda.urdf")
+
+
+def four_pandas() -> Any:
+    """Four worlds of a falling arm from different configurations."""
+    m = panda()
+    q0 = PANDA + 0.3 * np.random.default_rng(0).normal(size=(4, m.nq)) * (np.arange(m.nq) < 7)
+    return zw.simulate(m, q0, duration=1.0, step=0.001, record=10)
+
+
+def six_pendula(difference: float, duration: float) -> Any:
+    """Six double pendulums whose initial angles differ by a small angle [rad]."""
+    q0 = [[2.0 + difference * k, 1.0] for k in range(6)]
+    return zw.simulate(double_pendulum(), q0, duration=duration, step=0.002, integrator="rk4", record=5)
+
+
+class PagePicture(NamedTuple):
+    """A picture of a page with its controls.
+
+    content: the mechanism or recording. shown: labels of the buttons to click on the offline page, or options
+    to enable on the live page. q: configuration to display.
+    """
+
+    content: Callable[[], Any]
+    size: tuple[int, int]
+    seconds: float | None = None
+    traces: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    q: np.ndarray | None = None
+
+
+PANDA = np.array([0.5, -0.5, 0.2, -2.2, 0.1, 1.9, 0.6, 0.02, 0.02])
+OFFLINE_PAGES = {
+    "page_quadruped": PagePicture(quadruped, (1280, 800), 0.9, ("trunk",)),
+    "panda_worlds": PagePicture(four_pandas, (1280, 760), 0.45, ("panda_hand",)),
+    "ghosts": PagePicture(lambda: six_pendula(0.01, 8.0), (1280, 760), 6.0, ("lower",), ("overlay",)),
+    "talos": PagePicture(lambda: robot("talos_data/robots/talos_reduced.urdf", "free"), (1280, 760)),
+}
+LIVE_PAGES = {
+    "view_panda": PagePicture(panda, (960, 600), None, ("panda_hand",), ("mass", "ellipsoids"), PANDA),
+    "view_pendula": PagePicture(lambda: six_pendula(0.03, 4.0), (960, 600), 2.6, ("lower",), ("overlay",)),
+    "view_quadruped": PagePicture(quadruped, (960, 600), 0.9),
+    "view_phone": PagePicture(quadruped, (390, 844), 0.9),
+}
+LIVE_PAGE_READY = (
+    "Boolean(window.__viserSceneTree) && '/surface/0' in window.__viserSceneTree.getState() "
+    "&& document.querySelectorAll('label').length > 3"
+)
+SETTLING_TIME = 5000  # time that the live page needs to load its plots and to draw [ms]
 
 
 def run_of(page: Path) -> Any:
@@ -67,11 +143,52 @@ def take(name: str, folder: Path) -> None:
         browser.close()
 
 
+def take_offline_page(name: str, folder: Path) -> None:
+    """Write docs/pictures/NAME.png, a picture of the offline page with its controls."""
+    picture = OFFLINE_PAGES[name]
+    html = folder / f"{name}.html"
+    zw.save_html(picture.content(), html, traces=picture.traces)
+    browser = Browser(folder / "profile", size=picture.size)
+    try:
+        browser.open(html.as_uri() + ("" if picture.seconds is None else f"#t={picture.seconds}"))
+        for text in picture.shown:
+            browser.run(CLICK.format(text))
+        browser.settle()
+        (DOCS / "pictures" / f"{name}.png").write_bytes(browser.screenshot())
+    finally:
+        browser.close()
+
+
+def take_live_page(name: str, folder: Path) -> None:
+    """Write docs/pictures/NAME.png, a picture of the live page with its controls."""
+    picture = LIVE_PAGES[name]
+    browser = Browser(folder / "profile", size=picture.size)
+    try:
+        with zw.view(picture.content(), traces=picture.traces, browser=False) as view:
+            page = view._page
+            page.play(False)
+            if picture.seconds is not None:
+                page.seek(picture.seconds)
+            if picture.q is not None:
+                view.show(picture.q)
+            for option in picture.shown:
+                setattr(page.show, option, True)
+            page.changed()
+            browser.call("Page.navigate", url=view.url)
+            browser.until(LIVE_PAGE_READY)
+            browser.run(f"new Promise(done => setTimeout(done, {SETTLING_TIME}))")
+            (DOCS / "pictures" / f"{name}.png").write_bytes(browser.screenshot())
+    finally:
+        browser.close()
+
+
 def main() -> None:
     os.environ.setdefault("ZWANG_ROOT", str(DOCS.parent))
+    takers = {**dict.fromkeys(PICTURES, take), **dict.fromkeys(OFFLINE_PAGES, take_offline_page),
+              **dict.fromkeys(LIVE_PAGES, take_live_page)}  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
-        for name in sys.argv[1:] or PICTURES:
-            take(name, Path(folder))
+        for name in sys.argv[1:] or takers:
+            takers[name](name, Path(folder))
             print(f"docs/pictures/{name}.png")
 
 

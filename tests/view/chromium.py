@@ -1,6 +1,4 @@
-"""A real browser for tests: headless Chromium, spoken to over a pipe in its DevTools protocol; nothing else
-is needed.
-"""
+"""Headless Chromium for tests, controlled over a pipe by the DevTools protocol, without further packages."""
 
 from __future__ import annotations
 
@@ -30,8 +28,8 @@ FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
-PATIENCE = 60.0
-BEGIN = """import os, sys
+TIMEOUT = 60.0  # [s]
+LAUNCH = """import os, sys
 ends = [os.dup(int(end)) for end in sys.argv[1:3]]
 for end, number in zip(ends, (3, 4)):
     os.dup2(end, number)  # where the browser reads and writes
@@ -40,19 +38,19 @@ os.execv(sys.argv[3], sys.argv[3:])"""
 
 
 class Browser:
-    """One tab. `errors` collects what pages say on the console as errors, and exceptions."""
+    """One tab. `errors` collects the exceptions and the console errors of the pages."""
 
     def __init__(self, profile: Path, size: tuple[int, int] = (1280, 760)):
-        theirs_in, ours_out = os.pipe()
-        ours_in, theirs_out = os.pipe()
+        browser_in, self_out = os.pipe()
+        self_in, browser_out = os.pipe()
         command = [str(BROWSER), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
-        command = [sys.executable, "-c", BEGIN, str(theirs_in), str(theirs_out), *command]
+        command = [sys.executable, "-c", LAUNCH, str(browser_in), str(browser_out), *command]
         self._process = subprocess.Popen(
-            command, pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command, pass_fds=(browser_in, browser_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        os.close(theirs_in)
-        os.close(theirs_out)
-        self._in, self._out, self._rest, self._count = ours_in, ours_out, b"", 0
+        os.close(browser_in)
+        os.close(browser_out)
+        self._in, self._out, self._rest, self._count = self_in, self_out, b"", 0
         self.errors: list[str] = []
         self._session: str | None = None
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -83,7 +81,7 @@ class Browser:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until what changed is drawn."""
+        """Wait until the page has drawn its last changes."""
         self.run(
             "new Promise(done => requestAnimationFrame(() => "
             "requestAnimationFrame(() => requestAnimationFrame(done))))"
@@ -98,7 +96,7 @@ class Browser:
 
     def until(self, condition: str) -> None:
         """Wait until an expression is true. Raises TimeoutError."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while not self.run(condition):
             if time.monotonic() > end:
                 raise TimeoutError(condition)
@@ -109,19 +107,19 @@ class Browser:
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """One command of the protocol and its answer; events on the way are looked at for errors."""
+        """The result of one command of the protocol; events that arrive before it are searched for errors."""
         self._count += 1
         message: dict[str, Any] = {"id": self._count, "method": method, "params": params}
         if self._session:
             message["sessionId"] = self._session
         os.write(self._out, json.dumps(message).encode() + b"\0")
-        while (answer := self._next()).get("id") != self._count:
-            self._notice(answer)
-        if "error" in answer:
-            raise AssertionError(f"{method}: {answer['error']}")
-        return answer["result"]
+        while (response := self._next()).get("id") != self._count:
+            self._record_errors(response)
+        if "error" in response:
+            raise AssertionError(f"{method}: {response['error']}")
+        return response["result"]
 
-    def _notice(self, event: dict[str, Any]) -> None:
+    def _record_errors(self, event: dict[str, Any]) -> None:
         params = event.get("params", {})
         if event.get("method") == "Runtime.exceptionThrown":
             self.errors.append(str(params["exceptionDetails"].get("exception", params)))
@@ -132,8 +130,8 @@ class Browser:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
-            if not select.select([self._in], [], [], PATIENCE)[0]:
-                raise TimeoutError("the browser says nothing")
+            if not select.select([self._in], [], [], TIMEOUT)[0]:
+                raise TimeoutError("the browser does not respond")
             data = os.read(self._in, 1 << 20)
             if not data:
                 raise ConnectionError("the browser has ended")

@@ -78,15 +78,15 @@ def link_poses(model: dict[str, Any], q: np.ndarray) -> dict[int, np.ndarray]:
             T[:3, :3] = Rotation.from_quat(np.roll(q[at : at + 4], -1)).as_matrix()
         else:
             x = q[at] - link["reference"]
-            if link["kind"] != "slide":
+            if link["kind"] != "prismatic":
                 T[:3, :3] = Rotation.from_rotvec(axis * x).as_matrix()
-            T[:3, 3] = axis * x * {"slide": 1.0, "turn": 0.0, "screw": link["pitch"]}[link["kind"]]
+            T[:3, 3] = axis * x * {"prismatic": 1.0, "revolute": 0.0, "screw": link["pitch"]}[link["kind"]]
         poses[k] = poses[link["parent"]] @ pose(link["pose"]) @ T
     return poses
 
 
 def shapes() -> zw.Mechanism:
-    """One body with every kind of shape, on a slide, over a ground."""
+    """One body with every kind of shape, on a prismatic joint, above a ground plane."""
     mesh = zw.Mesh(
         vertices=[(0, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, 3)],
         faces=[(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)],

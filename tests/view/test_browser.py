@@ -33,9 +33,9 @@ def show(browser, tmp_path):
     its console.
     """
 
-    def go(what, place: str = "", **options):
+    def go(what, fragment: str = "", **options):
         zw.save_html(what, tmp_path / "page.html", **options)
-        browser.open((tmp_path / "page.html").as_uri() + place)
+        browser.open((tmp_path / "page.html").as_uri() + fragment)
         return browser
 
     yield go
@@ -64,7 +64,7 @@ def expect(browser, m, q, tolerance):
 
 
 def slide(browser, label: str, value: float) -> None:
-    """Move a slider as a hand does."""
+    """Set a slider's value and dispatch its input event."""
     browser.run(f"""(() => {{
       const bars = [...document.querySelectorAll('#joints input')];
       const bar = bars.find(b => b.getAttribute('aria-label') === {json.dumps(label)});
@@ -136,7 +136,7 @@ def test_manipulability_ellipsoids_are_those_of_the_jacobian(show, seed):
     found = browser.run(
         "velocityEllipsoid(zwang.scene.models[0], "
         "linkPoses(zwang.scene.models[0], zwang.scene.configuration(0, 0)),"
-        "zwang.scene.place(0, 'tip'))"
+        "zwang.scene.placement(0, 'tip'))"
     )
     J, R, axes = (
         zw.frame_jacobian(m, q, "tip")[:3],
@@ -188,14 +188,14 @@ def test_every_kind_of_shape_is_drawn(show):
 def test_worlds_are_side_by_side_or_overlaid(show):
     run = zw.simulate(double_pendulum(), [[1.0, 0], [2.0, 0], [3.0, 0]], duration=0.5, step=0.005)
     browser = show(run, "#t=0.2", traces=["lower"])
-    places = "new Set(zwang.scene.offsets.map(String)).size"
+    positions = "new Set(zwang.scene.offsets.map(String)).size"
     apart = picture(browser)
-    assert browser.run(places) == 3 and browser.run("zwang.paths.length") == 3
+    assert browser.run(positions) == 3 and browser.run("zwang.paths.length") == 3
     browser.run(
         "[...document.querySelectorAll('#options button')].find(b => b.textContent === 'overlay').click()"
     )
     browser.settle()
-    assert browser.run(places) == 1
+    assert browser.run(positions) == 1
     assert (np.abs(picture(browser) - apart).max(axis=2) > 0.1).sum() > 500
 
 
@@ -301,7 +301,7 @@ def test_without_webgl_the_page_shows_an_error(browser, tmp_path):
     script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=none)["identifier"]
     browser.open((tmp_path / "page.html").as_uri())
     browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
-    assert "WebGL 2" in browser.run("document.getElementById('trouble').textContent")
+    assert "WebGL 2" in browser.run("document.getElementById('error').textContent")
 
 
 @pytest.mark.parametrize("size", [(390, 844), (1600, 900)])

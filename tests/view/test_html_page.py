@@ -111,10 +111,10 @@ def test_link_poses_of_a_page_agree_with_forward_kinematics(seed):
             q[j.q.stop - 4 : j.q.stop] = random_quaternion(rng)
     model = scene_in(page_html(m))["models"][0]
     poses = link_poses(model, q)
-    for place in model["bodies"] + model["frames"]:
-        R, p = zw.frame_pose(m, q, place["name"])
+    for placement in model["bodies"] + model["frames"]:
+        R, p = zw.frame_pose(m, q, placement["name"])
         np.testing.assert_allclose(
-            (poses[place["link"]] @ pose(place["pose"]))[:3], np.column_stack([R, p]), atol=1e-12
+            (poses[placement["link"]] @ pose(placement["pose"]))[:3], np.column_stack([R, p]), atol=1e-12
         )
     centre = sum(m * (poses[link] @ [x, y, z, 1])[:3] for link, x, y, z, m in model["rigid_bodies"])
     np.testing.assert_allclose(

@@ -30,15 +30,15 @@ def served():
 
 
 def ask(page, path=None, method="GET", **headers):
-    """Status, body and headers of an answer; a header is given by its name, `Sec_Fetch_Site` for
+    """Status, body and headers of a response; a header is given by its name, `Sec_Fetch_Site` for
     Sec-Fetch-Site.
     """
     url = urlsplit(page.url)
     connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, url.path if path is None else path, headers=named)
-    answer = connection.getresponse()
-    found = answer.status, answer.read(), dict(answer.getheaders())
+    response = connection.getresponse()
+    found = response.status, response.read(), dict(response.getheaders())
     connection.close()
     return found
 
@@ -55,7 +55,7 @@ def websocket(page, path=None, **headers):
         yield opened
 
 
-STRANGERS = [
+FOREIGN_REQUESTS = [
     {"path": "/"},
     {"path": "/wrong/"},
     {"path": "/?token"},
@@ -82,14 +82,14 @@ def test_the_page_is_served_at_its_address(served):
         assert len(opened.recv(timeout=20)) > 100
 
 
-@pytest.mark.parametrize("change", STRANGERS)
+@pytest.mark.parametrize("change", FOREIGN_REQUESTS)
 def test_other_requests_get_404(served, change):
     status, body, headers = ask(served, **change)
     assert (status, body) == (404, b"not found")
     assert served.url not in str(headers)
 
 
-@pytest.mark.parametrize("change", [c for c in STRANGERS if "Host" not in c])
+@pytest.mark.parametrize("change", [c for c in FOREIGN_REQUESTS if "Host" not in c])
 def test_other_websocket_requests_get_404(served, change):
     with pytest.raises(exceptions.InvalidStatus, match="404"), websocket(served, **change):
         pass
@@ -145,7 +145,7 @@ def test_tokens_are_long_and_never_the_same():
 
 
 def test_a_server_that_cannot_be_guarded_is_stopped(monkeypatch):
-    """As if viser started its server in another way: it is stopped before anything is on it."""
+    """If a version of viser starts its server differently, the server is stopped before it serves a page."""
     started = []
     make = viser.ViserServer
 
@@ -168,15 +168,15 @@ def test_without_viser_an_error_names_the_package_to_install():
         "try: zw.view(double_pendulum(), browser=False)\n"
         "except zw.errors.MissingExtraError as error: print(error)"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "pip install 'zwang[view]'" in said and len(said.splitlines()) == 1
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "pip install 'zwang[view]'" in printed and len(printed.splitlines()) == 1
 
 
 def test_viser_is_loaded_when_a_page_is_shown_and_not_before():
     code = "import sys, zwang as zw; zw.view, zw.save_html; "
     code += "print('viser' in sys.modules, 'websockets' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.split() == ["False", "False"]
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["False", "False"]
 
 
 def test_nothing_is_printed(capsys):
@@ -186,7 +186,7 @@ def test_nothing_is_printed(capsys):
 
 
 def test_nothing_is_printed_in_a_notebook(monkeypatch):
-    """There rich, which viser prints with, hands its lines to the notebook."""
+    """In a notebook, rich, with which viser prints, passes its lines to the notebook."""
     console, shown = rich.get_console(), []
     monkeypatch.setattr(console, "print", lambda *words, **_: console.quiet or shown.append(words))
     zw.view(double_pendulum(), browser=False).close()

@@ -58,7 +58,7 @@ def test_a_mechanism_shows_its_bodies_joints_and_masses_and_a_picture():
         at = texts.index(body.name)
         assert texts[at + 1 : at + 3] == [body.parent, f"revolute {body.joints[0].name}"]
         assert float(texts[at + 3]) == pytest.approx(float(body.mass), rel=1e-3)
-    assert Elements(html).texts("th") == ["body", "on", "joint", "mass [kg]"]
+    assert Elements(html).texts("th") == ["body", "parent", "joint", "mass [kg]"]
     facts = rows(html)
     assert facts["total mass"] == "1.7 kg" and facts["dimensions"] == "nq = 3 coordinates, nv = 3 velocities"
     assert facts["constraints"] == "Connect loop" and facts["inputs"] == "motor"
@@ -79,7 +79,7 @@ def test_limits_have_their_units_and_several_joints_their_lines():
 def test_symbols_are_listed_and_set_to_one_in_the_picture():
     html = mechanism_html(furuta())
     assert "B_p, B_r" in rows(html)["symbols"] and "m_p" in Elements(html).texts("td")
-    assert (picture_in(html)[..., 3] > 0).any() and "each symbol as 1" in html
+    assert (picture_in(html)[..., 3] > 0).any() and "each symbol set to 1" in html
 
 
 def test_a_missing_picture_is_explained():
@@ -134,9 +134,9 @@ def test_a_recording_shows_its_summary_and_plays():
     facts = rows(html)
     assert facts["simulated"].startswith("0.2 s, integrator euler") and facts["worlds"] == "3"
     assert facts["recorded"].startswith("21 times: q, v, tau")
-    told = float(facts["energy"].split("at most ")[1].split(" J")[0])
+    reported = float(facts["energy"].split("at most ")[1].split(" J")[0])
     energy = run["energy"].values
-    assert told == pytest.approx(np.abs(energy - energy[:, :1]).max(), rel=1e-2)
+    assert reported == pytest.approx(np.abs(energy - energy[:, :1]).max(), rel=1e-2)
     scene = scene_in(page_in(html))
     assert len(scene["worlds"]) == 3
     np.testing.assert_allclose(
@@ -182,7 +182,7 @@ def test_meshes_are_in_the_page_and_not_in_the_data():
 def test_worlds_that_stopped_early_are_counted():
     run = swing(worlds=2)
     run["status"][1], run["stop_time"][1] = 1, 0.07
-    assert rows(run_html(run))["stopped"] == "1 of 2 worlds, the first at 0.07 s"
+    assert rows(run_html(run))["stopped early"] == "1 of 2 worlds, the first at 0.07 s"
 
 
 def test_an_incomplete_recording_is_displayed_by_xarray():
@@ -254,7 +254,7 @@ def test_the_player_moves_inside_the_page(tmp_path):
         browser.close()
 
 
-ODD = {
+UNUSUAL = {
     "nothing": zw.Mechanism(),
     "fixed": zw.Mechanism(bodies=[zw.Body("a", mass=1, com=(1, 0, 0))]),
     "ground": zw.Mechanism(geometry=[zw.Plane()]),
@@ -277,7 +277,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("what", ODD)
+@pytest.mark.parametrize("what", UNUSUAL)
 def test_unusual_mechanisms_have_pictures(what, recwarn):
-    assert (picture_in(mechanism_html(ODD[what]))[..., 3] > 0).any()
+    assert (picture_in(mechanism_html(UNUSUAL[what]))[..., 3] > 0).any()
     assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]

@@ -27,10 +27,10 @@ def test_frames_and_centres_of_mass_agree_with_forward_kinematics(seed):
     playback, model = Playback([m], None), scene_data_of(scene_content(m))["models"][0]
     playback.manual_configurations[0] = q
     poses = playback.poses(0, 0.0)
-    for place in (*model["bodies"], *model["frames"]):
-        R, p = zw.frame_pose(m, q, place["name"])
-        np.testing.assert_allclose(frame_in_world(poses, place)[0], R, atol=1e-12)
-        np.testing.assert_allclose(frame_in_world(poses, place)[1], p, atol=1e-12)
+    for placement in (*model["bodies"], *model["frames"]):
+        R, p = zw.frame_pose(m, q, placement["name"])
+        np.testing.assert_allclose(frame_in_world(poses, placement)[0], R, atol=1e-12)
+        np.testing.assert_allclose(frame_in_world(poses, placement)[1], p, atol=1e-12)
     points, masses = rigid_body_centres(model, poses)
     np.testing.assert_allclose(masses @ points / masses.sum(), zw.mass_centre(m, q), atol=1e-12)
 
@@ -42,7 +42,7 @@ def test_the_velocity_ellipsoid_is_that_of_the_jacobian(seed):
     q = random_configuration(m, seed)
     playback, model = Playback([m], None), scene_data_of(scene_content(m))["models"][0]
     playback.manual_configurations[0] = q
-    tip = next(place for place in (*model["bodies"], *model["frames"]) if place["name"] == "tip")
+    tip = next(placement for placement in (*model["bodies"], *model["frames"]) if placement["name"] == "tip")
     R, axes = velocity_ellipsoid(m, playback.poses(0, 0.0), tip)
     J = zw.frame_jacobian(m, q, "tip")[:3]
     assert np.linalg.det(R) == pytest.approx(1)

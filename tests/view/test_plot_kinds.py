@@ -193,12 +193,12 @@ def test_names_select_lines(loop):
         zw.plot(loop, kind="time", names=["driver"])
 
 
-def test_the_error_for_missing_values_says_how_to_record_them():
+def test_the_error_for_missing_values_names_the_option_that_records_them():
     run = zw.simulate(four_bar(), duration=0.02, step=0.01)
     for kind, name in (("forces", "forces"), ("zwang", "zwang"), ("drift", "gaps")):
-        with pytest.raises(ShapeError, match=name) as told:
+        with pytest.raises(ShapeError, match=name) as error:
             zw.plot(run, kind=kind)
-        assert f"record={{{name!r}: True}}" in str(told.value)
+        assert f"record={{{name!r}: True}}" in str(error.value)
         assert zw.plot(zw.derived_quantities(run, name), kind=kind).axes
     with pytest.raises(UnknownNameError, match="'phase'"):
         zw.plot(run, kind="phases")
@@ -208,10 +208,10 @@ def test_the_error_for_missing_values_says_how_to_record_them():
         zw.plot(zw.derived_quantities(free, "forces"), kind="forces")
 
 
-ODD = ("$\\frac{ a$", "_hidden", "a_b^c", "\u2028", "<b>&", "x" * 300)
+UNUSUAL_NAMES = ("$\\frac{ a$", "_hidden", "a_b^c", "\u2028", "<b>&", "x" * 300)
 
 
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("name", UNUSUAL_NAMES)
 def test_names_are_displayed_literally(name, tmp_path):
     body = zw.Body(name, zw.Revolute(name, axis=(0, 1, 0)), mass=1, com=(0, 0, -1))
     m = zw.Mechanism(name, [body], frames=[zw.Frame(f"{name} tip", name, (0, 0, -1))])
@@ -221,8 +221,8 @@ def test_names_are_displayed_literally(name, tmp_path):
         shown = [
             text.get_text() for axes in figure.axes if axes.get_legend() for text in axes.get_legend().texts
         ]
-        begin = "".join(c if c.isprintable() else " " for c in name)[:20].replace("$", r"\$")
-        assert kind == "phase" or any(text.strip().startswith(begin.strip()) for text in shown)
+        start = "".join(c if c.isprintable() else " " for c in name)[:20].replace("$", r"\$")
+        assert kind == "phase" or any(text.strip().startswith(start.strip()) for text in shown)
     zw.plot_ellipsoids(m, [0.3], f"{name} tip", path=tmp_path / "b.png")
     space = zw.robot.workspace(m, f"{name} tip", samples=50)
     zw.plot_manipulability(space, path=tmp_path / "c.png")

@@ -50,8 +50,8 @@ def test_view_serves_until_it_is_interrupted():
     with subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        with urllib.request.urlopen(url, timeout=20) as answer:
-            assert answer.status == 200
+        with urllib.request.urlopen(url, timeout=20) as response:
+            assert response.status == 200
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
 

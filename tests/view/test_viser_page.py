@@ -73,13 +73,13 @@ def picture(browser) -> np.ndarray:
 
 
 def drawn(browser, condition) -> np.ndarray:
-    """The picture, as soon as it meets a condition."""
+    """The picture, as soon as it fulfils a condition."""
     for _ in range(100):
         browser.run("new Promise(done => setTimeout(done, 100))")
         found = picture(browser)
         if condition(found):
             return found
-    raise AssertionError("the picture stayed as it was")
+    raise AssertionError("the picture did not change")
 
 
 def is_drawn(found: np.ndarray) -> bool:
@@ -94,26 +94,28 @@ def differs_from(first: np.ndarray):
 
 
 def instances(browser, node: str) -> tuple[np.ndarray, np.ndarray]:
-    """Quaternions (n, 4), w first, and places (n, 3) of a node's instances, as the browser has them."""
+    """Quaternions (n, 4), ordered (w, x, y, z), and positions (n, 3) of a node's instances in the browser."""
     props = f"{STATE}[{json.dumps(node)}].message.props"
-    turned, placed = (browser.run(f"Array.from({props}.batched_{name})") for name in ("wxyzs", "positions"))
-    return np.reshape(turned, (-1, 4)), np.reshape(placed, (-1, 3))
+    quaternions, positions = (
+        browser.run(f"Array.from({props}.batched_{name})") for name in ("wxyzs", "positions")
+    )
+    return np.reshape(quaternions, (-1, 4)), np.reshape(positions, (-1, 3))
 
 
 def expect_at(browser, page, q) -> None:
-    """All links stand, and are turned, as forward kinematics has them at q."""
+    """Every link has the pose of the forward kinematics at q."""
     m = page.playback.mechanisms[0]
-    places = [(m.tree.placements[b.name].link, zw.frame_pose(m, q, b.name)) for b in m.bodies]
+    poses = [(m.tree.placements[b.name].link, zw.frame_pose(m, q, b.name)) for b in m.bodies]
     seen = set()
     for k, node in enumerate(page.scene._nodes):
-        turned, at = (part[0] for part in instances(browser, f"/surface/{k}"))
-        for link, (R, p) in places:
+        quaternion, position = (part[0] for part in instances(browser, f"/surface/{k}"))
+        for link, (R, p) in poses:
             if link == node.part.link >= 0:
-                np.testing.assert_allclose(at, page.scene.root @ p + page.scene.offsets[0], atol=1e-5)
-                R_seen = Rotation.from_quat(np.roll(turned, -1)).as_matrix()
+                np.testing.assert_allclose(position, page.scene.root @ p + page.scene.offsets[0], atol=1e-5)
+                R_seen = Rotation.from_quat(np.roll(quaternion, -1)).as_matrix()
                 np.testing.assert_allclose(R_seen, page.scene.root @ R, atol=1e-5)
                 seen.add(link)
-    assert seen == {link for link, _ in places}
+    assert seen == {link for link, _ in poses}
 
 
 def press(browser, key: str, times: int = 1) -> None:

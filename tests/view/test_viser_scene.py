@@ -22,7 +22,7 @@ ALL = ("names", "frames", "mass", "ellipsoids", "contact_shapes", "follow")
 
 @pytest.fixture
 def show():
-    """The page of a mechanism or a recording, standing still."""
+    """Opens the page of a mechanism or a recording, paused."""
     opened = []
 
     def go(what, **options):
@@ -38,7 +38,7 @@ def show():
 
 
 def instances(node) -> tuple[np.ndarray, np.ndarray]:
-    """Rotations (n, 3, 3) and places (n, 3) of a node's instances."""
+    """Rotations (n, 3, 3) and positions (n, 3) of a node's instances."""
     return Rotation.from_quat(np.roll(node.batched_wxyzs, -1, axis=1)).as_matrix(), np.array(
         node.batched_positions
     )
@@ -52,16 +52,18 @@ def test_every_surface_has_the_pose_of_its_link(show):
     )
     page.set_configuration(0, q)
     page.draw()
-    places = {m.tree.placements[b.name].link: zw.frame_pose(m, q, b.name) for b in m.bodies}
+    body_poses = {m.tree.placements[b.name].link: zw.frame_pose(m, q, b.name) for b in m.bodies}
     base = {
         link: m.tree.placements[b.name] for b in m.bodies if (link := m.tree.placements[b.name].link) >= 0
     }
     for node in page.scene._nodes:
         R, p = (part[0] for part in instances(node.node))
-        body_R, body_p = places[node.part.link]
-        place = base[node.part.link]  # the body's frame on its link
-        np.testing.assert_allclose(R @ np.asarray(place.R, float), page.scene.root @ body_R, atol=1e-6)
-        np.testing.assert_allclose(p + R @ np.asarray(place.p, float), page.scene.root @ body_p, atol=1e-5)
+        body_R, body_p = body_poses[node.part.link]
+        placement = base[node.part.link]  # the body's frame on its link
+        np.testing.assert_allclose(R @ np.asarray(placement.R, float), page.scene.root @ body_R, atol=1e-6)
+        np.testing.assert_allclose(
+            p + R @ np.asarray(placement.p, float), page.scene.root @ body_p, atol=1e-5
+        )
 
 
 def test_up_is_against_gravity_and_a_level_plane_is_the_ground(show):
@@ -77,8 +79,8 @@ def test_worlds_are_apart_or_overlaid_with_the_selected_one_opaque(show):
     )
     page = show(run)
     node = page.scene._nodes[0].node
-    places = instances(node)[1]
-    apart = np.linalg.norm(places[:, None] - places[None], axis=2)[~np.eye(3, dtype=bool)]
+    positions = instances(node)[1]
+    apart = np.linalg.norm(positions[:, None] - positions[None], axis=2)[~np.eye(3, dtype=bool)]
     assert apart.min() > page.scene.extent / 2 and node.batched_opacities is None
     page.show.overlay, page.chosen = True, 1
     page.draw()
@@ -96,9 +98,7 @@ def test_worlds_with_different_parameters_have_different_shapes(show):
 
 
 def test_every_annotation_is_drawn_for_every_kind_of_mechanism(show):
-    """Nothing is missing for what has no mass, no shapes, no joints, one sample, or an end
-    before its time.
-    """
+    """No mass, shapes or joints; a recording with one sample; a world that stopped early."""
     run = zw.simulate(double_pendulum(), [1.0, 0], duration=0.5, step=0.01, compiled=False)
     stopped = run.copy(deep=True)
     stopped["q"][0, 10:], stopped["energy"][0, 10:] = np.nan, np.nan

@@ -15,6 +15,7 @@ from zwang.cli.console import out
 from zwang.cli.inputs import model_of
 from zwang.cli.options import Base, Model, Strict, examples
 from zwang.errors import DescriptionError, visible
+from zwang.mechanism.numbers import orientation_of
 
 
 @app.command(
@@ -89,7 +90,7 @@ def ik(
         raise DescriptionError("give the orientation by --quaternion or by --rpy, not by both")
     target: Any = np.array(position)
     if quaternion is not None:
-        target = (zw.Frame("target", orientation=quaternion).orientation, target)
+        target = (orientation_of(quaternion, "the orientation of the target"), target)
     elif rpy is not None:
         target = (from_rpy(*rpy), target)
     found = zw.robot.solve_ik(m, frame, target)

@@ -80,7 +80,8 @@ class Annotations:
         if not self._show_or_hide("frames", named):
             return
         R, p = (
-            np.stack(part) for part in zip(*(frame_in_world(poses, place) for place in named), strict=True)
+            np.stack(part)
+            for part in zip(*(frame_in_world(poses, placement) for placement in named), strict=True)
         )
         self._draw_batch("frames", R, p)
 
@@ -132,7 +133,8 @@ class Annotations:
         found = []
         for w, at in enumerate(poses):
             known = {
-                place["name"]: place for place in (*scene.models[w]["bodies"], *scene.models[w]["frames"])
+                placement["name"]: placement
+                for placement in (*scene.models[w]["bodies"], *scene.models[w]["frames"])
             }
             for name in self.scene_data["traces"]:
                 R, axes = velocity_ellipsoid(self.playback.mechanisms[w], at, known[name])
@@ -244,7 +246,7 @@ class Annotations:
         """The segments (n, 2, 3) of all paths and the colours (n, 2, 3) of their ends."""
         points, colors = [np.zeros((0, 2, 3))], [np.zeros((0, 2, 3))]
         for w, model in enumerate(scene.models):
-            known = {place["name"]: place for place in (*model["bodies"], *model["frames"])}
+            known = {placement["name"]: placement for placement in (*model["bodies"], *model["frames"])}
             moments = [scene.to_display(poses, w) for poses in self.playback.recorded_poses(w, PATH_POINTS)]
             for k, name in enumerate(self.scene_data["traces"]):
                 line = np.array([frame_in_world(poses, known[name])[1] for poses in moments]).reshape(-1, 3)

@@ -186,7 +186,11 @@ class ControlPanel:
                 "shapes that are used for contact only",
                 any(s["hidden"] for s in shapes),
             ),
-            "overlay": ("overlay worlds", "all worlds at one place, the selected one opaque", worlds > 1),
+            "overlay": (
+                "overlay worlds",
+                "all worlds at the same position, the selected one opaque",
+                worlds > 1,
+            ),
             "follow": ("follow", "the camera follows the centre of mass", run is not None),
         }
         with self.gui.add_folder("Show"):

@@ -225,6 +225,7 @@ def _energy(run: xr.Dataset) -> str:
 
 
 def _failures(run: xr.Dataset, stopped: int) -> str:
+    """The number of worlds that stopped early, and the earliest of their times."""
     first = float(run["stop_time"].where(run["status"] != 0).min()) if "stop_time" in run else float("nan")
     return f"{stopped:,} of {run.sizes['world']:,} worlds, the first at {first:.4g} s"
 

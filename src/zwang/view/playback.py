@@ -109,12 +109,12 @@ def _poses(m: Mechanism, q: np.ndarray) -> Poses:
     return np.asarray(R, dtype=float), np.asarray(p, dtype=float)
 
 
-def frame_in_world(poses: Poses, place: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+def frame_in_world(poses: Poses, placement: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """Rotation (3, 3) and origin (3,) of a frame in the world, from its link and its pose of 12 numbers on
     that link.
     """
-    R, p = poses[0][place["link"]], poses[1][place["link"]]
-    pose = np.array(place["pose"])
+    R, p = poses[0][placement["link"]], poses[1][placement["link"]]
+    pose = np.array(placement["pose"])
     return R @ pose[:9].reshape(3, 3), p + R @ pose[9:]
 
 
@@ -127,15 +127,17 @@ def rigid_body_centres(model: dict[str, Any], poses: Poses) -> tuple[np.ndarray,
     return poses[1][links] + np.einsum("nij,nj->ni", poses[0][links], table[:, 1:4]), table[:, 4]
 
 
-def velocity_ellipsoid(m: Mechanism, poses: Poses, place: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+def velocity_ellipsoid(
+    m: Mechanism, poses: Poses, placement: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
     """The velocity (manipulability) ellipsoid of a frame's origin: the velocities J v with |v| = 1.
 
     Returns the principal directions U (3, 3) as columns of a right-handed rotation, and the semi-axes (3,),
     from J J^T = U diag(axes^2) U^T with the linear part J (3, nv) of the frame's Jacobian.
     """
-    _, p = frame_in_world(poses, place)
+    _, p = frame_in_world(poses, placement)
     J = np.asarray(
-        point_jacobian(m.tree, [Pose(*pose) for pose in zip(*poses, strict=True)], place["link"], p),
+        point_jacobian(m.tree, [Pose(*pose) for pose in zip(*poses, strict=True)], placement["link"], p),
         dtype=float,
     )[:3]
     squares, U = np.linalg.eigh(J @ J.T)

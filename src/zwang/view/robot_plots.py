@@ -140,8 +140,8 @@ def _chain_points(m: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
     """Positions (n, 3) of the world's origin, of the joints on the path to the frame, and of the frame."""
     if q.shape != (m.nq,):
         raise ShapeError(f"q must have the shape ({m.nq},) or (n, {m.nq}); its last axis is {q.shape[-1]}")
-    poses, place = link_poses(m.tree, q), m.tree.placement(frame)
-    points = [poses[i].p for i in m.tree.path(place.link)] + [placement_pose(poses, place).p]
+    poses, placement = link_poses(m.tree, q), m.tree.placement(frame)
+    points = [poses[i].p for i in m.tree.path(placement.link)] + [placement_pose(poses, placement).p]
     return np.array([np.zeros(3), *points], dtype=float)
 
 

@@ -190,11 +190,13 @@ def _model(m: Mechanism, meshes: dict[Any, Any]) -> dict[str, Any]:
             }
             for link in tree.links
         ],
-        "bodies": [_place(b.name, tree.placement(b.name)) for b in m.bodies],
-        "frames": [_place(f.name, tree.placement(f.name)) for f in m.frames],
+        "bodies": [_placement_data(b.name, tree.placement(b.name)) for b in m.bodies],
+        "frames": [_placement_data(f.name, tree.placement(f.name)) for f in m.frames],
         "shapes": shapes + sticks(m, seen, size, PALETTE),
         "lines": lines(m),
-        "rigid_bodies": [[s.placement.link, *_floats(s.placement.p), float(s.mass)] for s in tree.rigid_bodies],
+        "rigid_bodies": [
+            [s.placement.link, *_floats(s.placement.p), float(s.mass)] for s in tree.rigid_bodies
+        ],
         "joints": [_joint(j, home, size, units) for j in m.joints],
         "home": _floats(home),
         "constraints": len(m.constraints),
@@ -229,16 +231,16 @@ def _shapes(m: Mechanism, meshes: dict[Any, Any]) -> Iterator[dict[str, Any]]:
     """
     bodies = [("world", m.geometry), *((b.name, b.geometry) for b in m.bodies)]
     for k, (body, geometry) in enumerate(bodies):
-        place = m.tree.placement(body)
+        placement = m.tree.placement(body)
         pictured = any(g.visual_only and _drawable(g) for g in geometry)
         for g in filter(_drawable, geometry):
-            R = place.R @ np.array(g.orientation)
-            p = place.p + place.R @ np.array(g.position)
+            R = placement.R @ np.array(g.orientation)
+            p = placement.p + placement.R @ np.array(g.position)
             hidden = g.surface.group > LAST_VISIBLE_GROUP or (pictured and not g.visual_only)
             shape = {
                 "kind": type(g).__name__.lower(),
                 "size": [float(getattr(g, s)) for s in g.sizes],
-                "link": place.link,
+                "link": placement.link,
                 "pose": _floats(R) + _floats(p),
                 "color": _color(g, k),
                 "hidden": hidden,
@@ -275,12 +277,12 @@ def _rotation_to_z_up(m: Mechanism) -> list[float]:
     return [0, -up, 0, 0, 0, -1.0, up, 0, 0]
 
 
-def _place(name: str, place: Placement) -> dict[str, Any]:
-    return {"name": name, "link": place.link, "pose": _pose(place)}
+def _placement_data(name: str, placement: Placement) -> dict[str, Any]:
+    return {"name": name, "link": placement.link, "pose": _pose(placement)}
 
 
-def _pose(place: Any) -> list[float]:
-    return _floats(place.R) + _floats(place.p)
+def _pose(placement: Any) -> list[float]:
+    return _floats(placement.R) + _floats(placement.p)
 
 
 def _floats(values: Any) -> list[float]:

@@ -61,12 +61,12 @@ def sticks(m: Mechanism, seen: set[int], size: float, palette: tuple[str, ...]) 
         children.setdefault(body.parent, []).append(body)
     found: list[dict[str, Any]] = []
     for k, body in enumerate(m.bodies):
-        place = m.tree.placement(body.name)
-        if place.link in seen or place.link < 0:
+        placement = m.tree.placement(body.name)
+        if placement.link in seen or placement.link < 0:
             continue
         text = palette[k % len(palette)]
         color = [int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)] + [1.0]
-        draw = _StickFigure(body.name, place, color, size, found)
+        draw = _StickFigure(body.name, placement, color, size, found)
         draw.body(
             body, [_anchor(child) for child in children.get(body.name, ())], float(body.mass) / heaviest
         )
@@ -85,9 +85,9 @@ class _StickFigure:
     """The stick figure of one body: adds shapes, given in the body's frame, to a list."""
 
     def __init__(
-        self, name: str, place: Placement, color: list[float], size: float, found: list[dict[str, Any]]
+        self, name: str, placement: Placement, color: list[float], size: float, found: list[dict[str, Any]]
     ):
-        self.name, self.place, self.color, self.size, self.found = name, place, color, size, found
+        self.name, self.placement, self.color, self.size, self.found = name, placement, color, size, found
 
     def body(self, body: Body, ends: list[np.ndarray], weight: float) -> None:
         """Add sticks from the joint to the children's joints and the centre of mass, and a sphere there.
@@ -144,9 +144,10 @@ class _StickFigure:
 
     def add(self, kind: str, sizes: list[float], R: np.ndarray, p: np.ndarray, color: list[float]) -> None:
         """Add a shape with rotation R and origin p in the body's frame."""
-        R, p = self.place.R @ R, self.place.p + self.place.R @ p
+        R, p = self.placement.R @ R, self.placement.p + self.placement.R @ p
         pose = [float(x) for x in (*R.reshape(-1), *p)]
-        self.found.append({"kind": kind, "size": sizes, "link": self.place.link, "pose": pose, "color": color,
+        link = self.placement.link
+        self.found.append({"kind": kind, "size": sizes, "link": link, "pose": pose, "color": color,
                            "hidden": False, "body": self.name})  # fmt: skip
 
 
@@ -198,5 +199,5 @@ def lines(m: Mechanism) -> list[dict[str, Any]]:
 
 
 def _point(m: Mechanism, frame: str, point: Any) -> list[float]:
-    place = m.tree.placement(frame)
-    return [place.link, *(float(x) for x in place.p + place.R @ np.array(point))]
+    placement = m.tree.placement(frame)
+    return [placement.link, *(float(x) for x in placement.p + placement.R @ np.array(point))]

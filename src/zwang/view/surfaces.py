@@ -48,26 +48,26 @@ def split_at_creases(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     n = len(corners)
     step = max(float(np.ptp(corners.reshape(-1, 3), axis=0).max()), 1e-12) * MERGE_DISTANCE
-    _, place = np.unique(
+    _, vertex = np.unique(
         (corners.reshape(-1, 3) / step).round().astype(np.int64), axis=0, return_inverse=True
     )
-    place = place.reshape(n, 3)
+    vertex = vertex.reshape(n, 3)
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normals = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-    first, second = _gentle_neighbours(place, normals)
+    first, second = _gentle_neighbours(vertex, normals)
     _, group = connected_components(coo_array((np.ones(len(first)), (first, second)), shape=(3 * n, 3 * n)))
     _, chosen, faces = np.unique(group, return_index=True, return_inverse=True)
     return corners.reshape(-1, 3)[chosen], faces.reshape(n, 3)
 
 
-def _gentle_neighbours(place: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _gentle_neighbours(vertex: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of corner indices to merge: corners of neighbouring triangles whose common edge is
     not a crease.
     """
-    n = len(place)
+    n = len(vertex)
     starts, ends = (
-        place.reshape(-1),
-        np.roll(place, -1, axis=1).reshape(-1),
+        vertex.reshape(-1),
+        np.roll(vertex, -1, axis=1).reshape(-1),
     )  # of the three edges of each triangle
     corner = np.arange(3 * n)
     following = np.roll(corner.reshape(n, 3), -1, axis=1).reshape(-1)

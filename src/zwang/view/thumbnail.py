@@ -61,9 +61,9 @@ def _view_direction(m: Mechanism, q: np.ndarray, up: np.ndarray) -> np.ndarray:
     `AROUND`.
     """
     poses = link_poses(m.tree, q)
-    moves = [(link.joint, np.asarray(pose.R, float)) for link, pose in zip(m.tree.links, poses, strict=True)]
-    axes = np.array([R @ np.array(move.axis, float) for move, R in moves if move.kind == "revolute"])
-    others = any(move.kind in ("ball", "screw") for move, _ in moves)
+    joints = [(link.joint, np.asarray(pose.R, float)) for link, pose in zip(m.tree.links, poses, strict=True)]
+    axes = np.array([R @ np.array(joint.axis, float) for joint, R in joints if joint.kind == "revolute"])
+    others = any(joint.kind in ("ball", "screw") for joint, _ in joints)
     if not len(axes) or others or not (np.abs(axes @ axes[0]) > PARALLEL_COSINE).all():
         return up.T @ np.array(VIEW_DIRECTION)
     z = up[2]

@@ -32,8 +32,8 @@ MAXIMUM_EXTENT = (
 class DisplayOptions:
     """What is shown beside the shapes.
 
-    overlay: all worlds at one place, the selected one opaque. arrow_scale: lengths of the arrows relative to
-    the default.
+    overlay: all worlds at the same position, the selected one opaque. arrow_scale: lengths of the arrows
+    relative to the default.
     """
 
     names: bool = False
@@ -76,7 +76,7 @@ class ViserScene:
         return len(self.models)
 
     def arrange(self, overlay: bool) -> None:
-        """Place all worlds at one place, or side by side on a grid."""
+        """Arrange all worlds at the same position, or side by side on a grid."""
         columns = int(np.ceil(np.sqrt(self.worlds)))
         rows = int(np.ceil(self.worlds / columns))
         for k in range(self.worlds):
@@ -88,7 +88,7 @@ class ViserScene:
         return self.to_display(self.playback.poses(world, t), world)
 
     def to_display(self, poses: Poses, world: int) -> Poses:
-        """The poses of a world, rotated such that z points up, and shifted to the world's place
+        """The poses of a world, rotated such that z points up, and shifted to the world's position
         in the scene.
         """
         return self.root @ poses[0], poses[1] @ self.root.T + self.offsets[world]
@@ -209,7 +209,7 @@ class _SurfaceNode:
             part.faces,
             np.tile([1.0, 0, 0, 0], (n, 1)),
             np.zeros((n, 3)),
-            batched_colors=tuple(round(255 * c) for c in part.color[:3]),
+            batched_colors=np.round(255 * np.asarray(part.color[:3])).astype(np.uint8),
             lod="off",
             side="double",  # type: ignore[arg-type]
             visible=not part.hidden,

@@ -81,7 +81,7 @@ class Page {
       this.data.traces.length > 0);
     toggle("collision shapes", "shapes that are used for contact only (c)", set("shapes"), shapes.some((s) => s.hidden));
     toggle("follow", "the camera follows the centre of mass", set("follow"), Boolean(this.playback));
-    toggle("overlay", "all worlds at one place, the selected one opaque (o)", (on) => {
+    toggle("overlay", "all worlds at the same position, the selected one opaque (o)", (on) => {
       this.scene.arrange(on);
       this.paths.forEach((path) => this.renderer.release(path.geometry));
       this.paths = this.scene.paths(this.data.traces);
@@ -282,14 +282,14 @@ class Page {
   }
 
   label() {
-    const places = this.shown.names ? this.named() : [];
+    const named = this.shown.names ? this.named() : [];
     const labels = $("labels");
-    while (labels.children.length < places.length) labels.append(element("span"));
+    while (labels.children.length < named.length) labels.append(element("span"));
     [...labels.children].forEach((span, k) => {
-      const at = k < places.length ? this.renderer.project(places[k].at) : null;
+      const at = k < named.length ? this.renderer.project(named[k].at) : null;
       span.hidden = !at;
       if (!at) return;
-      if (span.textContent !== places[k].name) span.textContent = places[k].name;
+      if (span.textContent !== named[k].name) span.textContent = named[k].name;
       span.style.left = `${at[0].toFixed(1)}px`;
       span.style.top = `${at[1].toFixed(1)}px`;
     });

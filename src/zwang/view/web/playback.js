@@ -59,10 +59,10 @@ function linkPose(link, q) { // the pose of a link in its parent's frame
   }
   const x = q[link.q] - link.reference, [a, b, c] = link.axis;
   const along = link.kind === "prismatic" ? x : link.pitch * x;
-  const turn = link.kind === "prismatic" ? IDENTITY.slice()
+  const joint = link.kind === "prismatic" ? IDENTITY.slice()
     : fromQuaternion(Math.cos(x / 2), a * Math.sin(x / 2), b * Math.sin(x / 2), c * Math.sin(x / 2));
-  turn[9] = a * along; turn[10] = b * along; turn[11] = c * along;
-  return compose(link.pose, turn);
+  joint[9] = a * along; joint[10] = b * along; joint[11] = c * along;
+  return compose(link.pose, joint);
 }
 
 function linkPoses(model, q, root = IDENTITY) {
@@ -85,15 +85,15 @@ function centreOfMass(model, poses) {
 }
 
 // The columns of the linear Jacobian J of a frame's origin, one for each generalised velocity of the links that carry it.
-function pointJacobian(model, poses, place) {
-  const p = compose(poses[place.link], place.pose).slice(9), columns = [];
-  for (let at = place.link; at >= 0; at = model.links[at].parent) {
+function pointJacobian(model, poses, placement) {
+  const p = compose(poses[placement.link], placement.pose).slice(9), columns = [];
+  for (let at = placement.link; at >= 0; at = model.links[at].parent) {
     const { kind, axis, pitch } = model.links[at], o = poses[at].slice(9), arm = [p[0] - o[0], p[1] - o[1], p[2] - o[2]];
     for (const a of kind === "ball" ? [[1, 0, 0], [0, 1, 0], [0, 0, 1]] : [axis]) {
-      const w = transformPoint([...poses[at].slice(0, 9), 0, 0, 0], ...a), along = kind === "prismatic" ? 1 : pitch, turn = kind === "prismatic" ? 0 : 1;
+      const w = transformPoint([...poses[at].slice(0, 9), 0, 0, 0], ...a), linear = kind === "prismatic" ? 1 : pitch, angular = kind === "prismatic" ? 0 : 1;
       columns.push([0, 1, 2].map((i) => {
         const j = (i + 1) % 3, k = (i + 2) % 3;
-        return along * w[i] + turn * (w[j] * arm[k] - w[k] * arm[j]);
+        return linear * w[i] + angular * (w[j] * arm[k] - w[k] * arm[j]);
       }));
     }
   }
@@ -102,10 +102,10 @@ function pointJacobian(model, poses, place) {
 
 // The velocity (manipulability) ellipsoid { J v : |v| = 1 } of a frame's origin p: its semi-axes, and their directions as a pose at p,
 // from the eigenvalues and eigenvectors of J J^T.
-function velocityEllipsoid(model, poses, place) {
-  const J = pointJacobian(model, poses, place);
+function velocityEllipsoid(model, poses, placement) {
+  const J = pointJacobian(model, poses, placement);
   const A = [0, 1, 2].map((i) => [0, 1, 2].map((k) => J.reduce((s, c) => s + c[i] * c[k], 0)));
-  const R = eigenvectors(A), p = compose(poses[place.link], place.pose).slice(9);
+  const R = eigenvectors(A), p = compose(poses[placement.link], placement.pose).slice(9);
   return { axes: [0, 1, 2].map((i) => Math.sqrt(Math.max(A[i][i], 0))), pose: [...R.flat(), ...p] };
 }
 

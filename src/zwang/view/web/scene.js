@@ -144,7 +144,7 @@ class Scene {
   ellipsoids(found, world, poses, ghost) { // velocity ellipsoids of the traced frames; 0.2 m is drawn for 1 m/s
     const geometry = this.renderer.geometry("ball", ball);
     for (const name of this.data.traces) {
-      const { axes, pose } = velocityEllipsoid(this.models[world], poses, this.place(world, name));
+      const { axes, pose } = velocityEllipsoid(this.models[world], poses, this.placement(world, name));
       const size = axes.map((a) => Math.max(0.2 * a, 0.002 * this.extent));
       found.push({ geometry, size, pose, color: [0.2, 0.55, 0.75, 0.4 * ghost], shadowless: true });
     }
@@ -162,7 +162,7 @@ class Scene {
     }
   }
 
-  place(world, name) {
+  placement(world, name) {
     const model = this.models[world];
     return [...model.bodies, ...model.frames].find((f) => f.name === name);
   }
@@ -171,11 +171,11 @@ class Scene {
     if (!this.playback) return [];
     const found = [];
     names.forEach((name, n) => this.models.forEach((_, w) => {
-      const place = this.place(w, name), every = Math.max(1, Math.floor(this.playback.count / 1500)), points = [];
-      if (!place) return;
+      const placement = this.placement(w, name), every = Math.max(1, Math.floor(this.playback.count / 1500)), points = [];
+      if (!placement) return;
       for (let k = 0; k <= this.playback.last[w]; k += every) {
         const root = [...this.root.slice(0, 9), ...this.offsets[w]];
-        const p = compose(linkPoses(this.models[w], this.playback.sample(w, k), root)[place.link], place.pose);
+        const p = compose(linkPoses(this.models[w], this.playback.sample(w, k), root)[placement.link], placement.pose);
         points.push([p[9], p[10], p[11]]);
       }
       const c = COLORS[n % COLORS.length];
