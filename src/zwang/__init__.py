@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from zwang import deprecation, errors, scalar
@@ -272,6 +273,14 @@ def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
 
 
+class _PublicModule(ModuleType):
+    """Keeps `zw.view` a function: the import of the package `zwang.view` does not bind its name here."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, ModuleType) and name in _NAMES):
+            super().__setattr__(name, value)
+
+
 def _load_symbolic() -> None:
     importlib.import_module("zwang.symbolic.sympy_backend")
 
@@ -299,3 +308,4 @@ scalar.register_lazily("sympy", _load_symbolic)
 rich_display.register(_mechanism_as_html)
 if "IPython" in sys.modules and (_shell := sys.modules["IPython"].get_ipython()) is not None:
     load_ipython_extension(_shell)
+sys.modules[__name__].__class__ = _PublicModule

@@ -116,7 +116,7 @@ def constrained_dynamics(
     applied = tau + passive_forces(m, q, v)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # reported by _check_inertia
         try:
-            found = solve_constrained(m, q, v, applied, solver=solver, time=time, essential=independent)
+            found = solve_constrained(m, q, v, applied, solver=solver, time=time, independent=independent)
         except np.linalg.LinAlgError:
             _check_inertia(m, crba(m.tree, q))
             raise

@@ -81,7 +81,7 @@ def solve_constrained(
     inverse weights of the mechanism, if they are available. settling_time [s]: time constant of Baumgarte
     stabilisation.
     start: initial guess or warm start, as for `solve`. time [s]: the t of time-dependent constraints.
-    essential: the independent velocities of a coordinate reduction, or `AUTOMATIC`; None for constraint
+    independent: the independent velocities of a coordinate reduction, or `AUTOMATIC`; None for constraint
     forces.
     """
     if has_nonideal_constraints(mechanism) and as_warm_start(
