@@ -163,5 +163,5 @@ def _check_inertia(m: Mechanism, M: npt.ArrayLike, a: npt.ArrayLike = 0.0) -> No
 
 def _rows_of_floats(rows: Rows) -> Rows:
     """The same rows with arrays of floats."""
-    numbers = ("J", "aref", "R", "position", "velocity", "margin", "impedance", "weight", "bound")
+    numbers = ("J", "aref", "R", "position", "velocity", "margin", "impedance", "inverse_weight", "bound")
     return rows.replaced(**{name: np.asarray(getattr(rows, name), float) for name in numbers})
