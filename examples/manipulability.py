@@ -48,7 +48,7 @@ def seven_axes() -> None:
     )
     load = zw.robot.payload(PANDA, q, "tip", [87, 87, 87, 87, 12, 12, 12])
     print(
-        f"largest static force: {load.largest((0, 0, -1)):.0f} N downwards, "
+        f"largest static force: {load.largest_force((0, 0, -1)):.0f} N downwards, "
         f"{load.ellipsoid.lengths.min():.0f} N in every direction"
     )
     zw.plot_ellipsoids(PANDA, q, "tip", path="manipulability_panda.png")

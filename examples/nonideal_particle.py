@@ -34,10 +34,10 @@ split = e.split_constraint_forces(dict(zip(names, (*q, *v), strict=True)))
 print("ideal part    ", split.ideal[:3].round(9), f"power {split.ideal_power:.1e} W")
 print(
     "non-ideal part",
-    split.working[:3].round(9),
+    split.nonideal[:3].round(9),
     f"power {split.nonideal_power:.6f} W, a |u|^3 = {a * np.linalg.norm(v) ** 3:.6f} W",
 )
-assert np.allclose(found, push + ideal + nonideal) and np.allclose(split.working[:3], nonideal)
+assert np.allclose(found, push + ideal + nonideal) and np.allclose(split.nonideal[:3], nonideal)
 assert np.isclose(split.nonideal_power, -a * np.linalg.norm(v) ** 3) and abs(split.ideal_power) < 1e-12
 
 run = zw.simulate(particle, q0=q, v0=v, duration=3, step=2e-3, integrator="rk4")
