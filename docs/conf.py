@@ -1,15 +1,21 @@
-"""How the site is built: `sphinx-build -W docs build/site` runs every code cell of every page, and fails where one raises.
+"""Configuration of the site. `sphinx-build -W docs build/site` executes every code cell of every page.
 
-While writing pages, these alone, quickly: `sphinx-build -q -D include_patterns=index.md,gauss.md docs /tmp/one`
-(paths as in docs/, with commas; it complains of the pages that are left out), then look at `/tmp/one/gauss.html`.
-Cells also run by `pytest -n 0 tests/test_docs_run.py -k gauss`, in one process, without pictures of them.
-A page begins with the front matter of those that are here; a cell is fenced as {code-cell} python, may begin with
-`:tags: [remove-input]` (hides code), `[remove-output]`, `[hide-input]` (folds it) or `[raises-exception]` (must raise);
-formulas stand between dollars. Cells run in a folder of their own; the checkout is os.environ["ZWANG_ROOT"]. A page in docs/learn, howto, theory, equations or robot is found by itself.
+The build fails if a cell raises an error or writes a warning. To build single pages while writing them, use
+`sphinx-build -q -D include_patterns=index.md,gauss.md docs /tmp/one` (paths relative to docs/, separated by
+commas; there are warnings about the pages that are left out), and open `/tmp/one/gauss.html`.
+`pytest -n 0 tests/test_docs_run.py -k gauss` executes the cells of a page in one process, without output.
+
+A page with cells begins with the same front matter as the existing pages. A cell is fenced as
+{code-cell} python, and may begin with `:tags: [remove-input]` (hides the code), `[remove-output]`,
+`[hide-input]` (folds the code) or `[raises-exception]` (must raise an error). Formulas stand between dollars.
+Cells are executed in a temporary folder; the checkout is os.environ["ZWANG_ROOT"]. New pages in docs/learn,
+howto, theory, equations and robot are included automatically.
 """
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import os
 import re
 import shutil
@@ -25,8 +31,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 extensions = ["local_kernels", "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build", "README.md"]
 
-os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # cells find `zwang`
-os.environ["ZWANG_ROOT"] = str(Path(__file__).parents[1])  # and examples/
+os.environ["PATH"] = (
+    f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # for the command `zwang`
+)
+os.environ["ZWANG_ROOT"] = str(Path(__file__).parents[1])  # for examples/
 
 # every code cell runs, at every build; one that raises, or that writes a warning, fails it
 nb_execution_mode = "force"
@@ -66,28 +74,61 @@ def setup(app):
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-ARGUMENT = re.compile(r"[A-Za-z]\w*(, \w+)*( \([^:]*\))?( \[[^:]*\])?: |Raises |Warns |Source: ")
+EMPTY = inspect.Parameter.empty
+SHAPE = r" \((?:[^():]|\([^():]*\))*\)(?: or \([^():]*\))?| \[[^\[\]:]*\]"  # of an array, or a unit
+NAME = rf"[A-Za-z]\w*(?:{SHAPE})*"
+ARGUMENTS = re.compile(rf"(?:^|(?<=\. )|(?<=\n))({NAME}(?:, {NAME})*): ")
+SENTENCES = re.compile(r"\n(?=(?:Raises|Returns|Warns|Source:) )")
 MARKUP = re.compile(r"([*\\]|(?<!^)\||(?<=\w)_(?!\w))", re.MULTILINE)
 
 
 def _plain_text(app, what, name, obj, options, lines):
-    """Docstrings are plain text: what stands in backticks is code, all else that reStructuredText knows is escaped."""
-    paragraphs = "\n".join(lines).strip().split("\n\n")
-    parts = re.split(
-        r"`([^`]+)`", "\n\n".join(_with_arguments_apart(text.split("\n")) for text in paragraphs)
-    )
+    """Docstrings are plain text: text in backticks is code, and other markup of reStructuredText is escaped.
+
+    The arguments of a function and the fields of a class become a list, one item for each, with the default
+    value from the signature where the text does not mention it.
+    """
+    defaults = _parameters(obj)
+    paragraphs = "\n".join(line.strip() for line in lines).strip().split("\n\n")
+    paragraphs = [part for text in paragraphs for part in SENTENCES.split(text)]
+    parts = re.split(r"`([^`]+)`", "\n\n".join(_with_arguments_apart(text, defaults) for text in paragraphs))
     parts[0::2] = [MARKUP.sub(r"\\\1", text) for text in parts[0::2]]
     parts[1::2] = [rf"\ ``{' '.join(code.split())}``\ " for code in parts[1::2]]
     lines[:] = [*"".join(parts).split("\n"), ""]
 
 
-def _with_arguments_apart(lines):
-    """A paragraph; where it tells of arguments, as a block in which each begins a line."""
-    lines = [line.strip() for line in lines]
-    begins = [bool(ARGUMENT.match(line)) or k == 0 for k, line in enumerate(lines)]
-    if any(ARGUMENT.match(line) for line in lines):
-        lines = [("| " if first else "  ") + line for first, line in zip(begins, lines, strict=True)]
-    return "\n".join(lines)
+def _parameters(obj):
+    """The parameters of a function, or the fields and properties of a class, each with its default value."""
+    names = dict.fromkeys((name for name in dir(obj) if inspect.isclass(obj) and name[0] != "_"), EMPTY)
+    with contextlib.suppress(TypeError, ValueError):
+        names |= {name: value.default for name, value in inspect.signature(obj).parameters.items()}
+    return names
+
+
+def _with_arguments_apart(text, defaults):
+    """A paragraph; if it describes arguments, they follow it as a list."""
+    found = [
+        match
+        for match in ARGUMENTS.finditer(text)
+        if all(name in defaults for name in re.sub(SHAPE, "", match[1]).split(", "))
+    ]
+    if not found:
+        return text
+    ends = [*(match.start() for match in found[1:]), len(text)]
+    items = [
+        _item(match[1], " ".join(text[match.end() : end].split()), defaults)
+        for match, end in zip(found, ends, strict=True)
+    ]
+    return "\n\n".join(part for part in (text[: found[0].start()].strip(), "\n".join(items)) if part)
+
+
+def _item(names, text, defaults):
+    """An item of the list: names with shapes and units, the text, and the default value."""
+    spelled = re.sub(rf"({SHAPE})|(\w+)", lambda part: part[1] or f"`{part[2]}`", names)
+    default = defaults.get(names, EMPTY)
+    if isinstance(default, bool | int | float | str) and default != "" and "default" not in text.lower():
+        text = f"{text.rstrip('.')}. Default: `{default!r}`."
+    return f"- {spelled}: {text}"
 
 
 def _beside_the_pages(app, exception):

@@ -1,4 +1,4 @@
-"""What the documentation must have: every public name in the reference, every error with an example, every page within reach."""
+"""Completeness of the documentation: public names in the reference, errors with examples, renamed names."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 import zwang as zw
 from zwang import errors
+from zwang.scalar.deprecated import RENAMED
 
 DOCS = Path(__file__).parents[1] / "docs"
 DIRECTIVE = re.compile(r"^\.\. auto(function|class):: ([\w.]+)", re.MULTILINE)
@@ -21,6 +22,19 @@ LISTED = [
     for kind, path in DIRECTIVE.findall(page.read_text("utf-8"))
 ]
 PUBLIC = [f"zwang.{name}" for name in zw._NAMES] + [f"zwang.robot.{name}" for name in zw.robot.__all__]
+RENAMING = re.compile(
+    r"(?:@renamed_(?:arguments|attributes)|__getattr__ = (?:deprecation\.)?module_getattr)\((.*?)\)\n",
+    re.DOTALL,
+)
+PAIR = re.compile(r'"?(\w+)"?(?:=|: )"(\w+)"')
+INTERNAL = {
+    ("point", "state"),
+    ("efforts", "constraint_force"),
+    ("working", "nonideal_force"),
+    ("works", "nonideal_force_is_finite"),
+}
+"""Renamed attributes of classes that no public function returns."""
+
 ERRORS = [
     name
     for name, kind in vars(errors).items()
@@ -31,13 +45,13 @@ ERRORS = [
 @pytest.mark.parametrize("path", PUBLIC)
 def test_a_public_name_is_in_the_reference_once(path):
     pages = Counter(listed for _, listed in LISTED)[path]
-    assert pages == 1, f"list {path} on one page of docs/reference, under its room"
+    assert pages == 1, f"list {path} on exactly one page of docs/reference"
 
 
 @pytest.mark.parametrize(("kind", "path"), LISTED, ids=lambda x: x)
-def test_what_the_reference_lists_is_there_and_says_what_it_is(kind, path):
-    room, name = path.rsplit(".", 1)
-    found = getattr(importlib.import_module(room), name)
+def test_a_name_in_the_reference_exists_and_has_a_docstring(kind, path):
+    module, name = path.rsplit(".", 1)
+    found = getattr(importlib.import_module(module), name)
     assert inspect.isclass(found) == (kind == "class")
     assert inspect.getdoc(found)
 
@@ -55,10 +69,36 @@ def test_an_error_has_a_section_with_an_example_that_raises_it(name):
     assert f"[{name}](#{name.lower()})" in page
 
 
-def test_cells_of_pages_stand_behind_their_front_matter():
-    """A page with cells but without front matter would be shown with its code, and not run."""
+def test_pages_with_code_cells_begin_with_front_matter():
+    """Without front matter the cells of a page are shown, but not executed."""
     for page in DOCS.rglob("*.md"):
         text = page.read_text("utf-8")
         if "{code-cell}" in text:
             assert text.startswith("---\nfile_format: mystnb\n"), page
         assert "\n```python\n" not in text, f"{page}: a cell is fenced as {{code-cell}} python"
+
+
+def test_the_change_log_lists_every_renamed_name():
+    """The table of renamed names has every old spelling that gives a DeprecationWarning, with the new one."""
+    table = "\n".join(
+        line
+        for line in (DOCS.parent / "CHANGELOG.md").read_text("utf-8").splitlines()
+        if line.startswith("  |")
+    )
+    missing = [
+        f"{old} -> {new}" for old, new in _renamed_names() if not _has(table, old) or not _has(table, new)
+    ]
+    assert not missing
+
+
+def _renamed_names() -> list[tuple[str, str]]:
+    """(old, new) of public names, arguments and attributes."""
+    pairs = [(old, place.rpartition(":")[2]) for old, place in zw._RENAMED.items()] + list(RENAMED.items())
+    for page in sorted(Path(zw.__file__).parent.rglob("*.py")):
+        for call in RENAMING.findall(page.read_text("utf-8")):
+            pairs += PAIR.findall(call)
+    return [pair for pair in pairs if pair not in INTERNAL]
+
+
+def _has(table: str, name: str) -> bool:
+    return re.search(rf"[`.( ]{name}[`=.(]", table) is not None

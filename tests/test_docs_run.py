@@ -1,4 +1,4 @@
-"""The code in README, docs and examples runs, in the order in which it is read."""
+"""Execution of the code in README, docs and examples, in the order of each page."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```(python|\{code-cell\} python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = re.compile(r"\A(---\n.*?^---\n|(:[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 SITE_RUNS_CELLS = os.environ.get("ZWANG_SITE_RUNS_CELLS") == "1"
-"""Set where the site is built as well, whose build runs every cell: pages of cells alone are then left to it."""
+"""Set if the build of the site, which executes every cell, is tested as well."""
 
 
 def _pages() -> list[Path]:
-    """The pages that are tried here: all of them, or those whose code the site's build does not run."""
+    """All pages, or those with code that the build of the site does not execute."""
     readme, pages = ROOT / "README.md", sorted((ROOT / "docs").rglob("*.md"))
     if SITE_RUNS_CELLS:
         pages = [page for page in pages if "```console" in page.read_text(encoding="utf-8")]
@@ -29,7 +29,7 @@ def _pages() -> list[Path]:
 
 @pytest.mark.parametrize("page", _pages(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
-    """Python blocks of a page share their names; in console blocks, lines after `$ zwang` are run."""
+    """Python blocks of a page share their names; commands `$ zwang ...` of console blocks are run."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
@@ -43,7 +43,7 @@ def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
         if kind == "console":
             _run_commands(text, f"{page.name}:{line}")
         elif "raises-exception" in text:
-            with pytest.raises(Exception):  # noqa: B017, the page shows which
+            with pytest.raises(Exception):  # noqa: B017, the page shows the error
                 _run_python(text, line, page, names)
         else:
             _run_python(text, line, page, names)
@@ -58,15 +58,15 @@ def _run_python(text, line, page, names):
     exec(compile(code, str(page), "exec"), names)
 
 
-def _run_commands(text, place):
+def _run_commands(text, location):
     for command in re.findall(r"^\$ (zwang .*)$", text, re.MULTILINE):
         done = subprocess.run(command, shell=True, capture_output=True, text=True)
-        assert done.returncode == 0, f"{place}: {command}\n{done.stdout}{done.stderr}"
+        assert done.returncode == 0, f"{location}: {command}\n{done.stdout}{done.stderr}"
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda p: p.name)
-def test_an_example_runs(script, tmp_path, monkeypatch, capsys):
+def test_an_example_runs_and_prints_its_results(script, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     runpy.run_path(str(script), run_name="__main__")
-    assert capsys.readouterr().out.strip(), "an example prints what it found"
+    assert capsys.readouterr().out.strip(), "an example prints its results"

@@ -275,7 +275,7 @@ def __dir__() -> list[str]:
 
 
 class _PublicModule(ModuleType):
-    """The module `zwang`, in which `zw.view` remains the function when the package `zwang.view` is loaded."""
+    """Keeps `zw.view` a function: the import of the package `zwang.view` does not bind its name here."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (isinstance(value, ModuleType) and name in _NAMES):

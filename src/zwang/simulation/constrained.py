@@ -77,11 +77,12 @@ def solve_constrained(
     """Gauss's problem, constraint rows and solution under the applied generalised force tau (nv,), on any
     scalar.
 
-    timestep [s]: the step size of unilateral hard constraints, by default that of the options.
-    inverse_weights: those of the mechanism, computed here by default. settling_time [s]: time constant of
-    Baumgarte stabilisation. start: initial guess or warm start, as for `solve`. time [s]: the t of
-    time-dependent constraints. independent: the independent velocities of a coordinate reduction, or none of
-    them for an automatic choice; None for constraint forces.
+    timestep [s]: the step size of unilateral hard constraints, by default that of the options. known: the
+    inverse weights of the mechanism, if they are available. settling_time [s]: time constant of Baumgarte
+    stabilisation.
+    start: initial guess or warm start, as for `solve`. time [s]: the t of time-dependent constraints.
+    independent: the independent velocities of a coordinate reduction, or `AUTOMATIC`; None for constraint
+    forces.
     """
     if has_nonideal_constraints(mechanism) and as_warm_start(
         start

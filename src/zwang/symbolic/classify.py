@@ -34,6 +34,7 @@ TOLERANCE = 1e-9
 VectorFields = Callable[[Any], np.ndarray]
 
 
+@renamed_attributes(integrable_here="integrable_with_others")
 @dataclass(frozen=True)
 class ConstraintClassification:
     """The classification of one constraint.

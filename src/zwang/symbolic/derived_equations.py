@@ -34,7 +34,13 @@ from zwang.symbolic.wrenches import applied_wrenches, generalized_forces
 Form = ExpandedForm | CSEForm
 
 
-@renamed_attributes(drift="velocity_offset", motions="body_velocities", speed_forces="joint_space_forces")
+@renamed_attributes(
+    drift="velocity_offset",
+    motions="body_velocities",
+    speed_forces="joint_space_forces",
+    mass_matrix_shared="mass_matrix_cse",
+    shared_steps="cse_steps",
+)
 @dataclass(frozen=True, eq=False)
 class DerivedEquations:
     """mass_matrix * u_dot = right_hand_side, with all quantities of the derivation by the projection method.
