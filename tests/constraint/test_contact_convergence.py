@@ -36,13 +36,13 @@ def ends(mechanism, q0, v0, duration, step):
 
 def point(mu, **surface):
     """A point mass on a floor, which slides without rotation."""
-    touch = zw.Surface(friction=(mu, 0.005, 0.0001), **surface)
+    material = zw.Surface(friction=(mu, 0.005, 0.0001), **surface)
     joints = tuple(
         zw.Prismatic(name, axis=axis) for name, axis in zip("xyz", np.eye(3, dtype=int).tolist(), strict=True)
     )
-    shape = zw.Sphere(radius=0.1, surface=touch)
+    shape = zw.Sphere(radius=0.1, surface=material)
     body = zw.Body("point", position=(0, 0, 0.1), joint=joints, mass=2.0, geometry=[shape])
-    return zw.Mechanism(bodies=[body], geometry=[zw.Plane(surface=touch)])
+    return zw.Mechanism(bodies=[body], geometry=[zw.Plane(surface=material)])
 
 
 @pytest.mark.parametrize("reference", references("contact", "E01_block_slides_to_rest"), ids=sliding)
@@ -169,26 +169,26 @@ def test_a_hard_ball_bounces_by_newtons_law_with_an_error_of_first_order_in_the_
 @pytest.mark.parametrize("number", range(6))
 def test_hard_balls_of_a_cradle_transfer_the_momentum_to_rounding(number):
     reference = case("contact", "E05_newtons_cradle")["reference"][number]
-    touch = zw.Surface(condim=1, hard=True, restitution=reference["e"])
-    v, _ = velocities_and_positions(cradle(reference, touch), *initial_state(reference), 0.5, 1e-3)
+    material = zw.Surface(condim=1, hard=True, restitution=reference["e"])
+    v, _ = velocities_and_positions(cradle(reference, material), *initial_state(reference), 0.5, 1e-3)
     np.testing.assert_allclose(v[-1], reference["sequential_from_the_left"], atol=1e-12)
 
 
 def test_soft_balls_of_a_cradle_transfer_the_momentum_with_an_error_of_first_order_in_the_step():
     reference = case("contact", "E05_newtons_cradle")["reference"][4]
-    touch = zw.Surface(condim=1, solref=(-1e6, 0.0), solimp=STIFF)
+    material = zw.Surface(condim=1, solref=(-1e6, 0.0), solimp=STIFF)
     errors = []
     for h in (8e-5, 4e-5, 2e-5):
-        v, _ = velocities_and_positions(cradle(reference, touch), *initial_state(reference), 0.2, h)
+        v, _ = velocities_and_positions(cradle(reference, material), *initial_state(reference), 0.2, h)
         errors.append(np.abs(v[-1] - reference["sequential_from_the_left"]).max())
     assert order(errors, 2) > 0.7 and errors[-1] < 5e-3
 
 
-def cradle(reference, touch):
+def cradle(reference, material):
     """Balls in a row with a clearance of a tenth of a diameter."""
     bodies = [
         zw.Body(f"ball {k}", position=(0.22 * k, 0, 0), joint=zw.Prismatic(f"x{k}", axis=(1, 0, 0)), mass=m,
-                geometry=[zw.Sphere(radius=0.1, surface=touch)])
+                geometry=[zw.Sphere(radius=0.1, surface=material)])
         for k, m in enumerate(reference["masses"])
     ]  # fmt: skip
     return zw.Mechanism(bodies=bodies, gravity=(0, 0, 0))

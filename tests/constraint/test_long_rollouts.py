@@ -60,8 +60,7 @@ def test_a_fast_chain_stays_within_its_limits():
     links = [
         zw.Body(f"link {k}", parent=f"link {k - 1}" if k else "world", position=(0, 0, -0.2 if k else 0),
                 joint=zw.Revolute(f"j{k}", axis=(0, 1, 0), limits=(-0.5, 0.5), friction=0.02),
-                mass=0.3, com=(0, 0, -0.1), inertia=
---(0.001, 0.001, 0.0002))
+                mass=0.3, com=(0, 0, -0.1), inertia=(0.001, 0.001, 0.0002))
         for k in range(8)
     ]  # fmt: skip
     q, v = final_state(

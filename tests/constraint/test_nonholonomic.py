@@ -112,7 +112,7 @@ def test_a_rolling_disc_follows_its_reference(name, step):
 
 def rolling_velocities(m, q, rates):
     """The generalised velocities of the disc with the given rates of yaw, lean and spin."""
-    equations = zw.equations(m, ["yaw", "lean", "spin"], form="shared")
+    equations = zw.equations(m, ["yaw", "lean", "spin"], form="cse")
     known = dict(zip(m.coordinate_names, q, strict=True)) | dict(
         zip(("yaw_dot", "lean_dot", "spin_dot"), rates, strict=True)
     )

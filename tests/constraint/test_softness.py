@@ -98,12 +98,12 @@ def slider(kind):
     limits = (0.0, 9.0) if kind == "limit" else None
     up = zw.Prismatic("z", limits=limits, limit_softness=SOFT)
     joints = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("y", axis=(0, 1, 0)), up)
-    touch = zw.Surface(condim=1, solref=SOFT.solref, solimp=SOFT.solimp)
-    shapes = [zw.Sphere(radius=0.1, surface=touch)] if kind == "contact" else []
+    material = zw.Surface(condim=1, solref=SOFT.solref, solimp=SOFT.solimp)
+    shapes = [zw.Sphere(radius=0.1, surface=material)] if kind == "contact" else []
     return zw.Mechanism(
         bodies=[zw.Body("mass", joint=joints, mass=2.5, geometry=shapes)],
         gravity=(0, 0, 0),
-        geometry=[zw.Plane(position=(0, 0, -0.1), surface=touch)],
+        geometry=[zw.Plane(position=(0, 0, -0.1), surface=material)],
         constraints=[zw.JointCoupling("fixed", "z", coefficients=(0,), softness=SOFT)] * (kind == "equality"),
     )
 

@@ -49,8 +49,9 @@ def test_the_time_constant_and_damping_ratio_are_those_given():
     assert report.damping_ratio == pytest.approx(0.6)
 
 
-def test_values_that_mujoco_would_replace_are_reported():
-    assert "mixes the two formats" in str(softness(zw.Softness((0.02, 0.0))))
+def test_values_that_mujoco_would_replace_are_refused_or_reported():
+    with pytest.raises(zw.errors.DescriptionError, match=r"both positive, or .* neither positive"):
+        zw.Softness((0.02, 0.0))
     assert "two time steps" in str(softness(zw.Softness((0.001, 1.0)), timestep=0.002))
     with pytest.raises(zw.errors.DescriptionError, match="positive"):
         softness(mass=-1.0)

@@ -13,7 +13,7 @@ SEEDS = range(12)
 
 
 @pytest.fixture(params=SEEDS, scope="module")
-def at(request):
+def state(request):
     m = random_mechanism(request.param)
     return m, *random_state(m, request.param)
 
@@ -23,8 +23,8 @@ def test_every_joint_kind_is_among_the_random_mechanisms():
     assert kinds == {kind.__name__.lower() for kind in KINDS}
 
 
-def test_crba_equals_the_sum_over_the_bodies(at):
-    m, q, *_ = at
+def test_crba_equals_the_sum_over_the_bodies(state):
+    m, q, *_ = state
     H = zw.mass_matrix(m, q)
     np.testing.assert_allclose(
         H, crba.mass_matrix_from_jacobians(m.tree, q).astype(float), rtol=0, atol=1e-12 * abs(H).max()
@@ -32,9 +32,11 @@ def test_crba_equals_the_sum_over_the_bodies(at):
     assert np.linalg.eigvalsh(H).min() > 0
 
 
-def test_the_true_acceleration_minimises_the_zwang(at):
-    """argmin Z by dense least squares over the deviations of the bodies is the forward dynamics."""
-    m, q, v, tau, _ = at
+def test_the_acceleration_minimises_the_zwang(state):
+    """The forward dynamics equals the minimiser of Z by dense least squares over the deviations of all
+    bodies.
+    """
+    m, q, v, tau, _ = state
     rows, right = [], []
     for solid in m.tree.rigid_bodies:
         body = zw.Mechanism(
@@ -57,8 +59,8 @@ def test_the_true_acceleration_minimises_the_zwang(at):
     np.testing.assert_allclose(found, a, rtol=1e-9, atol=1e-9 * abs(a).max())
 
 
-def test_zwang_is_stationary_and_grows_with_the_mass_matrix(at):
-    m, q, v, tau, _ = at
+def test_zwang_is_stationary_and_grows_with_the_mass_matrix(state):
+    m, q, v, tau, _ = state
     a = zw.forward_dynamics(m, q, v, tau)
     d = np.random.default_rng(1).normal(size=m.nv)
     least = zw.zwang_of(m, q, v, tau, a)
@@ -67,27 +69,27 @@ def test_zwang_is_stationary_and_grows_with_the_mass_matrix(at):
         assert excess == pytest.approx(d @ zw.mass_matrix(m, q) @ d / 2, rel=1e-8)
 
 
-def test_forward_and_inverse_dynamics_are_inverse(at):
-    m, q, v, _, a = at
+def test_forward_and_inverse_dynamics_are_inverse(state):
+    m, q, v, _, a = state
     np.testing.assert_allclose(
         zw.forward_dynamics(m, q, v, zw.inverse_dynamics(m, q, v, a)), a, rtol=1e-9, atol=1e-9
     )
 
 
-def test_aba_gives_the_same_accelerations(at):
-    m, q, v, tau, _ = at
+def test_aba_gives_the_same_accelerations(state):
+    m, q, v, tau, _ = state
     a = zw.forward_dynamics(m, q, v, tau)
     found = aba.aba(m.tree, q, v, tau).astype(float)
     np.testing.assert_allclose(found, a, rtol=1e-9, atol=1e-10 * abs(a).max())
 
 
-def test_kinetic_energy_is_the_mass_matrix_form(at):
-    m, q, v, *_ = at
+def test_kinetic_energy_is_the_mass_matrix_form(state):
+    m, q, v, *_ = state
     assert zw.energy(m, q, v).kinetic == pytest.approx(v @ zw.mass_matrix(m, q) @ v / 2, rel=1e-12)
 
 
-def test_energy_changes_by_the_power_of_the_generalised_forces(at):
-    m, q, v, tau, _ = at
+def test_energy_changes_by_the_power_of_the_generalised_forces(state):
+    m, q, v, tau, _ = state
     a, h = zw.forward_dynamics(m, q, v, tau), 1e-5
 
     def total(t: float) -> float:
@@ -97,8 +99,8 @@ def test_energy_changes_by_the_power_of_the_generalised_forces(at):
     assert power == pytest.approx(tau @ v, rel=1e-5, abs=1e-5 * abs(total(0)))
 
 
-def test_bias_forces_at_rest_are_the_gradient_of_the_potential_energy(at):
-    m, q, *_ = at
+def test_bias_forces_at_rest_are_the_gradient_of_the_potential_energy(state):
+    m, q, *_ = state
     h = 1e-5
     slope = [
         (
@@ -111,8 +113,8 @@ def test_bias_forces_at_rest_are_the_gradient_of_the_potential_energy(at):
     np.testing.assert_allclose(zw.bias_forces(m, q, np.zeros(m.nv)), slope, rtol=1e-6, atol=1e-6)
 
 
-def test_frame_jacobian_is_the_derivative_of_the_pose(at):
-    m, q, v, *_ = at
+def test_frame_jacobian_is_the_derivative_of_the_pose(state):
+    m, q, v, *_ = state
     h = 1e-5
     forward, back = (zw.frame_pose(m, moved(m, q, s * v), "tip") for s in (h, -h))
     R = zw.frame_pose(m, q, "tip").R
@@ -123,8 +125,8 @@ def test_frame_jacobian_is_the_derivative_of_the_pose(at):
     np.testing.assert_allclose(np.concatenate([R @ body[:3], R @ body[3:]]), velocity, rtol=1e-6, atol=1e-6)
 
 
-def test_jacobian_rate_is_the_derivative_of_the_jacobian(at):
-    m, q, v, *_ = at
+def test_jacobian_rate_is_the_derivative_of_the_jacobian(state):
+    m, q, v, *_ = state
     h = 1e-5
     J = [zw.frame_jacobian(m, moved(m, q, s * v), "tip") @ v for s in (h, -h)]
     np.testing.assert_allclose(
@@ -132,8 +134,8 @@ def test_jacobian_rate_is_the_derivative_of_the_jacobian(at):
     )
 
 
-def test_linear_momentum_is_mass_times_velocity_of_the_centre_of_mass(at):
-    m, q, v, *_ = at
+def test_linear_momentum_is_mass_times_velocity_of_the_centre_of_mass(state):
+    m, q, v, *_ = state
     h = 1e-6
     slope = (zw.mass_centre(m, moved(m, q, h * v)) - zw.mass_centre(m, moved(m, q, -h * v))) / (2 * h)
     linear = zw.momentum(m, q, v)[:3]

@@ -195,11 +195,11 @@ def test_a_jamming_rod_is_solved_in_few_iterations(lean, speed):
     cone.
     """
     mu, g = 2.5, 9.81
-    touch = zw.Surface(friction=(mu, 0.005, 0.0001), hard=True)
+    material = zw.Surface(friction=(mu, 0.005, 0.0001), hard=True)
     joints = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("z"), zw.Revolute("lean", axis=(0, 1, 0)))
-    foot = zw.Sphere(radius=0.001, position=(0, 0, -0.5), surface=touch)
+    foot = zw.Sphere(radius=0.001, position=(0, 0, -0.5), surface=material)
     rod = zw.Body("rod", joint=joints, mass=1.0, inertia=(1 / 12, 1 / 12, 1e-4), geometry=[foot])
-    mechanism = zw.Mechanism(bodies=[rod], geometry=[zw.Plane(surface=touch)])
+    mechanism = zw.Mechanism(bodies=[rod], geometry=[zw.Plane(surface=material)])
     height = 0.5 * np.cos(lean) + 0.001
     found = zw.constrained_dynamics(mechanism, [0, height, lean], [speed, 0, 0], np.zeros(3))
     assert found.converged and found.iterations < 100 and found.kkt_residual < 1e-10

@@ -99,7 +99,7 @@ def _point_over_shape(
     distance: Any = FAR
     point = corner
     away = corner - start
-    inset = DEPTH_FACTOR * TILT * sqrt(away @ away)  # a side that leans by more falls away faster
+    inset = DEPTH_FACTOR * TILT * sqrt(away @ away)  # a face with a larger tilt falls away faster
     for fraction in FRACTIONS:
         candidate = start + (corner - start) * fraction
         distance_here = (facing - candidate) @ n

@@ -99,8 +99,8 @@ def _mutable_array(values: Any) -> MutableArray:
     """These values as a mutable array."""
     values = np.array(values)
     store = empty(values.shape)
-    for place, value in np.ndenumerate(values):
-        store = store.set(place, value)
+    for index, value in np.ndenumerate(values):
+        store = store.set(index, value)
     return store
 
 

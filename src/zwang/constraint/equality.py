@@ -99,10 +99,13 @@ def _loop_end(context: RowContext, body: str, point: Any) -> LoopEnd:
     """The end of a loop at a point of a body."""
     tree = context.mechanism.tree
     base = tree.placement(body)
-    place = Placement(base.link, base.R, base.p + base.R @ np.array(point))
-    velocity, bias = placement_motion(tree, context.q, context.v, np.zeros(tree.nv, int), place)
+    placement = Placement(base.link, base.R, base.p + base.R @ np.array(point))
+    velocity, bias = placement_motion(tree, context.q, context.v, np.zeros(tree.nv, int), placement)
     return LoopEnd(
-        placement_pose(context.poses, place), placement_jacobian(tree, context.poses, place), velocity, bias
+        placement_pose(context.poses, placement),
+        placement_jacobian(tree, context.poses, placement),
+        velocity,
+        bias,
     )
 
 

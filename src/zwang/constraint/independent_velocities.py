@@ -107,7 +107,7 @@ def velocity_row(mechanism: Mechanism, speed: IndependentVelocity, q: Any) -> np
         return np.array([1 if name == speed else 0 for name in mechanism.speed_names])
     tree, poses = mechanism.tree, link_poses(mechanism.tree, q)
     base = tree.placement(speed.body)
-    place = Placement(base.link, base.R, base.p + base.R @ np.array(speed.point))
-    J = placement_jacobian(tree, poses, place)[:3]
+    placement = Placement(base.link, base.R, base.p + base.R @ np.array(speed.point))
+    J = placement_jacobian(tree, poses, placement)[:3]
     d = np.array(speed.direction)
-    return (placement_pose(poses, place).R @ d if speed.axes == "body" else d) @ J
+    return (placement_pose(poses, placement).R @ d if speed.axes == "body" else d) @ J

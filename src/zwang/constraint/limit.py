@@ -92,7 +92,9 @@ def _ball(context: RowContext, index: JointIndex) -> list[Rows]:
     for k, x in zip(range(index.v.start, index.v.stop), axis, strict=True):
         J[k] = -x
     inverse_weight = context.inverse_weights.speeds[index.v.start]
-    distance = maximum(*index.joint.limits) - angle
+    limits = index.joint.limits
+    assert limits is not None
+    distance = maximum(*limits) - angle
     return [
         _row(
             context,

@@ -133,7 +133,7 @@ class PrimalCost:
     # -------------------------------------------------------------------------------------- blocks of rows
 
     def _columns_of_rows(self, start: int, stop: int) -> tuple[int, ...]:
-        """The unknowns that these rows touch."""
+        """The unknowns of these rows."""
         link = next((part.link for part in self.rows.link_rows if part.start == start), None)
         if link is not None:
             return self._link_columns(link)
