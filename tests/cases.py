@@ -37,8 +37,8 @@ def case(folder: str, name: str) -> dict[str, Any]:
     Raises LookupError for a model's package that is not installed or has another version of the model.
     """
     found = stored(folder, name)
-    if "model" in found["parameters"]:
-        model = found["parameters"]["model"]
+    model = found["parameters"].get("model")
+    if isinstance(model, dict):  # a file; cases with a formula for a model describe it in words
         read = mjcf if model["file"].endswith(".xml") else urdf
         found["parameters"]["xml" if read is mjcf else "urdf"] = read(model_file(model, FOLDER / folder))
     return found
