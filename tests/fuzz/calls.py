@@ -250,7 +250,7 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
         lambda part: {"tendons": [zw.Tendon("w", path=("post", "tip", "post"), wraps=(part,))]},
     ),
 }
-"""For each class of parts: arguments that are right, and how a mechanism holds the part."""
+"""For each class of parts: valid arguments, and how a mechanism contains the part."""
 
 
 def _use(changes: dict[str, Any]) -> Any:
