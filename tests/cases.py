@@ -1,7 +1,7 @@
 """The reference cases of tests/cases as dictionaries: published figures, closed forms and oracles' numbers.
 
-Models by others are not stored there. Their cases name the package, the file and its checksum, and the text comes from
-the installed package.
+Models by others are not stored there. Their cases name the package, the file and its checksum, and the text
+comes from the installed package.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def case(folder: str, name: str) -> dict[str, Any]:
     Raises LookupError for a model's package that is not installed or has another version of the model.
     """
     found = stored(folder, name)
-    if "model" in found["parameters"]:
-        model = found["parameters"]["model"]
+    model = found["parameters"].get("model")
+    if isinstance(model, dict):  # a file; cases with a formula for a model describe it in words
         read = mjcf if model["file"].endswith(".xml") else urdf
         found["parameters"]["xml" if read is mjcf else "urdf"] = read(model_file(model, FOLDER / folder))
     return found
@@ -59,7 +59,7 @@ def references(folder: str, name: str) -> list[Any]:
 
 
 def model_file(model: dict[str, str], folder: Path) -> Path:
-    """The file of a model: our own ("file") in this folder, another's ("package", "file", "sha256") in its package."""
+    """The file of a model: in this folder ("file"), or in a package ("package", "file", "sha256")."""
     if "package" not in model:
         return folder / model["file"]
     package, file = model["package"], model["file"]
@@ -77,8 +77,8 @@ def model_file(model: dict[str, str], folder: Path) -> Path:
         raise LookupError(f"{package} {metadata.version(package)} has no file {file}")
     if checksum(found) != model["sha256"]:
         raise LookupError(
-            f"{file} of {package} {metadata.version(package)} is not the model of the stored figures, which are "
-            f"of {package} {model['version']}: install that version"
+            f"{file} of {package} {metadata.version(package)} is not the model of the stored figures, which "
+            f"are of {package} {model['version']}: install that version"
         )
     return found
 
@@ -89,7 +89,7 @@ def checksum(path: Path) -> str:
 
 
 def mjcf(path: Path) -> str:
-    """The MJCF of a file without includes, with the solver's options at which MuJoCo's answers are those of the figures."""
+    """The MJCF of a file without includes, with the solver options of the reference figures of MuJoCo."""
     root = ElementTree.parse(path).getroot()
     options = root.find("option")
     if options is None:

@@ -143,7 +143,6 @@ def space() -> Any:
 
 Q, V = [0.1, 0.2], [0.0, 0.0]
 _NAMED = {"name": "new"}
-_POINTS = {"a": ("arm", (0, 0, 0)), "b": ("world", (0, 0, 0))}
 
 PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
     **{
@@ -213,7 +212,10 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
     ),
     "Damper": ({"joint": "wrist", "coefficient": 1}, lambda part: {"forces": [part]}),
     "Spring": ({"joint": "wrist", "stiffness": 1}, lambda part: {"forces": [part]}),
-    "PointSpring": ({**_POINTS, "stiffness": 1}, lambda part: {"forces": [part]}),
+    "PointSpring": (
+        {"a": ("arm", (0, 0, 0)), "b": ("world", (1, 0, 0)), "stiffness": 1},
+        lambda part: {"forces": [part]},
+    ),
     "Wrench": ({"body": "arm"}, lambda part: {"forces": [part]}),
     "GravityCompensation": ({"body": "arm"}, lambda part: {"forces": [part]}),
     **{
@@ -248,7 +250,7 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
         lambda part: {"tendons": [zw.Tendon("w", path=("post", "tip", "post"), wraps=(part,))]},
     ),
 }
-"""For each class of parts: arguments that are right, and how a mechanism holds the part."""
+"""For each class of parts: valid arguments, and how a mechanism contains the part."""
 
 
 def _use(changes: dict[str, Any]) -> Any:

@@ -163,7 +163,7 @@ def everything() -> Mechanism:
             ),
         ],
         constraints=[
-            zw.JointCoupling("couple", "hand", "arm", (0, 1), zw.Softness()),
+            zw.JointCoupling("coupling", "hand", "arm", (0, 1), zw.Softness()),
             zw.Weld("weld", "fork", "world", softness=zw.Softness((0.05, 1))),
         ],
         tendons=[

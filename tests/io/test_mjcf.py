@@ -183,7 +183,7 @@ def equalities():
 
 def test_equalities():
     m = read(equalities())
-    connect, weld, sites, couple, single, tendons = m.constraints
+    connect, weld, sites, coupling, single, tendons = m.constraints
     assert isinstance(connect, Connect) and connect.a == ("arm", (0, 0, 1)) and connect.b == ("b", (-1, 0, 1))
     assert connect.softness.solref == (0.1, 1)
     assert (
@@ -194,7 +194,7 @@ def test_equalities():
     )
     assert isinstance(sites, Weld) and sites.position == (0, 0, 2) and sites.anchor == (0, 0, 0)
     assert np.allclose(sites.orientation, [[1, 0, 0], [0, 0, 1], [0, -1, 0]])
-    assert isinstance(couple, JointCoupling) and (couple.joint, couple.to, couple.coefficients) == (
+    assert isinstance(coupling, JointCoupling) and (coupling.joint, coupling.to, coupling.coefficients) == (
         "shoulder",
         "k",
         (0.1, 2, 3),

@@ -331,11 +331,11 @@ def test_damaged_text_loads_or_raises(data: st.DataObject, tmp_path: Path) -> No
     """A file with deletions, duplications or replacements gives a mechanism or an error of zwang."""
     begin = data.draw(st.integers(0, len(PLAIN)))
     end = data.draw(st.integers(begin, min(len(PLAIN), begin + 40)))
-    patch = data.draw(
+    replacement = data.draw(
         st.text(max_size=6) | st.sampled_from([PLAIN[begin:end] * 2, "nan", "-1", "<", '"', "\0", "1e400"])
     )
     path = tmp_path / "damaged.urdf"
-    path.write_bytes((PLAIN[:begin] + patch + PLAIN[end:]).encode("utf-8", "surrogatepass"))
+    path.write_bytes((PLAIN[:begin] + replacement + PLAIN[end:]).encode("utf-8", "surrogatepass"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ZwangWarning)
         try:

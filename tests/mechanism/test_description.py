@@ -170,7 +170,9 @@ UNKNOWN = {
     "spring": lambda: zw.Mechanism(
         bodies=[body()], forces=[zw.PointSpring(("b", (0, 0, 0)), ("c", (0, 0, 0)), 1)]
     ),
-    "couple": lambda: zw.Mechanism(bodies=[body()], constraints=[zw.JointCoupling("x", "b joint", "elbow")]),
+    "coupling": lambda: zw.Mechanism(
+        bodies=[body()], constraints=[zw.JointCoupling("x", "b joint", "elbow")]
+    ),
     "joint": lambda: zw.Mechanism(bodies=[body()]).joint("b jiont"),
     "body": lambda: zw.Mechanism(bodies=[body()]).body("q"),
 }

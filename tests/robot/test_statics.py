@@ -82,7 +82,7 @@ def test_forces_in_the_payload_ellipsoid_can_be_held(angle, size):
     assert load.supports_own_weight
     ellipsoid = zw.robot.payload(dh.two_link(), (0.3, 1.2), "tip", (10, 4)).ellipsoid
     plane = np.isfinite(ellipsoid.lengths)
-    assert plane.sum() == 2  # across the plane any force can be held
+    assert plane.sum() == 2  # across the plane any force can be balanced
     f = ellipsoid.axes[:, plane] @ (
         ellipsoid.lengths[plane] * size * np.array([np.cos(angle), np.sin(angle)])
     )
