@@ -75,6 +75,9 @@ def test_the_limits_are_those_of_mujocos_reading_of_the_file(robot, tmp_path):
 
 def test_the_report_says_that_they_act(robot):
     notes = [str(note) for note in robot.report.notes]
-    assert any("the effort limits of 2 joints act in simulation" in note for note in notes)
-    assert any("effort limit of joint 'turn' does not act in simulation: it is 0" in note for note in notes)
+    assert any("the effort limits of 2 joints are actuator ranges in simulation" in note for note in notes)
+    assert any(
+        "effort limit of joint 'turn' has no effect in simulation: 0 stands for no limit" in note
+        for note in notes
+    )
     assert robot.joint("turn").joint.effort_limit == 0 and robot.joint("turn").joint.actuator_range is None

@@ -68,9 +68,9 @@ def test_compiled_functions_refuse_what_is_no_real_number(fast, what):
         "control": lambda: fast.rollout(ZERO, ZERO, bad, steps=2),
         "tau": lambda: fast.forward_dynamics(ZERO, ZERO, bad),
     }.items():
-        with pytest.raises(StateError, match=f"'{name}' is no array of real numbers"):
+        with pytest.raises(StateError, match=f"'{name}' is not an array of real numbers"):
             call()
-    with pytest.raises(StateError, match="'control' is no array of real numbers"):
+    with pytest.raises(StateError, match="'control' is not an array of real numbers"):
         fast.rollout(ZERO, ZERO, np.array([UNREAL[what]] * 2), steps=2)
 
 

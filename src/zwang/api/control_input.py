@@ -1,4 +1,4 @@
-"""Validation of the control that a user gives: constants, values over time, or a function of time and state."""
+"""Validation of a control: constants, values over time, or a function of time and state."""
 
 from __future__ import annotations
 

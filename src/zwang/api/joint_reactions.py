@@ -19,6 +19,7 @@ from zwang.dynamics.free_body_diagram import Load, free_body_diagram, subtree_lo
 from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
 from zwang.errors import DescriptionError, StateError, UnknownNameError
 from zwang.kinematics.jacobians import placement_motion, relative_jacobian
+from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
@@ -88,12 +89,13 @@ def joint_reactions(
     controls = _checked_control(m, control or {})
     _check_tendons(m)
     applied_tau = tau + passive_forces(m, q, v) + actuator_forces(m, q, v, controls)
-    solution = solve_constrained(m, q, v, applied_tau, solver=solver, time=time)
-    poses = link_poses(m.tree, q)
+    kinematics = Kinematics(m.tree, q, v)
+    solution = solve_constrained(m, q, v, applied_tau, kinematics=kinematics, solver=solver, time=time)
+    poses = kinematics.poses
     free = free_body_diagram(m, poses, v)
     forces = _by_name(solution)
     on_bodies = constraint_loads(free, forces, time)
-    on_bodies |= contact_loads(row_context(m, q, v, time=time), forces)
+    on_bodies |= contact_loads(row_context(m, kinematics, time=time), forces)
     applied = passive_forces(free.mechanism, free.q, free.v)
     applied = applied + actuator_forces(free.mechanism, free.q, free.v, controls)
     loads = [

@@ -21,6 +21,7 @@ from zwang.dynamics.generalised_forces import passive_forces
 from zwang.errors import ShapeError
 from zwang.kinematics.configuration import normalized_configuration
 from zwang.kinematics.jacobians import frame_jacobian, frame_jacobian_rate
+from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import logical_or, maximum, where
@@ -101,7 +102,7 @@ def _task_dynamics(
     """The result on any scalar; arguments as for `task_acceleration`."""
     J = np.array(frame_jacobian(m.tree, q, frame))[list(rows)]
     bias = np.array(frame_jacobian_rate(m.tree, q, v, frame))[list(rows)]
-    problem = gauss_problem(m, q, v, tau + passive_forces(m, q, v))
+    problem = gauss_problem(Kinematics(m.tree, q, v), tau + passive_forces(m, q, v))
     factors = ltdl(problem.M, problem.parents)
     own = [row @ ltdl_solve(*factors, problem.parents, row) for row in J]  # J M^-1 J^T
     inverse_weight = [maximum(x, SMALLEST_WEIGHT * (1 + max_abs(own))) for x in own]

@@ -72,4 +72,4 @@ def _frozen(context: RowContext, pair: Pair) -> Pair:
     if WORLD in (pair.a.placement.link, pair.b.placement.link):
         return pair
     R, p = placement_pose(context.poses, pair.a.placement)
-    return replace(pair, a=replace(pair.a, place=Placement(WORLD, R, p)))
+    return replace(pair, a=replace(pair.a, placement=Placement(WORLD, R, p)))

@@ -22,7 +22,7 @@ from zwang.constraint.softness import (
     regularisation,
     soft_rows,
 )
-from zwang.kinematics.jacobians import relative_jacobian, world_motion_subspaces
+from zwang.kinematics.jacobians import relative_jacobian
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.tree import WORLD
 from zwang.scalar import absolute, cond, maximum, sqrt, value_is_constant
@@ -56,7 +56,7 @@ class Contact(NamedTuple):
 def link_screws_at(context: RowContext) -> JointScrews:
     """The joint screws of all links in this context."""
     tree = context.mechanism.tree
-    columns = tuple(world_motion_subspaces(tree, context.poses))
+    columns = tuple(context.kinematics.world_motion_subspaces)
     return JointScrews(
         tuple(link.parent for link in tree.links), tuple(link.v for link in tree.links), columns
     )

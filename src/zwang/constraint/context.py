@@ -8,25 +8,32 @@ import numpy as np
 
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.constraint.inverse_weights import inverse_weights as inverse_weights_at_home
-from zwang.kinematics.poses import Pose, link_poses
+from zwang.kinematics.kinematics import Kinematics
+from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
 
 
 class RowContext(NamedTuple):
     """A mechanism at the state (q, v), with the quantities that all rows need.
 
-    poses: of the links. timestep [s]: the step size h that softness and hard inequalities use. settling_time
-    [s]: of the stabilisation of hard equalities, or None for none. time [s]: the t of formulas.
+    kinematics: of the links at (q, v). timestep [s]: the step size h that softness and hard inequalities
+    use. settling_time [s]: of the stabilisation of hard equalities, or None for none.
+    time [s]: the t of formulas.
     """
 
     mechanism: Mechanism
     q: np.ndarray
     v: np.ndarray
-    poses: list[Pose]
+    kinematics: Kinematics
     inverse_weights: InverseWeights
     timestep: Any
     settling_time: Any = None
     time: Any = 0
+
+    @property
+    def poses(self) -> list[Pose]:
+        """World poses of the links."""
+        return self.kinematics.poses
 
     @property
     def shortest_time(self) -> Any:
@@ -38,26 +45,24 @@ class RowContext(NamedTuple):
 
 def row_context(
     mechanism: Mechanism,
-    q: Any,
-    v: Any,
+    kinematics: Kinematics,
     *,
     inverse_weights: InverseWeights | None = None,
     timestep: Any = None,
     settling_time: Any = None,
     time: Any = 0,
 ) -> RowContext:
-    """Context at q (nq,) and v (nv,).
+    """Context at the state (q, v) of `kinematics`.
 
     inverse_weights: those of the mechanism, computed here by default. timestep [s]: by default that of the
     options.
     """
     step = mechanism.options.timestep if timestep is None else timestep
-    poses = link_poses(mechanism.tree, q)
     return RowContext(
         mechanism,
-        q,
-        v,
-        poses,
+        kinematics.q,
+        kinematics.v,
+        kinematics.with_computed_poses(),
         inverse_weights_at_home(mechanism) if inverse_weights is None else inverse_weights,
         step,
         settling_time,

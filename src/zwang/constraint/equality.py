@@ -13,8 +13,7 @@ from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
 from zwang.errors import DescriptionError
-from zwang.kinematics.jacobians import placement_jacobian, placement_motion
-from zwang.kinematics.poses import Pose, placement_pose
+from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.constraints import Connect, Distance, JointCoupling, Weld
 from zwang.mechanism.mechanism import JointIndex
@@ -99,13 +98,13 @@ def _loop_end(context: RowContext, body: str, point: Any) -> LoopEnd:
     """The end of a loop at a point of a body."""
     tree = context.mechanism.tree
     base = tree.placement(body)
-    placement = Placement(base.link, base.R, base.p + base.R @ np.array(point))
-    velocity, bias = placement_motion(tree, context.q, context.v, np.zeros(tree.nv, int), placement)
+    place = Placement(base.link, base.R, base.p + base.R @ np.array(point))
+    kinematics = context.kinematics
     return LoopEnd(
-        placement_pose(context.poses, placement),
-        placement_jacobian(tree, context.poses, placement),
-        velocity,
-        bias,
+        kinematics.placement_pose(place),
+        kinematics.placement_jacobian(place),
+        kinematics.placement_velocity(place),
+        kinematics.placement_bias_acceleration(place),
     )
 
 

@@ -23,6 +23,7 @@ from zwang.constraint.rows import Rows, hard_rows
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.kinematics.jacobians import placement_jacobian
+from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.mechanism.constraints import (
     EXPRESSION_CONSTRAINTS,
@@ -136,7 +137,7 @@ def _loop_rows(mechanism: Mechanism, constraint: Any, q: Any, v: Any) -> Velocit
         mechanism,
         np.asarray(q),
         np.asarray(v),
-        link_poses(mechanism.tree, q),
+        Kinematics(mechanism.tree, q, v),
         _no_inverse_weights(mechanism),
         0,
     )

@@ -47,6 +47,23 @@ class Kinematics:
     q: Any
     v: Any = None
 
+    @classmethod
+    def at_poses(cls, tree: Tree, q: Any, v: Any, poses: list[Pose]) -> Kinematics:
+        """The record of a state whose world poses of all links are already computed."""
+        found = cls(tree, q, v)
+        found.__dict__["poses"] = poses
+        return found
+
+    def with_computed_poses(self) -> Kinematics:
+        """This record, with its poses and motion subspaces computed now.
+
+        A traced program may then read them in branches and loops: what is first computed in a branch is not
+        defined outside of it.
+        """
+        for name in ("joint_poses", "poses", "motion_subspaces"):
+            getattr(self, name)
+        return self
+
     @cached_property
     def _joint_pose_of(self) -> dict[int, Pose]:
         return {}

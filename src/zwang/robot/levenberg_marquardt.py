@@ -23,6 +23,7 @@ from zwang.algebra.factorization import cholesky, cholesky_solve
 from zwang.constraint.context import RowContext
 from zwang.constraint.equality import violation_of
 from zwang.constraint.inverse_weights import InverseWeights
+from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.mechanism.constraints import Connect, Distance, Weld
 from zwang.mechanism.mechanism import Mechanism
@@ -147,7 +148,9 @@ def _violations(problem: Problem, poses: list[Pose], q: Any) -> list[Any]:
     if problem.loops is None:
         return []
     m, weights = problem.loops.mechanism, problem.loops.weights
-    context = RowContext(m, q, np.zeros(m.nv, int), poses, weights, m.options.timestep)
+    at_rest = np.zeros(m.nv, int)
+    kinematics = Kinematics.at_poses(m.tree, q, at_rest, poses)
+    context = RowContext(m, q, at_rest, kinematics, weights, m.options.timestep)
     return [violation_of(context, constraint) for constraint in problem.loops.constraints]
 
 

@@ -16,10 +16,11 @@ from zwang.constraint.nonideal import solve_nonideal_forces
 from zwang.constraint.rows import Rows
 from zwang.constraint.rows_of_mechanism import constraint_rows
 from zwang.deprecation import renamed_attributes
-from zwang.dynamics.crba import crba
+from zwang.dynamics.crba import crba_of
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
-from zwang.dynamics.rnea import bias_forces
+from zwang.dynamics.rnea import bias_forces_of
+from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.constraints import NonIdeal
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import absolute, less, logical_and, value_is_constant
@@ -58,56 +59,46 @@ class ConstrainedSolution(NamedTuple):
         return finite
 
 
-def gauss_problem(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> GaussProblem:
+def gauss_problem(kinematics: Kinematics, tau: Any) -> GaussProblem:
     """The data of Gauss's problem: M by CRBA, and a_free = M^-1 (tau - h(q, v)).
 
     tau (nv,): the applied generalised force, springs and dampers included [N m, N].
     """
-    tree = mechanism.tree
-    M, parents = crba(tree, q), velocity_parents(tree)
-    free = ltdl_solve(*ltdl(M, parents), parents, np.array(tau) - bias_forces(tree, q, v))
+    M, parents = crba_of(kinematics), velocity_parents(kinematics.tree)
+    free = ltdl_solve(*ltdl(M, parents), parents, np.array(tau) - bias_forces_of(kinematics))
     return GaussProblem(M, free, tuple(parents))
 
 
 def solve_constrained(
     mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton", timestep: Any = None,
-    inverse_weights: InverseWeights | None = None, settling_time: Any = None, start: Any = None, time: Any = 0,
-    independent: tuple[IndependentVelocity, ...] | None = None,
+    kinematics: Kinematics | None = None,
+    inverse_weights: InverseWeights | None = None, settling_time: Any = None, start: Any = None,
+    time: Any = 0, independent: tuple[IndependentVelocity, ...] | None = None,
 ) -> ConstrainedSolution:  # fmt: skip
     """Gauss's problem, constraint rows and solution under the applied generalised force tau (nv,), on any
     scalar.
 
-    timestep [s]: the step size of unilateral hard constraints, by default that of the options. known: the
-    inverse weights of the mechanism, if they are available. settling_time [s]: time constant of Baumgarte
-    stabilisation.
-    start: initial guess or warm start, as for `solve`. time [s]: the t of time-dependent constraints.
-    independent: the independent velocities of a coordinate reduction, or `AUTOMATIC`; None for constraint
-    forces.
+    kinematics: of the mechanism's tree at (q, v), computed here by default.
+    timestep [s]: the step size of unilateral hard constraints, by default that of the options.
+    inverse_weights: those of the mechanism, computed here by default. settling_time [s]: time constant of
+    Baumgarte stabilisation. start: initial guess or warm start, as for `solve`. time [s]: the t of
+    time-dependent constraints. independent: the independent velocities of a coordinate reduction, or none of
+    them for an automatic choice; None for constraint forces.
     """
     if has_nonideal_constraints(mechanism) and as_warm_start(
         start
     ):  # each step solves the problem several times
         start = None
-    context = constraint_kinematics(mechanism, q, v, inverse_weights, timestep, settling_time, time)
+    context = row_context(
+        mechanism,
+        Kinematics(mechanism.tree, q, v) if kinematics is None else kinematics,
+        inverse_weights=inverse_weights,
+        timestep=timestep,
+        settling_time=settling_time,
+        time=time,
+    )
     rows = active_rows(context, grouped=independent is None, warm_start=as_warm_start(start))
-    return solution_of_rows(
-        mechanism, q, v, tau, rows, solver=solver, start=start, time=time, independent=independent
-    )
-
-
-def constraint_kinematics(
-    mechanism: Mechanism,
-    q: Any,
-    v: Any,
-    weights: InverseWeights | None = None,
-    timestep: Any = None,
-    settling_time: Any = None,
-    time: Any = 0,
-) -> RowContext:
-    """The poses of all links, and the other data from which constraint rows are assembled."""
-    return row_context(
-        mechanism, q, v, inverse_weights=weights, timestep=timestep, settling_time=settling_time, time=time
-    )
+    return solution_of_rows(context, tau, rows, solver=solver, start=start, independent=independent)
 
 
 def active_rows(context: RowContext, *, grouped: bool, warm_start: Any) -> Rows:
@@ -119,10 +110,11 @@ def active_rows(context: RowContext, *, grouped: bool, warm_start: Any) -> Rows:
 
 
 def solution_of_rows(
-    mechanism: Mechanism, q: Any, v: Any, tau: Any, rows: Rows, *, solver: str = "newton", start: Any = None,
-    time: Any = 0, independent: tuple[IndependentVelocity, ...] | None = None,
+    context: RowContext, tau: Any, rows: Rows, *, solver: str = "newton", start: Any = None,
+    independent: tuple[IndependentVelocity, ...] | None = None,
 ) -> ConstrainedSolution:  # fmt: skip
     """The solution of Gauss's problem under these rows; arguments as for `solve_constrained`."""
+    mechanism, q, v = context.mechanism, context.q, context.v
     chosen = (
         None
         if independent is None
@@ -131,7 +123,7 @@ def solution_of_rows(
 
     def with_nonideal_force(force: Any) -> ConstrainedSolution:
         """The solution with these forces of non-ideal constraints added to tau."""
-        problem = gauss_problem(mechanism, q, v, tau + force)
+        problem = gauss_problem(context.kinematics, tau + force)
         found = solve(problem, rows, solver=solver, start=start, independent=chosen)
         return ConstrainedSolution(problem, rows, found, force)
 
@@ -147,7 +139,7 @@ def solution_of_rows(
         v,
         rows.names,
         lambda x: with_nonideal_force(x).solution.force,
-        time,
+        context.time,
         only_hard_equalities,
     )
     return with_nonideal_force(force)

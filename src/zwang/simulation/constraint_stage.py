@@ -1,4 +1,4 @@
-"""The stages of a step that concern constraints: kinematics, collision, rows, solver, and stabilisation."""
+"""The stages of a step that concern constraints: collision, rows, solver, and stabilisation."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from zwang.constraint.hard import (
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocities
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
 from zwang.errors import SimulationError
+from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.constraints import NonIdeal
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, logical_not
@@ -122,7 +123,7 @@ def time_or_error(model: ConstraintModel | None, t: Any) -> Any:
 
 
 def constrained_motion(
-    model: ConstraintModel, q: Any, v: Any, tau: Any, t: Any = 0, warm_start: Any = None
+    model: ConstraintModel, kinematics: Kinematics, tau: Any, t: Any = 0, warm_start: Any = None
 ) -> ConstrainedMotion:
     """The constrained acceleration by Gauss's principle, under the applied generalised force tau (nv,) [N m,
     N].
@@ -131,7 +132,7 @@ def constrained_motion(
     initial acceleration, or the row statuses of the previous solution. Source: MuJoCo documentation,
     Computation, "Constraint model"; `zwang.solver`.
     """
-    found = solved(model, q, v, tau, t, warm_start)
+    found = solved(model, kinematics, tau, t, warm_start)
     solution = found.solution
     statuses = (
         status_if(solution.failed, NOT_CONVERGED),
@@ -149,13 +150,14 @@ def constrained_motion(
 
 
 def solved(
-    model: ConstraintModel, q: Any, v: Any, tau: Any, t: Any = 0, warm_start: Any = None
+    model: ConstraintModel, kinematics: Kinematics, tau: Any, t: Any = 0, warm_start: Any = None
 ) -> ConstrainedSolution:
-    """Gauss's problem of a step: kinematics, collision, constraint rows, and the solution with every row's
+    """Gauss's problem of a step: collision, constraint rows, and the solution with every row's
     force.
     """
     return solve_constrained(
-        model.mechanism, q, v, tau, timestep=model.h, inverse_weights=model.weights,
+        model.mechanism, kinematics.q, kinematics.v, tau, kinematics=kinematics, timestep=model.h,
+        inverse_weights=model.weights,
         settling_time=model.settling_time, time=t, independent=model.independent, start=warm_start,
     )  # fmt: skip
 

@@ -24,10 +24,11 @@ from zwang.dynamics.bias_force_derivative import (
     free_body_bias_force_derivative,
     standalone_free_bodies,
 )
-from zwang.dynamics.crba import crba
-from zwang.dynamics.forward_dynamics import free_accelerations
+from zwang.dynamics.crba import crba_of
+from zwang.dynamics.forward_dynamics import free_accelerations_of
 from zwang.dynamics.forward_dynamics_crba import solve_mass_matrix, velocity_parents
-from zwang.dynamics.rnea import bias_forces
+from zwang.dynamics.rnea import bias_forces_of
+from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
 from zwang.scalar import is_zero
@@ -37,21 +38,23 @@ from zwang.simulation.damping import damping_matrix, is_linear, joint_damping
 from zwang.simulation.step_settings import StepSettings
 
 
-def unconstrained_acceleration(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
+def unconstrained_acceleration(
+    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any
+) -> np.ndarray:
     """The acceleration (nv,) under the applied force tau (nv,), without constraints, as the integrator
     defines it.
     """
-    return ACCELERATIONS[s.integrator](s, q, v, z, control, tau)
+    return ACCELERATIONS[s.integrator](s, kinematics, z, control, tau)
 
 
 def constrained_acceleration(
-    s: StepSettings, motion: ConstrainedMotion, q: Any, v: Any, z: Any, control: Any
+    s: StepSettings, motion: ConstrainedMotion, kinematics: Kinematics, z: Any, control: Any
 ) -> np.ndarray:
     """The acceleration a (nv,) of (M + h D) a = M a_0, with the constrained acceleration a_0 of `motion`."""
-    D = DAMPING[s.integrator](s, q, v, z, control)
+    D = DAMPING[s.integrator](s, kinematics.q, kinematics.v, z, control)
     if (not D.size or is_zero(D)) and not _implicit_bias(s):
         return motion.a
-    return _implicit_solution(s, q, v, motion.M, D, motion.M @ motion.a)
+    return _implicit_solution(s, kinematics.q, kinematics.v, motion.M, D, motion.M @ motion.a)
 
 
 def tree_with_implicit_damping(mechanism: Mechanism, h: Any) -> Tree:
@@ -108,22 +111,27 @@ def _same_branch(tree: Tree) -> np.ndarray:
     return found
 
 
-def _tree_acceleration(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
+def _tree_acceleration(s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any) -> np.ndarray:
     """a of M a + h(q, v) = tau, with the armatures of the settings."""
-    return free_accelerations(s.tree, q, v, tau)
+    return free_accelerations_of(kinematics.with_inertias_of(s.tree), tau)
 
 
-def _euler_acceleration(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
+def _euler_acceleration(
+    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any
+) -> np.ndarray:
     """a with constant joint damping in the armatures; with D(v) where a damper is nonlinear."""
     if is_linear(s.mechanism) or not has_implicit_joint_damping(s.mechanism):
-        return _tree_acceleration(s, q, v, z, control, tau)
-    return _implicit_acceleration(s, q, v, z, control, tau)
+        return _tree_acceleration(s, kinematics, z, control, tau)
+    return _implicit_acceleration(s, kinematics, z, control, tau)
 
 
-def _implicit_acceleration(s: StepSettings, q: Any, v: Any, z: Any, control: Any, tau: Any) -> np.ndarray:
+def _implicit_acceleration(
+    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any
+) -> np.ndarray:
     """a of (M + h (D + B)) a = tau - h(q, v), with the damping D = -d tau / d v of the integrator."""
-    D, tree = DAMPING[s.integrator](s, q, v, z, control), s.mechanism.tree
-    return _implicit_solution(s, q, v, crba(tree, q), D, tau - bias_forces(tree, q, v))
+    q, v = kinematics.q, kinematics.v
+    D = DAMPING[s.integrator](s, q, v, z, control)
+    return _implicit_solution(s, q, v, crba_of(kinematics), D, tau - bias_forces_of(kinematics))
 
 
 def _no_damping(s: StepSettings, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:

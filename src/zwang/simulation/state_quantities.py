@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 
 from zwang.constraint.context import row_context
-from zwang.dynamics.energy import kinetic_energy, kinetic_energy_by_body, potential_energy, zwang_by_body
+from zwang.dynamics.energy import (
+    kinetic_energy_by_body,
+    kinetic_energy_of,
+    potential_energy_of,
+    zwang_by_body,
+)
 from zwang.dynamics.generalised_forces import spring_energy
 from zwang.errors import SolveError
-from zwang.kinematics.poses import link_poses, placement_pose
+from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import applied_forces
 from zwang.simulation.constrained import ConstrainedSolution, gauss_problem
@@ -38,21 +43,21 @@ def state_quantities(
     Quantities that are not wanted are empty.
     """
     tree = mechanism.tree
-    potential = potential_energy(tree, q) + spring_energy(mechanism, q)
-    poses = link_poses(tree, q) if wanted.frames else []
+    kinematics = Kinematics(tree, q, v)
+    potential = potential_energy_of(kinematics) + spring_energy(mechanism, q)
     tau = applied_forces(mechanism, q, v, z, u)
     found = {
         "tau": tau,
-        "energies": [kinetic_energy(tree, q, v), potential],
-        "positions": [x for frame in wanted.frames for x in placement_pose(poses, tree.placement(frame)).p],
-        **_constraint_quantities(mechanism, wanted, t, q, v, tau),
+        "energies": [kinetic_energy_of(kinematics), potential],
+        "positions": [x for frame in wanted.frames for x in kinematics.frame_pose(frame).p],
+        **_constraint_quantities(mechanism, wanted, t, kinematics, tau),
         "gaps": residuals_at(mechanism, q, v, t) if wanted.gaps else [],
     }
     return {key: np.array(found[key]) for key in KEYS}
 
 
 def _constraint_quantities(
-    mechanism: Mechanism, wanted: RecordedQuantities, t: Any, q: Any, v: Any, tau: Any
+    mechanism: Mechanism, wanted: RecordedQuantities, t: Any, kinematics: Kinematics, tau: Any
 ) -> dict[str, Any]:
     """Generalised constraint force, point forces and Gauss's measure Z, as far as they are wanted."""
     found: dict[str, Any] = {"constraints": [], "forces": [], "zwang": [], "held": []}
@@ -60,29 +65,29 @@ def _constraint_quantities(
         return found
     constraint_model = constraint_model_of(mechanism, wanted.h, wanted.stabilization)
     try:
-        solution = solved(constraint_model, q, v, tau, t) if constraint_model is not None else None
+        solution = solved(constraint_model, kinematics, tau, t) if constraint_model is not None else None
     except SolveError:  # on floats, in the last state of a failed world
-        return _not_a_number(mechanism, wanted, q, v, tau)
+        return _not_a_number(mechanism, wanted, kinematics, tau)
     if wanted.constraints:
         found["constraints"] = solution.constraint_force if solution is not None else [0] * mechanism.nv
     if wanted.forces:
         found["forces"] = [0] * (6 * len(point_force_labels(mechanism)))
     if wanted.forces and constraint_model is not None and solution is not None:
         context = row_context(
-            mechanism, q, v, inverse_weights=constraint_model.weights, timestep=constraint_model.h
+            mechanism, kinematics, inverse_weights=constraint_model.weights, timestep=constraint_model.h
         )
         points = point_forces(context, solution.rows, solution.solution)
         found["forces"] = [x for point in points for x in (*point.position, *point.force)]
     if wanted.zwang:
-        found["zwang"], found["held"] = _zwang(mechanism, solution, q, v, tau)
+        found["zwang"], found["held"] = _zwang(solution, kinematics, tau)
     return found
 
 
 def _not_a_number(
-    mechanism: Mechanism, wanted: RecordedQuantities, q: Any, v: Any, tau: Any
+    mechanism: Mechanism, wanted: RecordedQuantities, kinematics: Kinematics, tau: Any
 ) -> dict[str, Any]:
     """NaN for the quantities that are wanted and have no solution."""
-    zwang, held = _zwang(mechanism, None, q, v, tau) if wanted.zwang else ([], [])
+    zwang, held = _zwang(None, kinematics, tau) if wanted.zwang else ([], [])
     sizes = {
         "constraints": mechanism.nv if wanted.constraints else 0,
         "forces": 6 * len(point_force_labels(mechanism)) if wanted.forces else 0,
@@ -93,13 +98,13 @@ def _not_a_number(
 
 
 def _zwang(
-    mechanism: Mechanism, solution: ConstrainedSolution | None, q: Any, v: Any, tau: Any
+    solution: ConstrainedSolution | None, kinematics: Kinematics, tau: Any
 ) -> tuple[list[Any], list[Any]]:
     """The parts of Z by `zwang_by_body`, and those of the deviation from the unconstrained motion."""
-    tree = mechanism.tree
-    problem = solution.problem if solution is not None else gauss_problem(mechanism, q, v, tau)
+    tree, q, v = kinematics.tree, kinematics.q, kinematics.v
+    problem = solution.problem if solution is not None else gauss_problem(kinematics, tau)
     a = solution.solution.acceleration if solution is not None else problem.a_free
-    deviation = a - problem.a_free if solution is not None else np.zeros(mechanism.nv, int)
+    deviation = a - problem.a_free if solution is not None else np.zeros(tree.nv, int)
     parts = zwang_by_body(tree, q, v, tau, a), kinetic_energy_by_body(tree, q, deviation)
     return list(parts[0].values()), list(parts[1].values())
 

@@ -5,7 +5,7 @@ The state is (q, v, z): configuration, generalised velocities, activations of ac
      1. passive forces       springs, dampers, gravity compensation, tendons       `applied_forces`
      2. actuator forces      motors, actuators and muscles at the given control    `applied_forces`
      3. activation dynamics  z_dot                                                 `activation_rate`
-     4. kinematics           poses of the links                                    `constraint_kinematics`
+     4. kinematics           poses and velocities of the links                     `Kinematics`
      5. collision            contact points of the geometry                        `constraint_rows`
      6. constraint rows      J, reference acceleration aref, regularisation R      `constraint_rows`
      7. unconstrained motion M (CRBA) and a_free = M^-1 (tau - h(q, v))            `gauss_problem`
@@ -17,7 +17,7 @@ The state is (q, v, z): configuration, generalised velocities, activations of ac
     12. status               the worst failure of all stages                       `worst_status`
 
 Stages 1 to 9 are the state derivative; a Runge-Kutta method evaluates it several times. Without constraints
-stages 4 to 8 are replaced by the articulated-body algorithm. The text runs on floats; traced, it becomes
+stages 5 to 8 are replaced by the articulated-body algorithm. The text runs on floats; traced, it becomes
 the compiled step.
 """
 
@@ -32,6 +32,7 @@ from zwang.constraint.rows import WarmStart
 from zwang.deprecation import renamed_attributes
 from zwang.integrator.fixed_step import State, StateSpace, runge_kutta_4, semi_implicit_euler
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
+from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray
 from zwang.simulation.applied_forces import activation_rate, applied_forces, next_activation
@@ -150,17 +151,19 @@ def state_derivative(
     tau = applied_forces(s.mechanism, q, v, z, control)
     # 3. activation dynamics
     z_dot = activation_rate(s.mechanism, z, control)
+    # 4. kinematics, computed once for all stages
+    kinematics = Kinematics(s.mechanism.tree, q, v)
     if s.constraint_model is None:
-        return StateDerivative(unconstrained_acceleration(s, q, v, z, control, tau), z_dot, NONE)
-    # 4. to 8. kinematics, collision, constraint rows, unconstrained motion, constraint solver
-    motion = constrained_motion(s.constraint_model, q, v, tau, t, warm_start)
+        return StateDerivative(unconstrained_acceleration(s, kinematics, z, control, tau), z_dot, NONE)
+    # 5. to 8. collision, constraint rows, unconstrained motion, constraint solver
+    motion = constrained_motion(s.constraint_model, kinematics, tau, t, warm_start)
     # 9. implicit damping
     if (
         s.constraint_model.hard
     ):  # the acceleration of the total force has less rounding than that of the solver
-        a = unconstrained_acceleration(s, q, v, z, control, tau + motion.constraint_force)
+        a = unconstrained_acceleration(s, kinematics, z, control, tau + motion.constraint_force)
         return StateDerivative(a, z_dot, motion.status)
-    a = constrained_acceleration(s, motion, q, v, z, control)
+    a = constrained_acceleration(s, motion, kinematics, z, control)
     return StateDerivative(a, z_dot, motion.status, motion.row_status)
 
 
