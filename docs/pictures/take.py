@@ -108,7 +108,8 @@ LIVE_PAGE_READY = (
     "Boolean(window.__viserSceneTree) && '/surface/0' in window.__viserSceneTree.getState() "
     "&& document.querySelectorAll('label').length > 3"
 )
-SETTLING_TIME = 5000  # time that the live page needs to load its plots and to draw [ms]
+CLOSE_NOTICES = "document.querySelectorAll('.mantine-Notification-closeButton').forEach(b => b.click())"
+SETTLING_TIME = 12000  # time that the live page needs to load its plots and to draw [ms]
 
 
 def run_of(page: Path) -> Any:
@@ -176,7 +177,9 @@ def take_live_page(name: str, folder: Path) -> None:
             page.changed()
             browser.call("Page.navigate", url=view.url)
             browser.until(LIVE_PAGE_READY)
-            browser.run(f"new Promise(done => setTimeout(done, {SETTLING_TIME}))")
+            for action in (CLOSE_NOTICES, "0"):
+                browser.run(f"new Promise(done => setTimeout(done, {SETTLING_TIME} / 2))")
+                browser.run(action)
             (DOCS / "pictures" / f"{name}.png").write_bytes(browser.screenshot())
     finally:
         browser.close()
