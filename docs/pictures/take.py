@@ -73,7 +73,9 @@ def four_pandas() -> Any:
 def six_pendula(difference: float, duration: float) -> Any:
     """Six double pendulums whose initial angles differ by a small angle [rad]."""
     q0 = [[2.0 + difference * k, 1.0] for k in range(6)]
-    return zw.simulate(double_pendulum(), q0, duration=duration, step=0.002, integrator="rk4", record=5)
+    m = double_pendulum()
+    m = m.replace(frames=(zw.Frame("tip", "lower", m.body("lower").com),))
+    return zw.simulate(m, q0, duration=duration, step=0.002, integrator="rk4", record=5)
 
 
 class PagePicture(NamedTuple):
@@ -100,7 +102,7 @@ OFFLINE_PAGES = {
 }
 LIVE_PAGES = {
     "view_panda": PagePicture(panda, (960, 600), None, ("panda_hand",), ("mass", "ellipsoids"), PANDA),
-    "view_pendula": PagePicture(lambda: six_pendula(0.03, 4.0), (960, 600), 2.6, ("lower",), ("overlay",)),
+    "view_pendula": PagePicture(lambda: six_pendula(0.03, 4.0), (960, 600), 2.6, ("tip",), ("overlay",)),
     "view_quadruped": PagePicture(quadruped, (960, 600), 0.9),
     "view_phone": PagePicture(quadruped, (390, 844), 0.9),
 }
