@@ -73,7 +73,9 @@ def four_pandas() -> Any:
 def six_pendula(difference: float, duration: float) -> Any:
     """Six double pendulums whose initial angles differ by a small angle [rad]."""
     q0 = [[2.0 + difference * k, 1.0] for k in range(6)]
-    return zw.simulate(double_pendulum(), q0, duration=duration, step=0.002, integrator="rk4", record=5)
+    m = double_pendulum()
+    m = m.replace(frames=(zw.Frame("tip", "lower", m.body("lower").com),))
+    return zw.simulate(m, q0, duration=duration, step=0.002, integrator="rk4", record=5)
 
 
 class PagePicture(NamedTuple):
@@ -100,7 +102,7 @@ OFFLINE_PAGES = {
 }
 LIVE_PAGES = {
     "view_panda": PagePicture(panda, (960, 600), None, ("panda_hand",), ("mass", "ellipsoids"), PANDA),
-    "view_pendula": PagePicture(lambda: six_pendula(0.03, 4.0), (960, 600), 2.6, ("lower",), ("overlay",)),
+    "view_pendula": PagePicture(lambda: six_pendula(0.03, 4.0), (960, 600), 2.6, ("tip",), ("overlay",)),
     "view_quadruped": PagePicture(quadruped, (960, 600), 0.9),
     "view_phone": PagePicture(quadruped, (390, 844), 0.9),
 }
@@ -108,7 +110,8 @@ LIVE_PAGE_READY = (
     "Boolean(window.__viserSceneTree) && '/surface/0' in window.__viserSceneTree.getState() "
     "&& document.querySelectorAll('label').length > 3"
 )
-SETTLING_TIME = 5000  # time that the live page needs to load its plots and to draw [ms]
+CLOSE_NOTICES = "document.querySelectorAll('.mantine-Notification-closeButton').forEach(b => b.click())"
+SETTLING_TIME = 12000  # time that the live page needs to load its plots and to draw [ms]
 
 
 def run_of(page: Path) -> Any:
@@ -176,7 +179,9 @@ def take_live_page(name: str, folder: Path) -> None:
             page.changed()
             browser.call("Page.navigate", url=view.url)
             browser.until(LIVE_PAGE_READY)
-            browser.run(f"new Promise(done => setTimeout(done, {SETTLING_TIME}))")
+            for action in (CLOSE_NOTICES, "0"):
+                browser.run(f"new Promise(done => setTimeout(done, {SETTLING_TIME} / 2))")
+                browser.run(action)
             (DOCS / "pictures" / f"{name}.png").write_bytes(browser.screenshot())
     finally:
         browser.close()

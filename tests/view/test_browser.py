@@ -240,7 +240,7 @@ def test_contact_forces_are_arrows_from_their_points_of_application(show):
         ".map(i => i.pose[11] + i.size[2] / 2)"
     )
     reach = browser.run("zwang.scene.extent")
-    assert browser.run(tip) == [pytest.approx(0.35 * reach, rel=2e-3)]
+    assert browser.run(tip) == [pytest.approx(point[2] + 0.35 * reach, rel=2e-3)]
     with_arrow = picture(browser)
     button = (
         "[...document.querySelectorAll('#options button')]"
