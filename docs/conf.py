@@ -23,6 +23,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from numpy.typing import ArrayLike
+from sphinx.util.typing import stringify_annotation
+
 from zwang import __version__
 
 project, author, release = "zwang", "The zwang developers", __version__
@@ -69,6 +72,7 @@ smartquotes = False
 
 def setup(app):
     app.connect("autodoc-process-docstring", _plain_text)
+    app.connect("autodoc-process-signature", _short_signature)
     app.set_html_assets_policy("always")  # formulas in cells' outputs want MathJax, too
     app.connect("build-finished", _beside_the_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -95,6 +99,12 @@ def _plain_text(app, what, name, obj, options, lines):
     parts[0::2] = [MARKUP.sub(r"\\\1", text) for text in parts[0::2]]
     parts[1::2] = [rf"\ ``{' '.join(code.split())}``\ " for code in parts[1::2]]
     lines[:] = [*"".join(parts).split("\n"), ""]
+
+
+def _short_signature(app, what, name, obj, options, signature, return_annotation):
+    """The signature with NumPy's ArrayLike instead of the types of which it is the union."""
+    union = stringify_annotation(ArrayLike, "smart")
+    return signature and signature.replace(union, "ArrayLike"), return_annotation
 
 
 def _parameters(obj):
