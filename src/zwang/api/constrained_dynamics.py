@@ -116,7 +116,7 @@ def constrained_dynamics(
     applied = tau + passive_forces(m, q, v)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # reported by _check_inertia
         try:
-            found = solve_constrained(m, q, v, applied, solver=solver, time=time, essential=independent)
+            found = solve_constrained(m, q, v, applied, solver=solver, time=time, independent=independent)
         except np.linalg.LinAlgError:
             _check_inertia(m, crba(m.tree, q))
             raise
@@ -163,5 +163,5 @@ def _check_inertia(m: Mechanism, M: npt.ArrayLike, a: npt.ArrayLike = 0.0) -> No
 
 def _rows_of_floats(rows: Rows) -> Rows:
     """The same rows with arrays of floats."""
-    numbers = ("J", "aref", "R", "position", "velocity", "margin", "impedance", "weight", "bound")
+    numbers = ("J", "aref", "R", "position", "velocity", "margin", "impedance", "inverse_weight", "bound")
     return rows.replaced(**{name: np.asarray(getattr(rows, name), float) for name in numbers})
