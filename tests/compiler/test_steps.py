@@ -90,8 +90,8 @@ def test_invalid_arguments_are_reported_by_name() -> None:
     q, v = states(3)
     with pytest.raises(ShapeError, match=r"'force' .* over time it should be \(..., 4, 1\)"):
         run_steps(function, q, v, np.zeros((3, 5, 1)), [9.81], steps=4, over_time=["force"])
-    with pytest.raises(UnknownNameError, match="'force'"):
-        run_steps(function, q, v, [0.0], [9.81], steps=4, over_time=["force"])
+    with pytest.raises(UnknownNameError, match="'torque'"):
+        run_steps(function, q, v, [0.0], [9.81], steps=4, over_time=["torque"])
     with pytest.raises(UnknownNameError, match="'power'"):
         run_steps(function, q, v, [0.0], [9.81], steps=4, record=["power"])
     with pytest.raises(ValueError, match="'q' is part of the state"):
