@@ -1,4 +1,6 @@
-"""The reference cases say where they come from, hold no model by others, and are what the installed oracle gives."""
+"""The reference cases state their source, contain no models of third parties, and equal the results of the
+installed version of MuJoCo.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ ANT = GYMNASIUM["ant"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_case_says_where_it_comes_from(path):
+def test_a_case_states_its_source(path):
     found = stored(path.parent.name, path.name.split(".")[0])
     assert found["title"] and len(found["source"]) > 9 and found["parameters"]
     assert not {"xml", "urdf"} & set(found["parameters"]), (
@@ -31,10 +33,10 @@ def test_the_cases_are_small():
 
 
 @pytest.mark.parametrize("name", [*GYMNASIUM, *OURS])
-def test_stored_figures_are_those_of_the_installed_mujoco(name):
+def test_stored_figures_equal_those_of_the_installed_mujoco(name):
     found = case("mujoco_oracle", name)
     model = mujoco.MjModel.from_xml_string(found["parameters"]["xml"])
-    for reference in found["reference"][STATES // 2 :: STATES]:  # one state, with either cone
+    for reference in found["reference"][STATES // 2 :: STATES]:  # one state, with both cones
         figures, residual = figures_of(model, reference["cone"], {key: reference[key] for key in STATE})
         assert residual < 1e-13
         assert figures["nefc"] == reference["nefc"] and len(figures["contacts"]) == len(reference["contacts"])
@@ -44,7 +46,7 @@ def test_stored_figures_are_those_of_the_installed_mujoco(name):
             np.testing.assert_allclose(figures[key], expected, rtol=0, atol=1e-9 * scale)
 
 
-def test_another_version_of_a_model_is_refused_by_name(tmp_path):
+def test_another_version_of_a_model_is_rejected_by_name(tmp_path):
     model = {"package": "gymnasium", "version": "0.0", "file": ANT, "sha256": "0" * 64}
     with pytest.raises(LookupError, match=rf"ant\.xml of gymnasium {metadata.version('gymnasium')} is not"):
         model_file(model, tmp_path)

@@ -71,7 +71,7 @@ def test_functions_of_a_float_equal_numpy_and_never_raise(name, x):
 def test_functions_of_two_floats_equal_numpy_and_never_raise(name, x):
     for y in AWKWARD:
         if name == "power" and x in (-math.inf, 0.0) and abs(y) == 0.5:
-            continue  # half powers are those of the square root: see below
+            continue  # half powers equal those of the square root: see below
         with np.errstate(all="ignore"):
             expected = BINARY[name](np.float64(x), np.float64(y))
         np.testing.assert_allclose(
@@ -107,7 +107,7 @@ def test_whole_and_half_powers_are_products_and_roots(x, twice):
     assert scalar.power(abs(x), twice / 2) == pytest.approx(expected, rel=1e-14, nan_ok=True)
 
 
-def test_half_powers_below_zero_are_those_of_the_square_root():
+def test_half_powers_of_negative_numbers_equal_those_of_the_square_root():
     assert math.isnan(scalar.power(-math.inf, 0.5))
     assert math.copysign(1, scalar.power(-0.0, 0.5)) == -1
 
@@ -257,7 +257,7 @@ def test_pytrees_are_rebuilt_from_their_leaves(tree):
 @pytest.mark.parametrize("old", deprecated.RENAMED)
 def test_renamed_names_warn_and_give_the_new_object(old):
     new = deprecated.RENAMED[old]
-    with pytest.warns(DeprecationWarning, match=f"zwang.scalar.{new}"):
+    with pytest.warns(DeprecationWarning, match=rf"zwang\.scalar\.{new}"):
         assert getattr(scalar, old) is getattr(scalar, new)
     assert new in scalar.__all__ and old not in scalar.__all__
 
@@ -283,7 +283,7 @@ def test_for_each_over_a_count_or_a_span_warns_and_loops_over_the_indices():
 
 
 def test_unknown_names_raise_attribute_error():
-    with pytest.raises(AttributeError, match="zwang.scalar"):
+    with pytest.raises(AttributeError, match=r"zwang\.scalar"):
         scalar.nonsense  # noqa: B018
 
 

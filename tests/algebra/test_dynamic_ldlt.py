@@ -84,7 +84,7 @@ def test_compiled_with_a_different_size_in_every_lane(program, dtype):
         np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
 
 
-def test_a_world_gets_the_same_bits_whatever_the_sizes_of_its_neighbours(program):
+def test_the_bits_of_a_world_do_not_depend_on_the_sizes_of_other_worlds(program):
     given, _ = rows([3, 1, 5, 8, 13, 0, 2, 4] * 2)
     alone = run_body(program, given, Lanes("float64", 1), 10**6)
     together = run_body(program, given, Lanes("float64", 8), 10**6)

@@ -73,7 +73,8 @@ def test_compiled_equals_float_at_every_width(kind, dtype):
     p = problem(kind, seed=KINDS.index(kind))
     bits = set()
     for width in (1, WIDTHS[1:-1][KINDS.index(kind) % 3], WIDTHS[-1]):
-        found = CompiledFunction(p.program, dtype=dtype, lanes=width, threads=1, cache=False)(*p.states.values())
+        compiled = CompiledFunction(p.program, dtype=dtype, lanes=width, threads=1, cache=False)
+        found = compiled(*p.states.values())
         assert_near(dict(zip(FUNCTIONS, found, strict=True)), p.expected, dtype)
         bits.add(b"".join(array.tobytes() for array in found))
     assert len(bits) == 1

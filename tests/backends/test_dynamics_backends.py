@@ -81,10 +81,10 @@ def small_mechanism(r: Callable[[int, int], Any]) -> zw.Mechanism:
         bodies=[
             zw.Body("a", joint=zw.Revolute("j0", axis=(0, 0, 1)), mass=r(3, 2), com=(r(1, 5), r(1, 7), 0),
                     inertia=(r(1, 10), r(1, 8), r(1, 9))),
-            zw.Body("b", joint=zw.Prismatic("j1", axis=(1, 0, 0)), parent="a", position=(r(1, 3), 0, r(1, 4)), mass=1,  # noqa: E501
-                    com=(0, r(1, 6), 0), inertia=(r(1, 10), r(1, 8), r(1, 9), r(1, 50), 0, 0)),
-            zw.Body("c", joint=zw.Ball("j2"), parent="b", position=(0, 0, r(1, 2)), mass=2, com=(r(1, 9), 0, r(1, 8)),  # noqa: E501
-                    inertia=(r(1, 20), r(1, 18), r(1, 19))),
+            zw.Body("b", joint=zw.Prismatic("j1", axis=(1, 0, 0)), parent="a", position=(r(1, 3), 0, r(1, 4)),
+                    mass=1, com=(0, r(1, 6), 0), inertia=(r(1, 10), r(1, 8), r(1, 9), r(1, 50), 0, 0)),
+            zw.Body("c", joint=zw.Ball("j2"), parent="b", position=(0, 0, r(1, 2)), mass=2,
+                    com=(r(1, 9), 0, r(1, 8)), inertia=(r(1, 20), r(1, 18), r(1, 19))),
         ],
         gravity=(0, r(1, 3), r(-981, 100)),
         frames=[zw.Frame("tip", "c", (r(1, 3), 0, 0))],

@@ -1,4 +1,4 @@
-"""Programs of elementary functions, and arguments that are hard for them."""
+"""Programs of elementary functions, and arguments that are difficult for them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def program_of(*ops: str) -> Program:
 
 
 def arguments(op: str, dtype: str, count: int = 500) -> np.ndarray:
-    """Numbers of the function's domain, dense where dynamics meets them, and of all sizes."""
+    """Numbers of the function's domain, dense in the range that occurs in dynamics, and of all magnitudes."""
     rng = np.random.default_rng(len(op))
     double = dtype == "float64"
     great, small = (1e300, 1e-300) if double else (1e37, 1e-37)
@@ -67,7 +67,7 @@ def arguments(op: str, dtype: str, count: int = 500) -> np.ndarray:
 
 
 def near_quarters() -> np.ndarray:
-    """Numbers next to multiples of pi/2: the worst of all doubles among them, and of all floats."""
+    """Numbers next to multiples of pi/2, among them the worst cases of double and single precision."""
     k = np.array([1, 2, 3, 4, 5, 11, 22, 355, 1e3, 1e5, 1e6, 2**30, 1e9, 1e15, 1e22, 1e100, 1e200])
     quarters = k * (math.pi / 2)
     worst = [

@@ -1,6 +1,4 @@
-"""Random functions of scalars with loops, branches, tables and scratch arrays: one text for floats and
-traces.
-"""
+"""Random functions with loops, branches, tables and mutable arrays, for floats and traced values."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ import numpy as np
 from zwang import scalar
 
 SIZE = 3
-"""How many inputs and outputs such a function has."""
+"""The number of inputs and outputs of a function."""
 
-CONTROL = ["while", "cond", "for", "chosen", "span"]
+CONTROL = ["while", "cond", "for", "active", "range"]
 
 
 def random_function(seed: int, statements: int = 6) -> Callable[[Any], list[Any]]:
@@ -37,29 +35,29 @@ def _plan(rng: random.Random, statements: int, depth: int) -> list[tuple]:
 
 
 def _statement(rng: random.Random, kind: str, depth: int) -> tuple:
-    places = [rng.randrange(SIZE) for _ in range(4)]
+    positions = [rng.randrange(SIZE) for _ in range(4)]
     if kind in CONTROL:
         inner = [_plan(rng, rng.randint(1, 4), depth - 1) for _ in range(2)]
-        return (kind, places, rng.randint(2, 5), inner)
+        return (kind, positions, rng.randint(2, 5), inner)
     choice = {"binary": "+-*/mM", "unary": ["sin", "cos", "absolute", "floor", "sqrt", "exp"]}.get(kind, " ")
-    return (kind, places, rng.choice(choice), rng.choice([0.5, -1.25, 2.0]))
+    return (kind, positions, rng.choice(choice), rng.choice([0.5, -1.25, 2.0]))
 
 
 def _run(plan: list[tuple], state: list[Any], array: Any, i: Any = None) -> tuple[list[Any], Any]:
     state = list(state)
-    for kind, places, choice, data in plan:
+    for kind, positions, choice, data in plan:
         if kind in CONTROL:
-            state, array = _control(kind, places, choice, data, state, array)
+            state, array = _control(kind, positions, choice, data, state, array)
         elif kind == "store":
-            array = array.set(places[0] if i is None else i, state[places[1]])
+            array = array.set(positions[0] if i is None else i, state[positions[1]])
         elif kind == "scatter":
-            array = array.scatter(state[places[0]], state[places[1]])
+            array = array.scatter(state[positions[0]], state[positions[1]])
         elif kind == "gather":
-            state[places[0]] = state[places[1]] * data + array.gather(state[places[2]])
+            state[positions[0]] = state[positions[1]] * data + array.gather(state[positions[2]])
         elif kind == "load":
-            state[places[0]] = state[places[1]] * data + array[places[2] if i is None else i]
+            state[positions[0]] = state[positions[1]] * data + array[positions[2] if i is None else i]
         else:
-            state[places[0]] = _value(kind, choice, data, [state[p] for p in places[1:]])
+            state[positions[0]] = _value(kind, choice, data, [state[p] for p in positions[1:]])
     return state, array
 
 
@@ -68,63 +66,67 @@ def _value(kind: str, choice: str, data: float, args: list[Any]) -> Any:
     if kind == "where":
         return scalar.where(scalar.less(a, b), c, a * data)
     if kind == "unary":
-        return _tamed(getattr(scalar, choice)(scalar.clip(a, 0.0, 3.0) if choice in ("sqrt", "exp") else a))
+        return _clipped(getattr(scalar, choice)(scalar.clip(a, 0.0, 3.0) if choice in ("sqrt", "exp") else a))
     if choice in "mM":
         return (scalar.minimum if choice == "m" else scalar.maximum)(a, b)
     if choice == "/":
         return a / (1 + b * b)
-    return _tamed({"+": a + b, "-": a - b * data, "*": a * b + c}[choice])
+    return _clipped({"+": a + b, "-": a - b * data, "*": a * b + c}[choice])
 
 
-def _tamed(x: Any) -> Any:
+def _clipped(x: Any) -> Any:
     return scalar.clip(x, -50.0, 50.0)
 
 
-def _control(kind: str, places: list[int], count: int, inner: list, state: list[Any], array: Any) -> tuple:
+def _control(kind: str, positions: list[int], count: int, inner: list, state: list[Any], array: Any) -> tuple:
     if kind == "cond":
-        less = scalar.less(state[places[0]], state[places[1]])
+        less = scalar.less(state[positions[0]], state[positions[1]])
         return scalar.cond(
             less, lambda a: _run(inner[0], state, a), lambda a: _run(inner[1], state, a), array
         )
     if kind == "for":
         factors = scalar.table([0.5, -1.0, 2.0, 0.0, 1.5])
 
-        def turn(i, carry):
+        def iterate(i, carry):
             s, a = _run(inner[0], *carry)
-            s[places[0]] = _tamed(s[places[0]] + factors[i] * state[places[1]])
+            s[positions[0]] = _clipped(s[positions[0]] + factors[i] * state[positions[1]])
             return s, a
 
-        return scalar.fori_loop(0, count, turn, (state, array), unroll=False)
-    if kind == "chosen":
+        return scalar.fori_loop(0, count, iterate, (state, array), unroll=False)
+    if kind == "active":
         flags = scalar.empty(count)
         for k in range(count):
-            flags = flags.set(k, scalar.sin(3 * k + state[places[0]]))
+            flags = flags.set(k, scalar.sin(3 * k + state[positions[0]]))
 
-        def chosen(i, carry):
+        def iterate_active(i, carry):
             s, a = _run(inner[0], *carry, i=None)
-            s[places[1]] = _tamed(s[places[1]] * flags[i] + i * state[places[2]])
-            return s, a.set(places[3], s[places[1]])
+            s[positions[1]] = _clipped(s[positions[1]] * flags[i] + i * state[positions[2]])
+            return s, a.set(positions[3], s[positions[1]])
 
-        return scalar.for_each(scalar.ActiveIndices(flags), chosen, (state, array))
+        return scalar.for_each(scalar.ActiveIndices(flags), iterate_active, (state, array))
 
-    if kind == "span":
-        wanted = scalar.absolute(scalar.floor(state[places[0]]))
-        highest = scalar.lane_maximum(wanted, count)
+    if kind == "range":
+        wanted = scalar.absolute(scalar.floor(state[positions[0]]))
+        upper = scalar.lane_maximum(wanted, count)
 
-        def inside(i, carry):
+        def iterate_in_range(i, carry):
             return scalar.cond(
                 1.0 * i < wanted, lambda s, a: _run(inner[0], s, a), lambda s, a: (s, a), *carry
             )
 
-        return scalar.fori_loop(places[1], highest, inside, (state, array), reverse=places[2] == 0)
+        return scalar.fori_loop(
+            positions[1], upper, iterate_in_range, (state, array), reverse=positions[2] == 0
+        )
 
-    def goes_on(carry):
-        s, a, turns = carry
-        return scalar.logical_and(turns < 4, s[places[0]] < s[places[1]] + turns + a[places[2]])
+    def not_finished(carry):
+        s, a, iterations = carry
+        return scalar.logical_and(
+            iterations < 4, s[positions[0]] < s[positions[1]] + iterations + a[positions[2]]
+        )
 
     def step(carry):
-        s, a, turns = carry
-        return (*_run(inner[0], s, a), turns + 1)
+        s, a, iterations = carry
+        return (*_run(inner[0], s, a), iterations + 1)
 
-    s, a, _ = scalar.while_loop(goes_on, step, (state, array, 0))
+    s, a, _ = scalar.while_loop(not_finished, step, (state, array, 0))
     return s, a

@@ -1,4 +1,4 @@
-"""The C source, compiled by the C compiler at hand, gives the reference's results bit for bit."""
+"""The C source, compiled by the installed C compiler, gives the results of the interpreter bit for bit."""
 
 import ctypes
 import re
@@ -43,7 +43,7 @@ def compiled(folder, sources):
 
 
 def called(function, program, inputs, dtype):
-    """The outputs, one after the other, of a compiled function for one world."""
+    """The concatenated outputs of a compiled function for one world."""
     arrays = [np.ascontiguousarray(inputs[port.name], dtype) for port in program.inputs]
     arrays += [np.full(port.size, np.nan, dtype) for port in program.outputs]
     function(*(ctypes.c_void_p(a.ctypes.data) for a in arrays))
@@ -51,12 +51,12 @@ def called(function, program, inputs, dtype):
 
 
 def without_preamble(source):
-    """The function alone, to put many into one file."""
+    """The source of the function alone, so that one file can contain many."""
     return source[source.index("static const") if "static const" in source else source.index("\nvoid ") :]
 
 
 def many(tmp_path, functions, size, dtype):
-    """Each function as optimised program, with the call to its compiled C source."""
+    """The optimised program of each function, and the function of its compiled C source."""
     programs = [optimise(trace(function, {"x": (size,)})) for function in functions]
     sources = [c.source(program, f"f{k}", dtype) for k, program in enumerate(programs)]
     parts = [sources[0], *map(without_preamble, sources[1:])]
@@ -74,11 +74,14 @@ def every_operation(x):
     a, b, d = x
     less = a < b
     return [
-        a + b, a - b, a * b + d, a * b - d, d - a * b, a / b, -(a + b), abs(a), scalar.sqrt(a), scalar.floor(a),
-        scalar.copysign(a, b), scalar.minimum(a, b), scalar.maximum(a, b), scalar.where(less, a, b),
+        a + b, a - b, a * b + d, a * b - d, d - a * b, a / b, -(a + b), abs(a), scalar.sqrt(a),
+        scalar.floor(a), scalar.copysign(a, b), scalar.minimum(a, b), scalar.maximum(a, b),
+        scalar.where(less, a, b),
         scalar.where(a <= b, 1, d), scalar.where(a == b, 1, d), scalar.where(a != b, 1, d),
-        scalar.where(less & (b < d), 1, 0), scalar.where(less | (b < d), 1, 0), scalar.where(less ^ (b < d), 1, 0),
-        scalar.where(scalar.logical_not(less), a, d), 0.1, -1e-300, 1e300 * a, np.inf, -np.inf, np.nan, a * 3, scalar.where(less, -0.0, 0.0),
+        scalar.where(less & (b < d), 1, 0), scalar.where(less | (b < d), 1, 0),
+        scalar.where(less ^ (b < d), 1, 0),
+        scalar.where(scalar.logical_not(less), a, d), 0.1, -1e-300, 1e300 * a, np.inf, -np.inf,
+        np.nan, a * 3, scalar.where(less, -0.0, 0.0),
     ]  # fmt: skip
 
 
@@ -94,7 +97,7 @@ AWKWARD = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.7, 1e-310, 1e30, -1e5, np.inf, -np
 @needs_cc
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("function", [every_operation, elementary])
-def test_every_operation_gives_the_references_bits(tmp_path, function, dtype):
+def test_every_operation_gives_the_bits_of_the_interpreter(tmp_path, function, dtype):
     [(program, call)] = many(tmp_path, [function], 3, dtype)
     reference = expand(program, dtype)
     for a in AWKWARD:
@@ -105,7 +108,7 @@ def test_every_operation_gives_the_references_bits(tmp_path, function, dtype):
 
 @needs_cc
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_random_functions_with_control_flow_give_the_references_bits(tmp_path, dtype):
+def test_random_functions_with_control_flow_give_the_bits_of_the_interpreter(tmp_path, dtype):
     functions = [random_function(seed) for seed in range(30)]
     for seed, (program, call) in enumerate(many(tmp_path, functions, SIZE, dtype)):
         reference = expand(program, dtype)
@@ -114,7 +117,7 @@ def test_random_functions_with_control_flow_give_the_references_bits(tmp_path, d
 
 
 @needs_cc
-def test_inputs_and_outputs_are_apart_and_may_be_one_array(tmp_path):
+def test_an_array_may_be_both_input_and_output(tmp_path):
     def mixed(a, b):
         return a @ b, [a[1], b[0], a[0]]
 
@@ -122,9 +125,9 @@ def test_inputs_and_outputs_are_apart_and_may_be_one_array(tmp_path):
     library = compiled(tmp_path, [c.source(program, "mixed")])
     out = called(library.mixed, program, {"a": [2.0, 3.0], "b": [5.0, 7.0]}, "float64")
     np.testing.assert_array_equal(out, [31.0, 3.0, 5.0, 2.0])
-    [(_, turn)] = many(tmp_path / "..", [lambda a: [a[1], a[0]]], 2, "float64")
+    [(_, swap)] = many(tmp_path / "..", [lambda a: [a[1], a[0]]], 2, "float64")
     both = np.array([1.0, 2.0])
-    turn(ctypes.c_void_p(both.ctypes.data), ctypes.c_void_p(both.ctypes.data))
+    swap(ctypes.c_void_p(both.ctypes.data), ctypes.c_void_p(both.ctypes.data))
     np.testing.assert_array_equal(both, [2.0, 1.0])
 
 
@@ -144,6 +147,6 @@ def test_a_function_needs_a_name_that_c_allows(name):
         c.source(trace(lambda x: x, {"x": (1,)}), name)
 
 
-def test_other_types_are_refused():
+def test_other_types_are_rejected():
     with pytest.raises(CompileError, match="float16"):
         c.source(trace(lambda x: x, {"x": (1,)}), dtype="float16")

@@ -1,4 +1,4 @@
-"""Loops, branches and scratch arrays: on floats and as programs they mean the same, lane by lane."""
+"""Loops, branches and mutable arrays give the same results on floats and in programs, lane by lane."""
 
 import math
 
@@ -16,21 +16,21 @@ from zwang.errors import TraceError
 
 
 def newton_root(a):
-    """The square root of a[0] by Newton's iteration, and the number of steps."""
+    """Square root of a[0] by Newton's method, and the number of iterations."""
 
     def step(carry):
         x, n = carry
         return (x + a[0] / x) / 2, n + 1
 
-    def goes_on(carry):
+    def not_converged(carry):
         x, n = carry
         return scalar.logical_and(scalar.absolute(x * x - a[0]) > 1e-12 * a[0], n < 50)
 
-    return list(scalar.while_loop(goes_on, step, (1 + a[0], 0)))
+    return list(scalar.while_loop(not_converged, step, (1 + a[0], 0)))
 
 
 def kepler(a):
-    """E of E - e sin E = M by bisection, to 1e-12; M, e = a."""
+    """Solution E of Kepler's equation E - e sin E = M by bisection, to 1e-12; M, e = a."""
 
     def halve(carry):
         low, high = carry["low"], carry["high"]
@@ -50,7 +50,7 @@ TRIPLES = [(i, j, k) for j in range(SIZE) for i in range(j, SIZE) for k in range
 
 
 def cholesky(a, unroll):
-    """L of A = L L^T, column by column, in three loops over scratch arrays, then det A by its diagonal."""
+    """L of A = L L^T, column by column, in three loops over mutable arrays, then det A by its diagonal."""
     A = np.reshape(a, (SIZE, SIZE))
     L = scalar.zeros((SIZE, SIZE))
     for i, j in PAIRS:
@@ -80,18 +80,18 @@ COLUMNS = scalar.table([n % SIZE for n in range(SIZE * SIZE)])
 
 
 def in_lanes(function, inputs, size):
-    """The outputs of a function as a program and as optimised program, over lanes; and on floats."""
+    """Program of a function, and its outputs over lanes: interpreted, optimised, and on floats."""
     program = verify(trace(function, {"x": (size,)}))
     expected = np.array([[float(y) for y in function(row)] for row in np.asarray(inputs).tolist()])
     got = evaluate(program, {"x": inputs})["out"]
     return program, got, evaluate(optimise(program), {"x": inputs})["out"], expected
 
 
-def test_newtons_iteration_with_lanes_that_finish_at_different_times():
+def test_newtons_method_in_lanes_that_finish_at_different_times():
     inputs = np.array([[2.0], [1e-3], [1e6], [4.0], [math.nan], [0.25]])
     _, got, optimised, expected = in_lanes(newton_root, inputs, 1)
     np.testing.assert_array_equal(got, expected)
-    assert len(set(got[:, 1])) >= 4  # each lane took its own number of steps
+    assert len(set(got[:, 1])) >= 4  # the number of iterations differs between lanes
     good = np.isfinite(inputs[:, 0])
     np.testing.assert_allclose(optimised[good, 0], np.sqrt(inputs[good, 0]), rtol=1e-12)
 
@@ -105,7 +105,7 @@ def test_bisection_solves_keplers_equation():
 
 
 @pytest.mark.parametrize("unroll", [True, False, None])
-def test_cholesky_in_loops_over_scratch_arrays(unroll):
+def test_cholesky_in_loops_over_mutable_arrays(unroll):
     B = np.random.default_rng(1).normal(size=(3, SIZE, SIZE))
     A = (B @ B.transpose(0, 2, 1) + np.eye(SIZE)).reshape(3, -1)
     program, got, optimised, expected = in_lanes(lambda a: cholesky(a, unroll), A, SIZE * SIZE)
@@ -117,10 +117,10 @@ def test_cholesky_in_loops_over_scratch_arrays(unroll):
     np.testing.assert_allclose(optimised[:, -1], np.linalg.det(A.reshape(3, SIZE, SIZE)), rtol=1e-10)
 
 
-# ---------------------------------------------------------------------------------- meaning
+# ---------------------------------------------------------------------------------- semantics
 
 
-def test_a_loop_over_what_flags_choose_takes_those_of_each_lane_in_order():
+def test_a_loop_over_active_indices_visits_those_of_each_lane_in_order():
     def function(x):
         flags = scalar.empty(4)
         for k in range(4):
@@ -140,13 +140,13 @@ def test_a_loop_over_what_flags_choose_takes_those_of_each_lane_in_order():
     np.testing.assert_array_equal(optimised, expected)
 
 
-def test_a_blank_array_holds_nothing_until_it_is_set():
+def test_an_empty_array_has_no_values_until_they_are_set():
     with pytest.raises(TraceError, match="never set"):
         trace(lambda x: [scalar.empty(2).set(0, x[0])[1]], {"x": (1,)})
     assert math.isnan(scalar.empty(2)[1])
 
 
-def test_a_branch_sees_values_from_outside_and_may_change_an_array_that_is_an_operand():
+def test_a_branch_captures_values_and_may_change_an_array_that_is_an_operand():
     def function(x):
         table = scalar.zeros(3).set(0, x[1]).set(1, 7.0)
 
@@ -166,7 +166,7 @@ def test_a_branch_sees_values_from_outside_and_may_change_an_array_that_is_an_op
     np.testing.assert_array_equal(expected[0], [3.0, 1.0, 7.0, 28.0])
 
 
-def test_a_branch_keeps_its_work_and_a_loop_gives_away_what_does_not_change():
+def test_operations_stay_in_branches_and_loop_invariant_ones_leave_loops():
     def function(x):
         total = scalar.fori_loop(0, 100, lambda i, t: t + scalar.sin(x[0]) * i, 0, unroll=False)
         return [total + scalar.cond(x[1] > 0, lambda: scalar.exp(x[0]), lambda: 0)]
@@ -182,7 +182,7 @@ def test_a_branch_keeps_its_work_and_a_loop_gives_away_what_does_not_change():
     )
 
 
-def test_loops_nest_and_capture_from_all_levels():
+def test_nested_loops_capture_values_of_all_levels():
     def function(x):
         def outer(i, carry):
             y, total = carry
@@ -201,7 +201,7 @@ def test_loops_nest_and_capture_from_all_levels():
     np.testing.assert_array_equal(got, expected)
 
 
-def test_truth_is_carried():
+def test_truth_values_are_carried():
     def function(x):
         def step(carry):
             found, y = carry
@@ -214,7 +214,7 @@ def test_truth_is_carried():
     np.testing.assert_array_equal(got, expected)
 
 
-def test_tables_give_their_rows_to_loops():
+def test_loops_over_the_rows_of_tables():
     rows = [[0.5, 0.0, 1.0], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]]
 
     def function(x, unroll):
@@ -232,14 +232,14 @@ def test_a_table_of_integers_is_an_index_into_another():
     values = scalar.table([10.0, 20.0, 30.0])
 
     def function(x):
-        places = scalar.table(order)
-        return [scalar.fori_loop(0, 3, lambda i, t: 2 * t + values[places[i]] * x[0], 0, unroll=False)]
+        positions = scalar.table(order)
+        return [scalar.fori_loop(0, 3, lambda i, t: 2 * t + values[positions[i]] * x[0], 0, unroll=False)]
 
     [got] = evaluate(verify(trace(function, {"x": (1,)})), {"x": [1.0]})["out"]
     assert got == 2 * (2 * 30.0 + 10.0) + 20.0
 
 
-def test_indices_may_be_worked_out_as_long_as_they_stay_inside():
+def test_computed_indices_may_be_used_if_they_are_in_range():
     def function(x):
         t = scalar.table(np.arange(12.0))
         pick = scalar.table([2, 0, 1])
@@ -278,7 +278,7 @@ def test_an_array_made_before_a_loop_and_read_in_it_is_captured():
     np.testing.assert_array_equal(optimised, expected)
 
 
-def test_values_nobody_needs_leave_the_loop():
+def test_unused_values_are_removed_from_the_loop():
     def function(x):
         def body(i, c):
             used, unused, fixed = c
@@ -296,15 +296,15 @@ def test_values_nobody_needs_leave_the_loop():
 
 
 def leaking(x):
-    kept = []
-    scalar.while_loop(lambda c: c < 1, lambda c: kept.append(c) or c + 1, x[0])
-    return [kept[0] + 1]
+    leaked = []
+    scalar.while_loop(lambda c: c < 1, lambda c: leaked.append(c) or c + 1, x[0])
+    return [leaked[0] + 1]
 
 
 def leaking_output(x):
-    kept = []
-    scalar.while_loop(lambda c: c < 1, lambda c: kept.append(c) or c + 1, x[0])
-    return kept
+    leaked = []
+    scalar.while_loop(lambda c: c < 1, lambda c: leaked.append(c) or c + 1, x[0])
+    return leaked
 
 
 def set_from_outside(x):
@@ -335,7 +335,7 @@ def read_at(index, x):
     return scalar.fori_loop(0, 3, lambda i, c: c + t[index(i)], x[0], unroll=False)
 
 
-def scratch_at(index, x):
+def set_at(index, x):
     return scalar.fori_loop(0, 3, lambda i, a: a.set(index(i), x[0]), scalar.zeros(3), unroll=False)[0]
 
 
@@ -363,10 +363,10 @@ def scratch_at(index, x):
         (lambda x: [read_at(lambda i: 1 - i, x)], r"may be -1 \.\.\. 1"),
         (lambda x: [read_at(lambda i: 2 * i, x)], r"may be 0 \.\.\. 4"),
         (lambda x: [read_at(lambda i: scalar.table([0, 7, 1])[i], x)], r"may be 0 \.\.\. 7"),
-        (lambda x: [scratch_at(lambda i: i - 1, x)], r"may be -1 \.\.\. 1"),
+        (lambda x: [set_at(lambda i: i - 1, x)], r"may be -1 \.\.\. 1"),
         (lambda x: [scalar.fori_loop(0, 2, lambda i, c: i, x[0], unroll=False) + "1"], "unsupported operand"),
     ],
 )
-def test_what_has_no_meaning_in_lanes_is_refused(function, advice):
+def test_operations_without_a_meaning_in_lanes_are_rejected(function, advice):
     with pytest.raises((TraceError, TypeError), match=advice):
         trace(function, {"x": (2,)})

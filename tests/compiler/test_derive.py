@@ -56,7 +56,7 @@ def values(function, x):
 
 
 def in_both_modes(function):
-    """The Jacobian by columns, forward, and by rows, reverse, and as `jacobian` has it."""
+    """The Jacobian by forward mode (columns), by reverse mode (rows), and by `jacobian`."""
 
     def derived(x):
         y = np.asarray(function(x), dtype=object)
@@ -82,7 +82,7 @@ def test_the_derivative_of_a_function(name):
 
 @pytest.mark.parametrize("name", PAIRED)
 @pytest.mark.parametrize("point", [(0.7, 1.9), (1.9, 0.7), (1.4, -0.6)])
-def test_the_derivatives_of_a_function_of_two(name, point):
+def test_the_derivatives_of_a_function_of_two_arguments(name, point):
     if name == "power" and point[0] < 0:
         return
     function, reference = PAIRED[name]
@@ -92,7 +92,7 @@ def test_the_derivatives_of_a_function_of_two(name, point):
 
 
 def pendulum(x, sin, cos, sqrt):
-    """Something with shared parts: a double pendulum's energy and its geometry."""
+    """Functions with common subexpressions: energy and geometry of a double pendulum."""
     a, b, u, w = x
     reach = sqrt(1 + cos(a - b) ** 2 / 4)
     kinetic = u * u + w * w / 2 + u * w * cos(a - b)
@@ -101,9 +101,9 @@ def pendulum(x, sin, cos, sqrt):
 
 def test_jacobians_against_sympy():
     symbols = sp.symbols("a b u w")
-    exact = sp.Matrix(pendulum(symbols, sp.sin, sp.cos, sp.sqrt)).jacobian(symbols)
+    expression = sp.Matrix(pendulum(symbols, sp.sin, sp.cos, sp.sqrt)).jacobian(symbols)
     x = [0.3, -1.2, 2.0, 0.7]
-    expected = np.array(exact.subs(dict(zip(symbols, x, strict=True))).evalf(30), float)
+    expected = np.array(expression.subs(dict(zip(symbols, x, strict=True))).evalf(30), float)
     for got in values(in_both_modes(lambda x: pendulum(x, scalar.sin, scalar.cos, scalar.sqrt)), x).values():
         np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-14)
 
@@ -114,9 +114,9 @@ def test_second_derivatives_are_derivatives_of_derivatives():
         return {"H": differentiate.jacobian(differentiate.jacobian([energy], x)[0], x)}
 
     symbols = sp.symbols("a b u w")
-    exact = sp.hessian(pendulum(symbols, sp.sin, sp.cos, sp.sqrt)[0], symbols)
+    expression = sp.hessian(pendulum(symbols, sp.sin, sp.cos, sp.sqrt)[0], symbols)
     x = [0.3, -1.2, 2.0, 0.7]
-    expected = np.array(exact.subs(dict(zip(symbols, x, strict=True))).evalf(30), float)
+    expected = np.array(expression.subs(dict(zip(symbols, x, strict=True))).evalf(30), float)
     np.testing.assert_allclose(values(hessian, x)["H"], expected, rtol=1e-13, atol=1e-13)
 
 
@@ -138,7 +138,7 @@ def test_both_modes_agree_with_differences_on_random_networks(seed):
         np.testing.assert_allclose(got, differences.astype(float), atol=1e-7)
 
 
-def test_structural_zeros_are_never_worked_out():
+def test_structural_zeros_are_not_computed():
     def chain(x):
         return [scalar.sin(x[k]) * x[k + 1] for k in range(len(x) - 1)]
 
@@ -157,8 +157,8 @@ def test_structural_zeros_are_never_worked_out():
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 40), (40, 1)])
-def test_the_cheaper_mode_is_taken(rows, columns):
-    """With one row reverse mode, with one column forward mode: about as much again as the function itself."""
+def test_the_cheaper_mode_is_used(rows, columns):
+    """Reverse mode for one row and forward mode for one column cost about as much as the function itself."""
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(10, columns)), rng.normal(size=(rows, 10))
 
@@ -171,7 +171,7 @@ def test_the_cheaper_mode_is_taken(rows, columns):
     assert count(lambda x: {"J": differentiate.jacobian(function(x), x)}) < 3 * count(function)
 
 
-def test_inputs_may_be_any_values_of_the_trace():
+def test_derivatives_by_any_values_of_the_trace():
     def function(x):
         y = scalar.exp(x[0])
         return differentiate.jacobian([y * y * x[1]], [y, x[1]])[0]
@@ -204,7 +204,7 @@ def test_a_loop_that_does_not_depend_on_the_inputs_is_a_constant():
     assert values(function, [2.0, 3.0])["J"] == [[243.0]]
 
 
-def test_wrong_seeds_and_inputs_are_refused():
+def test_wrong_tangents_and_inputs_are_rejected():
     def trace_it(function):
         trace(lambda x: function(x), {"x": (2,)})
 

@@ -1,4 +1,6 @@
-"""Elementary functions of compiled programs against mpmath, and where it matters against C's conventions."""
+"""Elementary functions of compiled programs against mpmath, and against the conventions of C for special
+values.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def compiled(*ops: str, dtype: str, lanes: int | None = None) -> CompiledFunctio
 
 
 def exact(op: str, *x: float) -> mp.mpf:
-    """The function's value, right to far more than a double."""
+    """The value of the function with a precision far above that of a double."""
     big = any(abs(a) > 1e9 or 0 < abs(a) < 1e-9 for a in x)
     with mp.workprec(2300 if big else 250):
         name = {"pow": "power"}.get(op, op)
@@ -32,7 +34,7 @@ def exact(op: str, *x: float) -> mp.mpf:
 
 
 def ulps(op: str, dtype: str, y: float, *x: float) -> float:
-    """How many units in the last place of the right result y is off."""
+    """Error of y in units in the last place of the correct result."""
     right = exact(op, *x)
     kind = np.dtype(dtype).type
     if abs(right) > mp.mpf(float(np.finfo(dtype).max)):
@@ -44,7 +46,7 @@ def ulps(op: str, dtype: str, y: float, *x: float) -> float:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("op", UNARY)
-def test_functions_of_one_are_right_to_two_ulps(op: str, dtype: str) -> None:
+def test_functions_of_one_argument_are_correct_to_two_ulps(op: str, dtype: str) -> None:
     x = arguments(op, dtype)
     y = compiled(op, dtype=dtype)(x[:, None])[:, 0]
     errors = [ulps(op, dtype, b, a) for a, b in zip(x, y, strict=True)]
@@ -54,7 +56,7 @@ def test_functions_of_one_are_right_to_two_ulps(op: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("op", BINARY)
-def test_functions_of_two_are_right_to_two_ulps(op: str, dtype: str) -> None:
+def test_functions_of_two_arguments_are_correct_to_two_ulps(op: str, dtype: str) -> None:
     x = pairs(op, dtype)
     y = compiled(op, dtype=dtype)(x)[:, 0]
     errors = [ulps(op, dtype, b, *a) for a, b in zip(x, y, strict=True)]
@@ -63,8 +65,8 @@ def test_functions_of_two_are_right_to_two_ulps(op: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("op", UNARY)
-def test_single_precision_is_right_to_two_ulps_all_over(op: str) -> None:
-    """A million floats of all sizes, against double precision."""
+def test_single_precision_is_correct_to_two_ulps_everywhere(op: str) -> None:
+    """A million floats of all magnitudes, against double precision."""
     bits = np.arange(0, 2**32, 4099, dtype=np.uint64).astype(np.uint32)
     x = bits.view(np.float32)
     with np.errstate(all="ignore"):
@@ -78,7 +80,7 @@ def test_single_precision_is_right_to_two_ulps_all_over(op: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_functions_of_one_at_zero_infinity_and_nan(dtype: str) -> None:
+def test_functions_of_one_argument_at_zero_infinity_and_nan(dtype: str) -> None:
     inf, nan = math.inf, math.nan
     special = [0.0, -0.0, inf, -inf, nan, 1.0, -1.0, 2.0, -2.0]
     right = {
@@ -92,7 +94,7 @@ def test_functions_of_one_at_zero_infinity_and_nan(dtype: str) -> None:
     }
     for op, values in right.items():
         x = np.array(special[: len(values)], dtype)
-        for together in ([op], ["tan", op]):  # an angle is reduced otherwise where there is a tangent
+        for together in ([op], ["tan", op]):  # the reduction of an angle differs if there is a tangent
             y = compiled(*together, dtype=dtype)(x[:, None])[:, -1]
             expected = np.array(values, dtype)
             assert np.array_equal(y, expected, equal_nan=True), (op, y)
@@ -100,7 +102,7 @@ def test_functions_of_one_at_zero_infinity_and_nan(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("op", BINARY)
-def test_functions_of_two_follow_c_at_special_arguments(op: str) -> None:
+def test_functions_of_two_arguments_follow_c_at_special_arguments(op: str) -> None:
     inf, nan = math.inf, math.nan
     some = [
         0.0,
@@ -143,7 +145,7 @@ def test_arguments_that_are_subnormal_or_give_subnormal_results() -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_a_huge_angle_does_not_change_its_neighbours(dtype: str) -> None:
+def test_a_huge_angle_does_not_change_other_lanes(dtype: str) -> None:
     x = np.linspace(-3, 3, 32, dtype=dtype)[:, None]
     function = compiled("sin", "cos", "tan", dtype=dtype, lanes=8)
     alone = function(x)
@@ -175,7 +177,7 @@ def test_expanded_functions_are_basic_operations_with_the_same_bits_everywhere(
         assert np.array_equal(compiled(*ops, dtype=dtype, lanes=lanes)(x), reference, equal_nan=True)
 
 
-def test_angles_known_together_share_one_test_for_huge_ones() -> None:
+def test_independent_angles_share_one_test_for_huge_arguments() -> None:
     size = 6
     instructions = [Instruction("input", (), (k,), (0, k)) for k in range(size)]
     instructions += [

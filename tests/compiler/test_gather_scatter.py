@@ -1,7 +1,8 @@
-"""Elements at places of each lane's own, loops over spans and over lists with ends: the same on floats,
-evaluated, compiled and in C.
+"""Gather and scatter at positions that differ between lanes, and loops with variable bounds, give the same
+results on floats, in the interpreter, compiled, and in C.
 
-Every function below masks what a lane does not want, so that no lane's result hangs on its neighbours.
+Every function below masks the iterations that a lane does not need, so that the result of a lane does not
+depend on the other lanes.
 """
 
 from __future__ import annotations
@@ -56,33 +57,35 @@ def filled(values):
 
 
 def permuted(x):
-    """x[0], ..., x[5], each sent to the place that x[6] turns it to, and fetched from x[7] places on."""
-    turn = scalar.floor(scalar.clip(scalar.absolute(x[6]), 0.0, 5.0))
-    sent = fori_loop(
-        0, 6, lambda k, a: a.scatter(wrapped(1.0 * k + turn, 6), x[0] + k), zeros(6), unroll=False
+    """Six values, scattered to positions shifted by x[6], and gathered from positions shifted by x[7]."""
+    shift = scalar.floor(scalar.clip(scalar.absolute(x[6]), 0.0, 5.0))
+    scattered = fori_loop(
+        0, 6, lambda k, a: a.scatter(wrapped(1.0 * k + shift, 6), x[0] + k), zeros(6), unroll=False
     )
-    far = scalar.floor(scalar.clip(scalar.absolute(x[7]), 0.0, 5.0))
-    return fori_loop(0, 6, lambda k, s: 2 * s + sent.gather(wrapped(1.0 * k + far, 6)), 0.0, unroll=False)
+    offset = scalar.floor(scalar.clip(scalar.absolute(x[7]), 0.0, 5.0))
+    return fori_loop(
+        0, 6, lambda k, s: 2 * s + scattered.gather(wrapped(1.0 * k + offset, 6)), 0.0, unroll=False
+    )
 
 
-def wrapped(place, length):
-    return where(place >= length, place - length, place)
+def wrapped(position, length):
+    return where(position >= length, position - length, position)
 
 
 def counted(x):
-    """How many of the values lie in each of three drawers."""
+    """Histogram of the values in three bins."""
 
-    def put(k, drawers):
-        place = where(values[k] < -0.5, 0.0, where(values[k] < 0.5, 1.0, 2.0))
-        return drawers.scatter(place, drawers.gather(place) + 1)
+    def add(k, bins):
+        position = where(values[k] < -0.5, 0.0, where(values[k] < 0.5, 1.0, 2.0))
+        return bins.scatter(position, bins.gather(position) + 1)
 
     values = filled(x)
-    drawers = fori_loop(0, SIZE, put, zeros(3), unroll=False)
-    return drawers[0] + 10 * drawers[1] + 100 * drawers[2]
+    bins = fori_loop(0, SIZE, add, zeros(3), unroll=False)
+    return bins[0] + 10 * bins[1] + 100 * bins[2]
 
 
-def outside(x):
-    """What is read and written where positions lie outside the array, or are no numbers."""
+def out_of_range(x):
+    """Reads and writes at positions that are out of range or NaN."""
     array = filled([x[0], x[1], x[2]])
     found = [array.gather(p) for p in (x[3] * 1e30, -1 - scalar.absolute(x[4]), x[5] / 0.0 * 0.0, x[6] * 2)]
     array = fori_loop(
@@ -91,8 +94,8 @@ def outside(x):
     return sum(c * y for c, y in zip([1.0, 3.0, 7.0, 11.0], [*found, array[0] - array[2]], strict=False))
 
 
-def sifted(x):
-    """The values above zero, in order, read as digits: a list of each lane's own, in a branch."""
+def compacted(x):
+    """The positive values in order, combined like digits: each lane compacts its own values, in a branch."""
 
     def keep(k, carry):
         def append(kept, n):
@@ -109,26 +112,26 @@ def sifted(x):
     return fori_loop(0, lane_maximum(n, SIZE), read, 0.0) + 100 * n
 
 
-def walked(x):
-    """Along a chain of places, lane by lane as far as it leads, each place marked with the turn: those that
-    are done do not write.
+def followed(x):
+    """Follow a chain of positions in each lane and mark each position with the iteration number. Lanes that
+    have finished do not write.
     """
     following = filled([scalar.floor(scalar.clip(scalar.absolute(y) * 4, 0.0, 7.0)) for y in x])
 
-    def goes_on(carry):
-        marks, place, turn = carry
-        return logical_and(marks.gather(place) < 1, turn < 20)
+    def not_finished(carry):
+        marks, position, iteration = carry
+        return logical_and(marks.gather(position) < 1, iteration < 20)
 
     def step(carry):
-        marks, place, turn = carry
-        return marks.scatter(place, turn + 1), following.gather(place), turn + 1
+        marks, position, iteration = carry
+        return marks.scatter(position, iteration + 1), following.gather(position), iteration + 1
 
-    marks, place, turn = while_loop(goes_on, step, (zeros(SIZE), 0.0 * x[0], 0.0))
-    return [fori_loop(0, SIZE, lambda k, s: 3 * s + marks[k], 0.0, unroll=False), place, turn]
+    marks, position, iteration = while_loop(not_finished, step, (zeros(SIZE), 0.0 * x[0], 0.0))
+    return [fori_loop(0, SIZE, lambda k, s: 3 * s + marks[k], 0.0, unroll=False), position, iteration]
 
 
-def spanned(x):
-    """Nested spans, one of them backwards, over as many values as the lane that has most asks for."""
+def bounded(x):
+    """Nested loops up to the largest bound of all lanes, one of them in reverse order."""
     values, wanted = filled(x), scalar.absolute(scalar.floor(x[0] * 3))
 
     def outer(k, total):
@@ -143,16 +146,16 @@ def spanned(x):
     return [fori_loop(0, most, outer, 0.0), last]
 
 
-def spanned_in_a_loop(x):
-    """A span in a `when` in a `while`, whose end is found anew in each turn."""
+def bounded_in_a_loop(x):
+    """A loop in a `cond` in a `while_loop`, with another upper bound in each iteration."""
     values = filled(x)
 
-    def goes_on(carry):
+    def not_finished(carry):
         return logical_and(carry[1] < 4, carry[0] < 30)
 
     def step(carry):
-        total, turn, marks = carry
-        n = turn * scalar.floor(scalar.clip(scalar.absolute(x[1]) * 2, 0.0, 2.0))
+        total, iteration, marks = carry
+        n = iteration * scalar.floor(scalar.clip(scalar.absolute(x[1]) * 2, 0.0, 2.0))
 
         def add(total, marks):
             def body(k, c):
@@ -162,25 +165,27 @@ def spanned_in_a_loop(x):
 
             return fori_loop(0, lane_maximum(n, SIZE), body, (total, marks), reverse=True)
 
-        total, marks = cond(values.gather(turn) > -0.5, add, lambda s, m: (s + 1, m), total, marks)
-        return total, turn + 1, marks
+        total, marks = cond(values.gather(iteration) > -0.5, add, lambda s, m: (s + 1, m), total, marks)
+        return total, iteration + 1, marks
 
-    total, turn, marks = while_loop(goes_on, step, (0.0 * x[0], 0.0, zeros(SIZE)))
-    return [total, turn, fori_loop(0, SIZE, lambda k, s: 3 * s + marks[k], 0.0, unroll=False)]
+    total, iteration, marks = while_loop(not_finished, step, (0.0 * x[0], 0.0, zeros(SIZE)))
+    return [total, iteration, fori_loop(0, SIZE, lambda k, s: 3 * s + marks[k], 0.0, unroll=False)]
 
 
-def picked(x):
-    """Pairs among the values above zero, of those below an end."""
+def active_pairs(x):
+    """Sum of products of all pairs of positive values with an index below a bound, and their number."""
     values = filled(x)
     active = ActiveIndices(filled([*x[:-1], 1.0]), lane_maximum(scalar.absolute(x[-1]) * 3, SIZE))
     wanted = scalar.floor(scalar.absolute(x[-1]) * 3)
 
-    def mine(i):
+    def is_active(i):
         return logical_and(values[active[i]] > 0, 1.0 * active[i] < wanted)
 
     def each(i, total):
         def pair(j, s):
-            return where(logical_and(mine(i), mine(j)), s + values[active[i]] * values[active[j]], s)
+            return where(
+                logical_and(is_active(i), is_active(j)), s + values[active[i]] * values[active[j]], s
+            )
 
         return total + fori_loop(0, i, pair, 0.0)
 
@@ -194,17 +199,17 @@ FUNCTIONS = {
     for f in (
         permuted,
         counted,
-        outside,
-        sifted,
-        walked,
-        spanned,
-        spanned_in_a_loop,
-        picked,
+        out_of_range,
+        compacted,
+        followed,
+        bounded,
+        bounded_in_a_loop,
+        active_pairs,
     )
 }
 
 
-def listed(function):
+def flattened(function):
     def as_list(x):
         return [*np.ravel(np.asarray(function(x), dtype=object))]
 
@@ -212,7 +217,7 @@ def listed(function):
 
 
 def program_of(name: str) -> Program:
-    return verify(trace(listed(FUNCTIONS[name]), {"x": (SIZE,)}))
+    return verify(trace(flattened(FUNCTIONS[name]), {"x": (SIZE,)}))
 
 
 PROGRAMS = {name: program_of(name) for name in FUNCTIONS}
@@ -226,21 +231,21 @@ def worlds(seed: int, count: int = 32) -> np.ndarray:
 
 def on_floats(name: str, x: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
-        return np.array([[float(y) for y in listed(FUNCTIONS[name])(row)] for row in x])
+        return np.array([[float(y) for y in flattened(FUNCTIONS[name])(row)] for row in x])
 
 
-# ---------------------------------------------------------------------------------- the same everywhere
+# ---------------------------------------------------------------------------------- equality of all backends
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_traced_is_as_on_floats(name: str) -> None:
+def test_traced_equals_float(name: str) -> None:
     x = worlds(0)
     np.testing.assert_array_equal(evaluate(PROGRAMS[name], {"x": x})["out"], on_floats(name, x))
 
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_compiled_is_as_evaluated_at_every_width_with_any_neighbours_cut_or_whole(
+def test_compiled_equals_interpreted_at_every_width_in_any_order_of_worlds_split_or_not(
     name: str, dtype: str
 ) -> None:
     program, x = OPTIMISED[name], worlds(1).astype(dtype)
@@ -249,14 +254,14 @@ def test_compiled_is_as_evaluated_at_every_width_with_any_neighbours_cut_or_whol
     for width in WIDTHS:
         for limit in (5, 10**6):
             got = run_body(program, x, Lanes(dtype, width), limit)
-            np.testing.assert_array_equal(got, reference, err_msg=f"{width} lanes, cut at {limit}")
+            np.testing.assert_array_equal(got, reference, err_msg=f"{width} lanes, split at {limit}")
         np.testing.assert_array_equal(run_body(program, x[order], Lanes(dtype, width), 40), reference[order])
 
 
 @needs_cc
 @pytest.mark.parametrize("dtype", TYPES)
 def test_the_c_source_gives_the_same_bits(tmp_path: Path, dtype: str) -> None:
-    functions = [listed(f) for f in FUNCTIONS.values()]
+    functions = [flattened(f) for f in FUNCTIONS.values()]
     for (program, call), name in zip(many(tmp_path, functions, SIZE, dtype), FUNCTIONS, strict=True):
         for x in worlds(3, 12):
             expected = evaluate(program, {"x": x}, dtype)["out"]
@@ -265,7 +270,7 @@ def test_the_c_source_gives_the_same_bits(tmp_path: Path, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_ptx_is_made(name: str, dtype: str, tmp_path: Path) -> None:
+def test_ptx_is_generated(name: str, dtype: str, tmp_path: Path) -> None:
     text = ptx(OPTIMISED[name], dtype)
     assert ".entry zwang(" in text
     if shutil.which("ptxas"):
@@ -283,7 +288,7 @@ def test_ptx_is_made(name: str, dtype: str, tmp_path: Path) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(FUNCTIONS)))
-def test_no_world_depends_on_its_neighbours(seed: int, name: str) -> None:
+def test_no_world_depends_on_other_worlds(seed: int, name: str) -> None:
     x = worlds(seed, 16)
     alone = evaluate(OPTIMISED[name], {"x": x})["out"]
     np.testing.assert_array_equal(run_body(OPTIMISED[name], x, Lanes("float64", 16), 10**6), alone)
@@ -292,17 +297,17 @@ def test_no_world_depends_on_its_neighbours(seed: int, name: str) -> None:
 # ---------------------------------------------------------------------------------- against NumPy
 
 
-def test_against_numpy() -> None:
+def test_results_equal_numpy() -> None:
     x = worlds(4)
-    for row, drawers in zip(x, on_floats("counted", x), strict=True):
+    for row, bins in zip(x, on_floats("counted", x), strict=True):
         first, second = np.sum(row < -0.5), np.sum((row >= -0.5) & (row < 0.5))
-        assert drawers == first + 10 * second + 100 * (SIZE - first - second)
-    for row, [kept] in zip(x, on_floats("sifted", x), strict=True):
+        assert bins == first + 10 * second + 100 * (SIZE - first - second)
+    for row, [kept] in zip(x, on_floats("compacted", x), strict=True):
         total = 0.0
         for y in row[row > 0]:
             total = total / 2 + y
         assert kept == total + 100 * np.sum(row > 0)
-    for row, [pairs, number] in zip(x, on_floats("picked", x), strict=True):
+    for row, [pairs, number] in zip(x, on_floats("active_pairs", x), strict=True):
         end = min(int(abs(row[-1]) * 3), SIZE)
         flags = np.array([*row[:-1], 1.0])[:end]
         own = np.where(flags > 0, row[:end], 0.0).clip(min=0)
@@ -310,24 +315,24 @@ def test_against_numpy() -> None:
         assert number == np.sum(flags > 0)
 
 
-ITEMS = {
-    "forwards": (lambda n: (2, n, False), range(2, 5)),
-    "backwards": (lambda n: (2, n, True), range(4, 1, -1)),
+BOUNDS = {
+    "forward": (lambda n: (2, n, False), range(2, 5)),
+    "reverse": (lambda n: (2, n, True), range(4, 1, -1)),
     "empty": (lambda n: (n, n, False), range(0)),
-    "ends before it begins": (lambda n: (n, 3, False), range(0)),
+    "upper below lower": (lambda n: (n, 3, False), range(0)),
     "constant": (lambda n: (1, 4, False), range(1, 4)),
-    "constant backwards": (lambda n: (1, np.int64(4), True), range(3, 0, -1)),
+    "constant reverse": (lambda n: (1, np.int64(4), True), range(3, 0, -1)),
     "constant and empty": (lambda n: (4, 4, False), range(0)),
-    "nothing at all": (lambda n: (0, 0, True), range(0)),
+    "zero to zero": (lambda n: (0, 0, True), range(0)),
 }
 
 
-@pytest.mark.parametrize("name", ITEMS)
-def test_spans_are_ranges(name: str) -> None:
-    items, expected = ITEMS[name]
+@pytest.mark.parametrize("name", BOUNDS)
+def test_loop_indices_equal_pythons_range(name: str) -> None:
+    bounds, expected = BOUNDS[name]
 
     def function(x):
-        lower, upper, reverse = items(lane_maximum(x[0], 7))
+        lower, upper, reverse = bounds(lane_maximum(x[0], 7))
         return [fori_loop(lower, upper, lambda k, s: 10 * s + k, x[1], reverse=reverse)]
 
     digits = 3.0
@@ -341,7 +346,7 @@ def test_spans_are_ranges(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_the_highest_is_that_of_all_lanes_within_its_limits_and_nan_is_none(dtype: str) -> None:
+def test_the_lane_maximum_is_clamped_and_ignores_nan(dtype: str) -> None:
     values = [-3.0, np.nan, 2.75, -np.inf, 0.0, np.inf, 1e30, 6.0, -0.0, 1.0, np.nan, np.nan]
     expected = [0, 0, 2, 0, 0, 6, 6, 6, 0, 1, 0, 0]
     assert [lane_maximum(x, 6) for x in values] == expected
@@ -355,7 +360,7 @@ def test_the_highest_is_that_of_all_lanes_within_its_limits_and_nan_is_none(dtyp
         )
 
 
-def test_the_highest_of_a_branch_is_among_the_lanes_that_take_it() -> None:
+def test_the_lane_maximum_in_a_branch_is_that_of_active_lanes_or_of_all() -> None:
     def function(x):
         return [cond(x[0] > 0, lambda: 1.0 * lane_maximum(x[1], 9) + 0 * x[0], lambda: -1.0)]
 
@@ -367,7 +372,7 @@ def test_the_highest_of_a_branch_is_among_the_lanes_that_take_it() -> None:
 
 
 @pytest.mark.parametrize("many", range(6))
-def test_behind_the_last_that_is_chosen_stand_zeros(many: int) -> None:
+def test_entries_after_the_last_active_index_are_zero(many: int) -> None:
     def function(x):
         active = ActiveIndices(filled(x))
         return [1.0 * active.count, *(1.0 * active[k] for k in range(5))]
@@ -381,8 +386,8 @@ def test_behind_the_last_that_is_chosen_stand_zeros(many: int) -> None:
         assert (run_body(program, np.array([flags] * 16), Lanes("float64", width), 10**6) == expected).all()
 
 
-def test_a_place_that_a_loop_is_kept_from_is_not_read() -> None:
-    """The element is worked out before the loop, also for lanes, or worlds, that never enter it."""
+def test_a_hoisted_gather_is_safe_in_lanes_that_do_not_enter_the_loop() -> None:
+    """The element is computed before the loop, also for lanes that never enter it."""
 
     def function(x):
         array = filled([x[0], 2.0, 3.0])
@@ -398,7 +403,7 @@ def test_a_place_that_a_loop_is_kept_from_is_not_read() -> None:
 # ---------------------------------------------------------------------------------- passes
 
 
-def test_a_span_between_numbers_is_unrolled_unless_it_is_long_or_meant_to_be_a_loop() -> None:
+def test_a_loop_with_constant_bounds_is_unrolled_unless_it_is_long_or_unroll_is_false() -> None:
     def loops(**settings):
         program = trace(
             lambda x: [fori_loop(3, 6, lambda k, s: s * x[0] + k, 0, **settings, reverse=True)], {"x": (1,)}
@@ -409,16 +414,16 @@ def test_a_span_between_numbers_is_unrolled_unless_it_is_long_or_meant_to_be_a_l
     assert loops() == 0 and loops(unroll=False) == 1
 
 
-def test_the_highest_of_a_number_is_a_number() -> None:
+def test_the_lane_maximum_of_a_constant_is_a_constant() -> None:
     program = trace(lambda x: [fori_loop(0, lane_maximum(2.0, 4), lambda k, s: s + k, x[0])], {"x": (1,)})
     assert {i.op for i in program.body.instructions} == {"input", "const", "add"}
 
 
-def test_a_loop_over_what_is_no_list_and_no_span_is_a_wrong_program() -> None:
-    def with_list(block: Block) -> Block:
-        return replace(block, instructions=tuple(map(listing, block.instructions)))
+def test_a_loop_with_an_invalid_range_is_rejected() -> None:
+    def with_active(block: Block) -> Block:
+        return replace(block, instructions=tuple(map(over_active, block.instructions)))
 
-    def listing(instruction: Instruction) -> Instruction:
+    def over_active(instruction: Instruction) -> Instruction:
         data = instruction.data
         return (
             replace(instruction, data=replace(data, over_active=True, dynamic=False))
@@ -426,17 +431,17 @@ def test_a_loop_over_what_is_no_list_and_no_span_is_a_wrong_program() -> None:
             else instruction
         )
 
-    program = OPTIMISED["spanned"]
+    program = OPTIMISED["bounded"]
     with pytest.raises(CompileError, match="the range of a loop is given by"):
-        verify(replace(program, body=with_list(program.body)))
+        verify(replace(program, body=with_active(program.body)))
 
 
-def test_a_known_place_needs_no_array() -> None:
+def test_a_constant_position_needs_no_array() -> None:
     program = trace(lambda x: [filled(x).scatter(1.0, x[0]).gather(1.0)], {"x": (2,)})
     assert {i.op for i in program.body.instructions} == {"input"}
 
 
-def test_operations_of_a_span_count_as_often_as_it_can_run() -> None:
+def test_operations_of_a_loop_are_counted_for_its_largest_number_of_iterations() -> None:
     def function(x):
         n = lane_maximum(x[1], 9)
         return [fori_loop(2, n, lambda k, s: s * x[0], 1.0)]
@@ -444,16 +449,16 @@ def test_operations_of_a_span_count_as_often_as_it_can_run() -> None:
     assert count_operations(optimise(trace(function, {"x": (2,)})))["mul"] == 7
 
 
-def test_code_for_a_loop_backwards_is_kept_apart_from_that_forwards() -> None:
-    def both(backwards):
+def test_the_cache_key_depends_on_the_direction_of_a_loop() -> None:
+    def looped(reverse):
         return optimise(
-            trace(lambda x: [fori_loop(0, 6, lambda k, s: 2 * s + k, x[0], reverse=backwards)], {"x": (1,)})
+            trace(lambda x: [fori_loop(0, 6, lambda k, s: 2 * s + k, x[0], reverse=reverse)], {"x": (1,)})
         )
 
-    assert key(both(False)) != key(both(True)) and key(both(True)) == key(both(True))
+    assert key(looped(False)) != key(looped(True)) and key(looped(True)) == key(looped(True))
 
 
-def test_an_index_has_no_derivative_and_an_element_at_a_traced_place_is_refused() -> None:
+def test_an_index_has_zero_derivative_and_a_gather_at_a_traced_position_is_rejected() -> None:
     def rounded(x):
         return jacobian([x[0] * lane_maximum(x[1], 5)], x)
 
@@ -482,8 +487,10 @@ def used_after_scatter(x):
     return [a.gather(x[0])]
 
 
-def chosen_at(place):
-    return lambda x: [fori_loop(0, 3, lambda i, s: s + ActiveIndices(filled(x))[place(i)], 0.0, unroll=False)]
+def active_index_at(position):
+    return lambda x: [
+        fori_loop(0, 3, lambda i, s: s + ActiveIndices(filled(x))[position(i)], 0.0, unroll=False)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -505,17 +512,17 @@ def chosen_at(place):
         (lambda x: [fori_loop(0, x[0], lambda i, s: s + i, 0.0)], "index of for_each"),
         (lambda x: [1.0 * ActiveIndices(filled(x), 4).count], r"may be 4 \.\.\. 4"),
         (lambda x: [1.0 * ActiveIndices(filled(x), lane_maximum(x[0], 4)).count], r"may be 0 \.\.\. 4"),
-        (chosen_at(lambda i: i + 1), r"may be 1 \.\.\. 3"),
+        (active_index_at(lambda i: i + 1), r"may be 1 \.\.\. 3"),
         (lambda x: [ActiveIndices(filled(x))[x[0]]], "lane to lane"),
         (lambda x: [filled(x).gather("first")], "number is required"),
     ],
 )
-def test_what_may_leave_an_array_or_is_changed_from_outside_is_refused(function, advice) -> None:
+def test_indices_out_of_range_and_changes_from_outside_are_rejected(function, advice) -> None:
     with pytest.raises(TraceError, match=advice):
         trace(function, {"x": (3,)})
 
 
-def test_on_floats_too_an_entry_of_a_list_is_inside() -> None:
+def test_active_indices_on_floats_check_their_range() -> None:
     with pytest.raises(IndexError):
         ActiveIndices(filled([1.0, 1.0]))[2]
     with pytest.raises(IndexError):

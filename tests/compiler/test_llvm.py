@@ -94,10 +94,10 @@ def test_a_loop_that_swaps_two_arrays_swaps_them_in_the_active_lanes_only() -> N
     a2, b2, left = h.control("while", [a, b, n], [a, b, n], While(condition, body, 3))
     program = h.program(h.load(a2, 1), h.load(b2, 1), left)
     first, second, left_of = every_width(program, X).T
-    turns = np.maximum(np.ceil(X[:, 2] / 0.3), 0).astype(int)
-    assert np.array_equal(first, np.where(turns % 2, X[:, 1], X[:, 0]))
-    assert np.array_equal(second, np.where(turns % 2, X[:, 0], X[:, 1]))
-    assert np.allclose(left_of, X[:, 2] - 0.3 * turns)
+    iterations = np.maximum(np.ceil(X[:, 2] / 0.3), 0).astype(int)
+    assert np.array_equal(first, np.where(iterations % 2, X[:, 1], X[:, 0]))
+    assert np.array_equal(second, np.where(iterations % 2, X[:, 0], X[:, 1]))
+    assert np.allclose(left_of, X[:, 2] - 0.3 * iterations)
 
 
 def test_branches_that_return_different_arrays() -> None:

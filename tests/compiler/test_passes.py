@@ -1,4 +1,4 @@
-"""Pruning, fusing and ordering change no result but by the rounding that a fused multiply-add spares."""
+"""Dead-code elimination and scheduling change no result; fusion changes only the rounding of a product."""
 
 import math
 from dataclasses import replace
@@ -37,7 +37,7 @@ def test_traced_equals_float_on_random_functions_with_control_flow(seed):
 
 
 @given(SEEDS)
-def test_pruning_and_ordering_change_no_bit(seed):
+def test_dead_code_elimination_and_scheduling_change_no_bit(seed):
     program, inputs = program_of(random_function(seed), SIZE), {"x": random_inputs(seed, 5)}
     expected = evaluate(program, inputs)["out"]
     for changed in (remove_dead_code(program), schedule(program), schedule(remove_dead_code(program))):
@@ -45,7 +45,7 @@ def test_pruning_and_ordering_change_no_bit(seed):
 
 
 @given(SEEDS)
-def test_optimising_twice_is_optimising_once_and_always_the_same(seed):
+def test_optimisation_is_idempotent_and_deterministic(seed):
     program = program_of(random_function(seed), SIZE)
     once = optimise(program)
     assert optimise(program) == once == optimise(program_of(random_function(seed), SIZE))
@@ -60,7 +60,7 @@ def operations(program):
 
 
 @pytest.mark.parametrize(
-    ("function", "left"),
+    ("function", "remaining"),
     [
         (lambda x: x[0] * x[1] + 3, ["fma"]),
         (lambda x: x[0] * x[1] - x[0], ["fms"]),
@@ -79,9 +79,9 @@ def operations(program):
         (lambda x: (x[0] * x[1] + 1) * (x[0] * x[1] - 1), ["fma", "fma", "mul"]),
     ],
 )
-def test_products_fuse_into_sums(function, left):
+def test_products_fuse_into_sums(function, remaining):
     program = fuse(program_of(lambda x: [function(x)]))
-    assert operations(program) == left
+    assert operations(program) == remaining
     x = [1.1, -2.7]
     assert evaluate(program, {"x": x})["out"][0] == pytest.approx(float(function(x)), rel=1e-15)
 
@@ -94,7 +94,7 @@ def test_a_fused_operation_rounds_once():
 
 
 @given(*[st.floats(allow_nan=False, allow_infinity=False)] * 3)
-def test_the_references_fused_operation_is_exact(a, b, c):
+def test_the_fused_operation_of_the_interpreter_is_correctly_rounded(a, b, c):
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     got = fused(a, b, c)
     if math.isinf(got):
@@ -108,7 +108,7 @@ def test_the_references_fused_operation_is_exact(a, b, c):
 @given(
     *[st.floats(width=32, allow_nan=False, allow_infinity=False, min_value=-(2.0**60), max_value=2.0**60)] * 3
 )
-def test_the_references_single_precision_fused_operation_is_exact(a, b, c):
+def test_the_single_precision_fused_operation_of_the_interpreter_is_correctly_rounded(a, b, c):
     program = fuse(program_of(lambda x: [x[0] * x[1] + x[2]], 3))
     got = np.float32(evaluate(program, {"x": [a, b, c]}, "float32")["out"][0])
     exact = Fraction(a) * Fraction(b) + Fraction(c)
@@ -117,11 +117,11 @@ def test_the_references_single_precision_fused_operation_is_exact(a, b, c):
         assert error <= abs(Fraction(float(x)) - exact)
 
 
-# ---------------------------------------------------------------------------------- order
+# ---------------------------------------------------------------------------------- scheduling
 
 
-def test_the_order_keeps_fewer_values_alive():
-    """All products first, then all sums, is the worst order for a matrix product; any other is better."""
+def test_scheduling_keeps_fewer_values_live():
+    """All products before all sums is the worst order for a matrix product."""
 
     def function(x):
         A, b = x[:100].reshape(10, 10), x[100:]
@@ -140,7 +140,9 @@ def test_the_order_keeps_fewer_values_alive():
 def test_reads_of_an_array_stay_before_its_change():
     def function(x):
         a = scalar.zeros(2).set(0, x[0])
-        total = scalar.fori_loop(0, 2, lambda i, t: t + a[i], 0, unroll=False)  # makes it an array
+        total = scalar.fori_loop(
+            0, 2, lambda i, t: t + a[i], 0, unroll=False
+        )  # the array is read at a loop index
         first = a[0]
         a = a.set(0, x[1] * 100)
         return [a[0] + total, first * total]
@@ -161,11 +163,11 @@ def test_operations_are_counted_by_kind():
     assert counts == {"div": 1, "fma": 10, "lt": 1, "select": 1, "sqrt": 1, "total": 14, "flops": 22}
 
 
-# ---------------------------------------------------------------------------------- the check itself
+# ---------------------------------------------------------------------------------- verification
 
 
 @pytest.mark.parametrize(
-    ("instruction", "complaint"),
+    ("instruction", "message"),
     [
         (Instruction("add", (0, 99), (50,)), "reads 99"),
         (Instruction("add", (0, 0), (0,)), "defined twice"),
@@ -174,10 +176,10 @@ def test_operations_are_counted_by_kind():
         (Instruction("frobnicate", (0, 0), (50,)), "frobnicate"),
     ],
 )
-def test_a_wrong_program_is_refused(instruction, complaint):
+def test_an_invalid_program_is_rejected(instruction, message):
     program = program_of(lambda x: [x[0]])
     body = replace(program.body, instructions=(*program.body.instructions, instruction))
-    with pytest.raises(CompileError, match=complaint):
+    with pytest.raises(CompileError, match=message):
         verify(replace(program, body=body, kinds={**program.kinds, 50: "real"}))
 
 
@@ -193,8 +195,8 @@ def test_an_array_is_not_read_after_its_change():
         return [first, a.set(0, x[1])[0]]
 
     program = verify(program_of(late))
-    places = {i.op: k for k, i in enumerate(program.body.instructions)}
+    positions = {i.op: k for k, i in enumerate(program.body.instructions)}
     moved = list(program.body.instructions)
-    moved.append(moved.pop(places["for"]))
+    moved.append(moved.pop(positions["for"]))
     with pytest.raises(CompileError, match="after it was overwritten"):
         verify(replace(program, body=replace(program.body, instructions=tuple(moved))))

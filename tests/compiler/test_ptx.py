@@ -1,4 +1,4 @@
-"""Programs as PTX: every operation rounded as elsewhere, and text that NVIDIA's assembler takes."""
+"""PTX of programs: the rounding of all operations, and text that the assembler of NVIDIA accepts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROGRAMS = {
 @pytest.mark.needs("ptxas")
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_assembler_takes_it(name: str, dtype: str, tmp_path: Path) -> None:
+def test_the_assembler_accepts_the_text(name: str, dtype: str, tmp_path: Path) -> None:
     source = tmp_path / "program.ptx"
     source.write_text(ptx(PROGRAMS[name], dtype))
     command = ["ptxas", "-arch=sm_80", str(source), "-o", str(tmp_path / "program.cubin")]
@@ -60,7 +60,7 @@ def _ops(block: Block) -> list[str]:
     return names
 
 
-def test_the_kernel_has_a_pointer_and_two_strides_a_port_and_the_number_of_worlds() -> None:
+def test_the_kernel_has_a_pointer_and_two_strides_per_port_and_the_number_of_worlds() -> None:
     ports = (Port("a", 2), Port("nothing", 0), Port("b", 1)), (Port("c", 2),)
     instructions = (
         Instruction("input", (), (0,), (0, 1)),
@@ -80,6 +80,6 @@ def test_names_never_enter_the_text() -> None:
     assert "evil" not in ptx(program)
 
 
-def test_an_unknown_architecture_is_refused() -> None:
+def test_an_unknown_architecture_is_rejected() -> None:
     with pytest.raises(CompileError, match="sm_80"):
         ptx(PROGRAMS["pairs"], arch="sm_80; rm")

@@ -1,6 +1,4 @@
-"""The rules never change a number: random expressions, evaluated as programs and as plain Python, are
-equal.
-"""
+"""The node rules never change a value: random expressions give the same results as programs and in Python."""
 
 import math
 
@@ -16,7 +14,7 @@ from zwang.compiler.ir.interpreter import evaluate
 from zwang.compiler.ir.node_rules import RULES
 from zwang.compiler.ir.verify import verify
 
-ROOM = 3
+SIZE = 3
 NUMBERS = st.one_of(
     st.sampled_from([0, 1, -1, 2, 0.5, -0.25, 3.7, -1e3]), st.floats(-4, 4, allow_subnormal=False)
 )
@@ -39,14 +37,14 @@ def expressions(leaves):
 EXPRESSIONS = expressions(st.one_of(NUMBERS, st.sampled_from(["x0", "x1", "x2"])))
 
 
-def work_out(expression, x):
-    """The value of an expression, on whatever scalars x holds."""
+def evaluate_expression(expression, x):
+    """The value of an expression for scalars x of any backend."""
     if isinstance(expression, str):
         return x[int(expression[1])]
     if not isinstance(expression, tuple):
         return expression
     name, *args = expression
-    a, *rest = [work_out(arg, x) for arg in args]
+    a, *rest = [evaluate_expression(arg, x) for arg in args]
     if name == "negative":
         return -a
     if name in UNARY:
@@ -68,15 +66,13 @@ def operate(name, a, b):
 
 
 def is_exempt(expression, x):
-    """Whether it has 0*inf, 0/0, or a zero or nan whose sign matters: where the rules are allowed to
-    differ.
-    """
+    """Whether it has 0*inf, 0/0, or a zero or nan whose sign matters: here the rules may change the value."""
     if not isinstance(expression, tuple):
         return False
     name, *args = expression
     if any(is_exempt(arg, x) for arg in args):
         return True
-    values = [float(work_out(arg, x)) for arg in args]
+    values = [float(evaluate_expression(arg, x)) for arg in args]
     if name in ("*", "/") and 0 in values and not all(map(math.isfinite, values)):
         return True
     if name == "copysign" and math.isnan(values[1]):
@@ -85,33 +81,33 @@ def is_exempt(expression, x):
 
 
 @settings(max_examples=100)
-@given(EXPRESSIONS, st.lists(st.floats(-4, 4, allow_subnormal=False), min_size=ROOM, max_size=ROOM))
+@given(EXPRESSIONS, st.lists(st.floats(-4, 4, allow_subnormal=False), min_size=SIZE, max_size=SIZE))
 def test_traced_equals_float_exactly(expression, x):
     if is_exempt(expression, x):
         return
-    program = verify(trace(lambda x: [work_out(expression, x)], {"x": (ROOM,)}))
+    program = verify(trace(lambda x: [evaluate_expression(expression, x)], {"x": (SIZE,)}))
     [got] = evaluate(program, {"x": x})["out"]
-    np.testing.assert_array_equal(got, float(work_out(expression, x)))
+    np.testing.assert_array_equal(got, float(evaluate_expression(expression, x)))
 
 
 @given(EXPRESSIONS, st.sampled_from([math.nan, math.inf, -math.inf]))
-def test_no_rule_turns_nan_or_infinity_into_a_number(expression, awkward):
-    x = [awkward, 1.5, -0.5]
+def test_no_rule_turns_nan_or_infinity_into_a_number(expression, special):
+    x = [special, 1.5, -0.5]
     if is_exempt(expression, x):
         return
-    program = trace(lambda x: [work_out(expression, x)], {"x": (ROOM,)})
+    program = trace(lambda x: [evaluate_expression(expression, x)], {"x": (SIZE,)})
     [got] = evaluate(program, {"x": x})["out"]
-    np.testing.assert_array_equal(got, float(work_out(expression, x)))
+    np.testing.assert_array_equal(got, float(evaluate_expression(expression, x)))
 
 
-def only(function, shape=(2,)):
-    """The operations of a traced function's one output."""
+def operations_of(function, shape=(2,)):
+    """The operations of a traced function with one output."""
     program = trace(function, {"x": shape})
     return [i.op for i in program.body.instructions if i.op not in ("input", "const")]
 
 
 @pytest.mark.parametrize(
-    ("function", "left"),
+    ("function", "remaining"),
     [
         (lambda x: x[0] + 0, []),
         (lambda x: 0 * x[0], []),
@@ -140,18 +136,18 @@ def only(function, shape=(2,)):
         (lambda x: scalar.where(x[0] < 1, x[1], x[1]), []),
     ],
 )
-def test_what_is_left_of(function, left):
-    assert only(lambda x: [function(x)]) == left
+def test_operations_that_remain_after_folding(function, remaining):
+    assert operations_of(lambda x: [function(x)]) == remaining
 
 
-def test_a_constant_is_one_node_but_minus_zero_is_another():
+def test_equal_constants_are_one_node_but_minus_zero_is_another():
     graph = Graph()
     assert graph.constant(2) is graph.constant(2.0)
     assert graph.constant(0.0) is not graph.constant(-0.0)
     assert graph.constant(math.nan) is graph.constant(math.nan)
 
 
-def test_truth_is_combined_as_python_does():
+def test_truth_values_are_combined_as_in_python():
     for p in (-1.0, 1.0):
         for q in (-1.0, 1.0):
 
@@ -174,7 +170,7 @@ def test_truth_is_combined_as_python_does():
             )
 
 
-def test_indices_stay_whole_until_they_meet_a_number():
+def test_indices_are_integers_until_they_are_combined_with_a_real():
     def body(i, total, x):
         assert isinstance(2 * i + 1 - i, Index) and isinstance(i / 2, Real) and isinstance(i + 0.5, Real)
         return total + (2 * i + 1) * x + scalar.where(i >= 3, 100, i) + (3 - i) * i

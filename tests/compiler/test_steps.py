@@ -14,17 +14,17 @@ from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.errors import ArgumentError, ShapeError, TraceError, UnknownNameError
 
 
-def step(q, v, push, g):
+def step(q, v, force, g):
     """Two pendulums; the outputs have another order than the inputs, and one of them is not part of the
     state.
     """
-    new_v = [v[k] + 0.01 * (push[0] - g[0] * scalar.sin(q[k])) for k in range(2)]
+    new_v = [v[k] + 0.01 * (force[0] - g[0] * scalar.sin(q[k])) for k in range(2)]
     new_q = [q[k] + 0.01 * new_v[k] for k in range(2)]
     energy = sum(0.5 * w * w - g[0] * scalar.cos(p) for w, p in zip(new_v, new_q, strict=True))
     return {"v": new_v, "energy": [energy, energy * 2, new_q[0]], "q": new_q}
 
 
-PROGRAM = optimise(trace(step, {"q": (2,), "v": (2,), "push": (1,), "g": (1,)}))
+PROGRAM = optimise(trace(step, {"q": (2,), "v": (2,), "force": (1,), "g": (1,)}))
 
 
 def states(*batch: int) -> list[np.ndarray]:
@@ -37,11 +37,11 @@ def states(*batch: int) -> list[np.ndarray]:
 def test_steps_equal_calls(batch: tuple[int, ...], dtype: str) -> None:
     function = CompiledFunction(PROGRAM, dtype=dtype, threads=2, cache=False)
     q, v = (a.astype(dtype) for a in states(*batch))
-    push = np.random.default_rng(4).normal(size=(*batch, 20, 1)).astype(dtype)
-    run = run_steps(function, q, v, push, [9.81], steps=20, every=3, over_time=["push"])
+    force = np.random.default_rng(4).normal(size=(*batch, 20, 1)).astype(dtype)
+    run = run_steps(function, q, v, force, [9.81], steps=20, every=3, over_time=["force"])
     rows = []
     for time in range(20):
-        v, energy, q = function(q, v, push[..., time, :], [9.81])
+        v, energy, q = function(q, v, force[..., time, :], [9.81])
         rows.append({"v": v, "energy": energy, "q": q})
     assert set(run.state) == {"q", "v"}
     assert all(np.array_equal(run.state[name], rows[-1][name]) for name in run.state)
@@ -53,16 +53,16 @@ def test_steps_equal_calls(batch: tuple[int, ...], dtype: str) -> None:
 def test_inputs_that_are_shared_by_all_worlds_or_strided() -> None:
     function = CompiledFunction(PROGRAM, cache=False)
     q, v = states(12)
-    push = np.random.default_rng(5).normal(size=(10, 1))
-    shared = run_steps(function, q, v[0], push, [9.81], steps=10, over_time=["push"])
+    force = np.random.default_rng(5).normal(size=(10, 1))
+    shared = run_steps(function, q, v[0], force, [9.81], steps=10, over_time=["force"])
     every = run_steps(
         function,
         q[::-1].copy()[::-1],
         np.tile(v[0], (12, 1)),
-        np.tile(push, (12, 1, 1)),
+        np.tile(force, (12, 1, 1)),
         [[9.81]] * 12,
         steps=10,
-        over_time=["push"],
+        over_time=["force"],
     )
     assert np.array_equal(shared.records["energy"], every.records["energy"])
 
@@ -88,10 +88,10 @@ def test_zero_steps_return_the_state_and_few_steps_no_record() -> None:
 def test_invalid_arguments_are_reported_by_name() -> None:
     function = CompiledFunction(PROGRAM, cache=False)
     q, v = states(3)
-    with pytest.raises(ShapeError, match=r"'push' .* over time it should be \(..., 4, 1\)"):
-        run_steps(function, q, v, np.zeros((3, 5, 1)), [9.81], steps=4, over_time=["push"])
-    with pytest.raises(UnknownNameError, match="'force'"):
-        run_steps(function, q, v, [0.0], [9.81], steps=4, over_time=["force"])
+    with pytest.raises(ShapeError, match=r"'force' .* over time it should be \(..., 4, 1\)"):
+        run_steps(function, q, v, np.zeros((3, 5, 1)), [9.81], steps=4, over_time=["force"])
+    with pytest.raises(UnknownNameError, match="'torque'"):
+        run_steps(function, q, v, [0.0], [9.81], steps=4, over_time=["torque"])
     with pytest.raises(UnknownNameError, match="'power'"):
         run_steps(function, q, v, [0.0], [9.81], steps=4, record=["power"])
     with pytest.raises(ValueError, match="'q' is part of the state"):
@@ -106,18 +106,18 @@ def test_invalid_arguments_are_reported_by_name() -> None:
 # ---------------------------------------------------------------------------------- carried values
 
 
-def smoothed(q, push, before):
+def smoothed(q, force, before):
     """A force averaged over four steps, with the last three carried, and a carried count of the negative
     forces.
     """
-    kept = [push[0], before[0], before[1], before[3]]
+    stored = [force[0], before[0], before[1], before[3]]
     count = scalar.fori_loop(
         0,
         1,
-        lambda k, a: a.scatter(3.0 + 0 * q[0], before[3] + scalar.where(push[0] < 0, 1.0, 0.0)),
-        _filled(kept),
+        lambda k, a: a.scatter(3.0 + 0 * q[0], before[3] + scalar.where(force[0] < 0, 1.0, 0.0)),
+        _filled(stored),
     )
-    mean = (push[0] + before[0] + before[1] + before[2]) / 4
+    mean = (force[0] + before[0] + before[1] + before[2]) / 4
     return {"q": [q[0] + 0.1 * mean, before[3]]}, [count[k] for k in range(4)]
 
 
@@ -128,39 +128,39 @@ def _filled(values):
     return array
 
 
-def with_carried_values(q, push, carried):
-    out, kept = smoothed(q, push, carried.warm_start(4))
-    carried.keep(kept)
+def with_carried_values(q, force, carried):
+    out, stored = smoothed(q, force, carried.warm_start(4))
+    carried.keep(stored)
     return out
 
 
-def by_hand(q, push, notes):
-    out, kept = smoothed(q, push, notes)
-    return {**out, "notes": kept}
+def with_explicit_values(q, force, notes):
+    out, stored = smoothed(q, force, notes)
+    return {**out, "notes": stored}
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("batch", [(), (5,), (37,), (2, 9)])
 def test_carried_values_equal_an_explicit_input_and_output(batch: tuple[int, ...], dtype: str) -> None:
-    sizes = {"q": 2, "push": 1}
+    sizes = {"q": 2, "force": 1}
     own = compile_function(with_carried_values, sizes, dtype=dtype, cache=False, carried="notes")
-    hand = compile_function(by_hand, {**sizes, "notes": 4}, dtype=dtype, cache=False)
-    assert own.program.inputs == hand.program.inputs and own.program.outputs == hand.program.outputs
+    explicit = compile_function(with_explicit_values, {**sizes, "notes": 4}, dtype=dtype, cache=False)
+    assert own.program.inputs == explicit.program.inputs and own.program.outputs == explicit.program.outputs
     q, _ = states(*batch)
-    push = np.random.default_rng(6).normal(size=(*batch, 12, 1))
-    settings = {"steps": 12, "every": 3, "over_time": ["push"]}
-    with_carried = run_steps(own, q, push, np.zeros(4), **settings)
-    carried = run_steps(hand, q, push, np.zeros((*batch, 4)), **settings)
+    force = np.random.default_rng(6).normal(size=(*batch, 12, 1))
+    settings = {"steps": 12, "every": 3, "over_time": ["force"]}
+    with_carried = run_steps(own, q, force, np.zeros(4), **settings)
+    carried = run_steps(explicit, q, force, np.zeros((*batch, 4)), **settings)
     notes = np.zeros((*batch, 4), dtype)
-    at = q.astype(dtype)
+    state = q.astype(dtype)
     for k in range(12):
-        at, notes = own(at, push[..., k, :], notes)
+        state, notes = own(state, force[..., k, :], notes)
     for run in (with_carried, carried):
-        assert np.array_equal(run.state["q"], at) and np.array_equal(run.state["notes"], notes)
+        assert np.array_equal(run.state["q"], state) and np.array_equal(run.state["notes"], notes)
     assert all(np.array_equal(with_carried.records[n], carried.records[n]) for n in ("q", "notes"))
-    newest = push[..., 9:12, 0][..., ::-1].astype(dtype)
+    newest = force[..., 9:12, 0][..., ::-1].astype(dtype)
     assert np.array_equal(with_carried.state["notes"][..., :3], newest)
-    assert np.array_equal(with_carried.state["notes"][..., 3], np.sum(push[..., 0] < 0, axis=-1))
+    assert np.array_equal(with_carried.state["notes"][..., 3], np.sum(force[..., 0] < 0, axis=-1))
 
 
 def test_unused_carried_values_are_not_a_port() -> None:

@@ -1,5 +1,5 @@
-"""The same bits at every number of lanes, in functions cut or whole, on processors with less; and as
-evaluated.
+"""Compiled programs give the bits of the interpreter at every number of lanes, split into functions or not,
+and on processors with fewer instructions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime import processor as cpu
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 
-X86 = cpu.host().is_x86 and sys.platform == "linux"  # these kinds' code is for Linux
+X86 = cpu.host().is_x86 and sys.platform == "linux"  # the code for these processors is for Linux
 KINDS_OF_X86 = {
     "SSE2": cpu.Processor("x86_64-unknown-linux-gnu", "x86-64", "+sse2"),
     "AVX": cpu.Processor("x86_64-unknown-linux-gnu", "x86-64", "+sse2,+sse4.1,+avx"),
@@ -53,13 +53,13 @@ def run_body(
 
 
 def _aligned(size: int) -> np.ndarray:
-    raw = np.full(size + 256, 0xA5, np.uint8)  # whatever is there must not matter
+    raw = np.full(size + 256, 0xA5, np.uint8)  # the initial content must not matter
     start = -raw.ctypes.data % 128
     return raw[start : start + size]
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["float64", "float32"]), st.sampled_from([3, 25, 10**6]))
-def test_random_functions_have_the_same_bits_at_every_width_and_cut(
+def test_random_functions_have_the_same_bits_at_every_width_and_splitting_limit(
     seed: int, dtype: str, limit: int
 ) -> None:
     program = optimise(trace(random_function(seed, 8), {"x": (SIZE,)}))
@@ -72,7 +72,7 @@ def test_random_functions_have_the_same_bits_at_every_width_and_cut(
 
 @pytest.mark.parametrize("kind", [k for k in KINDS_OF_X86 if X86 and KINDS_OF_X86[k].has <= cpu.host().has])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_processors_with_less_give_the_same_bits(kind: str, dtype: str) -> None:
+def test_processors_with_fewer_instructions_give_the_same_bits(kind: str, dtype: str) -> None:
     processor = KINDS_OF_X86[kind]
     for seed in range(4):
         program = optimise(trace(random_function(seed, 8), {"x": (SIZE,)}))
@@ -84,36 +84,36 @@ def test_processors_with_less_give_the_same_bits(kind: str, dtype: str) -> None:
 
 
 def newton(x):
-    """The cube root of x[0] by Newton's iteration, from x[1]."""
+    """Cube root of x[0] by Newton's method from x[1]."""
 
-    def goes_on(carry):
-        y, turns = carry
+    def not_converged(carry):
+        y, iterations = carry
         return scalar.logical_and(
-            turns < 60, scalar.absolute(y * y * y - x[0]) > 1e-13 * scalar.absolute(x[0])
+            iterations < 60, scalar.absolute(y * y * y - x[0]) > 1e-13 * scalar.absolute(x[0])
         )
 
     return scalar.while_loop(
-        goes_on, lambda c: (c[0] - (c[0] ** 3 - x[0]) / (3 * c[0] ** 2), c[1] + 1), (x[1], 0)
+        not_converged, lambda c: (c[0] - (c[0] ** 3 - x[0]) / (3 * c[0] ** 2), c[1] + 1), (x[1], 0)
     )
 
 
 def bisection(x):
-    """The zero of cos y - x[0] y in (0, pi/2), and how many halvings it took."""
+    """Root of cos y - x[0] y in (0, pi/2) by bisection, and the number of iterations."""
 
     def halve(carry):
-        low, high, turns = carry
+        low, high, iterations = carry
         middle = 0.5 * (low + high)
         above = scalar.less(0.0, scalar.cos(middle) - x[0] * middle)
-        return scalar.where(above, middle, low), scalar.where(above, high, middle), turns + 1
+        return scalar.where(above, middle, low), scalar.where(above, high, middle), iterations + 1
 
-    low, _, turns = scalar.while_loop(
+    low, _, iterations = scalar.while_loop(
         lambda c: scalar.less(x[1], c[1] - c[0]), halve, (0 * x[0], 0 * x[0] + np.pi / 2, 0)
     )
-    return [low, turns]
+    return [low, iterations]
 
 
 def cholesky(x):
-    """The lower factor of the 4x4 matrix A A^T + I, A being the 16 inputs, in loops over a scratch array."""
+    """The lower factor of the 4x4 matrix A A^T + I, where A contains the 16 inputs."""
     n = 4
     a = scalar.zeros((n, n))
     for i in range(n):
@@ -140,23 +140,23 @@ def worlds(function, size: int, low: float, high: float, count: int = 37) -> tup
     return optimise(trace(function, {"x": (size,)})), x
 
 
-def test_newtons_iteration_stops_in_each_lane_by_itself() -> None:
+def test_newtons_method_terminates_in_each_lane_independently() -> None:
     program, x = worlds(newton, 2, 0.1, 50.0)
-    x[:, 1] = np.geomspace(0.01, 1e4, len(x))  # from starts that take few or many turns
+    x[:, 1] = np.geomspace(0.01, 1e4, len(x))  # initial values that need few or many iterations
     newton_of = CompiledFunction(program, cache=False)
-    root, turns = newton_of(x)
+    root, iterations = newton_of(x)
     assert np.allclose(root[:, 0], np.cbrt(x[:, 0]), rtol=1e-12)
-    assert len(set(turns.ravel())) > 4
+    assert len(set(iterations.ravel())) > 4
     for k in (0, 7, 36):
-        assert [root[k], turns[k]] == list(newton_of(x[k]))
+        assert [root[k], iterations[k]] == list(newton_of(x[k]))
 
 
 def test_bisection_to_a_tolerance_of_each_world() -> None:
     program, x = worlds(bisection, 2, 0.2, 3.0)
     x[:, 1] = np.geomspace(1e-13, 0.1, len(x))
-    low, turns = CompiledFunction(program, cache=False)(x).T
+    low, iterations = CompiledFunction(program, cache=False)(x).T
     assert np.all(abs(np.cos(low) - x[:, 0] * low) <= 5 * x[:, 1])
-    assert np.array_equal(turns, np.ceil(np.log2(np.pi / 2 / x[:, 1])))
+    assert np.array_equal(iterations, np.ceil(np.log2(np.pi / 2 / x[:, 1])))
 
 
 def test_cholesky_factorisation_in_loops() -> None:

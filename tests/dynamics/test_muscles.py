@@ -34,7 +34,7 @@ def random_muscle(rng):
     return Muscle(strength, (0.2, 0.9), (low, high), *rest), np.array([low, high, strength, 200, *rest])
 
 
-def test_force_is_mujocos():
+def test_force_equals_mujoco():
     rng = np.random.default_rng(1)
     for _ in range(200):
         muscle, numbers = random_muscle(rng)
@@ -59,7 +59,7 @@ def test_the_damping_slope_is_the_derivative_of_the_force():
 
 
 @pytest.mark.parametrize("width", [0, 0.3])
-def test_activation_is_mujocos(width):
+def test_activation_equals_mujoco(width):
     rng = np.random.default_rng(2)
     for _ in range(100):
         control, activation = rng.uniform(-0.5, 1.5), rng.uniform()

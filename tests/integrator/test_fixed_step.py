@@ -29,15 +29,15 @@ def gyroscope(q, v, z, dt):
     return -np.cross(v, INERTIA * v) / INERTIA, z
 
 
-def run(stepper, space, rate, at, duration, steps):
+def run(stepper, space, derivative, state, duration, steps):
     for _ in range(steps):
-        at = stepper(rate, space, at, duration / steps)
-    return at
+        state = stepper(derivative, space, state, duration / steps)
+    return state
 
 
-def order(stepper, space, rate, at, *, steps):
+def order(stepper, space, derivative, state, *, steps):
     """The measured order: log2 of how much the error falls when the step is halved."""
-    results = [np.concatenate(run(stepper, space, rate, at, 1.0, steps * 2**k)) for k in range(3)]
+    results = [np.concatenate(run(stepper, space, derivative, state, 1.0, steps * 2**k)) for k in range(3)]
     first, second = (np.abs(a - b).max() for a, b in zip(results[1:], results, strict=False))
     return math.log2(first / second)
 
@@ -57,37 +57,37 @@ def test_order_of_convergence_of_rotations(stepper, expected):
 
 
 def test_runge_kutta_reaches_the_closed_form_of_the_oscillator():
-    at = run(runge_kutta_4, FLAT, oscillator, START, 1.0, 1000)
+    state = run(runge_kutta_4, FLAT, oscillator, START, 1.0, 1000)
     q = START.q[0] * math.cos(1) + START.v[0] * math.sin(1)
-    assert at.q[0] == pytest.approx(q, abs=1e-12)
+    assert state.q[0] == pytest.approx(q, abs=1e-12)
 
 
 def test_semi_implicit_euler_conserves_the_modified_energy():
     """Symplectic: p^2 + q^2 - h p q is conserved."""
     h = 0.1
-    at = START
+    state = START
 
-    def invariant(at):
-        return (at.q**2 + at.v**2 - h * at.q * at.v)[0]
+    def invariant(state):
+        return (state.q**2 + state.v**2 - h * state.q * state.v)[0]
 
-    before = invariant(at)
+    before = invariant(state)
     for _ in range(10_000):
-        at = semi_implicit_euler(oscillator, FLAT, at, h)
-    assert invariant(at) == pytest.approx(before, rel=1e-9)
+        state = semi_implicit_euler(oscillator, FLAT, state, h)
+    assert invariant(state) == pytest.approx(before, rel=1e-9)
 
 
 @pytest.mark.parametrize(("stepper", "expected"), [(semi_implicit_euler, 1), (runge_kutta_4, 4)])
 def test_order_of_convergence_with_a_time_dependent_derivative(stepper, expected):
     errors = []
     for steps in (20, 40):
-        at, h = State(np.array([0.0]), np.array([1.0]), np.zeros(0)), 1 / steps
+        state, h = State(np.array([0.0]), np.array([1.0]), np.zeros(0)), 1 / steps
         for k in range(steps):
-            at = stepper(lambda q, v, z, dt, t=k * h: (np.exp([t + dt]), z), FLAT, at, h)
-        errors.append(abs(at.v[0] - math.e))
+            state = stepper(lambda q, v, z, dt, t=k * h: (np.exp([t + dt]), z), FLAT, state, h)
+        errors.append(abs(state.v[0] - math.e))
     assert math.log2(errors[0] / errors[1]) == pytest.approx(expected, abs=0.1)
 
 
 def test_steps_work_on_rationals_of_sympy():
-    at = State(np.array([sp.Integer(1)]), np.array([sp.Integer(0)]), np.array([sp.Integer(0)]))
-    after = semi_implicit_euler(oscillator, FLAT, at, sp.Rational(1, 10))
+    state = State(np.array([sp.Integer(1)]), np.array([sp.Integer(0)]), np.array([sp.Integer(0)]))
+    after = semi_implicit_euler(oscillator, FLAT, state, sp.Rational(1, 10))
     assert after.v[0] == sp.Rational(-1, 10) and after.q[0] == sp.Rational(99, 100)

@@ -28,7 +28,7 @@ def assert_same(found, expected):
             np.testing.assert_array_equal(np.asarray(x, float), np.asarray(y, float))
 
 
-def test_poses_velocities_and_subspaces_are_those_of_the_functions(state):
+def test_poses_velocities_and_subspaces_equal_those_of_the_functions(state):
     m, q, v, *_ = state
     k = Kinematics(m.tree, q, v)
     assert_same(k.velocities, velocities.link_velocities(m.tree, q, v))
@@ -38,7 +38,7 @@ def test_poses_velocities_and_subspaces_are_those_of_the_functions(state):
     assert_same(k.world_motion_subspaces, jacobians.world_motion_subspaces(m.tree, k.poses))
 
 
-def test_frames_are_those_of_the_functions(state):
+def test_frames_equal_those_of_the_functions(state):
     m, q, v, *_ = state
     k = Kinematics(m.tree, q, v)
     for placement in m.tree.placements.values():
@@ -75,7 +75,7 @@ def test_bias_accelerations_are_the_derivative_of_the_velocities_at_constant_v(s
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * max(1.0, abs(expected).max()))
 
 
-def test_dynamics_of_the_record_are_those_of_q_and_v(state):
+def test_dynamics_of_the_record_equal_those_of_q_and_v(state):
     m, q, v, tau, a = state
     tree, k = m.tree, Kinematics(m.tree, q, v)
     pairs = [

@@ -31,7 +31,7 @@ def model(rng, kind, side):
 
 @pytest.mark.parametrize("side", [False, True], ids=["shorter way", "by the side"])
 @pytest.mark.parametrize("kind", ["sphere", "cylinder"])
-def test_lengths_and_moment_arms_are_mujocos(kind, side):
+def test_lengths_and_moment_arms_equal_mujoco(kind, side):
     rng = np.random.default_rng(8)
     bent = 0
     for _ in range(40):

@@ -2,9 +2,10 @@
 
     python -m tests.oracles.mujoco_figures [name ...]
 
-A case's states are kept where its file exists; else they are drawn: some at random in the air, others along falls. At
-each state MuJoCo's Newton method is restarted from its own solution until the optimality conditions
-M qacc = qfrc_smooth + J^T efc_force hold to rounding; one call of mj_forward leaves residuals of 1e-8.
+The states of an existing case are kept. Those of a new case are drawn: some at random in the air, others
+along falls. At each state the Newton method of MuJoCo is restarted from its own solution until the
+optimality conditions M qacc = qfrc_smooth + J^T efc_force are satisfied to rounding; one call of mj_forward
+leaves residuals of 1e-8.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ GYMNASIUM = {
     name: f"gymnasium/envs/mujoco/assets/{name}.xml" for name in ("ant", "half_cheetah", "hopper", "humanoid")
 }
 OURS = ("car", "muscle_arm", "slider_crank")
-STATES, IN_THE_AIR = 20, 5  # a case's states, and how many of them are not along a fall
+STATES, IN_THE_AIR = 20, 5  # the number of states of a case, and of those that are not along a fall
 RESTARTS = 12
 CONES = {"pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL, "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC}
 STATE = ("qpos", "qvel", "ctrl", "act")
@@ -35,7 +36,7 @@ ROWS = ("efc_aref", "efc_R", "efc_force")
 
 
 def written(name: str) -> float:
-    """Writes the case of that name; the largest optimality residual of its figures."""
+    """Write the case of that name. Returns the largest optimality residual of its figures."""
     model = {"file": f"{name}.xml"}
     if name in GYMNASIUM:
         model = {"package": "gymnasium", "version": metadata.version("gymnasium"), "file": GYMNASIUM[name]}
@@ -72,7 +73,7 @@ def located(model: dict[str, str]) -> Any:
 
 
 def states_of(name: str, engine: Any) -> list[dict[str, list[float]]]:
-    """The states of a stored case; for a new one, states that are drawn."""
+    """The states of a stored case, or random states for a new one."""
     if (CASES / f"{name}.json.gz").exists():
         references = stored("mujoco_oracle", name)["reference"][:STATES]
         return [{key: state[key] for key in STATE} for state in references]
@@ -81,7 +82,10 @@ def states_of(name: str, engine: Any) -> list[dict[str, list[float]]]:
 
 
 def drawn(engine: Any, rng: np.random.Generator, falls: bool) -> dict[str, list[float]]:
-    """A random state: joints up to a tenth of their range beyond it; along a fall, some time later with constant controls."""
+    """A random state, with joints up to a tenth of their range beyond their limits.
+
+    falls: the state some time later, under constant controls.
+    """
     data = mujoco.MjData(engine)
     moved = 0.3 * rng.normal(size=engine.nv)
     mujoco.mj_integratePos(engine, data.qpos, moved, 1.0)

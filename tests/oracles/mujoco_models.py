@@ -1,4 +1,4 @@
-"""Random MJCF models, and MuJoCo's own answers about them."""
+"""Random MJCF models, and the quantities that MuJoCo computes for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = {
 
 
 def numbers(values: Any) -> str:
-    """Numbers as an attribute, with every bit."""
+    """Numbers as the text of an attribute, without loss of precision."""
     return " ".join(repr(float(x)) for x in np.atleast_1d(values))
 
 
@@ -36,8 +36,10 @@ class RandomModel:
             (roots if parent < 0 else children[parent]).append(i)
         bodies = "".join(self.body(i, children, root=True) for i in roots)
         self.xml = (
-            f'<mujoco model="random"><compiler angle="radian" autolimits="true"/><option gravity="{numbers(self.rng.normal(size=3) * 5)}"/>'
-            f'<worldbody>{bodies}<geom type="plane" size="1 1 1" pos="0 0 -3"/></worldbody><actuator>{"".join(self.actuators)}</actuator></mujoco>'
+            '<mujoco model="random"><compiler angle="radian" autolimits="true"/>'
+            f'<option gravity="{numbers(self.rng.normal(size=3) * 5)}"/>'
+            f'<worldbody>{bodies}<geom type="plane" size="1 1 1" pos="0 0 -3"/></worldbody>'
+            f"<actuator>{''.join(self.actuators)}</actuator></mujoco>"
         )
 
     def vector(self, size: int = 3, scale: float = 1.0) -> str:
@@ -49,7 +51,8 @@ class RandomModel:
         inner = "".join(self.body(k, children, root=False) for k in children[i])
         site = f'<site name="s{i}" pos="{self.vector()}" quat="{self.vector(4)}"/>'
         self.actuators.append(f'<general site="s{i}" gear="{self.vector(6)}"/>')
-        return f'<body name="b{i}" pos="{self.vector()}" quat="{quaternion}">{joints}{self.mass()}{site}{inner}</body>'
+        pose = f'pos="{self.vector()}" quat="{quaternion}"'
+        return f'<body name="b{i}" {pose}>{joints}{self.mass()}{site}{inner}</body>'
 
     def mass(self) -> str:
         if self.rng.random() < 0.5:
@@ -68,7 +71,7 @@ class RandomModel:
 
     def chain(self) -> str:
         kinds = [str(k) for k in self.rng.choice(["hinge", "slide", "ball"], size=self.rng.integers(0, 4))]
-        if kinds.count("ball"):  # at most three of turns, and three of slides
+        if kinds.count("ball"):  # at most three rotational and three translational coordinates
             kinds = ["slide", "ball"] if "slide" in kinds else ["ball"]
         return "".join(self.joint(kind) for kind in kinds)
 
@@ -98,21 +101,22 @@ class RandomModel:
             f'<intvelocity joint="{joint}" gear="{gear}" kp="4" actrange="-1 1"/>',
             f'<damper joint="{joint}" gear="{gear}" kv="3" ctrlrange="0 1"/>',
             f'<cylinder joint="{joint}" gear="{gear}" timeconst=".3" area="2" bias="1 2 3"/>',
-            f'<general joint="{joint}" gear="{gear}" armature=".2" damping=".3" gaintype="affine" gainprm="1 2 3" biastype="affine" biasprm="3 2 1"/>',
+            f'<general joint="{joint}" gear="{gear}" armature=".2" damping=".3" gaintype="affine" '
+            'gainprm="1 2 3" biastype="affine" biasprm="3 2 1"/>',
             f'<general joint="{joint}" gear="{gear}" dyntype="filterexact" dynprm=".2" gainprm="2"/>',
         )
         return str(self.rng.choice(kinds))
 
 
 def written(xml: str, folder: Path) -> Path:
-    """The model in a file of its own."""
+    """The path of a file with the model."""
     path = folder / "model.xml"
     path.write_text(xml)
     return path
 
 
 def state_of(model: Any, rng: np.random.Generator) -> Any:
-    """MuJoCo's data in a random state, everything computed."""
+    """MuJoCo's data in a random state, after mj_forward."""
     data = mujoco.MjData(model)
     data.qpos[:] = rng.normal(size=model.nq)
     mujoco.mj_normalizeQuat(model, data.qpos)
@@ -124,18 +128,21 @@ def state_of(model: Any, rng: np.random.Generator) -> Any:
 
 
 def full_mass_matrix(model: Any, data: Any) -> np.ndarray:
-    """The mass matrix of MuJoCo's data, dense."""
+    """Dense mass matrix of MuJoCo's data."""
     M = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model, data, M)
     return M
 
 
 class RandomTree:
-    """The text of a model of up to seven bodies: every joint kind and mixture, bodies without freedom, bodies on slides alone, armature, tendons."""
+    """The text of a model of up to seven bodies: every joint type and combination, fixed bodies, bodies with
+    slide joints alone, armature, tendons.
+    """
 
     KINDS = (
-        (), (), ("hinge",), ("slide",), ("ball",), ("slide", "slide"), ("slide", "slide", "slide"), ("slide", "hinge"),
-        ("hinge", "slide"), ("hinge", "hinge"), ("slide", "ball"), ("slide", "slide", "hinge"),
+        (), (), ("hinge",), ("slide",), ("ball",), ("slide", "slide"), ("slide", "slide", "slide"),
+        ("slide", "hinge"), ("hinge", "slide"), ("hinge", "hinge"), ("slide", "ball"),
+        ("slide", "slide", "hinge"),
     )  # fmt: skip
 
     def __init__(self, seed: int):
@@ -147,14 +154,17 @@ class RandomTree:
             f'<joint joint="{name}" coef="{self.rng.normal()!r}"/>' for name in self.some(self.scalars)
         )
         fixed = f'<fixed name="t">{tendon}</fixed>' if tendon else ""
-        self.text = f'<mujoco><compiler angle="radian"/><worldbody>{roots}</worldbody><tendon>{fixed}</tendon></mujoco>'
+        self.text = (
+            f'<mujoco><compiler angle="radian"/><worldbody>{roots}</worldbody>'
+            f"<tendon>{fixed}</tendon></mujoco>"
+        )
 
     def some(self, names: list[str]) -> list[str]:
         return [name for name in names if self.rng.random() < 0.5]
 
     def body(self, i: int, parents: list[int]) -> str:
         root = parents[i] < 0
-        plain = self.rng.random() < 0.5  # along the axes of the body, as most models have it
+        plain = self.rng.random() < 0.5  # axes parallel to those of the body, as in most models
         kinds = (
             ("free",)
             if root and self.rng.random() < 0.15
@@ -178,7 +188,8 @@ class RandomTree:
         if kind == "ball":
             return f'<joint name="{name}" type="ball" {armature} {where}/>'
         self.scalars.append(name)
-        return f'<joint name="{name}" type="{kind}" axis="{numbers(axis)}" ref="{self.rng.normal()!r}" {armature} {where}/>'
+        scalar = f'axis="{numbers(axis)}" ref="{self.rng.normal()!r}"'
+        return f'<joint name="{name}" type="{kind}" {scalar} {armature} {where}/>'
 
     def mass(self, plain: bool) -> str:
         if self.rng.random() < 0.4:
@@ -193,4 +204,5 @@ class RandomTree:
             if plain
             else f'pos="{numbers(self.rng.normal(size=3))}" quat="{numbers(self.rng.normal(size=4))}"'
         )
-        return f'<inertial mass="{self.rng.uniform(0.5, 3)!r}" {pose} diaginertia="{numbers(np.sort(moments))}"/>'
+        mass, diagonal = repr(float(self.rng.uniform(0.5, 3))), numbers(np.sort(moments))
+        return f'<inertial mass="{mass}" {pose} diaginertia="{diagonal}"/>'

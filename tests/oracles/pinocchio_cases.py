@@ -1,8 +1,10 @@
-"""Pinocchio's cases in zwang's conventions, visibly: joints by name, quaternions (w, x, y, z), a base's velocity in world axes.
+"""Conversion of Pinocchio's cases to the conventions of zwang: joints by name, quaternions (w, x, y, z), and
+the linear velocity of a base in world axes.
 
-Pinocchio's tangent x_pin of a state and zwang's speeds are related by x = T(q) x_pin: a permutation of joints, with
-the rotation R of a floating base on its linear part. Hence
-    v = T v_pin,   a = T a_pin + drift,   drift = R (w x v_linear) on a base's linear part,   tau_pin = T^T tau.
+Pinocchio's generalised velocities v_pin and those of zwang are related by v = T(q) v_pin. T is a permutation
+of joints, with the rotation R of a floating base in the block of its linear part. Hence
+    v = T v_pin,   a = T a_pin + drift,   tau_pin = T^T tau,
+with drift = R (w x v_linear) in the linear part of a base.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ CASES = ("F_anymal_c", "F_double_pendulum", "F_panda", "F_solo12", "F_ur5", "F_x
 
 @cache
 def loaded(name: str) -> PinocchioCase:
-    """The case of that name, its URDF loaded."""
+    """The case of that name, with its loaded mechanism."""
     return PinocchioCase(case("robot_dynamics", name))
 
 
@@ -66,7 +68,7 @@ class PinocchioCase:
 
 
 class State:
-    """One state: zwang's q, v, tau, a from Pinocchio's, and the way back for what zwang gives."""
+    """One state: q, v, tau, a of zwang from those of Pinocchio, and the inverse transformation of results."""
 
     def __init__(self, of: PinocchioCase, reference: dict[str, Any]):
         self.of, self.reference = of, reference
@@ -87,20 +89,20 @@ class State:
         self.a = self.T @ a_pin + self.drift
         self.tau = self.T @ np.array(reference["tau"])  # T is orthogonal: its inverse is its transpose
 
-    def efforts(self, tau: np.ndarray) -> np.ndarray:
-        """zwang's efforts as Pinocchio has them."""
+    def forces(self, tau: np.ndarray) -> np.ndarray:
+        """Generalised forces of zwang in the convention of Pinocchio."""
         return self.T.T @ tau
 
     def accelerations(self, a: np.ndarray) -> np.ndarray:
-        """zwang's accelerations as Pinocchio has them."""
+        """Accelerations of zwang in the convention of Pinocchio."""
         return self.T.T @ (a - self.drift)
 
     def matrix(self, H: np.ndarray) -> np.ndarray:
-        """zwang's mass matrix as Pinocchio has it."""
+        """A mass matrix of zwang in the convention of Pinocchio."""
         return self.T.T @ H @ self.T
 
     def columns(self, J: np.ndarray) -> np.ndarray:
-        """zwang's Jacobian as Pinocchio has it."""
+        """A Jacobian of zwang in the convention of Pinocchio."""
         return J @ self.T
 
 
@@ -116,7 +118,9 @@ def rotation_of(w: float, x: float, y: float, z: float) -> np.ndarray:
 
 
 def without_grounded_mass(mechanism: Mechanism) -> Mechanism:
-    """Bodies fixed to the world lose their mass, as Pinocchio leaves them out of the centre of mass and the potential."""
+    """The mechanism with massless bodies where they are fixed to the world: Pinocchio does not count their
+    mass in the centre of mass and the potential energy.
+    """
     grounded = {"world"}
     bodies = []
     for body in mechanism.bodies:
@@ -128,7 +132,7 @@ def without_grounded_mass(mechanism: Mechanism) -> Mechanism:
 
 
 def relative_error(found: Any, expected: Any) -> float:
-    """The largest difference, relative to the largest number expected (or 1 where all are zero)."""
+    """The largest difference, relative to the largest expected number (or 1 if all are zero)."""
     found, expected = np.asarray(found, float), np.asarray(expected, float)
     assert found.shape == expected.shape
     scale = np.abs(expected).max()

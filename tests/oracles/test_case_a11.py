@@ -1,4 +1,6 @@
-"""The tree of five solids of seeds 000 and 001: H(q) a + h = sum J_k^T w_k, and Gauss's cost, against Pinocchio's numbers."""
+"""The equation of motion H(q) a + h = sum J_k^T w_k of a tree of five solids, and Gauss's measure, against
+the numbers of Pinocchio.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ FOLDER, NAME = "rigid_body", "A11_gauss_solids_tree"
 
 
 def tree() -> tuple[zw.Mechanism, dict[str, float]]:
-    """The case's solids, joints "1" to "5", with a frame at each centre of mass; and the inertias, which stay symbols.
+    """The case's solids, joints "1" to "5", with a frame at each centre of mass, and the values of the
+    inertias, which remain symbols.
 
-    The case drew them at random and no body can have them, by the triangle inequality: as numbers zwang refuses them.
+    The inertias of the case are random and violate the triangle inequality, so zwang rejects their values.
     """
     parameters = case(FOLDER, NAME)["parameters"]
     bodies, frames, numbers = [], [], {}
@@ -38,7 +41,7 @@ def tree() -> tuple[zw.Mechanism, dict[str, float]]:
 
 
 def near(found: Any, expected: Any) -> None:
-    """Equal to the case's tolerance, relative to the largest number."""
+    """Assert equality within the tolerance of the case, relative to the largest number."""
     expected = np.asarray(expected, float)
     bound = case(FOLDER, NAME)["tolerance"] * max(1.0, np.abs(expected).max())
     np.testing.assert_allclose(np.asarray(found, float), expected, rtol=0, atol=bound)
@@ -52,7 +55,7 @@ def fast() -> tuple[Any, dict[str, float]]:
 
 
 @pytest.mark.parametrize("reference", references(FOLDER, NAME))
-def test_the_equation_of_the_tree_is_pinocchios(reference: dict[str, Any], fast: Any) -> None:
+def test_the_equation_of_motion_equals_pinocchio(reference: dict[str, Any], fast: Any) -> None:
     compiled, numbers = fast
     q, v, tau = np.array(reference["q"]), np.array(reference["qd"]), np.zeros(5)
     near(compiled.mass_matrix(q, params=numbers), reference["H"])
@@ -68,20 +71,20 @@ def test_the_equation_of_the_tree_is_pinocchios(reference: dict[str, Any], fast:
 
 
 @pytest.mark.parametrize("reference", references(FOLDER, NAME))
-def test_the_acceleration_of_the_tree_makes_gauss_cost_least(reference: dict[str, Any], fast: Any) -> None:
-    """The cost is H's quadratic form about its least value, which is at the case's acceleration."""
+def test_the_acceleration_minimises_gauss_measure(reference: dict[str, Any], fast: Any) -> None:
+    """Z is a quadratic form with the matrix H about its minimum, which is at the acceleration of the case."""
     compiled, numbers = fast
     q, v, H = np.array(reference["q"]), np.array(reference["qd"]), np.array(reference["H"])
 
-    def cost(a: np.ndarray) -> float:
+    def measure(a: np.ndarray) -> float:
         return float(compiled.zwang_of(q, v, reference["JTw"], a, params=numbers))
 
-    least = cost(np.array(reference["qdd"]))
+    least = measure(np.array(reference["qdd"]))
     for d in np.vstack([np.eye(5), -np.eye(5)]):
-        assert cost(reference["qdd"] + d) - least == pytest.approx(d @ H @ d / 2, rel=1e-9)
+        assert measure(reference["qdd"] + d) - least == pytest.approx(d @ H @ d / 2, rel=1e-9)
 
 
-def test_no_body_can_have_the_cases_inertias() -> None:
+def test_the_inertias_of_the_case_violate_the_triangle_inequality() -> None:
     m, numbers = tree()
     with pytest.raises(DescriptionError, match=r"solid 1.*triangle inequality"):
         m.subs(numbers)

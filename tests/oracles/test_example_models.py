@@ -1,4 +1,4 @@
-"""The models of the examples move as MuJoCo moves them: in random states on the floor, at their limits, driven."""
+"""The models of the examples against MuJoCo in random states on the floor, at their limits, and driven."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ HEIGHTS = {"humanoid": (0.1, 0.9), "quadruped": (0.08, 0.3)}
 
 
 @pytest.mark.parametrize("name", HEIGHTS)
-def test_an_example_model_accelerates_as_in_mujoco(name):
+def test_accelerations_of_an_example_model_equal_mujoco(name):
     path = MODELS / f"{name}.xml"
     mechanism, model = zw.load(path), mujoco.MjModel.from_xml_path(str(path))
     model.opt.tolerance, model.opt.ls_tolerance, model.opt.iterations = 1e-14, 1e-9, 1000
@@ -38,7 +38,7 @@ def test_an_example_model_accelerates_as_in_mujoco(name):
     assert contacts > 10
 
 
-def test_the_quadruped_stands_where_its_keyframe_says():
+def test_the_quadruped_stays_near_its_keyframe():
     mechanism = zw.load(MODELS / "quadruped.xml")
     stand = mechanism.keyframes[0]
     run = zw.simulate(mechanism, stand.q, duration=0.4, control=np.array(stand.control), progress=False)

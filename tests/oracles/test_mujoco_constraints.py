@@ -27,7 +27,7 @@ def solved(mechanism, state, **options):
 
 
 def matched(rows, state):
-    """The order of our rows in which they are MuJoCo's: rows are a set."""
+    """The order in which our rows equal those of MuJoCo: the order of rows has no meaning."""
     ours = np.column_stack([rows.J, rows.aref, rows.R])
     theirs = np.column_stack([state["efc_J"], state["efc_aref"], state["efc_R"]])
     free, order = list(range(len(ours))), []
@@ -38,7 +38,7 @@ def matched(rows, state):
     return order
 
 
-def test_rows_forces_and_accelerations_are_mujocos(model):
+def test_rows_forces_and_accelerations_equal_mujoco(model):
     mechanism, states = model
     for state in states:
         found = solved(mechanism, state)
@@ -58,7 +58,7 @@ def test_rows_forces_and_accelerations_are_mujocos(model):
                 np.testing.assert_allclose(ours[order], theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
 
 
-def test_three_solvers_give_one_acceleration(model):
+def test_three_solvers_give_the_same_acceleration(model):
     mechanism, states = model
     for state in states[::13]:
         newton = solved(mechanism, state)

@@ -1,4 +1,6 @@
-"""What integrators take at the step's end, against MuJoCo's own next states: damping of all kinds, saturated servos, gyroscopic terms."""
+"""Forces that integrators treat implicitly, against the next states of MuJoCo: damping of all kinds,
+saturated servos and gyroscopic terms.
+"""
 
 import mujoco
 import numpy as np
@@ -10,19 +12,28 @@ from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.simulation.step import step, step_settings
 
-OPTION = '<option timestep="0.01" integrator="{integrator}" tolerance="1e-15" iterations="300"><flag eulerdamp="{flag}"/></option>'
+OPTION = (
+    '<option timestep="0.01" integrator="{integrator}" tolerance="1e-15" iterations="300">'
+    '<flag eulerdamp="{flag}"/></option>'
+)
 
 ARM = """<mujoco>{option}<worldbody>
-  <body><joint name="a" axis="0 1 0" damping="2 {higher}"/><geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
-    <body pos=".3 0 0"><joint name="b" type="ball" damping="1 {higher}"/><geom type="box" size=".1 .2 .05" pos=".1 0 .05"/>
-      <body pos=".2 0 .1"><joint name="c" type="slide" axis="1 0 1" damping="3" {limit}/><geom size=".06" mass="2" pos="0 .1 0"/></body>
+  <body><joint name="a" axis="0 1 0" damping="2 {higher}"/>
+    <geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
+    <body pos=".3 0 0"><joint name="b" type="ball" damping="1 {higher}"/>
+      <geom type="box" size=".1 .2 .05" pos=".1 0 .05"/>
+      <body pos=".2 0 .1"><joint name="c" type="slide" axis="1 0 1" damping="3" {limit}/>
+        <geom size=".06" mass="2" pos="0 .1 0"/></body>
     </body>
-    <body pos="-.2 0 0"><joint name="d" axis="1 0 0" frictionloss="{friction}"/><geom type="box" size=".1 .2 .05" mass="3" pos="0 .2 .1"/></body></body>
+    <body pos="-.2 0 0"><joint name="d" axis="1 0 0" frictionloss="{friction}"/>
+      <geom type="box" size=".1 .2 .05" mass="3" pos="0 .2 .1"/></body></body>
 </worldbody></mujoco>"""
 
 FREE = """<mujoco>{option}<worldbody>
-  <body name="top" pos="1 2 0" quat="1 .2 .3 .1"><freejoint/><geom type="box" size=".1 .2 .05" mass="2"/></body>
-  <body name="offset" pos="1 0 0"><joint type="free" damping=".7" armature=".2"/><geom type="box" size=".1 .2 .3" pos=".1 .05 -.1" mass="1"/><site name="s"/></body>
+  <body name="top" pos="1 2 0" quat="1 .2 .3 .1"><freejoint/><geom type="box" size=".1 .2 .05" mass="2"/>
+    </body>
+  <body name="offset" pos="1 0 0"><joint type="free" damping=".7" armature=".2"/>
+    <geom type="box" size=".1 .2 .3" pos=".1 .05 -.1" mass="1"/><site name="s"/></body>
   <body name="carrier" pos="-1 0 0"><freejoint/><geom type="box" size=".1 .2 .05"/>
     <body pos=".3 0 0"><joint axis="0 1 0" damping="1"/><geom size=".1"/></body></body>
   <body name="welded" pos="-3 0 0"><freejoint/><geom type="box" size=".1 .2 .05"/>
@@ -32,17 +43,20 @@ FREE = """<mujoco>{option}<worldbody>
 <actuator><general site="s" gear="1 2 0 .3 .1 0" biastype="affine" biasprm="0 0 -4"/></actuator></mujoco>"""
 
 SERVOS = """<mujoco>{option}<worldbody>
-  <body><joint name="a" axis="0 1 0" actuatorfrcrange="-3 3"/><geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
-    <body pos=".3 0 0"><joint name="b" axis="0 0 1" actuatorfrcrange="-1 2"/><geom type="capsule" size=".05" fromto="0 0 0 .3 0 0"/></body></body>
+  <body><joint name="a" axis="0 1 0" actuatorfrcrange="-3 3"/>
+    <geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
+    <body pos=".3 0 0"><joint name="b" axis="0 0 1" actuatorfrcrange="-1 2"/>
+      <geom type="capsule" size=".05" fromto="0 0 0 .3 0 0"/></body></body>
 </worldbody>
 <tendon><fixed name="t"><joint joint="a" coef="1"/><joint joint="b" coef="-.5"/></fixed></tendon>
-<actuator><position joint="a" kp="20" kv="4" gear="2"/><motor joint="a"/><velocity joint="b" kv="9"/><position tendon="t" kp="2" kv="3"/></actuator></mujoco>"""
+<actuator><position joint="a" kp="20" kv="4" gear="2"/><motor joint="a"/><velocity joint="b" kv="9"/>
+  <position tendon="t" kp="2" kv="3"/></actuator></mujoco>"""
 
 
-def compared_steps(text, states=12, spin=2.0):
-    """Asserts that one step leads where MuJoCo's does, from random states."""
+def compare_steps(text, states=12, spin=2.0):
+    """Assert that one step from random states gives the same state as a step of MuJoCo."""
     mechanism, model = read_mjcf("model.xml", text=text), mujoco.MjModel.from_xml_string(text)
-    steps = step_settings(mechanism, model.opt.timestep, mechanism.options.integrator)
+    settings = step_settings(mechanism, model.opt.timestep, mechanism.options.integrator)
     data, rng = mujoco.MjData(model), np.random.default_rng(3)
     for _ in range(states):
         mujoco.mj_resetData(model, data)
@@ -50,8 +64,8 @@ def compared_steps(text, states=12, spin=2.0):
         data.qvel[:] = spin * rng.normal(size=model.nv)
         data.ctrl[:] = rng.normal(size=model.nu)
         control = data.ctrl if model.nu else np.zeros(model.nv)
-        at = State(data.qpos.copy(), data.qvel.copy(), np.zeros(0))
-        after = step(steps, at, control.copy()).point
+        state = State(data.qpos.copy(), data.qvel.copy(), np.zeros(0))
+        after = step(settings, state, control.copy()).state
         for _ in range(3):
             mujoco.mj_forward(model, data)
             data.qacc_warmstart[:] = data.qacc
@@ -65,38 +79,40 @@ def option(integrator="Euler", flag="enable"):
     return OPTION.format(integrator=integrator, flag=flag)
 
 
-@pytest.mark.parametrize("restricted", [False, True], ids=["free", "restricted"])
+@pytest.mark.parametrize("limited_joint", [False, True], ids=["free", "limited"])
 @pytest.mark.parametrize("higher", ["", ".5 .2"], ids=["linear", "polynomial"])
 @pytest.mark.parametrize("flag", ["enable", "disable"])
-def test_euler_takes_damping_of_joints_as_mujoco_does(flag, higher, restricted):
-    limit, friction = ('limited="true" range="-.01 .01"', ".3") if restricted else ("", "0")
-    compared_steps(ARM.format(option=option(flag=flag), higher=higher, limit=limit, friction=friction))
+def test_joint_damping_under_euler_equals_mujoco(flag, higher, limited_joint):
+    limit, friction = ('limited="true" range="-.01 .01"', ".3") if limited_joint else ("", "0")
+    compare_steps(ARM.format(option=option(flag=flag), higher=higher, limit=limit, friction=friction))
 
 
-@pytest.mark.parametrize("restricted", [False, True], ids=["free", "restricted"])
+@pytest.mark.parametrize("limited_joint", [False, True], ids=["free", "limited"])
 @pytest.mark.parametrize("integrator", ["implicit", "implicitfast"])
-def test_implicit_integrators_take_damping_and_bias_forces_as_mujoco_does(integrator, restricted):
-    limit, friction = ('limited="true" range="-.01 .01"', ".3") if restricted else ("", "0")
-    compared_steps(ARM.format(option=option(integrator), higher=".5 .2", limit=limit, friction=friction))
+def test_damping_and_bias_forces_under_implicit_integrators_equal_mujoco(integrator, limited_joint):
+    limit, friction = ('limited="true" range="-.01 .01"', ".3") if limited_joint else ("", "0")
+    compare_steps(ARM.format(option=option(integrator), higher=".5 .2", limit=limit, friction=friction))
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "implicit", "implicitfast"])
-def test_spinning_free_bodies_take_the_gyroscopic_term_as_mujoco_does(integrator):
-    """Only a free body by itself has it under implicitfast: one that carries others on joints has none."""
-    compared_steps(FREE.format(option=option(integrator)), spin=8.0)
+def test_the_gyroscopic_term_of_spinning_free_bodies_equals_mujoco(integrator):
+    """Under implicitfast only a free body without children on joints has this term."""
+    compare_steps(FREE.format(option=option(integrator)), spin=8.0)
 
 
 @pytest.mark.parametrize("integrator", ["implicit", "implicitfast"])
-def test_a_saturated_joint_does_not_damp(integrator):
-    """Where all its actuators together push beyond its actuatorfrcrange, those on the joint lose their slope; a tendon's keeps it."""
-    compared_steps(SERVOS.format(option=option(integrator)), states=25)
+def test_actuators_of_a_saturated_joint_do_not_damp(integrator):
+    """If the sum of its actuator forces is outside actuatorfrcrange, the actuators on the joint have no
+    derivative; an actuator on a tendon keeps its own.
+    """
+    compare_steps(SERVOS.format(option=option(integrator)), states=25)
 
 
 @pytest.mark.parametrize(
     ("text", "integrator"),
     [(FREE, "implicitfast"), (SERVOS, "implicitfast"), (SERVOS, "implicit"), (ARM, "Euler")],
 )
-def test_compiled_steps_are_those_on_floats(text, integrator):
+def test_compiled_steps_equal_float(text, integrator):
     text = text.format(option=option(integrator), higher=".5 .2", limit="", friction="0")
     mechanism, rng = read_mjcf("model.xml", text=text), np.random.default_rng(7)
     q = np.array(
@@ -106,7 +122,7 @@ def test_compiled_steps_are_those_on_floats(text, integrator):
     v = 4 * rng.normal(size=mechanism.nv)
     control = rng.normal(size=len(mechanism.inputs) or mechanism.nv)
     name = mechanism.options.integrator
-    expected = step(step_settings(mechanism, 0.01, name), State(q, v, np.zeros(0)), control).point
+    expected = step(step_settings(mechanism, 0.01, name), State(q, v, np.zeros(0)), control).state
     found = zw.compile(mechanism).step(q, v, control, step=0.01, integrator=name)
     np.testing.assert_allclose(found[0], np.array(expected.q, float), rtol=0, atol=1e-12)
     np.testing.assert_allclose(found[1], np.array(expected.v, float), rtol=0, atol=1e-11)

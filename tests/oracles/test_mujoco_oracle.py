@@ -1,4 +1,6 @@
-"""MJCF models mean here what they mean in MuJoCo: mass matrix, bias, passive and actuator forces, smooth acceleration."""
+"""MJCF models against MuJoCo: mass matrix, bias forces, passive and actuator forces, and accelerations
+without constraints.
+"""
 
 import mujoco
 import numpy as np
@@ -32,7 +34,7 @@ def stored(request):
     return mechanism, [state for state in data["reference"] if state["cone"] == "pyramidal"]
 
 
-def test_sizes_are_mujocos(stored):
+def test_sizes_equal_mujoco(stored):
     mechanism, states = stored
     assert mechanism.nq == len(states[0]["qpos"])
     assert mechanism.nv == len(states[0]["qvel"])
@@ -74,7 +76,7 @@ def test_lengths_of_tendons(stored):
         close(lengths, state["ten_length"]) if lengths else None
 
 
-def test_smooth_acceleration(stored):
+def test_unconstrained_acceleration(stored):
     mechanism, states = stored
     for state in states[:6]:
         acceleration = zw.forward_dynamics(

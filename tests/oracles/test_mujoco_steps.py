@@ -1,4 +1,6 @@
-"""One step of every integrator against MuJoCo's stored next states: contacts, limits, friction, tendons, muscles."""
+"""One step of every integrator against the stored next states of MuJoCo, with contacts, limits, friction,
+tendons and muscles.
+"""
 
 from dataclasses import replace
 
@@ -15,14 +17,17 @@ MODELS = ["ant", "half_cheetah", "hopper", "humanoid", "car", "muscle_arm", "sli
 
 @pytest.mark.parametrize("integrator", ["Euler", "RK4", "implicitfast"])
 @pytest.mark.parametrize("name", MODELS)
-def test_next_states_are_mujocos(name, integrator):
+def test_next_states_equal_mujoco(name, integrator):
     stored = case("mujoco_oracle", name)
     mechanism = read_mjcf(f"{name}.xml", strict=False, text=stored["parameters"]["xml"])
     for state in stored["reference"][::8]:
         one = mechanism.replace(options=replace(mechanism.options, cone=state["cone"]))
-        steps = step_settings(one, stored["parameters"]["timestep"], integrator.lower())
-        at = State(*(np.array(state[key]) for key in ("qpos", "qvel", "act")))
-        after, expected = step(steps, at, np.array(state["ctrl"])).point, state["next"][integrator]
+        settings = step_settings(one, stored["parameters"]["timestep"], integrator.lower())
+        state_before = State(*(np.array(state[key]) for key in ("qpos", "qvel", "act")))
+        after, expected = (
+            step(settings, state_before, np.array(state["ctrl"])).state,
+            state["next"][integrator],
+        )
         for ours, key in ((after.q, "qpos"), (after.v, "qvel")):
             scale = max(1, np.abs(expected[key]).max())
             np.testing.assert_allclose(ours, expected[key], rtol=0, atol=2e-9 * scale)

@@ -1,4 +1,4 @@
-"""Trajectories step by step against MuJoCo: 1,000 steps, contact-free, every kind of joint that MuJoCo has."""
+"""Trajectories of 1,000 steps without contact against MuJoCo, with every joint type of MuJoCo."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MJCF = """
 
 
 def described() -> zw.Mechanism:
-    """The same mechanism by zwang's own parts."""
+    """The same mechanism, described with the classes of zwang."""
     return zw.Mechanism(
         gravity=(0.3, -0.2, -9.81),
         bodies=[
@@ -50,7 +50,8 @@ def described() -> zw.Mechanism:
             zw.Body("floater", zw.Free("free"), mass=0.7, com=(0.1, 0, 0), inertia=(0.01, 0.02, 0.015)),
         ],
         forces=[
-            zw.Damper("slide", 0.7), zw.Spring("slide", 3, rest=0.1), zw.Damper("hinge", 0.05), zw.Damper("ball", 0.02),
+            zw.Damper("slide", 0.7), zw.Spring("slide", 3, rest=0.1), zw.Damper("hinge", 0.05),
+            zw.Damper("ball", 0.02),
             zw.Motor("push", "slide", gear=2, control_range=(-1, 1)),
         ],
     )  # fmt: skip
@@ -70,7 +71,7 @@ def by_mujoco(integrator: str, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> t
 
 @pytest.fixture
 def start() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q0, v0 and a control that leaves its range now and then."""
+    """q0, v0, and a control that is outside its range at some times."""
     rng = np.random.default_rng(5)
     q = np.array([0.1, -0.4, *[0.5] * 4, 1.0, 1.0, 1.0, 0.6, 0, 0.8, 0])
     return q, rng.normal(size=11), 1.4 * np.sin(np.arange(STEPS)[:, None] * 0.02)
@@ -80,7 +81,7 @@ def start() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     ("name", "integrator"), [("Euler", "euler"), ("RK4", "rk4"), ("implicitfast", "implicitfast")]
 )
 @pytest.mark.parametrize("compiled", [True, False])
-def test_a_thousand_steps_are_those_of_mujoco(name, integrator, compiled, start):
+def test_a_thousand_steps_equal_mujoco(name, integrator, compiled, start):
     q, v, u = start
     steps = STEPS if compiled else 100
     expected = by_mujoco(name, q, v, u[:steps])
@@ -116,18 +117,20 @@ DRIVEN = """
       <inertial pos="0.1 0 -0.1" mass="0.5" diaginertia="0.02 0.03 0.04"/>
     </body>
   </worldbody>
-  <tendon><fixed name="t" damping="0.4" stiffness="2"><joint joint="j1" coef="1"/><joint joint="j2" coef="-0.5"/></fixed></tendon>
+  <tendon><fixed name="t" damping="0.4" stiffness="2"><joint joint="j1" coef="1"/>
+    <joint joint="j2" coef="-0.5"/></fixed></tendon>
   <actuator>
     <position name="servo" joint="j1" kp="30" kv="4" forcerange="-8 8"/>
     <velocity name="speed" joint="j2" kv="5"/>
-    <general name="slow" joint="j3" gainprm="3" biastype="affine" biasprm="0 -2 -1.5" dyntype="filterexact" dynprm="0.05"/>
+    <general name="slow" joint="j3" gainprm="3" biastype="affine" biasprm="0 -2 -1.5" dyntype="filterexact"
+      dynprm="0.05"/>
   </actuator>
 </mujoco>
 """
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "RK4", "implicitfast"])
-def test_servos_tendons_and_activations_are_those_of_mujoco(integrator, tmp_path):
+def test_servos_tendons_and_activations_equal_mujoco(integrator, tmp_path):
     file = tmp_path / "driven.xml"
     file.write_text(DRIVEN.format(integrator=integrator))
     model = mujoco.MjModel.from_xml_string(file.read_text())

@@ -10,7 +10,12 @@ from tests.oracles.pinocchio_cases import PinocchioCase, State, loaded, relative
 from zwang.algebra.rotations import skew
 
 TOLERANCE = 1e-9
-FORWARD = ("F_double_pendulum", "F_panda", "F_ur5", "F_anymal_c")  # each way some arms and one floating base
+FORWARD = (
+    "F_double_pendulum",
+    "F_panda",
+    "F_ur5",
+    "F_anymal_c",
+)  # some arms and one floating base for each direction
 INVERSE = ("F_double_pendulum", "F_panda", "F_xarm7", "F_solo12")
 
 
@@ -21,8 +26,8 @@ def states_of(case: PinocchioCase) -> list[State]:
     return found[:3]
 
 
-def base_turn(s: State, k: int) -> np.ndarray:
-    """K with dT = T K for Pinocchio's displacement k: a floating base's linear axes turn with the body."""
+def base_rotation_rate(s: State, k: int) -> np.ndarray:
+    """K with dT = T K for displacement k of Pinocchio: the linear axes of a floating base rotate with it."""
     K = np.zeros_like(s.T)
     for joint, _, iv in s.of.slots:
         if joint.kind == "free" and iv.start + 3 <= k < iv.start + 6:
@@ -31,27 +36,29 @@ def base_turn(s: State, k: int) -> np.ndarray:
 
 
 def drift_in_body(s: State) -> tuple[np.ndarray, np.ndarray]:
-    """The drift c = w x v_linear in Pinocchio's axes, and its derivative by Pinocchio's v."""
+    """The drift c = w x v_linear in the axes of Pinocchio, and its derivative by v of Pinocchio."""
     c, slope, v = np.zeros(len(s.v)), np.zeros_like(s.T), s.T.T @ s.v
     for joint, _, iv in s.of.slots:
         if joint.kind == "free":
-            linear, turn = slice(iv.start, iv.start + 3), slice(iv.start + 3, iv.start + 6)
-            c[linear] = np.cross(v[turn], v[linear])
-            slope[linear, linear], slope[linear, turn] = skew(v[turn]), -skew(v[linear])
+            linear, angular = slice(iv.start, iv.start + 3), slice(iv.start + 3, iv.start + 6)
+            c[linear] = np.cross(v[angular], v[linear])
+            slope[linear, linear], slope[linear, angular] = skew(v[angular]), -skew(v[linear])
     return c, slope
 
 
 @pytest.mark.parametrize("name", FORWARD)
 def test_forward_dynamics(name: str) -> None:
     case = loaded(name)
-    fast = zw.compile(case.mechanism.replace(constraints=()))  # Pinocchio's figures know no mimic joints
+    fast = zw.compile(
+        case.mechanism.replace(constraints=())
+    )  # Pinocchio's results do not include mimic joints
     for s in states_of(case):
         D = fast.forward_dynamics_derivatives(s.q, s.v, s.tau)
         a = fast.forward_dynamics(s.q, s.v, s.tau)
         c, c_by_v = drift_in_body(s)
         by_q = np.zeros_like(s.T)
         for k in range(len(s.v)):
-            K = base_turn(s, k)
+            K = base_rotation_rate(s, k)
             dT = s.T @ K
             da = D.dq @ s.T[:, k] + D.dv @ dT @ s.T.T @ s.v + D.dtau @ dT @ s.T.T @ s.tau
             by_q[:, k] = s.T.T @ (da - dT @ c) + dT.T @ (a - s.T @ c)
@@ -70,7 +77,7 @@ def test_inverse_dynamics(name: str) -> None:
         _, c_by_v = drift_in_body(s)
         by_q = np.zeros_like(s.T)
         for k in range(len(s.v)):
-            dT = s.T @ base_turn(s, k)
+            dT = s.T @ base_rotation_rate(s, k)
             da = dT @ s.T.T @ s.a  # a = T (a_pin + c)
             dtau = D.dq @ s.T[:, k] + D.dv @ dT @ s.T.T @ s.v + D.dtau @ da
             by_q[:, k] = s.T.T @ dtau + dT.T @ tau

@@ -165,19 +165,19 @@ def from_rpy(roll: Any, pitch: Any, yaw: Any) -> np.ndarray:
     )
 
 
-def unit_vector(a: Any, place: str) -> tuple[Any, ...]:
+def unit_vector(a: Any, name: str) -> tuple[Any, ...]:
     """Unit vector along a (3,), exact along coordinate axes. Raises DescriptionError for a zero vector."""
     if not are_constant(*a):
         return tuple(a)
     length = math.hypot(*a)
     if not length > LEAST_LENGTH:
-        raise DescriptionError(f"{place} is {tuple(a)}, which has no direction; give a vector of length 1")
+        raise DescriptionError(f"{name} is {tuple(a)}, which has no direction; give a vector of length 1")
     if sum(1 for x in a if x != 0) == 1:
         return tuple(int(np.sign(x)) for x in a)
     return tuple(a) if abs(length - 1) < 1e-15 else tuple(float(x) / length for x in a)
 
 
-def unit_quaternion(q: Any, place: str) -> tuple[Any, ...]:
+def unit_quaternion(q: Any, name: str) -> tuple[Any, ...]:
     """The quaternion q at unit length. Raises DescriptionError for a zero quaternion."""
     if not are_constant(*q):
         return tuple(q)
@@ -186,12 +186,12 @@ def unit_quaternion(q: Any, place: str) -> tuple[Any, ...]:
     length = float(np.linalg.norm(np.asarray(q, dtype=float)))
     if not length > 1e-9:
         raise DescriptionError(
-            f"{place} is the quaternion {tuple(q)}, which has no direction; give (1, 0, 0, 0)"
+            f"{name} is the quaternion {tuple(q)}, which has no direction; give (1, 0, 0, 0)"
         )
     return tuple(q) if abs(length - 1) < 1e-15 else tuple(float(x) / length for x in q)
 
 
-def check_rotation(R: Any, place: str) -> None:
+def check_rotation(R: Any, name: str) -> None:
     """Raise DescriptionError unless the numeric matrix R (3, 3) is a proper rotation."""
     if not are_constant(*(x for row in R for x in row)):
         return
@@ -199,7 +199,7 @@ def check_rotation(R: Any, place: str) -> None:
     error = np.abs(matrix @ matrix.T - np.eye(3)).max()
     if error > ROTATION_TOLERANCE or np.linalg.det(matrix) < 0:
         raise DescriptionError(
-            f"{place} is not a rotation: R R^T differs from 1 by {error:.2g}, det R = "
+            f"{name} is not a rotation: R R^T differs from 1 by {error:.2g}, det R = "
             f"{np.linalg.det(matrix):.3g}; give a unit quaternion (w, x, y, z) or a rotation matrix"
         )
 

@@ -132,7 +132,8 @@ def kinetic_energy_by_body(tree: Tree, q: Any, v: Any) -> dict[str, Any]:
     """
     poses, parts = link_poses(tree, q), {}
     for body in tree.rigid_bodies:
-        velocity, R = placement_jacobian(tree, poses, body.placement) @ v, placement_pose(poses, body.placement).R
+        velocity = placement_jacobian(tree, poses, body.placement) @ v
+        R = placement_pose(poses, body.placement).R
         u, w = velocity[:3], R.T @ velocity[3:]
         parts[body.body] = (body.mass * (u @ u) + w @ (body.inertia @ w)) / 2
     parts["rotors"] = rotor_energy(tree, v)

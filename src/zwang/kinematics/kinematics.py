@@ -32,8 +32,8 @@ CACHED = (
 
 @dataclass(frozen=True, eq=False)
 class Kinematics:
-    """Poses, velocities and bias accelerations of all links of a tree at one state, as MuJoCo's mjData holds
-    them.
+    """Poses, velocities and bias accelerations of all links of a tree at one state, as in MuJoCo's
+    mjData.
 
     tree: the links. q: configuration (nq,), with unit quaternions. v: generalised velocities (nv,); None
     where only poses and Jacobians are needed, and then velocities and bias accelerations raise ValueError.

@@ -69,10 +69,10 @@ class TraceBackend(scalar.Backend):
         check_bounds(end, flags.shape[0] + 1)
         return traced_control_flow.active_indices(self.graph, flags, end)
 
-    def active_index(self, items: Any, place: Any, length: int) -> Any:
-        check_bounds(traced_control_flow.uniform_index(place), length)
+    def active_index(self, items: Any, position: Any, length: int) -> Any:
+        check_bounds(traced_control_flow.uniform_index(position), length)
         return self.graph.make(
-            Index, "active_index", (items, traced_control_flow.index_node(self.graph, place)), length - 1
+            Index, "active_index", (items, traced_control_flow.index_node(self.graph, position)), length - 1
         )
 
     def count(self, items: Any, length: int) -> Any:

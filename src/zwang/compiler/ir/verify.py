@@ -1,6 +1,6 @@
 """Verification that a program is well formed, run between passes to detect an incorrect pass.
 
-The module also holds the signature (kinds of arguments and result) of each operation.
+The module also contains the signature (kinds of arguments and result) of each operation.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def _in_child() -> None:
 
 
 def _free_cached_properties() -> None:
-    """Replace the locks of cached properties, one of which a thread of the parent may have held (before
+    """Replace the locks of cached properties, one of which a thread of the parent may have locked (before
     Python 3.12).
     """
     if sys.version_info >= (3, 12):
