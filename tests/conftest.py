@@ -1,4 +1,6 @@
-"""Settings for all tests: the same examples at every run (`--hypothesis-profile=search` looks for new ones), and tests
+"""Settings for all tests.
+
+Every run tries the same examples (`--hypothesis-profile=search` looks for new ones), and tests
 that need a program: `@pytest.mark.needs("cc")`."""
 
 import shutil
@@ -27,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the tests that need a missing program, the first is skipped and says how many; the others are deselected."""
+    """Skip the first test that needs a missing program, with their number; deselect the others."""
     for program, names in PROGRAMS.items():
         if any(map(shutil.which, names)):
             continue

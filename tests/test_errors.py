@@ -124,7 +124,8 @@ def test_names_in_json_are_texts() -> None:
 def test_a_part_in_the_wrong_list_is_told_where_it_belongs() -> None:
     bodies = double_pendulum().bodies
     with pytest.raises(DescriptionError, match="ContactExclude belongs in contacts="):
-        zw.Mechanism(bodies=bodies, constraints=[zw.ContactExclude(("upper", "lower"))])  # type: ignore[arg-type]
+        misplaced: Any = zw.ContactExclude(("upper", "lower"))
+        zw.Mechanism(bodies=bodies, constraints=[misplaced])
     with pytest.raises(DescriptionError, match="Motor belongs in forces="):
         zw.Mechanism(bodies=bodies, constraints=[zw.Motor("m", "elbow")])  # type: ignore[arg-type]
 
@@ -192,14 +193,24 @@ def _hostile() -> zw.Mechanism:
         com=(0.1, 0, 0),
         inertia=(1, 1, 1),
     )
-    return zw.Mechanism(f"m{HIDDEN}", [arm], forces=[zw.Motor(f"u{HIDDEN}", arm.joint.name)])  # type: ignore[union-attr]
+    motor = zw.Motor(f"u{HIDDEN}", f"{arm.joints[0].name}")
+    return zw.Mechanism(f"m{HIDDEN}", [arm], forces=[motor])
 
 
 @pytest.mark.parametrize(
     "command",
-    ["info m.json", "check m.json", "simulate m.json --duration 0.01 --no-compiled", "equations m.json", "equations m.json --format latex",
-     "simulate m.json --q0 elbow=1", "ik m.json --frame x --position 0 0 0", "info missing.json", "bench m.json --worlds 0"],
-)  # fmt: skip
+    [
+        "info m.json",
+        "check m.json",
+        "simulate m.json --duration 0.01 --no-compiled",
+        "equations m.json",
+        "equations m.json --format latex",
+        "simulate m.json --q0 elbow=1",
+        "ik m.json --frame x --position 0 0 0",
+        "info missing.json",
+        "bench m.json --worlds 0",
+    ],
+)
 def test_nothing_of_a_name_reaches_the_terminal(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,15 +227,22 @@ def test_nothing_of_a_name_reaches_the_terminal(
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("simulate still.json", "no joint that moves"), ("bench still.json", "no joint that moves"), ("bench furuta --worlds 0", "--worlds is 0"),
-        ("simulate furuta --worlds 0", "--worlds is 0"), ("simulate double_pendulum --worlds 2 --seed -1", "--seed is -1"),
-        (f"simulate double_pendulum --worlds {2**70}", "--worlds is"), (f"bench double_pendulum --worlds {2**70}", "--worlds is"),
-        (f"simulate double_pendulum --record {2**70} --worlds -1", "--worlds is -1"), ("view double_pendulum --worlds 0 --html a.html", "--worlds is 0"),
-        ("simulate double_pendulum --duration 0.01 --no-compiled --html "
-         "still.json/a.html", "there is no folder"),
+        ("simulate still.json", "no movable joint"),
+        ("bench still.json", "no movable joint"),
+        ("bench furuta --worlds 0", "--worlds is 0"),
+        ("simulate furuta --worlds 0", "--worlds is 0"),
+        ("simulate double_pendulum --worlds 2 --seed -1", "--seed is -1"),
+        (f"simulate double_pendulum --worlds {2**70}", "--worlds is"),
+        (f"bench double_pendulum --worlds {2**70}", "--worlds is"),
+        (f"simulate double_pendulum --record {2**70} --worlds -1", "--worlds is -1"),
+        ("view double_pendulum --worlds 0 --html a.html", "--worlds is 0"),
+        (
+            "simulate double_pendulum --duration 0.01 --no-compiled --html still.json/a.html",
+            "there is no folder",
+        ),
         (f"info {'a' * 300}.urdf", "too long"),
     ],
-)  # fmt: skip
+)
 def test_commands_that_cannot_be_end_in_one_sentence(
     command: str,
     told: str,
@@ -334,11 +352,17 @@ BODY = '<body name="b"><freejoint/><geom name="g" size="0.1" {}/></body>'
 @pytest.mark.parametrize(
     ("option", "geom", "told"),
     [
-        ('iterations="0"', "", "iterations"), ('iterations="-3"', "", "iterations"), ('impratio="-1"', "", "impratio"), ('tolerance="-1"', "", "tolerance"),
-        ("", 'friction="-1 0 0"', "friction"), ("", 'solref="0.02 -1"', "solref"), ("", 'solimp="1.5 0.95 0.001"', "solimp"),
-        ("", 'solimp="0.9 0.95 -0.001"', "solimp"), ("", 'quat="0 0 0 1"', "x, y, z, w"),
+        ('iterations="0"', "", "iterations"),
+        ('iterations="-3"', "", "iterations"),
+        ('impratio="-1"', "", "impratio"),
+        ('tolerance="-1"', "", "tolerance"),
+        ("", 'friction="-1 0 0"', "friction"),
+        ("", 'solref="0.02 -1"', "solref"),
+        ("", 'solimp="1.5 0.95 0.001"', "solimp"),
+        ("", 'solimp="0.9 0.95 -0.001"', "solimp"),
+        ("", 'quat="0 0 0 1"', "x, y, z, w"),
     ],
-)  # fmt: skip
+)
 def test_numbers_out_of_range_in_files_are_told_with_their_line(
     option: str, geom: str, told: str, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ import sympy as sp
 
 import zwang as zw
 from tests.mechanisms import moved, random_mechanism, random_state
-from zwang.errors import DescriptionError, ParameterError, ShapeError, UnknownNameError
+from zwang.errors import DescriptionError, ParameterError, ShapeError, UnknownNameError, ZwangError
 from zwang.mechanism.samples import four_bar
 
 ARGUMENTS = {
@@ -162,12 +162,21 @@ def furuta() -> zw.Mechanism:
     m_p, L, b = sp.symbols("m_p L b", positive=True)
     return zw.Mechanism(
         bodies=[
-            zw.Body("arm", joint=zw.Revolute("theta"), mass=0.3, com=(L / 2, 0, 0), inertia=(0.01, 0.02, 0.02)),
-            zw.Body("rod", parent="arm", position=(L, 0, 0), joint=zw.Revolute("alpha", axis=(1, 0, 0)), mass=m_p,
-                    com=(0, 0, L / 2), inertia=(m_p * L**2 / 12, m_p * L**2 / 12, 0)),
+            zw.Body(
+                "arm", joint=zw.Revolute("theta"), mass=0.3, com=(L / 2, 0, 0), inertia=(0.01, 0.02, 0.02)
+            ),
+            zw.Body(
+                "rod",
+                parent="arm",
+                position=(L, 0, 0),
+                joint=zw.Revolute("alpha", axis=(1, 0, 0)),
+                mass=m_p,
+                com=(0, 0, L / 2),
+                inertia=(m_p * L**2 / 12, m_p * L**2 / 12, 0),
+            ),
         ],
         forces=[zw.Damper("theta", b)],
-    )  # fmt: skip
+    )
 
 
 def test_symbols_are_inputs_one_value_a_world():
@@ -231,7 +240,7 @@ def test_wrong_settings_are_answered_before_anything_is_compiled():
         ({"threads": 0}, "threads is 0"),
         ({"dtype": "float16"}, "float64"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ZwangError, match=message):
             zw.compile(m, **settings)
     fast, q = (
         zw.compile(m.subs({"m_p": 1, "b": 0, "L": 1}), lanes=np.int64(2), threads=np.int64(1)),

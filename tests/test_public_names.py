@@ -45,14 +45,15 @@ def test_a_traceback_has_one_suggestion():
     ["zwang.compiler.frontend.trace", "zwang.simulation.step", "zwang.api.compiled", "zwang.view.plot"],
 )
 def test_functions_are_not_hidden_by_modules(first):
-    code = f"import {first}, zwang as zw; assert all(callable(getattr(zw, name)) for name in ('compile', 'simulate', 'view'))"
+    functions = "('compile', 'simulate', 'view')"
+    code = f"import {first}, zwang as zw; assert all(callable(getattr(zw, name)) for name in {functions})"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_import_is_light():
     """Importing zwang loads no library heavier than NumPy."""
-    code = "import sys, zwang; print(*(m for m in ('scipy', 'sympy', 'llvmlite', 'matplotlib', 'xarray', 'mujoco') "
-    code += "if m in sys.modules))"
+    heavy = "('scipy', 'sympy', 'llvmlite', 'matplotlib', 'xarray', 'mujoco')"
+    code = f"import sys, zwang; print(*(m for m in {heavy} if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == ""
 

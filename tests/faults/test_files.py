@@ -37,7 +37,8 @@ def test_the_old_file_survives_a_full_disk(tmp_path: Path) -> None:
     """A limit on the size of files stands for the disk: writing fails in the same place. The process has to
     end well.
     """
-    told = run("""
+    told = run(
+        """
         import os, resource, signal, sys
         import zwang as zw
         from zwang.errors import WriteError
@@ -48,11 +49,13 @@ def test_the_old_file_survives_a_full_disk(tmp_path: Path) -> None:
         old = zw.simulate(furuta(**FURUTA), duration=0.02, progress=False)
         new = zw.simulate(furuta(**FURUTA), {"alpha": 0.1}, duration=2.0, worlds=4, progress=False)
         writers = {
-            "run.nc": zw.save, "run.zarr": zw.save, "run.html": zw.save_html, "run.png": zw.plot, "run.svg": zw.plot,
+            "run.nc": zw.save, "run.zarr": zw.save, "run.html": zw.save_html,
+            "run.png": zw.plot, "run.svg": zw.plot,
         }
         for name, write in writers.items():
             write(old, name)
-        before = {p: open(p, "rb").read() for d, _, f in os.walk(".") for n in f for p in [os.path.join(d, n)]}
+        paths = [os.path.join(folder, name) for folder, _, names in os.walk(".") for name in names]
+        before = {path: open(path, "rb").read() for path in paths}
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
         for name, write in writers.items():
@@ -66,14 +69,17 @@ def test_the_old_file_survives_a_full_disk(tmp_path: Path) -> None:
         assert after == before, set(after) ^ set(before)
         zw.open_run("run.nc"), zw.open_run("run.zarr")
         print("good")
-    """, tmp_path)  # fmt: skip
+    """,
+        tmp_path,
+    )
     assert told == "good\n"
 
 
 @POSIX
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_a_kill_while_saving_leaves_a_whole_recording(suffix: str, tmp_path: Path) -> None:
-    run("""
+    run(
+        """
         import os, random, signal, sys, time
         import numpy as np
         import zwang as zw
@@ -96,14 +102,17 @@ def test_a_kill_while_saving_leaves_a_whole_recording(suffix: str, tmp_path: Pat
             os.waitpid(child, 0)
             found = zw.open_run(path)
             assert any(np.array_equal(found.q, run.q) for run in runs), kill
-    """, tmp_path / f"run{suffix}")  # fmt: skip
+    """,
+        tmp_path / f"run{suffix}",
+    )
 
 
 @pytest.mark.parametrize(("suffix", "flips"), [(".nc", 100), (".zarr", 60)])
 def test_no_flipped_bit_changes_a_number(recording, suffix: str, flips: int, tmp_path: Path) -> None:
     """Libraries may die of a damaged file; so this is done in a process of its own."""
     zw.save(recording, tmp_path / f"run{suffix}")
-    told = run("""
+    told = run(
+        """
         import os, sys
         from pathlib import Path
         import numpy as np
@@ -130,7 +139,10 @@ def test_no_flipped_bit_changes_a_number(recording, suffix: str, flips: int, tmp
                 assert found.equals(true) and found.attrs.items() >= true.attrs.items(), (flip, victim)
             victim.write_bytes(good)
         print(refused)
-    """, tmp_path / f"run{suffix}", flips)  # fmt: skip
+    """,
+        tmp_path / f"run{suffix}",
+        flips,
+    )
     assert int(told) > flips // 4
 
 

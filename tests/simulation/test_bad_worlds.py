@@ -25,10 +25,15 @@ def cart(**more):
 def balls(count, **surface):
     touch = zw.Surface(**surface)
     bodies = [
-        zw.Body(f"ball {k}", joint=zw.Free(f"free {k}"), mass=1.0, inertia=(0.004, 0.004, 0.004),
-                geometry=[zw.Sphere(radius=0.1, surface=touch)])
+        zw.Body(
+            f"ball {k}",
+            joint=zw.Free(f"free {k}"),
+            mass=1.0,
+            inertia=(0.004, 0.004, 0.004),
+            geometry=[zw.Sphere(radius=0.1, surface=touch)],
+        )
         for k in range(count)
-    ]  # fmt: skip
+    ]
     return zw.Mechanism(bodies=bodies, geometry=[zw.Plane(position=(0, 0, -1), surface=touch)])
 
 
@@ -93,7 +98,10 @@ def test_a_solver_that_does_not_converge_stops_its_world(compiled, monkeypatch):
 def test_balls_that_start_deep_in_each_other_are_told_and_come_apart_without_nan(compiled):
     apart = [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0]
     inside = [0, 0, 0, 1, 0, 0, 0, 0.01, 0, 0, 1, 0, 0, 0]
-    again = r"sphere 1 of ball 0 and sphere 2 of ball 1 overlap by 0\.19 m at the start of world 1.*ContactExclude"
+    again = (
+        r"sphere 1 of ball 0 and sphere 2 of ball 1 overlap by 0\.19 m "
+        r"at the start of world 1.*ContactExclude"
+    )
     steps = {"duration": 0.2 if compiled else 0.02, "step": 0.002, "compiled": compiled}
     with pytest.warns(SimulationWarning, match=again):
         run = zw.simulate(balls(2), [apart, inside, apart], **steps)

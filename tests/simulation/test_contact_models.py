@@ -50,8 +50,24 @@ def test_models_with_contacts_fall_from_the_command_line_as_in_mujoco(name, tmp_
     file, out = tmp_path / f"{name}.xml", tmp_path / "run.nc"
     file.write_text(text)
     step = zw.load(file, strict=False).options.timestep
-    app(["simulate", str(file), "--no-strict", "--duration", str(steps * step), "--integrator", integrator, "--worlds", "2",
-         "--spread", "0.02", "--out", str(out)], result_action="return_value")  # fmt: skip
+    app(
+        [
+            "simulate",
+            str(file),
+            "--no-strict",
+            "--duration",
+            str(steps * step),
+            "--integrator",
+            integrator,
+            "--worlds",
+            "2",
+            "--spread",
+            "0.02",
+            "--out",
+            str(out),
+        ],
+        result_action="return_value",
+    )
     assert "compiled" in capsys.readouterr().out
     run = zw.open_run(out)
     assert run.attrs["path"] == "compiled" and not run.status.values.any()

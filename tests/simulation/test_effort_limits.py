@@ -14,10 +14,14 @@ import zwang as zw
 
 INERTIA, EFFORT, TIME = 0.4, 5.0, 0.5
 ROBOT = """<robot name="r"><link name="base"/>
-<link name="wheel"><inertial><mass value="1"/><inertia ixx="0.4" iyy="0.4" izz="0.4" ixy="0" ixz="0" iyz="0"/></inertial></link>
-<link name="car"><inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-<link name="idle"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-<joint name="spin" type="continuous"><parent link="base"/><child link="wheel"/><axis xyz="0 0 1"/><limit effort="5" velocity="1"/></joint>
+<link name="wheel"><inertial><mass value="1"/>
+  <inertia ixx="0.4" iyy="0.4" izz="0.4" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="car"><inertial><mass value="2"/>
+  <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="idle"><inertial><mass value="1"/>
+  <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="spin" type="continuous"><parent link="base"/><child link="wheel"/><axis xyz="0 0 1"/>
+  <limit effort="5" velocity="1"/></joint>
 <joint name="drive" type="prismatic"><parent link="base"/><child link="car"/><axis xyz="1 0 0"/>
 <limit lower="-100" upper="100" effort="3" velocity="9"/></joint>
 <joint name="turn" type="revolute"><parent link="base"/><child link="idle"/><axis xyz="0 0 1"/>
@@ -37,8 +41,15 @@ def test_a_motor_gives_no_more_than_its_effort_limit(robot, integrator, compiled
     u = np.array([[50.0, -50.0, 50.0], [3.0, 2.0, -7.0]])
     acting = np.array([[5.0, -3.0, 50.0], [3.0, 2.0, -7.0]])  # an effort limit of 0 stands for none
     run = zw.simulate(
-        robot, control=u[:, None, :], worlds=2, duration=TIME, step=0.1, integrator=integrator, compiled=compiled, progress=False,
-    )  # fmt: skip
+        robot,
+        control=u[:, None, :],
+        worlds=2,
+        duration=TIME,
+        step=0.1,
+        integrator=integrator,
+        compiled=compiled,
+        progress=False,
+    )
     np.testing.assert_allclose(run.v.values[:, -1], acting / [INERTIA, 2.0, 1.0] * TIME, rtol=1e-9)
     np.testing.assert_allclose(run.tau.values, np.repeat(acting[:, None], 6, axis=1), rtol=1e-12)
     np.testing.assert_array_equal(run.control.values[:, 0], u)
@@ -50,7 +61,7 @@ def test_steps_of_compiled_functions_are_limited_too(robot):
 
 
 def test_what_is_not_driven_by_control_is_not_limited(robot):
-    """Gravity, springs and constraints are no motors: a stiff spring pulls with more than the motor's limit."""
+    """The limit holds for motors only: a stiff spring pulls with more than it."""
     sprung = robot.replace(forces=[zw.Spring("spin", 100.0)])
     run = zw.simulate(sprung, {"spin": 1.0}, duration=0.001, step=0.001, progress=False)
     np.testing.assert_allclose(run.v.values[0, -1, 0], -100 / INERTIA * 0.001, rtol=1e-9)

@@ -111,8 +111,16 @@ def test_afterwards_is_as_recorded(compiled):
 
 
 def test_worlds_with_their_own_parameters_and_those_that_stopped():
-    m = furuta(**{k: x for k, x in zip(("L_r", "L_p", "g", "m_r", "J_r1", "J_r2", "J_r3", "J_p1", "J_p2", "J_p3", "B_r", "B_p"),
-                                       (0.1, 0.1, 9.81, 0.1, 1e-4, 1e-4, 1e-4, 1e-4, 1e-4, 1e-5, 0, 0), strict=True)})  # fmt: skip
+    m = furuta(
+        **{
+            k: x
+            for k, x in zip(
+                ("L_r", "L_p", "g", "m_r", "J_r1", "J_r2", "J_r3", "J_p1", "J_p2", "J_p3", "B_r", "B_p"),
+                (0.1, 0.1, 9.81, 0.1, 1e-4, 1e-4, 1e-4, 1e-4, 1e-4, 1e-5, 0, 0),
+                strict=True,
+            )
+        }
+    )
     run = zw.simulate(m, {"alpha": 0.4}, duration=0.05, step=0.005, params={"m_p": [0.02, 0.05]})
     run["q"][1, 6:], run["v"][1, 6:] = np.nan, np.nan
     found = zw.derived_quantities(run, "zwang")

@@ -1,4 +1,4 @@
-"""Recorded forces with a point: their generalised force is that of the constraints, and they support weights."""
+"""Recorded point forces have the generalised force of the constraints, and they support weights."""
 
 from __future__ import annotations
 
@@ -14,8 +14,15 @@ G = 9.81
 
 def ball_on_wall(surface: zw.Surface = zw.Surface(), cone: str = "pyramidal") -> zw.Mechanism:
     """An arm with a ball and a free box over a floor, a box of the world and each other."""
-    arm = zw.Body("arm", zw.Revolute("turn", axis=(0, 1, 0)), position=(0, 0, 0.4), mass=1, com=(0.25, 0, 0), inertia=(0.1, 0.1, 0.1),
-                  geometry=[zw.Sphere(0.1, position=(0.5, 0, 0), surface=surface)])  # fmt: skip
+    arm = zw.Body(
+        "arm",
+        zw.Revolute("turn", axis=(0, 1, 0)),
+        position=(0, 0, 0.4),
+        mass=1,
+        com=(0.25, 0, 0),
+        inertia=(0.1, 0.1, 0.1),
+        geometry=[zw.Sphere(0.1, position=(0.5, 0, 0), surface=surface)],
+    )
     box = zw.Body(
         "box",
         zw.Free("free"),
@@ -40,8 +47,11 @@ def hung() -> zw.Mechanism:
 
 
 def sled() -> zw.Mechanism:
-    return zw.Mechanism("sled", [zw.Body("sled", zw.Planar("p"), mass=2, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.1))],
-                        constraints=[zw.NoSideSlip("edge", "sled", point=(-0.2, 0.1, 0))])  # fmt: skip
+    return zw.Mechanism(
+        "sled",
+        [zw.Body("sled", zw.Planar("p"), mass=2, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.1))],
+        constraints=[zw.NoSideSlip("edge", "sled", point=(-0.2, 0.1, 0))],
+    )
 
 
 def welded() -> zw.Mechanism:

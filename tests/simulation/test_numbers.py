@@ -90,9 +90,14 @@ def test_a_simulation_refuses_what_is_no_real_number(what):
     for integrator in ("euler", "dop853"):
         with pytest.raises(StateError, match="no real numbers"):
             zw.simulate(
-                PENDULUM, control=lambda t, q, v: {"shoulder": bad[0], "elbow": bad[1]}, duration=0.02, step=0.01,
-                integrator=integrator, compiled=False, progress=False,
-            )  # fmt: skip
+                PENDULUM,
+                control=lambda t, q, v: {"shoulder": bad[0], "elbow": bad[1]},
+                duration=0.02,
+                step=0.01,
+                integrator=integrator,
+                compiled=False,
+                progress=False,
+            )
 
 
 def test_a_control_that_becomes_complex_later_is_refused_then():
@@ -159,7 +164,15 @@ def test_a_control_function_cannot_move_the_world(integrator, compiled, state):
         return np.zeros(2)
 
     with pytest.raises(ValueError, match="read-only"):
-        zw.simulate(PENDULUM, control=moving, duration=0.05, step=0.01, integrator=integrator, compiled=compiled, progress=False)  # fmt: skip
+        zw.simulate(
+            PENDULUM,
+            control=moving,
+            duration=0.05,
+            step=0.01,
+            integrator=integrator,
+            compiled=compiled,
+            progress=False,
+        )
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "dop853", "radau", "lsoda"])

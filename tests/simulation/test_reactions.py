@@ -64,11 +64,14 @@ def test_joints_carry_what_mujocos_do_with_limits_and_contacts(name):
 
 
 LOOP = """<mujoco><compiler angle="radian"/><option integrator="Euler"/><worldbody>
-<body name="crank"><joint name="a" axis="0 0.2 1" damping="0.3"/><inertial pos="0.2 0 0" mass="1.3" diaginertia="0.02 0.05 0.04"/>
- <body name="rod" pos="0.4 0 0"><joint name="b" type="ball"/><inertial pos="0.3 0.05 0" mass="0.7" diaginertia="0.01 0.03 0.03"/></body></body>
+<body name="crank"><joint name="a" axis="0 0.2 1" damping="0.3"/>
+  <inertial pos="0.2 0 0" mass="1.3" diaginertia="0.02 0.05 0.04"/>
+ <body name="rod" pos="0.4 0 0"><joint name="b" type="ball"/>
+  <inertial pos="0.3 0.05 0" mass="0.7" diaginertia="0.01 0.03 0.03"/></body></body>
 <body name="slide" pos="0.9 0.1 0"><joint name="c" type="slide" axis="1 0.1 0" stiffness="20"/>
  <inertial pos="0 0 0.1" mass="2" diaginertia="0.1 0.1 0.2"/>
- <body name="flap" pos="0 0.2 0"><joint name="d" axis="1 0 0" frictionloss="0.2"/><inertial pos="0 0 0.2" mass="0.5" diaginertia="0.01 0.01 0.002"/></body></body>
+ <body name="flap" pos="0 0.2 0"><joint name="d" axis="1 0 0" frictionloss="0.2"/>
+  <inertial pos="0 0 0.2" mass="0.5" diaginertia="0.01 0.01 0.002"/></body></body>
 </worldbody><equality><connect name="pin" body1="rod" body2="slide" anchor="0.6 0 0"/></equality></mujoco>"""
 
 
@@ -96,13 +99,15 @@ def test_a_weld_carries_what_a_joint_that_is_held_does():
     )
     kind = {"mass": 2.0, "com": (0.1, 0.3, 0), "inertia": (0.3, 0.2, 0.4)}
     held = zw.Mechanism(
-        "held", (first, zw.Body("second", zw.Revolute("b", axis=(0, 1, 0)), "first", (0.4, 0, 0.1), **kind)),
+        "held",
+        (first, zw.Body("second", zw.Revolute("b", axis=(0, 1, 0)), "first", (0.4, 0, 0.1), **kind)),
         constraints=(zw.JointCoupling("hold", "b", None, (0.0,)),),
-    )  # fmt: skip
+    )
     apart = zw.Mechanism(
-        "welded", (first, zw.Body("second", zw.Free("base"), **kind)),
+        "welded",
+        (first, zw.Body("second", zw.Free("base"), **kind)),
         constraints=(zw.Weld("tie", "first", "second", (0.4, 0, 0.1), anchor=(0.2, 0.1, 0.3)),),
-    )  # fmt: skip
+    )
     q, v = [0.7, 0.0], [1.3, 0.0]
     (R, _), J = zw.frame_pose(held, q, "second"), zw.frame_jacobian(held, q, "second") @ v
     shift = np.array([0.4, 0, 0.1]) - [0.2, 0.1, 0.3]
@@ -214,10 +219,12 @@ def heights(m, q):
 def test_the_powers_of_joints_constraints_and_wrenches_are_the_energys_rate():
     q, v = state_of_the_slider_crank()
     forces = (
-        zw.Motor("engine", "pin crank"), zw.Damper("guide", 3.0), zw.Spring("pin rod", 4.0),
+        zw.Motor("engine", "pin crank"),
+        zw.Damper("guide", 3.0),
+        zw.Spring("pin rod", 4.0),
         zw.PointSpring(("rod", (0.4, 0.1, 0)), ("world", (0, 1, 0)), 50.0, 0.2, damping=2.0),
         zw.Wrench("rod", (1, 2, 0), (0, 0, 0.5), (0.7, 0, 0), axes="body", input="gust"),
-    )  # fmt: skip
+    )
     m = slider_crank(forces=forces)
     found = zw.joint_reactions(m, q, v, [0.3, 0, -1.0], control={"engine": 2.0, "gust": 1.5})
     h, a = 1e-5, found.acceleration
@@ -244,16 +251,20 @@ def test_the_powers_of_joints_constraints_and_wrenches_are_the_energys_rate():
 
 
 def test_a_bead_on_a_rough_ring_loses_what_friction_takes():
-    """Coulomb: -mu N |v|, N = m v^2 / R; the joints of the slides carry it, as it is given on their speeds."""
+    """Coulomb friction -mu N |v| with N = m v^2 / R; the joints of the slides carry it."""
     q, R, mu, mass, speed = [0.5, 0.0], 0.5, 0.25, 0.3, 3.0
     sympy = pytest.importorskip("sympy")
     x, y, N, vx, vy = sympy.symbols("x y N x_dot y_dot", real=True)
     size = sympy.sqrt(vx**2 + vy**2)
     bead = zw.Mechanism(
-        "bead", (zw.Body("bead", (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("y", axis=(0, 1, 0))), mass=mass),), gravity=(0, 0, 0),
-        constraints=(zw.Holonomic("ring", sympy.sqrt(x**2 + y**2) - R),
-                     zw.NonIdeal("friction", "ring", {"x": -mu * N * vx / size, "y": -mu * N * vy / size})),
-    )  # fmt: skip
+        "bead",
+        (zw.Body("bead", (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("y", axis=(0, 1, 0))), mass=mass),),
+        gravity=(0, 0, 0),
+        constraints=(
+            zw.Holonomic("ring", sympy.sqrt(x**2 + y**2) - R),
+            zw.NonIdeal("friction", "ring", {"x": -mu * N * vx / size, "y": -mu * N * vy / size}),
+        ),
+    )
     found = zw.joint_reactions(bead, q, [0, speed], [0, 0])
     normal = mass * speed**2 / R
     np.testing.assert_allclose(found.joints["y"].force, [-normal, -mu * normal, 0], rtol=1e-12)

@@ -35,8 +35,12 @@ def driven() -> zw.Mechanism:
 def test_the_chaotic_double_pendulum_meets_its_26_digits():
     data = case("rigid_body", "H03_double_pendulum_chaotic")
     run = zw.simulate(
-        PENDULUM, {"shoulder": -np.pi / 2, "elbow": 0}, duration=10.0, step=0.5, integrator=zw.Adaptive(rtol=1e-13, atol=1e-13)
-    )  # fmt: skip
+        PENDULUM,
+        {"shoulder": -np.pi / 2, "elbow": 0},
+        duration=10.0,
+        step=0.5,
+        integrator=zw.Adaptive(rtol=1e-13, atol=1e-13),
+    )
     for t, *texts in data["reference"]["rows"]:
         if t > 10:
             continue
@@ -84,10 +88,19 @@ def test_the_compiled_path_is_the_python_path(integrator):
     mechanism = random_mechanism(3, bodies=4)
     q, v, tau, _ = random_state(mechanism, 3)
     runs = [
-        zw.simulate(mechanism, q, [v, v / 2], duration=0.05, step=0.005, integrator=integrator, control=tau,
-                    record={"every": 3, "frames": ["tip"]}, compiled=compiled)
+        zw.simulate(
+            mechanism,
+            q,
+            [v, v / 2],
+            duration=0.05,
+            step=0.005,
+            integrator=integrator,
+            control=tau,
+            record={"every": 3, "frames": ["tip"]},
+            compiled=compiled,
+        )
         for compiled in (True, False)
-    ]  # fmt: skip
+    ]
     assert [run.attrs["path"] for run in runs] == ["compiled", "python"]
     for name in ("q", "v", "tau", "control", "energy", "frame_position"):
         np.testing.assert_allclose(runs[0][name], runs[1][name], atol=1e-8, rtol=1e-8)
@@ -226,8 +239,15 @@ def test_recorded_constraint_efforts_explain_the_acceleration(compiled):
     """M a + h = tau + what the loop does, with a by differences along the motion."""
     linkage = four_bar()
     h = 1e-4
-    run = zw.simulate(linkage, duration=20 * h, step=h, integrator="rk4", control=[0.3],
-                      record={"constraints": True}, compiled=compiled)  # fmt: skip
+    run = zw.simulate(
+        linkage,
+        duration=20 * h,
+        step=h,
+        integrator="rk4",
+        control=[0.3],
+        record={"constraints": True},
+        compiled=compiled,
+    )
     q, v = run.q.values[0], run.v.values[0]
     a = (v[11] - v[9]) / (2 * h)
     M, bias = zw.mass_matrix(linkage, q[10]), zw.bias_forces(linkage, q[10], v[10])

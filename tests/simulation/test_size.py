@@ -28,8 +28,17 @@ def chain(count: int, **joint: Any) -> zw.Mechanism:
         hinge = zw.Revolute(f"hinge {k}", axis=(0, 1, 0), **joint)
         parent = f"link {k - 1}" if k else "world"
         bodies.append(
-            zw.Body(f"link {k}", hinge, parent, (0, 0, -0.1), mass=0.1, com=(0, 0, -0.05), inertia=(1e-4,) * 3, geometry=zw.Sphere(0.02))
-        )  # fmt: skip
+            zw.Body(
+                f"link {k}",
+                hinge,
+                parent,
+                (0, 0, -0.1),
+                mass=0.1,
+                com=(0, 0, -0.05),
+                inertia=(1e-4,) * 3,
+                geometry=zw.Sphere(0.02),
+            )
+        )
     return zw.Mechanism(f"chain of {count}", bodies)
 
 
@@ -139,7 +148,10 @@ def test_the_memory_told_is_that_of_what_is_recorded(monkeypatch):
     sample, twice.
     """
     monkeypatch.setattr(memory_limit, "machine_memory", lambda: 10**9)
-    words = r"1,000,000,000 worlds need about 352 GB of memory \(2 samples of 11 numbers each\), .* at most about 1,420,454 worlds"
+    words = (
+        r"1,000,000,000 worlds need about 352 GB of memory \(2 samples of 11 numbers each\), "
+        r".* at most about 1,420,454 worlds"
+    )
     with pytest.raises(SimulationError, match=words):
         zw.simulate(PENDULUM, worlds=10**9, duration=1)
     with pytest.raises(

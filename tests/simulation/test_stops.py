@@ -10,8 +10,8 @@ import pytest
 import sympy as sp
 
 import zwang as zw
-from tests.constraint.test_constraint_stabilization import sleigh
 from tests.constraint.test_closed_loops import four_bars
+from tests.constraint.test_constraint_stabilization import sleigh
 from tests.constraint.test_nonideal import painleve
 from tests.symbolic.machines import X, Z
 from zwang.errors import DescriptionError, ParameterError, SimulationWarning, UnknownNameError

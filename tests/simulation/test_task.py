@@ -11,8 +11,17 @@ from zwang.errors import ShapeError, SolveError
 def arm():
     bodies, parent, at = [], "world", (0, 0, 0)
     for k, length in enumerate((0.5, 0.4, 0.3)):
-        bodies.append(zw.Body(f"link{k}", zw.Revolute(f"q{k}", axis=Z), parent, at, mass=1.0, com=(length / 2, 0, 0),
-                              inertia=(0.02,) * 3))  # fmt: skip
+        bodies.append(
+            zw.Body(
+                f"link{k}",
+                zw.Revolute(f"q{k}", axis=Z),
+                parent,
+                at,
+                mass=1.0,
+                com=(length / 2, 0, 0),
+                inertia=(0.02,) * 3,
+            )
+        )
         parent, at = f"link{k}", (length, 0, 0)
     return zw.Mechanism("3R", bodies, gravity=(0, -9.81, 0), frames=[zw.Frame("tool", parent, at)])
 

@@ -5,19 +5,17 @@ springs, rods.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from zwang.view.display_options import DisplayOptions, WorldArrangement
 from zwang.view.playback import Playback, Poses, frame_in_world, rigid_body_centres, velocity_ellipsoid
 from zwang.view.scene import PALETTE
 from zwang.view.server_guard import viser
 from zwang.view.surfaces import split_at_creases
 from zwang.view.triangles import shape_corners
-
-if TYPE_CHECKING:
-    from zwang.view.viser_scene import DisplayOptions, ViserScene
 
 AXES_LENGTH = 0.065  # length of a frame's axes, relative to the mechanism's size
 LINE_COLORS = {"spring": (115, 128, 143), "rod": (77, 84, 94), "tendon": (184, 77, 69)}
@@ -45,7 +43,7 @@ class Annotations:
         self._path_offsets: Any = None
 
     def draw(
-        self, scene: ViserScene, poses: list[Poses], t: float, chosen: int, show: DisplayOptions
+        self, scene: WorldArrangement, poses: list[Poses], t: float, chosen: int, show: DisplayOptions
     ) -> None:
         """Draw the annotations that `show` selects, at the time t [s]."""
         named = [*scene.models[chosen]["bodies"], *scene.models[chosen]["frames"]]
@@ -85,7 +83,7 @@ class Annotations:
         )
         self._draw_batch("frames", R, p)
 
-    def _draw_lines(self, scene: ViserScene, poses: list[Poses]) -> None:
+    def _draw_lines(self, scene: WorldArrangement, poses: list[Poses]) -> None:
         """Draw springs, rods and tendons as segments between points on links."""
         points, colors = [], []
         for model, (R, p) in zip(scene.models, poses, strict=True):
@@ -103,7 +101,7 @@ class Annotations:
             ]
         self._nodes["lines"][0].points = np.array(points, dtype=np.float32)
 
-    def _draw_masses(self, scene: ViserScene, poses: list[Poses]) -> None:
+    def _draw_masses(self, scene: WorldArrangement, poses: list[Poses]) -> None:
         """Draw spheres at the centres of mass, with radii proportional to the cube root of the mass; the
         total one in gold.
         """
@@ -126,7 +124,7 @@ class Annotations:
                 np.array(colors),
             )
 
-    def _draw_ellipsoids(self, scene: ViserScene, poses: list[Poses]) -> None:
+    def _draw_ellipsoids(self, scene: WorldArrangement, poses: list[Poses]) -> None:
         """Draw the velocity ellipsoids of the traced frames: their velocities at |v| = 1."""
         if not self._show_or_hide("ellipsoids", poses):
             return
@@ -188,7 +186,7 @@ class Annotations:
         if size is not None:
             node.batched_scales = size.astype(np.float32)
 
-    def _draw_forces(self, scene: ViserScene, t: float, kind: str, length: float) -> None:
+    def _draw_forces(self, scene: WorldArrangement, t: float, kind: str, length: float) -> None:
         """Draw the forces of one kind in all worlds as arrows, with a dot at each point of application."""
         name, recorded = f"force {kind}", self.scene_data["run"] and self.scene_data["run"]["forces"]
         found = [self.playback.forces(w, t, kind) for w in range(scene.worlds)] if recorded else []
@@ -225,7 +223,7 @@ class Annotations:
         arrow.points, dots.points = points, points[:, 0]
         arrow.visible = dots.visible = True
 
-    def _draw_paths(self, scene: ViserScene, show: DisplayOptions) -> None:
+    def _draw_paths(self, scene: WorldArrangement, show: DisplayOptions) -> None:
         """Draw the paths of the traced frames over the whole motion."""
         wanted = show.paths and self.playback.run is not None and bool(self.scene_data["traces"])
         if not self._show_or_hide("paths", wanted):
@@ -242,7 +240,7 @@ class Annotations:
         for node in self._nodes.get("paths", ()):
             node.visible = True
 
-    def _path_segments(self, scene: ViserScene) -> tuple[np.ndarray, np.ndarray]:
+    def _path_segments(self, scene: WorldArrangement) -> tuple[np.ndarray, np.ndarray]:
         """The segments (n, 2, 3) of all paths and the colours (n, 2, 3) of their ends."""
         points, colors = [np.zeros((0, 2, 3))], [np.zeros((0, 2, 3))]
         for w, model in enumerate(scene.models):

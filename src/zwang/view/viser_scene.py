@@ -6,13 +6,13 @@ frame. Node names never contain names from files, which are displayed as text on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from zwang.view.annotations import AXES_LENGTH, Annotations
+from zwang.view.display_options import DisplayOptions
 from zwang.view.playback import Playback, Poses
 from zwang.view.server_guard import viser
 from zwang.view.surfaces import SurfaceMesh, surfaces
@@ -26,27 +26,6 @@ FIELD_OF_VIEW, AZIMUTH, ELEVATION = 0.7, -1.05, 0.3  # of the initial camera [ra
 MAXIMUM_EXTENT = (
     3.0  # a motion that ranges further, relative to the usual extent, does not determine the camera
 )
-
-
-@dataclass
-class DisplayOptions:
-    """What is shown beside the shapes.
-
-    overlay: all worlds at the same position, the selected one opaque. arrow_scale: lengths of the arrows
-    relative to the default.
-    """
-
-    names: bool = False
-    frames: bool = False
-    mass: bool = False
-    contacts: bool = True
-    constraints: bool = True
-    ellipsoids: bool = False
-    paths: bool = True
-    contact_shapes: bool = False
-    overlay: bool = False
-    follow: bool = False
-    arrow_scale: float = 1.0
 
 
 class ViserScene:
