@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import zwang as zw
 from tests.cases import references
 from zwang.constraint.softness import impedance, reference, regularisation, response, soft_rows
+from zwang.io.mjcf.solver_parameters import softness_of
 from zwang.mechanism.joints import Softness
 
 ROWS = references("softness", "A09_mujoco_solref_solimp")
@@ -46,7 +47,7 @@ def test_stiffness_damping_and_impedance_are_mujocos(row):
 def test_soft_rows_have_mujocos_regularisation(row):
     n = len(row["efc_pos"])
     size = np.linalg.norm(row["efc_pos"]) if row["kind"] == "connect" else None
-    softness = Softness(tuple(row["solref"]), tuple(row["solimp"]))
+    softness = softness_of(row["solref"], row["solimp"])
     inverse_weight = row["body_invweight0"][0] if row["kind"] == "connect" else row["dof_invweight0"]
     rows = soft_rows(
         "row", FORCE_TYPE[row["kind"]], np.diag(row["efc_vel"]), np.ones(n), row["efc_pos"], softness,

@@ -20,6 +20,7 @@ import numpy as np
 import zwang as zw
 from zwang.mechanism.samples import FURUTA, furuta
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it
 MUCH_LATER = 20.0  # seconds; all that is interrupted here would take minutes
 
 

@@ -191,6 +191,6 @@ def test_files_and_pages_take_work_in_proportion_to_the_bodies(work):
 
 def test_the_page_of_ten_thousand_bodies_has_them_all(long_chain):
     page = page_html(long_chain)
-    scene = json.loads(page.split('type="application/json" id="scene">', 1)[1].split("</script>", 1)[0])
+    scene = json.loads(page.split('type="application/json" id="data">', 1)[1].split("</script>", 1)[0])
     assert len(scene["models"][0]["bodies"]) == len(scene["models"][0]["shapes"]) == 10_000
     assert len(page) < 50e6

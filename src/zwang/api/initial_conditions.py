@@ -24,9 +24,6 @@ from zwang.scalar import real_array
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.initial_state import InitialState
 
-MOST_WORLDS = 10_000_000
-"""Worlds of one simulation; more would not fit into memory, and several simulations do as well."""
-
 
 def initial_state(
     mechanism: Mechanism,
@@ -126,8 +123,6 @@ def _count(worlds: Any, lengths: dict[str, int]) -> int:
     ):
         raise SimulationError(f"worlds is {worlds!r}; it must be a whole number, at least 1")
     N = worlds if worlds is not None else max(lengths.values())
-    if N > MOST_WORLDS:
-        raise SimulationError(f"worlds is {N}; at most {MOST_WORLDS:,} are run at once")
     for name, length in lengths.items():
         if length not in (1, N):
             raise ShapeError(

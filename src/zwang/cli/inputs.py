@@ -8,13 +8,13 @@ from pathlib import Path
 import xarray as xr
 
 import zwang as zw
-from zwang.api.initial_conditions import MOST_WORLDS
 from zwang.cli.options import Base
 from zwang.errors import LoadError, SimulationError, did_you_mean
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
 
 RECORDINGS, PICTURES, PAGES = (".nc", ".zarr"), (".png", ".pdf", ".svg"), (".html", ".htm")
+MOST_WORLDS = 10_000_000  # of one command
 DOCUMENTS = (".urdf", ".xml", ".mjcf", ".json")
 
 
