@@ -72,12 +72,14 @@ def locking():
     return m, np.array(q0), np.array(v0), {"duration": 0.55, "step": 5e-3, "params": {"r": rs}}
 
 
-@pytest.mark.parametrize("embedding", [False, True])
+@pytest.mark.parametrize("reduction", [False, True])
 @pytest.mark.parametrize("way", WAYS, ids=["compiled", "python", "dop853"])
-def test_a_singular_configuration_met_on_the_way(way, embedding):
+def test_a_singular_configuration_met_on_the_way(way, reduction):
     case = locking()
     h = case[3]["step"] = 0.025 if "compiled" in way else 5e-3
-    run = run_of(case, r"world 1 stopped at t = 0\.4[56].*'?(pin|crank)'?", embedding=embedding, **way)
+    run = run_of(
+        case, r"world 1 stopped at t = 0\.4[56].*'?(pin|crank)'?", coordinate_reduction=reduction, **way
+    )
     assert run.status.values.tolist() == [0, 1, 0] and causes(run)[1] in (
         "open_constraint",
         "contradiction",
@@ -88,7 +90,7 @@ def test_a_singular_configuration_met_on_the_way(way, embedding):
     last = np.isfinite(recorded[:, 0]).sum() - 1
     assert last == int(run.stop_time.values[1] / h + 1e-9)
     np.testing.assert_allclose(recorded[: last + 1, 0], 2 * run.time.values[: last + 1], atol=1e-8)
-    assert np.array_equal(run.q.values[2], alone(case, 2, coordinate_reduction=embedding, **way).q.values[0])
+    assert np.array_equal(run.q.values[2], alone(case, 2, coordinate_reduction=reduction, **way).q.values[0])
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["compiled", "python", "dop853"])
@@ -162,7 +164,7 @@ def test_a_control_that_is_no_number(control, way):
 def test_essential_speeds_that_depend_in_a_state():
     m, q0, v0 = sleigh()
     starts = (np.array([q0, [0, 0, np.pi / 2]]), np.array([v0, [0, 0.7, 1.5]]))
-    case = (m, *starts, {"duration": 0.02, "step": 1e-3, "embedding": ["x", "phi"]})
+    case = (m, *starts, {"duration": 0.02, "step": 1e-3, "coordinate_reduction": ["x", "phi"]})
     for way in ({}, {"compiled": False}):
         run = run_of(
             case,
