@@ -16,7 +16,7 @@ import pytest
 import zwang as zw
 from zwang.cli import app, main
 from zwang.mechanism.samples import SAMPLES, furuta
-from zwang.view.plot_series import KINDS
+from zwang.viewer.plot_series import KINDS
 
 
 @pytest.fixture

@@ -43,8 +43,8 @@ MAY_IMPORT = {
     "api": MECHANICS | {"simulation", "recording", "compiler"},
     "robot": MODEL | {"constraint", "solver", "api"},
     "symbolic": MODEL | {"constraint", "compiler", "api"},
-    "view": MODEL | {"recording", "api", "robot", "atomic"},
-    "demo": MODEL | {"api", "recording", "symbolic", "view"},
+    "viewer": MODEL | {"recording", "api", "robot", "atomic"},
+    "demo": MODEL | {"api", "recording", "symbolic", "viewer"},
     "cli_options": set(),
     "cli": None,
     "__main__": {"cli"},
@@ -58,16 +58,16 @@ The order is that of the layers.
 OWNERS = {
     "sympy": {"symbolic"},
     "llvmlite": {"compiler"},
-    "matplotlib": {"view"},
+    "matplotlib": {"viewer"},
     "mujoco": {"io.mjcf"},
-    "xarray": {"api", "recording", "view", "demo", "cli"},
+    "xarray": {"api", "recording", "viewer", "demo", "cli"},
     "trimesh": {"io"},
-    "viser": {"view"},
-    "websockets": {"view"},
+    "viser": {"viewer"},
+    "websockets": {"viewer"},
 }
 """The packages that may import a heavy library."""
 
-LAZY = {"__init__", "deprecation", "io.load", "cli", "cli.demo_commands", "view.live"}
+LAZY = {"__init__", "deprecation", "io.load", "cli", "cli.demo_commands", "viewer.live"}
 """The modules that load others by `import_module`: public names, renamed names, optional or heavy
 libraries.
 """

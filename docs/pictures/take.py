@@ -19,7 +19,7 @@ import numpy as np
 import pinocchio as pin
 
 import zwang as zw
-from tests.view.chromium import Browser
+from tests.viewer.chromium import Browser
 from zwang.mechanism.samples import double_pendulum
 
 DOCS = Path(__file__).parents[1]

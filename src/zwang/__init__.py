@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from zwang import deprecation, errors, scalar
@@ -94,11 +93,11 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.symbolic.classify import classify as classify
     from zwang.symbolic.equation_check import check_equations as check_equations
     from zwang.symbolic.equations import equations as equations
-    from zwang.view.html_page import save_html as save_html
-    from zwang.view.live import view as view
-    from zwang.view.plot import plot as plot
-    from zwang.view.robot_plots import plot_ellipsoids as plot_ellipsoids
-    from zwang.view.robot_plots import plot_manipulability as plot_manipulability
+    from zwang.viewer.html_page import save_html as save_html
+    from zwang.viewer.live import view as view
+    from zwang.viewer.plot import plot as plot
+    from zwang.viewer.robot_plots import plot_ellipsoids as plot_ellipsoids
+    from zwang.viewer.robot_plots import plot_manipulability as plot_manipulability
 
 __version__ = "0.1.0"
 
@@ -136,10 +135,10 @@ _PLACES = {
     "zwang.recording.dataset": "mechanism_of open_run save",
     "zwang.api.post_processing": "derived_quantities",
     "zwang.integrator.adaptive_step": "Adaptive",
-    "zwang.view.plot": "plot",
-    "zwang.view.html_page": "save_html",
-    "zwang.view.live": "view",
-    "zwang.view.robot_plots": "plot_ellipsoids plot_manipulability",
+    "zwang.viewer.plot": "plot",
+    "zwang.viewer.html_page": "save_html",
+    "zwang.viewer.live": "view",
+    "zwang.viewer.robot_plots": "plot_ellipsoids plot_manipulability",
     "zwang.api.constrained_dynamics": "constrained_dynamics",
 }
 """The public names of each module."""
@@ -243,7 +242,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def _loaded(name: str) -> Any:
     """The public name, loaded from its module when it is first used."""
     if name in _RENAMED:
         return _renamed(name)
@@ -263,6 +262,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts every misspelt name
+    __getattr__ = _loaded
+
+
 def _renamed(old: str) -> Any:
     """The object that a name of version 0.1 denotes, with a DeprecationWarning."""
     module, _, new = _RENAMED[old].partition(":")
@@ -272,14 +275,6 @@ def _renamed(old: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
-
-
-class _PublicModule(ModuleType):
-    """Keeps `zw.view` a function: the import of the package `zwang.view` does not bind its name here."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (isinstance(value, ModuleType) and name in _NAMES):
-            super().__setattr__(name, value)
 
 
 def _load_symbolic() -> None:
@@ -298,15 +293,14 @@ def _recording_as_html(dataset: Any) -> str:
     """The HTML display of a recording; that of xarray for other datasets."""
     if not str(dataset.attrs.get("format")).startswith("zwang run"):
         return dataset._repr_html_()
-    return importlib.import_module("zwang.view.notebook").run_html(dataset)
+    return importlib.import_module("zwang.viewer.notebook").run_html(dataset)
 
 
 def _mechanism_as_html(mechanism: Any) -> str:
-    return importlib.import_module("zwang.view.notebook").mechanism_html(mechanism)
+    return importlib.import_module("zwang.viewer.notebook").mechanism_html(mechanism)
 
 
 scalar.register_lazily("sympy", _load_symbolic)
 rich_display.register(_mechanism_as_html)
 if "IPython" in sys.modules and (_shell := sys.modules["IPython"].get_ipython()) is not None:
     load_ipython_extension(_shell)
-sys.modules[__name__].__class__ = _PublicModule

@@ -16,7 +16,7 @@ import zwang as zw
 from zwang.api import memory_limit, validation
 from zwang.errors import CompileError, SimulationError
 from zwang.mechanism.samples import double_pendulum
-from zwang.view.html_page import page_html
+from zwang.viewer.html_page import page_html
 
 PENDULUM = double_pendulum()
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import zwang as zw
-from tests.view.scenes import HOSTILE, Elements
+from tests.viewer.scenes import HOSTILE, Elements
 from zwang.mechanism.samples import four_bar, furuta
 from zwang.symbolic import typesetting
 

@@ -12,6 +12,7 @@ from zwang.errors import UnknownNameError
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.geometry import Geometry, Surface
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.numbers import Numbers
 from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import is_zero
 
@@ -48,10 +49,10 @@ class Pair:
     a: CollisionShape
     b: CollisionShape
     condim: int
-    friction: tuple[Any, ...]
-    solref: tuple[Any, ...]
-    solreffriction: tuple[Any, ...]
-    solimp: tuple[Any, ...]
+    friction: Numbers
+    solref: Numbers
+    solreffriction: Numbers
+    solimp: Numbers
     margin: Any
     gap: Any
     name: str = ""
@@ -223,7 +224,7 @@ def _mixing_weight(one: Surface, two: Surface) -> Any:
     return 0.5 if first == second else float(first)
 
 
-def _weighted_mean(weight: Any, one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
+def _weighted_mean(weight: Any, one: Numbers, two: Numbers) -> tuple[Any, ...]:
     """weight one + (1 - weight) two."""
     return tuple(weight * x + (1 - weight) * y for x, y in zip(one, two, strict=True))
 

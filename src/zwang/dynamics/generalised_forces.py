@@ -25,6 +25,7 @@ from zwang.mechanism.force_elements import (
     Wrench,
 )
 from zwang.mechanism.mechanism import JointIndex, Mechanism
+from zwang.mechanism.numbers import Interval
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import Placement
 from zwang.scalar import absolute, clip, divide, exp, is_zero, less, maximum, minimum, sqrt, where
@@ -316,5 +317,5 @@ def _slider_crank(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any
     return along - where(reaches, s, 0.0), moment
 
 
-def _clipped(x: Any, limits: tuple[Any, Any] | None) -> Any:
+def _clipped(x: Any, limits: Interval | None) -> Any:
     return x if limits is None else clip(x, *limits)

@@ -103,9 +103,7 @@ def _image(coupling: JointCoupling, over: tuple[float, float] | None) -> tuple[f
 
 
 def _padded(coupling: JointCoupling) -> tuple[Any, ...]:
-    return (
-        (*coupling.coefficients, *(0,) * 5)[:5] if len(coupling.coefficients) <= 5 else coupling.coefficients
-    )
+    return (*coupling.coefficients, *(0,) * 5)[: max(5, len(coupling.coefficients))]
 
 
 def _ends(constraint: Connect | Distance) -> Any:

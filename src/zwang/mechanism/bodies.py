@@ -7,6 +7,7 @@ columns are the axes of the new frame.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -65,14 +66,14 @@ class Body:
     """
 
     name: str
-    joint: Joint | tuple[Joint, ...] = Fixed()
+    joint: Joint | Sequence[Joint] = Fixed()
     parent: str = "world"
     position: Vector3 = (0, 0, 0)
     orientation: Matrix3 = IDENTITY
     mass: Number = 0
     com: Vector3 = (0, 0, 0)
     inertia: Any = (0, 0, 0)
-    geometry: tuple[Geometry, ...] = ()
+    geometry: Sequence[Geometry] = ()
     density: Number | None = None
     unchecked_inertia: bool = False
     simple: bool | None = None

@@ -34,21 +34,21 @@ class MechanismParts(Protocol):
     """The parts of a mechanism between which the references must be consistent."""
 
     @property
-    def bodies(self) -> tuple[Body, ...]: ...
+    def bodies(self) -> Sequence[Body]: ...
     @property
-    def forces(self) -> tuple[Force, ...]: ...
+    def forces(self) -> Sequence[Force]: ...
     @property
-    def constraints(self) -> tuple[Any, ...]: ...
+    def constraints(self) -> Sequence[Any]: ...
     @property
-    def frames(self) -> tuple[Frame, ...]: ...
+    def frames(self) -> Sequence[Frame]: ...
     @property
-    def geometry(self) -> tuple[Geometry, ...]: ...
+    def geometry(self) -> Sequence[Geometry]: ...
     @property
-    def tendons(self) -> tuple[Tendon, ...]: ...
+    def tendons(self) -> Sequence[Tendon]: ...
     @property
-    def contacts(self) -> tuple[ContactPair | ContactExclude, ...]: ...
+    def contacts(self) -> Sequence[ContactPair | ContactExclude]: ...
     @property
-    def keyframes(self) -> tuple[Keyframe, ...]: ...
+    def keyframes(self) -> Sequence[Keyframe]: ...
 
 
 class PartList(NamedTuple):
@@ -114,7 +114,7 @@ def check_mechanism(mechanism: MechanismParts) -> None:
     _check_unchecked_inertias(mechanism)
 
 
-def check_keyframes(keyframes: tuple[Keyframe, ...], nq: int, nv: int) -> None:
+def check_keyframes(keyframes: Sequence[Keyframe], nq: int, nv: int) -> None:
     """Raises DescriptionError unless q and v of each keyframe are empty or have the sizes nq and nv."""
     for frame in keyframes:
         for name, values, size in (("q", frame.q, nq), ("v", frame.v, nv)):
@@ -126,7 +126,7 @@ def check_keyframes(keyframes: tuple[Keyframe, ...], nq: int, nv: int) -> None:
                 )
 
 
-def check_quaternions(q: tuple[Any, ...], joints: Iterable[JointIndex], where: str) -> None:
+def check_quaternions(q: Any, joints: Iterable[JointIndex], where: str) -> None:
     """Raises DescriptionError if a quaternion in the configuration q is zero."""
     for joint in joints:
         if joint.kind in ("ball", "free"):
@@ -145,7 +145,7 @@ def find(kind: str, name: Any, table: Mapping[str, Part]) -> Part:
     return table[name]
 
 
-def _check_tree(bodies: tuple[Body, ...]) -> None:
+def _check_tree(bodies: Sequence[Body]) -> None:
     """Every parent is the world or an earlier body."""
     seen = {"world"}
     names = {body.name for body in bodies}
@@ -238,7 +238,7 @@ def _check_expressions(m: MechanismParts) -> None:
 
 
 def _check_contacts(
-    contacts: tuple[ContactPair | ContactExclude, ...], bodies: Mapping[str, Any], shapes: Mapping[str, Any]
+    contacts: Sequence[ContactPair | ContactExclude], bodies: Mapping[str, Any], shapes: Mapping[str, Any]
 ) -> None:
     """The shapes of contact pairs and the bodies of contact exclusions exist."""
     for contact in contacts:

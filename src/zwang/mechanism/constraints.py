@@ -18,6 +18,7 @@ from zwang.mechanism.numbers import (
     IDENTITY,
     Matrix3,
     Number,
+    Numbers,
     Vector3,
     bounded,
     number,
@@ -122,7 +123,7 @@ class JointCoupling:
     name: str
     joint: str
     to: str | None = None
-    coefficients: tuple[Number, ...] = (0, 1)
+    coefficients: Numbers = (0, 1)
     softness: Softness | None = None
 
     def __post_init__(self):
@@ -195,7 +196,7 @@ class Holonomic:
     """
 
     name: str
-    expression: Number | tuple[Number, ...]
+    expression: Number | Numbers
 
     def __post_init__(self):
         where = f"expression of holonomic {self.name!r}"

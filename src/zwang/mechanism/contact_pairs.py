@@ -7,7 +7,7 @@ from typing import Any
 
 from zwang.errors import DescriptionError
 from zwang.mechanism.geometry import checked_condim, checked_friction
-from zwang.mechanism.numbers import Number, checked_solimp, checked_solref, number, number_tuple
+from zwang.mechanism.numbers import Number, Numbers, checked_solimp, checked_solref, number, number_tuple
 from zwang.mechanism.type_validation import validated
 
 
@@ -24,10 +24,10 @@ class ContactPair:
     name: str
     geometry: tuple[str, str]
     condim: int = 3
-    friction: tuple[Number, ...] = (1.0, 1.0, 0.005, 0.0001, 0.0001)
-    solref: tuple[Number, ...] = (0.02, 1.0)
-    solreffriction: tuple[Number, ...] = ()
-    solimp: tuple[Number, ...] = (0.9, 0.95, 0.001, 0.5, 2.0)
+    friction: Numbers = (1.0, 1.0, 0.005, 0.0001, 0.0001)
+    solref: Numbers = (0.02, 1.0)
+    solreffriction: Numbers = ()
+    solimp: Numbers = (0.9, 0.95, 0.001, 0.5, 2.0)
     margin: Number = 0.0
     gap: Number = 0.0
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from zwang.errors import DescriptionError
 from zwang.mechanism.constraints import Point, checked_point
 from zwang.mechanism.joints import checked_range
-from zwang.mechanism.numbers import Number, Vector3, number, vector
+from zwang.mechanism.numbers import Interval, Number, Numbers, Vector3, number, vector
 from zwang.mechanism.type_validation import validated
 from zwang.scalar import are_constant
 
@@ -29,7 +29,7 @@ class Motor:
     name: str
     joint: str
     gear: Number = 1
-    control_range: tuple[Number, Number] | None = None
+    control_range: Interval | None = None
 
     def __post_init__(self):
         _check_name(self.name, "motor")
@@ -52,8 +52,8 @@ class Muscle:
     """
 
     strength: Number
-    length_range: tuple[Number, Number]
-    operating_range: tuple[Number, Number] = (0.75, 1.05)
+    length_range: Interval
+    operating_range: Interval = (0.75, 1.05)
     shortest: Number = 0.5
     longest: Number = 1.6
     fastest: Number = 1.5
@@ -108,13 +108,13 @@ class Actuator:
     frame: str | None = None
     slider: str | None = None
     rod: Number = 0
-    gear: tuple[Number, ...] = (1,)
-    gain: tuple[Number, ...] = (1, 0, 0)
-    bias: tuple[Number, ...] = (0, 0, 0)
-    control_range: tuple[Number, Number] | None = None
-    force_range: tuple[Number, Number] | None = None
+    gear: Numbers = (1,)
+    gain: Numbers = (1, 0, 0)
+    bias: Numbers = (0, 0, 0)
+    control_range: Interval | None = None
+    force_range: Interval | None = None
     activation: tuple[str, tuple[Number, ...]] | None = None
-    activation_range: tuple[Number, Number] | None = None
+    activation_range: Interval | None = None
     muscle: Muscle | None = None
     kind: str = "general"
 
@@ -176,7 +176,7 @@ class Damper:
 
     joint: str
     coefficient: Number
-    higher: tuple[Number, ...] = ()
+    higher: Numbers = ()
 
     def __post_init__(self):
         where = f"coefficient of the damper on joint {self.joint!r}"
@@ -198,7 +198,7 @@ class Spring:
     """
 
     joint: str
-    stiffness: Number | tuple[Number, ...]
+    stiffness: Number | Numbers
     rest: Number = 0
     relative_to: str | None = None
 

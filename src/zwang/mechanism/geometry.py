@@ -16,6 +16,7 @@ from zwang.mechanism.numbers import (
     FrozenArray,
     Matrix3,
     Number,
+    Numbers,
     Vector3,
     boolean,
     bounded,
@@ -53,13 +54,13 @@ class Surface:
     Source: MuJoCo documentation, XML reference, "geom".
     """
 
-    friction: tuple[Number, ...] = (1.0, 0.005, 0.0001)
+    friction: Numbers = (1.0, 0.005, 0.0001)
     condim: int = 3
     contype: int = 1
     conaffinity: int = 1
     priority: int = 0
-    solref: tuple[Number, ...] = (0.02, 1.0)
-    solimp: tuple[Number, ...] = (0.9, 0.95, 0.001, 0.5, 2.0)
+    solref: Numbers = (0.02, 1.0)
+    solimp: Numbers = (0.9, 0.95, 0.001, 0.5, 2.0)
     solmix: Number = 1.0
     margin: Number = 0.0
     gap: Number = 0.0

@@ -15,7 +15,16 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from zwang.algebra import rotations
 from zwang.errors import DescriptionError
-from zwang.mechanism.numbers import Number, Vector3, checked_solimp, checked_solref, number, vector
+from zwang.mechanism.numbers import (
+    Interval,
+    Number,
+    Numbers,
+    Vector3,
+    checked_solimp,
+    checked_solref,
+    number,
+    vector,
+)
 from zwang.mechanism.type_validation import validated
 from zwang.scalar import are_constant
 
@@ -50,8 +59,8 @@ class Softness:
     Source: MuJoCo documentation, "Solver parameters".
     """
 
-    solref: tuple[Number, ...] = (0.02, 1.0)
-    solimp: tuple[Number, ...] = (0.9, 0.95, 0.001, 0.5, 2.0)
+    solref: Numbers = (0.02, 1.0)
+    solimp: Numbers = (0.9, 0.95, 0.001, 0.5, 2.0)
     margin: Number = 0.0
 
     def __post_init__(self):
@@ -136,12 +145,12 @@ class MovingJoint(Joint):
     axis: Vector3 = Z
     position: Vector3 = (0, 0, 0)
     armature: Number = 0
-    limits: tuple[Number, Number] | None = None
+    limits: Interval | None = None
     velocity_limit: Number | None = None
     effort_limit: Number | None = None
     friction: Number = 0
     reference: Number = 0
-    actuator_range: tuple[Number, Number] | None = None
+    actuator_range: Interval | None = None
     limit_softness: Softness | None = Softness()
     friction_softness: Softness | None = Softness()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from zwang.mechanism.force_elements import Actuator, Force, Motor, Wrench
 from zwang.mechanism.geometry import Geometry
 from zwang.mechanism.joint_index import JointIndex, joint_indices
 from zwang.mechanism.joints import MovingJoint
-from zwang.mechanism.numbers import Number, Vector3, vector
+from zwang.mechanism.numbers import Number, Numbers, Vector3, vector
 from zwang.mechanism.options import Keyframe, Options
 from zwang.mechanism.report import Report
 from zwang.mechanism.tendon_elements import Tendon
@@ -45,16 +45,16 @@ class Mechanism:
     """
 
     name: str = "mechanism"
-    bodies: tuple[Body, ...] = ()
+    bodies: Sequence[Body] = ()
     gravity: Vector3 = (0, 0, -9.81)
-    forces: tuple[Force, ...] = ()
-    constraints: tuple[Any, ...] = ()
-    frames: tuple[Frame, ...] = ()
-    geometry: tuple[Geometry, ...] = ()
-    tendons: tuple[Tendon, ...] = ()
-    contacts: tuple[ContactPair | ContactExclude, ...] = ()
-    home: tuple[Number, ...] | None = None
-    keyframes: tuple[Keyframe, ...] = ()
+    forces: Sequence[Force] = ()
+    constraints: Sequence[Any] = ()
+    frames: Sequence[Frame] = ()
+    geometry: Sequence[Geometry] = ()
+    tendons: Sequence[Tendon] = ()
+    contacts: Sequence[ContactPair | ContactExclude] = ()
+    home: Numbers | None = None
+    keyframes: Sequence[Keyframe] = ()
     options: Options = Options()
     report: Report = Report()
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,18 @@ from zwang.scalar import are_constant, is_scalar, reason_not_real
 Number = Any
 SOLIMP_NAMES = ("d0", "d_width", "width", "midpoint", "power")
 SOLIMP_BOUNDS = ((0, 1), (0, 1), (0, None), (0, 1), (1, None))
-Vector3 = tuple[Number, Number, Number]
-Matrix3 = tuple[Vector3, Vector3, Vector3]
+if TYPE_CHECKING:  # what constructors accept
+    Numbers = Sequence[Number] | np.ndarray
+    Names = Sequence[str]
+    Interval = Sequence[Number] | np.ndarray
+    Vector3 = Sequence[Number] | np.ndarray
+    Matrix3 = Sequence[Sequence[Number]] | np.ndarray
+else:  # what they store, and validate their arguments against
+    Numbers = "tuple[Number, ...]"
+    Names = "tuple[str, ...]"
+    Interval = "tuple[Number, Number]"
+    Vector3 = tuple[Number, Number, Number]
+    Matrix3 = tuple[Vector3, Vector3, Vector3]
 
 LARGEST_INTEGER = 2**53  # larger integers are converted to floats
 IDENTITY: Matrix3 = ((1, 0, 0), (0, 1, 0), (0, 0, 1))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zwang.errors import DescriptionError
-from zwang.mechanism.numbers import boolean, bounded, integer, number, number_tuple
+from zwang.mechanism.numbers import Names, Numbers, boolean, bounded, integer, number, number_tuple
 from zwang.mechanism.type_validation import validated
 
 DISABLED = (
@@ -45,8 +45,8 @@ class Options:
     iterations: int = 100
     tolerance: float = 1e-8
     contact: bool = True
-    disabled: tuple[str, ...] = ()
-    enabled: tuple[str, ...] = ()
+    disabled: Names = ()
+    enabled: Names = ()
 
     def __post_init__(self):
         object.__setattr__(self, "timestep", number(self.timestep, "timestep"))
@@ -96,10 +96,10 @@ class Keyframe:
     """
 
     name: str
-    q: tuple[float, ...] = ()
-    v: tuple[float, ...] = ()
-    control: tuple[float, ...] = ()
-    activation: tuple[float, ...] = ()
+    q: Numbers = ()
+    v: Numbers = ()
+    control: Numbers = ()
+    activation: Numbers = ()
     time: float = 0.0
 
     def __post_init__(self):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from zwang.errors import DescriptionError
 from zwang.mechanism.constraints import named_numbers
 from zwang.mechanism.joints import Softness, check_softness, checked_range
-from zwang.mechanism.numbers import Number, bounded, integer, number, number_tuple
+from zwang.mechanism.numbers import Interval, Number, Numbers, bounded, integer, number, number_tuple
 from zwang.mechanism.type_validation import validated
 
 
@@ -53,14 +53,14 @@ class Tendon:
     """
 
     name: str
-    joints: tuple[tuple[str, Number], ...] = ()
-    path: tuple[str | None, ...] = ()
-    divisors: tuple[Number, ...] = ()
-    wraps: tuple[Wrap, ...] = ()
+    joints: Sequence[tuple[str, Number]] = ()
+    path: Sequence[str | None] = ()
+    divisors: Numbers = ()
+    wraps: Sequence[Wrap] = ()
     stiffness: Number = 0
     damping: Number = 0
-    spring_length: tuple[Number, Number] = (0, 0)
-    limits: tuple[Number, Number] | None = None
+    spring_length: Interval = (0, 0)
+    limits: Interval | None = None
     friction: Number = 0
     armature: Number = 0
     limit_softness: Softness | None = Softness()
@@ -100,7 +100,7 @@ class TendonCoupling:
     name: str
     tendon: str
     to: str | None = None
-    coefficients: tuple[Number, ...] = (0, 1)
+    coefficients: Numbers = (0, 1)
     softness: Softness | None = None
 
     def __post_init__(self):

@@ -13,7 +13,7 @@ from zwang.errors import DescriptionError
 from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.joints import Joint, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.numbers import IDENTITY, number, vector
+from zwang.mechanism.numbers import IDENTITY, Numbers, number, vector
 from zwang.mechanism.type_validation import validated_arguments
 
 X, Z = (1, 0, 0), (0, 0, 1)
@@ -27,10 +27,10 @@ LinkFrame = tuple[Any, np.ndarray, np.ndarray, np.ndarray]
 @validated_arguments("convention")
 def from_dh(
     *,
-    d: Sequence[Any],
-    a: Sequence[Any],
-    alpha: Sequence[Any],
-    theta: Sequence[Any] | None = None,
+    d: Numbers,
+    a: Numbers,
+    alpha: Numbers,
+    theta: Numbers | None = None,
     joints: str | None = None,
     limits: Sequence[tuple[Any, Any] | None] | None = None,
     convention: Literal["standard", "modified"] = "standard",
@@ -113,7 +113,7 @@ def _joint(
     return Revolute(name, axis=tuple(axis), position=tuple(point), armature=1, limits=bounds)
 
 
-def _check_columns(n: int, columns: dict[str, Sequence[Any]], kinds: str, convention: str) -> None:
+def _check_columns(n: int, columns: dict[str, Numbers], kinds: str, convention: str) -> None:
     for column, values in columns.items():
         if len(values) != n:
             raise DescriptionError(f"column {column} of the table has {len(values)} entries; d has {n}")

@@ -12,6 +12,7 @@ from zwang.dynamics.muscles import muscle_damping_slope, muscle_force
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.force_elements import Actuator, Damper
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.numbers import Interval
 from zwang.scalar import absolute, clip, is_zero, less, logical_and, where
 
 
@@ -75,7 +76,7 @@ def _unless_saturated(mechanism: Mechanism, actuator: Actuator, slope: Any, at: 
     return where(_within(total, ends), slope, 0)
 
 
-def _within(x: Any, ends: tuple[Any, Any]) -> Any:
+def _within(x: Any, ends: Interval) -> Any:
     return logical_and(less(ends[0], x), less(x, ends[1]))
 
 

@@ -166,7 +166,7 @@ class CarriedValues:
 
 def trace(
     function: Callable[..., Any],
-    inputs: Mapping[str, tuple[int, ...]],
+    inputs: Mapping[str, int | tuple[int, ...]],
     *,
     unroll: int = UNROLLED_NODES,
     carried: str = "",

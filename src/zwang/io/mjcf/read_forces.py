@@ -10,6 +10,7 @@ from zwang.io.mjcf.compiled_model import MjcfModel
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read_bodies import zeroed
 from zwang.mechanism.force_elements import Actuator, Damper, Force, GravityCompensation, Muscle, Spring
+from zwang.mechanism.numbers import Names
 
 TRANSMISSION, DYNAMICS, GAIN, BIAS, JOINT = (
     numbers_of(kind)
@@ -27,7 +28,7 @@ _UNSUPPORTED_DYNAMICS = {
 }  # fmt: skip
 
 
-def passive(source: MjcfModel, disabled: tuple[str, ...]) -> list[Force]:
+def passive(source: MjcfModel, disabled: Names) -> list[Force]:
     """Springs and dampers of joints, including the damping of actuators, and gravity compensation.
 
     disabled: the names of the disable flags.
@@ -101,7 +102,7 @@ def _compensations(source: MjcfModel) -> list[Force]:
     return found
 
 
-def actuators(source: MjcfModel, disabled: tuple[str, ...], kept_tendons: set[str]) -> list[Force]:
+def actuators(source: MjcfModel, disabled: Names, kept_tendons: set[str]) -> list[Force]:
     """The actuators of the model; those that zwang does not support are reported.
 
     kept_tendons: the names of the tendons that were read.
@@ -179,7 +180,7 @@ def _unsupported_transmission(source: MjcfModel, k: int, kept_tendons: set[str])
     }.get(kind, "an unsupported kind of transmission")
 
 
-def _actuator(source: MjcfModel, k: int, disabled: tuple[str, ...]) -> Actuator:
+def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
     m = source.model
     kind, target = int(m.actuator_trntype[k]), int(m.actuator_trnid[k][0])
     transmission = {
@@ -227,7 +228,7 @@ def _muscle(m: Any, k: int) -> Muscle:
     return Muscle(strength, (lengths[0], lengths[1]), (low, high), *rest)
 
 
-def _control_range(m: Any, k: int, disabled: tuple[str, ...]) -> tuple[float, float] | None:
+def _control_range(m: Any, k: int, disabled: Names) -> tuple[float, float] | None:
     control = int(m.actuator_ctrladr[k])
     limited = bool(m.actuator_ctrllimited[control]) and "clampctrl" not in disabled
     return _range(limited, m.actuator_ctrlrange[control])

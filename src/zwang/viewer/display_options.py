@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from zwang.view.playback import Poses
+from zwang.viewer.playback import Poses
 
 
 @dataclass

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from zwang.view.annotations import AXES_LENGTH, Annotations
-from zwang.view.display_options import DisplayOptions
-from zwang.view.playback import Playback, Poses
-from zwang.view.server_guard import viser
-from zwang.view.surfaces import SurfaceMesh, surfaces
+from zwang.viewer.annotations import AXES_LENGTH, Annotations
+from zwang.viewer.display_options import DisplayOptions
+from zwang.viewer.playback import Playback, Poses
+from zwang.viewer.server_guard import viser
+from zwang.viewer.surfaces import SurfaceMesh, surfaces
 
 GHOST_OPACITY, TRANSPARENT_OPACITY, CONTACT_SHAPE_OPACITY = 0.3, 0.5, 0.55  # opacities
 PLANE_RADIUS = 4.0  # radius of a plane other than the ground, relative to the mechanism's size

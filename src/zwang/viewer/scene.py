@@ -20,7 +20,7 @@ from zwang.mechanism.geometry import Geometry, Mesh, Plane
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.tree import Placement
 from zwang.recording.dataset import coordinate_units, mechanism_of
-from zwang.view.stick_figures import extent, lines, sticks
+from zwang.viewer.stick_figures import extent, lines, sticks
 
 SAMPLES_PER_SECOND, MAXIMUM_SAMPLES = 60, 6000  # samples of a motion, between which the page interpolates
 LAST_VISIBLE_GROUP = (

@@ -20,8 +20,8 @@ import xarray as xr
 from zwang.atomic import write_file
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.view.array_packing import pack_arrays
-from zwang.view.scene import scene_content, scene_data_of
+from zwang.viewer.array_packing import pack_arrays
+from zwang.viewer.scene import scene_content, scene_data_of
 
 SCRIPTS = ("playback.js", "shapes.js", "renderer.js", "charts.js", "camera.js", "scene.js", "panel.js")
 POLICY = (
@@ -77,7 +77,7 @@ def embedded_page(page: str, height: int = 560) -> str:
 
 
 def _part(name: str) -> str:
-    return resources.files("zwang.view").joinpath("web", name).read_text(encoding="utf-8").strip()
+    return resources.files("zwang.viewer").joinpath("web", name).read_text(encoding="utf-8").strip()
 
 
 def _hash(text: str) -> str:

@@ -11,10 +11,10 @@ from matplotlib.image import imread
 
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_quaternion
-from tests.view.chromium import Browser
-from tests.view.scenes import HOSTILE, shapes
+from tests.viewer.chromium import Browser
+from tests.viewer.scenes import HOSTILE, shapes
 from zwang.mechanism.samples import double_pendulum, four_bar
-from zwang.view.html_page import embedded_page, page_html
+from zwang.viewer.html_page import embedded_page, page_html
 
 pytestmark = pytest.mark.needs("chromium")
 STAGE = (slice(100, 640), slice(0, 940), slice(0, 3))  # rows, columns and colours without bars and panel

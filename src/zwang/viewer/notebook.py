@@ -19,9 +19,9 @@ from zwang.mechanism.bodies import Body
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.recording.dataset import coordinate_units, mechanism_of
 from zwang.scalar import are_constant
-from zwang.view.html_page import embedded_page, page_html
-from zwang.view.plot import energy_drift
-from zwang.view.thumbnail import HEIGHT, WIDTH, thumbnail_png
+from zwang.viewer.html_page import embedded_page, page_html
+from zwang.viewer.plot import energy_drift
+from zwang.viewer.thumbnail import HEIGHT, WIDTH, thumbnail_png
 
 MAXIMUM_ROWS, MAXIMUM_NAMES, MAXIMUM_NAME_LENGTH = (
     40,

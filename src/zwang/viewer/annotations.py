@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from zwang.view.display_options import DisplayOptions, WorldArrangement
-from zwang.view.playback import Playback, Poses, frame_in_world, rigid_body_centres, velocity_ellipsoid
-from zwang.view.scene import PALETTE
-from zwang.view.server_guard import viser
-from zwang.view.surfaces import split_at_creases
-from zwang.view.triangles import shape_corners
+from zwang.viewer.display_options import DisplayOptions, WorldArrangement
+from zwang.viewer.playback import Playback, Poses, frame_in_world, rigid_body_centres, velocity_ellipsoid
+from zwang.viewer.scene import PALETTE
+from zwang.viewer.server_guard import viser
+from zwang.viewer.surfaces import split_at_creases
+from zwang.viewer.triangles import shape_corners
 
 AXES_LENGTH = 0.065  # length of a frame's axes, relative to the mechanism's size
 LINE_COLORS = {"spring": (115, 128, 143), "rod": (77, 84, 94), "tendon": (184, 77, 69)}

@@ -10,7 +10,7 @@ import pytest
 import zwang as zw
 from zwang.errors import ShapeError, SimulationError
 from zwang.mechanism.samples import double_pendulum
-from zwang.view.plot import energy_drift, percentiles
+from zwang.viewer.plot import energy_drift, percentiles
 
 matplotlib.use("Agg")
 

@@ -24,8 +24,8 @@ from matplotlib.figure import Figure
 
 from zwang.errors import ShapeError, SimulationError
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.view.picture_file import save_picture
-from zwang.view.plot_series import DRIFT, ENERGY, SUM, Series, energy_drift, series_of
+from zwang.viewer.picture_file import save_picture
+from zwang.viewer.plot_series import DRIFT, ENERGY, SUM, Series, energy_drift, series_of
 
 PICTURES = (".png", ".pdf", ".svg")
 MAXIMUM_WORLD_LINES = 6  # worlds that are drawn as lines; more are drawn as bands

@@ -11,7 +11,7 @@ import xarray as xr
 import zwang as zw
 from zwang.errors import ShapeError, UnknownNameError
 from zwang.mechanism.samples import double_pendulum, four_bar
-from zwang.view.plot_series import KINDS, Series, series_of
+from zwang.viewer.plot_series import KINDS, Series, series_of
 
 matplotlib.use("Agg")
 EVERYTHING = {"every": 4, "constraints": True, "forces": True, "zwang": True, "gaps": True}

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from zwang.view.control_panel import ControlPanel
-from zwang.view.display_options import DisplayOptions
-from zwang.view.playback import Playback, rigid_body_centres
-from zwang.view.scene import SceneContent, scene_data_of
-from zwang.view.server_guard import guarded_server, quietly, viser
-from zwang.view.viser_scene import FIELD_OF_VIEW, ViserScene
+from zwang.viewer.control_panel import ControlPanel
+from zwang.viewer.display_options import DisplayOptions
+from zwang.viewer.playback import Playback, rigid_body_centres
+from zwang.viewer.scene import SceneContent, scene_data_of
+from zwang.viewer.server_guard import guarded_server, quietly, viser
+from zwang.viewer.viser_scene import FIELD_OF_VIEW, ViserScene
 
 FRAMES_PER_SECOND, PANEL_UPDATES_PER_SECOND = 30, 8  # largest update rates of the scene and the panel [Hz]
 NARROW_WINDOW = 600  # width in pixels below which viser puts the panel under the scene, as on a phone

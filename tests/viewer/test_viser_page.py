@@ -13,8 +13,8 @@ from matplotlib.image import imread
 from scipy.spatial.transform import Rotation
 
 import zwang as zw
-from tests.view.chromium import Browser
-from tests.view.scenes import HOSTILE
+from tests.viewer.chromium import Browser
+from tests.viewer.scenes import HOSTILE
 from zwang.mechanism.samples import double_pendulum, four_bar
 
 pytest.importorskip("viser")

@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 import zwang as zw
-from tests.view.scenes import array, scene_in
+from tests.viewer.scenes import array, scene_in
 from zwang.cli import main
 from zwang.mechanism.samples import double_pendulum, four_bar
 

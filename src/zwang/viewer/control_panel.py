@@ -16,9 +16,9 @@ import numpy as np
 
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
-from zwang.view.display_options import DisplayOptions
-from zwang.view.playback import Playback
-from zwang.view.server_guard import uplot, viser
+from zwang.viewer.display_options import DisplayOptions
+from zwang.viewer.playback import Playback
+from zwang.viewer.server_guard import uplot, viser
 
 SPEEDS = {f"{x:g}x": x for x in (0.05, 0.1, 0.25, 0.5, 1, 2, 5)}
 COLORS = ("#2f6db3", "#d0632a", "#3f8f5f", "#8a5fb0", "#b58a1d", "#c04a5e", "#4aa0aa", "#6b6f76")

@@ -7,12 +7,12 @@ import pytest
 
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_quaternion
-from tests.view.scenes import shapes
+from tests.viewer.scenes import shapes
 from zwang.mechanism.samples import double_pendulum
-from zwang.view.playback import Playback, frame_in_world, rigid_body_centres, velocity_ellipsoid
-from zwang.view.scene import scene_content, scene_data_of
-from zwang.view.surfaces import split_at_creases, surfaces
-from zwang.view.triangles import shape_corners
+from zwang.viewer.playback import Playback, frame_in_world, rigid_body_centres, velocity_ellipsoid
+from zwang.viewer.scene import scene_content, scene_data_of
+from zwang.viewer.surfaces import split_at_creases, surfaces
+from zwang.viewer.triangles import shape_corners
 
 
 def random_configuration(m, seed):

@@ -11,8 +11,8 @@ import numpy as np
 
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
-from zwang.view.scene import scene_content, scene_data_of
-from zwang.view.stick_figures import rotation_with_z_axis
+from zwang.viewer.scene import scene_content, scene_data_of
+from zwang.viewer.stick_figures import rotation_with_z_axis
 
 SIDES, RINGS = 48, 10  # of a round shape: subdivisions around its axis, and from its equator to its pole
 MINIMUM_SIDES, MINIMUM_RINGS = 6, 2

@@ -10,10 +10,10 @@ import pytest
 
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_quaternion
-from tests.view.scenes import HOSTILE, Elements, array, link_poses, pose, scene_in, shapes
+from tests.viewer.scenes import HOSTILE, Elements, array, link_poses, pose, scene_in, shapes
 from zwang.errors import ParameterError, ShapeError, UnknownNameError
 from zwang.mechanism.samples import double_pendulum, four_bar, furuta
-from zwang.view.html_page import page_html
+from zwang.viewer.html_page import page_html
 
 
 def hostile() -> zw.Mechanism:

@@ -18,11 +18,11 @@ import xarray as xr
 
 import zwang as zw
 from tests.mechanisms import random_mechanism
-from tests.view.chromium import Browser
-from tests.view.scenes import HOSTILE, Elements, array, scene_in
+from tests.viewer.chromium import Browser
+from tests.viewer.scenes import HOSTILE, Elements, array, scene_in
 from zwang.mechanism.samples import FURUTA, double_pendulum, four_bar, furuta
 from zwang.view import notebook
-from zwang.view.notebook import mechanism_html, run_html
+from zwang.viewer.notebook import mechanism_html, run_html
 
 
 def picture_in(html: str) -> np.ndarray:

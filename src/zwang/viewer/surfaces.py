@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from zwang.view.triangles import shape_corners
+from zwang.viewer.triangles import shape_corners
 
 CREASE = np.cos(np.radians(38))  # cosine of the largest angle between faces that are shaded smoothly
 MERGE_DISTANCE = 1e-6  # relative to a surface's size: nearer corners are merged

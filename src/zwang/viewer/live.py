@@ -20,8 +20,8 @@ from zwang.deprecation import renamed_attributes
 from zwang.errors import ShapeError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.view.html_page import embedded_page, page_html
-from zwang.view.scene import scene_content
+from zwang.viewer.html_page import embedded_page, page_html
+from zwang.viewer.scene import scene_content
 
 OPEN_TIMEOUT, RELOAD_TIMEOUT = (
     15.0,
@@ -67,7 +67,7 @@ class View:
     def __init__(self, what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[str] = ()):
         self._offline = partial(page_html, what, worlds=worlds, traces=tuple(traces))
         self._shown = scene_content(what, worlds, traces)
-        self._page = importlib.import_module("zwang.view.viser_page").ViserPage(self._shown)
+        self._page = importlib.import_module("zwang.viewer.viser_page").ViserPage(self._shown)
         self._closed = threading.Event()
         atexit.register(self.close)
 

@@ -16,7 +16,7 @@ import numpy as np
 from zwang.api import validation
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
-from zwang.view.triangles import world_triangles
+from zwang.viewer.triangles import world_triangles
 
 WIDTH, HEIGHT = 560, 420  # of the picture in pixels; a notebook displays it at half this size
 SUPERSAMPLING = 2  # computed pixels for each pixel of the picture, in each direction

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import zwang as zw
-from tests.view.scenes import shapes
+from tests.viewer.scenes import shapes
 from zwang.errors import ParameterError
 from zwang.mechanism.samples import furuta
-from zwang.view.thumbnail import HEIGHT, WIDTH, _rasterised, thumbnail_png
-from zwang.view.triangles import AXES, GROUND_COLOR, world_triangles
+from zwang.viewer.thumbnail import HEIGHT, WIDTH, _rasterised, thumbnail_png
+from zwang.viewer.triangles import AXES, GROUND_COLOR, world_triangles
 
 RED, BLUE = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 
