@@ -21,7 +21,7 @@ from tests.mechanisms import random_mechanism
 from tests.viewer.chromium import Browser
 from tests.viewer.scenes import HOSTILE, Elements, array, scene_in
 from zwang.mechanism.samples import FURUTA, double_pendulum, four_bar, furuta
-from zwang.view import notebook
+from zwang.viewer import notebook
 from zwang.viewer.notebook import mechanism_html, run_html
 
 
