@@ -42,12 +42,12 @@ def run() -> Any:
 # ---------------------------------------------------------------------------------------------- calls
 
 
-def test_params_that_are_no_dictionary_are_refused() -> None:
+def test_params_that_are_not_a_dictionary_are_rejected() -> None:
     with pytest.raises(ParameterError, match="dictionary"):
         zw.simulate(double_pendulum(), duration=0.01, params=[1])  # type: ignore[arg-type]
 
 
-def test_a_page_needs_worlds_and_a_recording_with_worlds(run: Any, tmp_path: Path) -> None:
+def test_a_page_without_worlds_is_rejected(run: Any, tmp_path: Path) -> None:
     with pytest.raises(ShapeError, match="at least one world"):
         zw.save_html(run, tmp_path / "a.html", worlds=0)
     with pytest.raises(ShapeError, match=r"isel\(world=\[0\]\)"):
@@ -90,7 +90,7 @@ def test_damaged_recordings_are_load_errors(run: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("integrator", ["euler", "dop853"])
-def test_a_controller_that_returns_arrays_for_numbers_is_named(compiled: bool, integrator: str) -> None:
+def test_a_controller_that_returns_arrays_is_reported_by_name(compiled: bool, integrator: str) -> None:
     def control(t: Any, q: Any, v: Any) -> dict[str, Any]:
         return {"shoulder": np.array([q[0], q[1]])}
 
@@ -100,7 +100,7 @@ def test_a_controller_that_returns_arrays_for_numbers_is_named(compiled: bool, i
         )
 
 
-def test_an_argument_of_another_kind_is_named_with_what_is_allowed() -> None:
+def test_an_argument_of_another_type_is_reported_with_the_allowed_types() -> None:
     with pytest.raises(
         ArgumentError, match=r"mechanism of energy is \[1, 2\]; it must be a zw.Mechanism"
     ) as caught:
@@ -114,14 +114,14 @@ def test_an_argument_of_another_kind_is_named_with_what_is_allowed() -> None:
         zw.Sphere(1, name="s", surface=1)  # type: ignore[arg-type]
 
 
-def test_names_in_json_are_texts() -> None:
+def test_names_in_json_must_be_strings() -> None:
     text = double_pendulum().to_json()
     for wrong in ("1", "null", "[]", "true", '{"number": "nan"}'):
         with pytest.raises(LoadError):
             zw.Mechanism.from_json(text.replace('"upper"', wrong))
 
 
-def test_a_part_in_the_wrong_list_is_told_where_it_belongs() -> None:
+def test_a_part_in_the_wrong_list_is_reported_with_its_place() -> None:
     bodies = double_pendulum().bodies
     with pytest.raises(DescriptionError, match="ContactExclude belongs in contacts="):
         misplaced: Any = zw.ContactExclude(("upper", "lower"))
@@ -130,7 +130,7 @@ def test_a_part_in_the_wrong_list_is_told_where_it_belongs() -> None:
         zw.Mechanism(bodies=bodies, constraints=[zw.Motor("m", "elbow")])  # type: ignore[arg-type]
 
 
-def test_points_that_coincide_and_bodies_without_inertia_are_told() -> None:
+def test_coincident_points_and_bodies_without_inertia_are_reported() -> None:
     body = zw.Body("b", zw.Free("j"), mass=1, inertia=(1, 1, 1))
     m = zw.Mechanism(
         "m", [body], constraints=[zw.Distance("rod", ("b", (0, 0, 0)), ("world", (0, 0, 0)), 1.0)]
@@ -150,7 +150,7 @@ def _reached(position: Any) -> Any:
     return zw.robot.solve_ik(double_pendulum(), "lower", position)
 
 
-def test_every_error_survives_a_copy() -> None:
+def test_every_error_survives_pickling() -> None:
     for name, kind in vars(zw.errors).items():
         if isinstance(kind, type) and issubclass(kind, Exception):
             error = kind("joint", "x", ["a", "b"]) if kind is UnknownNameError else kind(f"about {name}")
@@ -163,7 +163,7 @@ def test_every_error_survives_a_copy() -> None:
     )
 
 
-def test_a_typo_and_an_answer_come_back_from_a_worker() -> None:
+def test_errors_and_results_return_from_a_worker_process() -> None:
     with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         with pytest.raises(UnknownNameError, match="Did you mean 'elbow'"):
             pool.submit(_mistaken, "elbw").result(timeout=60)
@@ -176,7 +176,7 @@ def test_a_typo_and_an_answer_come_back_from_a_worker() -> None:
 # ---------------------------------------------------------------------------------------------- terminals
 
 
-def test_control_characters_are_seen() -> None:
+def test_control_characters_are_escaped() -> None:
     assert visible("plain, \u00e4\u4e2d, two\nlines\t") == "plain, \u00e4\u4e2d, two\nlines\t"
     assert visible(HIDDEN) == r"\x1b]0;title\x07\x9b31m\u202e\u2066"
     assert visible("\r\ud800\u2028") == r"\r\ud800\u2028"
@@ -211,7 +211,7 @@ def _hostile() -> zw.Mechanism:
         "bench m.json --worlds 0",
     ],
 )
-def test_nothing_of_a_name_reaches_the_terminal(
+def test_no_control_character_of_a_name_reaches_the_terminal(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -243,7 +243,7 @@ def test_nothing_of_a_name_reaches_the_terminal(
         (f"info {'a' * 300}.urdf", "too long"),
     ],
 )
-def test_commands_that_cannot_be_end_in_one_sentence(
+def test_invalid_commands_end_in_one_sentence(
     command: str,
     told: str,
     tmp_path: Path,
@@ -259,7 +259,7 @@ def test_commands_that_cannot_be_end_in_one_sentence(
     assert told in " ".join(err.split()), err
 
 
-def test_worlds_beyond_every_memory_are_refused_at_once() -> None:
+def test_worlds_beyond_the_memory_are_rejected_at_once() -> None:
     for worlds in (10**9, 2**64, 2**200):
         with pytest.raises(SimulationError, match="at most"):
             zw.simulate(double_pendulum(), duration=0.01, worlds=worlds)
@@ -275,7 +275,7 @@ def _urdf(inside: str) -> str:
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_names_longer_than_a_file_system_holds(strict: bool, tmp_path: Path) -> None:
+def test_names_longer_than_a_file_system_allows(strict: bool, tmp_path: Path) -> None:
     name = "m" * 300 + ".stl"
     texts = {
         "a.urdf": _urdf(f'<collision><geometry><mesh filename="{name}"/></geometry></collision>'),
@@ -301,7 +301,7 @@ def test_names_longer_than_a_file_system_holds(strict: bool, tmp_path: Path) -> 
     assert os.listdir(tmp_path)
 
 
-def test_a_missing_mesh_is_an_error_unless_it_is_only_seen(tmp_path: Path) -> None:
+def test_a_missing_mesh_is_an_error_unless_it_is_visual(tmp_path: Path) -> None:
     path = tmp_path / "a.urdf"
     for kind in ("collision", "visual"):
         path.write_text(_urdf(f'<{kind}><geometry><mesh filename="gone.stl"/></geometry></{kind}>'))
@@ -318,7 +318,7 @@ def test_a_missing_mesh_is_an_error_unless_it_is_only_seen(tmp_path: Path) -> No
         zw.load(path)
 
 
-def test_a_mesh_beyond_all_numbers_is_named_with_its_line(tmp_path: Path) -> None:
+def test_an_invalid_mesh_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "t.obj").write_text(
         "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
     )
@@ -330,7 +330,7 @@ def test_a_mesh_beyond_all_numbers_is_named_with_its_line(tmp_path: Path) -> Non
             zw.load(tmp_path / "a.urdf")
 
 
-def test_a_moving_link_without_mass_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_a_moving_link_without_mass_is_reported_with_the_fix(tmp_path: Path) -> None:
     joint = '<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>'
     for inside in ("", '<inertial><mass value="0"/><inertia ixx="0" iyy="0" izz="0"/></inertial>'):
         path = tmp_path / "a.urdf"
@@ -363,7 +363,7 @@ BODY = '<body name="b"><freejoint/><geom name="g" size="0.1" {}/></body>'
         ("", 'quat="0 0 0 1"', "x, y, z, w"),
     ],
 )
-def test_numbers_out_of_range_in_files_are_told_with_their_line(
+def test_numbers_out_of_range_in_files_are_reported_with_their_line(
     option: str, geom: str, told: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.xml"
@@ -380,7 +380,7 @@ def test_numbers_out_of_range_in_files_are_told_with_their_line(
     assert any(told in text and f"line {line}" in text for text in said), said
 
 
-def test_a_half_turn_beside_small_turns_is_meant(tmp_path: Path) -> None:
+def test_a_half_turn_beside_small_rotations_is_valid(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_text(
         '<mujoco><worldbody><site quat="1 0 0 0"/><site quat="0 0 0 1"/></worldbody></mujoco>'
     )

@@ -139,7 +139,7 @@ def test_unnormalised_quaternions_are_the_same_attitude():
     )
 
 
-def test_derivatives_are_those_of_finite_differences(mechanism):
+def test_derivatives_equal_finite_differences(mechanism):
     fast, h = zw.compile(mechanism), 1e-6
     q, v, tau, _ = random_state(mechanism, 3)
     found = fast.forward_dynamics_derivatives(q, v, tau)
@@ -179,7 +179,7 @@ def furuta() -> zw.Mechanism:
     )
 
 
-def test_symbols_are_inputs_one_value_a_world():
+def test_symbols_are_inputs_with_one_value_a_world():
     m, fast = furuta(), zw.compile(furuta())
     rng = np.random.default_rng(0)
     q, v, tau = rng.normal(size=(3, 9, 2))
@@ -217,7 +217,7 @@ def test_derivatives_of_forward_dynamics_refuse_constraints_instead_of_leaving_t
         np.testing.assert_allclose(found.dtau @ H, np.eye(m.nv), atol=1e-9)
 
 
-def test_wrong_calls_are_answered():
+def test_invalid_calls_are_reported():
     m, fast = furuta(), zw.compile(furuta())
     q = np.zeros(2)
     with pytest.raises(ParameterError, match="'L'"):
@@ -233,7 +233,7 @@ def test_wrong_calls_are_answered():
         zw.compile(m, outputs=["forward_dynamic"])
 
 
-def test_wrong_settings_are_answered_before_anything_is_compiled():
+def test_invalid_settings_are_reported_before_compilation():
     m = furuta()
     for settings, message in (
         ({"lanes": 3}, "lanes is 3"),
@@ -255,7 +255,7 @@ def test_wrong_settings_are_answered_before_anything_is_compiled():
         fast.rollout(q, q, q, steps=2.5)
 
 
-def test_wrong_parameters_are_answered_by_name():
+def test_invalid_parameters_are_reported_by_name():
     fast, q = zw.compile(furuta()), np.zeros(2)
     for wrong in ("x", None, 1j):
         with pytest.raises(ParameterError, match="'L'"):
@@ -266,7 +266,7 @@ def test_wrong_parameters_are_answered_by_name():
         fast.forward_dynamics(q, q, q, params=[1, 0, 1])
 
 
-def test_no_parameters_are_the_same_as_none(mechanism):
+def test_empty_parameters_equal_none(mechanism):
     fast, state = zw.compile(mechanism), random_state(mechanism, 0)[:3]
     np.testing.assert_array_equal(fast.forward_dynamics(*state, params={}), fast.forward_dynamics(*state))
 
@@ -290,7 +290,7 @@ def test_a_mechanism_without_joints_has_empty_results():
     np.testing.assert_array_equal(fast.mass_centre(none), [[1, 0, 0]] * 3)
 
 
-def test_the_step_has_a_name_too(mechanism):
+def test_the_step_has_a_name(mechanism):
     fast = zw.compile(mechanism, outputs=["step"])
     assert fast.source("c", "step") == fast.source("c", ("step", mechanism.options.timestep, "euler"))
     assert fast.count_operations("step")["total"] > fast.count_operations()["total"]
@@ -316,7 +316,7 @@ def test_two_threads_may_share_one_object(mechanism):
     assert not wrong
 
 
-def test_operations_and_sources(mechanism):
+def test_operation_counts_and_source_code(mechanism):
     fast = zw.compile(mechanism)
     counts = fast.count_operations()
     assert counts["total"] == sum(n for op, n in counts.items() if op not in ("total", "flops"))
@@ -350,7 +350,7 @@ def test_the_ptx_of_forward_dynamics_assembles(tmp_path):
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
-def test_a_rollout_is_as_many_steps(integrator):
+def test_a_rollout_equals_repeated_steps(integrator):
     m = random_mechanism(5, bodies=3)
     fast, batch = zw.compile(m), batch_of(m, 11)
     q, v = batch["q"], batch["v"]
@@ -368,7 +368,7 @@ def test_a_rollout_is_as_many_steps(integrator):
     assert held.q.shape == (5, m.nq)
 
 
-def test_a_rollout_falls_as_galilei_says():
+def test_a_rollout_of_a_falling_body_follows_galilei():
     m = zw.Mechanism(bodies=[zw.Body("b", joint=zw.Prismatic("z"), mass=2)])
     run = zw.compile(m).rollout(
         np.zeros(1), np.zeros(1), np.zeros(1), steps=1000, step=1e-3, integrator="rk4"
@@ -376,7 +376,7 @@ def test_a_rollout_falls_as_galilei_says():
     np.testing.assert_allclose(run.q[-1], -9.81 / 2, rtol=1e-12)
 
 
-def test_as_many_worlds_as_steps_are_no_course_over_time():
+def test_as_many_worlds_as_steps_are_not_mistaken_for_a_time_series():
     m = zw.Mechanism(bodies=[zw.Body("b", joint=zw.Prismatic("z"), mass=2)], gravity=(0, 0, 0))
     push = np.arange(5.0)[:, None]
     run = zw.compile(m).rollout(np.zeros((5, 1)), np.zeros((5, 1)), push, steps=5, step=1.0)

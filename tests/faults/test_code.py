@@ -14,7 +14,7 @@ from tests.faults.processes import run
     sys.platform != "linux" or platform.machine() != "x86_64",
     reason="fills the address space as Linux lays it out",
 )
-def test_code_is_linked_where_its_sections_would_land_far_apart() -> None:
+def test_code_whose_sections_are_far_apart_is_linked() -> None:
     """Only a small gap is left near the libraries, and the next room is 6 GB below: constants would go
     there, code here.
     """

@@ -108,7 +108,7 @@ def test_a_kill_while_saving_leaves_a_whole_recording(suffix: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("suffix", "flips"), [(".nc", 100), (".zarr", 60)])
-def test_no_flipped_bit_changes_a_number(recording, suffix: str, flips: int, tmp_path: Path) -> None:
+def test_no_flipped_bit_changes_a_value_silently(recording, suffix: str, flips: int, tmp_path: Path) -> None:
     """Libraries may die of a damaged file; so this is done in a process of its own."""
     zw.save(recording, tmp_path / f"run{suffix}")
     told = run(
@@ -146,7 +146,7 @@ def test_no_flipped_bit_changes_a_number(recording, suffix: str, flips: int, tmp
     assert int(told) > flips // 4
 
 
-def test_a_changed_number_is_told_and_an_older_file_is_read(recording, tmp_path: Path) -> None:
+def test_a_changed_value_raises_an_error_and_an_older_file_is_read(recording, tmp_path: Path) -> None:
     zw.save(recording, tmp_path / "run.nc")
     assert "checksum" not in zw.open_run(tmp_path / "run.nc").attrs
     changed = bytearray((tmp_path / "run.nc").read_bytes())
@@ -163,7 +163,7 @@ def test_a_changed_number_is_told_and_an_older_file_is_read(recording, tmp_path:
 
 
 @pytest.mark.parametrize("foreign", ["thesis.txt", "q/notes.txt", "0"])
-def test_a_folder_with_foreign_files_is_left_alone(recording, foreign: str, tmp_path: Path) -> None:
+def test_a_folder_with_foreign_files_is_not_changed(recording, foreign: str, tmp_path: Path) -> None:
     folder = tmp_path / "mine.zarr"
     zw.save(recording, folder)
     zw.save(recording, folder)  # over itself it goes
@@ -178,7 +178,7 @@ def test_a_folder_with_foreign_files_is_left_alone(recording, foreign: str, tmp_
         zw.save(recording, tmp_path / "other.zarr")
 
 
-def test_what_fails_leaves_nothing_behind(recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_save_leaves_no_files(recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "run.nc").write_text("old")
 
     def broken(*_: object) -> None:
@@ -210,7 +210,7 @@ def test_links_modes_and_pipes_are_respected(tmp_path: Path) -> None:
     assert fresh.stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
-def test_checksums_tell_everything_apart(recording) -> None:
+def test_checksums_detect_every_change(recording) -> None:
     changes = [
         recording.assign(q=recording.q * np.nextafter(1, 2)),
         recording.assign_attrs(step=0.002),

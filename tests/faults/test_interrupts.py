@@ -45,7 +45,7 @@ def interrupted(work, after):
 
 
 @POSIX
-def test_threads_that_write_when_ctrl_c_comes_do_no_harm() -> None:
+def test_an_interrupt_while_threads_write_does_not_crash() -> None:
     """Without the wait for its threads this process dies of SIGSEGV."""
     run(
         PRESS
@@ -73,7 +73,7 @@ assert np.array_equal(found.q, expected.q) and np.array_equal(found.v, expected.
 
 
 @POSIX
-def test_one_world_and_many_worlds_of_one_call_stop_too() -> None:
+def test_calls_with_one_world_and_with_many_worlds_are_interrupted() -> None:
     run(
         PRESS
         + """
@@ -96,7 +96,7 @@ assert np.array_equal(alone.forward_dynamics(q, v, q), expected)
 
 
 @POSIX
-def test_compiling_is_interrupted_and_done_again() -> None:
+def test_compilation_is_interrupted_and_repeated() -> None:
     run(
         PRESS
         + """
@@ -119,7 +119,7 @@ assert np.array_equal(run.q, reference.q)
 
 
 @POSIX
-def test_simulate_keeps_what_it_recorded() -> None:
+def test_an_interrupted_simulation_keeps_its_recording() -> None:
     run(
         PRESS
         + """
@@ -148,7 +148,7 @@ def pressed(t, q, v):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_the_recording_is_that_of_a_shorter_run(compiled: bool) -> None:
+def test_the_partial_recording_equals_a_shorter_run(compiled: bool) -> None:
     pendulum = furuta(**FURUTA)
     asked = {"step": 0.001, "worlds": 2, "record": 5, "compiled": compiled, "progress": False}
     with pytest.raises(SimulationInterrupted, match="interrupted at") as caught:
@@ -169,7 +169,7 @@ def test_the_recording_is_that_of_a_shorter_run(compiled: bool) -> None:
     assert np.array_equal(kept.q, shorter.q) and not kept.status.any()
 
 
-def test_worlds_of_error_controlled_integrators_say_how_far_they_came() -> None:
+def test_error_controlled_runs_report_the_time_reached() -> None:
     pendulum = furuta(**FURUTA)
     keys = [KeyboardInterrupt]
 
@@ -190,7 +190,7 @@ def test_worlds_of_error_controlled_integrators_say_how_far_they_came() -> None:
 
 
 @POSIX
-def test_the_command_line_writes_what_was_recorded(tmp_path) -> None:
+def test_the_command_line_saves_the_partial_recording(tmp_path) -> None:
     run(
         PRESS
         + """

@@ -24,7 +24,7 @@ def run():
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
-def test_a_file_gives_back_what_was_recorded(run, suffix, tmp_path):
+def test_a_saved_recording_equals_the_original(run, suffix, tmp_path):
     zw.save(run, tmp_path / f"run{suffix}")
     back = zw.open_run(tmp_path / f"run{suffix}")
     assert back.identical(run)
@@ -43,12 +43,12 @@ def test_symbols_and_parameters_survive_a_file(tmp_path):
     assert zw.mechanism_of(back).symbols == furuta().symbols
 
 
-def test_plain_xarray_writes_and_reads_it_too(run, tmp_path):
+def test_xarray_writes_and_reads_a_recording(run, tmp_path):
     run.to_netcdf(tmp_path / "plain.nc", engine="h5netcdf")
     assert zw.open_run(tmp_path / "plain.nc").identical(run)
 
 
-def test_labels_are_the_names_of_joints_and_units_are_theirs(run):
+def test_labels_and_units_are_those_of_the_joints(run):
     mechanism = zw.mechanism_of(run)
     assert run.coordinate.values.tolist() == list(mechanism.coordinate_names)
     assert run.speed.values.tolist() == list(mechanism.speed_names)
@@ -84,7 +84,7 @@ def test_units_say_what_each_element_has():
     assert both.effort_unit.values.tolist() == ["N m", "N"]
 
 
-def test_energy_is_that_of_the_reference(run):
+def test_the_recorded_energy_equals_the_reference(run):
     mechanism = zw.mechanism_of(run)
     for w, t in ((0, 0), (1, 7), (0, 10)):
         expected = zw.energy(mechanism, run.q.values[w, t], run.v.values[w, t])
@@ -97,7 +97,7 @@ def test_energy_is_that_of_the_reference(run):
         )
 
 
-def test_files_that_hold_no_recording_are_refused(tmp_path, run):
+def test_files_without_a_recording_are_rejected(tmp_path, run):
     (tmp_path / "no.nc").write_text("this is no NetCDF")
     with pytest.raises(LoadError, match=r"no\.nc"):
         zw.open_run(tmp_path / "no.nc")
@@ -110,7 +110,7 @@ def test_files_that_hold_no_recording_are_refused(tmp_path, run):
         zw.save(run, tmp_path / "run.csv")
 
 
-def test_without_zarr_the_mend_is_one_sentence(tmp_path, run, monkeypatch):
+def test_without_zarr_the_error_names_the_package_to_install(tmp_path, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "zarr", None)
     for attempt in (lambda: zw.save(run, tmp_path / "a.zarr"), lambda: zw.open_run(tmp_path / "a.zarr")):
         with pytest.raises(MissingExtraError, match="pip install 'zarr"):

@@ -38,7 +38,7 @@ def balls(count, **surface):
 
 
 @PATHS
-def test_a_control_that_is_nan_stops_its_world_at_that_step(compiled):
+def test_a_nan_control_stops_its_world_at_that_step(compiled):
     u = np.sin(np.arange(3 * 20)).reshape(3, 20, 1)
     bad = u.copy()
     bad[1, 7] = np.nan
@@ -54,7 +54,7 @@ def test_a_control_that_is_nan_stops_its_world_at_that_step(compiled):
     assert np.array_equal(run.q.values[1, :8], good.q.values[1, :8])  # what came before is kept
 
 
-def test_controls_that_are_nan_in_every_world_are_refused():
+def test_controls_that_are_nan_in_every_world_are_rejected():
     with pytest.raises(StateError, match="NaN"):
         zw.simulate(cart(), control=np.full((20, 1), np.nan), duration=0.04, step=0.002)
 
@@ -95,7 +95,7 @@ def test_a_solver_that_does_not_converge_stops_its_world(compiled, monkeypatch):
 
 
 @PATHS
-def test_balls_that_start_deep_in_each_other_are_told_and_come_apart_without_nan(compiled):
+def test_deeply_overlapping_balls_give_a_warning_and_separate_without_nan(compiled):
     apart = [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0]
     inside = [0, 0, 0, 1, 0, 0, 0, 0.01, 0, 0, 1, 0, 0, 0]
     again = (
@@ -110,7 +110,7 @@ def test_balls_that_start_deep_in_each_other_are_told_and_come_apart_without_nan
     assert np.array_equal(run.q.values[[0, 2]], np.repeat(alone.q.values, 2, axis=0))
 
 
-def test_balls_in_one_place_come_apart():
+def test_coincident_balls_separate():
     with pytest.warns(SimulationWarning, match="overlap by 0.2 m"):
         run = zw.simulate(balls(3), duration=0.3, step=0.002)
     assert not run.status.values.any() and np.isfinite(run.q.values).all()
@@ -119,14 +119,14 @@ def test_balls_in_one_place_come_apart():
     assert distances.min() > 0.15
 
 
-def test_a_start_without_overlap_is_told_nothing():
+def test_an_initial_state_without_overlap_gives_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         zw.simulate(balls(1), [0, 0, -0.91, 1, 0, 0, 0], duration=0.01, step=0.002)
 
 
 @PATHS
-def test_what_is_unbounded_stops_its_world(compiled):
+def test_an_unbounded_state_stops_its_world(compiled):
     """A massless end that friction pulls: no acceleration is the least."""
     bodies = [zw.Body("end", joint=zw.Prismatic("x", friction=1.0), mass=1e-300)]
     with pytest.warns(SimulationWarning, match=r"world 0 stopped at t = 0 s"):

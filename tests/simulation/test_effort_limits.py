@@ -37,7 +37,7 @@ def robot(tmp_path: Path) -> zw.Mechanism:
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "dop853"])
 @pytest.mark.parametrize("compiled", [True, False])
-def test_a_motor_gives_no_more_than_its_effort_limit(robot, integrator, compiled):
+def test_a_motor_force_is_limited_to_its_effort_limit(robot, integrator, compiled):
     u = np.array([[50.0, -50.0, 50.0], [3.0, 2.0, -7.0]])
     acting = np.array([[5.0, -3.0, 50.0], [3.0, 2.0, -7.0]])  # an effort limit of 0 stands for none
     run = zw.simulate(
@@ -60,14 +60,14 @@ def test_steps_of_compiled_functions_are_limited_too(robot):
     np.testing.assert_allclose(v, [5 / INERTIA * 0.1, 3 / 2 * 0.1, 5.0], rtol=1e-12)
 
 
-def test_what_is_not_driven_by_control_is_not_limited(robot):
+def test_forces_not_driven_by_control_are_not_limited(robot):
     """The limit holds for motors only: a stiff spring pulls with more than it."""
     sprung = robot.replace(forces=[zw.Spring("spin", 100.0)])
     run = zw.simulate(sprung, {"spin": 1.0}, duration=0.001, step=0.001, progress=False)
     np.testing.assert_allclose(run.v.values[0, -1, 0], -100 / INERTIA * 0.001, rtol=1e-9)
 
 
-def test_the_limits_are_those_of_mujocos_reading_of_the_file(robot, tmp_path):
+def test_the_limits_equal_those_mujoco_reads_from_the_file(robot, tmp_path):
     """In MuJoCo a motor on each joint is limited to the same range, and gives the same accelerations."""
     spec = mujoco.MjSpec.from_string(ROBOT)
     for name in ("spin", "drive", "turn"):
@@ -84,7 +84,7 @@ def test_the_limits_are_those_of_mujocos_reading_of_the_file(robot, tmp_path):
         np.testing.assert_allclose(driven.v.values[0, -1] / 0.001, expected, rtol=1e-9)
 
 
-def test_the_report_says_that_they_act(robot):
+def test_the_load_report_states_that_effort_limits_act(robot):
     notes = [str(note) for note in robot.report.notes]
     assert any("the effort limits of 2 joints are actuator ranges in simulation" in note for note in notes)
     assert any(

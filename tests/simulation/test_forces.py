@@ -93,7 +93,7 @@ def efforts(m: zw.Mechanism, run, k: int) -> np.ndarray:
 
 @pytest.mark.filterwarnings("ignore::zwang.errors.SimulationWarning")
 @pytest.mark.parametrize("name", CASES)
-def test_forces_at_their_points_are_the_efforts_of_constraints(name):
+def test_forces_at_their_points_give_the_generalised_constraint_forces(name):
     m, q, v = CASES[name]
     run = zw.simulate(
         m, q, v, duration=0.1, step=0.005, record={"forces": True, "constraints": True}, compiled=False
@@ -106,7 +106,7 @@ def test_forces_at_their_points_are_the_efforts_of_constraints(name):
 
 @pytest.mark.filterwarnings("ignore::zwang.errors.SimulationWarning")
 @pytest.mark.parametrize("name", ["pyramid", "ellipse", "frictionless", "hard", "rolling"])
-def test_machine_code_records_the_same_forces(name):
+def test_compiled_code_records_the_same_forces(name):
     m, q, v = CASES[name]
     settings = {"duration": 0.05, "step": 0.005, "record": {"forces": True}}
     run, slow = (zw.simulate(m, q, v, compiled=compiled, **settings) for compiled in (True, False))
@@ -115,7 +115,7 @@ def test_machine_code_records_the_same_forces(name):
     np.testing.assert_allclose(run.force_position, slow.force_position, rtol=1e-7, atol=1e-9)
 
 
-def test_forces_are_those_of_constrained_dynamics():
+def test_recorded_forces_equal_those_of_constrained_dynamics():
     m, q, v = CASES["ellipse"]
     run = zw.simulate(m, q, v, duration=0.02, step=0.002, record={"forces": True}, compiled=False)
     found = zw.constrained_dynamics(m, run.q.values[0, 3], run.v.values[0, 3], np.zeros(m.nv))
@@ -125,7 +125,7 @@ def test_forces_are_those_of_constrained_dynamics():
     assert len(told) == 3 and told == pytest.approx({name: size for name, size in sizes.items() if size})
 
 
-def test_a_box_at_rest_is_held_up_by_its_weight_at_its_corners():
+def test_the_contact_forces_of_a_box_at_rest_balance_its_weight():
     box = zw.Body("box", zw.Free("f"), mass=2, inertia=(0.1, 0.1, 0.1), geometry=[zw.Box(0.4, 0.4, 0.4)])
     m = zw.Mechanism("box", [box], geometry=[zw.Plane()])
     run = zw.simulate(
@@ -138,7 +138,7 @@ def test_a_box_at_rest_is_held_up_by_its_weight_at_its_corners():
     assert set(run.acting_from.values) == {"world"}
 
 
-def test_of_contacts_only_those_are_kept_that_ever_push_and_no_point_is_told_without_a_force():
+def test_only_contacts_with_a_force_are_recorded_and_points_without_one_are_nan():
     balls = [
         zw.Body(
             f"ball {k}", zw.Prismatic(f"z{k}"), position=(k, 0, 0.15 + k), mass=1, geometry=[zw.Sphere(0.1)]
@@ -154,14 +154,14 @@ def test_of_contacts_only_those_are_kept_that_ever_push_and_no_point_is_told_wit
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
-def test_a_file_keeps_forces(suffix, tmp_path):
+def test_forces_are_saved(suffix, tmp_path):
     m, q, v = CASES["pyramid"]
     run = zw.simulate(m, q, v, duration=0.01, step=0.005, record={"forces": True}, compiled=False)
     zw.save(run, tmp_path / f"run{suffix}")
     assert zw.open_run(tmp_path / f"run{suffix}").identical(run)
 
 
-def test_without_anything_that_acts_there_are_no_forces():
+def test_without_constraints_there_are_no_forces():
     run = zw.simulate(double_pendulum(), duration=0.02, step=0.01, record={"forces": True}, compiled=False)
     assert run.force.shape == (1, 3, 0, 3)
     with pytest.raises(UnknownNameError, match="forces"):

@@ -17,7 +17,7 @@ from zwang.api.progress import progress_bar
 @pytest.mark.parametrize(
     ("patience", "shown", "expected"), [(0.05, True, True), (60.0, True, False), (0.05, False, False)]
 )
-def test_it_appears_when_patience_is_over(monkeypatch, capsys, patience, shown, expected):
+def test_the_progress_bar_appears_after_a_delay(monkeypatch, capsys, patience, shown, expected):
     monkeypatch.setattr(progress, "PATIENCE", patience)
     monkeypatch.setenv("FORCE_COLOR", "1")
     with progress_bar("preparing [x]", "simulating [x]", 10, shown=shown) as tick:
@@ -29,7 +29,7 @@ def test_it_appears_when_patience_is_over(monkeypatch, capsys, patience, shown, 
     assert ("simulating [x]" in captured.err) == expected
 
 
-def test_an_error_inside_leaves_no_bar_behind(monkeypatch):
+def test_an_error_removes_the_progress_bar(monkeypatch):
     monkeypatch.setattr(progress, "PATIENCE", 0.01)
     with pytest.raises(ZeroDivisionError), progress_bar("a", "b", 1) as tick:
         time.sleep(0.05)

@@ -35,7 +35,7 @@ def hold_against_mujoco(ours, model, data, names):
 
 
 @pytest.mark.parametrize("name", ["ant", "hopper", "humanoid", "car"])
-def test_joints_carry_what_mujocos_do_with_limits_and_contacts(name):
+def test_joint_reactions_with_limits_and_contacts_equal_mujoco(name):
     stored = case("mujoco_oracle", name)
     xml = stored["parameters"]["xml"]
     mechanism = read_mjcf(f"{name}.xml", strict=False, text=xml)
@@ -75,7 +75,7 @@ LOOP = """<mujoco><compiler angle="radian"/><option integrator="Euler"/><worldbo
 </worldbody><equality><connect name="pin" body1="rod" body2="slide" anchor="0.6 0 0"/></equality></mujoco>"""
 
 
-def test_loops_act_on_their_bodies_as_mujocos_do():
+def test_loop_forces_on_bodies_equal_mujoco():
     mechanism, model = read_mjcf("loop.xml", text=LOOP), mujoco.MjModel.from_xml_string(LOOP)
     data = mujoco.MjData(model)
     rng = np.random.default_rng(3)
@@ -92,7 +92,7 @@ def test_loops_act_on_their_bodies_as_mujocos_do():
     np.testing.assert_allclose(ours.constraints["pin"]["rod"].force, -ours.constraints["pin"]["slide"].force)
 
 
-def test_a_weld_carries_what_a_joint_that_is_held_does():
+def test_the_reaction_of_a_weld_equals_that_of_a_fixed_joint():
     """A second body, by a joint that a coupling holds still, or free and welded on: the same wrench."""
     first = zw.Body(
         "first", zw.Revolute("a", axis=(0.6, 0, 0.8)), mass=1, com=(0.2, 0, 0), inertia=(0.1, 0.2, 0.2)
@@ -131,7 +131,7 @@ def rod(name, length, parent="world", position=(0, 0, 0), mass=1.0, turn=Z):
     return zw.Body(name, joint, parent, position, mass=mass, com=(length / 2, 0, 0), inertia=inertia)
 
 
-def test_a_three_hinged_arch_pushes_its_feet_apart():
+def test_the_horizontal_thrust_of_a_three_hinged_arch():
     """Two rods lean on each other: thrust m g / (2 tan alpha) at the apex, weight at the feet; a structure,
     nothing moves.
     """
@@ -170,7 +170,7 @@ def state_of_the_slider_crank(theta=0.9, speed=4.0):
     return np.array(q), np.array([speed, -phi_dot - speed, x_dot])
 
 
-def test_a_slider_cranks_pins_obey_newton_on_every_free_body():
+def test_the_pin_forces_of_a_slider_crank_satisfy_newton_for_every_body():
     """The crank driven evenly: the block's acceleration is the textbook's, and its pin and guide give what
     Newton asks.
     """
@@ -216,7 +216,7 @@ def heights(m, q):
         yield b, (p + R @ np.array(b.com))[1]
 
 
-def test_the_powers_of_joints_constraints_and_wrenches_are_the_energys_rate():
+def test_the_power_of_all_reactions_is_the_rate_of_the_energy():
     q, v = state_of_the_slider_crank()
     forces = (
         zw.Motor("engine", "pin crank"),
@@ -250,7 +250,7 @@ def test_the_powers_of_joints_constraints_and_wrenches_are_the_energys_rate():
     assert powers == pytest.approx(rate, rel=1e-6)
 
 
-def test_a_bead_on_a_rough_ring_loses_what_friction_takes():
+def test_the_energy_loss_of_a_bead_on_a_rough_ring_is_the_work_of_friction():
     """Coulomb friction -mu N |v| with N = m v^2 / R; the joints of the slides carry it."""
     q, R, mu, mass, speed = [0.5, 0.0], 0.5, 0.25, 0.3, 3.0
     sympy = pytest.importorskip("sympy")
@@ -272,7 +272,7 @@ def test_a_bead_on_a_rough_ring_loses_what_friction_takes():
     assert found.power["ring"] == pytest.approx(0, abs=1e-12)
 
 
-def test_what_is_not_followed_is_refused_by_name():
+def test_unsupported_elements_are_rejected_by_name():
     m = slider_crank()
     q, v = state_of_the_slider_crank()
     with pytest.raises(UnknownNameError, match="motor"):

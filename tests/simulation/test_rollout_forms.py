@@ -70,7 +70,7 @@ def with_symbols():
     return zw.Mechanism("symbols", bodies, geometry=[zw.Plane()])
 
 
-def test_a_large_tree_of_symbols_steps_as_alone_and_as_its_numbers_say():
+def test_a_large_symbolic_tree_steps_as_one_world_and_as_its_numeric_equivalent():
     m = with_symbols()
     run = assert_steps_as_alone(m, params=PARAMS)
     q, v, u = begun(m, 3)
@@ -79,20 +79,20 @@ def test_a_large_tree_of_symbols_steps_as_alone_and_as_its_numbers_say():
     np.testing.assert_allclose(numbers.v, run.v[1], rtol=1e-8, atol=1e-9)
 
 
-def test_no_world_and_no_step():
+def test_zero_worlds_and_zero_steps():
     m, none = with_symbols(), {name: x[:0] for name, x in PARAMS.items()}
     fast, (q, v, u) = zw.compile(m), begun(m, 3)
     assert fast.rollout(q[:0], v[:0], u[:0], steps=4, params=none).v.shape == (0, 4, 20)
     assert fast.rollout(q, v, u, steps=0, params=PARAMS).v.shape == (3, 0, 20)
 
 
-def test_light_friction_beside_hard_impacts_is_worked_out_to_the_end():
+def test_light_friction_beside_hard_impacts_converges():
     """Forces of 0.05 N m change, one after the other, where others are 10^4 times as large."""
     bodies = chain(loss=0.05, limits=((-0.3, 0.3), None), at=(0, 0, 0.03))
     assert_steps_as_alone(zw.Mechanism("deep", bodies, geometry=[zw.Plane()]), steps=2, worlds=40, pushed=0.2)
 
 
-def test_what_holds_two_fixed_bodies_together_is_no_matter():
+def test_a_constraint_between_two_fixed_bodies_has_no_effect():
     fixed = [zw.Body("near", position=(0, 0, 2)), zw.Body("far", position=(0, 0, 2.2))]
     ends = ("near", (0, 0, 0)), ("far", (0, 0, 0))
     distance = zw.Distance("rod", *ends, 0.1, softness=SOFT)
@@ -101,7 +101,7 @@ def test_what_holds_two_fixed_bodies_together_is_no_matter():
 
 
 @pytest.mark.parametrize("links", [4, 20])
-def test_a_working_force_knows_the_force_of_its_soft_constraint(links):
+def test_a_nonideal_force_depends_on_the_force_of_its_soft_constraint(links):
     """Dry friction by a formula, in proportion to what holds one joint to another."""
     couple = zw.JointCoupling("held", "turn_1", "turn_2", softness=SOFT)
     rubs = zw.NonIdeal("rubs", "held", {"turn_1": -0.01 * sp.Symbol("N") * sp.Symbol("turn_1_dot")})

@@ -66,7 +66,7 @@ def long_chain() -> zw.Mechanism:
     return chain(10_000)
 
 
-def test_a_chain_of_ten_thousand_hinges_is_refused_with_its_size_and_cost(long_chain):
+def test_a_chain_of_ten_thousand_hinges_is_rejected_with_its_size_and_cost(long_chain):
     words = r"'chain of 10000' has nv = 10,000 speeds; .* at most 5,000, .* about 4 minutes and 2\.5 GB"
     for call in (
         lambda: zw.simulate(long_chain, duration=1),
@@ -77,7 +77,7 @@ def test_a_chain_of_ten_thousand_hinges_is_refused_with_its_size_and_cost(long_c
             call()
 
 
-def test_it_is_refused_at_once(long_chain):
+def test_it_is_rejected_within_a_second(long_chain):
     """Not after algorithms have run over the tree: a few calls a body, where one evaluation of the dynamics
     takes hundreds.
     """
@@ -93,7 +93,7 @@ def test_it_is_refused_at_once(long_chain):
 @pytest.mark.parametrize(
     "function", ["mass_matrix", "forward_dynamics_derivatives", "inverse_dynamics_derivatives"]
 )
-def test_code_with_every_element_of_a_large_mass_matrix_is_refused(function):
+def test_functions_with_a_large_mass_matrix_are_rejected(function):
     m, zero = chain(450), np.zeros(450)
     with pytest.raises(
         CompileError, match=rf"mass matrix of 101,475 elements .*code of {function} .* at most 100,000"
@@ -109,7 +109,7 @@ def test_code_with_every_element_of_a_large_mass_matrix_is_refused(function):
             call()
 
 
-def test_the_size_is_counted_as_the_mass_matrix_has_it():
+def test_the_counted_size_is_that_of_the_mass_matrix():
     """Elements at and below the diagonal: a chain of n has n (n + 1) / 2, a free body 21, and branches do
     not meet.
     """
@@ -135,7 +135,7 @@ def test_the_size_is_counted_as_the_mass_matrix_has_it():
 
 
 @pytest.mark.parametrize("worlds", [10**9, 10**12, 10**30])
-def test_too_many_worlds_are_refused_with_the_memory_they_would_need(worlds, monkeypatch):
+def test_too_many_worlds_are_rejected_with_the_memory_they_would_need(worlds, monkeypatch):
     monkeypatch.setattr(memory_limit, "machine_memory", lambda: 16 * 10**9)
     with pytest.raises(
         SimulationError, match=rf"{worlds:,} worlds need about .* of memory .* this machine has 16 GB"
@@ -143,7 +143,7 @@ def test_too_many_worlds_are_refused_with_the_memory_they_would_need(worlds, mon
         zw.simulate(PENDULUM, worlds=worlds, duration=1)
 
 
-def test_the_memory_told_is_that_of_what_is_recorded(monkeypatch):
+def test_the_reported_memory_is_that_of_the_recording(monkeypatch):
     """Two coordinates, three times two speeds, and three numbers of energy and time: 11 floats a world and
     sample, twice.
     """
@@ -163,14 +163,14 @@ def test_the_memory_told_is_that_of_what_is_recorded(monkeypatch):
     )
 
 
-def test_this_machine_has_memory():
+def test_the_memory_of_this_machine_is_known():
     assert 2**28 < memory_limit.machine_memory() <= memory_limit.UNKNOWN
 
 
 @pytest.mark.parametrize(
     ("size", "text"), [(999, "999 bytes"), (16_000_000_000, "16 GB"), (10**20, "100,000 PB")]
 )
-def test_memory_is_told_in_units_that_suit_it(size, text):
+def test_memory_is_reported_in_suitable_units(size, text):
     assert memory_limit.size_text(size) == text
 
 
@@ -180,7 +180,7 @@ def test_memory_is_told_in_units_that_suit_it(size, text):
 @pytest.mark.parametrize(
     "work", [page_html, lambda m: zw.Mechanism.from_json(m.to_json()), lambda m: m._repr_html_()]
 )
-def test_files_and_pages_take_work_in_proportion_to_the_bodies(work):
+def test_the_work_for_files_and_pages_is_linear_in_the_bodies(work):
     """Ten times the bodies, ten times the calls: 10,000 bodies take seconds, not minutes."""
     small, large = chain(100), chain(1000)
     for m in (small, large):
@@ -189,7 +189,7 @@ def test_files_and_pages_take_work_in_proportion_to_the_bodies(work):
     assert calls(lambda: work(large)) < 11 * calls(lambda: work(small))
 
 
-def test_the_page_of_ten_thousand_bodies_has_them_all(long_chain):
+def test_the_page_of_ten_thousand_bodies_contains_all_of_them(long_chain):
     page = page_html(long_chain)
     scene = json.loads(page.split('type="application/json" id="data">', 1)[1].split("</script>", 1)[0])
     assert len(scene["models"][0]["bodies"]) == len(scene["models"][0]["shapes"]) == 10_000

@@ -31,7 +31,7 @@ def ball_on_ground(links: int) -> zw.Mechanism:
 
 @pytest.mark.parametrize("links", [0, 23])
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
-def test_a_row_that_pushes_again_is_not_taken_for_idle(links, integrator):
+def test_a_row_that_becomes_active_again_is_found(links, integrator):
     """Pulled off the ground in one step, pressed onto it in the next: what was remembered is wrong, and is
     put right.
     """

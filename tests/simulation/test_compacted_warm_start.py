@@ -58,7 +58,7 @@ def told(found):
     return [found.row_status[k] for k in range(found.row_status.shape[0])]
 
 
-def test_a_rollout_in_two_calls_is_the_one_in_one_to_the_solvers_tolerance():
+def test_two_consecutive_rollouts_equal_one_within_the_solver_tolerance():
     q, v, u = begun(mechanism(), 8, seed=4)
     whole = fast().rollout(q, v, u, steps=60)
     second = fast().rollout(whole.q[:, 39], whole.v[:, 39], u, steps=20)
@@ -67,7 +67,7 @@ def test_a_rollout_in_two_calls_is_the_one_in_one_to_the_solvers_tolerance():
     np.testing.assert_allclose(second.q, whole.q[:, 40:], atol=1e-9, rtol=0)
 
 
-def test_whatever_is_remembered_listed_rows_give_the_same_accelerations():
+def test_compacted_rows_give_the_same_accelerations_for_every_warm_start():
     """On floats, against rows that are not listed: with nothing, its own, another state's, or idle answers
     remembered.
     """
@@ -101,7 +101,7 @@ def test_a_model_at_rest_needs_one_iteration_a_step():
     assert without > 6
 
 
-def test_a_run_is_the_same_bits_however_it_is_recorded_and_whoever_calls_the_control():
+def test_a_run_does_not_depend_on_recording_or_on_who_evaluates_the_control():
     """Pieces of a run, and single steps between which Python is asked, take along what is remembered."""
     m, (q, v) = mechanism(), (x[:3] for x in falling())
     steps, names = 56, m.inputs
@@ -125,7 +125,7 @@ def test_a_run_is_the_same_bits_however_it_is_recorded_and_whoever_calls_the_con
     np.testing.assert_allclose(python.v.values[0], run.v.values[0, :4], atol=1e-9, rtol=0)
 
 
-def test_worlds_that_stop_are_told_and_leave_the_others_alone():
+def test_failed_worlds_are_reported_and_do_not_change_others():
     m, (q, v) = mechanism(), falling()
     u = np.random.default_rng(8).uniform(-1, 1, size=(5, 30, len(m.inputs)))
     how = {"duration": 30 * STEP, "step": STEP, "worlds": 5}
@@ -143,7 +143,7 @@ def test_worlds_that_stop_are_told_and_leave_the_others_alone():
     assert np.array_equal(run.q.values[1, :12], good.q.values[1, :12])
 
 
-def test_two_thousand_steps_of_whipping_leave_no_world_lost():
+def test_no_world_fails_in_two_thousand_steps_with_large_torques():
     m, rng = mechanism(), np.random.default_rng(9)
     q, v, _ = begun(m, 24, seed=9)
     u = np.repeat(rng.choice([-3.0, -1.0, 1.0, 3.0], size=(24, 100, len(m.inputs))), 20, axis=1)
@@ -155,7 +155,7 @@ def test_two_thousand_steps_of_whipping_leave_no_world_lost():
     assert single.q[..., 2].min() > -0.3 and run.q[..., 2].min() > -0.3
 
 
-def test_what_lies_keeps_still():
+def test_bodies_at_rest_stay_at_rest():
     """But for the creep of soft feet, one of which has no friction."""
     q, v, u = begun(mechanism(), 6, seed=10)
     run = fast().rollout(q, v, 0 * u, steps=20_000, every=100)

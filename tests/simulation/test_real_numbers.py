@@ -48,7 +48,7 @@ def fast():
 
 
 @pytest.mark.parametrize("what", UNREAL)
-def test_reference_functions_refuse_what_is_no_real_number(what):
+def test_reference_functions_reject_arguments_that_are_not_real(what):
     bad = UNREAL[what]
     for name, call in {
         "q": lambda: zw.forward_dynamics(PENDULUM, bad, ZERO, ZERO),
@@ -60,7 +60,7 @@ def test_reference_functions_refuse_what_is_no_real_number(what):
 
 
 @pytest.mark.parametrize("what", UNREAL)
-def test_compiled_functions_refuse_what_is_no_real_number(fast, what):
+def test_compiled_functions_reject_arguments_that_are_not_real(fast, what):
     bad = UNREAL[what]
     for name, call in {
         "q": lambda: fast.forward_dynamics(bad, ZERO, ZERO),
@@ -77,7 +77,7 @@ def test_compiled_functions_refuse_what_is_no_real_number(fast, what):
 
 
 @pytest.mark.parametrize("what", UNREAL)
-def test_a_simulation_refuses_what_is_no_real_number(what):
+def test_a_simulation_rejects_arguments_that_are_not_real(what):
     bad = UNREAL[what]
     for name, error, arguments in (
         ("q0", StateError, {"q0": bad}),
@@ -102,7 +102,7 @@ def test_a_simulation_refuses_what_is_no_real_number(what):
             )
 
 
-def test_a_control_that_becomes_complex_later_is_refused_then():
+def test_a_control_that_becomes_complex_is_rejected_at_that_step():
     def control(t, q, v):
         return np.array([np.complex128(1j), 0.0]) if t > 0.015 else np.zeros(2)
 
@@ -111,7 +111,7 @@ def test_a_control_that_becomes_complex_later_is_refused_then():
 
 
 @pytest.mark.parametrize("bad", [1j, np.complex128(1 + 1j), "1", np.datetime64("2020-01-01"), None, b"1"])
-def test_parameters_refuse_what_is_no_real_number(bad):
+def test_parameters_that_are_not_real_are_rejected(bad):
     m = sp.Symbol("m")
     arm = zw.Body("arm", zw.Revolute("hinge", axis=(0, 1, 0)), mass=m, com=(0, 0, -1), inertia=(1, 1, 1))
     machine = zw.Mechanism(bodies=[arm])
@@ -141,7 +141,7 @@ def test_times_are_positive_real_numbers(fast, bad):
 
 
 @pytest.mark.parametrize("what", REAL)
-def test_real_numbers_of_every_kind_mean_the_same(fast, what):
+def test_real_numbers_of_every_type_give_the_same_result(fast, what):
     q = REAL[what]
     expected = zw.forward_dynamics(PENDULUM, [0.25, 0.0], ZERO, ZERO)
     np.testing.assert_array_equal(zw.forward_dynamics(PENDULUM, q, ZERO, ZERO), expected)
@@ -159,7 +159,7 @@ def test_real_numbers_of_every_kind_mean_the_same(fast, what):
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "dop853", "radau", "lsoda"])
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("state", ["q", "v"])
-def test_a_control_function_cannot_move_the_world(integrator, compiled, state):
+def test_a_control_function_cannot_change_the_state(integrator, compiled, state):
     def moving(t, q, v):
         x = q if state == "q" else v
         x[0] += 0.1
@@ -179,7 +179,7 @@ def test_a_control_function_cannot_move_the_world(integrator, compiled, state):
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "dop853", "radau", "lsoda"])
 @pytest.mark.parametrize("compiled", [True, False])
-def test_what_a_control_function_keeps_is_its_own(integrator, compiled):
+def test_arrays_kept_by_a_control_function_do_not_change(integrator, compiled):
     """Kept states are those of their times, and a function that forces its way in writes to a copy."""
     kept = []
 

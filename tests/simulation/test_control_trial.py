@@ -95,7 +95,7 @@ def run(control, **more):
 
 
 @pytest.mark.parametrize("make", REMEMBERING)
-def test_a_control_that_remembers_is_called_with_numbers_only(make):
+def test_a_stateful_control_is_called_with_numbers_only(make):
     LOG.clear()
     ours = run(make())
     assert ours.attrs["path"] == "compiled, control called in Python"
@@ -104,18 +104,18 @@ def test_a_control_that_remembers_is_called_with_numbers_only(make):
 
 
 @pytest.mark.parametrize("make", FORGETFUL)
-def test_a_control_that_remembers_nothing_is_compiled(make):
+def test_a_stateless_control_is_compiled(make):
     assert run(make()).attrs["path"] == "compiled"
 
 
-def test_a_control_that_throws_dice_goes_on_with_its_own():
+def test_a_random_control_keeps_its_generator_state():
     before = str(DICE.bit_generator.state)
     ControlTrial(throws).function(0.0, [1.0], [0.0])
     assert str(DICE.bit_generator.state) == before
     assert run(throws).attrs["path"] == "compiled, control called in Python"
 
 
-def test_a_trial_tells_whether_its_copy_has_learnt():
+def test_a_trial_detects_changes_of_state():
     integral = Integral()
     trial = ControlTrial(integral)
     assert not trial.has_state()
@@ -123,7 +123,7 @@ def test_a_trial_tells_whether_its_copy_has_learnt():
     assert trial.has_state() and integral.sum == 0.0 and integral.inner == {"last": [0.0]}
 
 
-def test_what_cannot_be_copied_is_shared():
+def test_objects_that_cannot_be_copied_are_shared():
     class Stubborn:
         def __deepcopy__(self, memo):
             raise RuntimeError("no")

@@ -26,7 +26,7 @@ def arm():
     return zw.Mechanism("3R", bodies, gravity=(0, -9.81, 0), frames=[zw.Frame("tool", parent, at)])
 
 
-def test_many_worlds_are_each_of_them_alone():
+def test_each_of_many_states_equals_a_single_state():
     m, rng = arm(), np.random.default_rng(0)
     q, v, tau = rng.normal(size=(3, 20, 3))
     wanted = rng.normal(size=(20, 2))
@@ -40,7 +40,7 @@ def test_many_worlds_are_each_of_them_alone():
     assert np.array_equal(apart.acceleration[0], many.acceleration[7])
 
 
-def test_no_other_acceleration_that_does_the_task_is_nearer():
+def test_no_other_acceleration_with_the_task_has_a_smaller_zwang():
     m, (q, v, tau) = arm(), np.random.default_rng(1).normal(size=(3, 3))
     wanted = np.array([0.3, -0.2])
     found = zw.task_acceleration(m, np.stack([q, q]), v, tau, "tool", wanted, rows=(0, 1))
@@ -57,7 +57,7 @@ def drift(m, q, v, h=1e-6):
     return (zw.frame_jacobian(m, ahead, "tool") - zw.frame_jacobian(m, behind, "tool"))[:2] @ v / (2 * h)
 
 
-def test_worlds_whose_tool_cannot_have_it_are_nan():
+def test_states_without_a_solution_are_nan():
     """A stretched arm at rest gives its tool no acceleration along itself; of one world that is an error by
     name.
     """

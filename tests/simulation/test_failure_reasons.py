@@ -74,7 +74,7 @@ def locking():
 
 @pytest.mark.parametrize("reduction", [False, True])
 @pytest.mark.parametrize("way", WAYS, ids=["compiled", "python", "dop853"])
-def test_a_singular_configuration_met_on_the_way(way, reduction):
+def test_a_singular_configuration_during_the_motion(way, reduction):
     case = locking()
     h = case[3]["step"] = 0.025 if "compiled" in way else 5e-3
     run = run_of(
@@ -94,7 +94,7 @@ def test_a_singular_configuration_met_on_the_way(way, reduction):
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["compiled", "python", "dop853"])
-def test_exact_constraints_that_contradict_each_other_later_on(way):
+def test_hard_constraints_that_become_inconsistent(way):
     k = sp.Symbol("k", real=True)
     m = slide(
         zw.Pfaffian("left", {"x": 1}, rate=-sp.sin(t)),
@@ -108,7 +108,7 @@ def test_exact_constraints_that_contradict_each_other_later_on(way):
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["compiled", "python", "dop853"])
-def test_a_constraint_that_cannot_hold_at_the_start(way):
+def test_a_constraint_that_is_inconsistent_initially(way):
     L = sp.Symbol("L", positive=True)
     rope = zw.Distance("rope", ("crank 0", (1, 0, 0)), ("crank 1", (1, 0, 0)), L)
     m = four_bars(1).replace(constraints=(rope,))
@@ -122,7 +122,7 @@ def test_a_constraint_that_cannot_hold_at_the_start(way):
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["compiled", "python", "dop853"])
-def test_a_working_force_that_no_constraint_force_fits(way):
+def test_a_nonideal_law_without_a_solution(way):
     m, start = painleve(sp.Symbol("mu", real=True)), ([0, np.sin(0.9) / 2, 0.9], [1.0, 0, 0])
     case = (m, *start, {"duration": 0.02, "step": 1e-3, "params": {"mu": np.array([0.3, -8.0])}})
     run = run_of(case, r"world 1 stopped at t = 0 s.*'tip'.*Painleve.*lower the friction.*turn = 0\.9", **way)
@@ -147,7 +147,7 @@ def called(_, q, v):
 @pytest.mark.parametrize("way", WAYS, ids=["compiled", "python", "dop853"])
 @pytest.mark.parametrize("control", [traced, called])
 @pytest.mark.filterwarnings("ignore:invalid value")
-def test_a_control_that_is_no_number(control, way):
+def test_a_control_that_is_not_a_number(control, way):
     """World 1 passes x = 0.3 at about t = 0.06, where the control becomes the root of a negative number."""
     case = (slide(), None, [[0.0], [5.0]], {"duration": 0.1, "step": 1e-2, "control": control})
     run = run_of(
@@ -161,7 +161,7 @@ def test_a_control_that_is_no_number(control, way):
     assert np.array_equal(run.q.values[0], alone(case, 0, **way).q.values[0])
 
 
-def test_essential_speeds_that_depend_in_a_state():
+def test_independent_velocities_that_become_dependent():
     m, q0, v0 = sleigh()
     starts = (np.array([q0, [0, 0, np.pi / 2]]), np.array([v0, [0, 0.7, 1.5]]))
     case = (m, *starts, {"duration": 0.02, "step": 1e-3, "coordinate_reduction": ["x", "phi"]})
@@ -176,7 +176,7 @@ def test_essential_speeds_that_depend_in_a_state():
         assert np.array_equal(run.q.values[0], alone(case, 0, **way).q.values[0])
 
 
-def test_essential_speeds_that_cannot_be_are_refused():
+def test_invalid_independent_velocities_are_rejected():
     m, q0, v0 = sleigh()
     for wrong in (["x"], ["x", "y", "phi"]):
         with pytest.raises(DescriptionError, match=r"has 2 degrees of freedom.*coordinate_reduction=True"):
@@ -196,7 +196,7 @@ def test_essential_speeds_that_cannot_be_are_refused():
             zw.simulate(m, q0, v0, duration=0.1, coordinate_reduction=wrong)
 
 
-def test_a_stopped_world_is_not_tried_again():
+def test_a_failed_world_is_not_stepped_again():
     """A push that throws it out of every bound for one step only: its clock does not go on when the push is
     over.
     """
@@ -222,7 +222,7 @@ def test_a_solver_that_does_not_converge(monkeypatch, compiled):
     assert causes(run) == ["none", "not_converged"]
 
 
-def test_steps_without_a_recording_mark_such_worlds_with_nan():
+def test_steps_without_a_recording_mark_failed_worlds_with_nan():
     m, q0, v0, options = locking()
     fast, rs = zw.compile(m), options["params"]["r"]
     run = fast.rollout(q0, v0, np.zeros((3, 3)), steps=200, step=5e-3, integrator="rk4", params={"r": rs})

@@ -32,7 +32,7 @@ def driven() -> zw.Mechanism:
 # ------------------------------------------------------------------------------------- against others
 
 
-def test_the_chaotic_double_pendulum_meets_its_26_digits():
+def test_the_chaotic_double_pendulum_equals_its_26_digit_reference():
     data = case("rigid_body", "H03_double_pendulum_chaotic")
     run = zw.simulate(
         PENDULUM,
@@ -84,7 +84,7 @@ def test_runge_kutta_converges_to_dop853_on_random_trees_of_every_joint_kind(see
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "dop853"])
-def test_the_compiled_path_is_the_python_path(integrator):
+def test_compiled_runs_equal_python_runs(integrator):
     mechanism = random_mechanism(3, bodies=4)
     q, v, tau, _ = random_state(mechanism, 3)
     runs = [
@@ -107,7 +107,7 @@ def test_the_compiled_path_is_the_python_path(integrator):
     np.testing.assert_allclose(runs[0].time, [0, 0.015, 0.03, 0.045, 0.05])
 
 
-def test_many_worlds_are_bit_for_bit_as_alone():
+def test_each_of_many_worlds_equals_a_single_world_bit_for_bit():
     rng = np.random.default_rng(1)
     q0 = rng.normal(size=(11, 2))
     together = zw.simulate(PENDULUM, q0, duration=0.2, step=0.01)
@@ -133,7 +133,7 @@ def test_parameters_differ_from_world_to_world_and_equal_substitution():
 # --------------------------------------------------------------------------------------------- control
 
 
-def test_all_ways_to_give_the_same_control_give_the_same_motion():
+def test_all_forms_of_the_same_control_give_the_same_motion():
     t = np.arange(50) * 0.01
     u = 0.01 * np.sin(7 * t)
     ways = [
@@ -150,7 +150,7 @@ def test_all_ways_to_give_the_same_control_give_the_same_motion():
         np.testing.assert_allclose(run.control[:, :-1], runs[0].control[:, :-1], atol=1e-12)
 
 
-def test_a_function_that_remembers_is_called_once_a_step_in_order():
+def test_a_stateful_control_function_is_called_once_a_step_in_order():
     times = []
 
     def remembering(t, q, v):
@@ -162,19 +162,19 @@ def test_a_function_that_remembers_is_called_once_a_step_in_order():
     np.testing.assert_allclose(run.control.values[0, :, 0], 1e-3 * np.arange(1, 7))
 
 
-def test_a_function_that_throws_dice_is_not_frozen_into_the_code():
+def test_a_random_control_function_is_not_compiled_as_a_constant():
     rng = np.random.default_rng(0)
     run = zw.simulate(driven(), duration=0.05, step=0.01, control=lambda t, q, v: [rng.normal()])
     assert len(set(run.control.values[0, :, 0])) == 6
 
 
-def test_without_inputs_control_is_tau_by_the_speeds_names():
+def test_without_inputs_the_control_is_tau_by_speed_names():
     run = zw.simulate(PENDULUM, duration=0.1, step=0.01, control={"elbow": 0.5})
     np.testing.assert_allclose(run.tau.sel(speed="elbow"), 0.5)
     np.testing.assert_allclose(run.tau.sel(speed="shoulder"), 0)
 
 
-def test_an_adaptive_integrator_meets_every_jump_of_a_held_control():
+def test_an_adaptive_integrator_steps_to_every_jump_of_a_held_control():
     """A unit mass on a slide: its closed form is piecewise quadratic."""
     slide = zw.Mechanism(bodies=[zw.Body("b", zw.Prismatic("x", axis=(1, 0, 0)), mass=1)])
     u = np.array([[1.0], [-2.0], [0.0], [3.0]])
@@ -189,7 +189,7 @@ def test_an_adaptive_integrator_meets_every_jump_of_a_held_control():
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_a_world_that_blows_up_stops_and_the_others_go_on_bit_for_bit(compiled):
+def test_a_diverging_world_stops_and_others_do_not_change(compiled):
     """v_dot = v^2 from v0 leaves every bound at t = 1 / v0."""
     slide = zw.Mechanism(
         bodies=[zw.Body("b", zw.Prismatic("runaway", axis=(1, 0, 0)), mass=1)], gravity=(0, 0, 0)
@@ -211,7 +211,7 @@ def test_a_world_that_blows_up_stops_and_the_others_go_on_bit_for_bit(compiled):
     assert np.array_equal(run.q.values[2], alone.q.values[0])
 
 
-def test_an_exact_loop_stays_closed_while_the_linkage_moves():
+def test_a_hard_loop_stays_closed_during_the_motion():
     linkage = four_bar()
     run = zw.simulate(linkage, duration=1.0, step=0.002, integrator="rk4")
     assert run.kinetic_energy.values.max() > 1
@@ -226,7 +226,7 @@ def test_an_exact_loop_stays_closed_while_the_linkage_moves():
     assert np.abs(run.energy - run.energy[0, 0]).max() < 1e-5
 
 
-def test_a_start_with_an_open_loop_is_told_and_assembling_closes_it():
+def test_an_open_loop_gives_a_warning_and_assemble_closes_it():
     linkage = four_bar()
     with pytest.warns(SimulationWarning, match=r"'loop' is violated by .* zw\.assemble"):
         zw.simulate(linkage, {"drive": 1.0}, duration=0.002)
@@ -235,7 +235,7 @@ def test_a_start_with_an_open_loop_is_told_and_assembling_closes_it():
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_recorded_constraint_efforts_explain_the_acceleration(compiled):
+def test_recorded_constraint_forces_give_the_acceleration(compiled):
     """M a + h = tau + what the loop does, with a by differences along the motion."""
     linkage = four_bar()
     h = 1e-4
@@ -285,12 +285,12 @@ def test_recorded_constraint_efforts_explain_the_acceleration(compiled):
         ({"duration": 1, "params": {"m": 1}}, ParameterError, "'m'"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(arguments, error, named):
+def test_invalid_arguments_are_rejected_by_name(arguments, error, named):
     with pytest.raises(error, match=named):
         zw.simulate(driven(), **arguments)
 
 
-def test_what_has_no_inertia_is_said():
+def test_a_body_without_inertia_is_reported():
     point = zw.Mechanism(bodies=[zw.Body("point", zw.Revolute("spin"), mass=1)])
     with pytest.raises(StateError, match="'spin' is not finite"):
         zw.forward_dynamics(point, [0], [0], [1])
@@ -299,12 +299,12 @@ def test_what_has_no_inertia_is_said():
     assert run.status.values.tolist() == [1]
 
 
-def test_a_number_drives_the_only_input():
+def test_a_number_is_the_control_of_the_only_input():
     held = zw.simulate(driven(), duration=0.1, control=[0.2])
     assert zw.simulate(driven(), duration=0.1, control=0.2).identical(held)
 
 
-def test_parameters_that_no_body_can_have_are_refused_with_their_world():
+def test_unphysical_parameters_are_rejected_with_their_world():
     masses = np.full(100, 0.02)
     masses[77] = -0.02
     with pytest.raises(ParameterError, match=r"world 77 .*mass"):
@@ -316,14 +316,14 @@ def test_a_symbol_without_a_value_is_named():
         zw.simulate(furuta(), duration=1, params={k: x for k, x in FURUTA.items() if k != "m_p"})
 
 
-def test_symbols_may_have_the_names_of_what_a_step_takes():
+def test_symbols_may_have_the_names_of_step_arguments():
     u, failure = sp.symbols("u cause", positive=True)
     m = zw.Mechanism(bodies=[zw.Body("b", zw.Prismatic("z"), mass=u)], gravity=(0, 0, -failure))
     run = zw.simulate(m, duration=0.1, step=0.05, params={"u": 2.0, "cause": [1.0, 3.0]})
     np.testing.assert_allclose(run.v.values[:, -1, 0], [-0.1, -0.3], rtol=1e-12)
 
 
-def test_what_cannot_be_traced_runs_in_python_and_says_so(monkeypatch):
+def test_a_control_that_cannot_be_traced_runs_in_python_with_a_warning(monkeypatch):
     def refuse(*_):
         raise TraceError("line 7 asks for a number")
 
@@ -334,7 +334,7 @@ def test_what_cannot_be_traced_runs_in_python_and_says_so(monkeypatch):
     assert np.isfinite(run.q).all()
 
 
-def test_a_mechanism_that_cannot_move_stays():
+def test_a_mechanism_without_joints_has_a_constant_state():
     run = zw.simulate(zw.Mechanism(bodies=[zw.Body("block", mass=2, com=(0, 0, 1))]), duration=0.01, worlds=2)
     assert run.sizes == {**run.sizes, "world": 2, "coordinate": 0, "speed": 0}
     np.testing.assert_allclose(run.energy, 2 * 9.81)

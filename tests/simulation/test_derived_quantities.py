@@ -34,7 +34,7 @@ def run() -> xr.Dataset:
     return zw.derived_quantities(swinging(record=4))
 
 
-def test_the_zwang_by_body_is_that_of_the_instant_and_its_sum_gausss_z(run):
+def test_the_recorded_zwang_by_body_sums_to_gauss_function(run):
     m = zw.mechanism_of(run)
     for k in range(0, run.sizes["time"], 3):
         at = run.isel(world=0, time=k)
@@ -52,7 +52,7 @@ def test_the_zwang_by_body_is_that_of_the_instant_and_its_sum_gausss_z(run):
     assert run["zwang"].attrs["units"] == "W/s"
 
 
-def test_gaps_are_the_distances_of_the_points_that_should_meet(run):
+def test_position_violations_are_the_distances_of_the_connected_points(run):
     m = zw.mechanism_of(run)
     (loop,) = m.constraints
     ends = {name: zw.Frame(name, body, point) for name, (body, point) in {"a": loop.a, "b": loop.b}.items()}
@@ -73,7 +73,7 @@ def test_gaps_are_the_distances_of_the_points_that_should_meet(run):
     assert float(run["constraint_gap"].max()) < 1e-9
 
 
-def test_a_weld_is_open_by_a_length_and_an_angle():
+def test_the_violation_of_a_weld_is_a_length_and_an_angle():
     weld = zw.Weld("fixed", "b", "world", torque_scale=0.7)
     body = zw.Body("b", zw.Free("b"), mass=1, inertia=(1, 1, 1))
     m = zw.Mechanism(bodies=[body], constraints=[weld], gravity=(0, 0, 0))
@@ -86,7 +86,7 @@ def test_a_weld_is_open_by_a_length_and_an_angle():
     assert list(found["constraint_speed_unit"].values) == ["m/s", "rad/s"]
 
 
-def test_constraints_of_speeds_have_no_gap():
+def test_velocity_constraints_have_no_position_violation():
     runner = zw.NoSideSlip("blade", "sleigh")
     body = zw.Body("sleigh", zw.Planar("p"), mass=1, inertia=(1, 1, 1))
     m = zw.Mechanism(bodies=[body], constraints=[runner], gravity=(0, 0, 0))
@@ -98,7 +98,7 @@ def test_constraints_of_speeds_have_no_gap():
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_afterwards_is_as_recorded(compiled):
+def test_derived_quantities_equal_recorded_ones(compiled):
     begin = zw.simulate(ball(), {"ball.z": 0.0995}, duration=0.05, step=0.005, record={"every": 1, **WANTED})
     bare = zw.simulate(ball(), {"ball.z": 0.0995}, duration=0.05, step=0.005)
     found = zw.derived_quantities(bare, compiled=compiled)
@@ -110,7 +110,7 @@ def test_afterwards_is_as_recorded(compiled):
     assert found["force"].attrs == begin["force"].attrs
 
 
-def test_worlds_with_their_own_parameters_and_those_that_stopped():
+def test_derived_quantities_of_worlds_with_parameters_and_of_failed_worlds():
     m = furuta(
         **{
             k: x
@@ -134,12 +134,12 @@ def test_worlds_with_their_own_parameters_and_those_that_stopped():
     assert float(np.abs(found["constraint_zwang"]).max()) == 0
 
 
-def test_what_was_found_is_kept_in_files(tmp_path, run):
+def test_derived_quantities_are_saved(tmp_path, run):
     zw.save(run, tmp_path / "run.nc")
     assert zw.open_run(tmp_path / "run.nc").identical(run)
 
 
-def test_wrong_calls_are_told():
+def test_invalid_calls_raise_errors():
     run = zw.simulate(double_pendulum(), duration=0.05, step=0.01)
     with pytest.raises(UnknownNameError, match="gaps"):
         zw.derived_quantities(run, "drift")
