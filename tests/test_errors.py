@@ -1,6 +1,4 @@
-"""Errors: they say what a user can do, survive another process, and put nothing on a terminal that it would
-obey.
-"""
+"""Errors state the remedy, survive pickling, and contain no terminal control sequences."""
 
 from __future__ import annotations
 
@@ -225,7 +223,7 @@ def test_no_control_character_of_a_name_reaches_the_terminal(
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         ("simulate still.json", "no movable joint"),
         ("bench still.json", "no movable joint"),
@@ -245,7 +243,7 @@ def test_no_control_character_of_a_name_reaches_the_terminal(
 )
 def test_invalid_commands_end_in_one_sentence(
     command: str,
-    told: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -256,7 +254,7 @@ def test_invalid_commands_end_in_one_sentence(
         main(command.split())
     _out, err = capfd.readouterr()
     assert end.value.code == 1 and "Traceback" not in err
-    assert told in " ".join(err.split()), err
+    assert message in " ".join(err.split()), err
 
 
 def test_worlds_beyond_the_memory_are_rejected_at_once() -> None:
@@ -350,7 +348,7 @@ BODY = '<body name="b"><freejoint/><geom name="g" size="0.1" {}/></body>'
 
 
 @pytest.mark.parametrize(
-    ("option", "geom", "told"),
+    ("option", "geom", "message"),
     [
         ('iterations="0"', "", "iterations"),
         ('iterations="-3"', "", "iterations"),
@@ -364,7 +362,7 @@ BODY = '<body name="b"><freejoint/><geom name="g" size="0.1" {}/></body>'
     ],
 )
 def test_numbers_out_of_range_in_files_are_reported_with_their_line(
-    option: str, geom: str, told: str, tmp_path: Path
+    option: str, geom: str, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.xml"
     path.write_text(f"<mujoco>\n<option {option}/>\n<worldbody>\n{BODY.format(geom)}\n</worldbody></mujoco>")
@@ -373,11 +371,11 @@ def test_numbers_out_of_range_in_files_are_reported_with_their_line(
         try:
             m = zw.load(path)
             said = [f"{note.where}: {note.what}" for note in m.report.notes if note.kind == "implausible"]
-            assert any(told in str(w.message) for w in caught)
+            assert any(message in str(w.message) for w in caught)
         except LoadError as error:
             said = [str(error)]
     line = 2 if option else 4
-    assert any(told in text and f"line {line}" in text for text in said), said
+    assert any(message in text and f"line {line}" in text for text in said), said
 
 
 def test_a_half_turn_beside_small_rotations_is_valid(tmp_path: Path) -> None:

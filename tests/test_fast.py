@@ -1,4 +1,4 @@
-"""Compiled functions are the float reference's, at every width and type, over any arrays."""
+"""Compiled functions equal the float reference at every width and type, for any arrays."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_symbols_are_inputs_with_one_value_a_world():
 
 
 def test_derivatives_of_forward_dynamics_refuse_constraints_instead_of_leaving_their_forces_out():
-    """The accelerations of a closed chain are not those of its tree, and so neither are their derivatives."""
+    """The accelerations of a closed chain differ from those of its tree, and so do their derivatives."""
     m = four_bar()
     zero = np.zeros(m.nv)
     free, held = zw.forward_dynamics(m, m.home, zero, zero), zw.constrained_dynamics(m, m.home, zero, zero)

@@ -1,4 +1,4 @@
-"""`python -m tests.faults`: kill, fill, interrupt and corrupt, on two processes."""
+"""`python -m tests.faults`: killed processes, full disks, interrupts and corrupted files, with two processes."""
 
 import sys
 from pathlib import Path

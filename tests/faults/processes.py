@@ -1,4 +1,4 @@
-"""Programs that run in a process of their own, since their faults may end it."""
+"""Programs that run in processes of their own, because their faults may end them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(program: str, *arguments: object, seconds: float = 100) -> str:
-    """What a Python program prints. It has to end by itself, in time, with status 0: a signal is another
-    status.
-    """
+    """The output of a Python program, which must end in time with status 0; a signal gives another status."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(program), *map(str, arguments)],
         cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False,

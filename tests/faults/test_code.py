@@ -1,4 +1,4 @@
-"""Code: in memory that others have filled, in processes that fork, in a cache that somebody has mixed up."""
+"""Machine code in memory with little free space, in processes that fork, and in a cache with exchanged files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.faults.processes import run
     reason="fills the address space as Linux lays it out",
 )
 def test_code_whose_sections_are_far_apart_is_linked() -> None:
-    """Only a small gap is left near the libraries, and the next room is 6 GB below: constants would go
-    there, code here.
+    """Only a small gap is free near the libraries and the next free memory is 6 GB below, so that constants
+    and code would be far apart.
     """
-    told = run("""
+    output = run("""
         import ctypes, gc
         from zwang.compiler.runtime.processor import MachineCode, assemble, host
 
@@ -50,7 +50,7 @@ def test_code_whose_sections_are_far_apart_is_linked() -> None:
         code = MachineCode(binary, ("f",))
         print(ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int64)(code["f"])(0.0, 14))
     """)
-    assert told == "2.0\n"
+    assert output == "2.0\n"
 
 
 @pytest.mark.skipif(not hasattr(sys, "setdlopenflags"), reason="forks of POSIX")

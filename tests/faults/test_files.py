@@ -1,4 +1,4 @@
-"""Files: full disks, kills, damage, and folders that hold what is others'."""
+"""Saving files: full disks, killed processes, damaged files, and folders with foreign files."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def content(path: Path) -> dict[str, bytes]:
 
 @POSIX
 def test_the_old_file_survives_a_full_disk(tmp_path: Path) -> None:
-    """A limit on the size of files stands for the disk: writing fails in the same place. The process has to
-    end well.
+    """A limit on the size of files represents the full disk: writing fails in the same place. The process
+    must end normally.
     """
-    told = run(
+    output = run(
         """
         import os, resource, signal, sys
         import zwang as zw
@@ -72,7 +72,7 @@ def test_the_old_file_survives_a_full_disk(tmp_path: Path) -> None:
     """,
         tmp_path,
     )
-    assert told == "good\n"
+    assert output == "good\n"
 
 
 @POSIX
@@ -109,9 +109,9 @@ def test_a_kill_while_saving_leaves_a_whole_recording(suffix: str, tmp_path: Pat
 
 @pytest.mark.parametrize(("suffix", "flips"), [(".nc", 100), (".zarr", 60)])
 def test_no_flipped_bit_changes_a_value_silently(recording, suffix: str, flips: int, tmp_path: Path) -> None:
-    """Libraries may die of a damaged file; so this is done in a process of its own."""
+    """A damaged file may crash a library, so this runs in a process of its own."""
     zw.save(recording, tmp_path / f"run{suffix}")
-    told = run(
+    output = run(
         """
         import os, sys
         from pathlib import Path
@@ -143,7 +143,7 @@ def test_no_flipped_bit_changes_a_value_silently(recording, suffix: str, flips: 
         tmp_path / f"run{suffix}",
         flips,
     )
-    assert int(told) > flips // 4
+    assert int(output) > flips // 4
 
 
 def test_a_changed_value_raises_an_error_and_an_older_file_is_read(recording, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_changed_value_raises_an_error_and_an_older_file_is_read(recording, tm
 def test_a_folder_with_foreign_files_is_not_changed(recording, foreign: str, tmp_path: Path) -> None:
     folder = tmp_path / "mine.zarr"
     zw.save(recording, folder)
-    zw.save(recording, folder)  # over itself it goes
+    zw.save(recording, folder)  # overwriting a recording is allowed
     (folder / foreign).write_text("years of work")
     before = content(folder)
     with pytest.raises(SimulationError, match=foreign):

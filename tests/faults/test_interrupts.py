@@ -1,4 +1,4 @@
-"""Ctrl-C: at any moment, on any number of threads; what was recorded stays, and the process goes on."""
+"""Ctrl-C at any time, with any number of threads: the recording is kept and the process continues."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def interrupted(work, after):
 
 @POSIX
 def test_an_interrupt_while_threads_write_does_not_crash() -> None:
-    """Without the wait for its threads this process dies of SIGSEGV."""
+    """Without waiting for its threads this process ends with SIGSEGV."""
     run(
         PRESS
         + """

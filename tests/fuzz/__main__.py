@@ -105,7 +105,7 @@ def run(kind: str, first: int, count: int, jobs: int, seconds: float) -> int:
     """Run the cases, print every failure and a summary. Returns the number of failures."""
     numbers = iter(range(first, first + count))
     lock, counts, failures = threading.Lock(), collections.Counter(), collections.Counter()
-    begun = time.monotonic()
+    start = time.monotonic()
 
     def go() -> None:
         worker = Worker(kind, seconds)
@@ -131,7 +131,7 @@ def run(kind: str, first: int, count: int, jobs: int, seconds: float) -> int:
     for thread in threads:
         thread.join()
     print(
-        f"{count} {kind} in {time.monotonic() - begun:.0f} s: {dict(counts)}; "
+        f"{count} {kind} in {time.monotonic() - start:.0f} s: {dict(counts)}; "
         f"{sum(failures.values())} failures of {len(failures)} kinds"
     )
     return sum(failures.values())

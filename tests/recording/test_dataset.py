@@ -1,4 +1,4 @@
-"""Recordings: labelled, with units, and the same after a file, bit for bit."""
+"""Recordings have labels and units and are the same bit for bit after saving and loading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worlds that cannot go on are marked with time and cause and kept out; the others go on bit for bit."""
+"""Failing worlds are marked with the time and the reason; the other worlds do not change by a bit."""
 
 import warnings
 
@@ -51,7 +51,7 @@ def test_a_nan_control_stops_its_world_at_that_step(compiled):
     good = zw.simulate(cart(), worlds=3, control=u, duration=0.04, step=0.002, compiled=compiled)
     assert run.status.values.tolist() == [0, 1, 0] and run.stop_time.values[1] == pytest.approx(0.014)
     assert np.array_equal(run.q.values[[0, 2]], good.q.values[[0, 2]])
-    assert np.array_equal(run.q.values[1, :8], good.q.values[1, :8])  # what came before is kept
+    assert np.array_equal(run.q.values[1, :8], good.q.values[1, :8])  # earlier samples are kept
 
 
 def test_controls_that_are_nan_in_every_world_are_rejected():
@@ -61,8 +61,8 @@ def test_controls_that_are_nan_in_every_world_are_rejected():
 
 @PATHS
 def test_hard_constraints_that_contradict_each_other_stop_their_world(compiled):
-    """Both formulas hold x at 0 at first, with no speed; then one moves on with twice the other's
-    acceleration.
+    """Both formulas prescribe x = 0 and no velocity initially; then one has twice the acceleration of the
+    other.
     """
     t, x = sp.symbols("t x")
     laws = [zw.Holonomic("slow", x - t**2), zw.Holonomic("fast", x - 2 * t**2)]
@@ -74,8 +74,8 @@ def test_hard_constraints_that_contradict_each_other_stop_their_world(compiled):
 
 @PATHS
 def test_a_solver_that_does_not_converge_stops_its_world(compiled, monkeypatch):
-    """Painleve's rod: with so much friction its foot jams, and a few rounds do not come near to Coulomb's
-    law.
+    """Painleve's rod: with this friction coefficient its foot jams, and a few iterations do not reach
+    Coulomb's law.
     """
     monkeypatch.setattr(augmented_lagrangian, "ITERATIONS", 5)
     touch = zw.Surface(friction=(5.0, 0.005, 0.0001), hard=True)
@@ -127,7 +127,7 @@ def test_an_initial_state_without_overlap_gives_no_warning():
 
 @PATHS
 def test_an_unbounded_state_stops_its_world(compiled):
-    """A massless end that friction pulls: no acceleration is the least."""
+    """A massless body on which friction acts: Gauss's function has no minimum."""
     bodies = [zw.Body("end", joint=zw.Prismatic("x", friction=1.0), mass=1e-300)]
     with pytest.warns(SimulationWarning, match=r"world 0 stopped at t = 0 s"):
         run = zw.simulate(

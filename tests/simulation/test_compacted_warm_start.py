@@ -1,5 +1,5 @@
-"""Runs that remember how rows answered: in one go or in pieces, on every path, broken worlds beside, over
-thousands of steps, at rest.
+"""The warm start of compacted rows: rollouts in one call or in several, with failing worlds, over thousands
+of steps, and at rest.
 """
 
 from functools import cache
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from tests.solver.large_models import begun, mechanism_of, text_of
+from tests.solver.large_models import mechanism_of, random_states, text_of
 from zwang.errors import SimulationWarning
 from zwang.scalar import zeros
 from zwang.simulation.constrained import solve_constrained
@@ -26,23 +26,23 @@ def fast():
     return zw.compile(mechanism())
 
 
-def falling():
-    """q and v of five worlds that overlap with nothing, on their way down to the floor."""
-    q, v, _ = begun(mechanism(), 5, seed=8, lift=0.2)
+def falling_states():
+    """q and v of five worlds above the floor, without overlap."""
+    q, v, _ = random_states(mechanism(), 5, seed=8, lift=0.2)
     v[:, 2] -= 2
     return q, v
 
 
-def recalling(codes):
-    """These codes; without any, that nothing is known."""
+def warm_start_of(codes):
+    """The warm start with these codes, by default the empty one."""
 
-    def recall(size):
-        kept = zeros(size)
+    def warm_start(size):
+        status = zeros(size)
         for k in range(size if codes is not None else 0):
-            kept = kept.set(k, float(codes[k]))
-        return kept
+            status = status.set(k, float(codes[k]))
+        return status
 
-    return recall
+    return warm_start
 
 
 def solution(at, codes):
@@ -50,16 +50,16 @@ def solution(at, codes):
     q, v, u = at
     tau = applied_forces(mechanism(), q, v, np.zeros(0), u)
     return solve_constrained(
-        mechanism(), q, v, tau, start=None if codes is None else recalling(codes)
+        mechanism(), q, v, tau, start=None if codes is None else warm_start_of(codes)
     ).solution
 
 
-def told(found):
+def row_statuses(found):
     return [found.row_status[k] for k in range(found.row_status.shape[0])]
 
 
 def test_two_consecutive_rollouts_equal_one_within_the_solver_tolerance():
-    q, v, u = begun(mechanism(), 8, seed=4)
+    q, v, u = random_states(mechanism(), 8, seed=4)
     whole = fast().rollout(q, v, u, steps=60)
     second = fast().rollout(whole.q[:, 39], whole.v[:, 39], u, steps=20)
     size = np.abs(whole.v).max()
@@ -68,16 +68,16 @@ def test_two_consecutive_rollouts_equal_one_within_the_solver_tolerance():
 
 
 def test_compacted_rows_give_the_same_accelerations_for_every_warm_start():
-    """On floats, against rows that are not listed: with nothing, its own, another state's, or idle answers
-    remembered.
+    """On floats, compared with rows that are not compacted: without warm start, with its own, with that of
+    another state, and with that of inactive rows.
     """
-    q, v, u = begun(mechanism(), 4, seed=5)
+    q, v, u = random_states(mechanism(), 4, seed=5)
     lying = fast().rollout(q, v, u, steps=100, every=100)
     rising = lying.v[:, 0].copy()
     rising[:, 2] += 5
     states = [*zip(lying.q[:, 0], lying.v[:, 0], u, strict=True), *zip(lying.q[:, 0], rising, u, strict=True)]
-    zeros = [0.0] * len(told(solution(states[0], np.zeros(10_000))))
-    codes = [told(solution(at, zeros)) for at in states]
+    zeros = [0.0] * len(row_statuses(solution(states[0], np.zeros(10_000))))
+    codes = [row_statuses(solution(at, zeros)) for at in states]
     assert any(1 in found and 2 in found for found in codes)
     for k in (0, 1, 6):
         plain = np.array(solution(states[k], None).acceleration)
@@ -85,25 +85,25 @@ def test_compacted_rows_give_the_same_accelerations_for_every_warm_start():
             found = solution(states[k], remembered)
             np.testing.assert_allclose(found.acceleration, plain, atol=1e-9 * np.abs(plain).max(), rtol=0)
             assert found.converged and not found.failed
-            assert told(found) == codes[k]
+            assert row_statuses(found) == codes[k]
 
 
 def test_a_model_at_rest_needs_one_iteration_a_step():
-    q, v, u = begun(mechanism(), 6, seed=6)
+    q, v, u = random_states(mechanism(), 6, seed=6)
     still, without = fast().rollout(q, v, 0 * u, steps=1500, every=1500), 0
     for k in range(6):
         at = still.q[k, 0], still.v[k, 0], 0 * u[k]
         first = solution(at, np.zeros(10_000))
-        again = solution(at, told(first))
-        assert again.iterations == 1
+        second = solution(at, row_statuses(first))
+        assert second.iterations == 1
         without += first.iterations
-        np.testing.assert_allclose(again.acceleration, first.acceleration, atol=1e-9)
+        np.testing.assert_allclose(second.acceleration, first.acceleration, atol=1e-9)
     assert without > 6
 
 
 def test_a_run_does_not_depend_on_recording_or_on_who_evaluates_the_control():
-    """Pieces of a run, and single steps between which Python is asked, take along what is remembered."""
-    m, (q, v) = mechanism(), (x[:3] for x in falling())
+    """Segments of a run, and single steps between which a Python function is called, keep the warm start."""
+    m, (q, v) = mechanism(), (x[:3] for x in falling_states())
     steps, names = 56, m.inputs
     wave = np.sin(np.arange(steps)[:, None] * STEP * 9 + np.arange(len(names)))
 
@@ -126,7 +126,7 @@ def test_a_run_does_not_depend_on_recording_or_on_who_evaluates_the_control():
 
 
 def test_failed_worlds_are_reported_and_do_not_change_others():
-    m, (q, v) = mechanism(), falling()
+    m, (q, v) = mechanism(), falling_states()
     u = np.random.default_rng(8).uniform(-1, 1, size=(5, 30, len(m.inputs)))
     how = {"duration": 30 * STEP, "step": STEP, "worlds": 5}
     good = zw.simulate(m, q, v, control=u, **how)
@@ -145,7 +145,7 @@ def test_failed_worlds_are_reported_and_do_not_change_others():
 
 def test_no_world_fails_in_two_thousand_steps_with_large_torques():
     m, rng = mechanism(), np.random.default_rng(9)
-    q, v, _ = begun(m, 24, seed=9)
+    q, v, _ = random_states(m, 24, seed=9)
     u = np.repeat(rng.choice([-3.0, -1.0, 1.0, 3.0], size=(24, 100, len(m.inputs))), 20, axis=1)
     run = fast().rollout(q, 10 * v, u, steps=2000, every=10)
     assert np.isfinite(run.q).all() and np.isfinite(run.v).all()
@@ -156,8 +156,8 @@ def test_no_world_fails_in_two_thousand_steps_with_large_torques():
 
 
 def test_bodies_at_rest_stay_at_rest():
-    """But for the creep of soft feet, one of which has no friction."""
-    q, v, u = begun(mechanism(), 6, seed=10)
+    """Except for the creep of soft contacts, one of which has no friction."""
+    q, v, u = random_states(mechanism(), 6, seed=10)
     run = fast().rollout(q, v, 0 * u, steps=20_000, every=100)
     assert np.abs(run.v[:, 0]).max() > 0.5
     assert np.abs(run.v[:, -20:]).max() < 1e-2

@@ -1,5 +1,5 @@
-"""The models that everyone knows fall compiled from the command line as MuJoCo lets them fall: contacts,
-limits, every integrator.
+"""Well-known models, simulated from the command line by compiled code, fall as in MuJoCo: contacts, limits,
+every integrator.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ def text_of(name):
 
 
 def by_mujoco(text, integrator, steps, q0, v0):
-    """q after every step, and how many contacts there were at most."""
+    """q after every step, and the largest number of contacts."""
     model = mujoco.MjModel.from_xml_string(text)
     model.opt.integrator = {"euler": mujoco.mjtIntegrator.mjINT_EULER, "rk4": mujoco.mjtIntegrator.mjINT_RK4}[
         integrator

@@ -1,6 +1,4 @@
-"""Controls that remember: what they hold is theirs, whatever was tried with copies of them; and each runs as
-in plain Python.
-"""
+"""Stateful control functions: trials with copies do not change their state, and each runs as in plain Python."""
 
 from __future__ import annotations
 
@@ -73,7 +71,7 @@ def with_gain(gain, t, q, v):
 
 
 class Gains:
-    """Holds numbers, and remembers nothing."""
+    """Holds numbers and has no state."""
 
     def __init__(self):
         self.K, self.model = np.array([2.0, 1.0]), zw.compile(SLED)

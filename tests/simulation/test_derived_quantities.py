@@ -1,5 +1,5 @@
-"""Examined recordings: afterwards one finds what would have been recorded, and each number is that of the
-reference at that instant.
+"""Derived quantities of recordings equal those recorded during the run and the float reference at each
+instant.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A URDF's effort limits act in simulation: no motor gives more than its limit. Against closed forms, and
+"""A URDF's effort limits act in simulation: the force of a motor is limited. Compared with closed forms and
 MuJoCo's reading of the same file.
 """
 
@@ -39,7 +39,7 @@ def robot(tmp_path: Path) -> zw.Mechanism:
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_motor_force_is_limited_to_its_effort_limit(robot, integrator, compiled):
     u = np.array([[50.0, -50.0, 50.0], [3.0, 2.0, -7.0]])
-    acting = np.array([[5.0, -3.0, 50.0], [3.0, 2.0, -7.0]])  # an effort limit of 0 stands for none
+    acting = np.array([[5.0, -3.0, 50.0], [3.0, 2.0, -7.0]])  # an effort limit of 0 means none
     run = zw.simulate(
         robot,
         control=u[:, None, :],
@@ -61,7 +61,7 @@ def test_steps_of_compiled_functions_are_limited_too(robot):
 
 
 def test_forces_not_driven_by_control_are_not_limited(robot):
-    """The limit holds for motors only: a stiff spring pulls with more than it."""
+    """The limit applies to motors only: the force of a stiff spring exceeds it."""
     sprung = robot.replace(forces=[zw.Spring("spin", 100.0)])
     run = zw.simulate(sprung, {"spin": 1.0}, duration=0.001, step=0.001, progress=False)
     np.testing.assert_allclose(run.v.values[0, -1, 0], -100 / INERTIA * 0.001, rtol=1e-9)

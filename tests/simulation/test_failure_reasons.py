@@ -1,5 +1,5 @@
-"""Worlds that cannot go on: each is marked with its time and cause, kept as it was, and told; the others go
-on bit for bit.
+"""Failing worlds: each keeps its last valid state and is marked with the time and the reason, with a warning;
+the others do not change by a bit.
 """
 
 import re
@@ -23,14 +23,14 @@ t = sp.Symbol("t", real=True)
 WAYS = [{}, {"compiled": False}, {"integrator": "dop853"}]
 
 
-def run_of(arguments, told, **more):
-    """The run of several worlds, which has to warn so."""
+def run_of(arguments, message, **more):
+    """The run of several worlds, which must give this warning."""
     mechanism, q0, v0, options = arguments
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", SimulationWarning)
         run = zw.simulate(mechanism, q0, v0, progress=False, **{**options, **more})
     stops = [str(w.message) for w in seen if "stopped" in str(w.message)]
-    assert len(stops) == 1 and re.search(told, stops[0]), stops
+    assert len(stops) == 1 and re.search(message, stops[0]), stops
     return run
 
 
@@ -39,7 +39,7 @@ def causes(run):
 
 
 def alone(arguments, w, **more):
-    """The run of world w without the others."""
+    """The run of world w alone."""
     mechanism, q0, v0, options = arguments
     q0, v0 = (x if x is None or np.ndim(x) == 1 else x[w] for x in (q0, v0))
     one = {**options, **more}
@@ -131,7 +131,7 @@ def test_a_nonideal_law_without_a_solution(way):
         wanted = {"record": {"constraints": True, "zwang": True}}
         efforts = run_of(case, "Painleve", **way, **wanted).constraint_effort.values
         assert np.isfinite(efforts[0]).all() and np.isnan(efforts[1]).all(), (
-            "no force is told where none fits"
+            "no force is reported where none exists"
         )
     assert np.array_equal(run.q.values[0], alone(case, 0, **way).q.values[0])
 
@@ -197,8 +197,8 @@ def test_invalid_independent_velocities_are_rejected():
 
 
 def test_a_failed_world_is_not_stepped_again():
-    """A push that throws it out of every bound for one step only: its clock does not go on when the push is
-    over.
+    """A force that makes the state diverge acts for one step only: the world's clock does not continue
+    afterwards.
     """
     push = np.zeros((2, 10, 1))
     push[1, 3] = 1e14
@@ -211,8 +211,8 @@ def test_a_failed_world_is_not_stepped_again():
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_solver_that_does_not_converge(monkeypatch, compiled):
-    """Newton's method is given no time: the world beyond its limit stops, the one within, where nothing
-    acts, goes on.
+    """Newton's method has no iterations: the world beyond its limit fails, the one within, without active
+    rows, continues.
     """
     body = zw.Body("b", zw.Prismatic("x", axis=X, limits=(-1, 1)), mass=1)
     m = zw.Mechanism("limited", (body,), gravity=(0, 0, 0))

@@ -1,4 +1,4 @@
-"""Recorded point forces have the generalised force of the constraints, and they support weights."""
+"""Recorded point forces have the generalised force of the constraints, and they balance weights."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rolling() -> zw.Mechanism:
 
 
 def hung() -> zw.Mechanism:
-    """A double pendulum whose end is tied to a rod, and a runner on its first body."""
+    """A double pendulum whose end is connected to a rod, and a slider on its first body."""
     rod = zw.Distance("rod", ("lower", (0, 0, -1)), ("world", (0.4, 0, -3)), float(np.hypot(0.4, 1)))
     return double_pendulum().replace(constraints=[rod])
 
@@ -55,7 +55,7 @@ def sled() -> zw.Mechanism:
 
 
 def welded() -> zw.Mechanism:
-    """Two slides that a weld holds together: only its forces work on them."""
+    """Two bodies on slides, welded together: only the forces of the weld act on them."""
     a = zw.Body("a", zw.Prismatic("x", axis=(1, 0, 0)), mass=1)
     b = zw.Body("b", zw.Prismatic("y", axis=(1, 0, 0)), mass=3)
     return zw.Mechanism(
@@ -79,7 +79,7 @@ CASES = {
 
 
 def efforts(m: zw.Mechanism, run, k: int) -> np.ndarray:
-    """What the recorded forces do to the speeds, by the Jacobians of the bodies that they act on."""
+    """The generalised force of the recorded forces, by the Jacobians of the bodies that they act on."""
     q, total = run.q.values[0, k], np.zeros(m.nv)
     for a in range(run.sizes["acting"]):
         p, f = run.force_position.values[0, k, a], run.force.values[0, k, a]

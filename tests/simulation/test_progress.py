@@ -1,4 +1,4 @@
-"""The progress bar: it appears after a second, on the error stream, and not before."""
+"""The progress bar appears after a second, on the error stream."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What joints and constraints carry: MuJoCo's interaction forces, closed forms of free bodies, and the
-balance of power.
+"""Reactions of joints and constraints, compared with MuJoCo's interaction forces, closed forms of free
+bodies, and the balance of power.
 """
 
 from dataclasses import replace
@@ -28,7 +28,9 @@ def hold_against_mujoco(ours, model, data, names):
     for joint, body in names.items():
         number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, joint)
         slides = model.jnt_type[number] == mujoco.mjtJoint.mjJNT_SLIDE
-        p = data.xpos[body] if slides else data.xanchor[number]  # MuJoCo's anchor of a slide stays behind
+        p = (
+            data.xpos[body] if slides else data.xanchor[number]
+        )  # MuJoCo's anchor of a slide does not move with it
         force, torque = theirs(model, data, body, p)
         np.testing.assert_allclose(ours.joints[joint].force, force, atol=1e-6 * scale)
         np.testing.assert_allclose(ours.joints[joint].torque, torque, atol=1e-6 * scale)
@@ -93,7 +95,7 @@ def test_loop_forces_on_bodies_equal_mujoco():
 
 
 def test_the_reaction_of_a_weld_equals_that_of_a_fixed_joint():
-    """A second body, by a joint that a coupling holds still, or free and welded on: the same wrench."""
+    """A second body on a joint that a coupling fixes, or free and welded: the same wrench."""
     first = zw.Body(
         "first", zw.Revolute("a", axis=(0.6, 0, 0.8)), mass=1, com=(0.2, 0, 0), inertia=(0.1, 0.2, 0.2)
     )
@@ -132,8 +134,8 @@ def rod(name, length, parent="world", position=(0, 0, 0), mass=1.0, turn=Z):
 
 
 def test_the_horizontal_thrust_of_a_three_hinged_arch():
-    """Two rods lean on each other: thrust m g / (2 tan alpha) at the apex, weight at the feet; a structure,
-    nothing moves.
+    """Two rods that lean on each other: thrust m g / (2 tan alpha) at the apex, weight at the feet; a
+    structure at rest.
     """
     m, g, L, alpha = 3.0, 9.81, 2.0, 0.7
     span = 2 * L * np.cos(alpha)
@@ -171,8 +173,8 @@ def state_of_the_slider_crank(theta=0.9, speed=4.0):
 
 
 def test_the_pin_forces_of_a_slider_crank_satisfy_newton_for_every_body():
-    """The crank driven evenly: the block's acceleration is the textbook's, and its pin and guide give what
-    Newton asks.
+    """The crank at constant speed: the block's acceleration is the textbook's, and the forces of its pin and
+    guide satisfy Newton's law.
     """
     q, v = state_of_the_slider_crank()
     drive = zw.Pfaffian("even", {"pin crank": 1}, rate=-4.0)
@@ -191,7 +193,7 @@ def test_the_pin_forces_of_a_slider_crank_satisfy_newton_for_every_body():
     assert guide.force[0] == pytest.approx(-3.0 * v[2])
     assert wrist.force[0] + guide.force[0] == pytest.approx(2.0 * x_ddot, rel=1e-7)
     assert wrist.force[1] + guide.force[1] - 2.0 * 9.81 == pytest.approx(0, abs=1e-9)
-    total = guide.force + found.joints["pin crank"].force  # on everything from outside
+    total = guide.force + found.joints["pin crank"].force  # external wrenches
     h = 1e-6
     forward, back = (
         zw.momentum(
@@ -251,7 +253,7 @@ def test_the_power_of_all_reactions_is_the_rate_of_the_energy():
 
 
 def test_the_energy_loss_of_a_bead_on_a_rough_ring_is_the_work_of_friction():
-    """Coulomb friction -mu N |v| with N = m v^2 / R; the joints of the slides carry it."""
+    """Coulomb friction -mu N |v| with N = m v^2 / R; the reactions of the sliding joints transmit it."""
     q, R, mu, mass, speed = [0.5, 0.0], 0.5, 0.25, 0.3, 3.0
     sympy = pytest.importorskip("sympy")
     x, y, N, vx, vy = sympy.symbols("x y N x_dot y_dot", real=True)

@@ -1,5 +1,5 @@
-"""What is no real number is refused by name, at every way in: nothing loses an imaginary part, no text and
-no date is taken for a number.
+"""Values that are not real numbers are rejected by name in every public function: complex numbers, strings
+and dates.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def test_a_control_function_cannot_change_the_state(integrator, compiled, state)
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "dop853", "radau", "lsoda"])
 @pytest.mark.parametrize("compiled", [True, False])
 def test_arrays_kept_by_a_control_function_do_not_change(integrator, compiled):
-    """Kept states are those of their times, and a function that forces its way in writes to a copy."""
+    """Kept arrays hold the states of their times, and a function that makes them writable writes to a copy."""
     kept = []
 
     def keeping(t, q, v):

@@ -1,4 +1,6 @@
-"""Rollouts of odd mechanisms: every step is that of `step`, whose solver remembers and lists nothing."""
+"""Rollouts of unusual mechanisms: every step equals that of `step`, whose solver has no warm start and no
+compaction.
+"""
 
 from functools import cache
 
@@ -39,7 +41,7 @@ def chain(name="", links=20, length=0.1, mass=0.1, limits=(None,), loss=0.0, at=
     return bodies
 
 
-def begun(mechanism, worlds, seed=0):
+def random_states(mechanism, worlds, seed=0):
     rng = np.random.default_rng(seed)
     shape = worlds, mechanism.nv
     return 0.15 * rng.normal(size=shape), 0.5 * rng.normal(size=shape), rng.uniform(-1, 1, size=shape)
@@ -47,7 +49,7 @@ def begun(mechanism, worlds, seed=0):
 
 def assert_steps_as_alone(mechanism, steps=40, worlds=3, params=None, pushed=1.0):
     """The rollout's own states, each one step after the one before."""
-    fast, (q, v, u) = zw.compile(mechanism), begun(mechanism, worlds)
+    fast, (q, v, u) = zw.compile(mechanism), random_states(mechanism, worlds)
     u = pushed * u
     run = fast.rollout(q, v, u, steps=steps, params=params)
     before = [np.concatenate([x[:, None], xs[:, :-1]], axis=1) for x, xs in ((q, run.q), (v, run.v))]
@@ -73,7 +75,7 @@ def with_symbols():
 def test_a_large_symbolic_tree_steps_as_one_world_and_as_its_numeric_equivalent():
     m = with_symbols()
     run = assert_steps_as_alone(m, params=PARAMS)
-    q, v, u = begun(m, 3)
+    q, v, u = random_states(m, 3)
     one = m.subs({name: float(x[1]) for name, x in PARAMS.items()})
     numbers = zw.compile(one).rollout(q[1], v[1], u[1], steps=40)
     np.testing.assert_allclose(numbers.v, run.v[1], rtol=1e-8, atol=1e-9)
@@ -81,13 +83,13 @@ def test_a_large_symbolic_tree_steps_as_one_world_and_as_its_numeric_equivalent(
 
 def test_zero_worlds_and_zero_steps():
     m, none = with_symbols(), {name: x[:0] for name, x in PARAMS.items()}
-    fast, (q, v, u) = zw.compile(m), begun(m, 3)
+    fast, (q, v, u) = zw.compile(m), random_states(m, 3)
     assert fast.rollout(q[:0], v[:0], u[:0], steps=4, params=none).v.shape == (0, 4, 20)
     assert fast.rollout(q, v, u, steps=0, params=PARAMS).v.shape == (3, 0, 20)
 
 
 def test_light_friction_beside_hard_impacts_converges():
-    """Forces of 0.05 N m change, one after the other, where others are 10^4 times as large."""
+    """Torques of 0.05 N m change one after the other beside forces 10^4 times as large."""
     bodies = chain(loss=0.05, limits=((-0.3, 0.3), None), at=(0, 0, 0.03))
     assert_steps_as_alone(zw.Mechanism("deep", bodies, geometry=[zw.Plane()]), steps=2, worlds=40, pushed=0.2)
 
@@ -102,7 +104,7 @@ def test_a_constraint_between_two_fixed_bodies_has_no_effect():
 
 @pytest.mark.parametrize("links", [4, 20])
 def test_a_nonideal_force_depends_on_the_force_of_its_soft_constraint(links):
-    """Dry friction by a formula, in proportion to what holds one joint to another."""
+    """Dry friction by a formula, proportional to the force of a joint coupling."""
     couple = zw.JointCoupling("held", "turn_1", "turn_2", softness=SOFT)
     rubs = zw.NonIdeal("rubs", "held", {"turn_1": -0.01 * sp.Symbol("N") * sp.Symbol("turn_1_dot")})
     m = zw.Mechanism("rubbing", chain(links=links), geometry=[zw.Plane()], constraints=[couple, rubs])

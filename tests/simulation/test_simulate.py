@@ -1,4 +1,4 @@
-"""`zw.simulate`: what goes in, what comes out, and that both paths and all controls say the same."""
+"""`zw.simulate`: arguments and results; compiled and Python runs and all forms of control agree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def driven() -> zw.Mechanism:
     return furuta(**FURUTA)
 
 
-# ------------------------------------------------------------------------------------- against others
+# ------------------------------------------------------------------------------------- against other programs
 
 
 def test_the_chaotic_double_pendulum_equals_its_26_digit_reference():
@@ -80,7 +80,7 @@ def test_runge_kutta_converges_to_dop853_on_random_trees_of_every_joint_kind(see
     assert 3.3 < np.log2(coarse / fine) < 5 or fine < 1e-10
 
 
-# ------------------------------------------------------------------------------------- both paths agree
+# -------------------------------------------------------------------------------- compiled and Python runs
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "dop853"])
@@ -190,7 +190,7 @@ def test_an_adaptive_integrator_steps_to_every_jump_of_a_held_control():
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_diverging_world_stops_and_others_do_not_change(compiled):
-    """v_dot = v^2 from v0 leaves every bound at t = 1 / v0."""
+    """v_dot = v^2 from v0 diverges at t = 1 / v0."""
     slide = zw.Mechanism(
         bodies=[zw.Body("b", zw.Prismatic("runaway", axis=(1, 0, 0)), mass=1)], gravity=(0, 0, 0)
     )
@@ -236,7 +236,7 @@ def test_an_open_loop_gives_a_warning_and_assemble_closes_it():
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_recorded_constraint_forces_give_the_acceleration(compiled):
-    """M a + h = tau + what the loop does, with a by differences along the motion."""
+    """M a + h = tau + the generalised force of the loop, with a by differences along the motion."""
     linkage = four_bar()
     h = 1e-4
     run = zw.simulate(

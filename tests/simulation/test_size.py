@@ -1,5 +1,5 @@
-"""What is too large is refused before it is suffered, with its size and the reason; what only looks large
-stays in proportion.
+"""Mechanisms that are too large are rejected at once, with their size and the reason; the work for others is
+linear in their size.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PENDULUM = double_pendulum()
 
 
 def chain(count: int, **joint: Any) -> zw.Mechanism:
-    """So many hinges, one on the other."""
+    """A chain of `n` hinges."""
     bodies = []
     for k in range(count):
         hinge = zw.Revolute(f"hinge {k}", axis=(0, 1, 0), **joint)
@@ -43,7 +43,7 @@ def chain(count: int, **joint: Any) -> zw.Mechanism:
 
 
 def calls(work: Callable[[], Any]) -> int:
-    """How many functions are called by `work`: a measure of its length that is the same on every machine."""
+    """The number of functions called by `work`: a measure of duration that is the same on every machine."""
     count = 0
 
     def counted(frame: Any, event: str, argument: Any) -> None:
@@ -78,7 +78,7 @@ def test_a_chain_of_ten_thousand_hinges_is_rejected_with_its_size_and_cost(long_
 
 
 def test_it_is_rejected_within_a_second(long_chain):
-    """Not after algorithms have run over the tree: a few calls a body, where one evaluation of the dynamics
+    """Before any algorithm has run over the tree: a few calls a body, where one evaluation of the dynamics
     takes hundreds.
     """
 

@@ -1,4 +1,4 @@
-"""Accelerations asked of a frame, of one world and of many: seed 002's task by Gauss's principle."""
+"""Prescribed accelerations of a frame by Gauss's principle, for one state and for many."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def drift(m, q, v, h=1e-6):
 
 
 def test_states_without_a_solution_are_nan():
-    """A stretched arm at rest gives its tool no acceleration along itself; of one world that is an error by
+    """The tool of a stretched arm at rest cannot accelerate along the arm; for one state that is an error by
     name.
     """
     m, still = arm(), np.zeros(3)

@@ -1,4 +1,4 @@
-"""What is remembered from step to step saves iterations, and changes nothing else."""
+"""The warm start saves iterations and changes nothing else."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import zwang as zw
 
 
 def ball_on_ground(links: int) -> zw.Mechanism:
-    """A ball that slides up and down over the ground, with light links hanging on it, so that there are so
-    many speeds more.
+    """A ball that slides up and down over the ground, with light links attached, which add that many
+    velocities.
     """
     slide = zw.Prismatic("up", axis=(0, 0, 1))
     bodies = [zw.Body("ball", position=(0, 0, 0.1), joint=slide, mass=1.0, geometry=[zw.Sphere(radius=0.1)])]
@@ -32,8 +32,8 @@ def ball_on_ground(links: int) -> zw.Mechanism:
 @pytest.mark.parametrize("links", [0, 23])
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
 def test_a_row_that_becomes_active_again_is_found(links, integrator):
-    """Pulled off the ground in one step, pressed onto it in the next: what was remembered is wrong, and is
-    put right.
+    """Pulled off the ground in one step, pressed onto it in the next: the stored status is wrong and is
+    corrected.
     """
     m = ball_on_ground(links)
     fast, control = zw.compile(m), np.zeros((6, m.nv))

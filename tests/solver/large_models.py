@@ -113,7 +113,9 @@ def mechanism_of(text: str) -> zw.Mechanism:
     return read_mjcf("model.xml", strict=False, text=text)
 
 
-def begun(mechanism: zw.Mechanism, worlds: int, seed: int = 0, lift: float = 0.0) -> tuple[np.ndarray, ...]:
+def random_states(
+    mechanism: zw.Mechanism, worlds: int, seed: int = 0, lift: float = 0.0
+) -> tuple[np.ndarray, ...]:
     """Random q, v and controls of the given number of worlds about the home position."""
     rng = np.random.default_rng(seed)
     home = np.tile(np.array(mechanism.home or mechanism.neutral, float), (worlds, 1))

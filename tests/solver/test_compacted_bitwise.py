@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.solver.large_models import begun, mechanism_of, text_of
+from tests.solver.large_models import mechanism_of, random_states, text_of
 from zwang.api.compiled import WARM_START, program_of
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
@@ -27,7 +27,7 @@ def states():
     rows.
     """
     mechanism = mechanism_of(text_of("creature"))
-    q, v, _ = begun(mechanism, WORLDS, seed=1)
+    q, v, _ = random_states(mechanism, WORLDS, seed=1)
     q[:, 2] += np.linspace(-0.15, 0.3, WORLDS)
     v[::4] *= 8
     u = np.random.default_rng(2).uniform(-1, 1, size=(WORLDS, STEPS, len(mechanism.inputs)))

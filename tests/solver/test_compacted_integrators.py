@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from tests.solver.large_models import begun, mechanism_of, mujoco_steps, relative_error, text_of
+from tests.solver.large_models import mechanism_of, mujoco_steps, random_states, relative_error, text_of
 from tests.solver.test_compacted_rollout import rollout_states
 
 
@@ -27,7 +27,7 @@ def test_steps_in_single_precision_equal_mujocos_within_rounding():
     text = text_of("creature")
     mechanism = mechanism_of(text)
     single = zw.compile(mechanism, dtype="float32")
-    q, v, u = begun(mechanism, 40, seed=3)
+    q, v, u = random_states(mechanism, 40, seed=3)
     after = single.rollout(q, v, u, steps=60)
     assert after.q.dtype == np.float32 and np.isfinite(after.v).all()
     errors = []

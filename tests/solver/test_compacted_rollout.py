@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zwang as zw
-from tests.solver.large_models import begun, mechanism_of, mujoco_steps, relative_error, text_of
+from tests.solver.large_models import mechanism_of, mujoco_steps, random_states, relative_error, text_of
 from zwang.constraint.compacted_rows import decode_signs, encode_signs
 from zwang.solver import solve as solve_module
 
@@ -23,7 +23,7 @@ def rollout_states(mechanism, fast, seed=0, **settings):
     """The states of a rollout before and after each step: q, v, u, and q, v after the step, (worlds
     steps, n).
     """
-    q, v, _ = begun(mechanism, WORLDS, seed)
+    q, v, _ = random_states(mechanism, WORLDS, seed)
     u = np.random.default_rng(seed).uniform(-1, 1, size=(WORLDS, STEPS, len(mechanism.inputs)))
     after = fast.rollout(q, v, u, steps=STEPS, **settings)
     before = [np.concatenate([x[:, None], y[:, :-1]], axis=1) for x, y in ((q, after.q), (v, after.v))]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from tests.solver.large_models import begun, creature, mechanism_of, mujoco_steps, relative_error
+from tests.solver.large_models import creature, mechanism_of, mujoco_steps, random_states, relative_error
 from tests.solver.test_compacted_rollout import record_compacted_rows
 
 WORLDS, STEPS = 6, 120
@@ -30,7 +30,7 @@ def heap(cone):
 
 def rollout_states(mechanism, fast):
     """States before and after each step of a rollout, (worlds steps, n)."""
-    q, v, u = begun(mechanism, WORLDS)
+    q, v, u = random_states(mechanism, WORLDS)
     u = u if mechanism.inputs else np.zeros((WORLDS, mechanism.nv))
     after = fast.rollout(q, v, u, steps=STEPS)
     before = [np.concatenate([x[:, None], y[:, :-1]], axis=1) for x, y in ((q, after.q), (v, after.v))]
