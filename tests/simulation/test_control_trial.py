@@ -1,4 +1,4 @@
-"""Stateful control functions: trials with copies do not change their state, and each runs as in plain Python."""
+"""Stateful control functions: trials with copies do not change their state, and each runs as in Python."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_a_control_function_cannot_change_the_state(integrator, compiled, state)
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "dop853", "radau", "lsoda"])
 @pytest.mark.parametrize("compiled", [True, False])
 def test_arrays_kept_by_a_control_function_do_not_change(integrator, compiled):
-    """Kept arrays hold the states of their times, and a function that makes them writable writes to a copy."""
+    """Kept arrays hold the states of their times; a function that makes them writable writes to a copy."""
     kept = []
 
     def keeping(t, q, v):
