@@ -1,4 +1,4 @@
-"""`python -m tests.faults`: killed processes, full disks, interrupts and corrupted files, in two processes."""
+"""`python -m tests.faults`: killed processes, full disks, interrupts and corrupted files in two processes."""
 
 import sys
 from pathlib import Path

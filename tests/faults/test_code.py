@@ -1,4 +1,4 @@
-"""Machine code in memory with little free space, in processes that fork, and in a cache with exchanged files."""
+"""Machine code: memory with little free space, forking processes, and a cache with exchanged files."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import pytest
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
 from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.kinematics.wrapping import wrap_around
@@ -41,7 +42,9 @@ def test_lengths_and_moment_arms_equal_mujoco(kind, side):
         data.qpos[:] = rng.normal(size=3)
         mujoco.mj_forward(reference, data)
         mechanism = read_mjcf("wrap.xml", text=xml)
-        length, moment = tendon_length(mechanism, mechanism.tendons[0], data.qpos.copy())
+        length, moment = tendon_length(
+            mechanism, mechanism.tendons[0], Kinematics(mechanism.tree, data.qpos.copy())
+        )
         J = np.zeros(reference.nv)
         rows = data.ten_J.ravel()[: len(reference.ten_J_colind)]
         J[reference.ten_J_colind[: len(rows)]] = rows

@@ -13,6 +13,7 @@ from zwang.dynamics.crba import crba
 from zwang.dynamics.generalised_forces import activation_derivatives, actuator_forces, passive_forces
 from zwang.dynamics.rnea import bias_forces
 from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import frame_pose
 from zwang.kinematics.tendon_length import tendon_length
 
@@ -71,7 +72,8 @@ def test_lengths_of_tendons(stored):
     mechanism, states = stored
     for state in states:
         lengths = [
-            tendon_length(mechanism, tendon, np.array(state["qpos"]))[0] for tendon in mechanism.tendons
+            tendon_length(mechanism, tendon, Kinematics(mechanism.tree, np.array(state["qpos"])))[0]
+            for tendon in mechanism.tendons
         ]
         close(lengths, state["ten_length"]) if lengths else None
 

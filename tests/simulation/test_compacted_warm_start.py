@@ -10,6 +10,7 @@ import pytest
 import zwang as zw
 from tests.solver.large_models import mechanism_of, random_states, text_of
 from zwang.errors import SimulationWarning
+from zwang.kinematics.kinematics import Kinematics
 from zwang.scalar import zeros
 from zwang.simulation.constrained import solve_constrained
 from zwang.simulation.step import applied_forces
@@ -48,7 +49,7 @@ def warm_start_of(codes):
 def solution(at, codes):
     """Gauss's problem at q, v, u, on floats."""
     q, v, u = at
-    tau = applied_forces(mechanism(), q, v, np.zeros(0), u)
+    tau = applied_forces(mechanism(), Kinematics(mechanism().tree, q, v), np.zeros(0), u)
     return solve_constrained(
         mechanism(), q, v, tau, start=None if codes is None else warm_start_of(codes)
     ).solution

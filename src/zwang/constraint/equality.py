@@ -182,7 +182,7 @@ def _tendon_coupling(context: RowContext, c: TendonCoupling) -> Violation:
         )
     found = []
     for name in names:
-        length, moment = tendon_length(context.mechanism, tendons[name], context.q)
+        length, moment = tendon_length(context.mechanism, tendons[name], context.kinematics)
         found.append(
             (length - context.inverse_weights.lengths[name], moment, context.inverse_weights.tendons[name])
         )

@@ -31,7 +31,7 @@ def friction_rows(context: RowContext) -> list[Rows]:
             )
     for tendon in mechanism.tendons:
         if not is_zero(tendon.friction):
-            moment = tendon_length(mechanism, tendon, context.q)[1]
+            moment = tendon_length(mechanism, tendon, context.kinematics)[1]
             inverse_weight = context.inverse_weights.tendons[tendon.name]
             parts.append(
                 _row(context, tendon.name, moment, tendon.friction, inverse_weight, tendon.friction_softness)

@@ -17,7 +17,8 @@ from zwang.constraint.softness import TINY
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.jacobians import placement_jacobian
-from zwang.kinematics.poses import Pose, link_poses
+from zwang.kinematics.kinematics import Kinematics
+from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.simple_bodies import simple_bodies
@@ -41,7 +42,7 @@ def inverse_weights(mechanism: Mechanism) -> InverseWeights:
     configuration.
     """
     tree, q = mechanism.tree, np.array(mechanism.home or mechanism.neutral)
-    poses, inverse = link_poses(tree, q), inverse_mass_matrix(mechanism, q)
+    kinematics, inverse = Kinematics(tree, q), inverse_mass_matrix(mechanism, q)
     bodies: dict[str, tuple[Any, Any]] = {"world": (0, 0)}
     simple = {name: 1 / maximum(TINY, mechanism.body(name).mass) for name in simple_bodies(mechanism.bodies)}
     for body in mechanism.bodies:
@@ -49,13 +50,13 @@ def inverse_weights(mechanism: Mechanism) -> InverseWeights:
         bodies[body.name] = (
             (simple[body.name], 0)
             if body.name in simple
-            else _of_body(mechanism, poses, inverse, base, body.com)
+            else _of_body(mechanism, kinematics.poses, inverse, base, body.com)
         )
     speeds: list[Any] = []
     for joint in mechanism.joints:
         diagonal = np.diag(inverse)[joint.v]
         speeds += [simple[joint.body]] if joint.body in simple else _of_joint(joint, diagonal)
-    found = {tendon.name: tendon_length(mechanism, tendon, q) for tendon in mechanism.tendons}
+    found = {tendon.name: tendon_length(mechanism, tendon, kinematics) for tendon in mechanism.tendons}
     tendons = {name: moment @ inverse @ moment for name, (_, moment) in found.items()}
     return InverseWeights(
         bodies, tuple(speeds), tendons, {name: length for name, (length, _) in found.items()}

@@ -30,7 +30,7 @@ def limit_rows(context: RowContext, *, nearest_only: bool = False) -> list[Rows]
             parts += _ball(context, index) if index.kind == "ball" else _joint(context, index, nearest_only)
     for tendon in context.mechanism.tendons:
         if tendon.limits is not None:
-            length, moment = tendon_length(context.mechanism, tendon, context.q)
+            length, moment = tendon_length(context.mechanism, tendon, context.kinematics)
             inverse_weight = context.inverse_weights.tendons[tendon.name]
             ends = tendon.limits, length, moment, inverse_weight, tendon.limit_softness
             parts += _ends(context, tendon.name, *ends, nearest_only)

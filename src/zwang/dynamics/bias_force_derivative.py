@@ -10,25 +10,32 @@ import numpy as np
 
 from zwang.algebra.dual import derivative_along
 from zwang.algebra.rotations import skew
-from zwang.dynamics.rnea import bias_forces
-from zwang.kinematics.poses import link_pose
+from zwang.dynamics.rnea import bias_forces_of
+from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.tree import WORLD, Link, Tree
+from zwang.mechanism.tree import WORLD, Link
 
 
 class FreeBody(NamedTuple):
-    """A body on a free joint: the link that carries it, and the six generalised velocities of its joint."""
+    """A body on a free joint: the link that carries it, with its number, and the six generalised velocities
+    of its joint.
+    """
 
     link: Link
+    number: int
     v: slice
 
 
-def bias_force_derivative(tree: Tree, q: Any, v: Any) -> np.ndarray:
+def bias_force_derivative(kinematics: Kinematics) -> np.ndarray:
     """d h / d v (nv, nv) of the Coriolis, centrifugal and gyroscopic terms, by forward differentiation of
     RNEA.
     """
-    unit = np.eye(tree.nv, dtype=int)
-    columns = [derivative_along(lambda x: bias_forces(tree, q, x), v, direction)[1] for direction in unit]
+
+    def bias_forces(v: Any) -> np.ndarray:
+        return bias_forces_of(kinematics.with_velocities(v))
+
+    unit = np.eye(kinematics.tree.nv, dtype=int)
+    columns = [derivative_along(bias_forces, kinematics.v, direction)[1] for direction in unit]
     return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
 
 
@@ -44,18 +51,18 @@ def standalone_free_bodies(mechanism: Mechanism) -> tuple[FreeBody, ...]:
         number = tree.placement(joint.body).link
         first = next(link for link in tree.links if link.v.start == joint.v.start)
         if first.parent == WORLD and number not in parents:
-            found.append(FreeBody(tree.links[number], joint.v))
+            found.append(FreeBody(tree.links[number], number, joint.v))
     return tuple(found)
 
 
-def free_body_bias_force_derivative(body: FreeBody, q: Any, v: Any) -> np.ndarray:
+def free_body_bias_force_derivative(body: FreeBody, kinematics: Kinematics) -> np.ndarray:
     """d h / d v (6, 6) of a free body, in closed form.
 
     h = (R (w x (w x h1)), w x (I w)) with the attitude R, the first moment h1 = m c and the inertia I about
     the origin.
     """
-    w, h, J = v[body.v][3:], body.link.h, body.link.J
-    R = link_pose(body.link, q).R
+    w, h, J = kinematics.v[body.v][3:], body.link.h, body.link.J
+    R = kinematics.poses[body.number].R
     inertia = (J[0, 0] + J[1, 1] + J[2, 2]) * np.eye(3, dtype=int) - J
     B = np.zeros((6, 6), int).astype(object)
     # d (w x (w x h1)) / dw = -([w x h1]x + [w]x [h1]x),  d (w x I w) / dw = [w]x I - [I w]x

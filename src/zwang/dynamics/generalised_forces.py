@@ -12,8 +12,7 @@ import numpy as np
 from zwang.algebra import rotations
 from zwang.algebra.rotations import cross
 from zwang.dynamics.muscles import activation_derivative, muscle_force
-from zwang.kinematics.jacobians import placement_jacobian
-from zwang.kinematics.poses import link_poses, placement_pose
+from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.force_elements import (
     Actuator,
@@ -37,6 +36,12 @@ def passive_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
 
     q (nq,), v (nv,): configuration and generalised velocities.
     """
+    return passive_forces_of(mechanism, Kinematics(mechanism.tree, q, v))
+
+
+def passive_forces_of(mechanism: Mechanism, kinematics: Kinematics) -> np.ndarray:
+    """`passive_forces` at the state of a record of kinematics."""
+    q, v = kinematics.q, kinematics.v
     tau = np.array([0] * mechanism.nv)
     for force in mechanism.forces:
         match force:
@@ -46,15 +51,15 @@ def passive_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
             case Spring():
                 tau = tau + spring_force(mechanism, force, q)
             case PointSpring():
-                tau = tau + _point_spring_force(mechanism, force, q, v)
+                tau = tau + _point_spring_force(mechanism, force, kinematics)
             case Wrench(input=None):
-                tau = tau + wrench_force(mechanism, force, q)
+                tau = tau + wrench_force(mechanism, force, kinematics)
             case GravityCompensation():
                 body = mechanism.body(force.body)
                 weight = tuple(force.factor * body.mass * g for g in mechanism.gravity)
-                tau = tau - wrench_force(mechanism, Wrench(body.name, weight, point=body.com), q)
+                tau = tau - wrench_force(mechanism, Wrench(body.name, weight, point=body.com), kinematics)
     for tendon in mechanism.tendons:
-        tau = tau + _tendon_force(mechanism, tendon, q, v)
+        tau = tau + _tendon_force(mechanism, tendon, kinematics)
     return tau
 
 
@@ -70,6 +75,16 @@ def actuator_forces(
     q (nq,), v (nv,): configuration and generalised velocities. control: the inputs by name, 0 where omitted.
     activation: by actuator name, for actuators with activation dynamics, 0 where omitted.
     """
+    return actuator_forces_of(mechanism, Kinematics(mechanism.tree, q, v), control, activation)
+
+
+def actuator_forces_of(
+    mechanism: Mechanism,
+    kinematics: Kinematics,
+    control: Mapping[str, Any],
+    activation: Mapping[str, Any] | None = None,
+) -> np.ndarray:
+    """`actuator_forces` at the state of a record of kinematics."""
     tau = np.array([0] * mechanism.nv)
     for force in mechanism.forces:
         match force:
@@ -79,9 +94,9 @@ def actuator_forces(
                 tau = tau + _on_joint(mechanism, force.joint, [force.gear * u] * min(1, joint.joint.nv))
             case Actuator():
                 state = (activation or {}).get(force.name, 0)
-                tau = tau + _actuator_force(mechanism, force, q, v, control.get(force.name, 0), state)
+                tau = tau + _actuator_force(mechanism, force, kinematics, control.get(force.name, 0), state)
             case Wrench(input=str() as name):
-                tau = tau + control.get(name, 0) * wrench_force(mechanism, force, q)
+                tau = tau + control.get(name, 0) * wrench_force(mechanism, force, kinematics)
     return clip_to_actuator_ranges(mechanism, tau)
 
 
@@ -152,7 +167,13 @@ def spring_force(mechanism: Mechanism, spring: Spring, q: Any) -> np.ndarray:
 
 def spring_energy(mechanism: Mechanism, q: Any) -> Any:
     """Potential energy [J] of all springs: of joints, between points, and of tendons."""
+    return spring_energy_of(mechanism, Kinematics(mechanism.tree, q))
+
+
+def spring_energy_of(mechanism: Mechanism, kinematics: Kinematics) -> Any:
+    """`spring_energy` at the configuration of a record of kinematics."""
     total: Any = 0
+    q = kinematics.q
     for force in mechanism.forces:
         if isinstance(force, Spring):
             joint = mechanism.joint(force.joint)
@@ -164,28 +185,26 @@ def spring_energy(mechanism: Mechanism, q: Any) -> Any:
                 x = _deflection(mechanism, force, q)
                 total = total + sum(k * x ** (i + 2) / (i + 2) for i, k in enumerate(force.stiffness))
         elif isinstance(force, PointSpring):
-            distance, _ = _end_distance(mechanism, force, q)
+            distance, _ = _end_distance(mechanism, force, kinematics)
             total = total + force.stiffness * (distance - force.length) ** 2 / 2
     for tendon in mechanism.tendons:
         if not is_zero(tendon.stiffness):
-            stretch = _tendon_stretch(tendon, tendon_length(mechanism, tendon, q)[0])
+            stretch = _tendon_stretch(tendon, tendon_length(mechanism, tendon, kinematics)[0])
             total = total + tendon.stiffness * stretch * stretch / 2
     return total
 
 
-def wrench_force(mechanism: Mechanism, wrench: Wrench, q: Any) -> np.ndarray:
+def wrench_force(mechanism: Mechanism, wrench: Wrench, kinematics: Kinematics) -> np.ndarray:
     """Generalised forces tau (nv,) = J^T (force, torque), with J the Jacobian of the wrench's point of
     application.
     """
-    tree = mechanism.tree
-    base = tree.placement(wrench.body)
+    base = mechanism.tree.placement(wrench.body)
     placement = Placement(base.link, base.R, base.p + base.R @ np.array(wrench.point))
-    poses = link_poses(tree, q)
     f = np.concatenate([np.array(wrench.force), np.array(wrench.torque)])
     if wrench.axes == "body":
-        R = placement_pose(poses, placement).R
+        R = kinematics.placement_pose(placement).R
         f = np.concatenate([R @ f[:3], R @ f[3:]])
-    return placement_jacobian(tree, poses, placement).T @ f
+    return kinematics.placement_jacobian(placement).T @ f
 
 
 def _on_joint(mechanism: Mechanism, joint: str, values: Any) -> np.ndarray:
@@ -212,31 +231,31 @@ def _displacement(mechanism: Mechanism, joint: JointIndex, q: Any) -> np.ndarray
     return rotation if joint.kind == "ball" else np.concatenate([now[:3] - home[:3], rotation])
 
 
-def _end_distance(mechanism: Mechanism, spring: PointSpring, q: Any) -> tuple[Any, np.ndarray]:
+def _end_distance(
+    mechanism: Mechanism, spring: PointSpring, kinematics: Kinematics
+) -> tuple[Any, np.ndarray]:
     """Distance [m] between the ends of a spring, and its Jacobian (nv,)."""
-    tree = mechanism.tree
-    poses = link_poses(tree, q)
     ends = []
     for body, point in (spring.a, spring.b):
-        base = tree.placement(body)
+        base = mechanism.tree.placement(body)
         ends.append(Placement(base.link, base.R, base.p + base.R @ np.array(point)))
-    d = placement_pose(poses, ends[1]).p - placement_pose(poses, ends[0]).p
+    d = kinematics.placement_pose(ends[1]).p - kinematics.placement_pose(ends[0]).p
     distance = sqrt(d @ d)
-    J = placement_jacobian(tree, poses, ends[1])[:3] - placement_jacobian(tree, poses, ends[0])[:3]
+    J = kinematics.placement_jacobian(ends[1])[:3] - kinematics.placement_jacobian(ends[0])[:3]
     return distance, np.array([divide(x, distance) for x in d]) @ J
 
 
-def _point_spring_force(mechanism: Mechanism, spring: PointSpring, q: Any, v: Any) -> np.ndarray:
-    distance, moment = _end_distance(mechanism, spring, q)
-    tension = spring.stiffness * (distance - spring.length) + spring.damping * (moment @ v)
+def _point_spring_force(mechanism: Mechanism, spring: PointSpring, kinematics: Kinematics) -> np.ndarray:
+    distance, moment = _end_distance(mechanism, spring, kinematics)
+    tension = spring.stiffness * (distance - spring.length) + spring.damping * (moment @ kinematics.v)
     return -tension * moment
 
 
-def _tendon_force(mechanism: Mechanism, tendon: Tendon, q: Any, v: Any) -> np.ndarray:
+def _tendon_force(mechanism: Mechanism, tendon: Tendon, kinematics: Kinematics) -> np.ndarray:
     if is_zero(tendon.stiffness) and is_zero(tendon.damping):
         return np.array([0] * mechanism.nv)
-    length, moment = tendon_length(mechanism, tendon, q)
-    tension = tendon.stiffness * _tendon_stretch(tendon, length) + tendon.damping * (moment @ v)
+    length, moment = tendon_length(mechanism, tendon, kinematics)
+    tension = tendon.stiffness * _tendon_stretch(tendon, length) + tendon.damping * (moment @ kinematics.v)
     return -tension * moment
 
 
@@ -249,10 +268,10 @@ def _tendon_stretch(tendon: Tendon, length: Any) -> Any:
 
 
 def _actuator_force(
-    mechanism: Mechanism, actuator: Actuator, q: Any, v: Any, control: Any, activation: Any
+    mechanism: Mechanism, actuator: Actuator, kinematics: Kinematics, control: Any, activation: Any
 ) -> np.ndarray:
-    length, moment = transmission(mechanism, actuator, q)
-    speed = moment @ v
+    length, moment = transmission(mechanism, actuator, kinematics)
+    speed = moment @ kinematics.v
     u = _clipped(control, actuator.control_range) if actuator.activation is None else activation
     if actuator.muscle is not None:
         return _clipped(muscle_force(actuator.muscle, length, speed, u), actuator.force_range) * moment
@@ -262,28 +281,25 @@ def _actuator_force(
     return _clipped(force, actuator.force_range) * moment
 
 
-def transmission(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any, np.ndarray]:
+def transmission(mechanism: Mechanism, actuator: Actuator, kinematics: Kinematics) -> tuple[Any, np.ndarray]:
     """Length and moment arms (nv,) of an actuator: its velocity is moment @ v, its generalised force is force
     * moment.
 
     Source: MuJoCo documentation, "Actuation model".
     """
-    gear = actuator.gear
+    gear, q = actuator.gear, kinematics.q
     if actuator.tendon is not None:
         tendon = next(t for t in mechanism.tendons if t.name == actuator.tendon)
-        length, moment = tendon_length(mechanism, tendon, q)
+        length, moment = tendon_length(mechanism, tendon, kinematics)
         return gear[0] * length, gear[0] * moment
     if actuator.slider is not None:
-        length, moment = _slider_crank(mechanism, actuator, q)
+        length, moment = _slider_crank(mechanism, actuator, kinematics)
         return gear[0] * length, gear[0] * moment
     if actuator.frame is not None:
-        tree = mechanism.tree
-        placement, poses = tree.placement(actuator.frame), link_poses(tree, q)
-        R = placement_pose(poses, placement).R
+        placement = mechanism.tree.placement(actuator.frame)
+        R, J = kinematics.placement_pose(placement).R, kinematics.placement_jacobian(placement)
         wrench = np.array([*gear, *[0] * (6 - len(gear))])
-        return 0, np.concatenate([R @ wrench[:3], R @ wrench[3:]]) @ placement_jacobian(
-            tree, poses, placement
-        )
+        return 0, np.concatenate([R @ wrench[:3], R @ wrench[3:]]) @ J
     assert actuator.joint is not None
     joint = mechanism.joint(actuator.joint)
     if joint.kind == "ball":
@@ -294,7 +310,7 @@ def transmission(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any,
     return sum(g * x for g, x in zip(gear, q[joint.q], strict=True)), _on_joint(mechanism, joint.name, gear)
 
 
-def _slider_crank(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any, np.ndarray]:
+def _slider_crank(mechanism: Mechanism, actuator: Actuator, kinematics: Kinematics) -> tuple[Any, np.ndarray]:
     """Position x of the slider of a slider-crank along its axis u, and its Jacobian (nv,).
 
     With d from the slider's origin to the crank pin and the rod length r, x = u.d - s, s = sqrt((u.d)^2 + r^2
@@ -302,10 +318,9 @@ def _slider_crank(mechanism: Mechanism, actuator: Actuator, q: Any) -> tuple[Any
     """
     tree = mechanism.tree
     pin, slider = tree.placement(str(actuator.frame)), tree.placement(str(actuator.slider))
-    poses = link_poses(tree, q)
-    d = placement_pose(poses, pin).p - placement_pose(poses, slider).p
-    u = placement_pose(poses, slider).R[:, 2]
-    J, J_slider = placement_jacobian(tree, poses, pin), placement_jacobian(tree, poses, slider)
+    d = kinematics.placement_pose(pin).p - kinematics.placement_pose(slider).p
+    u = kinematics.placement_pose(slider).R[:, 2]
+    J, J_slider = kinematics.placement_jacobian(pin), kinematics.placement_jacobian(slider)
     along = u @ d
     square = along * along + actuator.rod * actuator.rod - d @ d
     reaches = less(0, square)

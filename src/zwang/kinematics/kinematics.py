@@ -54,6 +54,16 @@ class Kinematics:
         found.__dict__["poses"] = poses
         return found
 
+    def with_velocities(self, v: Any) -> Kinematics:
+        """The record at the same configuration with other generalised velocities v (nv,); the poses are
+        kept.
+        """
+        other = replace(self, v=v)
+        other.__dict__["_joint_pose_of"] = self._joint_pose_of
+        known = ("joint_poses", "poses", "motion_subspaces", "world_motion_subspaces")
+        other.__dict__.update({name: self.__dict__[name] for name in known if name in self.__dict__})
+        return other
+
     def with_computed_poses(self) -> Kinematics:
         """This record, with its poses and motion subspaces computed now.
 

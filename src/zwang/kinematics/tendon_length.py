@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.kinematics.jacobians import placement_jacobian
-from zwang.kinematics.poses import Pose, link_poses, placement_pose
+from zwang.kinematics.kinematics import Kinematics
+from zwang.kinematics.poses import Pose, placement_pose
 from zwang.kinematics.wrapping import wrap_around
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import Tendon, Wrap
@@ -25,29 +26,27 @@ class PathPoint(NamedTuple):
     p: np.ndarray
 
 
-def tendon_length(mechanism: Mechanism, tendon: Tendon, q: Any) -> tuple[Any, np.ndarray]:
-    """Length of a tendon [m, or the unit of the coordinates] and its Jacobian (nv,), at the configuration q
-    (nq,).
+def tendon_length(mechanism: Mechanism, tendon: Tendon, kinematics: Kinematics) -> tuple[Any, np.ndarray]:
+    """Length of a tendon [m, or the unit of the coordinates] and its Jacobian (nv,) at one configuration.
 
     Fixed tendon: sum of coefficient times coordinate. Spatial tendon: the straight segments between
     neighbouring frames of the path and the segments wrapped around bodies; the length of each branch is
     divided by its pulley's divisor. Source: MuJoCo documentation, "Tendon".
     """
     if tendon.path:
-        return _path_length(mechanism, tendon, q)
+        return _path_length(mechanism, tendon, kinematics.poses)
     length: Any = 0
     moment: list[Any] = [0] * mechanism.nv
     for name, coefficient in tendon.joints:
         joint = mechanism.joint(name)
-        length = length + coefficient * q[joint.q.start]
+        length = length + coefficient * kinematics.q[joint.q.start]
         moment[joint.v.start] = moment[joint.v.start] + coefficient
     return length, np.array(moment)
 
 
-def _path_length(mechanism: Mechanism, tendon: Tendon, q: Any) -> tuple[Any, np.ndarray]:
+def _path_length(mechanism: Mechanism, tendon: Tendon, poses: Sequence[Pose]) -> tuple[Any, np.ndarray]:
     """Length of a spatial tendon [m] and its Jacobian (nv,), summed over the segments of its path."""
     tree = mechanism.tree
-    poses = link_poses(tree, q)
     wraps = {wrap.at: wrap for wrap in tendon.wraps}
     divisors = iter(tendon.divisors or (1,))
     divisor = next(divisors) if tendon.path[0] is not None else 1

@@ -11,26 +11,27 @@ import numpy as np
 
 from zwang.dynamics.generalised_forces import (
     activation_derivatives,
-    actuator_forces,
+    actuator_forces_of,
     advance_activation,
     clip_to_actuator_ranges,
-    passive_forces,
+    passive_forces_of,
 )
+from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 
 
-def applied_forces(mechanism: Mechanism, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
+def applied_forces(mechanism: Mechanism, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray:
     """The applied generalised force tau (nv,) [N m, N]: passive forces plus actuator forces.
 
     For a mechanism without inputs the control is itself the generalised force of the actuators. Both are
     clipped to the actuator ranges of the joints.
     """
-    passive = passive_forces(mechanism, q, v)
+    passive = passive_forces_of(mechanism, kinematics)
     if not mechanism.inputs:
         return passive + clip_to_actuator_ranges(mechanism, np.asarray(control))
-    return passive + actuator_forces(
-        mechanism, q, v, controls_by_name(mechanism, control), by_name(activations(mechanism), z)
+    return passive + actuator_forces_of(
+        mechanism, kinematics, controls_by_name(mechanism, control), by_name(activations(mechanism), z)
     )
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from zwang.dynamics.generalised_forces import actuator_forces, transmission
+from zwang.dynamics.generalised_forces import actuator_forces_of, transmission
 from zwang.dynamics.muscles import muscle_damping_slope, muscle_force
+from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.force_elements import Actuator, Damper
 from zwang.mechanism.mechanism import Mechanism
@@ -37,27 +38,27 @@ def is_linear(mechanism: Mechanism) -> bool:
 
 
 def damping_matrix(
-    mechanism: Mechanism, q: Any, v: Any, control: Mapping[str, Any], activation: Mapping[str, Any]
+    mechanism: Mechanism, kinematics: Kinematics, control: Mapping[str, Any], activation: Mapping[str, Any]
 ) -> np.ndarray:
     """D (nv, nv) of joint dampers, tendons and actuators, without the slope of the bias forces.
 
     control, activation: by name of the input. Source: MuJoCo documentation, Computation, "implicitfast".
     """
-    D = np.diag(joint_damping(mechanism, v))
+    D = np.diag(joint_damping(mechanism, kinematics.v))
     # actuators: D -= (d force / d velocity) r r^T, with the moment arm r (nv,)
     for force in mechanism.forces:
         if isinstance(force, Actuator):
             slope = _force_slope(
-                mechanism, force, q, v, control.get(force.name, 0), activation.get(force.name, 0)
+                mechanism, force, kinematics, control.get(force.name, 0), activation.get(force.name, 0)
             )
-            slope = _unless_saturated(mechanism, force, slope, (q, v, control, activation))
+            slope = _unless_saturated(mechanism, force, slope, (kinematics, control, activation))
             if not is_zero(slope):
-                moment = transmission(mechanism, force, q)[1]
+                moment = transmission(mechanism, force, kinematics)[1]
                 D = D - slope * np.outer(moment, moment)
     # tendons: D += c r r^T
     for tendon in mechanism.tendons:
         if not is_zero(tendon.damping):
-            moment = tendon_length(mechanism, tendon, q)[1]
+            moment = tendon_length(mechanism, tendon, kinematics)[1]
             D = D + tendon.damping * np.outer(moment, moment)
     return D
 
@@ -72,7 +73,7 @@ def _unless_saturated(mechanism: Mechanism, actuator: Actuator, slope: Any, at: 
     ends = getattr(joint.joint, "actuator_range", None)
     if ends is None:
         return slope
-    total = actuator_forces(mechanism, *at)[joint.v][0]
+    total = actuator_forces_of(mechanism, *at)[joint.v][0]
     return where(_within(total, ends), slope, 0)
 
 
@@ -81,7 +82,7 @@ def _within(x: Any, ends: Interval) -> Any:
 
 
 def _force_slope(
-    mechanism: Mechanism, actuator: Actuator, q: Any, v: Any, control: Any, activation: Any
+    mechanism: Mechanism, actuator: Actuator, kinematics: Kinematics, control: Any, activation: Any
 ) -> Any:
     """d force / d velocity of an actuator; 0 where the force is at its limit."""
     if actuator.muscle is None and is_zero(actuator.gain[2]) and is_zero(actuator.bias[2]):
@@ -89,8 +90,8 @@ def _force_slope(
     u = activation
     if actuator.activation is None:
         u = control if actuator.control_range is None else clip(control, *actuator.control_range)
-    length, moment = transmission(mechanism, actuator, q)
-    force, slope = _force_and_slope(actuator, length, moment @ v, u)
+    length, moment = transmission(mechanism, actuator, kinematics)
+    force, slope = _force_and_slope(actuator, length, moment @ kinematics.v, u)
     if actuator.force_range is None:
         return slope
     return where(_within(force, actuator.force_range), slope, 0)

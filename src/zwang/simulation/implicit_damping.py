@@ -51,10 +51,10 @@ def constrained_acceleration(
     s: StepSettings, motion: ConstrainedMotion, kinematics: Kinematics, z: Any, control: Any
 ) -> np.ndarray:
     """The acceleration a (nv,) of (M + h D) a = M a_0, with the constrained acceleration a_0 of `motion`."""
-    D = DAMPING[s.integrator](s, kinematics.q, kinematics.v, z, control)
+    D = DAMPING[s.integrator](s, kinematics, z, control)
     if (not D.size or is_zero(D)) and not _implicit_bias(s):
         return motion.a
-    return _implicit_solution(s, kinematics.q, kinematics.v, motion.M, D, motion.M @ motion.a)
+    return _implicit_solution(s, kinematics, motion.M, D, motion.M @ motion.a)
 
 
 def tree_with_implicit_damping(mechanism: Mechanism, h: Any) -> Tree:
@@ -73,7 +73,9 @@ def has_implicit_joint_damping(mechanism: Mechanism) -> bool:
     return "eulerdamp" not in mechanism.options.disabled
 
 
-def _implicit_solution(s: StepSettings, q: Any, v: Any, M: Any, D: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _implicit_solution(
+    s: StepSettings, kinematics: Kinematics, M: Any, D: np.ndarray, b: np.ndarray
+) -> np.ndarray:
     """The solution a (nv,) of (M + h (D + B)) a = b, with the slope B of the bias forces.
 
     B is complete for "implicit", that of free bodies for "implicitfast", and zero otherwise. Elements of D
@@ -82,12 +84,11 @@ def _implicit_solution(s: StepSettings, q: Any, v: Any, M: Any, D: np.ndarray, b
     """
     tree, A = s.mechanism.tree, M + s.h * D
     if s.integrator == "implicit":
-        return gaussian_elimination(
-            np.where(_same_branch(tree), A + s.h * bias_force_derivative(tree, q, v), 0), b
-        )
+        slope = A + s.h * bias_force_derivative(kinematics)
+        return gaussian_elimination(np.where(_same_branch(tree), slope, 0), b)
     a = list(solve_mass_matrix(tree, A, b))
     for body in _implicit_bias(s):  # (A + h B) a = b, one free body at a time
-        block = A[body.v, body.v] + s.h * free_body_bias_force_derivative(body, q, v)
+        block = A[body.v, body.v] + s.h * free_body_bias_force_derivative(body, kinematics)
         a[body.v] = gaussian_elimination(block, b[body.v])
     return np.array(a)
 
@@ -129,25 +130,28 @@ def _implicit_acceleration(
     s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any
 ) -> np.ndarray:
     """a of (M + h (D + B)) a = tau - h(q, v), with the damping D = -d tau / d v of the integrator."""
-    q, v = kinematics.q, kinematics.v
-    D = DAMPING[s.integrator](s, q, v, z, control)
-    return _implicit_solution(s, q, v, crba_of(kinematics), D, tau - bias_forces_of(kinematics))
+    D = DAMPING[s.integrator](s, kinematics, z, control)
+    return _implicit_solution(s, kinematics, crba_of(kinematics), D, tau - bias_forces_of(kinematics))
 
 
-def _no_damping(s: StepSettings, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
+def _no_damping(s: StepSettings, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray:
     """An empty array: no damping is implicit."""
     return np.zeros(0)
 
 
-def _damping_of_joints(s: StepSettings, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
+def _damping_of_joints(s: StepSettings, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray:
     """D (nv, nv) of the joint dampers; (0,) if their damping is explicit."""
-    return np.diag(joint_damping(s.mechanism, v)) if has_implicit_joint_damping(s.mechanism) else np.zeros(0)
+    return (
+        np.diag(joint_damping(s.mechanism, kinematics.v))
+        if has_implicit_joint_damping(s.mechanism)
+        else np.zeros(0)
+    )
 
 
-def _damping_of_all_forces(s: StepSettings, q: Any, v: Any, z: Any, control: Any) -> np.ndarray:
+def _damping_of_all_forces(s: StepSettings, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray:
     """D (nv, nv) of joint dampers, tendons and actuators."""
     activation = by_name(activations(s.mechanism), z)
-    return damping_matrix(s.mechanism, q, v, controls_by_name(s.mechanism, control), activation)
+    return damping_matrix(s.mechanism, kinematics, controls_by_name(s.mechanism, control), activation)
 
 
 ACCELERATIONS: dict[str, Callable[..., np.ndarray]] = {

@@ -15,7 +15,7 @@ from zwang.dynamics.energy import (
     potential_energy_of,
     zwang_by_body,
 )
-from zwang.dynamics.generalised_forces import spring_energy
+from zwang.dynamics.generalised_forces import spring_energy_of
 from zwang.errors import SolveError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
@@ -44,8 +44,8 @@ def state_quantities(
     """
     tree = mechanism.tree
     kinematics = Kinematics(tree, q, v)
-    potential = potential_energy_of(kinematics) + spring_energy(mechanism, q)
-    tau = applied_forces(mechanism, q, v, z, u)
+    potential = potential_energy_of(kinematics) + spring_energy_of(mechanism, kinematics)
+    tau = applied_forces(mechanism, kinematics, z, u)
     found = {
         "tau": tau,
         "energies": [kinetic_energy_of(kinematics), potential],

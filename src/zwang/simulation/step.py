@@ -2,10 +2,10 @@
 
 The state is (q, v, z): configuration, generalised velocities, activations of actuators. One step of size h is
 
-     1. passive forces       springs, dampers, gravity compensation, tendons       `applied_forces`
-     2. actuator forces      motors, actuators and muscles at the given control    `applied_forces`
-     3. activation dynamics  z_dot                                                 `activation_rate`
-     4. kinematics           poses and velocities of the links                     `Kinematics`
+     1. kinematics           poses and velocities of the links                     `Kinematics`
+     2. passive forces       springs, dampers, gravity compensation, tendons       `applied_forces`
+     3. actuator forces      motors, actuators and muscles at the given control    `applied_forces`
+     4. activation dynamics  z_dot                                                 `activation_rate`
      5. collision            contact points of the geometry                        `constraint_rows`
      6. constraint rows      J, reference acceleration aref, regularisation R      `constraint_rows`
      7. unconstrained motion M (CRBA) and a_free = M^-1 (tau - h(q, v))            `gauss_problem`
@@ -147,12 +147,12 @@ def state_derivative(
     s: StepSettings, q: Any, v: Any, z: Any, control: Any, t: Any = 0, warm_start: Any = None
 ) -> StateDerivative:
     """The time derivative of the state at the time t [s]: stages 1 to 9."""
-    # 1., 2. passive and actuator forces
-    tau = applied_forces(s.mechanism, q, v, z, control)
-    # 3. activation dynamics
-    z_dot = activation_rate(s.mechanism, z, control)
-    # 4. kinematics, computed once for all stages
+    # 1. kinematics, computed once for all stages
     kinematics = Kinematics(s.mechanism.tree, q, v)
+    # 2., 3. passive and actuator forces
+    tau = applied_forces(s.mechanism, kinematics, z, control)
+    # 4. activation dynamics
+    z_dot = activation_rate(s.mechanism, z, control)
     if s.constraint_model is None:
         return StateDerivative(unconstrained_acceleration(s, kinematics, z, control, tau), z_dot, NONE)
     # 5. to 8. collision, constraint rows, unconstrained motion, constraint solver
