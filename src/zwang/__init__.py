@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.api.reference import zwang_of as zwang_of
     from zwang.api.simulate import simulate as simulate
     from zwang.api.task_acceleration import task_acceleration as task_acceleration
+    from zwang.api.worlds import Worlds as Worlds
     from zwang.constraint.softness_report import softness as softness
     from zwang.integrator.adaptive_step import Adaptive as Adaptive
     from zwang.io.lint import lint as lint
@@ -129,6 +130,7 @@ _PLACES = {
     "zwang.api.simulate": "simulate",
     "zwang.api.assemble": "assemble",
     "zwang.api.task_acceleration": "task_acceleration",
+    "zwang.api.worlds": "Worlds",
     "zwang.symbolic.equations": "equations",
     "zwang.symbolic.equation_check": "check_equations",
     "zwang.symbolic.classify": "classify",
@@ -199,6 +201,7 @@ __all__ = [
     "TendonCoupling",
     "Universal",
     "Weld",
+    "Worlds",
     "Wrap",
     "Wrench",
     "assemble",

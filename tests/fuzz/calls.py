@@ -333,6 +333,10 @@ def _simulation() -> Calls:
         "load": (zw.load, {"path": "arm.json"}),
         "compile": (zw.compile, m),
         "Adaptive": (zw.Adaptive, {}),
+        "Worlds": (zw.Worlds, {**m, "count": 2, "step": 0.001}),
+        "Worlds.step": (zw.Worlds(arm(), 2).step, {"control": [0.0, 0.0], "substeps": 2}),
+        "Worlds.reset": (zw.Worlds(arm(), 2).reset, {"mask": [True, False], "q": Q, "v": V}),
+        "Worlds.set": (zw.Worlds(arm(), 2).set, {"mask": [1], "q": Q, "v": V, "time": 0.5}),
         "simulate": (_simulated, {**m, "duration": 0.004, "compiled": False}),
         "equations": (zw.equations, {"mechanism": symbolic()}),
         "simulate params": (

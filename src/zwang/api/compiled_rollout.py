@@ -65,14 +65,20 @@ class CompiledExecutor:
 @lru_cache(KEPT)
 def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
     """The compiled step: (clock, cause, q, v, z) and the row statuses, of these, u, and the parameters."""
+    return compile_function(*step_function(program, params), carried=WARM_START)
+
+
+def step_function(program: StepProgram, params: Names) -> tuple[Callable[..., Any], dict[str, int]]:
+    """The step as a function of arrays (clock, cause, q, v, z, u, parameters), to be traced, and their
+    sizes.
+    """
 
     def function(
         clock: Any, cause: Any, q: Any, v: Any, z: Any, u: Any, *values: Any, **carried: Any
     ) -> Mapping[str, Any]:
         return program(clock, cause, q, v, z, u, dict(zip(params, values, strict=True)), *carried.values())
 
-    sizes = {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)}
-    return compile_function(function, sizes, carried=WARM_START)
+    return function, {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)}
 
 
 @lru_cache(KEPT)

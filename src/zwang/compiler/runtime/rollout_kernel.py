@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -15,7 +15,12 @@ from zwang.compiler.backends.llvm.entry_points import ROLLOUT, ROLLOUT_PORT
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.module import input_starts
 from zwang.compiler.ir.program import Port, Program, nonempty_ports
-from zwang.compiler.runtime.compiled_function import LARGEST_PIECE, PIECES_PER_THREAD, CompiledFunction
+from zwang.compiler.runtime.compiled_function import (
+    LARGEST_PIECE,
+    PIECES_PER_THREAD,
+    WORTH_THREADS,
+    CompiledFunction,
+)
 from zwang.compiler.runtime.kernel import Kernel, int64_array
 from zwang.compiler.runtime.threads import run_pieces
 from zwang.errors import ArgumentError, ShapeError, UnknownNameError
@@ -64,9 +69,7 @@ def run_steps(
             raise UnknownNameError("output", name, names)
     inputs, batch = _validated_inputs(compiled, arrays, steps, over_time)
     worlds = int(np.prod(batch, dtype=np.int64))
-    run = _Rollout(
-        compiled, [_with_one_world_axis(array, batch, port, over_time) for array, port in inputs], worlds
-    )
+    flat = [_with_one_world_axis(array, batch, port, over_time) for array, port in inputs]
     recorded = names if record is None else record
     records = {
         port.name: np.empty((worlds, steps // every, port.size), compiled.dtype)
@@ -75,11 +78,11 @@ def run_steps(
     }
     state = {name: np.empty((worlds, size), compiled.dtype) for name, size in state_sizes(program).items()}
     if steps == 0:
-        for (_, port), array in zip(inputs, run.inputs, strict=True):
+        for (_, port), array in zip(inputs, flat, strict=True):
             if port.name in state and port.name not in over_time:
                 state[port.name][:] = array
     elif worlds:
-        run.execute(steps, every, records, state, over_time)
+        Rollout(compiled, flat, worlds, state, records, over_time).run(steps, every)
     return RolloutResult(
         {name: array.reshape(*batch, array.shape[-1]) for name, array in state.items()},
         {name: array.reshape(*batch, *array.shape[1:]) for name, array in records.items()},
@@ -149,33 +152,51 @@ def _with_one_world_axis(
     return broadcast if len(batch) == 1 else broadcast.reshape(int(np.prod(batch, dtype=np.int64)), *shape)
 
 
-class _Rollout:
-    """One rollout over all worlds."""
+class Rollout:
+    """A rollout over all worlds with buffers of its own, which can be run again and again.
 
-    def __init__(self, compiled: CompiledFunction, inputs: list[np.ndarray], worlds: int):
-        self.compiled, self.inputs, self.worlds = compiled, inputs, worlds
-        self.kernel: Kernel = compiled.kernel(worlds)
+    inputs: one array for each input port, (worlds, size), or (worlds, steps, size) for ports named in
+    `over_time`; a stride of 0 is allowed. records: arrays (worlds, number of records, size) for outputs after
+    every few steps, by name. last: arrays (worlds, size) for outputs after the last step, by name. An array
+    in `last` may be that of the input of the same name: each world is read before it is written.
+    """
 
-    def execute(
+    def __init__(
         self,
-        steps: int,
-        every: int,
-        records: dict[str, np.ndarray],
-        state: dict[str, np.ndarray],
-        over_time: Collection[str],
-    ) -> None:
-        """Compute the steps; the results are written to `records` and `state`."""
-        copies = _state_copies(self.compiled.program, self.kernel.lanes)
-        ports = int64_array(*self._input_ports(over_time), *self._output_ports(records, state))
-        fields = {
-            "steps": steps,
-            "every": every,
-            "copies": len(copies) // 3,
-            "ports": ctypes.addressof(ports),
-            "stop": 0,
-        }
-        descriptor = int64_array(*(fields[name] for name in ROLLOUT), *copies)
-        self._run_in_threads(descriptor, steps, (self, ports, records, state))
+        compiled: CompiledFunction,
+        inputs: Sequence[np.ndarray],
+        worlds: int,
+        last: Mapping[str, np.ndarray],
+        records: Mapping[str, np.ndarray] | None = None,
+        over_time: Collection[str] = (),
+    ):
+        self.compiled, self.inputs, self.worlds = compiled, inputs, worlds
+        self._kernel: Kernel = compiled.kernel(worlds)
+        self._unused_input = np.zeros(1, compiled.dtype)
+        copies = _state_copies(compiled.program, self._kernel.lanes)
+        self._ports = int64_array(*self._input_ports(over_time), *self._output_ports(records or {}, last))
+        fields = {"steps": 0, "every": 1, "copies": len(copies) // 3, "ports": ctypes.addressof(self._ports)}
+        self._descriptor = int64_array(*(fields.get(name, 0) for name in ROLLOUT), *copies)
+        self._written = (self._ports, records, last)  # the memory that the descriptor refers to
+        kind = ctypes.CFUNCTYPE(
+            ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
+        )
+        self._function = kind(self._kernel.rollout)
+        self._arguments = ctypes.addressof(self._descriptor), ctypes.addressof(self._kernel.descriptor)
+        self._cost = compiled.cost * (-(-worlds // self._kernel.lanes.width))
+
+    def run(self, steps: int, every: int = 1) -> None:
+        """Compute `steps` steps, and a record after each `every` of them. Raises MemoryError."""
+        descriptor = self._descriptor
+        descriptor[_STEPS], descriptor[_EVERY], descriptor[_STOP] = steps, every, 0
+        cost = self._cost * steps
+        if cost <= WORTH_THREADS or (self.compiled.threads == 1 and cost <= LARGEST_PIECE):
+            rollout, kernel = self._arguments
+            succeeded = self._function(rollout, 0, self.worlds, kernel)
+        else:
+            succeeded = self._run_in_threads(cost)
+        if not succeeded:
+            raise MemoryError("there is not enough memory for the buffers of a block of worlds")
 
     def _input_ports(self, over_time: Collection[str]) -> list[int]:
         words: list[int] = []
@@ -183,47 +204,41 @@ class _Rollout:
             if port.size:
                 time_stride = array.strides[1] if port.name in over_time else 0
                 words += _port(array.ctypes.data, array.strides[0], array.strides[-1], time_stride)
-        self._unused_input = np.zeros(1, self.compiled.dtype)
         return words or _port(self._unused_input.ctypes.data, 0, self._unused_input.itemsize, 0)
 
-    def _output_ports(self, records: dict[str, np.ndarray], state: dict[str, np.ndarray]) -> list[int]:
+    def _output_ports(self, records: Mapping[str, np.ndarray], last: Mapping[str, np.ndarray]) -> list[int]:
         words: list[int] = []
         for port in self.compiled.program.outputs:
             if not port.size:
                 continue
-            record, last = records.get(port.name), state.get(port.name)
+            record, final = records.get(port.name), last.get(port.name)
             address = record.ctypes.data if record is not None and record.size else 0
             strides = record.strides if record is not None else (0, 0, 0)
-            last_address = last.ctypes.data if last is not None else 0
+            last_address = final.ctypes.data if final is not None else 0
             words += _port(address, strides[0], strides[2], strides[1], last_address)
         return words
 
-    def _run_in_threads(self, descriptor: ctypes.Array[ctypes.c_int64], steps: int, written: object) -> None:
-        """Call the rollout kernel for pieces of the worlds.
-
-        written: all memory that the descriptor refers to, which must exist as long as a thread is active.
-        """
-        rollout = ctypes.CFUNCTYPE(
-            ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
-        )(self.kernel.rollout)
-        kernel = ctypes.addressof(self.kernel.descriptor)
-        threads, lanes = self.compiled.threads, self.kernel.lanes.width
+    def _run_in_threads(self, cost: int) -> bool:
+        """Call the rollout kernel for pieces of the worlds; whether there was memory for all of them."""
+        threads, lanes = self.compiled.threads, self._kernel.lanes.width
         piece = -(-self.worlds // (threads * PIECES_PER_THREAD)) if threads > 1 else self.worlds
         piece = -(-piece // lanes) * lanes
         succeeded: list[bool] = []
-        cost = self.compiled.cost * steps * (-(-self.worlds // lanes))
+        rollout, kernel = self._arguments
 
         def work(begin: int, end: int) -> None:
-            succeeded.append(rollout(ctypes.addressof(descriptor), begin, end - begin, kernel))
-            _ = written  # keeps the memory alive while this thread writes
+            succeeded.append(self._function(rollout, begin, end - begin, kernel))
 
         def stop() -> None:
-            descriptor[ROLLOUT.index("stop")] = 1
+            self._descriptor[_STOP] = 1
 
         pieces = list(pairwise([*range(0, self.worlds, piece), self.worlds]))
+        # `work` refers to this object, and so to all memory that the threads write to
         run_pieces(work, pieces, threads, is_short=cost <= LARGEST_PIECE, stop=stop)
-        if not all(succeeded):
-            raise MemoryError("there is not enough memory for the buffers of a block of worlds")
+        return all(succeeded)
+
+
+_STEPS, _EVERY, _STOP = (ROLLOUT.index(name) for name in ("steps", "every", "stop"))
 
 
 def _port(data: int, world_stride: int, element_stride: int, time_stride: int, last: int = 0) -> list[int]:

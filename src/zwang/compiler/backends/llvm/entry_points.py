@@ -55,6 +55,9 @@ def entry_points(lanes: Lanes, is_x86: bool) -> str:
         _batch(lanes),
         _with_buffers("rollout", ROLLOUT_PARAMETERS),
         _rollout(lanes),
+        fill_template(
+            "prefetch_ports", port=_rollout_port("%p"), width=lanes.width, real_bytes=lanes.scalar_bytes
+        ),
         fill_template("read_ports", port=_rollout_port("%p"), padding=input_padding(lanes), real=lanes.real),
         fill_template(
             "write_ports", port=_rollout_port("%p"), real=lanes.real, real_bytes=lanes.scalar_bytes

@@ -18,11 +18,18 @@ block:
   %is_tail = icmp ult i64 %left, $width
   %worlds = select i1 %is_tail, i64 %left, i64 $width
   call void @read_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %first, i64 %worlds, i64 0, ptr %in)
+  %following = add i64 %first, $width
+  %has_following = icmp ult i64 %following, %end_world
+  br i1 %has_following, label %fetch, label %start
+fetch:
+  call void @prefetch_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %following)
+  br label %start
+start:
   br label %step
 step:
-  %time = phi i64 [ 0, %block ], [ %time1, %next_step ]
-  %recorded = phi i64 [ 0, %block ], [ %recorded1, %next_step ]
-  %since_record = phi i64 [ 1, %block ], [ %since_record1, %next_step ]
+  %time = phi i64 [ 0, %start ], [ %time1, %next_step ]
+  %recorded = phi i64 [ 0, %start ], [ %recorded1, %next_step ]
+  %since_record = phi i64 [ 1, %start ], [ %since_record1, %next_step ]
   %is_first = icmp eq i64 %time, 0
   br i1 %is_first, label %run, label %update
 update:

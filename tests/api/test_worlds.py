@@ -1,0 +1,250 @@
+"""Worlds that keep their state between steps, against MuJoCo, closed forms and simulations on floats."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+import sympy as sp
+
+import zwang as zw
+from zwang.errors import ArgumentError, ParameterError, ShapeError, StateError, UnknownNameError, ZwangError
+from zwang.mechanism.samples import four_bar
+from zwang.scalar import sin
+
+MODELS = Path(__file__).parents[2] / "examples" / "models"
+
+
+def walker() -> zw.Mechanism:
+    return zw.load(MODELS / "walker2d.xml")
+
+
+def pendulum() -> zw.Mechanism:
+    """A point mass m on a light rod of length l, with a motor; m and l are symbols."""
+    m, l = sp.symbols("m l", positive=True)
+    rod = zw.Body("rod", zw.Revolute("hinge", axis=(0, 1, 0)), mass=m, com=(0, 0, -l))
+    frame = zw.Frame("tip", "rod", position=(0, 0, -l))
+    return zw.Mechanism("pendulum", [rod], forces=[zw.Motor("motor", "hinge")], frames=[frame])
+
+
+def height(s):
+    return {"height": s.com[2]}
+
+
+def controls(worlds: zw.Worlds, steps: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-0.5, 0.5, (steps, *worlds.control.shape))
+
+
+def test_steps_with_contact_equal_mujoco():
+    """A walker falls onto its feet with random controls that change at every step."""
+    model = mujoco.MjModel.from_xml_path(str(MODELS / "walker2d.xml"))
+    data = mujoco.MjData(model)
+    worlds = zw.Worlds(walker(), 3)
+    contacts = 0
+    for u in controls(worlds, 60):
+        data.ctrl[:] = u[1]
+        mujoco.mj_step(model, data)
+        contacts += data.ncon
+        worlds.step(u)
+        np.testing.assert_allclose(worlds.q[1], data.qpos, atol=1e-7)
+    assert contacts > 20
+    np.testing.assert_allclose(worlds.time, data.time)
+    np.testing.assert_allclose(worlds.v[1], data.qvel, atol=1e-5)
+
+
+def test_the_period_of_a_pendulum():
+    """From rest at 0.1 rad the pendulum is at -0.1 rad after half the period 2 pi sqrt(l / g) (1 + ...)."""
+    for length in (0.3, 1.0):
+        half = np.pi * np.sqrt(length / 9.81) * (1 + 0.1**2 / 16 + 11 * 0.1**4 / 3072)
+        params = {"m": 2.0, "l": length}
+        worlds = zw.Worlds(pendulum(), 2, step=half / 2000, integrator="rk4", params=params)
+        worlds.reset([1], q={"hinge": 0.1})
+        worlds.step(substeps=2000)
+        np.testing.assert_allclose(worlds.q[:, 0], [0, -0.1], atol=1e-9)
+        np.testing.assert_allclose(worlds.time, half)
+
+
+def test_n_calls_equal_one_call_and_a_rollout_bit_for_bit():
+    one, two = zw.Worlds(walker(), 9), zw.Worlds(walker(), 9)
+    u = controls(one, 1)[0]
+    start = one.q.copy(), one.v.copy()
+    for _ in range(40):
+        one.step(u)
+    two.step(u, substeps=25)
+    two.step(substeps=15)
+    expected = zw.compile(walker()).rollout(*start, u, steps=40)
+    for worlds in (one, two):
+        assert np.array_equal(worlds.q, expected.q[:, -1]) and np.array_equal(worlds.v, expected.v[:, -1])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_world_does_not_depend_on_the_others(threads):
+    many = zw.Worlds(walker(), 21, threads=threads)
+    us = controls(many, 30)
+    for u in us:
+        many.step(u)
+    for w in (0, 13, 20):
+        alone = zw.Worlds(walker())
+        for u in us:
+            alone.step(u[w])
+        assert np.array_equal(alone.q[0], many.q[w]) and np.array_equal(alone.v[0], many.v[w])
+
+
+def test_a_failed_world_is_marked_and_reset_alone():
+    worlds, reference = zw.Worlds(walker(), 5), zw.Worlds(walker(), 5)
+    us = controls(worlds, 30)
+    for u in us[:10]:
+        worlds.step(u)
+        reference.step(u)
+    broken = us[10].copy()
+    broken[2, 0] = np.nan
+    worlds.step(broken)
+    reference.step(us[10])
+    last = worlds.q[2].copy()
+    for u in us[11:20]:
+        worlds.step(u)
+        reference.step(u)
+    others = [0, 1, 3, 4]
+    assert list(worlds.failed) == [False, False, True, False, False]
+    assert worlds.failure_reason[2] == "bad_control" and worlds.status[2] and not worlds.status[others].any()
+    assert np.array_equal(worlds.q[2], last) and worlds.time[2] == pytest.approx(10 * 0.002)
+    assert np.array_equal(worlds.q[others], reference.q[others])
+    worlds.reset(worlds.failed)
+    fresh = zw.Worlds(walker())
+    for u in us[20:]:
+        worlds.step(u)
+        reference.step(u)
+        fresh.step(u[2])
+    assert not worlds.failed.any() and np.array_equal(worlds.q[2], fresh.q[0])
+    assert np.array_equal(worlds.v[others], reference.v[others])
+
+
+def test_parameters_change_between_steps():
+    """A pendulum of another length from now on has the state of one that always had it, set to that state."""
+    worlds = zw.Worlds(pendulum(), 3, step=1e-3, params={"m": 1.0, "l": [0.5, 1.0, 2.0]})
+    worlds.reset(q={"hinge": 1.0})
+    worlds.step(substeps=100)
+    worlds.set([1], params={"l": 0.7})
+    worlds.params["m"][2] = 3.0  # the worlds' memory
+    state = worlds.q.copy(), worlds.v.copy()
+    worlds.step(0.3, substeps=50)
+    for w, (m, l) in enumerate([(1.0, 0.5), (1.0, 0.7), (3.0, 2.0)]):
+        numeric = pendulum().subs({"m": m, "l": l})
+        run = zw.simulate(
+            numeric,
+            state[0][w],
+            state[1][w],
+            duration=0.05,
+            step=1e-3,
+            control={"motor": 0.3},
+            compiled=False,
+        )
+        np.testing.assert_allclose(worlds.q[w], run.q.values[0, -1], rtol=1e-12)
+
+
+def test_an_observation_is_that_of_the_state_after_the_last_substep():
+    def observe(s):
+        tip = s.pose("tip").p
+        gained = s.pose("tip").p - s.before.pose("tip").p
+        return {
+            "state": [s.q("hinge"), s.v("hinge"), sin(s.q("hinge"))],
+            "tip": tip,
+            "gained": gained,
+            "speed": s.velocity("tip")[:3],
+            "com": s.com,
+            "rest": [s.time, s.control("motor"), s.parameter("l")],
+            "is_high": tip[2] > 0.0,
+        }
+
+    lengths = np.array([0.5, 1.0, 2.0])
+    worlds = zw.Worlds(pendulum(), 3, step=1e-2, params={"m": 1.0, "l": lengths}, observe=observe)
+    worlds.reset(q={"hinge": [0.2, 3.0, -1.0]})
+
+    def check(before):
+        q, v, o = worlds.q[:, 0], worlds.v[:, 0], worlds.observation
+        tip = np.stack([-lengths * np.sin(q), 0 * q, -lengths * np.cos(q)], axis=1)
+        speed = np.stack([-lengths * np.cos(q) * v, 0 * q, lengths * np.sin(q) * v], axis=1)
+        np.testing.assert_allclose(o["state"], np.stack([q, v, np.sin(q)], axis=1), atol=1e-14)
+        for name, expected in (("tip", tip), ("com", tip), ("speed", speed), ("gained", tip - before)):
+            np.testing.assert_allclose(o[name], expected, atol=1e-13)
+        np.testing.assert_allclose(o["rest"], np.stack([worlds.time, worlds.control[:, 0], lengths], axis=1))
+        assert np.array_equal(o["is_high"], tip[:, 2] > 0) and o["is_high"].shape == (3,)
+        return tip
+
+    kept = worlds.observation["tip"]
+    tip = check(worlds.observation["tip"].copy())
+    for substeps in (1, 3, 7, 3):
+        worlds.step(0.1, substeps=substeps)
+        tip = check(tip)
+    worlds.reset([1], q={"hinge": 0.4})
+    tip[1] = worlds.observation["tip"][1]
+    np.testing.assert_allclose(tip[1], [-np.sin(0.4), 0, -np.cos(0.4)])
+    assert kept is worlds.observation["tip"]
+
+
+def test_copies_and_pickles_continue_alike():
+    worlds = zw.Worlds(walker(), 4, seed=3, observe=height)
+    us = controls(worlds, 20)
+    for u in us[:10]:
+        worlds.step(u)
+    copies = [pickle.loads(pickle.dumps(worlds)), copy.deepcopy(worlds), copy.copy(worlds)]
+    for u in us[10:]:
+        worlds.step(u)
+        for other in copies:
+            other.step(u)
+    for other in copies:
+        assert np.array_equal(other.q, worlds.q) and np.array_equal(other.time, worlds.time)
+        assert other.random.random() == copy.deepcopy(worlds.random).random()
+    assert np.array_equal(copies[1].observation["height"], worlds.observation["height"])
+
+
+def test_other_libraries_share_the_memory():
+    worlds = zw.Worlds(walker(), 5)
+    shared = np.from_dlpack(worlds.q)
+    worlds.step(substeps=3)
+    assert np.array_equal(shared, worlds.q) and np.shares_memory(shared, worlds.q)
+    for array in (worlds.q, worlds.v, worlds.control):
+        assert array.ctypes.data % 64 == 0 and array.flags.c_contiguous
+
+
+def test_single_precision_and_loops():
+    worlds = zw.Worlds(four_bar(), 2, dtype="float32", step=1e-3)
+    double = zw.Worlds(four_bar(), 2, step=1e-3)
+    for each in (worlds, double):
+        each.step({"motor": 0.1}, substeps=100)
+    assert worlds.q.dtype == np.float32 and not worlds.failed.any()
+    np.testing.assert_allclose(worlds.q, double.q, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "named"),
+    [
+        (lambda: zw.Worlds(walker(), 0), ArgumentError, "count"),
+        (lambda: zw.Worlds(walker(), True), ArgumentError, "count"),
+        (lambda: zw.Worlds(walker(), step=-1.0), ArgumentError, "step"),
+        (lambda: zw.Worlds(walker(), integrator="eular"), UnknownNameError, "euler"),
+        (lambda: zw.Worlds("walker"), ZwangError, "Mechanism"),
+        (lambda: zw.Worlds(pendulum()), ParameterError, "'l'"),
+        (lambda: zw.Worlds(pendulum(), params={"m": -1.0, "l": 1.0}), ParameterError, "mass"),
+        (lambda: zw.Worlds(walker(), observe=lambda s: s.q("knee")), ZwangError, "knee"),
+        (lambda: zw.Worlds(walker(), observe=lambda s: [1.0]), ArgumentError, "dictionary"),
+        (lambda: zw.Worlds(walker()).step(np.zeros(3)), ShapeError, "control"),
+        (lambda: zw.Worlds(walker()).step(np.zeros(6) * 1j), StateError, "control"),
+        (lambda: zw.Worlds(walker()).step("up"), StateError, "control"),
+        (lambda: zw.Worlds(walker()).step({"motr": 1}), UnknownNameError, "motr"),
+        (lambda: zw.Worlds(walker()).step(substeps=0), ArgumentError, "substeps"),
+        (lambda: zw.Worlds(walker()).step(substeps=1.5), ArgumentError, "substeps"),
+        (lambda: zw.Worlds(walker(), 3).reset([3]), ArgumentError, "mask"),
+        (lambda: zw.Worlds(walker(), 3).reset([True, False]), ShapeError, "mask"),
+        (lambda: zw.Worlds(walker(), 3).reset([0], q=np.zeros((2, 9))), ShapeError, "q"),
+        (lambda: zw.Worlds(walker()).set(q=np.full(9, np.nan)), StateError, "q"),
+        (lambda: zw.Worlds(walker()).set(params={"m": 1}), ParameterError, "'m'"),
+    ],
+)
+def test_invalid_calls_are_reported_by_name(call, error, named):
+    with pytest.raises(error, match=named):
+        call()
