@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from zwang.scalar import absolute, clip, divide, logical_and, maximum, minimum, sqrt, where, while_loop
+from zwang.scalar import absolute, clip, divide, logical_and, maximum, minimum, where, while_loop
 
 RELATIVE_TOLERANCE = 4e-16  # of the root, relative to the larger end of the bracket
 ITERATIONS = 100  # bisection alone needs 53
