@@ -108,7 +108,9 @@ class SubStep(NamedTuple):
         """The displacement and its rate after a share of the part of this size [s], by Hermite's cubic."""
         s, r = share, 1 - share
         x = s * (3 - 2 * s) * self.mean_rate + r * r * self.start_rate - s * r * self.end_rate
-        rate = 6 * s * r * self.mean_rate + r * (r - 2 * s) * self.start_rate + s * (s - 2 * r) * self.end_rate
+        rate = (
+            6 * s * r * self.mean_rate + r * (r - 2 * s) * self.start_rate + s * (s - 2 * r) * self.end_rate
+        )
         return size * s * x, rate
 
 
