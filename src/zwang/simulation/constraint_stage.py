@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.coordinate_projection import ProjectedState, project_state
 from zwang.constraint.context import resting_speed
+from zwang.constraint.coordinate_projection import ProjectedState, project_state
 from zwang.constraint.equality import LOOPS
 from zwang.constraint.hard import (
     VELOCITY_LEVEL,

@@ -31,7 +31,6 @@ from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
 from zwang.integrator.fixed_step import (
     State,
-    StateDerivativeFunction,
     StateSpace,
     SubStep,
     runge_kutta_4_part,

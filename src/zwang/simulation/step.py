@@ -44,13 +44,13 @@ from zwang.simulation.constraint_stage import (
     time_or_error,
 )
 from zwang.simulation.damping import is_linear
+from zwang.simulation.impact_stage import has_hard_contacts, step_with_impacts
 from zwang.simulation.implicit_damping import (
     constrained_acceleration,
     has_implicit_joint_damping,
     tree_with_implicit_damping,
     unconstrained_acceleration,
 )
-from zwang.simulation.impact_stage import has_hard_contacts, step_with_impacts
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, status_if, worst_status
 from zwang.simulation.step_settings import StepSettings
