@@ -16,9 +16,11 @@ import numpy as np
 from zwang.api.control_trial import ControlTrial
 from zwang.api.error_controlled_rollout import ContinuousDynamics, continuous_dynamics
 from zwang.api.programs import WARM_START, compile_function, empty_warm_start
+from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.errors import TraceError
+from zwang.integrator.adaptive_step import IMPLICIT
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_forces import point_force_labels
@@ -97,6 +99,26 @@ def compiled_continuous_dynamics(
 
 
 @lru_cache(KEPT)
+def compiled_jacobian(
+    mechanism: Mechanism, settings: tuple[Any, ...], params: Names
+) -> CompiledFunction | None:
+    """The derivatives of (q_dot, v_dot, z_dot) by (q, v, z, u), flattened, as a compiled function; None if
+    the derivative contains loops.
+
+    Arguments and settings are those of `compiled_continuous_dynamics`.
+    """
+
+    def function(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Any:
+        dynamics = continuous_dynamics(_with(mechanism, params, values), *settings)
+        return np.ravel(jacobian(dynamics.derivative(t[0], q, v, z, u)[:-1], [*q, *v, *z, *u]))
+
+    try:
+        return compile_function(function, {"time": 1, **_sizes(mechanism, params)})
+    except TraceError:
+        return None
+
+
+@lru_cache(KEPT)
 def compiled_derived_quantities(
     mechanism: Mechanism, wanted: RecordedQuantities, params: Names
 ) -> CompiledFunction:
@@ -146,12 +168,15 @@ def continuous_dynamics_of_worlds(
     """The continuous-time dynamics of each world, in machine code."""
     settings = plan.step, plan.stabilization, plan.coordinate_reduction
     derivative, projected = compiled_continuous_dynamics(mechanism, settings, tuple(initial.params))
+    needs_jacobian = plan.adaptive is not None and plan.adaptive.method in IMPLICIT
+    exact = compiled_jacobian(mechanism, settings, tuple(initial.params)) if needs_jacobian else None
 
     def of_world(w: int) -> ContinuousDynamics:
         params = [x[w : w + 1] for x in initial.params.values()]
         return ContinuousDynamics(
             lambda t, q, v, z, u: derivative(np.array([t]), q, v, z, u, *params),
             lambda t, q, v: projected(np.array([t]), q, v, *params),
+            None if exact is None else lambda t, q, v, z, u: exact(np.array([t]), q, v, z, u, *params),
         )
 
     return of_world

@@ -13,6 +13,7 @@ from zwang.collision.penetration import deepest_penetration
 from zwang.constraint.independent_velocities import check_velocity_count
 from zwang.dynamics.crba import crba
 from zwang.errors import SimulationWarning, SolveError
+from zwang.integrator.adaptive_step import IMPLICIT
 from zwang.integrator.fixed_step import State
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constraint_options import describe_constraints
@@ -154,7 +155,13 @@ def _largest_velocity(one: Mechanism, plan: SimulationSettings, at: State, after
     grown = np.abs(v) if np.isfinite(v).all() else np.abs(at.v)
     k = int(np.argmax(grown))
     joint = next(j.name for j in one.joints if j.v.start <= k < j.v.stop)
-    remedy = f"a smaller step than {plan.step:g} s" if plan.adaptive is None else "integrator='radau'"
+    if plan.adaptive is None:
+        remedy = f"a smaller step than {plan.step:g} s"
+    elif plan.adaptive.method not in IMPLICIT:
+        remedy = "integrator='radau', if the motion is stiff"
+    else:
+        method = plan.adaptive.method
+        remedy = f"tighter tolerances or a largest step, integrator=zw.Adaptive({method!r}, max_step=...)"
     return (
         f"the speed of joint {joint!r} left every bound (before: {at.v[k]:.3g}); try {remedy}, and "
         f"check the forces "

@@ -20,6 +20,7 @@ METHODS = {
     "bdf": "BDF",
     "lsoda": "LSODA",
 }
+IMPLICIT = ("radau", "bdf", "lsoda")  # the methods that use a Jacobian of the derivative
 WITHOUT_PROJECTION = ("lsoda",)  # its history is internal, so that the state cannot be changed between steps
 LEAST_RTOL = 3e-14  # the smallest relative tolerance that SciPy's solvers accept
 
@@ -93,6 +94,7 @@ def integrate_error_controlled(
     is_admissible: Callable[[np.ndarray], Any] = lambda y: np.isfinite(y).all(),
     tick: Callable[[float], None] = lambda t: None,
     project: Callable[[float, np.ndarray], np.ndarray] | None = None,
+    jacobian: Callable[[float, np.ndarray, float], np.ndarray] | None = None,
 ) -> DenseTrajectory:
     """The solution of y_dot = derivative(t, y, since) at the given times, by an error-controlled method of
     SciPy.
@@ -101,12 +103,15 @@ def integrate_error_controlled(
     dense output is evaluated. discontinuities: times at which the derivative jumps; the integration restarts
     there, and `since` is the latest restart. is_admissible(y): the integration ends where it is false.
     tick(t): progress callback, after each step. project(t, y): replaces y after each step, for example by its
-    projection onto constraints; not available for the methods in `WITHOUT_PROJECTION`. Raises
-    IntegrationInterrupted on KeyboardInterrupt.
+    projection onto constraints; not available for the methods in `WITHOUT_PROJECTION`. jacobian(t, y, since):
+    the matrix of the derivative's derivatives by y, for the methods in `IMPLICIT`; by default SciPy's
+    differences. Raises IntegrationInterrupted on KeyboardInterrupt.
     """
     rows = [np.array(y0, dtype=float)]
     try:
-        return _integrated(derivative, rows, times, integrator, discontinuities, is_admissible, tick, project)
+        return _integrated(
+            derivative, rows, times, integrator, discontinuities, is_admissible, tick, project, jacobian
+        )
     except KeyboardInterrupt:
         reached = DenseTrajectory(
             np.array(rows), float(times[len(rows) - 1]), "the integration was interrupted"
@@ -123,6 +128,7 @@ def _integrated(
     is_admissible: Callable[[np.ndarray], Any],
     tick: Callable[[float], None],
     project: Callable[[float, np.ndarray], np.ndarray] | None,
+    jacobian: Callable[[float, np.ndarray, float], np.ndarray] | None,
 ) -> DenseTrajectory:
     """As `integrate_error_controlled`; the solution is appended to `rows`, which begins with y0."""
     y = rows[0].copy()
@@ -134,6 +140,7 @@ def _integrated(
         solver = getattr(scipy.integrate, METHODS[integrator.method])(
             partial(_with_segment_start, derivative, begin), begin, y, end,
             rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol, max_step=integrator.max_step,
+            **_jacobian_option(integrator, jacobian, begin),
         )  # fmt: skip
         while solver.status == "running":
             message = _step(solver)
@@ -154,6 +161,15 @@ def _integrated(
             _restart_from(solver, projected)
         begin, y = end, solver.y
     return DenseTrajectory(np.array(rows), float(times[-1]))
+
+
+def _jacobian_option(
+    integrator: Adaptive, jacobian: Callable[[float, np.ndarray, float], np.ndarray] | None, since: float
+) -> dict[str, Any]:
+    """The argument `jac` of an implicit method; nothing for the others."""
+    if jacobian is None or integrator.method not in IMPLICIT:
+        return {}
+    return {"jac": partial(_with_segment_start, jacobian, since)}
 
 
 def _step(solver: Any) -> str | None:
