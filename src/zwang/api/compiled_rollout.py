@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_forces import point_force_labels
 from zwang.simulation.controls import ControlFunction, PrescribedControl, control_names
+from zwang.simulation.events import NamedEvent, event_values_in_python
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import Arrays, Trajectory
 from zwang.simulation.settings import RecordedQuantities, SimulationSettings
@@ -35,6 +36,7 @@ BLOCK = 10_000_000  # numbers of derived quantities that are computed at a time
 KEPT = 16  # compiled functions of each kind
 
 Names = tuple[str, ...]
+EventValues = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 STATE = ("clock", "cause", "q", "v", "z")
 
@@ -160,6 +162,54 @@ def traced_control(
     if trial.has_state():
         return None
     return CompiledExecutor(replace(program, controller=control), initial), compiled
+
+
+def event_values_compiled(
+    mechanism: Mechanism, events: Sequence[NamedEvent], initial: InitialState
+) -> EventValues:
+    """The function of times (worlds, n), q and v that returns the values (worlds, n, events) of events, in
+    machine code as far as they can be traced.
+    """
+    return partial(
+        _event_values, initial, [_one_event_compiled(mechanism, event, initial) for event in events]
+    )
+
+
+def _event_values(
+    initial: InitialState, functions: Sequence[EventValues], times: np.ndarray, q: np.ndarray, v: np.ndarray
+) -> np.ndarray:
+    return np.concatenate([function(times, q, v) for function in functions], axis=-1)
+
+
+def _one_event_compiled(mechanism: Mechanism, event: NamedEvent, initial: InitialState) -> EventValues:
+    """As `event_values_compiled`, for one event; called in Python if its trace returns other values."""
+    called = partial(event_values_in_python, [event], initial)
+    names = tuple(initial.params)
+    inputs = {"time": 1, "q": mechanism.nq, "v": mechanism.nv, **{f"parameter {name}": 1 for name in names}}
+
+    def function(t: Any, q: Any, v: Any, *values: Any) -> Any:
+        params = {name: x[0] for name, x in zip(names, values, strict=True)}
+        return np.array([event._replace(function=trial.function)(t[0], q, v, params)])
+
+    trial = ControlTrial(event.function)
+    params = [x[:, None, None] for x in initial.params.values()]
+
+    def evaluated(times: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return compiled(times[..., None], q, v, *params)
+
+    try:
+        compiled = compile_function(function, inputs)
+    except (TraceError, TypeError, AttributeError, ValueError, NotImplementedError):
+        return called
+    rng = np.random.default_rng(0)  # states around the initial ones
+    shape = initial.worlds, 2
+    q, v = (
+        x[:, None] + rng.normal(size=(*shape, x.shape[1])) * [[[0.0], [1.0]]] for x in (initial.q, initial.v)
+    )
+    times = np.tile([0.0, 0.7], (initial.worlds, 1))
+    expected = event_values_in_python([event._replace(function=trial.function)], initial, times, q, v)
+    same = np.allclose(evaluated(times, q, v), expected, rtol=1e-9, atol=1e-12, equal_nan=True)
+    return evaluated if same and not trial.has_state() else called
 
 
 def continuous_dynamics_of_worlds(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,7 +11,12 @@ import numpy as np
 
 from zwang.algebra.dual import derivative_along
 from zwang.errors import SolveError
-from zwang.integrator.adaptive_step import IntegrationInterrupted, integrate_error_controlled
+from zwang.integrator.adaptive_step import (
+    TERMINATED,
+    IntegrationEvents,
+    IntegrationInterrupted,
+    integrate_error_controlled,
+)
 from zwang.integrator.jacobian import difference_jacobian
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
@@ -19,6 +24,7 @@ from zwang.scalar import logical_not
 from zwang.simulation.constraint_options import describe_constraints
 from zwang.simulation.constraint_stage import hard_constraints, stabilised
 from zwang.simulation.controls import Control, ControlFunction
+from zwang.simulation.events import EventOccurrence, NamedEvent, event_records, is_last
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import (
     MotionInterrupted,
@@ -34,6 +40,7 @@ from zwang.simulation.status import (
     INVALID_CONTROL,
     NONE,
     OUT_OF_BOUNDS,
+    TERMINAL_EVENT,
     status_if,
     status_of_error,
     worst_status,
@@ -128,6 +135,7 @@ def integrate_worlds(
     control: Control,
     settings: SimulationSettings,
     tick: ProgressCallback,
+    events: Sequence[NamedEvent] = (),
 ) -> Trajectory:
     """The motion of all worlds, world w by dynamics(w); a control function is called whenever the integrator
     needs it.
@@ -135,16 +143,25 @@ def integrate_worlds(
     Raises MotionInterrupted for KeyboardInterrupt.
     """
     worlds: list[tuple[np.ndarray, ...]] = []
+    searches: list[_WorldEvents] = []
     try:
         for w in range(initial.worlds):
-            worlds.append(_one_world(mechanism, initial, w, dynamics(w), control, settings, tick))
+            searches.append(_WorldEvents(mechanism, events, initial.parameters_of_world(w), []))
+            worlds.append(
+                _one_world(mechanism, initial, w, dynamics(w), control, settings, tick, searches[w])
+            )
             if worlds[-1][-1] == INTERRUPTED:
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
         reached = max((int(np.sum(world[0][:, 0] >= settings.samples)) for world in worlds), default=1)
         steps = int(settings.samples[reached - 1])
         raise MotionInterrupted(steps, partial(_truncated, worlds, initial, control, reached)) from None
-    return Trajectory(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
+    motion = Trajectory(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
+    if not events:
+        return motion
+    occurrences = [search.occurrences for search in searches]
+    records = event_records([e.name for e in events], occurrences, mechanism.nq, mechanism.nv)
+    return replace(motion, events=records)
 
 
 def _truncated(
@@ -167,6 +184,7 @@ def _one_world(
     control: Control,
     settings: SimulationSettings,
     tick: ProgressCallback,
+    events: _WorldEvents,
 ) -> tuple[np.ndarray, ...]:
     """(clock, q, v, z, u), each (samples, n), and the status of one world; after a failure the last state is
     repeated.
@@ -182,7 +200,7 @@ def _one_world(
             discontinuities=_jumps(control, w, settings),
             is_admissible=lambda y: bool((np.abs(y) < BOUND).all()), tick=integration.count,
             project=integration.projected if projects else None,
-            jacobian=integration.jacobian,
+            jacobian=integration.jacobian, events=events.of_integration(),
         )  # fmt: skip
     except IntegrationInterrupted as stop:
         solution, integration.status = stop.trajectory, INTERRUPTED
@@ -199,8 +217,39 @@ def _one_world(
     if rest:
         clock = np.append(clock[: len(q)], np.full((rest, 1), solution.end / h), axis=0)
     filled = [np.append(x, np.repeat(x[-1:], rest, axis=0), axis=0) for x in (q, v, z, u)]
+    if solution.failure == TERMINATED:
+        return clock, *filled, np.array(TERMINAL_EVENT)
     failure = integration.status or OUT_OF_BOUNDS if rest or integration.status == INTERRUPTED else NONE
     return clock, *filled, np.array(failure)
+
+
+@dataclass(frozen=True)
+class _WorldEvents:
+    """The events of one world, with the values of its parameters, and what occurred."""
+
+    mechanism: Mechanism
+    events: Sequence[NamedEvent]
+    params: dict[str, float]
+    occurrences: list[EventOccurrence]
+
+    def of_integration(self) -> IntegrationEvents | None:
+        """The events as functions of the time and the solution."""
+        if not self.events:
+            return None
+        return IntegrationEvents(self.values, [event.direction for event in self.events], self.occurs)
+
+    def values(self, t: float, y: np.ndarray) -> np.ndarray:
+        """The values of all events."""
+        return np.array([float(event(t, *self._state(y), self.params)) for event in self.events])
+
+    def occurs(self, t: float, index: int, y: np.ndarray) -> bool:
+        """Record an event; whether it ends the simulation of the world."""
+        self.occurrences.append(EventOccurrence(index, t, *self._state(y)))
+        return is_last(self.events[index], index, self.occurrences)
+
+    def _state(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        q, v, _ = np.split(y, [self.mechanism.nq, self.mechanism.nq + self.mechanism.nv])
+        return normalized_configuration(self.mechanism.tree, q).astype(float), v
 
 
 @dataclass

@@ -21,7 +21,14 @@ from zwang.simulation.constraint_stage import SETTLING_STEPS, largest_violations
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import Trajectory
 from zwang.simulation.settings import SimulationSettings
-from zwang.simulation.status import FAILURE_REASONS, INVALID_CONTROL, NONE, NOT_CONVERGED, OUT_OF_BOUNDS
+from zwang.simulation.status import (
+    FAILURE_REASONS,
+    INVALID_CONTROL,
+    NONE,
+    NOT_CONVERGED,
+    OUT_OF_BOUNDS,
+    TERMINAL_EVENT,
+)
 from zwang.simulation.step import StepResult, step, step_settings
 
 TOLERANCE = 1e-6  # violations [rad, m] and velocity residuals below it are not reported
@@ -87,7 +94,7 @@ def warn_of_failures(
 ) -> None:
     """One warning for all worlds that failed: time, state, failure reason and remedy."""
     ends = motion.clock[:, -1, 0]
-    stopped = np.flatnonzero(ends < plan.steps)
+    stopped = np.flatnonzero((ends < plan.steps) & (motion.failure != TERMINAL_EVENT))
     if not len(stopped):
         return
     lines = [f"world {w} stopped at t = {ends[w] * plan.step:.6g} s: "

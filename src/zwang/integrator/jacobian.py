@@ -16,7 +16,7 @@ def difference_jacobian(
 
     scales (n,): the change of each variable over which the function varies by its own size. Unlike the steps
     of SciPy's implicit methods these are fixed, and do not grow without bound where the function does not
-    depend on a variable. Relative error about 1e-10. Source: Press et al., Numerical Recipes (2007), Sec. 5.7.
+    depend on a variable. Relative error about 1e-10. Source: Press et al., Numerical Recipes, Sec. 5.7.
     """
     columns = []
     for k, scale in enumerate(scales):

@@ -33,6 +33,7 @@ from zwang.integrator.fixed_step import (
     State,
     StateSpace,
     SubStep,
+    displacement_at,
     runge_kutta_4_part,
     semi_implicit_euler_part,
 )
@@ -179,7 +180,7 @@ def _closing_share(model: ConstraintModel, state: State, part: SubStep, size: An
 
     def closing(share: Any) -> Any:
         """The time until a contact closes, in parts, from the share of the path on."""
-        x, rate = part.displacement_at(share, size)
+        x, rate = displacement_at(part.mean_rate, part.start_rate, part.end_rate, share, size)
         q = integrate_configuration(tree, state.q, x)
         context = row_context(
             model.mechanism,
