@@ -91,6 +91,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.recording.dataset import mechanism_of as mechanism_of
     from zwang.recording.dataset import open_run as open_run
     from zwang.recording.dataset import save as save
+    from zwang.simulation.events import Event as Event
     from zwang.symbolic.classify import classify as classify
     from zwang.symbolic.equation_check import check_equations as check_equations
     from zwang.symbolic.equations import equations as equations
@@ -141,6 +142,7 @@ _PLACES = {
     "zwang.viewer.html_page": "save_html",
     "zwang.viewer.live": "view",
     "zwang.viewer.robot_plots": "plot_ellipsoids plot_manipulability",
+    "zwang.simulation.events": "Event",
     "zwang.api.constrained_dynamics": "constrained_dynamics",
 }
 """The public names of each module."""
@@ -170,6 +172,7 @@ __all__ = [
     "Damper",
     "Distance",
     "Ellipsoid",
+    "Event",
     "Fixed",
     "Frame",
     "Free",

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.dual import derivative_along
 from zwang.errors import SolveError
-from zwang.integrator.adaptive_step import IntegrationInterrupted, integrate_error_controlled
+from zwang.integrator.adaptive_step import (
+    TERMINATED,
+    IntegrationEvents,
+    IntegrationInterrupted,
+    integrate_error_controlled,
+)
+from zwang.integrator.jacobian import difference_jacobian
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_not
+from zwang.simulation.constraint_options import describe_constraints
 from zwang.simulation.constraint_stage import hard_constraints, stabilised
 from zwang.simulation.controls import Control, ControlFunction
+from zwang.simulation.events import EventOccurrence, NamedEvent, event_records, is_last
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import (
     MotionInterrupted,
@@ -31,6 +40,7 @@ from zwang.simulation.status import (
     INVALID_CONTROL,
     NONE,
     OUT_OF_BOUNDS,
+    TERMINAL_EVENT,
     status_if,
     status_of_error,
     worst_status,
@@ -47,11 +57,13 @@ class ContinuousDynamics(NamedTuple):
     """The continuous-time dynamics of one world.
 
     derivative(t, q, v, z, u): the array (q_dot, v_dot, z_dot, status). projected(t, q, v): the array (q, v,
-    status) on the hard constraints.
+    status) on the hard constraints. jacobian(t, q, v, z, u): the exact derivatives of (q_dot, v_dot, z_dot)
+    by (q, v, z, u), or None where the derivative contains loops, as those of the constraint solver.
     """
 
     derivative: Callable[..., Any]
     projected: Callable[..., Any]
+    jacobian: Callable[..., Any] | None = None
 
 
 def continuous_dynamics(
@@ -64,8 +76,9 @@ def continuous_dynamics(
     s = step_settings(mechanism, h, CONTINUOUS, stabilization, coordinate_reduction)
 
     def derivative(t: Any, q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
-        v_dot, z_dot, status, _ = state_derivative(s, normalized_configuration(mechanism.tree, q), v, z, u, t)
-        status = worst_status([status, status_if(logical_not(are_finite(u)), INVALID_CONTROL)])
+        found = state_derivative(s, normalized_configuration(mechanism.tree, q), v, z, u, t)
+        v_dot, z_dot = found.v_dot, found.z_dot
+        status = worst_status([found.status, status_if(logical_not(are_finite(u)), INVALID_CONTROL)])
         return np.concatenate([configuration_rate(mechanism.tree, q, v), v_dot, z_dot, [status]])
 
     def projected(t: Any, q: Any, v: Any) -> np.ndarray:
@@ -91,7 +104,28 @@ def continuous_dynamics_in_python(
             size = mechanism.nq + mechanism.nv + len(at[3])
             return np.append(np.full(size, np.nan), status_of_error(error))
 
-    return ContinuousDynamics(derivative, plain.projected)
+    exact = partial(_dual_jacobian, plain.derivative) if is_unconstrained(one) else None
+    return ContinuousDynamics(derivative, plain.projected, exact)
+
+
+def is_unconstrained(mechanism: Mechanism) -> bool:
+    """Whether nothing constrains the motion, so that its derivative is an explicit function of the state."""
+    return not describe_constraints(mechanism)
+
+
+def _dual_jacobian(derivative: Callable[..., Any], t: Any, *state: Any) -> np.ndarray:
+    """The derivatives of (q_dot, v_dot, z_dot) by (q, v, z, u), by dual numbers.
+
+    derivative: of `ContinuousDynamics`. state: q, v, z and u.
+    """
+    ends = np.cumsum([len(x) for x in state])[:-1]
+    x = np.concatenate(state)
+
+    def function(x: Any) -> Any:
+        return derivative(t, *np.split(x, ends))[:-1]
+
+    columns = [derivative_along(function, x, unit)[1].astype(float) for unit in np.eye(len(x))]
+    return np.stack(columns, axis=1)
 
 
 def integrate_worlds(
@@ -101,6 +135,7 @@ def integrate_worlds(
     control: Control,
     settings: SimulationSettings,
     tick: ProgressCallback,
+    events: Sequence[NamedEvent] = (),
 ) -> Trajectory:
     """The motion of all worlds, world w by dynamics(w); a control function is called whenever the integrator
     needs it.
@@ -108,16 +143,25 @@ def integrate_worlds(
     Raises MotionInterrupted for KeyboardInterrupt.
     """
     worlds: list[tuple[np.ndarray, ...]] = []
+    searches: list[_WorldEvents] = []
     try:
         for w in range(initial.worlds):
-            worlds.append(_one_world(mechanism, initial, w, dynamics(w), control, settings, tick))
+            searches.append(_WorldEvents(mechanism, events, initial.parameters_of_world(w), []))
+            worlds.append(
+                _one_world(mechanism, initial, w, dynamics(w), control, settings, tick, searches[w])
+            )
             if worlds[-1][-1] == INTERRUPTED:
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
         reached = max((int(np.sum(world[0][:, 0] >= settings.samples)) for world in worlds), default=1)
         steps = int(settings.samples[reached - 1])
         raise MotionInterrupted(steps, partial(_truncated, worlds, initial, control, reached)) from None
-    return Trajectory(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
+    motion = Trajectory(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
+    if not events:
+        return motion
+    occurrences = [search.occurrences for search in searches]
+    records = event_records([e.name for e in events], occurrences, mechanism.nq, mechanism.nv)
+    return replace(motion, events=records)
 
 
 def _truncated(
@@ -140,6 +184,7 @@ def _one_world(
     control: Control,
     settings: SimulationSettings,
     tick: ProgressCallback,
+    events: _WorldEvents,
 ) -> tuple[np.ndarray, ...]:
     """(clock, q, v, z, u), each (samples, n), and the status of one world; after a failure the last state is
     repeated.
@@ -155,6 +200,7 @@ def _one_world(
             discontinuities=_jumps(control, w, settings),
             is_admissible=lambda y: bool((np.abs(y) < BOUND).all()), tick=integration.count,
             project=integration.projected if projects else None,
+            jacobian=integration.jacobian, events=events.of_integration(),
         )  # fmt: skip
     except IntegrationInterrupted as stop:
         solution, integration.status = stop.trajectory, INTERRUPTED
@@ -171,8 +217,39 @@ def _one_world(
     if rest:
         clock = np.append(clock[: len(q)], np.full((rest, 1), solution.end / h), axis=0)
     filled = [np.append(x, np.repeat(x[-1:], rest, axis=0), axis=0) for x in (q, v, z, u)]
+    if solution.failure == TERMINATED:
+        return clock, *filled, np.array(TERMINAL_EVENT)
     failure = integration.status or OUT_OF_BOUNDS if rest or integration.status == INTERRUPTED else NONE
     return clock, *filled, np.array(failure)
+
+
+@dataclass(frozen=True)
+class _WorldEvents:
+    """The events of one world, with the values of its parameters, and what occurred."""
+
+    mechanism: Mechanism
+    events: Sequence[NamedEvent]
+    params: dict[str, float]
+    occurrences: list[EventOccurrence]
+
+    def of_integration(self) -> IntegrationEvents | None:
+        """The events as functions of the time and the solution."""
+        if not self.events:
+            return None
+        return IntegrationEvents(self.values, [event.direction for event in self.events], self.occurs)
+
+    def values(self, t: float, y: np.ndarray) -> np.ndarray:
+        """The values of all events."""
+        return np.array([float(event(t, *self._state(y), self.params)) for event in self.events])
+
+    def occurs(self, t: float, index: int, y: np.ndarray) -> bool:
+        """Record an event; whether it ends the simulation of the world."""
+        self.occurrences.append(EventOccurrence(index, t, *self._state(y)))
+        return is_last(self.events[index], index, self.occurrences)
+
+    def _state(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        q, v, _ = np.split(y, [self.mechanism.nq, self.mechanism.nq + self.mechanism.nv])
+        return normalized_configuration(self.mechanism.tree, q).astype(float), v
 
 
 @dataclass
@@ -204,6 +281,32 @@ class _WorldIntegration:
         *values, status = np.asarray(self.dynamics.derivative(t, q, v, z, u), dtype=float)
         self.status = int(status)
         return np.array(values) if status == NONE else np.full(len(values), np.nan)
+
+    def jacobian(self, t: float, y: np.ndarray, since: float) -> np.ndarray:
+        """The derivatives of y_dot by y: exact ones of the dynamics, and of a control function differences.
+
+        Where exact ones are not known, with constraints, central differences of the derivative with bounded
+        steps: a coordinate by 6e-6 rad or m, a velocity v by 6e-6 max(1, |v|).
+        """
+        q, v, z = self._parts(y)
+        scales = np.concatenate([np.ones(len(q)), np.maximum(1, np.abs(v)), np.ones(len(z))])
+        status = self.status
+        if self.dynamics.jacobian is None:
+            found = difference_jacobian(lambda y: self.derivative(t, y, since), y, scales)
+            self.status = status
+            return found
+        unit = normalized_configuration(self.mechanism.tree, q).astype(float)
+        u = self.control_value(t, unit, v, since)
+        exact = np.asarray(self.dynamics.jacobian(t, q, v, z, u), dtype=float).reshape(len(y), -1)
+        by_y, by_u = exact[:, : len(y)], exact[:, len(y) :]
+        if not isinstance(self.control, ControlFunction) or not by_u.size:
+            return by_y
+
+        def control(y: np.ndarray) -> np.ndarray:
+            q, v, _ = self._parts(y)
+            return self.control_value(t, normalized_configuration(self.mechanism.tree, q).astype(float), v, t)
+
+        return by_y + by_u @ difference_jacobian(control, y, scales)
 
     def projected(self, t: float, y: np.ndarray) -> np.ndarray:
         """y on the hard constraints; NaN if they cannot be satisfied."""

@@ -11,6 +11,7 @@ import numpy as np
 import scipy  # its integrators load when they are first used
 
 from zwang.errors import SimulationError
+from zwang.integrator.root_location import locate_crossings
 from zwang.scalar import real_number
 
 METHODS = {
@@ -20,7 +21,9 @@ METHODS = {
     "bdf": "BDF",
     "lsoda": "LSODA",
 }
+IMPLICIT = ("radau", "bdf", "lsoda")  # the methods that use a Jacobian of the derivative
 WITHOUT_PROJECTION = ("lsoda",)  # its history is internal, so that the state cannot be changed between steps
+TERMINATED = "a terminal event occurred"
 LEAST_RTOL = 3e-14  # the smallest relative tolerance that SciPy's solvers accept
 
 
@@ -75,6 +78,36 @@ class DenseTrajectory:
     failure: str = ""
 
 
+@dataclass(frozen=True)
+class IntegrationEvents:
+    """Events of an integration: zeros of functions of the time and the solution.
+
+    values(t, y): the values of all of them (events,). directions: see `crosses`. occurs(t, k, y): called for
+    each event k, in the order of time; the integration ends there if it returns true.
+    """
+
+    values: Callable[[float, np.ndarray], np.ndarray]
+    directions: Sequence[int]
+    occurs: Callable[[float, int, np.ndarray], bool]
+
+    def end_of_step(
+        self, start: float, before: np.ndarray, end: float, at: Callable[[float], np.ndarray]
+    ) -> tuple[np.ndarray, float | None]:
+        """The values at the end of a step, and the time of a terminal event in it, or None.
+
+        before: the values at the start. at(t): the solution within the step.
+        """
+        after = np.asarray(self.values(end, at(end)), dtype=float)
+        functions = [partial(self._value, k, at) for k in range(len(after))]
+        for crossing in locate_crossings(functions, self.directions, start, end, before, after):
+            if self.occurs(crossing.t, crossing.index, at(crossing.t)):
+                return after, crossing.t
+        return after, None
+
+    def _value(self, k: int, at: Callable[[float], np.ndarray], t: float) -> float:
+        return float(self.values(t, at(t))[k])
+
+
 class IntegrationInterrupted(KeyboardInterrupt):
     """An integration was interrupted; `trajectory` is its result up to then."""
 
@@ -93,6 +126,8 @@ def integrate_error_controlled(
     is_admissible: Callable[[np.ndarray], Any] = lambda y: np.isfinite(y).all(),
     tick: Callable[[float], None] = lambda t: None,
     project: Callable[[float, np.ndarray], np.ndarray] | None = None,
+    jacobian: Callable[[float, np.ndarray, float], np.ndarray] | None = None,
+    events: IntegrationEvents | None = None,
 ) -> DenseTrajectory:
     """The solution of y_dot = derivative(t, y, since) at the given times, by an error-controlled method of
     SciPy.
@@ -101,12 +136,17 @@ def integrate_error_controlled(
     dense output is evaluated. discontinuities: times at which the derivative jumps; the integration restarts
     there, and `since` is the latest restart. is_admissible(y): the integration ends where it is false.
     tick(t): progress callback, after each step. project(t, y): replaces y after each step, for example by its
-    projection onto constraints; not available for the methods in `WITHOUT_PROJECTION`. Raises
+    projection onto constraints; not available for the methods in `WITHOUT_PROJECTION`. jacobian(t, y, since):
+    the matrix of the derivative's derivatives by y, for the methods in `IMPLICIT`; by default SciPy's
+    differences. events: located on the dense output; a terminal one ends the integration. Raises
     IntegrationInterrupted on KeyboardInterrupt.
     """
     rows = [np.array(y0, dtype=float)]
     try:
-        return _integrated(derivative, rows, times, integrator, discontinuities, is_admissible, tick, project)
+        return _integrated(
+            derivative, rows, times, integrator, discontinuities, is_admissible, tick, project, jacobian,
+            events,
+        )  # fmt: skip
     except KeyboardInterrupt:
         reached = DenseTrajectory(
             np.array(rows), float(times[len(rows) - 1]), "the integration was interrupted"
@@ -123,17 +163,21 @@ def _integrated(
     is_admissible: Callable[[np.ndarray], Any],
     tick: Callable[[float], None],
     project: Callable[[float, np.ndarray], np.ndarray] | None,
+    jacobian: Callable[[float, np.ndarray, float], np.ndarray] | None,
+    events: IntegrationEvents | None,
 ) -> DenseTrajectory:
     """As `integrate_error_controlled`; the solution is appended to `rows`, which begins with y0."""
     y = rows[0].copy()
     ends = [t for t in discontinuities if times[0] < t < times[-1]] + [times[-1]]
     begin = times[0]
+    values = None if events is None else np.asarray(events.values(begin, y), dtype=float)
     for end in ends:
         if not np.isfinite(derivative(begin, y, begin)).all():
             return DenseTrajectory(np.array(rows), float(begin), "the derivative is not a finite number")
         solver = getattr(scipy.integrate, METHODS[integrator.method])(
             partial(_with_segment_start, derivative, begin), begin, y, end,
             rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol, max_step=integrator.max_step,
+            **_jacobian_option(integrator, jacobian, begin),
         )  # fmt: skip
         while solver.status == "running":
             message = _step(solver)
@@ -146,14 +190,37 @@ def _integrated(
                 return DenseTrajectory(
                     np.array(rows), float(solver.t_old), "the projection of the state failed"
                 )
-            dense = solver.dense_output()
-            while len(rows) < len(times) and times[len(rows)] <= solver.t:
-                t = times[len(rows)]
-                rows.append(dense(t) if project is None else project(t, dense(t)))
+            at = partial(_solution_at, solver.dense_output(), project)
+            terminal = None
+            if events is not None:
+                values, terminal = events.end_of_step(solver.t_old, values, solver.t, at)
+            reached = solver.t if terminal is None else terminal
+            while len(rows) < len(times) and times[len(rows)] <= reached:
+                rows.append(at(times[len(rows)]))
+            if terminal is not None:
+                return DenseTrajectory(np.array(rows), terminal, TERMINATED)
             tick(solver.t)
             _restart_from(solver, projected)
         begin, y = end, solver.y
     return DenseTrajectory(np.array(rows), float(times[-1]))
+
+
+def _solution_at(
+    dense: Callable[[float], np.ndarray],
+    project: Callable[[float, np.ndarray], np.ndarray] | None,
+    t: float,
+) -> np.ndarray:
+    """The solution within a step, by the dense output, and projected if asked for."""
+    return dense(t) if project is None else project(t, dense(t))
+
+
+def _jacobian_option(
+    integrator: Adaptive, jacobian: Callable[[float, np.ndarray, float], np.ndarray] | None, since: float
+) -> dict[str, Any]:
+    """The argument `jac` of an implicit method; nothing for the others."""
+    if jacobian is None or integrator.method not in IMPLICIT:
+        return {}
+    return {"jac": partial(_with_segment_start, jacobian, since)}
 
 
 def _step(solver: Any) -> str | None:

@@ -73,7 +73,7 @@ def solve_constrained(
     mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton", timestep: Any = None,
     kinematics: Kinematics | None = None,
     inverse_weights: InverseWeights | None = None, settling_time: Any = None, start: Any = None,
-    time: Any = 0, independent: tuple[IndependentVelocity, ...] | None = None,
+    time: Any = 0, independent: tuple[IndependentVelocity, ...] | None = None, approaching_act: Any = True,
 ) -> ConstrainedSolution:  # fmt: skip
     """Gauss's problem, constraint rows and solution under the applied generalised force tau (nv,), on any
     scalar.
@@ -83,7 +83,7 @@ def solve_constrained(
     inverse_weights: those of the mechanism, computed here by default. settling_time [s]: time constant of
     Baumgarte stabilisation. start: initial guess or warm start, as for `solve`. time [s]: the t of
     time-dependent constraints. independent: the independent velocities of a coordinate reduction, or none of
-    them for an automatic choice; None for constraint forces.
+    them for an automatic choice; None for constraint forces. approaching_act: see `RowContext`.
     """
     if has_nonideal_constraints(mechanism) and as_warm_start(
         start
@@ -96,6 +96,7 @@ def solve_constrained(
         timestep=timestep,
         settling_time=settling_time,
         time=time,
+        approaching_act=approaching_act,
     )
     rows = active_rows(context, grouped=independent is None, warm_start=as_warm_start(start))
     return solution_of_rows(context, tau, rows, solver=solver, start=start, independent=independent)

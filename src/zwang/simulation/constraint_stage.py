@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.context import resting_speed
 from zwang.constraint.coordinate_projection import ProjectedState, project_state
 from zwang.constraint.equality import LOOPS
 from zwang.constraint.hard import (
@@ -15,6 +16,7 @@ from zwang.constraint.hard import (
     is_hard_constraint,
     rheonomic_constraints,
 )
+from zwang.constraint.impact import closes_by_impact
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocities
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
 from zwang.errors import SimulationError
@@ -75,6 +77,7 @@ class ConstrainedMotion(NamedTuple):
 
     M (nv, nv): mass matrix. a (nv,): constrained acceleration. constraint_force (nv,): the generalised force
     J^T f of all constraints [N m, N]. row_status: for the next warm start, from solvers that have one.
+    closes: whether a hard contact acts on an approach faster than the resting speed.
     """
 
     M: np.ndarray
@@ -82,6 +85,7 @@ class ConstrainedMotion(NamedTuple):
     constraint_force: np.ndarray
     status: Any
     row_status: MutableArray | None = None
+    closes: Any = False
 
 
 def constraint_model_of(
@@ -123,7 +127,12 @@ def time_or_error(model: ConstraintModel | None, t: Any) -> Any:
 
 
 def constrained_motion(
-    model: ConstraintModel, kinematics: Kinematics, tau: Any, t: Any = 0, warm_start: Any = None
+    model: ConstraintModel,
+    kinematics: Kinematics,
+    tau: Any,
+    t: Any = 0,
+    warm_start: Any = None,
+    approaching_act: Any = True,
 ) -> ConstrainedMotion:
     """The constrained acceleration by Gauss's principle, under the applied generalised force tau (nv,) [N m,
     N].
@@ -132,7 +141,7 @@ def constrained_motion(
     initial acceleration, or the row statuses of the previous solution. Source: MuJoCo documentation,
     Computation, "Constraint model"; `zwang.solver`.
     """
-    found = solved(model, kinematics, tau, t, warm_start)
+    found = solved(model, kinematics, tau, t, warm_start, approaching_act)
     solution = found.solution
     statuses = (
         status_if(solution.failed, NOT_CONVERGED),
@@ -146,11 +155,17 @@ def constrained_motion(
         found.constraint_force,
         worst_status(statuses),
         solution.row_status,
+        closes_by_impact(found.rows, solution.force, resting_speed(model.mechanism, model.h)),
     )
 
 
 def solved(
-    model: ConstraintModel, kinematics: Kinematics, tau: Any, t: Any = 0, warm_start: Any = None
+    model: ConstraintModel,
+    kinematics: Kinematics,
+    tau: Any,
+    t: Any = 0,
+    warm_start: Any = None,
+    approaching_act: Any = True,
 ) -> ConstrainedSolution:
     """Gauss's problem of a step: collision, constraint rows, and the solution with every row's
     force.
@@ -159,6 +174,7 @@ def solved(
         model.mechanism, kinematics.q, kinematics.v, tau, kinematics=kinematics, timestep=model.h,
         inverse_weights=model.weights,
         settling_time=model.settling_time, time=t, independent=model.independent, start=warm_start,
+        approaching_act=approaching_act,
     )  # fmt: skip
 
 

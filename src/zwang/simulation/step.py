@@ -13,6 +13,7 @@ The state is (q, v, z): configuration, generalised velocities, activations of ac
                                                                                    `constrained_motion`
      9. implicit damping     (M + h D) a' = M a                                    `constrained_acceleration`
     10. integrator           q, v, z at the end of the step                        STEPPERS
+        with hard contacts   impacts located in time, where v jumps                `step_with_impacts`
     11. stabilisation        projection onto the hard constraints                  `stabilised`
     12. status               the worst failure of all stages                       `worst_status`
 
@@ -43,6 +44,7 @@ from zwang.simulation.constraint_stage import (
     time_or_error,
 )
 from zwang.simulation.damping import is_linear
+from zwang.simulation.impact_stage import has_hard_contacts, step_with_impacts
 from zwang.simulation.implicit_damping import (
     constrained_acceleration,
     has_implicit_joint_damping,
@@ -77,13 +79,14 @@ class StepResult(NamedTuple):
 
 class StateDerivative(NamedTuple):
     """The time derivatives of the state, v_dot (nv,) and z_dot (nz,), with status and row statuses as in
-    `StepResult`.
+    `StepResult`. closes: see `ConstrainedMotion`.
     """
 
     v_dot: np.ndarray
     z_dot: np.ndarray
     status: Any
     row_status: MutableArray | None = None
+    closes: Any = False
 
     @property
     def warm_start(self) -> Any:
@@ -110,7 +113,8 @@ def step_settings(
     constant = integrator == "euler" and has_implicit_joint_damping(mechanism) and is_linear(mechanism)
     tree = tree_with_implicit_damping(mechanism, h) if constant else mechanism.tree
     constraint_model = constraint_model_of(mechanism, h, stabilization, coordinate_reduction)
-    return StepSettings(mechanism, h, integrator, tree, constraint_model)
+    has_impacts = constraint_model is not None and has_hard_contacts(mechanism)
+    return StepSettings(mechanism, h, integrator, tree, constraint_model, has_impacts)
 
 
 def step(
@@ -132,21 +136,42 @@ def step(
         stages.append(state_derivative(s, q, v, z, control, t + dt, guess))
         return stages[-1].v_dot, stages[-1].z_dot
 
+    def part(q: Any, v: Any, z: Any, dt: Any, approaching_act: Any) -> tuple[Any, Any, Any, Any]:
+        """Stages 1 to 9 in a part of a step between impacts."""
+        found = state_derivative(s, q, v, z, control, t + dt, None, approaching_act)
+        return found.v_dot, found.z_dot, found.status, found.closes
+
     # 10. integrator
-    end = STEPPERS[s.integrator](derivative, state_space(s.mechanism), state, s.h)
+    space = state_space(s.mechanism)
+    if s.constraint_model is not None and s.has_impacts:
+        end, impact_status = step_with_impacts(s.constraint_model, s.integrator, part, space, state, t)
+        statuses = [impact_status]
+    else:
+        end = STEPPERS[s.integrator](derivative, space, state, s.h)
+        statuses = [stage.status for stage in stages]
     # 11. stabilisation of the hard constraints
     q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h)
     # 12. status
-    status = worst_status([*(stage.status for stage in stages), status_if(violated, CONSTRAINT_VIOLATED)])
-    row_status = stages[-1].row_status
+    status = worst_status([*statuses, status_if(violated, CONSTRAINT_VIOLATED)])
+    row_status = stages[-1].row_status if stages else None
     kept = [] if row_status is None else [row_status[k] for k in range(row_status.shape[0])]
     return StepResult(State(q, v, end.z), status, kept)
 
 
 def state_derivative(
-    s: StepSettings, q: Any, v: Any, z: Any, control: Any, t: Any = 0, warm_start: Any = None
+    s: StepSettings,
+    q: Any,
+    v: Any,
+    z: Any,
+    control: Any,
+    t: Any = 0,
+    warm_start: Any = None,
+    approaching_act: Any = True,
 ) -> StateDerivative:
-    """The time derivative of the state at the time t [s]: stages 1 to 9."""
+    """The time derivative of the state at the time t [s]: stages 1 to 9.
+
+    approaching_act: whether hard contacts that approach faster than the resting speed act, see `RowContext`.
+    """
     # 1. kinematics, computed once for all stages
     kinematics = Kinematics(s.mechanism.tree, q, v)
     # 2., 3. passive and actuator forces
@@ -156,15 +181,15 @@ def state_derivative(
     if s.constraint_model is None:
         return StateDerivative(unconstrained_acceleration(s, kinematics, z, control, tau), z_dot, NONE)
     # 5. to 8. collision, constraint rows, unconstrained motion, constraint solver
-    motion = constrained_motion(s.constraint_model, kinematics, tau, t, warm_start)
+    motion = constrained_motion(s.constraint_model, kinematics, tau, t, warm_start, approaching_act)
     # 9. implicit damping
     if (
         s.constraint_model.hard
     ):  # the acceleration of the total force has less rounding than that of the solver
         a = unconstrained_acceleration(s, kinematics, z, control, tau + motion.constraint_force)
-        return StateDerivative(a, z_dot, motion.status)
+        return StateDerivative(a, z_dot, motion.status, closes=motion.closes)
     a = constrained_acceleration(s, motion, kinematics, z, control)
-    return StateDerivative(a, z_dot, motion.status, motion.row_status)
+    return StateDerivative(a, z_dot, motion.status, motion.row_status, motion.closes)
 
 
 def state_space(mechanism: Mechanism) -> StateSpace:
