@@ -164,7 +164,8 @@ def spring_energy(mechanism: Mechanism, q: Any) -> Any:
                 total = total + sum(k * x ** (i + 2) / (i + 2) for i, k in enumerate(force.stiffness))
         elif isinstance(force, PointSpring):
             distance, _ = _end_distance(mechanism, force, q)
-            total = total + force.stiffness * (distance - force.length) ** 2 / 2
+            stretch = distance - force.length
+            total = total + force.stiffness * stretch * stretch / 2
     for tendon in mechanism.tendons:
         if not is_zero(tendon.stiffness):
             stretch = _tendon_stretch(tendon, tendon_length(mechanism, tendon, q)[0])
