@@ -35,7 +35,7 @@ def _convex(kinds: tuple[str, str]) -> Callable[[PlacedShape, PlacedShape, Any],
     """The function for a pair of kinds without a closed form."""
     if COUNTS[kinds] == 1:
         return lambda a, b, reach: (convex.convex_contact(*kinds, a, b),)
-    return lambda a, b, reach: manifold.contact_manifold(*kinds, a, b)
+    return lambda a, b, reach: manifold.contact_manifold(*kinds, a, b, reach)
 
 
 FUNCTIONS |= {kinds: _convex(kinds) for kinds in COUNTS if kinds not in FUNCTIONS}
