@@ -33,7 +33,7 @@ from zwang.scalar import (
 )
 
 CAP_CORNERS = 16  # of the polygon that stands for the cap of a cylinder
-CONTAINS = 1e-6  # distance, relative to a shape's size, up to which a point counts as on a face or an edge
+CONTAINS = 5e-5  # distance, relative to a shape's size, up to which a point counts as on a face or an edge
 FACE, EDGE, VERTEX = 3, 2, 1  # what of a shape is nearest to the other one, by its dimension plus one
 
 
@@ -104,17 +104,23 @@ def flat_faces(kind: str, sizes: Any) -> FlatFaces | None:
         case "cylinder":
             return _tables(_caps())._replace(scale=(sizes[0], sizes[0], sizes[1]))
         case "mesh":
-            points = np.ascontiguousarray(sizes, float)
-            return _mesh_faces(points.tobytes())
+            return mesh_faces(sizes)
     return None
 
 
+def mesh_faces(vertices: Any, *, clockwise: bool = True) -> FlatFaces | None:
+    """The faces of the convex hull of vertices (n, 3); None for a flat hull. clockwise: the order of their
+    corners, as seen from outside.
+    """
+    return _mesh_faces(np.ascontiguousarray(vertices, float).tobytes(), clockwise)
+
+
 @lru_cache(maxsize=256)
-def _mesh_faces(data: bytes) -> FlatFaces | None:
+def _mesh_faces(data: bytes, clockwise: bool) -> FlatFaces | None:
     """The faces of the convex hull of points; None for a flat hull."""
-    points = np.frombuffer(data).reshape(-1, 3)
+    points, order = np.frombuffer(data).reshape(-1, 3), 1 if clockwise else -1
     normals, polygons = hull_polygons(points)
-    return _tables((normals, [points[polygon] for polygon in polygons])) if len(polygons) else None
+    return _tables((normals, [points[polygon[::order]] for polygon in polygons])) if len(polygons) else None
 
 
 def _tables(faces: tuple[np.ndarray, list[np.ndarray]]) -> FlatFaces:
@@ -162,6 +168,8 @@ def surface_point(
     """What of a shape is at a point of its surface in the world; size [m] of the shape."""
     if kind in ("cylinder", "capsule"):
         return _point_of_round_shape(kind, shape, point, size)
+    if kind == "box":
+        return _point_of_box(shape, point, size)
     if faces is None:
         return SurfacePoint(FACE, empty(4), 0.0, empty(6), 0.0)
     x = shape.R.T @ (point - shape.p)
@@ -200,17 +208,40 @@ def _with_face(faces: FlatFaces, shape: PlacedShape, x: np.ndarray, slack: Any, 
         is_there = logical_and(less_equal(-slack, along), less(along, length - slack))
         is_on = logical_and(less_equal(rest @ rest, slack * slack), logical_and(has_length, is_there))
 
-        def append(at_edges: Any, edge_count: Any) -> Any:
-            ends = [*(shape.p + shape.R @ start), *(shape.p + shape.R @ end)]
-            for c, value in enumerate(ends):
-                at_edges = at_edges.scatter(6 * edge_count + c, value)
-            return at_edges, edge_count + 1
-
-        has_room = less(carry[1], 2 * faces.degree)
-        return cond(logical_and(is_on, has_room), append, _as_it_is, *carry)
+        ends = [*(shape.p + shape.R @ start), *(shape.p + shape.R @ end)]
+        return _appended(*carry, ends, logical_and(is_on, less(carry[1], 2 * faces.degree)))
 
     at_edges, edge_count = fori_loop(0, faces.most, with_edge, (at_edges, edge_count), unroll=False)
     return at_faces, face_count + 1, at_edges, edge_count
+
+
+def _point_of_box(shape: PlacedShape, point: np.ndarray, size: Any) -> SurfacePoint:
+    """What of a box is at a point; faces and edges in the order of the axes."""
+    x, slack = shape.R.T @ (point - shape.p), CONTAINS * size
+    signs = [where(less(x[c], 0), -1, 1) for c in range(3)]
+    corner = np.array([sign * s for sign, s in zip(signs, shape.sizes, strict=True)])
+    at_side = [less_equal(absolute(x[c] - corner[c]), slack) for c in range(3)]
+    at_faces, at_edges, face_count, edge_count = empty(12), empty(18), 0.0, 0.0
+    for c in range(3):
+        face = [*(signs[c] * shape.R[:, c]), 2.0 * c + where(less(x[c], 0), 1, 0)]
+        at_faces, face_count = _appended(at_faces, face_count, face, at_side[c])
+        flipped = np.array([-y if k == c else y for k, y in enumerate(corner)])
+        ends = [*(shape.p + shape.R @ corner), *(shape.p + shape.R @ flipped)]
+        is_edge = logical_and(at_side[c - 1], at_side[c - 2])
+        at_edges, edge_count = _appended(at_edges, edge_count, ends, is_edge)
+    dimension = where(less(2, face_count), VERTEX, where(equal(face_count, 2), EDGE, FACE))
+    return SurfacePoint(dimension, at_faces, face_count, at_edges, edge_count)
+
+
+def _appended(array: MutableArray, count: Any, row: list[Any], condition: Any) -> tuple[MutableArray, Any]:
+    """The array with one more row, and their number, where the condition holds."""
+
+    def append(array: MutableArray, count: Any) -> tuple[MutableArray, Any]:
+        for c, value in enumerate(row):
+            array = array.scatter(len(row) * count + c, value)
+        return array, count + 1
+
+    return cond(condition, append, _as_it_is, array, count)
 
 
 def side_line(cylinder: PlacedShape, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -44,12 +44,31 @@ TINY_ANGLE = 1e-15  # a face of which an edge may lie faces the other shape by m
 
 
 class Side(NamedTuple):
-    """One of the two shapes: kind, placed shape, its faces, and what of it is nearest to the other one."""
+    """One of the two shapes: kind, placed shape, its faces, what of it is nearest to the other one, and the
+    distance within which contacts are wanted.
+    """
 
     kind: str
     shape: PlacedShape
     faces: FlatFaces | None
     point: SurfacePoint
+    reach: Any
+
+    def edge(self, j: Any, normal: np.ndarray, towards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both ends of edge j at the nearest point, along a face of the other shape with this normal.
+
+        towards: unit vector from the other shape. A cylinder's side lies on the face along the line that is
+        farthest against its normal. A capsule is enlarged by half the reach: its line moves along the
+        contact normal, which is not quite that of the face, but not along its axis.
+        """
+        if self.kind == "cylinder":
+            return side_line(self.shape, -normal)
+        start, end = self.point.edge(j)
+        if self.kind == "capsule":
+            axis = self.shape.R[:, 2]
+            shift = (normal - towards + axis * (axis @ towards)) * (self.reach / 2)
+            return start + shift, end + shift
+        return start, end
 
 
 class Features(NamedTuple):
@@ -84,7 +103,7 @@ def contact_manifold(
 
     def manifold() -> tuple[Any, ...]:
         first, second = (
-            Side(kind, shape, faces, surface_point(kind, shape, faces, point, core.size))
+            Side(kind, shape, faces, surface_point(kind, shape, faces, point, core.size), reach)
             for kind, shape, faces, point, core in (
                 (kind_a, a, flat_faces(kind_a, a.sizes), nearest.first, core_a),
                 (kind_b, b, flat_faces(kind_b, b.sizes), nearest.second, core_b),
@@ -116,12 +135,12 @@ def _manifold(
 
     def points(_: Any) -> tuple[Any, ...]:
         face, subject = _polygons(first, second, features, axes, origin)
-        height = face.corner(0.0)[2]
+        height = face.corner(0)[2]
         polygon = clipped(subject, face, reach + height)
         numbers, found = _kept(polygon, features.of_faces, count)
         values = []
         for k, number in enumerate(numbers):
-            values += _contact(polygon.corner(number), less(1.0 * k, found), height, features, axes, origin)
+            values += _contact(polygon.gathered(number), less(1.0 * k, found), height, features, axes, origin)
         normal = where(features.of_faces, -1, where(features.second, -1, 1)) * np.array(
             [
                 where(features.of_faces, x, y)
@@ -150,7 +169,10 @@ def _contact(
         where(features.of_faces, -x, y) for x, y in zip(features.other_normal, features.normal, strict=True)
     ]
     position = on_face + np.array(towards) * (distance / 2)
-    return [where(exists, distance, FAR), *position]
+    return [
+        where(exists, distance, FAR),
+        *(where(exists, x, y) for x, y in zip(position, origin, strict=True)),
+    ]
 
 
 def _kept(polygon: Polygon, of_faces: Any, count: int) -> tuple[list[Any], Any]:
@@ -251,7 +273,7 @@ def _edge_along_face(
         is_face = logical_and(less(1.0 * i, facing.point.face_count), less(TINY_ANGLE, n_i @ towards))
 
         def by_edge(j: Any, found: Features) -> Features:
-            start, end = side_line(side.shape, -n_i) if side.kind == "cylinder" else side.point.edge(j)
+            start, end = side.edge(j, n_i, towards)
             step = end - start
             rise = step @ n_i
             near = less(rise * rise, PARALLEL_EDGE * PARALLEL_EDGE * (step @ step))
@@ -290,18 +312,15 @@ def _polygons(
         def corners(k: Any, polygon: Polygon) -> Polygon:
             def corner(j: Any, polygon: Polygon) -> Polygon:
                 point = side.shape.p + side.shape.R @ faces.corner(k, j) - origin
-                return cond(
-                    less(1.0 * j, faces.counts[k]),
-                    lambda *part: Polygon(*part).with_corner(axes @ point),
-                    lambda *part: Polygon(*part),
+                return polygon.with_corner(axes @ point, less(1.0 * j, faces.counts[k]))
+
+            return Polygon(
+                *cond(
+                    logical_and(condition, equal(1.0 * k, number)),
+                    lambda *part: tuple(fori_loop(0, faces.most, corner, Polygon(*part), unroll=False)),
+                    lambda *part: part,
                     *polygon,
                 )
-
-            return cond(
-                logical_and(condition, equal(1.0 * k, number)),
-                lambda *part: fori_loop(0, faces.most, corner, Polygon(*part), unroll=False),
-                lambda *part: Polygon(*part),
-                *polygon,
             )
 
         return fori_loop(0, len(faces.normals), corners, polygon, unroll=False)
@@ -310,11 +329,6 @@ def _polygons(
     face = added(face, second, features.reference, features.second)
     subject = added(subject, second, features.other, features.of_faces)
 
-    def with_edge(*part: Any) -> Polygon:
-        polygon = Polygon(*part)
-        for end in features.edge:
-            polygon = polygon.with_corner(axes @ (end - origin))
-        return polygon
-
-    subject = cond(features.of_faces, lambda *part: Polygon(*part), with_edge, *subject)
+    for end in features.edge:
+        subject = subject.with_corner(axes @ (end - origin), logical_not(features.of_faces))
     return face, subject
