@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import fractions
 import multiprocessing
 import os
 import pickle
@@ -23,8 +24,10 @@ from zwang.errors import (
     ParameterError,
     ShapeError,
     SimulationError,
+    StateError,
     UnknownNameError,
     WriteError,
+    ZwangError,
     visible,
 )
 from zwang.mechanism.samples import double_pendulum
@@ -51,6 +54,78 @@ def test_a_page_without_worlds_is_rejected(run: Any, tmp_path: Path) -> None:
     with pytest.raises(ShapeError, match=r"isel\(world=\[0\]\)"):
         zw.save_html(run.isel(world=0), tmp_path / "a.html")
     assert not (tmp_path / "a.html").exists()
+
+
+def test_a_function_that_is_no_control_is_refused_before_the_run() -> None:
+    with pytest.raises(SimulationError, match=r"control is a function with the arguments \(t\).*t, q, v"):
+        zw.simulate(double_pendulum(), duration=0.01, control=lambda t: [0.0], progress=False)  # type: ignore
+
+
+def test_starts_of_a_rollout_that_are_no_numbers_are_named() -> None:
+    fast = zw.compile(double_pendulum())
+    start = {"q0": [0.0, 0.0], "v0": [0.0, 0.0], "activation": ()}
+    for name, value in (("q0", [1, [2, 3]]), ("v0", ["a", "b"]), ("activation", 10**400)):
+        with pytest.raises(StateError, match=name):
+            fast.rollout(**{**start, name: value}, control=[0.0, 0.0], steps=1, step=0.001)
+    with pytest.raises(StateError, match="is not an array of real numbers"):
+        fast.frame_pose(10**400, "lower")
+    with pytest.raises(SimulationError, match="rtol"):
+        zw.Adaptive(rtol=10**400)
+
+
+def _rolling_with_overflow() -> None:
+    wheel = zw.Body("wheel", zw.Free("wheel"), mass=1, inertia=(1, 1, 1))
+    rolling = zw.Rolling("roll", "wheel", radius=1e308)
+    zw.constrained_dynamics(zw.Mechanism("wheel", [wheel], constraints=[rolling]), [0] * 3 + [1] + [0] * 3,
+                            np.ones(6), np.zeros(6))  # fmt: skip
+
+
+def _misuses_found_at_random() -> dict[str, Any]:
+    arm = double_pendulum()
+    tip, fast = arm.bodies[-1].name, zw.compile(arm)
+    masked, zero = np.ma.masked_array([1.0, 2.0], [True, False]), [0.0, 0.0]
+    return {
+        "an integer beyond floats": lambda: fast.forward_dynamics(10**400, zero, zero),
+        "a time that is ragged": lambda: fast.integrate_configuration(zero, zero, [1, [2, 3]]),
+        "masked elements": lambda: fast.frame_jacobian(masked, tip),
+        "a set for a tolerance": lambda: zw.robot.solve_ik(arm, tip, [0, 0, 1], tolerance={1, 2}),
+        "names for a start": lambda: zw.robot.solve_ik(arm, tip, [0, 0, 1], q0=("arm", (0, 0))),
+        "a step beyond floats": lambda: fast.step(zero, zero, zero, step=10**400),
+        "a negative seed": lambda: zw.robot.solve_ik(arm, tip, [0, 0, 1], seed=-1),
+        "a set for a column": lambda: zw.robot.from_dh(d=[0, 1], a=[1, 0], alpha={1, 2}),
+        "lengths whose squares overflow": _rolling_with_overflow,
+    }
+
+
+@pytest.mark.parametrize("misuse", _misuses_found_at_random())
+def test_misuses_found_at_random_are_refused(misuse: str) -> None:
+    with pytest.raises(ZwangError):
+        _misuses_found_at_random()[misuse]()
+
+
+def test_unusual_numbers_and_empty_containers_are_read(tmp_path: Path) -> None:
+    body = zw.Body("a", zw.Revolute("a"), mass=1, inertia=(1, 1, 1))
+    spring = zw.Spring("a", fractions.Fraction(1, 3))
+    m = zw.Mechanism("m", [body], forces=[spring], tendons=[zw.Tendon("t", {"a": 1}, wraps={})])
+    assert zw.Mechanism.from_json(m.to_json()).forces[0].stiffness == (1 / 3,)
+    assert m.symbols == () and zw.ContactPair("p", ("a", "b"), solreffriction={}).solreffriction == ()
+    path = tmp_path / "m.json"
+    path.write_text(m.to_json())
+    assert zw.load(path, symbolic=np.zeros(0)).symbols == ()
+    ends = ("a", (0, 0, 0)), ("world", (1, 0, 0))
+    far = m.replace(forces=[zw.PointSpring(*ends, stiffness=1.0, length=1e308)])
+    assert zw.energy(far, [0.0], [0.0]).potential == np.inf
+
+
+def test_a_picture_has_a_format(tmp_path: Path) -> None:
+    space = zw.robot.workspace(double_pendulum(), double_pendulum().bodies[-1].name, samples=20)
+    with pytest.raises(WriteError, match=r"'\.nc' is no format of pictures; give one of .*\.pdf"):
+        zw.plot_manipulability(space, path=tmp_path / "map.nc")
+    assert not (tmp_path / "map.nc").exists()
+
+
+def test_a_mechanism_without_joints_is_in_equilibrium() -> None:
+    assert zw.robot.equilibrium(zw.Mechanism("post", [])).q.shape == (0,)
 
 
 def test_only_recordings_are_saved(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mujoco
 import numpy as np
 
@@ -66,6 +68,11 @@ class ShapePair:
         found = contact_points(self.pair, link_poses(self.mechanism.tree, q))
         assert len(found) == self.pair.count
         return [point for point in found if point.distance <= self.margin]
+
+    def nearest(self, q: np.ndarray) -> ContactPoint:
+        """The contact point at the nearest points, without a manifold."""
+        (point,) = contact_points(replace(self.pair, single=True), link_poses(self.mechanism.tree, q))
+        return point
 
     def contacts(self, q: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
         """MuJoCo's contacts: distance, position, frame."""

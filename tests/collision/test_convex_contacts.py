@@ -5,7 +5,7 @@ contacts.
 import numpy as np
 import pytest
 
-from tests.collision.shape_pairs import ShapePair, contact_difference
+from tests.collision.shape_pairs import ShapePair, largest_difference
 from tests.collision.test_contact_points import BY_ITERATION, DEEP
 from zwang.collision import candidate_pairs, contact_points
 from zwang.collision.narrow_phase import placed
@@ -61,10 +61,10 @@ def test_the_signed_distance_is_the_largest_separation_over_all_directions(kinds
     shapes, rng, compared = ShapePair(*kinds), np.random.default_rng(5), 0
     for _ in range(24):
         q = shapes.configuration(rng, aligned=False)
-        if not (ours := shapes.contact_points(q)):
-            assert not shapes.contacts(q)
+        nearest = shapes.nearest(q)
+        if nearest.distance > shapes.margin:
+            assert not shapes.contacts(q) and not shapes.contact_points(q)
             continue
-        nearest = min(ours, key=lambda point: point.distance)
         normal = np.asarray(nearest.frame[0], float)
         around = normal + np.logspace(-6, -3, 1000)[:, None] * rng.normal(size=(1000, 3))
         deep, error = nearest.distance < -DEEP, 1e-7 if nearest.distance < -DEEP else 1e-10
@@ -80,25 +80,16 @@ def test_the_signed_distance_is_the_largest_separation_over_all_directions(kinds
     assert compared >= 10
 
 
-def test_the_deepest_contact_of_a_mesh_on_a_plane_is_mujocos_and_all_are_vertices():
-    """MuJoCo adds neighbours of the lowest vertex, zwang the vertices of the best support; the lowest is
-    unique.
-    """
-    shapes, rng, compared = ShapePair("plane", "mesh"), np.random.default_rng(3), 0
-    for _ in range(30):
+def test_the_contacts_of_a_mesh_on_a_plane_are_mujocos():
+    """The lowest vertex, and corners of the face at this vertex that is most nearly parallel to the plane."""
+    shapes, rng, counts = ShapePair("plane", "mesh"), np.random.default_rng(3), []
+    for _ in range(40):
         q = shapes.configuration(rng, aligned=False)
         q[2] = 0.5 * abs(q[2])
         ours, theirs = shapes.contact_points(q), shapes.contacts(q)
-        assert bool(ours) == bool(theirs)
-        if not ours:
-            continue
-        lowest = min(ours, key=lambda point: point.distance)
-        assert contact_difference(lowest, min(theirs, key=lambda contact: contact[0])) < 1e-12
-        mesh = placed(shapes.pair.b, link_poses(shapes.mechanism.tree, q))
-        heights = (np.asarray(mesh.sizes, float) @ np.asarray(mesh.R, float).T + mesh.p)[:, 2]
-        assert all(np.abs(heights - point.distance).min() < 1e-12 for point in ours)
-        compared += 1
-    assert compared > 20
+        assert largest_difference(ours, theirs) < 1e-12
+        counts.append(len(ours))
+    assert {2, 3} <= set(counts)
 
 
 def test_a_brick_on_a_plane_has_contacts_at_its_four_lower_vertices():

@@ -28,3 +28,49 @@ def convex_hull(points: Any) -> Hull:
     except (scipy.spatial.QhullError, ValueError):
         return Hull(np.zeros(0, int), np.zeros((0, 4)), 0.0)
     return Hull(np.sort(hull.vertices), hull.equations, float(hull.volume))
+
+
+COPLANAR = 5e-3  # [rad] between neighbouring triangles of one face
+
+
+def hull_polygons(points: Any) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The faces of the convex hull of points (n, 3): outward unit normals (m, 3), and for each face the
+    indices of its corners, clockwise seen from outside.
+
+    Neighbouring triangles whose normals differ by less than `COPLANAR` are one face, whose normal is that of
+    its largest triangle. Both are empty for coplanar points and for fewer than four.
+    """
+    points = np.asarray(points, float)
+    try:
+        hull = scipy.spatial.ConvexHull(points)
+    except (scipy.spatial.QhullError, ValueError):
+        return np.zeros((0, 3)), []
+    triangles, normals = points[hull.simplices], hull.equations[:, :3]
+    edges = triangles[:, 1:] - triangles[:, :1]
+    areas = np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1)
+    free, faces, polygons = set(range(len(normals))), [], []
+    for seed in np.argsort(-areas, kind="stable"):
+        if seed not in free:
+            continue
+        face, reached = [], [seed]
+        free.discard(seed)
+        while reached:
+            face.append(reached.pop())
+            for other in hull.neighbors[face[-1]]:
+                if other in free and normals[other] @ normals[seed] > np.cos(COPLANAR):
+                    free.discard(other)
+                    reached.append(other)
+        faces.append(normals[seed])
+        polygons.append(_clockwise(points, np.unique(hull.simplices[face]), normals[seed]))
+    return np.array(faces), polygons
+
+
+def _clockwise(points: np.ndarray, corners: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """The corners of a convex polygon, ordered clockwise as seen against its normal, from the lowest
+    index.
+    """
+    relative = points[corners] - points[corners].mean(axis=0)
+    across = relative[0] - normal * (normal @ relative[0])
+    angles = np.arctan2(relative @ across, relative @ np.cross(normal, across))
+    order = corners[np.argsort(angles, kind="stable")]
+    return np.roll(order, -int(np.argmin(order)))

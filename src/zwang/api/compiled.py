@@ -5,6 +5,7 @@ Each function of the `function_table` is traced and compiled when it is first ca
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -247,8 +248,10 @@ class CompiledMechanism:
         """
         key = ("rollout", *self._step_key(step, integrator, coordinate_reduction)[1:])
         controls = validation.array(control, "control")
-        over_time = ("control",) if controls.ndim > np.ndim(q0) else ()
-        arrays = [np.asarray(q0), np.asarray(v0), np.asarray(activation), controls, *self._time(time)]
+        starts = {"q0": q0, "v0": v0, "activation": activation}
+        q, v, z = (validation.array(x, name) for name, x in starts.items())
+        over_time = ("control",) if controls.ndim > q.ndim else ()
+        arrays = [q, v, z, controls, *self._time(time)]
         if params is not None or self._symbolic:
             arrays += self._parameters(params)
         function: Any = self._compiled(key)
@@ -301,7 +304,7 @@ class CompiledMechanism:
         options = self.mechanism.options
         h: Any = options.timestep if step is None else step
         if isinstance(h, np.complexfloating | np.timedelta64 | bool) or not (
-            isinstance(h, int | float | np.number) and 0 < float(h) < np.inf
+            isinstance(h, int | float | np.number) and 0 < h < sys.float_info.max
         ):
             raise DescriptionError(f"step is {step!r}; it must be a positive time in seconds")
         integrator = options.integrator if integrator is None else integrator
@@ -353,7 +356,6 @@ class ShapedFunction:
 
     def __init__(self, compiled: CompiledFunction):
         self.compiled = compiled
-        self._inputs = [port.shape for port in compiled.program.inputs]
         self._outputs = [port.shape for port in compiled.program.outputs]
 
     @staticmethod
@@ -369,8 +371,10 @@ class ShapedFunction:
 
     def __call__(self, *arrays: Any) -> Any:
         given = [
-            np.asarray(a)[..., None] if shape == () else a
-            for a, shape in zip(arrays, self._inputs, strict=True)
+            validation.array(a, port.name)[..., None]
+            if port.shape == ()
+            else (validation.array(a, port.name) if isinstance(a, np.ma.MaskedArray) else a)
+            for a, port in zip(arrays, self.compiled.program.inputs, strict=True)
         ]
         computed = self.compiled(*given)
         results = computed if isinstance(computed, tuple) else (computed,)

@@ -10,7 +10,7 @@ from zwang.collision import convex, manifold, sphere_capsule_box, sphere_capsule
 from zwang.collision import plane as plane_shapes
 from zwang.collision.contact_point import ContactPoint
 from zwang.collision.pairs import CollisionShape, Pair
-from zwang.collision.shapes import COUNTS, PlacedShape
+from zwang.collision.shapes import COUNTS, MANIFOLDS, PlacedShape
 from zwang.errors import UnsupportedError
 from zwang.kinematics.poses import Pose, placement_pose
 
@@ -35,7 +35,7 @@ def _convex(kinds: tuple[str, str]) -> Callable[[PlacedShape, PlacedShape, Any],
     """The function for a pair of kinds without a closed form."""
     if COUNTS[kinds] == 1:
         return lambda a, b, reach: (convex.convex_contact(*kinds, a, b),)
-    return lambda a, b, reach: manifold.contact_manifold(*kinds, a, b)
+    return lambda a, b, reach: manifold.contact_manifold(*kinds, a, b, reach)
 
 
 FUNCTIONS |= {kinds: _convex(kinds) for kinds in COUNTS if kinds not in FUNCTIONS}
@@ -61,4 +61,6 @@ def contact_points_between(pair: Pair, a: PlacedShape, b: PlacedShape) -> tuple[
             f"the contact of {pair.a.name!r} with {pair.b.name!r}: {' with '.join(pair.kinds)} is not "
             "supported"
         )
+    if pair.single and pair.kinds in MANIFOLDS:
+        return (convex.convex_contact(*pair.kinds, a, b),)
     return FUNCTIONS[pair.kinds](a, b, pair.margin + pair.gap)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from zwang.collision.shapes import COUNTS, ORDER, sizes_of, type_of_shape
-from zwang.errors import UnknownNameError
+from zwang.collision.shapes import CONVEX, COUNTS, MANIFOLDS, ORDER, sizes_of, type_of_shape
+from zwang.errors import UnknownNameError, UnsupportedError
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.geometry import Geometry, Surface
 from zwang.mechanism.mechanism import Mechanism
@@ -43,7 +43,7 @@ class CollisionShape:
 @dataclass(frozen=True)
 class Pair:
     """Two shapes that may touch, and the parameters of their contact; friction: sliding twice, torsional,
-    rolling twice.
+    rolling twice. single: whether shapes without a closed form have one contact point, instead of a manifold.
     """
 
     a: CollisionShape
@@ -56,6 +56,7 @@ class Pair:
     margin: Any
     gap: Any
     name: str = ""
+    single: bool = False
 
     @property
     def kinds(self) -> tuple[str, str]:
@@ -65,7 +66,7 @@ class Pair:
     @property
     def count(self) -> int:
         """The largest number of contact points of this pair."""
-        return COUNTS[self.kinds]
+        return 1 if self.single and self.kinds in MANIFOLDS else COUNTS[self.kinds]
 
 
 def collision_shapes(mechanism: Mechanism) -> tuple[CollisionShape, ...]:
@@ -95,8 +96,9 @@ def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
 
     Explicit pairs are excluded if fixed to the same link, or both to the world. Other pairs are excluded if
     fixed to the same link or to parent and child (the world is no parent), by an explicit exclusion, or by
-    their bit masks. Raises UnknownNameError for an unknown name in a pair or an exclusion. Source: MuJoCo
-    documentation, Computation, "Selection" of collisions, and Modeling, "Contact parameters".
+    their bit masks. Raises UnknownNameError for an unknown name in a pair or an exclusion, and
+    UnsupportedError for a pair whose contact points another algorithm is to find (MuJoCo's flag `nativeccd`).
+    Source: MuJoCo documentation, Computation, "Selection" of collisions, and Modeling, "Contact parameters".
     """
     if not mechanism.options.contact:
         return ()
@@ -116,7 +118,19 @@ def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
                 continue
             if _may_touch(mechanism, first, second, parent_links):
                 pairs.append(_mixed_pair(*_ordered(first, second)))
+    pairs = [_with_flags(pair, mechanism.options.disabled) for pair in pairs]
     return tuple(sorted(pairs, key=lambda pair: _sort_key(mechanism, pair)))
+
+
+def _with_flags(pair: Pair, disabled: tuple[str, ...]) -> Pair:
+    """The pair as the flags of the option element want it. Raises UnsupportedError."""
+    if "nativeccd" in disabled and pair.kinds in CONVEX:
+        raise UnsupportedError(
+            f"the flag nativeccd of the option element is disabled, and {pair.a.name!r} with "
+            f"{pair.b.name!r} ({' with '.join(pair.kinds)}) would have the contact points of MuJoCo's "
+            "earlier algorithm, which zwang does not have; enable the flag, or exclude the contact"
+        )
+    return replace(pair, single=True) if "multiccd" in disabled else pair
 
 
 def _sort_key(mechanism: Mechanism, pair: Pair) -> tuple[int, ...]:

@@ -10,12 +10,24 @@ import numpy as np
 
 from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import FAR, TINY, ContactPoint, contact_frame, unit
+from zwang.collision.flat_faces import CONTAINS, FlatFaces, mesh_faces
+from zwang.collision.polygons import Polygon, large_quadrilateral, no_corners
 from zwang.collision.shapes import PlacedShape
-from zwang.scalar import for_each, less, less_equal, sqrt, table, where
-
-SMALLEST_AREA = (
-    1e-9  # [m^2] twice the area of the triangle that a further corner must span with the first two
+from zwang.scalar import (
+    absolute,
+    cond,
+    equal,
+    for_each,
+    fori_loop,
+    less,
+    less_equal,
+    logical_and,
+    sqrt,
+    table,
+    where,
 )
+
+COUNT = 4  # contact points of a mesh
 
 
 def _sphere_contact(plane: PlacedShape, centre: np.ndarray, radius: Any, frame: np.ndarray) -> ContactPoint:
@@ -84,43 +96,81 @@ def plane_box(plane: PlacedShape, box: PlacedShape, reach: Any) -> tuple[Contact
 
 
 def plane_mesh(plane: PlacedShape, mesh: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:
-    """Up to four contact points: the lowest vertex, the vertex within reach farthest from it, and one to
-    either side of their line.
+    """Up to four contact points: the lowest vertex, and three corners of the face at this vertex that is
+    most nearly parallel to the plane, which span a large area with it. Corners above the mesh's origin are
+    left out.
     """
     n = plane.R[:, 2]
-    frame = contact_frame(n)
-    vertices = table(np.asarray(mesh.sizes, float))
+    frame, down = contact_frame(n), -(mesh.R.T @ n)
+    faces = mesh_faces(mesh.sizes, clockwise=False)
+    lowest = _lowest_vertex(mesh.sizes, down)
+    first = _sphere_contact(plane, mesh.p + mesh.R @ lowest, 0, frame)
+    if faces is None:
+        return (first, *[ContactPoint(FAR, first.position, frame)] * (COUNT - 1))
 
-    def highest_score(score: Any, least: float = 0.0) -> tuple[Any, np.ndarray]:
-        """The highest score above `least`, and the vertex that has it (the mesh's origin if none has)."""
+    def others(_: Any) -> tuple[Any, ...]:
+        polygon, start = _face_at(faces, lowest, down, float(np.abs(mesh.sizes).max()))
+        second = polygon.following(start)
+        third = polygon.following(second)
+        corners: Any = (start, second, third, polygon.following(third))
+        corners = cond(
+            less(COUNT, polygon.count),
+            lambda *_: large_quadrilateral(polygon, start, turns=False),
+            lambda *same: same,
+            *corners,
+        )
+        values: list[Any] = []
+        for k in range(1, COUNT):
+            point = mesh.p + mesh.R @ polygon.gathered(corners[k])
+            contact = _sphere_contact(plane, point, 0, frame)
+            exists = logical_and(less(k, polygon.count), less_equal((point - mesh.p) @ n, 0))
+            values += [where(exists, contact.distance, FAR), *contact.position]
+        return tuple(values)
 
-        def update(row: np.ndarray, best: Any) -> Any:
-            corner = mesh.p + mesh.R @ row
-            value = score(corner)
-            higher = less(best[0], value)
-            return [where(higher, x, y) for x, y in zip([value, *corner], best, strict=True)]
-
-        value, *corner = for_each(vertices, update, [least, *(mesh.p * 1.0)])
-        return value, np.array(corner)
-
-    def within_reach(corner: np.ndarray, score: Any) -> Any:
-        return where(less_equal((corner - plane.p) @ n, reach), score, 0.0)
-
-    _, first = highest_score(lambda c: (plane.p - c) @ n, -FAR)
-    length, second = highest_score(lambda c: within_reach(c, across(c - first, n)))
-    sideways_normal = cross(n, second - first)
-    lateral = [
-        highest_score(lambda c, s=s: within_reach(c, s * (sideways_normal @ (c - first)) - SMALLEST_AREA))
-        for s in (1, -1)
-    ]
-    points = [_sphere_contact(plane, first, 0, frame)]
-    for score, corner in ((length, second), *lateral):
-        point = _sphere_contact(plane, corner, 0, frame)
-        points.append(ContactPoint(where(less(0, score), point.distance, FAR), point.position, frame))
-    return tuple(points)
+    alone = [FAR, *first.position] * (COUNT - 1)
+    values = cond(less_equal(first.distance, reach), others, lambda _: tuple(alone), first.distance)
+    points = [values[4 * k : 4 * k + 4] for k in range(COUNT - 1)]
+    return (first, *(ContactPoint(point[0], np.array(point[1:]), frame) for point in points))
 
 
-def across(d: np.ndarray, n: np.ndarray) -> Any:
-    """Squared length of the component of d normal to the unit vector n."""
-    along = d @ n
-    return d @ d - along * along
+def _lowest_vertex(vertices: Any, down: np.ndarray) -> np.ndarray:
+    """The first of the vertices (n, 3) that is farthest along `down`, both in the axes of the mesh."""
+
+    def farther(row: np.ndarray, best: Any) -> Any:
+        value = row @ down
+        return [where(less(best[0], value), x, y) for x, y in zip([value, *row], best, strict=True)]
+
+    return np.array(for_each(table(np.asarray(vertices, float)), farther, [-FAR, 0.0, 0.0, 0.0])[1:])
+
+
+def _face_at(faces: FlatFaces, vertex: np.ndarray, down: np.ndarray, size: float) -> tuple[Polygon, Any]:
+    """Of the faces with this vertex the one most nearly normal to `down`, and the vertex's number in it."""
+    slack = CONTAINS * size
+
+    def better(k: Any, best: tuple[Any, Any]) -> tuple[Any, Any]:
+        normal = faces.normals[k]
+        contains = less_equal(absolute(normal @ (vertex - faces.corner(k, 0))), slack)
+        is_better = logical_and(contains, less(best[0], normal @ down))
+        return where(is_better, normal @ down, best[0]), where(is_better, 1.0 * k, best[1])
+
+    _, number = fori_loop(0, len(faces.normals), better, (-1.0, 0.0))
+
+    def corners(k: Any, polygon: Polygon) -> Polygon:
+        is_face = equal(1.0 * k, number)
+
+        def added(*part: Any) -> tuple[Any, ...]:
+            def corner(j: Any, polygon: Polygon) -> Polygon:
+                return polygon.with_corner(faces.corner(k, j), less(1.0 * j, faces.counts[k]))
+
+            return tuple(fori_loop(0, faces.most, corner, Polygon(*part), unroll=False))
+
+        return Polygon(*cond(is_face, added, lambda *same: same, *polygon))
+
+    polygon = fori_loop(0, len(faces.normals), corners, no_corners(faces.most), unroll=False)
+
+    def match(j: Any, start: Any) -> Any:
+        d = polygon.corner(j) - vertex
+        is_vertex = logical_and(less(1.0 * j, polygon.count), less_equal(d @ d, slack * slack))
+        return where(is_vertex, 1.0 * j, start)
+
+    return polygon, fori_loop(0, polygon.bound, match, 0.0)

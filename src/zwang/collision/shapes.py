@@ -78,11 +78,17 @@ COUNTS: dict[tuple[str, str], int] = {
     ("ellipsoid", "cylinder"): 1,
     ("ellipsoid", "box"): 1,
     ("ellipsoid", "mesh"): 1,
-    ("capsule", "cylinder"): 4,
-    ("capsule", "mesh"): 4,
+    ("capsule", "cylinder"): 2,
+    ("capsule", "mesh"): 2,
     ("cylinder", "cylinder"): 4,
     ("cylinder", "box"): 4,
     ("cylinder", "mesh"): 4,
     ("box", "mesh"): 4,
     ("mesh", "mesh"): 4,
 }
+
+_CLOSED_FORM = ("plane", "sphere", "capsule", "cylinder", "box")
+# The pairs of kinds whose contact points are found by iteration; and those of them that have a manifold.
+CONVEX = {kinds for kinds in COUNTS if "plane" not in kinds and not set(kinds) <= set(_CLOSED_FORM)}
+CONVEX |= {("capsule", "cylinder"), ("cylinder", "cylinder"), ("cylinder", "box")}
+MANIFOLDS = {kinds for kinds in CONVEX if COUNTS[kinds] > 1}

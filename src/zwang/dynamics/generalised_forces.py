@@ -186,7 +186,8 @@ def spring_energy_of(mechanism: Mechanism, kinematics: Kinematics) -> Any:
                 total = total + sum(k * x ** (i + 2) / (i + 2) for i, k in enumerate(force.stiffness))
         elif isinstance(force, PointSpring):
             distance, _ = _end_distance(mechanism, force, kinematics)
-            total = total + force.stiffness * (distance - force.length) ** 2 / 2
+            stretch = distance - force.length
+            total = total + force.stiffness * stretch * stretch / 2
     for tendon in mechanism.tendons:
         if not is_zero(tendon.stiffness):
             stretch = _tendon_stretch(tendon, tendon_length(mechanism, tendon, kinematics)[0])

@@ -60,7 +60,7 @@ def load(
     mechanism = _read(file, base, strict, folders)
     for note in lint(mechanism):
         warnings.warn(f"{file}: {note.what} ({note.where})", PlausibilityWarning, stacklevel=3)
-    return with_symbolic_parameters(mechanism, symbolic) if symbolic else mechanism
+    return with_symbolic_parameters(mechanism, symbolic)
 
 
 def _read(file: Path, base: Base, strict: bool, package_dirs: Sequence[Any]) -> Mechanism:

@@ -37,8 +37,8 @@ class ContactPair:
         put(self, "condim", checked_condim(self.condim, f"condim of {where}"))
         put(self, "friction", checked_friction(self.friction, 5, f"friction of {where}"))
         put(self, "solref", checked_solref(self.solref, f"solref of {where}"))
-        if len(number_tuple(self.solreffriction, f"solreffriction of {where}", least=0)):
-            put(self, "solreffriction", checked_solref(self.solreffriction, f"solreffriction of {where}"))
+        solref = number_tuple(self.solreffriction, f"solreffriction of {where}", least=0)
+        put(self, "solreffriction", solref and checked_solref(solref, f"solreffriction of {where}"))
         put(self, "solimp", checked_solimp(self.solimp, f"solimp of {where}"))
         for name in ("margin", "gap"):
             put(self, name, number(getattr(self, name), f"{name} of {where}"))

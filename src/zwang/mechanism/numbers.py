@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,6 +96,8 @@ def _scalar(value: Any, where: str) -> Number:
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         kind = getattr(getattr(value, "dtype", None), "kind", "O")
         value = value if kind in "mM" else value.item()  # datetime64 and timedelta64 are not numbers
+    if isinstance(value, Fraction):
+        value = value.numerator / value.denominator if abs(value) < 2**1023 else math.inf
     if isinstance(value, bool | np.timedelta64) or not is_scalar(value):
         raise DescriptionError(f"{where} is {value!r}; it must be a real number or a symbolic expression")
     if reason := reason_not_real(value):

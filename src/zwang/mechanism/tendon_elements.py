@@ -84,6 +84,7 @@ class Tendon:
             put(self, "limits", checked_range(self.limits, f"limits of {where}"))
         for name in ("limit_softness", "friction_softness"):
             check_softness(getattr(self, name), f"{name} of {where}")
+        put(self, "wraps", tuple(self.wraps))
         for wrap in self.wraps:
             if not isinstance(wrap, Wrap):
                 raise DescriptionError(f"wraps of {where} contains {wrap!r}; give zw.Wrap")

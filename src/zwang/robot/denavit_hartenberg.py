@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Literal
 
 import numpy as np
@@ -115,6 +115,8 @@ def _joint(
 
 def _check_columns(n: int, columns: dict[str, Numbers], kinds: str, convention: str) -> None:
     for column, values in columns.items():
+        if isinstance(values, Mapping | Set):
+            raise DescriptionError(f"column {column} of the table is {values!r}; give a sequence")
         if len(values) != n:
             raise DescriptionError(f"column {column} of the table has {len(values)} entries; d has {n}")
     if n == 0:

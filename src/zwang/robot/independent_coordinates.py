@@ -78,7 +78,7 @@ class IndependentCoordinates:
                 columns[c.independent_velocity] = (
                     columns[c.independent_velocity] + slope * columns[c.velocity]
                 )
-        return np.stack([columns[k] for k in self.free], axis=1)
+        return np.array([columns[k] for k in self.free]).reshape(len(self.free), len(J)).T
 
     def stepped(self, q: Any, step: Any, *, bounded: bool) -> np.ndarray:
         """q after a step (free,) along the independent velocities; dependent coordinates follow.

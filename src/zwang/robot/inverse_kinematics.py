@@ -28,6 +28,7 @@ from zwang.robot.loop_constraints import loop_constraints_for
 from zwang.robot.restarts import SearchOptions, StepFactor
 from zwang.robot.targets import Target, TargetLike, read_target
 from zwang.robot.tasks import PARTS, Task
+from zwang.scalar.real import real_number
 
 METHODS = {
     "lm": "lm",
@@ -125,7 +126,7 @@ def solve_ik(
         tolerance=_pair(tolerance),
         iterations=_count("iterations", DEFAULT_ITERATIONS[method] if iterations is None else iterations),
         restarts=_count("restarts", (0 if path else RESTARTS) if restarts is None else restarts),
-        seed=seed,
+        seed=_count("seed", seed),
         alpha=alpha,  # type: ignore[arg-type]
     )
     flat = [x for target, task in zip(given, tasks, strict=True) for x in _arrays(target, task, count)]
@@ -235,9 +236,9 @@ def _start(
     """The start of every target (N, nq)."""
     if q0 is None:
         return np.tile(Limits.of(problem.coordinates, m).middle, (count, 1))
-    if np.ndim(q0) <= 1:
-        return np.tile(validation.configuration(m, q0), (count, 1))
     q = validation.array(q0, "q0")
+    if q.ndim <= 1:
+        return np.tile(validation.configuration(m, q), (count, 1))
     if q.shape != (*batch, m.nq):
         raise ShapeError(f"q0 must have the shape ({m.nq},) or {(*batch, m.nq)}; its shape is {q.shape}")
     return np.array([validation.configuration(m, row) for row in q.reshape(-1, m.nq)])
@@ -246,9 +247,13 @@ def _start(
 def _pair(tolerance: float | tuple[float, float]) -> tuple[float, float]:
     """The tolerances of position and orientation."""
     position, orientation = tolerance if isinstance(tolerance, (tuple, list)) else (tolerance, tolerance)
-    if not (position > 0 and orientation > 0):
+    try:
+        bounds = real_number(position), real_number(orientation)
+    except (TypeError, ValueError):
+        bounds = 0.0, 0.0
+    if not min(bounds) > 0:
         raise DescriptionError(f"tolerance is {tolerance!r}; give positive numbers [m] and [rad]")
-    return float(position), float(orientation)
+    return bounds
 
 
 def _count(name: str, value: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,20 @@ class ControlFunction:
 
     function: Callable[[Any, Any, Any], Any]
     names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Raises SimulationError for a function that does not take three positional arguments."""
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError):  # some functions of extension modules have none
+            return
+        try:
+            signature.bind(0.0, None, None)
+        except TypeError:
+            raise SimulationError(
+                f"control is a function with the arguments {signature}; it must take (t, q, v): time, "
+                "configuration and velocity"
+            ) from None
 
     def __call__(self, t: Any, q: Any, v: Any) -> np.ndarray:
         """The validated control (nu,) at time t [s], on any scalar; the function receives read-only copies

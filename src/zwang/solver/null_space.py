@@ -70,6 +70,11 @@ def null_space_reduction(problem: GaussProblem, rows: Rows) -> NullSpaceReductio
     sizes = np.array([largest[name] for name in rows.names])
     sizes = np.where(sizes > ZERO_ROW * sizes.max(initial=0), sizes, 1.0)
     white = np.linalg.solve(L, A.T).T / sizes[:, None]  # A L^-T, scaled
+    if not np.isfinite(white).all():
+        raise SolveError(
+            f"the rows of the constraints {', '.join(dict.fromkeys(rows.names))} overflow in this state; "
+            "give lengths and masses whose squares are finite"
+        )
     U, s, Vt = np.linalg.svd(white, full_matrices=True)
     rank = int(np.sum(s > RANK_TOLERANCE * max(s[0], 1e-300))) if len(s) and s[0] > 0.5 else 0
     # particular solution: a_free + L^-T V z with U^T (b - A a_free) = S z

@@ -77,7 +77,7 @@ class CompiledFunction:
         failures = self._failures[0]
         try:
             result = self._function(*arrays)
-        except (TypeError, ValueError, NotImplementedError):
+        except (TypeError, ValueError, OverflowError, NotImplementedError):
             return self._checked_call(*arrays)
         return result if self._failures[0] == failures else self._checked_call(*arrays)
 
