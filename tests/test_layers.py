@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "scalar": set(),
     "algebra": {"scalar"},
     "mechanism": {"scalar", "algebra"},
-    "io": {"scalar", "mechanism", "algebra"},
+    "io": {"scalar", "mechanism", "algebra", "atomic"},
     "kinematics": {"scalar", "algebra", "mechanism"},
     "dynamics": {"scalar", "algebra", "mechanism", "kinematics"},
     "collision": {"scalar", "algebra", "mechanism", "kinematics"},
