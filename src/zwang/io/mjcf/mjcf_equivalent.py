@@ -53,7 +53,7 @@ def mjcf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
         notes.changed(f"its joints are on the further bodies {', '.join(map(repr, new))}", f"body {name!r}")
     m = _at_home(m, notes)
     ordered = in_depth_first_order(m)
-    if ordered is not m:
+    if ordered.coordinate_names != m.coordinate_names:
         notes.changed(
             "MJCF numbers the bodies depth first: the joints are in the order "
             f"{', '.join(j.name for j in ordered.joints)}",

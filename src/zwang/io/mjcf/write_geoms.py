@@ -24,6 +24,7 @@ from zwang.mechanism.geometry import (
 from zwang.mechanism.tendon_elements import Wrap
 
 VISUAL_GROUP = 1  # of shapes without contacts, as MuJoCo's own reader of URDF has it
+LEAST_VERTICES = 4
 LARGEST_MASK = 2**31 - 1
 SURFACE = Surface()
 NUMBERS = (
@@ -75,19 +76,26 @@ def _size(out: MjcfOutput, body: str, shape: Geometry) -> dict[str, Any] | None:
                 return None
             return {"type": "plane", "size": (0, 0, 1)}
         case Mesh():
-            file = out.meshes.add(shape)
-            if file:
+            if 0 < len(shape.vertices) < LEAST_VERTICES:
+                _omit(out, body, shape, f"a mesh of MJCF has at least {LEAST_VERTICES} vertices")
+            elif _collides(shape) and len(shape.vertices) and thickness(np.asarray(shape.vertices)) < FLAT:
+                _omit(out, body, shape, "a flat mesh of MJCF has no contacts")
+            elif file := out.meshes.add(shape):
                 return {"type": "mesh", "mesh": file}
-            _omit(out, body, shape, f"its triangles were not read (file {shape.file!r})")
+            else:
+                _omit(out, body, shape, f"its triangles were not read (file {shape.file!r})")
     return None
 
 
 def _omit(out: MjcfOutput, body: str, shape: Geometry, why: str) -> None:
-    collides = not shape.visual_only and (shape.surface.contype or shape.surface.conaffinity)
-    if collides and not (isinstance(shape, Mesh) and not len(shape.faces)):
+    if _collides(shape) and not (isinstance(shape, Mesh) and not len(shape.faces)):
         out.notes.unsupported(shape_title(body, shape), why)
     else:
         out.notes.ignored(why, shape_title(body, shape))
+
+
+def _collides(shape: Geometry) -> bool:
+    return not shape.visual_only and bool(shape.surface.contype or shape.surface.conaffinity)
 
 
 def _moves(out: MjcfOutput, body: str) -> bool:

@@ -115,7 +115,7 @@ def _first_of_moving(
     if first is None:
         first = Inertial(0.0, (0, 0, 0), np.zeros(3), np.eye(3))
     notes.changed(
-        f"MuJoCo requires mass and inertia of a moving body; {WRITTEN_INSTEAD} is written for zero",
+        f"MuJoCo requires mass and inertia of a moving body; {WRITTEN_INSTEAD} (SI units) is written for zero",
         f"body {body.name!r}",
     )
     moments = np.maximum(first.moments, WRITTEN_INSTEAD)

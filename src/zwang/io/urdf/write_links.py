@@ -15,7 +15,7 @@ from zwang.io.xml_writer import Node, as_xml_text
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Geometry, Mesh, Sphere
 
-LEAST = 2e-15  # kg and kg m^2: of a further link, since other programs require mass of a moving link
+LEAST_MASS, LEAST_MOMENT = 2e-15, 1.2e-14  # kg, kg m^2: what MuJoCo requires of a moving link, and a fifth
 
 
 def rpy_of(R: Any) -> tuple[float, float, float]:
@@ -51,13 +51,19 @@ class LinkWriter:
         self.materials: dict[tuple[float, ...], str] = {}
 
     def link(self, name: str, body: Body, further: bool) -> Node:
-        """The element <link> of a body. further: it has no mass because it is a part of a chain of joints."""
+        """The element <link> of a body. further: it is a part of a chain of joints, without mass."""
         node = Node("link", {"name": name})
-        inertia = np.array(body.inertia, float)
-        if further and not isinstance(body.joint, tuple) and body.joints:
-            node.children.append(_inertial(LEAST, (0, 0, 0), LEAST * np.eye(3)))
-        elif body.mass or inertia.any():
-            node.children.append(_inertial(body.mass, body.com, inertia))
+        mass, inertia = body.mass, np.array(body.inertia, float)
+        if body.joints and (not mass or not inertia.any()):
+            mass, inertia = max(mass, LEAST_MASS), inertia if inertia.any() else LEAST_MOMENT * np.eye(3)
+            if not further:
+                self.notes.changed(
+                    "other programs require mass and inertia of a moving link; "
+                    f"{LEAST_MASS} kg and {LEAST_MOMENT} kg m^2 are written for zero",
+                    f"body {body.name!r}",
+                )
+        if mass or inertia.any():
+            node.children.append(_inertial(mass, body.com, inertia))
         node.children += self.shapes(body.name, body.geometry)
         return node
 
