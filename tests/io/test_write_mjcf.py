@@ -109,7 +109,16 @@ def assert_same_in_mujoco(old, new, seed):
     rng = np.random.default_rng(seed)
     a, b = state_of(old, rng), state_of(new, np.random.default_rng(seed))
     close(full_mass_matrix(old, a), full_mass_matrix(new, b), "mass matrix")
-    for name in ("qfrc_bias", "qfrc_passive", "qfrc_actuator", "act_dot", "xpos", "xmat", "site_xpos", "geom_xpos"):
+    for name in (
+        "qfrc_bias",
+        "qfrc_passive",
+        "qfrc_actuator",
+        "act_dot",
+        "xpos",
+        "xmat",
+        "site_xpos",
+        "geom_xpos",
+    ):
         close(getattr(a, name), getattr(b, name), name)
     assert a.ncon == b.ncon and a.nefc == b.nefc
     scale = max(1.0, np.abs(a.qacc).max())
@@ -145,7 +154,16 @@ def test_random_models_of_mujoco(make, seed, tmp_path):
 def test_robots_of_example_robot_data(tmp_path):
     robots = pytest.importorskip("example_robot_data")
     folder = Path(robots.robots_loader.getModelPath("panda_description"), "panda_description").parent
-    names = {"laikago", "panda", "hyq_no_sensors", "human", "talos_reduced", "icub_reduced", "romeo", "finger_edu"}
+    names = {
+        "laikago",
+        "panda",
+        "hyq_no_sensors",
+        "human",
+        "talos_reduced",
+        "icub_reduced",
+        "romeo",
+        "finger_edu",
+    }
     found = [path for path in sorted(folder.glob("**/*.urdf")) if path.stem in names]
     assert len(found) == len(names)
     for path in found:
@@ -264,7 +282,9 @@ def test_point_masses_and_thin_rods(tmp_path):
         zw.Body("point", zw.Revolute("a", (0, 1, 0)), mass=1, com=(0, 0, -1)),
         zw.Body("rod", zw.Revolute("b", (0, 1, 0)), "point", mass=1, com=(0, 0, -1), inertia=(0.1, 0.1, 0)),
         zw.Body("none", zw.Revolute("c", (1, 0, 0)), "rod"),
-        zw.Body("plate", zw.Revolute("d", (0, 0, 1)), "none", mass=1, inertia=(0.1, 0.2, 0.30000000000000004)),
+        zw.Body(
+            "plate", zw.Revolute("d", (0, 0, 1)), "none", mass=1, inertia=(0.1, 0.2, 0.30000000000000004)
+        ),
     )
     assert_same_dynamics(zw.Mechanism(bodies=bodies), rewritten(zw.Mechanism(bodies=bodies), tmp_path))
 
@@ -279,8 +299,12 @@ def has_meaning(part, name):
     """Whether a field of this part has a meaning of its own."""
     if name in ("scale", "report", "simple", "unchecked_inertia"):
         return False
+    if isinstance(part, zw.Prismatic) and name == "position":
+        return False
     if isinstance(part, zw.Actuator):
-        return part.slider is not None if name == "rod" else part.muscle is None or name not in ("gain", "bias")
+        return (
+            part.slider is not None if name == "rod" else part.muscle is None or name not in ("gain", "bias")
+        )
     needed = {"limit_softness": "limits", "friction_softness": "friction", "spring_length": "stiffness"}
     if name in needed and not getattr(part, needed[name]):
         return False
@@ -374,9 +398,7 @@ UNSAYABLE = {
 def test_what_mjcf_cannot_say_is_refused_by_name(named, tmp_path):
     part = UNSAYABLE[named]
     kind = "constraints" if type(part).__module__.endswith("constraints") else "forces"
-    m = zw.Mechanism(
-        bodies=(zw.Body("a", zw.Revolute("j"), mass=1, inertia=(1, 1, 1)),), **{kind: (part,)}
-    )
+    m = zw.Mechanism(bodies=(zw.Body("a", zw.Revolute("j"), mass=1, inertia=(1, 1, 1)),), **{kind: (part,)})
     with pytest.raises(FormatError, match=f"{named}: .*strict=False"):
         zw.write_mjcf(m, tmp_path / "m.xml")
     assert not list(tmp_path.iterdir())
@@ -411,7 +433,20 @@ def test_a_file_that_cannot_be_written(tmp_path):
 # ---------------------------------------------------------------------------------- names and meshes
 
 
-HOSTILE = ['a"b', "<a>", "a&b;&amp;", " a ", "a\tb\nc", "Größe é 😀", "'", "a/b\\c", "-->", "]]>", "\u202eabc", "nan"]
+HOSTILE = [
+    'a"b',
+    "<a>",
+    "a&b;&amp;",
+    " a ",
+    "a\tb\nc",
+    "Größe é 😀",
+    "'",
+    "a/b\\c",
+    "-->",
+    "]]>",
+    "\u202eabc",
+    "nan",
+]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -446,11 +481,19 @@ def test_meshes_are_copied_once_with_all_digits(tmp_path):
     one = Mesh(name="one", file="package://x/Part 1.dae", vertices=vertices, faces=faces)
     other = Mesh(name="two", file="elsewhere/part_1.stl", vertices=vertices * 2, faces=faces)
     same = Mesh(name="three", file="third.stl", vertices=vertices, faces=faces)
-    flat = Mesh(name="flat", vertices=((0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0)), faces=((0, 1, 2), (1, 3, 2)),
-                visual_only=True)
+    flat = Mesh(
+        name="flat",
+        vertices=((0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0)),
+        faces=((0, 1, 2), (1, 3, 2)),
+        visual_only=True,
+    )
     empty = Mesh(name="empty", file="gone.stl", visual_only=True)
     m = zw.Mechanism(
-        bodies=(zw.Body("b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1), geometry=(one, other, same, flat, empty)),)
+        bodies=(
+            zw.Body(
+                "b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1), geometry=(one, other, same, flat, empty)
+            ),
+        )
     )
     report = zw.write_mjcf(m, tmp_path / "model.xml")
     files = sorted(path.name for path in (tmp_path / "model_meshes").iterdir())
@@ -473,5 +516,7 @@ def test_random_mechanisms_of_the_whole_suite_are_written_or_refused(tmp_path):
         m = random_mechanism(seed)
         screws = {j.name for j in m.joints if j.kind == "screw"}
         report = zw.write_mjcf(m, tmp_path / "m.xml", strict=False)
-        assert {note.where for note in report.of_kind("unsupported")} == {f"joint {name!r}" for name in screws}
+        assert {note.where for note in report.of_kind("unsupported")} == {
+            f"joint {name!r}" for name in screws
+        }
         mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))

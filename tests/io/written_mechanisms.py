@@ -16,7 +16,9 @@ SOFT = zw.Softness((0.03, 0.9), (0.8, 0.9, 0.002, 0.4, 3), 0.01)
 
 def rich_mechanism() -> Mechanism:
     """A mechanism with every part that MJCF has: each kind of joint, force, constraint, tendon and shape."""
-    surface = zw.Surface((0.7, 0.01, 0.001), 4, 3, 5, 2, (0.03, 0.8), (0.8, 0.9, 0.002, 0.4, 3), 0.7, 0.02, 0.01, 2)
+    surface = zw.Surface(
+        (0.7, 0.01, 0.001), 4, 3, 5, 2, (0.03, 0.8), (0.8, 0.9, 0.002, 0.4, 3), 0.7, 0.02, 0.01, 2
+    )
     turn = zw.Revolute(
         "turn", (1, 2, 2), (0.1, 0.2, 0.3), armature=0.1, limits=(-1, 2), friction=0.2, reference=0.3,
         actuator_range=(-3, 4), limit_softness=SOFT, friction_softness=replace(SOFT, margin=0),
@@ -76,7 +78,9 @@ def rich_mechanism() -> Mechanism:
     q = (0.1, 0.2, 0.3, 1, 0, 0, 0, 0.4, 1, 0, 0, 0, 0.5, 0.6)
     v = tuple(np.linspace(0.1, 1.2, 12).tolist())
     keyframe = zw.Keyframe("start", q, v, tuple(np.arange(8.0).tolist()), (0.3, 0.4), 1.5)
-    options = zw.Options(0.003, "implicitfast", "elliptic", 2.0, "cg", 50, 1e-7, True, ("refsafe",), ("energy",))
+    options = zw.Options(
+        0.003, "implicitfast", "elliptic", 2.0, "cg", 50, 1e-7, True, ("refsafe",), ("energy",)
+    )
     return Mechanism(
         "rich", bodies, (0.1, 0.2, -9.7), forces, constraints, frames,
         (zw.Plane(name="floor", position=(0, 0, -2)),), tendons, contacts,

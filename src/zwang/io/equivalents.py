@@ -202,7 +202,9 @@ def with_split_bodies(
     return mechanism.replace(bodies=bodies, contacts=(*mechanism.contacts, *excludes)), added
 
 
-def _chain(body: Body, groups: list[list[MovingJoint]], names: UniqueNames, axes_at_origin: bool) -> list[Body]:
+def _chain(
+    body: Body, groups: list[list[MovingJoint]], names: UniqueNames, axes_at_origin: bool
+) -> list[Body]:
     """The bodies that replace one body; the last of them has its mass and shapes."""
     if not axes_at_origin and len(groups) <= 1:
         return [body]
@@ -239,7 +241,7 @@ def with_references(mechanism: Mechanism, references: Mapping[str, Any]) -> Mech
     """The mechanism in which the joints with one coordinate have other references.
 
     references: by joint. The poses of bodies, the axes of joints and the couplings change accordingly. On a
-    body, a joint with a rotation must not follow a ball joint.
+    body, a revolute or screw joint must not follow one with several coordinates.
     """
     old = {j.name: j.joint.reference for j in mechanism.joints}
     moved = {name for name, value in references.items() if value != old[name]}
@@ -293,9 +295,7 @@ def _conjugated(joint: MovingJoint, R: np.ndarray, p: np.ndarray) -> MovingJoint
     return replace(joint, position=position)
 
 
-def _shifted_coupling(
-    c: JointCoupling, old: Mapping[str, Any], new: Mapping[str, Any]
-) -> JointCoupling:
+def _shifted_coupling(c: JointCoupling, old: Mapping[str, Any], new: Mapping[str, Any]) -> JointCoupling:
     """The coupling for new references: q - q0 = P(x) with q0 and x relative to these."""
     offset = old[c.joint] - new.get(c.joint, old[c.joint])
     d = 0 if c.to is None else new.get(c.to, old[c.to]) - old[c.to]

@@ -158,7 +158,9 @@ def _spring_tendon(m: Mechanism, spring: Spring, names: UniqueNames, notes: Expo
     return [tendon]
 
 
-def _point_spring_tendon(spring: PointSpring, ends: list[str], names: UniqueNames, notes: ExportNotes) -> Tendon:
+def _point_spring_tendon(
+    spring: PointSpring, ends: list[str], names: UniqueNames, notes: ExportNotes
+) -> Tendon:
     tendon = Tendon(
         names.new(f"spring from {spring.a[0]} to {spring.b[0]}"),
         path=tuple(ends),

@@ -169,4 +169,3 @@ class _BodyWriter:
             if joints:
                 names = ", ".join(map(repr, joints[:8])) + (", ..." if len(joints) > 8 else "")
                 self.out.notes.ignored(f"MJCF stores no {kind} limit", f"joints {names}")
-

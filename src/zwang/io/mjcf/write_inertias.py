@@ -99,9 +99,7 @@ def _of_group(group: list[Body], notes: ExportNotes) -> dict[str, Inertial]:
     return own
 
 
-def _first_of_moving(
-    body: Body, own: dict[str, Inertial], notes: ExportNotes
-) -> dict[str, Inertial]:
+def _first_of_moving(body: Body, own: dict[str, Inertial], notes: ExportNotes) -> dict[str, Inertial]:
     """The inertial of a moving body if it lacks mass or inertia, which MuJoCo requires.
 
     A massless body to which a body with mass is fixed needs none.
@@ -119,9 +117,7 @@ def _first_of_moving(
         f"body {body.name!r}",
     )
     moments = np.maximum(first.moments, WRITTEN_INSTEAD)
-    return {
-        body.name: _possible(Inertial(max(first.mass, WRITTEN_INSTEAD), first.com, moments, first.R))
-    }
+    return {body.name: _possible(Inertial(max(first.mass, WRITTEN_INSTEAD), first.com, moments, first.R))}
 
 
 def _principal(mass: Any, com: Any, inertia: Any) -> Inertial:

@@ -53,7 +53,6 @@ def urdf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
     )
     for name, new in parts.items():
         notes.changed(f"it is written as the joints {', '.join(map(repr, new))}", f"joint {name!r}")
-    m = with_references(m, {j.name: 0 for j in m.joints if j.joint.nq == 1})
     m, added = with_split_bodies(m, lambda joints: [[joint] for joint in joints], axes_at_origin=True)
     for name, new in added.items():
         notes.changed(
@@ -61,6 +60,7 @@ def urdf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
             f"{', '.join(map(repr, new))}",
             f"body {name!r}",
         )
+    m = with_references(m, {j.name: 0 for j in m.joints if j.joint.nq == 1})
     return _with_mimics(m, notes).replace(contacts=())
 
 
@@ -74,17 +74,12 @@ def _note_settings(m: Mechanism, notes: ExportNotes) -> None:
         notes.unsupported("options", f"URDF has none ({values})")
     for key in m.keyframes:
         notes.unsupported(f"keyframe {key.name!r}", "URDF has no keyframes")
-    zero = tuple(0 if j.joint.nq == 1 else x for j in m.joints for x in _neutral_of(m, j))
     home = m.home or m.neutral
-    moved = [j.name for j in m.joints if tuple(home[j.q]) != tuple(zero[j.q])]
+    moved = [j.name for j in m.joints if home[j.q] != (m.neutral[j.q] if j.joint.nq > 1 else (0,))]
     if moved:
         notes.unsupported(
             "default configuration", f"URDF has none (joints {', '.join(map(repr, moved))})", "it is 0"
         )
-
-
-def _neutral_of(m: Mechanism, joint: Any) -> tuple[Any, ...]:
-    return m.neutral[joint.q]
 
 
 def _constraint(m: Mechanism, c: Any, notes: ExportNotes) -> list[Any]:
@@ -105,7 +100,9 @@ def _constraint(m: Mechanism, c: Any, notes: ExportNotes) -> list[Any]:
         notes.unsupported(where, why)
         return []
     if c.softness is not None:
-        notes.unsupported(where, "a mimic joint of URDF is hard", "it is a mimic joint, which zwang reads as hard")
+        notes.unsupported(
+            where, "a mimic joint of URDF is hard", "it is a mimic joint, which zwang reads as hard"
+        )
     padded = (*coefficients, *[0] * (2 - len(coefficients)))
     return [replace(c, coefficients=padded, softness=None)]
 
@@ -134,7 +131,9 @@ def _force(force: Any, notes: ExportNotes) -> list[Any]:
     if isinstance(force, Damper):
         if any(force.higher):
             notes.unsupported(
-                f"the damper on joint {force.joint!r}", "a damper of URDF has one coefficient", "it has the first"
+                f"the damper on joint {force.joint!r}",
+                "a damper of URDF has one coefficient",
+                "it has the first",
             )
         return [Damper(force.joint, force.coefficient)]
     kind = type(force).__name__

@@ -194,4 +194,3 @@ class _UrdfWriter:
 
 def _is_name(name: str) -> bool:
     return is_xml_text(name) and bool(name.strip())
-
