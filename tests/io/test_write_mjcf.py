@@ -75,10 +75,12 @@ def test_mujoco_computes_the_dynamics_of_the_mechanism(seed, tmp_path):
 
 
 MODEL_NUMBERS = (
-    "body_pos", "body_quat", "body_ipos", "body_mass", "jnt_range", "jnt_actfrcrange", "jnt_solref", "jnt_solimp",
+    "body_pos", "body_quat", "body_ipos", "body_mass", "jnt_range", "jnt_actfrcrange", "jnt_solref",
+    "jnt_solimp",
     "jnt_margin", "jnt_stiffness", "dof_armature", "dof_damping", "dof_frictionloss", "qpos0", "qpos_spring",
     "geom_friction", "geom_solref", "geom_solimp", "geom_margin", "geom_gap", "geom_condim", "geom_contype",
-    "geom_conaffinity", "geom_priority", "geom_size", "actuator_gear", "actuator_ctrlrange", "actuator_forcerange",
+    "geom_conaffinity", "geom_priority", "geom_size", "actuator_gear", "actuator_ctrlrange",
+    "actuator_forcerange",
     "actuator_gainprm", "actuator_biasprm", "eq_solref", "eq_solimp", "tendon_stiffness", "tendon_range",
     "body_invweight0", "dof_invweight0",
 )  # fmt: skip
@@ -201,10 +203,11 @@ def test_writing_what_was_written_gives_the_same_elements(name, tmp_path):
 
 
 def test_the_default_configuration_becomes_the_reference(tmp_path):
-    """The crank of the four-bar is upright by default; poses at q, not at q minus the reference, are equal."""
+    """The crank of the four-bar is upright by default; poses at equal q are equal."""
     m = four_bar()
-    m = m.replace(constraints=(replace(m.constraints[0], softness=zw.Softness()),
-                               zw.JointCoupling("c", "first", "drive", (0.1, 0.5, 0.25), zw.Softness())))  # fmt: skip
+    loop = replace(m.constraints[0], softness=zw.Softness())
+    coupling = zw.JointCoupling("c", "first", "drive", (0.1, 0.5, 0.25), zw.Softness())
+    m = m.replace(constraints=(loop, coupling))
     n = rewritten(m, tmp_path)
     assert_same_dynamics(m, n)
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "written.xml"))
@@ -277,7 +280,7 @@ def test_equal_ends_of_a_range_differ_by_a_rounding_error(tmp_path):
 
 
 def test_point_masses_and_thin_rods(tmp_path):
-    """MuJoCo requires a moment of inertia of every moving body, and the triangle inequality to the last bit."""
+    """MuJoCo requires a moment of inertia of every moving body, and the triangle inequality exactly."""
     bodies = (
         zw.Body("point", zw.Revolute("a", (0, 1, 0)), mass=1, com=(0, 0, -1)),
         zw.Body("rod", zw.Revolute("b", (0, 1, 0)), "point", mass=1, com=(0, 0, -1), inertia=(0.1, 0.1, 0)),
@@ -421,7 +424,7 @@ def test_hard_limits_friction_and_contacts_and_other_integrators_are_refused(tmp
 
 
 def test_symbols_without_values_are_named(tmp_path):
-    with pytest.raises(ParameterError, match="symbols without values .*J_p1.*subs"):
+    with pytest.raises(ParameterError, match=r"symbols without values .*J_p1.*subs"):
         zw.write_mjcf(furuta(), tmp_path / "m.xml", strict=False)
 
 
@@ -451,9 +454,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names(name, tmp_path):
+    shape = zw.Sphere(0.1, name=name)
     m = zw.Mechanism(
         name=name,
-        bodies=(zw.Body(name, zw.Revolute(name), mass=1, inertia=(1, 1, 1), geometry=(zw.Sphere(0.1, name=name),)),),
+        bodies=(zw.Body(name, zw.Revolute(name), mass=1, inertia=(1, 1, 1), geometry=(shape,)),),
         forces=(zw.Motor(name, name),),
         frames=(zw.Frame(f"{name} ", name),),
     )  # fmt: skip

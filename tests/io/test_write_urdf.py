@@ -71,8 +71,8 @@ def test_pinocchio_computes_the_dynamics_of_the_mechanism(seed, tmp_path):
     m = of_urdf(seed)
     kinds = {"revolute", "prismatic", "cylindrical", "universal"}
     turns = [b for b in m.bodies if {j.kind for j in m.joints if j.body == b.name} <= kinds]
-    m = m.replace(bodies=[replace(b, joint=b.joint if b in turns else zw.Fixed()) for b in m.bodies], home=None,
-                  forces=(), frames=m.frames)  # fmt: skip
+    bodies = [replace(b, joint=b.joint if b in turns else zw.Fixed()) for b in m.bodies]
+    m = m.replace(bodies=bodies, home=None, forces=())
     zw.write_urdf(m, tmp_path / "m.urdf", strict=False)
     model = pinocchio.buildModelFromUrdf(str(tmp_path / "m.urdf"))
     data = model.createData()
@@ -200,9 +200,9 @@ def test_no_number_is_dropped_silently(tmp_path):
     # parts that are not written, and are named in the report with or without the change
     omitted = {name for name, _ in found}
     assert omitted <= {
-        "Actuator", "Muscle", "Motor", "Spring", "PointSpring", "Wrench", "GravityCompensation", "Tendon", "Wrap",
-        "Connect", "Weld", "TendonCoupling", "ContactPair", "Keyframe", "Softness", "Surface", "Ellipsoid", "Ball",
-        "Plane", "Mechanism", "JointCoupling", "Damper",
+        "Actuator", "Muscle", "Motor", "Spring", "PointSpring", "Wrench", "GravityCompensation", "Tendon",
+        "Wrap", "Connect", "Weld", "TendonCoupling", "ContactPair", "Keyframe", "Softness", "Surface",
+        "Ellipsoid", "Ball", "Plane", "Mechanism", "JointCoupling", "Damper",
     }  # fmt: skip
     assert {field for name, field in found if name == "Mechanism"} <= {"gravity", "home"}
     report = zw.write_urdf(m, tmp_path / "m.urdf", strict=False)
@@ -236,7 +236,7 @@ def test_a_joint_has_one_mimic_and_no_cycle(tmp_path):
         zw.JointCoupling("3", "b", "a"),
     )
     m = zw.Mechanism(bodies=bodies, constraints=couplings)
-    with pytest.raises(FormatError, match="(?s)'2'.*has one mimic.*'3'.*cannot follow itself"):
+    with pytest.raises(FormatError, match=r"(?s)'2'.*has one mimic.*'3'.*cannot follow itself"):
         zw.write_urdf(m, tmp_path / "m.urdf")
     assert len(rewritten(m, tmp_path, strict=False).constraints) == 1
 

@@ -42,9 +42,10 @@ def convert(
         ),
     ] = True,
 ) -> None:
-    """Write a model in another file format: URDF, MJCF or JSON. Meshes are copied to a folder beside the file.
+    """Write a model in another file format: URDF, MJCF or JSON.
 
-    What the format says in other words, and with --no-strict what it cannot say, is listed.
+    Meshes are copied to a folder beside the file. What the format says in other words, and with --no-strict
+    what it cannot say, is listed.
     """
     write = writer_of(output)
     m = model_of(model, base=base, strict=strict)

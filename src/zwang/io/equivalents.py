@@ -142,7 +142,7 @@ def _forces_on(
 def _with_screws(
     mechanism: Mechanism, screws: Mapping[str, Screw], x: Sequence[Any], of: str
 ) -> tuple[Any, ...]:
-    """Coordinates (of="q") or velocities (of="v") with the displacement of each screw joint after its angle."""
+    """Coordinates (of="q") or velocities (of="v"), with the displacement of each screw joint."""
     found: list[Any] = []
     for joint in mechanism.joints:
         values = x[getattr(joint, of)]

@@ -31,7 +31,7 @@ class Inertial:
 
     @property
     def violation(self) -> float:
-        """The violation of 0 <= a and c <= a + b, relative to the largest moment; 0 if it is a rounded zero."""
+        """The violation of 0 <= a and c <= a + b, relative to the largest moment; 0 for a rounded zero."""
         a, b, c = sorted(self.moments)
         excess = max(c - a - b, -a, 0.0)
         return 0.0 if excess <= LEAST_MOMENT else float(excess / max(c, -a))
@@ -78,8 +78,8 @@ def _of_group(group: list[Body], notes: ExportNotes) -> dict[str, Inertial]:
         total = _total(group)
         if total.violation <= ROUNDING and total.mass >= 0:
             notes.changed(
-                f"the inertia of {', '.join(map(repr, bad))} is that of no body; MuJoCo accepts the sum with "
-                "the bodies that are fixed to each other, which is written here",
+                f"the inertia of {', '.join(map(repr, bad))} is that of no body; the sum over the bodies "
+                "that are fixed to each other, which MuJoCo accepts, is written here",
                 f"body {group[0].name!r}",
             )
             own, bad = {group[0].name: total}, []
@@ -87,8 +87,8 @@ def _of_group(group: list[Body], notes: ExportNotes) -> dict[str, Inertial]:
         if moves:
             notes.unsupported(
                 f"body {name!r}",
-                "MuJoCo accepts only moments of inertia of which none exceeds the sum of the others (it does, "
-                f"by {own[name].violation:.2g} of the largest moment)",
+                "MuJoCo requires that no moment of inertia exceeds the sum of the others (one does, "
+                f"by {own[name].violation:.2g} of the largest)",
                 "the smallest moment is larger",
             )
         else:
@@ -113,7 +113,7 @@ def _first_of_moving(body: Body, own: dict[str, Inertial], notes: ExportNotes) -
     if first is None:
         first = Inertial(0.0, (0, 0, 0), np.zeros(3), np.eye(3))
     notes.changed(
-        f"MuJoCo requires mass and inertia of a moving body; {WRITTEN_INSTEAD} (SI units) is written for zero",
+        f"MuJoCo requires mass and inertia of a moving body; {WRITTEN_INSTEAD} (SI units) stands for zero",
         f"body {body.name!r}",
     )
     moments = np.maximum(first.moments, WRITTEN_INSTEAD)

@@ -42,8 +42,8 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bo
     notes.check(strict)
     m = out.mechanism
     counts = (
-        f"{len(m.bodies)} bodies, {len(m.joints)} joints, {len(m.inputs)} actuators, {len(m.tendons)} tendons, "
-        f"{len(m.constraints)} equalities, {len(out.meshes.files)} mesh files"
+        f"{len(m.bodies)} bodies, {len(m.joints)} joints, {len(m.inputs)} actuators, "
+        f"{len(m.tendons)} tendons, {len(m.constraints)} equalities, {len(out.meshes.files)} mesh files"
     )
     out.meshes.write()
     write_file(file, document(root))

@@ -22,8 +22,9 @@ DEFAULT = Softness()
 def urdf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
     """The mechanism with elements of URDF alone.
 
-    Every body has at most one joint, which is revolute, prismatic, planar or free, has the reference 0, and an
-    axis through the origin of the body frame. Each note of kind "unsupported" is on a part that is missing.
+    Every body has at most one joint, which is revolute, prismatic, planar or free, has the reference 0, and
+    an axis through the origin of the body frame. Each note of kind "unsupported" is on a part that is
+    missing.
     """
     _note_settings(mechanism, notes)
     constraints = tuple(kept for c in mechanism.constraints for kept in _constraint(mechanism, c, notes))

@@ -31,13 +31,13 @@ TYPES = {"prismatic": "prismatic", "planar": "planar", "free": "floating"}
 def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bool = True) -> Report:
     """Write a mechanism to a URDF file, and its meshes to OBJ files in the folder STEM_meshes beside it.
 
-    `zw.load` and Pinocchio read a mechanism with the same mass matrix, bias forces, poses and limits. URDF has
-    links, joints, dampers, dry friction, mimic joints and shapes; it has no springs, actuators, tendons, loops,
-    contact attributes or options. Frames become links without mass. Files are replaced completely or not at
-    all.
+    `zw.load` and Pinocchio read a mechanism with the same mass matrix, bias forces, poses and limits. URDF
+    has links, joints, dampers, dry friction, mimic joints and shapes; it has no springs, actuators, tendons,
+    loops, contact attributes or options. Frames become links without mass. Files are replaced completely or
+    not at all.
     path: the file, usually with the ending .urdf.
-    strict: raise FormatError for parts that URDF cannot say; with strict=False they are omitted, or written as
-        the report says.
+    strict: raise FormatError for parts that URDF cannot say; with strict=False they are omitted, or written
+        as the report says.
 
     Returns a report, whose notes have the kinds "written", "changed" (said in other words, with the same
     motion), "ignored" (omitted, without effect on the motion) and "unsupported" (not said by the file).
