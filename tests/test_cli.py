@@ -33,7 +33,7 @@ def call(capsys, monkeypatch, tmp_path):
     return run
 
 
-COMMANDS = ["info", "check", "simulate", "plot", "view", "equations", "ik", "bench", "demo"]
+COMMANDS = ["info", "check", "convert", "simulate", "plot", "view", "equations", "ik", "bench", "demo"]
 
 
 def examples_in(text: str) -> list[list[str]]:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.integrator.adaptive_step import Adaptive as Adaptive
     from zwang.io.lint import lint as lint
     from zwang.io.load import load as load
+    from zwang.io.mjcf.write_mjcf import write_mjcf as write_mjcf
+    from zwang.io.urdf.write_urdf import write_urdf as write_urdf
     from zwang.mechanism.bodies import Body as Body
     from zwang.mechanism.bodies import Frame as Frame
     from zwang.mechanism.constraints import Connect as Connect
@@ -126,6 +128,8 @@ _PLACES = {
     "zwang.api.compiled": "compile",
     "zwang.io.load": "load",
     "zwang.io.lint": "lint",
+    "zwang.io.mjcf.write_mjcf": "write_mjcf",
+    "zwang.io.urdf.write_urdf": "write_urdf",
     "zwang.constraint.softness_report": "softness",
     "zwang.api.joint_reactions": "joint_reactions",
     "zwang.api.simulate": "simulate",
@@ -243,6 +247,8 @@ __all__ = [
     "softness",
     "task_acceleration",
     "view",
+    "write_mjcf",
+    "write_urdf",
     "zwang_by_body",
     "zwang_of",
 ]

@@ -100,6 +100,10 @@ class UnsupportedError(LoadError):
     """A file with an element that zwang does not support and that affects the motion."""
 
 
+class FormatError(ZwangError, ValueError):
+    """A mechanism that a file format cannot describe: the message names each part and the remedy."""
+
+
 class ShapeError(ZwangError, ValueError):
     """An array of the wrong shape: the message names the argument, the shape expected and the shape given."""
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from zwang.cli import analysis_commands, demo_commands, model_commands, run_commands
+from zwang.cli import analysis_commands, convert_command, demo_commands, model_commands, run_commands
 from zwang.cli.application import app, main
 
-__all__ = ["analysis_commands", "app", "demo_commands", "main", "model_commands", "run_commands"]
+__all__ = [
+    "analysis_commands",
+    "app",
+    "convert_command",
+    "demo_commands",
+    "main",
+    "model_commands",
+    "run_commands",
+]

@@ -14,6 +14,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
 
 RECORDINGS, PICTURES, PAGES = (".nc", ".zarr"), (".png", ".pdf", ".svg"), (".html", ".htm")
+EXPORTS = (*RECORDINGS, ".mcap")
 MOST_WORLDS = 10_000_000  # of one command
 DOCUMENTS = (".urdf", ".xml", ".mjcf", ".json")
 

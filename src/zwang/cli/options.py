@@ -59,7 +59,7 @@ RecordForces = Annotated[
     Parameter(help="Record contact and constraint forces; by default only with --html."),
 ]
 RecordingFile = Annotated[
-    Path | None, Parameter(name="--out", help="Write the recording to this file (.nc or .zarr).")
+    Path | None, Parameter(name="--out", help="Write the recording to this file (.nc, .zarr or .mcap).")
 ]
 PlotFile = Annotated[Path | None, Parameter(help="Write a plot to this file (.png, .pdf or .svg).")]
 PageFile = Annotated[Path | None, Parameter(help="Write a web page that plays the motion to this file.")]

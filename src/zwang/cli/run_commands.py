@@ -18,6 +18,7 @@ from zwang.api.initial_conditions import initial_state
 from zwang.cli.application import INTERRUPTED, app
 from zwang.cli.console import out, print_to_stderr
 from zwang.cli.inputs import (
+    EXPORTS,
     PAGES,
     PICTURES,
     RECORDINGS,
@@ -96,7 +97,7 @@ def simulate(
 
     Ctrl-C ends the run; what was recorded is still written, and the exit status is 130.
     """
-    check_output_files({"--out": (out_file, RECORDINGS), "--plot": (plot, PICTURES), "--html": (html, PAGES)})
+    check_output_files({"--out": (out_file, EXPORTS), "--plot": (plot, PICTURES), "--html": (html, PAGES)})
     check_counts(worlds, seed)
     m = model_of(model, base=base, strict=strict)
     if not m.nv:

@@ -1,4 +1,4 @@
-"""The report of a reader on a file: what it read, repaired and omitted."""
+"""The report of a reader or a writer on a file: what it read or wrote, repaired and omitted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ class Note:
     """One remark on a file or a mechanism.
 
     kind: "read"; "repaired"; "ignored" (omitted, without effect on the motion); "unsupported" (omitted, with
-    an effect on the motion); or "implausible" (possible, but probably a mistake). what: the remark. where:
-    the location in the file, or the part of the mechanism.
+    an effect on the motion); "implausible" (possible, but probably a mistake); and, of a writer, "written",
+    or "changed" (said in other words, with the same motion). what: the remark. where: the location in the
+    file, or the part of the mechanism.
     """
 
     kind: str
@@ -28,7 +29,7 @@ class Note:
 @validated
 @dataclass(frozen=True)
 class Report:
-    """The source of a mechanism, its format and the notes of the reader."""
+    """The file, its format and the notes of the reader or the writer."""
 
     source: str = ""
     format: str = "python"

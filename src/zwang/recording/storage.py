@@ -18,6 +18,7 @@ from xarray.backends import H5NetCDFStore
 from zwang.atomic import write_file, write_folder
 from zwang.errors import LoadError, MissingExtraError, SimulationError
 from zwang.recording.checksum import ATTRIBUTE, checksum
+from zwang.recording.mcap_export import mcap_bytes
 
 OF_ZARR = re.compile(
     r"zarr\.json|\.z(array|attrs|group|metadata)|c|\d+(\.\d+)*"
@@ -27,6 +28,9 @@ OF_ZARR = re.compile(
 def write_recording(run: xr.Dataset, path: str | Path) -> None:
     """Write a recording to a file or folder; see `zwang.save`."""
     suffix = Path(path).suffix
+    if suffix == ".mcap":
+        write_file(path, mcap_bytes(run))
+        return
     summed = run.assign_attrs({ATTRIBUTE: checksum(run)})
     if suffix == ".nc":
         write_file(path, _netcdf(summed))
@@ -37,7 +41,8 @@ def write_recording(run: xr.Dataset, path: str | Path) -> None:
         write_folder(path, lambda folder: _to_zarr(texts, folder))
     else:
         raise SimulationError(
-            f"{str(path)!r} ends in {suffix!r}; a recording is written to .nc (NetCDF) or .zarr"
+            f"{str(path)!r} ends in {suffix!r}; a recording is written to .nc (NetCDF) or .zarr, "
+            "or exported to .mcap"
         )
 
 

@@ -1,0 +1,345 @@
+"""Mechanisms with the same motion in other words, for file formats with fewer kinds of elements.
+
+Each function returns a mechanism whose coordinates have the same values and the same order, so that mass
+matrix, bias forces and poses are the same functions of q and v; exceptions are stated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from zwang.algebra import rotations
+from zwang.io.unique_names import UniqueNames
+from zwang.mechanism.bodies import Body
+from zwang.mechanism.constraints import JointCoupling
+from zwang.mechanism.contact_pairs import ContactExclude
+from zwang.mechanism.force_elements import Actuator, Damper, Spring
+from zwang.mechanism.joints import (
+    Ball,
+    Cylindrical,
+    Fixed,
+    Free,
+    MovingJoint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Screw,
+    Universal,
+)
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.numbers import IDENTITY
+from zwang.mechanism.tendon_elements import Tendon
+
+ONE_COORDINATE = (Revolute, Prismatic, Screw)
+X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
+
+
+# ---------------------------------------------------------------------------------- elementary joints
+
+
+def with_elementary_joints(
+    mechanism: Mechanism, keep: Callable[[Body, MovingJoint], bool]
+) -> tuple[Mechanism, dict[str, tuple[str, ...]]]:
+    """The mechanism with revolute, prismatic and ball joints in place of those that `keep` does not select.
+
+    A screw joint becomes a revolute and a prismatic joint with a hard coupling, and so has one more
+    coordinate. Dampers, springs and actuators follow. Returns the mechanism, and the names of the new joints
+    by the name of the old one.
+    """
+    names = UniqueNames(j.name for j in mechanism.joints)
+    parts: dict[str, tuple[MovingJoint, ...]] = {}
+    bodies = []
+    for body in mechanism.bodies:
+        joints: list[MovingJoint] = []
+        for joint in body.joints:
+            found = (joint,) if keep(body, joint) else _elementary(joint, names)
+            if found != (joint,):
+                parts[joint.name] = found
+            joints += found
+        bodies.append(replace(body, joint=tuple(joints)) if joints else body)
+    if not parts:
+        return mechanism, {}
+    renamed = {name: tuple(part.name for part in found) for name, found in parts.items()}
+    forces, tendons = _forces_on(mechanism, renamed)
+    screws = {j.name: j.joint for j in mechanism.joints if j.name in parts and isinstance(j.joint, Screw)}
+    taken = UniqueNames({c.name for c in mechanism.constraints})
+    couplings = tuple(
+        JointCoupling(taken.new(f"pitch of {name}"), renamed[name][1], name, (0, screw.pitch))
+        for name, screw in screws.items()
+    )
+    new = _with_states(mechanism, lambda x, of: _with_screws(mechanism, screws, x, of))
+    return mechanism.replace(
+        bodies=bodies, forces=forces, tendons=(*mechanism.tendons, *tendons),
+        constraints=(*mechanism.constraints, *couplings), **new,
+    ), renamed  # fmt: skip
+
+
+def _elementary(joint: MovingJoint, names: UniqueNames) -> tuple[MovingJoint, ...]:
+    """The joints with one coordinate, or of kind ball, of which a joint consists."""
+    common: dict[str, Any] = {
+        name: getattr(joint, name)
+        for name in (
+            "position", "armature", "friction", "velocity_limit", "effort_limit", "actuator_range",
+            "limit_softness", "friction_softness",
+        )
+    }  # fmt: skip
+
+    def part(kind: type, name: str, axis: Any, **more: Any) -> Any:
+        return kind(names.new(f"{joint.name}.{name}"), axis=axis, **(common | more))
+
+    match joint:
+        case Cylindrical():
+            return part(Revolute, "angle", joint.axis), part(Prismatic, "displacement", joint.axis)
+        case Universal():
+            return part(Revolute, "first", joint.axis), part(Revolute, "second", joint.second_axis)
+        case Planar():
+            first, second, angle = (e.axis for e in joint.elementary_joints)
+            x, y = part(Prismatic, "x", first), part(Prismatic, "y", second)
+            return x, y, part(Revolute, "angle", angle)
+        case Free():
+            slides = (part(Prismatic, name, axis) for name, axis in zip("xyz", (X, Y, Z), strict=True))
+            return *slides, part(Ball, "rotation", Z)
+        case Screw():
+            turn = Revolute(
+                joint.name, axis=joint.axis, limits=joint.limits, reference=joint.reference, **common
+            )
+            free = dict(armature=0, friction=0, velocity_limit=None, effort_limit=None, actuator_range=None)
+            return turn, part(Prismatic, "displacement", joint.axis, **free)
+    return (joint,)
+
+
+def _forces_on(
+    mechanism: Mechanism, renamed: Mapping[str, tuple[str, ...]]
+) -> tuple[list[Any], list[Tendon]]:
+    """The force elements on the new joints, and tendons for actuators that act on several of them."""
+    joints = {j.name: j for j in mechanism.joints}
+    names = UniqueNames({t.name for t in mechanism.tendons})
+    home = mechanism.home or mechanism.neutral
+    forces: list[Any] = []
+    tendons: list[Tendon] = []
+    for force in mechanism.forces:
+        new = renamed.get(getattr(force, "joint", None) or "")
+        kind = joints[force.joint].kind if new else ""
+        if new is None or (kind == "screw" and not isinstance(force, Damper)):
+            forces.append(force)
+        elif isinstance(force, Damper):
+            forces += [replace(force, joint=name) for name in (new[:1] if kind == "screw" else new)]
+        elif isinstance(force, Spring):  # on a free joint: on each coordinate, from the default pose
+            rests = [*home[joints[force.joint].q][:3], 0]
+            forces += [replace(force, joint=n, rest=r) for n, r in zip(new, rests, strict=True)]
+        elif isinstance(force, Actuator) and kind != "free":
+            tendon = Tendon(names.new(force.name), joints=tuple(zip(new, force.gear, strict=True)))
+            tendons.append(tendon)
+            forces.append(replace(force, joint=None, tendon=tendon.name, gear=(1,)))
+    return forces, tendons
+
+
+def _with_screws(
+    mechanism: Mechanism, screws: Mapping[str, Screw], x: Sequence[Any], of: str
+) -> tuple[Any, ...]:
+    """Coordinates (of="q") or velocities (of="v"), with the displacement of each screw joint."""
+    found: list[Any] = []
+    for joint in mechanism.joints:
+        values = x[getattr(joint, of)]
+        found += values
+        if joint.name in screws:
+            screw = screws[joint.name]
+            found.append(screw.pitch * (values[0] - (screw.reference if of == "q" else 0)))
+    return tuple(found)
+
+
+def _with_states(mechanism: Mechanism, change: Callable[[Any, str], tuple[Any, ...]]) -> dict[str, Any]:
+    """The fields home and keyframes, with `change` applied to coordinates and velocities."""
+    keyframes = [
+        replace(
+            key,
+            q=change(key.q, "q") if key.q else (),
+            v=change(key.v, "v") if key.v else (),
+        )
+        for key in mechanism.keyframes
+    ]
+    home = None if mechanism.home is None else change(mechanism.home, "q")
+    return {"home": home, "keyframes": keyframes}
+
+
+# ------------------------------------------------------------------------------------- bodies of a chain
+
+
+Groups = Callable[[Sequence[MovingJoint]], list[list[MovingJoint]]]
+
+
+def with_split_bodies(
+    mechanism: Mechanism, groups: Groups, *, axes_at_origin: bool = False
+) -> tuple[Mechanism, dict[str, tuple[str, ...]]]:
+    """The mechanism with the joints of a body on a chain of massless bodies, as `groups` divides them.
+
+    axes_at_origin: place the frame of each body with a joint on the axis; the body itself, where its frame
+    is elsewhere, is fixed to the last body of the chain. Where contacts between a body and its parent were
+    excluded, they still are. Returns the mechanism, and the names of the new bodies by body.
+    """
+    names = UniqueNames({"world", *(b.name for b in mechanism.bodies), *(f.name for f in mechanism.frames)})
+    bodies: list[Body] = []
+    added: dict[str, tuple[str, ...]] = {}
+    excludes = []
+    by_name = {body.name: body for body in mechanism.bodies}
+    for body in mechanism.bodies:
+        chain = _chain(body, groups(body.joints), names, axes_at_origin)
+        bodies += chain
+        if len(chain) > 1:
+            added[body.name] = tuple(b.name for b in chain[:-1])
+            parent = by_name.get(body.parent)
+            if parent is not None and parent.geometry and body.geometry:
+                excludes.append(ContactExclude((body.parent, body.name)))
+    if not added:
+        return mechanism, {}
+    if "filterparent" in mechanism.options.disabled:
+        excludes = []
+    return mechanism.replace(bodies=bodies, contacts=(*mechanism.contacts, *excludes)), added
+
+
+def _chain(
+    body: Body, groups: list[list[MovingJoint]], names: UniqueNames, axes_at_origin: bool
+) -> list[Body]:
+    """The bodies that replace one body; the last of them has its mass and shapes."""
+    if not axes_at_origin and len(groups) <= 1:
+        return [body]
+    chain: list[Body] = []
+    parent, pose = body.parent, {"position": body.position, "orientation": body.orientation}
+    at = np.zeros(3, int)  # origin of the last frame of the chain, in the frame of the body
+    for k, group in enumerate(groups):
+        shift = np.zeros(3, int)
+        if axes_at_origin:
+            (joint,) = group
+            where = np.array(at if isinstance(joint, Prismatic) else joint.position)
+            shift, group = where - at, [replace(joint, position=(0, 0, 0))]
+            at = where
+        R = np.array(pose["orientation"])
+        placed = {
+            "position": tuple((np.array(pose["position"]) + R @ shift).tolist()),
+            "orientation": pose["orientation"],
+        }
+        if k == len(groups) - 1 and not at.any():
+            return [*chain, replace(body, parent=parent, joint=tuple(group), **placed)]
+        name = names.new(f"{body.name}.{group[-1].name}")
+        chain.append(Body(name, tuple(group), parent, **placed))
+        parent, pose = name, {"position": (0, 0, 0), "orientation": IDENTITY}
+    if not chain:
+        return [body]
+    back = tuple((-at).tolist())
+    return [*chain, replace(body, parent=parent, joint=Fixed(), position=back, orientation=IDENTITY)]
+
+
+# ----------------------------------------------------------------------------------------- references
+
+
+def with_references(mechanism: Mechanism, references: Mapping[str, Any]) -> Mechanism:
+    """The mechanism in which the joints with one coordinate have other references.
+
+    references: by joint. The poses of bodies, the axes of joints and the couplings change accordingly. On a
+    body, a revolute or screw joint must not follow one with several coordinates.
+    """
+    old = {j.name: j.joint.reference for j in mechanism.joints}
+    moved = {name for name, value in references.items() if value != old[name]}
+    if not moved:
+        return mechanism
+    bodies = [_rereferenced(body, references) for body in mechanism.bodies]
+    constraints = [
+        _shifted_coupling(c, old, references) if isinstance(c, JointCoupling) else c
+        for c in mechanism.constraints
+    ]
+    return mechanism.replace(bodies=bodies, constraints=constraints)
+
+
+def _rereferenced(body: Body, references: Mapping[str, Any]) -> Body:
+    """The body with new references: X D1 E1 ... Dn En, where the constant motions D move to the front.
+
+    Di is the motion of joint i from the old to the new reference, and Ei that from the new one.
+    """
+    R, p = np.array(IDENTITY), np.zeros(3, int)  # S = D(i+1) ... Dn
+    joints: list[MovingJoint] = []
+    for joint in reversed(body.joints):
+        target = references.get(joint.name, joint.reference)
+        joints.insert(0, replace(_conjugated(joint, R, p), reference=target))
+        if isinstance(joint, ONE_COORDINATE) and target != joint.reference:
+            R_D, p_D = _motion(joint, target - joint.reference)
+            R, p = R_D @ R, p_D + R_D @ p
+    R_body = np.array(body.orientation)
+    position = np.array(body.position) + R_body @ p
+    return replace(
+        body,
+        joint=tuple(joints) if joints else body.joint,
+        position=tuple(position.tolist()),
+        orientation=tuple(tuple(row) for row in (R_body @ R).tolist()),
+    )
+
+
+def _motion(joint: MovingJoint, x: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation and translation of a joint with one coordinate by x, in the frame of the body."""
+    axis, a = np.array(joint.axis), np.array(joint.position)
+    if isinstance(joint, Prismatic):
+        return np.array(IDENTITY), axis * x
+    R = rotations.from_axis_angle(joint.axis, x)
+    return R, a - R @ a + axis * (getattr(joint, "pitch", 0) * x)
+
+
+def _conjugated(joint: MovingJoint, R: np.ndarray, p: np.ndarray) -> MovingJoint:
+    """The joint S^-1 E S, with S = (R, p): its axis and position in the frame S."""
+    position = tuple((R.T @ (np.array(joint.position) - p)).tolist())
+    if isinstance(joint, ONE_COORDINATE):
+        return replace(joint, axis=tuple((R.T @ np.array(joint.axis)).tolist()), position=position)
+    return replace(joint, position=position)
+
+
+def _shifted_coupling(c: JointCoupling, old: Mapping[str, Any], new: Mapping[str, Any]) -> JointCoupling:
+    """The coupling for new references: q - q0 = P(x) with q0 and x relative to these."""
+    offset = old[c.joint] - new.get(c.joint, old[c.joint])
+    d = 0 if c.to is None else new.get(c.to, old[c.to]) - old[c.to]
+    if offset == 0 and d == 0:
+        return c
+    # P(x + d) by the binomial theorem
+    n = len(c.coefficients)
+    shifted = [
+        sum((c.coefficients[k] * math.comb(k, i) * d ** (k - i) for k in range(i + 1, n)), c.coefficients[i])
+        for i in range(n)
+    ]
+    return replace(c, coefficients=(shifted[0] + offset, *shifted[1:]))
+
+
+# ------------------------------------------------------------------------------------------------ order
+
+
+def in_depth_first_order(mechanism: Mechanism) -> Mechanism:
+    """The mechanism with every body directly after its parent's earlier children; coordinates follow.
+
+    The order of the coordinates changes unless the bodies are in this order already.
+    """
+    children: dict[str, list[Body]] = {}
+    for body in mechanism.bodies:
+        children.setdefault(body.parent, []).append(body)
+    order: list[Body] = []
+    stack = list(reversed(children.get("world", [])))
+    while stack:
+        order.append(stack.pop())
+        stack.extend(reversed(children.get(order[-1].name, [])))
+    if [b.name for b in order] == [b.name for b in mechanism.bodies]:
+        return mechanism
+    slices = {(j.name, of): getattr(j, of) for j in mechanism.joints for of in ("q", "v")}
+
+    def permuted(x: Sequence[Any], of: str) -> tuple[Any, ...]:
+        return tuple(value for b in order for joint in b.joints for value in x[slices[joint.name, of]])
+
+    return mechanism.replace(bodies=order, **_with_states(mechanism, permuted))
+
+
+def rigid_group(bodies: Iterable[Body], root: str) -> list[str]:
+    """The names of the body `root` and of the bodies that are fixed to it, directly or through others."""
+    group = [root]
+    for body in bodies:
+        if body.parent in group and not body.joints and body.name not in group:
+            group.append(body.name)
+    return group

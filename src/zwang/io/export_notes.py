@@ -1,0 +1,62 @@
+"""Notes on what a file format cannot say of a mechanism, and the refusal to write such a file."""
+
+from __future__ import annotations
+
+from zwang.errors import FormatError, ParameterError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.report import Note, Report
+
+
+class ExportNotes:
+    """Collects the notes of a writer.
+
+    "changed": said in other words, with the same motion. "ignored": omitted, without effect on the motion.
+    "unsupported": the format cannot say it, which changes the motion.
+    """
+
+    def __init__(self, mechanism: Mechanism, format_name: str):
+        self.mechanism, self.format = mechanism, format_name
+        self.notes: list[Note] = []
+
+    def changed(self, what: str, where: str = "") -> None:
+        """Note a part that is said in other words."""
+        self.notes.append(Note("changed", what, where))
+
+    def ignored(self, what: str, where: str = "") -> None:
+        """Note a part that is omitted and has no effect on the motion."""
+        self.notes.append(Note("ignored", what, where))
+
+    def unsupported(self, where: str, why: str, instead: str = "it is omitted") -> None:
+        """Note a part that the format cannot say.
+
+        where: the part, such as "rolling 'wheel'". why: what cannot be said. instead: what strict=False does.
+        """
+        self.notes.append(Note("unsupported", f"{why}; with strict=False {instead}", where))
+
+    def check(self, strict: bool) -> None:
+        """Raises FormatError, with every part that the format cannot say, if strict."""
+        found = [note for note in self.notes if note.kind == "unsupported"]
+        if not strict or not found:
+            return
+        parts = "\n".join(f"  {note.where}: {note.what}" for note in found)
+        count = f"{len(found)} part{'s' * (len(found) > 1)}"
+        raise FormatError(
+            f"{self.format} cannot describe {count} of mechanism {self.mechanism.name!r}:\n{parts}\n"
+            "Replace these parts by ones that the format has, or give strict=False, which writes the file as "
+            "stated here and lists the same in the report"
+        )
+
+    def report(self, path: str, written: str) -> Report:
+        """The report on the file at `path`; `written` counts its elements."""
+        head = Note("written", written, path)
+        return Report(path, self.format.lower(), (head, *self.notes))
+
+
+def check_values(mechanism: Mechanism, format_name: str) -> None:
+    """Raises ParameterError if the mechanism has symbols, which are no numbers."""
+    if mechanism.symbols:
+        names = ", ".join(mechanism.symbols)
+        raise ParameterError(
+            f"mechanism {mechanism.name!r} has symbols without values ({names}), and {format_name} contains "
+            "numbers only; give their values first: mechanism.subs({name: value, ...})"
+        )

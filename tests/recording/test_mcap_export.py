@@ -1,0 +1,135 @@
+"""MCAP files: what another reader finds in them, against the recording and the kinematics."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.mechanisms import random_mechanism
+from zwang.algebra.rotations import from_quaternion
+from zwang.errors import MissingExtraError, ShapeError, SimulationError
+from zwang.mechanism.samples import FURUTA, furuta
+from zwang.recording.mcap_export import SCHEMAS
+
+
+def simulated(m, q0=None, **settings):
+    return zw.simulate(m, q0, duration=0.02, step=0.005, progress=False, compiled=False, **settings)
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Writes a recording and gives (schema, topic, time [ns], content) of every message, in file order."""
+    reader = pytest.importorskip("mcap.reader")
+
+    def messages(run, name="run.mcap"):
+        zw.save(run, tmp_path / name)
+        with open(tmp_path / name, "rb") as file:
+            found = reader.make_reader(file, validate_crcs=True).iter_messages(log_time_order=False)
+            return [(s.name, c.topic, m.log_time, json.loads(m.data)) for s, c, m in found]
+
+    return messages
+
+
+def matches(schema, value) -> bool:
+    """Whether a value has the types and the required properties of a JSON schema."""
+    match schema.get("type"):
+        case "object":
+            parts = schema.get("properties", {})
+            return set(schema.get("required", ())) <= set(value) <= set(parts) and all(
+                matches(parts[name], part) for name, part in value.items()
+            )
+        case "array":
+            return all(matches(schema["items"], item) for item in value)
+        case "integer":
+            return isinstance(value, int) and value >= schema.get("minimum", value)
+        case "number":
+            return isinstance(value, int | float)
+    return isinstance(value, str)
+
+
+def poses_of(transforms):
+    """The world pose (R, p) of every frame, by composing the transforms of the tree."""
+    table = {t["child_frame_id"]: t for t in transforms}
+
+    def pose(name):
+        if name == "world":
+            return np.eye(3), np.zeros(3)
+        t = table[name]
+        R, p = pose(t["parent_frame_id"])
+        d = np.array([t["translation"][x] for x in "xyz"])
+        q = np.array([t["rotation"][x] for x in "wxyz"])
+        return R @ from_quaternion(q), p + R @ d
+
+    return {name: pose(name) for name in table}
+
+
+def test_joint_states_and_transforms_are_those_of_the_recording(read):
+    m = random_mechanism(4)
+    run = simulated(m)
+    found = read(run)
+    schemas = {schema["title"]: schema for schema in SCHEMAS}
+    assert all(matches(schemas[schema], content) for schema, _, _, content in found)
+    times = [time for *_, time, _ in found]
+    assert times == sorted(times)
+    static = [t for _, topic, _, content in found if topic == "/tf_static" for t in content["transforms"]]
+    states = [c for _, topic, _, c in found if topic == "/joint_states"]
+    moving = [c for _, topic, _, c in found if topic == "/tf"]
+    assert len(states) == len(moving) == run.sizes["time"]
+    for k, (state, transforms) in enumerate(zip(states, moving, strict=True)):
+        stamp = state["timestamp"]
+        assert stamp["sec"] + stamp["nsec"] * 1e-9 == pytest.approx(float(run.time[k]), abs=1e-9)
+        for joint in state["joints"]:
+            name = joint["name"]
+            assert joint["position"] == float(run.q.sel(coordinate=name)[0, k])
+            assert joint["velocity"] == float(run.v.sel(speed=name)[0, k])
+            assert joint["effort"] == float(run.tau.sel(speed=name)[0, k])
+        poses = poses_of([*transforms["transforms"], *static])
+        assert set(poses) == {b.name for b in m.bodies} | {f.name for f in m.frames}
+        for name, (R, p) in poses.items():
+            expected = zw.frame_pose(m, run.q.values[0, k], name)
+            assert np.abs(R - expected.R).max() < 1e-12 and np.abs(p - expected.p).max() < 1e-12
+
+
+def test_each_world_has_its_topics_its_frames_and_its_parameters(read):
+    numbers = {name: value for name, value in FURUTA.items() if name != "L_r"}
+    run = simulated(furuta(), {"alpha": [0.1, 0.2]}, params={**numbers, "L_r": [0.1, 0.3]})
+    found = read(run)
+    assert {topic for _, topic, *_ in found} == {
+        f"/world_{k}/{topic}" for k in (0, 1) for topic in ("joint_states", "tf")
+    }
+    lengths = {}
+    for _, topic, _, content in found:
+        for t in content.get("transforms", ()) if topic.endswith("/tf") else ():
+            if t["child_frame_id"].endswith("/pendulum"):
+                lengths[t["parent_frame_id"]] = t["translation"]["x"]
+    assert lengths == pytest.approx({"world_0/arm": 0.1, "world_1/arm": 0.3})
+    one = read(run.isel(world=[1]), "one.mcap")
+    assert {topic for _, topic, *_ in one} == {"/joint_states", "/tf"}
+
+
+def test_states_after_a_failure_are_omitted(read):
+    run = simulated(furuta(**FURUTA))
+    run["q"][:, 2:] = np.nan
+    assert max(time for *_, time, _ in read(run)) == round(float(run.time[1]) * 1e9)
+
+
+def test_a_recording_of_one_world_without_its_dimension_is_refused(tmp_path):
+    pytest.importorskip("mcap")
+    with pytest.raises(ShapeError, match=r"isel\(world=\[0\]\)"):
+        zw.save(simulated(furuta(**FURUTA)).isel(world=0), tmp_path / "a.mcap")
+
+
+def test_without_mcap_the_fix_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mcap", None)
+    with pytest.raises(MissingExtraError, match="pip install 'mcap"):
+        zw.save(simulated(furuta(**FURUTA)), tmp_path / "a.mcap")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_error_for_another_ending_names_the_formats(tmp_path):
+    with pytest.raises(SimulationError, match=r"\.nc.*\.zarr.*\.mcap"):
+        zw.save(simulated(furuta(**FURUTA)), tmp_path / "a.csv")
