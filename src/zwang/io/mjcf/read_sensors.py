@@ -112,6 +112,8 @@ class SensorReader:
                 camera = int(getattr(m, f"sensor_{prefix}id")[i])
                 if m.cam_mode[camera]:
                     return f"with the moving camera {self.source.name('camera', camera)!r}"
+        if kind == SENSOR.mjSENS_TORQUE and m.site_bodyid[m.sensor_objid[i]] == 0:
+            return "at a site of the world: MuJoCo refers its torque to several points"
         if kind == SENSOR.mjSENS_RANGEFINDER:
             return self._unsupported_ray(i)
         if _TYPES[kind][0] is ContactSensor and self._parameter(i, 0) >> len(CONTACT_DATA):
@@ -278,9 +280,20 @@ def cameras(source: MjcfModel) -> tuple[Camera, ...]:
                 fovy=float(np.radians(m.cam_fovy[k])),
                 resolution=tuple(int(n) for n in m.cam_resolution[k]),
                 sensor_size=zeroed(m.cam_sensorsize[k]),
-                focal_length=zeroed(m.cam_intrinsic[k][:2]),
+                focal_length=_focal_length(m, k),
                 mode=_MODES[int(m.cam_mode[k])],
                 target=source.name("body", target) if target >= 0 else None,
             )
         )
     return tuple(found)
+
+
+def _focal_length(m: Any, k: int) -> tuple[Any, ...]:
+    """The focal lengths of camera k [m], such that those in pixels are MuJoCo's, which has them in single
+    precision.
+    """
+    sizes, pixels = m.cam_sensorsize[k], m.cam_resolution[k].astype(np.float32)
+    if not np.all(sizes):
+        return zeroed(m.cam_intrinsic[k][:2])
+    in_pixels = np.asarray(m.cam_intrinsic[k][:2] / sizes * pixels, np.float32).astype(float)
+    return zeroed(in_pixels * sizes.astype(float) / pixels.astype(float))
