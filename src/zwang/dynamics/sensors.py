@@ -44,8 +44,8 @@ def link_accelerations(kinematics: Kinematics, a: Any) -> list[SpatialVector]:
 def placement_acceleration(
     kinematics: Kinematics, accelerations: list[SpatialVector], placement: Placement
 ) -> np.ndarray:
-    """Acceleration (6,) of the origin of a frame fixed to a link, and its angular acceleration, in world axes,
-    without gravity.
+    """Acceleration (6,) of the origin of a frame fixed to a link, and its angular acceleration, in world
+    axes, without gravity.
     """
     if placement.link == WORLD:
         return np.zeros(6, int)

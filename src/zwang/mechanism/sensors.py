@@ -449,8 +449,8 @@ class Camera:
 
 
 SENSORS = (
-    SiteSensor, TouchSensor, InsideSensor, RangeSensor, CameraSensor, JointSensor, TendonSensor, ActuatorSensor,
-    FrameSensor, SubtreeSensor, DistanceSensor, ContactSensor, GlobalSensor, UserSensor,
+    SiteSensor, TouchSensor, InsideSensor, RangeSensor, CameraSensor, JointSensor, TendonSensor,
+    ActuatorSensor, FrameSensor, SubtreeSensor, DistanceSensor, ContactSensor, GlobalSensor, UserSensor,
 )  # fmt: skip
 """The classes of sensors."""
 

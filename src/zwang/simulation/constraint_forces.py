@@ -56,8 +56,6 @@ class PointForce(NamedTuple):
     force: Any
 
 
-
-
 def point_force_labels(mechanism: Mechanism) -> tuple[PointForceLabel, ...]:
     """The labels of all forces with a point of application: constraints in their order, then candidate
     contacts.
@@ -163,8 +161,8 @@ def _acts_on_first(pair: Pair) -> bool:
 class ContactWrench(NamedTuple):
     """A contact of a pair and the wrench that it exerts on the body of the pair's second shape.
 
-    exists: whether the signed distance [m] is within margin and gap. position (3,) [m] and frame (3, 3), whose
-    rows are the normal, from the first shape to the second, and two tangents, in world axes. force (3,) [N]
+    exists: 1 if the signed distance [m] is within margin and gap, else 0. position (3,) [m] and frame (3, 3),
+    whose rows are the normal, from the first shape to the second, and two tangents, in world axes. force (3,) [N]
     and torque (3,) [N m], about the position, in the axes of the frame; 0 for an inactive contact, whose
     position and frame are meaningless.
     """
@@ -177,9 +175,7 @@ class ContactWrench(NamedTuple):
     torque: np.ndarray
 
 
-def contact_wrenches(
-    context: RowContext, rows: Rows, solution: Solution
-) -> list[tuple[Pair, ContactWrench]]:
+def contact_wrenches(context: RowContext, rows: Rows, solution: Solution) -> list[tuple[Pair, ContactWrench]]:
     """All contacts of the candidate pairs, in their order, `pair.count` of each.
 
     The forces of soft contacts follow from the residual of their rows, those of hard ones are the multipliers

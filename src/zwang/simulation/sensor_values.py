@@ -31,6 +31,7 @@ from zwang.mechanism import sensors as described
 from zwang.mechanism.constraints import Connect, Weld
 from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.scalar import clip, less, maximum, minimum, sqrt, where
 from zwang.simulation.applied_forces import activations, applied_forces, by_name, controls_by_name
 from zwang.simulation.constrained import ConstrainedSolution
@@ -135,8 +136,8 @@ class SensedState:
 
     @cached_property
     def external_wrenches(self) -> dict[str, np.ndarray]:
-        """Wrench (6,) of contacts, of constraints between points and of spatial tendons on every body, but not
-        on the world: force, and moment about the world's origin.
+        """Wrench (6,) of contacts, of constraints between points and of spatial tendons on every body, but
+        not on the world: force, and moment about the world's origin.
 
         As in MuJoCo, forces of wrenches, gravity compensation and actuators on frames are not included.
         """
@@ -160,7 +161,7 @@ class SensedState:
         return found
 
     def _add_tendon_loads(self, loads: dict[str, np.ndarray]) -> None:
-        """Add the loads of springs, dampers and actuators of tendons along a path."""
+        """Add the loads of tendons along a path: of springs, dampers, actuators and constraints."""
         m = self.mechanism
         for tendon in m.tendons:
             if not tendon.path:
@@ -170,12 +171,35 @@ class SensedState:
             for force in m.forces:
                 if isinstance(force, Actuator) and force.tendon == tendon.name:
                     tension = tension - force.gear[0] * self.actuator_outputs[force.name].force
+            tension = tension + self._constraint_tension(tendon.name)
             for frame, p, pull in tendon_loads(m, tendon, self.kinematics.poses):
                 _add_load(loads, body_of_frame(m, frame), p, tension * pull, np.zeros(3, int))
 
+    def _constraint_tension(self, tendon: str) -> Any:
+        """The tension [N] of a tendon by its limits, friction and couplings, from the forces of their rows."""
+        if self.solution is None:
+            return 0
+        names = {f"lower limit of {tendon}": -1, f"upper limit of {tendon}": 1, f"friction of {tendon}": -1}
+        shares: dict[str, Any] = dict(names)
+        for c in self.mechanism.constraints:
+            if isinstance(c, TendonCoupling) and tendon in (c.tendon, c.to):
+                shares[c.name] = -1 if tendon == c.tendon else self._coupling_slope(c)
+        rows, force = self.solution.rows, self.solution.solution.force
+        return sum(
+            (shares[row] * f for row, f in zip(rows.names, force, strict=True) if row in shares), start=0
+        )
+
+    def _coupling_slope(self, c: TendonCoupling) -> Any:
+        """The derivative of the polynomial of a coupling by the length of its second tendon."""
+        m = self.mechanism
+        other = next(t for t in m.tendons if t.name == c.to)
+        y = tendon_length(m, other, self.q)[0] - self._constraint_model.weights.lengths[other.name]
+        terms = enumerate(c.coefficients[1:], start=1)
+        return sum((k * x * y ** (k - 1) for k, x in terms), start=0)
+
     def _other_point(self, name: str, p: Any) -> Any:
-        """Where the reaction of a constraint acts: on the second point of a soft connect or weld, which differs
-        from the first by the violation.
+        """Where the reaction of a constraint acts: on the second point of a soft connect or weld, which
+        differs from the first by the violation.
         """
         tree = self.mechanism.tree
         for c in self.mechanism.constraints:

@@ -69,7 +69,8 @@ class MjcfModel:
 
     def _names_of(self, kind: str) -> list[str]:
         accessor = {"equality": "equality", "key": "key"}.get(kind, kind)
-        sizes = {"body": "nbody", "joint": "njnt", "actuator": "nactuator", "equality": "neq", "key": "nkey", "camera": "ncam"}
+        sizes = {"body": "nbody", "joint": "njnt", "actuator": "nactuator", "equality": "neq", "key": "nkey",
+                 "camera": "ncam"}  # fmt: skip
         count = getattr(self.model, sizes.get(kind, f"n{kind}"))
         given = [getattr(self.model, accessor)(i).name for i in range(count)]
         taken = set(given)

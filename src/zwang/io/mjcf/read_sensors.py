@@ -164,30 +164,33 @@ class SensorReader:
             b = self._part(int(m.sensor_reftype[i]), reference)
             assert a is not None and b is not None
             return DistanceSensor(name, spelling, a, b, cutoff=cutoff)
-        return self._OF_SINGLE[kind](self, i, name, cutoff)
+        return _SINGLE_READERS[kind](self, i, name, cutoff)
 
-    def _touch(self, i: int, name: str, cutoff: Any) -> Sensor:
+    def touch(self, i: int, name: str, cutoff: Any) -> Sensor:
+        """A touch sensor: sensor i with this name and cutoff."""
         site = int(self.m.sensor_objid[i])
         return TouchSensor(name, self.source.name("site", site), self._zone(site), cutoff=cutoff)
 
-    def _range(self, i: int, name: str, cutoff: Any) -> Sensor:
+    def range(self, i: int, name: str, cutoff: Any) -> Sensor:
+        """A range sensor: sensor i with this name and cutoff."""
         chosen = _names_of_bits(self._parameter(i, 0, 1), tuple(RAY_DATA))
-        return RangeSensor(
-            name, self.source.name("site", int(self.m.sensor_objid[i])), chosen, cutoff=cutoff
-        )
+        return RangeSensor(name, self.source.name("site", int(self.m.sensor_objid[i])), chosen, cutoff=cutoff)
 
-    def _projection(self, i: int, name: str, cutoff: Any) -> Sensor:
+    def projection(self, i: int, name: str, cutoff: Any) -> Sensor:
+        """A camera projection: sensor i with this name and cutoff."""
         site, camera = int(self.m.sensor_objid[i]), int(self.m.sensor_refid[i])
         return CameraSensor(
             name, self.source.name("site", site), self.source.name("camera", camera), cutoff=cutoff
         )
 
-    def _inside(self, i: int, name: str, cutoff: Any) -> Sensor:
+    def inside(self, i: int, name: str, cutoff: Any) -> Sensor:
+        """A sensor that tests whether a point is inside a site: sensor i with this name and cutoff."""
         m, site = self.m, int(self.m.sensor_refid[i])
         frame = self._frame(int(m.sensor_objtype[i]), int(m.sensor_objid[i]))
         return InsideSensor(name, frame, self.source.name("site", site), self._zone(site), cutoff=cutoff)
 
-    def _contact(self, i: int, name: str, cutoff: Any) -> Sensor:
+    def contact(self, i: int, name: str, cutoff: Any) -> Sensor:
+        """A contact sensor: sensor i with this name and cutoff."""
         m, target = self.m, int(self.m.sensor_objid[i])
         data = _names_of_bits(self._parameter(i, 0), tuple(CONTACT_DATA))
         size = sum(CONTACT_DATA[field] for field in data)
@@ -204,13 +207,9 @@ class SensorReader:
             cutoff=cutoff,
         )
 
-    def _user(self, i: int, name: str, cutoff: Any) -> Sensor:
+    def user(self, i: int, name: str, cutoff: Any) -> Sensor:
+        """A user sensor: sensor i with this name and cutoff."""
         return UserSensor(name, int(self.m.sensor_dim[i]), cutoff=cutoff)
-
-    _OF_SINGLE: dict[Any, Callable[[SensorReader, int, str, Any], Sensor]] = {
-        TouchSensor: _touch, RangeSensor: _range, CameraSensor: _projection, InsideSensor: _inside,
-        ContactSensor: _contact, UserSensor: _user,
-    }  # fmt: skip
 
     # ---------------------------------------------------------------------------------- frames, zones, parts
 
@@ -237,7 +236,7 @@ class SensorReader:
         return Sphere(a)
 
     def _frame(self, kind: int, target: int) -> str:
-        """The name of the frame of an object: a body's frame, its inertial frame, a site, a shape or a camera.
+        """The name of the frame of an object: a body, its inertial frame, a site, a shape or a camera.
 
         Frames that the mechanism does not have otherwise are added to `frames`.
         """
@@ -258,6 +257,12 @@ class SensorReader:
         frame = Frame(f"{name} ({what})", self.source.name("body", int(body)), zeroed(p), matrix_of(q))
         self.frames[frame.name] = frame
         return frame.name
+
+
+_SINGLE_READERS: dict[Any, Callable[[SensorReader, int, str, Any], Sensor]] = {
+    TouchSensor: SensorReader.touch, RangeSensor: SensorReader.range, CameraSensor: SensorReader.projection,
+    InsideSensor: SensorReader.inside, ContactSensor: SensorReader.contact, UserSensor: SensorReader.user,
+}  # fmt: skip
 
 
 def _names_of_bits(bits: int, names: tuple[str, ...]) -> tuple[str, ...]:
