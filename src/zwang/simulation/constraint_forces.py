@@ -161,10 +161,10 @@ def _acts_on_first(pair: Pair) -> bool:
 class ContactWrench(NamedTuple):
     """A contact of a pair and the wrench that it exerts on the body of the pair's second shape.
 
-    exists: 1 if the signed distance [m] is within margin and gap, else 0. position (3,) [m] and frame (3, 3),
-    whose rows are the normal, from the first shape to the second, and two tangents, in world axes. force (3,) [N]
-    and torque (3,) [N m], about the position, in the axes of the frame; 0 for an inactive contact, whose
-    position and frame are meaningless.
+    exists: 1 if the signed distance [m] is within margin and gap, else 0.
+    position (3,) [m] and frame (3, 3), in world axes; the rows of the frame are the normal, from the first
+    shape to the second, and two tangents. force (3,) [N] and torque (3,) [N m], about the position, in the
+    axes of the frame; 0 for an inactive contact, whose position and frame are meaningless.
     """
 
     exists: Any

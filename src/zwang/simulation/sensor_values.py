@@ -176,7 +176,7 @@ class SensedState:
                 _add_load(loads, body_of_frame(m, frame), p, tension * pull, np.zeros(3, int))
 
     def _constraint_tension(self, tendon: str) -> Any:
-        """The tension [N] of a tendon by its limits, friction and couplings, from the forces of their rows."""
+        """The tension [N] of a tendon by its limits, friction and couplings, by the forces of their rows."""
         if self.solution is None:
             return 0
         names = {f"lower limit of {tendon}": -1, f"upper limit of {tendon}": 1, f"friction of {tendon}": -1}
