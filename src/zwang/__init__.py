@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.integrator.adaptive_step import Adaptive as Adaptive
     from zwang.io.lint import lint as lint
     from zwang.io.load import load as load
+    from zwang.mechanism.applied_wrenches import with_applied_wrenches as with_applied_wrenches
     from zwang.mechanism.bodies import Body as Body
     from zwang.mechanism.bodies import Frame as Frame
     from zwang.mechanism.constraints import Connect as Connect
@@ -137,6 +138,7 @@ _PLACES = {
     "zwang.mechanism.tendon_elements": "Tendon TendonCoupling Wrap",
     "zwang.mechanism.contact_pairs": "ContactExclude ContactPair",
     "zwang.mechanism.options": "Keyframe Options",
+    "zwang.mechanism.applied_wrenches": "with_applied_wrenches",
     "zwang.mechanism.sensors": (
         "ActuatorSensor Camera CameraSensor ContactSensor DistanceSensor FrameSensor GlobalSensor "
         "InsideSensor JointSensor RangeSensor SiteSensor SubtreeSensor TendonSensor TouchSensor UserSensor"
@@ -283,6 +285,7 @@ __all__ = [
     "softness",
     "task_acceleration",
     "view",
+    "with_applied_wrenches",
     "zwang_by_body",
     "zwang_of",
 ]

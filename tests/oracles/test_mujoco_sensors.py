@@ -17,7 +17,7 @@ from tests.oracles.sensor_models import (
     mounted_sensors,
     random_data,
 )
-from zwang.errors import UnsupportedError
+from zwang.errors import DescriptionError, UnsupportedError
 from zwang.io.mjcf.read_mjcf import read_mjcf
 
 SENSORS = {
@@ -132,6 +132,27 @@ def test_quantities_of_bodies_are_those_of_mjdata():
         scale = max(1.0, float(np.abs(data.cfrc_ext).max()))
         for found in (zw.external_wrenches(m, *inputs), fast.external_wrenches(*inputs)):
             assert found == pytest.approx(data.cfrc_ext, abs=1e-8 * scale)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_applied_wrenches_are_the_xfrc_applied_of_mujoco(seed):
+    """The acceleration, the sensors of forces and cfrc_ext, with a wrench on two bodies."""
+    text = model_text(mounted_sensors())
+    model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("sensors.xml", text=text)
+    m = zw.with_applied_wrenches(m, "c", "f")
+    data, wrenches = random_data(model, seed), np.random.default_rng(seed).normal(size=(2, 6)) * 3
+    for name, wrench in zip(("c", "f"), wrenches, strict=True):
+        data.xfrc_applied[model.body(name).id] = wrench
+    mujoco.mj_forward(model, data)
+    mujoco.mj_rnePostConstraint(model, data)
+    assert m.inputs[-12:-10] == ("c.fx", "c.fy")
+    given = (data.qpos, data.qvel, np.concatenate([data.ctrl, *wrenches]), data.act, data.time)
+    found = np.concatenate(list(zw.sensors(m, *given).values()))
+    assert found == pytest.approx(data.sensordata, abs=1e-8 * np.abs(data.sensordata).max())
+    scale = np.abs(data.cfrc_ext).max()
+    assert zw.external_wrenches(m, *given) == pytest.approx(data.cfrc_ext, abs=1e-8 * scale)
+    with pytest.raises(DescriptionError, match=r"has the input 'c\.fx' already"):
+        zw.with_applied_wrenches(m, "c")
 
 
 def test_disabled_sensors_are_zero():

@@ -99,7 +99,7 @@ def test_the_force_on_a_resting_ball_is_its_weight(cone):
         sensors=(
             zw.TouchSensor("touch", "ball", zw.Sphere(0.11)),
             zw.TouchSensor("elsewhere", "ball", zw.Sphere(0.01), cutoff=1),
-            zw.ContactSensor("net", ("shape", "floor"), ("body", "ball"), data="force", reduce="netforce"),
+            zw.ContactSensor("net", ("shape", "floor"), ("body", "ball"), data=("force",), reduce="netforce"),
             zw.ContactSensor("reverse", ("body", "ball"), data=("force", "normal")),
             zw.DistanceSensor("gap", "distance", ("shape", "floor"), ("shape", "ball"), cutoff=1),
         ),

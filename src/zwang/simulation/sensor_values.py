@@ -25,14 +25,16 @@ from zwang.dynamics.generalised_forces import (
     tendon_tension,
 )
 from zwang.kinematics.kinematics import Kinematics
+from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendon_length import tendon_length, tendon_loads
 from zwang.kinematics.velocities import SpatialVector
 from zwang.mechanism import sensors as described
 from zwang.mechanism.constraints import Connect, Weld
-from zwang.mechanism.force_elements import Actuator, Motor
+from zwang.mechanism.force_elements import Actuator, Motor, PointSpring, Wrench
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
-from zwang.scalar import clip, less, maximum, minimum, sqrt, where
+from zwang.mechanism.tree import Placement
+from zwang.scalar import clip, divide, less, maximum, minimum, sqrt, where
 from zwang.simulation.applied_forces import activations, applied_forces, by_name, controls_by_name
 from zwang.simulation.constrained import ConstrainedSolution
 from zwang.simulation.constraint_forces import (
@@ -136,13 +138,15 @@ class SensedState:
 
     @cached_property
     def external_wrenches(self) -> dict[str, np.ndarray]:
-        """Wrench (6,) of contacts, of constraints between points and of spatial tendons on every body, but
-        not on the world: force, and moment about the world's origin.
+        """Wrench (6,) of contacts, of constraints between points, of spatial tendons, applied wrenches and
+        springs between points on every body, but not on the world: force, and moment about the world's
+        origin.
 
-        As in MuJoCo, forces of wrenches, gravity compensation and actuators on frames are not included.
+        As in MuJoCo, forces of gravity compensation and of actuators on frames are not included.
         """
         found = {body.name: np.zeros(6, int) for body in self.mechanism.bodies}
         self._add_tendon_loads(found)
+        self._add_applied_loads(found)
         for pair, contact in self.contacts:
             force, torque = contact.frame.T @ contact.force, contact.frame.T @ contact.torque
             _add_load(found, pair.b.body, contact.position, force, torque)
@@ -175,6 +179,43 @@ class SensedState:
             for frame, p, pull in tendon_loads(m, tendon, self.kinematics.poses):
                 _add_load(loads, body_of_frame(m, frame), p, tension * pull, np.zeros(3, int))
 
+    def _add_applied_loads(self, loads: dict[str, np.ndarray]) -> None:
+        """Add the loads of wrenches and of springs between points."""
+        for force in self.mechanism.forces:
+            if isinstance(force, Wrench):
+                R, p = self._point(force.body, force.point)
+                factor = 1 if force.input is None else self._named[0].get(force.input, 0)
+                parts = [factor * np.array(x) for x in (force.force, force.torque)]
+                if force.axes == "body":
+                    parts = [R @ x for x in parts]
+                _add_load(loads, force.body, p, *parts)
+            elif isinstance(force, PointSpring):
+                self._add_spring_load(loads, force)
+
+    def _add_spring_load(self, loads: dict[str, np.ndarray], spring: PointSpring) -> None:
+        """Add the load of a spring between two points, which pulls each towards the other."""
+        (_, a), (_, b) = (self._point(*end) for end in (spring.a, spring.b))
+        u, w = (self._point_velocity(*end) for end in (spring.a, spring.b))
+        d = b - a
+        length = sqrt(d @ d)
+        n = np.array([divide(x, length) for x in d])
+        pull = (spring.stiffness * (length - spring.length) + spring.damping * (n @ (w - u))) * n
+        for body, p, force in ((spring.a[0], a, pull), (spring.b[0], b, -pull)):
+            _add_load(loads, body, p, force, np.zeros(3, int))
+
+    def _placement(self, body: str, point: Any) -> Placement:
+        """The frame at a point of a body, with the axes of the body."""
+        base = self.mechanism.tree.placement(body)
+        return Placement(base.link, base.R, base.p + base.R @ np.array(point))
+
+    def _point(self, body: str, point: Any) -> Pose:
+        """The axes of a body, and the world position of its point."""
+        return self.kinematics.placement_pose(self._placement(body, point))
+
+    def _point_velocity(self, body: str, point: Any) -> np.ndarray:
+        """The velocity (3,) of a point of a body."""
+        return self.kinematics.placement_velocity(self._placement(body, point))[:3]
+
     def _constraint_tension(self, tendon: str) -> Any:
         """The tension [N] of a tendon by its limits, friction and couplings, by the forces of their rows."""
         if self.solution is None:
@@ -201,13 +242,9 @@ class SensedState:
         """Where the reaction of a constraint acts: on the second point of a soft connect or weld, which
         differs from the first by the violation.
         """
-        tree = self.mechanism.tree
         for c in self.mechanism.constraints:
-            if c.name != name or not isinstance(c, Connect | Weld):
-                continue
-            body, point = c.b if isinstance(c, Connect) else (c.b, c.anchor)
-            R, origin = self.kinematics.placement_pose(tree.placement(body))
-            return origin + R @ np.array(point)
+            if c.name == name and isinstance(c, Connect | Weld):
+                return self._point(*(c.b if isinstance(c, Connect) else (c.b, c.anchor))).p
         return p
 
     @cached_property
