@@ -22,17 +22,22 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.api.joint_reactions import joint_reactions as joint_reactions
     from zwang.api.post_processing import derived_quantities as derived_quantities
     from zwang.api.reference import bias_forces as bias_forces
+    from zwang.api.reference import body_quantities as body_quantities
     from zwang.api.reference import difference_configuration as difference_configuration
     from zwang.api.reference import energy as energy
+    from zwang.api.reference import external_wrenches as external_wrenches
     from zwang.api.reference import forward_dynamics as forward_dynamics
+    from zwang.api.reference import frame_acceleration as frame_acceleration
     from zwang.api.reference import frame_jacobian as frame_jacobian
     from zwang.api.reference import frame_jacobian_rate as frame_jacobian_rate
     from zwang.api.reference import frame_pose as frame_pose
+    from zwang.api.reference import frame_velocity as frame_velocity
     from zwang.api.reference import integrate_configuration as integrate_configuration
     from zwang.api.reference import inverse_dynamics as inverse_dynamics
     from zwang.api.reference import mass_centre as mass_centre
     from zwang.api.reference import mass_matrix as mass_matrix
     from zwang.api.reference import momentum as momentum
+    from zwang.api.reference import sensors as sensors
     from zwang.api.reference import zwang_by_body as zwang_by_body
     from zwang.api.reference import zwang_of as zwang_of
     from zwang.api.simulate import simulate as simulate
@@ -44,6 +49,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.io.load import load as load
     from zwang.io.mjcf.write_mjcf import write_mjcf as write_mjcf
     from zwang.io.urdf.write_urdf import write_urdf as write_urdf
+    from zwang.mechanism.applied_wrenches import with_applied_wrenches as with_applied_wrenches
     from zwang.mechanism.bodies import Body as Body
     from zwang.mechanism.bodies import Frame as Frame
     from zwang.mechanism.constraints import Connect as Connect
@@ -87,6 +93,21 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.mechanism.mechanism import Mechanism as Mechanism
     from zwang.mechanism.options import Keyframe as Keyframe
     from zwang.mechanism.options import Options as Options
+    from zwang.mechanism.sensors import ActuatorSensor as ActuatorSensor
+    from zwang.mechanism.sensors import Camera as Camera
+    from zwang.mechanism.sensors import CameraSensor as CameraSensor
+    from zwang.mechanism.sensors import ContactSensor as ContactSensor
+    from zwang.mechanism.sensors import DistanceSensor as DistanceSensor
+    from zwang.mechanism.sensors import FrameSensor as FrameSensor
+    from zwang.mechanism.sensors import GlobalSensor as GlobalSensor
+    from zwang.mechanism.sensors import InsideSensor as InsideSensor
+    from zwang.mechanism.sensors import JointSensor as JointSensor
+    from zwang.mechanism.sensors import RangeSensor as RangeSensor
+    from zwang.mechanism.sensors import SiteSensor as SiteSensor
+    from zwang.mechanism.sensors import SubtreeSensor as SubtreeSensor
+    from zwang.mechanism.sensors import TendonSensor as TendonSensor
+    from zwang.mechanism.sensors import TouchSensor as TouchSensor
+    from zwang.mechanism.sensors import UserSensor as UserSensor
     from zwang.mechanism.tendon_elements import Tendon as Tendon
     from zwang.mechanism.tendon_elements import TendonCoupling as TendonCoupling
     from zwang.mechanism.tendon_elements import Wrap as Wrap
@@ -120,10 +141,16 @@ _PLACES = {
     "zwang.mechanism.tendon_elements": "Tendon TendonCoupling Wrap",
     "zwang.mechanism.contact_pairs": "ContactExclude ContactPair",
     "zwang.mechanism.options": "Keyframe Options",
+    "zwang.mechanism.applied_wrenches": "with_applied_wrenches",
+    "zwang.mechanism.sensors": (
+        "ActuatorSensor Camera CameraSensor ContactSensor DistanceSensor FrameSensor GlobalSensor "
+        "InsideSensor JointSensor RangeSensor SiteSensor SubtreeSensor TendonSensor TouchSensor UserSensor"
+    ),
     "zwang.api.reference": (
-        "bias_forces difference_configuration energy forward_dynamics frame_jacobian "
-        "frame_jacobian_rate frame_pose integrate_configuration inverse_dynamics mass_centre "
-        "mass_matrix momentum zwang_by_body zwang_of"
+        "bias_forces body_quantities difference_configuration energy external_wrenches forward_dynamics "
+        "frame_acceleration frame_jacobian frame_jacobian_rate frame_pose frame_velocity "
+        "integrate_configuration inverse_dynamics mass_centre mass_matrix momentum sensors zwang_by_body "
+        "zwang_of"
     ),
     "zwang.api.compiled": "compile",
     "zwang.io.load": "load",
@@ -163,26 +190,35 @@ _RENAMED = {
 
 __all__ = [
     "Actuator",
+    "ActuatorSensor",
     "Adaptive",
     "Ball",
     "Body",
     "Box",
+    "Camera",
+    "CameraSensor",
     "Capsule",
     "Connect",
     "ContactExclude",
     "ContactPair",
+    "ContactSensor",
     "Cylinder",
     "Cylindrical",
     "Damper",
     "Distance",
+    "DistanceSensor",
     "Ellipsoid",
     "Event",
     "Fixed",
     "Frame",
+    "FrameSensor",
     "Free",
+    "GlobalSensor",
     "GravityCompensation",
     "Holonomic",
+    "InsideSensor",
     "JointCoupling",
+    "JointSensor",
     "Keyframe",
     "Mechanism",
     "Mesh",
@@ -197,22 +233,29 @@ __all__ = [
     "PointSpeed",
     "PointSpring",
     "Prismatic",
+    "RangeSensor",
     "Revolute",
     "Rolling",
     "Screw",
+    "SiteSensor",
     "Softness",
     "Sphere",
     "Spring",
+    "SubtreeSensor",
     "Surface",
     "Tendon",
     "TendonCoupling",
+    "TendonSensor",
+    "TouchSensor",
     "Universal",
+    "UserSensor",
     "Weld",
     "Worlds",
     "Wrap",
     "Wrench",
     "assemble",
     "bias_forces",
+    "body_quantities",
     "check_equations",
     "classify",
     "compile",
@@ -222,10 +265,13 @@ __all__ = [
     "energy",
     "equations",
     "errors",
+    "external_wrenches",
     "forward_dynamics",
+    "frame_acceleration",
     "frame_jacobian",
     "frame_jacobian_rate",
     "frame_pose",
+    "frame_velocity",
     "integrate_configuration",
     "inverse_dynamics",
     "joint_reactions",
@@ -243,10 +289,12 @@ __all__ = [
     "save",
     "save_html",
     "scalar",
+    "sensors",
     "simulate",
     "softness",
     "task_acceleration",
     "view",
+    "with_applied_wrenches",
     "write_mjcf",
     "write_urdf",
     "zwang_by_body",

@@ -61,6 +61,7 @@ def test_a_wrong_shape_is_reported_by_the_name_of_the_argument(name):
     m = random_mechanism(0, bodies=2)
     q, v, tau, a = random_state(m, 0)
     values = {"q": q, "q0": q, "q1": q, "v": v, "tau": tau, "a": a, "dt": 0.1}
+    values |= {"control": np.zeros(m.nv), "activation": np.zeros(0), "time": 0.0}
     for argument in FUNCTIONS[name].arguments:
         if ARGUMENTS[argument].size == "nv":
             wrong = values | {argument: np.zeros(m.nv + 1)}

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zwang.api import validation
-from zwang.api.function_table import check_axes, documented
+from zwang.api.function_table import ARGUMENTS, check_axes, documented
 from zwang.api.parameters import Parameters, parameter_array
 from zwang.api.programs import (
     NAMED,
@@ -24,6 +24,7 @@ from zwang.api.programs import (
     empty_warm_start,
     program_of,
 )
+from zwang.api.sensor_functions import BodyQuantities, by_sensor
 from zwang.compiler.backends import c, ptx
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import count_operations
@@ -164,6 +165,81 @@ class CompiledMechanism:
     ) -> np.ndarray:
         """Velocities from q0 to q1 in one second: the inverse of `integrate_configuration`."""
         return self._call("difference_configuration", (q1, q0), params)
+
+    @documented(BATCH)
+    def sensors(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        control: ArrayLike | None = None,
+        activation: ArrayLike | None = None,
+        time: ArrayLike = 0.0,
+        *,
+        params: Parameters | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Values of all sensors, by name: those of MuJoCo's sensordata."""
+        values = self._call("sensors", (q, v, *self._inputs(control, activation), time), params)
+        return by_sensor(self.mechanism, values)
+
+    @documented(BATCH)
+    def frame_velocity(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        frame: str,
+        axes: Literal["world", "body"] = "world",
+        *,
+        params: Parameters | None = None,
+    ) -> np.ndarray:
+        """Velocity of a body or a frame, linear elements first."""
+        self.mechanism.tree.placement(frame)
+        check_axes({"axes": axes})
+        return self._call(("frame_velocity", frame, axes), (q, v), params)
+
+    @documented(BATCH)
+    def frame_acceleration(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        frame: str,
+        axes: Literal["world", "body"] = "world",
+        *,
+        params: Parameters | None = None,
+    ) -> np.ndarray:
+        """Acceleration of a body or a frame, linear elements first."""
+        self.mechanism.tree.placement(frame)
+        check_axes({"axes": axes})
+        return self._call(("frame_acceleration", frame, axes), (q, v, a), params)
+
+    @documented(BATCH)
+    def body_quantities(
+        self, q: ArrayLike, v: ArrayLike, *, params: Parameters | None = None
+    ) -> BodyQuantities:
+        """Centres of mass, inertias and velocities of all bodies, as in MuJoCo's mjData."""
+        return BodyQuantities(*self._call("body_quantities", (q, v), params))
+
+    @documented(BATCH)
+    def external_wrenches(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        control: ArrayLike | None = None,
+        activation: ArrayLike | None = None,
+        time: ArrayLike = 0.0,
+        *,
+        params: Parameters | None = None,
+    ) -> np.ndarray:
+        """Wrenches of contacts, constraints and spatial tendons on all bodies: MuJoCo's cfrc_ext."""
+        return self._call("external_wrenches", (q, v, *self._inputs(control, activation), time), params)
+
+    def _inputs(self, control: ArrayLike | None, activation: ArrayLike | None) -> list[ArrayLike]:
+        """Control and activation, zero where they are None."""
+        given = (("control", control), ("activation", activation))
+        return [
+            np.zeros(ARGUMENTS[name].shape_in(self.mechanism)) if value is None else value
+            for name, value in given
+        ]
 
     def forward_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, params: Parameters | None = None

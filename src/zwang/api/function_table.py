@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from zwang.api import validation
+from zwang.api import sensor_functions, validation
 from zwang.dynamics import energy, generalised_forces, rnea
 from zwang.dynamics import forward_dynamics_crba as mass_matrix_solve
 from zwang.dynamics.base_parameters import with_base_parameters
@@ -22,15 +22,17 @@ from zwang.dynamics.forward_dynamics import free_accelerations
 from zwang.errors import DescriptionError, UnknownNameError
 from zwang.kinematics import configuration, jacobians, poses
 from zwang.mechanism.mechanism import Mechanism
+from zwang.simulation.applied_forces import activations
+from zwang.simulation.controls import control_names
 
 Documented = TypeVar("Documented", bound=Callable[..., Any])
 
-CONFIGURATION, NV_VECTOR, TIME = "nq", "nv", ""
+CONFIGURATION, NV_VECTOR, CONTROL, ACTIVATION, TIME = "nq", "nv", "nu", "nz", ""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a mechanics function: its name, size ("nq", "nv" or "", a scalar), unit and
+    """An argument of a mechanics function: its name, size ("nq", "nv", "nu", "nz" or "", a scalar), unit and
     description.
     """
 
@@ -46,7 +48,8 @@ class Argument:
 
     def shape_in(self, mechanism: Mechanism) -> Any:
         """The shape for a mechanism, as the compiler takes it: a length, or () for a scalar."""
-        return {CONFIGURATION: mechanism.nq, NV_VECTOR: mechanism.nv, TIME: ()}[self.size]
+        inputs = {CONTROL: len(control_names(mechanism)), ACTIVATION: len(activations(mechanism))}
+        return {CONFIGURATION: mechanism.nq, NV_VECTOR: mechanism.nv, TIME: (), **inputs}[self.size]
 
     def validated(self, mechanism: Mechanism, value: Any) -> Any:
         """The value of one world as floats; quaternions are normalised. Raises ShapeError or StateError."""
@@ -54,6 +57,9 @@ class Argument:
             return validation.configuration(mechanism, value)
         if self.size == NV_VECTOR:
             return validation.nv_vector(mechanism, value, self.name)
+        if self.size in (CONTROL, ACTIVATION):
+            size = self.shape_in(mechanism)
+            return validation.vector(value, size, self.name, self.description)
         return validation.real(value, self.name, self.description)
 
 
@@ -67,6 +73,9 @@ ARGUMENTS = {
         Argument("a", NV_VECTOR, "rad/s^2, m/s^2", "generalised accelerations"),
         Argument("tau", NV_VECTOR, "N m, N", "generalised forces in addition to the passive forces"),
         Argument("dt", TIME, "s", "a time in seconds"),
+        Argument("control", CONTROL, "as driven", "inputs, or tau without inputs; default 0"),
+        Argument("activation", ACTIVATION, "1", "activations of actuators; default 0"),
+        Argument("time", TIME, "s", "time; default 0"),
     )
 }
 
@@ -177,6 +186,7 @@ def _zwang_compiled(m: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> Any:
 # ------------------------------------------------------------------------------------------------- table
 
 _GAUSS = "Gauss, Ueber ein neues allgemeines Grundgesetz der Mechanik (1829)"
+_STATE = ("q", "v", "control", "activation", "time")
 _UNKNOWN_FRAME = "UnknownNameError with the names of all frames"
 
 _FUNCTIONS = (
@@ -327,6 +337,57 @@ _FUNCTIONS = (
         "The part of each body in Gauss's measure Z(a).",
         _zwang_by_body,
         source=_GAUSS,
+    ),
+    MechanicsFunction(
+        "sensors",
+        _STATE,
+        (Result("values", "a dictionary", "see the sensor", "(size,) of each sensor, by its name"),),
+        "Values of all sensors, by name: those of MuJoCo's sensordata.",
+        sensor_functions.sensors,
+        raises="SolveError if the constraint solver fails",
+        source="MuJoCo documentation, XML reference, sensor",
+        uses_mass_matrix=True,
+    ),
+    MechanicsFunction(
+        "frame_velocity",
+        ("q", "v"),
+        (Result("velocity", "(6,)", "m/s, rad/s", "of the origin, then angular"),),
+        "Velocity of a body or a frame, linear elements first.",
+        sensor_functions.frame_velocity,
+        options=("frame", "axes"),
+        raises=f"{_UNKNOWN_FRAME}, and DescriptionError for other axes",
+    ),
+    MechanicsFunction(
+        "frame_acceleration",
+        ("q", "v", "a"),
+        (Result("acceleration", "(6,)", "m/s^2, rad/s^2", "of the origin, then angular; without gravity"),),
+        "Acceleration of a body or a frame, linear elements first.",
+        sensor_functions.frame_acceleration,
+        options=("frame", "axes"),
+        raises=f"{_UNKNOWN_FRAME}, and DescriptionError for other axes",
+    ),
+    MechanicsFunction(
+        "body_quantities",
+        ("q", "v"),
+        (
+            Result("com", "(bodies + 1, 3)", "m", "centres of mass, the world's row first"),
+            Result("subtree_com", "(bodies + 1, 3)", "m", "centres of mass of the bodies' subtrees"),
+            Result("cinert", "(bodies + 1, 10)", "kg m^2, kg m, kg", "inertias about the tree's centre"),
+            Result("cvel", "(bodies + 1, 6)", "rad/s, m/s", "velocities, angular first, there"),
+        ),
+        "Centres of mass, inertias and velocities of all bodies, as in MuJoCo's mjData.",
+        sensor_functions.body_quantities,
+        source="MuJoCo documentation, mjData: xipos, subtree_com, cinert, cvel",
+    ),
+    MechanicsFunction(
+        "external_wrenches",
+        _STATE,
+        (Result("cfrc_ext", "(bodies + 1, 6)", "N m, N", "torque about the tree's centre of mass; force"),),
+        "Wrenches of contacts, constraints and spatial tendons on all bodies: MuJoCo's cfrc_ext.",
+        sensor_functions.external_wrenches,
+        raises="SolveError if the constraint solver fails",
+        source="MuJoCo documentation, mjData: cfrc_ext",
+        uses_mass_matrix=True,
     ),
 )
 

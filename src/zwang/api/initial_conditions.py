@@ -20,6 +20,7 @@ from zwang.errors import (
     UnknownNameError,
 )
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.options import Keyframe
 from zwang.scalar import real_array
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.initial_state import InitialState
@@ -36,7 +37,8 @@ def initial_state(
     rest.
 
     q0: (nq,), (N, nq), or a dictionary of coordinates by name, of which the others take their default; v0
-    likewise.
+    likewise. q0 may also be the name of a keyframe, which then gives q0, the default of v0, and the
+    activations.
     worlds: N, if it does not follow from the other arguments. params: a number or (N,) for each symbol, by
     symbol or by name. Raises ShapeError, StateError, ParameterError or SimulationError, with the name of
     the argument.
@@ -45,6 +47,9 @@ def initial_state(
         raise ArgumentError(
             f"zw.simulate needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
         )
+    keyframe = mechanism.keyframe(q0) if isinstance(q0, str) else Keyframe("default")
+    q0 = (keyframe.q or None) if isinstance(q0, str) else q0
+    v0 = (keyframe.v or None) if v0 is None else v0
     q = _rows(q0, mechanism.home or mechanism.neutral, mechanism.coordinate_names, "q0")
     v = _rows(v0, (0,) * mechanism.nv, mechanism.speed_names, "v0")
     values = _parameters(mechanism, params)
@@ -55,7 +60,16 @@ def initial_state(
     spread = {name: np.broadcast_to(x, (N,)).copy() for name, x in values.items()}
     _check_extremes(mechanism, spread)
     z = np.zeros((N, len(activations(mechanism))))
+    if keyframe.activation:
+        z = z + validation.vector(keyframe.activation, z.shape[1], "activation of the keyframe", "one each")
     return InitialState(_spread(q, N), _spread(v, N), z, spread)
+
+
+def keyframe_control(mechanism: Mechanism, q0: Any) -> tuple[Any, ...] | None:
+    """The control of the keyframe that q0 names; None if q0 is no name, or the keyframe has no control."""
+    if not isinstance(q0, str) or not isinstance(mechanism, Mechanism):
+        return None
+    return mechanism.keyframe(q0).control or None
 
 
 def sample_size(mechanism: Mechanism) -> int:

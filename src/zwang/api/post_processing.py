@@ -19,7 +19,7 @@ from zwang.simulation.settings import RecordedQuantities
 from zwang.simulation.state_quantities import state_quantities_in_python
 from zwang.simulation.status import NONE
 
-DERIVED_QUANTITIES = ("constraints", "forces", "zwang", "gaps")
+DERIVED_QUANTITIES = ("constraints", "forces", "zwang", "gaps", "sensors")
 STATES = ("q", "v", "control", "mechanism")
 
 
@@ -28,8 +28,9 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
     """The recording with derived quantities, computed from its states and controls.
 
     run: a recording of `zw.simulate`.
-    wanted: some of "constraints", "forces", "zwang" and "gaps" (see `zw.simulate`), by default all. All are
-        functions of the state at one time, so that they do not depend on how many samples were recorded.
+    wanted: some of "constraints", "forces", "zwang", "gaps" and "sensors" (see `zw.simulate`), by default
+        all. All are functions of the state at one time, so that they do not depend on how many samples were
+        recorded.
     compiled: False to compute them on floats in Python, default True.
 
     Returns a new dataset. Raises ShapeError for a dataset that is not a recording, UnknownNameError for
@@ -49,6 +50,7 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
         gaps="gaps" in chosen,
         h=float(settings["step"]),
         stabilization=stabilization,
+        sensors=tuple(sensor.name for sensor in m.sensors) if "sensors" in chosen else (),
     )
     initial, motion = _motion_of(run)
     with np.errstate(all="ignore"):
@@ -63,7 +65,8 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
         name_units(attributes, units)
         missing = failed.reshape(failed.shape + (1,) * len(dims))
         found[name] = (("world", "time", *dims), np.where(missing, np.nan, values), attributes)
-    fresh = run.drop_dims([d for d in ("acting",) if "forces" in chosen and d in run.dims])
+    replaced = {"acting": "forces", "sensor_name": "sensors"}
+    fresh = run.drop_dims([d for d, name in replaced.items() if name in chosen and d in run.dims])
     return fresh.assign_coords(coordinates).assign(found)
 
 

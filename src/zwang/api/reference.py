@@ -13,7 +13,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from zwang.api.function_table import documented, evaluate, floats
+from zwang.api.function_table import ARGUMENTS, documented, evaluate, floats
+from zwang.api.sensor_functions import BodyQuantities, by_sensor
+from zwang.api.validation import checked_mechanism
 from zwang.dynamics.energy import Energy
 from zwang.errors import StateError
 from zwang.kinematics.poses import Pose
@@ -142,3 +144,78 @@ def zwang_by_body(
     """The part of each body in Gauss's measure Z(a)."""
     parts = evaluate("zwang_by_body", mechanism, q, v, tau, a)
     return {name: float(part) for name, part in parts.items()}
+
+
+@validated_arguments()
+@documented()
+def sensors(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    control: npt.ArrayLike | None = None,
+    activation: npt.ArrayLike | None = None,
+    time: float = 0.0,
+) -> dict[str, np.ndarray]:
+    """Values of all sensors, by name: those of MuJoCo's sensordata."""
+    values = floats(evaluate("sensors", mechanism, q, v, *_inputs(mechanism, control, activation), time))
+    return by_sensor(mechanism, values)
+
+
+@validated_arguments()
+@documented()
+def frame_velocity(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    frame: str,
+    axes: Literal["world", "body"] = "world",
+) -> np.ndarray:
+    """Velocity of a body or a frame, linear elements first."""
+    return floats(evaluate("frame_velocity", mechanism, q, v, options=(frame, axes)))
+
+
+@validated_arguments()
+@documented()
+def frame_acceleration(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    a: npt.ArrayLike,
+    frame: str,
+    axes: Literal["world", "body"] = "world",
+) -> np.ndarray:
+    """Acceleration of a body or a frame, linear elements first."""
+    return floats(evaluate("frame_acceleration", mechanism, q, v, a, options=(frame, axes)))
+
+
+@validated_arguments()
+@documented()
+def body_quantities(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> BodyQuantities:
+    """Centres of mass, inertias and velocities of all bodies, as in MuJoCo's mjData."""
+    return BodyQuantities(*(floats(x) for x in evaluate("body_quantities", mechanism, q, v)))
+
+
+@validated_arguments()
+@documented()
+def external_wrenches(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    control: npt.ArrayLike | None = None,
+    activation: npt.ArrayLike | None = None,
+    time: float = 0.0,
+) -> np.ndarray:
+    """Wrenches of contacts, constraints and spatial tendons on all bodies: MuJoCo's cfrc_ext."""
+    inputs = _inputs(mechanism, control, activation)
+    return floats(evaluate("external_wrenches", mechanism, q, v, *inputs, time))
+
+
+def _inputs(
+    mechanism: Mechanism, control: npt.ArrayLike | None, activation: npt.ArrayLike | None
+) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+    """Control and activation, zero where they are None."""
+    m = checked_mechanism(mechanism)
+    return tuple(
+        np.zeros(ARGUMENTS[name].shape_in(m)) if value is None else value
+        for name, value in (("control", control), ("activation", activation))
+    )  # type: ignore[return-value]

@@ -27,7 +27,8 @@ from zwang.simulation.step import STEPPERS
 
 RECORDED_NUMBERS = 20_000_000  # recorded at most, by default
 MOST_STEPS = 1_000_000_000
-RECORD = ("every", "frames", "constraints", "forces", "zwang", "gaps")
+FLAGS = ("constraints", "forces", "zwang", "gaps")
+RECORD = ("every", "frames", "sensors", *FLAGS)
 
 
 def simulation_settings(
@@ -56,6 +57,7 @@ def simulation_settings(
         raise SimulationError(f"duration is {duration} s, less than half of one step of {h} s")
     every, wanted = recorded_quantities(mechanism, record, h)
     numbers = sample_size(mechanism) + 3 * len(wanted.frames)
+    numbers += sum(mechanism.sensor(name).quantity.size for name in wanted.sensors)
     numbers += 6 * len(point_force_labels(mechanism)) if wanted.forces else 0
     if every is None:
         every = max(1, -(-worlds * count * numbers // RECORDED_NUMBERS))
@@ -162,9 +164,23 @@ def recorded_quantities(mechanism: Mechanism, record: Any, h: float) -> tuple[in
     for frame in frames:
         mechanism.tree.placement(frame)
     every = record.get("every")
-    constraints, forces, zwang, gaps = (bool(record.get(name)) for name in RECORD[2:])
-    wanted = RecordedQuantities(frames, constraints, forces, zwang, gaps, h)
+    constraints, forces, zwang, gaps = (bool(record.get(name)) for name in FLAGS)
+    sensors = recorded_sensors(mechanism, record.get("sensors", ()))
+    wanted = RecordedQuantities(frames, constraints, forces, zwang, gaps, h, sensors=sensors)
     return None if every is None else _every(every), wanted
+
+
+def recorded_sensors(mechanism: Mechanism, value: Any) -> tuple[str, ...]:
+    """The names of the sensors in the entry "sensors" of record: True for all, False for none, or names.
+
+    Raises SimulationError for another value, and UnknownNameError.
+    """
+    if isinstance(value, bool | np.bool_):
+        return tuple(sensor.name for sensor in mechanism.sensors) if value else ()
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, Sequence):
+        raise SimulationError(f"sensors of record is {value!r}; give True, or a list of names of sensors")
+    return tuple(mechanism.sensor(name).name for name in names)
 
 
 def _every(value: Any) -> int:

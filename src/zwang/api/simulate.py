@@ -24,7 +24,7 @@ from zwang.api.compiled_rollout import (
 from zwang.api.control_input import ControlLike, control_input
 from zwang.api.error_controlled_rollout import continuous_dynamics_in_python, integrate_worlds
 from zwang.api.event_input import EventsLike, event_input
-from zwang.api.initial_conditions import initial_state
+from zwang.api.initial_conditions import initial_state, keyframe_control
 from zwang.api.parameters import Parameters
 from zwang.api.progress import progress_bar
 from zwang.api.settings_validation import simulation_settings, velocity_names
@@ -70,7 +70,7 @@ COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control calle
 )  # fmt: skip
 def simulate(
     mechanism: Mechanism,
-    q0: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
+    q0: npt.ArrayLike | Mapping[str, npt.ArrayLike] | str | None = None,
     v0: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     *,
     duration: float,
@@ -89,8 +89,9 @@ def simulate(
     """The recorded motion of one or many worlds, as a dataset over (world, time, ...).
 
     mechanism: the mechanism.
-    q0: initial coordinates (nq,) or (worlds, nq) [rad, m, unit quaternions], or a dictionary by coordinate
-        name; by default the home configuration.
+    q0: initial coordinates (nq,) or (worlds, nq) [rad, m, unit quaternions], a dictionary by coordinate
+        name, or the name of a keyframe, which then also gives the activations and the defaults of v0 and
+        control; by default the home configuration.
     v0: initial generalised velocities (nv,) or (worlds, nv) [rad/s, m/s], or a dictionary by name; by
     default zero.
     duration: simulated time [s].
@@ -107,8 +108,9 @@ def simulate(
     worlds: number of worlds, if it does not follow from the other arguments.
     params: for each symbol of the mechanism a value, or one for each world.
     record: k to record every k-th step, or a dictionary with some of "every": k; "frames": names of frames
-        whose positions are recorded; and, if True, "constraints": generalised constraint forces, "forces":
-        forces of contacts and of constraints between points, "zwang": Gauss's measure Z by body, "gaps":
+        whose positions are recorded; "sensors": names of sensors, or True for all; and, if True,
+        "constraints": generalised constraint forces, "forces": forces of contacts and of constraints between
+        points, "zwang": Gauss's measure Z by body, "gaps":
         constraint violations. `zw.derived_quantities` computes these afterwards. By default every step, or
         as many as 20 million numbers allow.
     events: a dictionary from names to functions event(t, q, v) of one world, to expressions of the
@@ -139,6 +141,7 @@ def simulate(
     plan = simulation_settings(
         mechanism, initial.worlds, duration, step, integrator, record, stabilization, coordinate_reduction
     )
+    control = keyframe_control(mechanism, q0) if control is None else control
     drive = control_input(mechanism, control, plan.steps, initial.worlds)
     watched = event_input(mechanism, events)
     check_coordinate_reduction(mechanism, initial, plan)

@@ -84,6 +84,7 @@ def _lists(m: Mechanism) -> dict[str, list[str]]:
         "geometry": [f"{len(shapes)} shape{'s' * (len(shapes) != 1)}, of which {meshes} are meshes"]
         if shapes
         else [],
+        "sensors": [s.name for s in m.sensors],
         "keyframes": [k.name for k in m.keyframes],
         "options": [f"integrator {m.options.integrator}, step size {m.options.timestep:g} s"],
     }

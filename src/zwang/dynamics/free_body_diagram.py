@@ -79,7 +79,7 @@ def free_body_diagram(mechanism: Mechanism, poses: Sequence[Pose], v: Any) -> Fr
         forces=tuple(f for f in mechanism.forces if acts_on_bodies(mechanism, f)),
         tendons=tuple(t for t in mechanism.tendons if t.path),
         constraints=tuple(c for c in mechanism.constraints if isinstance(c, BODY_CONSTRAINTS)),
-        contacts=(), keyframes=(), home=None,
+        contacts=(), keyframes=(), sensors=(), home=None,
     )  # fmt: skip
     velocities = [np.zeros(0, int)]
     for body, (R, _) in zip(mechanism.bodies, body_poses, strict=True):

@@ -5,7 +5,7 @@ dynamics.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,17 @@ from zwang.mechanism.numbers import Interval
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import Placement
 from zwang.scalar import absolute, clip, divide, exp, is_zero, less, maximum, minimum, sqrt, where
+
+
+class ActuatorOutput(NamedTuple):
+    """Length [rad or m], velocity [rad/s or m/s] and force [N m or N] of an actuator, and its moment arms
+    (nv,): its generalised force is force * moment.
+    """
+
+    length: Any
+    velocity: Any
+    force: Any
+    moment: np.ndarray
 
 
 def passive_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
@@ -256,8 +267,12 @@ def _tendon_force(mechanism: Mechanism, tendon: Tendon, kinematics: Kinematics) 
     if is_zero(tendon.stiffness) and is_zero(tendon.damping):
         return np.array([0] * mechanism.nv)
     length, moment = tendon_length(mechanism, tendon, kinematics)
-    tension = tendon.stiffness * _tendon_stretch(tendon, length) + tendon.damping * (moment @ kinematics.v)
-    return -tension * moment
+    return -tendon_tension(tendon, length, moment @ kinematics.v) * moment
+
+
+def tendon_tension(tendon: Tendon, length: Any, velocity: Any) -> Any:
+    """The tension [N] of a tendon's spring and damper at a length [m] and velocity [m/s]."""
+    return tendon.stiffness * _tendon_stretch(tendon, length) + tendon.damping * velocity
 
 
 def _tendon_stretch(tendon: Tendon, length: Any) -> Any:
@@ -271,15 +286,30 @@ def _tendon_stretch(tendon: Tendon, length: Any) -> Any:
 def _actuator_force(
     mechanism: Mechanism, actuator: Actuator, kinematics: Kinematics, control: Any, activation: Any
 ) -> np.ndarray:
+    output = actuator_output(mechanism, actuator, kinematics, control, activation)
+    return output.force * output.moment
+
+
+def actuator_output(
+    mechanism: Mechanism, actuator: Actuator | Motor, kinematics: Kinematics, control: Any, activation: Any
+) -> ActuatorOutput:
+    """Length, velocity, force and moment arms of an actuator or a motor, at its input and its activation."""
+    q, v = kinematics.q, kinematics.v
+    if isinstance(actuator, Motor):
+        joint = mechanism.joint(actuator.joint)
+        moment = _on_joint(mechanism, actuator.joint, [actuator.gear])
+        u = _clipped(control, actuator.control_range)
+        return ActuatorOutput(actuator.gear * q[joint.q.start], moment @ v, u, moment)
     length, moment = transmission(mechanism, actuator, kinematics)
-    speed = moment @ kinematics.v
+    speed = moment @ v
     u = _clipped(control, actuator.control_range) if actuator.activation is None else activation
     if actuator.muscle is not None:
-        return _clipped(muscle_force(actuator.muscle, length, speed, u), actuator.force_range) * moment
-    g0, g1, g2 = actuator.gain
-    b0, b1, b2 = actuator.bias
-    force = (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed
-    return _clipped(force, actuator.force_range) * moment
+        force = muscle_force(actuator.muscle, length, speed, u)
+    else:
+        g0, g1, g2 = actuator.gain
+        b0, b1, b2 = actuator.bias
+        force = (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed
+    return ActuatorOutput(length, speed, _clipped(force, actuator.force_range), moment)
 
 
 def transmission(mechanism: Mechanism, actuator: Actuator, kinematics: Kinematics) -> tuple[Any, np.ndarray]:

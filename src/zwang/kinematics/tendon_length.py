@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,29 +44,87 @@ def tendon_length(mechanism: Mechanism, tendon: Tendon, kinematics: Kinematics) 
     return length, np.array(moment)
 
 
-def _path_length(mechanism: Mechanism, tendon: Tendon, poses: Sequence[Pose]) -> tuple[Any, np.ndarray]:
-    """Length of a spatial tendon [m] and its Jacobian (nv,), summed over the segments of its path."""
+class PathSegment(NamedTuple):
+    """A segment of a tendon's path: its ends with the names of their frames, the body around which it may
+    wrap, and the divisor of its branch.
+    """
+
+    first: PathPoint
+    last: PathPoint
+    frames: tuple[str, str]
+    wrapped: tuple[Wrap, Placement] | None
+    wrapped_frame: str
+    divisor: Any
+
+
+def _segments(mechanism: Mechanism, tendon: Tendon, poses: Sequence[Pose]) -> Iterator[PathSegment]:
+    """The segments of a spatial tendon's path."""
     tree = mechanism.tree
     wraps = {wrap.at: wrap for wrap in tendon.wraps}
     divisors = iter(tendon.divisors or (1,))
     divisor = next(divisors) if tendon.path[0] is not None else 1
-    length, moment = 0, np.zeros(mechanism.nv, int)
-    last: PathPoint | None = None
+    last: tuple[str, PathPoint] | None = None
     wrapped: tuple[Wrap, Placement] | None = None
+    around = ""
     for k, name in enumerate(tendon.path):
         if name is None:  # a pulley: the next branch begins
             last, divisor = None, next(divisors)
             continue
         placement = tree.placement(name)
         if k in wraps:
-            wrapped = (wraps[k], placement)
+            wrapped, around = (wraps[k], placement), name
             continue
         point = PathPoint(placement, placement_pose(poses, placement).p)
         if last is not None:
-            segment, jacobian = _segment(mechanism, poses, last, point, wrapped)
-            length, moment = length + segment / divisor, moment + jacobian / divisor
-        last, wrapped = point, None
+            yield PathSegment(last[1], point, (last[0], name), wrapped, around, divisor)
+        last, wrapped, around = (name, point), None, ""
+
+
+def _path_length(mechanism: Mechanism, tendon: Tendon, poses: Sequence[Pose]) -> tuple[Any, np.ndarray]:
+    """Length of a spatial tendon [m] and its Jacobian (nv,), summed over the segments of its path."""
+    length, moment = 0, np.zeros(mechanism.nv, int)
+    for part in _segments(mechanism, tendon, poses):
+        segment, jacobian = _segment(mechanism, poses, part.first, part.last, part.wrapped)
+        length, moment = length + segment / part.divisor, moment + jacobian / part.divisor
     return length, moment
+
+
+def tendon_loads(
+    mechanism: Mechanism, tendon: Tendon, poses: Sequence[Pose]
+) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """The forces of a spatial tendon at unit tension, as (frame, point (3,) [m], force (3,)), in world axes.
+
+    The tendon pulls each end of a straight segment towards the other, and the wrapping body at the points of
+    tangency. frame: the frame on whose body the force acts.
+    """
+    loads: list[tuple[str, np.ndarray, np.ndarray]] = []
+    for part in _segments(mechanism, tendon, poses):
+        (first, last), (one, two) = (part.first.p, part.last.p), part.frames
+        pull = _direction(first, last) / part.divisor
+        if part.wrapped is None:
+            loads += [(one, first, pull), (two, last, -pull)]
+            continue
+        wrap, placement = part.wrapped
+        side = None if wrap.side is None else placement_pose(poses, mechanism.tree.placement(wrap.side)).p
+        around = wrap_around(wrap, placement_pose(poses, placement), first, last, side)
+        before = _direction(first, around.first) / part.divisor
+        after = _direction(around.last, last) / part.divisor
+        chosen = [
+            np.array([where(around.touches, x, y) for x, y in zip(bent, straight, strict=True)])
+            for bent, straight in ((before, pull), (-after, -pull), (-before, 0 * pull), (after, 0 * pull))
+        ]
+        loads += [(one, first, chosen[0]), (two, last, chosen[1])]
+        loads += [(part.wrapped_frame, around.first, chosen[2]), (part.wrapped_frame, around.last, chosen[3])]
+    return loads
+
+
+def _direction(first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Unit vector (3,) from the first point to the last; 0 where they coincide."""
+    d = last - first
+    square = d @ d
+    apart = less(TINY * TINY, square)
+    distance = sqrt(where(apart, square, 1.0))
+    return np.array([where(apart, divide(x, distance), 0) for x in d])
 
 
 def _segment(

@@ -23,6 +23,8 @@ from zwang.mechanism.geometry import Geometry
 from zwang.mechanism.joint_index import JointIndex, joint_indices
 from zwang.mechanism.merged_inertia import bodies_of_impossible_parts
 from zwang.mechanism.options import Keyframe, Options
+from zwang.mechanism.sensor_consistency import check_sensors
+from zwang.mechanism.sensors import SENSORS, Camera
 from zwang.mechanism.tendon_elements import Tendon, TendonCoupling
 from zwang.mechanism.type_validation import short_repr
 from zwang.scalar import are_constant
@@ -49,6 +51,10 @@ class MechanismParts(Protocol):
     def contacts(self) -> Sequence[ContactPair | ContactExclude]: ...
     @property
     def keyframes(self) -> Sequence[Keyframe]: ...
+    @property
+    def sensors(self) -> Sequence[Any]: ...
+    @property
+    def cameras(self) -> Sequence[Camera]: ...
 
 
 class PartList(NamedTuple):
@@ -77,6 +83,8 @@ PART_LISTS = {
     "tendons": PartList(Tendon, "zw.Tendon"),
     "contacts": PartList(ContactPair | ContactExclude, "zw.ContactPair or zw.ContactExclude"),
     "keyframes": PartList(Keyframe, "zw.Keyframe"),
+    "sensors": PartList(SENSORS, "zw.FrameSensor, zw.SiteSensor, zw.JointSensor ..."),
+    "cameras": PartList(Camera, "zw.Camera"),
 }
 
 
@@ -110,6 +118,7 @@ def check_mechanism(mechanism: MechanismParts) -> None:
     _check_names(mechanism)
     _check_references(mechanism)
     _check_single_velocities(mechanism)
+    check_sensors(mechanism)
     _check_masses(mechanism)
     _check_unchecked_inertias(mechanism)
 

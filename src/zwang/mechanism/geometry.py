@@ -234,7 +234,19 @@ class Ellipsoid(Geometry):
 @validated
 @dataclass(frozen=True)
 class Plane(Geometry):
-    """A half-space, bounded by the plane z = 0 of the shape frame; its outward normal is the z axis."""
+    """A half-space, bounded by the plane z = 0 of the shape frame; its outward normal is the z axis.
+
+    extent: half lengths along x and y [m], outside which the rays of range sensors pass; 0 where it is
+    unlimited. Contacts are not limited by it.
+    """
+
+    extent: tuple[Number, ...] = (0, 0)
+
+    def __post_init__(self):
+        super().__post_init__()
+        ends = vector(self.extent, 2, f"extent of plane {self.name!r}")
+        where = f"extent of plane {self.name!r}"
+        object.__setattr__(self, "extent", tuple(bounded(x, where, least=0) for x in ends))
 
 
 @validated

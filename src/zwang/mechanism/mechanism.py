@@ -21,6 +21,7 @@ from zwang.mechanism.joints import MovingJoint
 from zwang.mechanism.numbers import Number, Numbers, Vector3, vector
 from zwang.mechanism.options import Keyframe, Options
 from zwang.mechanism.report import Report
+from zwang.mechanism.sensors import Camera, Sensor
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import Tree, build_tree
 from zwang.mechanism.type_validation import validated
@@ -38,6 +39,7 @@ class Mechanism:
     constraints: see `zwang.mechanism.constraints` and `TendonCoupling`.
     frames: named frames in addition to the body frames. geometry: shapes fixed to the world.
     tendons, contacts, keyframes, options: see the classes. report: the source and the notes of the reader.
+    sensors, cameras: see `zwang.mechanism.sensors`; they do not affect the motion.
     home: default configuration (nq), from which `simulate` starts; by default every joint is at its
     reference.
     Raises DescriptionError or UnknownNameError for duplicate or unknown names, cycles, or joints that move no
@@ -57,6 +59,8 @@ class Mechanism:
     keyframes: Sequence[Keyframe] = ()
     options: Options = Options()
     report: Report = Report()
+    sensors: Sequence[Sensor] = ()
+    cameras: Sequence[Camera] = ()
 
     def __post_init__(self):
         put = object.__setattr__
@@ -135,6 +139,18 @@ class Mechanism:
     def joint(self, name: str) -> JointIndex:
         """The joint of that name. Raises UnknownNameError with the valid names."""
         return consistency.find("joint", name, {j.name: j for j in self.joints})
+
+    def sensor(self, name: str) -> Sensor:
+        """The sensor of that name. Raises UnknownNameError with the valid names."""
+        return consistency.find("sensor", name, {s.name: s for s in self.sensors})
+
+    def camera(self, name: str) -> Camera:
+        """The camera of that name. Raises UnknownNameError with the valid names."""
+        return consistency.find("camera", name, {c.name: c for c in self.cameras})
+
+    def keyframe(self, name: str) -> Keyframe:
+        """The keyframe of that name. Raises UnknownNameError with the valid names."""
+        return consistency.find("keyframe", name, {k.name: k for k in self.keyframes})
 
     def body(self, name: str) -> Body:
         """The body of that name. Raises UnknownNameError with the valid names."""

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from zwang.errors import DescriptionError
-from zwang.mechanism.numbers import Names, Numbers, boolean, bounded, integer, number, number_tuple
+from zwang.mechanism.numbers import (
+    Names,
+    Numbers,
+    Vector3,
+    boolean,
+    bounded,
+    integer,
+    number,
+    number_tuple,
+    vector,
+)
 from zwang.mechanism.type_validation import validated
 
 DISABLED = (
@@ -32,7 +42,7 @@ class Options:
     timestep: step size [s], positive. integrator, solver: one of `INTEGRATORS`, `SOLVERS`. cone: "pyramidal"
     or "elliptic" friction cones. impratio: ratio of frictional to normal impedance, positive. iterations:
     iteration limit of the solver, at least 1. tolerance: of the solver, not negative. contact: whether
-    contacts are detected.
+    contacts are detected. magnetic_field: in world axes, for magnetometers.
     disabled, enabled: names of flags in `DISABLED`, `ENABLED`. Raises DescriptionError for other values.
     Source: MuJoCo documentation, XML reference, "option".
     """
@@ -47,6 +57,7 @@ class Options:
     contact: bool = True
     disabled: Names = ()
     enabled: Names = ()
+    magnetic_field: Vector3 = (0, -0.5, 0)
 
     def __post_init__(self):
         object.__setattr__(self, "timestep", number(self.timestep, "timestep"))
@@ -69,6 +80,7 @@ class Options:
             raise DescriptionError(
                 f"solver is {self.solver!r}; give one of {', '.join(map(repr, SOLVERS))} (option element)"
             )
+        put(self, "magnetic_field", vector(self.magnetic_field, 3, "magnetic_field (option element)"))
         for name, known in (("disabled", DISABLED), ("enabled", ENABLED)):
             object.__setattr__(self, name, _flags(getattr(self, name), name, known))
 

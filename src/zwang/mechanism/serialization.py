@@ -28,6 +28,7 @@ from zwang.mechanism import (
     joints,
     options,
     report,
+    sensors,
     tendon_elements,
 )
 from zwang.mechanism.numbers import FrozenArray
@@ -49,6 +50,7 @@ _MODULES = (
     contact_pairs,
     options,
     geometry,
+    sensors,
 )
 
 

@@ -3,7 +3,8 @@
 Variables over (world, time, ...): q, v, tau (applied generalised forces), control, kinetic_energy,
 potential_energy, energy, and activation of actuators; if they are recorded, frame_position,
 constraint_effort (generalised constraint forces), force and force_position, zwang and constraint_zwang,
-constraint_gap (violations) and constraint_miss (velocity residuals). Over (world, event, occurrence), if
+constraint_gap (violations) and constraint_miss (velocity residuals), and sensor, whose dimension
+`sensor_name` repeats the name of a sensor for each of its elements. Over (world, event, occurrence), if
 there are events: event_time, event_q and event_v, NaN where there are fewer occurrences. Over (world):
 status (0: simulated to the end, 1: failed, 2: ended by a terminal event), termination_time and
 failure_reason, which version 0.1 called stop_time and stop_cause. After a failure or a terminal event all
@@ -190,9 +191,20 @@ def derived_variables(
         found["axis"] = ("axis", _texts("xyz"))
     if wanted.zwang:
         found |= _zwang(mechanism, observed, per)
+    if wanted.sensors:
+        per["sensor"] = (("sensor_name",), observed["sensors"], "values of sensors", "sensor_unit")
+        found |= _sensor_labels(mechanism, wanted.sensors)
     if wanted.gaps and constraint_residuals(mechanism):
         found |= _gaps(mechanism, observed["gaps"], per)
     return per, found
+
+
+def _sensor_labels(mechanism: Mechanism, names: tuple[str, ...]) -> dict[str, Any]:
+    """For each element the name of its sensor, which is repeated, its component and its unit."""
+    sensors = [mechanism.sensor(name) for name in names]
+    labels = [(s.name, component, s.quantity.unit) for s in sensors for component in s.components]
+    columns = zip(("sensor_name", "sensor_component", "sensor_unit"), zip(*labels, strict=True), strict=True)
+    return {name: ("sensor_name", _texts(column)) for name, column in columns}
 
 
 def _forces(

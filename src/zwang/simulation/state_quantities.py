@@ -26,9 +26,10 @@ from zwang.simulation.constraint_residuals import residuals_at
 from zwang.simulation.constraint_stage import constraint_model_of, solved
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import Trajectory
+from zwang.simulation.sensor_values import SensedState, sensor_values
 from zwang.simulation.settings import RecordedQuantities
 
-KEYS = ("tau", "energies", "positions", "constraints", "forces", "zwang", "held", "gaps")
+KEYS = ("tau", "energies", "positions", "constraints", "forces", "zwang", "held", "gaps", "sensors")
 
 
 def state_quantities(
@@ -40,6 +41,7 @@ def state_quantities(
     [m]. constraints (nv,): generalised constraint force. forces (6 * n,): for each of `point_force_labels`
     its position [m] and force [N]. zwang: the parts of Z of `zwang_by_body` [W/s]. held: the parts of the Z
     of the constraints, that is of the deviation from the unconstrained motion. gaps: see `residuals_at`.
+    sensors: see `sensor_values`.
     Quantities that are not wanted are empty.
     """
     tree = mechanism.tree
@@ -52,6 +54,7 @@ def state_quantities(
         "positions": [x for frame in wanted.frames for x in kinematics.frame_pose(frame).p],
         **_constraint_quantities(mechanism, wanted, t, kinematics, tau),
         "gaps": residuals_at(mechanism, q, v, t) if wanted.gaps else [],
+        "sensors": _sensors(SensedState(mechanism, t, q, v, z, u, wanted.h, wanted.stabilization), wanted),
     }
     return {key: np.array(found[key]) for key in KEYS}
 
@@ -81,6 +84,14 @@ def _constraint_quantities(
     if wanted.zwang:
         found["zwang"], found["held"] = _zwang(solution, kinematics, tau)
     return found
+
+
+def _sensors(state: SensedState, wanted: RecordedQuantities) -> np.ndarray:
+    """The values of the wanted sensors; NaN in the last state of a failed world, on floats."""
+    try:
+        return sensor_values(state, wanted.sensors)
+    except SolveError:
+        return np.full(sum(state.mechanism.sensor(name).quantity.size for name in wanted.sensors), np.nan)
 
 
 def _not_a_number(

@@ -192,7 +192,7 @@ class DerivedEquations:
     @cached_property
     def generalized_forces(self) -> dict[str, sp.Matrix]:
         """Generalised forces on u (n, 1) of the weight and of each force, tendon and non-ideal constraint."""
-        s, m = self._state, self._scalar_mechanism
+        s, m = self._state, self._scalar_mechanism.replace(sensors=())
         found = {"weight": self._matrix((self._J @ s.V).T @ derivation.weights(s.tree))}
         passive = tuple(replace(t, stiffness=0, damping=0) for t in m.tendons)
         for k, force in enumerate(m.forces):

@@ -92,11 +92,12 @@ def _split_by_bodies(mechanism: Mechanism, motion: BodyMotion) -> tuple[Mechanis
     forces = [f for f in mechanism.forces if acts_on_bodies(mechanism, f) and acts_on_mass(f)]
     tendons = [t for t in mechanism.tendons if t.path and acts_on_mass(t)]
     return (
-        mechanism.replace(forces=tuple(forces), tendons=tuple(tendons), constraints=()),
+        mechanism.replace(forces=tuple(forces), tendons=tuple(tendons), constraints=(), sensors=()),
         mechanism.replace(
             forces=tuple(f for f in mechanism.forces if f not in forces),
             tendons=tuple(t for t in mechanism.tendons if t not in tendons),
             constraints=(),
+            sensors=(),
         ),
     )
 

@@ -178,7 +178,7 @@ def _with_unit_symbols(m: Mechanism) -> Mechanism:
     """The mechanism with each symbol set to 1, and without shapes, whose sizes would not match."""
     ones = m.subs(dict.fromkeys(m.symbols, 1))
     bodies = [replace(body, geometry=(), density=None, unchecked_inertia=True) for body in ones.bodies]
-    return ones.replace(bodies=bodies, geometry=(), contacts=())
+    return ones.replace(bodies=bodies, geometry=(), contacts=(), sensors=())
 
 
 # ------------------------------------------------------------------------------------------------ a recording

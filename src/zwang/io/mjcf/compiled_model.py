@@ -21,7 +21,7 @@ from zwang.io.mjcf.mujoco_library import (
 from zwang.mechanism.report import Note
 
 # Lists of a spec without effect on the motion; they are noted and deleted before the compilation.
-_WITHOUT_EFFECT = ("sensors", "textures", "skins", "numerics", "tuples", "texts")
+_WITHOUT_EFFECT = ("textures", "skins", "numerics", "tuples", "texts")
 _OMITTED_ELEMENTS = frozenset(
     {"flexcomp", "deformable", "extension", "plugin", "flex", "flexvert", "flexstrain", "sensor", "skin"}
 )
@@ -29,12 +29,21 @@ _LISTS = {
     "body": "bodies", "joint": "joints", "geom": "geoms", "site": "sites",
     "actuator": "actuators", "tendon": "tendons", "equality": "equalities",
     "pair": "pairs", "exclude": "excludes", "key": "keys", "mesh": "meshes",
+    "sensor": "sensors", "camera": "cameras",
 }  # fmt: skip
 _TAGS = {
     "actuator": ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder",
                  "muscle", "adhesion", "pid", "orientation", "dcmotor"),
     "tendon": ("fixed", "spatial"),
     "equality": ("connect", "weld", "joint", "tendon"),
+    "sensor": ("touch", "accelerometer", "velocimeter", "gyro", "force", "torque", "magnetometer",
+               "rangefinder", "camprojection", "jointpos", "jointvel", "tendonpos", "tendonvel",
+               "actuatorpos", "actuatorvel", "actuatorfrc", "jointactuatorfrc", "tendonactuatorfrc",
+               "ballquat", "ballangvel", "jointlimitpos", "jointlimitvel", "jointlimitfrc",
+               "tendonlimitpos", "tendonlimitvel", "tendonlimitfrc", "framepos", "framequat",
+               "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel", "framelinacc",
+               "frameangacc", "subtreecom", "subtreelinvel", "subtreeangmom", "insidesite", "distance",
+               "normal", "fromto", "contact", "e_potential", "e_kinetic", "clock", "tactile", "user"),
 }  # fmt: skip
 
 
@@ -60,7 +69,8 @@ class MjcfModel:
 
     def _names_of(self, kind: str) -> list[str]:
         accessor = {"equality": "equality", "key": "key"}.get(kind, kind)
-        sizes = {"body": "nbody", "joint": "njnt", "actuator": "nactuator", "equality": "neq", "key": "nkey"}
+        sizes = {"body": "nbody", "joint": "njnt", "actuator": "nactuator", "equality": "neq", "key": "nkey",
+                 "camera": "ncam"}  # fmt: skip
         count = getattr(self.model, sizes.get(kind, f"n{kind}"))
         given = [getattr(self.model, accessor)(i).name for i in range(count)]
         taken = set(given)
@@ -159,7 +169,7 @@ def _parsed(files: Files, text: str) -> Any:
 
 def _delete_elements_without_effect(spec: Any, files: Files, notes: list[Note]) -> None:
     """Delete elements without effect on the motion, and requests for memory."""
-    for kind in ("cameras", "lights", "materials", *_WITHOUT_EFFECT):
+    for kind in ("lights", "materials", *_WITHOUT_EFFECT):
         elements = list(getattr(spec, kind))
         if elements:
             names = [e.name for e in elements if e.name][:8]

@@ -210,7 +210,7 @@ def _of_kind(m: Any, g: int, kind: int, size: list[float], common: dict[str, Any
     """The shape of geom g, from the half sizes of MuJoCo."""
     match kind:
         case GEOM.mjGEOM_PLANE:
-            return Plane(**common)
+            return Plane(extent=zeroed(size[:2]), **common)
         case GEOM.mjGEOM_SPHERE:
             return Sphere(radius=size[0], **common)
         case GEOM.mjGEOM_CAPSULE:

@@ -12,6 +12,7 @@ from zwang.io.mjcf import (
     read_contacts,
     read_forces,
     read_options,
+    read_sensors,
     read_tendons,
 )
 from zwang.io.mjcf.compiled_model import MjcfModel, compile_model
@@ -44,7 +45,7 @@ def _mechanism(source: MjcfModel) -> Mechanism:
     gravity = (0, 0, 0) if "gravity" in options.disabled else read_bodies.zeroed(m.opt.gravity)
     bodies = read_bodies.bodies(source)
     ground = read_bodies.shapes_of(source, 0)
-    frames = (*read_bodies.frames(source), *read_tendons.wrapped_frames(source))
+    sites = (*read_bodies.frames(source), *read_tendons.wrapped_frames(source))
     tendons = read_tendons.tendons(source)
     kept = {tendon.name for tendon in tendons}
     actuators = read_forces.actuators(source, options.disabled, kept)
@@ -53,10 +54,13 @@ def _mechanism(source: MjcfModel) -> Mechanism:
     names = [force.name for force in actuators if isinstance(force, Actuator)]
     keyframes = read_options.keyframes(source, names)
     contacts = read_contacts.contacts(source)
+    sensor_reader = read_sensors.SensorReader(source, kept, set(names))
+    sensors = sensor_reader.sensors()
     source.note(
         "read",
         f"{len(bodies)} bodies, {m.njnt} joints, {m.ngeom} shapes, {len(names)} actuators, "
-        f"{len(tendons)} tendons, {len(constraints)} equalities, {len(keyframes)} keyframes",
+        f"{len(tendons)} tendons, {len(constraints)} equalities, {len(keyframes)} keyframes, "
+        f"{len(sensors)} sensors, {m.ncam} cameras",
     )
     return Mechanism(
         name=source.spec.modelname or "mechanism",
@@ -64,12 +68,14 @@ def _mechanism(source: MjcfModel) -> Mechanism:
         gravity=gravity,
         forces=tuple(forces),
         constraints=constraints,
-        frames=frames,
+        frames=(*sites, *sensor_reader.frames.values()),
         geometry=ground,
         tendons=tendons,
         contacts=contacts,
         home=tuple(float(x) for x in m.qpos0),
         keyframes=keyframes,
         options=options,
+        sensors=sensors,
+        cameras=read_sensors.cameras(source),
         report=Report(str(source.files.source), "mjcf", tuple(source.notes)),
     )

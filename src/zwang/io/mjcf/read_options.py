@@ -6,6 +6,7 @@ import numpy as np
 
 from zwang.io.mjcf.compiled_model import MjcfModel
 from zwang.io.mjcf.mujoco_library import flags_of, mujoco
+from zwang.io.mjcf.read_bodies import zeroed
 from zwang.mechanism.options import DISABLED, ENABLED, Keyframe, Options
 
 # the enable flags that change the motion
@@ -49,6 +50,7 @@ def options(source: MjcfModel) -> Options:
         contact="contact" not in disabled and "constraint" not in disabled,
         disabled=disabled,
         enabled=enabled,
+        magnetic_field=zeroed(o.magnetic),
     )
 
 

@@ -1,0 +1,37 @@
+"""Inputs for a wrench on each of some bodies, as MuJoCo's `xfrc_applied`."""
+
+from __future__ import annotations
+
+from zwang.errors import DescriptionError
+from zwang.mechanism.force_elements import Wrench
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
+
+COMPONENTS = ("fx", "fy", "fz", "tx", "ty", "tz")
+
+
+@validated_arguments()
+def with_applied_wrenches(mechanism: Mechanism, *bodies: str) -> Mechanism:
+    """The mechanism with six more inputs for each body: a force [N] at its centre of mass and a torque [N m].
+
+    mechanism: any mechanism; without inputs of its own its control is then these inputs, and no longer the
+    generalised force.
+    bodies: names of bodies, by default all. The inputs of a body are `BODY.fx`, `BODY.fy`, `BODY.fz`,
+    `BODY.tx`, `BODY.ty` and `BODY.tz`, in world axes; together they are a row of MuJoCo's `xfrc_applied`.
+    Like every control they may change at each step, and are zero by default.
+
+    Raises UnknownNameError for an unknown body, and DescriptionError where an input of that name exists.
+    """
+    forces = []
+    for name in bodies or tuple(body.name for body in mechanism.bodies):
+        com = mechanism.body(name).com
+        for k, component in enumerate(COMPONENTS):
+            unit = tuple(int(i == k % 3) for i in range(3))
+            wrench = {"force" if k < 3 else "torque": unit}
+            forces.append(Wrench(name, point=com, input=f"{name}.{component}", **wrench))
+    taken = [force.input for force in forces if force.input in mechanism.inputs]
+    if taken:
+        raise DescriptionError(
+            f"mechanism {mechanism.name!r} has the input {taken[0]!r} already; give other bodies"
+        )
+    return mechanism.replace(forces=(*mechanism.forces, *forces))

@@ -1,0 +1,191 @@
+"""Every kind of sensor against MuJoCo's sensordata, in random states with and without contacts."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.oracles.sensor_models import (
+    EQUALITIES,
+    contact_sensors,
+    coordinate_sensors,
+    frame_sensors,
+    geometry_sensors,
+    model_text,
+    mounted_sensors,
+    random_data,
+)
+from zwang.errors import DescriptionError, UnsupportedError
+from zwang.io.mjcf.read_mjcf import read_mjcf
+
+SENSORS = {
+    "mounted": mounted_sensors(),
+    "coordinate": coordinate_sensors(),
+    "frame": frame_sensors(),
+    "geometry": geometry_sensors(),
+    "contact": contact_sensors(),
+}
+
+NEAREST_POINTS = (mujoco.mjtSensor.mjSENS_GEOMNORMAL, mujoco.mjtSensor.mjSENS_GEOMFROMTO)
+
+
+def values_of(m: zw.Mechanism, data: mujoco.MjData) -> dict[str, np.ndarray]:
+    return zw.sensors(m, data.qpos, data.qvel, data.ctrl, data.act, data.time)
+
+
+def largest_difference(
+    m: zw.Mechanism, model: mujoco.MjModel, data: mujoco.MjData
+) -> tuple[float, mujoco.mjtSensor]:
+    """The largest difference relative to the sensor's size, and the type of its sensor.
+
+    A quaternion and its opposite are the same orientation. Both programs find the nearest points of smooth
+    shapes by iteration; at a distance with an error of 1e-14 the direction has one of 1e-7.
+    """
+    worst = (-1.0, mujoco.mjtSensor.mjSENS_USER)
+    for i, found in enumerate(values_of(m, data).values()):
+        start, kind = model.sensor_adr[i], mujoco.mjtSensor(model.sensor_type[i])
+        expected = data.sensordata[start : start + model.sensor_dim[i]]
+        if kind == mujoco.mjtSensor.mjSENS_FRAMEQUAT and found @ expected < 0:
+            found = -found
+        scale = max(1.0, float(np.abs(expected).max()))
+        scale *= 100 if kind in NEAREST_POINTS else 1
+        worst = max(worst, (float(np.abs(found - expected).max()) / scale, kind), key=lambda x: x[0])
+    return worst
+
+
+@pytest.mark.parametrize("group", SENSORS)
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_sensors_are_those_of_mujoco(group, cone):
+    text = model_text(SENSORS[group], cone)
+    model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("sensors.xml", text=text)
+    touching = 0
+    for seed in range(4):
+        data = random_data(model, seed)
+        touching += data.ncon > 0
+        error, kind = largest_difference(m, model, data)
+        assert error < (1e-7 if cone == "elliptic" else 1e-8), kind
+    assert touching >= 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forces_and_torques_contain_constraints_and_tendons(seed):
+    text = model_text(mounted_sensors(), equalities=EQUALITIES)
+    model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("sensors.xml", text=text)
+    error, kind = largest_difference(m, model, random_data(model, seed))
+    assert error < 1e-8, kind
+
+
+def test_compiled_sensors_are_those_on_floats():
+    distances = [s for s in geometry_sensors() if 'cutoff="0"' not in s and "normal" not in s][::5]
+    sensors = [*mounted_sensors(), *coordinate_sensors(), *frame_sensors()[::3], *distances]
+    text = model_text([*sensors, *contact_sensors(("maxforce", "netforce"))[::5]])
+    model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("sensors.xml", text=text)
+    states = [random_data(model, seed) for seed in range(3)]
+    given = [np.array([getattr(d, name) for d in states]) for name in ("qpos", "qvel", "ctrl", "act")]
+    found = zw.compile(m).sensors(*given, 0.7)
+    for k, data in enumerate(states):
+        for name, expected in values_of(m, data).items():
+            scale = max(1.0, float(np.abs(expected).max()))
+            assert found[name][k] == pytest.approx(expected, abs=1e-9 * scale), name
+
+
+def test_velocities_and_accelerations_of_frames_are_those_of_mujoco():
+    text = model_text(frame_sensors())
+    model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("sensors.xml", text=text)
+    data = random_data(model, 3)
+    mujoco.mj_rnePostConstraint(model, data)
+    for kind, name in (("SITE", "sb"), ("XBODY", "c"), ("XBODY", "f")):
+        for axes, local in (("world", 0), ("body", 1)):
+            expected, index = np.zeros(6), model.site(name).id if kind == "SITE" else model.body(name).id
+            type_ = getattr(mujoco.mjtObj, f"mjOBJ_{kind}")
+            mujoco.mj_objectVelocity(model, data, type_, index, expected, local)
+            found = zw.frame_velocity(m, data.qpos, data.qvel, name, axes)
+            assert found == pytest.approx(np.roll(expected, 3), abs=1e-12)
+            mujoco.mj_objectAcceleration(model, data, type_, index, expected, local)
+            found = zw.frame_acceleration(m, data.qpos, data.qvel, data.qacc, name, axes)
+            gravity = np.array(m.gravity)
+            if local:
+                gravity = zw.frame_pose(m, data.qpos, name).R.T @ gravity
+            scale = np.abs(expected).max()
+            assert found[:3] - gravity == pytest.approx(expected[3:], abs=1e-9 * scale)
+            assert found[3:] == pytest.approx(expected[:3], abs=1e-9 * scale)
+
+
+def test_quantities_of_bodies_are_those_of_mjdata():
+    text = model_text([])
+    model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("sensors.xml", text=text)
+    fast = zw.compile(m)
+    for seed in (0, 3):
+        data = random_data(model, seed)
+        mujoco.mj_rnePostConstraint(model, data)
+        for found in (
+            zw.body_quantities(m, data.qpos, data.qvel),
+            fast.body_quantities(data.qpos, data.qvel),
+        ):
+            assert found.com[1:] == pytest.approx(data.xipos[1:], abs=1e-12)
+            assert found.subtree_com == pytest.approx(data.subtree_com, abs=1e-12)
+            assert found.cinert[1:] == pytest.approx(data.cinert[1:], abs=1e-12)
+            assert found.cvel == pytest.approx(data.cvel, abs=1e-12)
+        inputs = (data.qpos, data.qvel, data.ctrl, data.act, data.time)
+        scale = max(1.0, float(np.abs(data.cfrc_ext).max()))
+        for found in (zw.external_wrenches(m, *inputs), fast.external_wrenches(*inputs)):
+            assert found == pytest.approx(data.cfrc_ext, abs=1e-8 * scale)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_applied_wrenches_are_the_xfrc_applied_of_mujoco(seed):
+    """The acceleration, the sensors of forces and cfrc_ext, with a wrench on two bodies."""
+    text = model_text(mounted_sensors())
+    model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("sensors.xml", text=text)
+    m = zw.with_applied_wrenches(m, "c", "f")
+    data, wrenches = random_data(model, seed), np.random.default_rng(seed).normal(size=(2, 6)) * 3
+    for name, wrench in zip(("c", "f"), wrenches, strict=True):
+        data.xfrc_applied[model.body(name).id] = wrench
+    mujoco.mj_forward(model, data)
+    mujoco.mj_rnePostConstraint(model, data)
+    assert m.inputs[-12:-10] == ("c.fx", "c.fy")
+    given = (data.qpos, data.qvel, np.concatenate([data.ctrl, *wrenches]), data.act, data.time)
+    found = np.concatenate(list(zw.sensors(m, *given).values()))
+    assert found == pytest.approx(data.sensordata, abs=1e-8 * np.abs(data.sensordata).max())
+    scale = np.abs(data.cfrc_ext).max()
+    assert zw.external_wrenches(m, *given) == pytest.approx(data.cfrc_ext, abs=1e-8 * scale)
+    with pytest.raises(DescriptionError, match=r"has the input 'c\.fx' already"):
+        zw.with_applied_wrenches(m, "c")
+
+
+def test_disabled_sensors_are_zero():
+    text = model_text(['<gyro site="sa"/>']).replace(
+        "<worldbody>", '<option><flag sensor="disable"/></option><worldbody>', 1
+    )
+    m = read_mjcf("sensors.xml", text=text)
+    assert not values_of(m, random_data(mujoco.MjModel.from_xml_string(text), 0))["sensor0"].any()
+
+
+MESH = '<asset><mesh name="tetra" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
+
+
+@pytest.mark.parametrize(
+    ("sensor", "words", "extra"),
+    [
+        ('<torque site="w"/>', "site of the world", ""),
+        ('<rangefinder camera="eye"/>', "depth images", ""),
+        ('<rangefinder site="sa" data="normal"/>', "other data", ""),
+        ('<rangefinder site="sa"/>', "meshes", MESH),
+        ('<gyro site="sa" delay=".01" nsample="4"/>', "delay", ""),
+        ('<contact data="linvel" geom1="gf"/>', "other data", ""),
+        ('<framepos objtype="camera" objname="moving"/>', "moving camera", ""),
+    ],
+)
+def test_what_a_sensor_cannot_do_is_rejected_by_name_and_line(sensor, words, extra):
+    named = sensor.replace("/>", ' name="mine"/>')
+    text = model_text([named])
+    mesh = '<geom type="mesh" mesh="tetra" pos="0 0 9"/>' if extra else ""
+    moving = '<camera name="moving" mode="track"/><site name="sf"'
+    text = text.replace("<worldbody>", f"{extra}<worldbody>{mesh}", 1).replace('<site name="sf"', moving, 1)
+    line = 1 + text[: text.index('name="mine"')].count("\n")
+    with pytest.raises(UnsupportedError, match=rf"sensors.xml, line {line}: sensor 'mine' .*{words}"):
+        read_mjcf("sensors.xml", text=text)
+    m = read_mjcf("sensors.xml", text=text, strict=False)
+    assert not m.sensors and any("'mine'" in note.what for note in m.report.of_kind("unsupported"))
