@@ -91,6 +91,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.recording.dataset import mechanism_of as mechanism_of
     from zwang.recording.dataset import open_run as open_run
     from zwang.recording.dataset import save as save
+    from zwang.simulation.solver_status import SolverStatus as SolverStatus
     from zwang.symbolic.classify import classify as classify
     from zwang.symbolic.equation_check import check_equations as check_equations
     from zwang.symbolic.equations import equations as equations
@@ -135,6 +136,7 @@ _PLACES = {
     "zwang.symbolic.classify": "classify",
     "zwang.recording.dataset": "mechanism_of open_run save",
     "zwang.api.post_processing": "derived_quantities",
+    "zwang.simulation.solver_status": "SolverStatus",
     "zwang.integrator.adaptive_step": "Adaptive",
     "zwang.view.plot": "plot",
     "zwang.view.html_page": "save_html",
@@ -193,6 +195,7 @@ __all__ = [
     "Rolling",
     "Screw",
     "Softness",
+    "SolverStatus",
     "Sphere",
     "Spring",
     "Surface",

@@ -64,7 +64,8 @@ def continuous_dynamics(
     s = step_settings(mechanism, h, CONTINUOUS, stabilization, coordinate_reduction)
 
     def derivative(t: Any, q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
-        v_dot, z_dot, status, _ = state_derivative(s, normalized_configuration(mechanism.tree, q), v, z, u, t)
+        found = state_derivative(s, normalized_configuration(mechanism.tree, q), v, z, u, t)
+        v_dot, z_dot, status = found.v_dot, found.z_dot, found.status
         status = worst_status([status, status_if(logical_not(are_finite(u)), INVALID_CONTROL)])
         return np.concatenate([configuration_rate(mechanism.tree, q, v), v_dot, z_dot, [status]])
 

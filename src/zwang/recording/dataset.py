@@ -3,9 +3,10 @@
 Variables over (world, time, ...): q, v, tau (applied generalised forces), control, kinetic_energy,
 potential_energy, energy, and activation of actuators; if they are recorded, frame_position,
 constraint_effort (generalised constraint forces), force and force_position, zwang and constraint_zwang,
-constraint_gap (violations) and constraint_miss (velocity residuals). Over (world): status (0: simulated to
-the end, 1: failed), termination_time and failure_reason, which version 0.1 called stop_time and stop_cause.
-After a failure all values are NaN. `mechanism` is the description as JSON; `mechanism_of(run)` reads it.
+constraint_gap (violations) and constraint_miss (velocity residuals); and, where steps of fixed size solve
+for constraint forces, solver_status, the worst `SolverStatus` since the sample before. Over (world): status
+(0: simulated to the end, 1: failed), termination_time and failure_reason, which version 0.1 called stop_time
+and stop_cause. After a failure all values are NaN. `mechanism` is the description as JSON; `mechanism_of(run)` reads it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from zwang.simulation.controls import control_names
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import Trajectory
 from zwang.simulation.settings import RecordedQuantities, SimulationSettings
+from zwang.simulation.solver_status import SolverStatus
 from zwang.simulation.status import FAILURE_REASONS, NONE
 
 FORMAT = "zwang run 1"
@@ -77,6 +79,8 @@ def recording_of(
     coordinates |= _coordinates(mechanism, initial, settings, motion)
     for _, _, described in variables.values():
         name_units(described, coordinates)
+    if motion.solver is not None:
+        variables["solver_status"] = _solver_status(motion.solver[..., 0], missing)
     variables |= _termination(motion, settings)
     variables["mechanism"] = ((), mechanism.to_json(), {"long_name": "description, for zwang.mechanism_of"})
     attributes = {"format": FORMAT, "title": mechanism.name, **attributes}
@@ -109,6 +113,17 @@ def _termination(motion: Trajectory, settings: SimulationSettings) -> dict[str, 
         "stop_cause": ("world", reasons, reason),
         "stop_time": ("world", ends, time),
     }
+
+
+def _solver_status(statuses: np.ndarray, missing: np.ndarray) -> tuple[Any, ...]:
+    """The solver's statuses (worlds, samples), NO_SOLUTION where a sample is missing."""
+    described = {
+        "long_name": "worst status of the constraint solver in the steps since the sample before",
+        "flag_values": [int(status) for status in SolverStatus],
+        "flag_meanings": " ".join(status.name.lower() for status in SolverStatus),
+    }
+    values = np.where(missing, SolverStatus.NO_SOLUTION, statuses).astype(np.int8)
+    return ("world", "time"), values, described
 
 
 NAMES_OF_VERSION_0_1 = {"stop_cause": "failure_reason", "stop_time": "termination_time"}

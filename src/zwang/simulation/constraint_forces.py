@@ -21,7 +21,8 @@ from zwang.constraint.contact import (
     rows_of_contact,
 )
 from zwang.constraint.context import RowContext
-from zwang.constraint.hard import rolling_contact
+from zwang.constraint.equality import equality_rows
+from zwang.constraint.hard import is_hard_constraint, rolling_contact
 from zwang.constraint.rows import Rows
 from zwang.kinematics.poses import placement_pose
 from zwang.mechanism.constraints import Connect, Distance, Holonomic, NonIdeal, NoSideSlip, Rolling, Weld
@@ -82,7 +83,7 @@ def point_forces(context: RowContext, rows: Rows, solution: Solution) -> list[Po
 
     The position of an inactive contact is meaningless.
     """
-    return [*_of_constraints(context, solution.force), *_of_contacts(context, rows, solution)]
+    return [*_of_constraints(context, solution), *_of_contacts(context, rows, solution)]
 
 
 # ------------------------------------------------------------------------------------------ constraints
@@ -94,16 +95,26 @@ def _bodies(c: Any) -> tuple[str, str]:
     return (c.a[0], c.b[0]) if isinstance(c, Connect | Distance) else (c.body, c.on)
 
 
-def _of_constraints(context: RowContext, force: Any) -> Iterator[PointForce]:
-    """The forces of constraints; their rows precede all others, in the order of the constraints."""
+def _of_constraints(context: RowContext, solution: Solution) -> Iterator[PointForce]:
+    """The forces of constraints: soft ones by the residual of their rows, hard ones by their multipliers,
+    which precede all others in the order of the constraints.
+    """
     at = 0
     for c in context.mechanism.constraints if equality_enabled(context.mechanism) else ():
         if isinstance(c, NonIdeal):
             continue
         count = len(c.expressions) if isinstance(c, Holonomic) else ROW_COUNTS.get(type(c), 1)
         if isinstance(c, BETWEEN_POINTS):
-            yield _constraint_point_force(context, c, force[at : at + count])
+            hard = is_hard_constraint(c)
+            f = solution.force[at : at + count] if hard else _soft_forces(context, c, solution.acceleration)
+            yield _constraint_point_force(context, c, f)
         at += count
+
+
+def _soft_forces(context: RowContext, c: Any, a: Any) -> np.ndarray:
+    """The forces of a soft constraint's rows, f = -(J a - aref) / R."""
+    rows = equality_rows(context, c)
+    return np.array([-y * D for y, D in zip(rows.J @ np.array(a) - rows.aref, rows.D, strict=True)])
 
 
 def _constraint_point_force(context: RowContext, c: Any, f: Any) -> PointForce:
