@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.api.assemble import assemble as assemble
     from zwang.api.compiled import compile as compile
     from zwang.api.constrained_dynamics import constrained_dynamics as constrained_dynamics
+    from zwang.api.contacts import contacts as contacts
     from zwang.api.joint_reactions import joint_reactions as joint_reactions
     from zwang.api.post_processing import derived_quantities as derived_quantities
     from zwang.api.reference import bias_forces as bias_forces
@@ -127,6 +128,7 @@ _PLACES = {
     "zwang.io.load": "load",
     "zwang.io.lint": "lint",
     "zwang.constraint.softness_report": "softness",
+    "zwang.api.contacts": "contacts",
     "zwang.api.joint_reactions": "joint_reactions",
     "zwang.api.simulate": "simulate",
     "zwang.api.assemble": "assemble",
@@ -211,6 +213,7 @@ __all__ = [
     "classify",
     "compile",
     "constrained_dynamics",
+    "contacts",
     "derived_quantities",
     "difference_configuration",
     "energy",

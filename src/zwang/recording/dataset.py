@@ -6,7 +6,8 @@ constraint_effort (generalised constraint forces), force and force_position, zwa
 constraint_gap (violations) and constraint_miss (velocity residuals); and, where steps of fixed size solve
 for constraint forces, solver_status, the worst `SolverStatus` since the sample before. Over (world): status
 (0: simulated to the end, 1: failed), termination_time and failure_reason, which version 0.1 called stop_time
-and stop_cause. After a failure all values are NaN. `mechanism` is the description as JSON; `mechanism_of(run)` reads it.
+and stop_cause. After a failure all values are NaN. `mechanism` is the description as JSON;
+`mechanism_of(run)` reads it.
 """
 
 from __future__ import annotations

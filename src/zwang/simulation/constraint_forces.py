@@ -12,14 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.collision import ContactPoint, Pair, candidate_pairs, contact_points, passes_broad_phase
-from zwang.constraint.contact import (
-    contact_name,
-    contact_of,
-    is_hard_contact,
-    link_screws_at,
-    rows_of_contact,
-)
+from zwang.collision import Pair
 from zwang.constraint.context import RowContext
 from zwang.constraint.equality import equality_rows
 from zwang.constraint.hard import is_hard_constraint, rolling_contact
@@ -28,9 +21,9 @@ from zwang.kinematics.poses import placement_pose
 from zwang.mechanism.constraints import Connect, Distance, Holonomic, NonIdeal, NoSideSlip, Rolling, Weld
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD
-from zwang.scalar import cond, divide, sqrt, where
-from zwang.simulation.constraint_options import contact_enabled, equality_enabled
-from zwang.solver.cones import cone_force, row_force
+from zwang.scalar import divide, sqrt
+from zwang.simulation.constraint_options import equality_enabled
+from zwang.simulation.contact_forces import contact_labels, contact_states
 from zwang.solver.solution import Solution
 
 BETWEEN_POINTS = (Connect, Weld, Distance, NoSideSlip, Rolling)
@@ -56,9 +49,6 @@ class PointForce(NamedTuple):
     force: Any
 
 
-NO_FORCE = PointForce(np.zeros(3, int), np.zeros(3, int))
-
-
 def point_force_labels(mechanism: Mechanism) -> tuple[PointForceLabel, ...]:
     """The labels of all forces with a point of application: constraints in their order, then candidate
     contacts.
@@ -69,11 +59,10 @@ def point_force_labels(mechanism: Mechanism) -> tuple[PointForceLabel, ...]:
             if isinstance(c, BETWEEN_POINTS):
                 name = c.name or type(c).__name__.lower()
                 found.append(PointForceLabel(name, CONSTRAINT, *_bodies(c)))
-    if contact_enabled(mechanism):
-        for pair in candidate_pairs(mechanism):
-            one, other = (pair.a, pair.b) if _acts_on_first(pair) else (pair.b, pair.a)
-            names = (contact_name(pair, k) for k in range(pair.count))
-            found += [PointForceLabel(name, CONTACT, one.body, other.body) for name in names]
+    for label in contact_labels(mechanism):
+        a, b = label.pair.a.body, label.pair.b.body
+        one, other = (a, b) if _acts_on_first(label.pair) else (b, a)
+        found.append(PointForceLabel(label.name, CONTACT, one, other))
     return tuple(found)
 
 
@@ -150,86 +139,8 @@ def _acts_on_first(pair: Pair) -> bool:
 
 
 def _of_contacts(context: RowContext, rows: Rows, solution: Solution) -> Iterator[PointForce]:
-    """The forces of contacts: soft ones by the residual of their rows, hard ones by the multipliers of
-    theirs.
-    """
-    mechanism = context.mechanism
-    pairs = candidate_pairs(mechanism) if contact_enabled(mechanism) else ()
-    if not pairs:
-        return
-    screws = link_screws_at(context)
-    v, a = np.array(context.v), np.array(solution.acceleration)
-    spatial_velocities = (
-        screws.spatial_velocities(v),
-        screws.spatial_velocities(a),
-    )  # spatial velocities and accelerations of the links
-    starts = {name: k for k, name in reversed(list(enumerate(rows.names)))}
-    for pair in pairs:
-        if is_hard_contact(pair):
-            yield from _of_hard_pair(context, pair, starts, solution.force)
-            continue
-        link = max(pair.a.placement.link, pair.b.placement.link)
-        fixed = WORLD in (pair.a.placement.link, pair.b.placement.link)
-        own = (spatial_velocities[0][link], spatial_velocities[1][link]) if fixed else (v, a)
-        yield from _of_soft_pair(context._replace(v=own[0]), pair, own[1])
-
-
-def _of_hard_pair(
-    context: RowContext, pair: Pair, starts: dict[str, int], force: Any
-) -> Iterator[PointForce]:
-    """The forces of a pair with hard rows, which are found by name; contacts without rows are inactive."""
-    for k, contact in enumerate(contact_points(pair, context.poses)):
-        start = starts.get(contact_name(pair, k))
-        yield (
-            NO_FORCE
-            if start is None
-            else contact_point_force(context, pair, contact, force[start : start + pair.condim])
-        )
-
-
-def _of_soft_pair(context: RowContext, pair: Pair, a: Any) -> list[PointForce]:
-    """The forces of a soft pair, computed only if the shapes are close in some world.
-
-    a: the acceleration that the Jacobian of the pair multiplies.
-    """
-
-    def found() -> list[Any]:
-        return [
-            _soft_contact_force(context, pair, contact, k, a)._asdict()
-            for k, contact in enumerate(contact_points(pair, context.poses))
-        ]
-
-    nothing = [PointForce(np.zeros(3), np.zeros(3))._asdict()] * pair.count
-    return [
-        PointForce(**values)
-        for values in cond(passes_broad_phase(pair, context.poses), found, lambda: nothing)
-    ]
-
-
-def _soft_contact_force(
-    context: RowContext, pair: Pair, contact: ContactPoint, number: int, a: Any
-) -> PointForce:
-    """The force of a soft contact, f = -s'(J a - aref)."""
-    rows = rows_of_contact(context, contact_of(context, pair, contact, number, True))
-    residual, D = rows.J @ a - rows.aref, rows.D
-    if rows.cones:
-        force = cone_force(rows.cones[0], D, residual)[0]
-    else:
-        force = [row_force("contact", d, y, 0)[0] for d, y in zip(D, residual, strict=True)]
-    at_point = contact_point_force(context, pair, contact, force)
-    active = contact.distance < pair.margin
-    return at_point._replace(force=np.array([where(active, x, 0.0) for x in at_point.force]))
-
-
-def contact_point_force(context: RowContext, pair: Pair, contact: ContactPoint, f: Any) -> PointForce:
-    """The forces f of a contact's rows as one force in world axes.
-
-    The rows are a normal and tangents (elliptic cone), or the edges n +- mu t of a friction pyramid.
-    """
-    if pair.condim == 1 or is_hard_contact(pair) or context.mechanism.options.cone != "pyramidal":
-        components = np.array(f[:3])
-    else:
-        tangential = [mu * (f[2 * k] - f[2 * k + 1]) for k, mu in enumerate(pair.friction[: pair.condim - 1])]
-        components = np.array([sum(f[1:], start=f[0]), *tangential[:2]])
-    force = contact.frame[: len(components)].T @ components
-    return PointForce(contact.position, -force if _acts_on_first(pair) else force)
+    """The forces of contacts."""
+    labels = contact_labels(context.mechanism)
+    for label, state in zip(labels, contact_states(context, rows, solution), strict=True):
+        force = np.array(state.frame).T @ state.force[:3]
+        yield PointForce(state.position, -force if _acts_on_first(label.pair) else force)
