@@ -176,6 +176,7 @@ def derived_quantities_compiled(
     params = [x[:, None, None] for x in initial.params.values()]
     times = motion.clock * wanted.h
     numbers = 50 + (6 * len(point_force_labels(mechanism)) if wanted.forces else 0)
+    numbers += 6 * len(mechanism.joints) if wanted.reactions else 0
     rows = max(1, BLOCK // (numbers * motion.q.shape[1]))
     blocks = [
         compiled(*(x[at : at + rows] for x in (times, motion.q, motion.v, motion.z, motion.u, *params)))

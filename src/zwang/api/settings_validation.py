@@ -18,12 +18,13 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import real_number
 from zwang.simulation.constraint_forces import point_force_labels
 from zwang.simulation.constraint_stage import STABILIZATIONS
+from zwang.simulation.joint_wrenches import check_reactions
 from zwang.simulation.settings import CoordinateReduction, RecordedQuantities, SimulationSettings
 from zwang.simulation.step import STEPPERS
 
 RECORDED_NUMBERS = 20_000_000  # recorded at most, by default
 MOST_STEPS = 1_000_000_000
-RECORD = ("every", "frames", "constraints", "forces", "zwang", "gaps")
+RECORD = ("every", "frames", "constraints", "forces", "zwang", "gaps", "reactions")
 
 
 def simulation_settings(
@@ -53,6 +54,7 @@ def simulation_settings(
     every, wanted = recorded_quantities(mechanism, record, h)
     numbers = sample_size(mechanism) + 3 * len(wanted.frames)
     numbers += 6 * len(point_force_labels(mechanism)) if wanted.forces else 0
+    numbers += 6 * len(mechanism.joints) if wanted.reactions else 0
     if every is None:
         every = max(1, -(-worlds * count * numbers // RECORDED_NUMBERS))
     check_memory(worlds, 1 + -(-count // min(every, count)), numbers)
@@ -143,8 +145,10 @@ def recorded_quantities(mechanism: Mechanism, record: Any, h: float) -> tuple[in
     for frame in frames:
         mechanism.tree.placement(frame)
     every = record.get("every")
-    constraints, forces, zwang, gaps = (bool(record.get(name)) for name in RECORD[2:])
-    wanted = RecordedQuantities(frames, constraints, forces, zwang, gaps, h)
+    chosen = {name: bool(record.get(name)) for name in RECORD[2:]}
+    wanted = RecordedQuantities(frames, **chosen, h=h)
+    if wanted.reactions:
+        check_reactions(mechanism)
     return None if every is None else _every(every), wanted
 
 

@@ -101,9 +101,10 @@ def simulate(
     params: for each symbol of the mechanism a value, or one for each world.
     record: k to record every k-th step, or a dictionary with some of "every": k; "frames": names of frames
         whose positions are recorded; and, if True, "constraints": generalised constraint forces, "forces":
-        forces of contacts and of constraints between points, "zwang": Gauss's measure Z by body, "gaps":
-        constraint violations. `zw.derived_quantities` computes these afterwards. By default every step, or
-        as many as 20 million numbers allow.
+        forces of contacts and of constraints between points, "reactions": wrenches of the joints (see
+        `zw.joint_reactions`), "zwang": Gauss's measure Z by body, "gaps": constraint violations.
+        `zw.derived_quantities` computes these afterwards. By default every step, or as many as 20 million
+        numbers allow.
     stabilization: of hard constraints. "projection" (default): the state is projected onto them after each
         step. "baumgarte" (default for "lsoda"): stabilising terms in their accelerations, with a time
         constant of 10 steps.

@@ -2,7 +2,8 @@
 
 Variables over (world, time, ...): q, v, tau (applied generalised forces), control, kinetic_energy,
 potential_energy, energy, and activation of actuators; if they are recorded, frame_position,
-constraint_effort (generalised constraint forces), force and force_position, zwang and constraint_zwang,
+constraint_effort (generalised constraint forces), force and force_position, reaction_force and
+reaction_torque of joints, zwang and constraint_zwang,
 constraint_gap (violations) and constraint_miss (velocity residuals); and, where steps of fixed size solve
 for constraint forces, solver_status, the worst `SolverStatus` since the sample before. Over (world): status
 (0: simulated to the end, 1: failed), termination_time and failure_reason, which version 0.1 called stop_time
@@ -177,7 +178,14 @@ def derived_variables(
         held = _forces(mechanism, observed["forces"], per)
         names = {"acting": "name", "acting_kind": "kind", "acting_on": "body", "acting_from": "other"}
         found |= {label: ("acting", _texts(getattr(a, part) for a in held)) for label, part in names.items()}
-    if wanted.frames or wanted.forces:
+    if wanted.reactions:
+        both = observed["reactions"].reshape(*observed["reactions"].shape[:2], len(mechanism.joints), 2, 3)
+        text = "forces of joints on the bodies that they carry, with motors, springs and limits"
+        per["reaction_force"] = (("joint", "axis"), both[..., 0, :], text, "N")
+        text = "torques of joints on the bodies that they carry, about the origins of their moving frames"
+        per["reaction_torque"] = (("joint", "axis"), both[..., 1, :], text, "N m")
+        found["joint"] = ("joint", _texts(joint.name for joint in mechanism.joints))
+    if wanted.frames or wanted.forces or wanted.reactions:
         found["axis"] = ("axis", _texts("xyz"))
     if wanted.zwang:
         found |= _zwang(mechanism, observed, per)

@@ -85,18 +85,27 @@ def _bodies(c: Any) -> tuple[str, str]:
 
 
 def _of_constraints(context: RowContext, solution: Solution) -> Iterator[PointForce]:
-    """The forces of constraints: soft ones by the residual of their rows, hard ones by their multipliers,
-    which precede all others in the order of the constraints.
+    """The forces of constraints between points."""
+    for c, f in forces_of_constraints(context, solution):
+        if isinstance(c, BETWEEN_POINTS):
+            yield _constraint_point_force(context, c, f)
+
+
+def forces_of_constraints(context: RowContext, solution: Solution) -> Iterator[tuple[Any, np.ndarray]]:
+    """Each constraint with the forces of its rows.
+
+    Soft ones follow from the residual of their rows; hard ones are multipliers, which precede all others in
+    the order of the constraints.
     """
     at = 0
     for c in context.mechanism.constraints if equality_enabled(context.mechanism) else ():
         if isinstance(c, NonIdeal):
             continue
         count = len(c.expressions) if isinstance(c, Holonomic) else ROW_COUNTS.get(type(c), 1)
-        if isinstance(c, BETWEEN_POINTS):
-            hard = is_hard_constraint(c)
-            f = solution.force[at : at + count] if hard else _soft_forces(context, c, solution.acceleration)
-            yield _constraint_point_force(context, c, f)
+        if is_hard_constraint(c):
+            yield c, solution.force[at : at + count]
+        else:
+            yield c, _soft_forces(context, c, solution.acceleration)
         at += count
 
 
