@@ -136,7 +136,7 @@ def test_recorded_reactions_are_those_of_joint_reactions(build):
 
 
 def test_reactions_are_derived_after_a_run_for_many_worlds_and_quickly():
-    m, run = walking(worlds=4, record=1)
+    _, run = walking(worlds=4, record=1)
     compiled = zw.derived_quantities(run.isel(world=[0]), "reactions")  # compiled here
     began = time.perf_counter()
     all_worlds = zw.derived_quantities(run, "reactions")
