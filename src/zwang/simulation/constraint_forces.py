@@ -14,8 +14,7 @@ import numpy as np
 
 from zwang.collision import Pair
 from zwang.constraint.context import RowContext
-from zwang.constraint.equality import equality_rows
-from zwang.constraint.hard import is_hard_constraint, rolling_contact
+from zwang.constraint.hard import is_hard_constraint, rolling_contact, rows_of_constraint
 from zwang.constraint.rows import Rows
 from zwang.kinematics.poses import placement_pose
 from zwang.mechanism.constraints import Connect, Distance, Holonomic, NonIdeal, NoSideSlip, Rolling, Weld
@@ -111,7 +110,7 @@ def forces_of_constraints(context: RowContext, solution: Solution) -> Iterator[t
 
 def _soft_forces(context: RowContext, c: Any, a: Any) -> np.ndarray:
     """The forces of a soft constraint's rows, f = -(J a - aref) / R."""
-    rows = equality_rows(context, c)
+    rows = rows_of_constraint(context, c)
     return np.array([-y * D for y, D in zip(rows.J @ np.array(a) - rows.aref, rows.D, strict=True)])
 
 
