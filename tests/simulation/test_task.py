@@ -1,4 +1,4 @@
-"""Accelerations of frames by Gauss's principle, for one world and many: hard, soft, one-sided and cone rows."""
+"""Accelerations of frames by Gauss's principle: hard, soft, one-sided and cone rows, one world and many."""
 
 import numpy as np
 import pytest
@@ -161,9 +161,14 @@ def test_a_soft_cone_is_that_of_its_dual_and_has_three_regions(desired):
     found = zw.task_acceleration(m, q, v, tau, task)
     edges = LinearConstraint([[mu, 1], [mu, -1], [1, 0]], 0)
     best = minimize(
-        lambda f: f @ (A + R) @ f / 2 + f @ b, [1.0, 0.0], jac=lambda f: (A + R) @ f + b, hess=lambda f: A + R,
-        constraints=edges, method="trust-constr", options={"gtol": 1e-12, "xtol": 1e-14, "maxiter": 3000},
-    ).x  # fmt: skip
+        lambda f: f @ (A + R) @ f / 2 + f @ b,
+        [1.0, 0.0],
+        jac=lambda f: (A + R) @ f + b,
+        hess=lambda f: A + R,
+        constraints=edges,
+        method="trust-constr",
+        options={"gtol": 1e-12, "xtol": 1e-14, "maxiter": 3000},
+    ).x
     np.testing.assert_allclose(found.force, best, atol=1e-4 * max(1, np.abs(best).max()))
     many = zw.task_acceleration(m, np.stack([q, q]), v, tau, task)
     np.testing.assert_allclose(many.force[1], found.force, atol=1e-8)

@@ -25,7 +25,7 @@ from zwang.kinematics.configuration import normalized_configuration
 from zwang.kinematics.jacobians import frame_jacobian, frame_jacobian_rate
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.type_validation import validated, validated_arguments
+from zwang.mechanism.type_validation import short_repr, validated, validated_arguments
 from zwang.scalar import absolute, logical_or, maximum, where
 from zwang.simulation.constrained import gauss_problem
 from zwang.solver.solution import max_abs
@@ -146,8 +146,8 @@ def task_acceleration(
 
     mechanism: a mechanism without symbols.
     q: coordinates (..., nq). v: generalised velocities (..., nv). tau: generalised forces (..., nv) [N m, N].
-    frame: the name of a body or of a frame, with a hard task; or a `zw.TaskConstraint`, or several: hard, soft,
-        one-sided, friction or cone rows.
+    frame: the name of a body or of a frame, with a hard task; or a `zw.TaskConstraint`, or several: hard,
+        soft, one-sided, friction or cone rows.
     desired: J v_dot + Jdot v (..., len(rows)) of the chosen rows, in world axes [m/s^2, rad/s^2]; for a name.
     rows: of (linear, angular), default (0, 1, 2); redundant rows are allowed.
 
@@ -192,7 +192,7 @@ def _tasks(frame: Any, desired: Any, rows: Sequence[int]) -> tuple[TaskConstrain
         or not all(isinstance(task, TaskConstraint) for task in tasks)
     ):
         raise DescriptionError(
-            f"frame is {frame!r}; give the name of a frame, a zw.TaskConstraint, or a list of them"
+            f"frame is {short_repr(frame)}; give the name of a frame, a zw.TaskConstraint, or a list of them"
         )
     if desired is not None:
         raise DescriptionError("desired is given beside a zw.TaskConstraint, which has its own; leave it out")
