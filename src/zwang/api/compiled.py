@@ -64,22 +64,19 @@ class Derivatives(NamedTuple):
     parameters: np.ndarray
 
 
-class StepOutputs(NamedTuple):
-    """The state after a step, and what `outputs` asked for; None for all else.
+class StepOutputs(State):
+    """The state (q, v, z) after a step, and what `outputs` asked for; None for all else.
 
-    q, v, z: (..., n). solver_status: (...) integers, `zw.SolverStatus`. constraint_force: (..., nv), the
-    generalised force of all constraints, limits, friction and contacts [N m, N]. force, force_position: (...,
-    n, 3), of contacts and of constraints between points, in world axes [N, m]; `force_labels` names them. An
-    inactive contact has no force and a meaningless position.
+    solver_status: (...) integers, `zw.SolverStatus`. constraint_force: (..., nv), the generalised force of
+    all constraints, limits, friction and contacts [N m, N]. force, force_position: (..., n, 3), of contacts
+    and of constraints between points, in world axes [N, m]; `force_labels` names them. An inactive contact
+    has no force and a meaningless position.
     """
 
-    q: np.ndarray
-    v: np.ndarray
-    z: np.ndarray
-    solver_status: np.ndarray | None = None
-    constraint_force: np.ndarray | None = None
-    force: np.ndarray | None = None
-    force_position: np.ndarray | None = None
+    solver_status: Any = None
+    constraint_force: Any = None
+    force: Any = None
+    force_position: Any = None
 
 
 class CompiledMechanism:
@@ -223,7 +220,7 @@ class CompiledMechanism:
         coordinate_reduction: Reduction = False,
         outputs: Sequence[str] = (),
         params: Parameters | None = None,
-    ) -> State | StepOutputs:
+    ) -> StepOutputs:
         """The state (q, v, z) one step later, each (..., n), at a constant control.
 
         q: (..., nq). v: (..., nv). control: (..., inputs) in the order of the mechanism's inputs; without
@@ -233,7 +230,7 @@ class CompiledMechanism:
         "implicit" or "rk4", by default that of the options. time: (...) [s], at the beginning of the step,
         required if constraints depend on it. coordinate_reduction: as for `zw.simulate`.
         outputs: some of "solver_status" (the worst one of the step), "constraint_force" and "force" (at the
-        beginning of the step), by default none. With outputs the result is a `StepOutputs`.
+        beginning of the step), by default none.
 
         The state of a world is NaN if its step fails: hard constraints are inconsistent or stay violated,
         or the solver does not converge; `zw.simulate` reports the reason. Raises ShapeError,
@@ -243,8 +240,6 @@ class CompiledMechanism:
         if wanted:
             key = ("step_outputs", wanted, *key[1:])
         found = self._call(key, (q, v, activation, control, *self._time(time)), params)
-        if not wanted:
-            return State(*found[:3])
         return _step_outputs(found[:3], dict(zip(wanted, found[3:], strict=False)))
 
     @renamed_arguments(embedding="coordinate_reduction")
@@ -263,7 +258,7 @@ class CompiledMechanism:
         coordinate_reduction: Reduction = False,
         outputs: Sequence[str] = (),
         params: Parameters | None = None,
-    ) -> State | StepOutputs:
+    ) -> StepOutputs:
         """The states (q, v, z) after every k-th of many steps, each (..., steps // every, n).
 
         q0: (..., nq). v0: (..., nv). control: (..., inputs), constant; with one more axis than q0,
@@ -292,9 +287,7 @@ class CompiledMechanism:
         record = (*names, *wanted)
         done = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time, record=record)
         states = [done.records[name] for name in names]
-        return (
-            _step_outputs(states, {name: done.records[name] for name in wanted}) if wanted else State(*states)
-        )
+        return _step_outputs(states, {name: done.records[name] for name in wanted})
 
     @property
     def force_labels(self) -> tuple[PointForceLabel, ...]:
@@ -392,6 +385,8 @@ class CompiledMechanism:
 
 def _checked_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
     """The outputs in the order of `STEP_OUTPUTS`. Raises UnknownNameError."""
+    if not outputs:
+        return ()
     names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     for name in names:
         if name not in STEP_OUTPUTS:
@@ -400,14 +395,16 @@ def _checked_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
 
 
 def _step_outputs(state: Sequence[np.ndarray], found: Mapping[str, np.ndarray]) -> StepOutputs:
-    """The outputs of a step in their shapes."""
-    changed: dict[str, Any] = {"constraint_force": found.get("constraint_force")}
+    """The state and the outputs of a step in their shapes."""
+    outputs = StepOutputs(*state)
+    if "constraint_force" in found:
+        outputs.constraint_force = found["constraint_force"]
     if "solver_status" in found:
-        changed["solver_status"] = found["solver_status"][..., 0].astype(int)
+        outputs.solver_status = found["solver_status"][..., 0].astype(int)
     if "force" in found:
         both = found["force"].reshape(*found["force"].shape[:-1], -1, 2, 3)
-        changed |= {"force_position": both[..., 0, :], "force": both[..., 1, :]}
-    return StepOutputs(*state, **changed)
+        outputs.force_position, outputs.force = both[..., 0, :], both[..., 1, :]
+    return outputs
 
 
 class ShapedFunction:

@@ -145,8 +145,8 @@ def recorded_quantities(mechanism: Mechanism, record: Any, h: float) -> tuple[in
     for frame in frames:
         mechanism.tree.placement(frame)
     every = record.get("every")
-    chosen = {name: bool(record.get(name)) for name in RECORD[2:]}
-    wanted = RecordedQuantities(frames, **chosen, h=h)
+    constraints, forces, zwang, gaps, reactions = (bool(record.get(name)) for name in RECORD[2:])
+    wanted = RecordedQuantities(frames, constraints, forces, zwang, gaps, h, reactions=reactions)
     if wanted.reactions:
         check_reactions(mechanism)
     return None if every is None else _every(every), wanted
