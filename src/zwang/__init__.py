@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.api.assemble import assemble as assemble
     from zwang.api.compiled import compile as compile
     from zwang.api.constrained_dynamics import constrained_dynamics as constrained_dynamics
+    from zwang.api.contacts import contacts as contacts
     from zwang.api.joint_reactions import joint_reactions as joint_reactions
     from zwang.api.post_processing import derived_quantities as derived_quantities
     from zwang.api.reference import bias_forces as bias_forces
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.api.reference import zwang_by_body as zwang_by_body
     from zwang.api.reference import zwang_of as zwang_of
     from zwang.api.simulate import simulate as simulate
+    from zwang.api.task_acceleration import TaskConstraint as TaskConstraint
     from zwang.api.task_acceleration import task_acceleration as task_acceleration
     from zwang.api.worlds import Worlds as Worlds
     from zwang.constraint.softness_report import softness as softness
@@ -115,6 +117,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.recording.dataset import open_run as open_run
     from zwang.recording.dataset import save as save
     from zwang.simulation.events import Event as Event
+    from zwang.simulation.solver_status import SolverStatus as SolverStatus
     from zwang.symbolic.classify import classify as classify
     from zwang.symbolic.equation_check import check_equations as check_equations
     from zwang.symbolic.equations import equations as equations
@@ -158,16 +161,18 @@ _PLACES = {
     "zwang.io.mjcf.write_mjcf": "write_mjcf",
     "zwang.io.urdf.write_urdf": "write_urdf",
     "zwang.constraint.softness_report": "softness",
+    "zwang.api.contacts": "contacts",
     "zwang.api.joint_reactions": "joint_reactions",
     "zwang.api.simulate": "simulate",
     "zwang.api.assemble": "assemble",
-    "zwang.api.task_acceleration": "task_acceleration",
+    "zwang.api.task_acceleration": "TaskConstraint task_acceleration",
     "zwang.api.worlds": "Worlds",
     "zwang.symbolic.equations": "equations",
     "zwang.symbolic.equation_check": "check_equations",
     "zwang.symbolic.classify": "classify",
     "zwang.recording.dataset": "mechanism_of open_run save",
     "zwang.api.post_processing": "derived_quantities",
+    "zwang.simulation.solver_status": "SolverStatus",
     "zwang.integrator.adaptive_step": "Adaptive",
     "zwang.viewer.plot": "plot",
     "zwang.viewer.html_page": "save_html",
@@ -239,10 +244,12 @@ __all__ = [
     "Screw",
     "SiteSensor",
     "Softness",
+    "SolverStatus",
     "Sphere",
     "Spring",
     "SubtreeSensor",
     "Surface",
+    "TaskConstraint",
     "Tendon",
     "TendonCoupling",
     "TendonSensor",
@@ -260,6 +267,7 @@ __all__ = [
     "classify",
     "compile",
     "constrained_dynamics",
+    "contacts",
     "derived_quantities",
     "difference_configuration",
     "energy",

@@ -166,3 +166,32 @@ def test_without_constraints_there_are_no_forces():
     assert run.force.shape == (1, 3, 0, 3)
     with pytest.raises(UnknownNameError, match="forces"):
         zw.simulate(double_pendulum(), duration=0.02, record={"force": True})
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+@pytest.mark.parametrize("build", [rolling, hung, sled, welded, ball_on_wall])
+def test_a_compiled_step_returns_the_forces_at_its_beginning(build, integrator):
+    """The same forces as those of the solver on floats, by another function."""
+    m = build()
+    q, v = zw.assemble(m, m.home or m.neutral, np.linspace(0.3, 0.9, m.nv))
+    tau = np.linspace(-1, 1, m.nv)
+    fast = zw.compile(m, cache=False)
+    names = ["constraint_force", "force", "solver_status"]
+    after = fast.step(q, v, tau, integrator=integrator, outputs=names)
+    assert all(map(np.array_equal, after[:3], fast.step(q, v, tau, integrator=integrator)))
+    found = zw.constrained_dynamics(m, q, v, tau)
+    assert np.allclose(after.constraint_force, found.rows.J.T @ found.force, rtol=1e-8, atol=1e-8)
+    assert np.allclose(generalised(m, q, after, fast.force_labels), after.constraint_force, atol=1e-7)
+    rolled = fast.rollout(q, v, tau, steps=1, integrator=integrator, outputs=names)
+    assert np.allclose(rolled.force[0], after.force, rtol=1e-8, atol=1e-8)
+
+
+def generalised(m, q, after, labels):
+    """The generalised force of the point forces: the virtual power of each at its point."""
+    total = np.zeros(m.nv)
+    for label, p, f in zip(labels, after.force_position, after.force, strict=True):
+        for body, sign in ((label.body, 1.0), (label.other, -1.0)):
+            if body != "world":
+                J = zw.frame_jacobian(m, q, body)
+                total += sign * (J[:3].T @ f + J[3:].T @ np.cross(p - zw.frame_pose(m, q, body).p, f))
+    return total

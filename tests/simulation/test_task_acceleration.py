@@ -1,11 +1,12 @@
-"""Prescribed accelerations of a frame by Gauss's principle, for one state and for many."""
+"""Accelerations of frames by Gauss's principle: hard, soft, one-sided and cone rows, one world and many."""
 
 import numpy as np
 import pytest
+from scipy.optimize import LinearConstraint, lsq_linear, minimize
 
 import zwang as zw
 from tests.symbolic.machines import Z
-from zwang.errors import ShapeError, SolveError
+from zwang.errors import DescriptionError, ShapeError, SolveError
 
 
 def arm():
@@ -70,3 +71,142 @@ def test_states_without_a_solution_are_nan():
         zw.task_acceleration(m, states[0], still, still, "tool", [1.0, 0.0], rows=(0, 1))
     with pytest.raises(ShapeError, match="desired"):
         zw.task_acceleration(m, states, still, still, "tool", [1.0, 0.0, 2.0], rows=(0, 1))
+
+
+def stacked(m, q, v, tau, tasks):
+    """J, a* - Jdot v, and the free acceleration of tasks, from public functions."""
+    J = np.concatenate([zw.frame_jacobian(m, q, task.frame)[list(task.rows)] for task in tasks])
+    bias = [zw.frame_jacobian_rate(m, q, v, task.frame)[list(task.rows)] for task in tasks]
+    aref = np.concatenate([np.asarray(task.desired) for task in tasks]) - np.concatenate(bias)
+    return J, aref, zw.forward_dynamics(m, q, v, tau)
+
+
+def dual(m, q, v, tau, tasks):
+    """A, R and a0 - a* of the dual problem, min 1/2 f^T (A + R) f + f^T (a0 - a*) over admissible f."""
+    J, aref, free = stacked(m, q, v, tau, tasks)
+    A = J @ np.linalg.solve(zw.mass_matrix(m, q), J.T)
+    R, at = np.zeros(len(J)), 0
+    for task in tasks:
+        own = slice(at, at + len(task.rows))
+        at += len(task.rows)
+        diagonal = np.diag(A)[own]
+        if task.kind == "cone":
+            diagonal = diagonal[0] * np.array([1, *(task.friction[0] ** 2 / mu**2 for mu in task.friction)])
+        R[own] = (1 - task.impedance) / task.impedance * diagonal
+    return A, np.diag(R), J @ free - aref
+
+
+@pytest.mark.parametrize("impedance", [0.2, 0.7, 0.99])
+def test_a_soft_row_lies_between_the_free_and_the_desired_acceleration(impedance):
+    """a1 = d a* + (1 - d) a0, Eq. (1) of the lecture note on Gauss's principle of least constraint."""
+    m, (q, v, tau) = arm(), np.random.default_rng(2).normal(size=(3, 3))
+    task = zw.TaskConstraint("tool", [0.7], rows=(1,), impedance=impedance)
+    found = zw.task_acceleration(m, q, v, tau, task)
+    J, _, free = stacked(m, q, v, tau, [task])
+    drift_of_row = zw.frame_jacobian_rate(m, q, v, "tool")[1]
+    expected = impedance * 0.7 + (1 - impedance) * (J[0] @ free + drift_of_row)
+    assert J[0] @ found.acceleration + drift_of_row == pytest.approx(expected, rel=1e-10)
+    assert found.residual[0] == pytest.approx(expected - 0.7, rel=1e-9)
+
+
+BOX = {
+    "hard": (
+        zw.TaskConstraint("tool", [0.3], rows=(0,)),
+        zw.TaskConstraint("link1", [-0.4], rows=(1,), kind="one_sided"),
+        zw.TaskConstraint("link2", [0.0], rows=(5,), kind="friction", bound=0.02),
+    ),
+    "soft": (
+        zw.TaskConstraint("tool", [0.3, -0.2], rows=(0, 1), impedance=0.9),
+        zw.TaskConstraint("link1", [2.4], rows=(1,), kind="one_sided", impedance=0.8),
+        zw.TaskConstraint("link2", [0.0], rows=(5,), kind="friction", bound=0.05, impedance=0.95),
+    ),
+    "mixed": (
+        zw.TaskConstraint("tool", [0.3], rows=(1,)),
+        zw.TaskConstraint("tool", [1.5], rows=(0,), kind="one_sided", impedance=0.8),
+        zw.TaskConstraint("link1", [0.0], rows=(5,), kind="friction", bound=0.5, impedance=0.9),
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", BOX)
+def test_the_problem_of_the_lecture_note_in_full_is_that_of_its_dual(name, seed):
+    """Equality, friction and one-sided rows: forces by SciPy's bounded least squares on the dual problem."""
+    m, tasks = arm(), BOX[name]
+    q, v, tau = np.random.default_rng(seed).normal(size=(3, 3))
+    q[1] = 1.0 + 0.2 * q[1]
+    A, R, b = dual(m, q, v, tau, tasks)
+    limits = {"equality": (-np.inf, np.inf), "one_sided": (0, np.inf)}
+    bounds = [limits.get(t.kind, (-t.bound, t.bound)) for t in tasks for _ in t.rows]
+    w, V = np.linalg.eigh(A + R)
+    root = np.sqrt(w)[:, None] * V.T  # root^T root = A + R
+    best = lsq_linear(root, -np.linalg.solve(root.T, b), np.transpose(bounds), method="bvls", tol=1e-14)
+    found = zw.task_acceleration(m, q, v, tau, list(tasks))
+    np.testing.assert_allclose(found.force, best.x, atol=1e-7 * max(1, np.abs(best.x).max()))
+    J, _, free = stacked(m, q, v, tau, tasks)
+    M = zw.mass_matrix(m, q)
+    np.testing.assert_allclose(M @ (found.acceleration - free), J.T @ found.force, atol=1e-8)
+    many = zw.task_acceleration(m, np.stack([q, q + 0.1]), v, tau, list(tasks))
+    for field, one, both in zip(found._fields, found, many, strict=True):
+        np.testing.assert_allclose(both[0], one, atol=1e-7, rtol=1e-7, err_msg=field)
+
+
+@pytest.mark.parametrize("desired", [[3.0, 0.2], [3.0, -9.0], [-40.0, 1.0]])
+def test_a_soft_cone_is_that_of_its_dual_and_has_three_regions(desired):
+    """Sticking, sliding and separating: SciPy minimises the dual cost over the cone |f_1| <= mu f_0."""
+    m, mu = arm(), 0.5
+    q, v, tau = np.array([0.3, 0.9, -0.4]), np.array([0.2, 0.1, -0.3]), np.zeros(3)
+    task = zw.TaskConstraint("tool", desired, rows=(1, 0), kind="cone", friction=(mu,), impedance=0.9)
+    A, R, b = dual(m, q, v, tau, [task])
+    found = zw.task_acceleration(m, q, v, tau, task)
+    edges = LinearConstraint([[mu, 1], [mu, -1], [1, 0]], 0)
+    best = minimize(
+        lambda f: f @ (A + R) @ f / 2 + f @ b,
+        [1.0, 0.0],
+        jac=lambda f: (A + R) @ f + b,
+        hess=lambda f: A + R,
+        constraints=edges,
+        method="trust-constr",
+        options={"gtol": 1e-12, "xtol": 1e-14, "maxiter": 3000},
+    ).x
+    np.testing.assert_allclose(found.force, best, atol=1e-4 * max(1, np.abs(best).max()))
+    many = zw.task_acceleration(m, np.stack([q, q]), v, tau, task)
+    np.testing.assert_allclose(many.force[1], found.force, atol=1e-8)
+
+
+def test_a_hard_cone_obeys_coulombs_law():
+    """The tool presses on a floor: it sticks, or slides against the friction mu f_0 without leaving."""
+    m, q, v = arm(), np.array([0.3, 0.9, -0.4]), np.zeros(3)
+    task = zw.TaskConstraint("tool", [0.0, 0.0], rows=(1, 0), kind="cone", friction=(0.4,))
+    slipping = 0
+    for torque in np.linspace(-8, 8, 17):
+        found = zw.task_acceleration(m, q, v, [torque, 0, 0], task)
+        (normal, slip), (f, t) = found.residual, found.force
+        assert f >= -1e-9 and abs(t) <= 0.4 * f + 1e-8 and normal >= -1e-8 and abs(f * normal) < 1e-7
+        if f > 1e-6 and abs(slip) > 1e-6:
+            assert t == pytest.approx(-np.sign(slip) * 0.4 * f, rel=1e-6)
+            slipping += 1
+    assert slipping
+
+
+def test_tasks_that_mean_nothing_are_refused():
+    good = {"frame": "tool", "desired": [0.0], "rows": (0,)}
+    for bad, match in (
+        ({"kind": "both"}, "kind"),
+        ({"impedance": 0.0}, "impedance"),
+        ({"kind": "friction"}, "bound"),
+        ({"bound": 1.0}, "bound"),
+        ({"kind": "cone"}, "cone"),
+        ({"rows": (0, 1), "kind": "cone", "friction": (-1.0,)}, "friction"),
+        ({"rows": (7,)}, "rows"),
+    ):
+        with pytest.raises(DescriptionError, match=match):
+            zw.TaskConstraint(**(good | bad))
+    m, still = arm(), np.zeros(3)
+    with pytest.raises(DescriptionError, match="desired"):
+        zw.task_acceleration(m, still, still, still, "tool")
+    with pytest.raises(DescriptionError, match="leave it out"):
+        zw.task_acceleration(m, still, still, still, zw.TaskConstraint(**good), [0.0])
+    with pytest.raises(ShapeError, match="1 elements"):
+        wide = zw.TaskConstraint("tool", [0.0, 1.0], rows=(0,))
+        zw.task_acceleration(m, still, still, still, wide)

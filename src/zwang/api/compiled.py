@@ -41,7 +41,10 @@ from zwang.kinematics.poses import Pose
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
+from zwang.simulation.constraint_forces import PointForceLabel, point_force_labels
+from zwang.simulation.solver_status import initial_monitor
 from zwang.simulation.step import STEPPERS
+from zwang.simulation.step_outputs import STEP_OUTPUTS
 
 __all__ = ["WARM_START", "CompiledMechanism", "compile", "compile_function", "program_of", "run_steps"]
 
@@ -61,6 +64,21 @@ class Derivatives(NamedTuple):
     dv: np.ndarray
     dtau: np.ndarray
     parameters: np.ndarray
+
+
+class StepOutputs(State):
+    """The state (q, v, z) after a step, and what `outputs` asked for; None for all else.
+
+    solver_status: (...) integers, `zw.SolverStatus`. constraint_force: (..., nv), the generalised force of
+    all constraints, limits, friction and contacts [N m, N]. force, force_position: (..., n, 3), of contacts
+    and of constraints between points, in world axes [N, m]; `force_labels` names them. An inactive contact
+    has no force and a meaningless position.
+    """
+
+    solver_status: Any = None
+    constraint_force: Any = None
+    force: Any = None
+    force_position: Any = None
 
 
 class CompiledMechanism:
@@ -277,8 +295,9 @@ class CompiledMechanism:
         integrator: str | None = None,
         time: ArrayLike | None = None,
         coordinate_reduction: Reduction = False,
+        outputs: Sequence[str] = (),
         params: Parameters | None = None,
-    ) -> State:
+    ) -> StepOutputs:
         """The state (q, v, z) one step later, each (..., n), at a constant control.
 
         q: (..., nq). v: (..., nv). control: (..., inputs) in the order of the mechanism's inputs; without
@@ -287,13 +306,18 @@ class CompiledMechanism:
         step: step size [s], by default that of the mechanism's options. integrator: "euler", "implicitfast",
         "implicit" or "rk4", by default that of the options. time: (...) [s], at the beginning of the step,
         required if constraints depend on it. coordinate_reduction: as for `zw.simulate`.
+        outputs: some of "solver_status" (the worst one of the step), "constraint_force" and "force" (at the
+        beginning of the step), by default none.
 
         The state of a world is NaN if its step fails: hard constraints are inconsistent or stay violated,
         or the solver does not converge; `zw.simulate` reports the reason. Raises ShapeError,
         DescriptionError, UnknownNameError or SimulationError.
         """
-        key = self._step_key(step, integrator, coordinate_reduction)
-        return State(*self._call(key, (q, v, activation, control, *self._time(time)), params)[:3])
+        key, wanted = self._step_key(step, integrator, coordinate_reduction), _checked_outputs(outputs)
+        if wanted:
+            key = ("step_outputs", wanted, *key[1:])
+        found = self._call(key, (q, v, activation, control, *self._time(time)), params)
+        return _step_outputs(found[:3], dict(zip(wanted, found[3:], strict=False)))
 
     @renamed_arguments(embedding="coordinate_reduction")
     def rollout(
@@ -309,32 +333,45 @@ class CompiledMechanism:
         integrator: str | None = None,
         time: ArrayLike = 0.0,
         coordinate_reduction: Reduction = False,
+        outputs: Sequence[str] = (),
         params: Parameters | None = None,
-    ) -> State:
+    ) -> StepOutputs:
         """The states (q, v, z) after every k-th of many steps, each (..., steps // every, n).
 
         q0: (..., nq). v0: (..., nv). control: (..., inputs), constant; with one more axis than q0,
         (..., steps, inputs), one row for each step. steps: number of steps. every: k, default 1. time:
-        (...) [s], at the beginning, default 0. activation, step, integrator, coordinate_reduction: as for
-        `step`.
+        (...) [s], at the beginning, default 0. activation, step, integrator, coordinate_reduction, outputs:
+        as for `step`; the solver's status is the worst one of the k steps, and forces are those of the last
+        of them.
 
         All steps run in compiled code. They are those of `step`: bitwise for a mechanism without soft
         constraints, limits, friction and contacts; otherwise to the solver's tolerance, as each step is
         warm-started from the row statuses of the previous one. Raises what `step` does.
         """
         key = ("rollout", *self._step_key(step, integrator, coordinate_reduction)[1:])
+        wanted = _checked_outputs(outputs)
+        if wanted:
+            key = ("rollout_outputs", wanted, *key[1:])
         controls = validation.array(control, "control")
         starts = {"q0": q0, "v0": v0, "activation": activation}
         q, v, z = (validation.array(x, name) for name, x in starts.items())
         over_time = ("control",) if controls.ndim > q.ndim else ()
         arrays = [q, v, z, controls, *self._time(time)]
+        arrays += [initial_monitor(every)] if "solver_status" in wanted else []
         if params is not None or self._symbolic:
             arrays += self._parameters(params)
         function: Any = self._compiled(key)
         arrays += empty_warm_start(function.program)
         names = ("q", "v", "activation")
-        done = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time, record=names)
-        return State(*(done.records[name] for name in names))
+        record = (*names, *wanted)
+        done = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time, record=record)
+        states = [done.records[name] for name in names]
+        return _step_outputs(states, {name: done.records[name] for name in wanted})
+
+    @property
+    def force_labels(self) -> tuple[PointForceLabel, ...]:
+        """The name, kind, body and other body of each force of the output "force"."""
+        return point_force_labels(self.mechanism)
 
     def count_operations(self, function: Key = "forward_dynamics") -> dict[str, int]:
         """The number of arithmetic operations of a function for one world, by kind, with "total" and "flops".
@@ -423,6 +460,30 @@ class CompiledMechanism:
     def __repr__(self) -> str:
         ready = ", ".join(str(key) for key in self._functions) or "nothing yet"
         return f"<compiled {self.mechanism!r}: {ready}>"
+
+
+def _checked_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
+    """The outputs in the order of `STEP_OUTPUTS`. Raises UnknownNameError."""
+    if not outputs:
+        return ()
+    names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    for name in names:
+        if name not in STEP_OUTPUTS:
+            raise UnknownNameError("output of a step", name, STEP_OUTPUTS)
+    return tuple(name for name in STEP_OUTPUTS if name in names)
+
+
+def _step_outputs(state: Sequence[np.ndarray], found: Mapping[str, np.ndarray]) -> StepOutputs:
+    """The state and the outputs of a step in their shapes."""
+    outputs = StepOutputs(*state)
+    if "constraint_force" in found:
+        outputs.constraint_force = found["constraint_force"]
+    if "solver_status" in found:
+        outputs.solver_status = found["solver_status"][..., 0].astype(int)
+    if "force" in found:
+        both = found["force"].reshape(*found["force"].shape[:-1], -1, 2, 3)
+        outputs.force_position, outputs.force = both[..., 0, :], both[..., 1, :]
+    return outputs
 
 
 class ShapedFunction:

@@ -24,11 +24,13 @@ from zwang.integrator.adaptive_step import IMPLICIT
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_forces import point_force_labels
+from zwang.simulation.constraint_options import is_constrained
 from zwang.simulation.controls import ControlFunction, PrescribedControl, control_names
 from zwang.simulation.events import NamedEvent, event_values_in_python
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import Arrays, Trajectory
 from zwang.simulation.settings import RecordedQuantities, SimulationSettings
+from zwang.simulation.solver_status import initial_monitor
 from zwang.simulation.state_quantities import KEYS, state_quantities
 from zwang.simulation.step_program import StepProgram
 
@@ -48,41 +50,51 @@ class CompiledExecutor:
         self._params = [np.ascontiguousarray(x[:, None]) for x in initial.params.values()]
         compiled = compiled_step if program.controller is None else compiled_step.__wrapped__
         self._step = compiled(program, tuple(initial.params))
+        self._monitors = is_constrained(program.mechanism)
 
     def advance(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
         """See `RolloutExecutor`."""
         row_status = [state[WARM_START]] if WARM_START in state else empty_warm_start(self._step.program)
+        monitor = [np.tile(initial_monitor(every), (len(state["q"]), 1))] if self._monitors else []
         done = run_steps(
             self._step,
             *(state[name] for name in STATE),
+            *monitor,
             u,
             *self._params,
             *row_status,
             steps=samples * every,
             every=every,
             over_time=("u",),
-            record=STATE,
+            record=(*STATE, "solver") if self._monitors else STATE,
         )
         return done.state, done.records
 
 
 @lru_cache(KEPT)
 def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
-    """The compiled step: (clock, cause, q, v, z) and the row statuses, of these, u, and the parameters."""
+    """The compiled step: (clock, cause, q, v, z) and the row statuses, of these, u, and the parameters; after
+    z comes the monitor of the solver's status, if something is solved.
+    """
     return compile_function(*step_function(program, params), carried=WARM_START)
 
 
 def step_function(program: StepProgram, params: Names) -> tuple[Callable[..., Any], dict[str, int]]:
-    """The step as a function of arrays (clock, cause, q, v, z, u, parameters), to be traced, and their
-    sizes.
+    """The step as a function of arrays (clock, cause, q, v, z, monitor, u, parameters), to be traced, and
+    their sizes; the monitor of the solver's status is there if something is solved.
     """
+    sizes = {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)}
+    if is_constrained(program.mechanism):
+        state = {name: sizes.pop(name) for name in STATE}
+        sizes = {**state, "solver": len(initial_monitor(1)), **sizes}
 
-    def function(
-        clock: Any, cause: Any, q: Any, v: Any, z: Any, u: Any, *values: Any, **carried: Any
-    ) -> Mapping[str, Any]:
-        return program(clock, cause, q, v, z, u, dict(zip(params, values, strict=True)), *carried.values())
+    def function(*arrays: Any, **carried: Any) -> Mapping[str, Any]:
+        given = dict(zip(sizes, arrays, strict=True))
+        state = {name: given.pop(name) for name in (*STATE, "solver", "u") if name in given}
+        values = dict(zip(params, given.values(), strict=True))
+        return program(**state, params=values, carried=next(iter(carried.values()), None))
 
-    return function, {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)}
+    return function, sizes
 
 
 @lru_cache(KEPT)
@@ -246,6 +258,7 @@ def derived_quantities_compiled(
     params = [x[:, None, None] for x in initial.params.values()]
     times = motion.clock * wanted.h
     numbers = 50 + (6 * len(point_force_labels(mechanism)) if wanted.forces else 0)
+    numbers += 6 * len(mechanism.joints) if wanted.reactions else 0
     rows = max(1, BLOCK // (numbers * motion.q.shape[1]))
     blocks = [
         compiled(*(x[at : at + rows] for x in (times, motion.q, motion.v, motion.z, motion.u, *params)))

@@ -21,6 +21,7 @@ from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.constrained import solve_constrained
+from zwang.simulation.solver_status import SolverStatus, solver_status
 from zwang.solver.solution import kkt_residual, row_costs
 
 SINGULAR = 4 * np.finfo(float).eps  # times nv: pivots below it, relative to the diagonal, are rounding
@@ -43,7 +44,7 @@ class ConstrainedDynamics:
     zwang: Gauss's measure Z of the deviation from the unconstrained acceleration [W/s]. bodies: the part of
     each body in it, by name, and that of "rotors". shares: by constraint, the cost of its softness; Z and
     all shares together are the function that the acceleration minimises. iterations, converged: of the
-    solver.
+    solver. solver_status: how it terminated, a `zw.SolverStatus`.
     """
 
     acceleration: np.ndarray
@@ -56,6 +57,7 @@ class ConstrainedDynamics:
     shares: dict[str, float]
     iterations: int
     converged: bool
+    solver_status: SolverStatus = SolverStatus.CONVERGED
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -65,6 +67,10 @@ class ConstrainedDynamics:
     @property
     def status(self) -> str:
         """The result of the solver as a sentence."""
+        if self.solver_status == SolverStatus.STAGNATED:
+            return (
+                f"stagnated at rounding in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}"
+            )
         if self.converged:
             return f"converged in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}"
         return (
@@ -141,6 +147,7 @@ def constrained_dynamics(
         shares=shares,
         iterations=int(solution.iterations),
         converged=bool(solution.converged),
+        solver_status=SolverStatus(int(solver_status(solution))),
     )
 
 

@@ -13,18 +13,17 @@ import numpy.typing as npt
 
 from zwang.algebra.rotations import cross
 from zwang.api import validation
-from zwang.constraint.body_loads import constraint_loads, contact_loads
 from zwang.constraint.context import row_context
-from zwang.dynamics.free_body_diagram import Load, free_body_diagram, subtree_loads
+from zwang.dynamics.free_body_diagram import Load
 from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
-from zwang.errors import DescriptionError, StateError, UnknownNameError
-from zwang.kinematics.jacobians import placement_motion, relative_jacobian
+from zwang.errors import StateError, UnknownNameError
+from zwang.kinematics.jacobians import relative_jacobian
 from zwang.kinematics.kinematics import Kinematics
-from zwang.kinematics.poses import Pose, link_poses, placement_pose
+from zwang.kinematics.poses import Pose, placement_pose
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.constrained import ConstrainedSolution, solve_constrained
+from zwang.simulation.joint_wrenches import check_reactions, joint_wrenches, last_links, loads_on_bodies
 
 
 class Reaction(NamedTuple):
@@ -87,25 +86,17 @@ def joint_reactions(
         validation.nv_vector(m, tau, "tau"),
     )
     controls = _checked_control(m, control or {})
-    _check_tendons(m)
+    check_reactions(m)
     applied_tau = tau + passive_forces(m, q, v) + actuator_forces(m, q, v, controls)
     kinematics = Kinematics(m.tree, q, v)
     solution = solve_constrained(m, q, v, applied_tau, kinematics=kinematics, solver=solver, time=time)
     poses = kinematics.poses
-    free = free_body_diagram(m, poses, v)
-    forces = _by_name(solution)
-    on_bodies = constraint_loads(free, forces, time)
-    on_bodies |= contact_loads(row_context(m, kinematics, time=time), forces)
-    applied = passive_forces(free.mechanism, free.q, free.v)
-    applied = applied + actuator_forces(free.mechanism, free.q, free.v, controls)
-    loads = [
-        *free.loads(applied).values(),
-        *(load for by_body in on_bodies.values() for load in by_body.values()),
-    ]
+    loads, on_bodies = loads_on_bodies(row_context(m, kinematics, time=time), solution, controls)
+    loads += [load for by_body in on_bodies.values() for load in by_body.values()]
     a = np.asarray(solution.solution.acceleration, float)
     return Reactions(
         a,
-        _of_joints(m, poses, v, [*_inertial(m, q, v, a), *(load.reversed() for load in loads)]),
+        _of_joints(m, kinematics, v, joint_wrenches(kinematics, a, loads, last_links(m))),
         {name: {body: _on_body(m, poses, v, body, load) for body, load in by_body.items()}
          for name, by_body in on_bodies.items()},
         _powers(solution, v),
@@ -122,29 +113,6 @@ def _checked_control(mechanism: Mechanism, control: Any) -> dict[str, float]:
     return dict(zip(control, values.tolist(), strict=True))
 
 
-def _check_tendons(mechanism: Mechanism) -> None:
-    paths = {t.name: t for t in mechanism.tendons if t.path}
-    restricting = [name for name, t in paths.items() if t.limits is not None or t.friction]
-    restricting += [
-        c.tendon
-        for c in mechanism.constraints
-        if isinstance(c, TendonCoupling) and {c.tendon, c.to} & paths.keys()
-    ]
-    if restricting:
-        raise DescriptionError(
-            f"tendon {restricting[0]!r} along a path has limits, friction or a coupling, whose "
-            f"reactions are not computed; "
-            "remove them, or use constrained_dynamics for the forces by row"
-        )
-
-
-def _by_name(found: ConstrainedSolution) -> dict[str, np.ndarray]:
-    forces: dict[str, list[float]] = {}
-    for name, f in zip(found.rows.names, np.asarray(found.solution.force, float), strict=True):
-        forces.setdefault(name, []).append(float(f))
-    return {name: np.array(values) for name, values in forces.items()}
-
-
 def _powers(found: ConstrainedSolution, v: np.ndarray) -> dict[str, float]:
     """The power f . J v of the rows of each constraint."""
     powers: dict[str, float] = {}
@@ -154,26 +122,15 @@ def _powers(found: ConstrainedSolution, v: np.ndarray) -> dict[str, float]:
     return powers
 
 
-def _inertial(m: Mechanism, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[Load]:
-    """The inertial wrenches of all bodies: m (a_c - g) and I wd + w x I w."""
-    loads = []
-    for solid in m.tree.rigid_bodies:
-        velocity, acceleration = placement_motion(m.tree, q, v, a, solid.placement)
-        R, p = placement_pose(link_poses(m.tree, q), solid.placement)
-        I, w = R @ solid.inertia @ R.T, velocity[3:]
-        force = solid.mass * (acceleration[:3] - m.tree.gravity)
-        loads.append(Load(solid.placement.link, p, force, I @ acceleration[3:] + cross(w, I @ w)))
-    return loads
-
-
-def _of_joints(m: Mechanism, poses: list[Pose], v: np.ndarray, loads: list[Load]) -> dict[str, Reaction]:
-    tree, found = m.tree, {}
-    carried = subtree_loads(tree, poses, loads)
-    for joint in m.joints:
-        own = [i for i, link in enumerate(tree.links) if joint.v.start <= link.v.start < joint.v.stop]
-        last = own[-1]
-        force, torque = (np.asarray(x, float) for x in carried[last])
-        motion = relative_jacobian(tree, poses, tree.links[own[0]].parent, last, poses[last].p) @ v
+def _of_joints(
+    m: Mechanism, kinematics: Kinematics, v: np.ndarray, wrenches: list[tuple[Any, Any]]
+) -> dict[str, Reaction]:
+    """The wrench of each joint with its power in the joint's motion."""
+    tree, poses, found = m.tree, kinematics.poses, {}
+    for joint, last, wrench in zip(m.joints, last_links(m), wrenches, strict=True):
+        first = next(i for i, link in enumerate(tree.links) if link.v.start == joint.v.start)
+        force, torque = (np.asarray(x, float) for x in wrench)
+        motion = relative_jacobian(tree, poses, tree.links[first].parent, last, poses[last].p) @ v
         found[joint.name] = Reaction(force, torque, float(force @ motion[:3] + torque @ motion[3:]))
     return found
 

@@ -14,12 +14,14 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.recording.dataset import derived_variables, mechanism_of, name_units, with_current_names
 from zwang.simulation.initial_state import InitialState
+from zwang.simulation.joint_wrenches import check_reactions
 from zwang.simulation.rollout import Trajectory
 from zwang.simulation.settings import RecordedQuantities
 from zwang.simulation.state_quantities import state_quantities_in_python
 from zwang.simulation.status import NONE
 
-DERIVED_QUANTITIES = ("constraints", "forces", "zwang", "gaps", "sensors")
+DEFAULT_QUANTITIES = ("constraints", "forces", "zwang", "gaps")
+DERIVED_QUANTITIES = (*DEFAULT_QUANTITIES, "reactions", "sensors")
 STATES = ("q", "v", "control", "mechanism")
 
 
@@ -28,19 +30,21 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
     """The recording with derived quantities, computed from its states and controls.
 
     run: a recording of `zw.simulate`.
-    wanted: some of "constraints", "forces", "zwang", "gaps" and "sensors" (see `zw.simulate`), by default
-        all. All are functions of the state at one time, so that they do not depend on how many samples were
-        recorded.
+    wanted: some of "constraints", "forces", "zwang", "gaps", "reactions" and "sensors" (see `zw.simulate`),
+        by default all but the reactions and sensors. All are functions of the state at one time, so that they
+        do not depend on how many samples were recorded.
     compiled: False to compute them on floats in Python, default True.
 
     Returns a new dataset. Raises ShapeError for a dataset that is not a recording, UnknownNameError for
-    other names.
+    other names, and DescriptionError as `zw.joint_reactions`.
     """
     for name in wanted:
         if name not in DERIVED_QUANTITIES:
             raise UnknownNameError("derived quantity", name, DERIVED_QUANTITIES)
     m = mechanism_of(_checked(run))
-    chosen = wanted or DERIVED_QUANTITIES
+    chosen = wanted or DEFAULT_QUANTITIES
+    if "reactions" in chosen:
+        check_reactions(m)
     settings = with_current_names(run).attrs
     stabilization = str(settings.get("stabilization", "projection"))
     quantities = RecordedQuantities(
@@ -48,6 +52,7 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
         forces="forces" in chosen,
         zwang="zwang" in chosen,
         gaps="gaps" in chosen,
+        reactions="reactions" in chosen,
         h=float(settings["step"]),
         stabilization=stabilization,
         sensors=tuple(sensor.name for sensor in m.sensors) if "sensors" in chosen else (),

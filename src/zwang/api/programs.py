@@ -35,6 +35,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
+from zwang.simulation.solver_status import advanced_monitor, initial_monitor
 from zwang.simulation.step import step_settings
 from zwang.simulation.step_program import state_after_step
 
@@ -111,11 +112,14 @@ def program_of(mechanism: Mechanism, key: Key) -> Program:
     """The program of one function, traced and optimised for a backend.
 
     key: a name of the table; (name, *options); ("step", h, integrator) or ("step", h, integrator,
-    coordinate_reduction), and likewise "rollout". Raises UnknownNameError, CompileError or DescriptionError.
+    coordinate_reduction), and likewise "rollout"; ("step_outputs", outputs, h, ...), and likewise
+    "rollout_outputs". Raises UnknownNameError, CompileError or DescriptionError.
     """
     name, *options = key if isinstance(key, tuple) else (key,)
     if name in ("step", "rollout") and options:
-        return _step_program(mechanism, name, options)
+        return _step_program(mechanism, name, options, ())
+    if name in ("step_outputs", "rollout_outputs") and options:
+        return _step_program(mechanism, name, options[1:], options[0])
     function = COMPILED_FUNCTIONS.get(name)
     if function is None or len(options) != len(function.options):
         raise UnknownNameError("function", key, NAMED)
@@ -136,8 +140,11 @@ def program_of(mechanism: Mechanism, key: Key) -> Program:
     return _traced_program(mechanism, traced, inputs, normalised)
 
 
-def _step_program(mechanism: Mechanism, name: str, options: list[Any]) -> Program:
-    """The program of a step: h [s], the integrator, and the coordinate reduction, if there is one."""
+def _step_program(mechanism: Mechanism, name: str, options: list[Any], outputs: tuple[str, ...]) -> Program:
+    """The program of a step: h [s], the integrator, and the coordinate reduction, if there is one.
+
+    outputs: see `step_outputs`. In a rollout the solver's status is a monitor (3,), both input and output.
+    """
     h, integrator, *reduction = options
     if validation.is_restrained(mechanism):
         validation.check_compilable(mechanism, "the constraint solver")
@@ -149,14 +156,20 @@ def _step_program(mechanism: Mechanism, name: str, options: list[Any]) -> Progra
     inputs["control"] = len(control_names(mechanism))
     if rheonomic_constraints(mechanism):
         inputs["time"] = 1
+    rollout = name.startswith("rollout")
+    if rollout and "solver_status" in outputs:
+        inputs["solver_status"] = len(initial_monitor(1))
 
     def traced(m: Mechanism, _: Any, values: Mapping[str, Any], carried: Any = None) -> Any:
         settings = step_settings(m, h, integrator, coordinate_reduction=bool(reduction) and reduction[0])
         state = State(values["q"], values["v"], values["activation"])
         t = values["time"][0] if "time" in values else None
-        return state_after_step(settings, state, values["control"], t, carried)
+        after = state_after_step(settings, state, values["control"], t, carried, outputs)
+        if "solver_status" in values:
+            after["solver_status"] = advanced_monitor(values["solver_status"], after["solver_status"][0])
+        return after
 
-    return _traced_program(mechanism, traced, inputs, {"q"}, WARM_START if name == "rollout" else "")
+    return _traced_program(mechanism, traced, inputs, {"q"}, WARM_START if rollout else "")
 
 
 def _traced_program(

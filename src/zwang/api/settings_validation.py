@@ -22,12 +22,13 @@ from zwang.scalar import are_constant, real_number
 from zwang.simulation.constraint_forces import point_force_labels
 from zwang.simulation.constraint_options import contact_enabled
 from zwang.simulation.constraint_stage import STABILIZATIONS
+from zwang.simulation.joint_wrenches import check_reactions
 from zwang.simulation.settings import CoordinateReduction, RecordedQuantities, SimulationSettings
 from zwang.simulation.step import STEPPERS
 
 RECORDED_NUMBERS = 20_000_000  # recorded at most, by default
 MOST_STEPS = 1_000_000_000
-FLAGS = ("constraints", "forces", "zwang", "gaps")
+FLAGS = ("constraints", "forces", "zwang", "gaps", "reactions")
 RECORD = ("every", "frames", "sensors", *FLAGS)
 
 
@@ -59,6 +60,7 @@ def simulation_settings(
     numbers = sample_size(mechanism) + 3 * len(wanted.frames)
     numbers += sum(mechanism.sensor(name).quantity.size for name in wanted.sensors)
     numbers += 6 * len(point_force_labels(mechanism)) if wanted.forces else 0
+    numbers += 6 * len(mechanism.joints) if wanted.reactions else 0
     if every is None:
         every = max(1, -(-worlds * count * numbers // RECORDED_NUMBERS))
     check_memory(worlds, 1 + -(-count // min(every, count)), numbers)
@@ -164,9 +166,13 @@ def recorded_quantities(mechanism: Mechanism, record: Any, h: float) -> tuple[in
     for frame in frames:
         mechanism.tree.placement(frame)
     every = record.get("every")
-    constraints, forces, zwang, gaps = (bool(record.get(name)) for name in FLAGS)
+    constraints, forces, zwang, gaps, reactions = (bool(record.get(name)) for name in FLAGS)
     sensors = recorded_sensors(mechanism, record.get("sensors", ()))
-    wanted = RecordedQuantities(frames, constraints, forces, zwang, gaps, h, sensors=sensors)
+    wanted = RecordedQuantities(
+        frames, constraints, forces, zwang, gaps, h, reactions=reactions, sensors=sensors
+    )
+    if wanted.reactions:
+        check_reactions(mechanism)
     return None if every is None else _every(every), wanted
 
 

@@ -110,9 +110,9 @@ def simulate(
     record: k to record every k-th step, or a dictionary with some of "every": k; "frames": names of frames
         whose positions are recorded; "sensors": names of sensors, or True for all; and, if True,
         "constraints": generalised constraint forces, "forces": forces of contacts and of constraints between
-        points, "zwang": Gauss's measure Z by body, "gaps":
-        constraint violations. `zw.derived_quantities` computes these afterwards. By default every step, or
-        as many as 20 million numbers allow.
+        points, "reactions": wrenches of the joints (see `zw.joint_reactions`), "zwang": Gauss's measure Z by
+        body, "gaps": constraint violations. `zw.derived_quantities` computes these afterwards. By default
+        every step, or as many as 20 million numbers allow.
     events: a dictionary from names to functions event(t, q, v) of one world, to expressions of the
         coordinates, or to `zw.Event(function, direction, terminal)`. Their zeros are located between the
         steps and recorded: `event_time`, `event_q` and `event_v` over (world, event, occurrence). A world

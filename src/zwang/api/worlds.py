@@ -28,6 +28,7 @@ from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import check_input_names, control_names
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.settings import CoordinateReduction
+from zwang.simulation.solver_status import SolverStatus, initial_monitor
 from zwang.simulation.status import FAILURE_REASONS
 from zwang.simulation.step import STEPPERS
 from zwang.simulation.step_program import StepProgram
@@ -114,6 +115,8 @@ class Worlds:
             self._set_control(control)
         if substeps != 1:
             self._check_substeps(substeps)
+        if substeps != self._substeps:
+            self._set_substeps(substeps)
         if self._last_step is not None:
             self._prepare_observation(substeps)
         self._rollouts[0 if substeps == 1 or self._last_step is None else substeps].run(substeps)
@@ -140,6 +143,8 @@ class Worlds:
         for name in ("clock", "cause", WARM_START):
             if name in self._state:
                 self._state[name][chosen] = 0
+        if "solver" in self._state:
+            self._state["solver"][chosen, :2] = initial_monitor(1)[:2]
         self._observe_worlds(chosen)
 
     def set(
@@ -198,6 +203,15 @@ class Worlds:
     def failure_reason(self) -> np.ndarray:
         """The name (count,) of each world's failure reason, as in recordings; "none" while it runs."""
         return np.array([reason.name for reason in FAILURE_REASONS])[self.status]
+
+    @property
+    def solver_status(self) -> np.ndarray:
+        """The `SolverStatus` (count,) of each world as a number, a copy: the worst one in the last call of
+        `step`; CONVERGED where nothing constrains the mechanism.
+        """
+        if "solver" not in self._state:
+            return np.full(self.count, int(SolverStatus.CONVERGED))
+        return self._state["solver"][:, 0].astype(int)
 
     @property
     def params(self) -> Mapping[str, np.ndarray]:
@@ -284,8 +298,10 @@ class Worlds:
         ports = {port.name: port.size for port in self._step.program.inputs}
         m, dtype, n = self.mechanism, self._step.dtype, self.count
         check_memory(n, 1, sum(ports.values()) + sample_size(m))
-        state = [name for name in ("clock", "cause", "q", "v", "z", WARM_START) if name in ports]
+        state = [name for name in ("clock", "cause", "q", "v", "z", "solver", WARM_START) if name in ports]
         self._state = {name: _aligned((n, ports[name]), dtype) for name in state}
+        if "solver" in self._state:
+            self._state["solver"][:] = initial_monitor(1)
         self.q, self.v, self.activation = (self._state[name] for name in ("q", "v", "z"))
         self.control = _aligned((n, len(control_names(m))), dtype)
         self._params = {name: _aligned((n,), dtype) for name in m.symbols}
@@ -299,6 +315,7 @@ class Worlds:
         """The rollouts with these buffers, by their number of substeps; 0 for any number."""
         self._last_step = None if self._observe is None else np.ones((1, 1), self._step.dtype)
         self._rollouts: dict[int, Rollout] = {0: self._rollout(self._last_step)}
+        self._set_substeps(1)
 
     def _rollout(self, last_step: np.ndarray | None) -> Rollout:
         """A rollout whose observation is evaluated where `last_step` (steps, 1) is 1."""
@@ -313,6 +330,12 @@ class Worlds:
             f"observation {name}": x.reshape(self.count, -1) for name, x in self._observation.items()
         }
         return Rollout(self._step, inputs, self.count, last, over_time=over_time)
+
+    def _set_substeps(self, substeps: int) -> None:
+        """Let the worst status of the solver be that of this number of steps."""
+        self._substeps = substeps
+        if "solver" in self._state:
+            self._state["solver"][:, 1:] = 0, substeps
 
     def _prepare_observation(self, substeps: int) -> None:
         """Keep the state before the step, and make the rollout for this number of substeps."""
@@ -429,11 +452,13 @@ class _Observed(NamedTuple):
         self, step: Callable[..., Any], sizes: dict[str, int]
     ) -> tuple[Callable[..., Any], dict[str, int]]:
         """A step with the observation of its result, evaluated where the input "last step" is 1."""
-        count = len(sizes)
+        names = tuple(sizes)
 
         def function(*arrays: Any, **carried: Any) -> dict[str, Any]:
-            state, (q0, v0, last) = arrays[:count], arrays[count:]
-            done, u, params = step(*state, **carried), state[5], state[6:]
+            *state, q0, v0, last = arrays
+            given = dict(zip(names, state, strict=True))
+            done, u = dict(step(*state, **carried)), given["u"]
+            params = [given[f"parameter {name}"] for name in self.names]
 
             def values() -> list[Any]:
                 now = done["clock"], done["q"], done["v"], done["z"], u

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ ITERATIONS = 200
 LARGEST_STEP = 0.3  # of any coordinate, in one iteration [rad or m]
 RANK_TOLERANCE = 1e-10
 SHOWN_COORDINATES = 12  # coordinates in a message
+HELD_SPEED = "held speed "  # before the name of a row
 
 
 class AssembledState(NamedTuple):
@@ -26,21 +28,43 @@ class AssembledState(NamedTuple):
     v: np.ndarray
 
 
-def assemble_state(mechanism: Mechanism, q: Any, v: Any = None, t: float = 0.0) -> AssembledState:
+class HeldValues(NamedTuple):
+    """Coordinates and velocities with given values, by name.
+
+    positions: for each held coordinate the number of its generalised velocity. speeds: for each held
+    velocity its number and value.
+    """
+
+    positions: Mapping[str, int] = {}
+    speeds: Mapping[str, tuple[int, float]] = {}
+
+
+def assemble_state(
+    mechanism: Mechanism, q: Any, v: Any = None, t: float = 0.0, held: HeldValues = HeldValues()
+) -> AssembledState:
     """The state nearest to (q, v) that satisfies all hard constraints at the time t [s]; floats.
 
     The configuration is found by Gauss-Newton steps on the configuration manifold. The velocities are then
     projected in the metric of the mass matrix, v - M^-1 A^T (A M^-1 A^T)^+ (A v + a). Rows may be redundant.
+    held: coordinates that keep their value in q, and velocities that keep theirs; they are further rows.
     Raises SolveError, naming the constraint with the largest violation, if the mechanism cannot be assembled
     from q, and ContradictionError if no velocities satisfy all constraints.
     """
     q = start = np.array(normalized_configuration(mechanism.tree, np.asarray(q, dtype=float)), dtype=float)
-    v = np.zeros(mechanism.nv) if v is None else np.asarray(v, dtype=float)
-    for _ in range(ITERATIONS):
+    v = np.zeros(mechanism.nv) if v is None else np.array(v, dtype=float)
+    for k, value in held.speeds.values():
+        v[k] = value
+
+    def rows_at(q: np.ndarray) -> VelocityLevelRows:
         rows = all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
+        return _with_held_positions(rows, held.positions)
+
+    for _ in range(ITERATIONS):
+        rows = rows_at(q)
         violation, J, _ = _position_violation(rows)
         if not len(violation) or np.abs(violation).max() < TOLERANCE:
-            return AssembledState(q, _admissible_velocities(mechanism, q, v, rows))
+            rows = all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
+            return AssembledState(q, _admissible_velocities(mechanism, q, v, _with_held_speeds(rows, held)))
         # Gauss-Newton step dq = -J^+ g(q), limited in length
         step = -np.linalg.pinv(J, rcond=RANK_TOLERANCE) @ violation
         longest = np.abs(step).max(initial=0.0)
@@ -49,7 +73,34 @@ def assemble_state(mechanism: Mechanism, q: Any, v: Any = None, t: float = 0.0) 
         q = np.array(
             integrate_configuration(mechanism.tree, q, step * min(1.0, LARGEST_STEP / longest)), dtype=float
         )
-    raise _not_assembled(mechanism, start, q, t)
+    raise _not_assembled(mechanism, start, q, t, held)
+
+
+def _with_held_positions(rows: VelocityLevelRows, positions: Mapping[str, int]) -> VelocityLevelRows:
+    """The rows, and one for each held coordinate, which its generalised velocity must not move."""
+    return _with_rows(rows, {f"held {name}": k for name, k in positions.items()}, [0.0] * len(positions), 0.0)
+
+
+def _with_held_speeds(rows: VelocityLevelRows, held: HeldValues) -> VelocityLevelRows:
+    """The rows, and v_k - value = 0 for each held velocity."""
+    numbers = {f"{HELD_SPEED}{name}": k for name, (k, _) in held.speeds.items()}
+    return _with_rows(rows, numbers, [-value for _, value in held.speeds.values()], None)
+
+
+def _with_rows(
+    rows: VelocityLevelRows, numbers: Mapping[str, int], a: list[float], position: float | None
+) -> VelocityLevelRows:
+    """The rows, and v_k + a = 0 for each name with its number k."""
+    if not numbers:
+        return rows
+    units = np.eye(rows.A.shape[1])[list(numbers.values())]
+    return VelocityLevelRows(
+        (*rows.names, *numbers),
+        np.concatenate([np.asarray(rows.A, dtype=float), units]),
+        np.concatenate([np.asarray(rows.a, dtype=float), a]),
+        np.concatenate([np.asarray(rows.b, dtype=float), np.zeros(len(numbers))]),
+        (*rows.position, *[position] * len(numbers)),
+    )
 
 
 def _coordinate_text(mechanism: Mechanism, q: np.ndarray) -> str:
@@ -84,7 +135,7 @@ def _admissible_velocities(
         name = rows.names[int(residual.argmax())]
         raise InconsistentConstraintsError(
             f"no velocities satisfy constraint {name!r} together with the others (residual "
-            f"{residual.max():.3g}); "
+            f"{residual.max():.3g}{_held_text(rows)}); "
             f"they contradict each other in this configuration ({_coordinate_text(mechanism, q)}); remove "
             "one, or "
             "start in another configuration"
@@ -92,15 +143,24 @@ def _admissible_velocities(
     return v
 
 
-def _not_assembled(mechanism: Mechanism, start: np.ndarray, q: np.ndarray, t: float) -> SolveError:
+def _held_text(rows: VelocityLevelRows) -> str:
+    """The held velocities among the rows, for messages."""
+    held = [name.removeprefix(HELD_SPEED) for name in rows.names if name.startswith(HELD_SPEED)]
+    return f", while the speed {', '.join(held)} is held" if held else ""
+
+
+def _not_assembled(
+    mechanism: Mechanism, start: np.ndarray, q: np.ndarray, t: float, held: HeldValues
+) -> SolveError:
     """The error that names the constraint with the largest violation."""
     violation, _, names = _position_violation(
         all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
     )
     worst = int(np.abs(violation).argmax())
+    fixed = f" while {', '.join(held.positions)} is held" if held.positions else ""
     return SolveError(
         f"constraint {names[worst]!r} of mechanism {mechanism.name!r} cannot be assembled from the initial "
-        f"configuration ({_coordinate_text(mechanism, start)}): its violation remains "
+        f"configuration ({_coordinate_text(mechanism, start)}){fixed}: its violation remains "
         f"{abs(violation[worst]):.3g}; "
         "start closer to an assembled configuration, or check the lengths"
     )

@@ -1,5 +1,5 @@
-"""Hard constraints at velocity level, A(q, t) v + a(q, t) = 0, and at acceleration level, A v_dot = b;
-holonomic ones with their violation.
+"""Constraints at velocity level, A(q, t) v + a(q, t) = 0, and at acceleration level, A v_dot = b; holonomic
+ones with their violation. They are hard, or soft with MuJoCo's parameters.
 
 Loops have closed-form derivatives. Knife-edge constraints, rolling and formulas are differentiated along the
 motion by dual numbers.
@@ -17,9 +17,10 @@ from zwang import scalar
 from zwang.algebra.dual import SecondOrder, derivative_along
 from zwang.algebra.rotations import perpendicular_axes
 from zwang.constraint.context import RowContext
-from zwang.constraint.equality import LOOPS, violation_of
+from zwang.constraint.equality import LOOPS, equality_rows, violation_of
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.constraint.rows import Rows, hard_rows
+from zwang.constraint.softness import soft_rows
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.kinematics.jacobians import placement_jacobian
@@ -56,9 +57,7 @@ class VelocityLevelRows(NamedTuple):
 
 def is_hard_constraint(constraint: Any) -> bool:
     """Whether a constraint is hard."""
-    return isinstance(constraint, VELOCITY_LEVEL) or (
-        isinstance(constraint, LOOPS) and constraint.softness is None
-    )
+    return isinstance(constraint, (*VELOCITY_LEVEL, *LOOPS)) and constraint.softness is None
 
 
 def all_velocity_level_rows(mechanism: Mechanism, q: Any, v: Any, t: Any = 0) -> VelocityLevelRows:
@@ -86,9 +85,11 @@ def velocity_level_rows_at(
     """
     forms: list[PfaffianForm] = []
     for c in mechanism.constraints:
+        if not is_hard_constraint(c):
+            continue
         if isinstance(c, VELOCITY_LEVEL):
             forms.append(_pfaffian_form(mechanism, c, q, t))
-        elif is_hard_constraint(c):
+        else:
             row = _loop_rows(mechanism, c, q, np.zeros(mechanism.nv, int))
             forms.append((row.A, row.a, row.position))
     violations = [0 if r is None else r for _, _, position in forms for r in position]
@@ -102,7 +103,7 @@ def velocity_level_rows_at(
 def velocity_level_rows(
     mechanism: Mechanism, constraint: Any, q: Any, v: Any, t: Any = 0
 ) -> VelocityLevelRows:
-    """Rows of one hard constraint at q, v and the time t [s]."""
+    """Rows of one constraint at q, v and the time t [s], regardless of its softness."""
     if isinstance(constraint, LOOPS):
         return _loop_rows(mechanism, constraint, q, v)
     A, a, position = _pfaffian_form(mechanism, constraint, q, t)
@@ -157,8 +158,15 @@ def _no_inverse_weights(mechanism: Mechanism) -> InverseWeights:
     return _NO_INVERSE_WEIGHTS._replace(speeds=(0,) * mechanism.nv)
 
 
+def rows_of_constraint(context: RowContext, constraint: Any) -> Rows:
+    """Rows of a constraint other than limits, friction and contact, soft or hard as its softness says."""
+    rows = equality_rows if isinstance(constraint, LOOPS) else hard_constraint_rows
+    return rows(context, constraint)
+
+
 def hard_constraint_rows(context: RowContext, constraint: Any) -> Rows:
-    """Rows A v_dot = b of a knife-edge constraint, of rolling or of a formula, with Baumgarte stabilisation.
+    """Rows A v_dot = b of a knife-edge constraint, of rolling or of a formula, with Baumgarte stabilisation;
+    or those of its softness.
 
     With the settling time T, velocity residuals decay as exp(-2 t / T) and violations are critically damped,
     as those of hard loops.
@@ -166,6 +174,8 @@ def hard_constraint_rows(context: RowContext, constraint: Any) -> Rows:
     A, a, b, position = velocity_level_rows(
         context.mechanism, constraint, context.q, context.v, context.time
     )[1:]
+    if constraint.softness is not None:
+        return _soft_constraint_rows(context, constraint, VelocityLevelRows((), A, a, b, position))
     velocity = A @ np.asarray(context.v) + a
     if context.settling_time is not None:
         rate = 1 / context.settling_time
@@ -174,18 +184,46 @@ def hard_constraint_rows(context: RowContext, constraint: Any) -> Rows:
             - 2 * rate * velocity
             - rate * rate * np.array([0 if r is None else r for r in position], dtype=object)
         )
-    inverse_weights = [
-        sum((x * x * w for x, w in zip(row, context.inverse_weights.speeds, strict=True)), start=0)
-        for row in A
-    ]
     return hard_rows(
         [constraint.name] * len(A),
         A,
         b,
         position=[0 if r is None else r for r in position],
         velocity=velocity,
-        inverse_weight=[maximum(w, SMALLEST_INVERSE_WEIGHT) for w in inverse_weights],
+        inverse_weight=_inverse_weights(context, A),
     )
+
+
+def _soft_constraint_rows(context: RowContext, constraint: Any, rows: VelocityLevelRows) -> Rows:
+    """Soft rows with aref = -B (A v + a) - K d r + b.
+
+    Rows without a violation, of velocity-level constraints, have r = 0 and so no stiffness; their impedance
+    is that of the violations of the same constraint, or d(0).
+    """
+    violations = [r for r in rows.position if r is not None]
+    size = sqrt(sum(r * r for r in violations)) if len(violations) > 1 else [*violations, 0][0]
+    return soft_rows(
+        constraint.name,
+        "equality",
+        rows.A,
+        context.v,
+        [0 if r is None else r for r in rows.position],
+        constraint.softness,
+        inverse_weight=_inverse_weights(context, rows.A),
+        violation=size,
+        bias=list(-rows.b),
+        drift=list(rows.a),
+        shortest_time=context.shortest_time,
+    )
+
+
+def _inverse_weights(context: RowContext, A: Any) -> list[Any]:
+    """The approximate diagonal of A M^-1 A^T: sum_k A_ik^2 w_k, with the inverse weights w of the speeds."""
+    sums = [
+        sum((x * x * w for x, w in zip(row, context.inverse_weights.speeds, strict=True)), start=0)
+        for row in A
+    ]
+    return [maximum(w, SMALLEST_INVERSE_WEIGHT) for w in sums]
 
 
 def depends_on_time(constraint: Any) -> bool:

@@ -108,16 +108,20 @@ def soft_rows(
     bound: Any = 0,
     active: Any = True,
     smallest_R: Any = TINY,
+    drift: Any = 0,
 ) -> Rows:
-    """Rows of one constraint with a common softness: aref = -B J v - K d (position - margin) - bias, and R
-    from d and the inverse weights.
+    """Rows of one constraint with a common softness: aref = -B (J v + drift) - K d (position - margin) -
+    bias, and R from d and the inverse weights.
 
-    J (n, nv); position (n,); inverse_weight, margin, bias, bound and active are one for each row or one for
-    all. violation: the r of d(r), by default position - margin of each row. bias: Jdot v, where it is
-    included. shortest_time [s]: see `reference`. smallest_R: the lower bound of R.
+    J (n, nv); position (n,); inverse_weight, margin, bias, bound, active and drift are one for each row
+    or one for all. violation: the r of d(r), by default position - margin of each row. bias: Jdot v,
+    where it is included. drift: the rate of the constraint at v = 0, of time-dependent ones.
+    shortest_time [s]: see `reference`. smallest_R: the lower bound of R.
     """
     J, n = np.array(J), len(position)
     velocity = J @ np.array(v)
+    if not is_zero(np.array(drift)):
+        velocity = velocity + np.array(_per_row(drift, n))
     inverse_weights, margins, bounds, actives = (
         _per_row(x, n) for x in (inverse_weight, margin, bound, active)
     )

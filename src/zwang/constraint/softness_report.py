@@ -21,7 +21,9 @@ class SoftnessReport:
     damping [N s/m]: of the spring and damper with that motion. penetration [m]: in equilibrium under `load`
     [N]. holding_stiffness [N/m]: load over penetration; it is much larger than `stiffness`, because the
     constraint supports the share d of the load directly. impedance: d at that penetration. notes: parameters
-    that were replaced.
+    that were replaced. slip_time_constant [s]: of the decay of the residual velocity of a velocity-level
+    constraint (no side slip, rolling, Pfaffian), which has no stiffness. creep [m/s]: its residual velocity
+    in equilibrium under `load`.
     """
 
     time_constant: float
@@ -34,6 +36,8 @@ class SoftnessReport:
     holding_stiffness: float
     impedance: float
     notes: tuple[str, ...] = ()
+    slip_time_constant: float = float("nan")
+    creep: float = float("nan")
 
     def __str__(self) -> str:
         lines = [
@@ -44,6 +48,8 @@ class SoftnessReport:
             f"penetrates {self.penetration:.3g} m under {self.load:.3g} N, at the impedance "
             f"{self.impedance:.4g} "
             f"({self.holding_stiffness:.3g} N/m)",
+            f"at velocity level slips with the time constant {self.slip_time_constant:.3g} s and creeps with "
+            f"{self.creep:.3g} m/s under {self.load:.3g} N",
         ]
         return "\n".join([*lines, *self.notes])
 
@@ -66,6 +72,7 @@ def softness(
         )
     K, B = reference(parameters.solref, parameters.solimp, 2 * timestep)
     d_full = clamped(parameters.solimp)[1]
+    d_zero = float(impedance(parameters.solimp, 0))
     natural_frequency = d_full * K**0.5
     r = _resting_penetration(parameters.solimp, K, load / mass)
     return SoftnessReport(
@@ -79,6 +86,9 @@ def softness(
         holding_stiffness=load / r if r > 0 else float("inf"),
         impedance=float(impedance(parameters.solimp, r)),
         notes=_notes(parameters, timestep),
+        # a1 + d B u = (1 - d) a0 at the impedance d(0)
+        slip_time_constant=1 / (d_zero * B) if B > 0 else float("inf"),
+        creep=(1 - d_zero) * load / (mass * d_zero * B) if B > 0 else float("inf"),
     )
 
 

@@ -1,8 +1,10 @@
 """Constraints other than limits, friction and contact, as data; the package `constraint` forms their rows.
 
 A constraint with `softness=None` is hard; with a `Softness`, it acts as a constraint of MuJoCo with these
-solver parameters. A point is given as (body name, position in the body frame [m]); the body "world" is the
-ground.
+solver parameters. A soft velocity-level constraint (no side slip, the slip rows of rolling, Pfaffian) has
+no violation: its reference acceleration is that of MuJoCo without stiffness, -b u for the residual velocity
+u, at the impedance d(0), so that u decays and a constant load makes it creep. A point is given as (body
+name, position in the body frame [m]); the body "world" is the ground.
 """
 
 from __future__ import annotations
@@ -149,9 +151,11 @@ class NoSideSlip:
     direction: Vector3 = (0, 1, 0)
     point: Vector3 = (0, 0, 0)
     on: str = "world"
+    softness: Softness | None = None
 
     def __post_init__(self):
         where = f"no-side-slip {self.name!r}"
+        check_softness(self.softness, f"softness of {where}")
         object.__setattr__(self, "point", vector(self.point, 3, f"point of {where}"))
         object.__setattr__(self, "direction", direction(self.direction, f"direction of {where}"))
 
@@ -174,9 +178,11 @@ class Rolling:
     on: str = "world"
     plane_point: Vector3 = (0, 0, 0)
     normal: Vector3 = (0, 0, 1)
+    softness: Softness | None = None
 
     def __post_init__(self):
         where = f"rolling {self.name!r}"
+        check_softness(self.softness, f"softness of {where}")
         object.__setattr__(self, "radius", number(self.radius, f"radius of {where}"))
         for name in ("centre", "plane_point"):
             object.__setattr__(self, name, vector(getattr(self, name), 3, f"{name} of {where}"))
@@ -197,9 +203,11 @@ class Holonomic:
 
     name: str
     expression: Number | Numbers
+    softness: Softness | None = None
 
     def __post_init__(self):
         where = f"expression of holonomic {self.name!r}"
+        check_softness(self.softness, f"softness of holonomic {self.name!r}")
         many = isinstance(self.expression, tuple | list)
         value = number_tuple(self.expression, where) if many else number(self.expression, where)
         object.__setattr__(self, "expression", value)
@@ -221,9 +229,11 @@ class Pfaffian:
     name: str
     coefficients: Any
     rate: Number = 0
+    softness: Softness | None = None
 
     def __post_init__(self):
         where = f"pfaffian {self.name!r}"
+        check_softness(self.softness, f"softness of {where}")
         items = self.coefficients.items() if isinstance(self.coefficients, Mapping) else self.coefficients
         object.__setattr__(self, "coefficients", named_numbers(items, f"coefficients of {where}"))
         object.__setattr__(self, "rate", number(self.rate, f"rate of {where}"))

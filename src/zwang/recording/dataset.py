@@ -2,13 +2,15 @@
 
 Variables over (world, time, ...): q, v, tau (applied generalised forces), control, kinetic_energy,
 potential_energy, energy, and activation of actuators; if they are recorded, frame_position,
-constraint_effort (generalised constraint forces), force and force_position, zwang and constraint_zwang,
-constraint_gap (violations) and constraint_miss (velocity residuals), and sensor, whose dimension
-`sensor_name` repeats the name of a sensor for each of its elements. Over (world, event, occurrence), if
-there are events: event_time, event_q and event_v, NaN where there are fewer occurrences. Over (world):
-status (0: simulated to the end, 1: failed, 2: ended by a terminal event), termination_time and
-failure_reason, which version 0.1 called stop_time and stop_cause. After a failure or a terminal event all
-values are NaN. `mechanism` is the description as JSON; `mechanism_of(run)` reads it.
+constraint_effort (generalised constraint forces), force and force_position, reaction_force and
+reaction_torque of joints, zwang and constraint_zwang, constraint_gap (violations) and constraint_miss
+(velocity residuals), and sensor, whose dimension `sensor_name` repeats the name of a sensor for each of its
+elements; and, where steps of fixed size solve for constraint forces, solver_status, the worst `SolverStatus`
+since the sample before. Over (world, event, occurrence), if there are events: event_time, event_q and
+event_v, NaN where there are fewer occurrences. Over (world): status (0: simulated to the end, 1: failed, 2:
+ended by a terminal event), termination_time and failure_reason, which version 0.1 called stop_time and
+stop_cause. After a failure or a terminal event all values are NaN. `mechanism` is the description as JSON;
+`mechanism_of(run)` reads it.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from zwang.simulation.events import EventRecords
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import Trajectory
 from zwang.simulation.settings import RecordedQuantities, SimulationSettings
+from zwang.simulation.solver_status import SolverStatus
 from zwang.simulation.status import FAILURE_REASONS, NONE, TERMINAL_EVENT
 
 FORMAT = "zwang run 1"
@@ -81,6 +84,8 @@ def recording_of(
     coordinates |= _coordinates(mechanism, initial, settings, motion)
     for _, _, described in variables.values():
         name_units(described, coordinates)
+    if motion.solver is not None:
+        variables["solver_status"] = _solver_status(motion.solver[..., 0], missing)
     variables |= _termination(motion, settings)
     if motion.events is not None:
         found, labels = _events(motion.events)
@@ -137,6 +142,17 @@ def _termination(motion: Trajectory, settings: SimulationSettings) -> dict[str, 
     }
 
 
+def _solver_status(statuses: np.ndarray, missing: np.ndarray) -> tuple[Any, ...]:
+    """The solver's statuses (worlds, samples), NO_SOLUTION where a sample is missing."""
+    described = {
+        "long_name": "worst status of the constraint solver in the steps since the sample before",
+        "flag_values": [int(status) for status in SolverStatus],
+        "flag_meanings": " ".join(status.name.lower() for status in SolverStatus),
+    }
+    values = np.where(missing, SolverStatus.NO_SOLUTION, statuses).astype(np.int8)
+    return ("world", "time"), values, described
+
+
 NAMES_OF_VERSION_0_1 = {"stop_cause": "failure_reason", "stop_time": "termination_time"}
 ATTRIBUTES_OF_VERSION_0_1 = {"drift": "stabilization", "embedding": "coordinate_reduction"}
 
@@ -187,7 +203,14 @@ def derived_variables(
         held = _forces(mechanism, observed["forces"], per)
         names = {"acting": "name", "acting_kind": "kind", "acting_on": "body", "acting_from": "other"}
         found |= {label: ("acting", _texts(getattr(a, part) for a in held)) for label, part in names.items()}
-    if wanted.frames or wanted.forces:
+    if wanted.reactions:
+        both = observed["reactions"].reshape(*observed["reactions"].shape[:2], len(mechanism.joints), 2, 3)
+        text = "forces of joints on the bodies that they carry, with motors, springs and limits"
+        per["reaction_force"] = (("joint", "axis"), both[..., 0, :], text, "N")
+        text = "torques of joints on the bodies that they carry, about the origins of their moving frames"
+        per["reaction_torque"] = (("joint", "axis"), both[..., 1, :], text, "N m")
+        found["joint"] = ("joint", _texts(joint.name for joint in mechanism.joints))
+    if wanted.frames or wanted.forces or wanted.reactions:
         found["axis"] = ("axis", _texts("xyz"))
     if wanted.zwang:
         found |= _zwang(mechanism, observed, per)
@@ -324,8 +347,8 @@ def mechanism_of(run: xr.Dataset) -> Mechanism:
 def save(run: xr.Dataset, path: str | Path) -> None:
     """Write a recording to a NetCDF file (.nc) or a Zarr folder (.zarr), without loss, or export it to MCAP.
 
-    run: a recording of `zw.simulate`. path: ends in .nc or .zarr; or in .mcap, for joint states and transforms
-    that Foxglove displays, which `open_run` does not read (extra `mcap`).
+    run: a recording of `zw.simulate`. path: ends in .nc or .zarr; or in .mcap, for joint states and
+    transforms that Foxglove displays, which `open_run` does not read (extra `mcap`).
     The file is written completely or not at all, with a checksum that `open_run` verifies. Raises
     ShapeError for a dataset that is not a recording; SimulationError for other endings and for a folder
     with other files in it; WriteError if the file cannot be written, after which an existing recording is

@@ -29,6 +29,11 @@ def describe_constraints(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(found)
 
 
+def is_constrained(mechanism: Mechanism) -> bool:
+    """Whether anything may constrain the motion, so that each step solves Gauss's problem."""
+    return bool(describe_constraints(mechanism))
+
+
 def equality_enabled(mechanism: Mechanism) -> bool:
     """Whether the options enable equality constraints."""
     return not {"constraint", "equality"} & set(mechanism.options.disabled)

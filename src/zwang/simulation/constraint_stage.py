@@ -27,6 +27,7 @@ from zwang.scalar import MutableArray, logical_not
 from zwang.simulation.constrained import ConstrainedSolution, solve_constrained
 from zwang.simulation.constraint_options import describe_constraints, equality_enabled
 from zwang.simulation.settings import CoordinateReduction
+from zwang.simulation.solver_status import CONVERGED, solver_status
 from zwang.simulation.status import (
     DEPENDENT_VELOCITIES,
     INCONSISTENT_CONSTRAINTS,
@@ -77,6 +78,7 @@ class ConstrainedMotion(NamedTuple):
 
     M (nv, nv): mass matrix. a (nv,): constrained acceleration. constraint_force (nv,): the generalised force
     J^T f of all constraints [N m, N]. row_status: for the next warm start, from solvers that have one.
+    solver_status: see `solver_status`. found: the problem and its solution. kinematics: of the state.
     closes: whether a hard contact acts on an approach faster than the resting speed.
     """
 
@@ -85,6 +87,9 @@ class ConstrainedMotion(NamedTuple):
     constraint_force: np.ndarray
     status: Any
     row_status: MutableArray | None = None
+    solver_status: Any = CONVERGED
+    found: Any = None
+    kinematics: Any = None
     closes: Any = False
 
 
@@ -155,6 +160,9 @@ def constrained_motion(
         found.constraint_force,
         worst_status(statuses),
         solution.row_status,
+        solver_status(solution),
+        found,
+        kinematics,
         closes_by_impact(found.rows, solution.force, resting_speed(model.mechanism, model.h)),
     )
 

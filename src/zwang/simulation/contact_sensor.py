@@ -18,7 +18,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.sensors import CONTACT_DATA, ContactSensor
 from zwang.scalar import absolute, less, logical_and, logical_not, logical_or, maximum, sqrt, where
-from zwang.simulation.constraint_forces import ContactWrench
+from zwang.simulation.contact_forces import ContactState
 
 TINY = 1e-15
 
@@ -30,14 +30,14 @@ class _Match(NamedTuple):
 
     matches: Any
     flipped: bool
-    contact: ContactWrench
+    contact: ContactState
     order: Any
 
 
 def contact_value(
     mechanism: Mechanism,
     kinematics: Kinematics,
-    contacts: Sequence[tuple[Pair, ContactWrench]],
+    contacts: Sequence[tuple[Pair, ContactState]],
     sensor: ContactSensor,
 ) -> np.ndarray:
     """The elements of a contact sensor (count * size,): its slots one after the other."""
@@ -55,7 +55,7 @@ def contact_value(
 def _candidates(
     mechanism: Mechanism,
     kinematics: Kinematics,
-    contacts: Sequence[tuple[Pair, ContactWrench]],
+    contacts: Sequence[tuple[Pair, ContactState]],
     sensor: ContactSensor,
 ) -> list[_Match]:
     """The contacts whose shapes match, with their direction."""
@@ -66,7 +66,7 @@ def _candidates(
         reverse = _is_among(one, pair.b) and _is_among(two, pair.a)
         if not regular and not reverse:
             continue
-        matches = less(0.5, contact.exists)
+        matches = less(contact.distance, pair.margin + pair.gap)
         if sensor.zone is not None and sensor.frame is not None:
             pose = kinematics.frame_pose(sensor.frame)
             matches = logical_and(matches, is_inside(sensor.zone, pose, contact.position))
@@ -74,7 +74,7 @@ def _candidates(
     return found
 
 
-def _order_in_pair(kinematics: Kinematics, pair: Pair, contact: ContactWrench) -> Any:
+def _order_in_pair(kinematics: Kinematics, pair: Pair, contact: ContactState) -> Any:
     """What orders the contacts of one pair as MuJoCo does: of a box on a plane the number of the corner, as a
     difference from the number in the pair.
     """
@@ -112,8 +112,8 @@ def _data(match: _Match, found: Any) -> dict[str, np.ndarray]:
     turned = np.array([1, 1, sign])
     return {
         "found": np.array([found]),
-        "force": contact.force * turned,
-        "torque": contact.torque * turned,
+        "force": contact.force[:3] * turned,
+        "torque": contact.force[3:] * turned,
         "distance": np.array([contact.distance]),
         "position": contact.position,
         "normal": contact.frame[0] * sign,
@@ -151,7 +151,7 @@ def _criterion(sensor: ContactSensor, match: _Match) -> tuple[Any, Any]:
     if sensor.reduce == "mindist":
         return match.contact.distance, match.order
     if sensor.reduce == "maxforce":
-        return -(match.contact.force @ match.contact.force), match.order
+        return -(match.contact.force[:3] @ match.contact.force[:3]), match.order
     return 0, match.order
 
 
@@ -167,7 +167,7 @@ def _net_force(candidates: Sequence[_Match], found: Any) -> dict[str, np.ndarray
     for match in candidates:
         contact, sign = match.contact, -1 if match.flipped else 1
         share = where(match.matches, 1.0, 0.0) * sign
-        force, torque = (share * (contact.frame.T @ x) for x in (contact.force, contact.torque))
+        force, torque = (share * (contact.frame.T @ x) for x in (contact.force[:3], contact.force[3:]))
         loads.append((contact.position, force, torque))
     weights = [_length(force) for _, force, _ in loads]
     total = maximum(sum(weights, start=0), TINY)

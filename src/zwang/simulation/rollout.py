@@ -14,10 +14,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from zwang.errors import SolveError
+from zwang.simulation.constraint_options import is_constrained
 from zwang.simulation.controls import Control, ControlFunction, PrescribedControl
 from zwang.simulation.events import EventRecords, EventSearch
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.settings import SimulationSettings
+from zwang.simulation.solver_status import SolverStatus, initial_monitor
 from zwang.simulation.status import status_of_error
 from zwang.simulation.step_program import StepProgram
 
@@ -35,7 +37,9 @@ class RolloutExecutor(Protocol):
         """The state after samples * every steps, and the records (worlds, samples, n), one after each
         `every` steps.
 
-        state: clock, cause, q, v, z, each (worlds, n), and what the executor itself added.
+        state: clock, cause, q, v, z, each (worlds, n), and what the executor itself added. Where something is
+        solved, the record `solver` (worlds, samples, 3) has the worst solver status since the last record
+        first.
         u (worlds, samples * every, nu): the control of each step.
         """
         ...
@@ -45,13 +49,15 @@ class PythonExecutor:
     """Repeats a step program on floats, one world after another: the reference for compiled code."""
 
     def __init__(self, program: StepProgram, initial: InitialState):
-        self._programs = [program]
+        self._programs, self._monitors = [program], is_constrained(program.mechanism)
         if initial.params:
             rows = [initial.parameters_of_world(w) for w in range(initial.worlds)]
             self._programs = [replace(program, mechanism=program.mechanism.subs(row)) for row in rows]
 
     def advance(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
         """See `RolloutExecutor`."""
+        if self._monitors:
+            state = {**state, "solver": np.tile(initial_monitor(every), (len(state["q"]), 1))}
         records = {name: np.empty((len(x), samples, x.shape[1])) for name, x in state.items()}
         for w in range(len(state["q"])):
             program = self._programs[w % len(self._programs)]
@@ -77,7 +83,8 @@ class Trajectory:
     """The recorded motion: clock (worlds, samples, 1) in steps, and q, v, z, u, each (worlds, samples, n).
 
     failure (worlds,): the status of each world, NONE for those that were simulated to the end. events: their
-    occurrences, if there are any events.
+    occurrences, if there are any events. solver (worlds, samples, 1): the worst solver status of the steps
+    since the sample before, where something is solved in steps of fixed size.
     """
 
     clock: np.ndarray
@@ -87,6 +94,7 @@ class Trajectory:
     u: np.ndarray
     failure: np.ndarray
     events: EventRecords | None = None
+    solver: np.ndarray | None = None
 
 
 class MotionInterrupted(KeyboardInterrupt):
@@ -159,7 +167,17 @@ def trajectory_of(
     controls = [*(s.u for s in segments), control_at(control, state, done, h)]
     whole = {name: np.concatenate([s.records[name] for s in segments], axis=1) for name in RECORDED}
     failure, found = state["cause"][:, 0].astype(int), None if events is None else events.records()
-    return Trajectory(**whole, u=np.concatenate(controls, axis=1), failure=failure, events=found)
+    return Trajectory(
+        **whole, u=np.concatenate(controls, axis=1), failure=failure, events=found, solver=_solver(segments)
+    )
+
+
+def _solver(segments: Sequence[Segment]) -> np.ndarray | None:
+    """The recorded solver statuses (worlds, samples, 1); None if nothing is solved."""
+    if not all("solver" in s.records for s in segments[1:]):
+        return None
+    nothing = np.full((len(segments[0].state["q"]), 1, 1), float(SolverStatus.NO_SOLUTION))
+    return np.concatenate([nothing, *(s.records["solver"][..., :1] for s in segments[1:])], axis=1)
 
 
 def _next_segment(
@@ -189,13 +207,16 @@ def _advance_with_function(
     executor: RolloutExecutor, control: ControlFunction, state: Arrays, h: float, samples: int, every: int
 ) -> tuple[np.ndarray, Arrays, Arrays]:
     """Single steps, with the control function called before each of them."""
-    controls, records = [], []
+    controls, records, solver = [], [], []
     for k in range(samples * every):
         controls.append(control_at(control, state, 0, h))
-        state, _ = executor.advance(state, controls[-1], 1, 1)
+        state, last = executor.advance(state, controls[-1], 1, 1)
+        solver += [last["solver"]] if "solver" in last else []
         if (k + 1) % every == 0:
-            records.append(state)
-    stacked = {name: np.stack([record[name] for record in records], axis=1) for name in RECORDED}
+            records.append({**state, "solver": np.max(solver, axis=0)[:, 0]} if solver else state)
+            solver = []
+    names = [name for name in (*RECORDED, "solver") if name in records[0]]
+    stacked = {name: np.stack([record[name] for record in records], axis=1) for name in names}
     return np.concatenate(controls, axis=1), state, stacked
 
 

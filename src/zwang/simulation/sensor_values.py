@@ -39,13 +39,12 @@ from zwang.simulation.applied_forces import activations, applied_forces, by_name
 from zwang.simulation.constrained import ConstrainedSolution
 from zwang.simulation.constraint_forces import (
     CONSTRAINT,
-    ContactWrench,
-    contact_wrenches,
     point_force_labels,
     point_forces,
     weld_torques,
 )
 from zwang.simulation.constraint_stage import constraint_model_of, solved
+from zwang.simulation.contact_forces import ContactState, contact_labels, contact_states
 from zwang.simulation.contact_sensor import contact_value
 
 
@@ -131,10 +130,13 @@ class SensedState:
         )
 
     @cached_property
-    def contacts(self) -> list[tuple[Pair, ContactWrench]]:
+    def contacts(self) -> list[tuple[Pair, ContactState]]:
         """The contacts of all candidate pairs."""
-        found = self.solution
-        return [] if found is None else contact_wrenches(self._row_context, found.rows, found.solution)
+        if self.solution is None:
+            return []
+        states = contact_states(self._row_context, self.solution.rows, self.solution.solution)
+        pairs = [label.pair for label in contact_labels(self.mechanism)]
+        return list(zip(pairs, states, strict=True))
 
     @cached_property
     def external_wrenches(self) -> dict[str, np.ndarray]:
@@ -148,7 +150,7 @@ class SensedState:
         self._add_tendon_loads(found)
         self._add_applied_loads(found)
         for pair, contact in self.contacts:
-            force, torque = contact.frame.T @ contact.force, contact.frame.T @ contact.torque
+            force, torque = contact.frame.T @ contact.force[:3], contact.frame.T @ contact.force[3:]
             _add_load(found, pair.b.body, contact.position, force, torque)
             _add_load(found, pair.a.body, contact.position, -force, -torque)
         if self.solution is None:

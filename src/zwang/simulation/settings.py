@@ -24,7 +24,7 @@ class RecordedQuantities:
     constraints.
     forces: forces of contacts and of constraints between points. zwang: Gauss's measure Z by body.
     gaps: violations and residuals of the constraints. h: step size [s]. stabilization: of the hard
-    constraints. sensors: names of the sensors whose values are recorded.
+    constraints. reactions: wrenches of the joints. sensors: names of the sensors whose values are recorded.
     """
 
     frames: tuple[str, ...] = ()
@@ -34,6 +34,7 @@ class RecordedQuantities:
     gaps: bool = False
     h: float = 0.0
     stabilization: str = "projection"
+    reactions: bool = False
     sensors: tuple[str, ...] = ()
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from zwang.constraint.context import row_context
+from zwang.constraint.context import RowContext, row_context
+from zwang.constraint.rows import no_rows
 from zwang.dynamics.energy import (
     kinetic_energy_by_body,
     kinetic_energy_of,
@@ -19,17 +20,21 @@ from zwang.dynamics.generalised_forces import spring_energy_of
 from zwang.errors import SolveError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulation.applied_forces import applied_forces
+from zwang.simulation.applied_forces import activations, applied_forces, controls_by_name
 from zwang.simulation.constrained import ConstrainedSolution, gauss_problem
 from zwang.simulation.constraint_forces import point_force_labels, point_forces
 from zwang.simulation.constraint_residuals import residuals_at
 from zwang.simulation.constraint_stage import constraint_model_of, solved
 from zwang.simulation.initial_state import InitialState
+from zwang.simulation.joint_wrenches import joint_wrenches, last_links, loads_on_bodies
 from zwang.simulation.rollout import Trajectory
 from zwang.simulation.sensor_values import SensedState, sensor_values
 from zwang.simulation.settings import RecordedQuantities
+from zwang.solver.solution import Solution
 
-KEYS = ("tau", "energies", "positions", "constraints", "forces", "zwang", "held", "gaps", "sensors")
+KEYS = (
+    "tau", "energies", "positions", "constraints", "forces", "zwang", "held", "gaps", "reactions", "sensors",
+)  # fmt: skip
 
 
 def state_quantities(
@@ -41,6 +46,7 @@ def state_quantities(
     [m]. constraints (nv,): generalised constraint force. forces (6 * n,): for each of `point_force_labels`
     its position [m] and force [N]. zwang: the parts of Z of `zwang_by_body` [W/s]. held: the parts of the Z
     of the constraints, that is of the deviation from the unconstrained motion. gaps: see `residuals_at`.
+    reactions (6 * joints,): force [N] and torque [N m] of each joint on its body, see `joint_wrenches`.
     sensors: see `sensor_values`.
     Quantities that are not wanted are empty.
     """
@@ -52,7 +58,7 @@ def state_quantities(
         "tau": tau,
         "energies": [kinetic_energy_of(kinematics), potential],
         "positions": [x for frame in wanted.frames for x in kinematics.frame_pose(frame).p],
-        **_constraint_quantities(mechanism, wanted, t, kinematics, tau),
+        **_constraint_quantities(mechanism, wanted, t, kinematics, tau, (z, u)),
         "gaps": residuals_at(mechanism, q, v, t) if wanted.gaps else [],
         "sensors": _sensors(SensedState(mechanism, t, q, v, z, u, wanted.h, wanted.stabilization), wanted),
     }
@@ -60,11 +66,19 @@ def state_quantities(
 
 
 def _constraint_quantities(
-    mechanism: Mechanism, wanted: RecordedQuantities, t: Any, kinematics: Kinematics, tau: Any
+    mechanism: Mechanism,
+    wanted: RecordedQuantities,
+    t: Any,
+    kinematics: Kinematics,
+    tau: Any,
+    driven: tuple[Any, Any],
 ) -> dict[str, Any]:
-    """Generalised constraint force, point forces and Gauss's measure Z, as far as they are wanted."""
-    found: dict[str, Any] = {"constraints": [], "forces": [], "zwang": [], "held": []}
-    if not (wanted.constraints or wanted.forces or wanted.zwang):
+    """Generalised constraint force, point forces, Gauss's measure Z and reactions, as far as they are wanted.
+
+    driven: the activations and the control.
+    """
+    found: dict[str, Any] = {"constraints": [], "forces": [], "zwang": [], "held": [], "reactions": []}
+    if not (wanted.constraints or wanted.forces or wanted.zwang or wanted.reactions):
         return found
     constraint_model = constraint_model_of(mechanism, wanted.h, wanted.stabilization)
     try:
@@ -75,14 +89,20 @@ def _constraint_quantities(
         found["constraints"] = solution.constraint_force if solution is not None else [0] * mechanism.nv
     if wanted.forces:
         found["forces"] = [0] * (6 * len(point_force_labels(mechanism)))
-    if wanted.forces and constraint_model is not None and solution is not None:
-        context = row_context(
-            mechanism, kinematics, inverse_weights=constraint_model.weights, timestep=constraint_model.h
-        )
+    context = row_context(
+        mechanism,
+        kinematics,
+        inverse_weights=constraint_model.weights if constraint_model is not None else None,
+        timestep=wanted.h,
+        time=t,
+    )
+    if wanted.forces and solution is not None:
         points = point_forces(context, solution.rows, solution.solution)
         found["forces"] = [x for point in points for x in (*point.position, *point.force)]
     if wanted.zwang:
         found["zwang"], found["held"] = _zwang(solution, kinematics, tau)
+    if wanted.reactions:
+        found["reactions"] = _reactions(context, solution, tau, driven)
     return found
 
 
@@ -92,6 +112,25 @@ def _sensors(state: SensedState, wanted: RecordedQuantities) -> np.ndarray:
         return sensor_values(state, wanted.sensors)
     except SolveError:
         return np.full(sum(state.mechanism.sensor(name).quantity.size for name in wanted.sensors), np.nan)
+
+
+def _reactions(
+    context: RowContext, solution: ConstrainedSolution | None, tau: Any, driven: tuple[Any, Any]
+) -> list[Any]:
+    """Force and torque of each joint on its body."""
+    mechanism = context.mechanism
+    if solution is None:
+        problem = gauss_problem(context.kinematics, tau)
+        free = Solution(np.array(problem.a_free), np.zeros(0), 0.0, True)
+        solution = ConstrainedSolution(problem, no_rows(mechanism.nv), free)
+    controls = controls_by_name(mechanism, driven[1])
+    activation = dict(zip(activations(mechanism), driven[0], strict=True))
+    loads, by_name = loads_on_bodies(context, solution, controls, activation)
+    loads += [load for by_body in by_name.values() for load in by_body.values()]
+    wrenches = joint_wrenches(
+        context.kinematics, solution.solution.acceleration, loads, last_links(mechanism)
+    )
+    return [x for wrench in wrenches for part in wrench for x in part]
 
 
 def _not_a_number(
@@ -104,6 +143,7 @@ def _not_a_number(
         "forces": 6 * len(point_force_labels(mechanism)) if wanted.forces else 0,
         "zwang": len(zwang),
         "held": len(held),
+        "reactions": 6 * len(mechanism.joints) if wanted.reactions else 0,
     }
     return {key: np.full(size, np.nan) for key, size in sizes.items()}
 

@@ -38,6 +38,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray
 from zwang.simulation.applied_forces import activation_rate, applied_forces, next_activation
 from zwang.simulation.constraint_stage import (
+    ConstrainedMotion,
     constrained_motion,
     constraint_model_of,
     stabilised,
@@ -52,6 +53,7 @@ from zwang.simulation.implicit_damping import (
     unconstrained_acceleration,
 )
 from zwang.simulation.settings import CoordinateReduction
+from zwang.simulation.solver_status import CONVERGED, worst_solver_status
 from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, status_if, worst_status
 from zwang.simulation.step_settings import StepSettings
 
@@ -69,23 +71,27 @@ class StepResult(NamedTuple):
     """The state after a step, its status, and the statuses of the constraint rows for the next warm start.
 
     status: NONE if the state is valid, see `simulation.status`. row_status: empty for solvers without a
-    warm start.
+    warm start. solver_status: the worst one of all stages, see `simulation.solver_status`. motion: the
+    constrained motion at the beginning of the step, None for an unconstrained mechanism.
     """
 
     state: State
     status: Any
     row_status: Sequence[Any] = ()
+    solver_status: Any = CONVERGED
+    motion: ConstrainedMotion | None = None
 
 
 class StateDerivative(NamedTuple):
     """The time derivatives of the state, v_dot (nv,) and z_dot (nz,), with status and row statuses as in
-    `StepResult`. closes: see `ConstrainedMotion`.
+    `StepResult`. motion: the constrained motion. closes: see `ConstrainedMotion`.
     """
 
     v_dot: np.ndarray
     z_dot: np.ndarray
     status: Any
     row_status: MutableArray | None = None
+    motion: ConstrainedMotion | None = None
     closes: Any = False
 
     @property
@@ -155,7 +161,9 @@ def step(
     status = worst_status([*statuses, status_if(violated, CONSTRAINT_VIOLATED)])
     row_status = stages[-1].row_status if stages else None
     kept = [] if row_status is None else [row_status[k] for k in range(row_status.shape[0])]
-    return StepResult(State(q, v, end.z), status, kept)
+    motions = [stage.motion for stage in stages if stage.motion is not None]
+    solver_status = worst_solver_status(motion.solver_status for motion in motions)
+    return StepResult(State(q, v, end.z), status, kept, solver_status, stages[0].motion)
 
 
 def state_derivative(
@@ -187,9 +195,9 @@ def state_derivative(
         s.constraint_model.hard
     ):  # the acceleration of the total force has less rounding than that of the solver
         a = unconstrained_acceleration(s, kinematics, z, control, tau + motion.constraint_force)
-        return StateDerivative(a, z_dot, motion.status, closes=motion.closes)
+        return StateDerivative(a, z_dot, motion.status, motion=motion, closes=motion.closes)
     a = constrained_acceleration(s, motion, kinematics, z, control)
-    return StateDerivative(a, z_dot, motion.status, motion.row_status, motion.closes)
+    return StateDerivative(a, z_dot, motion.status, motion.row_status, motion, motion.closes)
 
 
 def state_space(mechanism: Mechanism) -> StateSpace:

@@ -28,8 +28,10 @@ from zwang.scalar import (
 )
 from zwang.simulation.controls import ControlFunction
 from zwang.simulation.settings import CoordinateReduction
+from zwang.simulation.solver_status import advanced_monitor
 from zwang.simulation.status import INVALID_CONTROL, NONE, OUT_OF_BOUNDS, status_if, worst_status
 from zwang.simulation.step import StepResult, StepSettings, step, step_settings
+from zwang.simulation.step_outputs import step_outputs
 
 BOUND = 1e10  # MuJoCo's mjMAXVAL: larger coordinates and velocities are a failure
 
@@ -54,8 +56,9 @@ class StepProgram:
     parameter.
 
     It returns clock, cause, q, v and z at the end of the step. The clock counts the steps of a world; the
-    cause is its status. With a `controller` the control u is computed by it at the beginning of the step,
-    and not read.
+    cause is its status. `solver`, if it is given, is the monitor (3,) of the solver's status (see
+    `simulation.solver_status`), and is returned too. With a `controller` the control u is computed by it at
+    the beginning of the step, and not read.
     """
 
     mechanism: Mechanism
@@ -75,6 +78,7 @@ class StepProgram:
         u: Any,
         params: Mapping[str, Any] | None = None,
         carried: CarriedState | None = None,
+        solver: Any = None,
     ) -> dict[str, Any]:
         settings = self._settings({name: x[0] for name, x in params.items()}) if params else self._numeric
         state, t, runs = State(q, v, z), clock[0] * self.h, equal(cause[0], NONE)
@@ -84,7 +88,7 @@ class StepProgram:
             after = step(settings, state, control, t, carried.warm_start if carried else None)
             statuses = [after.status, status_if(logical_not(are_finite(control)), INVALID_CONTROL)]
             out_of_bounds = status_if(logical_not(in_bounds(after.state)), OUT_OF_BOUNDS)
-            return after._replace(status=worst_status([*statuses, out_of_bounds]))
+            return after._replace(status=worst_status([*statuses, out_of_bounds]), motion=None)
 
         def unchanged() -> StepResult:
             return StepResult(state, NONE, [0.0] * (carried.size if carried else 0))
@@ -93,7 +97,8 @@ class StepProgram:
         after = advanced() if settings.constraint_model is None else cond(runs, advanced, unchanged)
         if carried:
             carried.keep(after.row_status)
-        return _advance_running(clock, cause, state, after, runs)
+        found = _advance_running(clock, cause, state, after, runs)
+        return found if solver is None else {**found, "solver": advanced_monitor(solver, after.solver_status)}
 
     @cached_property
     def _numeric(self) -> StepSettings:
@@ -107,15 +112,20 @@ class StepProgram:
 
 
 def state_after_step(
-    settings: StepSettings, state: State, control: Any, t: Any = None, carried: CarriedState | None = None
-) -> dict[str, Any]:
-    """q, v and activation one step later, NaN if the step fails; with the time (1,) if t [s] is given."""
-    after, status, row_status = step(settings, state, control, t, carried.warm_start if carried else None)
+    settings: StepSettings, state: State, control: Any, t: Any = None, carried: CarriedState | None = None,
+    outputs: tuple[str, ...] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """q, v and activation one step later, NaN if the step fails; with the time (1,) if t [s] is given, and
+    the `outputs` (see `step_outputs`).
+    """
+    result = step(settings, state, control, t, carried.warm_start if carried else None)
+    after, status = result.state, result.status
     if carried:
-        carried.keep(row_status)
+        carried.keep(result.row_status)
     if not value_is_constant(status):
         after = State(*(where(equal(status, NONE), x, np.nan) for x in after))
     found = {"q": after.q, "v": after.v, "activation": after.z}
+    found |= step_outputs(settings.mechanism, settings.constraint_model, result, outputs)
     return found if t is None else {**found, "time": np.array([t + settings.h])}
 
 

@@ -105,7 +105,7 @@ class _DualNewtonState(NamedTuple):
 
     Forces f, residual y = y0 + A f and row status (size,); iterations; the largest violation of the force
     law; stagnations so far; whether the method has terminated; whether the last change was small enough for
-    the forces to be used.
+    the forces to be used; whether the method has terminated above its tolerance, because of rounding.
     """
 
     f: MutableArray
@@ -116,6 +116,7 @@ class _DualNewtonState(NamedTuple):
     stagnations: Any
     done: Any
     usable: Any
+    stagnated: Any = 0.0 > 1.0
 
 
 def dual_newton(problem: GaussProblem, compacted: CompactedRows) -> Solution:
@@ -152,7 +153,15 @@ def dual_newton(problem: GaussProblem, compacted: CompactedRows) -> Solution:
 
     codes = p.for_all_rows(store, zeros(compacted.size))
     inaccurate = logical_not(logical_or(last.done, last.usable))
-    return Solution(a, np.zeros(0), last.iterations, last.done, inaccurate=inaccurate, row_status=codes)
+    return Solution(
+        a,
+        np.zeros(0),
+        last.iterations,
+        last.done,
+        inaccurate=inaccurate,
+        row_status=codes,
+        stagnated=last.stagnated,
+    )
 
 
 def _dual_problem(
@@ -271,7 +280,7 @@ def _iterate(p: _DualProblem, s: _DualNewtonState) -> _DualNewtonState:
             largest_change <= SMALLEST_CHANGE * largest_force, stagnations >= SINGLE_PRECISION_STAGNATIONS
         ),
     )
-    small = logical_or(error <= TOLERANCE * largest_force, stagnated)
+    accurate = logical_or(same, error <= TOLERANCE * largest_force)
     return _DualNewtonState(
         f_now,
         y_now,
@@ -279,8 +288,9 @@ def _iterate(p: _DualProblem, s: _DualNewtonState) -> _DualNewtonState:
         s.iterations + 1,
         error,
         stagnations,
-        logical_or(same, small),
+        logical_or(accurate, stagnated),
         largest_change <= USABLE_CHANGE * largest_force,
+        logical_and(stagnated, logical_not(accurate)),
     )
 
 

@@ -29,8 +29,8 @@ ROUNDING = 2e-15  # of a residual, relative to the terms that it is the sum of
 
 
 class _MultiplierState(NamedTuple):
-    """Accelerations a, forces f, residual A a - b, iterations so far, and whether the method has
-    terminated.
+    """Accelerations a, forces f, residual A a - b, iterations so far, whether the method has terminated, and
+    whether it did so above its tolerance, because of rounding.
     """
 
     a: np.ndarray
@@ -38,6 +38,7 @@ class _MultiplierState(NamedTuple):
     residual: np.ndarray
     iterations: Any
     done: Any
+    stagnated: Any = 0.0 > 1.0
 
 
 def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
@@ -64,14 +65,24 @@ def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
         change = D * residual
         force = s.force - change
         rounding = ROUNDING * max_abs(D * _magnitudes(A, a, rows.aref))
-        done = logical_or(max_abs(change) <= TOLERANCE * max_abs(force), max_abs(change) <= rounding)
-        return _MultiplierState(a, force, residual, s.iterations + 1, done)
+        accurate = max_abs(change) <= TOLERANCE * max_abs(force)
+        stagnated = logical_and(max_abs(change) <= rounding, logical_not(accurate))
+        done = logical_or(accurate, max_abs(change) <= rounding)
+        return _MultiplierState(a, force, residual, s.iterations + 1, done, stagnated)
 
     initial = np.array(problem.a_free)
     start = _MultiplierState(initial, np.zeros(len(rows)), A @ initial - rows.aref, 0.0, 0.0 > 1.0)
     last = while_loop(unfinished, iterate, start)
     inconsistent = cond(last.done, lambda: False, lambda: is_inconsistent(rows, last.a))
-    return Solution(last.a, last.force, last.iterations, last.done, inconsistent, inaccurate=inconsistent)
+    return Solution(
+        last.a,
+        last.force,
+        last.iterations,
+        last.done,
+        inconsistent,
+        inaccurate=inconsistent,
+        stagnated=last.stagnated,
+    )
 
 
 def _magnitudes(A: Any, a: Any, b: Any) -> np.ndarray:

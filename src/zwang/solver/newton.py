@@ -53,6 +53,7 @@ class _NewtonState(NamedTuple):
     a: accelerations (nv,). y: residual of the rows. status: status code of every block of rows (see
     `warm_start`). gradient (nv,). stagnations: single-precision steps without progress. done: whether the
     method has terminated. usable: whether the last step was small enough for the accelerations to be used.
+    stagnated: whether the method has terminated above its tolerance, because of rounding.
     """
 
     a: np.ndarray
@@ -63,6 +64,7 @@ class _NewtonState(NamedTuple):
     stagnations: Any
     done: Any
     usable: Any
+    stagnated: Any = 0.0 > 1.0
 
 
 def newton(
@@ -89,7 +91,15 @@ def newton(
     last = while_loop(unfinished, method.iterate, method.initial_state(start))
     inaccurate = logical_not(logical_or(last.done, last.usable))
     forces, row_status = method.primal.forces(last.a), None if method.warm_start is None else last.status
-    return Solution(last.a, forces, last.iterations, last.done, inaccurate=inaccurate, row_status=row_status)
+    return Solution(
+        last.a,
+        forces,
+        last.iterations,
+        last.done,
+        inaccurate=inaccurate,
+        row_status=row_status,
+        stagnated=last.stagnated,
+    )
 
 
 class _Method(NamedTuple):
@@ -144,7 +154,7 @@ class _Method(NamedTuple):
         y, step = primal.advanced_residual(s.y, length, Jp), length * direction
         a, status = s.a + step, encode_status(primal, y, s.status)
         # termination: a full step without a change of status is exact
-        exact = s.gradient, s.stagnations, same, same
+        exact = s.gradient, s.stagnations, same, same, logical_not(same)
         found = cond(same, lambda: exact, lambda: self.termination(s, step, a, y, status))
         return _NewtonState(a, y, status, found[0], s.iterations + 1, *found[1:])
 
@@ -160,9 +170,9 @@ class _Method(NamedTuple):
 
     def termination(
         self, s: _NewtonState, step: Any, a: Any, y: MutableArray, status: MutableArray
-    ) -> tuple[np.ndarray, Any, Any, Any]:
-        """Gradient, stagnations, whether the method has terminated, and whether `a` is usable, after a step
-        from s.
+    ) -> tuple[np.ndarray, Any, Any, Any, Any]:
+        """Gradient, stagnations, whether the method has terminated, whether `a` is usable, and whether the
+        method has stagnated, after a step from s.
         """
         gradient, size, small = self.gradient(a, y, status)
         scale, step_size = max_abs(a), max_abs(step)
@@ -176,5 +186,6 @@ class _Method(NamedTuple):
             logical_and(stagnant, step_size <= STAGNATION_STEP * scale),
             stagnations >= SINGLE_PRECISION_STAGNATIONS,
         )
+        stagnated = logical_and(logical_or(no_step, rounding), logical_not(small))
         done = logical_or(logical_or(small, no_step), rounding)
-        return gradient, stagnations, done, step_size <= USABLE_STEP * scale
+        return gradient, stagnations, done, step_size <= USABLE_STEP * scale, stagnated

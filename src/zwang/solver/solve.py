@@ -99,4 +99,4 @@ def _solve_in_null_space(problem: GaussProblem, rows: Rows, equalities: list[int
     other_force = np.asarray(others.J, float).T @ found.force
     equality_forces = reduction.force(problem, a, other_force)
     force = dict(zip([*rest, *equalities], [*found.force, *equality_forces], strict=True))
-    return Solution(a, array([force[i] for i in range(len(rows))]), found.iterations, found.converged)
+    return found._replace(acceleration=a, force=array([force[i] for i in range(len(rows))]))
