@@ -12,21 +12,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.rotations import skew
-from zwang.collision import ContactPoint, Pair, PairGroup, pair_groups
+from zwang.collision import ContactPoint, Pair, PairGroup
 from zwang.constraint.compacted_rows import CompactedRow, CompactedRows, encode_signs
-from zwang.constraint.contact import pair_inverse_weights
+from zwang.constraint.contact import link_screws_at, pair_inverse_weights
 from zwang.constraint.contact_groups import (
-    NO_CONTACT_POINT,
     UNROLLED_PAIRS,
     GroupKinematics,
+    contact_groups,
     group_kinematics,
+    links_of,
     over_active_contacts,
+    point_jacobian,
     rows_of_contact_point,
     signs,
+    template_rows,
 )
 from zwang.constraint.context import RowContext
-from zwang.constraint.rows import JointScrews, Rows, WarmStart
+from zwang.constraint.rows import Rows, WarmStart
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import MutableArray, cond, divide, empty, equal, fori_loop, is_zero, lane_maximum, where
 from zwang.scalar.stacked_pytree import StackedPytree
@@ -76,7 +78,7 @@ def can_be_compacted(rows: Rows) -> bool:
 
 
 def compact_rows(
-    context: RowContext, rows: Rows, pairs: Sequence[Pair], screws: JointScrews, warm_start: WarmStart
+    context: RowContext, rows: Rows, pairs: Sequence[Pair], warm_start: WarmStart
 ) -> CompactedRows:
     """Compacted rows: `rows`, and the contacts of soft pairs with pyramidal cones.
 
@@ -84,19 +86,19 @@ def compact_rows(
     stored from the end on, so that rows with a force are contiguous.
     """
     nv = context.mechanism.nv
-    groups = pair_groups(pairs, [0] * len(pairs))
-    row_counts = [len(_template_rows(context, group)) * group.first.count for group in groups]
+    groups = contact_groups(pairs, [0] * len(pairs))
+    row_counts = [len(template_rows(context, group, 6)) * group.first.count for group in groups]
     size = len(rows) + sum(n * len(group) for n, group in zip(row_counts, groups, strict=True))
     has_bounds = any(kind in FORCE_BOUNDS for kind in rows.kinds)
     width = len(CompactedRow(np.zeros(6), 0, 0, 0, 0, encode_signs([0] * nv)).record(has_bounds))
     status = warm_start(size)
     compaction = _Compaction(empty((size, width)), empty(size), 0.0, 0.0)
-    S = np.concatenate(screws.columns, axis=1)
+    S = np.concatenate(link_screws_at(context).columns, axis=1)
     for i in range(len(rows)):
         if not _columns(rows.J[i]):  # a row between bodies that do not move
             continue
         compaction = _with_row(compaction, i, rows, S, status, has_bounds)
-    kinematics, offset = group_kinematics(context, pairs, screws), len(rows)
+    kinematics, offset = group_kinematics(context, pairs), len(rows)
     for n, group in zip(row_counts, groups, strict=True):
         compaction = _with_group(compaction, offset, context, kinematics, group, status, has_bounds)
         offset += n * len(group)
@@ -168,13 +170,6 @@ def _appended(
     return _Compaction(table, row_numbers, front, back)
 
 
-def _template_rows(context: RowContext, group: PairGroup) -> Rows:
-    """Rows of the same form as those of every contact of a group."""
-    return rows_of_contact_point(
-        context, group.first, NO_CONTACT_POINT, (np.zeros((6, 6)), np.zeros(6)), (1, 1)
-    )
-
-
 def _with_group(
     compaction: _Compaction,
     offset: int,
@@ -185,21 +180,15 @@ def _with_group(
     has_bounds: bool,
 ) -> _Compaction:
     """The arrays with the active contacts of a group added; offset: the number of its first row."""
-    tree, n, points = context.mechanism.tree, len(_template_rows(context, group)), group.first.count
-    links = StackedPytree(
-        [tuple(_link_index(tree, side.placement.link) for side in (pair.a, pair.b)) for pair in group.pairs]
-    )
+    tree, n, points = context.mechanism.tree, len(template_rows(context, group, 6)), group.first.count
+    links = links_of(tree, group)
     sign_words = StackedPytree([tuple(encode_signs(_sign_list(tree, pair))) for pair in group.pairs])
     inverse_weights = StackedPytree([pair_inverse_weights(context, pair) for pair in group.pairs])
-    one = np.eye(3, dtype=int)
 
     def append(compaction: _Compaction, number: Any, k: int, pair: Pair, point: ContactPoint) -> _Compaction:
-        a, b = links[number]
-        v = np.array(
-            [kinematics.spatial_velocities[b, e] - kinematics.spatial_velocities[a, e] for e in range(6)]
-        )
-        point_jacobian = np.block([[one, -skew(point.position)], [0 * one, one]])
-        rows = rows_of_contact_point(context, pair, point, (point_jacobian, v), inverse_weights[number])
+        v = kinematics.relative_velocity(links[number])
+        J = point_jacobian(point.position), v
+        rows = rows_of_contact_point(context, pair, point, J, inverse_weights[number])
         entries = zip(rows.J, rows.aref, rows.R, strict=True)
         records = [
             CompactedRow(w, aref, divide(1, R), 0.0, np.inf, sign_words[number]).record(has_bounds)
@@ -211,6 +200,7 @@ def _with_group(
         0,
         len(group),
         lambda number, compaction: over_active_contacts(
+            context,
             group,
             kinematics,
             number,
@@ -220,13 +210,6 @@ def _with_group(
         compaction,
         unroll=len(group) <= UNROLLED_PAIRS,
     )
-
-
-def _link_index(tree: Tree, link: int) -> int:
-    """Index of a link's spatial velocity in the kinematics; that of the world, which is at rest, is the
-    last.
-    """
-    return len(tree.links) if link == WORLD else link
 
 
 def _sign_list(tree: Tree, pair: Pair) -> list[float]:

@@ -152,10 +152,10 @@ def _of_contacts(context: RowContext, rows: Rows, solution: Solution) -> Iterato
         screws.spatial_velocities(v),
         screws.spatial_velocities(a),
     )  # spatial velocities and accelerations of the links
-    starts = {name: k for k, name in reversed(list(enumerate(rows.names)))}
+    starts = rows.starts
     for pair in pairs:
         if is_hard_contact(pair):
-            yield from _of_hard_pair(context, pair, starts, solution.force)
+            yield from _of_hard_pair(context, pair, starts, solution)
             continue
         link = max(pair.a.placement.link, pair.b.placement.link)
         fixed = WORLD in (pair.a.placement.link, pair.b.placement.link)
@@ -164,16 +164,16 @@ def _of_contacts(context: RowContext, rows: Rows, solution: Solution) -> Iterato
 
 
 def _of_hard_pair(
-    context: RowContext, pair: Pair, starts: dict[str, int], force: Any
+    context: RowContext, pair: Pair, starts: dict[str, int], solution: Solution
 ) -> Iterator[PointForce]:
     """The forces of a pair with hard rows, which are found by name; contacts without rows are inactive."""
     for k, contact in enumerate(contact_points(pair, context.poses)):
         start = starts.get(contact_name(pair, k))
-        yield (
-            NO_FORCE
-            if start is None
-            else contact_point_force(context, pair, contact, force[start : start + pair.condim])
-        )
+        if start is None:
+            yield NO_FORCE
+            continue
+        force = np.array([solution.force_of(start + i) for i in range(pair.condim)])
+        yield contact_point_force(context, pair, contact, force)
 
 
 def _of_soft_pair(context: RowContext, pair: Pair, a: Any) -> list[PointForce]:

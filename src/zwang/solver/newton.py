@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import Rows, WarmStart
+from zwang.constraint.rows import Rows, WarmStart, array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,
@@ -88,8 +88,11 @@ def newton(
 
     last = while_loop(unfinished, method.iterate, method.initial_state(start))
     inaccurate = logical_not(logical_or(last.done, last.usable))
-    forces, row_status = method.primal.forces(last.a), None if method.warm_start is None else last.status
-    return Solution(last.a, forces, last.iterations, last.done, inaccurate=inaccurate, row_status=row_status)
+    f, row_status = method.primal.forces(last.a), None if method.warm_start is None else last.status
+    return Solution(
+        last.a, array([f[i] for i in range(len(rows))]), last.iterations, last.done, inaccurate=inaccurate,
+        row_status=row_status, row_force=f,
+    )  # fmt: skip
 
 
 class _Method(NamedTuple):

@@ -63,10 +63,10 @@ def solve(
         return dual_newton(problem, rows.compacted)
     if not len(rows) and not rows.row_groups:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
-    if as_warm_start(start) and (any(rows.hard) or solver != "newton"):
+    if as_warm_start(start) and (rows.any_hard or solver != "newton"):
         start = None
     # soft rows alone
-    if not any(rows.hard):
+    if not rows.any_hard:
         return SOLVERS[solver](problem, rows, start=start)
     # hard equalities, by coordinate reduction or by the null-space method
     equalities = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
