@@ -235,12 +235,14 @@ def wrench_rows(context: RowContext, pairs: Sequence[Pair]) -> list[tuple[Pair, 
     kinematics, tree = group_kinematics(context, pairs), context.mechanism.tree
     found: list[tuple[Pair, int, np.ndarray]] = []
     for group in contact_groups(pairs, [0] * len(pairs)):
-        links = links_of(tree, group)
         for number, own in enumerate(group.pairs):
+            relative_velocity = kinematics.relative_velocity(links_of(tree, group)[number])
 
-            def visit(carry: Any, k: int, pair: Pair, point: ContactPoint, i: int = number) -> Any:
-                J = point_jacobian(point.position), kinematics.relative_velocity(links[i])
-                return [*carry, (k, rows_of_contact_point(context, pair, point, J, (1, 1)).J)]
+            def visit(carry: Any, k: int, pair: Pair, point: ContactPoint, v: Any = relative_velocity) -> Any:
+                rows = rows_of_contact_point(
+                    context, pair, point, (point_jacobian(point.position), v), (1, 1)
+                )
+                return [*carry, (k, rows.J)]
 
             contacts = over_active_contacts(context, group, kinematics, number, visit, [])
             found += [(own, k, J) for k, J in contacts]

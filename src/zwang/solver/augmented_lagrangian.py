@@ -36,7 +36,7 @@ from zwang.scalar import (
     while_loop,
     zeros,
 )
-from zwang.solver.null_space import is_inconsistent
+from zwang.solver.multipliers import is_inconsistent
 from zwang.solver.primal_cost import PrimalCost, RowBlock, with_entries
 from zwang.solver.solution import SMALLEST_SCALE, Solution, max_abs, slip_speed
 
