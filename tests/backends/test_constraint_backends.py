@@ -158,7 +158,7 @@ def hand() -> np.ndarray:
 
 
 PIN = ("hand", (0, 0, 0)), ("world", tuple(hand()))
-ROD = ("hand", (0, 0, 0)), ("world", tuple(hand() + (0.3, 0, 0.4)))
+ROD = ("hand", (0, 0, 0)), ("world", tuple(hand() + np.array([0.3, 0, 0.4])))
 GEAR = "gear", "right", "left", (-1.132, 0.5, 0.2)
 CASES: dict[str, Callable[[], Case]] = {
     "connect": lambda: of_arm(zw.Connect("pin", *PIN, softness=SOFT)),

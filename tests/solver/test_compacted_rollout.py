@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import zwang as zw
 from tests.solver.large_models import begun, mechanism_of, mujoco_steps, relative_error, text_of
 from zwang.constraint.compacted_rows import decode_signs, encode_signs
-from zwang.solver import solve as solve_module
+from zwang.solver import newton
 
 WORLDS, STEPS = 6, 150
 EQUALITY, DRY, DRY_TENDON, LIMIT, TENDON, FRICTIONLESS, PYRAMID = range(7)  # MuJoCo's types of rows
@@ -31,15 +31,15 @@ def rollout_states(mechanism, fast, seed=0, **settings):
 
 
 def record_compacted_rows(monkeypatch):
-    """A list to which every later call of `dual_newton` appends its compacted rows."""
+    """A list to which every later use of the dual form appends its compacted rows."""
     calls = []
 
     def recorded(problem, compacted):
         calls.append(compacted)
-        return dual_newton(problem, compacted)
+        return dual_form(problem, compacted)
 
-    dual_newton = solve_module.dual_newton
-    monkeypatch.setattr(solve_module, "dual_newton", recorded)
+    dual_form = newton.dual_form
+    monkeypatch.setattr(newton, "dual_form", recorded)
     return calls
 
 

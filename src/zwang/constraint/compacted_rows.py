@@ -1,5 +1,5 @@
 """Compacted rows: the active rows of each world, stored contiguously. `compaction` fills them and
-`dual_newton` solves them.
+`dual_form` solves them.
 """
 
 from __future__ import annotations

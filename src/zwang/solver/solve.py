@@ -16,7 +16,6 @@ from zwang.scalar import value_is_constant
 from zwang.solver.augmented_lagrangian import augmented_lagrangian
 from zwang.solver.conjugate_gradient import conjugate_gradient
 from zwang.solver.coordinate_reduction import solve_reduced
-from zwang.solver.dual_newton import dual_newton
 from zwang.solver.multipliers import inconsistent_constraints, solve_multipliers
 from zwang.solver.newton import newton
 from zwang.solver.projected_gauss_seidel import projected_gauss_seidel
@@ -59,7 +58,7 @@ def solve(
     if solver not in SOLVERS:
         raise UnknownNameError("solver", solver, SOLVERS)
     if rows.compacted is not None:
-        return dual_newton(problem, rows.compacted)
+        return newton(problem, rows)
     if not len(rows) and not rows.row_groups:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
     if as_warm_start(start) and (rows.any_hard or solver != "newton"):
