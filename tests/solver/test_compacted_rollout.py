@@ -4,12 +4,9 @@ state.
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import zwang as zw
 from tests.solver.large_models import begun, mechanism_of, mujoco_steps, relative_error, text_of
-from zwang.constraint.compacted_rows import decode_signs, encode_signs
 from zwang.solver import newton
 
 WORLDS, STEPS = 6, 150
@@ -57,11 +54,3 @@ def test_every_step_of_a_rollout_equals_the_compiled_step_and_mujocos(name, monk
     assert kinds >= REQUIRED_ROWS[name]
     assert relative_error(v_mujoco, v_after, v).max() < 1e-10
     assert np.abs(q_mujoco - q_after).max() < 1e-11
-
-
-@given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=60))
-def test_encoded_signs_are_decoded_in_both_precisions(signs):
-    words = encode_signs(signs)
-    for precision in (float, np.float32):
-        stored = [float(precision(word)) for word in words]
-        assert decode_signs(stored, len(signs)) == signs

@@ -17,7 +17,7 @@ import numpy as np
 
 from zwang.algebra.dynamic_ldlt import SIDE, solve_dynamic_ldlt
 from zwang.algebra.factorization import ltdl, solve_transposed_unit_lower, solve_unit_lower
-from zwang.constraint.compacted_rows import CompactedRows, decode_signs
+from zwang.constraint.compacted_rows import CompactedRows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     ActiveIndices,
@@ -28,8 +28,6 @@ from zwang.scalar import (
     empty,
     equal,
     fori_loop,
-    is_zero,
-    lane_maximum,
     logical_and,
     maximum,
     table,
@@ -117,7 +115,7 @@ class DualForm(NamedTuple):
 
     def has_no_rows(self) -> Any:
         """Whether no row is active."""
-        return self.compacted.count < 1
+        return self.compacted.rows.count < 1
 
     def initial_gradient(self, point: _Forces, status: MutableArray) -> tuple[()]:
         """Nothing: the direction does not need a gradient."""
@@ -179,12 +177,12 @@ class DualForm(NamedTuple):
             return g + point.f[k] * _row(p.X, k)
 
         def store(k: Any, codes: MutableArray) -> MutableArray:
-            inside = 1.0 * k < compacted.count
-            return cond(inside, lambda c: c.scatter(compacted.numbers[k], status[k]), lambda c: c, codes)
+            inside = 1.0 * k < compacted.rows.count
+            return cond(inside, lambda c: c.scatter(compacted.rows.numbers[k], status[k]), lambda c: c, codes)
 
         generalised_force = p.for_all_rows(add_row, np.zeros(len(self.problem.a_free)))
         change = solve_unit_lower(L, self.problem.parents, generalised_force * np.array(reciprocals))
-        codes = p.for_all_rows(store, zeros(compacted.size))
+        codes = p.for_all_rows(store, zeros(compacted.rows.size))
         return Solution(self.problem.a_free + change, np.zeros(0), 0.0, True, row_status=codes)
 
 
@@ -198,8 +196,8 @@ def _dual_problem(
     problem: GaussProblem, compacted: CompactedRows, factors: Any
 ) -> tuple[DualProblem, MutableArray]:
     """The problem in dual form, and the initial status of its rows."""
-    n = lane_maximum(compacted.count, compacted.size)
-    blocks, pairs = (table([-(-k // of) for k in range(compacted.size + 1)])[n] for of in (SIDE, 2))
+    n = compacted.rows.lane_count
+    blocks, pairs = (table([-(-k // of) for k in range(compacted.rows.size + 1)])[n] for of in (SIDE, 2))
     X, numbers, status = _row_arrays(problem, compacted, factors[0], n)
     A = _delassus_matrix(X, np.array(factors[1]), pairs)
     lower, upper = numbers.get("lower"), numbers.get("upper")
@@ -213,21 +211,15 @@ def _row_arrays(
 
     The initial status is the stored one or, where none is stored, that at the free acceleration.
     """
-    capacity, nv = -(-compacted.size // SIDE) * SIDE, len(problem.a_free)
+    capacity, nv = -(-compacted.rows.size // SIDE) * SIDE, len(problem.a_free)
     fields = ["y0", "D", *(("lower", "upper") if compacted.has_bounds else ())]
 
     def enter(k: Any, carry: Any) -> Any:
         X, numbers, status = carry
-        row = compacted.row(k)
-        J = np.array(decode_signs(row.sign_words, nv)) * (row.w @ compacted.S)
-        for i, other_row in compacted.coupling_rows.items():
-            is_this_row = logical_and(1.0 * k < compacted.count, equal(compacted.numbers[k], i))
-            J = np.array(
-                [x if is_zero(o) else where(is_this_row, o, x) for x, o in zip(J, other_row, strict=True)]
-            )
+        row, J = compacted.row(k), compacted.jacobian(k)
         for j, x in enumerate(solve_transposed_unit_lower(L, problem.parents, J)):
             X = X.set((k, j), x)
-        y0, code = J @ problem.a_free - row.aref, compacted.row_status[k]
+        y0, code = J @ problem.a_free - row.aref, row.status
         values = {"y0": y0, "D": row.D, "lower": row.lower, "upper": row.upper}
         numbers = {name: numbers[name].set(k, values[name]) for name in fields}
         return X, numbers, status.set(k, where(code > 0, code, _row_status(row.D, y0, row.lower, row.upper)))
