@@ -4,13 +4,10 @@ state.
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import zwang as zw
 from tests.solver.large_models import mechanism_of, mujoco_steps, random_states, relative_error, text_of
-from zwang.constraint.compacted_rows import decode_signs, encode_signs
-from zwang.solver import solve as solve_module
+from zwang.solver import newton
 
 WORLDS, STEPS = 6, 150
 EQUALITY, DRY, DRY_TENDON, LIMIT, TENDON, FRICTIONLESS, PYRAMID = range(7)  # MuJoCo's types of rows
@@ -31,15 +28,15 @@ def rollout_states(mechanism, fast, seed=0, **settings):
 
 
 def record_compacted_rows(monkeypatch):
-    """A list to which every later call of `dual_newton` appends its compacted rows."""
+    """A list to which every later use of the dual form appends its compacted rows."""
     calls = []
 
     def recorded(problem, compacted):
         calls.append(compacted)
-        return dual_newton(problem, compacted)
+        return dual_form(problem, compacted)
 
-    dual_newton = solve_module.dual_newton
-    monkeypatch.setattr(solve_module, "dual_newton", recorded)
+    dual_form = newton.dual_form
+    monkeypatch.setattr(newton, "dual_form", recorded)
     return calls
 
 
@@ -57,11 +54,3 @@ def test_every_step_of_a_rollout_equals_the_compiled_step_and_mujocos(name, monk
     assert kinds >= REQUIRED_ROWS[name]
     assert relative_error(v_mujoco, v_after, v).max() < 1e-10
     assert np.abs(q_mujoco - q_after).max() < 1e-11
-
-
-@given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=60))
-def test_encoded_signs_are_decoded_in_both_precisions(signs):
-    words = encode_signs(signs)
-    for precision in (float, np.float32):
-        stored = [float(precision(word)) for word in words]
-        assert decode_signs(stored, len(signs)) == signs

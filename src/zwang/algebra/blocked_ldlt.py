@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.scalar import MutableArray, empty, fori_loop, table, zeros
+from zwang.scalar import MutableArray, Table, empty, fori_loop, table, zeros
 
 SIDE = 4
 
@@ -58,40 +58,52 @@ class BlockedLDLT:
 
         The blocks change the loops, not the order of the operations on an entry.
         """
-        L, reciprocals = empty(self.size), empty(self.count * SIDE)
-        A = fori_loop(0, self.size, lambda k, own, given=A: own.set(k, given[k]), empty(self.size))
-        for k in range(self.padding):
-            A = A.set(k * SIDE + k, 1.0)
-        for I in reversed(range(self.count)):
+        start, order = self._start, [*reversed(range(self.count))]
+        diagonal = table([start[I, I] for I in order])
+        below, below_end = _lists([self._below(I) for I in order])
+        beside, beside_end = _lists([[(start[I, J],) for J in self._beside(I)] for I in order])
+
+        def block_row(r: Any, arrays: tuple[MutableArray, MutableArray, MutableArray]) -> Any:
             # A_IJ -= L_KI^T A_KJ for the rows K below; then A_II = l^T d l, and L_IJ beside the diagonal
-            A = _each(self._below(I), _eliminate(L), A)
-            d = self._start[I, I]
+            A, L, reciprocals = arrays
+            A = _each(below, below_end, r, _eliminate(L), A)
+            d = diagonal[r]
             l, own = _factor_block([[A[d + SIDE * k + j] for j in range(k + 1)] for k in range(SIDE)])
             for k in range(SIDE):
                 L = with_values(L, d + SIDE * k, l[k])
-            reciprocals = with_values(reciprocals, SIDE * I, own)
-            A, L = _each([(self._start[I, J],) for J in self._beside(I)], _divide(l, own), (A, L))
+            reciprocals = with_values(reciprocals, SIDE * (self.count - 1 - r), own)
+            A, L = _each(beside, beside_end, r, _divide(l, own), (A, L))
+            return A, L, reciprocals
+
+        own = fori_loop(0, self.size, lambda k, own, given=A: own.set(k, given[k]), empty(self.size))
+        for k in range(self.padding):
+            own = own.set(k * SIDE + k, 1.0)
+        arrays = own, empty(self.size), empty(self.count * SIDE)
+        _, L, reciprocals = fori_loop(0, self.count, block_row, arrays, unroll=False)
         return BlockedFactors(L, reciprocals)
 
     def solve(self, factors: BlockedFactors, b: Any) -> np.ndarray:
         """x (n,) of L^T D L x = b (Featherstone 2008, Table 6.5)."""
         L, x = factors.L, with_values(zeros(self.count * SIDE), self.padding, b)
-        within = [(k, i) for k in range(SIDE) for i in range(k)]
-        for K in reversed(range(self.count)):  # L^T y = b
-            own, d = [x[SIDE * K + k] for k in range(SIDE)], self._start[K, K]
+        start, within = self._start, [(k, i) for k in range(SIDE) for i in range(k)]
+        diagonal = table([start[K, K] for K in range(self.count)])
+        beside, end = _lists([[(start[K, I], SIDE * I) for I in self._beside(K)] for K in range(self.count)])
+
+        def backward(K: Any, x: MutableArray) -> MutableArray:  # L^T y = b
+            own, d = [x[SIDE * K + k] for k in range(SIDE)], diagonal[K]
             for k, i in reversed(within):
                 own[i] = own[i] - L[d + SIDE * k + i] * own[k]
-            x = with_values(x, SIDE * K, own)
-            x = _each([(self._start[K, I], SIDE * I) for I in self._beside(K)], _back_substitute(L, own), x)
-        for K in range(self.count):  # L x = D^-1 y
-            d = self._start[K, K]
+            return _each(beside, end, K, _back_substitute(L, own), with_values(x, SIDE * K, own))
+
+        def forward(K: Any, x: MutableArray) -> MutableArray:  # L x = D^-1 y
             own = [x[SIDE * K + k] * factors.reciprocals[SIDE * K + k] for k in range(SIDE)]
-            own = _each(
-                [(self._start[K, I], SIDE * I) for I in self._beside(K)], _forward_substitute(L, x), own
-            )
+            own = _each(beside, end, K, _forward_substitute(L, x), own)
             for k, i in within:
-                own[k] = own[k] - L[d + SIDE * k + i] * own[i]
-            x = with_values(x, SIDE * K, own)
+                own[k] = own[k] - L[diagonal[K] + SIDE * k + i] * own[i]
+            return with_values(x, SIDE * K, own)
+
+        x = fori_loop(0, self.count, lambda r, x: backward(self.count - 1 - r, x), x, unroll=False)
+        x = fori_loop(0, self.count, forward, x, unroll=False)
         return np.array([x[self.padding + k] for k in range(self.n)])
 
     def _beside(self, row: int) -> list[int]:
@@ -176,14 +188,19 @@ def _forward_substitute(L: MutableArray, x: MutableArray) -> Callable[[Any, list
     return body
 
 
-def _each(positions: Sequence[tuple[int, ...]], body: Callable[[Any, Any], Any], carry: Any) -> Any:
-    """The carry after `body` for each tuple of positions, in a compiled loop where there are several."""
-    if len(positions) < 2:
-        return body(positions[0], carry) if positions else carry
-    columns = [table([row[c] for row in positions]) for c in range(len(positions[0]))]
-    return fori_loop(
-        0, len(positions), lambda k, carry: body([c[k] for c in columns], carry), carry, unroll=False
-    )
+def _lists(rows: Sequence[Sequence[tuple[int, ...]]]) -> tuple[list[Table], Table]:
+    """Lists of tuples of positions, one list a block row, as a table for each place in the tuple, and the
+    ends of the lists.
+    """
+    entries, ends = [entry for row in rows for entry in row], np.cumsum([0, *map(len, rows)])
+    return [table(list(column)) for column in zip(*entries, strict=True)], table(ends.tolist())
+
+
+def _each(positions: list[Table], ends: Table, row: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+    """The carry after `body` for each tuple of positions of a block row."""
+    if not positions:
+        return carry
+    return fori_loop(ends[row], ends[row + 1], lambda k, t: body([c[k] for c in positions], t), carry)
 
 
 def with_values(array: MutableArray, start: Any, values: Iterable[Any]) -> MutableArray:

@@ -1,19 +1,17 @@
 """Compacted rows: the active rows of each world, stored contiguously. `compaction` fills them and
-`dual_newton` solves them.
+`dual_form` solves them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.scalar import MutableArray, floor
-
-VELOCITIES_PER_WORD = 12  # 24 bits, which single precision holds
+from zwang.scalar import equal, is_zero, logical_and, where
+from zwang.scalar.compaction import CompactedRecords, unpack_signs
 
 
 @dataclass(frozen=True)
@@ -22,48 +20,52 @@ class CompactedRows:
     loop over them together.
 
     The force of a row is -D y between its bounds, with y = J a - aref. J is w (B_b - B_a) with the Jacobians
-    B of two links; S (6, nv) has the motion subspaces of all velocities. size: the number of all rows,
-    active or not; count: the number of active ones. Arrays by compacted index, zero behind the last active
-    row: numbers (size,) of the rows; row_status (size,), the stored status of each (of a row, not of a block
-    as in `warm_start`); records (size, length of a `CompactedRow`). has_bounds: whether some bounds are
-    other than 0 and inf. coupling_rows: J (nv,), by row number, of the rows that are not of the form w (B_b
-    - B_a).
+    B of two links; S (6, nv) has the motion subspaces of all velocities. rows: the records of `CompactedRow`.
+    has_bounds: whether some bounds are other than 0 and inf. coupling_rows: J (nv,), by row number, of the
+    rows that are not of the form w (B_b - B_a).
     """
 
-    size: int
-    count: Any
-    numbers: MutableArray
-    row_status: MutableArray
-    records: MutableArray
+    rows: CompactedRecords
     has_bounds: bool
     S: np.ndarray
     coupling_rows: dict[int, np.ndarray]
 
     def row(self, k: Any) -> CompactedRow:
         """The row at compacted index k."""
-        return CompactedRow.of([self.records[k, c] for c in range(self.records.shape[1])], self.has_bounds)
+        return CompactedRow.of(self.rows[k], self.has_bounds)
+
+    def jacobian(self, k: Any) -> np.ndarray:
+        """J (nv,) of the row at compacted index k."""
+        row, nv = self.row(k), self.S.shape[1]
+        J = np.array(unpack_signs(row.packed_signs, nv)) * (row.w @ self.S)
+        for i, other in self.coupling_rows.items():
+            is_this_row = logical_and(1.0 * k < self.rows.count, equal(self.rows.numbers[k], i))
+            both = zip(J, other, strict=True)
+            J = np.array([x if is_zero(o) else where(is_this_row, o, x) for x, o in both])
+        return J
 
 
 class CompactedRow(NamedTuple):
-    """One row of `CompactedRows`: w (6,), aref, D, lower and upper bound of the force, and the signs of the
-    velocities.
+    """One row of `CompactedRows`: w (6,), aref, D, lower and upper bound of the force.
 
-    sign_words: which velocities move link b (1), link a (-1) or neither (0), as `encode_signs` packs them.
+    status: the stored one of this row (of a row, not of a block as in `warm_start`). packed_signs: which
+    velocities move link b (1), link a (-1) or neither (0).
     """
 
     w: Any
     aref: Any
     D: Any
+    status: Any
     lower: Any
     upper: Any
-    sign_words: Sequence[Any]
+    packed_signs: Sequence[Any]
 
     @staticmethod
     def of(record: Sequence[Any], has_bounds: bool) -> CompactedRow:
         """The row stored in a record."""
-        w, (aref, D), quotients = np.array(record[:6]), record[6:8], record[8:]
-        lower, upper = quotients[:2] if has_bounds else (0.0, np.inf)
-        return CompactedRow(w, aref, D, lower, upper, quotients[2:] if has_bounds else quotients)
+        w, (aref, D, status), rest = np.array(record[:6]), record[6:9], record[9:]
+        lower, upper = rest[:2] if has_bounds else (0.0, np.inf)
+        return CompactedRow(w, aref, D, status, lower, upper, rest[2:] if has_bounds else rest)
 
     def record(self, has_bounds: bool) -> list[Any]:
         """The record in which the row is stored."""
@@ -71,27 +73,7 @@ class CompactedRow(NamedTuple):
             *self.w,
             self.aref,
             self.D,
+            self.status,
             *((self.lower, self.upper) if has_bounds else ()),
-            *self.sign_words,
+            *self.packed_signs,
         ]
-
-
-def encode_signs(signs: Sequence[float]) -> list[int]:
-    """Signs packed into words, to the base 4 with one digit 1 + sign a velocity.
-
-    A velocity that moves link b has the digit 2, one that moves link a 0, and one that moves both or neither
-    1.
-    """
-    digits = [1 + int(sign) for sign in signs]
-    sign_words = [digits[k : k + VELOCITIES_PER_WORD] for k in range(0, len(digits), VELOCITIES_PER_WORD)]
-    return [sum(digit * 4**k for k, digit in enumerate(word)) for word in sign_words]
-
-
-def decode_signs(sign_words: Sequence[Any], nv: int) -> list[Any]:
-    """The sign 1, -1 or 0 of every velocity, from `encode_signs`."""
-    signs: list[Any] = []
-    for word in sign_words:
-        number = min(nv - len(signs), VELOCITIES_PER_WORD)
-        quotients = [word, *(floor(word * 0.25**k) for k in range(1, number))]
-        signs += [x - 4 * y - 1 for x, y in pairwise(quotients)] + [quotients[-1] - 1]
-    return signs

@@ -8,27 +8,30 @@ A contact that is near in some world of a vector register is evaluated in all of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from zwang.algebra.rotations import skew
-from zwang.collision import ContactPoint, Pair, PairGroup, pair_groups
-from zwang.constraint.compacted_rows import CompactedRow, CompactedRows, encode_signs
-from zwang.constraint.contact import pair_inverse_weights
+from zwang.collision import ContactPoint, Pair, PairGroup
+from zwang.constraint.compacted_rows import CompactedRow, CompactedRows
+from zwang.constraint.contact import link_screws_at, pair_inverse_weights
 from zwang.constraint.contact_groups import (
-    NO_CONTACT_POINT,
     UNROLLED_PAIRS,
     GroupKinematics,
+    contact_groups,
     group_kinematics,
+    links_of,
     over_active_contacts,
+    point_jacobian,
     rows_of_contact_point,
     signs,
+    template_rows,
 )
 from zwang.constraint.context import RowContext
-from zwang.constraint.rows import JointScrews, Rows, WarmStart
+from zwang.constraint.rows import Rows, WarmStart
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.scalar import MutableArray, cond, divide, empty, equal, fori_loop, is_zero, lane_maximum, where
+from zwang.scalar import MutableArray, cond, divide, equal, fori_loop, is_zero
+from zwang.scalar.compaction import Appender, compact, pack_signs
 from zwang.scalar.stacked_pytree import StackedPytree
 
 MOST_DENSE_ENTRIES = (
@@ -39,17 +42,6 @@ FEWEST_VELOCITIES = 20  # of a tree on average, from which on rows are compacted
 MOST_PATH_LINKS = 3000  # links on the paths from all links to the world
 MOST_ROWS = 1000
 FORCE_BOUNDS = {"equality": lambda bound: (-np.inf, np.inf), "friction": lambda bound: (-bound, bound)}
-
-
-class _Compaction(NamedTuple):
-    """The arrays while they are filled. table (size, record): records by row number. row_numbers (size,):
-    rows with a force from the front, inactive ones from the back; front, back: how many there are of each.
-    """
-
-    table: MutableArray
-    row_numbers: MutableArray
-    front: Any
-    back: Any
 
 
 def is_worth_compacting(tree: Tree, pairs: Sequence[Pair]) -> bool:
@@ -76,7 +68,7 @@ def can_be_compacted(rows: Rows) -> bool:
 
 
 def compact_rows(
-    context: RowContext, rows: Rows, pairs: Sequence[Pair], screws: JointScrews, warm_start: WarmStart
+    context: RowContext, rows: Rows, pairs: Sequence[Pair], warm_start: WarmStart
 ) -> CompactedRows:
     """Compacted rows: `rows`, and the contacts of soft pairs with pyramidal cones.
 
@@ -84,49 +76,26 @@ def compact_rows(
     stored from the end on, so that rows with a force are contiguous.
     """
     nv = context.mechanism.nv
-    groups = pair_groups(pairs, [0] * len(pairs))
-    row_counts = [len(_template_rows(context, group)) * group.first.count for group in groups]
+    groups = contact_groups(pairs, [0] * len(pairs))
+    row_counts = [len(template_rows(context, group, 6)) * group.first.count for group in groups]
     size = len(rows) + sum(n * len(group) for n, group in zip(row_counts, groups, strict=True))
     has_bounds = any(kind in FORCE_BOUNDS for kind in rows.kinds)
-    width = len(CompactedRow(np.zeros(6), 0, 0, 0, 0, encode_signs([0] * nv)).record(has_bounds))
+    width = len(CompactedRow(np.zeros(6), 0, 0, 0, 0, 0, pack_signs([0] * nv)).record(has_bounds))
+    S, kinematics = np.concatenate(link_screws_at(context).columns, axis=1), group_kinematics(context, pairs)
     status = warm_start(size)
-    compaction = _Compaction(empty((size, width)), empty(size), 0.0, 0.0)
-    S = np.concatenate(screws.columns, axis=1)
-    for i in range(len(rows)):
-        if not _columns(rows.J[i]):  # a row between bodies that do not move
-            continue
-        compaction = _with_row(compaction, i, rows, S, status, has_bounds)
-    kinematics, offset = group_kinematics(context, pairs, screws), len(rows)
-    for n, group in zip(row_counts, groups, strict=True):
-        compaction = _with_group(compaction, offset, context, kinematics, group, status, has_bounds)
-        offset += n * len(group)
+
+    def fill(appender: Appender) -> Appender:
+        for i in range(len(rows)):
+            if _columns(rows.J[i]):  # not a row between bodies that do not move
+                appender = _with_row(appender, i, rows, S, status, has_bounds)
+        offset = len(rows)
+        for n, group in zip(row_counts, groups, strict=True):
+            appender = _with_group(appender, offset, context, kinematics, group, status, has_bounds)
+            offset += n * len(group)
+        return appender
+
     coupling_rows = {i: rows.J[i] for i in range(len(rows)) if len(_columns(rows.J[i])) > 1}
-    count, row_numbers, packed_status, records = _closed(compaction, status)
-    return CompactedRows(size, count, row_numbers, packed_status, records, has_bounds, S, coupling_rows)
-
-
-def _closed(
-    compaction: _Compaction, status: MutableArray
-) -> tuple[Any, MutableArray, MutableArray, MutableArray]:
-    """(count, numbers, status, records): the rows stored from the front, followed by those stored from the
-    back.
-    """
-    (size, width), front = compaction.table.shape, compaction.front
-    count = front + compaction.back
-
-    def copy(k: Any, arrays: Any) -> Any:
-        inside = 1.0 * k < count
-        index = where(1.0 * k < front, 1.0 * k, size - 1 - (1.0 * k - front))
-        number = where(inside, compaction.row_numbers.gather(where(inside, index, 0.0)), 0.0)
-        values = [compaction.table.gather(number * width + c) for c in range(width)]
-        row_numbers, packed_status, records = arrays
-        for c, x in enumerate(values):
-            records = records.set((k, c), where(inside, x, 0.0))
-        code = where(inside, status.gather(number), 0.0)
-        return row_numbers.set(k, number), packed_status.set(k, code), records
-
-    arrays = tuple(empty(shape) for shape in ((size,), (size,), (size, width)))
-    return count, *fori_loop(0, lane_maximum(count, size), copy, arrays)
+    return CompactedRows(compact(size, width, fill), has_bounds, S, coupling_rows)
 
 
 def _columns(J: np.ndarray) -> list[int]:
@@ -135,98 +104,68 @@ def _columns(J: np.ndarray) -> list[int]:
 
 
 def _with_row(
-    compaction: _Compaction, i: int, rows: Rows, S: np.ndarray, status: MutableArray, has_bounds: bool
-) -> _Compaction:
-    """The arrays with row i added where it is active. A row on one velocity with motion subspace s has w = J
+    appender: Appender, i: int, rows: Rows, S: np.ndarray, status: MutableArray, has_bounds: bool
+) -> Appender:
+    """The rows with row i appended where it is active. A row on one velocity with motion subspace s has w = J
     s / s^2.
     """
     j, *more = _columns(rows.J[i])
     s, bound = S[:, j], rows.bound[i]
     lower, upper = FORCE_BOUNDS.get(rows.kinds[i], lambda bound: (0.0, np.inf))(bound)
 
-    def append(compaction: _Compaction) -> _Compaction:
+    def append(appender: Appender) -> Appender:
         w = s * (rows.J[i, j] / (s @ s))
-        signs = [float(k == j and not more) for k in range(S.shape[1])]
-        row = CompactedRow(w, rows.aref[i], divide(1, rows.R[i]), lower, upper, encode_signs(signs))
-        return _appended(compaction, i, [row.record(has_bounds)], status)
+        signs = pack_signs([float(k == j and not more) for k in range(S.shape[1])])
+        row = CompactedRow(w, rows.aref[i], divide(1, rows.R[i]), status[i], lower, upper, signs)
+        return _appended(appender, i, row, has_bounds)
 
-    return cond(rows.active[i], append, lambda compaction: compaction, compaction)
-
-
-def _appended(
-    compaction: _Compaction, number: Any, records: Sequence[Sequence[Any]], status: MutableArray
-) -> _Compaction:
-    """The arrays with the rows `number`, number + 1, ... added."""
-    table, row_numbers, front, back = compaction
-    size = row_numbers.shape[0]
-    for i, record in enumerate(records):
-        for c, x in enumerate(record):
-            table = table.set((number + i, c), x)
-        is_inactive = equal(status[number + i], 1.0)
-        row_numbers = row_numbers.scatter(where(is_inactive, size - 1 - back, front), 1.0 * (number + i))
-        front, back = front + where(is_inactive, 0.0, 1.0), back + where(is_inactive, 1.0, 0.0)
-    return _Compaction(table, row_numbers, front, back)
+    return cond(rows.active[i], append, lambda appender: appender, appender)
 
 
-def _template_rows(context: RowContext, group: PairGroup) -> Rows:
-    """Rows of the same form as those of every contact of a group."""
-    return rows_of_contact_point(
-        context, group.first, NO_CONTACT_POINT, (np.zeros((6, 6)), np.zeros(6)), (1, 1)
-    )
+def _appended(appender: Appender, number: Any, row: CompactedRow, has_bounds: bool) -> Appender:
+    """The rows with one more; those that were inactive (status 1) are stored last."""
+    return appender.append(number, row.record(has_bounds), equal(row.status, 1.0))
 
 
 def _with_group(
-    compaction: _Compaction,
+    appender: Appender,
     offset: int,
     context: RowContext,
     kinematics: GroupKinematics,
     group: PairGroup,
     status: MutableArray,
     has_bounds: bool,
-) -> _Compaction:
+) -> Appender:
     """The arrays with the active contacts of a group added; offset: the number of its first row."""
-    tree, n, points = context.mechanism.tree, len(_template_rows(context, group)), group.first.count
-    links = StackedPytree(
-        [tuple(_link_index(tree, side.placement.link) for side in (pair.a, pair.b)) for pair in group.pairs]
-    )
-    sign_words = StackedPytree([tuple(encode_signs(_sign_list(tree, pair))) for pair in group.pairs])
+    tree, n, points = context.mechanism.tree, len(template_rows(context, group, 6)), group.first.count
+    links = links_of(tree, group)
+    sign_words = StackedPytree([tuple(pack_signs(_sign_list(tree, pair))) for pair in group.pairs])
     inverse_weights = StackedPytree([pair_inverse_weights(context, pair) for pair in group.pairs])
-    one = np.eye(3, dtype=int)
 
-    def append(compaction: _Compaction, number: Any, k: int, pair: Pair, point: ContactPoint) -> _Compaction:
-        a, b = links[number]
-        v = np.array(
-            [kinematics.spatial_velocities[b, e] - kinematics.spatial_velocities[a, e] for e in range(6)]
-        )
-        point_jacobian = np.block([[one, -skew(point.position)], [0 * one, one]])
-        rows = rows_of_contact_point(context, pair, point, (point_jacobian, v), inverse_weights[number])
-        entries = zip(rows.J, rows.aref, rows.R, strict=True)
-        records = [
-            CompactedRow(w, aref, divide(1, R), 0.0, np.inf, sign_words[number]).record(has_bounds)
-            for w, aref, R in entries
-        ]
-        return _appended(compaction, offset + (number * points + k) * n, records, status)
+    def append(appender: Appender, number: Any, k: int, pair: Pair, point: ContactPoint) -> Appender:
+        J = point_jacobian(point.position), kinematics.relative_velocity(links[number])
+        rows = rows_of_contact_point(context, pair, point, J, inverse_weights[number])
+        first = offset + (number * points + k) * n
+        for i, (w, aref, R) in enumerate(zip(rows.J, rows.aref, rows.R, strict=True)):
+            code = status[first + i]
+            row = CompactedRow(w, aref, divide(1, R), code, 0.0, np.inf, sign_words[number])
+            appender = _appended(appender, first + i, row, has_bounds)
+        return appender
 
     return fori_loop(
         0,
         len(group),
-        lambda number, compaction: over_active_contacts(
+        lambda number, appender: over_active_contacts(
+            context,
             group,
             kinematics,
             number,
-            lambda compaction, *point: append(compaction, number, *point),
-            compaction,
+            lambda appender, *point: append(appender, number, *point),
+            appender,
         ),
-        compaction,
+        appender,
         unroll=len(group) <= UNROLLED_PAIRS,
     )
-
-
-def _link_index(tree: Tree, link: int) -> int:
-    """Index of a link's spatial velocity in the kinematics; that of the world, which is at rest, is the
-    last.
-    """
-    return len(tree.links) if link == WORLD else link
 
 
 def _sign_list(tree: Tree, pair: Pair) -> list[float]:

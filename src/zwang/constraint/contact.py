@@ -4,16 +4,14 @@ documentation, Computation, "Contact".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.rotations import skew
-from zwang.collision import FAR, ContactPoint, Pair, contact_points, passes_broad_phase
-from zwang.collision.penetration import with_search_margin
+from zwang.collision import ContactPoint, Pair
 from zwang.constraint.context import RowContext
-from zwang.constraint.rows import PER_ROW, Cone, JointScrews, LinkRows, Rows, array
+from zwang.constraint.rows import Cone, JointScrews, Rows, array
 from zwang.constraint.softness import (
     TINY,
     hard_softness_rows,
@@ -25,7 +23,7 @@ from zwang.constraint.softness import (
 from zwang.kinematics.jacobians import relative_jacobian
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.tree import WORLD
-from zwang.scalar import absolute, cond, logical_and, logical_or, maximum, sqrt, value_is_constant
+from zwang.scalar import absolute, logical_and, logical_or, maximum, sqrt
 
 IMPULSIVE_ACCELERATION = 1000.0  # [m/s^2] up to which a hard contact is active before it closes
 CLOSED_TIME = 1e-6  # [steps] contacts that close within this time of an impact take part in it
@@ -64,56 +62,6 @@ def link_screws_at(context: RowContext) -> JointScrews:
     )
 
 
-def contact_rows(context: RowContext, pairs: Sequence[Pair], screws: JointScrews) -> list[Rows]:
-    """Rows of the pairs of shapes that are in contact or, where values are traced, may be."""
-    spatial_velocities = screws.spatial_velocities(np.array(context.v))
-    return [rows for pair in pairs for rows in _rows_by_link(context, pair, screws, spatial_velocities)]
-
-
-def _rows_by_link(
-    context: RowContext, pair: Pair, screws: JointScrews, spatial_velocities: list[np.ndarray]
-) -> list[Rows]:
-    """Rows of one pair; if one shape is fixed to the world, they are known by the spatial velocity of the
-    other's link too.
-    """
-    links = pair.a.placement.link, pair.b.placement.link
-    if WORLD not in links:
-        return pair_rows(context, pair)
-    link = max(links)
-    B = screws.jacobian(link, context.mechanism.nv)
-    found = pair_rows(context._replace(v=spatial_velocities[link]), pair)
-    return [
-        rows.replaced(J=rows.J @ B, link_rows=(LinkRows(0, len(rows), link, rows.J),), screws=screws)
-        for rows in found
-    ]
-
-
-def pair_rows(context: RowContext, pair: Pair) -> list[Rows]:
-    """Rows of one pair; each contact point is evaluated only if it is active in some world."""
-    # hard contacts are active before the bounding spheres overlap
-    near = is_hard_contact(pair) or passes_broad_phase(pair, context.poses)
-    if value_is_constant(near) and not near:
-        return []
-    parts, columns = [], _columns(context, pair)
-    for k, point in enumerate(
-        contact_points(with_search_margin(pair) if is_hard_contact(pair) else pair, context.poses)
-    ):
-        active = is_active(context, pair, point)
-        if value_is_constant(active):
-            parts += [rows_of_contact(context, contact_of(context, pair, point, k, True))] if active else []
-            continue
-        inactive = _inactive_rows(context, pair, k)
-        values = cond(
-            active,
-            lambda k=k, point=point, on=active: _state_dependent(
-                rows_of_contact(context, contact_of(context, pair, point, k, on)), columns
-            ),
-            lambda rows=inactive: _state_dependent(rows, columns),
-        )
-        parts.append(_with_values(inactive, {**values, "active": [active] * len(inactive)}, columns))
-    return parts
-
-
 def is_hard_contact(pair: Pair) -> bool:
     """Whether the contact is hard, because one of the shapes has a hard surface."""
     return pair.a.shape.surface.hard or pair.b.shape.surface.hard
@@ -124,14 +72,15 @@ def restitution(pair: Pair) -> Any:
     return maximum(pair.a.shape.surface.restitution, pair.b.shape.surface.restitution)
 
 
-def is_active(context: RowContext, pair: Pair, point: ContactPoint) -> Any:
+def is_active(context: RowContext, pair: Pair, point: ContactPoint, velocity: Any) -> Any:
     """Whether the distance is within the pair's margin. A hard contact is active as soon as one step could
     close it; for an impact, see `takes_part_in_impact`.
+
+    velocity (3,): of b relative to a at the contact point [m/s].
     """
     if not is_hard_contact(pair):
         return point.distance < pair.margin
-    J = _jacobian(context, pair, point.position)
-    u, h = point.frame[0] @ J[:3] @ np.array(context.v), context.timestep
+    u, h = point.frame[0] @ velocity, context.timestep
     if context.impulsive:
         return takes_part_in_impact(context, pair, point.distance, u)
     near = point.distance < 2 * h * absolute(u) + IMPULSIVE_ACCELERATION * h * h
@@ -146,25 +95,6 @@ def takes_part_in_impact(context: RowContext, pair: Pair, distance: Any, u: Any)
     return logical_and(closed, logical_or(u < -context.resting_speed, restitution(pair) <= 0))
 
 
-def _inactive_rows(context: RowContext, pair: Pair, number: int) -> Rows:
-    """Inactive rows of the form that the pair's contact point has."""
-    no_contact = ContactPoint(FAR, np.zeros(3), np.eye(3))
-    rows = rows_of_contact(context, contact_of(context, pair, no_contact, number, False))
-    zero, one = np.zeros(len(rows)), np.ones(len(rows))
-    return rows.replaced(
-        J=np.zeros(rows.J.shape),
-        aref=zero,
-        R=rows.R if any(rows.hard) else one,
-        position=zero,
-        velocity=zero,
-        margin=zero,
-        impedance=zero,
-        inverse_weight=one,
-        bound=zero,
-        active=np.array([False] * len(rows)),
-    )
-
-
 def _jacobian(context: RowContext, pair: Pair, p: Any) -> np.ndarray:
     """Jacobian J (6, nv) of b relative to a at the point p; against the world J (6, 6), by the spatial
     velocity of the moving link.
@@ -174,34 +104,6 @@ def _jacobian(context: RowContext, pair: Pair, p: Any) -> np.ndarray:
         return relative_jacobian(context.mechanism.tree, context.poses, a, b, p)
     sign, one = (1 if a == WORLD else -1), np.eye(3, dtype=int)
     return sign * np.block([[one, -skew(p)], [0 * one, one]])  # v + w x p
-
-
-def _columns(context: RowContext, pair: Pair) -> list[int]:
-    """The velocities that move the pair's bodies relative to each other, or the six components of a spatial
-    velocity.
-    """
-    tree = context.mechanism.tree
-    if WORLD in (pair.a.placement.link, pair.b.placement.link):
-        return list(range(6))
-    paths = [set(tree.path(geom.placement.link)) for geom in (pair.a, pair.b)]
-    return [
-        k for i in sorted(paths[0] ^ paths[1]) for k in range(tree.links[i].v.start, tree.links[i].v.stop)
-    ]
-
-
-def _state_dependent(rows: Rows, columns: list[int]) -> dict[str, Any]:
-    """The values of rows that depend on the state: R unless it is zero, and the nonzero columns of J."""
-    changing = [name for name in PER_ROW if name != "R" or not any(rows.hard)]
-    return {"J": rows.J[:, columns], **{name: getattr(rows, name) for name in changing}}
-
-
-def _with_values(rows: Rows, numbers: dict[str, Any], columns: list[int]) -> Rows:
-    """These rows with other values."""
-    n = len(rows)
-    J = np.zeros(rows.J.shape, int).astype(object)
-    J[:, columns] = numbers["J"]
-    changes = {name: np.array(list(values)) for name, values in numbers.items() if name != "J"}
-    return rows.replaced(J=J, **{**changes, "active": np.array([numbers["active"][0]] * n)})
 
 
 def contact_of(context: RowContext, pair: Pair, point: ContactPoint, number: int, active: Any) -> Contact:

@@ -1,8 +1,9 @@
-"""Rows of soft contacts at traced positions, pair-type group by pair-type group, in loops over arrays."""
+"""Rows of all contacts, pair-type group by pair-type group, in loops over arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +20,25 @@ from zwang.collision import (
     is_fixed_to_world,
     pair_groups,
 )
-from zwang.constraint.contact import Contact, pair_inverse_weights, rows_of_contact
+from zwang.collision.penetration import with_search_margin
+from zwang.constraint.contact import (
+    Contact,
+    contact_name,
+    is_active,
+    is_hard_contact,
+    link_screws_at,
+    pair_inverse_weights,
+    restitution,
+    rows_of_contact,
+)
 from zwang.constraint.context import RowContext
-from zwang.constraint.rows import Cone, JointScrews, RowGroup, Rows
-from zwang.mechanism.tree import Tree
-from zwang.scalar import ActiveIndices, MutableArray, cond, divide, empty, fori_loop
+from zwang.constraint.rows import HARD, STORED, Cone, RowGroup, Rows, no_rows
+from zwang.mechanism.tree import WORLD, Tree
+from zwang.scalar import ActiveIndices, MutableArray, are_constant, cond, empty, fori_loop
 from zwang.scalar.stacked_pytree import StackedPytree
 
 UNROLLED_PAIRS = 2  # up to this many pairs the loop over a group is unrolled
+LINK_COLUMNS = 6  # of J by the spatial velocity of a link; shorter paths have no more velocities
 COLUMN_MULTIPLE = 4  # the columns of a pair are padded to a multiple of this
 NO_CONTACT_POINT = ContactPoint(FAR, np.zeros(3), np.eye(3))
 
@@ -43,28 +55,45 @@ class GroupKinematics(NamedTuple):
     spatial_velocities: MutableArray
     v: MutableArray
 
+    def relative_velocity(self, links: tuple[Any, Any]) -> np.ndarray:
+        """Spatial velocity (6,) of the second of two links, by their indices, relative to the first."""
+        a, b = links
+        return np.array([self.spatial_velocities[b, e] - self.spatial_velocities[a, e] for e in range(6)])
+
 
 class _GroupArrays(NamedTuple):
     """The arrays of a `RowGroup` while they are filled."""
 
     active: MutableArray
     J: MutableArray
-    aref: MutableArray
-    D: MutableArray
+    values: dict[str, MutableArray]
     any_active: Any
 
 
-def contact_row_groups(
-    context: RowContext, pairs: Sequence[Pair], screws: JointScrews
-) -> tuple[RowGroup, ...]:
-    """Rows of soft contacts by pair-type group. pairs: none of them may be hard."""
-    tree, kinematics = context.mechanism.tree, group_kinematics(context, pairs, screws)
-    grouped = pair_groups(pairs, [len(_columns(tree, pair)) for pair in pairs])
-    return tuple(_row_group(context, kinematics, group) for group in grouped)
+def contact_rows(context: RowContext, pairs: Sequence[Pair]) -> Rows:
+    """Rows of the contacts of all pairs, by pair-type group."""
+    tree, kinematics = context.mechanism.tree, group_kinematics(context, pairs)
+    groups = contact_groups(pairs, [len(_columns(tree, pair)) for pair in pairs])
+    places = dict(zip(map(id, pairs), np.cumsum([0, *(pair.count for pair in pairs)]).tolist(), strict=False))
+    row_groups = tuple(_row_group(context, kinematics, group, places) for group in groups)
+    return replace(no_rows(tree.nv), row_groups=row_groups, screws=link_screws_at(context))
 
 
-def group_kinematics(context: RowContext, pairs: Sequence[Pair], screws: JointScrews) -> GroupKinematics:
+def contact_groups(pairs: Sequence[Pair], width: Sequence[int]) -> list[PairGroup]:
+    """Pair-type groups of pairs that are alike hard, with the same restitution; width: as for
+    `pair_groups`."""
+    return pair_groups(pairs, [(n, *_impact_law(pair)) for n, pair in zip(width, pairs, strict=True)])
+
+
+def _impact_law(pair: Pair) -> tuple[Any, ...]:
+    """Whether a contact is hard, and its coefficient of restitution, where that is a number."""
+    e = restitution(pair)
+    return is_hard_contact(pair), e if are_constant(e) else id(pair)
+
+
+def group_kinematics(context: RowContext, pairs: Sequence[Pair]) -> GroupKinematics:
     """The kinematics of these pairs as arrays."""
+    screws = link_screws_at(context)
     return GroupKinematics(
         StoredPlacements(pairs, context.poses),
         _mutable_array([column for S in screws.columns for column in S.T]),
@@ -74,6 +103,7 @@ def group_kinematics(context: RowContext, pairs: Sequence[Pair], screws: JointSc
 
 
 def over_active_contacts(
+    context: RowContext,
     group: PairGroup,
     kinematics: GroupKinematics,
     number: Any,
@@ -83,16 +113,32 @@ def over_active_contacts(
     """The carry after function(carry, k, pair, point) for every contact point k of a pair that is active in
     some world.
     """
-    pair = group.pair(number)
+    pair, hard = group.pair(number), is_hard_contact(group.first)
+    pair = with_search_margin(pair) if hard else pair
     a, b = group.placed(number, kinematics.shapes)
+    links = links_of(context.mechanism.tree, group)
 
     def visit_points(carry: Any) -> Any:
         for k, point in enumerate(contact_points_between(pair, a, b)):
-            active = point.distance < pair.margin
+            velocity = np.zeros(3)
+            if hard:
+                v = kinematics.relative_velocity(links[number])
+                velocity = v[:3] + cross(v[3:], point.position)
+            active = is_active(context, pair, point, velocity)
             carry = cond(active, lambda t, k=k, point=point: function(t, k, pair, point), lambda t: t, carry)
         return carry
 
-    return cond(bounding_spheres_overlap(pair, a, b), visit_points, lambda t: t, carry)
+    # hard contacts are active before the bounding spheres overlap
+    near = hard or bounding_spheres_overlap(pair, a, b)
+    return cond(near, visit_points, lambda t: t, carry)
+
+
+def links_of(tree: Tree, group: PairGroup) -> StackedPytree:
+    """The links (a, b) of every pair as indices of spatial velocities; that of the world, at rest, is the
+    last.
+    """
+    both = [(pair.a.placement.link, pair.b.placement.link) for pair in group.pairs]
+    return StackedPytree([tuple(len(tree.links) if i == WORLD else i for i in links) for links in both])
 
 
 def _mutable_array(values: Any) -> MutableArray:
@@ -104,59 +150,60 @@ def _mutable_array(values: Any) -> MutableArray:
     return store
 
 
-def _row_group(context: RowContext, kinematics: GroupKinematics, group: PairGroup) -> RowGroup:
-    """Rows of the pairs of a group, evaluated where the bounding spheres overlap in some world."""
+def _row_group(
+    context: RowContext, kinematics: GroupKinematics, group: PairGroup, places: dict[int, int]
+) -> RowGroup:
+    """Rows of the pairs of a group, evaluated where the contact is active in some world.
+
+    places: the number of the first contact of every pair, by the identity of the pair.
+    """
     tree, first = context.mechanism.tree, group.first
-    count_of_pair, fixed = first.count, _has_fixed_shape(first)
-    columns = [(_moving_link(pair),) if fixed else tuple(_columns(tree, pair)) for pair in group.pairs]
+    points, by_link = range(first.count), not _columns(tree, first)
+    columns = [tuple(_columns(tree, pair)) or (_moving_link(pair),) for pair in group.pairs]
     relative_jacobian = (
-        _jacobian_of_link(group, kinematics) if fixed else _jacobian_of_velocities(tree, group, kinematics)
+        _jacobian_of_link(group, kinematics) if by_link else _jacobian_of_velocities(tree, group, kinematics)
     )
     inverse_weights = StackedPytree([pair_inverse_weights(context, pair) for pair in group.pairs])
-    width = 6 if fixed else len(columns[0])
-    template = rows_of_contact_point(
-        context, first, NO_CONTACT_POINT, (np.zeros((6, width)), np.zeros(width)), (1, 1)
-    )
-    n, count = len(template), len(group) * count_of_pair
+    width = LINK_COLUMNS if by_link else len(columns[0])
+    template = template_rows(context, group, width)
+    n, count, hard = len(template), len(group) * first.count, any(template.hard)
 
     def visit(number: Any, arrays: _GroupArrays) -> _GroupArrays:
-        for k in range(count_of_pair):
-            arrays = arrays._replace(active=arrays.active.set(number * count_of_pair + k, 0.0))
+        for k in points:
+            arrays = arrays._replace(active=arrays.active.set(number * first.count + k, 0.0))
         return over_active_contacts(
-            group, kinematics, number, lambda arrays, *point: store_rows(arrays, number, *point), arrays
+            context, group, kinematics, number, lambda t, *point: store_rows(t, number, *point), arrays
         )
 
     def store_rows(
         arrays: _GroupArrays, number: Any, k: int, pair: Pair, point: ContactPoint
     ) -> _GroupArrays:
-        block = number * count_of_pair + k
+        block = number * first.count + k
         rows = rows_of_contact_point(
             context, pair, point, relative_jacobian(number, point.position), inverse_weights[number]
         )
         return _GroupArrays(
-            active=arrays.active.set(block, 1.0),
-            J=_with_row(arrays.J, block, np.ravel(rows.J)),
-            aref=_with_row(arrays.aref, block, rows.aref),
-            D=_with_row(arrays.D, block, [divide(1, R) for R in rows.R]),
+            arrays.active.set(block, 1.0),
+            _with_row(arrays.J, block, np.ravel(rows.J)),
+            {name: _with_row(store, block, getattr(rows, name)) for name, store in arrays.values.items()},
             any_active=True,
         )
 
-    shapes = (count,), (count, n * width), (count, n), (count, n)
-    start = _GroupArrays(*(empty(shape) for shape in shapes), any_active=False)
+    values = {name: empty((count, n)) for name in STORED if not (hard and name in HARD)}
+    start = _GroupArrays(empty(count), empty((count, n * width)), values, any_active=False)
     filled = fori_loop(0, len(group), visit, start, unroll=len(group) <= UNROLLED_PAIRS)
-    block_columns = tuple(own for own in columns for _ in range(count_of_pair))
     return RowGroup(
-        template.kinds,
-        block_columns,
-        fixed,
-        filled.active,
-        filled.J,
-        filled.aref,
-        filled.D,
-        _cones(context, group, template),
-        filled.any_active,
-        ActiveIndices(filled.active),
-    )
+        template.kinds, tuple(contact_name(pair, k) for pair in group.pairs for k in points),
+        tuple(places[id(pair)] + k for pair in group.pairs for k in points),
+        tuple(own for own in columns for _ in points), by_link, hard, filled.active, filled.J, filled.values,
+        _cones(group, template), filled.any_active, ActiveIndices(filled.active),
+    )  # fmt: skip
+
+
+def template_rows(context: RowContext, group: PairGroup, width: int) -> Rows:
+    """Rows of the same form as those of every contact of a group, with J (n, width)."""
+    nothing = np.zeros((6, width)), np.zeros(width)
+    return rows_of_contact_point(context, group.first, NO_CONTACT_POINT, nothing, (1, 1))
 
 
 def rows_of_contact_point(
@@ -179,6 +226,35 @@ def rows_of_contact_point(
     return rows_of_contact(context._replace(v=v), contact)
 
 
+def wrench_rows(context: RowContext, pairs: Sequence[Pair]) -> list[tuple[Pair, int, np.ndarray]]:
+    """(pair, number of the contact point, J) of every active contact, on floats.
+
+    J (n, 6) multiplies the spatial velocity of body b relative to a; J^T f is the wrench on b about the
+    world's origin.
+    """
+    kinematics, tree = group_kinematics(context, pairs), context.mechanism.tree
+    found: list[tuple[Pair, int, np.ndarray]] = []
+    for group in contact_groups(pairs, [0] * len(pairs)):
+        for number, own in enumerate(group.pairs):
+            relative_velocity = kinematics.relative_velocity(links_of(tree, group)[number])
+
+            def visit(carry: Any, k: int, pair: Pair, point: ContactPoint, v: Any = relative_velocity) -> Any:
+                rows = rows_of_contact_point(
+                    context, pair, point, (point_jacobian(point.position), v), (1, 1)
+                )
+                return [*carry, (k, rows.J)]
+
+            contacts = over_active_contacts(context, group, kinematics, number, visit, [])
+            found += [(own, k, J) for k, J in contacts]
+    return found
+
+
+def point_jacobian(p: Any) -> np.ndarray:
+    """Jacobian (6, 6) of the velocity at a point p by the spatial velocity: v + w x p, and w."""
+    one = np.eye(3, dtype=int)
+    return np.block([[one, -skew(p)], [0 * one, one]])
+
+
 def _with_row(store: MutableArray, row: Any, values: Any) -> MutableArray:
     """The array with the values of one row replaced."""
     for k, value in enumerate(values):
@@ -186,7 +262,7 @@ def _with_row(store: MutableArray, row: Any, values: Any) -> MutableArray:
     return store
 
 
-def _cones(context: RowContext, group: PairGroup, template: Rows) -> Callable[[Any], Cone | None]:
+def _cones(group: PairGroup, template: Rows) -> Callable[[Any], Cone | None]:
     """The cone of a block by its index; None for pyramids."""
     if not template.cones:
         return lambda block: None
@@ -218,13 +294,20 @@ def signs(tree: Tree, pair: Pair) -> dict[int, float]:
 
 
 def _columns(tree: Tree, pair: Pair) -> list[int]:
-    """The velocities that move b relative to a, padded by the last of them; none where a shape is fixed to
-    the world.
+    """The velocities that move b relative to a, padded by the last of them; none where J multiplies the
+    spatial velocity of a link, because a shape is fixed to the world and the tree has long paths.
     """
-    if _has_fixed_shape(pair):
+    fixed, found = _has_fixed_shape(pair), list(signs(tree, pair))
+    if fixed and _longest_path(tree, _moving_link(pair)) > LINK_COLUMNS:
         return []
-    found = list(signs(tree, pair))
-    return found + found[-1:] * (-len(found) % COLUMN_MULTIPLE)
+    return found + found[-1:] * (-len(found) % (LINK_COLUMNS if fixed else COLUMN_MULTIPLE))
+
+
+def _longest_path(tree: Tree, link: int) -> int:
+    """The largest number of velocities that move a link of the tree to which this link belongs."""
+    root = min(tree.path(link))
+    paths = [path for path in map(tree.path, range(len(tree.links))) if root in path]
+    return max(sum(tree.links[i].v.stop - tree.links[i].v.start for i in path) for path in paths)
 
 
 def _jacobian_of_link(group: PairGroup, kinematics: GroupKinematics) -> RelativeJacobian:
@@ -232,12 +315,12 @@ def _jacobian_of_link(group: PairGroup, kinematics: GroupKinematics) -> Relative
     the velocity v + w x p.
     """
     links = StackedPytree([_moving_link(pair) for pair in group.pairs])
-    sign, one = (1 if is_fixed_to_world(group.first.a) else -1), np.eye(3, dtype=int)
+    sign = 1 if is_fixed_to_world(group.first.a) else -1
 
     def relative_jacobian(number: Any, p: Any) -> tuple[np.ndarray, np.ndarray]:
         link = links[number]
         v = np.array([kinematics.spatial_velocities[link, k] for k in range(6)])
-        return sign * np.block([[one, -skew(p)], [0 * one, one]]), v
+        return sign * point_jacobian(p), v
 
     return relative_jacobian
 

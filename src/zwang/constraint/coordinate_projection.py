@@ -21,9 +21,22 @@ from zwang.constraint.inverse_weights import InverseWeights
 from zwang.dynamics.crba import crba
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import absolute, divide, is_zero, logical_and, logical_or, maximum, minimum, while_loop
+from zwang.scalar import (
+    absolute,
+    divide,
+    equal,
+    is_zero,
+    logical_and,
+    logical_or,
+    maximum,
+    minimum,
+    where,
+    while_loop,
+)
 
 COMPLIANCE = 1e-8  # R, relative to a row's diagonal entry of A M^-1 A^T
+SINGLE_PRECISION_COMPLIANCE = 1e-4  # the same in single precision, which ...
+DOUBLE_RESOLUTION = 1e-12  # ... does not resolve this relative difference
 ITERATIONS = 50  # three suffice, except far from the constraints or at singular configurations
 POSITION_TOLERANCE = 1e-11  # [rad or m] of the violation before the last iteration
 VELOCITY_TOLERANCE = 1e-7  # [rad/s or m/s] of the velocity residual before the last iteration
@@ -92,9 +105,13 @@ def _corrector(M: Any, A: Any, inverse_weights: InverseWeights) -> Callable[[Any
         sum((x * x * w for x, w in zip(row, inverse_weights.speeds, strict=True) if not is_zero(x)), start=0)
         for row in A
     ]
-    smallest = 1e-8 * _max_norm(row_inverse_weights)
+    largest = _max_norm(row_inverse_weights)
+    # rounding errors of the corrections grow as 1 / R
+    single = equal(largest + DOUBLE_RESOLUTION * largest, largest)
+    compliance = where(single, SINGLE_PRECISION_COMPLIANCE, COMPLIANCE)
+    smallest = 1e-8 * largest
     solved, pull = updated_solver(
-        M, A, [divide(1, COMPLIANCE * maximum(w, smallest)) for w in row_inverse_weights]
+        M, A, [divide(1, compliance * maximum(w, smallest)) for w in row_inverse_weights]
     )
     return lambda y: -solved(pull(y))
 

@@ -14,7 +14,7 @@ in finite freedom dynamics (1988); Brogliato, Nonsmooth Mechanics (2016), Sec. 4
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,25 @@ import numpy as np
 from zwang.algebra.rotations import cross
 from zwang.collision import Pair, PairGroup, StoredPlacements, contact_points_between, pair_groups
 from zwang.collision.penetration import with_search_margin
-from zwang.constraint.contact import CLOSED_DISTANCE, contact_rows, is_hard_contact, link_screws_at
+from zwang.constraint.contact import CLOSED_DISTANCE, is_hard_contact, link_screws_at
+from zwang.constraint.contact_groups import contact_rows
 from zwang.constraint.context import RowContext
 from zwang.constraint.equality import LOOPS, equality_rows
 from zwang.constraint.hard import hard_constraint_rows, is_hard_constraint
 from zwang.constraint.limit import limit_rows
-from zwang.constraint.rows import Rows, concatenated
+from zwang.constraint.rows import RowGroup, Rows, concatenated
 from zwang.mechanism.tree import WORLD
-from zwang.scalar import MutableArray, divide, empty, fori_loop, logical_and, logical_or, minimum, where
+from zwang.scalar import (
+    MutableArray,
+    divide,
+    empty,
+    for_each,
+    fori_loop,
+    logical_and,
+    logical_or,
+    minimum,
+    where,
+)
 from zwang.scalar.stacked_pytree import StackedPytree
 
 NEVER = 1e10  # [s] in place of the time at which no contact closes
@@ -90,19 +101,36 @@ def _spatial_velocities(context: RowContext) -> MutableArray:
     return store
 
 
-def closes_by_impact(rows: Rows, force: Any, resting_speed: Any) -> Any:
+def closes_by_impact(rows: Rows, force_of: Callable[[Any], Any], resting_speed: Any) -> Any:
     """Whether the normal force of a hard contact acts on an approach faster than the resting speed [m/s]: the
     contact closes within the step.
 
-    force (n,): of the rows.
+    force_of: the force of a row by its number, where the rows of groups follow the others.
     """
     found: Any = 0.0 > 1.0
     normals = {cone.start for cone in rows.cones} | set(rows.indices("contact"))
     for i, hard in enumerate(rows.hard):
         if hard and i in normals:
-            acts = logical_and(force[i] > 0, rows.velocity[i] < -resting_speed)
+            acts = logical_and(force_of(i) > 0, rows.velocity[i] < -resting_speed)
             found = logical_or(found, logical_and(rows.active[i], acts))
+    start = len(rows)
+    for group in rows.row_groups:
+        if group.hard:
+            found = _closes_in_group(group, start, force_of, resting_speed, found)
+        start += len(group.names) * group.size
     return found
+
+
+def _closes_in_group(
+    group: RowGroup, start: int, force_of: Callable[[Any], Any], resting_speed: Any, found: Any
+) -> Any:
+    """Whether `found`, or one of the active contacts of a group closes; start: the number of its first row."""
+
+    def visit(k: Any, found: Any) -> Any:
+        approaches = group.read("velocity", k)[0] < -resting_speed
+        return logical_or(found, logical_and(force_of(start + k * group.size) > 0, approaches))
+
+    return for_each(group.active_indices, visit, found)
 
 
 def impact_rows(context: RowContext, pairs: Sequence[Pair]) -> Rows:
@@ -121,7 +149,7 @@ def impact_rows(context: RowContext, pairs: Sequence[Pair]) -> Rows:
                 parts.append(rows.replaced(aref=np.zeros(len(rows), int)))
     if "limit" not in off:
         parts += [_closed_limit(rows) for rows in limit_rows(context) if all(rows.hard)]
-    parts += contact_rows(impulsive, pairs, link_screws_at(context))
+    parts.append(contact_rows(impulsive, pairs))
     return concatenated(parts, mechanism.nv)
 
 

@@ -30,6 +30,8 @@ WarmStart = Callable[[int], MutableArray]
 
 KINDS = ("equality", "friction", "limit", "contact", "cone")
 PER_ROW = ("aref", "R", "position", "velocity", "margin", "impedance", "inverse_weight", "bound", "active")
+STORED = ("D", *(name for name in PER_ROW if name != "active"))  # fields of a `RowGroup`
+HARD = {"D": np.inf, "R": 0}  # their values where rows are hard, which are not stored
 
 
 class Cone(NamedTuple):
@@ -124,35 +126,39 @@ class JointScrews(NamedTuple):
             subtree[parent] = subtree[parent] + subtree[i] if parent in subtree else subtree[i]
 
 
-class LinkRows(NamedTuple):
-    """Rows start ... stop - 1 of a contact of one link with the world: J = w B with w (n, 6) and the link's
-    Jacobian B.
-    """
+class RowSlice(NamedTuple):
+    """The values of n rows for each block of a group, in an array over all rows; start: that of block 0."""
 
+    array: MutableArray
     start: int
-    stop: int
-    link: int
-    w: np.ndarray
+    n: int
+
+    def __getitem__(self, index: tuple[Any, int]) -> Any:
+        k, i = index
+        return self.array[self.start + k * self.n + i]
 
 
 @dataclass(frozen=True)
 class RowGroup:
     """The rows of all contacts of a pair-type group, in arrays: many blocks of n rows of the same form.
 
-    kinds (n,). Block k depends on the velocities columns[k] only; with by_link it depends on the spatial
-    velocity of the one link in columns[k], and J multiplies that. Arrays with one entry a block: active
-    (count,), 1 or 0; J (count, n width), row by row; aref and D = 1/R (count, n), defined where the block is
-    active. cone: the cone of block k, or None. any_active: whether any block is active. active_indices: the
-    active blocks.
+    kinds (n,). names and order: the name of each block, and its place among all contacts. Block k depends
+    on the velocities columns[k] only; with by_link it depends on the spatial velocity of the one link in
+    columns[k], and J multiplies that. Arrays with one entry a block: active (count,), 1 or 0; J (count, n
+    width), row by row; values: the fields of `STORED`, each (count, n), defined where the block is active.
+    hard: whether R = 0. cone: the cone of block k, or None. any_active: whether any block is active.
+    active_indices: the active blocks.
     """
 
     kinds: tuple[str, ...]
+    names: tuple[str, ...]
+    order: tuple[int, ...]
     columns: tuple[tuple[int, ...], ...]
     by_link: bool
+    hard: bool
     active: MutableArray
     J: MutableArray
-    aref: MutableArray
-    D: MutableArray
+    values: dict[str, Any]
     cone: Callable[[Any], Cone | None]
     any_active: Any
     active_indices: ActiveIndices
@@ -161,6 +167,37 @@ class RowGroup:
     def size(self) -> int:
         """n, the number of rows in a block."""
         return len(self.kinds)
+
+    def jacobian(self, k: Any) -> np.ndarray:
+        """J (n, width) of block k, which multiplies its columns."""
+        n = self.size
+        return np.array([self.J[k, e] for e in range(self.J.shape[1])]).reshape(n, -1)
+
+    def read(self, name: str, k: Any) -> np.ndarray:
+        """The values (n,) of one field of block k."""
+        if name not in self.values:
+            return np.full(self.size, HARD[name])
+        return np.array([self.values[name][k, i] for i in range(self.size)])
+
+    def block(self, k: int, screws: JointScrews, nv: int) -> Rows:
+        """The rows of block k with their J (n, nv), zeros where it is inactive."""
+        active = self.active[k] > 0
+
+        def masked(name: str, values: np.ndarray) -> np.ndarray:
+            otherwise = 1.0 if name in ("R", "inverse_weight") else 0.0
+            return array([x if is_zero(x) else where(active, x, otherwise) for x in np.ravel(values)])
+
+        narrow = masked("J", self.jacobian(k)).reshape(self.size, -1)
+        if self.by_link:
+            J = narrow @ screws.jacobian(self.columns[k][0], nv)
+        else:
+            J = np.zeros((self.size, nv), int).astype(object)
+            for c, column in enumerate(self.columns[k]):  # columns that pad a block are repeated, and zero
+                J[:, column] = J[:, column] + narrow[:, c]
+        values = {name: masked(name, self.read(name, k)) for name in PER_ROW if name != "active"}
+        cone, names = self.cone(k), (self.names[k],) * self.size
+        values["active"] = np.array([active] * self.size)
+        return Rows(names, self.kinds, J, **values, cones=() if cone is None else (cone,))
 
 
 @renamed_attributes(weight="inverse_weight")
@@ -173,8 +210,8 @@ class Rows:
     rows. position: the violation or distance; velocity: J v; margin: the position at which the row becomes
     active. impedance: d. inverse_weight: the approximate diagonal of A = J M^-1 J^T from which R was
     computed. bound: the largest friction force, else 0. active: whether the row is active; an inactive row
-    has no force. link_rows: rows that are also known by their link, with its joint screws. row_groups:
-    further rows, in arrays. compacted: all rows in compacted form, and then n is 0.
+    has no force. row_groups: the rows of contacts, in arrays, with the joint screws of their links.
+    compacted: all rows in compacted form, and then n is 0.
     """
 
     names: tuple[str, ...]
@@ -190,13 +227,40 @@ class Rows:
     bound: np.ndarray
     active: np.ndarray
     cones: tuple[Cone, ...] = ()
-    link_rows: tuple[LinkRows, ...] = ()
     screws: JointScrews | None = None
     row_groups: tuple[RowGroup, ...] = ()
     compacted: CompactedRows | None = None
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def count(self) -> int:
+        """The number of all rows, those of groups, active or not, included."""
+        return len(self) + sum(len(group.names) * group.size for group in self.row_groups)
+
+    @property
+    def starts(self) -> dict[str, int]:
+        """The number of the first row of every name, where the rows of groups follow the others."""
+        found = {name: k for k, name in reversed(list(enumerate(self.names)))}
+        start = len(self)
+        for group in self.row_groups:
+            found |= {name: start + k * group.size for k, name in enumerate(group.names)}
+            start += len(group.names) * group.size
+        return found
+
+    @property
+    def active_by_name(self) -> dict[str, Any]:
+        """Whether the rows of every name are active, those of groups included."""
+        found = dict(zip(self.names, self.active, strict=True))
+        for group in self.row_groups:
+            found |= {name: group.active[k] > 0 for k, name in enumerate(group.names)}
+        return found
+
+    @property
+    def any_hard(self) -> bool:
+        """Whether any row is hard by structure, those of groups included."""
+        return any(self.hard) or any(group.hard for group in self.row_groups)
 
     @property
     def hard(self) -> list[bool]:
@@ -216,10 +280,16 @@ class Rows:
         return {i: cone for cone in self.cones for i in range(cone.start, cone.stop)}
 
     def replaced(self, **changes: Any) -> Rows:
-        """The same rows with other values; with another J they are no longer known by their links."""
-        if "J" in changes:
-            changes = {"link_rows": (), "screws": None, **changes}
+        """The same rows with other values."""
         return replace(self, **changes)
+
+    def with_array(self, name: str, values: MutableArray) -> Rows:
+        """The same rows with the values (count,) of one field, those of groups after the others."""
+        own, start, groups = {name: array([values[i] for i in range(len(self))])}, len(self), []
+        for group in self.row_groups:
+            groups.append(replace(group, values={**group.values, name: RowSlice(values, start, group.size)}))
+            start += len(group.names) * group.size
+        return replace(self, row_groups=tuple(groups), **(own if name in PER_ROW else {}))
 
     def as_cone(self, cone: Cone) -> Rows:
         """These rows as those of one elliptic cone."""
@@ -229,11 +299,6 @@ class Rows:
         """Some of the rows, in the given order; the rows of a cone must stay together, the normal first."""
         new_index = {old: new for new, old in enumerate(chosen)}
         cones = tuple(c._replace(start=new_index[c.start]) for c in self.cones if c.start in new_index)
-        link_rows = tuple(
-            part._replace(start=new_index[part.start], stop=new_index[part.start] + part.stop - part.start)
-            for part in self.link_rows
-            if all(i in new_index for i in range(part.start, part.stop))
-        )
         index = list(chosen)
         return replace(
             self,
@@ -242,12 +307,26 @@ class Rows:
             J=self.J[index],
             **{name: getattr(self, name)[index] for name in PER_ROW},
             cones=cones,
-            link_rows=link_rows,
         )
 
+    def without_groups(self) -> Rows:
+        """All rows, those of groups included, in one table; contacts are in the order of their pairs."""
+        return self._listed(range(len(self)), lambda group, k: True)
+
     def only_active(self) -> Rows:
-        """The active rows, where `active` are constants."""
-        return self.select([i for i, is_active in enumerate(self.active) if is_active])
+        """The active rows in one table, as `without_groups`, where `active` are constants."""
+        own = [i for i, is_active in enumerate(self.active) if is_active]
+        return self._listed(own, lambda group, k: group.active[k] > 0)
+
+    def _listed(self, own: Sequence[int], listed: Callable[[RowGroup, int], Any]) -> Rows:
+        """These of the rows, and the blocks of groups that are listed."""
+        nv, screws, found = self.J.shape[1], self.screws, {}
+        for group in self.row_groups:
+            assert screws is not None
+            chosen = [(place, k) for k, place in enumerate(group.order) if listed(group, k)]
+            found.update({place: group.block(k, screws, nv) for place, k in chosen})
+        rows = replace(self.select(own), row_groups=(), screws=None)
+        return concatenated([rows, *(block for _, block in sorted(found.items()))], nv)
 
     def indices(self, *kinds: str) -> list[int]:
         """The numbers of the rows of these kinds."""
@@ -304,11 +383,6 @@ def concatenated(parts: Sequence[Rows], nv: int) -> Rows:
         for part, offset in zip(parts, offsets, strict=False)
         for cone in part.cones
     )
-    link_rows = tuple(
-        own._replace(start=own.start + offset, stop=own.stop + offset)
-        for part, offset in zip(parts, offsets, strict=False)
-        for own in part.link_rows
-    )
     joined: dict[str, Any] = {
         field.name: np.concatenate([getattr(part, field.name) for part in parts])
         for field in fields(Rows)
@@ -318,7 +392,6 @@ def concatenated(parts: Sequence[Rows], nv: int) -> Rows:
         names=tuple(name for part in parts for name in part.names),
         kinds=tuple(kind for part in parts for kind in part.kinds),
         cones=cones,
-        link_rows=link_rows,
         screws=next((part.screws for part in parts if part.screws is not None), None),
         row_groups=tuple(group for part in parts for group in part.row_groups),
         **joined,

@@ -32,6 +32,7 @@ from zwang.scalar.backend import (
     to_data,
     use_backend,
 )
+from zwang.scalar.compaction import Appender, CompactedRecords, compact, pack_signs, unpack_signs
 from zwang.scalar.control_flow import (
     ActiveIndices,
     cond,
@@ -86,8 +87,10 @@ from zwang.scalar.real import real_array, real_number
 
 __all__ = [
     "ActiveIndices",
+    "Appender",
     "ArrayBackend",
     "Backend",
+    "CompactedRecords",
     "FloatBackend",
     "MutableArray",
     "Table",
@@ -98,6 +101,7 @@ __all__ = [
     "atan2",
     "backend_of",
     "clip",
+    "compact",
     "cond",
     "copysign",
     "cos",
@@ -123,6 +127,7 @@ __all__ = [
     "maximum",
     "minimum",
     "not_equal",
+    "pack_signs",
     "power",
     "real_array",
     "real_number",
@@ -141,6 +146,7 @@ __all__ = [
     "table",
     "tan",
     "to_data",
+    "unpack_signs",
     "use_backend",
     "value_is_constant",
     "where",

@@ -98,16 +98,23 @@ def solve_constrained(
         time=time,
         approaching_act=approaching_act,
     )
-    rows = active_rows(context, grouped=independent is None, warm_start=as_warm_start(start))
+    rows = active_rows(context, warm_start=as_warm_start(start))
+    # the independent accelerations of a coordinate reduction have no links
+    rows = rows if independent is None else rows.without_groups()
     return solution_of_rows(context, tau, rows, solver=solver, start=start, independent=independent)
 
 
-def active_rows(context: RowContext, *, grouped: bool, warm_start: Any) -> Rows:
-    """The constraint rows, contacts included; on floats only those that are active."""
-    rows = constraint_rows(context, grouped=grouped, warm_start=warm_start)
-    if all(value_is_constant(active) for active in rows.active):
-        rows = rows.only_active()
-    return rows
+def active_rows(context: RowContext, *, warm_start: Any) -> Rows:
+    """The constraint rows, contacts included; on floats only those that are active, in one table."""
+    return without_inactive_rows(constraint_rows(context, warm_start=warm_start))
+
+
+def without_inactive_rows(rows: Rows) -> Rows:
+    """The active rows in one table, where it is known which are active, as on floats; else all rows."""
+    if rows.compacted is not None:
+        return rows
+    known = [*rows.active, *(group.any_active for group in rows.row_groups)]
+    return rows.only_active() if all(value_is_constant(active) for active in known) else rows
 
 
 def solution_of_rows(

@@ -163,7 +163,7 @@ def constrained_motion(
         solver_status(solution),
         found,
         kinematics,
-        closes_by_impact(found.rows, solution.force, resting_speed(model.mechanism, model.h)),
+        closes_by_impact(found.rows, solution.force_of, resting_speed(model.mechanism, model.h)),
     )
 
 

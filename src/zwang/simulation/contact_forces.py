@@ -74,10 +74,10 @@ def contact_states(context: RowContext, rows: Rows, solution: Solution) -> Itera
     v, a = np.array(context.v), np.array(solution.acceleration)
     # spatial velocities and accelerations of the links
     link_v, link_a = screws.spatial_velocities(v), screws.spatial_velocities(a)
-    starts = {name: k for k, name in reversed(list(enumerate(rows.names)))}
+    starts, active = rows.starts, rows.active_by_name
     for pair in pairs:
         if is_hard_contact(pair):
-            yield from _hard_contacts(context, pair, starts, rows, solution)
+            yield from _hard_contacts(context, pair, starts, active, solution)
             continue
         link = max(pair.a.placement.link, pair.b.placement.link)
         fixed = WORLD in (pair.a.placement.link, pair.b.placement.link)
@@ -86,14 +86,19 @@ def contact_states(context: RowContext, rows: Rows, solution: Solution) -> Itera
 
 
 def _hard_contacts(
-    context: RowContext, pair: Pair, starts: dict[str, int], rows: Rows, solution: Solution
+    context: RowContext,
+    pair: Pair,
+    starts: dict[str, int],
+    active_by_name: dict[str, Any],
+    solution: Solution,
 ) -> Iterator[ContactState]:
     """The contacts of a pair with hard rows, which are found by name; contacts without rows are inactive."""
     for k, point in enumerate(contact_points(pair, context.poses)):
-        start, force, active = starts.get(contact_name(pair, k)), np.zeros(WRENCH), 0.0
-        if start is not None:
-            active = where(rows.active[start], 1.0, 0.0)
-            force = wrench_components(pair, solution.force[start : start + pair.condim], pyramid=False)
+        name, force, active = contact_name(pair, k), np.zeros(WRENCH), 0.0
+        if name in starts:
+            active = where(active_by_name[name], 1.0, 0.0)
+            own = np.array([solution.force_of(starts[name] + i) for i in range(pair.condim)])
+            force = wrench_components(pair, own, pyramid=False)
         yield ContactState(active, point.distance, point.position, point.frame, force)
 
 

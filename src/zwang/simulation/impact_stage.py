@@ -25,7 +25,6 @@ import numpy as np
 from zwang.collision import candidate_pairs
 from zwang.constraint.context import row_context
 from zwang.constraint.impact import NEVER, earliest_closing, hard_contact_pairs, impact_rows
-from zwang.constraint.rows import Rows
 from zwang.dynamics.crba import crba_of
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
@@ -49,10 +48,10 @@ from zwang.scalar import (
     logical_not,
     logical_or,
     maximum,
-    value_is_constant,
     where,
     while_loop,
 )
+from zwang.simulation.constrained import without_inactive_rows
 from zwang.simulation.constraint_options import contact_enabled
 from zwang.simulation.constraint_stage import ConstraintModel
 from zwang.simulation.status import (
@@ -218,7 +217,7 @@ def state_after_impact(model: ConstraintModel, state: State, t: Any) -> tuple[St
     mechanism = model.mechanism
     kinematics = Kinematics(mechanism.tree, state.q, state.v)
     context = row_context(mechanism, kinematics, inverse_weights=model.weights, timestep=model.h, time=t)
-    rows = _only_active(impact_rows(context, hard_contact_pairs(candidate_pairs(mechanism))))
+    rows = without_inactive_rows(impact_rows(context, hard_contact_pairs(candidate_pairs(mechanism))))
     problem = GaussProblem(
         crba_of(kinematics), np.zeros(mechanism.nv), tuple(velocity_parents(mechanism.tree))
     )
@@ -230,11 +229,6 @@ def state_after_impact(model: ConstraintModel, state: State, t: Any) -> tuple[St
         ]
     )
     return State(state.q, state.v + solution.acceleration, state.z), status
-
-
-def _only_active(rows: Rows) -> Rows:
-    """The active rows, where that is known."""
-    return rows.only_active() if all(value_is_constant(active) for active in rows.active) else rows
 
 
 def _any(conditions: list[Any]) -> Any:

@@ -20,10 +20,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import Cone, Rows, array
+from zwang.constraint.rows import Rows, array
 from zwang.dynamics.gauss import GaussProblem
-from zwang.scalar import clip, cond, logical_and, logical_not, logical_or, maximum, where, while_loop
-from zwang.solver.null_space import is_inconsistent
+from zwang.scalar import (
+    MutableArray,
+    absolute,
+    clip,
+    cond,
+    empty,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    where,
+    while_loop,
+    zeros,
+)
+from zwang.solver.multipliers import is_inconsistent
+from zwang.solver.primal_cost import PrimalCost, RowBlock, with_entries
 from zwang.solver.solution import SMALLEST_SCALE, Solution, max_abs, slip_speed
 
 INEQUALITY_COMPLIANCE = 1e-3  # rho of inequalities, relative to a row's inverse weight
@@ -39,21 +53,36 @@ INNER_TOLERANCE = 1e-13  # of the soft problems
 class _AugmentedLagrangianState(NamedTuple):
     """State of the outer iteration.
 
-    slips: the slips assumed in the next iteration, one for each hard cone. found_slips: those found in the
-    last one. slip_residuals: found minus assumed slips of the last one. iterations: of all inner solvers.
-    done: whether the method has converged. usable: whether the accelerations hardly changed in the last
-    iteration.
+    force: of all rows. slips: those assumed in the next iteration, one for each block of rows, of which
+    hard cones have one. found_slips: those found in the last one. slip_residuals: found minus assumed slips
+    of the last one. iterations: of all inner solvers. done: whether the method has converged. usable:
+    whether the accelerations hardly changed in the last iteration.
     """
 
     a: np.ndarray
-    force: np.ndarray
-    slips: list[Any]
-    found_slips: list[Any]
-    slip_residuals: list[Any]
+    force: MutableArray
+    slips: MutableArray
+    found_slips: MutableArray
+    slip_residuals: MutableArray
     outer_iterations: Any
     iterations: Any
     done: Any
     usable: Any
+
+
+class _Changes(NamedTuple):
+    """The last iteration's changes, over all blocks: the largest change of a force, the largest force, the
+    largest slip residual; sums of products of the slip residuals r, those before, and their changes d: r r,
+    before before, d d, r d.
+    """
+
+    force: Any = 0.0
+    largest_force: Any = 0.0
+    slip: Any = 0.0
+    square: Any = 0.0
+    square_before: Any = 0.0
+    square_change: Any = 0.0
+    product: Any = 0.0
 
 
 def augmented_lagrangian(
@@ -70,72 +99,143 @@ def augmented_lagrangian(
     (nv,), by default the free ones. tolerance: of the relative change of the forces in one iteration, and of
     the slip residuals relative to the accelerations.
     """
-    hard = rows.hard
-    compliance = [EQUALITY_COMPLIANCE if kind == "equality" else INEQUALITY_COMPLIANCE for kind in rows.kinds]
-    rho = array([s * w if h else 0 for s, w, h in zip(compliance, rows.inverse_weight, hard, strict=True)])
-    cones = [cone for cone in rows.cones if hard[cone.start]]
+    blocks = PrimalCost(problem, rows)
+    method = _Method(problem, rows, blocks, _softened(rows, blocks), solver, tolerance)
 
     def unfinished(s: _AugmentedLagrangianState) -> Any:
         return logical_and(logical_not(s.done), s.outer_iterations < ITERATIONS)
 
-    def iterate(s: _AugmentedLagrangianState) -> _AugmentedLagrangianState:
-        return _iterate(problem, rows, rho, cones, solver, tolerance, s)
-
-    initial = np.array(problem.a_free if start is None else start)
-    none, no = [0.0] * len(cones), 0.0 > 1.0
-    zero = _AugmentedLagrangianState(initial, np.zeros(len(rows)), none, none, none, 0.0, 0.0, no, no)
-    last = while_loop(unfinished, iterate, zero)
+    initial, no = np.array(problem.a_free if start is None else start), 0.0 > 1.0
+    none = [zeros(method.blocks.block_count) for _ in range(3)]
+    zero = _AugmentedLagrangianState(initial, zeros(method.blocks.count), *none, 0.0, 0.0, no, no)
+    last = while_loop(unfinished, method.iterate, zero)
     inconsistent = cond(last.done, lambda: False, lambda: is_inconsistent(rows, last.a))
     inaccurate = logical_or(inconsistent, logical_not(logical_or(last.done, last.usable)))
-    return Solution(last.a, last.force, last.iterations, last.done, inconsistent, inaccurate=inaccurate)
-
-
-def _iterate(
-    problem: GaussProblem,
-    rows: Rows,
-    rho: np.ndarray,
-    cones: list[Cone],
-    solver: Callable[..., Solution],
-    tolerance: float,
-    s: _AugmentedLagrangianState,
-) -> _AugmentedLagrangianState:
-    """One outer iteration: solve with R + rho and aref + rho f, the normals lowered by the slips; update
-    both.
-    """
-    aref = list(rows.aref + rho * s.force)
-    for cone, slip in zip(cones, s.slips, strict=True):
-        aref[cone.start] = aref[cone.start] - slip
-    found = solver(
-        problem, rows.replaced(R=rows.R + rho, aref=array(aref)), start=s.a, tolerance=INNER_TOLERANCE
-    )
-    a = found.acceleration
-    slips = [slip_speed(cone, rows.J @ a - rows.aref) for cone in cones]
-    residuals = [x - y for x, y in zip(slips, s.slips, strict=True)]
-    steady = max_abs(found.force - s.force) <= tolerance * max_abs(found.force)
-    done = logical_and(steady, max_abs(residuals) <= tolerance * max_abs(a))
-    usable = max_abs(a - s.a) <= USABLE_CHANGE * max_abs(a)
-    extrapolated = _extrapolated(slips, residuals, s, ROUNDING * max_abs(a)) if cones else slips
-    outer_iterations, iterations = s.outer_iterations + 1, s.iterations + found.iterations
-    return _AugmentedLagrangianState(
-        a, found.force, extrapolated, slips, residuals, outer_iterations, iterations, done, usable
+    own = array([last.force[i] for i in range(len(rows))])
+    return Solution(
+        last.a, own, last.iterations, last.done, inconsistent, inaccurate=inaccurate, row_force=last.force
     )
 
 
-def _extrapolated(
-    slips: list[Any], residuals: list[Any], before: _AugmentedLagrangianState, rounding: Any
-) -> list[Any]:
-    """Slips for the next iteration by Anderson's method of depth one.
-
-    They are the slips at which the linear interpolant of the last two residuals is least. Extrapolation
-    beyond the two iterates is used only if the residuals decrease; residuals below `rounding` are not used
-    at all.
+class _Method(NamedTuple):
+    """The problem, its rows and their blocks; softened: the same rows with R + rho; the solver of soft
+    problems.
     """
-    change = [x - y for x, y in zip(residuals, before.slip_residuals, strict=True)]
-    size = sum(x * x for x in residuals)
-    last = sum(x * x for x in before.slip_residuals)
-    length = sum(x * x for x in change)
-    share = sum(x * y for x, y in zip(residuals, change, strict=True)) / maximum(length, SMALLEST_SCALE)
+
+    problem: GaussProblem
+    rows: Rows
+    blocks: PrimalCost
+    softened: Rows
+    solver: Callable[..., Solution]
+    tolerance: float
+
+    def iterate(self, s: _AugmentedLagrangianState) -> _AugmentedLagrangianState:
+        """One outer iteration: solve with R + rho and aref + rho f, the normals lowered by the slips; update
+        both.
+        """
+        found = self.solver(self.problem, self._shifted(s), start=s.a, tolerance=INNER_TOLERANCE)
+        a = found.acceleration
+        force, slip_residuals, slips, change = self._compare(s, found)
+        steady = change.force <= self.tolerance * change.largest_force
+        done = logical_and(steady, change.slip <= self.tolerance * max_abs(a))
+        usable = max_abs(a - s.a) <= USABLE_CHANGE * max_abs(a)
+        share = _anderson_share(change, ROUNDING * max_abs(a))
+
+        def extrapolate(block: RowBlock, arrays: Any) -> Any:
+            if not _is_hard_cone(block):
+                return arrays
+            (assumed, before), slip = arrays, slips[block.number]
+            next_slip = maximum(slip - share * (slip - before[block.number]), 0.0)
+            return assumed.set(block.number, next_slip), before.set(block.number, slip)
+
+        assumed, before = self.blocks.over_active_blocks(extrapolate, (s.slips, s.found_slips))
+        outer_iterations, iterations = s.outer_iterations + 1, s.iterations + found.iterations
+        return _AugmentedLagrangianState(
+            a, force, assumed, before, slip_residuals, outer_iterations, iterations, done, usable
+        )
+
+    def _shifted(self, s: _AugmentedLagrangianState) -> Rows:
+        """The softened rows with the reference acceleration aref + rho f, less the slip in the normal of a
+        hard cone.
+        """
+        aref = empty(self.blocks.count)
+
+        def shift(block: RowBlock, aref: MutableArray) -> MutableArray:
+            first, *others = block.aref + _rho(block) * block.read(s.force)
+            first = first - s.slips[block.number] if _is_hard_cone(block) else first
+            return with_entries(aref, zip(block.row_numbers(), [first, *others], strict=True))
+
+        return self.softened.with_array("aref", self.blocks.over_active_blocks(shift, aref))
+
+    def _compare(self, s: _AugmentedLagrangianState, found: Solution) -> Any:
+        """(forces, slip residuals, slips, changes) of the solution found."""
+        y, slips = self.blocks.residual(found.acceleration), empty(self.blocks.block_count)
+
+        def compare(block: RowBlock, carry: Any) -> Any:
+            force, residuals, slips, c = carry
+            for i in block.row_numbers():
+                new = found.force_of(i)
+                c = c._replace(
+                    force=maximum(c.force, absolute(new - force[i])),
+                    largest_force=maximum(c.largest_force, absolute(new)),
+                )
+                force = force.set(i, new)
+            if not _is_hard_cone(block):
+                return force, residuals, slips, c
+            number, before = block.number, residuals[block.number]
+            slip = slip_speed(block.cone._replace(start=0), block.read(y))
+            r = slip - s.slips[number]
+            d = r - before
+            c = c._replace(
+                slip=maximum(c.slip, absolute(r)),
+                square=c.square + r * r,
+                square_before=c.square_before + before * before,
+                square_change=c.square_change + d * d,
+                product=c.product + r * d,
+            )
+            return force, residuals.set(number, r), slips.set(number, slip), c
+
+        return self.blocks.over_active_blocks(compare, (s.force, s.slip_residuals, slips, _Changes()))
+
+
+def _softened(rows: Rows, blocks: PrimalCost) -> Rows:
+    """The rows with R = rho where they are hard."""
+
+    def store(block: RowBlock, D: MutableArray) -> MutableArray:
+        own = 1 / _rho(block) if block.hard else block.D
+        return with_entries(D, zip(block.row_numbers(), own, strict=True))
+
+    rho = [
+        _compliance(k) * w if h else 0
+        for k, w, h in zip(rows.kinds, rows.inverse_weight, rows.hard, strict=True)
+    ]
+    with_D = rows.with_array("D", blocks.over_active_blocks(store, empty(blocks.count)))
+    return with_D.replaced(R=rows.R + array(rho))
+
+
+def _rho(block: RowBlock) -> np.ndarray:
+    """rho (n,) of a block's rows, 0 where they are soft."""
+    zero = np.zeros(len(block.kinds), int)
+    return _compliance(block.kinds[0]) * np.array(block.inverse_weight) if block.hard else zero
+
+
+def _compliance(kind: str) -> float:
+    return EQUALITY_COMPLIANCE if kind == "equality" else INEQUALITY_COMPLIANCE
+
+
+def _is_hard_cone(block: RowBlock) -> bool:
+    return block.hard and block.cone is not None
+
+
+def _anderson_share(change: _Changes, rounding: Any) -> Any:
+    """Share of the last change of the slips that Anderson's method of depth one takes back.
+
+    The slips are then those at which the linear interpolant of the last two residuals is least.
+    Extrapolation beyond the two iterates is used only if the residuals decrease; residuals below `rounding`
+    are not used at all.
+    """
+    share = change.product / maximum(change.square_change, SMALLEST_SCALE)
     between = logical_and(share > 0, share < 1)
-    trusted = logical_and(logical_or(between, size < last), size > rounding * rounding)
-    share = where(trusted, clip(share, -LONGEST_EXTRAPOLATION, LONGEST_EXTRAPOLATION), 0.0)
-    return [maximum(x - share * (x - y), 0.0) for x, y in zip(slips, before.found_slips, strict=True)]
+    decreasing = change.square < change.square_before
+    trusted = logical_and(logical_or(between, decreasing), change.square > rounding * rounding)
+    return where(trusted, clip(share, -LONGEST_EXTRAPOLATION, LONGEST_EXTRAPOLATION), 0.0)

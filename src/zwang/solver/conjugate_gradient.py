@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
-from zwang.constraint.rows import Rows
+from zwang.constraint.rows import Rows, array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, logical_and, logical_not, maximum, where, while_loop
 from zwang.solver.primal_cost import PrimalCost
@@ -75,4 +75,6 @@ def conjugate_gradient(
     g, done = gradient(initial, y)
     z = sparse_ltdl_solve(*factors, g)
     last = while_loop(unfinished, iterate, _ConjugateGradientState(initial, y, g, z, -z, 1.0, 0.0, done))
-    return Solution(last.a, primal.forces(last.a), last.iterations, last.done)
+    f = primal.forces(last.a)
+    own = array([f[i] for i in range(len(rows))])
+    return Solution(last.a, own, last.iterations, last.done, row_force=f)

@@ -18,14 +18,26 @@ import numpy as np
 from zwang.algebra.factorization import updated_solver
 from zwang.constraint.rows import Rows, array
 from zwang.dynamics.gauss import GaussProblem
-from zwang.scalar import absolute, cond, divide, is_zero, logical_and, logical_not, logical_or, while_loop
-from zwang.solver.null_space import is_inconsistent
+from zwang.scalar import (
+    absolute,
+    cond,
+    divide,
+    is_zero,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    while_loop,
+)
 from zwang.solver.solution import Solution, max_abs
 
 PENALTY_COMPLIANCE = 1e-5  # rho, relative to the inverse weight of a row
 ITERATIONS = 200
 TOLERANCE = 1e-11  # of the change of the forces, relative
 ROUNDING = 2e-15  # of a residual, relative to the terms that it is the sum of
+INCONSISTENT_RESIDUAL = 0.1  # relative residual above which rows contradict each other
+SMALLEST_REFERENCE = 1e-3  # the smallest reference acceleration that this is relative to
+CONSISTENCY_TOLERANCE = 1e-5  # relative residual above which a row is named among those that contradict
 
 
 class _MultiplierState(NamedTuple):
@@ -57,13 +69,12 @@ def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
         return logical_and(logical_not(s.done), s.iterations < ITERATIONS)
 
     def iterate(s: _MultiplierState) -> _MultiplierState:
-        # a' = a - (M + A^T D A)^-1 (M (a - a_free) - A^T f + A^T D (A a - b))
-        constraint_force = A.T @ s.force if len(rows) else 0
-        a = s.a - solved(M @ (s.a - problem.a_free) - constraint_force + pull(s.residual))
-        residual = A @ a - rows.aref
-        # f' = f - D (A a' - b)
-        change = D * residual
-        force = s.force - change
+        # a' = a + da,  da = -(M + A^T D A)^-1 (M (a - a_free) - A^T f + A^T D (A a - b))
+        step = -solved(M @ (s.a - problem.a_free) - A.T @ s.force + pull(s.residual))
+        a = s.a + step
+        # f' = f - D (A a - b + A da): D would multiply the rounding errors of A a' - b
+        change = D * (s.residual + A @ step)
+        force, residual = s.force - change, A @ a - rows.aref
         rounding = ROUNDING * max_abs(D * _magnitudes(A, a, rows.aref))
         accurate = max_abs(change) <= TOLERANCE * max_abs(force)
         stagnated = logical_and(max_abs(change) <= rounding, logical_not(accurate))
@@ -83,6 +94,35 @@ def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
         inaccurate=inconsistent,
         stagnated=last.stagnated,
     )
+
+
+def is_inconsistent(rows: Rows, a: Any) -> Any:
+    """Whether hard equalities contradict each other, from their residual at a least-squares solution a.
+
+    The residual may also stem from a configuration slightly off the constraints; the bound
+    `INCONSISTENT_RESIDUAL` is above such residuals.
+    """
+    residuals, scale = _residuals(rows, a)
+    return max_abs(residuals.values()) > INCONSISTENT_RESIDUAL * scale
+
+
+def inconsistent_constraints(rows: Rows, a: Any) -> tuple[list[str], float]:
+    """The names of hard equalities that are not satisfied at a, and the largest residual; on floats."""
+    residuals, scale = _residuals(rows, a)
+    unsatisfied = {rows.names[i] for i, r in residuals.items() if abs(r) > CONSISTENCY_TOLERANCE * scale}
+    return sorted(unsatisfied), float(max_abs(residuals.values()))
+
+
+def _residuals(rows: Rows, a: Any) -> tuple[dict[int, Any], Any]:
+    """J_i a - aref_i of every hard equality, and the largest sum of the absolute terms of one."""
+    residuals: dict[int, Any] = {}
+    scale: Any = SMALLEST_REFERENCE
+    for i, hard in enumerate(rows.hard):
+        if hard and rows.kinds[i] == "equality":
+            terms = [x * y for x, y in zip(rows.J[i], a, strict=True) if not is_zero(x)]
+            residuals[i] = sum(terms, start=0) - rows.aref[i]
+            scale = maximum(scale, absolute(rows.aref[i]) + sum((absolute(x) for x in terms), start=0))
+    return residuals, scale
 
 
 def _magnitudes(A: Any, a: Any, b: Any) -> np.ndarray:

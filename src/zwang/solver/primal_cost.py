@@ -51,8 +51,8 @@ class RowBlock(NamedTuple):
     the k unknowns `columns`.
 
     number: of the block. hessian_entries: (i, j, index) with i >= j, where entry (i, j) of J^T W J is added
-    at `index` of the Hessian's array. is_conditional: whether the block is evaluated only where it is
-    active.
+    at `index` of the Hessian's array. hard: whether R = 0. is_conditional: whether the block is evaluated
+    only where it is active.
     """
 
     number: Any
@@ -66,6 +66,8 @@ class RowBlock(NamedTuple):
     bound: Any
     cone: Cone | None
     active: Any
+    hard: bool
+    inverse_weight: Any
     is_conditional: bool
 
     def jacobian_product(self, x: MutableArray) -> np.ndarray:
@@ -99,12 +101,9 @@ class PrimalCost:
     def __init__(self, problem: GaussProblem, rows: Rows) -> None:
         self.problem, self.rows = problem, rows
         self.nv = len(problem.a_free)
-        self.count = len(rows) + sum(len(row_group.columns) * row_group.size for row_group in rows.row_groups)
-        link_rows = [part.link for part in rows.link_rows]
-        link_rows += [
-            link for row_group in rows.row_groups if row_group.by_link for (link,) in row_group.columns
-        ]
-        self.link_numbers = {link: k for k, link in enumerate(sorted(set(link_rows)))}
+        self.count = rows.count
+        links = {link for group in rows.row_groups if group.by_link for (link,) in group.columns}
+        self.link_numbers = {link: k for k, link in enumerate(sorted(links))}
         spans = [(start, stop, self._columns_of_rows(start, stop)) for start, stop in _block_spans(rows)]
         coupling = [columns for _, _, columns in spans]
         coupling += [
@@ -134,9 +133,6 @@ class PrimalCost:
 
     def _columns_of_rows(self, start: int, stop: int) -> tuple[int, ...]:
         """The unknowns of these rows."""
-        link = next((part.link for part in self.rows.link_rows if part.start == start), None)
-        if link is not None:
-            return self._link_columns(link)
         return tuple(k for k in range(self.nv) if not is_zero(self.rows.J[start:stop, k]))
 
     def _link_columns(self, link: int) -> tuple[int, ...]:
@@ -147,14 +143,11 @@ class PrimalCost:
     def _block_of_rows(self, number: int, start: int, stop: int, columns: tuple[int, ...]) -> RowBlock:
         """The block of the rows start ... stop - 1."""
         rows, span = self.rows, slice(start, stop)
-        part = next((part for part in rows.link_rows if part.start == start), None)
-        active = rows.active[start]
-        # rows on a single velocity are cheaper to evaluate than to test
-        is_conditional = part is not None or len(columns) > 1 or value_is_constant(active)
-        J = rows.J[span][:, list(columns)] if part is None else part.w
         return RowBlock(
-            number, start, columns, self._hessian_entries(columns), J, rows.aref[span], rows.D[span],
-            rows.kinds[span], rows.bound[span], rows.cone_of.get(start), active, is_conditional,
+            number, start, columns, self._hessian_entries(columns), rows.J[span][:, list(columns)],
+            rows.aref[span], rows.D[span], rows.kinds[span], rows.bound[span], rows.cone_of.get(start),
+            # rows on a single velocity are cheaper to evaluate than to test
+            rows.active[start], rows.hard[start], rows.inverse_weight[span], is_conditional=len(columns) > 1,
         )  # fmt: skip
 
     def _hessian_entries(self, columns: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -189,17 +182,16 @@ class PrimalCost:
             StackedPytree(columns),
             StackedPytree([[k for _, _, k in block] for block in blocks]),
         )
-        shape = n, len(columns[0])
 
         def block(k: Any) -> RowBlock:
             hessian_entries = [
                 (i, j, at) for (i, j, _), at in zip(blocks[0], entry_indices_of[k], strict=True)
             ]
-            J = np.array([row_group.J[k, e] for e in range(shape[0] * shape[1])]).reshape(shape)
-            aref, D = (array([store[k, i] for i in range(n)]) for store in (row_group.aref, row_group.D))
             return RowBlock(
-                first + k, offset + k * n, columns_of[k], hessian_entries, J, aref, D, row_group.kinds,
-                (0,) * n, row_group.cone(k), row_group.active[k] > 0, True,
+                first + k, offset + k * n, columns_of[k], hessian_entries, row_group.jacobian(k),
+                row_group.read("aref", k), row_group.read("D", k), row_group.kinds,
+                (0,) * n, row_group.cone(k), row_group.active[k] > 0, row_group.hard,
+                row_group.read("inverse_weight", k), True,
             )  # fmt: skip
 
         return block
@@ -247,7 +239,7 @@ class PrimalCost:
         """J p of all active rows."""
         x = self._extended(p)
         return self.over_active_blocks(
-            lambda block, y: _with_entries(
+            lambda block, y: with_entries(
                 y, zip(block.row_numbers(), block.jacobian_product(x), strict=True)
             ),
             empty(self.count),
@@ -257,7 +249,7 @@ class PrimalCost:
         """y = J a - aref of all active rows."""
         x = self._extended(a)
         return self.over_active_blocks(
-            lambda block, y: _with_entries(
+            lambda block, y: with_entries(
                 y, zip(block.row_numbers(), block.jacobian_product(x) - block.aref, strict=True)
             ),
             empty(self.count),
@@ -266,7 +258,7 @@ class PrimalCost:
     def advanced_residual(self, y: MutableArray, step: Any, Jp: MutableArray) -> MutableArray:
         """y + step J p of all active rows."""
         return self.over_active_blocks(
-            lambda block, y: _with_entries(y, [(i, y[i] + step * Jp[i]) for i in block.row_numbers()]), y
+            lambda block, y: with_entries(y, [(i, y[i] + step * Jp[i]) for i in block.row_numbers()]), y
         )
 
     def constraint_force(
@@ -290,13 +282,15 @@ class PrimalCost:
         }
         return constraint_force + self.rows.screws.generalised_forces(wrenches, nv)
 
-    def forces(self, a: Any) -> np.ndarray:
-        """Forces f (n,) of all rows at a; rows of pair-type groups are left out."""
+    def forces(self, a: Any) -> MutableArray:
+        """Forces f (count,) of all rows at a, 0 where they are inactive."""
         x = self._extended(a)
-        found = [
-            block.force_and_curvature(block.jacobian_product(x) - block.aref)[0] for block in self.blocks
-        ]
-        return array([force for forces in found for force in forces])
+
+        def store(block: RowBlock, f: MutableArray) -> MutableArray:
+            force, _ = block.force_and_curvature(block.jacobian_product(x) - block.aref)
+            return with_entries(f, zip(block.row_numbers(), force, strict=True))
+
+        return self.over_active_blocks(store, zeros(self.count))
 
     # -------------------------------------------------------------------------------------- Hessian and line
     # search
@@ -424,10 +418,8 @@ def _block_spans(rows: Rows) -> list[tuple[int, int]]:
     """(start, stop) of the blocks: the rows of one cone, or adjacent rows of one name that are active
     together.
     """
-    cones, link_rows = rows.cone_of, {part.start for part in rows.link_rows}
-    starts = [
-        i for i in range(len(rows)) if i == 0 or i in link_rows or not _in_one_block(rows, cones, i - 1, i)
-    ]
+    cones = rows.cone_of
+    starts = [i for i in range(len(rows)) if i == 0 or not _in_one_block(rows, cones, i - 1, i)]
     return list(zip(starts, [*starts[1:], len(rows)], strict=True)) if starts else []
 
 
@@ -458,7 +450,7 @@ def diagonal(values: Sequence[Any]) -> np.ndarray:
     return np.array([[x if i == j else 0 for j in range(len(values))] for i, x in enumerate(values)])
 
 
-def _with_entries(y: MutableArray, values: Iterable[tuple[Any, Any]]) -> MutableArray:
+def with_entries(y: MutableArray, values: Iterable[tuple[Any, Any]]) -> MutableArray:
     """The array with these entries replaced."""
     for i, value in values:
         y = y.set(i, value)

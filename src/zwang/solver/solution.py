@@ -27,7 +27,8 @@ class Solution(NamedTuple):
     coordinate reduction are dependent in this state. inaccurate: whether the acceleration still changed by
     too much when the iteration limit was reached; None means that every solution that has not converged is
     inaccurate. row_status: the status of every block of rows, from which the next solution is warm-started,
-    or None where a solver does not report it (see `warm_start`). stagnated: whether a converged solver
+    or None where a solver does not report it (see `warm_start`). row_force: the forces of all rows, those of
+    groups after the n others, or None where there are no groups. stagnated: whether a converged solver
     terminated because rounding prevented further progress, before it reached its tolerance.
     """
 
@@ -40,6 +41,11 @@ class Solution(NamedTuple):
     inaccurate: Any = None
     row_status: MutableArray | None = None
     stagnated: Any = False
+    row_force: MutableArray | None = None
+
+    def force_of(self, i: Any) -> Any:
+        """The force of row i, where the rows of groups follow the others."""
+        return self.force[i] if self.row_force is None else self.row_force[i]
 
     @property
     def failed(self) -> Any:

@@ -9,17 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import Rows, array
+from zwang.constraint.rows import Rows
 from zwang.dynamics.gauss import GaussProblem
-from zwang.errors import UnknownNameError
-from zwang.scalar import are_constant
+from zwang.errors import InconsistentConstraintsError, SolveError, UnknownNameError
+from zwang.scalar import value_is_constant
 from zwang.solver.augmented_lagrangian import augmented_lagrangian
 from zwang.solver.conjugate_gradient import conjugate_gradient
 from zwang.solver.coordinate_reduction import solve_reduced
-from zwang.solver.dual_newton import dual_newton
-from zwang.solver.multipliers import solve_multipliers
+from zwang.solver.multipliers import inconsistent_constraints, solve_multipliers
 from zwang.solver.newton import newton
-from zwang.solver.null_space import null_space_reduction, restricted_problem
 from zwang.solver.projected_gauss_seidel import projected_gauss_seidel
 from zwang.solver.solution import Solution
 from zwang.solver.warm_start import as_warm_start
@@ -60,43 +58,48 @@ def solve(
     if solver not in SOLVERS:
         raise UnknownNameError("solver", solver, SOLVERS)
     if rows.compacted is not None:
-        return dual_newton(problem, rows.compacted)
+        return newton(problem, rows)
     if not len(rows) and not rows.row_groups:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
-    if as_warm_start(start) and (any(rows.hard) or solver != "newton"):
+    if as_warm_start(start) and (rows.any_hard or solver != "newton"):
         start = None
     # soft rows alone
-    if not any(rows.hard):
+    if not rows.any_hard:
         return SOLVERS[solver](problem, rows, start=start)
-    # hard equalities, by coordinate reduction or by the null-space method
+    # hard equalities, by coordinate reduction or with their forces by the method of multipliers
     equalities = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
     if equalities and independent is not None:
         return solve_reduced(problem, rows, independent.S, lambda *reduced: solve(*reduced, solver=solver))
-    if equalities and _is_numeric(problem, rows):
-        return _solve_in_null_space(problem, rows, equalities, solver)
-    # on traced scalars, where ranks cannot be decided, by multipliers
     if len(equalities) == len(rows) and not rows.row_groups:
-        return solve_multipliers(problem, rows)
-    return augmented_lagrangian(problem, rows, SOLVERS[solver], start=start)
+        return checked(problem, rows, solve_multipliers(problem, rows))
+    return checked(problem, rows, augmented_lagrangian(problem, rows, SOLVERS[solver], start=start))
 
 
-def _is_numeric(problem: GaussProblem, rows: Rows) -> bool:
-    """Whether all values are numbers, so that ranks can be decided."""
-    return are_constant(*np.ravel(problem.M), *problem.a_free, *np.ravel(rows.J), *rows.aref)
+def checked(problem: GaussProblem, rows: Rows, found: Solution) -> Solution:
+    """The solution. Where it has failed and its values are numbers, raises an error with the reason.
 
-
-def _solve_in_null_space(problem: GaussProblem, rows: Rows, equalities: list[int], solver: str) -> Solution:
-    """Solution in the accelerations that satisfy the hard equalities, and all forces."""
-    problem = GaussProblem(np.asarray(problem.M, float), np.asarray(problem.a_free, float), problem.parents)
-    rest = [i for i in range(len(rows)) if i not in set(equalities)]
-    reduction = null_space_reduction(problem, rows.select(equalities))
-    others = rows.select(rest)
-    if reduction.basis.shape[1]:
-        found = solve(*restricted_problem(problem, others, reduction), solver=solver)
-        a = reduction.particular + reduction.basis @ found.acceleration
-    else:
-        found, a = Solution(np.zeros(0), np.zeros(len(rest)), 0.0, 0.0 < 1.0), reduction.particular
-    other_force = np.asarray(others.J, float).T @ found.force
-    equality_forces = reduction.force(problem, a, other_force)
-    force = dict(zip([*rest, *equalities], [*found.force, *equality_forces], strict=True))
-    return found._replace(acceleration=a, force=array([force[i] for i in range(len(rows))]))
+    InconsistentConstraintsError names the constraints with a residual; SolveError is raised for rows or a
+    mass matrix without a solution.
+    """
+    if not value_is_constant(found.converged) or found.converged:
+        return found
+    for name, row, x in zip(rows.names, rows.J, rows.aref, strict=True):
+        if not np.isfinite(np.array([*row, x], float)).all():
+            raise SolveError(
+                f"the rows of constraint {name!r} are not finite in this state: numbers overflow, or the "
+                "constraint is singular, as the distance of two coincident points is; choose another state"
+            )
+    if not np.isfinite(np.asarray(found.acceleration, float)).all():
+        raise SolveError(
+            "the mass matrix is not positive definite in this state: a joint moves no inertia, or the masses "
+            "differ by more than floating-point numbers resolve; give the bodies an inertia or the joints an "
+            "armature"
+        )
+    if found.inconsistent:
+        worst, size = inconsistent_constraints(rows, found.acceleration)
+        raise InconsistentConstraintsError(
+            f"the hard constraints {', '.join(worst)} contradict each other: no acceleration satisfies them "
+            f"all (the largest residual is {size:.3g}); give one of them a softness, remove one, or start in "
+            "a configuration where they agree"
+        )
+    return found

@@ -1,14 +1,11 @@
-"""Newton's method in dual (Delassus) form, on compacted rows: the same iterates as `newton`, with the forces
-as unknowns.
+"""The problem of Newton's method in dual (Delassus) form, on compacted rows: the forces are the unknowns.
 
     A = J M^-1 J^T,    y = y0 + A f,    y0 = J a_free - aref,    a = a_free + M^-1 J^T f
     linear rows, f = -D y:    (A + 1/D) f = -y0 - A f_bound    with the forces f_bound of rows at a bound
 
 By Woodbury's identity this is the step with the Hessian M + J^T D J of the primal form. The work of a world
 grows with the number of its active rows, not with the number of rows that might be active or of generalised
-velocities. Source: MuJoCo documentation, Computation, "Reduced primal problem"; Todorov, "Convex and
-analytically-invertible dynamics with contacts and constraints" (ICRA 2014); Golub, Van Loan, Matrix
-Computations (2013), Section 2.1.4, for Woodbury's identity.
+velocities. Source: Golub, Van Loan, Matrix Computations (2013), Section 2.1.4, for Woodbury's identity.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ import numpy as np
 
 from zwang.algebra.dynamic_ldlt import SIDE, solve_dynamic_ldlt
 from zwang.algebra.factorization import ltdl, solve_transposed_unit_lower, solve_unit_lower
-from zwang.constraint.compacted_rows import CompactedRows, decode_signs
+from zwang.constraint.compacted_rows import CompactedRows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     ActiveIndices,
@@ -31,32 +28,21 @@ from zwang.scalar import (
     empty,
     equal,
     fori_loop,
-    is_zero,
-    lane_maximum,
     logical_and,
-    logical_not,
-    logical_or,
     maximum,
     table,
     where,
-    while_loop,
     zeros,
 )
 from zwang.solver.line_search import exact_line_search
-from zwang.solver.solution import Solution, is_single_precision
+from zwang.solver.solution import Solution
 
-TOLERANCE = 1e-11  # of the forces, relative to the largest
-ITERATIONS = 100
 LINE_SEARCH_TOLERANCE = 0.01  # of the slope, relative to its initial value
 ROUNDING = 1e-13  # rounding error of the slope, relative to its terms
-SMALLEST_CHANGE = 1e-13  # a smaller change of the forces, relative to the largest, is rounding
-SINGLE_PRECISION_CHANGE = 1e-5  # the same in single precision, ...
-SINGLE_PRECISION_STAGNATIONS = 3  # ... after this many such changes
-USABLE_CHANGE = 1e-3  # at the iteration limit, forces that still change by more are not to be used
 LOWER, LINEAR, UPPER = 1.0, 2.0, 3.0  # row status: force at the lower bound, linear, at the upper bound
 
 
-class _DualProblem(NamedTuple):
+class DualProblem(NamedTuple):
     """The problem in dual form; all arrays are of the compacted rows of each world.
 
     n: the largest number of active rows in any lane; blocks: the number of blocks of rows that contain them.
@@ -100,80 +86,122 @@ class _DualProblem(NamedTuple):
         return fori_loop(0, self.n, body, init)
 
 
-class _DualNewtonState(NamedTuple):
-    """State of the iteration.
-
-    Forces f, residual y = y0 + A f and row status (size,); iterations; the largest violation of the force
-    law; stagnations so far; whether the method has terminated; whether the last change was small enough for
-    the forces to be used; whether the method has terminated above its tolerance, because of rounding.
-    """
+class _Forces(NamedTuple):
+    """Forces f (size,) and the residual y = y0 + A f of the rows."""
 
     f: MutableArray
     y: MutableArray
-    status: MutableArray
-    iterations: Any
-    error: Any
-    stagnations: Any
-    done: Any
-    usable: Any
-    stagnated: Any = 0.0 > 1.0
 
 
-def dual_newton(problem: GaussProblem, compacted: CompactedRows) -> Solution:
-    """Minimiser of Z(a) + sum s_i(J_i a - aref_i) by Newton's method in dual form, and the status of all
-    rows.
-
-    compacted: the active rows of each world, with the status from which the method starts. The forces of the
-    solution are not reported.
+class DualForm(NamedTuple):
+    """The problem in dual form, the status to start from, the rows and the problem from which it stems, and
+    the factors of the mass matrix.
     """
+
+    p: DualProblem
+    status: MutableArray
+    compacted: CompactedRows
+    problem: GaussProblem
+    factors: Any
+
+    is_warm = True
+
+    def initial(self) -> tuple[_Forces, MutableArray]:
+        """No forces, and the stored status."""
+        p = self.p
+        f = p.for_all_rows(lambda k, f: f.set(k, 0.0), empty(p.size))
+        y = p.for_all_rows(lambda k, y: y.set(k, p.y0[k]), empty(p.size))
+        return _Forces(f, y), self.status
+
+    def has_no_rows(self) -> Any:
+        """Whether no row is active."""
+        return self.compacted.rows.count < 1
+
+    def initial_gradient(self, point: _Forces, status: MutableArray) -> tuple[()]:
+        """Nothing: the direction does not need a gradient."""
+        return ()
+
+    def gradient(self, point: _Forces, status: MutableArray) -> tuple[tuple[()], Any, Any, Any]:
+        """The largest violation of the force law, and the largest force, twice: the forces are the
+        unknowns.
+        """
+
+        def compare(k: Any, carry: Any) -> Any:
+            error, largest = carry
+            force = point.f[k]
+            violation = absolute(force - self.p.force(k, point.y[k]))
+            return maximum(error, violation), maximum(largest, absolute(force))
+
+        error, largest = self.p.for_all_rows(compare, (0.0, 0.0))
+        return (), error, largest, largest
+
+    def direction(self, point: _Forces, gradient: tuple[()], status: MutableArray) -> _Forces:
+        """The forces and residual of a full step: those of this status."""
+        return _forces_of_status(self.p, status)
+
+    def status_is_unchanged(self, point: _Forces, full: _Forces, status: MutableArray) -> Any:
+        """Whether no row changes its status over a full step."""
+
+        def compare(k: Any, same: Any) -> Any:
+            return logical_and(same, equal(self.p.status(k, full.y[k]), status[k]))
+
+        return self.p.for_all_rows(compare, True)
+
+    def step_length(self, point: _Forces, full: _Forces, gradient: tuple[()]) -> Any:
+        """The step length that minimises the cost."""
+        return _line_search(self.p, point, full)
+
+    def advanced(
+        self, point: _Forces, full: _Forces, length: Any, status: MutableArray
+    ) -> tuple[_Forces, MutableArray, Any]:
+        """The point after a step, the status there, and the largest change of a force."""
+        whole = equal(length, 1.0)
+
+        def advance(k: Any, carry: Any) -> Any:
+            f, y, status, largest = carry
+            change, y_change = length * (full.f[k] - f[k]), length * (full.y[k] - y[k])
+            force, residual = where(whole, full.f[k], f[k] + change), where(whole, full.y[k], y[k] + y_change)
+            f, y = f.set(k, force), y.set(k, residual)
+            return f, y, status.set(k, self.p.status(k, residual)), maximum(largest, absolute(change))
+
+        f, y, status, step = self.p.for_all_rows(advance, (point.f, point.y, status, 0.0))
+        return _Forces(f, y), status, step
+
+    def solution(self, point: _Forces, status: MutableArray) -> Solution:
+        """a = a_free + M^-1 J^T f = a_free + L^-1 D^-1 X^T f, and the status of every row; the forces are not
+        reported.
+        """
+        p, compacted, (L, reciprocals) = self.p, self.compacted, self.factors
+
+        def add_row(k: Any, g: np.ndarray) -> np.ndarray:
+            return g + point.f[k] * _row(p.X, k)
+
+        def store(k: Any, codes: MutableArray) -> MutableArray:
+            inside = 1.0 * k < compacted.rows.count
+            return cond(inside, lambda c: c.scatter(compacted.rows.numbers[k], status[k]), lambda c: c, codes)
+
+        generalised_force = p.for_all_rows(add_row, np.zeros(len(self.problem.a_free)))
+        change = solve_unit_lower(L, self.problem.parents, generalised_force * np.array(reciprocals))
+        codes = p.for_all_rows(store, zeros(compacted.rows.size))
+        return Solution(self.problem.a_free + change, np.zeros(0), 0.0, True, row_status=codes)
+
+
+def dual_form(problem: GaussProblem, compacted: CompactedRows) -> DualForm:
+    """The dual form of the active rows of each world."""
     factors = ltdl(problem.M, problem.parents)
-    p, status = _dual_problem(problem, compacted, factors)
-    f = p.for_all_rows(lambda k, f: f.set(k, 0.0), empty(p.size))
-    y = p.for_all_rows(lambda k, y: y.set(k, p.y0[k]), empty(p.size))
-    no_rows = compacted.count < 1
-
-    def unfinished(s: _DualNewtonState) -> Any:
-        return logical_and(logical_not(s.done), s.iterations < ITERATIONS)
-
-    last = while_loop(
-        unfinished, lambda s: _iterate(p, s), _DualNewtonState(f, y, status, 0.0, 0.0, 0.0, no_rows, no_rows)
-    )
-
-    def add_row(k: Any, g: np.ndarray) -> np.ndarray:
-        return g + last.f[k] * _row(p.X, k)
-
-    # a = a_free + M^-1 J^T f = a_free + L^-1 D^-1 X^T f
-    L, reciprocals = factors
-    generalised_force = p.for_all_rows(add_row, np.zeros(len(problem.a_free)))
-    a = problem.a_free + solve_unit_lower(L, problem.parents, generalised_force * np.array(reciprocals))
-
-    def store(k: Any, codes: MutableArray) -> MutableArray:
-        inside = 1.0 * k < compacted.count
-        return cond(inside, lambda c: c.scatter(compacted.numbers[k], last.status[k]), lambda c: c, codes)
-
-    codes = p.for_all_rows(store, zeros(compacted.size))
-    inaccurate = logical_not(logical_or(last.done, last.usable))
-    return Solution(
-        a,
-        np.zeros(0),
-        last.iterations,
-        last.done,
-        inaccurate=inaccurate,
-        row_status=codes,
-        stagnated=last.stagnated,
-    )
+    return DualForm(*_dual_problem(problem, compacted, factors), compacted, problem, factors)
 
 
 def _dual_problem(
     problem: GaussProblem, compacted: CompactedRows, factors: Any
-) -> tuple[_DualProblem, MutableArray]:
+) -> tuple[DualProblem, MutableArray]:
     """The problem in dual form, and the initial status of its rows."""
-    n = lane_maximum(compacted.count, compacted.size)
-    blocks, pairs = (table([-(-k // of) for k in range(compacted.size + 1)])[n] for of in (SIDE, 2))
+    n = compacted.rows.lane_count
+    blocks, pairs = (table([-(-k // of) for k in range(compacted.rows.size + 1)])[n] for of in (SIDE, 2))
     X, numbers, status = _row_arrays(problem, compacted, factors[0], n)
     A = _delassus_matrix(X, np.array(factors[1]), pairs)
     lower, upper = numbers.get("lower"), numbers.get("upper")
-    return _DualProblem(n, blocks, X, A, numbers["y0"], numbers["D"], lower, upper), status
+    return DualProblem(n, blocks, X, A, numbers["y0"], numbers["D"], lower, upper), status
 
 
 def _row_arrays(
@@ -183,21 +211,15 @@ def _row_arrays(
 
     The initial status is the stored one or, where none is stored, that at the free acceleration.
     """
-    capacity, nv = -(-compacted.size // SIDE) * SIDE, len(problem.a_free)
+    capacity, nv = -(-compacted.rows.size // SIDE) * SIDE, len(problem.a_free)
     fields = ["y0", "D", *(("lower", "upper") if compacted.has_bounds else ())]
 
     def enter(k: Any, carry: Any) -> Any:
         X, numbers, status = carry
-        row = compacted.row(k)
-        J = np.array(decode_signs(row.sign_words, nv)) * (row.w @ compacted.S)
-        for i, other_row in compacted.coupling_rows.items():
-            is_this_row = logical_and(1.0 * k < compacted.count, equal(compacted.numbers[k], i))
-            J = np.array(
-                [x if is_zero(o) else where(is_this_row, o, x) for x, o in zip(J, other_row, strict=True)]
-            )
+        row, J = compacted.row(k), compacted.jacobian(k)
         for j, x in enumerate(solve_transposed_unit_lower(L, problem.parents, J)):
             X = X.set((k, j), x)
-        y0, code = J @ problem.a_free - row.aref, compacted.row_status[k]
+        y0, code = J @ problem.a_free - row.aref, row.status
         values = {"y0": y0, "D": row.D, "lower": row.lower, "upper": row.upper}
         numbers = {name: numbers[name].set(k, values[name]) for name in fields}
         return X, numbers, status.set(k, where(code > 0, code, _row_status(row.D, y0, row.lower, row.upper)))
@@ -236,65 +258,7 @@ def _row(X: MutableArray, k: Any) -> np.ndarray:
     return np.array([X[k, j] for j in range(X.shape[1])])
 
 
-def _iterate(p: _DualProblem, s: _DualNewtonState) -> _DualNewtonState:
-    """State after one iteration: Newton step, line search, new forces, status, termination."""
-    # the forces of a full Newton step, if no row changes its status
-    f, y = _newton_step(p, s.status)
-
-    def compare(k: Any, same: Any) -> Any:
-        return logical_and(same, equal(p.status(k, y[k]), s.status[k]))
-
-    same = p.for_all_rows(compare, 1.0 * p.n >= 0.0)
-    # step length: 1 where no row changes its status, and in the first iteration
-    full = logical_or(same, s.iterations < 1)
-    t = cond(full, lambda: 1.0, lambda: _line_search(p, s, f, y))
-
-    def advance(k: Any, carry: Any) -> Any:
-        f_now, y_now, status, largest_change, error, largest_force = carry
-        change, y_change = t * (f[k] - f_now[k]), t * (y[k] - y_now[k])
-        force, residual = where(full, f[k], f_now[k] + change), where(full, y[k], y_now[k] + y_change)
-        force_error = absolute(force - p.force(k, residual))
-        f_now, y_now = f_now.set(k, force), y_now.set(k, residual)
-        status = status.set(k, p.status(k, residual))
-        return (
-            f_now,
-            y_now,
-            status,
-            maximum(largest_change, absolute(change)),
-            maximum(error, force_error),
-            maximum(largest_force, absolute(force)),
-        )
-
-    f_now, y_now, status, largest_change, error, largest_force = p.for_all_rows(
-        advance, (s.f, s.y, s.status, 0.0, 0.0, 0.0)
-    )
-    # the first change, from zero to the forces of the initial status, is no sign of termination
-    counts = s.iterations >= 1
-    stagnant = logical_and(counts, logical_and(is_single_precision(largest_force), error > s.error / 2))
-    stagnations = s.stagnations + where(
-        logical_and(stagnant, largest_change <= SINGLE_PRECISION_CHANGE * largest_force), 1.0, 0.0
-    )
-    stagnated = logical_and(
-        counts,
-        logical_or(
-            largest_change <= SMALLEST_CHANGE * largest_force, stagnations >= SINGLE_PRECISION_STAGNATIONS
-        ),
-    )
-    accurate = logical_or(same, error <= TOLERANCE * largest_force)
-    return _DualNewtonState(
-        f_now,
-        y_now,
-        status,
-        s.iterations + 1,
-        error,
-        stagnations,
-        logical_or(accurate, stagnated),
-        largest_change <= USABLE_CHANGE * largest_force,
-        logical_and(stagnated, logical_not(accurate)),
-    )
-
-
-def _newton_step(p: _DualProblem, status: MutableArray) -> tuple[MutableArray, MutableArray]:
+def _forces_of_status(p: DualProblem, status: MutableArray) -> _Forces:
     """Forces f (size,) and residual y = y0 + A f for this status: (A + 1/D) f = -y0 - A f_bound for the
     linear rows.
 
@@ -339,11 +303,11 @@ def _newton_step(p: _DualProblem, status: MutableArray) -> tuple[MutableArray, M
         k = linear_rows[i]
         return f.set(k, where(is_linear[i] > 0, x[i], f[k]))
 
-    return fori_loop(0, linear_rows.count, scatter, f), y
+    return _Forces(fori_loop(0, linear_rows.count, scatter, f), y)
 
 
 def _with_delassus_product(
-    p: _DualProblem, y: MutableArray, number: Any, part: Callable[[Any], tuple[Any, Any]]
+    p: DualProblem, y: MutableArray, number: Any, part: Callable[[Any], tuple[Any, Any]]
 ) -> MutableArray:
     """y + A f (size,) for f with `number` entries, part(i) = (row, value)."""
 
@@ -361,22 +325,22 @@ def _with_delassus_product(
     return fori_loop(0, p.blocks, block, empty(p.size))
 
 
-def _line_search(p: _DualProblem, s: _DualNewtonState, f: MutableArray, y: MutableArray) -> Any:
-    """Step length from s towards the forces f and residual y that minimises the cost."""
+def _line_search(p: DualProblem, s: _Forces, full: _Forces) -> Any:
+    """Step length from s towards the forces and residual of a full step that minimises the cost."""
 
     def slope_at(t: Any) -> tuple[Any, Any]:
         def add(k: Any, sums: Any) -> Any:
-            f_change, y_change = f[k] - s.f[k], y[k] - s.y[k]
+            f_change, y_change = full.f[k] - s.f[k], full.y[k] - s.y[k]
             residual = s.y[k] + t * y_change
-            curvature = where(equal(p.status(k, residual), LINEAR), p.D[k] * y_change * y_change, 0.0)
-            return sums[0] + (s.f[k] + t * f_change - p.force(k, residual)) * y_change, sums[
-                1
-            ] + f_change * y_change + curvature
+            linear = equal(p.status(k, residual), LINEAR)
+            curvature = where(linear, p.D[k] * y_change * y_change, 0.0)
+            slope = (s.f[k] + t * f_change - p.force(k, residual)) * y_change
+            return sums[0] + slope, sums[1] + f_change * y_change + curvature
 
         return p.for_all_rows(add, (0.0, 0.0))
 
     def parts(k: Any, sums: Any) -> Any:
-        y_change = y[k] - s.y[k]
+        y_change = full.y[k] - s.y[k]
         return sums[0] + (s.f[k] - p.force(k, s.y[k])) * y_change, sums[1] + absolute(s.f[k] * y_change)
 
     initial_slope, magnitude = p.for_all_rows(parts, (0.0, 0.0))

@@ -1,0 +1,98 @@
+"""Compaction: each world keeps the records that it needs, without gaps, in an array of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from zwang.scalar.arrays import MutableArray
+from zwang.scalar.control_flow import empty, fori_loop, lane_maximum
+from zwang.scalar.primitives import floor, where
+
+SIGNS_PER_WORD = 12  # 24 bits, which single precision holds
+
+
+class Appender(NamedTuple):
+    """Records while they are appended: to be carried through loops and branches.
+
+    records (size, width): by the number of the item. numbers (size,): those of the items appended first, from
+    the front, and of those appended last, from the back; front, back: how many there are of each.
+    """
+
+    records: MutableArray
+    numbers: MutableArray
+    front: Any
+    back: Any
+
+    def append(self, number: Any, record: Sequence[Any], last: Any = False) -> Appender:
+        """The records of these items and of item `number`, an index below size, which has not been appended;
+        last: whether it is placed behind all items for which that is false.
+        """
+        records, size = self.records, self.numbers.shape[0]
+        for c, x in enumerate(record):
+            records = records.set((number, c), x)
+        numbers = self.numbers.scatter(where(last, size - 1 - self.back, self.front), 1.0 * number)
+        step = where(last, 0.0, 1.0)
+        return Appender(records, numbers, self.front + step, self.back + (1.0 - step))
+
+
+class CompactedRecords(NamedTuple):
+    """The records that each world has appended, contiguously.
+
+    size: the largest number of records. count: the number that this world has. numbers (size,) of the items,
+    and records (size, width), both zero from the count of this world to `lane_count`, undefined behind it.
+    """
+
+    size: int
+    count: Any
+    numbers: MutableArray
+    records: MutableArray
+
+    @property
+    def lane_count(self) -> Any:
+        """The largest count of the lanes, as the bound of a loop over the records."""
+        return lane_maximum(self.count, self.size)
+
+    def __getitem__(self, k: Any) -> list[Any]:
+        """Record k."""
+        return [self.records[k, c] for c in range(self.records.shape[1])]
+
+
+def compact(size: int, width: int, fill: Callable[[Appender], Appender]) -> CompactedRecords:
+    """The records (width,) that `fill` appends, of at most `size` items.
+
+    In compiled code a loop over the result runs as often as the world of the lanes with the most records
+    needs, whereas a loop over `ActiveIndices` runs over the items that any of them needs.
+    """
+    appended = fill(Appender(empty((size, width)), empty(size), 0.0, 0.0))
+    front, count = appended.front, appended.front + appended.back
+
+    def copy(k: Any, arrays: tuple[MutableArray, MutableArray]) -> tuple[MutableArray, MutableArray]:
+        place, inside = 1.0 * k, 1.0 * k < count
+        index = where(place < front, place, size - 1 - (place - front))
+        number = where(inside, appended.numbers.gather(where(inside, index, 0.0)), 0.0)
+        numbers, records = arrays
+        for c, x in enumerate([appended.records.gather(number * width + c) for c in range(width)]):
+            records = records.set((k, c), where(inside, x, 0.0))
+        return numbers.set(k, number), records
+
+    arrays = empty(size), empty((size, width))
+    return CompactedRecords(size, count, *fori_loop(0, lane_maximum(count, size), copy, arrays))
+
+
+def pack_signs(signs: Sequence[float]) -> list[int]:
+    """Signs 1, 0 and -1 packed into as few whole numbers as single precision holds, 12 in each."""
+    digits = [1 + int(sign) for sign in signs]
+    words = [digits[k : k + SIGNS_PER_WORD] for k in range(0, len(digits), SIGNS_PER_WORD)]
+    return [sum(digit * 4**k for k, digit in enumerate(word)) for word in words]
+
+
+def unpack_signs(words: Sequence[Any], count: int) -> list[Any]:
+    """The signs that `pack_signs` packed; words may be traced, and differ from lane to lane."""
+    signs: list[Any] = []
+    for word in words:
+        number = min(count - len(signs), SIGNS_PER_WORD)
+        quotients = [word, *(floor(word * 0.25**k) for k in range(1, number))]
+        signs += [x - 4 * y - 1 for x, y in pairwise(quotients)] + [quotients[-1] - 1]
+    return signs
