@@ -124,7 +124,7 @@ def closes_by_impact(rows: Rows, force_of: Callable[[Any], Any], resting_speed: 
 def _closes_in_group(
     group: RowGroup, start: int, force_of: Callable[[Any], Any], resting_speed: Any, found: Any
 ) -> Any:
-    """Whether `found`, or one of the active contacts of a group closes; start: the number of its first row."""
+    """Whether `found`, or an active contact of a group closes; start: the number of its first row."""
 
     def visit(k: Any, found: Any) -> Any:
         approaches = group.read("velocity", k)[0] < -resting_speed

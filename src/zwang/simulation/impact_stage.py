@@ -54,6 +54,7 @@ from zwang.scalar import (
 from zwang.simulation.constrained import without_inactive_rows
 from zwang.simulation.constraint_options import contact_enabled
 from zwang.simulation.constraint_stage import ConstraintModel
+from zwang.simulation.solver_status import CONVERGED, solver_status, worst_solver_status
 from zwang.simulation.status import (
     INCONSISTENT_CONSTRAINTS,
     NONE,
@@ -76,9 +77,9 @@ PARTS = {
 }
 """The parts of a step of each integrator of fixed step size."""
 
-PartDerivative = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any, Any, Any]]
-"""(v_dot, z_dot, status, closes) of (q, v, z, time after the beginning of the step, whether approaching
-contacts act).
+PartDerivative = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any, Any, Any, Any]]
+"""(v_dot, z_dot, status, closes, solver status) of (q, v, z, time after the beginning of the step, whether
+approaching contacts act).
 """
 
 
@@ -86,8 +87,8 @@ class _Parts(NamedTuple):
     """The progress of a step.
 
     state: at the beginning of the next part, `elapsed` [s] after that of the step. size [s]: of that part.
-    phase: TRIAL, FREE or TO_IMPACT. impacts: their number. status: of what was accepted. done: whether the
-    step is complete.
+    phase: TRIAL, FREE or TO_IMPACT. impacts: their number. status: of what was accepted. solver: the worst
+    solver status of all parts. done: whether the step is complete.
     """
 
     state: State
@@ -96,6 +97,7 @@ class _Parts(NamedTuple):
     phase: Any
     impacts: Any
     status: Any
+    solver: Any
     done: Any
 
 
@@ -111,8 +113,9 @@ def step_with_impacts(
     space: StateSpace,
     state: State,
     t: Any,
-) -> tuple[State, Any]:
-    """The state and the status after one step of size model.h in which hard contacts may close by impacts.
+) -> tuple[State, Any, Any]:
+    """The state, the status and the solver status after one step of size model.h in which hard contacts may
+    close by impacts.
 
     derivative: the state derivative, see `PartDerivative`. t [s]: the time at the beginning of the step.
     """
@@ -121,11 +124,13 @@ def step_with_impacts(
     def iterate(s: _Parts) -> _Parts:
         statuses: list[Any] = []
         closings: list[Any] = []
+        solvers: list[Any] = []
 
         def at(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
-            v_dot, z_dot, status, closes = derivative(q, v, z, s.elapsed + dt, equal(s.phase, TRIAL))
+            v_dot, z_dot, status, closes, solver = derivative(q, v, z, s.elapsed + dt, equal(s.phase, TRIAL))
             statuses.append(status)
             closings.append(closes)
+            solvers.append(solver)
             return v_dot, z_dot
 
         part = PARTS[integrator](at, space, s.state, s.size, h, s.elapsed <= 0)
@@ -135,17 +140,18 @@ def step_with_impacts(
             lambda: _closing_share(model, s.state, part, s.size, t + s.elapsed),
             lambda: 1.0,
         )
-        after, impact_status = cond(
+        after, impact_status, impact_solver = cond(
             equal(s.phase, TO_IMPACT),
             lambda: state_after_impact(model, part.end, t + s.elapsed + s.size),
-            lambda: (part.end, 1.0 * NONE),
+            lambda: (part.end, 1.0 * NONE, 1.0 * CONVERGED),
         )
         status = worst_status([*statuses, impact_status])
-        return _next(s, part, after, closes, share, status, h)
+        solver = worst_solver_status([s.solver, *solvers, impact_solver])
+        return _next(s, part, after, closes, share, status, h)._replace(solver=solver)
 
-    start = _Parts(_copied(state), 0.0, 1.0 * h, TRIAL, 0.0, 1.0 * NONE, 0.0 > 1.0)
+    start = _Parts(_copied(state), 0.0, 1.0 * h, TRIAL, 0.0, 1.0 * NONE, 1.0 * CONVERGED, 0.0 > 1.0)
     last = while_loop(lambda s: logical_not(s.done), iterate, start)
-    return last.state, last.status
+    return last.state, last.status, last.solver
 
 
 def _next(s: _Parts, part: SubStep, after: State, closes: Any, share: Any, status: Any, h: Any) -> _Parts:
@@ -164,7 +170,7 @@ def _next(s: _Parts, part: SubStep, after: State, closes: Any, share: Any, statu
     size = where(to_impact, rest, where(free, share * s.size, s.size))
     phase = where(trial, FREE, where(free, TO_IMPACT, TRIAL))
     impacts = s.impacts + where(to_impact, 1.0, 0.0)
-    return _Parts(moved, elapsed, size, phase, impacts, where(done, status, 1.0 * NONE), done)
+    return _Parts(moved, elapsed, size, phase, impacts, where(done, status, 1.0 * NONE), s.solver, done)
 
 
 def _closing_share(model: ConstraintModel, state: State, part: SubStep, size: Any, t: Any) -> Any:
@@ -212,8 +218,10 @@ def _newton_step(share: Any, time: Any, size: Any) -> Any:
     return clip(share + time / where(size > 0, size, 1.0), 0.0, 1.0)
 
 
-def state_after_impact(model: ConstraintModel, state: State, t: Any) -> tuple[State, Any]:
-    """The state with the velocity after the impact of the closed contacts, and the status of the solver."""
+def state_after_impact(model: ConstraintModel, state: State, t: Any) -> tuple[State, Any, Any]:
+    """The state with the velocity after the impact of the closed contacts, its status, and the status of the
+    solver.
+    """
     mechanism = model.mechanism
     kinematics = Kinematics(mechanism.tree, state.q, state.v)
     context = row_context(mechanism, kinematics, inverse_weights=model.weights, timestep=model.h, time=t)
@@ -228,7 +236,8 @@ def state_after_impact(model: ConstraintModel, state: State, t: Any) -> tuple[St
             status_if(solution.inconsistent, INCONSISTENT_CONSTRAINTS),
         ]
     )
-    return State(state.q, state.v + solution.acceleration, state.z), status
+    after = State(state.q, state.v + solution.acceleration, state.z)
+    return after, status, 1.0 * solver_status(solution)
 
 
 def _any(conditions: list[Any]) -> Any:

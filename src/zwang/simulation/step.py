@@ -142,28 +142,32 @@ def step(
         stages.append(state_derivative(s, q, v, z, control, t + dt, guess))
         return stages[-1].v_dot, stages[-1].z_dot
 
-    def part(q: Any, v: Any, z: Any, dt: Any, approaching_act: Any) -> tuple[Any, Any, Any, Any]:
+    def part(q: Any, v: Any, z: Any, dt: Any, approaching_act: Any) -> tuple[Any, Any, Any, Any, Any]:
         """Stages 1 to 9 in a part of a step between impacts."""
         found = state_derivative(s, q, v, z, control, t + dt, None, approaching_act)
-        return found.v_dot, found.z_dot, found.status, found.closes
+        solver = CONVERGED if found.motion is None else found.motion.solver_status
+        return found.v_dot, found.z_dot, found.status, found.closes, solver
 
     # 10. integrator
     space = state_space(s.mechanism)
     if s.constraint_model is not None and s.has_impacts:
-        end, impact_status = step_with_impacts(s.constraint_model, s.integrator, part, space, state, t)
-        statuses = [impact_status]
+        end, status, solver_status = step_with_impacts(
+            s.constraint_model, s.integrator, part, space, state, t
+        )
+        statuses = [status]
     else:
         end = STEPPERS[s.integrator](derivative, space, state, s.h)
         statuses = [stage.status for stage in stages]
+        motions = [stage.motion for stage in stages if stage.motion is not None]
+        solver_status = worst_solver_status(motion.solver_status for motion in motions)
     # 11. stabilisation of the hard constraints
     q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h)
     # 12. status
     status = worst_status([*statuses, status_if(violated, CONSTRAINT_VIOLATED)])
     row_status = stages[-1].row_status if stages else None
     kept = [] if row_status is None else [row_status[k] for k in range(row_status.shape[0])]
-    motions = [stage.motion for stage in stages if stage.motion is not None]
-    solver_status = worst_solver_status(motion.solver_status for motion in motions)
-    return StepResult(State(q, v, end.z), status, kept, solver_status, stages[0].motion)
+    motion = stages[0].motion if stages else None
+    return StepResult(State(q, v, end.z), status, kept, solver_status, motion)
 
 
 def state_derivative(

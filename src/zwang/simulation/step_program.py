@@ -30,7 +30,7 @@ from zwang.simulation.controls import ControlFunction
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.solver_status import advanced_monitor
 from zwang.simulation.status import INVALID_CONTROL, NONE, OUT_OF_BOUNDS, status_if, worst_status
-from zwang.simulation.step import StepResult, StepSettings, step, step_settings
+from zwang.simulation.step import StepResult, StepSettings, state_derivative, step, step_settings
 from zwang.simulation.step_outputs import step_outputs
 
 BOUND = 1e10  # MuJoCo's mjMAXVAL: larger coordinates and velocities are a failure
@@ -119,6 +119,9 @@ def state_after_step(
     the `outputs` (see `step_outputs`).
     """
     result = step(settings, state, control, t, carried.warm_start if carried else None)
+    if outputs and settings.has_impacts:  # whose parts are solved in a loop
+        start = state_derivative(settings, *state, control, 0 if t is None else t)
+        result = result._replace(motion=start.motion)
     after, status = result.state, result.status
     if carried:
         carried.keep(result.row_status)
