@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
+from collections import Counter
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
@@ -19,13 +21,14 @@ from tests.io.round_trip import (
     close,
     orders,
 )
+from tests.io.test_urdf import real_robots
 from tests.io.written_mechanisms import driven_mechanism, rich_mechanism
 from tests.mechanisms import random_mechanism, random_state
 from tests.oracles.mujoco_models import RandomModel, RandomTree, full_mass_matrix, state_of
-from zwang.errors import FormatError, ParameterError, WriteError
+from zwang.errors import ArgumentError, FormatError, ParameterError, WriteError
 from zwang.io.urdf.read_urdf import read_urdf
 from zwang.mechanism.geometry import Mesh
-from zwang.mechanism.samples import FURUTA, four_bar, furuta
+from zwang.mechanism.samples import four_bar, furuta
 from zwang.scalar import symbol
 
 GYM = sorted((Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets").glob("*.xml"))
@@ -154,8 +157,6 @@ def test_random_models_of_mujoco(make, seed, tmp_path):
 
 
 def test_robots_of_example_robot_data(tmp_path):
-    robots = pytest.importorskip("example_robot_data")
-    folder = Path(robots.robots_loader.getModelPath("panda_description"), "panda_description").parent
     names = {
         "laikago",
         "panda",
@@ -166,7 +167,7 @@ def test_robots_of_example_robot_data(tmp_path):
         "romeo",
         "finger_edu",
     }
-    found = [path for path in sorted(folder.glob("**/*.urdf")) if path.stem in names]
+    found = [path for path in real_robots() if path.stem in names]
     assert len(found) == len(names)
     for path in found:
         with warnings.catch_warnings():
@@ -363,22 +364,25 @@ def said(m, path, write=zw.write_mjcf):
 def silent_changes(m, folder, write, suffix):
     """The fields whose change changes neither the file nor the report."""
     before = said(m, folder / f"m{suffix}", write)
-    found, tried = set(), 0
+    found, tried = set(), Counter()
     for label, part, name, new in variants(m):
+        if tried[label] == 2:  # each field is changed in two parts
+            continue
         try:
             other = rebuilt(part, name, new)
         except zw.errors.ZwangError:
             continue  # not a valid mechanism
-        tried += 1
+        tried[label] += 1
         if said(other, folder / f"m{suffix}", write) == before:
             found.add(label)
-    return found, tried
+    return found, len(tried)
 
 
-def test_no_number_is_dropped_silently(tmp_path):
+def test_no_number_is_dropped_silently(tmp_path, monkeypatch):
     """Every number of a mechanism is in the file, or a note names its part."""
+    monkeypatch.setattr("os.fsync", lambda file: None)
     found, tried = silent_changes(rich_mechanism(), tmp_path, zw.write_mjcf, ".xml")
-    assert tried > 250
+    assert tried > 100
     assert not found
 
 
@@ -428,9 +432,53 @@ def test_symbols_without_values_are_named(tmp_path):
         zw.write_mjcf(furuta(), tmp_path / "m.xml", strict=False)
 
 
-def test_a_file_that_cannot_be_written(tmp_path):
-    with pytest.raises(WriteError):
-        zw.write_mjcf(furuta(**FURUTA), tmp_path / "nowhere" / "m.xml")
+@pytest.mark.parametrize("write", [zw.write_mjcf, zw.write_urdf])
+def test_a_file_that_cannot_be_written(write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    m = zw.Mechanism(bodies=(zw.Body("b", zw.Revolute("j"), mass=1, geometry=(cone(),)),))
+    for path in (tmp_path / "nowhere" / "m.xml", tmp_path, f"{tmp_path}/a\0b", ""):
+        with pytest.raises(WriteError):
+            write(m, path)
+    for wrong in (None, 3, b"m.xml"):
+        with pytest.raises(ArgumentError, match="path"):
+            write(m, wrong)
+    with pytest.raises(ArgumentError, match="strict"):
+        write(m, tmp_path / "m.xml", strict="no")
+
+
+def cone():
+    return Mesh(
+        vertices=((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)),
+        faces=((0, 2, 1), (0, 1, 3), (1, 2, 3), (0, 3, 2)),
+        visual_only=True,
+    )
+
+
+@pytest.mark.parametrize("write", [zw.write_mjcf, zw.write_urdf])
+def test_a_mechanism_without_bodies_and_one_with_a_long_chain(write, tmp_path):
+    empty = zw.Mechanism(name="nothing")
+    write(empty, tmp_path / "m.xml")
+    assert loaded(tmp_path / "m.xml").nv == 0
+    names = ["world", *(f"b{k}" for k in range(300))]
+    bodies = [
+        zw.Body(name, zw.Revolute(name), parent, (0.1, 0, 0), mass=1, inertia=(1, 1, 1))
+        for parent, name in itertools.pairwise(names)
+    ]
+    chain = zw.Mechanism(bodies=bodies)
+    if write is zw.write_mjcf:
+        with pytest.raises(FormatError, match=r"chain of 241 bodies.*write_urdf"):
+            write(chain, tmp_path / "m.xml")
+    else:
+        write(chain, tmp_path / "m.xml")
+        assert loaded(tmp_path / "m.xml").nv == 300
+
+
+def test_the_inputs_keep_their_order(tmp_path):
+    m = zw.Mechanism(
+        bodies=(zw.Body("a", zw.Revolute("j"), mass=1, inertia=(1, 1, 1)),),
+        forces=(zw.Wrench("a", (1, 2, 3), axes="body", input="push"), zw.Motor("motor", "j")),
+    )
+    assert_equal(m, rewritten(m, tmp_path))
 
 
 # ---------------------------------------------------------------------------------- names and meshes

@@ -122,7 +122,8 @@ def _forces_on(
     home = mechanism.home or mechanism.neutral
     forces: list[Any] = []
     tendons: list[Tendon] = []
-    for force in mechanism.forces:
+    given: tuple[Any, ...] = mechanism.forces
+    for force in given:
         new = renamed.get(getattr(force, "joint", None) or "")
         kind = joints[force.joint].kind if new else ""
         if new is None or (kind == "screw" and not isinstance(force, Damper)):

@@ -99,6 +99,7 @@ def _with_forces(m: Mechanism, notes: ExportNotes) -> Mechanism:
     tendon_names = UniqueNames({t.name for t in m.tendons})
     frame_names = UniqueNames({"world", *(b.name for b in m.bodies), *(f.name for f in m.frames)})
     forces: list[Any] = []
+    wrenches: list[Any] = []  # after the actuators, as in `Mechanism.inputs`
     tendons, frames = list(m.tendons), list(m.frames)
     sprung: set[str] = set()
     for force in m.forces:
@@ -113,10 +114,10 @@ def _with_forces(m: Mechanism, notes: ExportNotes) -> Mechanism:
                         for end in (force.a, force.b)]  # fmt: skip
                 tendons.append(_point_spring_tendon(force, ends, tendon_names, notes))
             case Wrench():
-                forces += _wrench(m, force, frames, frame_names, notes)
+                wrenches += _wrench(m, force, frames, frame_names, notes)
             case _:
                 forces.append(force)
-    return m.replace(forces=_with_one_damper(forces, notes), tendons=tendons, frames=frames)
+    return m.replace(forces=_with_one_damper([*forces, *wrenches], notes), tendons=tendons, frames=frames)
 
 
 def _frame_at(frames: list[Frame], names: UniqueNames, end: Any, name: str) -> str:
