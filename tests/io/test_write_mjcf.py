@@ -6,7 +6,7 @@ import importlib.util
 import itertools
 import warnings
 from collections import Counter
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 
 import gymnasium
@@ -27,6 +27,7 @@ from tests.io.written_mechanisms import driven_mechanism, rich_mechanism
 from tests.mechanisms import random_mechanism, random_state
 from tests.oracles.mujoco_models import RandomModel, RandomTree, full_mass_matrix, state_of
 from zwang.errors import ArgumentError, FormatError, ParameterError, WriteError
+from zwang.io.export_notes import ExportNotes
 from zwang.io.urdf.read_urdf import read_urdf
 from zwang.mechanism.geometry import Mesh
 from zwang.mechanism.samples import four_bar, furuta
@@ -592,3 +593,18 @@ def test_random_mechanisms_of_the_whole_suite_are_written_or_refused(tmp_path):
             f"joint {name!r}" for name in screws
         }
         mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+
+
+def test_parts_that_no_writer_has_are_named():
+    """As of a newer version of `Mechanism`, with a further field."""
+
+    @dataclass
+    class Newer:
+        name: str
+        bodies: tuple
+        sensors: tuple
+
+    m = Newer("m", (zw.Body("b"),), (zw.Frame("gyro"),))
+    notes = ExportNotes(m, "MJCF")
+    notes.other_parts()
+    assert [str(note) for note in notes.notes] == ["ignored: it is not written to MJCF (sensors: 'gyro')"]

@@ -40,6 +40,7 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bo
     check_values(mechanism, "MJCF")
     _check_depth(mechanism)
     notes = ExportNotes(mechanism, "MJCF")
+    notes.other_parts()
     file = Path(path)
     out = MjcfOutput.of(mjcf_equivalent(mechanism, notes), notes, file)
     root = _root(out, mechanism.inputs)

@@ -45,6 +45,7 @@ def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bo
     """
     check_values(mechanism, "URDF")
     notes = ExportNotes(mechanism, "URDF")
+    notes.other_parts()
     file = Path(path)
     writer = _UrdfWriter(mechanism, notes, MeshExport(file))
     root = writer.robot()
