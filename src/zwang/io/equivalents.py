@@ -85,9 +85,10 @@ def _elementary(joint: MovingJoint, names: UniqueNames) -> tuple[MovingJoint, ..
     }  # fmt: skip
 
     if isinstance(joint, Screw):
-        more = {"limits": joint.limits, "reference": joint.reference}
+        more: dict[str, Any] = {"limits": joint.limits, "reference": joint.reference}
         turn = Revolute(joint.name, axis=joint.axis, **more, **common)
-        plain = dict(armature=0, friction=0, velocity_limit=None, effort_limit=None, actuator_range=None)
+        plain: dict[str, Any] = dict.fromkeys(("velocity_limit", "effort_limit", "actuator_range"))
+        plain |= {"armature": 0, "friction": 0}
         name = names.new(f"{joint.name}.displacement")
         return turn, Prismatic(name, axis=joint.axis, **(common | plain))
     found: list[MovingJoint] = []
