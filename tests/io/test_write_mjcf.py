@@ -494,6 +494,18 @@ def test_a_mechanism_without_bodies_and_one_with_a_long_chain(write, tmp_path):
         assert loaded(tmp_path / "m.xml").nv == 300
 
 
+def test_an_actuator_on_a_free_joint_away_from_the_origin_is_refused(tmp_path):
+    """MJCF has free joints at the origin of the world only; elsewhere they are three slides and a ball."""
+    jet = zw.Actuator("jet", "f", gear=(1, 2, 3, 4, 5, 6))
+    body = zw.Body("a", zw.Free("f"), position=(1, 2, 3), mass=1, inertia=(1, 2, 2))
+    m = zw.Mechanism(bodies=(body,), forces=(zw.Damper("f", 1), zw.Spring("f", 2)))
+    assert_equal(m, rewritten(m, tmp_path))
+    with pytest.raises(FormatError, match="actuator 'jet'"):
+        zw.write_mjcf(m.replace(forces=(jet,)), tmp_path / "m.xml")
+    at_origin = m.replace(bodies=(replace(body, position=(0, 0, 0)),), forces=(jet,))
+    assert_equal(at_origin, rewritten(at_origin, tmp_path))
+
+
 def test_the_inputs_keep_their_order(tmp_path):
     m = zw.Mechanism(
         bodies=(zw.Body("a", zw.Revolute("j"), mass=1, inertia=(1, 1, 1)),),

@@ -43,8 +43,8 @@ def with_elementary_joints(
     """The mechanism with revolute, prismatic and ball joints in place of those that `keep` does not select.
 
     A screw joint becomes a revolute and a prismatic joint with a hard coupling, and so has one more
-    coordinate. Dampers, springs and actuators follow. Returns the mechanism, and the names of the new joints
-    by the name of the old one.
+    coordinate. Dampers, springs and actuators follow, but for actuators on free joints, which are omitted.
+    Returns the mechanism, and the names of the new joints by the name of the old one.
     """
     names = UniqueNames(j.name for j in mechanism.joints)
     parts: dict[str, tuple[MovingJoint, ...]] = {}

@@ -44,7 +44,14 @@ def mjcf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
                 f"joint {joint.name!r}", "MJCF has no screw joint",
                 "it is a hinge and a slide joint with a soft coupling",
             )  # fmt: skip
+    actuators = [f for f in m.forces if isinstance(f, Actuator)]
+    free = {j.name for j in m.joints if j.kind == "free"}
     m, parts = with_elementary_joints(m, lambda body, joint: _is_joint_of_mjcf(m, body, joint))
+    for a in actuators:
+        if a.joint in free and a.joint in parts:
+            notes.unsupported(
+                f"actuator {a.name!r}", f"MJCF has no free joint such as {a.joint!r}, away from the origin"
+            )
     for name, new in parts.items():
         notes.changed(f"it is written as the joints {', '.join(map(repr, new))}", f"joint {name!r}")
     m = m.replace(constraints=tuple(kept for c in m.constraints for kept in _constraint(c, None)))
