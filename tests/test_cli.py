@@ -15,7 +15,7 @@ import pytest
 
 import zwang as zw
 from zwang.cli import app, main
-from zwang.mechanism.samples import SAMPLES, furuta
+from zwang.mechanism.samples import FURUTA, SAMPLES, furuta
 from zwang.viewer.plot_series import KINDS
 
 
@@ -240,3 +240,36 @@ def test_bash_completes_commands_options_and_files(tmp_path):
     assert completed("zwang simulate furuta --inte") == {"--integrator"}
     assert completed("zwang plot run.nc --kind ph") == {"phase"}
     assert completed("zwang info robot.u") == {"robot.urdf"}
+
+
+def test_convert_writes_each_format_and_lists_what_it_says_otherwise(call, tmp_path):
+    status, out, _ = call("convert", "furuta", "a.xml")
+    assert status == 0 and "2 bodies, 2 joints, 1 actuators" in out and "wrote a.xml" in out
+    status, _, err = call("convert", "a.xml", "b.urdf")
+    assert status == 1 and "Actuator 'tau'" in err and "strict=False" in err
+    assert not (tmp_path / "b.urdf").exists()
+    status, out, _ = call("convert", "a.xml", "b.urdf", "--no-strict")
+    assert status == 0 and "unsupported: Actuator 'tau': URDF has no Actuator" in out
+    status, out, _ = call("convert", "b.urdf", "c.json")
+    q, v = [0.3, 0.4], [1.0, 2.0]
+    given = furuta(**FURUTA)
+    for name in ("a.xml", "b.urdf", "c.json"):
+        m = zw.load(tmp_path / name)
+        assert np.abs(zw.mass_matrix(m, q) - zw.mass_matrix(given, q)).max() < 1e-12
+        assert np.abs(zw.bias_forces(m, q, v) - zw.bias_forces(given, q, v)).max() < 1e-12
+    assert zw.load(tmp_path / "a.xml").inputs == ("tau",)
+
+
+def test_convert_gives_a_urdf_a_floating_base(call, tmp_path):
+    call("convert", "double_pendulum", "a.urdf")
+    (tmp_path / "b.urdf").write_text(
+        '<robot name="r"><link name="base"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1"/></inertial></link></robot>'
+    )
+    status, _, _ = call("convert", "b.urdf", "b.xml", "--base", "free")
+    assert status == 0 and 'type="free"' in (tmp_path / "b.xml").read_text()
+
+
+def test_convert_names_the_formats(call):
+    status, _, err = call("convert", "furuta", "a.obj")
+    assert status == 1 and ".urdf, .xml, .mjcf, .json" in err

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import warnings
-from dataclasses import fields, is_dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 
 import gymnasium
@@ -19,13 +22,15 @@ from tests.io.round_trip import (
     close,
     orders,
 )
+from tests.io.test_urdf import real_robots
 from tests.io.written_mechanisms import driven_mechanism, rich_mechanism
 from tests.mechanisms import random_mechanism, random_state
 from tests.oracles.mujoco_models import RandomModel, RandomTree, full_mass_matrix, state_of
-from zwang.errors import FormatError, ParameterError, WriteError
+from zwang.errors import ArgumentError, FormatError, ParameterError, WriteError
+from zwang.io.export_notes import ExportNotes
 from zwang.io.urdf.read_urdf import read_urdf
 from zwang.mechanism.geometry import Mesh
-from zwang.mechanism.samples import FURUTA, four_bar, furuta
+from zwang.mechanism.samples import four_bar, furuta
 from zwang.scalar import symbol
 
 GYM = sorted((Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets").glob("*.xml"))
@@ -77,7 +82,7 @@ def test_mujoco_computes_the_dynamics_of_the_mechanism(seed, tmp_path):
 MODEL_NUMBERS = (
     "body_pos", "body_quat", "body_ipos", "body_mass", "jnt_range", "jnt_actfrcrange", "jnt_solref",
     "jnt_solimp",
-    "jnt_margin", "jnt_stiffness", "dof_armature", "dof_damping", "dof_frictionloss", "qpos0", "qpos_spring",
+    "jnt_margin", "jnt_stiffness", "dof_armature", "dof_damping", "dof_frictionloss", "qpos0",
     "geom_friction", "geom_solref", "geom_solimp", "geom_margin", "geom_gap", "geom_condim", "geom_contype",
     "geom_conaffinity", "geom_priority", "geom_size", "actuator_gear", "actuator_ctrlrange",
     "actuator_forcerange",
@@ -89,7 +94,7 @@ LIMITED = {
     "jnt_margin": "jnt_limited", "jnt_actfrcrange": "jnt_actfrclimited", "tendon_range": "tendon_limited",
     "actuator_ctrlrange": "actuator_ctrllimited", "actuator_forcerange": "actuator_forcelimited",
 }  # fmt: skip
-SIZES = {0: 0, 2: 1, 3: 2, 4: 3, 5: 2, 6: 3}
+SIZES = {0: 0, 2: 1, 3: 2, 4: 3, 5: 2, 6: 3, 7: 0}
 """How many of the sizes of a geom type have a meaning for contacts."""
 
 
@@ -101,11 +106,15 @@ def assert_same_in_mujoco(old, new, seed):
             used = getattr(old, LIMITED[name]).astype(bool)
             assert np.array_equal(used, getattr(new, LIMITED[name])), LIMITED[name]
             a, b = a[used], b[used]
+        if name == "body_quat":  # q and -q are the same rotation
+            b = b * np.sign((a * b).sum(axis=1, keepdims=True))
         if name == "geom_size":
             used = np.array([SIZES[int(kind)] for kind in old.geom_type])[:, None] > np.arange(3)
             a, b = a[used], b[used]
         close(a, b, name, 1e-9 if "invweight" in name else 1e-12)
-    for name in ("timestep", "gravity", "integrator", "cone", "impratio", "solver", "iterations", "tolerance",
+    gravity = 0 if old.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY else old.opt.gravity
+    close(np.zeros(3) + gravity, new.opt.gravity, "gravity")
+    for name in ("timestep", "integrator", "cone", "impratio", "solver", "iterations", "tolerance",
                  "disableflags", "enableflags"):  # fmt: skip
         assert np.array_equal(getattr(old.opt, name), getattr(new.opt, name)), name
     rng = np.random.default_rng(seed)
@@ -123,7 +132,7 @@ def assert_same_in_mujoco(old, new, seed):
     ):
         close(getattr(a, name), getattr(b, name), name)
     assert a.ncon == b.ncon and a.nefc == b.nefc
-    scale = max(1.0, np.abs(a.qacc).max())
+    scale = max(1.0, np.abs(a.qacc).max(initial=0))
     close(a.qacc / scale, b.qacc / scale, "accelerations with contacts", 1e-6)
 
 
@@ -136,6 +145,21 @@ def test_models_of_gymnasium(path, tmp_path):
     old = mujoco.MjModel.from_xml_path(str(path))
     old.opt.density = old.opt.viscosity = 0
     assert_same_in_mujoco(old, mujoco.MjModel.from_xml_path(str(tmp_path / "written.xml")), 1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["acrobot", "ball_in_cup", "cheetah", "finger", "humanoid_CMU", "manipulator", "stacker", "walker"],
+)
+def test_models_of_dm_control(name, tmp_path):
+    package = importlib.util.find_spec("dm_control")
+    if package is None or package.origin is None:
+        pytest.skip("dm_control is not installed")
+    path = Path(package.origin).parent / "suite" / f"{name}.xml"
+    m = loaded(path)
+    assert_equal(m, rewritten(m, tmp_path))
+    old, new = (mujoco.MjModel.from_xml_path(str(p)) for p in (path, tmp_path / "written.xml"))
+    assert_same_in_mujoco(old, new, 1)
 
 
 @pytest.mark.parametrize("make", [RandomModel, RandomTree])
@@ -154,8 +178,6 @@ def test_random_models_of_mujoco(make, seed, tmp_path):
 
 
 def test_robots_of_example_robot_data(tmp_path):
-    robots = pytest.importorskip("example_robot_data")
-    folder = Path(robots.robots_loader.getModelPath("panda_description"), "panda_description").parent
     names = {
         "laikago",
         "panda",
@@ -166,7 +188,7 @@ def test_robots_of_example_robot_data(tmp_path):
         "romeo",
         "finger_edu",
     }
-    found = [path for path in sorted(folder.glob("**/*.urdf")) if path.stem in names]
+    found = [path for path in real_robots() if path.stem in names]
     assert len(found) == len(names)
     for path in found:
         with warnings.catch_warnings():
@@ -363,22 +385,25 @@ def said(m, path, write=zw.write_mjcf):
 def silent_changes(m, folder, write, suffix):
     """The fields whose change changes neither the file nor the report."""
     before = said(m, folder / f"m{suffix}", write)
-    found, tried = set(), 0
+    found, tried = set(), Counter()
     for label, part, name, new in variants(m):
+        if tried[label] == 2:  # each field is changed in two parts
+            continue
         try:
             other = rebuilt(part, name, new)
         except zw.errors.ZwangError:
             continue  # not a valid mechanism
-        tried += 1
+        tried[label] += 1
         if said(other, folder / f"m{suffix}", write) == before:
             found.add(label)
-    return found, tried
+    return found, len(tried)
 
 
-def test_no_number_is_dropped_silently(tmp_path):
+def test_no_number_is_dropped_silently(tmp_path, monkeypatch):
     """Every number of a mechanism is in the file, or a note names its part."""
+    monkeypatch.setattr("os.fsync", lambda file: None)
     found, tried = silent_changes(rich_mechanism(), tmp_path, zw.write_mjcf, ".xml")
-    assert tried > 250
+    assert tried > 100
     assert not found
 
 
@@ -428,9 +453,65 @@ def test_symbols_without_values_are_named(tmp_path):
         zw.write_mjcf(furuta(), tmp_path / "m.xml", strict=False)
 
 
-def test_a_file_that_cannot_be_written(tmp_path):
-    with pytest.raises(WriteError):
-        zw.write_mjcf(furuta(**FURUTA), tmp_path / "nowhere" / "m.xml")
+@pytest.mark.parametrize("write", [zw.write_mjcf, zw.write_urdf])
+def test_a_file_that_cannot_be_written(write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    m = zw.Mechanism(bodies=(zw.Body("b", zw.Revolute("j"), mass=1, geometry=(cone(),)),))
+    for path in (tmp_path / "nowhere" / "m.xml", tmp_path, f"{tmp_path}/a\0b", ""):
+        with pytest.raises(WriteError):
+            write(m, path)
+    for wrong in (None, 3, b"m.xml"):
+        with pytest.raises(ArgumentError, match="path"):
+            write(m, wrong)
+    with pytest.raises(ArgumentError, match="strict"):
+        write(m, tmp_path / "m.xml", strict="no")
+
+
+def cone():
+    return Mesh(
+        vertices=((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)),
+        faces=((0, 2, 1), (0, 1, 3), (1, 2, 3), (0, 3, 2)),
+        visual_only=True,
+    )
+
+
+@pytest.mark.parametrize("write", [zw.write_mjcf, zw.write_urdf])
+def test_a_mechanism_without_bodies_and_one_with_a_long_chain(write, tmp_path):
+    empty = zw.Mechanism(name="nothing")
+    write(empty, tmp_path / "m.xml")
+    assert loaded(tmp_path / "m.xml").nv == 0
+    names = ["world", *(f"b{k}" for k in range(300))]
+    bodies = [
+        zw.Body(name, zw.Revolute(name), parent, (0.1, 0, 0), mass=1, inertia=(1, 1, 1))
+        for parent, name in itertools.pairwise(names)
+    ]
+    chain = zw.Mechanism(bodies=bodies)
+    if write is zw.write_mjcf:
+        with pytest.raises(FormatError, match=r"chain of 241 bodies.*write_urdf"):
+            write(chain, tmp_path / "m.xml")
+    else:
+        write(chain, tmp_path / "m.xml")
+        assert loaded(tmp_path / "m.xml").nv == 300
+
+
+def test_an_actuator_on_a_free_joint_away_from_the_origin_is_refused(tmp_path):
+    """MJCF has free joints at the origin of the world only; elsewhere they are three slides and a ball."""
+    jet = zw.Actuator("jet", "f", gear=(1, 2, 3, 4, 5, 6))
+    body = zw.Body("a", zw.Free("f"), position=(1, 2, 3), mass=1, inertia=(1, 2, 2))
+    m = zw.Mechanism(bodies=(body,), forces=(zw.Damper("f", 1), zw.Spring("f", 2)))
+    assert_equal(m, rewritten(m, tmp_path))
+    with pytest.raises(FormatError, match="actuator 'jet'"):
+        zw.write_mjcf(m.replace(forces=(jet,)), tmp_path / "m.xml")
+    at_origin = m.replace(bodies=(replace(body, position=(0, 0, 0)),), forces=(jet,))
+    assert_equal(at_origin, rewritten(at_origin, tmp_path))
+
+
+def test_the_inputs_keep_their_order(tmp_path):
+    m = zw.Mechanism(
+        bodies=(zw.Body("a", zw.Revolute("j"), mass=1, inertia=(1, 1, 1)),),
+        forces=(zw.Wrench("a", (1, 2, 3), axes="body", input="push"), zw.Motor("motor", "j")),
+    )
+    assert_equal(m, rewritten(m, tmp_path))
 
 
 # ---------------------------------------------------------------------------------- names and meshes
@@ -524,3 +605,18 @@ def test_random_mechanisms_of_the_whole_suite_are_written_or_refused(tmp_path):
             f"joint {name!r}" for name in screws
         }
         mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+
+
+def test_parts_that_no_writer_has_are_named():
+    """As of a newer version of `Mechanism`, with a further field."""
+
+    @dataclass
+    class Newer:
+        name: str
+        bodies: tuple
+        sensors: tuple
+
+    m = Newer("m", (zw.Body("b"),), (zw.Frame("gyro"),))
+    notes = ExportNotes(m, "MJCF")
+    notes.other_parts()
+    assert [str(note) for note in notes.notes] == ["ignored: it is not written to MJCF (sensors: 'gyro')"]

@@ -21,22 +21,17 @@ from zwang.mechanism.contact_pairs import ContactExclude
 from zwang.mechanism.force_elements import Actuator, Damper, Spring
 from zwang.mechanism.joints import (
     Ball,
-    Cylindrical,
     Fixed,
-    Free,
     MovingJoint,
-    Planar,
     Prismatic,
     Revolute,
     Screw,
-    Universal,
 )
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY
 from zwang.mechanism.tendon_elements import Tendon
 
 ONE_COORDINATE = (Revolute, Prismatic, Screw)
-X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
 
 
 # ---------------------------------------------------------------------------------- elementary joints
@@ -48,8 +43,8 @@ def with_elementary_joints(
     """The mechanism with revolute, prismatic and ball joints in place of those that `keep` does not select.
 
     A screw joint becomes a revolute and a prismatic joint with a hard coupling, and so has one more
-    coordinate. Dampers, springs and actuators follow. Returns the mechanism, and the names of the new joints
-    by the name of the old one.
+    coordinate. Dampers, springs and actuators follow, but for actuators on free joints, which are omitted.
+    Returns the mechanism, and the names of the new joints by the name of the old one.
     """
     names = UniqueNames(j.name for j in mechanism.joints)
     parts: dict[str, tuple[MovingJoint, ...]] = {}
@@ -89,28 +84,22 @@ def _elementary(joint: MovingJoint, names: UniqueNames) -> tuple[MovingJoint, ..
         )
     }  # fmt: skip
 
-    def part(kind: type, name: str, axis: Any, **more: Any) -> Any:
-        return kind(names.new(f"{joint.name}.{name}"), axis=axis, **(common | more))
-
-    match joint:
-        case Cylindrical():
-            return part(Revolute, "angle", joint.axis), part(Prismatic, "displacement", joint.axis)
-        case Universal():
-            return part(Revolute, "first", joint.axis), part(Revolute, "second", joint.second_axis)
-        case Planar():
-            first, second, angle = (e.axis for e in joint.elementary_joints)
-            x, y = part(Prismatic, "x", first), part(Prismatic, "y", second)
-            return x, y, part(Revolute, "angle", angle)
-        case Free():
-            slides = (part(Prismatic, name, axis) for name, axis in zip("xyz", (X, Y, Z), strict=True))
-            return *slides, part(Ball, "rotation", Z)
-        case Screw():
-            turn = Revolute(
-                joint.name, axis=joint.axis, limits=joint.limits, reference=joint.reference, **common
-            )
-            free = dict(armature=0, friction=0, velocity_limit=None, effort_limit=None, actuator_range=None)
-            return turn, part(Prismatic, "displacement", joint.axis, **free)
-    return (joint,)
+    if isinstance(joint, Screw):
+        more: dict[str, Any] = {"limits": joint.limits, "reference": joint.reference}
+        turn = Revolute(joint.name, axis=joint.axis, **more, **common)
+        plain: dict[str, Any] = dict.fromkeys(("velocity_limit", "effort_limit", "actuator_range"))
+        plain |= {"armature": 0, "friction": 0}
+        name = names.new(f"{joint.name}.displacement")
+        return turn, Prismatic(name, axis=joint.axis, **(common | plain))
+    found: list[MovingJoint] = []
+    coordinates = iter(joint.coordinates)
+    for elementary in joint.elementary_joints:
+        if elementary.kind == "ball":
+            found.append(Ball(names.new(f"{joint.name}.rotation"), **common))
+        else:
+            kind = Prismatic if elementary.kind == "prismatic" else Revolute
+            found.append(kind(names.new(f"{joint.name}.{next(coordinates)}"), axis=elementary.axis, **common))
+    return tuple(found)
 
 
 def _forces_on(
@@ -122,7 +111,8 @@ def _forces_on(
     home = mechanism.home or mechanism.neutral
     forces: list[Any] = []
     tendons: list[Tendon] = []
-    for force in mechanism.forces:
+    given: tuple[Any, ...] = mechanism.forces
+    for force in given:
         new = renamed.get(getattr(force, "joint", None) or "")
         kind = joints[force.joint].kind if new else ""
         if new is None or (kind == "screw" and not isinstance(force, Damper)):

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from zwang.errors import FormatError, ParameterError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Note, Report
+
+WRITTEN_FIELDS = (
+    "name", "bodies", "gravity", "forces", "constraints", "frames", "geometry", "tendons", "contacts", "home",
+    "keyframes", "options", "report",
+)  # fmt: skip
+"""The fields of a mechanism that the writers write, or note part by part."""
 
 
 class ExportNotes:
@@ -32,6 +40,15 @@ class ExportNotes:
         where: the part, such as "rolling 'wheel'". why: what cannot be said. instead: what strict=False does.
         """
         self.notes.append(Note("unsupported", f"{why}; with strict=False {instead}", where))
+
+    def other_parts(self) -> None:
+        """Note the parts of the fields that no writer has, such as those of a newer version."""
+        for field in fields(self.mechanism):
+            value = getattr(self.mechanism, field.name)
+            if field.name not in WRITTEN_FIELDS and isinstance(value, tuple):
+                for part in value:
+                    name = getattr(part, "name", "")
+                    self.ignored(f"it is not written to {self.format}", f"{field.name}: {name!r}")
 
     def check(self, strict: bool) -> None:
         """Raises FormatError, with every part that the format cannot say, if strict."""

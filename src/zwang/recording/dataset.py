@@ -348,7 +348,7 @@ def save(run: xr.Dataset, path: str | Path) -> None:
     """Write a recording to a NetCDF file (.nc) or a Zarr folder (.zarr), without loss, or export it to MCAP.
 
     run: a recording of `zw.simulate`. path: ends in .nc or .zarr; or in .mcap, for joint states and
-    transforms that Foxglove displays, which `open_run` does not read (extra `mcap`).
+        transforms that Foxglove displays, which `open_run` does not read (extra `mcap`).
     The file is written completely or not at all, with a checksum that `open_run` verifies. Raises
     ShapeError for a dataset that is not a recording; SimulationError for other endings and for a folder
     with other files in it; WriteError if the file cannot be written, after which an existing recording is

@@ -52,9 +52,10 @@ class MeshExport:
             return
         try:
             self.folder.mkdir(exist_ok=True)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a path with a NUL character is a ValueError
+            why = getattr(error, "strerror", None) or error
             raise WriteError(
-                f"the folder {str(self.folder)!r} of the meshes cannot be made: {error.strerror}; give the "
+                f"the folder {str(self.folder)!r} of the meshes cannot be made: {why}; give the "
                 "model another name, or another folder"
             ) from error
         for (vertices, faces), name in self.files.items():

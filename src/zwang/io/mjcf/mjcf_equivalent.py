@@ -44,7 +44,14 @@ def mjcf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
                 f"joint {joint.name!r}", "MJCF has no screw joint",
                 "it is a hinge and a slide joint with a soft coupling",
             )  # fmt: skip
+    actuators = [f for f in m.forces if isinstance(f, Actuator)]
+    free = {j.name for j in m.joints if j.kind == "free"}
     m, parts = with_elementary_joints(m, lambda body, joint: _is_joint_of_mjcf(m, body, joint))
+    for a in actuators:
+        if a.joint in free and a.joint in parts:
+            notes.unsupported(
+                f"actuator {a.name!r}", f"MJCF has no free joint such as {a.joint!r}, away from the origin"
+            )
     for name, new in parts.items():
         notes.changed(f"it is written as the joints {', '.join(map(repr, new))}", f"joint {name!r}")
     m = m.replace(constraints=tuple(kept for c in m.constraints for kept in _constraint(c, None)))
@@ -99,6 +106,7 @@ def _with_forces(m: Mechanism, notes: ExportNotes) -> Mechanism:
     tendon_names = UniqueNames({t.name for t in m.tendons})
     frame_names = UniqueNames({"world", *(b.name for b in m.bodies), *(f.name for f in m.frames)})
     forces: list[Any] = []
+    wrenches: list[Any] = []  # after the actuators, as in `Mechanism.inputs`
     tendons, frames = list(m.tendons), list(m.frames)
     sprung: set[str] = set()
     for force in m.forces:
@@ -113,10 +121,10 @@ def _with_forces(m: Mechanism, notes: ExportNotes) -> Mechanism:
                         for end in (force.a, force.b)]  # fmt: skip
                 tendons.append(_point_spring_tendon(force, ends, tendon_names, notes))
             case Wrench():
-                forces += _wrench(m, force, frames, frame_names, notes)
+                wrenches += _wrench(m, force, frames, frame_names, notes)
             case _:
                 forces.append(force)
-    return m.replace(forces=_with_one_damper(forces, notes), tendons=tendons, frames=frames)
+    return m.replace(forces=_with_one_damper([*forces, *wrenches], notes), tendons=tendons, frames=frames)
 
 
 def _frame_at(frames: list[Frame], names: UniqueNames, end: Any, name: str) -> str:

@@ -19,7 +19,7 @@ from zwang.io.mjcf.write_inertias import inertials
 from zwang.io.xml_writer import Node
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.force_elements import Damper, GravityCompensation, Spring
-from zwang.mechanism.joints import Ball, Free, MovingJoint
+from zwang.mechanism.joints import Ball, Fixed, Free, MovingJoint
 from zwang.mechanism.simple_bodies import simple_bodies
 
 TYPES = {"revolute": "hinge", "prismatic": "slide", "ball": "ball", "free": "free"}
@@ -35,7 +35,7 @@ def world_node(out: MjcfOutput) -> Node:
         nodes[body.name] = writer.body(body)
     for body in m.bodies:
         nodes[body.parent].children.append(nodes[body.name])
-    writer.note_stored_limits()
+    writer.note_stored_numbers()
     return nodes["world"]
 
 
@@ -163,9 +163,17 @@ class _BodyWriter:
             found["damping"] = (damper.coefficient, *higher)
         return found
 
-    def note_stored_limits(self) -> None:
-        """Notes on the limits that a mechanism stores for display, and MJCF does not have."""
+    def note_stored_numbers(self) -> None:
+        """Notes on what a mechanism stores without effect on the motion, and MJCF does not have."""
+        fixed = [
+            b.joint.name for b in self.out.mechanism.bodies if isinstance(b.joint, Fixed) and b.joint.name
+        ]
+        if fixed:
+            self.out.notes.ignored("a fixed joint of MJCF has no name", f"joints {_listed(fixed)}")
         for kind, joints in self.stored.items():
             if joints:
-                names = ", ".join(map(repr, joints[:8])) + (", ..." if len(joints) > 8 else "")
-                self.out.notes.ignored(f"MJCF stores no {kind} limit", f"joints {names}")
+                self.out.notes.ignored(f"MJCF stores no {kind} limit", f"joints {_listed(joints)}")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")

@@ -13,6 +13,7 @@ from zwang.io.equivalents import rigid_group
 from zwang.io.export_notes import ExportNotes
 from zwang.io.xml_writer import Node
 from zwang.mechanism.bodies import Body
+from zwang.mechanism.force_elements import GravityCompensation
 from zwang.mechanism.mechanism import Mechanism
 
 LEAST = 1e-15  # kg and kg m^2: mjMINVAL, the least mass and moment of a moving body
@@ -59,22 +60,28 @@ def inertials(mechanism: Mechanism, notes: ExportNotes) -> dict[str, Node]:
     """The element <inertial> of every body that has one, by body."""
     found: dict[str, Node] = {}
     done: set[str] = set()
+    by_name = {body.name: body for body in mechanism.bodies}
+    compensated = {f.body for f in mechanism.forces if isinstance(f, GravityCompensation)}
     for body in mechanism.bodies:
         if body.name in done:
             continue
         names = rigid_group(mechanism.bodies, body.name)
         done.update(names)
-        group = [mechanism.body(name) for name in names]
-        found |= {name: inertial.node() for name, inertial in _of_group(group, notes).items()}
+        group = [by_name[name] for name in names]
+        merge = compensated.isdisjoint(names)  # else the mass of each body has a meaning of its own
+        found |= {name: inertial.node() for name, inertial in _of_group(group, merge, notes).items()}
     return found
 
 
-def _of_group(group: list[Body], notes: ExportNotes) -> dict[str, Inertial]:
-    """The inertials of bodies that are fixed to the first of them, which moves or is fixed to the world."""
+def _of_group(group: list[Body], merge: bool, notes: ExportNotes) -> dict[str, Inertial]:
+    """The inertials of bodies that are fixed to the first of them, which moves or is fixed to the world.
+
+    merge: whether the first of them may have the inertia of all.
+    """
     own = {b.name: _principal(b.mass, b.com, b.inertia) for b in group if b.mass or np.any(b.inertia)}
     moves = bool(group[0].joints)
     bad = [name for name, x in own.items() if x.violation > ROUNDING or x.mass < 0]
-    if bad and moves and len(own) > 1:
+    if bad and moves and merge and len(own) > 1:
         total = _total(group)
         if total.violation <= ROUNDING and total.mass >= 0:
             notes.changed(

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from zwang.atomic import write_file
+from zwang.errors import FormatError
 from zwang.io.export_notes import ExportNotes, check_values
 from zwang.io.mjcf.mjcf_equivalent import mjcf_equivalent
 from zwang.io.mjcf.mjcf_output import MjcfOutput
@@ -19,8 +20,10 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Report
 from zwang.mechanism.type_validation import validated_arguments
 
+LONGEST_CHAIN = 240  # of bodies, for readers that limit how deep elements are nested
 
-@validated_arguments("path")
+
+@validated_arguments()
 def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bool = True) -> Report:
     """Write a mechanism to an MJCF file, and its meshes to OBJ files in the folder STEM_meshes beside it.
 
@@ -35,7 +38,9 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bo
     Raises FormatError, ParameterError for a mechanism with symbols, and WriteError.
     """
     check_values(mechanism, "MJCF")
+    _check_depth(mechanism)
     notes = ExportNotes(mechanism, "MJCF")
+    notes.other_parts()
     file = Path(path)
     out = MjcfOutput.of(mjcf_equivalent(mechanism, notes), notes, file)
     root = _root(out, mechanism.inputs)
@@ -48,6 +53,18 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bo
     out.meshes.write()
     write_file(file, document(root))
     return notes.report(str(file), counts)
+
+
+def _check_depth(mechanism: Mechanism) -> None:
+    """Raises FormatError for a chain of bodies that is too long, as MJCF nests the elements of bodies."""
+    depths = {"world": 0}
+    for body in mechanism.bodies:
+        depth = depths[body.name] = depths[body.parent] + max(1, len(body.joints))
+        if depth > LONGEST_CHAIN:
+            raise FormatError(
+                f"MJCF nests a body in its parent, and body {body.name!r} is at the end of a chain of "
+                f"{depth} bodies; the limit is {LONGEST_CHAIN}: write it by zw.write_urdf or to_json"
+            )
 
 
 def _root(out: MjcfOutput, inputs: tuple[str, ...]) -> Node:

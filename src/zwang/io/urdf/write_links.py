@@ -15,7 +15,7 @@ from zwang.io.xml_writer import Node, as_xml_text
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Geometry, Mesh, Sphere
 
-LEAST_MASS, LEAST_MOMENT = 2e-15, 1.2e-14  # kg, kg m^2: what MuJoCo requires of a moving link, and a fifth
+LEAST_MASS, LEAST_MOMENT = 2e-15, 1.2e-14  # kg, kg m^2: of a moving link, above what MuJoCo requires
 
 
 def rpy_of(R: Any) -> tuple[float, float, float]:

@@ -27,7 +27,7 @@ UNLIMITED = 1e10  # rad, m, N m, N or their rates: URDF requires a number
 TYPES = {"prismatic": "prismatic", "planar": "planar", "free": "floating"}
 
 
-@validated_arguments("path")
+@validated_arguments()
 def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bool = True) -> Report:
     """Write a mechanism to a URDF file, and its meshes to OBJ files in the folder STEM_meshes beside it.
 
@@ -45,6 +45,7 @@ def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bo
     """
     check_values(mechanism, "URDF")
     notes = ExportNotes(mechanism, "URDF")
+    notes.other_parts()
     file = Path(path)
     writer = _UrdfWriter(mechanism, notes, MeshExport(file))
     root = writer.robot()
