@@ -278,7 +278,7 @@ class CompiledMechanism:
         controls = validation.array(control, "control")
         over_time = ("control",) if controls.ndim > np.ndim(q0) else ()
         arrays = [np.asarray(q0), np.asarray(v0), np.asarray(activation), controls, *self._time(time)]
-        arrays += [initial_monitor(every)] if "solver_status" in wanted else []
+        arrays += [initial_monitor(every)] if wanted else []
         if params is not None or self._symbolic:
             arrays += self._parameters(params)
         function: Any = self._compiled(key)
