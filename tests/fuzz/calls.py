@@ -317,11 +317,16 @@ def _dynamics() -> Calls:
         "zwang_of": (zw.zwang_of, {**m, **tau, "a": V}),
         "zwang_by_body": (zw.zwang_by_body, {**m, **tau, "a": V}),
         "constrained_dynamics": (zw.constrained_dynamics, {**m, **tau}),
+        "contacts": (zw.contacts, {**m, **tau}),
         "joint_reactions": (zw.joint_reactions, {**m, **tau}),
         "assemble": (zw.assemble, {**m, **state}),
         "softness": (zw.softness, {}),
         "lint": (zw.lint, m),
         "classify": (zw.classify, m),
+        "TaskConstraint": (
+            lambda **k: zw.task_acceleration(**m, **tau, frame=zw.TaskConstraint(**k)),
+            {**frame, "desired": [0, 0], "rows": (0, 1)},
+        ),
         "task_acceleration": (zw.task_acceleration, {**m, **tau, **frame, "desired": [0, 0], "rows": (0, 1)}),
     }
 

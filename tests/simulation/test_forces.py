@@ -195,3 +195,14 @@ def generalised(m, q, after, labels):
                 J = zw.frame_jacobian(m, q, body)
                 total += sign * (J[:3].T @ f + J[3:].T @ np.cross(p - zw.frame_pose(m, q, body).p, f))
     return total
+
+
+def test_a_rollout_returns_the_forces_of_its_recorded_steps():
+    """Every third step alone, with the forces of the same steps as in a rollout that records all."""
+    m = ball_on_wall()
+    q, v = np.array([0.1, 0.3, 0, 0.149, 1, 0, 0, 0]), np.linspace(-0.2, 0.3, 7)
+    fast = zw.compile(m)
+    every = fast.rollout(q, v, np.zeros(7), steps=9, outputs=["force"])
+    third = fast.rollout(q, v, np.zeros(7), steps=9, every=3, outputs=["force"])
+    assert np.array_equal(third.force, every.force[2::3]) and np.array_equal(third.q, every.q[2::3])
+    assert every.force.any(axis=-1).any(axis=-1).all() and third.solver_status is None

@@ -357,7 +357,7 @@ class CompiledMechanism:
         q, v, z = (validation.array(x, name) for name, x in starts.items())
         over_time = ("control",) if controls.ndim > q.ndim else ()
         arrays = [q, v, z, controls, *self._time(time)]
-        arrays += [initial_monitor(every)] if "solver_status" in wanted else []
+        arrays += [initial_monitor(every)] if wanted else []
         if params is not None or self._symbolic:
             arrays += self._parameters(params)
         function: Any = self._compiled(key)

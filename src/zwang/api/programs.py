@@ -35,7 +35,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
-from zwang.simulation.solver_status import advanced_monitor, initial_monitor
+from zwang.simulation.solver_status import advanced_monitor, initial_monitor, is_recorded
 from zwang.simulation.step import step_settings
 from zwang.simulation.step_program import state_after_step
 
@@ -143,7 +143,8 @@ def program_of(mechanism: Mechanism, key: Key) -> Program:
 def _step_program(mechanism: Mechanism, name: str, options: list[Any], outputs: tuple[str, ...]) -> Program:
     """The program of a step: h [s], the integrator, and the coordinate reduction, if there is one.
 
-    outputs: see `step_outputs`. In a rollout the solver's status is a monitor (3,), both input and output.
+    outputs: see `step_outputs`. In a rollout with outputs the solver's status is a monitor (3,), both input
+    and output.
     """
     h, integrator, *reduction = options
     if validation.is_restrained(mechanism):
@@ -157,16 +158,19 @@ def _step_program(mechanism: Mechanism, name: str, options: list[Any], outputs: 
     if rheonomic_constraints(mechanism):
         inputs["time"] = 1
     rollout = name.startswith("rollout")
-    if rollout and "solver_status" in outputs:
+    if rollout and outputs:
+        outputs = ("solver_status", *(name for name in outputs if name != "solver_status"))
         inputs["solver_status"] = len(initial_monitor(1))
 
     def traced(m: Mechanism, _: Any, values: Mapping[str, Any], carried: Any = None) -> Any:
         settings = step_settings(m, h, integrator, coordinate_reduction=bool(reduction) and reduction[0])
         state = State(values["q"], values["v"], values["activation"])
         t = values["time"][0] if "time" in values else None
-        after = state_after_step(settings, state, values["control"], t, carried, outputs)
-        if "solver_status" in values:
-            after["solver_status"] = advanced_monitor(values["solver_status"], after["solver_status"][0])
+        monitor = values.get("solver_status")
+        recorded = True if monitor is None else is_recorded(monitor)
+        after = state_after_step(settings, state, values["control"], t, carried, outputs, recorded)
+        if monitor is not None:
+            after["solver_status"] = advanced_monitor(monitor, after["solver_status"][0])
         return after
 
     return _traced_program(mechanism, traced, inputs, {"q"}, WARM_START if rollout else "")

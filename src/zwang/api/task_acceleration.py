@@ -184,7 +184,7 @@ def _tasks(frame: Any, desired: Any, rows: Sequence[int]) -> tuple[TaskConstrain
     if isinstance(frame, str):
         if desired is None:
             raise DescriptionError(f"desired is missing: the acceleration of frame {frame!r}")
-        return (TaskConstraint(frame, np.asarray(desired), tuple(rows)),)
+        return (TaskConstraint(frame, desired, tuple(rows)),)
     tasks = (frame,) if isinstance(frame, TaskConstraint) else frame
     if (
         not isinstance(tasks, Sequence)

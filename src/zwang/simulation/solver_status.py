@@ -67,6 +67,11 @@ def initial_monitor(every: int) -> np.ndarray:
     return np.array([float(SolverStatus.NO_SOLUTION), 0.0, float(every)])
 
 
+def is_recorded(monitor: Any) -> Any:
+    """Whether the step that begins with this monitor (3,) ends with a record; on any scalar."""
+    return equal(monitor[1] + 1, monitor[2])
+
+
 def advanced_monitor(monitor: Any, status: Any) -> np.ndarray:
     """The monitor (3,) after a step whose solver had this status; on any scalar."""
     worst, steps, every = monitor

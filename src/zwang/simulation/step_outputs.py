@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from zwang.constraint.context import row_context
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import equal, value_is_constant, where
+from zwang.scalar import cond, equal, value_is_constant, where
 from zwang.simulation.constraint_forces import point_force_labels, point_forces
 from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
 from zwang.simulation.solver_status import NO_SOLUTION
@@ -18,13 +20,17 @@ STEP_OUTPUTS = ("solver_status", "constraint_force", "force")
 
 
 def step_outputs(
-    mechanism: Mechanism, model: ConstraintModel | None, result: StepResult, wanted: tuple[str, ...]
+    mechanism: Mechanism,
+    model: ConstraintModel | None,
+    result: StepResult,
+    wanted: tuple[str, ...],
+    recorded: Any = True,
 ) -> dict[str, np.ndarray]:
     """The wanted outputs of a step; forces are those at its beginning, and NaN if the step fails.
 
     solver_status (1,): the worst one of all stages. constraint_force (nv,): generalised force of all
     constraints [N m, N]. force (2 * 3 * n,): for each of `point_force_labels` the position [m] and the force
-    [N].
+    [N]. recorded: whether `force` is wanted of this step; otherwise it is zero, and not computed.
     """
     found: dict[str, np.ndarray] = {}
     if "solver_status" in wanted:
@@ -33,7 +39,9 @@ def step_outputs(
         force = np.zeros(mechanism.nv) if result.motion is None else result.motion.constraint_force
         found["constraint_force"] = _where_valid(result, force)
     if "force" in wanted:
-        found["force"] = _where_valid(result, _point_forces(mechanism, model, result.motion))
+        nothing = np.zeros(6 * len(point_force_labels(mechanism)))
+        force = cond(recorded, lambda: _point_forces(mechanism, model, result.motion), lambda: nothing)
+        found["force"] = _where_valid(result, force)
     return found
 
 

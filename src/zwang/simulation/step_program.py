@@ -113,10 +113,10 @@ class StepProgram:
 
 def state_after_step(
     settings: StepSettings, state: State, control: Any, t: Any = None, carried: CarriedState | None = None,
-    outputs: tuple[str, ...] = (),
+    outputs: tuple[str, ...] = (), recorded: Any = True,
 ) -> dict[str, Any]:  # fmt: skip
     """q, v and activation one step later, NaN if the step fails; with the time (1,) if t [s] is given, and
-    the `outputs` (see `step_outputs`).
+    the `outputs` (see `step_outputs`), of which forces are computed where they are `recorded`.
     """
     result = step(settings, state, control, t, carried.warm_start if carried else None)
     if outputs and settings.has_impacts:  # whose parts are solved in a loop
@@ -128,7 +128,7 @@ def state_after_step(
     if not value_is_constant(status):
         after = State(*(where(equal(status, NONE), x, np.nan) for x in after))
     found = {"q": after.q, "v": after.v, "activation": after.z}
-    found |= step_outputs(settings.mechanism, settings.constraint_model, result, outputs)
+    found |= step_outputs(settings.mechanism, settings.constraint_model, result, outputs, recorded)
     return found if t is None else {**found, "time": np.array([t + settings.h])}
 
 
