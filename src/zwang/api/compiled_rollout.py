@@ -195,7 +195,7 @@ def _one_event_compiled(mechanism: Mechanism, event: NamedEvent, initial: Initia
     params = [x[:, None, None] for x in initial.params.values()]
 
     def evaluated(times: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return compiled(times[..., None], q, v, *params)
+        return np.asarray(compiled(times[..., None], q, v, *params))
 
     try:
         compiled = compile_function(function, inputs)
@@ -223,10 +223,12 @@ def continuous_dynamics_of_worlds(
 
     def of_world(w: int) -> ContinuousDynamics:
         params = [x[w : w + 1] for x in initial.params.values()]
+
+        def called(function: CompiledFunction) -> Callable[..., Any]:
+            return lambda t, *state: function(np.array([t]), *state, *params)
+
         return ContinuousDynamics(
-            lambda t, q, v, z, u: derivative(np.array([t]), q, v, z, u, *params),
-            lambda t, q, v: projected(np.array([t]), q, v, *params),
-            None if exact is None else lambda t, q, v, z, u: exact(np.array([t]), q, v, z, u, *params),
+            called(derivative), called(projected), None if exact is None else called(exact)
         )
 
     return of_world
