@@ -34,6 +34,7 @@ from zwang.simulation.step_program import StepProgram
 
 BLOCK = 10_000_000  # numbers of derived quantities that are computed at a time
 KEPT = 16  # compiled functions of each kind
+LARGEST_EXACT = 30  # velocities; the Jacobian of 20 joints compiles for 5 s, with the cube of their number
 
 Names = tuple[str, ...]
 EventValues = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -105,7 +106,7 @@ def compiled_jacobian(
     mechanism: Mechanism, settings: tuple[Any, ...], params: Names
 ) -> CompiledFunction | None:
     """The derivatives of (q_dot, v_dot, z_dot) by (q, v, z, u), flattened, as a compiled function; None if
-    the derivative contains loops.
+    the derivative contains loops, or is that of more than LARGEST_EXACT velocities.
 
     Arguments and settings are those of `compiled_continuous_dynamics`.
     """
@@ -114,6 +115,8 @@ def compiled_jacobian(
         dynamics = continuous_dynamics(_with(mechanism, params, values), *settings)
         return np.ravel(jacobian(dynamics.derivative(t[0], q, v, z, u)[:-1], [*q, *v, *z, *u]))
 
+    if mechanism.nv > LARGEST_EXACT:
+        return None
     try:
         return compile_function(function, {"time": 1, **_sizes(mechanism, params)})
     except TraceError:
