@@ -274,6 +274,17 @@ def test_a_box_that_lands_on_a_face_stops_there_without_rotation():
         np.testing.assert_allclose(run.v.values[0, -1], np.zeros(6), atol=1e-9)
 
 
+def test_an_impact_in_single_precision_is_that_in_double():
+    mechanism = ball_on_floor(surface(0.8, 0.3))
+    ends = [
+        zw.compile(mechanism, dtype=dtype)
+        .rollout(pose(1.0), [1.0, 0, 0, 0, 0, 0], np.zeros(6), steps=90, step=0.01, integrator="rk4")
+        .q
+        for dtype in ("float64", "float32")
+    ]
+    np.testing.assert_allclose(ends[1], ends[0], atol=2e-5)
+
+
 def test_worlds_with_different_impacts_are_equal_to_single_ones_to_the_bit():
     mechanism = ball_on_floor(surface(0.7, 0.3))
     heights = np.linspace(0.05, 1.0, 13)
