@@ -216,6 +216,41 @@ def test_an_elastic_bounce_mirrors_perturbations_of_the_height(integrator):
         assert (end(height, 1.5 + d) - end(height, 1.5 - d)) / (2 * d) == pytest.approx(T, abs=1e-8)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_a_pendulum_on_a_hard_constraint_bounces_off_a_wall_as_one_on_a_joint(integrator, compiled):
+    material, run = surface(0.7), {"duration": 0.7, "step": 0.005, "integrator": integrator}
+    shape = zw.Sphere(RADIUS, surface=material)
+    wall = zw.Plane(position=(-RADIUS, 0, 0), surface=material,
+                    orientation=[math.sqrt(0.5), 0, math.sqrt(0.5), 0])  # fmt: skip
+    point = zw.Body("point", (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("z", axis=(0, 0, 1))), mass=1,
+                    inertia=(0.1,) * 3, geometry=(shape,))  # fmt: skip
+    rod = zw.Distance("rod", ("point", (0, 0, 0)), ("world", (0, 0, 0)), 1.0)
+    loop = zw.Mechanism("loop", (point,), constraints=(rod,), geometry=(wall,))
+    bob = zw.Body("bob", zw.Revolute("turn", axis=(0, 1, 0)), mass=1, com=(0, 0, -1),
+                  geometry=(zw.Sphere(RADIUS, position=(0, 0, -1), surface=material),))  # fmt: skip
+    joint = zw.Mechanism("joint", (bob,), geometry=(wall,))
+    angle = 0.4  # it meets the wall at the bottom, where x = 0
+    found = run_of(loop, [math.sin(angle), -math.cos(angle)], compiled=compiled, **run).q.values[0]
+    turn = run_of(joint, [-angle], compiled=compiled, **run).q.values[0, :, 0]
+    assert found[:, 0].min() > -2e-4 and found[-1, 0] > 0.01
+    np.testing.assert_allclose(found[:, 0], -np.sin(turn), atol=1e-6 if integrator == "rk4" else 5e-3)
+
+
+def test_a_block_at_a_hard_limit_is_a_wall_for_what_hits_it():
+    material = surface(0.6)
+    ball, block = (
+        zw.Body(name, zw.Prismatic(name, axis=(1, 0, 0), limits=limits, limit_softness=None), mass=mass,
+                inertia=(0.1,) * 3, geometry=(zw.Sphere(RADIUS, surface=material),))
+        for name, mass, limits in (("ball", 1.0, None), ("block", 5.0, (-1.0, 0.0)))
+    )  # fmt: skip
+    mechanism = zw.Mechanism("limit", (ball, block), gravity=(0, 0, 0))
+    run = run_of(mechanism, [-1.0, 0.0], [2.0, 0.0], duration=0.6, step=0.01)
+    np.testing.assert_allclose(run.v.values[0, -1], [-1.2, 0.0], atol=1e-9)
+    impact = (1.0 - 2 * RADIUS) / 2
+    assert run.q.values[0, -1, 0] == pytest.approx(-2 * RADIUS - 1.2 * (0.6 - impact), abs=1e-9)
+
+
 def test_a_fast_ball_does_not_pass_through_a_thin_plate_within_a_step():
     material = surface(0.5)
     ball = zw.Body("ball", zw.Prismatic("z", axis=(0, 0, 1)), mass=1, inertia=(0.1,) * 3,
@@ -237,6 +272,17 @@ def test_a_box_that_lands_on_a_face_stops_there_without_rotation():
         run = run_of(mechanism, pose(0.5), duration=0.6, step=0.01, integrator=integrator)
         np.testing.assert_allclose(run.q.values[0, -1], pose(0.0), atol=1e-9)
         np.testing.assert_allclose(run.v.values[0, -1], np.zeros(6), atol=1e-9)
+
+
+def test_an_impact_in_single_precision_is_that_in_double():
+    mechanism = ball_on_floor(surface(0.8, 0.3))
+    ends = [
+        zw.compile(mechanism, dtype=dtype)
+        .rollout(pose(1.0), [1.0, 0, 0, 0, 0, 0], np.zeros(6), steps=90, step=0.01, integrator="rk4")
+        .q
+        for dtype in ("float64", "float32")
+    ]
+    np.testing.assert_allclose(ends[1], ends[0], atol=2e-5)
 
 
 def test_worlds_with_different_impacts_are_equal_to_single_ones_to_the_bit():

@@ -36,6 +36,7 @@ from zwang.simulation.step_program import StepProgram
 
 BLOCK = 10_000_000  # numbers of derived quantities that are computed at a time
 KEPT = 16  # compiled functions of each kind
+LARGEST_EXACT = 30  # velocities; the Jacobian of 20 joints compiles for 5 s, with the cube of their number
 
 Names = tuple[str, ...]
 EventValues = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -123,7 +124,7 @@ def compiled_jacobian(
     mechanism: Mechanism, settings: tuple[Any, ...], params: Names
 ) -> CompiledFunction | None:
     """The derivatives of (q_dot, v_dot, z_dot) by (q, v, z, u), flattened, as a compiled function; None if
-    the derivative contains loops.
+    the derivative contains loops, or is that of more than LARGEST_EXACT velocities.
 
     Arguments and settings are those of `compiled_continuous_dynamics`.
     """
@@ -132,6 +133,8 @@ def compiled_jacobian(
         dynamics = continuous_dynamics(_with(mechanism, params, values), *settings)
         return np.ravel(jacobian(dynamics.derivative(t[0], q, v, z, u)[:-1], [*q, *v, *z, *u]))
 
+    if mechanism.nv > LARGEST_EXACT:
+        return None
     try:
         return compile_function(function, {"time": 1, **_sizes(mechanism, params)})
     except TraceError:
@@ -213,7 +216,7 @@ def _one_event_compiled(mechanism: Mechanism, event: NamedEvent, initial: Initia
     params = [x[:, None, None] for x in initial.params.values()]
 
     def evaluated(times: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return compiled(times[..., None], q, v, *params)
+        return np.asarray(compiled(times[..., None], q, v, *params))
 
     try:
         compiled = compile_function(function, inputs)
@@ -241,10 +244,12 @@ def continuous_dynamics_of_worlds(
 
     def of_world(w: int) -> ContinuousDynamics:
         params = [x[w : w + 1] for x in initial.params.values()]
+
+        def called(function: CompiledFunction) -> Callable[..., Any]:
+            return lambda t, *state: function(np.array([t]), *state, *params)
+
         return ContinuousDynamics(
-            lambda t, q, v, z, u: derivative(np.array([t]), q, v, z, u, *params),
-            lambda t, q, v: projected(np.array([t]), q, v, *params),
-            None if exact is None else lambda t, q, v, z, u: exact(np.array([t]), q, v, z, u, *params),
+            called(derivative), called(projected), None if exact is None else called(exact)
         )
 
     return of_world

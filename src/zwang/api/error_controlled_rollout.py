@@ -156,7 +156,7 @@ def integrate_worlds(
         reached = max((int(np.sum(world[0][:, 0] >= settings.samples)) for world in worlds), default=1)
         steps = int(settings.samples[reached - 1])
         raise MotionInterrupted(steps, partial(_truncated, worlds, initial, control, reached)) from None
-    motion = Trajectory(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
+    motion = _stacked(worlds)
     if not events:
         return motion
     occurrences = [search.occurrences for search in searches]
@@ -173,7 +173,13 @@ def _truncated(
     for w in range(len(worlds), initial.worlds):
         state = (np.zeros(1), initial.q[w], initial.v[w], initial.z[w], first[w])
         rows.append((*(np.repeat(x[None], samples, axis=0) for x in state), np.array(INTERRUPTED)))
-    return Trajectory(*(np.stack(parts) for parts in zip(*rows, strict=True)))
+    return _stacked(rows)
+
+
+def _stacked(worlds: list[tuple[np.ndarray, ...]]) -> Trajectory:
+    """The trajectory of worlds, each (clock, q, v, z, u, failure)."""
+    clock, q, v, z, u, failure = (np.stack(parts) for parts in zip(*worlds, strict=True))
+    return Trajectory(clock, q, v, z, u, failure)
 
 
 def _one_world(

@@ -259,7 +259,7 @@ def random_configurations(
 def _summary(run: xr.Dataset, seconds: float) -> Table:
     """A table of a few lines: simulated time, computing time, energy, and worlds that stopped early."""
     steps = round(run.attrs["duration"] / run.attrs["step"])
-    worlds, stopped = run.sizes["world"], int(run["status"].sum())
+    worlds, stopped = run.sizes["world"], int((run["status"] == 1).sum())
     energy = run["energy"].values
     table = Table.grid(padding=(0, 2))
     table.add_row(

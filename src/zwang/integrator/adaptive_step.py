@@ -170,7 +170,7 @@ def _integrated(
     y = rows[0].copy()
     ends = [t for t in discontinuities if times[0] < t < times[-1]] + [times[-1]]
     begin = times[0]
-    values = None if events is None else np.asarray(events.values(begin, y), dtype=float)
+    values = np.zeros(0) if events is None else np.asarray(events.values(begin, y), dtype=float)
     for end in ends:
         if not np.isfinite(derivative(begin, y, begin)).all():
             return DenseTrajectory(np.array(rows), float(begin), "the derivative is not a finite number")

@@ -106,8 +106,8 @@ def locate_crossings(
     directions: Sequence[int],
     start: float,
     end: float,
-    before: Sequence[Any],
-    after: Sequence[Any],
+    before: np.ndarray | Sequence[Any],
+    after: np.ndarray | Sequence[Any],
 ) -> list[Crossing]:
     """The crossings of zero of event functions of time between the ends of a step, in their order.
 

@@ -220,14 +220,14 @@ class EventSearch:
         )
         clock, params = whole["clock"][w, k, 0], self._initial.parameters_of_world(w)
         located = []
-        for index in np.flatnonzero(crossed):
+        for index in np.flatnonzero(crossed).tolist():
             event = self.events[index]
 
             def value(share: float, event: NamedEvent = event) -> float:
                 return float(event((clock + share) * self.h, *path.at(share), params))
 
             ends = float(values[k, index]), float(values[k + 1, index])
-            located.append((float(locate_root(value, 0.0, 1.0, *ends)), int(index)))
+            located.append((float(locate_root(value, 0.0, 1.0, *ends)), index))
         for share, index in sorted(located):
             q, v = path.at(share)
             self.occurrences[w].append(EventOccurrence(index, (clock + share) * self.h, q, v))

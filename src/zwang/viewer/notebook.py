@@ -188,7 +188,7 @@ def _run_facts(run: xr.Dataset) -> list[tuple[str, str]]:
     """The properties of a recording as pairs of a title and a text."""
     attributes, times, worlds = run.attrs, run["time"].values, run.sizes["world"]
     step = f", step size {attributes['step']:g} s" if "step" in attributes else ""
-    stopped = int(run["status"].sum())
+    stopped = int((run["status"] == 1).sum())
     facts = [
         ("simulated", f"{times[-1] - times[0]:.6g} s, integrator {attributes.get('integrator', '?')}{step}"),
         ("worlds", f"{worlds:,}"),
@@ -226,7 +226,7 @@ def _energy(run: xr.Dataset) -> str:
 
 def _failures(run: xr.Dataset, stopped: int) -> str:
     """The number of worlds that stopped early, and the earliest of their times."""
-    first = float(run["stop_time"].where(run["status"] != 0).min()) if "stop_time" in run else float("nan")
+    first = float(run["stop_time"].where(run["status"] == 1).min()) if "stop_time" in run else float("nan")
     return f"{stopped:,} of {run.sizes['world']:,} worlds, the first at {first:.4g} s"
 
 

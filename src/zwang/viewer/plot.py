@@ -175,7 +175,7 @@ def _title(run: xr.Dataset, portraits: bool = False) -> str:
     """The title of the figure: name, integrator, step size, and how many worlds are shown and
     stopped early.
     """
-    worlds, stopped = run.sizes["world"], int(run["status"].sum()) if "status" in run else 0
+    worlds, stopped = run.sizes["world"], int((run["status"] == 1).sum()) if "status" in run else 0
     name, integrator = short(str(run.attrs.get("title", "run")), 60), run.attrs.get("integrator", "")
     text = f"{name}, {integrator}, step size {run.attrs.get('step', 0):g} s"
     if worlds > 1:
