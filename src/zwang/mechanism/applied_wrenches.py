@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zwang.errors import DescriptionError
 from zwang.mechanism.force_elements import Wrench
 from zwang.mechanism.mechanism import Mechanism
@@ -18,7 +20,7 @@ def with_applied_wrenches(mechanism: Mechanism, *bodies: str) -> Mechanism:
     generalised force.
     bodies: names of bodies, by default all. The inputs of a body are `BODY.fx`, `BODY.fy`, `BODY.fz`,
     `BODY.tx`, `BODY.ty` and `BODY.tz`, in world axes; together they are a row of MuJoCo's `xfrc_applied`.
-    Like every control they may change at each step, and are zero by default.
+    Like every control they may change at each step, and are zero by default and in keyframes.
 
     Raises UnknownNameError for an unknown body, and DescriptionError where an input of that name exists.
     """
@@ -34,4 +36,8 @@ def with_applied_wrenches(mechanism: Mechanism, *bodies: str) -> Mechanism:
         raise DescriptionError(
             f"mechanism {mechanism.name!r} has the input {taken[0]!r} already; give other bodies"
         )
-    return mechanism.replace(forces=(*mechanism.forces, *forces))
+    keyframes = tuple(
+        replace(key, control=(*key.control, *[0.0] * len(forces))) if key.control else key
+        for key in mechanism.keyframes
+    )
+    return mechanism.replace(forces=(*mechanism.forces, *forces), keyframes=keyframes)
