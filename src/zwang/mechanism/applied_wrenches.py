@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from zwang.errors import DescriptionError
 from zwang.mechanism.force_elements import Wrench
@@ -10,6 +11,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 
 COMPONENTS = ("fx", "fy", "fz", "tx", "ty", "tz")
+UNITS = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 
 
 @validated_arguments()
@@ -28,8 +30,7 @@ def with_applied_wrenches(mechanism: Mechanism, *bodies: str) -> Mechanism:
     for name in bodies or tuple(body.name for body in mechanism.bodies):
         com = mechanism.body(name).com
         for k, component in enumerate(COMPONENTS):
-            unit = tuple(int(i == k % 3) for i in range(3))
-            wrench = {"force" if k < 3 else "torque": unit}
+            wrench: dict[str, Any] = {"force" if k < 3 else "torque": UNITS[k % 3]}
             forces.append(Wrench(name, point=com, input=f"{name}.{component}", **wrench))
     taken = [force.input for force in forces if force.input in mechanism.inputs]
     if taken:
