@@ -76,7 +76,7 @@ def keyframe_control(mechanism: Mechanism, q0: Any) -> tuple[Any, ...] | None:
     """The control of the keyframe that q0 names; None if q0 is no name, or the keyframe has no control."""
     if not isinstance(q0, str) or not isinstance(mechanism, Mechanism):
         return None
-    return mechanism.keyframe(q0).control or None
+    return tuple(mechanism.keyframe(q0).control) or None
 
 
 def sample_size(mechanism: Mechanism) -> int:
