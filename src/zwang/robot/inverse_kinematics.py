@@ -235,9 +235,9 @@ def _start(
     """The start of every target (N, nq)."""
     if q0 is None:
         return np.tile(Limits.of(problem.coordinates, m).middle, (count, 1))
-    if np.ndim(q0) <= 1:
-        return np.tile(validation.configuration(m, q0), (count, 1))
     q = validation.array(q0, "q0")
+    if q.ndim <= 1:
+        return np.tile(validation.configuration(m, q), (count, 1))
     if q.shape != (*batch, m.nq):
         raise ShapeError(f"q0 must have the shape ({m.nq},) or {(*batch, m.nq)}; its shape is {q.shape}")
     return np.array([validation.configuration(m, row) for row in q.reshape(-1, m.nq)])
