@@ -93,6 +93,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.mechanism.joints import Softness as Softness
     from zwang.mechanism.joints import Universal as Universal
     from zwang.mechanism.mechanism import Mechanism as Mechanism
+    from zwang.mechanism.mocap import with_mocap_parameters as with_mocap_parameters
     from zwang.mechanism.options import Keyframe as Keyframe
     from zwang.mechanism.options import Options as Options
     from zwang.mechanism.sensors import ActuatorSensor as ActuatorSensor
@@ -145,6 +146,7 @@ _PLACES = {
     "zwang.mechanism.contact_pairs": "ContactExclude ContactPair",
     "zwang.mechanism.options": "Keyframe Options",
     "zwang.mechanism.applied_wrenches": "with_applied_wrenches",
+    "zwang.mechanism.mocap": "with_mocap_parameters",
     "zwang.mechanism.sensors": (
         "ActuatorSensor Camera CameraSensor ContactSensor DistanceSensor FrameSensor GlobalSensor "
         "InsideSensor JointSensor RangeSensor SiteSensor SubtreeSensor TendonSensor TouchSensor UserSensor"
@@ -303,6 +305,7 @@ __all__ = [
     "task_acceleration",
     "view",
     "with_applied_wrenches",
+    "with_mocap_parameters",
     "write_mjcf",
     "write_urdf",
     "zwang_by_body",

@@ -240,6 +240,29 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
     "ContactPair": ({**_NAMED, "geometry": ("s", "t")}, lambda part: {"contacts": [part]}),
     "Keyframe": (dict(_NAMED), lambda part: {"keyframes": [part]}),
     "Options": ({}, lambda part: {"options": part}),
+    "Camera": (dict(_NAMED), lambda part: {"cameras": [part]}),
+    "CameraSensor": (
+        {**_NAMED, "frame": "tip", "camera": "eye"},
+        lambda part: {"sensors": [part], "cameras": [zw.Camera("eye")]},
+    ),
+    **{
+        name: ({**_NAMED, **given}, lambda part: {"sensors": [part]})
+        for name, given in {
+            "SiteSensor": {"kind": "force", "frame": "tip"},
+            "TouchSensor": {"frame": "tip", "zone": zw.Sphere(0.2)},
+            "InsideSensor": {"frame": "tip", "zone_frame": "post", "zone": zw.Box(1, 1, 1)},
+            "RangeSensor": {"frame": "tip"},
+            "JointSensor": {"kind": "limit_force", "joint": "shoulder"},
+            "TendonSensor": {"kind": "position", "tendon": "belt"},
+            "ActuatorSensor": {"kind": "force", "actuator": "m"},
+            "FrameSensor": {"kind": "quaternion", "frame": "tip", "relative_to": "arm"},
+            "SubtreeSensor": {"kind": "mass_centre", "body": "arm"},
+            "DistanceSensor": {"kind": "segment", "a": ("shape", "s"), "b": ("body", "hand"), "cutoff": 1},
+            "ContactSensor": {"first": ("shape", "s"), "data": ("found", "force")},
+            "GlobalSensor": {"kind": "time"},
+            "UserSensor": {},
+        }.items()
+    },
     "Tendon": ({**_NAMED, "joints": {"wrist": 1}}, lambda part: {"tendons": [part]}),
     "PointSpeed": (
         {**_NAMED, "body": "hand"},
@@ -260,7 +283,7 @@ def _use(changes: dict[str, Any]) -> Any:
     if m.symbols:
         return None
     q, zero = np.array(m.home or m.neutral, dtype=float), np.zeros(m.nv)
-    return zw.energy(m, q, zero), zw.constrained_dynamics(m, q, zero, zero)
+    return zw.energy(m, q, zero), zw.constrained_dynamics(m, q, zero, zero), zw.sensors(m, q, zero)
 
 
 def _simulated(*arguments: Any, **options: Any) -> Any:
@@ -316,6 +339,16 @@ def _dynamics() -> Calls:
         "difference_configuration": (zw.difference_configuration, {**m, "q1": Q, "q0": V}),
         "zwang_of": (zw.zwang_of, {**m, **tau, "a": V}),
         "zwang_by_body": (zw.zwang_by_body, {**m, **tau, "a": V}),
+        "sensors": (zw.sensors, {**m, **state, "control": [0.0]}),
+        "external_wrenches": (zw.external_wrenches, {**m, **state, "control": [0.0]}),
+        "body_quantities": (zw.body_quantities, {**m, **state}),
+        "frame_velocity": (zw.frame_velocity, {**m, **state, **frame}),
+        "frame_acceleration": (zw.frame_acceleration, {**m, **state, "a": V, **frame}),
+        "with_applied_wrenches": (zw.with_applied_wrenches, m),
+        "with_mocap_parameters": (
+            zw.with_mocap_parameters,
+            {"mechanism": arm().replace(bodies=[*arm().bodies, zw.Body("held", mocap=True)])},
+        ),
         "constrained_dynamics": (zw.constrained_dynamics, {**m, **tau}),
         "contacts": (zw.contacts, {**m, **tau}),
         "joint_reactions": (zw.joint_reactions, {**m, **tau}),
@@ -375,6 +408,8 @@ def _methods_and_robot() -> Calls:
     return {
         "Mechanism.joint": (arm().joint, {"name": "wrist"}),
         "Mechanism.body": (arm().body, {"name": "arm"}),
+        "Mechanism.sensor": (arm().replace(sensors=[zw.UserSensor("new")]).sensor, {"name": "new"}),
+        "Mechanism.keyframe": (arm().replace(keyframes=[zw.Keyframe("new")]).keyframe, {"name": "new"}),
         "Mechanism.subs": (symbolic().subs, {"values": {"m": 1}}),
         "Mechanism.from_json": (Mechanism.from_json, {"text": "{}"}),
         "robot.away_from_singularities": (robot.away_from_singularities, {**m, **frame}),
@@ -398,6 +433,11 @@ def _compiled_methods() -> Calls:
         "frame_pose": {"q": Q, **frame},
         "frame_jacobian": {"q": Q, **frame},
         "integrate_configuration": {**state, "dt": 0.1},
+        "sensors": state,
+        "body_quantities": state,
+        "external_wrenches": state,
+        "frame_velocity": {**state, **frame},
+        "frame_acceleration": {**state, "a": V, **frame},
         "step": {**state, "control": [0.0]},
         "source": {},
         "count_operations": {},

@@ -196,7 +196,8 @@ class CompiledMechanism:
         params: Parameters | None = None,
     ) -> dict[str, np.ndarray]:
         """Values of all sensors, by name: those of MuJoCo's sensordata."""
-        values = self._call("sensors", (q, v, *self._inputs(control, activation), time), params)
+        inputs = (*self._inputs(control, activation), validation.array(time, "time"))
+        values = self._call("sensors", (q, v, *inputs), params)
         return by_sensor(self.mechanism, values)
 
     @documented(BATCH)
@@ -249,13 +250,16 @@ class CompiledMechanism:
         params: Parameters | None = None,
     ) -> np.ndarray:
         """Wrenches of contacts, constraints and spatial tendons on all bodies: MuJoCo's cfrc_ext."""
-        return self._call("external_wrenches", (q, v, *self._inputs(control, activation), time), params)
+        inputs = (*self._inputs(control, activation), validation.array(time, "time"))
+        return self._call("external_wrenches", (q, v, *inputs), params)
 
     def _inputs(self, control: ArrayLike | None, activation: ArrayLike | None) -> list[ArrayLike]:
         """Control and activation, zero where they are None."""
         given = (("control", control), ("activation", activation))
         return [
-            np.zeros(ARGUMENTS[name].shape_in(self.mechanism)) if value is None else value
+            np.zeros(ARGUMENTS[name].shape_in(self.mechanism))
+            if value is None
+            else validation.array(value, name)
             for name, value in given
         ]
 

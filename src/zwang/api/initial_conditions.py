@@ -20,6 +20,7 @@ from zwang.errors import (
     UnknownNameError,
 )
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.mocap import moved_mocap_bodies
 from zwang.mechanism.options import Keyframe
 from zwang.scalar import real_array
 from zwang.simulation.applied_forces import activations
@@ -48,6 +49,12 @@ def initial_state(
             f"zw.simulate needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
         )
     keyframe = mechanism.keyframe(q0) if isinstance(q0, str) else Keyframe("default")
+    if moved := moved_mocap_bodies(mechanism, keyframe.mocap):
+        raise SimulationError(
+            f"keyframe {keyframe.name!r} moves mocap body {moved[0]!r}, whose pose is fixed in this "
+            "mechanism; make it a parameter: m, params = zw.with_mocap_parameters(mechanism, "
+            f"{keyframe.name!r}), and simulate m with params=params"
+        )
     q0 = (keyframe.q or None) if isinstance(q0, str) else q0
     v0 = (keyframe.v or None) if v0 is None else v0
     q = _rows(q0, mechanism.home or mechanism.neutral, mechanism.coordinate_names, "q0")
@@ -69,7 +76,7 @@ def keyframe_control(mechanism: Mechanism, q0: Any) -> tuple[Any, ...] | None:
     """The control of the keyframe that q0 names; None if q0 is no name, or the keyframe has no control."""
     if not isinstance(q0, str) or not isinstance(mechanism, Mechanism):
         return None
-    return mechanism.keyframe(q0).control or None
+    return tuple(mechanism.keyframe(q0).control) or None
 
 
 def sample_size(mechanism: Mechanism) -> int:

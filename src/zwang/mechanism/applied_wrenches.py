@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from zwang.errors import DescriptionError
 from zwang.mechanism.force_elements import Wrench
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 
 COMPONENTS = ("fx", "fy", "fz", "tx", "ty", "tz")
+UNITS = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 
 
 @validated_arguments()
@@ -18,7 +22,7 @@ def with_applied_wrenches(mechanism: Mechanism, *bodies: str) -> Mechanism:
     generalised force.
     bodies: names of bodies, by default all. The inputs of a body are `BODY.fx`, `BODY.fy`, `BODY.fz`,
     `BODY.tx`, `BODY.ty` and `BODY.tz`, in world axes; together they are a row of MuJoCo's `xfrc_applied`.
-    Like every control they may change at each step, and are zero by default.
+    Like every control they may change at each step, and are zero by default and in keyframes.
 
     Raises UnknownNameError for an unknown body, and DescriptionError where an input of that name exists.
     """
@@ -26,12 +30,15 @@ def with_applied_wrenches(mechanism: Mechanism, *bodies: str) -> Mechanism:
     for name in bodies or tuple(body.name for body in mechanism.bodies):
         com = mechanism.body(name).com
         for k, component in enumerate(COMPONENTS):
-            unit = tuple(int(i == k % 3) for i in range(3))
-            wrench = {"force" if k < 3 else "torque": unit}
+            wrench: dict[str, Any] = {"force" if k < 3 else "torque": UNITS[k % 3]}
             forces.append(Wrench(name, point=com, input=f"{name}.{component}", **wrench))
     taken = [force.input for force in forces if force.input in mechanism.inputs]
     if taken:
         raise DescriptionError(
             f"mechanism {mechanism.name!r} has the input {taken[0]!r} already; give other bodies"
         )
-    return mechanism.replace(forces=(*mechanism.forces, *forces))
+    keyframes = tuple(
+        replace(key, control=(*key.control, *[0.0] * len(forces))) if key.control else key
+        for key in mechanism.keyframes
+    )
+    return mechanism.replace(forces=(*mechanism.forces, *forces), keyframes=keyframes)

@@ -61,6 +61,8 @@ class Body:
         sum over the bodies that are rigidly attached to each other has to be consistent.
     simple: whether MuJoCo's special case for bodies with prismatic joints alone applies, in which the inverse
         weight is 1 / mass; by default, `simple_bodies` decides.
+    mocap: whether the pose may be prescribed from outside, see `zw.with_mocap_parameters`; only for a body
+        without joints whose parent is the world.
     Raises DescriptionError for a negative mass, or an inertia that is not physically consistent (negative
     principal moments, or principal moments that violate the triangle inequality).
     """
@@ -77,6 +79,7 @@ class Body:
     density: Number | None = None
     unchecked_inertia: bool = False
     simple: bool | None = None
+    mocap: bool = False
 
     def __post_init__(self):
         where = f"body {self.name!r}"
@@ -90,6 +93,10 @@ class Body:
                 )
         put = object.__setattr__
         put(self, "joint", joints[0] if len(joints) == 1 else tuple(joints))
+        if self.mocap and (self.parent != "world" or self.joints):
+            raise DescriptionError(
+                f"{where} has mocap=True; it must then have no joints, and the world as its parent"
+            )
         put(self, "position", vector(self.position, 3, f"position of {where}"))
         put(self, "orientation", orientation_of(self.orientation, f"orientation of {where}"))
         put(self, "geometry", _shapes(self.geometry, where))

@@ -135,6 +135,14 @@ def check_keyframes(keyframes: Sequence[Keyframe], nq: int, nv: int) -> None:
                 )
 
 
+def check_mocap(keyframes: Sequence[Keyframe], bodies: Iterable[Body]) -> None:
+    """Raises UnknownNameError unless the mocap poses of each keyframe are of mocap bodies."""
+    known = [body.name for body in bodies if body.mocap]
+    for name in (pose[0] for frame in keyframes for pose in frame.mocap):
+        if name not in known:
+            raise UnknownNameError("mocap body", name, known)
+
+
 def check_quaternions(q: Any, joints: Iterable[JointIndex], where: str) -> None:
     """Raises DescriptionError if a quaternion in the configuration q is zero."""
     for joint in joints:

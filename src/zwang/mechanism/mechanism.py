@@ -76,6 +76,7 @@ class Mechanism:
             put(self, "home", vector(self.home, self.nq, f"home of {where}"))
             consistency.check_quaternions(self.home, self.joints, f"home of {where}")
         consistency.check_keyframes(self.keyframes, self.nq, self.nv)
+        consistency.check_mocap(self.keyframes, self.bodies)
 
     @cached_property
     def joints(self) -> tuple[JointIndex, ...]:

@@ -104,7 +104,8 @@ def _flags(values: Any, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
 class Keyframe:
     """A named state: coordinates q, generalised velocities v, inputs, activations and time [s].
 
-    Empty q, v, control or activation stand for the defaults.
+    Empty q, v, control or activation stand for the defaults. mocap: the poses of mocap bodies, each as (name
+    of the body, position (3,) [m], quaternion (4,)); bodies that are not mentioned are where they are.
     """
 
     name: str
@@ -113,9 +114,13 @@ class Keyframe:
     control: Numbers = ()
     activation: Numbers = ()
     time: float = 0.0
+    mocap: tuple[tuple[str, tuple[float, ...], tuple[float, ...]], ...] = ()
 
     def __post_init__(self):
         for name in ("q", "v", "control", "activation"):
             values, where = getattr(self, name), f"{name} of keyframe {self.name!r}"
             object.__setattr__(self, name, number_tuple(values, where, least=0))
+        where = f"mocap of keyframe {self.name!r}"
+        poses = tuple((body, vector(p, 3, where), vector(q, 4, where)) for body, p, q in self.mocap)
+        object.__setattr__(self, "mocap", poses)
         object.__setattr__(self, "time", number(self.time, f"time of keyframe {self.name!r}"))

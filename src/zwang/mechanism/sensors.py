@@ -23,7 +23,7 @@ from zwang.mechanism.numbers import (
     orientation_of,
     vector,
 )
-from zwang.mechanism.type_validation import validated
+from zwang.mechanism.type_validation import short_repr, validated
 
 
 class Quantity(NamedTuple):
@@ -37,6 +37,8 @@ class Quantity(NamedTuple):
     cutoff: Literal["both", "above", "none"] = "both"
 
 
+MOST = 100_000
+"""The largest number of slots or elements of a sensor."""
 ZONES = (Sphere, Capsule, Ellipsoid, Cylinder, Box)
 """The shapes of a zone in space, around a frame."""
 
@@ -362,7 +364,7 @@ class ContactSensor(Sensor):
                 part = _part(getattr(self, name), ("shape", "body", "subtree"), name, self.name)
                 object.__setattr__(self, name, part)
         object.__setattr__(self, "data", _fields(self.data, CONTACT_DATA, f"data of {where}"))
-        object.__setattr__(self, "count", integer(self.count, f"count of {where}", least=1))
+        object.__setattr__(self, "count", _count(self.count, f"count of {where}"))
         if self.reduce not in REDUCTIONS:
             raise DescriptionError(
                 f"reduce of {where} is {self.reduce!r}; it must be one of {', '.join(REDUCTIONS)}"
@@ -404,7 +406,7 @@ class UserSensor(Sensor):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "size", integer(self.size, f"size of sensor {self.name!r}", least=1))
+        object.__setattr__(self, "size", _count(self.size, f"size of sensor {self.name!r}"))
 
     @property
     def quantity(self) -> Quantity:
@@ -463,6 +465,14 @@ def _check_zone(zone: Any, name: str) -> None:
     if not isinstance(zone, ZONES):
         kinds = ", ".join(f"zw.{kind.__name__}" for kind in ZONES)
         raise DescriptionError(f"zone of sensor {name!r} is {zone!r}; it must be one of {kinds}")
+
+
+def _count(value: Any, where: str) -> int:
+    """`value` as a number of elements. Raises DescriptionError unless it is an integer from 1 to MOST."""
+    count = integer(value, where, least=1)
+    if count > MOST:
+        raise DescriptionError(f"{where} is {short_repr(count)}; it must be at most {MOST:,}")
+    return count
 
 
 def _fields(values: Any, known: Mapping[str, int], where: str) -> tuple[str, ...]:

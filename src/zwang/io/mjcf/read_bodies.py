@@ -75,7 +75,8 @@ def _body(source: MjcfModel, i: int) -> Body:
     if m.body_mocapid[i] >= 0:
         source.note(
             "ignored",
-            f"mocap body {source.name('body', i)!r} is fixed at its pose in the file",
+            f"mocap body {source.name('body', i)!r} is fixed at its pose in the file, unless "
+            "zw.with_mocap_parameters makes its pose a parameter",
             source.location("body", i),
         )
     mass = float(m.body_mass[i])
@@ -89,6 +90,7 @@ def _body(source: MjcfModel, i: int) -> Body:
         com=zeroed(m.body_ipos[i]) if mass else (0, 0, 0),
         inertia=_inertia(m.body_inertia[i], m.body_iquat[i]),
         geometry=shapes_of(source, i),
+        mocap=bool(m.body_mocapid[i] >= 0),
     )
 
 

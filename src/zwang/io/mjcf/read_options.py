@@ -68,6 +68,22 @@ def keyframes(source: MjcfModel, kept: list[str]) -> tuple[Keyframe, ...]:
             control=tuple(float(m.key_ctrl[k][c]) for c in controls),
             activation=tuple(float(m.key_act[k][s]) for s in activations if s >= 0),
             time=float(m.key_time[k]),
+            mocap=_mocap_poses(source, k),
         )
         for k in range(m.nkey)
+    )
+
+
+def _mocap_poses(source: MjcfModel, k: int) -> tuple[tuple[str, tuple[float, ...], tuple[float, ...]], ...]:
+    """The poses of all mocap bodies in keyframe k."""
+    m = source.model
+    positions, quaternions = (np.reshape(x[k], (-1, n)) for x, n in ((m.key_mpos, 3), (m.key_mquat, 4)))
+    bodies = [i for i in range(m.nbody) if m.body_mocapid[i] >= 0]
+    return tuple(
+        (
+            source.name("body", i),
+            tuple(positions[m.body_mocapid[i]].tolist()),
+            tuple(quaternions[m.body_mocapid[i]].tolist()),
+        )
+        for i in bodies
     )

@@ -1,0 +1,81 @@
+"""The poses of mocap bodies as parameters of a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.rotations import from_quaternion, to_quaternion
+from zwang.errors import DescriptionError
+from zwang.mechanism.bodies import Body
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.numbers import IDENTITY
+from zwang.mechanism.type_validation import validated_arguments
+from zwang.scalar import symbol
+
+COORDINATES = ("x", "y", "z", "qw", "qx", "qy", "qz")
+
+
+class MocapParameters(NamedTuple):
+    """A mechanism whose mocap bodies have symbols as poses, and the values of these symbols by name.
+
+    The symbols of a body are `BODY.x`, `BODY.y`, `BODY.z` [m] and `BODY.qw`, `BODY.qx`, `BODY.qy`, `BODY.qz`,
+    a quaternion, which need not have unit length.
+    """
+
+    mechanism: Mechanism
+    values: dict[str, float]
+
+
+@validated_arguments()
+def with_mocap_parameters(mechanism: Mechanism, keyframe: str | None = None) -> MocapParameters:
+    """The mechanism with the poses of its mocap bodies as parameters, and their values.
+
+    mechanism: one with bodies that have `mocap=True`, as those of an MJCF file. keyframe: the name of a
+    keyframe, whose mocap poses are then the values; by default they are the poses in the description.
+
+    The values are the `params` of compiled functions and of `zw.simulate`. They may differ from world to
+    world and from call to call of `step`, so that a body follows a measured motion; its velocity counts as
+    zero, as in MuJoCo. Raises DescriptionError for a mechanism without mocap bodies, and UnknownNameError.
+    """
+    moved = [body for body in mechanism.bodies if body.mocap]
+    if not moved:
+        raise DescriptionError(
+            f"mechanism {mechanism.name!r} has no mocap bodies; give a fixed body of the world mocap=True"
+        )
+    given = {} if keyframe is None else {name: pose for name, *pose in mechanism.keyframe(keyframe).mocap}
+    values: dict[str, float] = {}
+    for body in moved:
+        position, quaternion = given.get(body.name, (body.position, to_quaternion(body.orientation)))
+        numbers = (*position, *quaternion)
+        values |= {f"{body.name}.{c}": float(x) for c, x in zip(COORDINATES, numbers, strict=True)}
+    bodies = [_with_symbols(body) if body.mocap else body for body in mechanism.bodies]
+    return MocapParameters(mechanism.replace(bodies=bodies), values)
+
+
+def _with_symbols(body: Body) -> Body:
+    """The body at a pose of symbols; R = 1 + (R(q) - 1) / |q|^2 for a quaternion q of any length."""
+    x, y, z, *q = (symbol(f"{body.name}.{c}") for c in COORDINATES)
+    square: Any = sum((a * a for a in q), start=0)
+    one = np.array(IDENTITY)
+    R = one + (from_quaternion(q) - one) / square
+    return replace(body, position=(x, y, z), orientation=tuple(map(tuple, R)))
+
+
+def moved_mocap_bodies(mechanism: Mechanism, poses: Iterable[tuple[str, Any, Any]]) -> list[str]:
+    """The names of the mocap bodies that these poses (name, position, quaternion) move to another place than
+    the description does; bodies with symbols as poses do not count.
+    """
+    found = []
+    for name, position, quaternion in poses:
+        body = mechanism.body(name)
+        here: Any = (*body.position, *(x for row in body.orientation for x in row))
+        if not all(isinstance(x, int | float) for x in here):
+            continue
+        R = from_quaternion(np.array(quaternion) / np.linalg.norm(quaternion))
+        if not np.allclose(here, (*position, *R.ravel()), rtol=0, atol=1e-9):
+            found.append(name)
+    return found

@@ -1,0 +1,79 @@
+"""Mocap bodies as parameters against MuJoCo: contact, weld and joints at a moved body, and keyframes."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+
+import zwang as zw
+from zwang.errors import DescriptionError, SimulationError, UnknownNameError
+from zwang.io.mjcf.read_mjcf import read_mjcf
+
+MODEL = """
+<mujoco><option timestep="0.003" iterations="200" tolerance="1e-15" ls_tolerance="1e-10"/>
+<worldbody><geom name="floor" type="plane" size="5 5 1"/>
+  <body name="target" mocap="true" pos=".3 .1 .5" euler="10 20 30">
+    <geom name="table" type="box" size=".1 .1 .1"/><site name="corner" pos=".1 .1 .1"/>
+    <body name="child" pos="0 0 .2"><joint name="hinge" axis="0 1 0"/>
+      <geom size=".05" mass=".2" pos=".1 0 0" contype="0" conaffinity="0"/></body></body>
+  <body name="box" pos=".3 .1 .68"><freejoint/><geom type="box" size=".1 .07 .08" mass="1.3"/></body>
+  <body name="held" pos=".8 .1 .5"><freejoint/><geom size=".1" mass="1"/></body></worldbody>
+<equality><weld body1="held" body2="target"/></equality>
+<sensor><framepos objtype="site" objname="corner"/><gyro site="corner"/></sensor>
+<keyframe><key name="moved" mpos=".2 .3 .6" mquat="0 2 0 0"/><key name="home"/></keyframe></mujoco>"""
+
+
+def models() -> tuple[mujoco.MjModel, zw.Mechanism]:
+    return mujoco.MjModel.from_xml_string(MODEL), read_mjcf("mocap.xml", text=MODEL)
+
+
+def test_steps_follow_a_moving_mocap_body():
+    """A pose that changes at each step, with a quaternion that does not have unit length."""
+    model, m = models()
+    data, (m, values) = mujoco.MjData(model), zw.with_mocap_parameters(m)
+    fast, control, touching = zw.compile(m), np.zeros(m.nv), 0
+    q, v = data.qpos.copy(), data.qvel.copy()
+    for k in range(8):
+        data.mocap_pos[0] += (0.004, 0.002, 0.003)
+        data.mocap_quat[0] = (1.4, 0.1 + 0.01 * k, 0.3, 0.2)
+        pose = (*data.mocap_pos[0], *data.mocap_quat[0])
+        params = dict(zip(values, pose, strict=True))
+        found = fast.sensors(q, v, params=params)
+        q, v, _ = fast.step(q, v, control, params=params)
+        mujoco.mj_step(model, data)
+        touching += data.ncon > 0
+        assert np.concatenate(list(found.values())) == pytest.approx(data.sensordata, abs=1e-9)
+        assert q == pytest.approx(data.qpos, abs=1e-9)
+        assert v == pytest.approx(data.qvel, abs=1e-7)
+    assert touching
+
+
+def test_the_poses_of_a_keyframe_are_values():
+    _, m = models()
+    moved, values = zw.with_mocap_parameters(m, "moved")
+    assert list(values.values()) == pytest.approx([0.2, 0.3, 0.6, 0, 1, 0, 0])
+    run = zw.simulate(moved, "moved", duration=0.003, params=values, progress=False)
+    assert run.sizes["time"] == 2
+    with pytest.raises(SimulationError, match=r"'moved' moves mocap body 'target'.*with_mocap_param"):
+        zw.simulate(m, "moved", duration=0.003, progress=False)
+    assert zw.simulate(m, "home", duration=0.003, progress=False).sizes["time"] == 2
+    assert zw.Mechanism.from_json(m.to_json()) == m
+
+
+def test_the_values_are_those_of_the_file():
+    _, m = models()
+    moved, values = zw.with_mocap_parameters(m)
+    assert set(values) == set(moved.symbols)
+    pose = zw.frame_pose(moved.subs(values), np.array(m.home), "corner")
+    assert pose.p == pytest.approx(zw.frame_pose(m, np.array(m.home), "corner").p, abs=1e-14)
+
+
+def test_a_mocap_body_is_fixed_to_the_world():
+    with pytest.raises(DescriptionError, match="no joints, and the world as its parent"):
+        zw.Body("a", joint=zw.Revolute("j"), mass=1, inertia=(1, 1, 1), mocap=True)
+    with pytest.raises(DescriptionError, match="has no mocap bodies"):
+        zw.with_mocap_parameters(zw.Mechanism(bodies=(zw.Body("a"),)))
+    pose = ("b", (0, 0, 0), (1, 0, 0, 0))
+    with pytest.raises(UnknownNameError, match="no mocap body 'b'"):
+        zw.Mechanism(bodies=(zw.Body("a", mocap=True),), keyframes=(zw.Keyframe("k", mocap=(pose,)),))
