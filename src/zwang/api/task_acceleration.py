@@ -87,6 +87,8 @@ def task_acceleration(
         validation.nv_vector(m, tau, "tau"),
     )
     desired = validation.array(desired, "desired")
+    if len(rows) == 0:
+        raise ShapeError("rows is empty; give one or more of 0 ... 5")
     if desired.shape != (len(rows),):
         raise ShapeError(
             f"desired must have {len(rows)} elements, one for each of the rows {tuple(rows)}; its shape "
