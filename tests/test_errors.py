@@ -91,6 +91,7 @@ def _misuses_found_at_random() -> dict[str, Any]:
         "a set for a tolerance": lambda: zw.robot.solve_ik(arm, tip, [0, 0, 1], tolerance={1, 2}),
         "names for a start": lambda: zw.robot.solve_ik(arm, tip, [0, 0, 1], q0=("arm", (0, 0))),
         "a step beyond floats": lambda: fast.step(zero, zero, zero, step=10**400),
+        "no rows": lambda: zw.task_acceleration(arm, zero, zero, zero, tip, [], rows=()),
         "a negative seed": lambda: zw.robot.solve_ik(arm, tip, [0, 0, 1], seed=-1),
         "a set for a column": lambda: zw.robot.from_dh(d=[0, 1], a=[1, 0], alpha={1, 2}),
         "lengths whose squares overflow": _rolling_with_overflow,

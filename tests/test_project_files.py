@@ -66,7 +66,15 @@ def test_the_workflows_cover_every_platform_and_version():
     versions = re.findall(r'"(3\.\d+)"', re.search(r"python: \[(.*)\]", matrix)[1])
     assert versions == ["3.11", "3.12", "3.13", "3.14"] and PROJECT["requires-python"] == f">={versions[0]}"
     assert re.search(r"os: \[(.*)\]", matrix)[1] == "ubuntu-latest, macos-latest, windows-latest"
-    assert "--resolution lowest-direct" in matrix and f'python-version: "{versions[0]}"' in matrix
+    assert f'python-version: "{versions[0]}"' in matrix
+    assert "--resolution lowest-direct" in (ROOT / ".ci" / "lowest").read_text("utf-8")
+    checks = (
+        ".ci/lowest",
+        ".ci/beside",
+        ".ci/beside 3.3.0 3.17.0 4.0.1",
+        "timeout 60 python -m tests.faults",
+    )
+    assert all(f"- run: {check}\n" in matrix for check in checks)
 
 
 def test_the_workflows_run_the_commands_of_the_readme():

@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
+import zwang as zw
 from tests.collision.shape_pairs import largest_difference
 from zwang.collision import FAR, candidate_pairs, contact_points, contact_points_between
 from zwang.collision.shapes import MANIFOLDS, PlacedShape
@@ -218,6 +219,29 @@ def test_compiled_manifolds_are_those_on_floats(name):
     assert (exists == (fast[..., 0] < FAR)).all() and exists.sum() > len(states)
     assert np.abs(fast - slow)[exists].max() < 1e-6
     assert np.isfinite(fast).all()
+    for lanes in (1, 2):
+        other = CompiledFunction(compiled.program, lanes=lanes, threads=1, cache=False)(np.array(states))
+        assert np.array_equal(other.reshape(fast.shape), fast)
+
+
+@pytest.mark.parametrize("name", ["brick on a table", "lying cylinder on a table", "tent on a plane"])
+def test_a_step_in_contact_is_mujocos(name):
+    """The velocity after one step of tilted shapes that rest on several points."""
+    below, above, rest, height = CASES[name]
+    two, rng, compared = Two(below, above), np.random.default_rng(8), 0
+    two.model.opt.tolerance, two.model.opt.iterations = 1e-14, 200
+    for _ in range(12):
+        q = pose(rng, rest, height)
+        if len(two.both(q)[0]) < 2:
+            continue
+        mujoco.mj_resetData(two.model, two.data)
+        two.data.qpos[:] = q
+        mujoco.mj_step(two.model, two.data)
+        h = two.model.opt.timestep
+        run = zw.simulate(two.mechanism, q, duration=h, step=h, compiled=False, progress=False)
+        assert np.abs(run.v.values[0, -1] - two.data.qvel).max() < 1e-6 * max(1, np.abs(two.data.qvel).max())
+        compared += 1
+    assert compared >= 2
 
 
 def test_every_manifold_is_compared():

@@ -464,3 +464,14 @@ def test_meshes_in_the_folder_of_the_model_are_read(tmp_path):
     mesh = m.bodies[1].geometry[0]
     placed = np.asarray(mesh.vertices) @ np.array(mesh.orientation).T + np.array(mesh.position)
     assert np.allclose(sorted(placed.round(6).tolist()), sorted(corners.tolist()), atol=1e-6)
+
+
+def test_a_mesh_that_no_geom_uses_needs_no_hull():
+    """MuJoCo up to 3.16 ends the process where such a mesh asks for the inertia of its convex hull."""
+    mesh = (
+        '<mesh name="orphan" inertia="convex" vertex="0 0 1 1 0 0 0 1 0 -1 0 0 0 -1 0" '
+        'face="0 1 2 0 2 3 0 3 4 0 4 1 1 4 3 1 3 2"/>'
+    )
+    body = '<body name="ball"><freejoint/><geom size=".1"/></body>'
+    read = read_mjcf("m.xml", text=f"<mujoco><asset>{mesh}</asset><worldbody>{body}</worldbody></mujoco>")
+    assert [b.name for b in read.bodies] == ["ball"]

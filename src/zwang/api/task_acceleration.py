@@ -170,6 +170,8 @@ def task_acceleration(
         validation.nv_vector(m, tau, "tau"),
     )
     for form, values in zip(forms, wanted, strict=True):
+        if len(form.rows) == 0:
+            raise ShapeError("rows is empty; give one or more of 0 ... 5")
         if values.shape != (len(form.rows),):
             raise ShapeError(
                 f"desired must have {len(form.rows)} elements, one for each of the rows {form.rows}; its "

@@ -209,7 +209,7 @@ def _with_face(faces: FlatFaces, shape: PlacedShape, x: np.ndarray, slack: Any, 
         is_on = logical_and(less_equal(rest @ rest, slack * slack), logical_and(has_length, is_there))
 
         ends = [*(shape.p + shape.R @ start), *(shape.p + shape.R @ end)]
-        return _appended(*carry, ends, logical_and(is_on, less(carry[1], 2 * faces.degree)))
+        return _appended(carry[0], carry[1], ends, logical_and(is_on, less(carry[1], 2 * faces.degree)))
 
     at_edges, edge_count = fori_loop(0, faces.most, with_edge, (at_edges, edge_count), unroll=False)
     return at_faces, face_count + 1, at_edges, edge_count

@@ -126,7 +126,7 @@ def solve_ik(
         tolerance=_pair(tolerance),
         iterations=_count("iterations", DEFAULT_ITERATIONS[method] if iterations is None else iterations),
         restarts=_count("restarts", (0 if path else RESTARTS) if restarts is None else restarts),
-        seed=_count("seed", seed),
+        seed=_seed(seed),
         alpha=alpha,  # type: ignore[arg-type]
     )
     flat = [x for target, task in zip(given, tasks, strict=True) for x in _arrays(target, task, count)]
@@ -254,6 +254,12 @@ def _pair(tolerance: float | tuple[float, float]) -> tuple[float, float]:
     if not min(bounds) > 0:
         raise DescriptionError(f"tolerance is {tolerance!r}; give positive numbers [m] and [rad]")
     return bounds
+
+
+def _seed(value: Any) -> int:
+    if not isinstance(value, int | np.integer) or value < 0:
+        raise DescriptionError(f"seed is {value!r}; it must be 0 or a positive integer")
+    return int(value)
 
 
 def _count(name: str, value: Any) -> int:

@@ -127,6 +127,7 @@ def compile_model(files: Files, strict: bool) -> MjcfModel:
         spec = _parsed(files, text)
         _delete_elements_without_effect(spec, files, notes)
         _delete_height_fields(spec, files, strict, notes)
+        _spare_unused_meshes(spec)
         try:
             model = spec.compile()
         except Exception as error:  # ValueError, or others on failure of an allocation
@@ -209,6 +210,16 @@ def _delete_height_fields(spec: Any, files: Files, strict: bool, notes: list[Not
         delete_element(spec, geom)
     for heights in list(spec.hfields):
         delete_element(spec, heights)
+
+
+def _spare_unused_meshes(spec: Any) -> None:
+    """Let MuJoCo find the inertia of meshes that no geom uses without their convex hull, which such a mesh
+    does not have: up to version 3.16, it would read the hull nevertheless and end the process.
+    """
+    used = {geom.meshname for geom in spec.geoms}
+    for mesh in spec.meshes:
+        if mesh.name not in used and mesh.inertia == mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX:
+            mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_LEGACY
 
 
 @contextmanager
