@@ -24,7 +24,16 @@ from zwang.constraint.context import RowContext
 from zwang.constraint.hard import rolling_contact
 from zwang.constraint.rows import Rows
 from zwang.kinematics.poses import placement_pose
-from zwang.mechanism.constraints import Connect, Distance, Holonomic, NonIdeal, NoSideSlip, Rolling, Weld
+from zwang.mechanism.constraints import (
+    Connect,
+    CoulombFriction,
+    Distance,
+    Holonomic,
+    NonIdeal,
+    NoSideSlip,
+    Rolling,
+    Weld,
+)
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD
 from zwang.scalar import cond, divide, sqrt, where
@@ -98,7 +107,7 @@ def _of_constraints(context: RowContext, force: Any) -> Iterator[PointForce]:
     """The forces of constraints; their rows precede all others, in the order of the constraints."""
     at = 0
     for c in context.mechanism.constraints if equality_enabled(context.mechanism) else ():
-        if isinstance(c, NonIdeal):
+        if isinstance(c, NonIdeal | CoulombFriction):
             continue
         count = len(c.expressions) if isinstance(c, Holonomic) else ROW_COUNTS.get(type(c), 1)
         if isinstance(c, BETWEEN_POINTS):

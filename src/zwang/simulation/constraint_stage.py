@@ -19,7 +19,7 @@ from zwang.constraint.independent_velocities import IndependentVelocity, indepen
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
 from zwang.errors import SimulationError
 from zwang.kinematics.kinematics import Kinematics
-from zwang.mechanism.constraints import NonIdeal
+from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, logical_not
 from zwang.simulation.constrained import ConstrainedSolution, solve_constrained
@@ -34,7 +34,7 @@ from zwang.simulation.status import (
     worst_status,
 )
 
-CONSTRAINT_TYPES = (*LOOPS, *VELOCITY_LEVEL, NonIdeal)
+CONSTRAINT_TYPES = (*LOOPS, *VELOCITY_LEVEL, NonIdeal, CoulombFriction)
 STABILIZATIONS = ("projection", "baumgarte")
 SETTLING_STEPS = 10  # time constant of Baumgarte stabilisation, in steps
 
