@@ -77,6 +77,13 @@ class ReleasedMechanism:
         return [self.mechanism.joint(NAME.format(law.joint, k)).v.start for k in range(count)]
 
 
+class BearingLoads(NamedTuple):
+    """The released mechanism of the joints with Coulomb friction, and its applied forces (nv,) [N m, N]."""
+
+    released: ReleasedMechanism | None
+    applied: np.ndarray
+
+
 class BearingState(NamedTuple):
     """What the bearing loads need in one state, besides the acceleration and the forces of the rows.
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
-from zwang.constraint.bearings import BearingState, ReleasedMechanism, bearing_state, released_mechanism
+from zwang.constraint.bearings import BearingLoads, BearingState, bearing_state, released_mechanism
 from zwang.constraint.context import RowContext, row_context
 from zwang.constraint.coulomb_friction import (
     FrictionState,
@@ -190,13 +190,6 @@ def solution_of_rows(
 
 
 # ------------------------------------------------------------------------------------ Coulomb friction
-
-
-class BearingLoads(NamedTuple):
-    """The released mechanism of the joints with Coulomb friction, and its applied forces (nv,) [N m, N]."""
-
-    released: ReleasedMechanism | None
-    applied: np.ndarray
 
 
 def bearing_loads(mechanism: Mechanism, q: Any, v: Any) -> BearingLoads:

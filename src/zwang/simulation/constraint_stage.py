@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.bearings import ReleasedMechanism, released_mechanism
 from zwang.constraint.coordinate_projection import ProjectedState, project_state
+from zwang.constraint.coulomb_friction import FrictionState, SlidingModes
 from zwang.constraint.equality import LOOPS
 from zwang.constraint.hard import (
     VELOCITY_LEVEL,
@@ -22,7 +24,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, logical_not
-from zwang.simulation.constrained import ConstrainedSolution, solve_constrained
+from zwang.simulation.constrained import BearingLoads, ConstrainedSolution, solve_constrained
 from zwang.simulation.constraint_options import describe_constraints, equality_enabled
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.status import (
@@ -46,6 +48,7 @@ class ConstraintModel:
     weights: inverse weights. h: step size [s]. stabilization: of hard constraints, by coordinate
     "projection" after each step, or by "baumgarte" terms in their reference accelerations.
     independent: the independent velocities of a coordinate reduction, or None for constraint forces.
+    released: the mechanism whose joints with Coulomb friction are released, if there are any.
     """
 
     mechanism: Mechanism
@@ -53,6 +56,7 @@ class ConstraintModel:
     h: float
     stabilization: str = "projection"
     independent: tuple[IndependentVelocity, ...] | None = None
+    released: ReleasedMechanism | None = None
 
     @property
     def settling_time(self) -> float | None:
@@ -75,6 +79,7 @@ class ConstrainedMotion(NamedTuple):
 
     M (nv, nv): mass matrix. a (nv,): constrained acceleration. constraint_force (nv,): the generalised force
     J^T f of all constraints [N m, N]. row_status: for the next warm start, from solvers that have one.
+    friction: of the laws of Coulomb friction.
     """
 
     M: np.ndarray
@@ -82,6 +87,7 @@ class ConstrainedMotion(NamedTuple):
     constraint_force: np.ndarray
     status: Any
     row_status: MutableArray | None = None
+    friction: FrictionState | None = None
 
 
 def constraint_model_of(
@@ -103,7 +109,8 @@ def constraint_model_of(
                 f"those that are: {', '.join(kind.__name__ for kind in CONSTRAINT_TYPES)}"
             )
     independent = independent_velocities(mechanism, coordinate_reduction)
-    return ConstraintModel(mechanism, inverse_weights(mechanism), h, stabilization, independent)
+    weights, released = inverse_weights(mechanism), released_mechanism(mechanism)
+    return ConstraintModel(mechanism, weights, h, stabilization, independent, released)
 
 
 def hard_constraints(mechanism: Mechanism) -> list[Any]:
@@ -123,16 +130,17 @@ def time_or_error(model: ConstraintModel | None, t: Any) -> Any:
 
 
 def constrained_motion(
-    model: ConstraintModel, kinematics: Kinematics, tau: Any, t: Any = 0, warm_start: Any = None
-) -> ConstrainedMotion:
+    model: ConstraintModel, kinematics: Kinematics, tau: Any, t: Any = 0, warm_start: Any = None,
+    *, modes: SlidingModes | None = None, bearings: BearingLoads | None = None,
+) -> ConstrainedMotion:  # fmt: skip
     """The constrained acceleration by Gauss's principle, under the applied generalised force tau (nv,) [N m,
     N].
 
     The acceleration minimises 1/2 (a - a_free)^T M (a - a_free) + sum_i s_i(J_i a - aref_i). warm_start: an
-    initial acceleration, or the row statuses of the previous solution. Source: MuJoCo documentation,
-    Computation, "Constraint model"; `zwang.solver`.
+    initial acceleration, or the row statuses of the previous solution. modes, bearings: of Coulomb friction,
+    see `solve_constrained`. Source: MuJoCo documentation, Computation, "Constraint model"; `zwang.solver`.
     """
-    found = solved(model, kinematics, tau, t, warm_start)
+    found = solved(model, kinematics, tau, t, warm_start, modes=modes, bearings=bearings)
     solution = found.solution
     statuses = (
         status_if(solution.failed, NOT_CONVERGED),
@@ -146,12 +154,14 @@ def constrained_motion(
         found.constraint_force,
         worst_status(statuses),
         solution.row_status,
+        found.friction,
     )
 
 
 def solved(
-    model: ConstraintModel, kinematics: Kinematics, tau: Any, t: Any = 0, warm_start: Any = None
-) -> ConstrainedSolution:
+    model: ConstraintModel, kinematics: Kinematics, tau: Any, t: Any = 0, warm_start: Any = None,
+    *, modes: SlidingModes | None = None, bearings: BearingLoads | None = None,
+) -> ConstrainedSolution:  # fmt: skip
     """Gauss's problem of a step: collision, constraint rows, and the solution with every row's
     force.
     """
@@ -159,6 +169,7 @@ def solved(
         model.mechanism, kinematics.q, kinematics.v, tau, kinematics=kinematics, timestep=model.h,
         inverse_weights=model.weights,
         settling_time=model.settling_time, time=t, independent=model.independent, start=warm_start,
+        modes=modes, bearings=bearings,
     )  # fmt: skip
 
 

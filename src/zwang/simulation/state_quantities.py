@@ -19,7 +19,7 @@ from zwang.dynamics.generalised_forces import spring_energy
 from zwang.errors import SolveError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulation.applied_forces import applied_forces
+from zwang.simulation.applied_forces import applied_forces, bearing_loads_of
 from zwang.simulation.constrained import ConstrainedSolution, gauss_problem
 from zwang.simulation.constraint_forces import point_force_labels, point_forces
 from zwang.simulation.constraint_residuals import residuals_at
@@ -50,22 +50,28 @@ def state_quantities(
         "tau": tau,
         "energies": [kinetic_energy_of(kinematics), potential],
         "positions": [x for frame in wanted.frames for x in kinematics.frame_pose(frame).p],
-        **_constraint_quantities(mechanism, wanted, t, kinematics, tau),
+        **_constraint_quantities(mechanism, wanted, t, kinematics, tau, (z, u)),
         "gaps": residuals_at(mechanism, q, v, t) if wanted.gaps else [],
     }
     return {key: np.array(found[key]) for key in KEYS}
 
 
 def _constraint_quantities(
-    mechanism: Mechanism, wanted: RecordedQuantities, t: Any, kinematics: Kinematics, tau: Any
+    mechanism: Mechanism, wanted: RecordedQuantities, t: Any, kinematics: Kinematics, tau: Any, inputs: Any
 ) -> dict[str, Any]:
-    """Generalised constraint force, point forces and Gauss's measure Z, as far as they are wanted."""
+    """Generalised constraint force, point forces and Gauss's measure Z, as far as they are wanted.
+
+    inputs: the activations z and the control u.
+    """
     found: dict[str, Any] = {"constraints": [], "forces": [], "zwang": [], "held": []}
     if not (wanted.constraints or wanted.forces or wanted.zwang):
         return found
     constraint_model = constraint_model_of(mechanism, wanted.h, wanted.stabilization)
     try:
-        solution = solved(constraint_model, kinematics, tau, t) if constraint_model is not None else None
+        solution = None
+        if constraint_model is not None:
+            bearings = bearing_loads_of(constraint_model.released, kinematics.q, kinematics.v, *inputs)
+            solution = solved(constraint_model, kinematics, tau, t, bearings=bearings)
     except SolveError:  # on floats, in the last state of a failed world
         return _not_a_number(mechanism, wanted, kinematics, tau)
     if wanted.constraints:

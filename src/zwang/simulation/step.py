@@ -28,14 +28,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.coulomb_friction import (
+    FrictionState,
+    SlidingModes,
+    coulomb_frictions,
+    friction_laws,
+    sliding_signs,
+)
 from zwang.constraint.rows import WarmStart
 from zwang.deprecation import renamed_attributes
 from zwang.integrator.fixed_step import State, StateSpace, runge_kutta_4, semi_implicit_euler
+from zwang.integrator.stick_slip import step_with_stops
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import MutableArray
-from zwang.simulation.applied_forces import activation_rate, applied_forces, next_activation
+from zwang.scalar import MutableArray, logical_not
+from zwang.simulation.applied_forces import activation_rate, applied_forces, bearing_loads_of, next_activation
 from zwang.simulation.constraint_stage import (
     constrained_motion,
     constraint_model_of,
@@ -50,7 +58,7 @@ from zwang.simulation.implicit_damping import (
     unconstrained_acceleration,
 )
 from zwang.simulation.settings import CoordinateReduction
-from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, status_if, worst_status
+from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, NOT_CONVERGED, status_if, worst_status
 from zwang.simulation.step_settings import StepSettings
 
 STEPPERS = {
@@ -60,6 +68,8 @@ STEPPERS = {
     "rk4": runge_kutta_4,
 }
 """The integration method of each integrator of fixed step size."""
+MULTISTAGE = ("rk4",)
+"""The integrators with several stages, in which a velocity-level law cannot hold at the end of the step."""
 
 
 @renamed_attributes(point="state")
@@ -77,13 +87,14 @@ class StepResult(NamedTuple):
 
 class StateDerivative(NamedTuple):
     """The time derivatives of the state, v_dot (nv,) and z_dot (nz,), with status and row statuses as in
-    `StepResult`.
+    `StepResult`. friction: what the laws of Coulomb friction do.
     """
 
     v_dot: np.ndarray
     z_dot: np.ndarray
     status: Any
     row_status: MutableArray | None = None
+    friction: FrictionState | None = None
 
     @property
     def warm_start(self) -> Any:
@@ -124,29 +135,59 @@ def step(
     required and None.
     """
     t = time_or_error(s.constraint_model, t)
+    # 10. integrator
+    if s.integrator in MULTISTAGE and coulomb_frictions(s.mechanism):
+        end, status, row_status = _divided_at_stops(s, state, control, t, warm_start)
+    else:
+        end, status, row_status = _integrated(s, state, control, t, s.h, warm_start)
+    # 11. stabilisation of the hard constraints
+    q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h)
+    # 12. status
+    status = worst_status([status, status_if(violated, CONSTRAINT_VIOLATED)])
+    return StepResult(State(q, v, end.z), status, row_status)
+
+
+def _integrated(
+    s: StepSettings, state: State, control: Any, t: Any, h: Any, warm_start: Any,
+    modes: SlidingModes | None = None,
+) -> StepResult:  # fmt: skip
+    """The state after the time h [s] by the integration method, with the worst status of all stages."""
     stages: list[StateDerivative] = []
 
     def derivative(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
         """Stages 1 to 9 at the time t + dt; the solver's initial guess is the preceding solution."""
         guess = stages[-1].warm_start if stages else warm_start
-        stages.append(state_derivative(s, q, v, z, control, t + dt, guess))
+        stages.append(state_derivative(s, q, v, z, control, t + dt, guess, modes))
         return stages[-1].v_dot, stages[-1].z_dot
 
-    # 10. integrator
-    end = STEPPERS[s.integrator](derivative, state_space(s.mechanism), state, s.h)
-    # 11. stabilisation of the hard constraints
-    q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h)
-    # 12. status
-    status = worst_status([*(stage.status for stage in stages), status_if(violated, CONSTRAINT_VIOLATED)])
+    end = STEPPERS[s.integrator](derivative, state_space(s.mechanism), state, h)
     row_status = stages[-1].row_status
     kept = [] if row_status is None else [row_status[k] for k in range(row_status.shape[0])]
-    return StepResult(State(q, v, end.z), status, kept)
+    return StepResult(end, worst_status(stage.status for stage in stages), kept)
+
+
+def _divided_at_stops(
+    s: StepSettings, state: State, control: Any, t: Any, warm_start: Any
+) -> StepResult:
+    """The state after a step that is divided where the sliding of a law of Coulomb friction stops."""
+
+    def substep(state: State, signs: Any, elapsed: Any, size: Any) -> tuple[State, Any]:
+        end = _integrated(s, state, control, t + elapsed, size, warm_start, SlidingModes(signs, True, s.h))
+        return end.state, end.status
+
+    def speeds(state: State, elapsed: Any) -> Any:
+        return friction_laws(s.mechanism, state.q, state.v, t + elapsed).speeds
+
+    end = step_with_stops(substep, speeds, sliding_signs, state, s.h)
+    incomplete = status_if(logical_not(end.is_complete), NOT_CONVERGED)
+    return StepResult(end.state, worst_status([end.status, incomplete]), [])
 
 
 def state_derivative(
-    s: StepSettings, q: Any, v: Any, z: Any, control: Any, t: Any = 0, warm_start: Any = None
-) -> StateDerivative:
-    """The time derivative of the state at the time t [s]: stages 1 to 9."""
+    s: StepSettings, q: Any, v: Any, z: Any, control: Any, t: Any = 0, warm_start: Any = None,
+    modes: SlidingModes | None = None,
+) -> StateDerivative:  # fmt: skip
+    """The time derivative of the state at the time t [s]: stages 1 to 9. modes: of Coulomb friction."""
     # 1., 2. passive and actuator forces
     tau = applied_forces(s.mechanism, q, v, z, control)
     # 3. activation dynamics
@@ -156,15 +197,18 @@ def state_derivative(
     if s.constraint_model is None:
         return StateDerivative(unconstrained_acceleration(s, kinematics, z, control, tau), z_dot, NONE)
     # 5. to 8. collision, constraint rows, unconstrained motion, constraint solver
-    motion = constrained_motion(s.constraint_model, kinematics, tau, t, warm_start)
+    bearings = bearing_loads_of(s.constraint_model.released, q, v, z, control)
+    motion = constrained_motion(
+        s.constraint_model, kinematics, tau, t, warm_start, modes=modes, bearings=bearings
+    )
     # 9. implicit damping
     if (
         s.constraint_model.hard
     ):  # the acceleration of the total force has less rounding than that of the solver
         a = unconstrained_acceleration(s, kinematics, z, control, tau + motion.constraint_force)
-        return StateDerivative(a, z_dot, motion.status)
+        return StateDerivative(a, z_dot, motion.status, friction=motion.friction)
     a = constrained_acceleration(s, motion, kinematics, z, control)
-    return StateDerivative(a, z_dot, motion.status, motion.row_status)
+    return StateDerivative(a, z_dot, motion.status, motion.row_status, motion.friction)
 
 
 def state_space(mechanism: Mechanism) -> StateSpace:
