@@ -18,6 +18,7 @@ from zwang.api.error_controlled_rollout import ContinuousDynamics, continuous_dy
 from zwang.api.programs import WARM_START, compile_function, empty_warm_start
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
+from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.errors import TraceError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
@@ -78,22 +79,33 @@ def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
 @lru_cache(KEPT)
 def compiled_continuous_dynamics(
     mechanism: Mechanism, settings: tuple[Any, ...], params: Names
-) -> tuple[CompiledFunction, CompiledFunction]:
-    """The state derivative, of t (1,), q, v, z, u and the parameters; and the projected state, of t, q, v
-    and these.
+) -> tuple[CompiledFunction, CompiledFunction, CompiledFunction | None]:
+    """The state derivative, of t (1,), q, v, z, u and the parameters; the projected state, of t, q, v and
+    these; with m laws of Coulomb friction the derivative also of their modes (m,), and the third function
+    gives what they do.
 
     settings: step size, stabilisation and coordinate reduction, as `continuous_dynamics` takes them.
     """
 
+    count = len(coulomb_frictions(mechanism))
+    signs = {"signs": count} if count else {}
+
+    def dynamics(values: Any) -> ContinuousDynamics:
+        return continuous_dynamics(_with(mechanism, params, values[len(signs) :]), *settings)
+
     def derivative(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Any:
-        return continuous_dynamics(_with(mechanism, params, values), *settings).derivative(t[0], q, v, z, u)
+        return dynamics(values).derivative(t[0], q, v, z, u, *values[: len(signs)])
+
+    def friction(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Any:
+        return dynamics(values).friction(t[0], q, v, z, u, values[0])
 
     def projected(t: Any, q: Any, v: Any, *values: Any) -> Any:
         return continuous_dynamics(_with(mechanism, params, values), *settings).projected(t[0], q, v)
 
-    sizes = {"time": 1, **_sizes(mechanism, params)}
-    short = {name: size for name, size in sizes.items() if name not in ("z", "u")}
-    return compile_function(derivative, sizes), compile_function(projected, short)
+    sizes = {"time": 1, **_sizes(mechanism, ()), **signs, **{f"parameter {name}": 1 for name in params}}
+    short = {name: size for name, size in sizes.items() if name not in ("z", "u", *signs)}
+    compiled_friction = compile_function(friction, sizes) if count else None
+    return compile_function(derivative, sizes), compile_function(projected, short), compiled_friction
 
 
 @lru_cache(KEPT)
@@ -145,13 +157,18 @@ def continuous_dynamics_of_worlds(
 ) -> Callable[[int], ContinuousDynamics]:
     """The continuous-time dynamics of each world, in machine code."""
     settings = plan.step, plan.stabilization, plan.coordinate_reduction
-    derivative, projected = compiled_continuous_dynamics(mechanism, settings, tuple(initial.params))
+    derivative, projected, friction = compiled_continuous_dynamics(
+        mechanism, settings, tuple(initial.params)
+    )
 
     def of_world(w: int) -> ContinuousDynamics:
         params = [x[w : w + 1] for x in initial.params.values()]
         return ContinuousDynamics(
-            lambda t, q, v, z, u: derivative(np.array([t]), q, v, z, u, *params),
+            lambda t, q, v, z, u, *signs: derivative(np.array([t]), q, v, z, u, *signs, *params),
             lambda t, q, v: projected(np.array([t]), q, v, *params),
+            lambda t, q, v, z, u, signs: (
+                friction(np.array([t]), q, v, z, u, signs, *params) if friction else np.zeros(0)
+            ),
         )
 
     return of_world

@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.api.friction_modes import FrictionModes
+from zwang.constraint.coulomb_friction import SlidingModes, coulomb_frictions
 from zwang.errors import SolveError
-from zwang.integrator.adaptive_step import IntegrationInterrupted, integrate_error_controlled
+from zwang.integrator.adaptive_step import STALLED, IntegrationInterrupted, integrate_error_controlled
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_not
-from zwang.simulation.constraint_stage import hard_constraints, stabilised
+from zwang.simulation.constrained import has_nonideal_constraints
+from zwang.simulation.constraint_stage import SETTLING_STEPS, hard_constraints, stabilised
 from zwang.simulation.controls import Control, ControlFunction
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import (
@@ -30,12 +33,13 @@ from zwang.simulation.status import (
     INTERRUPTED,
     INVALID_CONTROL,
     NONE,
+    NONIDEAL_FORCE,
     OUT_OF_BOUNDS,
     status_if,
     status_of_error,
     worst_status,
 )
-from zwang.simulation.step import state_derivative, step_settings
+from zwang.simulation.step import StateDerivative, state_derivative, step_settings
 from zwang.simulation.step_program import BOUND, are_finite
 
 CONTINUOUS = (
@@ -46,12 +50,15 @@ CONTINUOUS = (
 class ContinuousDynamics(NamedTuple):
     """The continuous-time dynamics of one world.
 
-    derivative(t, q, v, z, u): the array (q_dot, v_dot, z_dot, status). projected(t, q, v): the array (q, v,
-    status) on the hard constraints.
+    derivative(t, q, v, z, u, signs): the array (q_dot, v_dot, z_dot, status). projected(t, q, v): the array
+    (q, v, status) on the hard constraints. friction(t, q, v, z, u, signs): of the m laws of Coulomb friction
+    the sliding speeds, the friction forces and the bounds mu_s N (3 m,); signs (m,): of the sliding speeds, 0
+    at rest, see `SlidingModes`.
     """
 
     derivative: Callable[..., Any]
     projected: Callable[..., Any]
+    friction: Callable[..., Any]
 
 
 def continuous_dynamics(
@@ -63,17 +70,26 @@ def continuous_dynamics(
     """
     s = step_settings(mechanism, h, CONTINUOUS, stabilization, coordinate_reduction)
 
-    def derivative(t: Any, q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
-        v_dot, z_dot, status, _ = state_derivative(s, normalized_configuration(mechanism.tree, q), v, z, u, t)
-        status = worst_status([status, status_if(logical_not(are_finite(u)), INVALID_CONTROL)])
-        return np.concatenate([configuration_rate(mechanism.tree, q, v), v_dot, z_dot, [status]])
+    def of_state(t: Any, q: Any, v: Any, z: Any, u: Any, signs: Any) -> StateDerivative:
+        modes = SlidingModes(signs, False, SETTLING_STEPS * h) if len(signs) else None
+        unit = normalized_configuration(mechanism.tree, q)
+        return state_derivative(s, unit, v, z, u, t, modes=modes)
+
+    def derivative(t: Any, q: Any, v: Any, z: Any, u: Any, signs: Any = ()) -> np.ndarray:
+        found = of_state(t, q, v, z, u, signs)
+        status = worst_status([found.status, status_if(logical_not(are_finite(u)), INVALID_CONTROL)])
+        return np.concatenate([configuration_rate(mechanism.tree, q, v), found.v_dot, found.z_dot, [status]])
+
+    def friction(t: Any, q: Any, v: Any, z: Any, u: Any, signs: Any) -> np.ndarray:
+        found = of_state(t, q, v, z, u, signs).friction
+        return np.zeros(0) if found is None else np.concatenate(found)
 
     def projected(t: Any, q: Any, v: Any) -> np.ndarray:
         unit = normalized_configuration(mechanism.tree, q)
         q, v, violated = stabilised(s.constraint_model, unit, v, t)
         return np.concatenate([q, v, [status_if(violated, CONSTRAINT_VIOLATED)]])
 
-    return ContinuousDynamics(derivative, projected)
+    return ContinuousDynamics(derivative, projected, friction)
 
 
 def continuous_dynamics_in_python(
@@ -91,7 +107,13 @@ def continuous_dynamics_in_python(
             size = mechanism.nq + mechanism.nv + len(at[3])
             return np.append(np.full(size, np.nan), status_of_error(error))
 
-    return ContinuousDynamics(derivative, plain.projected)
+    def friction(*at: Any) -> np.ndarray:
+        try:
+            return plain.friction(*at)
+        except SolveError:
+            return np.full(3 * len(at[-1]), np.nan)
+
+    return ContinuousDynamics(derivative, plain.projected, friction)
 
 
 def integrate_worlds(
@@ -147,6 +169,8 @@ def _one_world(
     h, integrator, tree = settings.step, settings.adaptive, mechanism.tree
     assert integrator is not None
     integration = _WorldIntegration(mechanism, dynamics, control, w, h, initial.worlds, tick)
+    count = len(coulomb_frictions(mechanism))
+    integration.modes = FrictionModes(integration.friction, count) if count else None
     projects = settings.stabilization == "projection" and hard_constraints(mechanism)
     try:
         solution = integrate_error_controlled(
@@ -154,7 +178,7 @@ def _one_world(
             settings.times, integrator,
             discontinuities=_jumps(control, w, settings),
             is_admissible=lambda y: bool((np.abs(y) < BOUND).all()), tick=integration.count,
-            project=integration.projected if projects else None,
+            project=integration.projected if projects else None, modes=integration.modes,
         )  # fmt: skip
     except IntegrationInterrupted as stop:
         solution, integration.status = stop.trajectory, INTERRUPTED
@@ -171,6 +195,8 @@ def _one_world(
     if rest:
         clock = np.append(clock[: len(q)], np.full((rest, 1), solution.end / h), axis=0)
     filled = [np.append(x, np.repeat(x[-1:], rest, axis=0), axis=0) for x in (q, v, z, u)]
+    if solution.failure == STALLED and has_nonideal_constraints(mechanism):
+        integration.status = NONIDEAL_FORCE
     failure = integration.status or OUT_OF_BOUNDS if rest or integration.status == INTERRUPTED else NONE
     return clock, *filled, np.array(failure)
 
@@ -188,6 +214,8 @@ class _WorldIntegration:
     tick: ProgressCallback
     status: int = NONE
     done: int = 0
+    since: float = 0.0
+    modes: FrictionModes | None = None
 
     def control_value(self, t: float, q: Any, v: Any, since: float) -> np.ndarray:
         """The control at the time t; prescribed values are constant since the last jump, at the time
@@ -200,10 +228,19 @@ class _WorldIntegration:
     def derivative(self, t: float, y: np.ndarray, since: float) -> np.ndarray:
         """y_dot; NaN if the status is a failure, so that the integrator rejects the step."""
         q, v, z = self._parts(y)
+        self.since = since
         u = self.control_value(t, normalized_configuration(self.mechanism.tree, q).astype(float), v, since)
-        *values, status = np.asarray(self.dynamics.derivative(t, q, v, z, u), dtype=float)
+        signs = () if self.modes is None else (self.modes.signs,)
+        *values, status = np.asarray(self.dynamics.derivative(t, q, v, z, u, *signs), dtype=float)
         self.status = int(status)
         return np.array(values) if status == NONE else np.full(len(values), np.nan)
+
+    def friction(self, t: float, y: np.ndarray, signs: np.ndarray) -> np.ndarray:
+        """Sliding speeds, friction forces and bounds of the laws of Coulomb friction in these modes (3 m,)."""
+        q, v, z = self._parts(y)
+        unit = normalized_configuration(self.mechanism.tree, q).astype(float)
+        u = self.control_value(t, unit, v, self.since)
+        return np.asarray(self.dynamics.friction(t, q, v, z, u, signs), dtype=float)
 
     def projected(self, t: float, y: np.ndarray) -> np.ndarray:
         """y on the hard constraints; NaN if they cannot be satisfied."""

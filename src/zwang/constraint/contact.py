@@ -25,9 +25,11 @@ from zwang.constraint.softness import (
 from zwang.kinematics.jacobians import relative_jacobian
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.tree import WORLD
-from zwang.scalar import absolute, cond, maximum, sqrt, value_is_constant
+from zwang.scalar import absolute, cond, logical_and, logical_or, maximum, sqrt, value_is_constant
 
 IMPULSIVE_ACCELERATION = 1000.0  # [m/s^2] up to which a hard contact is active before it closes
+CLOSED_TIME = 1e-6  # [steps] contacts that close within this time of an impact take part in it
+CLOSED_DISTANCE = 1e-12  # [m] above the rounding errors of positions
 
 
 class Contact(NamedTuple):
@@ -124,14 +126,24 @@ def restitution(pair: Pair) -> Any:
 
 def is_active(context: RowContext, pair: Pair, point: ContactPoint) -> Any:
     """Whether the distance is within the pair's margin. A hard contact is active as soon as one step could
-    close it.
+    close it; for an impact, see `takes_part_in_impact`.
     """
     if not is_hard_contact(pair):
         return point.distance < pair.margin
     J = _jacobian(context, pair, point.position)
-    speed = absolute(point.frame[0] @ J[:3] @ np.array(context.v))
-    h = context.timestep
-    return point.distance < 2 * h * speed + IMPULSIVE_ACCELERATION * h * h
+    u, h = point.frame[0] @ J[:3] @ np.array(context.v), context.timestep
+    if context.impulsive:
+        return takes_part_in_impact(context, pair, point.distance, u)
+    near = point.distance < 2 * h * absolute(u) + IMPULSIVE_ACCELERATION * h * h
+    return logical_and(near, logical_or(context.approaching_act, u >= -context.resting_speed))
+
+
+def takes_part_in_impact(context: RowContext, pair: Pair, distance: Any, u: Any) -> Any:
+    """Whether a hard contact with the normal velocity u [m/s] takes part in an impact: closed, and either
+    approaching faster than the resting speed or without restitution.
+    """
+    closed = distance < CLOSED_TIME * context.timestep * absolute(u) + CLOSED_DISTANCE
+    return logical_and(closed, logical_or(u < -context.resting_speed, restitution(pair) <= 0))
 
 
 def _inactive_rows(context: RowContext, pair: Pair, number: int) -> Rows:
@@ -193,14 +205,16 @@ def _with_values(rows: Rows, numbers: dict[str, Any], columns: list[int]) -> Row
 
 
 def contact_of(context: RowContext, pair: Pair, point: ContactPoint, number: int, active: Any) -> Contact:
-    """Contact record of a contact point; number: of the point in the pair, from 0."""
+    """Contact record of a contact point; number: of the point in the pair, from 0. In an impact it is
+    closed.
+    """
     J = _jacobian(context, pair, point.position)
     J = np.concatenate([point.frame @ J[:3], point.frame @ J[3:]])
     inverse_weight = pair_inverse_weights(context, pair)
     return Contact(
         contact_name(pair, number),
         pair,
-        point.distance,
+        0.0 if context.impulsive else point.distance,
         J,
         inverse_weight,
         tuple(pair.friction[: pair.condim - 1]),
@@ -244,9 +258,8 @@ def _unilateral_rows(
             context.v,
             distances,
             inverse_weight=inverse_weight,
-            timestep=context.timestep,
+            **_time_stepping(context, contact),
             active=active,
-            restitution=restitution(contact.pair),
         )
     softness = Softness(contact.pair.solref, contact.pair.solimp)
     return soft_rows(
@@ -262,6 +275,13 @@ def _unilateral_rows(
         active=active,
         smallest_R=smallest_R,
     )
+
+
+def _time_stepping(context: RowContext, contact: Contact) -> dict[str, Any]:
+    """The step size and the restitution of a hard contact; those of an impact give the change of v."""
+    if context.impulsive:
+        return {"timestep": 1, "restitution": restitution(contact.pair)}
+    return {"timestep": context.timestep, "restitution": 0}
 
 
 def _pyramid_rows(context: RowContext, contact: Contact) -> Rows:
@@ -316,7 +336,7 @@ def _hard_cone_rows(context: RowContext, contact: Contact) -> Rows:
     """Elliptic cone with R = 0: after the step the normal velocity closes the distance at most, and the slip
     is zero inside the friction cone.
     """
-    n, f, h = contact.pair.condim, contact.friction, context.timestep
+    n, f = contact.pair.condim, contact.friction
     inverse_weights = [
         contact.inverse_weight[0],
         *(contact.inverse_weight[0] * (f[0] * f[0]) / (x * x) for x in f),
@@ -328,8 +348,7 @@ def _hard_cone_rows(context: RowContext, contact: Contact) -> Rows:
         context.v,
         [contact.distance, *[0] * (n - 1)],
         inverse_weight=inverse_weights,
-        timestep=h,
+        **_time_stepping(context, contact),
         active=contact.active,
-        restitution=restitution(contact.pair),
     )
     return rows.as_cone(Cone(0, f, f[0]))

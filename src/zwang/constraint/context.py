@@ -11,6 +11,7 @@ from zwang.constraint.inverse_weights import inverse_weights as inverse_weights_
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import sqrt
 
 
 class RowContext(NamedTuple):
@@ -18,7 +19,9 @@ class RowContext(NamedTuple):
 
     kinematics: of the links at (q, v). timestep [s]: the step size h that softness and hard inequalities
     use. settling_time [s]: of the stabilisation of hard equalities, or None for none.
-    time [s]: the t of formulas.
+    time [s]: the t of formulas. approaching_act: whether hard contacts that approach faster than
+    `resting_speed` constrain the acceleration; where they do not, they close by an impact. impulsive: the
+    rows are those of an impact, whose unknown is the change of v; see `constraint.impact`.
     """
 
     mechanism: Mechanism
@@ -29,6 +32,16 @@ class RowContext(NamedTuple):
     timestep: Any
     settling_time: Any = None
     time: Any = 0
+    approaching_act: Any = True
+    impulsive: bool = False
+
+    @property
+    def resting_speed(self) -> Any:
+        """The approach speed [m/s] up to which a hard contact comes to rest without an impact: |g| h.
+
+        A rebound of this speed is shorter than two steps, so that the steps do not show it.
+        """
+        return resting_speed(self.mechanism, self.timestep)
 
     @property
     def poses(self) -> list[Pose]:
@@ -43,6 +56,11 @@ class RowContext(NamedTuple):
         return 0 if "refsafe" in self.mechanism.options.disabled else 2 * self.timestep
 
 
+def resting_speed(mechanism: Mechanism, h: Any) -> Any:
+    """The approach speed |g| h [m/s] up to which a hard contact comes to rest without an impact."""
+    return h * sqrt(sum((x * x for x in mechanism.gravity), start=0.0))
+
+
 def row_context(
     mechanism: Mechanism,
     kinematics: Kinematics,
@@ -51,6 +69,8 @@ def row_context(
     timestep: Any = None,
     settling_time: Any = None,
     time: Any = 0,
+    approaching_act: Any = True,
+    impulsive: bool = False,
 ) -> RowContext:
     """Context at the state (q, v) of `kinematics`.
 
@@ -67,4 +87,6 @@ def row_context(
         step,
         settling_time,
         time,
+        approaching_act,
+        impulsive,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy  # its integrators load when they are first used
@@ -21,6 +21,10 @@ METHODS = {
     "lsoda": "LSODA",
 }
 WITHOUT_PROJECTION = ("lsoda",)  # its history is internal, so that the state cannot be changed between steps
+SMALL_STEP = 1e-10  # of a segment; SMALL_STEPS of them in succession are no progress
+SMALL_STEPS = 300
+SWITCHES_AT_ONCE = 50  # switches of modes within SMALL_STEP that are no progress
+STALLED = "the step size decreased without end: the derivative jumps in this state"
 LEAST_RTOL = 3e-14  # the smallest relative tolerance that SciPy's solvers accept
 
 
@@ -75,6 +79,22 @@ class DenseTrajectory:
     failure: str = ""
 
 
+class Modes(Protocol):
+    """The modes of a derivative that is smooth between switches, such as sticking and sliding."""
+
+    def start(self, t: float, y: np.ndarray) -> None:
+        """Choose the modes of the initial state y at the time t."""
+        ...
+
+    def next_switch(self, t_old: float, t: float, state: Callable[[float], np.ndarray]) -> float | None:
+        """The time of the first switch within a step, whose solution is state(t); None without a switch."""
+        ...
+
+    def switch(self, t: float, y: np.ndarray) -> None:
+        """Make the switch that `next_switch` found."""
+        ...
+
+
 class IntegrationInterrupted(KeyboardInterrupt):
     """An integration was interrupted; `trajectory` is its result up to then."""
 
@@ -93,6 +113,7 @@ def integrate_error_controlled(
     is_admissible: Callable[[np.ndarray], Any] = lambda y: np.isfinite(y).all(),
     tick: Callable[[float], None] = lambda t: None,
     project: Callable[[float, np.ndarray], np.ndarray] | None = None,
+    modes: Modes | None = None,
 ) -> DenseTrajectory:
     """The solution of y_dot = derivative(t, y, since) at the given times, by an error-controlled method of
     SciPy.
@@ -101,12 +122,15 @@ def integrate_error_controlled(
     dense output is evaluated. discontinuities: times at which the derivative jumps; the integration restarts
     there, and `since` is the latest restart. is_admissible(y): the integration ends where it is false.
     tick(t): progress callback, after each step. project(t, y): replaces y after each step, for example by its
-    projection onto constraints; not available for the methods in `WITHOUT_PROJECTION`. Raises
-    IntegrationInterrupted on KeyboardInterrupt.
+    projection onto constraints; not available for the methods in `WITHOUT_PROJECTION`. modes: of the
+    derivative, at whose switches the integration restarts. Raises IntegrationInterrupted on
+    KeyboardInterrupt.
     """
     rows = [np.array(y0, dtype=float)]
     try:
-        return _integrated(derivative, rows, times, integrator, discontinuities, is_admissible, tick, project)
+        return _integrated(
+            derivative, rows, times, integrator, discontinuities, is_admissible, tick, project, modes
+        )
     except KeyboardInterrupt:
         reached = DenseTrajectory(
             np.array(rows), float(times[len(rows) - 1]), "the integration was interrupted"
@@ -123,19 +147,25 @@ def _integrated(
     is_admissible: Callable[[np.ndarray], Any],
     tick: Callable[[float], None],
     project: Callable[[float, np.ndarray], np.ndarray] | None,
+    modes: Modes | None,
 ) -> DenseTrajectory:
     """As `integrate_error_controlled`; the solution is appended to `rows`, which begins with y0."""
     y = rows[0].copy()
     ends = [t for t in discontinuities if times[0] < t < times[-1]] + [times[-1]]
-    begin = times[0]
-    for end in ends:
-        if not np.isfinite(derivative(begin, y, begin)).all():
-            return DenseTrajectory(np.array(rows), float(begin), "the derivative is not a finite number")
+    begin = since = float(times[0])
+    starts: list[float] = []
+    if modes is not None:
+        modes.start(begin, y)
+    while ends:
+        end = float(ends[0])
+        if not np.isfinite(derivative(begin, y, since)).all():
+            return DenseTrajectory(np.array(rows), begin, "the derivative is not a finite number")
         solver = getattr(scipy.integrate, METHODS[integrator.method])(
-            partial(_with_segment_start, derivative, begin), begin, y, end,
+            partial(_with_segment_start, derivative, since), begin, y, end,
             rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol, max_step=integrator.max_step,
         )  # fmt: skip
-        while solver.status == "running":
+        switch, small_steps = None, 0
+        while solver.status == "running" and switch is None:
             message = _step(solver)
             if solver.status == "failed" or not is_admissible(solver.y):
                 return DenseTrajectory(
@@ -146,14 +176,34 @@ def _integrated(
                 return DenseTrajectory(
                     np.array(rows), float(solver.t_old), "the projection of the state failed"
                 )
-            dense = solver.dense_output()
-            while len(rows) < len(times) and times[len(rows)] <= solver.t:
-                t = times[len(rows)]
-                rows.append(dense(t) if project is None else project(t, dense(t)))
-            tick(solver.t)
-            _restart_from(solver, projected)
-        begin, y = end, solver.y
+            small_steps = small_steps + 1 if solver.t - solver.t_old < SMALL_STEP * (end - begin) else 0
+            if small_steps == SMALL_STEPS:
+                return DenseTrajectory(np.array(rows), float(solver.t), STALLED)
+            dense = _projected_within(solver.dense_output(), project)
+            switch = None if modes is None else modes.next_switch(solver.t_old, solver.t, dense)
+            reached = solver.t if switch is None else switch
+            while len(rows) < len(times) and times[len(rows)] <= reached:
+                rows.append(dense(times[len(rows)]))
+            tick(reached)
+            if switch is None:
+                _restart_from(solver, projected)
+        begin, y = reached, solver.y
+        if modes is not None and switch is not None:
+            y = dense(switch)
+            modes.switch(switch, y)
+            starts = [*starts[1 - SWITCHES_AT_ONCE :], switch]
+            if len(starts) == SWITCHES_AT_ONCE and starts[-1] - starts[0] <= SMALL_STEP * (end - starts[0]):
+                return DenseTrajectory(np.array(rows), begin, STALLED)
+        if begin >= end:
+            ends, since = ends[1:], end
     return DenseTrajectory(np.array(rows), float(times[-1]))
+
+
+def _projected_within(
+    dense: Callable[[float], np.ndarray], project: Callable[[float, np.ndarray], np.ndarray] | None
+) -> Callable[[float], np.ndarray]:
+    """The solution within a step, projected as its end is."""
+    return dense if project is None else lambda t: project(t, dense(t))
 
 
 def _step(solver: Any) -> str | None:

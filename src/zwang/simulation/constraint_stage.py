@@ -9,6 +9,7 @@ import numpy as np
 
 from zwang.constraint.bearings import ReleasedMechanism, released_mechanism
 from zwang.constraint.coordinate_projection import ProjectedState, project_state
+from zwang.constraint.context import resting_speed
 from zwang.constraint.coulomb_friction import FrictionState, SlidingModes
 from zwang.constraint.equality import LOOPS
 from zwang.constraint.hard import (
@@ -17,6 +18,7 @@ from zwang.constraint.hard import (
     is_hard_constraint,
     rheonomic_constraints,
 )
+from zwang.constraint.impact import closes_by_impact
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocities
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
 from zwang.errors import SimulationError
@@ -80,6 +82,7 @@ class ConstrainedMotion(NamedTuple):
     M (nv, nv): mass matrix. a (nv,): constrained acceleration. constraint_force (nv,): the generalised force
     J^T f of all constraints [N m, N]. row_status: for the next warm start, from solvers that have one.
     friction: of the laws of Coulomb friction.
+    closes: whether a hard contact acts on an approach faster than the resting speed.
     """
 
     M: np.ndarray
@@ -88,6 +91,7 @@ class ConstrainedMotion(NamedTuple):
     status: Any
     row_status: MutableArray | None = None
     friction: FrictionState | None = None
+    closes: Any = False
 
 
 def constraint_model_of(
@@ -130,9 +134,16 @@ def time_or_error(model: ConstraintModel | None, t: Any) -> Any:
 
 
 def constrained_motion(
-    model: ConstraintModel, kinematics: Kinematics, tau: Any, t: Any = 0, warm_start: Any = None,
-    *, modes: SlidingModes | None = None, bearings: BearingLoads | None = None,
-) -> ConstrainedMotion:  # fmt: skip
+    model: ConstraintModel,
+    kinematics: Kinematics,
+    tau: Any,
+    t: Any = 0,
+    warm_start: Any = None,
+    approaching_act: Any = True,
+    *,
+    modes: SlidingModes | None = None,
+    bearings: BearingLoads | None = None,
+) -> ConstrainedMotion:
     """The constrained acceleration by Gauss's principle, under the applied generalised force tau (nv,) [N m,
     N].
 
@@ -140,7 +151,9 @@ def constrained_motion(
     initial acceleration, or the row statuses of the previous solution. modes, bearings: of Coulomb friction,
     see `solve_constrained`. Source: MuJoCo documentation, Computation, "Constraint model"; `zwang.solver`.
     """
-    found = solved(model, kinematics, tau, t, warm_start, modes=modes, bearings=bearings)
+    found = solved(
+        model, kinematics, tau, t, warm_start, approaching_act, modes=modes, bearings=bearings
+    )
     solution = found.solution
     statuses = (
         status_if(solution.failed, NOT_CONVERGED),
@@ -155,13 +168,21 @@ def constrained_motion(
         worst_status(statuses),
         solution.row_status,
         found.friction,
+        closes_by_impact(found.rows, solution.force, resting_speed(model.mechanism, model.h)),
     )
 
 
 def solved(
-    model: ConstraintModel, kinematics: Kinematics, tau: Any, t: Any = 0, warm_start: Any = None,
-    *, modes: SlidingModes | None = None, bearings: BearingLoads | None = None,
-) -> ConstrainedSolution:  # fmt: skip
+    model: ConstraintModel,
+    kinematics: Kinematics,
+    tau: Any,
+    t: Any = 0,
+    warm_start: Any = None,
+    approaching_act: Any = True,
+    *,
+    modes: SlidingModes | None = None,
+    bearings: BearingLoads | None = None,
+) -> ConstrainedSolution:
     """Gauss's problem of a step: collision, constraint rows, and the solution with every row's
     force.
     """
@@ -169,6 +190,7 @@ def solved(
         model.mechanism, kinematics.q, kinematics.v, tau, kinematics=kinematics, timestep=model.h,
         inverse_weights=model.weights,
         settling_time=model.settling_time, time=t, independent=model.independent, start=warm_start,
+        approaching_act=approaching_act,
         modes=modes, bearings=bearings,
     )  # fmt: skip
 

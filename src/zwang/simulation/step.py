@@ -45,6 +45,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, logical_not
 from zwang.simulation.applied_forces import activation_rate, applied_forces, bearing_loads_of, next_activation
 from zwang.simulation.constraint_stage import (
+    ConstraintModel,
     constrained_motion,
     constraint_model_of,
     stabilised,
@@ -57,6 +58,7 @@ from zwang.simulation.implicit_damping import (
     tree_with_implicit_damping,
     unconstrained_acceleration,
 )
+from zwang.simulation.impact_stage import has_hard_contacts, step_with_impacts
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, NOT_CONVERGED, status_if, worst_status
 from zwang.simulation.step_settings import StepSettings
@@ -87,13 +89,14 @@ class StepResult(NamedTuple):
 
 class StateDerivative(NamedTuple):
     """The time derivatives of the state, v_dot (nv,) and z_dot (nz,), with status and row statuses as in
-    `StepResult`. friction: what the laws of Coulomb friction do.
+    `StepResult`. closes: see `ConstrainedMotion`. friction: what the laws of Coulomb friction do.
     """
 
     v_dot: np.ndarray
     z_dot: np.ndarray
     status: Any
     row_status: MutableArray | None = None
+    closes: Any = False
     friction: FrictionState | None = None
 
     @property
@@ -121,7 +124,8 @@ def step_settings(
     constant = integrator == "euler" and has_implicit_joint_damping(mechanism) and is_linear(mechanism)
     tree = tree_with_implicit_damping(mechanism, h) if constant else mechanism.tree
     constraint_model = constraint_model_of(mechanism, h, stabilization, coordinate_reduction)
-    return StepSettings(mechanism, h, integrator, tree, constraint_model)
+    has_impacts = constraint_model is not None and has_hard_contacts(mechanism)
+    return StepSettings(mechanism, h, integrator, tree, constraint_model, has_impacts)
 
 
 def step(
@@ -136,7 +140,9 @@ def step(
     """
     t = time_or_error(s.constraint_model, t)
     # 10. integrator
-    if s.integrator in MULTISTAGE and coulomb_frictions(s.mechanism):
+    if s.constraint_model is not None and s.has_impacts:
+        end, status, row_status = _with_impacts(s, s.constraint_model, state, control, t)
+    elif s.integrator in MULTISTAGE and coulomb_frictions(s.mechanism):
         end, status, row_status = _divided_at_stops(s, state, control, t, warm_start)
     else:
         end, status, row_status = _integrated(s, state, control, t, s.h, warm_start)
@@ -157,13 +163,26 @@ def _integrated(
     def derivative(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
         """Stages 1 to 9 at the time t + dt; the solver's initial guess is the preceding solution."""
         guess = stages[-1].warm_start if stages else warm_start
-        stages.append(state_derivative(s, q, v, z, control, t + dt, guess, modes))
+        stages.append(state_derivative(s, q, v, z, control, t + dt, guess, modes=modes))
         return stages[-1].v_dot, stages[-1].z_dot
 
     end = STEPPERS[s.integrator](derivative, state_space(s.mechanism), state, h)
     row_status = stages[-1].row_status
     kept = [] if row_status is None else [row_status[k] for k in range(row_status.shape[0])]
     return StepResult(end, worst_status(stage.status for stage in stages), kept)
+
+
+def _with_impacts(
+    s: StepSettings, model: ConstraintModel, state: State, control: Any, t: Any
+) -> StepResult:
+    """The state after a step that is divided at the impacts of hard contacts."""
+
+    def part(q: Any, v: Any, z: Any, dt: Any, approaching_act: Any) -> tuple[Any, Any, Any, Any]:
+        """Stages 1 to 9 in a part of a step between impacts."""
+        found = state_derivative(s, q, v, z, control, t + dt, None, approaching_act)
+        return found.v_dot, found.z_dot, found.status, found.closes
+
+    return StepResult(*step_with_impacts(model, s.integrator, part, state_space(s.mechanism), state, t), [])
 
 
 def _divided_at_stops(
@@ -184,10 +203,21 @@ def _divided_at_stops(
 
 
 def state_derivative(
-    s: StepSettings, q: Any, v: Any, z: Any, control: Any, t: Any = 0, warm_start: Any = None,
+    s: StepSettings,
+    q: Any,
+    v: Any,
+    z: Any,
+    control: Any,
+    t: Any = 0,
+    warm_start: Any = None,
+    approaching_act: Any = True,
     modes: SlidingModes | None = None,
-) -> StateDerivative:  # fmt: skip
-    """The time derivative of the state at the time t [s]: stages 1 to 9. modes: of Coulomb friction."""
+) -> StateDerivative:
+    """The time derivative of the state at the time t [s]: stages 1 to 9.
+
+    approaching_act: whether hard contacts that approach faster than the resting speed act, see `RowContext`.
+    modes: of Coulomb friction, see `SlidingModes`.
+    """
     # 1., 2. passive and actuator forces
     tau = applied_forces(s.mechanism, q, v, z, control)
     # 3. activation dynamics
@@ -199,16 +229,16 @@ def state_derivative(
     # 5. to 8. collision, constraint rows, unconstrained motion, constraint solver
     bearings = bearing_loads_of(s.constraint_model.released, q, v, z, control)
     motion = constrained_motion(
-        s.constraint_model, kinematics, tau, t, warm_start, modes=modes, bearings=bearings
+        s.constraint_model, kinematics, tau, t, warm_start, approaching_act, modes=modes, bearings=bearings
     )
     # 9. implicit damping
     if (
         s.constraint_model.hard
     ):  # the acceleration of the total force has less rounding than that of the solver
         a = unconstrained_acceleration(s, kinematics, z, control, tau + motion.constraint_force)
-        return StateDerivative(a, z_dot, motion.status, friction=motion.friction)
+        return StateDerivative(a, z_dot, motion.status, closes=motion.closes, friction=motion.friction)
     a = constrained_acceleration(s, motion, kinematics, z, control)
-    return StateDerivative(a, z_dot, motion.status, motion.row_status, motion.friction)
+    return StateDerivative(a, z_dot, motion.status, motion.row_status, motion.closes, motion.friction)
 
 
 def state_space(mechanism: Mechanism) -> StateSpace:

@@ -15,6 +15,7 @@ class StepSettings:
 
     tree: the mechanism's tree, with an increased armature where the integrator treats constant joint damping
     implicitly. constraint_model: the constraints that act, or None for an unconstrained mechanism.
+    has_impacts: whether hard contacts may close by impacts within a step.
     """
 
     mechanism: Mechanism
@@ -22,3 +23,4 @@ class StepSettings:
     integrator: str
     tree: Tree
     constraint_model: ConstraintModel | None
+    has_impacts: bool = False

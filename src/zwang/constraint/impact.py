@@ -1,0 +1,130 @@
+"""Impacts of hard contacts: when a contact closes on a path, and the rows of the change of velocity.
+
+In an impact the configuration is constant, the velocity jumps from v- to v+, and forces that stay finite
+(gravity, springs, soft contacts, dry friction of joints) do not act. Gauss's principle holds for the jump:
+
+    minimise 1/2 (v+ - v-)^T M (v+ - v-)   subject to the hard constraints of v+
+
+with J v+ >= -e J v- for each contact that takes part (Newton's law of restitution), impulses in Coulomb's
+cone, and J (v+ - v-) = 0 for hard equalities. Without restitution it is Robin's and Carnot's principle. A
+closed contact with restitution takes part only when it approaches; so an impulse passes through a row of
+touching balls from ball to ball, as in Newton's cradle. Source: Moreau, Unilateral contact and dry friction
+in finite freedom dynamics (1988); Brogliato, Nonsmooth Mechanics (2016), Sec. 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from zwang.algebra.rotations import cross
+from zwang.collision import Pair, PairGroup, StoredPlacements, contact_points_between, pair_groups
+from zwang.collision.penetration import with_search_margin
+from zwang.constraint.contact import CLOSED_DISTANCE, contact_rows, is_hard_contact, link_screws_at
+from zwang.constraint.context import RowContext
+from zwang.constraint.equality import LOOPS, equality_rows
+from zwang.constraint.hard import hard_constraint_rows, is_hard_constraint
+from zwang.constraint.limit import limit_rows
+from zwang.constraint.rows import Rows, concatenated
+from zwang.mechanism.tree import WORLD
+from zwang.scalar import MutableArray, divide, empty, fori_loop, logical_and, logical_or, minimum, where
+from zwang.scalar.stacked_pytree import StackedPytree
+
+NEVER = 1e10  # [s] in place of the time at which no contact closes
+UNROLLED_PAIRS = 2  # up to this many pairs the loop over a group is unrolled
+
+
+def hard_contact_pairs(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs with a hard contact."""
+    return [pair for pair in pairs if is_hard_contact(pair)]
+
+
+def earliest_closing(context: RowContext, pairs: Sequence[Pair]) -> Any:
+    """The time [s] until the first of the approaching hard contacts closes, at constant approach speeds.
+
+    Only contacts that approach faster than the resting speed count. Negative where one of them penetrates;
+    NEVER where none approaches. pairs: those with hard contacts.
+    """
+    pairs = [with_search_margin(pair) for pair in pairs]
+    velocities = _spatial_velocities(context)
+    shapes = StoredPlacements(pairs, context.poses)
+    earliest: Any = NEVER
+    for group in pair_groups(pairs, [0] * len(pairs)):
+        earliest = _earliest_of_group(context, group, shapes, velocities, earliest)
+    return earliest
+
+
+def _earliest_of_group(
+    context: RowContext, group: PairGroup, shapes: StoredPlacements, velocities: MutableArray, earliest: Any
+) -> Any:
+    """The smaller of `earliest` and the closing times of the contacts of a group."""
+    world = len(context.mechanism.tree.links)
+    links = StackedPytree([
+        tuple(world if shape.placement.link == WORLD else shape.placement.link for shape in (pair.a, pair.b))
+        for pair in group.pairs
+    ])  # fmt: skip
+
+    def visit(number: Any, earliest: Any) -> Any:
+        V_a, V_b = (np.array([velocities[link, k] for k in range(6)]) for link in links[number])
+        V = V_b - V_a
+        for point in contact_points_between(group.pair(number), *group.placed(number, shapes)):
+            # normal velocity of b relative to a at the contact point: n (v + w x p)
+            u = point.frame[0] @ (V[:3] + cross(V[3:], point.position))
+            approaches = u < -context.resting_speed
+            time = divide(point.distance, where(approaches, -u, 1.0))
+            earliest = minimum(earliest, where(approaches, time, NEVER))
+        return earliest
+
+    return fori_loop(0, len(group), visit, earliest, unroll=len(group) <= UNROLLED_PAIRS)
+
+
+def _spatial_velocities(context: RowContext) -> MutableArray:
+    """Spatial velocities (links + 1, 6) of the links about the world's origin, the world's last."""
+    found = [*link_screws_at(context).spatial_velocities(np.array(context.v)), np.zeros(6)]
+    store = empty((len(found), 6))
+    for i, V in enumerate(found):
+        for k in range(6):
+            store = store.set((i, k), V[k])
+    return store
+
+
+def closes_by_impact(rows: Rows, force: Any, resting_speed: Any) -> Any:
+    """Whether the normal force of a hard contact acts on an approach faster than the resting speed [m/s]: the
+    contact closes within the step.
+
+    force (n,): of the rows.
+    """
+    found: Any = 0.0 > 1.0
+    normals = {cone.start for cone in rows.cones} | set(rows.indices("contact"))
+    for i, hard in enumerate(rows.hard):
+        if hard and i in normals:
+            acts = logical_and(force[i] > 0, rows.velocity[i] < -resting_speed)
+            found = logical_or(found, logical_and(rows.active[i], acts))
+    return found
+
+
+def impact_rows(context: RowContext, pairs: Sequence[Pair]) -> Rows:
+    """Rows of the change of velocity in an impact: hard equalities, closed hard limits, and the hard contacts
+    that take part.
+
+    pairs: those with hard contacts. aref is the required change of the row's velocity.
+    """
+    mechanism, impulsive = context.mechanism, context._replace(impulsive=True)
+    off = set(mechanism.options.disabled)
+    parts: list[Rows] = []
+    if "equality" not in off:
+        for c in mechanism.constraints:
+            if is_hard_constraint(c):
+                rows = (equality_rows if isinstance(c, LOOPS) else hard_constraint_rows)(context, c)
+                parts.append(rows.replaced(aref=np.zeros(len(rows), int)))
+    if "limit" not in off:
+        parts += [_closed_limit(rows) for rows in limit_rows(context) if all(rows.hard)]
+    parts += contact_rows(impulsive, pairs, link_screws_at(context))
+    return concatenated(parts, mechanism.nv)
+
+
+def _closed_limit(rows: Rows) -> Rows:
+    """The row of a hard limit in an impact: without restitution, active where it is closed."""
+    return rows.replaced(aref=-rows.velocity, active=np.array([x <= CLOSED_DISTANCE for x in rows.position]))
