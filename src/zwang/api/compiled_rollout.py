@@ -100,10 +100,10 @@ def compiled_continuous_dynamics(
         return dynamics(values).friction(t[0], q, v, z, u, values[0])
 
     def projected(t: Any, q: Any, v: Any, *values: Any) -> Any:
-        return continuous_dynamics(_with(mechanism, params, values), *settings).projected(t[0], q, v)
+        return dynamics(values).projected(t[0], q, v, *values[: len(signs)])
 
     sizes = {"time": 1, **_sizes(mechanism, ()), **signs, **{f"parameter {name}": 1 for name in params}}
-    short = {name: size for name, size in sizes.items() if name not in ("z", "u", *signs)}
+    short = {name: size for name, size in sizes.items() if name not in ("z", "u")}
     compiled_friction = compile_function(friction, sizes) if count else None
     return compile_function(derivative, sizes), compile_function(projected, short), compiled_friction
 
@@ -165,7 +165,7 @@ def continuous_dynamics_of_worlds(
         params = [x[w : w + 1] for x in initial.params.values()]
         return ContinuousDynamics(
             lambda t, q, v, z, u, *signs: derivative(np.array([t]), q, v, z, u, *signs, *params),
-            lambda t, q, v: projected(np.array([t]), q, v, *params),
+            lambda t, q, v, *signs: projected(np.array([t]), q, v, *signs, *params),
             lambda t, q, v, z, u, signs: (
                 friction(np.array([t]), q, v, z, u, signs, *params) if friction else np.zeros(0)
             ),

@@ -17,7 +17,7 @@ from zwang.kinematics.configuration import configuration_rate, normalized_config
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_not
 from zwang.simulation.constrained import has_nonideal_constraints
-from zwang.simulation.constraint_stage import SETTLING_STEPS, hard_constraints, stabilised
+from zwang.simulation.constraint_stage import SETTLING_STEPS, hard_constraints, held_velocity, stabilised
 from zwang.simulation.controls import Control, ControlFunction
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import (
@@ -50,8 +50,8 @@ CONTINUOUS = (
 class ContinuousDynamics(NamedTuple):
     """The continuous-time dynamics of one world.
 
-    derivative(t, q, v, z, u, signs): the array (q_dot, v_dot, z_dot, status). projected(t, q, v): the array
-    (q, v, status) on the hard constraints. friction(t, q, v, z, u, signs): of the m laws of Coulomb friction
+    derivative(t, q, v, z, u, signs): the array (q_dot, v_dot, z_dot, status). projected(t, q, v, signs): the
+    array (q, v, status) on the hard constraints, with what is at rest at rest. friction(t, q, v, z, u, signs): of the m laws of Coulomb friction
     the sliding speeds, the friction forces and the bounds mu_s N (3 m,); signs (m,): of the sliding speeds, 0
     at rest, see `SlidingModes`.
     """
@@ -70,8 +70,10 @@ def continuous_dynamics(
     """
     s = step_settings(mechanism, h, CONTINUOUS, stabilization, coordinate_reduction)
 
+    settling_time = None if stabilization == "projection" else SETTLING_STEPS * h
+
     def of_state(t: Any, q: Any, v: Any, z: Any, u: Any, signs: Any) -> StateDerivative:
-        modes = SlidingModes(signs, False, SETTLING_STEPS * h) if len(signs) else None
+        modes = SlidingModes(signs, False, settling_time) if len(signs) else None
         unit = normalized_configuration(mechanism.tree, q)
         return state_derivative(s, unit, v, z, u, t, modes=modes)
 
@@ -84,9 +86,11 @@ def continuous_dynamics(
         found = of_state(t, q, v, z, u, signs).friction
         return np.zeros(0) if found is None else np.concatenate(found)
 
-    def projected(t: Any, q: Any, v: Any) -> np.ndarray:
+    def projected(t: Any, q: Any, v: Any, signs: Any = ()) -> np.ndarray:
         unit = normalized_configuration(mechanism.tree, q)
         q, v, violated = stabilised(s.constraint_model, unit, v, t)
+        if s.constraint_model is not None and len(signs):
+            v = held_velocity(s.constraint_model, q, v, t, signs)
         return np.concatenate([q, v, [status_if(violated, CONSTRAINT_VIOLATED)]])
 
     return ContinuousDynamics(derivative, projected, friction)
@@ -171,7 +175,7 @@ def _one_world(
     integration = _WorldIntegration(mechanism, dynamics, control, w, h, initial.worlds, tick)
     count = len(coulomb_frictions(mechanism))
     integration.modes = FrictionModes(integration.friction, count) if count else None
-    projects = settings.stabilization == "projection" and hard_constraints(mechanism)
+    projects = settings.stabilization == "projection" and (count or hard_constraints(mechanism))
     try:
         solution = integrate_error_controlled(
             integration.derivative, np.concatenate([initial.q[w], initial.v[w], initial.z[w]]),
@@ -245,7 +249,8 @@ class _WorldIntegration:
     def projected(self, t: float, y: np.ndarray) -> np.ndarray:
         """y on the hard constraints; NaN if they cannot be satisfied."""
         q, v, z = self._parts(y)
-        *values, status = np.asarray(self.dynamics.projected(t, q, v), dtype=float)
+        signs = () if self.modes is None else (self.modes.signs,)
+        *values, status = np.asarray(self.dynamics.projected(t, q, v, *signs), dtype=float)
         if status != NONE:
             self.status = int(status)
             return np.full(len(y), np.nan)

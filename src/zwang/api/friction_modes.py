@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zwang.constraint.coulomb_friction import REST_SPEED
+from zwang.constraint.coulomb_friction import BREAKAWAY, REST_SPEED
 from zwang.integrator.root_location import crosses, locate_root
 
 SAMPLES = 4  # points of each step at which a switch is looked for; two within a quarter of a step are not noticed
-BREAKAWAY = 1e-9  # relative excess of the friction force over mu_s N at which a law at rest begins to slide
 
 FrictionFunction = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 """Sliding speeds, friction forces and bounds mu_s N (3 m,) at the time t, in the state y, in given modes."""

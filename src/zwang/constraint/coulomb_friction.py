@@ -34,6 +34,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import (
     absolute,
     divide,
+    equal,
     logical_and,
     logical_not,
     logical_or,
@@ -46,6 +47,7 @@ from zwang.scalar import (
 )
 
 REST_SPEED = 1e-9  # [m/s or rad/s] of u; below it a law is at rest, and has the coefficient mu_s
+BREAKAWAY = 1e-9  # relative difference within which a friction force has reached its bound
 ITERATIONS = 60  # of the loads; 3 to 6 suffice, and more are needed near a paradox
 TOLERANCE = 1e-12  # relative change of the loads at which the iteration ends
 USABLE_CHANGE = 1e-8  # relative change that is accepted where rounding of the solver prevents a smaller one
@@ -58,7 +60,7 @@ class SlidingModes(NamedTuple):
 
     is_bounded: whether a law at rest has the bound mu_s N; otherwise it holds whatever the force, and the
     caller observes the force. settling_time [s]: time constant with which a law at rest removes a sliding
-    speed, such as the rounding that is left when it comes to rest.
+    speed, such as the rounding that is left when it comes to rest; None where the caller projects it away.
     """
 
     signs: np.ndarray
@@ -123,11 +125,27 @@ def sliding_signs(speeds: Any) -> np.ndarray:
     return array([where(absolute(u) <= REST_SPEED, 0.0, sign(u)) for u in speeds])
 
 
+def released_signs(mechanism: Mechanism, signs: Any, friction: FrictionState | None) -> np.ndarray:
+    """The signs (m,) of the sliding speeds, in which a law at rest whose force reaches mu_s N slides.
+
+    A law with one coefficient for both keeps its sign: with the force at its bound it begins to slide alike.
+    """
+    if friction is None:
+        return signs
+    found = []
+    for law, s, f, bound in zip(
+        coulomb_frictions(mechanism), signs, friction.force, friction.static_bound, strict=True
+    ):
+        reached = logical_and(equal(s, 0), absolute(f) >= (1 - BREAKAWAY) * bound)
+        found.append(s if law.static_coefficient is None else where(reached, -sign(f), s))
+    return array(found)
+
+
 def with_friction_rows(
     context: RowContext, rows: Rows, laws: FrictionLaws, modes: SlidingModes | None
 ) -> Rows:
     """The rows, followed by one friction row for each law, whose bound is still 0."""
-    time = context.timestep if modes is None else modes.settling_time
+    time = context.timestep if modes is None or modes.settling_time is None else modes.settling_time
     weights = [sum((x * x * w for x, w in zip(T, context.inverse_weights.speeds, strict=True)), start=0)
                for T in laws.T]  # fmt: skip
     parts = [
@@ -138,7 +156,9 @@ def with_friction_rows(
         for law, T, weight in zip(laws.laws, laws.T, weights, strict=True)
     ]  # fmt: skip
     own = concatenated(parts, context.mechanism.nv)
-    return concatenated([rows, own.replaced(aref=own.aref - laws.bias)], context.mechanism.nv)
+    settles = modes is None or modes.settling_time is not None
+    own = own.replaced(aref=own.aref - laws.bias if settles else -laws.bias)
+    return concatenated([rows, own], context.mechanism.nv)
 
 
 def row_bounds(laws: FrictionLaws, modes: SlidingModes | None, loads: Any) -> list[Any]:
@@ -148,8 +168,8 @@ def row_bounds(laws: FrictionLaws, modes: SlidingModes | None, loads: Any) -> li
         return [where(rest, static, kinetic) * N
                 for rest, static, kinetic, N in zip(at_rest, laws.static, laws.kinetic, loads, strict=True)]  # fmt: skip
     if not modes.is_bounded:
-        return [where(s == 0, np.inf, 0.0) for s in modes.signs]
-    return [where(s == 0, mu * N, 0.0) for s, mu, N in zip(modes.signs, laws.static, loads, strict=True)]
+        return [where(equal(s, 0), np.inf, 0.0) for s in modes.signs]
+    return [where(equal(s, 0), mu * N, 0.0) for s, mu, N in zip(modes.signs, laws.static, loads, strict=True)]
 
 
 def sliding_force(laws: FrictionLaws, modes: SlidingModes | None, loads: Any) -> np.ndarray:

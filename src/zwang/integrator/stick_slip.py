@@ -33,7 +33,7 @@ ZERO_SPEED = 1e-12  # [m/s or rad/s] at which a sliding speed counts as zero
 SUBSTEPS = 100  # trial substeps of one step; one without a stop, and about three more for each stop
 SECANTS = 12  # iterations for a stop before the bracket is halved, so that it shrinks whatever the function is
 
-Substep = Callable[[State, np.ndarray, Any, Any], tuple[State, Any]]
+Substep = Callable[[State, np.ndarray, Any, Any], tuple[State, Any, np.ndarray]]
 
 
 class SubstepResult(NamedTuple):
@@ -72,7 +72,8 @@ def step_with_stops(
     """The state after a step of size h [s], which is divided where a sliding speed becomes zero.
 
     substep(state, signs, elapsed, size): the state and the status after a substep that begins at the time
-    `elapsed` within the step, with sliding speeds of these signs (m,), 0 for those at rest. speeds(state,
+    `elapsed` within the step, with sliding speeds of these signs (m,), 0 for those at rest; and the signs
+    with which it should have begun, which differ where something at rest begins to slide. speeds(state,
     elapsed): the sliding speeds (m,). signs_of(speeds): their signs, 0 where they count as rest.
     """
 
@@ -80,28 +81,31 @@ def step_with_stops(
         return logical_and(s.remaining > 0, s.trials < SUBSTEPS)
 
     def iterate(s: _Progress) -> _Progress:
-        end, status = substep(s.state, s.signs, s.elapsed, s.trial)
+        end, status, begun = substep(s.state, s.signs, s.elapsed, s.trial)
         u = speeds(end, s.elapsed + s.trial)
         speed, whole = _smallest(s.signs, u), equal(s.trial, s.remaining)
+        beyond = speed <= 0
         at_stop = less(absolute(speed), ZERO_SPEED)
-        accepted = logical_or(at_stop, logical_and(whole, speed > 0))
-        signs = signs_of(u)
+        same = reduce(logical_and, [equal(x, y) for x, y in zip(begun, s.signs, strict=True)])
+        accepted = logical_and(same, logical_or(at_stop, logical_and(whole, speed > 0)))
+        signs = np.array([where(accepted, x, y) for x, y in zip(signs_of(u), begun, strict=True)])
         remaining = where(accepted, where(whole, 0.0, s.remaining - s.trial), s.remaining)
         # the bracket of the stop; after an accepted substep, the next one is the whole rest of the step
-        beyond = speed <= 0
         lower = where(accepted, 0.0, where(beyond, s.lower, s.trial))
         lower_speed = where(accepted, _smallest(signs, u), where(beyond, s.lower_speed, speed))
-        upper = where(logical_and(beyond, logical_not(accepted)), s.trial, s.upper)
+        upper = where(beyond, s.trial, s.upper)
         upper_speed = where(beyond, speed, s.upper_speed)
-        share = divide(lower_speed, lower_speed - upper_speed)
         located = where(accepted, 0.0, s.located + 1)
-        inside = lower + where(located > SECANTS, 0.5, share) * (upper - lower)
+        halved = logical_or(located > SECANTS, lower_speed >= np.inf)  # no speed of what begins to slide
+        share = where(halved, 0.5, divide(lower_speed, lower_speed - upper_speed))
+        inside = lower + share * (upper - lower)
+        trial = where(accepted, remaining, where(same, inside, s.trial))
+        none = logical_not(same)
         return _Progress(
             State(*(where(accepted, new, old) for new, old in zip(end, s.state, strict=True))),
-            np.array([where(accepted, new, old) for new, old in zip(signs, s.signs, strict=True)]),
-            where(accepted, s.elapsed + s.trial, s.elapsed), remaining, where(accepted, remaining, inside),
-            lower, lower_speed, upper, upper_speed, maximum(s.status, status), s.trials + 1,
-            located,
+            signs, where(accepted, s.elapsed + s.trial, s.elapsed), remaining, trial,
+            where(none, s.lower, lower), where(none, s.lower_speed, lower_speed), where(none, s.upper, upper),
+            where(none, s.upper_speed, upper_speed), maximum(s.status, status), s.trials + 1, located,
         )  # fmt: skip
 
     u = speeds(state, 0.0)

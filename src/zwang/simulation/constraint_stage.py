@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.bearings import ReleasedMechanism, released_mechanism
-from zwang.constraint.coordinate_projection import ProjectedState, project_state
+from zwang.constraint.coordinate_projection import ProjectedState, project_state, project_velocity
 from zwang.constraint.context import resting_speed
-from zwang.constraint.coulomb_friction import FrictionState, SlidingModes
+from zwang.constraint.coulomb_friction import FrictionState, SlidingModes, friction_laws
 from zwang.constraint.equality import LOOPS
 from zwang.constraint.hard import (
     VELOCITY_LEVEL,
     all_velocity_level_rows,
     is_hard_constraint,
     rheonomic_constraints,
+    velocity_level_rows_at,
 )
 from zwang.constraint.impact import closes_by_impact
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocities
@@ -25,7 +26,7 @@ from zwang.errors import SimulationError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import MutableArray, logical_not
+from zwang.scalar import MutableArray, equal, logical_not, where
 from zwang.simulation.constrained import BearingLoads, ConstrainedSolution, solve_constrained
 from zwang.simulation.constraint_options import describe_constraints, equality_enabled
 from zwang.simulation.settings import CoordinateReduction
@@ -202,6 +203,20 @@ def stabilised(model: ConstraintModel | None, q: Any, v: Any, t: Any) -> Project
     if model is None or not model.projects:
         return ProjectedState(q, v, False)
     return project_state(model.mechanism, model.weights, q, v, t)
+
+
+def held_velocity(model: ConstraintModel, q: Any, v: Any, t: Any, signs: Any) -> np.ndarray:
+    """The velocities (nv,) nearest to v at which every law of Coulomb friction at rest has the sliding speed
+    0.
+
+    signs (m,): of the sliding speeds, 0 at rest. The hard constraints stay satisfied.
+    """
+    laws = friction_laws(model.mechanism, q, v, t)
+    A, a = laws.T, [where(equal(s, 0), 0, -u) for s, u in zip(signs, laws.speeds, strict=True)]
+    if model.hard:
+        hard_A, hard_a, _ = velocity_level_rows_at(model.mechanism, q, t)
+        A, a = np.concatenate([A, hard_A]), [*a, *hard_a]
+    return project_velocity(model.mechanism, model.weights, q, v, A, np.array(a))
 
 
 def largest_violations(

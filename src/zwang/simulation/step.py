@@ -33,6 +33,7 @@ from zwang.constraint.coulomb_friction import (
     SlidingModes,
     coulomb_frictions,
     friction_laws,
+    released_signs,
     sliding_signs,
 )
 from zwang.constraint.rows import WarmStart
@@ -145,7 +146,7 @@ def step(
     elif s.integrator in MULTISTAGE and coulomb_frictions(s.mechanism):
         end, status, row_status = _divided_at_stops(s, state, control, t, warm_start)
     else:
-        end, status, row_status = _integrated(s, state, control, t, s.h, warm_start)
+        (end, status, row_status), _ = _integrated(s, state, control, t, s.h, warm_start)
     # 11. stabilisation of the hard constraints
     q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h)
     # 12. status
@@ -156,8 +157,10 @@ def step(
 def _integrated(
     s: StepSettings, state: State, control: Any, t: Any, h: Any, warm_start: Any,
     modes: SlidingModes | None = None,
-) -> StepResult:  # fmt: skip
-    """The state after the time h [s] by the integration method, with the worst status of all stages."""
+) -> tuple[StepResult, FrictionState | None]:  # fmt: skip
+    """The state after the time h [s] by the integration method, with the worst status of all stages; and what
+    Coulomb friction does at the beginning.
+    """
     stages: list[StateDerivative] = []
 
     def derivative(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
@@ -169,7 +172,7 @@ def _integrated(
     end = STEPPERS[s.integrator](derivative, state_space(s.mechanism), state, h)
     row_status = stages[-1].row_status
     kept = [] if row_status is None else [row_status[k] for k in range(row_status.shape[0])]
-    return StepResult(end, worst_status(stage.status for stage in stages), kept)
+    return StepResult(end, worst_status(stage.status for stage in stages), kept), stages[0].friction
 
 
 def _with_impacts(
@@ -190,9 +193,10 @@ def _divided_at_stops(
 ) -> StepResult:
     """The state after a step that is divided where the sliding of a law of Coulomb friction stops."""
 
-    def substep(state: State, signs: Any, elapsed: Any, size: Any) -> tuple[State, Any]:
-        end = _integrated(s, state, control, t + elapsed, size, warm_start, SlidingModes(signs, True, s.h))
-        return end.state, end.status
+    def substep(state: State, signs: Any, elapsed: Any, size: Any) -> tuple[State, Any, Any]:
+        modes = SlidingModes(signs, True, s.h)
+        end, friction = _integrated(s, state, control, t + elapsed, size, warm_start, modes)
+        return end.state, end.status, released_signs(s.mechanism, signs, friction)
 
     def speeds(state: State, elapsed: Any) -> Any:
         return friction_laws(s.mechanism, state.q, state.v, t + elapsed).speeds
