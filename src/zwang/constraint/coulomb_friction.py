@@ -50,7 +50,10 @@ REST_SPEED = 1e-9  # [m/s or rad/s] of u; below it a law is at rest, and has the
 BREAKAWAY = 1e-9  # relative difference within which a friction force has reached its bound
 ITERATIONS = 60  # of the loads; 3 to 6 suffice, and more are needed near a paradox
 TOLERANCE = 1e-12  # relative change of the loads at which the iteration ends
-USABLE_CHANGE = 1e-8  # relative change that is accepted where rounding of the solver prevents a smaller one
+USABLE_CHANGE = 1e-8  # relative change that is accepted where rounding of the solver prevents a smaller one,
+SINGLE_USABLE_CHANGE = 1e-3  # and in single precision
+RESOLVED = 30.0  # usable changes, by which loads must differ for their ratio to be known to 3 %
+ROUNDING = 1e-12  # a relative difference that double precision resolves and single precision does not
 SMALLEST_LOAD = 1e-300
 SMALLEST_INVERSE_WEIGHT = 1e-12
 
@@ -214,11 +217,12 @@ def solve_loads(
         found = found_loads(s.next)
         residual, before = found - s.next, s.found - s.assumed
         change = divide(_norm(residual), maximum(_norm(found), SMALLEST_LOAD))
-        stagnates = logical_and(change >= s.change, change <= USABLE_CHANGE)
+        usable = where(equal(found[0] + ROUNDING * found[0], found[0]), SINGLE_USABLE_CHANGE, USABLE_CHANGE)
+        stagnates = logical_and(change >= s.change, change <= usable)
         # the last two iterates: N + (1 - share) r, with the share that makes the interpolated residual least
         difference = residual - before
         moved, length = _norm(s.next - s.assumed), difference @ difference
-        is_resolved = logical_and(s.iterations > 0, moved > USABLE_CHANGE * _norm(found))
+        is_resolved = logical_and(s.iterations > 0, moved > RESOLVED * usable * _norm(found))
         share = where(is_resolved, divide(residual @ difference, maximum(length, SMALLEST_LOAD)), 0.0)
         following = array([maximum(x, 0.0) for x in found - share * (found - s.found)])
         feedback = where(is_resolved, divide(_norm(found - s.found), maximum(moved, SMALLEST_LOAD)), s.feedback)

@@ -85,7 +85,8 @@ def step_with_stops(
         u = speeds(end, s.elapsed + s.trial)
         speed, whole = _smallest(s.signs, u), equal(s.trial, s.remaining)
         beyond = speed <= 0
-        at_stop = less(absolute(speed), ZERO_SPEED)
+        unresolved = logical_and(s.located > 0, logical_or(equal(s.trial, s.lower), equal(s.trial, s.upper)))
+        at_stop = logical_or(less(absolute(speed), ZERO_SPEED), unresolved)
         same = reduce(logical_and, [equal(x, y) for x, y in zip(begun, s.signs, strict=True)])
         accepted = logical_and(same, logical_or(at_stop, logical_and(whole, speed > 0)))
         signs = np.array([where(accepted, x, y) for x, y in zip(signs_of(u), begun, strict=True)])
