@@ -19,9 +19,7 @@ EXACT = ("rk4", "dop853", "radau")
 
 
 def simulated(m, q0, v0, duration, step=0.01, integrator="rk4", **more):
-    run = zw.simulate(
-        m, q0, v0, duration=duration, step=step, integrator=integrator, progress=False, **more
-    )
+    run = zw.simulate(m, q0, v0, duration=duration, step=step, integrator=integrator, progress=False, **more)
     assert not run.failure_reason.any()
     return run.time.values, run.q.values[0], run.v.values[0]
 
@@ -93,15 +91,19 @@ def test_rest_needs_a_greater_force_than_sliding(integrator):
 def test_a_block_on_a_vibrating_force_sticks_and_slips():
     """Against the solution by pieces: x'' = F(t)/m -+ mu g while it slides, and rest while |F| < mu m g."""
     amplitude, w = 1.6 * MU * MASS * G, 3.0
-    force = lambda t: amplitude * np.sin(w * t)  # noqa: E731
-    t, q, v = simulated(block(), [0], [0], 4.0, 2e-3, "dop853", control=lambda t, q, v: [force(t)])
+    pull = {"control": lambda t, q, v: [amplitude * np.sin(w * t)]}
+    t, q, v = simulated(block(), [0], [0], 4.0, 2e-3, "dop853", **pull)
 
     def slide(t0, sign):
         """The end of sliding, and the displacement, from t0 on."""
-        f = lambda t: (amplitude / w * (np.cos(w * t0) - np.cos(w * t)) / MASS - sign * MU * G * (t - t0)) * sign  # noqa: E731
-        end = brentq(f, t0 + 0.1, t0 + np.pi / w + 0.3)
+
+        def speed(t):
+            pulled = amplitude / w * (np.cos(w * t0) - np.cos(w * t)) / MASS
+            return pulled * sign - MU * G * (t - t0)
+
+        end = brentq(speed, t0 + 0.1, t0 + np.pi / w + 0.3)
         s = np.linspace(t0, end, 4001)
-        return end, sign * np.trapezoid(f(s), s)
+        return end, sign * np.trapezoid(speed(s), s)
 
     begin = np.arcsin(MU * MASS * G / amplitude) / w
     end, moved = slide(begin, 1)
@@ -141,7 +143,9 @@ def bead(gravity, friction):
 
 def rough_hoop(gravity=(0, -G, 0), mu=MU):
     r = sp.sqrt(x**2 + y**2)
-    return bead(gravity, zw.CoulombFriction("rough", mu, constraint="hoop", sliding={"x": -y / r, "y": x / r}))
+    return bead(
+        gravity, zw.CoulombFriction("rough", mu, constraint="hoop", sliding={"x": -y / r, "y": x / r})
+    )
 
 
 def squared_speed(phi, start):
@@ -151,8 +155,8 @@ def squared_speed(phi, start):
     """
     b = -6 * MU * G * R / (1 + 4 * MU**2)
     a = 2 * G * R + 2 * MU * b
-    particular = lambda p: a * np.cos(p) + b * np.sin(p)  # noqa: E731
-    return particular(phi) - particular(start) * np.exp(-2 * MU * (phi - start))
+    particular, at_start = a * np.cos(phi) + b * np.sin(phi), a * np.cos(start) + b * np.sin(start)
+    return particular - at_start * np.exp(-2 * MU * (phi - start))
 
 
 def turning_points(start):
@@ -168,9 +172,7 @@ def turning_points(start):
 @pytest.mark.parametrize("integrator", EXACT)
 def test_a_bead_on_a_rough_hoop_comes_to_rest_and_does_not_creep(integrator):
     start = -1.2
-    t, q, v = simulated(
-        rough_hoop(), [R * np.sin(start), -R * np.cos(start)], [0, 0], 12.0, 2e-3, integrator
-    )
+    t, q, v = simulated(rough_hoop(), [R * np.sin(start), -R * np.cos(start)], [0, 0], 12.0, 2e-3, integrator)
     phi = np.arctan2(q[:, 0], -q[:, 1])
     turns = turning_points(start)
     assert len(turns) == 3 and phi[-1] == pytest.approx(turns[-1], abs=1e-7)
@@ -189,7 +191,7 @@ def test_a_bead_comes_to_rest_however_the_hoop_is_enforced(options):
 
 def test_the_capstan_equation():
     """Without gravity v = v0 exp(-mu theta), as the tensions at the ends of a rope about a bollard."""
-    t, q, v = simulated(rough_hoop(gravity=(0, 0, 0)), [R, 0], [0, 3.0], 1.5, 5e-3)
+    _, q, v = simulated(rough_hoop(gravity=(0, 0, 0)), [R, 0], [0, 3.0], 1.5, 5e-3)
     theta = np.unwrap(np.arctan2(q[:, 1], q[:, 0]))
     np.testing.assert_allclose(np.linalg.norm(v, axis=1), 3.0 * np.exp(-MU * theta), rtol=1e-7)
 
@@ -236,7 +238,10 @@ def test_the_loss_of_a_pendulum_in_its_bearing(integrator):
     times, expected, phi, begin, end = np.arange(0, 1.5, 0.01), [], start, 0.0, 0.0
     while begin < times[-1]:
         sign = -np.sign(phi)
-        stop = lambda t, state, sign, b=begin: state[1] * sign if t > b + 1e-6 else 1.0  # noqa: E731
+
+        def stop(t, state, sign, begin=begin):
+            return state[1] * sign if t > begin + 1e-6 else 1.0
+
         stop.terminal, stop.direction = True, -1
         part = solve_ivp(derivative, (begin, 3), [phi, 1e-14 * sign], "DOP853", events=stop, args=(sign,),
                          dense_output=True, rtol=1e-10, atol=1e-12)  # fmt: skip
@@ -275,10 +280,15 @@ def arm_accelerations(q, v, mu=(0.3, 0.2), radius=(0.04, 0.03)):
         f1 = m[0] * (c[0] * (b1 * n[0] - w1**2 * e[0]) + [0, G]) + f2
         return b1, b2, f1, f2
 
+    def moment(p, f):
+        return p[0] * f[1] - p[1] * f[0]
+
     def balance(acc):
         b1, b2, f1, f2 = forces(acc)
-        t1, t2 = (-s * k * r * np.linalg.norm(f) for s, k, r, f in zip(np.sign(v), mu, radius, (f1, f2), strict=True))
-        moment = lambda p, f: p[0] * f[1] - p[1] * f[0]  # noqa: E731
+        t1, t2 = (
+            -s * k * r * np.linalg.norm(f)
+            for s, k, r, f in zip(np.sign(v), mu, radius, (f1, f2), strict=True)
+        )
         two = I[1] * b2 - (t2 + moment(-c[1] * e[1], f2))
         one = I[0] * b1 - (t1 - t2 + moment(-c[0] * e[0], f1) - moment((l1 - c[0]) * e[0], f2))
         return [one, two]
@@ -419,7 +429,9 @@ def test_painleves_paradox_is_an_error_or_a_status_by_name():
 
 def formula_law():
     speed = sp.sqrt(vx**2 + vy**2)
-    return bead((0, -G, 0), zw.NonIdeal("friction", "hoop", {"x": -MU * N * vx / speed, "y": -MU * N * vy / speed}))
+    return bead(
+        (0, -G, 0), zw.NonIdeal("friction", "hoop", {"x": -MU * N * vx / speed, "y": -MU * N * vy / speed})
+    )
 
 
 def test_a_formula_without_a_value_at_rest_names_the_ready_made_law():
@@ -492,7 +504,7 @@ def test_symbolic_equations_contain_the_friction_of_sliding():
     load, (rate,), (phi,) = e.symbols.force_magnitudes["phi"], e.symbols.v, e.symbols.q
     expected = -sp.Float(G) * m * length * sp.sin(phi) - mu * r * load * sp.sign(rate)
     assert sp.simplify(e.right_hand_side[0] - expected) == 0
-    theta, rho, R0 = sp.symbols("theta rho R0", positive=True)
+    R0 = sp.Symbol("R0", positive=True)
     joints = (zw.Revolute("theta", axis=Z), zw.Prismatic("rho", axis=X))
     ring = zw.Holonomic("ring", sp.Symbol("rho", real=True) - R0)
     rough = zw.CoulombFriction("rough", mu, constraint="ring", sliding={"theta": sp.Symbol("rho", real=True)})

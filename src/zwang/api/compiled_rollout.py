@@ -157,9 +157,7 @@ def continuous_dynamics_of_worlds(
 ) -> Callable[[int], ContinuousDynamics]:
     """The continuous-time dynamics of each world, in machine code."""
     settings = plan.step, plan.stabilization, plan.coordinate_reduction
-    derivative, projected, friction = compiled_continuous_dynamics(
-        mechanism, settings, tuple(initial.params)
-    )
+    derivative, projected, friction = compiled_continuous_dynamics(mechanism, settings, tuple(initial.params))
 
     def of_world(w: int) -> ContinuousDynamics:
         params = [x[w : w + 1] for x in initial.params.values()]

@@ -51,8 +51,8 @@ class ContinuousDynamics(NamedTuple):
     """The continuous-time dynamics of one world.
 
     derivative(t, q, v, z, u, signs): the array (q_dot, v_dot, z_dot, status). projected(t, q, v, signs): the
-    array (q, v, status) on the hard constraints, with what is at rest at rest. friction(t, q, v, z, u, signs): of the m laws of Coulomb friction
-    the sliding speeds, the friction forces and the bounds mu_s N (3 m,); signs (m,): of the sliding speeds, 0
+    array (q, v, status) on the hard constraints, with what is at rest at rest. friction(t, q, v, z, u,
+    signs): of the m laws of Coulomb friction the sliding speeds, the friction forces and the bounds mu_s N (3 m,); signs (m,): of the sliding speeds, 0
     at rest, see `SlidingModes`.
     """
 
@@ -240,7 +240,7 @@ class _WorldIntegration:
         return np.array(values) if status == NONE else np.full(len(values), np.nan)
 
     def friction(self, t: float, y: np.ndarray, signs: np.ndarray) -> np.ndarray:
-        """Sliding speeds, friction forces and bounds of the laws of Coulomb friction in these modes (3 m,)."""
+        """Sliding speeds, forces and bounds of the laws of Coulomb friction in these modes (3 m,)."""
         q, v, z = self._parts(y)
         unit = normalized_configuration(self.mechanism.tree, q).astype(float)
         u = self.control_value(t, unit, v, self.since)

@@ -7,6 +7,7 @@ smooth. Sliding ends where its speed becomes zero, and rest where the friction f
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,9 @@ import numpy as np
 from zwang.constraint.coulomb_friction import BREAKAWAY, REST_SPEED
 from zwang.integrator.root_location import crosses, locate_root
 
-SAMPLES = 4  # points of each step at which a switch is looked for; two within a quarter of a step are not noticed
+SAMPLES = (
+    4  # points of each step at which a switch is looked for; two within a quarter of a step are not noticed
+)
 
 FrictionFunction = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 """Sliding speeds, friction forces and bounds mu_s N (3 m,) at the time t, in the state y, in given modes."""
@@ -40,16 +43,14 @@ class FrictionModes:
         self.signs = np.where(np.abs(speeds) > REST_SPEED, np.sign(speeds), 0.0)
         self._release(t, y)
 
-    def next_switch(
-        self, t_old: float, t: float, state: Callable[[float], np.ndarray]
-    ) -> float | None:
+    def next_switch(self, t_old: float, t: float, state: Callable[[float], np.ndarray]) -> float | None:
         """The time of the first change of a mode within a step from t_old to t [s], or None.
 
         state(t): the solution within the step.
         """
         times = np.linspace(t_old, t, SAMPLES + 1)
         before = self._margins(t_old, state(t_old))
-        for start, end in zip(times[:-1], times[1:], strict=True):
+        for start, end in pairwise(times):
             after = self._margins(end, state(end))
             found = [_Switch(self._root(k, start, end, before[k], after[k], state), k)
                      for k in range(len(self.signs)) if crosses(before[k], after[k], -1)]  # fmt: skip

@@ -13,8 +13,8 @@ A law is set-valued at rest only. How a state counts as rest or as sliding is sa
     given    by the caller, for stages of a Runge-Kutta method and for continuous time: the sign of a law that
              slides is fixed, so that the force is smooth, and a law at rest holds.
 
-Source: Moreau, in Nonsmooth Mechanics and Applications (1988); Glocker, Set-Valued Force Laws (2001); Anderson,
-J. ACM 12 (1965) 547 for the acceleration of the fixed-point iteration.
+Source: Moreau, in Nonsmooth Mechanics and Applications (1988); Glocker, Set-Valued Force Laws (2001);
+Anderson, J. ACM 12 (1965) 547 for the acceleration of the fixed-point iteration.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class SlidingModes(NamedTuple):
 
 
 class FrictionLaws(NamedTuple):
-    """The m laws of a mechanism in one state: T (m, nv), sliding speeds u = T v (m,), their bias accelerations
-    T_dot v (m,), and the coefficients mu and mu_s (m,).
+    """The m laws of a mechanism in one state: T (m, nv), sliding speeds u = T v (m,), their bias
+    accelerations T_dot v (m,), and the coefficients mu and mu_s (m,).
     """
 
     laws: tuple[CoulombFriction, ...]
@@ -168,8 +168,9 @@ def row_bounds(laws: FrictionLaws, modes: SlidingModes | None, loads: Any) -> li
     """The bound (m,) of the friction row of each law, for the loads N (m,)."""
     if modes is None:
         at_rest = [absolute(u) <= REST_SPEED for u in laws.speeds]
-        return [where(rest, static, kinetic) * N
-                for rest, static, kinetic, N in zip(at_rest, laws.static, laws.kinetic, loads, strict=True)]  # fmt: skip
+        pairs = zip(at_rest, laws.static, laws.kinetic, strict=True)
+        coefficients = [where(rest, static, kinetic) for rest, static, kinetic in pairs]
+        return [mu * N for mu, N in zip(coefficients, loads, strict=True)]
     if not modes.is_bounded:
         return [where(equal(s, 0), np.inf, 0.0) for s in modes.signs]
     return [where(equal(s, 0), mu * N, 0.0) for s, mu, N in zip(modes.signs, laws.static, loads, strict=True)]
@@ -225,7 +226,9 @@ def solve_loads(
         is_resolved = logical_and(s.iterations > 0, moved > RESOLVED * usable * _norm(found))
         share = where(is_resolved, divide(residual @ difference, maximum(length, SMALLEST_LOAD)), 0.0)
         following = array([maximum(x, 0.0) for x in found - share * (found - s.found)])
-        feedback = where(is_resolved, divide(_norm(found - s.found), maximum(moved, SMALLEST_LOAD)), s.feedback)
+        feedback = where(
+            is_resolved, divide(_norm(found - s.found), maximum(moved, SMALLEST_LOAD)), s.feedback
+        )
         done = logical_or(change <= TOLERANCE, stagnates)
         return _LoadIteration(following, s.next, found, feedback, change, s.iterations + 1, done)
 
@@ -234,9 +237,9 @@ def solve_loads(
     is_solution = logical_and(last.done, last.feedback < 1)
     if value_is_constant(is_solution) and not is_solution:
         raise NonIdealForceError(
-            f"the friction forces of {', '.join(repr(c.name) for c in laws.laws)} have no solution, or more than "
-            f"one, in this state: the feedback of friction on the load is {float(last.feedback):.3g} (Painleve "
-            "paradox, or jamming); lower the coefficient of friction"
+            f"the friction forces of {', '.join(repr(c.name) for c in laws.laws)} have no solution, or more "
+            f"than one, in this state: the feedback of friction on the load is {float(last.feedback):.3g} "
+            "(Painleve paradox, or jamming); lower the coefficient of friction"
         )
     return last.assumed, is_solution
 

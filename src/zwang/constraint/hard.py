@@ -193,7 +193,9 @@ def depends_on_time(constraint: Any) -> bool:
     """Whether a formula of the constraint contains the time t (the constraint is rheonomic)."""
     if not isinstance(constraint, EXPRESSION_CONSTRAINTS):
         return False
-    pairs = (x for name in ("coefficients", "forces", "sliding") for x in getattr(constraint, name, None) or ())
+    pairs = (
+        x for name in ("coefficients", "forces", "sliding") for x in getattr(constraint, name, None) or ()
+    )
     numbers = (getattr(constraint, name, None) or 0 for name in ("rate", "coefficient", "static_coefficient"))
     forms = [*getattr(constraint, "expressions", ()), *numbers, *(x for _, x in pairs)]
     return any(str(s) == "t" for part in forms for s in scalar.symbols_of(part))

@@ -172,9 +172,9 @@ def _check_defined(laws: _Laws) -> None:
     force = laws.force(INITIAL_FORCE * np.ones(len(laws.constraints)))
     if not all(absolute(x) < np.inf for x in force):
         raise NonIdealForceError(
-            f"the non-ideal force of {', '.join(map(repr, laws.constraints))} is not a number in this state: a "
-            "friction law such as -mu N v/|v| has no value at rest; give zw.CoulombFriction in its place, which "
-            "sticks there"
+            f"the non-ideal force of {', '.join(map(repr, laws.constraints))} is not a number in this state: "
+            "a friction law such as -mu N v/|v| has no value at rest; give zw.CoulombFriction in its place, "
+            "which sticks there"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy  # its integrators load when they are first used
@@ -21,7 +21,7 @@ METHODS = {
     "lsoda": "LSODA",
 }
 WITHOUT_PROJECTION = ("lsoda",)  # its history is internal, so that the state cannot be changed between steps
-SMALL_STEP = 1e-10  # of a segment; SMALL_STEPS of them in succession are no progress
+SMALL_STEP = 1e-10  # of the whole time; SMALL_STEPS of them in succession are no progress
 SMALL_STEPS = 300
 SWITCHES_AT_ONCE = 50  # switches of modes within SMALL_STEP that are no progress
 STALLED = "the step size decreased without end: the derivative jumps in this state"
@@ -153,50 +153,78 @@ def _integrated(
     y = rows[0].copy()
     ends = [t for t in discontinuities if times[0] < t < times[-1]] + [times[-1]]
     begin = since = float(times[0])
-    starts: list[float] = []
+    switches: list[float] = []
     if modes is not None:
         modes.start(begin, y)
     while ends:
-        end = float(ends[0])
         if not np.isfinite(derivative(begin, y, since)).all():
             return DenseTrajectory(np.array(rows), begin, "the derivative is not a finite number")
         solver = getattr(scipy.integrate, METHODS[integrator.method])(
-            partial(_with_segment_start, derivative, since), begin, y, end,
+            partial(_with_segment_start, derivative, since), begin, y, ends[0],
             rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol, max_step=integrator.max_step,
         )  # fmt: skip
-        switch, small_steps = None, 0
-        while solver.status == "running" and switch is None:
-            message = _step(solver)
-            if solver.status == "failed" or not is_admissible(solver.y):
-                return DenseTrajectory(
-                    np.array(rows), float(solver.t_old or begin), message or "the state left its bounds"
-                )
-            projected = solver.y if project is None else project(solver.t, solver.y)
-            if not is_admissible(projected):
-                return DenseTrajectory(
-                    np.array(rows), float(solver.t_old), "the projection of the state failed"
-                )
-            small_steps = small_steps + 1 if solver.t - solver.t_old < SMALL_STEP * (end - begin) else 0
-            if small_steps == SMALL_STEPS:
-                return DenseTrajectory(np.array(rows), float(solver.t), STALLED)
-            dense = _projected_within(solver.dense_output(), project)
-            switch = None if modes is None else modes.next_switch(solver.t_old, solver.t, dense)
-            reached = solver.t if switch is None else switch
-            while len(rows) < len(times) and times[len(rows)] <= reached:
-                rows.append(dense(times[len(rows)]))
-            tick(reached)
-            if switch is None:
-                _restart_from(solver, projected)
-        begin, y = reached, solver.y
-        if modes is not None and switch is not None:
-            y = dense(switch)
-            modes.switch(switch, y)
-            starts = [*starts[1 - SWITCHES_AT_ONCE :], switch]
-            if len(starts) == SWITCHES_AT_ONCE and starts[-1] - starts[0] <= SMALL_STEP * (end - starts[0]):
+        found = _segment(solver, begin, rows, times, is_admissible, tick, project, modes)
+        if found.failure:
+            return DenseTrajectory(np.array(rows), found.end, found.failure)
+        begin, y = found.end, found.y
+        if modes is not None and found.is_switch:
+            modes.switch(begin, y)
+            switches = [*switches[1 - SWITCHES_AT_ONCE :], begin]
+            passed = begin - switches[0]
+            if len(switches) == SWITCHES_AT_ONCE and passed <= SMALL_STEP * (times[-1] - times[0]):
                 return DenseTrajectory(np.array(rows), begin, STALLED)
-        if begin >= end:
-            ends, since = ends[1:], end
+        if begin >= ends[0]:
+            ends, since = ends[1:], begin
     return DenseTrajectory(np.array(rows), float(times[-1]))
+
+
+class _Segment(NamedTuple):
+    """The end of a segment [s] and the solution there; whether a mode switches there; the reason of a
+    failure, or empty.
+    """
+
+    end: float
+    y: np.ndarray
+    is_switch: bool = False
+    failure: str = ""
+
+
+def _segment(
+    solver: Any,
+    begin: float,
+    rows: list[np.ndarray],
+    times: np.ndarray | Sequence[float],
+    is_admissible: Callable[[np.ndarray], Any],
+    tick: Callable[[float], None],
+    project: Callable[[float, np.ndarray], np.ndarray] | None,
+    modes: Modes | None,
+) -> _Segment:
+    """The steps of a solver up to its end or to the first switch of the modes; appends the solution to
+    `rows`.
+    """
+    small_steps = 0
+    while solver.status == "running":
+        message = _step(solver)
+        if solver.status == "failed" or not is_admissible(solver.y):
+            why = message or "the state left its bounds"
+            return _Segment(float(solver.t_old or begin), solver.y, failure=why)
+        projected = solver.y if project is None else project(solver.t, solver.y)
+        if not is_admissible(projected):
+            return _Segment(float(solver.t_old), solver.y, failure="the projection of the state failed")
+        is_small = solver.t - solver.t_old < SMALL_STEP * (times[-1] - times[0])
+        small_steps = small_steps + 1 if is_small else 0
+        if small_steps == SMALL_STEPS:
+            return _Segment(float(solver.t), solver.y, failure=STALLED)
+        dense = _projected_within(solver.dense_output(), project)
+        switch = None if modes is None else modes.next_switch(solver.t_old, solver.t, dense)
+        reached = solver.t if switch is None else switch
+        while len(rows) < len(times) and times[len(rows)] <= reached:
+            rows.append(dense(times[len(rows)]))
+        tick(reached)
+        if switch is not None:
+            return _Segment(float(switch), dense(switch), True)
+        _restart_from(solver, projected)
+    return _Segment(float(solver.t), solver.y)
 
 
 def _projected_within(

@@ -31,7 +31,9 @@ from zwang.scalar import (
 
 ZERO_SPEED = 1e-12  # [m/s or rad/s] at which a sliding speed counts as zero
 SUBSTEPS = 100  # trial substeps of one step; one without a stop, and about three more for each stop
-SECANTS = 12  # iterations for a stop before the bracket is halved, so that it shrinks whatever the function is
+SECANTS = (
+    12  # iterations for a stop before the bracket is halved, so that it shrinks whatever the function is
+)
 
 Substep = Callable[[State, np.ndarray, Any, Any], tuple[State, Any, np.ndarray]]
 
@@ -45,10 +47,10 @@ class SubstepResult(NamedTuple):
 
 
 class _Progress(NamedTuple):
-    """The state after the accepted substeps, with the signs (m,) of the sliding speeds there; the time elapsed
-    and remaining; the substep to try next; the bracket (lower, upper) of the first stop, with the smallest
-    sliding speed at both ends; the worst status; the number of trials, and that of the
-    present bracket.
+    """The state after the accepted substeps, with the signs (m,) of the sliding speeds there; the time
+    elapsed and remaining; the substep to try next; the bracket (lower, upper) of the first stop, with the
+    smallest sliding speed at both ends; the worst status; the number of trials, and that of the present
+    bracket.
     """
 
     state: State

@@ -258,8 +258,8 @@ def _check_friction(
     kind = find("joint", friction.joint, joints).kind
     if kind not in ("revolute", "prismatic"):
         raise DescriptionError(
-            f"{where} is that of the {kind} joint {friction.joint!r}; it is defined for revolute and prismatic "
-            "joints: replace the joint by a sequence of these"
+            f"{where} is that of the {kind} joint {friction.joint!r}; it is defined for revolute and "
+            "prismatic joints: replace the joint by a sequence of these"
         )
     if kind == "revolute" and friction.radius is None:
         raise DescriptionError(
@@ -267,8 +267,8 @@ def _check_friction(
         )
     if kind == "prismatic" and not (friction.radius is None and is_zero(friction.collar_radius)):
         raise DescriptionError(
-            f"{where} is that of the prismatic joint {friction.joint!r}, which has no radius; omit radius= and "
-            "collar_radius="
+            f"{where} is that of the prismatic joint {friction.joint!r}, which has no radius; omit "
+            "radius= and collar_radius="
         )
 
 

@@ -317,16 +317,18 @@ class CoulombFriction:
             raise DescriptionError(f"bearing_distance of {where} is 0; it must be positive, or omitted")
 
     def _check_constraint(self, where: str) -> None:
-        """The sliding speed as a tuple. Raises DescriptionError where it is missing, or for fields of joints."""
-        if any(x is not None for x in (self.radius, self.bearing_distance)) or not is_zero(self.collar_radius):
+        """The sliding speed as a tuple. Raises DescriptionError without it, and for fields of joints."""
+        if any(x is not None for x in (self.radius, self.bearing_distance)) or not is_zero(
+            self.collar_radius
+        ):
             raise DescriptionError(
                 f"{where} is that of a constraint; radius=, collar_radius= and bearing_distance= belong to "
                 "that of a joint; give sliding= in metres per second"
             )
         if not self.sliding:
             raise DescriptionError(
-                f"{where} is that of a constraint, and needs sliding=, the sliding speed: a dictionary of its "
-                "coefficients by the name of the generalised velocity"
+                f"{where} is that of a constraint, and needs sliding=, the sliding speed: a dictionary of "
+                "its coefficients by the name of the generalised velocity"
             )
         items = self.sliding.items() if isinstance(self.sliding, Mapping) else self.sliding
         object.__setattr__(self, "sliding", named_numbers(items, f"sliding of {where}"))

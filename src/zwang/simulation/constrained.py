@@ -101,7 +101,9 @@ def free_motion(kinematics: Kinematics, tau: Any) -> FreeMotion:
     """The mass matrix with its factors, and a_free = M^-1 (tau - h(q, v))."""
     M, parents = crba_of(kinematics), velocity_parents(kinematics.tree)
     factors = ltdl(M, parents)
-    return FreeMotion(M, factors, parents, ltdl_solve(*factors, parents, np.array(tau) - bias_forces_of(kinematics)))
+    return FreeMotion(
+        M, factors, parents, ltdl_solve(*factors, parents, np.array(tau) - bias_forces_of(kinematics))
+    )
 
 
 def solve_constrained(
@@ -139,7 +141,9 @@ def solve_constrained(
     )
     options = {"solver": solver, "start": start, "independent": independent}
     if laws:
-        return _solution_with_friction(context, tau, modes, bearings or bearing_loads(mechanism, q, v), **options)
+        return _solution_with_friction(
+            context, tau, modes, bearings or bearing_loads(mechanism, q, v), **options
+        )
     rows = active_rows(context, grouped=independent is None, warm_start=as_warm_start(start))
     return solution_of_rows(context, free_motion(kinematics, tau), rows, **options)
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.bearings import ReleasedMechanism, released_mechanism
-from zwang.constraint.coordinate_projection import ProjectedState, project_state, project_velocity
 from zwang.constraint.context import resting_speed
+from zwang.constraint.coordinate_projection import ProjectedState, project_state, project_velocity
 from zwang.constraint.coulomb_friction import FrictionState, SlidingModes, friction_laws
 from zwang.constraint.equality import LOOPS
 from zwang.constraint.hard import (
@@ -152,9 +152,7 @@ def constrained_motion(
     initial acceleration, or the row statuses of the previous solution. modes, bearings: of Coulomb friction,
     see `solve_constrained`. Source: MuJoCo documentation, Computation, "Constraint model"; `zwang.solver`.
     """
-    found = solved(
-        model, kinematics, tau, t, warm_start, approaching_act, modes=modes, bearings=bearings
-    )
+    found = solved(model, kinematics, tau, t, warm_start, approaching_act, modes=modes, bearings=bearings)
     solution = found.solution
     statuses = (
         status_if(solution.failed, NOT_CONVERGED),

@@ -53,13 +53,13 @@ from zwang.simulation.constraint_stage import (
     time_or_error,
 )
 from zwang.simulation.damping import is_linear
+from zwang.simulation.impact_stage import has_hard_contacts, step_with_impacts
 from zwang.simulation.implicit_damping import (
     constrained_acceleration,
     has_implicit_joint_damping,
     tree_with_implicit_damping,
     unconstrained_acceleration,
 )
-from zwang.simulation.impact_stage import has_hard_contacts, step_with_impacts
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, NOT_CONVERGED, status_if, worst_status
 from zwang.simulation.step_settings import StepSettings
@@ -175,9 +175,7 @@ def _integrated(
     return StepResult(end, worst_status(stage.status for stage in stages), kept), stages[0].friction
 
 
-def _with_impacts(
-    s: StepSettings, model: ConstraintModel, state: State, control: Any, t: Any
-) -> StepResult:
+def _with_impacts(s: StepSettings, model: ConstraintModel, state: State, control: Any, t: Any) -> StepResult:
     """The state after a step that is divided at the impacts of hard contacts."""
 
     def part(q: Any, v: Any, z: Any, dt: Any, approaching_act: Any) -> tuple[Any, Any, Any, Any]:
@@ -188,9 +186,7 @@ def _with_impacts(
     return StepResult(*step_with_impacts(model, s.integrator, part, state_space(s.mechanism), state, t), [])
 
 
-def _divided_at_stops(
-    s: StepSettings, state: State, control: Any, t: Any, warm_start: Any
-) -> StepResult:
+def _divided_at_stops(s: StepSettings, state: State, control: Any, t: Any, warm_start: Any) -> StepResult:
     """The state after a step that is divided where the sliding of a law of Coulomb friction stops."""
 
     def substep(state: State, signs: Any, elapsed: Any, size: Any) -> tuple[State, Any, Any]:

@@ -133,8 +133,8 @@ def equations(
     readable.
 
     The force that a `NonIdeal` constraint prescribes contains a symbol N_NAME for the magnitude of the force
-    of the constraint NAME, which is the norm of `multipliers[NAME]`. The force of `CoulombFriction` is that of
-    sliding, -mu N_NAME sign(u) times the radius of a revolute joint, where NAME is the constraint or the
+    of the constraint NAME, which is the norm of `multipliers[NAME]`. The force of `CoulombFriction` is that
+    of sliding, -mu N_NAME sign(u) times the radius of a revolute joint, where NAME is the constraint or the
     joint.
     Raises UnknownNameError for a velocity, DescriptionError for dependent velocities and where nothing can
     move.
