@@ -52,8 +52,8 @@ class ContinuousDynamics(NamedTuple):
 
     derivative(t, q, v, z, u, signs): the array (q_dot, v_dot, z_dot, status). projected(t, q, v, signs): the
     array (q, v, status) on the hard constraints, with what is at rest at rest. friction(t, q, v, z, u,
-    signs): of the m laws of Coulomb friction the sliding speeds, the friction forces and the bounds mu_s N (3 m,); signs (m,): of the sliding speeds, 0
-    at rest, see `SlidingModes`.
+    signs): of the m laws of Coulomb friction the sliding speeds, the friction forces and the bounds mu_s N
+    (3 m,); signs (m,): of the sliding speeds, 0 at rest, see `SlidingModes`.
     """
 
     derivative: Callable[..., Any]

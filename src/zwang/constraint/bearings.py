@@ -101,7 +101,8 @@ class BearingState(NamedTuple):
         f (n,) of the rows.
 
         F1, F2: the reaction force along the axes t1, t2 normal to the joint's axis n = t1 x t2, and M1, M2
-        the moment about them. Bearings at +-L/2 n carry G+ = (F + D) / 2 and G- = (F - D) / 2, D = (2 / L) M x n.
+        the moment about them. Bearings at +-L/2 n carry G+ = (F + D) / 2 and G- = (F - D) / 2, with
+        D = (2 / L) M x n.
         """
         columns = self.released.columns
         reaction = []

@@ -80,7 +80,8 @@ def step_with_stops(
     """
 
     def unfinished(s: _Progress) -> Any:
-        return logical_and(s.remaining > 0, s.trials < SUBSTEPS)
+        goes_on = logical_and(s.remaining > 0, equal(s.status, 0))
+        return logical_and(goes_on, s.trials < SUBSTEPS)
 
     def iterate(s: _Progress) -> _Progress:
         end, status, begun = substep(s.state, s.signs, s.elapsed, s.trial)
