@@ -116,6 +116,32 @@ def test_a_block_on_a_vibrating_force_sticks_and_slips():
     np.testing.assert_allclose(q[after, 0], moved + second, atol=1e-6)
 
 
+def oscillator():
+    body = zw.Body("block", zw.Prismatic("x", axis=X), mass=MASS, inertia=(0.1, 0.1, 0.1))
+    return zw.Mechanism(
+        "oscillator",
+        [body],
+        forces=[zw.Spring("x", 50.0)],
+        constraints=[zw.CoulombFriction("friction", 0.1, joint="x")],
+    )
+
+
+def test_steps_that_are_divided_at_stops_keep_the_order_of_the_method():
+    """Each half swing ends 2 mu m g / k nearer to the middle, and the block stays once it is within mu m g / k."""
+    band, start = 0.1 * MASS * G / 50.0, 0.5
+    rest = start
+    while abs(rest) > band:
+        rest = -np.sign(rest) * (abs(rest) - 2 * band)
+    errors = []
+    for h in (0.08, 0.04, 0.02):
+        _, q, v = simulated(oscillator(), [start], [0], 8.0, h)
+        assert v[-1, 0] == pytest.approx(0, abs=1e-12)
+        errors.append(abs(q[-1, 0] - rest))
+    assert errors[0] / errors[1] > 12 and errors[1] / errors[2] > 12 and errors[2] < 1e-6
+    _, q, _ = simulated(oscillator(), [start], [0], 8.0, 0.01, "dop853")
+    assert q[-1, 0] == pytest.approx(rest, abs=1e-9)
+
+
 def test_the_law_is_set_valued_at_rest():
     m = block()
     for pull in (-5.0, 0.0, 3.0):
