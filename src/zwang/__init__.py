@@ -92,6 +92,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.recording.dataset import mechanism_of as mechanism_of
     from zwang.recording.dataset import open_run as open_run
     from zwang.recording.dataset import save as save
+    from zwang.simulation.events import Event as Event
     from zwang.symbolic.classify import classify as classify
     from zwang.symbolic.equation_check import check_equations as check_equations
     from zwang.symbolic.equations import equations as equations
@@ -138,6 +139,7 @@ _PLACES = {
     "zwang.recording.dataset": "mechanism_of open_run save",
     "zwang.api.post_processing": "derived_quantities",
     "zwang.integrator.adaptive_step": "Adaptive",
+    "zwang.simulation.events": "Event",
     "zwang.view.plot": "plot",
     "zwang.view.html_page": "save_html",
     "zwang.view.live": "view",
@@ -172,6 +174,7 @@ __all__ = [
     "Damper",
     "Distance",
     "Ellipsoid",
+    "Event",
     "Fixed",
     "Frame",
     "Free",

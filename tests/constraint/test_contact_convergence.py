@@ -146,7 +146,7 @@ def crossings(z, h):
 
 
 @pytest.mark.parametrize("reference", references("contact", "E03_bouncing_ball"), ids=lambda r: f"e={r['e']}")
-def test_a_hard_ball_bounces_by_newtons_law_with_an_error_of_first_order_in_the_step(reference):
+def test_a_hard_ball_bounces_by_newtons_law_with_an_error_of_at_least_first_order_in_the_step(reference):
     """Impact times, peak heights and path length; the ball rests after infinitely many bounces in finite
     time.
     """
@@ -157,13 +157,13 @@ def test_a_hard_ball_bounces_by_newtons_law_with_an_error_of_first_order_in_the_
         v, q = velocities_and_positions(mechanism, start, np.zeros(6), duration, h)
         z, w = q[:, 2], v[:, 2]
         bounces = h * (1 + np.flatnonzero(np.diff(w) > 0)[:2])
-        np.testing.assert_allclose(bounces, reference["impact_times"][:2], atol=5 * h)
+        np.testing.assert_allclose(bounces, reference["impact_times"][:2], atol=2 * h)
         at = np.round(bounces / h).astype(int)
-        peak, speed = z[at[0] : at[1]].max(), np.sqrt(2 * G * reference["h"])
-        assert peak == pytest.approx(reference["peak_heights"][0], abs=2 * speed * h)
+        peak = z[at[0] : at[1]].max()
+        assert peak == pytest.approx(reference["peak_heights"][0], abs=G * h * h)
         assert z.min() > -1e-12 and abs(z[-1]) < 1e-6 and abs(w[-1]) < 1e-6
         paths.append(np.abs(np.diff(z)).sum() - reference["path_length"])
-    assert 0.7 < order(paths, 4) < 1.4
+    assert order(paths, 4) > 0.9
 
 
 @pytest.mark.parametrize("number", range(6))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,17 @@ import numpy as np
 from zwang.api.control_trial import ControlTrial
 from zwang.api.error_controlled_rollout import ContinuousDynamics, continuous_dynamics
 from zwang.api.programs import WARM_START, compile_function, empty_warm_start
+from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.errors import TraceError
+from zwang.integrator.adaptive_step import IMPLICIT
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_forces import point_force_labels
 from zwang.simulation.controls import ControlFunction, PrescribedControl, control_names
+from zwang.simulation.events import NamedEvent, event_values_in_python
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import Arrays, Trajectory
 from zwang.simulation.settings import RecordedQuantities, SimulationSettings
@@ -34,6 +37,7 @@ BLOCK = 10_000_000  # numbers of derived quantities that are computed at a time
 KEPT = 16  # compiled functions of each kind
 
 Names = tuple[str, ...]
+EventValues = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 STATE = ("clock", "cause", "q", "v", "z")
 
@@ -109,6 +113,28 @@ def compiled_continuous_dynamics(
 
 
 @lru_cache(KEPT)
+def compiled_jacobian(
+    mechanism: Mechanism, settings: tuple[Any, ...], params: Names
+) -> CompiledFunction | None:
+    """The derivatives of (q_dot, v_dot, z_dot) by (q, v, z, u), flattened, as a compiled function; None if
+    the derivative contains loops.
+
+    Arguments and settings are those of `compiled_continuous_dynamics`.
+    """
+
+    def function(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Any:
+        dynamics = continuous_dynamics(_with(mechanism, params, values), *settings)
+        return np.ravel(jacobian(dynamics.derivative(t[0], q, v, z, u)[:-1], [*q, *v, *z, *u]))
+
+    if coulomb_frictions(mechanism):
+        return None
+    try:
+        return compile_function(function, {"time": 1, **_sizes(mechanism, params)})
+    except TraceError:
+        return None
+
+
+@lru_cache(KEPT)
 def compiled_derived_quantities(
     mechanism: Mechanism, wanted: RecordedQuantities, params: Names
 ) -> CompiledFunction:
@@ -152,12 +178,62 @@ def traced_control(
     return CompiledExecutor(replace(program, controller=control), initial), compiled
 
 
+def event_values_compiled(
+    mechanism: Mechanism, events: Sequence[NamedEvent], initial: InitialState
+) -> EventValues:
+    """The function of times (worlds, n), q and v that returns the values (worlds, n, events) of events, in
+    machine code as far as they can be traced.
+    """
+    return partial(
+        _event_values, initial, [_one_event_compiled(mechanism, event, initial) for event in events]
+    )
+
+
+def _event_values(
+    initial: InitialState, functions: Sequence[EventValues], times: np.ndarray, q: np.ndarray, v: np.ndarray
+) -> np.ndarray:
+    return np.concatenate([function(times, q, v) for function in functions], axis=-1)
+
+
+def _one_event_compiled(mechanism: Mechanism, event: NamedEvent, initial: InitialState) -> EventValues:
+    """As `event_values_compiled`, for one event; called in Python if its trace returns other values."""
+    called = partial(event_values_in_python, [event], initial)
+    names = tuple(initial.params)
+    inputs = {"time": 1, "q": mechanism.nq, "v": mechanism.nv, **{f"parameter {name}": 1 for name in names}}
+
+    def function(t: Any, q: Any, v: Any, *values: Any) -> Any:
+        params = {name: x[0] for name, x in zip(names, values, strict=True)}
+        return np.array([event._replace(function=trial.function)(t[0], q, v, params)])
+
+    trial = ControlTrial(event.function)
+    params = [x[:, None, None] for x in initial.params.values()]
+
+    def evaluated(times: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return compiled(times[..., None], q, v, *params)
+
+    try:
+        compiled = compile_function(function, inputs)
+    except (TraceError, TypeError, AttributeError, ValueError, NotImplementedError):
+        return called
+    rng = np.random.default_rng(0)  # states around the initial ones
+    shape = initial.worlds, 2
+    q, v = (
+        x[:, None] + rng.normal(size=(*shape, x.shape[1])) * [[[0.0], [1.0]]] for x in (initial.q, initial.v)
+    )
+    times = np.tile([0.0, 0.7], (initial.worlds, 1))
+    expected = event_values_in_python([event._replace(function=trial.function)], initial, times, q, v)
+    same = np.allclose(evaluated(times, q, v), expected, rtol=1e-9, atol=1e-12, equal_nan=True)
+    return evaluated if same and not trial.has_state() else called
+
+
 def continuous_dynamics_of_worlds(
     mechanism: Mechanism, initial: InitialState, plan: SimulationSettings
 ) -> Callable[[int], ContinuousDynamics]:
     """The continuous-time dynamics of each world, in machine code."""
     settings = plan.step, plan.stabilization, plan.coordinate_reduction
     derivative, projected, friction = compiled_continuous_dynamics(mechanism, settings, tuple(initial.params))
+    needs_jacobian = plan.adaptive is not None and plan.adaptive.method in IMPLICIT
+    exact = compiled_jacobian(mechanism, settings, tuple(initial.params)) if needs_jacobian else None
 
     def of_world(w: int) -> ContinuousDynamics:
         params = [x[w : w + 1] for x in initial.params.values()]
@@ -167,6 +243,7 @@ def continuous_dynamics_of_worlds(
             lambda t, q, v, z, u, signs: (
                 friction(np.array([t]), q, v, z, u, signs, *params) if friction else np.zeros(0)
             ),
+            None if exact is None else lambda t, q, v, z, u: exact(np.array([t]), q, v, z, u, *params),
         )
 
     return of_world

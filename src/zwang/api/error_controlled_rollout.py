@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.dual import derivative_along
 from zwang.api.friction_modes import FrictionModes
 from zwang.constraint.coulomb_friction import SlidingModes, coulomb_frictions
 from zwang.errors import SolveError
-from zwang.integrator.adaptive_step import STALLED, IntegrationInterrupted, integrate_error_controlled
+from zwang.integrator.adaptive_step import (
+    STALLED,
+    TERMINATED,
+    IntegrationEvents,
+    IntegrationInterrupted,
+    integrate_error_controlled,
+)
+from zwang.integrator.jacobian import difference_jacobian
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_not
 from zwang.simulation.constrained import has_nonideal_constraints
+from zwang.simulation.constraint_options import describe_constraints
 from zwang.simulation.constraint_stage import SETTLING_STEPS, hard_constraints, held_velocity, stabilised
 from zwang.simulation.controls import Control, ControlFunction
+from zwang.simulation.events import EventOccurrence, NamedEvent, event_records, is_last
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import (
     MotionInterrupted,
@@ -35,6 +45,7 @@ from zwang.simulation.status import (
     NONE,
     NONIDEAL_FORCE,
     OUT_OF_BOUNDS,
+    TERMINAL_EVENT,
     status_if,
     status_of_error,
     worst_status,
@@ -53,12 +64,15 @@ class ContinuousDynamics(NamedTuple):
     derivative(t, q, v, z, u, signs): the array (q_dot, v_dot, z_dot, status). projected(t, q, v, signs): the
     array (q, v, status) on the hard constraints, with what is at rest at rest. friction(t, q, v, z, u,
     signs): of the m laws of Coulomb friction the sliding speeds, the friction forces and the bounds mu_s N
-    (3 m,); signs (m,): of the sliding speeds, 0 at rest, see `SlidingModes`.
+    (3 m,); signs (m,): of the sliding speeds, 0 at rest, see `SlidingModes`. jacobian(t, q,
+    v, z, u): the exact derivatives of (q_dot, v_dot, z_dot) by (q, v, z, u), or None where the derivative
+    contains loops, as those of the constraint solver.
     """
 
     derivative: Callable[..., Any]
     projected: Callable[..., Any]
     friction: Callable[..., Any]
+    jacobian: Callable[..., Any] | None = None
 
 
 def continuous_dynamics(
@@ -117,7 +131,28 @@ def continuous_dynamics_in_python(
         except SolveError:
             return np.full(3 * len(at[-1]), np.nan)
 
-    return ContinuousDynamics(derivative, plain.projected, friction)
+    exact = partial(_dual_jacobian, plain.derivative) if is_unconstrained(one) else None
+    return ContinuousDynamics(derivative, plain.projected, friction, exact)
+
+
+def is_unconstrained(mechanism: Mechanism) -> bool:
+    """Whether nothing constrains the motion, so that its derivative is an explicit function of the state."""
+    return not describe_constraints(mechanism)
+
+
+def _dual_jacobian(derivative: Callable[..., Any], t: Any, *state: Any) -> np.ndarray:
+    """The derivatives of (q_dot, v_dot, z_dot) by (q, v, z, u), by dual numbers.
+
+    derivative: of `ContinuousDynamics`. state: q, v, z and u.
+    """
+    ends = np.cumsum([len(x) for x in state])[:-1]
+    x = np.concatenate(state)
+
+    def function(x: Any) -> Any:
+        return derivative(t, *np.split(x, ends))[:-1]
+
+    columns = [derivative_along(function, x, unit)[1].astype(float) for unit in np.eye(len(x))]
+    return np.stack(columns, axis=1)
 
 
 def integrate_worlds(
@@ -127,6 +162,7 @@ def integrate_worlds(
     control: Control,
     settings: SimulationSettings,
     tick: ProgressCallback,
+    events: Sequence[NamedEvent] = (),
 ) -> Trajectory:
     """The motion of all worlds, world w by dynamics(w); a control function is called whenever the integrator
     needs it.
@@ -134,16 +170,25 @@ def integrate_worlds(
     Raises MotionInterrupted for KeyboardInterrupt.
     """
     worlds: list[tuple[np.ndarray, ...]] = []
+    searches: list[_WorldEvents] = []
     try:
         for w in range(initial.worlds):
-            worlds.append(_one_world(mechanism, initial, w, dynamics(w), control, settings, tick))
+            searches.append(_WorldEvents(mechanism, events, initial.parameters_of_world(w), []))
+            worlds.append(
+                _one_world(mechanism, initial, w, dynamics(w), control, settings, tick, searches[w])
+            )
             if worlds[-1][-1] == INTERRUPTED:
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
         reached = max((int(np.sum(world[0][:, 0] >= settings.samples)) for world in worlds), default=1)
         steps = int(settings.samples[reached - 1])
         raise MotionInterrupted(steps, partial(_truncated, worlds, initial, control, reached)) from None
-    return Trajectory(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
+    motion = Trajectory(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
+    if not events:
+        return motion
+    occurrences = [search.occurrences for search in searches]
+    records = event_records([e.name for e in events], occurrences, mechanism.nq, mechanism.nv)
+    return replace(motion, events=records)
 
 
 def _truncated(
@@ -166,6 +211,7 @@ def _one_world(
     control: Control,
     settings: SimulationSettings,
     tick: ProgressCallback,
+    events: _WorldEvents,
 ) -> tuple[np.ndarray, ...]:
     """(clock, q, v, z, u), each (samples, n), and the status of one world; after a failure the last state is
     repeated.
@@ -183,6 +229,7 @@ def _one_world(
             discontinuities=_jumps(control, w, settings),
             is_admissible=lambda y: bool((np.abs(y) < BOUND).all()), tick=integration.count,
             project=integration.projected if projects else None, modes=integration.modes,
+            jacobian=integration.jacobian, events=events.of_integration(),
         )  # fmt: skip
     except IntegrationInterrupted as stop:
         solution, integration.status = stop.trajectory, INTERRUPTED
@@ -201,8 +248,39 @@ def _one_world(
     filled = [np.append(x, np.repeat(x[-1:], rest, axis=0), axis=0) for x in (q, v, z, u)]
     if solution.failure == STALLED and has_nonideal_constraints(mechanism):
         integration.status = NONIDEAL_FORCE
+    if solution.failure == TERMINATED:
+        return clock, *filled, np.array(TERMINAL_EVENT)
     failure = integration.status or OUT_OF_BOUNDS if rest or integration.status == INTERRUPTED else NONE
     return clock, *filled, np.array(failure)
+
+
+@dataclass(frozen=True)
+class _WorldEvents:
+    """The events of one world, with the values of its parameters, and what occurred."""
+
+    mechanism: Mechanism
+    events: Sequence[NamedEvent]
+    params: dict[str, float]
+    occurrences: list[EventOccurrence]
+
+    def of_integration(self) -> IntegrationEvents | None:
+        """The events as functions of the time and the solution."""
+        if not self.events:
+            return None
+        return IntegrationEvents(self.values, [event.direction for event in self.events], self.occurs)
+
+    def values(self, t: float, y: np.ndarray) -> np.ndarray:
+        """The values of all events."""
+        return np.array([float(event(t, *self._state(y), self.params)) for event in self.events])
+
+    def occurs(self, t: float, index: int, y: np.ndarray) -> bool:
+        """Record an event; whether it ends the simulation of the world."""
+        self.occurrences.append(EventOccurrence(index, t, *self._state(y)))
+        return is_last(self.events[index], index, self.occurrences)
+
+    def _state(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        q, v, _ = np.split(y, [self.mechanism.nq, self.mechanism.nq + self.mechanism.nv])
+        return normalized_configuration(self.mechanism.tree, q).astype(float), v
 
 
 @dataclass
@@ -245,6 +323,32 @@ class _WorldIntegration:
         unit = normalized_configuration(self.mechanism.tree, q).astype(float)
         u = self.control_value(t, unit, v, self.since)
         return np.asarray(self.dynamics.friction(t, q, v, z, u, signs), dtype=float)
+
+    def jacobian(self, t: float, y: np.ndarray, since: float) -> np.ndarray:
+        """The derivatives of y_dot by y: exact ones of the dynamics, and of a control function differences.
+
+        Where exact ones are not known, with constraints, central differences of the derivative with bounded
+        steps: a coordinate by 6e-6 rad or m, a velocity v by 6e-6 max(1, |v|).
+        """
+        q, v, z = self._parts(y)
+        scales = np.concatenate([np.ones(len(q)), np.maximum(1, np.abs(v)), np.ones(len(z))])
+        status = self.status
+        if self.dynamics.jacobian is None:
+            found = difference_jacobian(lambda y: self.derivative(t, y, since), y, scales)
+            self.status = status
+            return found
+        unit = normalized_configuration(self.mechanism.tree, q).astype(float)
+        u = self.control_value(t, unit, v, since)
+        exact = np.asarray(self.dynamics.jacobian(t, q, v, z, u), dtype=float).reshape(len(y), -1)
+        by_y, by_u = exact[:, : len(y)], exact[:, len(y) :]
+        if not isinstance(self.control, ControlFunction) or not by_u.size:
+            return by_y
+
+        def control(y: np.ndarray) -> np.ndarray:
+            q, v, _ = self._parts(y)
+            return self.control_value(t, normalized_configuration(self.mechanism.tree, q).astype(float), v, t)
+
+        return by_y + by_u @ difference_jacobian(control, y, scales)
 
     def projected(self, t: float, y: np.ndarray) -> np.ndarray:
         """y on the hard constraints; NaN if they cannot be satisfied."""

@@ -10,13 +10,17 @@ import numpy as np
 
 from zwang.api.initial_conditions import sample_size
 from zwang.api.memory_limit import check_memory
+from zwang.collision import candidate_pairs
+from zwang.constraint.contact import restitution
+from zwang.constraint.impact import hard_contact_pairs
 from zwang.constraint.independent_velocities import independent_velocities
 from zwang.deprecation import warn_of_rename
 from zwang.errors import SimulationError, UnknownNameError
 from zwang.integrator.adaptive_step import METHODS, WITHOUT_PROJECTION, Adaptive
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import real_number
+from zwang.scalar import are_constant, real_number
 from zwang.simulation.constraint_forces import point_force_labels
+from zwang.simulation.constraint_options import contact_enabled
 from zwang.simulation.constraint_stage import STABILIZATIONS
 from zwang.simulation.settings import CoordinateReduction, RecordedQuantities, SimulationSettings
 from zwang.simulation.step import STEPPERS
@@ -57,6 +61,7 @@ def simulation_settings(
         every = max(1, -(-worlds * count * numbers // RECORDED_NUMBERS))
     check_memory(worlds, 1 + -(-count // min(every, count)), numbers)
     chosen = chosen_integrator(mechanism, integrator)
+    check_restitution(mechanism, chosen)
     method = chosen_stabilization(stabilization, chosen)
     independent = independent_velocities(mechanism, coordinate_reduction)
     return SimulationSettings(
@@ -68,6 +73,20 @@ def simulation_settings(
         method,
         independent or independent is not None,
     )
+
+
+def check_restitution(mechanism: Mechanism, integrator: str | Adaptive) -> None:
+    """Raises SimulationError for hard surfaces that bounce, with an error-controlled integrator."""
+    if not isinstance(integrator, Adaptive) or not contact_enabled(mechanism):
+        return
+    for pair in hard_contact_pairs(candidate_pairs(mechanism)):
+        e = restitution(pair)
+        if not (are_constant(e) and e == 0):
+            raise SimulationError(
+                f"the contact of {pair.a.name} and {pair.b.name} has a restitution, and error-controlled "
+                f"integrators such as {integrator.method!r} do not locate impacts; use one of fixed step "
+                f"size ({', '.join(STEPPERS)}), which do, or soft contacts, or restitution=0"
+            )
 
 
 def velocity_names(coordinate_reduction: CoordinateReduction) -> str:

@@ -14,13 +14,16 @@ import xarray as xr
 
 from zwang.api.compiled_rollout import (
     CompiledExecutor,
+    EventValues,
     continuous_dynamics_of_worlds,
     derived_quantities_compiled,
+    event_values_compiled,
     traced_control,
     zero_control,
 )
 from zwang.api.control_input import ControlLike, control_input
 from zwang.api.error_controlled_rollout import continuous_dynamics_in_python, integrate_worlds
+from zwang.api.event_input import EventsLike, event_input
 from zwang.api.initial_conditions import initial_state
 from zwang.api.parameters import Parameters
 from zwang.api.progress import progress_bar
@@ -35,11 +38,13 @@ from zwang.api.validation import check_compilable, is_restrained
 from zwang.deprecation import renamed_arguments
 from zwang.errors import SimulationInterrupted, SimulationWarning, TraceError
 from zwang.integrator.adaptive_step import Adaptive
+from zwang.integrator.fixed_step import semi_implicit_euler
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.recording.dataset import recording_of
 from zwang.simulation.controls import Control, ControlFunction
+from zwang.simulation.events import EventSearch, NamedEvent, event_values_in_python
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import (
     MotionInterrupted,
@@ -52,6 +57,7 @@ from zwang.simulation.rollout import (
 )
 from zwang.simulation.settings import SimulationSettings
 from zwang.simulation.state_quantities import state_quantities_in_python
+from zwang.simulation.step import STEPPERS
 from zwang.simulation.step_program import StepProgram
 
 COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
@@ -74,6 +80,7 @@ def simulate(
     worlds: int | None = None,
     params: Parameters | None = None,
     record: int | Mapping[str, int | bool | str | Sequence[str]] | None = None,
+    events: EventsLike | None = None,
     stabilization: str | None = None,
     coordinate_reduction: bool | str | PointSpeed | Sequence[str | PointSpeed] = False,
     compiled: bool = True,
@@ -104,6 +111,10 @@ def simulate(
         forces of contacts and of constraints between points, "zwang": Gauss's measure Z by body, "gaps":
         constraint violations. `zw.derived_quantities` computes these afterwards. By default every step, or
         as many as 20 million numbers allow.
+    events: a dictionary from names to functions event(t, q, v) of one world, to expressions of the
+        coordinates, or to `zw.Event(function, direction, terminal)`. Their zeros are located between the
+        steps and recorded: `event_time`, `event_q` and `event_v` over (world, event, occurrence). A world
+        ends at a terminal event.
     stabilization: of hard constraints. "projection" (default): the state is projected onto them after each
         step. "baumgarte" (default for "lsoda"): stabilising terms in their accelerations, with a time
         constant of 10 steps.
@@ -129,13 +140,16 @@ def simulate(
         mechanism, initial.worlds, duration, step, integrator, record, stabilization, coordinate_reduction
     )
     drive = control_input(mechanism, control, plan.steps, initial.worlds)
+    watched = event_input(mechanism, events)
     check_coordinate_reduction(mechanism, initial, plan)
     warn_of_violations(mechanism, initial, plan)
     warn_of_penetrations(mechanism, initial)
     first, then = f"preparing {mechanism.name}", f"simulating {mechanism.name}"
     try:
         with progress_bar(first, then, initial.worlds * plan.steps, shown=progress) as tick:
-            motion, observed, path = _on_fastest_path(mechanism, initial, drive, plan, tick, compiled)
+            motion, observed, path = _on_fastest_path(
+                mechanism, initial, drive, plan, tick, compiled, watched
+            )
     except KeyboardInterrupt as stop:
         raise _interrupted(mechanism, initial, drive, plan, stop) from None
     run = recording_of(mechanism, motion, observed, initial, plan, _attributes(plan, drive, path))
@@ -199,6 +213,7 @@ def _on_fastest_path(
     plan: SimulationSettings,
     tick: ProgressCallback,
     compiled: bool,
+    events: Sequence[NamedEvent] = (),
 ) -> tuple[Trajectory, dict[str, np.ndarray], str]:
     """The motion, its derived quantities, and the path: compiled, or in Python if something cannot be
     traced.
@@ -206,11 +221,11 @@ def _on_fastest_path(
     with np.errstate(all="ignore"):  # failures are reported once, by name
         if compiled:
             try:
-                motion, path = run_compiled(mechanism, initial, drive, plan, tick)
+                motion, path = run_compiled(mechanism, initial, drive, plan, tick, events)
                 return motion, _observed_at_once(mechanism, initial, plan, motion, path), path
             except TraceError as error:
                 warnings.warn(f"this runs in Python, slowly: {error}", SimulationWarning, stacklevel=5)
-        motion = run_in_python(mechanism, initial, drive, plan, tick)
+        motion = run_in_python(mechanism, initial, drive, plan, tick, events)
         return motion, _observed_at_once(mechanism, initial, plan, motion, IN_PYTHON), IN_PYTHON
 
 
@@ -220,6 +235,7 @@ def run_in_python(
     drive: Control,
     plan: SimulationSettings,
     tick: ProgressCallback,
+    events: Sequence[NamedEvent] = (),
 ) -> Trajectory:
     """The motion of all worlds, computed on floats."""
     if plan.adaptive is not None:
@@ -230,14 +246,24 @@ def run_in_python(
             drive,
             plan,
             tick,
+            events,
         )
-    return roll_out(
-        PythonExecutor(_program(mechanism, plan), initial),
-        initial,
-        drive,
-        plan,
-        tick,
-    )
+    search = _search(mechanism, initial, plan, events, partial(event_values_in_python, events, initial))
+    return roll_out(PythonExecutor(_program(mechanism, plan), initial), initial, drive, plan, tick, search)
+
+
+def _search(
+    mechanism: Mechanism,
+    initial: InitialState,
+    plan: SimulationSettings,
+    events: Sequence[NamedEvent],
+    values: EventValues,
+) -> EventSearch | None:
+    """The search for events in steps of fixed size, or None without events."""
+    if not events:
+        return None
+    lags = STEPPERS[str(plan.integrator)] is semi_implicit_euler
+    return EventSearch(mechanism.tree, events, initial, values, plan.step, lags)
 
 
 def run_compiled(
@@ -246,13 +272,14 @@ def run_compiled(
     drive: Control,
     plan: SimulationSettings,
     tick: ProgressCallback,
+    events: Sequence[NamedEvent] = (),
 ) -> tuple[Trajectory, str]:
     """The motion of all worlds in machine code, and the path; a control function is compiled if it can be
     traced.
     """
     called = COMPILED_BUT_CONTROL if isinstance(drive, ControlFunction) else COMPILED
     try:
-        return _run_compiled(mechanism, initial, drive, plan, tick, called)
+        return _run_compiled(mechanism, initial, drive, plan, tick, called, events)
     except MotionInterrupted as stop:
         if stop.path == IN_PYTHON:
             stop.path = called
@@ -266,11 +293,13 @@ def _run_compiled(
     plan: SimulationSettings,
     tick: ProgressCallback,
     called: str,
+    events: Sequence[NamedEvent],
 ) -> tuple[Trajectory, str]:
     """As `run_compiled`; `called` is the path of a control function that is not traced."""
     if plan.adaptive is not None:
         dynamics = continuous_dynamics_of_worlds(mechanism, initial, plan)
-        return integrate_worlds(mechanism, initial, dynamics, drive, plan, tick), called
+        return integrate_worlds(mechanism, initial, dynamics, drive, plan, tick, events), called
+    search = _search(mechanism, initial, plan, events, event_values_compiled(mechanism, events, initial))
     program = _program(mechanism, plan)
     if isinstance(drive, ControlFunction) and (traced := traced_control(program, drive, initial)) is not None:
         executor, control = traced
@@ -279,11 +308,13 @@ def _run_compiled(
             return replace(motion, u=control(motion.clock * plan.step, motion.q, motion.v))
 
         try:
-            return with_control(roll_out(executor, initial, zero_control(drive), plan, tick)), COMPILED
+            return with_control(
+                roll_out(executor, initial, zero_control(drive), plan, tick, search)
+            ), COMPILED
         except MotionInterrupted as stop:
             found = stop.motion
             raise MotionInterrupted(stop.steps, lambda: with_control(found()), COMPILED) from None
-    return roll_out(CompiledExecutor(program, initial), initial, drive, plan, tick), called
+    return roll_out(CompiledExecutor(program, initial), initial, drive, plan, tick, search), called
 
 
 def _program(mechanism: Mechanism, plan: SimulationSettings) -> StepProgram:

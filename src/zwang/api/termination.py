@@ -13,6 +13,7 @@ from zwang.collision.penetration import deepest_penetration
 from zwang.constraint.independent_velocities import check_velocity_count
 from zwang.dynamics.crba import crba
 from zwang.errors import SimulationWarning, SolveError
+from zwang.integrator.adaptive_step import IMPLICIT
 from zwang.integrator.fixed_step import State
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constraint_options import describe_constraints
@@ -20,7 +21,14 @@ from zwang.simulation.constraint_stage import SETTLING_STEPS, largest_violations
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import Trajectory
 from zwang.simulation.settings import SimulationSettings
-from zwang.simulation.status import FAILURE_REASONS, INVALID_CONTROL, NONE, NOT_CONVERGED, OUT_OF_BOUNDS
+from zwang.simulation.status import (
+    FAILURE_REASONS,
+    INVALID_CONTROL,
+    NONE,
+    NOT_CONVERGED,
+    OUT_OF_BOUNDS,
+    TERMINAL_EVENT,
+)
 from zwang.simulation.step import StepResult, step, step_settings
 
 TOLERANCE = 1e-6  # violations [rad, m] and velocity residuals below it are not reported
@@ -86,7 +94,7 @@ def warn_of_failures(
 ) -> None:
     """One warning for all worlds that failed: time, state, failure reason and remedy."""
     ends = motion.clock[:, -1, 0]
-    stopped = np.flatnonzero(ends < plan.steps)
+    stopped = np.flatnonzero((ends < plan.steps) & (motion.failure != TERMINAL_EVENT))
     if not len(stopped):
         return
     lines = [f"world {w} stopped at t = {ends[w] * plan.step:.6g} s: "
@@ -154,7 +162,13 @@ def _largest_velocity(one: Mechanism, plan: SimulationSettings, at: State, after
     grown = np.abs(v) if np.isfinite(v).all() else np.abs(at.v)
     k = int(np.argmax(grown))
     joint = next(j.name for j in one.joints if j.v.start <= k < j.v.stop)
-    remedy = f"a smaller step than {plan.step:g} s" if plan.adaptive is None else "integrator='radau'"
+    if plan.adaptive is None:
+        remedy = f"a smaller step than {plan.step:g} s"
+    elif plan.adaptive.method not in IMPLICIT:
+        remedy = "integrator='radau', if the motion is stiff"
+    else:
+        method = plan.adaptive.method
+        remedy = f"tighter tolerances or a largest step, integrator=zw.Adaptive({method!r}, max_step=...)"
     return (
         f"the speed of joint {joint!r} left every bound (before: {at.v[k]:.3g}); try {remedy}, and "
         f"check the forces "

@@ -11,6 +11,7 @@ import numpy as np
 import scipy  # its integrators load when they are first used
 
 from zwang.errors import SimulationError
+from zwang.integrator.root_location import locate_crossings
 from zwang.scalar import real_number
 
 METHODS = {
@@ -20,7 +21,9 @@ METHODS = {
     "bdf": "BDF",
     "lsoda": "LSODA",
 }
+IMPLICIT = ("radau", "bdf", "lsoda")  # the methods that use a Jacobian of the derivative
 WITHOUT_PROJECTION = ("lsoda",)  # its history is internal, so that the state cannot be changed between steps
+TERMINATED = "a terminal event occurred"
 SMALL_STEP = 1e-10  # of the whole time; SMALL_STEPS of them in succession are no progress
 SMALL_STEPS = 300
 SWITCHES_AT_ONCE = 50  # switches of modes within SMALL_STEP that are no progress
@@ -79,6 +82,36 @@ class DenseTrajectory:
     failure: str = ""
 
 
+@dataclass(frozen=True)
+class IntegrationEvents:
+    """Events of an integration: zeros of functions of the time and the solution.
+
+    values(t, y): the values of all of them (events,). directions: see `crosses`. occurs(t, k, y): called for
+    each event k, in the order of time; the integration ends there if it returns true.
+    """
+
+    values: Callable[[float, np.ndarray], np.ndarray]
+    directions: Sequence[int]
+    occurs: Callable[[float, int, np.ndarray], bool]
+
+    def end_of_step(
+        self, start: float, before: np.ndarray, end: float, at: Callable[[float], np.ndarray]
+    ) -> tuple[np.ndarray, float | None]:
+        """The values at the end of a step, and the time of a terminal event in it, or None.
+
+        before: the values at the start. at(t): the solution within the step.
+        """
+        after = np.asarray(self.values(end, at(end)), dtype=float)
+        functions = [partial(self._value, k, at) for k in range(len(after))]
+        for crossing in locate_crossings(functions, self.directions, start, end, before, after):
+            if self.occurs(crossing.t, crossing.index, at(crossing.t)):
+                return after, crossing.t
+        return after, None
+
+    def _value(self, k: int, at: Callable[[float], np.ndarray], t: float) -> float:
+        return float(self.values(t, at(t))[k])
+
+
 class Modes(Protocol):
     """The modes of a derivative that is smooth between switches, such as sticking and sliding."""
 
@@ -113,6 +146,8 @@ def integrate_error_controlled(
     is_admissible: Callable[[np.ndarray], Any] = lambda y: np.isfinite(y).all(),
     tick: Callable[[float], None] = lambda t: None,
     project: Callable[[float, np.ndarray], np.ndarray] | None = None,
+    jacobian: Callable[[float, np.ndarray, float], np.ndarray] | None = None,
+    events: IntegrationEvents | None = None,
     modes: Modes | None = None,
 ) -> DenseTrajectory:
     """The solution of y_dot = derivative(t, y, since) at the given times, by an error-controlled method of
@@ -122,15 +157,16 @@ def integrate_error_controlled(
     dense output is evaluated. discontinuities: times at which the derivative jumps; the integration restarts
     there, and `since` is the latest restart. is_admissible(y): the integration ends where it is false.
     tick(t): progress callback, after each step. project(t, y): replaces y after each step, for example by its
-    projection onto constraints; not available for the methods in `WITHOUT_PROJECTION`. modes: of the
+    projection onto constraints; not available for the methods in `WITHOUT_PROJECTION`. jacobian(t, y, since):
+    the matrix of the derivative's derivatives by y, for the methods in `IMPLICIT`; by default SciPy's
+    differences. events: located on the dense output; a terminal one ends the integration. modes: of the
     derivative, at whose switches the integration restarts. Raises IntegrationInterrupted on
     KeyboardInterrupt.
     """
     rows = [np.array(y0, dtype=float)]
     try:
-        return _integrated(
-            derivative, rows, times, integrator, discontinuities, is_admissible, tick, project, modes
-        )
+        steps = _Steps(rows, times, is_admissible, tick, project, modes, events)
+        return _integrated(derivative, steps, integrator, discontinuities, jacobian)
     except KeyboardInterrupt:
         reached = DenseTrajectory(
             np.array(rows), float(times[len(rows) - 1]), "the integration was interrupted"
@@ -140,16 +176,13 @@ def integrate_error_controlled(
 
 def _integrated(
     derivative: Callable[[float, np.ndarray, float], np.ndarray],
-    rows: list[np.ndarray],
-    times: np.ndarray | Sequence[float],
+    steps: _Steps,
     integrator: Adaptive,
     discontinuities: Sequence[float],
-    is_admissible: Callable[[np.ndarray], Any],
-    tick: Callable[[float], None],
-    project: Callable[[float, np.ndarray], np.ndarray] | None,
-    modes: Modes | None,
+    jacobian: Callable[[float, np.ndarray, float], np.ndarray] | None,
 ) -> DenseTrajectory:
-    """As `integrate_error_controlled`; the solution is appended to `rows`, which begins with y0."""
+    """As `integrate_error_controlled`; the solution is appended to the rows, which begin with y0."""
+    times, rows, modes = steps.times, steps.rows, steps.modes
     y = rows[0].copy()
     ends = [t for t in discontinuities if times[0] < t < times[-1]] + [times[-1]]
     begin = since = float(times[0])
@@ -162,8 +195,9 @@ def _integrated(
         solver = getattr(scipy.integrate, METHODS[integrator.method])(
             partial(_with_segment_start, derivative, since), begin, y, ends[0],
             rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol, max_step=integrator.max_step,
+            **_jacobian_option(integrator, jacobian, since),
         )  # fmt: skip
-        found = _segment(solver, begin, rows, times, is_admissible, tick, project, modes)
+        found = steps.to_end(solver, begin, y)
         if found.failure:
             return DenseTrajectory(np.array(rows), found.end, found.failure)
         begin, y = found.end, found.y
@@ -189,49 +223,73 @@ class _Segment(NamedTuple):
     failure: str = ""
 
 
-def _segment(
-    solver: Any,
-    begin: float,
-    rows: list[np.ndarray],
-    times: np.ndarray | Sequence[float],
-    is_admissible: Callable[[np.ndarray], Any],
-    tick: Callable[[float], None],
-    project: Callable[[float, np.ndarray], np.ndarray] | None,
-    modes: Modes | None,
-) -> _Segment:
-    """The steps of a solver up to its end or to the first switch of the modes; appends the solution to
-    `rows`.
+@dataclass
+class _Steps:
+    """The steps of an integration, which append the solution at the given times to `rows`; arguments as for
+    `integrate_error_controlled`. values: of the events at the last step.
     """
-    small_steps = 0
-    while solver.status == "running":
-        message = _step(solver)
-        if solver.status == "failed" or not is_admissible(solver.y):
-            why = message or "the state left its bounds"
-            return _Segment(float(solver.t_old or begin), solver.y, failure=why)
-        projected = solver.y if project is None else project(solver.t, solver.y)
-        if not is_admissible(projected):
-            return _Segment(float(solver.t_old), solver.y, failure="the projection of the state failed")
-        is_small = solver.t - solver.t_old < SMALL_STEP * (times[-1] - times[0])
-        small_steps = small_steps + 1 if is_small else 0
-        if small_steps == SMALL_STEPS:
-            return _Segment(float(solver.t), solver.y, failure=STALLED)
-        dense = _projected_within(solver.dense_output(), project)
-        switch = None if modes is None else modes.next_switch(solver.t_old, solver.t, dense)
-        reached = solver.t if switch is None else switch
-        while len(rows) < len(times) and times[len(rows)] <= reached:
-            rows.append(dense(times[len(rows)]))
-        tick(reached)
-        if switch is not None:
-            return _Segment(float(switch), dense(switch), True)
-        _restart_from(solver, projected)
-    return _Segment(float(solver.t), solver.y)
+
+    rows: list[np.ndarray]
+    times: np.ndarray | Sequence[float]
+    is_admissible: Callable[[np.ndarray], Any]
+    tick: Callable[[float], None]
+    project: Callable[[float, np.ndarray], np.ndarray] | None
+    modes: Modes | None
+    events: IntegrationEvents | None
+    values: np.ndarray | None = None
+
+    def to_end(self, solver: Any, begin: float, y: np.ndarray) -> _Segment:
+        """The steps of a solver up to its end, to the first switch of the modes, or to a terminal event."""
+        if self.events is not None and self.values is None:
+            self.values = np.asarray(self.events.values(begin, y), dtype=float)
+        small_steps, small = 0, SMALL_STEP * (self.times[-1] - self.times[0])
+        while solver.status == "running":
+            message = _step(solver)
+            if solver.status == "failed" or not self.is_admissible(solver.y):
+                why = message or "the state left its bounds"
+                return _Segment(float(solver.t_old or begin), solver.y, failure=why)
+            projected = solver.y if self.project is None else self.project(solver.t, solver.y)
+            if not self.is_admissible(projected):
+                return _Segment(float(solver.t_old), solver.y, failure="the projection of the state failed")
+            small_steps = small_steps + 1 if solver.t - solver.t_old < small else 0
+            if small_steps == SMALL_STEPS:
+                return _Segment(float(solver.t), solver.y, failure=STALLED)
+            at = partial(_solution_at, solver.dense_output(), self.project)
+            switch = None if self.modes is None else self.modes.next_switch(solver.t_old, solver.t, at)
+            reached, terminal = solver.t if switch is None else switch, None
+            if self.events is not None and self.values is not None:
+                self.values, terminal = self.events.end_of_step(solver.t_old, self.values, reached, at)
+            self._record(reached if terminal is None else terminal, at)
+            if terminal is not None:
+                return _Segment(terminal, at(terminal), failure=TERMINATED)
+            self.tick(reached)
+            if switch is not None:
+                return _Segment(float(switch), at(switch), True)
+            _restart_from(solver, projected)
+        return _Segment(float(solver.t), solver.y)
+
+    def _record(self, reached: float, at: Callable[[float], np.ndarray]) -> None:
+        """Append the solution at the times up to the one that was reached."""
+        while len(self.rows) < len(self.times) and self.times[len(self.rows)] <= reached:
+            self.rows.append(at(self.times[len(self.rows)]))
 
 
-def _projected_within(
-    dense: Callable[[float], np.ndarray], project: Callable[[float, np.ndarray], np.ndarray] | None
-) -> Callable[[float], np.ndarray]:
-    """The solution within a step, projected as its end is."""
-    return dense if project is None else lambda t: project(t, dense(t))
+def _solution_at(
+    dense: Callable[[float], np.ndarray],
+    project: Callable[[float, np.ndarray], np.ndarray] | None,
+    t: float,
+) -> np.ndarray:
+    """The solution within a step, by the dense output, and projected if asked for."""
+    return dense(t) if project is None else project(t, dense(t))
+
+
+def _jacobian_option(
+    integrator: Adaptive, jacobian: Callable[[float, np.ndarray, float], np.ndarray] | None, since: float
+) -> dict[str, Any]:
+    """The argument `jac` of an implicit method; nothing for the others."""
+    if jacobian is None or integrator.method not in IMPLICIT:
+        return {}
+    return {"jac": partial(_with_segment_start, jacobian, since)}
 
 
 def _step(solver: Any) -> str | None:

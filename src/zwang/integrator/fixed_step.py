@@ -104,12 +104,17 @@ class SubStep(NamedTuple):
     end: State
     step_velocity: Any
 
-    def displacement_at(self, share: Any, size: Any) -> tuple[Any, Any]:
-        """The displacement and its rate after a share of the part of this size [s], by Hermite's cubic."""
-        s, r = share, 1 - share
-        x = s * (3 - 2 * s) * self.mean_rate + r * r * self.start_rate - s * r * self.end_rate
-        rate = 6 * s * r * self.mean_rate + r * (r - 2 * s) * self.start_rate + s * (s - 2 * r) * self.end_rate
-        return size * s * x, rate
+
+def displacement_at(mean_rate: Any, start_rate: Any, end_rate: Any, share: Any, size: Any) -> tuple[Any, Any]:
+    """The displacement and its rate after a share of a path of this size [s], by Hermite's cubic.
+
+    mean_rate, start_rate, end_rate (nv,): the displacement of the whole path by its size, and its rates at
+    both ends.
+    """
+    s, r = share, 1 - share
+    x = s * (3 - 2 * s) * mean_rate + r * r * start_rate - s * r * end_rate
+    rate = 6 * s * r * mean_rate + r * (r - 2 * s) * start_rate + s * (s - 2 * r) * end_rate
+    return size * s * x, rate
 
 
 def semi_implicit_euler_part(

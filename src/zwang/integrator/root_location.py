@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from zwang.scalar import absolute, clip, divide, logical_and, maximum, minimum, where, while_loop
 
 RELATIVE_TOLERANCE = 4e-16  # of the root, relative to the larger end of the bracket
@@ -87,14 +89,16 @@ def _ratio(x: Any, y: Any) -> Any:
     return where(absolute(y) > 0, divide(x, where(absolute(y) > 0, y, 1.0)), 0.0)
 
 
-def crosses(before: Any, after: Any, direction: int = 0) -> bool:
-    """Whether an event function with these values at the ends of a step crosses zero in the direction.
+def crosses(before: Any, after: Any, direction: Any = 0) -> Any:
+    """Whether an event function with these values at the ends of a step crosses zero in the direction, for
+    numbers or arrays.
 
     direction: 1 for rising, -1 for falling, 0 for both. A zero at the end of a step counts for that step,
     and not for the next one.
     """
-    rising, falling = before < 0 <= after, before > 0 >= after
-    return bool((rising and direction >= 0) or (falling and direction <= 0))
+    before, after, direction = np.asarray(before), np.asarray(after), np.asarray(direction)
+    rising = (before < 0) & (after >= 0) & (direction >= 0)
+    return rising | ((before > 0) & (after <= 0) & (direction <= 0))
 
 
 def locate_crossings(

@@ -3,9 +3,11 @@
 Variables over (world, time, ...): q, v, tau (applied generalised forces), control, kinetic_energy,
 potential_energy, energy, and activation of actuators; if they are recorded, frame_position,
 constraint_effort (generalised constraint forces), force and force_position, zwang and constraint_zwang,
-constraint_gap (violations) and constraint_miss (velocity residuals). Over (world): status (0: simulated to
-the end, 1: failed), termination_time and failure_reason, which version 0.1 called stop_time and stop_cause.
-After a failure all values are NaN. `mechanism` is the description as JSON; `mechanism_of(run)` reads it.
+constraint_gap (violations) and constraint_miss (velocity residuals). Over (world, event, occurrence), if
+there are events: event_time, event_q and event_v, NaN where there are fewer occurrences. Over (world):
+status (0: simulated to the end, 1: failed, 2: ended by a terminal event), termination_time and
+failure_reason, which version 0.1 called stop_time and stop_cause. After a failure or a terminal event all
+values are NaN. `mechanism` is the description as JSON; `mechanism_of(run)` reads it.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_forces import CONSTRAINT, PointForceLabel, point_force_labels
 from zwang.simulation.constraint_residuals import FORMULA, constraint_residuals
 from zwang.simulation.controls import control_names
+from zwang.simulation.events import EventRecords
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import Trajectory
 from zwang.simulation.settings import RecordedQuantities, SimulationSettings
-from zwang.simulation.status import FAILURE_REASONS, NONE
+from zwang.simulation.status import FAILURE_REASONS, NONE, TERMINAL_EVENT
 
 FORMAT = "zwang run 1"
 _LENGTHS = ("prismatic",)
@@ -78,9 +81,30 @@ def recording_of(
     for _, _, described in variables.values():
         name_units(described, coordinates)
     variables |= _termination(motion, settings)
+    if motion.events is not None:
+        found, labels = _events(motion.events)
+        variables, coordinates = variables | found, coordinates | labels
+        for _, _, described in found.values():
+            name_units(described, coordinates)
     variables["mechanism"] = ((), mechanism.to_json(), {"long_name": "description, for zwang.mechanism_of"})
     attributes = {"format": FORMAT, "title": mechanism.name, **attributes}
     return xr.Dataset(variables, coordinates, attributes)
+
+
+def _events(events: EventRecords) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The variables of the events' occurrences, and their coordinates."""
+    dims = "world", "event", "occurrence"
+    variables = {
+        "event_time": (dims, events.times, {"long_name": "times of events", "units": "s"}),
+        "event_q": (
+            (*dims, "coordinate"),
+            events.q,
+            {"long_name": "configuration at events", "units": "coordinate_unit"},
+        ),
+        "event_v": ((*dims, "speed"), events.v, {"long_name": "velocity at events", "units": "speed_unit"}),
+    }
+    occurrence = np.arange(events.times.shape[2])
+    return variables, {"event": ("event", _texts(events.names)), "occurrence": ("occurrence", occurrence)}
 
 
 def _termination(motion: Trajectory, settings: SimulationSettings) -> dict[str, Any]:
@@ -88,11 +112,12 @@ def _termination(motion: Trajectory, settings: SimulationSettings) -> dict[str, 
 
     stop_cause and stop_time are the names of version 0.1; they are kept for one release.
     """
-    failed = motion.clock[:, -1, 0] < settings.steps
+    ended = motion.failure == TERMINAL_EVENT
+    failed = (motion.clock[:, -1, 0] < settings.steps) | ended
     status = {
         "long_name": "termination of the world",
-        "flag_values": [0, 1],
-        "flag_meanings": "finished stopped",
+        "flag_values": [0, 1, 2],
+        "flag_meanings": "finished stopped terminal_event",
     }
     ends = np.where(failed, motion.clock[:, -1, 0] * settings.step, settings.times[-1])
     reasons = np.where(failed, motion.failure, NONE).astype(np.int8)
@@ -103,7 +128,7 @@ def _termination(motion: Trajectory, settings: SimulationSettings) -> dict[str, 
     }
     time = {"long_name": "time of the last valid state", "units": "s"}
     return {
-        "status": ("world", failed.astype(np.int8), status),
+        "status": ("world", np.where(ended, 2, failed).astype(np.int8), status),
         "failure_reason": ("world", reasons, reason),
         "termination_time": ("world", ends, time),
         "stop_cause": ("world", reasons, reason),

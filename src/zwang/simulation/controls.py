@@ -50,7 +50,7 @@ class ControlFunction:
 
         Raises ShapeError, StateError, SimulationError or UnknownNameError for a result that is no control.
         """
-        value = self.function(t, _read_only(q), _read_only(v))
+        value = self.function(t, read_only(q), read_only(v))
         if isinstance(value, Mapping):
             value = self._by_name(value)
         if value is None:
@@ -110,7 +110,7 @@ def _is_real(x: Any) -> bool:
     return is_scalar(x) and not isinstance(x, np.timedelta64)  # which NumPy takes for an integer
 
 
-def _read_only(values: Any) -> np.ndarray:
+def read_only(values: Any) -> np.ndarray:
     """A copy that cannot be written to."""
     array = np.array(values)
     array.setflags(write=False)

@@ -31,9 +31,9 @@ from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
 from zwang.integrator.fixed_step import (
     State,
-    StateDerivativeFunction,
     StateSpace,
     SubStep,
+    displacement_at,
     runge_kutta_4_part,
     semi_implicit_euler_part,
 )
@@ -132,7 +132,9 @@ def step_with_impacts(
         part = PARTS[integrator](at, space, s.state, s.size, h, s.elapsed <= 0)
         closes = logical_and(_any(closings), s.impacts < MOST_IMPACTS)
         share = cond(
-            equal(s.phase, FREE), lambda: _closing_share(model, s.state, part, s.size, t + s.elapsed), lambda: 1.0
+            equal(s.phase, FREE),
+            lambda: _closing_share(model, s.state, part, s.size, t + s.elapsed),
+            lambda: 1.0,
         )
         after, impact_status = cond(
             equal(s.phase, TO_IMPACT),
@@ -156,10 +158,7 @@ def _next(s: _Parts, part: SubStep, after: State, closes: Any, share: Any, statu
     done = logical_or(is_last, failed)
     accepted = State(part.end.q, part.step_velocity, part.end.z)
     moved = State(
-        *(
-            where(done, x, where(to_impact, y, z))
-            for x, y, z in zip(accepted, after, s.state, strict=True)
-        )
+        *(where(done, x, where(to_impact, y, z)) for x, y, z in zip(accepted, after, s.state, strict=True))
     )
     elapsed = where(to_impact, s.elapsed + s.size, s.elapsed)
     rest = maximum(h - elapsed, 0.0)
@@ -181,7 +180,7 @@ def _closing_share(model: ConstraintModel, state: State, part: SubStep, size: An
 
     def closing(share: Any) -> Any:
         """The time until a contact closes, in parts, from the share of the path on."""
-        x, rate = part.displacement_at(share, size)
+        x, rate = displacement_at(part.mean_rate, part.start_rate, part.end_rate, share, size)
         q = integrate_configuration(tree, state.q, x)
         context = row_context(
             model.mechanism,
@@ -218,9 +217,7 @@ def state_after_impact(model: ConstraintModel, state: State, t: Any) -> tuple[St
     """The state with the velocity after the impact of the closed contacts, and the status of the solver."""
     mechanism = model.mechanism
     kinematics = Kinematics(mechanism.tree, state.q, state.v)
-    context = row_context(
-        mechanism, kinematics, inverse_weights=model.weights, timestep=model.h, time=t
-    )
+    context = row_context(mechanism, kinematics, inverse_weights=model.weights, timestep=model.h, time=t)
     rows = _only_active(impact_rows(context, hard_contact_pairs(candidate_pairs(mechanism))))
     problem = GaussProblem(
         crba_of(kinematics), np.zeros(mechanism.nv), tuple(velocity_parents(mechanism.tree))

@@ -15,6 +15,7 @@ import numpy as np
 
 from zwang.errors import SolveError
 from zwang.simulation.controls import Control, ControlFunction, PrescribedControl
+from zwang.simulation.events import EventRecords, EventSearch
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.settings import SimulationSettings
 from zwang.simulation.status import status_of_error
@@ -75,7 +76,8 @@ def _step_or_failure(program: StepProgram, state: Mapping[str, Any], u: np.ndarr
 class Trajectory:
     """The recorded motion: clock (worlds, samples, 1) in steps, and q, v, z, u, each (worlds, samples, n).
 
-    failure (worlds,): the status of each world, NONE for those that were simulated to the end.
+    failure (worlds,): the status of each world, NONE for those that were simulated to the end. events: their
+    occurrences, if there are any events.
     """
 
     clock: np.ndarray
@@ -84,6 +86,7 @@ class Trajectory:
     z: np.ndarray
     u: np.ndarray
     failure: np.ndarray
+    events: EventRecords | None = None
 
 
 class MotionInterrupted(KeyboardInterrupt):
@@ -116,6 +119,7 @@ def roll_out(
     control: Control,
     settings: SimulationSettings,
     tick: ProgressCallback,
+    events: EventSearch | None = None,
 ) -> Trajectory:
     """The motion of all worlds. A control function that is not part of the program is called for each world
     and step.
@@ -126,12 +130,16 @@ def roll_out(
     segments = [initial_segment(initial, control)]
     try:
         for samples, every in _chunks(settings):
-            segments.append(_next_segment(executor, control, segments[-1], settings.step, samples, every))
+            segments.append(
+                _next_segment(executor, control, segments[-1], settings.step, samples, every, events)
+            )
             tick(samples * every * initial.worlds)
     except KeyboardInterrupt:
         steps = segments[-1].steps
-        raise MotionInterrupted(steps, partial(trajectory_of, segments, control, settings.step)) from None
-    return trajectory_of(segments, control, settings.step)
+        raise MotionInterrupted(
+            steps, partial(trajectory_of, segments, control, settings.step, events)
+        ) from None
+    return trajectory_of(segments, control, settings.step, events)
 
 
 def initial_segment(initial: InitialState, control: Control) -> Segment:
@@ -143,23 +151,37 @@ def initial_segment(initial: InitialState, control: Control) -> Segment:
     return Segment(0, u, {name: x[:, None] for name, x in state.items()}, state)
 
 
-def trajectory_of(segments: Sequence[Segment], control: Control, h: float) -> Trajectory:
+def trajectory_of(
+    segments: Sequence[Segment], control: Control, h: float, events: EventSearch | None = None
+) -> Trajectory:
     """The trajectory of consecutive segments, with the control at their end."""
     done, _, _, state = segments[-1]
     controls = [*(s.u for s in segments), control_at(control, state, done, h)]
     whole = {name: np.concatenate([s.records[name] for s in segments], axis=1) for name in RECORDED}
-    return Trajectory(**whole, u=np.concatenate(controls, axis=1), failure=state["cause"][:, 0].astype(int))
+    failure, found = state["cause"][:, 0].astype(int), None if events is None else events.records()
+    return Trajectory(**whole, u=np.concatenate(controls, axis=1), failure=failure, events=found)
 
 
 def _next_segment(
-    executor: RolloutExecutor, control: Control, before: Segment, h: float, samples: int, every: int
+    executor: RolloutExecutor,
+    control: Control,
+    before: Segment,
+    h: float,
+    samples: int,
+    every: int,
+    events: EventSearch | None,
 ) -> Segment:
-    """The segment of samples * every steps that follows another one."""
+    """The segment of samples * every steps that follows another one; events need the states of all steps."""
+    count, stride = (samples, every) if events is None else (samples * every, 1)
     if isinstance(control, PrescribedControl):
         u = control.during(before.steps, samples * every, len(before.state["q"]))
-        state, recorded = executor.advance(before.state, u, samples, every)
+        state, recorded = executor.advance(before.state, u, count, stride)
     else:
-        u, state, recorded = _advance_with_function(executor, control, before.state, h, samples, every)
+        u, state, recorded = _advance_with_function(executor, control, before.state, h, count, stride)
+    if events is not None:
+        recorded, state = ({name: x.copy() for name, x in found.items()} for found in (recorded, state))
+        events.examine(before.state, recorded, state)
+        recorded = {name: x[:, every - 1 :: every] for name, x in recorded.items()}
     return Segment(before.steps + samples * every, u[:, ::every].copy(), recorded, state)
 
 

@@ -62,6 +62,7 @@ FAILURE_REASONS = (
         "bad_control", "the control is not a finite number", "check the function that computes the control"
     ),
     FailureReason("interrupted", "the simulation was interrupted", "run it again"),
+    FailureReason("terminal_event", "a terminal event occurred", ""),
 )
 """The names are part of the format of recordings and never change."""
 
@@ -75,6 +76,7 @@ FAILURE_REASONS = (
     NONIDEAL_FORCE,
     INVALID_CONTROL,
     INTERRUPTED,
+    TERMINAL_EVENT,
 ) = range(len(FAILURE_REASONS))
 
 STATUS_OF_ERROR = {

@@ -13,6 +13,7 @@ The state is (q, v, z): configuration, generalised velocities, activations of ac
                                                                                    `constrained_motion`
      9. implicit damping     (M + h D) a' = M a                                    `constrained_acceleration`
     10. integrator           q, v, z at the end of the step                        STEPPERS
+        with hard contacts   impacts located in time, where v jumps                `step_with_impacts`
     11. stabilisation        projection onto the hard constraints                  `stabilised`
     12. status               the worst failure of all stages                       `worst_status`
 

@@ -1,0 +1,205 @@
+"""Events: closed forms, SciPy's solve_ivp, many worlds, terminal events, and their recordings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.integrate import solve_ivp
+
+import zwang as zw
+from zwang.errors import ArgumentError, ShapeError, SimulationError, UnknownNameError
+from zwang.scalar import sin
+from zwang.simulation.events import StepPath
+
+G = 9.81
+WAYS = [
+    {"integrator": "euler"},
+    {"integrator": "rk4"},
+    {"integrator": "rk4", "compiled": False},
+    {"integrator": "dop853"},
+    {"integrator": "radau", "compiled": False},
+]
+NAMES = ["euler", "rk4", "rk4 in python", "dop853", "radau in python"]
+
+
+def thrown():
+    """A point that is thrown: z and x."""
+    joints = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("z", axis=(0, 0, 1)))
+    return zw.Mechanism("stone", (zw.Body("stone", joints, mass=1, inertia=(1.0,) * 3),))
+
+
+def pendulum(length=1.0):
+    return zw.Mechanism(
+        "pendulum", (zw.Body("bob", zw.Revolute("turn", axis=(0, 1, 0)), mass=1, com=(0, 0, -length)),)
+    )
+
+
+def run_of(mechanism, *start, **options):
+    return zw.simulate(mechanism, *start, **{"step": 0.01, "progress": False, **options})
+
+
+@pytest.mark.parametrize("way", WAYS, ids=NAMES)
+def test_the_top_and_the_landing_of_a_throw_are_those_of_the_parabola(way):
+    """For Euler's method those of the leapfrog parabola, whose velocities belong to h/2 before."""
+    h, (vx, vz), z0 = 0.01, (3.0, 4.0), 1.2
+    lag = h / 2 if way["integrator"] == "euler" else 0.0
+    found = run_of(thrown(), [0, z0], [vx, vz], duration=2.0, **way, events={
+        "top": zw.Event(lambda t, q, v: v[1], direction=-1),
+        "rising": zw.Event(lambda t, q, v: v[1], direction=1),
+        "landing": zw.Event(sp.Symbol("z"), terminal=True),
+    })  # fmt: skip
+    # velocity at the time 0 of the parabola
+    w = vz - G * lag
+    landing = (w + math.sqrt(w * w + 2 * G * z0)) / G
+    assert found.event_time.values[0, 0] == pytest.approx([vz / G], abs=1e-10)
+    assert np.isnan(found.event_time.values[0, 1]).all()
+    assert found.event_time.values[0, 2] == pytest.approx([landing], abs=1e-10)
+    np.testing.assert_allclose(found.event_q.values[0, 2, 0], [vx * landing, 0], atol=1e-9)
+    np.testing.assert_allclose(found.event_v.values[0, 2, 0], [vx, vz - G * landing], atol=1e-9)
+    # the world ends there
+    assert found.status.values == 2 and found.attrs["duration"] == pytest.approx(2.0)
+    assert found.termination_time.values == pytest.approx([landing], abs=1e-10)
+    last = np.isfinite(found.q.values[0, :, 0])
+    assert np.array_equal(last, found.time.values <= landing)
+    flags = dict(
+        zip(found.failure_reason.flag_values, found.failure_reason.flag_meanings.split(), strict=True)
+    )
+    assert flags[int(found.failure_reason.values[0])] == "terminal_event"
+
+
+@pytest.mark.parametrize("way", [{"integrator": "rk4", "step": 2e-3}, {"integrator": "dop853"}])
+def test_events_are_those_of_scipy(way):
+    def late(t, y):
+        return y[0] - 0.4
+
+    def turning(t, y):
+        return y[1]
+
+    turning.direction = -1
+    reference = solve_ivp(
+        lambda t, y: [y[1], -G * np.sin(y[0])], (0, 6), [2.0, 0.3], events=(late, turning),
+        rtol=1e-11, atol=1e-12, method="DOP853",
+    )  # fmt: skip
+    events = {"late": lambda t, q, v: late(t, [*q, *v]), "turning": lambda t, q, v: turning(t, [*q, *v])}
+    events["turning"].direction = -1
+    found = run_of(pendulum(), [2.0], [0.3], duration=6.0, **way, events=events)
+    for k, times in enumerate(reference.t_events):
+        own = found.event_time.values[0, k]
+        np.testing.assert_allclose(own[np.isfinite(own)], times, atol=1e-8)
+        states = np.concatenate([found.event_q.values[0, k], found.event_v.values[0, k]], axis=-1)
+        np.testing.assert_allclose(states[: len(times)], reference.y_events[k], atol=1e-7)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_each_world_has_its_own_events_and_its_own_end(compiled):
+    """Small oscillations of pendulums of different length: the n-th zero is at (n - 1/2) pi sqrt(l / g)."""
+    length = sp.Symbol("length", positive=True)
+    lengths = np.array([0.2, 0.5, 1.1, 3.0, 40.0])
+    found = run_of(
+        pendulum(length), np.full((5, 1), 1e-5), duration=4.0, integrator="rk4", compiled=compiled,
+        params={"length": lengths}, record=7, events={"third": zw.Event(sp.Symbol("turn"), terminal=3)},
+    )  # fmt: skip
+    zeros = (np.arange(3) + 0.5) * math.pi * np.sqrt(lengths[:, None] / G)
+    expected = np.where(zeros <= 4.0, zeros, np.nan)
+    np.testing.assert_allclose(found.event_time.values[:, 0], expected, atol=1e-6)
+    ended = zeros[:, 2] <= 4.0
+    assert found.status.values.tolist() == np.where(ended, 2, 0).tolist()
+    np.testing.assert_allclose(found.termination_time, np.where(ended, zeros[:, 2], 4.0), atol=1e-6)
+    last = np.where(ended, zeros[:, 2], np.inf)
+    assert np.array_equal(np.isfinite(found.q.values[..., 0]), found.time.values <= last[:, None])
+
+
+def test_the_error_of_an_event_of_rk4_is_of_fourth_order():
+    """The time of the third passage of a pendulum of large amplitude, by an elliptic integral."""
+    amplitude = 2.0
+    from_rest = sp.elliptic_k(sp.sin(sp.Float(amplitude, 30) / 2) ** 2) / sp.sqrt(sp.Float(G, 30))
+    errors = []
+    for steps in (100, 200, 400):
+        found = run_of(pendulum(), [amplitude], duration=4.0, step=4.0 / steps, integrator="rk4",
+                       events={"down": lambda t, q, v: q[0]})  # fmt: skip
+        errors.append(abs(found.event_time.values[0, 0, 2] - 5 * float(from_rest)))
+    assert errors[-1] < 1e-6 and math.log2(errors[0] / errors[2]) / 2 > 3.2
+
+
+def test_the_path_between_steps_lies_on_the_manifold_and_has_fourth_order():
+    """A body that rotates about a changing axis: a step by rk4 in halves against the path at 1/2."""
+    top = zw.Mechanism("top", (zw.Body("top", zw.Ball("tip"), mass=0.5, com=(0, 0, 0.06),
+                                        inertia=(6e-4, 6e-4, 4e-4)),))  # fmt: skip
+    fast, q0, v0 = zw.compile(top), np.array([math.cos(0.3), math.sin(0.3), 0, 0]), np.array([2.0, 1.0, 9.0])
+    errors = []
+    for h in (0.02, 0.01):
+        middle, end = (fast.step(q0, v0, np.zeros(3), step=size, integrator="rk4") for size in (h / 2, h))
+        q, v = StepPath(top.tree, h, False, q0, v0, end.q, end.v).at(0.5)
+        assert np.linalg.norm(q) == pytest.approx(1)
+        errors.append([np.abs(q - middle.q).max(), np.abs(v - middle.v).max()])
+    ratios = np.log2(np.divide(*errors))
+    assert ratios[0] > 3.5 and ratios[1] > 2.5
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_events_are_saved_and_loaded(tmp_path, suffix):
+    if suffix == ".zarr":
+        pytest.importorskip("zarr")
+    for events in ({"down": sp.Symbol("turn")}, {"never": lambda t, q, v: q[0] + 100.0}):
+        found = run_of(pendulum(), [[1.0], [2.0]], duration=1.5, integrator="rk4", events=events)
+        path = tmp_path / f"run {len(events)} {next(iter(events))}{suffix}"
+        zw.save(found, path)
+        loaded = zw.open_run(path)
+        for name in ("event_time", "event_q", "event_v", "event", "occurrence"):
+            np.testing.assert_array_equal(loaded[name].values, found[name].values)
+    assert found.event_time.shape == (2, 1, 0)
+    assert loaded.event_time.attrs["units"] == "s" and loaded.event_v.attrs["units"] == "rad/s"
+
+
+def test_functions_are_compiled_or_called_with_the_same_events():
+    def called(t, q, v):
+        return float(np.sin(float(q[0]) - 0.1 * t))
+
+    expression = sp.sin(sp.Symbol("turn") - sp.Symbol("t") / 10)
+    times = [
+        run_of(pendulum(), [[1.0], [2.0]], duration=3.0, integrator="rk4", events={"e": function})
+        .event_time.values
+        for function in (called, lambda t, q, v: sin(q[0] - 0.1 * t), expression)
+    ]  # fmt: skip
+    np.testing.assert_allclose(times[1], times[0], atol=1e-12)
+    np.testing.assert_allclose(times[2], times[0], atol=1e-12)
+
+
+def test_a_control_function_and_events_work_together():
+    found = run_of(thrown(), duration=1.0, control=lambda t, q, v: [2.0, G - 1.0], integrator="rk4",
+                   events={"one metre": zw.Event(sp.Symbol("x") - 0.5, 1, True)})  # fmt: skip
+    assert found.event_time.values[0, 0, 0] == pytest.approx(math.sqrt(0.5), abs=1e-10)
+    assert found.event_q.values[0, 0, 0, 1] == pytest.approx(-0.25, abs=1e-9)
+
+
+def test_what_is_no_event_is_refused_by_name():
+    mechanism = pendulum()
+    wrong = {
+        r"event 'e' is 3": {"e": 3},
+        r"direction of an event": {"e": lambda t, q, v: q[0]},
+    }
+    wrong[r"direction of an event"]["e"].direction = "up"
+    for match, events in wrong.items():
+        with pytest.raises(SimulationError, match=match):
+            run_of(mechanism, duration=0.1, events=events)
+    with pytest.raises(SimulationError, match="terminal of an event"):
+        zw.Event(sp.Symbol("turn"), terminal=-1)
+    with pytest.raises(UnknownNameError, match="symbol of event 'e'"):
+        run_of(mechanism, duration=0.1, events={"e": sp.Symbol("trun")})
+    with pytest.raises(ArgumentError, match=r"events of simulate.*dictionary"):
+        run_of(mechanism, duration=0.1, events=[lambda t, q, v: q[0]])
+    for compiled in (True, False):
+        with pytest.raises(ShapeError, match="event 'e' returned"):
+            run_of(thrown(), duration=0.1, events={"e": lambda t, q, v: q}, compiled=compiled)
+
+
+def test_error_controlled_integrators_refuse_restitution():
+    surface = zw.Surface(hard=True, restitution=0.5, condim=1)
+    ball = zw.Body("ball", zw.Free("free"), mass=1, geometry=(zw.Sphere(0.1, surface=surface),),
+                   inertia=(0.1,) * 3)  # fmt: skip
+    mechanism = zw.Mechanism("ball", (ball,), geometry=(zw.Plane(surface=surface),))
+    with pytest.raises(SimulationError, match=r"restitution.*'dop853'.*fixed step size"):
+        run_of(mechanism, duration=0.1, integrator="dop853")

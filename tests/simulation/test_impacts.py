@@ -1,0 +1,253 @@
+"""Impacts of hard contacts: closed forms of bouncing, billiards and rows of balls, independent of the grid of
+steps.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import zwang as zw
+
+G, RADIUS = 9.81, 0.1
+INTEGRATORS = ("euler", "implicitfast", "implicit", "rk4")
+
+
+def surface(e=1.0, friction=None):
+    given = {} if friction is None else {"friction": (friction, 0, 0)}
+    return zw.Surface(condim=1 if friction is None else 3, hard=True, restitution=e, **given)
+
+
+def ball_on_floor(material, gravity=(0, 0, -G)):
+    """A solid ball of 1 kg above a floor."""
+    ball = zw.Body("ball", zw.Free("free"), mass=1, inertia=(0.4 * RADIUS**2,) * 3,
+                   geometry=(zw.Sphere(RADIUS, surface=material),))  # fmt: skip
+    return zw.Mechanism("ball", (ball,), geometry=(zw.Plane(surface=material),), gravity=gravity)
+
+
+def pose(height, x=0.0):
+    return [x, 0, RADIUS + height, 1, 0, 0, 0]
+
+
+def run_of(mechanism, q0, v0=None, **options):
+    return zw.simulate(mechanism, q0, v0, progress=False, **options)
+
+
+def apexes(run):
+    """The heights of the tops of the bounces: parabolas through the three highest samples of each."""
+    z = run.q.values[0, :, 2] - RADIUS
+    tops = np.flatnonzero((z[1:-1] >= z[:-2]) & (z[1:-1] > z[2:])) + 1
+    before, top, after = z[tops - 1], z[tops], z[tops + 1]
+    return top + (after - before) ** 2 / (8 * (2 * top - before - after))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_energy_of_an_elastic_ball_is_kept_by_rk4_over_many_bounces(compiled):
+    """The free motion is a parabola, which the method integrates exactly; so is the impact."""
+    duration = 30.0 if compiled else 3.0
+    mechanism = ball_on_floor(surface())
+    run = run_of(mechanism, pose(1.0), duration=duration, step=0.01, integrator="rk4", compiled=compiled)
+    np.testing.assert_allclose(run.energy, run.energy[0, 0], rtol=1e-12)
+    assert run.q.values[0, :, 2].min() > RADIUS - 1e-12
+    # the height at any time, by the closed form of period 2 sqrt(2 h / g)
+    period = 2 * math.sqrt(2 / G)
+    since_impact = (run.time.values + period / 2) % period
+    height = math.sqrt(2 * G) * since_impact - G / 2 * since_impact**2
+    np.testing.assert_allclose(run.q.values[0, :, 2], RADIUS + height, atol=1e-10)
+
+
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast", "implicit"])
+def test_the_apex_of_an_elastic_ball_does_not_depend_on_the_phase_of_the_impacts(integrator):
+    """The apex of Euler's method is that of the leapfrog method, 1 + g h^2 / 8, at every bounce."""
+    mechanism = ball_on_floor(surface())
+    for h in (0.01, 0.0087, 0.005):
+        found = apexes(run_of(mechanism, pose(1.0), duration=9.0, step=h, integrator=integrator))
+        assert len(found) >= 9
+        np.testing.assert_allclose(found, 1 + G * h * h / 8, atol=1e-10)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_the_error_after_bounces_has_the_order_of_the_free_motion_at_any_phase(integrator):
+    """A ball with a drag: the state 1 s later, after two bounces, against a fine reference."""
+    material = surface(0.9)
+    body = zw.Body("ball", zw.Prismatic("z", axis=(0, 0, 1)), mass=1, inertia=(0.1,) * 3,
+                   geometry=(zw.Sphere(RADIUS, surface=material),))  # fmt: skip
+    mechanism = zw.Mechanism(
+        "ball", (body,), geometry=(zw.Plane(surface=material),), forces=(zw.Damper("z", 0.8),)
+    )
+    expected = closed_form_with_drag(0.3 + RADIUS, 0.8, 0.9, 1.0)
+    errors = []
+    for steps in (50, 100, 200):
+        run = run_of(mechanism, [0.3 + RADIUS], duration=1.0, step=1 / steps, integrator=integrator)
+        errors.append(abs(run.q.values[0, -1, 0] - expected[0]))
+    order = math.log2(errors[0] / errors[2]) / 2
+    assert order > (3.2 if integrator == "rk4" else 0.9)
+    assert integrator != "rk4" or errors[-1] < 1e-9
+
+
+def closed_form_with_drag(z, c, e, end):
+    """(height, velocity) of a ball with z_ddot = -g - c z_dot that bounces at z = RADIUS, by bisection."""
+    t, v = 0.0, 0.0
+
+    def at(s):
+        u = (v + G / c) * math.exp(-c * s)
+        return z - G / c * s + (v + G / c) * (1 - math.exp(-c * s)) / c, u - G / c
+
+    while True:
+        low = max(v, 0.0) / G
+        high = next(s for s in (low + 0.05 * k for k in range(1, 1000)) if at(s)[0] < RADIUS)
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if at(middle)[0] > RADIUS else (low, middle)
+        if t + low > end:
+            return at(end - t)
+        t, (z, v) = t + low, at(low)
+        z, v = RADIUS, -e * v
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("e", [0.0, 0.5, 0.8])
+def test_a_bouncing_ball_comes_to_rest_at_the_end_of_its_infinitely_many_bounces(integrator, e):
+    h, start = 0.005, math.sqrt(2 / G)
+    end = start * (1 + e) / (1 - e)
+    run = run_of(ball_on_floor(surface(e)), pose(1.0), duration=end + 1.0, step=h, integrator=integrator)
+    z, w = run.q.values[0, :, 2] - RADIUS, run.v.values[0, :, 2]
+    assert z.min() > -G * h * h / 2
+    resting = run.time.values > end + 0.5
+    assert np.abs(z[resting]).max() < 1e-9 and np.abs(w[resting]).max() < 1e-9
+    # the tops of the bounces are e^2 times those before
+    tops = apexes(run)
+    visible = e ** (2 * np.arange(1, 1 + len(tops))) > 0.005
+    np.testing.assert_allclose(
+        tops[visible], e ** (2 * np.arange(1, 1 + len(tops)))[visible], atol=3 * G * h * h
+    )
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("friction", [0.05, 0.1, 0.6])
+def test_an_oblique_impact_follows_coulombs_law_of_impulses(integrator, friction):
+    """The tangential impulse is mu (1 + e) u while the ball slides; at most 2/7 of the slip, where it
+    grips.
+    """
+    e, u, slip = 0.8, math.sqrt(2 * G), 1.0
+    run = run_of(
+        ball_on_floor(surface(e, friction)), pose(1.0), [slip, 0, 0, 0, 0, 0],
+        duration=0.6, step=0.01, integrator=integrator,
+    )  # fmt: skip
+    impulse = min(friction * (1 + e) * u, 2 / 7 * slip)
+    v = run.v.values[0, -1]
+    np.testing.assert_allclose(v[[0, 1, 3, 5]], [slip - impulse, 0, 0, 0], atol=1e-9)
+    assert v[4] == pytest.approx(impulse / (0.4 * RADIUS), abs=1e-8)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_a_billiard_ball_is_reflected_by_walls_as_light_is(integrator):
+    """In a square table the unfolded path is a straight line."""
+    material = surface()
+    ball = zw.Body("ball", (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("y", axis=(0, 1, 0))), mass=1,
+                   inertia=(0.1,) * 3, geometry=(zw.Sphere(RADIUS, surface=material),))  # fmt: skip
+    turns = [[math.sqrt(0.5), 0, s * math.sqrt(0.5), 0] for s in (1, -1)]
+    turns += [[math.sqrt(0.5), s * math.sqrt(0.5), 0, 0] for s in (-1, 1)]
+    places = [(-1, 0, 0), (1, 0, 0), (0, -1, 0), (0, 1, 0)]
+    walls = tuple(
+        zw.Plane(position=p, orientation=turn, surface=material)
+        for p, turn in zip(places, turns, strict=True)
+    )  # fmt: skip
+    mechanism = zw.Mechanism("billiards", (ball,), geometry=walls, gravity=(0, 0, 0))
+    start, v, t = np.array([0.2, -0.1]), np.array([3.1, 1.7]), 5.0
+    run = run_of(mechanism, start, v, duration=t, step=0.01, integrator=integrator)
+    side = 2 * (1 - RADIUS)
+    unfolded = (start + v * t + side / 2) / side
+    folded = side * np.abs(unfolded - 2 * np.round(unfolded / 2)) - side / 2
+    np.testing.assert_allclose(run.q.values[0, -1], folded, atol=1e-9)
+    np.testing.assert_allclose(np.abs(run.v.values[0, -1]), v, atol=1e-9)
+
+
+@pytest.mark.parametrize("clearance", [0.0, 1e-4])
+def test_touching_balls_pass_the_momentum_on_as_in_newtons_cradle(clearance):
+    material = surface()
+    balls = tuple(
+        zw.Body(f"ball {k}", zw.Prismatic(f"x{k}", axis=(1, 0, 0)), mass=1, inertia=(0.1,) * 3,
+                geometry=(zw.Sphere(RADIUS, surface=material),))
+        for k in range(5)
+    )  # fmt: skip
+    mechanism = zw.Mechanism("cradle", balls, gravity=(0, 0, 0))
+    q0 = [-0.2, *(k * (2 * RADIUS + clearance) for k in range(1, 5))]
+    run = run_of(mechanism, q0, [1.0, 0, 0, 0, 0], duration=0.8, step=0.01)
+    np.testing.assert_allclose(run.v.values[0, -1], [0, 0, 0, 0, 1], atol=1e-9)
+
+
+@pytest.mark.parametrize("e", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_two_balls_of_unequal_masses_collide_by_the_textbook(integrator, e):
+    material, masses, v0 = surface(e), np.array([1.0, 3.0]), np.array([2.0, -1.0])
+    balls = tuple(
+        zw.Body(f"ball {k}", zw.Prismatic(f"x{k}", axis=(1, 0, 0)), mass=float(mass), inertia=(0.1,) * 3,
+                geometry=(zw.Sphere(RADIUS, surface=material),))
+        for k, mass in enumerate(masses)
+    )  # fmt: skip
+    mechanism = zw.Mechanism("balls", balls, gravity=(0, 0, 0))
+    run = run_of(mechanism, [0.0, 0.5], v0, duration=0.2, step=0.01, integrator=integrator)
+    common = masses @ v0 / masses.sum()
+    np.testing.assert_allclose(run.v.values[0, -1], common + e * (common - v0), atol=1e-10)
+    # no earlier and no later than at t = 0.1: positions by the closed form
+    expected = np.array([0.0, 0.5]) + 0.1 * v0 + 0.1 * (common + e * (common - v0))
+    np.testing.assert_allclose(run.q.values[0, -1], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_an_elastic_bounce_mirrors_perturbations_of_the_height(integrator):
+    """Without gravity y(T) = 2 r - (y0 + v T): dy(T)/dy0 = -1 and dy(T)/dv = -T, at every phase of the
+    step.
+    """
+    mechanism = ball_on_floor(surface(), gravity=(0, 0, 0))
+    T, d = 0.5, 1e-4
+
+    def end(height, speed):
+        run = run_of(
+            mechanism, pose(height), [0, 0, -speed, 0, 0, 0], duration=T, step=0.02, integrator=integrator
+        )
+        return run.q.values[0, -1, 2]
+
+    for height in (0.3, 0.307, 0.3199):
+        assert (end(height + d, 1.5) - end(height - d, 1.5)) / (2 * d) == pytest.approx(-1, abs=1e-8)
+        assert (end(height, 1.5 + d) - end(height, 1.5 - d)) / (2 * d) == pytest.approx(T, abs=1e-8)
+
+
+def test_a_fast_ball_does_not_pass_through_a_thin_plate_within_a_step():
+    material = surface(0.5)
+    ball = zw.Body("ball", zw.Prismatic("z", axis=(0, 0, 1)), mass=1, inertia=(0.1,) * 3,
+                   geometry=(zw.Sphere(0.01, surface=material),))  # fmt: skip
+    plate = zw.Box(1, 1, 0.004, surface=material)
+    mechanism = zw.Mechanism("plate", (ball,), geometry=(plate,), gravity=(0, 0, 0))
+    run = run_of(mechanism, [0.055], [-20.0], duration=0.02, step=0.01)
+    assert run.v.values[0, -1, 0] == pytest.approx(10.0)
+    impact = (0.055 - 0.012) / 20
+    assert run.q.values[0, -1, 0] == pytest.approx(0.012 + 10 * (0.02 - impact), abs=1e-9)
+
+
+def test_a_box_that_lands_on_a_face_stops_there_without_rotation():
+    material = surface(0.0)
+    body = zw.Body("box", zw.Free("free"), mass=1, inertia=(0.01,) * 3,
+                   geometry=(zw.Box(0.2, 0.2, 0.2, surface=material),))  # fmt: skip
+    mechanism = zw.Mechanism("box", (body,), geometry=(zw.Plane(surface=material),))
+    for integrator in ("euler", "rk4"):
+        run = run_of(mechanism, pose(0.5), duration=0.6, step=0.01, integrator=integrator)
+        np.testing.assert_allclose(run.q.values[0, -1], pose(0.0), atol=1e-9)
+        np.testing.assert_allclose(run.v.values[0, -1], np.zeros(6), atol=1e-9)
+
+
+def test_worlds_with_different_impacts_are_equal_to_single_ones_to_the_bit():
+    mechanism = ball_on_floor(surface(0.7, 0.3))
+    heights = np.linspace(0.05, 1.0, 13)
+    q0 = np.array([pose(height) for height in heights])
+    v0 = np.array([[1.0, 0.2 * k, 0, 0, 0, 3.0] for k in range(13)])
+    options = {"duration": 0.8, "step": 0.01}
+    together = run_of(mechanism, q0, v0, **options)
+    for w in (0, 5, 12):
+        alone = run_of(mechanism, q0[w], v0[w], **options)
+        assert np.array_equal(together.q.values[w], alone.q.values[0])
+    floats = run_of(mechanism, q0[5], v0[5], compiled=False, **options)
+    np.testing.assert_allclose(together.q.values[5], floats.q.values[0], atol=1e-9)
