@@ -261,7 +261,8 @@ class CoulombFriction:
     as long as this is at most mu_s N: the law is set-valued, so that a body comes to rest and stays. N is
     the load in the presence of the friction. In steps of fixed size, and in `constrained_dynamics` with the
     step size of the options, a sliding that the friction would end within the step counts as rest. A law with
-    mu_s > mu that begins to slide has mu_s until the end of that step, except in "rk4".
+    mu_s > mu that begins to slide has mu_s until the end of that step, except in "rk4". The options that
+    disable "constraint" or "frictionloss" disable the law.
 
     coefficient: mu, a number or an expression in the coordinates. static_coefficient: mu_s >= mu, by default
     mu.
