@@ -55,6 +55,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.mechanism.bodies import Body as Body
     from zwang.mechanism.bodies import Frame as Frame
     from zwang.mechanism.constraints import Connect as Connect
+    from zwang.mechanism.constraints import CoulombFriction as CoulombFriction
     from zwang.mechanism.constraints import Distance as Distance
     from zwang.mechanism.constraints import Holonomic as Holonomic
     from zwang.mechanism.constraints import JointCoupling as JointCoupling
@@ -140,7 +141,8 @@ _PLACES = {
     "zwang.mechanism.force_elements": "Actuator Damper GravityCompensation Motor Muscle PointSpring "
     "Spring Wrench",
     "zwang.mechanism.constraints": (
-        "Connect JointCoupling Distance Holonomic NoSideSlip NonIdeal Pfaffian PointSpeed Rolling Weld"
+        "Connect CoulombFriction JointCoupling Distance Holonomic NoSideSlip NonIdeal Pfaffian PointSpeed "
+        "Rolling Weld"
     ),
     "zwang.mechanism.tendon_elements": "Tendon TendonCoupling Wrap",
     "zwang.mechanism.contact_pairs": "ContactExclude ContactPair",
@@ -209,6 +211,7 @@ __all__ = [
     "ContactExclude",
     "ContactPair",
     "ContactSensor",
+    "CoulombFriction",
     "Cylinder",
     "Cylindrical",
     "Damper",

@@ -236,6 +236,10 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
         {**_NAMED, "constraint": "c", "forces": {"wrist": 0.1}},
         lambda part: {"constraints": [zw.Holonomic("c", sp.Symbol("wrist")), part]},
     ),
+    "CoulombFriction": (
+        {**_NAMED, "coefficient": 0.1, "joint": "wrist", "radius": 0.1},
+        lambda part: {"constraints": [part]},
+    ),
     "ContactExclude": ({"bodies": ("arm", "hand")}, lambda part: {"contacts": [part]}),
     "ContactPair": ({**_NAMED, "geometry": ("s", "t")}, lambda part: {"contacts": [part]}),
     "Keyframe": (dict(_NAMED), lambda part: {"keyframes": [part]}),

@@ -19,6 +19,7 @@ from zwang.api.programs import WARM_START, compile_function, empty_warm_start
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
+from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.errors import TraceError
 from zwang.integrator.adaptive_step import IMPLICIT
 from zwang.mechanism.mechanism import Mechanism
@@ -101,22 +102,33 @@ def step_function(program: StepProgram, params: Names) -> tuple[Callable[..., An
 @lru_cache(KEPT)
 def compiled_continuous_dynamics(
     mechanism: Mechanism, settings: tuple[Any, ...], params: Names
-) -> tuple[CompiledFunction, CompiledFunction]:
-    """The state derivative, of t (1,), q, v, z, u and the parameters; and the projected state, of t, q, v
-    and these.
+) -> tuple[CompiledFunction, CompiledFunction, CompiledFunction | None]:
+    """The state derivative, of t (1,), q, v, z, u and the parameters; the projected state, of t, q, v and
+    these; with m laws of Coulomb friction the derivative also of their modes (m,), and the third function
+    gives what they do.
 
     settings: step size, stabilisation and coordinate reduction, as `continuous_dynamics` takes them.
     """
 
+    count = len(coulomb_frictions(mechanism))
+    signs = {"signs": count} if count else {}
+
+    def dynamics(values: Any) -> ContinuousDynamics:
+        return continuous_dynamics(_with(mechanism, params, values[len(signs) :]), *settings)
+
     def derivative(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Any:
-        return continuous_dynamics(_with(mechanism, params, values), *settings).derivative(t[0], q, v, z, u)
+        return dynamics(values).derivative(t[0], q, v, z, u, *values[: len(signs)])
+
+    def friction(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Any:
+        return dynamics(values).friction(t[0], q, v, z, u, values[0])
 
     def projected(t: Any, q: Any, v: Any, *values: Any) -> Any:
-        return continuous_dynamics(_with(mechanism, params, values), *settings).projected(t[0], q, v)
+        return dynamics(values).projected(t[0], q, v, *values[: len(signs)])
 
-    sizes = {"time": 1, **_sizes(mechanism, params)}
+    sizes = {"time": 1, **_sizes(mechanism, ()), **signs, **{f"parameter {name}": 1 for name in params}}
     short = {name: size for name, size in sizes.items() if name not in ("z", "u")}
-    return compile_function(derivative, sizes), compile_function(projected, short)
+    compiled_friction = compile_function(friction, sizes) if count else None
+    return compile_function(derivative, sizes), compile_function(projected, short), compiled_friction
 
 
 @lru_cache(KEPT)
@@ -133,7 +145,7 @@ def compiled_jacobian(
         dynamics = continuous_dynamics(_with(mechanism, params, values), *settings)
         return np.ravel(jacobian(dynamics.derivative(t[0], q, v, z, u)[:-1], [*q, *v, *z, *u]))
 
-    if mechanism.nv > LARGEST_EXACT:
+    if coulomb_frictions(mechanism) or mechanism.nv > LARGEST_EXACT:
         return None
     try:
         return compile_function(function, {"time": 1, **_sizes(mechanism, params)})
@@ -238,7 +250,7 @@ def continuous_dynamics_of_worlds(
 ) -> Callable[[int], ContinuousDynamics]:
     """The continuous-time dynamics of each world, in machine code."""
     settings = plan.step, plan.stabilization, plan.coordinate_reduction
-    derivative, projected = compiled_continuous_dynamics(mechanism, settings, tuple(initial.params))
+    derivative, projected, friction = compiled_continuous_dynamics(mechanism, settings, tuple(initial.params))
     needs_jacobian = plan.adaptive is not None and plan.adaptive.method in IMPLICIT
     exact = compiled_jacobian(mechanism, settings, tuple(initial.params)) if needs_jacobian else None
 
@@ -249,7 +261,10 @@ def continuous_dynamics_of_worlds(
             return lambda t, *state: function(np.array([t]), *state, *params)
 
         return ContinuousDynamics(
-            called(derivative), called(projected), None if exact is None else called(exact)
+            called(derivative),
+            called(projected),
+            (lambda *_: np.zeros(0)) if friction is None else called(friction),
+            None if exact is None else called(exact),
         )
 
     return of_world

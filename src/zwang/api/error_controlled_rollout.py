@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.dual import derivative_along
+from zwang.api.friction_modes import FrictionModes
+from zwang.constraint.coulomb_friction import SlidingModes, coulomb_frictions
 from zwang.errors import SolveError
 from zwang.integrator.adaptive_step import (
+    STALLED,
     TERMINATED,
     IntegrationEvents,
     IntegrationInterrupted,
@@ -21,8 +24,9 @@ from zwang.integrator.jacobian import difference_jacobian
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_not
+from zwang.simulation.constrained import has_nonideal_constraints
 from zwang.simulation.constraint_options import describe_constraints
-from zwang.simulation.constraint_stage import hard_constraints, stabilised
+from zwang.simulation.constraint_stage import SETTLING_STEPS, hard_constraints, held_velocity, stabilised
 from zwang.simulation.controls import Control, ControlFunction
 from zwang.simulation.events import EventOccurrence, NamedEvent, event_records, is_last
 from zwang.simulation.initial_state import InitialState
@@ -39,13 +43,14 @@ from zwang.simulation.status import (
     INTERRUPTED,
     INVALID_CONTROL,
     NONE,
+    NONIDEAL_FORCE,
     OUT_OF_BOUNDS,
     TERMINAL_EVENT,
     status_if,
     status_of_error,
     worst_status,
 )
-from zwang.simulation.step import state_derivative, step_settings
+from zwang.simulation.step import StateDerivative, state_derivative, step_settings
 from zwang.simulation.step_program import BOUND, are_finite
 
 CONTINUOUS = (
@@ -56,13 +61,17 @@ CONTINUOUS = (
 class ContinuousDynamics(NamedTuple):
     """The continuous-time dynamics of one world.
 
-    derivative(t, q, v, z, u): the array (q_dot, v_dot, z_dot, status). projected(t, q, v): the array (q, v,
-    status) on the hard constraints. jacobian(t, q, v, z, u): the exact derivatives of (q_dot, v_dot, z_dot)
-    by (q, v, z, u), or None where the derivative contains loops, as those of the constraint solver.
+    derivative(t, q, v, z, u, signs): the array (q_dot, v_dot, z_dot, status). projected(t, q, v, signs): the
+    array (q, v, status) on the hard constraints, with what is at rest at rest. friction(t, q, v, z, u,
+    signs): of the m laws of Coulomb friction the sliding speeds, the friction forces and the bounds mu_s N
+    (3 m,); signs (m,): of the sliding speeds, 0 at rest, see `SlidingModes`. jacobian(t, q,
+    v, z, u): the exact derivatives of (q_dot, v_dot, z_dot) by (q, v, z, u), or None where the derivative
+    contains loops, as those of the constraint solver.
     """
 
     derivative: Callable[..., Any]
     projected: Callable[..., Any]
+    friction: Callable[..., Any]
     jacobian: Callable[..., Any] | None = None
 
 
@@ -75,18 +84,30 @@ def continuous_dynamics(
     """
     s = step_settings(mechanism, h, CONTINUOUS, stabilization, coordinate_reduction)
 
-    def derivative(t: Any, q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
-        found = state_derivative(s, normalized_configuration(mechanism.tree, q), v, z, u, t)
-        v_dot, z_dot = found.v_dot, found.z_dot
-        status = worst_status([found.status, status_if(logical_not(are_finite(u)), INVALID_CONTROL)])
-        return np.concatenate([configuration_rate(mechanism.tree, q, v), v_dot, z_dot, [status]])
+    settling_time = None if stabilization == "projection" else SETTLING_STEPS * h
 
-    def projected(t: Any, q: Any, v: Any) -> np.ndarray:
+    def of_state(t: Any, q: Any, v: Any, z: Any, u: Any, signs: Any) -> StateDerivative:
+        modes = SlidingModes(signs, False, settling_time) if len(signs) else None
+        unit = normalized_configuration(mechanism.tree, q)
+        return state_derivative(s, unit, v, z, u, t, modes=modes)
+
+    def derivative(t: Any, q: Any, v: Any, z: Any, u: Any, signs: Any = ()) -> np.ndarray:
+        found = of_state(t, q, v, z, u, signs)
+        status = worst_status([found.status, status_if(logical_not(are_finite(u)), INVALID_CONTROL)])
+        return np.concatenate([configuration_rate(mechanism.tree, q, v), found.v_dot, found.z_dot, [status]])
+
+    def friction(t: Any, q: Any, v: Any, z: Any, u: Any, signs: Any) -> np.ndarray:
+        found = of_state(t, q, v, z, u, signs).friction
+        return np.zeros(0) if found is None else np.concatenate(found)
+
+    def projected(t: Any, q: Any, v: Any, signs: Any = ()) -> np.ndarray:
         unit = normalized_configuration(mechanism.tree, q)
         q, v, violated = stabilised(s.constraint_model, unit, v, t)
+        if s.constraint_model is not None and len(signs):
+            v = held_velocity(s.constraint_model, q, v, t, signs)
         return np.concatenate([q, v, [status_if(violated, CONSTRAINT_VIOLATED)]])
 
-    return ContinuousDynamics(derivative, projected)
+    return ContinuousDynamics(derivative, projected, friction)
 
 
 def continuous_dynamics_in_python(
@@ -104,8 +125,14 @@ def continuous_dynamics_in_python(
             size = mechanism.nq + mechanism.nv + len(at[3])
             return np.append(np.full(size, np.nan), status_of_error(error))
 
+    def friction(*at: Any) -> np.ndarray:
+        try:
+            return plain.friction(*at)
+        except SolveError:
+            return np.full(3 * len(at[-1]), np.nan)
+
     exact = partial(_dual_jacobian, plain.derivative) if is_unconstrained(one) else None
-    return ContinuousDynamics(derivative, plain.projected, exact)
+    return ContinuousDynamics(derivative, plain.projected, friction, exact)
 
 
 def is_unconstrained(mechanism: Mechanism) -> bool:
@@ -198,14 +225,16 @@ def _one_world(
     h, integrator, tree = settings.step, settings.adaptive, mechanism.tree
     assert integrator is not None
     integration = _WorldIntegration(mechanism, dynamics, control, w, h, initial.worlds, tick)
-    projects = settings.stabilization == "projection" and hard_constraints(mechanism)
+    count = len(coulomb_frictions(mechanism))
+    integration.modes = FrictionModes(integration.friction, count) if count else None
+    projects = settings.stabilization == "projection" and (count or hard_constraints(mechanism))
     try:
         solution = integrate_error_controlled(
             integration.derivative, np.concatenate([initial.q[w], initial.v[w], initial.z[w]]),
             settings.times, integrator,
             discontinuities=_jumps(control, w, settings),
             is_admissible=lambda y: bool((np.abs(y) < BOUND).all()), tick=integration.count,
-            project=integration.projected if projects else None,
+            project=integration.projected if projects else None, modes=integration.modes,
             jacobian=integration.jacobian, events=events.of_integration(),
         )  # fmt: skip
     except IntegrationInterrupted as stop:
@@ -223,6 +252,8 @@ def _one_world(
     if rest:
         clock = np.append(clock[: len(q)], np.full((rest, 1), solution.end / h), axis=0)
     filled = [np.append(x, np.repeat(x[-1:], rest, axis=0), axis=0) for x in (q, v, z, u)]
+    if solution.failure == STALLED and has_nonideal_constraints(mechanism):
+        integration.status = NONIDEAL_FORCE
     if solution.failure == TERMINATED:
         return clock, *filled, np.array(TERMINAL_EVENT)
     failure = integration.status or OUT_OF_BOUNDS if rest or integration.status == INTERRUPTED else NONE
@@ -271,6 +302,8 @@ class _WorldIntegration:
     tick: ProgressCallback
     status: int = NONE
     done: int = 0
+    since: float = 0.0
+    modes: FrictionModes | None = None
 
     def control_value(self, t: float, q: Any, v: Any, since: float) -> np.ndarray:
         """The control at the time t; prescribed values are constant since the last jump, at the time
@@ -283,10 +316,19 @@ class _WorldIntegration:
     def derivative(self, t: float, y: np.ndarray, since: float) -> np.ndarray:
         """y_dot; NaN if the status is a failure, so that the integrator rejects the step."""
         q, v, z = self._parts(y)
+        self.since = since
         u = self.control_value(t, normalized_configuration(self.mechanism.tree, q).astype(float), v, since)
-        *values, status = np.asarray(self.dynamics.derivative(t, q, v, z, u), dtype=float)
+        signs = () if self.modes is None else (self.modes.signs,)
+        *values, status = np.asarray(self.dynamics.derivative(t, q, v, z, u, *signs), dtype=float)
         self.status = int(status)
         return np.array(values) if status == NONE else np.full(len(values), np.nan)
+
+    def friction(self, t: float, y: np.ndarray, signs: np.ndarray) -> np.ndarray:
+        """Sliding speeds, forces and bounds of the laws of Coulomb friction in these modes (3 m,)."""
+        q, v, z = self._parts(y)
+        unit = normalized_configuration(self.mechanism.tree, q).astype(float)
+        u = self.control_value(t, unit, v, self.since)
+        return np.asarray(self.dynamics.friction(t, q, v, z, u, signs), dtype=float)
 
     def jacobian(self, t: float, y: np.ndarray, since: float) -> np.ndarray:
         """The derivatives of y_dot by y: exact ones of the dynamics, and of a control function differences.
@@ -317,7 +359,8 @@ class _WorldIntegration:
     def projected(self, t: float, y: np.ndarray) -> np.ndarray:
         """y on the hard constraints; NaN if they cannot be satisfied."""
         q, v, z = self._parts(y)
-        *values, status = np.asarray(self.dynamics.projected(t, q, v), dtype=float)
+        signs = () if self.modes is None else (self.modes.signs,)
+        *values, status = np.asarray(self.dynamics.projected(t, q, v, *signs), dtype=float)
         if status != NONE:
             self.status = int(status)
             return np.full(len(y), np.nan)

@@ -99,6 +99,16 @@ def project_state(
     return ProjectedState(last.q, last.v, violated)
 
 
+def project_velocity(
+    mechanism: Mechanism, inverse_weights: InverseWeights, q: Any, v: Any, A: Any, a: Any
+) -> np.ndarray:
+    """The velocities nearest to v, in the metric of the mass matrix, with A v = -a; A (k, nv), a (k,)."""
+    correction = _corrector(crba(mechanism.tree, q), A, inverse_weights)
+    for _ in range(2):
+        v = v + correction(A @ v + a)
+    return v
+
+
 def _corrector(M: Any, A: Any, inverse_weights: InverseWeights) -> Callable[[Any], np.ndarray]:
     """The function of y (k,) that gives the correction x (nv,) = -(M + A^T A / R)^-1 A^T y / R."""
     row_inverse_weights = [

@@ -28,6 +28,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.mechanism.constraints import (
     EXPRESSION_CONSTRAINTS,
+    CoulombFriction,
     Holonomic,
     NonIdeal,
     NoSideSlip,
@@ -230,8 +231,11 @@ def depends_on_time(constraint: Any) -> bool:
     """Whether a formula of the constraint contains the time t (the constraint is rheonomic)."""
     if not isinstance(constraint, EXPRESSION_CONSTRAINTS):
         return False
-    pairs = (*getattr(constraint, "coefficients", ()), *getattr(constraint, "forces", ()))
-    forms = [*getattr(constraint, "expressions", ()), getattr(constraint, "rate", 0), *(x for _, x in pairs)]
+    pairs = (
+        x for name in ("coefficients", "forces", "sliding") for x in getattr(constraint, name, None) or ()
+    )
+    numbers = (getattr(constraint, name, None) or 0 for name in ("rate", "coefficient", "static_coefficient"))
+    forms = [*getattr(constraint, "expressions", ()), *numbers, *(x for _, x in pairs)]
     return any(str(s) == "t" for part in forms for s in scalar.symbols_of(part))
 
 
@@ -239,7 +243,7 @@ def rheonomic_constraints(mechanism: Mechanism) -> list[str]:
     """Names of the constraints that are enabled and depend on the time t."""
     if {"constraint", "equality"} & set(mechanism.options.disabled):
         return []
-    kinds = (*VELOCITY_LEVEL, NonIdeal)
+    kinds = (*VELOCITY_LEVEL, NonIdeal, CoulombFriction)
     return [c.name for c in mechanism.constraints if isinstance(c, kinds) and depends_on_time(c)]
 
 

@@ -140,6 +140,8 @@ def _checked(laws: _Laws, last: _NonIdealState) -> np.ndarray:
     instead.
     """
     is_solution = last.done
+    if all(value_is_constant(x) for x in last.sizes):
+        _check_defined(laws)
     for name, feedback in zip(laws.constraints, last.feedback, strict=True):
         if value_is_constant(feedback) and feedback >= 1:
             raise NonIdealForceError(
@@ -163,6 +165,17 @@ def _checked(laws: _Laws, last: _NonIdealState) -> np.ndarray:
         if not value_is_constant(is_solution)
         else C
     )
+
+
+def _check_defined(laws: _Laws) -> None:
+    """Raises NonIdealForceError where a law is not a number in this state, as mu N v / |v| is not at rest."""
+    force = laws.force(INITIAL_FORCE * np.ones(len(laws.constraints)))
+    if not all(absolute(x) < np.inf for x in force):
+        raise NonIdealForceError(
+            f"the non-ideal force of {', '.join(map(repr, laws.constraints))} is not a number in this state: "
+            "a friction law such as -mu N v/|v| has no value at rest; give zw.CoulombFriction in its place, "
+            "which sticks there"
+        )
 
 
 def _with_entry(values: Any, k: int, value: Any) -> np.ndarray:

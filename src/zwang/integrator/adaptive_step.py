@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy  # its integrators load when they are first used
@@ -24,6 +24,10 @@ METHODS = {
 IMPLICIT = ("radau", "bdf", "lsoda")  # the methods that use a Jacobian of the derivative
 WITHOUT_PROJECTION = ("lsoda",)  # its history is internal, so that the state cannot be changed between steps
 TERMINATED = "a terminal event occurred"
+SMALL_STEP = 1e-10  # of the whole time; SMALL_STEPS of them in succession are no progress
+SMALL_STEPS = 300
+SWITCHES_AT_ONCE = 50  # switches of modes within SMALL_STEP that are no progress
+STALLED = "the step size decreased without end: the derivative jumps in this state"
 LEAST_RTOL = 3e-14  # the smallest relative tolerance that SciPy's solvers accept
 
 
@@ -108,6 +112,22 @@ class IntegrationEvents:
         return float(self.values(t, at(t))[k])
 
 
+class Modes(Protocol):
+    """The modes of a derivative that is smooth between switches, such as sticking and sliding."""
+
+    def start(self, t: float, y: np.ndarray) -> None:
+        """Choose the modes of the initial state y at the time t."""
+        ...
+
+    def next_switch(self, t_old: float, t: float, state: Callable[[float], np.ndarray]) -> float | None:
+        """The time of the first switch within a step, whose solution is state(t); None without a switch."""
+        ...
+
+    def switch(self, t: float, y: np.ndarray) -> None:
+        """Make the switch that `next_switch` found."""
+        ...
+
+
 class IntegrationInterrupted(KeyboardInterrupt):
     """An integration was interrupted; `trajectory` is its result up to then."""
 
@@ -128,6 +148,7 @@ def integrate_error_controlled(
     project: Callable[[float, np.ndarray], np.ndarray] | None = None,
     jacobian: Callable[[float, np.ndarray, float], np.ndarray] | None = None,
     events: IntegrationEvents | None = None,
+    modes: Modes | None = None,
 ) -> DenseTrajectory:
     """The solution of y_dot = derivative(t, y, since) at the given times, by an error-controlled method of
     SciPy.
@@ -138,15 +159,14 @@ def integrate_error_controlled(
     tick(t): progress callback, after each step. project(t, y): replaces y after each step, for example by its
     projection onto constraints; not available for the methods in `WITHOUT_PROJECTION`. jacobian(t, y, since):
     the matrix of the derivative's derivatives by y, for the methods in `IMPLICIT`; by default SciPy's
-    differences. events: located on the dense output; a terminal one ends the integration. Raises
-    IntegrationInterrupted on KeyboardInterrupt.
+    differences. events: located on the dense output; a terminal one ends the integration. modes: of the
+    derivative, at whose switches the integration restarts. Raises IntegrationInterrupted on
+    KeyboardInterrupt.
     """
     rows = [np.array(y0, dtype=float)]
     try:
-        return _integrated(
-            derivative, rows, times, integrator, discontinuities, is_admissible, tick, project, jacobian,
-            events,
-        )  # fmt: skip
+        steps = _Steps(rows, times, is_admissible, tick, project, modes, events)
+        return _integrated(derivative, steps, integrator, discontinuities, jacobian)
     except KeyboardInterrupt:
         reached = DenseTrajectory(
             np.array(rows), float(times[len(rows) - 1]), "the integration was interrupted"
@@ -156,53 +176,102 @@ def integrate_error_controlled(
 
 def _integrated(
     derivative: Callable[[float, np.ndarray, float], np.ndarray],
-    rows: list[np.ndarray],
-    times: np.ndarray | Sequence[float],
+    steps: _Steps,
     integrator: Adaptive,
     discontinuities: Sequence[float],
-    is_admissible: Callable[[np.ndarray], Any],
-    tick: Callable[[float], None],
-    project: Callable[[float, np.ndarray], np.ndarray] | None,
     jacobian: Callable[[float, np.ndarray, float], np.ndarray] | None,
-    events: IntegrationEvents | None,
 ) -> DenseTrajectory:
-    """As `integrate_error_controlled`; the solution is appended to `rows`, which begins with y0."""
+    """As `integrate_error_controlled`; the solution is appended to the rows, which begin with y0."""
+    times, rows, modes = steps.times, steps.rows, steps.modes
     y = rows[0].copy()
     ends = [t for t in discontinuities if times[0] < t < times[-1]] + [times[-1]]
-    begin = times[0]
-    values = np.zeros(0) if events is None else np.asarray(events.values(begin, y), dtype=float)
-    for end in ends:
-        if not np.isfinite(derivative(begin, y, begin)).all():
-            return DenseTrajectory(np.array(rows), float(begin), "the derivative is not a finite number")
+    begin = since = float(times[0])
+    switches: list[float] = []
+    if modes is not None:
+        modes.start(begin, y)
+    while ends:
+        if not np.isfinite(derivative(begin, y, since)).all():
+            return DenseTrajectory(np.array(rows), begin, "the derivative is not a finite number")
         solver = getattr(scipy.integrate, METHODS[integrator.method])(
-            partial(_with_segment_start, derivative, begin), begin, y, end,
+            partial(_with_segment_start, derivative, since), begin, y, ends[0],
             rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol, max_step=integrator.max_step,
-            **_jacobian_option(integrator, jacobian, begin),
+            **_jacobian_option(integrator, jacobian, since),
         )  # fmt: skip
+        found = steps.to_end(solver, begin, y)
+        if found.failure:
+            return DenseTrajectory(np.array(rows), found.end, found.failure)
+        begin, y = found.end, found.y
+        if modes is not None and found.is_switch:
+            modes.switch(begin, y)
+            switches = [*switches[1 - SWITCHES_AT_ONCE :], begin]
+            passed = begin - switches[0]
+            if len(switches) == SWITCHES_AT_ONCE and passed <= SMALL_STEP * (times[-1] - times[0]):
+                return DenseTrajectory(np.array(rows), begin, STALLED)
+        if begin >= ends[0]:
+            ends, since = ends[1:], begin
+    return DenseTrajectory(np.array(rows), float(times[-1]))
+
+
+class _Segment(NamedTuple):
+    """The end of a segment [s] and the solution there; whether a mode switches there; the reason of a
+    failure, or empty.
+    """
+
+    end: float
+    y: np.ndarray
+    is_switch: bool = False
+    failure: str = ""
+
+
+@dataclass
+class _Steps:
+    """The steps of an integration, which append the solution at the given times to `rows`; arguments as for
+    `integrate_error_controlled`. values: of the events at the last step.
+    """
+
+    rows: list[np.ndarray]
+    times: np.ndarray | Sequence[float]
+    is_admissible: Callable[[np.ndarray], Any]
+    tick: Callable[[float], None]
+    project: Callable[[float, np.ndarray], np.ndarray] | None
+    modes: Modes | None
+    events: IntegrationEvents | None
+    values: np.ndarray | None = None
+
+    def to_end(self, solver: Any, begin: float, y: np.ndarray) -> _Segment:
+        """The steps of a solver up to its end, to the first switch of the modes, or to a terminal event."""
+        if self.events is not None and self.values is None:
+            self.values = np.asarray(self.events.values(begin, y), dtype=float)
+        small_steps, small = 0, SMALL_STEP * (self.times[-1] - self.times[0])
         while solver.status == "running":
             message = _step(solver)
-            if solver.status == "failed" or not is_admissible(solver.y):
-                return DenseTrajectory(
-                    np.array(rows), float(solver.t_old or begin), message or "the state left its bounds"
-                )
-            projected = solver.y if project is None else project(solver.t, solver.y)
-            if not is_admissible(projected):
-                return DenseTrajectory(
-                    np.array(rows), float(solver.t_old), "the projection of the state failed"
-                )
-            at = partial(_solution_at, solver.dense_output(), project)
-            terminal = None
-            if events is not None:
-                values, terminal = events.end_of_step(solver.t_old, values, solver.t, at)
-            reached = solver.t if terminal is None else terminal
-            while len(rows) < len(times) and times[len(rows)] <= reached:
-                rows.append(at(times[len(rows)]))
+            if solver.status == "failed" or not self.is_admissible(solver.y):
+                why = message or "the state left its bounds"
+                return _Segment(float(solver.t_old or begin), solver.y, failure=why)
+            projected = solver.y if self.project is None else self.project(solver.t, solver.y)
+            if not self.is_admissible(projected):
+                return _Segment(float(solver.t_old), solver.y, failure="the projection of the state failed")
+            small_steps = small_steps + 1 if solver.t - solver.t_old < small else 0
+            if small_steps == SMALL_STEPS:
+                return _Segment(float(solver.t), solver.y, failure=STALLED)
+            at = partial(_solution_at, solver.dense_output(), self.project)
+            switch = None if self.modes is None else self.modes.next_switch(solver.t_old, solver.t, at)
+            reached, terminal = solver.t if switch is None else switch, None
+            if self.events is not None and self.values is not None:
+                self.values, terminal = self.events.end_of_step(solver.t_old, self.values, reached, at)
+            self._record(reached if terminal is None else terminal, at)
             if terminal is not None:
-                return DenseTrajectory(np.array(rows), terminal, TERMINATED)
-            tick(solver.t)
+                return _Segment(terminal, at(terminal), failure=TERMINATED)
+            self.tick(reached)
+            if switch is not None:
+                return _Segment(float(switch), at(switch), True)
             _restart_from(solver, projected)
-        begin, y = end, solver.y
-    return DenseTrajectory(np.array(rows), float(times[-1]))
+        return _Segment(float(solver.t), solver.y)
+
+    def _record(self, reached: float, at: Callable[[float], np.ndarray]) -> None:
+        """Append the solution at the times up to the one that was reached."""
+        while len(self.rows) < len(self.times) and self.times[len(self.rows)] <= reached:
+            self.rows.append(at(self.times[len(self.rows)]))
 
 
 def _solution_at(

@@ -10,6 +10,7 @@ from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.constraints import (
     EXPRESSION_CONSTRAINTS,
     Connect,
+    CoulombFriction,
     Distance,
     JointCoupling,
     NonIdeal,
@@ -27,7 +28,7 @@ from zwang.mechanism.sensor_consistency import check_sensors
 from zwang.mechanism.sensors import SENSORS, Camera
 from zwang.mechanism.tendon_elements import Tendon, TendonCoupling
 from zwang.mechanism.type_validation import short_repr
-from zwang.scalar import are_constant
+from zwang.scalar import are_constant, is_zero
 
 Part = TypeVar("Part")
 
@@ -248,10 +249,44 @@ def _check_expressions(m: MechanismParts) -> None:
         {c.name: c for c in m.constraints},
     )
     for constraint in (c for c in m.constraints if isinstance(c, EXPRESSION_CONSTRAINTS)):
-        for name, _ in (*getattr(constraint, "coefficients", ()), *getattr(constraint, "forces", ())):
-            find("speed", name, velocities)
-        if isinstance(constraint, NonIdeal):
+        for field in ("coefficients", "forces", "sliding"):
+            for name, _ in getattr(constraint, field, None) or ():
+                find("speed", name, velocities)
+        if isinstance(constraint, NonIdeal | CoulombFriction) and constraint.constraint is not None:
             find("constraint", constraint.constraint, constraints)
+        if isinstance(constraint, CoulombFriction):
+            _check_friction(constraint, _joints_by_name(m), constraints)
+
+
+def _check_friction(
+    friction: CoulombFriction, joints: Mapping[str, Any], constraints: Mapping[str, Any]
+) -> None:
+    """The joint of Coulomb friction is revolute, with a radius, or prismatic, without; its constraint has a
+    force.
+    """
+    where = f"Coulomb friction {friction.name!r}"
+    if friction.constraint is not None:
+        if isinstance(constraints[friction.constraint], NonIdeal | CoulombFriction):
+            raise DescriptionError(
+                f"{where} names the constraint {friction.constraint!r}, which is itself a non-ideal force; "
+                "name the constraint whose force is the load"
+            )
+        return
+    kind = find("joint", friction.joint, joints).kind
+    if kind not in ("revolute", "prismatic"):
+        raise DescriptionError(
+            f"{where} is that of the {kind} joint {friction.joint!r}; it is defined for revolute and "
+            "prismatic joints: replace the joint by a sequence of these"
+        )
+    if kind == "revolute" and friction.radius is None:
+        raise DescriptionError(
+            f"{where} is that of the revolute joint {friction.joint!r} and needs radius=, that of its pin [m]"
+        )
+    if kind == "prismatic" and not (friction.radius is None and is_zero(friction.collar_radius)):
+        raise DescriptionError(
+            f"{where} is that of the prismatic joint {friction.joint!r}, which has no radius; omit "
+            "radius= and collar_radius="
+        )
 
 
 def _check_contacts(

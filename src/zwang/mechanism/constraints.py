@@ -29,7 +29,7 @@ from zwang.mechanism.numbers import (
     vector,
 )
 from zwang.mechanism.type_validation import validated
-from zwang.scalar import are_constant
+from zwang.scalar import are_constant, is_zero
 
 Point = tuple[str, Vector3]
 
@@ -263,7 +263,92 @@ class NonIdeal:
         object.__setattr__(self, "forces", named_numbers(items, f"forces of non-ideal {self.name!r}"))
 
 
-EXPRESSION_CONSTRAINTS = (Holonomic, Pfaffian, NonIdeal)
+@validated
+@dataclass(frozen=True)
+class CoulombFriction:
+    """Coulomb friction in a joint or along a constraint, whose bound is proportional to the load N.
+
+    In sliding the friction force is -mu N sign(speed). At rest it has the value that keeps the body at rest,
+    as long as this is at most mu_s N: the law is set-valued, so that a body comes to rest and stays. N is
+    the load in the presence of the friction. In steps of fixed size, and in `constrained_dynamics` with the
+    step size of the options, a sliding that the friction would end within the step counts as rest. A law with
+    mu_s > mu that begins to slide has mu_s until the end of that step, except in "rk4". The options that
+    disable "constraint" or "frictionloss" disable the law.
+
+    coefficient: mu, a number or an expression in the coordinates. static_coefficient: mu_s >= mu, by default
+    mu.
+    Exactly one of:
+    joint: the name of a revolute or prismatic joint, whose bearing has friction (load-dependent joint
+        friction). N is the force that the bearing transmits normal to the axis.
+        radius [m]: of the pin of a revolute joint, so that the friction torque is mu radius N.
+        collar_radius [m]: mean radius of a collar that carries the axial force F_a of a revolute joint; it
+        adds mu collar_radius |F_a| to the torque. By default the axial force causes no friction.
+        bearing_distance [m]: distance of the two bearings, which are at equal distances from the joint's
+        `position` on the axis. They carry the moment normal to the axis by a couple of forces, and N is the
+        sum of the two bearing forces. By default the moment causes no friction.
+    constraint: the name of a constraint. N is the magnitude of its force, sqrt(sum of lambda_i^2) over its
+        rows, as for `NonIdeal`; in newtons if the gradients of its rows have unit length.
+        sliding: the sliding speed [m/s], as its coefficients by the name of the generalised velocity:
+        numbers or expressions in the coordinates, as for `Pfaffian`. For a bead on a ring of radius R about
+        the origin, {"x": -y / R, "y": x / R}; for a pin of radius r about which a body turns by phi,
+        {"phi": r}.
+    Raises DescriptionError for negative numbers, and for fields that do not belong together.
+    Source: Coulomb (1785); Armstrong-Helouvry, Dupont, Canudas de Wit, Automatica 30 (1994) 1083; the
+    set-valued law: Glocker, Set-Valued Force Laws (2001), Chapter 5.
+    """
+
+    name: str
+    coefficient: Number
+    joint: str | None = None
+    constraint: str | None = None
+    static_coefficient: Number | None = None
+    radius: Number | None = None
+    collar_radius: Number = 0
+    bearing_distance: Number | None = None
+    sliding: Any = None
+
+    def __post_init__(self):
+        where = f"Coulomb friction {self.name!r}"
+        put = object.__setattr__
+        for field in ("coefficient", "static_coefficient", "radius", "collar_radius", "bearing_distance"):
+            if (value := getattr(self, field)) is not None:
+                put(self, field, bounded(value, f"{field} of {where}", least=0))
+        static = self.static_coefficient
+        if static is not None and are_constant(static, self.coefficient) and static < self.coefficient:
+            raise DescriptionError(
+                f"static_coefficient of {where} is {static}; it must be at least the coefficient of sliding, "
+                f"{self.coefficient}"
+            )
+        if (self.joint is None) == (self.constraint is None):
+            raise DescriptionError(
+                f"{where} has joint={self.joint!r} and constraint={self.constraint!r}; give exactly one"
+            )
+        if self.constraint is None and self.sliding is not None:
+            raise DescriptionError(f"{where} is that of a joint; sliding= belongs to that of a constraint")
+        if self.constraint is not None:
+            self._check_constraint(where)
+        if self.bearing_distance is not None and is_zero(self.bearing_distance):
+            raise DescriptionError(f"bearing_distance of {where} is 0; it must be positive, or omitted")
+
+    def _check_constraint(self, where: str) -> None:
+        """The sliding speed as a tuple. Raises DescriptionError without it, and for fields of joints."""
+        if any(x is not None for x in (self.radius, self.bearing_distance)) or not is_zero(
+            self.collar_radius
+        ):
+            raise DescriptionError(
+                f"{where} is that of a constraint; radius=, collar_radius= and bearing_distance= belong to "
+                "that of a joint; give sliding= in metres per second"
+            )
+        if not self.sliding:
+            raise DescriptionError(
+                f"{where} is that of a constraint, and needs sliding=, the sliding speed: a dictionary of "
+                "its coefficients by the name of the generalised velocity"
+            )
+        items = self.sliding.items() if isinstance(self.sliding, Mapping) else self.sliding
+        object.__setattr__(self, "sliding", named_numbers(items, f"sliding of {where}"))
+
+
+EXPRESSION_CONSTRAINTS = (Holonomic, Pfaffian, NonIdeal, CoulombFriction)
 """The constraints that are given by expressions."""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.constraint.bearings import BearingLoads, ReleasedMechanism
 from zwang.dynamics.generalised_forces import (
     activation_derivatives,
     actuator_forces_of,
@@ -33,6 +34,17 @@ def applied_forces(mechanism: Mechanism, kinematics: Kinematics, z: Any, control
     return passive + actuator_forces_of(
         mechanism, kinematics, controls_by_name(mechanism, control), by_name(activations(mechanism), z)
     )
+
+
+def bearing_loads_of(
+    released: ReleasedMechanism | None, q: Any, v: Any, z: Any, control: Any
+) -> BearingLoads | None:
+    """The applied forces of the released mechanism of the joints with Coulomb friction, if there are any."""
+    if released is None:
+        return None
+    own = np.asarray(control) if released.mechanism.inputs else released.velocities(control)
+    applied = applied_forces(released.mechanism, released.configuration(q), released.velocities(v), z, own)
+    return BearingLoads(released, applied)
 
 
 def controls_by_name(mechanism: Mechanism, control: Any) -> Mapping[str, Any]:

@@ -9,21 +9,33 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.constraint.bearings import BearingLoads, BearingState, bearing_state, released_mechanism
 from zwang.constraint.context import RowContext, row_context
+from zwang.constraint.coulomb_friction import (
+    FrictionState,
+    SlidingModes,
+    coulomb_frictions,
+    friction_laws,
+    row_bounds,
+    sliding_force,
+    solve_loads,
+    with_friction_rows,
+)
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocity_rows
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.constraint.nonideal import solve_nonideal_forces
-from zwang.constraint.rows import Rows
+from zwang.constraint.rows import Rows, array
 from zwang.constraint.rows_of_mechanism import constraint_rows
 from zwang.deprecation import renamed_attributes
 from zwang.dynamics.crba import crba_of
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
+from zwang.dynamics.generalised_forces import passive_forces
 from zwang.dynamics.rnea import bias_forces_of
 from zwang.kinematics.kinematics import Kinematics
-from zwang.mechanism.constraints import NonIdeal
+from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import absolute, less, logical_and, value_is_constant
+from zwang.scalar import absolute, is_zero, less, logical_and, sqrt, value_is_constant, where
 from zwang.solver.solution import Solution
 from zwang.solver.solve import ReductionChoice, solve
 from zwang.solver.warm_start import as_warm_start
@@ -34,13 +46,14 @@ class ConstrainedSolution(NamedTuple):
     """Gauss's problem of a mechanism in one state, its constraint rows, and the solution.
 
     nonideal_force (nv,): the generalised force of non-ideal constraints, which is included in the problem's
-    a_free.
+    a_free. friction: what the laws of Coulomb friction do, if there are any.
     """
 
     problem: GaussProblem
     rows: Rows
     solution: Solution
     nonideal_force: Any = 0
+    friction: FrictionState | None = None
 
     @property
     def constraint_force(self) -> np.ndarray:
@@ -59,14 +72,38 @@ class ConstrainedSolution(NamedTuple):
         return finite
 
 
+class FreeMotion(NamedTuple):
+    """The mass matrix M, its factors, and the free acceleration, of which forces are added up."""
+
+    M: np.ndarray
+    factors: tuple[Any, Any]
+    parents: list[int]
+    a_free: np.ndarray
+
+    def under(self, force: Any) -> GaussProblem:
+        """Gauss's problem with a further generalised force (nv,)."""
+        a_free = self.a_free if is_zero(force) else self.a_free + self._accelerations(force)
+        return GaussProblem(self.M, a_free, tuple(self.parents))
+
+    def _accelerations(self, force: Any) -> np.ndarray:
+        return ltdl_solve(*self.factors, self.parents, np.asarray(force))
+
+
 def gauss_problem(kinematics: Kinematics, tau: Any) -> GaussProblem:
     """The data of Gauss's problem: M by CRBA, and a_free = M^-1 (tau - h(q, v)).
 
     tau (nv,): the applied generalised force, springs and dampers included [N m, N].
     """
+    return free_motion(kinematics, tau).under(0)
+
+
+def free_motion(kinematics: Kinematics, tau: Any) -> FreeMotion:
+    """The mass matrix with its factors, and a_free = M^-1 (tau - h(q, v))."""
     M, parents = crba_of(kinematics), velocity_parents(kinematics.tree)
-    free = ltdl_solve(*ltdl(M, parents), parents, np.array(tau) - bias_forces_of(kinematics))
-    return GaussProblem(M, free, tuple(parents))
+    factors = ltdl(M, parents)
+    return FreeMotion(
+        M, factors, parents, ltdl_solve(*factors, parents, np.array(tau) - bias_forces_of(kinematics))
+    )
 
 
 def solve_constrained(
@@ -74,6 +111,7 @@ def solve_constrained(
     kinematics: Kinematics | None = None,
     inverse_weights: InverseWeights | None = None, settling_time: Any = None, start: Any = None,
     time: Any = 0, independent: tuple[IndependentVelocity, ...] | None = None, approaching_act: Any = True,
+    modes: SlidingModes | None = None, bearings: BearingLoads | None = None,
 ) -> ConstrainedSolution:  # fmt: skip
     """Gauss's problem, constraint rows and solution under the applied generalised force tau (nv,), on any
     scalar.
@@ -83,25 +121,33 @@ def solve_constrained(
     inverse_weights: those of the mechanism, computed here by default. settling_time [s]: time constant of
     Baumgarte stabilisation. start: initial guess or warm start, as for `solve`. time [s]: the t of
     time-dependent constraints. independent: the independent velocities of a coordinate reduction, or none of
-    them for an automatic choice; None for constraint forces. approaching_act: see `RowContext`.
+    them for an automatic choice; None for constraint forces. approaching_act: see `RowContext`. modes: of
+    Coulomb friction, see `SlidingModes`. bearings: of the joints with Coulomb friction; by default those
+    under the passive forces.
     """
-    if has_nonideal_constraints(mechanism) and as_warm_start(
-        start
-    ):  # each step solves the problem several times
+    laws = coulomb_frictions(mechanism)
+    repeated = laws or has_nonideal_constraints(mechanism)  # each step solves the problem several times
+    if repeated and as_warm_start(start):
         start = None
+    kinematics = Kinematics(mechanism.tree, q, v) if kinematics is None else kinematics
     context = row_context(
         mechanism,
-        Kinematics(mechanism.tree, q, v) if kinematics is None else kinematics,
+        kinematics,
         inverse_weights=inverse_weights,
         timestep=timestep,
         settling_time=settling_time,
         time=time,
         approaching_act=approaching_act,
     )
+    options = {"solver": solver, "start": start, "independent": independent}
+    if laws:
+        return _solution_with_friction(
+            context, tau, modes, bearings or bearing_loads(mechanism, q, v), **options
+        )
     rows = active_rows(context, warm_start=as_warm_start(start))
     # the independent accelerations of a coordinate reduction have no links
     rows = rows if independent is None else rows.without_groups()
-    return solution_of_rows(context, tau, rows, solver=solver, start=start, independent=independent)
+    return solution_of_rows(context, free_motion(kinematics, tau), rows, **options)
 
 
 def active_rows(context: RowContext, *, warm_start: Any) -> Rows:
@@ -118,10 +164,13 @@ def without_inactive_rows(rows: Rows) -> Rows:
 
 
 def solution_of_rows(
-    context: RowContext, tau: Any, rows: Rows, *, solver: str = "newton", start: Any = None,
-    independent: tuple[IndependentVelocity, ...] | None = None,
+    context: RowContext, free: FreeMotion, rows: Rows, *, extra_force: Any = 0, solver: str = "newton",
+    start: Any = None, independent: tuple[IndependentVelocity, ...] | None = None,
 ) -> ConstrainedSolution:  # fmt: skip
-    """The solution of Gauss's problem under these rows; arguments as for `solve_constrained`."""
+    """The solution of Gauss's problem under these rows; arguments as for `solve_constrained`.
+
+    extra_force (nv,): a prescribed force of constraints, in addition to the applied forces.
+    """
     mechanism, q, v = context.mechanism, context.q, context.v
     chosen = (
         None
@@ -131,12 +180,12 @@ def solution_of_rows(
 
     def with_nonideal_force(force: Any) -> ConstrainedSolution:
         """The solution with these forces of non-ideal constraints added to tau."""
-        problem = gauss_problem(context.kinematics, tau + force)
+        problem = free.under(force)
         found = solve(problem, rows, solver=solver, start=start, independent=chosen)
         return ConstrainedSolution(problem, rows, found, force)
 
     if not has_nonideal_constraints(mechanism):
-        return with_nonideal_force(0)
+        return with_nonideal_force(extra_force)
     # the force of a non-ideal constraint depends on the ideal forces f, which depend on it
     only_hard_equalities = not rows.row_groups and all(
         hard and kind == "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True)
@@ -146,11 +195,83 @@ def solution_of_rows(
         q,
         v,
         rows.names,
-        lambda x: with_nonideal_force(x).solution.force,
+        lambda x: with_nonideal_force(x + extra_force).solution.force,
         context.time,
         only_hard_equalities,
     )
-    return with_nonideal_force(force)
+    return with_nonideal_force(force + extra_force)
+
+
+# ------------------------------------------------------------------------------------ Coulomb friction
+
+
+def bearing_loads(mechanism: Mechanism, q: Any, v: Any) -> BearingLoads:
+    """The released mechanism of the joints with Coulomb friction, under its passive forces."""
+    released = released_mechanism(mechanism)
+    if released is None:
+        return BearingLoads(None, np.zeros(0))
+    return BearingLoads(
+        released, passive_forces(released.mechanism, released.configuration(q), released.velocities(v))
+    )
+
+
+def _solution_with_friction(
+    context: RowContext, tau: Any, modes: SlidingModes | None, bearings: BearingLoads, **options: Any
+) -> ConstrainedSolution:
+    """The solution with Coulomb friction, whose bounds follow the loads: the fixed point of the loads."""
+    laws = friction_laws(context.mechanism, context.q, context.v, context.time)
+    rows, state = _rows_and_bearings(context, bearings)
+    n, nv = len(rows), context.mechanism.nv
+    rows, free = with_friction_rows(context, rows, laws, modes), free_motion(context.kinematics, tau)
+
+    def solved(loads: Any) -> ConstrainedSolution:
+        """The solution with the bounds mu N of these loads N (m,)."""
+        bounds = array([*rows.bound[:n], *row_bounds(laws, modes, loads)])
+        force = laws.T.T @ sliding_force(laws, modes, loads) if modes is not None else np.zeros(nv, int)
+        return solution_of_rows(context, free, rows.replaced(bound=bounds), extra_force=force, **options)
+
+    def found_loads(loads: Any) -> np.ndarray:
+        found = solved(loads).solution
+        return np.array([_load(law, rows, state, found) for law in laws.laws])
+
+    loads, is_solution = solve_loads(laws, found_loads)
+    last = solved(loads)
+    force = where(is_solution, last.nonideal_force + np.zeros(nv), np.nan)
+    friction = last.solution.force[n:] + sliding_force(laws, modes, loads)
+    return last._replace(
+        nonideal_force=force, friction=FrictionState(laws.speeds, friction, laws.static * loads)
+    )
+
+
+def _rows_and_bearings(context: RowContext, bearings: BearingLoads) -> tuple[Rows, BearingState | None]:
+    """The rows of all other constraints, and the state of the bearings, which follow from the rows of the
+    released mechanism.
+    """
+    released = bearings.released
+    if released is None:
+        return active_rows(context, warm_start=None).without_groups(), None
+    kinematics = released.kinematics(context.q, context.v)
+    rows = active_rows(
+        context._replace(
+            mechanism=released.mechanism,
+            q=kinematics.q,
+            v=kinematics.v,
+            kinematics=kinematics.with_computed_poses(),
+            inverse_weights=released.inverse_weights(context.inverse_weights),
+        ),
+        warm_start=None,
+    ).without_groups()
+    state = bearing_state(released, kinematics, bearings.applied, rows)
+    return rows.replaced(J=rows.J[:, released.columns]), state
+
+
+def _load(law: CoulombFriction, rows: Rows, state: BearingState | None, found: Solution) -> Any:
+    """The load N of a law: that of the bearing, or the magnitude of the force of its constraint."""
+    if law.joint is not None:
+        assert state is not None
+        return state.load(law, found.acceleration, found.force[: len(state.J)])
+    own = [i for i, name in enumerate(rows.names) if name == law.constraint]
+    return sqrt(sum((found.force[i] * found.force[i] for i in own), start=0))
 
 
 def has_nonideal_constraints(mechanism: Mechanism) -> bool:

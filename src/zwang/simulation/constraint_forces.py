@@ -18,7 +18,16 @@ from zwang.constraint.context import RowContext
 from zwang.constraint.hard import is_hard_constraint, rolling_contact, rows_of_constraint
 from zwang.constraint.rows import Rows
 from zwang.kinematics.poses import placement_pose
-from zwang.mechanism.constraints import Connect, Distance, Holonomic, NonIdeal, NoSideSlip, Rolling, Weld
+from zwang.mechanism.constraints import (
+    Connect,
+    CoulombFriction,
+    Distance,
+    Holonomic,
+    NonIdeal,
+    NoSideSlip,
+    Rolling,
+    Weld,
+)
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD
 from zwang.scalar import divide, sqrt
@@ -113,7 +122,7 @@ def forces_of_constraints(context: RowContext, solution: Solution) -> Iterator[t
     """
     at = 0
     for c in context.mechanism.constraints if equality_enabled(context.mechanism) else ():
-        if isinstance(c, NonIdeal):
+        if isinstance(c, NonIdeal | CoulombFriction):
             continue
         count = len(c.expressions) if isinstance(c, Holonomic) else ROW_COUNTS.get(type(c), 1)
         if is_hard_constraint(c):

@@ -10,6 +10,7 @@ import numpy as np
 from zwang.constraint.hard import velocity_level_rows
 from zwang.mechanism.constraints import (
     Connect,
+    CoulombFriction,
     Distance,
     Holonomic,
     JointCoupling,
@@ -50,7 +51,7 @@ def _residuals_of(mechanism: Mechanism) -> Iterator[ConstraintResidual]:
     for c in mechanism.constraints:
         name = c.name or type(c).__name__.lower()
         match c:
-            case NonIdeal():
+            case NonIdeal() | CoulombFriction():
                 continue
             case Weld():
                 yield ConstraintResidual(name, "m", c, slice(0, 3), 1, (0, 1, 2))

@@ -7,24 +7,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.bearings import ReleasedMechanism, released_mechanism
 from zwang.constraint.context import resting_speed
-from zwang.constraint.coordinate_projection import ProjectedState, project_state
+from zwang.constraint.coordinate_projection import ProjectedState, project_state, project_velocity
+from zwang.constraint.coulomb_friction import FrictionState, SlidingModes, friction_laws
 from zwang.constraint.equality import LOOPS
 from zwang.constraint.hard import (
     VELOCITY_LEVEL,
     all_velocity_level_rows,
     is_hard_constraint,
     rheonomic_constraints,
+    velocity_level_rows_at,
 )
 from zwang.constraint.impact import closes_by_impact
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocities
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
 from zwang.errors import SimulationError
 from zwang.kinematics.kinematics import Kinematics
-from zwang.mechanism.constraints import NonIdeal
+from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import MutableArray, logical_not
-from zwang.simulation.constrained import ConstrainedSolution, solve_constrained
+from zwang.scalar import MutableArray, equal, logical_not, where
+from zwang.simulation.constrained import BearingLoads, ConstrainedSolution, solve_constrained
 from zwang.simulation.constraint_options import describe_constraints, equality_enabled
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.solver_status import CONVERGED, solver_status
@@ -37,7 +40,7 @@ from zwang.simulation.status import (
     worst_status,
 )
 
-CONSTRAINT_TYPES = (*LOOPS, *VELOCITY_LEVEL, NonIdeal)
+CONSTRAINT_TYPES = (*LOOPS, *VELOCITY_LEVEL, NonIdeal, CoulombFriction)
 STABILIZATIONS = ("projection", "baumgarte")
 SETTLING_STEPS = 10  # time constant of Baumgarte stabilisation, in steps
 
@@ -49,6 +52,7 @@ class ConstraintModel:
     weights: inverse weights. h: step size [s]. stabilization: of hard constraints, by coordinate
     "projection" after each step, or by "baumgarte" terms in their reference accelerations.
     independent: the independent velocities of a coordinate reduction, or None for constraint forces.
+    released: the mechanism whose joints with Coulomb friction are released, if there are any.
     """
 
     mechanism: Mechanism
@@ -56,6 +60,7 @@ class ConstraintModel:
     h: float
     stabilization: str = "projection"
     independent: tuple[IndependentVelocity, ...] | None = None
+    released: ReleasedMechanism | None = None
 
     @property
     def settling_time(self) -> float | None:
@@ -79,6 +84,7 @@ class ConstrainedMotion(NamedTuple):
     M (nv, nv): mass matrix. a (nv,): constrained acceleration. constraint_force (nv,): the generalised force
     J^T f of all constraints [N m, N]. row_status: for the next warm start, from solvers that have one.
     solver_status: see `solver_status`. found: the problem and its solution. kinematics: of the state.
+    friction: of the laws of Coulomb friction.
     closes: whether a hard contact acts on an approach faster than the resting speed.
     """
 
@@ -90,6 +96,7 @@ class ConstrainedMotion(NamedTuple):
     solver_status: Any = CONVERGED
     found: Any = None
     kinematics: Any = None
+    friction: FrictionState | None = None
     closes: Any = False
 
 
@@ -112,7 +119,8 @@ def constraint_model_of(
                 f"those that are: {', '.join(kind.__name__ for kind in CONSTRAINT_TYPES)}"
             )
     independent = independent_velocities(mechanism, coordinate_reduction)
-    return ConstraintModel(mechanism, inverse_weights(mechanism), h, stabilization, independent)
+    weights, released = inverse_weights(mechanism), released_mechanism(mechanism)
+    return ConstraintModel(mechanism, weights, h, stabilization, independent, released)
 
 
 def hard_constraints(mechanism: Mechanism) -> list[Any]:
@@ -138,15 +146,18 @@ def constrained_motion(
     t: Any = 0,
     warm_start: Any = None,
     approaching_act: Any = True,
+    *,
+    modes: SlidingModes | None = None,
+    bearings: BearingLoads | None = None,
 ) -> ConstrainedMotion:
     """The constrained acceleration by Gauss's principle, under the applied generalised force tau (nv,) [N m,
     N].
 
     The acceleration minimises 1/2 (a - a_free)^T M (a - a_free) + sum_i s_i(J_i a - aref_i). warm_start: an
-    initial acceleration, or the row statuses of the previous solution. Source: MuJoCo documentation,
-    Computation, "Constraint model"; `zwang.solver`.
+    initial acceleration, or the row statuses of the previous solution. modes, bearings: of Coulomb friction,
+    see `solve_constrained`. Source: MuJoCo documentation, Computation, "Constraint model"; `zwang.solver`.
     """
-    found = solved(model, kinematics, tau, t, warm_start, approaching_act)
+    found = solved(model, kinematics, tau, t, warm_start, approaching_act, modes=modes, bearings=bearings)
     solution = found.solution
     statuses = (
         status_if(solution.failed, NOT_CONVERGED),
@@ -163,6 +174,7 @@ def constrained_motion(
         solver_status(solution),
         found,
         kinematics,
+        found.friction,
         closes_by_impact(found.rows, solution.force_of, resting_speed(model.mechanism, model.h)),
     )
 
@@ -174,6 +186,9 @@ def solved(
     t: Any = 0,
     warm_start: Any = None,
     approaching_act: Any = True,
+    *,
+    modes: SlidingModes | None = None,
+    bearings: BearingLoads | None = None,
 ) -> ConstrainedSolution:
     """Gauss's problem of a step: collision, constraint rows, and the solution with every row's
     force.
@@ -183,6 +198,7 @@ def solved(
         inverse_weights=model.weights,
         settling_time=model.settling_time, time=t, independent=model.independent, start=warm_start,
         approaching_act=approaching_act,
+        modes=modes, bearings=bearings,
     )  # fmt: skip
 
 
@@ -193,6 +209,20 @@ def stabilised(model: ConstraintModel | None, q: Any, v: Any, t: Any) -> Project
     if model is None or not model.projects:
         return ProjectedState(q, v, False)
     return project_state(model.mechanism, model.weights, q, v, t)
+
+
+def held_velocity(model: ConstraintModel, q: Any, v: Any, t: Any, signs: Any) -> np.ndarray:
+    """The velocities (nv,) nearest to v at which every law of Coulomb friction at rest has the sliding speed
+    0.
+
+    signs (m,): of the sliding speeds, 0 at rest. The hard constraints stay satisfied.
+    """
+    laws = friction_laws(model.mechanism, q, v, t)
+    A, a = laws.T, [where(equal(s, 0), 0, -u) for s, u in zip(signs, laws.speeds, strict=True)]
+    if model.hard:
+        hard_A, hard_a, _ = velocity_level_rows_at(model.mechanism, q, t)
+        A, a = np.concatenate([A, hard_A]), [*a, *hard_a]
+    return project_velocity(model.mechanism, model.weights, q, v, A, np.array(a))
 
 
 def largest_violations(

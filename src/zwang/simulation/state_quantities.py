@@ -20,7 +20,12 @@ from zwang.dynamics.generalised_forces import spring_energy_of
 from zwang.errors import SolveError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulation.applied_forces import activations, applied_forces, controls_by_name
+from zwang.simulation.applied_forces import (
+    activations,
+    applied_forces,
+    bearing_loads_of,
+    controls_by_name,
+)
 from zwang.simulation.constrained import ConstrainedSolution, gauss_problem
 from zwang.simulation.constraint_forces import point_force_labels, point_forces
 from zwang.simulation.constraint_residuals import residuals_at
@@ -82,7 +87,10 @@ def _constraint_quantities(
         return found
     constraint_model = constraint_model_of(mechanism, wanted.h, wanted.stabilization)
     try:
-        solution = solved(constraint_model, kinematics, tau, t) if constraint_model is not None else None
+        solution = None
+        if constraint_model is not None:
+            bearings = bearing_loads_of(constraint_model.released, kinematics.q, kinematics.v, *driven)
+            solution = solved(constraint_model, kinematics, tau, t, bearings=bearings)
     except SolveError:  # on floats, in the last state of a failed world
         return _not_a_number(mechanism, wanted, kinematics, tau)
     if wanted.constraints:

@@ -55,7 +55,8 @@ FAILURE_REASONS = (
     FailureReason(
         "no_working_force",
         "no force, or more than one force, satisfies the law of a non-ideal constraint",
-        "reduce the friction, or give its constraint a softness",
+        "reduce the friction, give its constraint a softness, or replace a formula for friction, which has "
+        "no value at rest, by zw.CoulombFriction",
     ),
     FailureReason(
         "bad_control", "the control is not a finite number", "check the function that computes the control"

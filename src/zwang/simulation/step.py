@@ -29,16 +29,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.coulomb_friction import (
+    FrictionState,
+    SlidingModes,
+    coulomb_frictions,
+    friction_laws,
+    released_signs,
+    sliding_signs,
+)
 from zwang.constraint.rows import WarmStart
 from zwang.deprecation import renamed_attributes
 from zwang.integrator.fixed_step import State, StateSpace, runge_kutta_4, semi_implicit_euler
+from zwang.integrator.stick_slip import step_with_stops
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import MutableArray
-from zwang.simulation.applied_forces import activation_rate, applied_forces, next_activation
+from zwang.scalar import MutableArray, logical_not
+from zwang.simulation.applied_forces import activation_rate, applied_forces, bearing_loads_of, next_activation
 from zwang.simulation.constraint_stage import (
     ConstrainedMotion,
+    ConstraintModel,
     constrained_motion,
     constraint_model_of,
     stabilised,
@@ -54,7 +64,7 @@ from zwang.simulation.implicit_damping import (
 )
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.solver_status import CONVERGED, worst_solver_status
-from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, status_if, worst_status
+from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, NOT_CONVERGED, status_if, worst_status
 from zwang.simulation.step_settings import StepSettings
 
 STEPPERS = {
@@ -64,6 +74,8 @@ STEPPERS = {
     "rk4": runge_kutta_4,
 }
 """The integration method of each integrator of fixed step size."""
+MULTISTAGE = ("rk4",)
+"""The integrators with several stages, in which a velocity-level law cannot hold at the end of the step."""
 
 
 @renamed_attributes(point="state")
@@ -84,7 +96,8 @@ class StepResult(NamedTuple):
 
 class StateDerivative(NamedTuple):
     """The time derivatives of the state, v_dot (nv,) and z_dot (nz,), with status and row statuses as in
-    `StepResult`. motion: the constrained motion. closes: see `ConstrainedMotion`.
+    `StepResult`. motion: the constrained motion. closes: see `ConstrainedMotion`. friction: what the laws of
+    Coulomb friction do.
     """
 
     v_dot: np.ndarray
@@ -93,6 +106,7 @@ class StateDerivative(NamedTuple):
     row_status: MutableArray | None = None
     motion: ConstrainedMotion | None = None
     closes: Any = False
+    friction: FrictionState | None = None
 
     @property
     def warm_start(self) -> Any:
@@ -134,13 +148,47 @@ def step(
     required and None.
     """
     t = time_or_error(s.constraint_model, t)
+    # 10. integrator
+    if s.constraint_model is not None and s.has_impacts:
+        result = _with_impacts(s, s.constraint_model, state, control, t)
+    elif s.integrator in MULTISTAGE and coulomb_frictions(s.mechanism):
+        result = _divided_at_stops(s, state, control, t, warm_start)
+    else:
+        result, _ = _integrated(s, state, control, t, s.h, warm_start)
+    # 11. stabilisation of the hard constraints
+    end = result.state
+    q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h)
+    # 12. status
+    status = worst_status([result.status, status_if(violated, CONSTRAINT_VIOLATED)])
+    return result._replace(state=State(q, v, end.z), status=status)
+
+
+def _integrated(
+    s: StepSettings, state: State, control: Any, t: Any, h: Any, warm_start: Any,
+    modes: SlidingModes | None = None,
+) -> tuple[StepResult, FrictionState | None]:  # fmt: skip
+    """The state after the time h [s] by the integration method, with the worst status of all stages; and what
+    Coulomb friction does at the beginning.
+    """
     stages: list[StateDerivative] = []
 
     def derivative(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
         """Stages 1 to 9 at the time t + dt; the solver's initial guess is the preceding solution."""
         guess = stages[-1].warm_start if stages else warm_start
-        stages.append(state_derivative(s, q, v, z, control, t + dt, guess))
+        stages.append(state_derivative(s, q, v, z, control, t + dt, guess, modes=modes))
         return stages[-1].v_dot, stages[-1].z_dot
+
+    end = STEPPERS[s.integrator](derivative, state_space(s.mechanism), state, h)
+    row_status = stages[-1].row_status
+    kept = [] if row_status is None else [row_status[k] for k in range(row_status.shape[0])]
+    motions = [stage.motion for stage in stages if stage.motion is not None]
+    solver = worst_solver_status(motion.solver_status for motion in motions)
+    status = worst_status(stage.status for stage in stages)
+    return StepResult(end, status, kept, solver, stages[0].motion), stages[0].friction
+
+
+def _with_impacts(s: StepSettings, model: ConstraintModel, state: State, control: Any, t: Any) -> StepResult:
+    """The state after a step that is divided at the impacts of hard contacts."""
 
     def part(q: Any, v: Any, z: Any, dt: Any, approaching_act: Any) -> tuple[Any, Any, Any, Any, Any]:
         """Stages 1 to 9 in a part of a step between impacts."""
@@ -148,26 +196,24 @@ def step(
         solver = CONVERGED if found.motion is None else found.motion.solver_status
         return found.v_dot, found.z_dot, found.status, found.closes, solver
 
-    # 10. integrator
-    space = state_space(s.mechanism)
-    if s.constraint_model is not None and s.has_impacts:
-        end, status, solver_status = step_with_impacts(
-            s.constraint_model, s.integrator, part, space, state, t
-        )
-        statuses = [status]
-    else:
-        end = STEPPERS[s.integrator](derivative, space, state, s.h)
-        statuses = [stage.status for stage in stages]
-        motions = [stage.motion for stage in stages if stage.motion is not None]
-        solver_status = worst_solver_status(motion.solver_status for motion in motions)
-    # 11. stabilisation of the hard constraints
-    q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h)
-    # 12. status
-    status = worst_status([*statuses, status_if(violated, CONSTRAINT_VIOLATED)])
-    row_status = stages[-1].row_status if stages else None
-    kept = [] if row_status is None else [row_status[k] for k in range(row_status.shape[0])]
-    motion = stages[0].motion if stages else None
-    return StepResult(State(q, v, end.z), status, kept, solver_status, motion)
+    end, status, solver = step_with_impacts(model, s.integrator, part, state_space(s.mechanism), state, t)
+    return StepResult(end, status, [], solver)
+
+
+def _divided_at_stops(s: StepSettings, state: State, control: Any, t: Any, warm_start: Any) -> StepResult:
+    """The state after a step that is divided where the sliding of a law of Coulomb friction stops."""
+
+    def substep(state: State, signs: Any, elapsed: Any, size: Any) -> tuple[State, Any, Any]:
+        modes = SlidingModes(signs, True, s.h)
+        end, friction = _integrated(s, state, control, t + elapsed, size, warm_start, modes)
+        return end.state, end.status, released_signs(s.mechanism, signs, friction)
+
+    def speeds(state: State, elapsed: Any) -> Any:
+        return friction_laws(s.mechanism, state.q, state.v, t + elapsed).speeds
+
+    end = step_with_stops(substep, speeds, sliding_signs, state, s.h)
+    incomplete = status_if(logical_not(end.is_complete), NOT_CONVERGED)
+    return StepResult(end.state, worst_status([end.status, incomplete]), [])
 
 
 def state_derivative(
@@ -179,10 +225,12 @@ def state_derivative(
     t: Any = 0,
     warm_start: Any = None,
     approaching_act: Any = True,
+    modes: SlidingModes | None = None,
 ) -> StateDerivative:
     """The time derivative of the state at the time t [s]: stages 1 to 9.
 
     approaching_act: whether hard contacts that approach faster than the resting speed act, see `RowContext`.
+    modes: of Coulomb friction, see `SlidingModes`.
     """
     # 1. kinematics, computed once for all stages
     kinematics = Kinematics(s.mechanism.tree, q, v)
@@ -193,15 +241,20 @@ def state_derivative(
     if s.constraint_model is None:
         return StateDerivative(unconstrained_acceleration(s, kinematics, z, control, tau), z_dot, NONE)
     # 5. to 8. collision, constraint rows, unconstrained motion, constraint solver
-    motion = constrained_motion(s.constraint_model, kinematics, tau, t, warm_start, approaching_act)
+    bearings = bearing_loads_of(s.constraint_model.released, q, v, z, control)
+    motion = constrained_motion(
+        s.constraint_model, kinematics, tau, t, warm_start, approaching_act, modes=modes, bearings=bearings
+    )
     # 9. implicit damping
     if (
         s.constraint_model.hard
     ):  # the acceleration of the total force has less rounding than that of the solver
         a = unconstrained_acceleration(s, kinematics, z, control, tau + motion.constraint_force)
-        return StateDerivative(a, z_dot, motion.status, motion=motion, closes=motion.closes)
+        return StateDerivative(
+            a, z_dot, motion.status, motion=motion, closes=motion.closes, friction=motion.friction
+        )
     a = constrained_acceleration(s, motion, kinematics, z, control)
-    return StateDerivative(a, z_dot, motion.status, motion.row_status, motion, motion.closes)
+    return StateDerivative(a, z_dot, motion.status, motion.row_status, motion, motion.closes, motion.friction)
 
 
 def state_space(mechanism: Mechanism) -> StateSpace:

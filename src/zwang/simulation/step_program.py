@@ -119,7 +119,8 @@ def state_after_step(
     the `outputs` (see `step_outputs`), of which forces are computed where they are `recorded`.
     """
     result = step(settings, state, control, t, carried.warm_start if carried else None)
-    if outputs and settings.has_impacts:  # whose parts are solved in a loop
+    # parts of a step between impacts or stops of sliding are solved in a loop
+    if outputs and result.motion is None and settings.constraint_model is not None:
         start = state_derivative(settings, *state, control, 0 if t is None else t)
         result = result._replace(motion=start.motion)
     after, status = result.state, result.status

@@ -21,12 +21,13 @@ from zwang.dynamics.crba import crba as composite_mass_matrix
 from zwang.dynamics.generalised_forces import spring_energy
 from zwang.errors import UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
-from zwang.mechanism.constraints import NonIdeal
+from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_zero
 from zwang.symbolic import derivation
 from zwang.symbolic.equation_symbols import EquationSymbols
 from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm
+from zwang.symbolic.friction import friction_forces
 from zwang.symbolic.sympy_types import matrix_entries, rows_of_matrix
 from zwang.symbolic.velocity_reduction import VelocityReduction
 from zwang.symbolic.wrenches import applied_wrenches, generalized_forces
@@ -210,6 +211,12 @@ class DerivedEquations:
             )
             Q = nonideal_forces(alone, s.q, s.v, self._form.of(self.symbols.time), self._force_magnitudes)
             found[f"NonIdeal {c.name}"] = self._matrix(s.V.T @ Q)
+        for c in (c for c in m.constraints if isinstance(c, CoulombFriction)):
+            alone = m.replace(
+                constraints=tuple(x for x in m.constraints if not isinstance(x, CoulombFriction) or x is c)
+            )
+            Q = friction_forces(alone, s.q, s.v, self._form.of(self.symbols.time), self._force_magnitudes)
+            found[f"CoulombFriction {c.name}"] = self._matrix(s.V.T @ Q)
         return found
 
     @cached_property
@@ -325,9 +332,8 @@ class DerivedEquations:
     def _wrenches(self) -> tuple[np.ndarray, np.ndarray]:
         """Gamma (6 N,), and the generalised forces (nv,) that are not part of it."""
         s = self._state
-        nonideal = nonideal_forces(
-            self._scalar_mechanism, s.q, s.v, self._form.of(self.symbols.time), self._force_magnitudes
-        )
+        at = (self._scalar_mechanism, s.q, s.v, self._form.of(self.symbols.time), self._force_magnitudes)
+        nonideal = nonideal_forces(*at) + friction_forces(*at)
         return applied_wrenches(self._scalar_mechanism, self._motion, s.q, s.v, self._inputs, nonideal)
 
     @property

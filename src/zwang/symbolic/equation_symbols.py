@@ -11,6 +11,7 @@ from zwang.deprecation import renamed_attributes
 from zwang.mechanism.constraints import NonIdeal, PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic import latex_names
+from zwang.symbolic.friction import load_names
 
 
 @renamed_attributes(sizes="force_magnitudes")
@@ -20,7 +21,8 @@ class EquationSymbols:
 
     q: coordinates. v: generalised velocities. u, u_dot: independent velocities and their rates. inputs: by
     name. time: for constraints that depend on it. force_magnitudes: N_NAME of each constraint with a
-    non-ideal force. latex: how symbols are typeset.
+    non-ideal force or Coulomb friction, and of each joint with Coulomb friction. latex: how symbols are
+    typeset.
     """
 
     q: tuple[sp.Symbol, ...]
@@ -60,9 +62,6 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Equ
         latex[rate] = rf"{dots}{{{latex_names.symbol(name)}}}"
         latex.setdefault(own, latex_names.symbol(name))
     inputs = {name: sp.Symbol(name, real=True) for name in mechanism.inputs}
-    magnitudes = {
-        c.constraint: sp.Symbol(f"N_{c.constraint}", nonnegative=True)
-        for c in mechanism.constraints
-        if isinstance(c, NonIdeal)
-    }
+    loads = [c.constraint for c in mechanism.constraints if isinstance(c, NonIdeal)] + load_names(mechanism)
+    magnitudes = {name: sp.Symbol(f"N_{name}", nonnegative=True) for name in loads}
     return EquationSymbols(q, v, tuple(u), tuple(u_dot), inputs, sp.Symbol("t", **real), magnitudes, latex)

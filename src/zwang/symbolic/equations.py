@@ -25,6 +25,7 @@ from zwang.symbolic import derivation, reactions, typesetting
 from zwang.symbolic.derived_equations import DerivedEquations, Form
 from zwang.symbolic.equation_symbols import EquationSymbols, symbols_for
 from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm, map_expressions
+from zwang.symbolic.friction import friction_forces
 from zwang.symbolic.lagrange import by_lagrange
 from zwang.symbolic.numeric_probe import NumericProbe, numeric_probe, value_near
 from zwang.symbolic.polynomial import Polynomial, TooLargeError
@@ -132,7 +133,9 @@ def equations(
     readable.
 
     The force that a `NonIdeal` constraint prescribes contains a symbol N_NAME for the magnitude of the force
-    of the constraint NAME, which is the norm of `multipliers[NAME]`.
+    of the constraint NAME, which is the norm of `multipliers[NAME]`. The force of `CoulombFriction` is that
+    of sliding, -mu N_NAME sign(u) times the radius of a revolute joint, where NAME is the constraint or the
+    joint.
     Raises UnknownNameError for a velocity, DescriptionError for dependent velocities and where nothing can
     move.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, A projection-based derivation of the equations of motion for
@@ -249,6 +252,7 @@ def _derived(
     magnitudes = {name: form.of(s) for name, s in symbols.force_magnitudes.items()}
     v = reduction.v
     Q = generalized_forces(scalars, q, v, inputs) + nonideal_forces(scalars, q, v, time, magnitudes)
+    Q = Q + friction_forces(scalars, q, v, time, magnitudes)
     state = derivation.SymbolicState(tree, q, v, reduction.V, reduction.v_rate, Q)
     # M* u_dot = r
     expanded = isinstance(form, ExpandedForm)
