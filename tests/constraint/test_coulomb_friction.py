@@ -127,7 +127,7 @@ def oscillator():
 
 
 def test_steps_that_are_divided_at_stops_keep_the_order_of_the_method():
-    """Each half swing ends 2 mu m g / k nearer to the middle, and the block stays once it is within mu m g / k."""
+    """Each half swing ends 2 mu m g / k nearer to the middle; within mu m g / k the block stays."""
     band, start = 0.1 * MASS * G / 50.0, 0.5
     rest = start
     while abs(rest) > band:

@@ -43,7 +43,8 @@ def bearing_loads_of(
     if released is None:
         return None
     own = np.asarray(control) if released.mechanism.inputs else released.velocities(control)
-    applied = applied_forces(released.mechanism, released.configuration(q), released.velocities(v), z, own)
+    kinematics = Kinematics(released.mechanism.tree, released.configuration(q), released.velocities(v))
+    applied = applied_forces(released.mechanism, kinematics, z, own)
     return BearingLoads(released, applied)
 
 
