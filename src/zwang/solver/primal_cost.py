@@ -13,15 +13,13 @@ stiffness at the link, and the composite-rigid-body recursion carries it down th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.blocked_ldlt import BlockedLDLT
-from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
+from zwang.algebra.updated_matrix import UpdatedMatrix
 from zwang.constraint.rows import Cone, RowGroup, Rows, array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
@@ -33,16 +31,12 @@ from zwang.scalar import (
     for_each,
     is_zero,
     logical_or,
-    value_is_constant,
     zeros,
 )
 from zwang.scalar.stacked_pytree import StackedPytree
 from zwang.solver.cones import cone_force, row_force
 from zwang.solver.line_search import exact_line_search
 
-# up to this number of multiplications the Hessian's factorisation is unrolled entry by entry
-UNROLLED_MULTIPLICATIONS = 10_000
-FILL_IN_RATIO = 4  # fill-in is tested for where it multiplies the cost of the factorisation by this
 ROUNDING = 1e-13  # rounding error of the slope, relative to its terms
 
 
@@ -109,22 +103,7 @@ class PrimalCost:
         coupling += [
             own for row_group in rows.row_groups if not row_group.by_link for own in row_group.columns
         ]
-        self.tree_pattern, self.pattern = self._sparsity(coupling)
-        self.blocked_factorization = (
-            BlockedLDLT(self.nv, self.pattern)
-            if _factorization_cost(self.pattern) > UNROLLED_MULTIPLICATIONS
-            else None
-        )
-        if self.blocked_factorization is None:
-            self.size, self.entry_index = (
-                len(self.pattern),
-                {e: k for k, e in enumerate(sorted(self.pattern))},
-            )
-        else:
-            self.size, self.entry_index = (
-                self.blocked_factorization.size,
-                {e: self.blocked_factorization.place(*e) for e in self.pattern},
-            )
+        self.hessian = self._hessian(coupling)
         self.blocks = [self._block_of_rows(number, *span) for number, span in enumerate(spans)]
         self.row_groups = self._group_readers()
         self.block_count = len(self.blocks) + sum(len(row_group.columns) for row_group in rows.row_groups)
@@ -158,10 +137,10 @@ class PrimalCost:
         """
         pairs = [(i, j) for i in range(len(columns)) for j in range(i + 1)]
         if columns and not self._are_velocities(columns):
-            start = self.size + 21 * ((columns[0] - self.nv) // 6)
+            start = self.hessian.size + 21 * ((columns[0] - self.nv) // 6)
             return [(i, j, start + k) for k, (i, j) in enumerate(pairs)]
         ordered = [(max(columns[i], columns[j]), min(columns[i], columns[j])) for i, j in pairs]
-        return [(i, j, self.entry_index[entry]) for (i, j), entry in zip(pairs, ordered, strict=True)]
+        return [(i, j, self.hessian.position[entry]) for (i, j), entry in zip(pairs, ordered, strict=True)]
 
     def _group_readers(self) -> list[tuple[RowGroup, Callable[[Any], RowBlock]]]:
         """The pair-type groups, each with the function that reads a block by its index."""
@@ -299,54 +278,30 @@ class PrimalCost:
         """Newton direction -(M + J^T W J)^-1 gradient, with the sparsity of M and the fill-in of the
         coupling blocks.
         """
-        M = self.problem.M
-        H = zeros(self.size + 21 * len(self.link_numbers))
-        for (i, j), k in self.entry_index.items():
-            H = H.set(k, M[i][j])
 
         # H = M + sum J^T W J over the active blocks
         def add(block: RowBlock, H: MutableArray) -> MutableArray:
             WJ = force_law(block, block.read(y))[1] @ block.J
             return _with_added(H, ((k, block.J[:, i] @ WJ[:, j]) for i, j, k in block.hessian_entries))
 
+        H = self.hessian.array(self.problem.M, 21 * len(self.link_numbers))
         H = self._with_link_stiffness(self.over_active_blocks(add, H))
+        return -self.hessian.solve(H, gradient, self._any_coupling())
 
-        def solve(entries: Any, H: MutableArray) -> np.ndarray:
-            n = range(self.nv)
-            lower = [[H[self.entry_index[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in n]
-            return -sparse_ltdl_solve(*sparse_ltdl(lower), gradient)
-
-        def solved_by_blocks(H: MutableArray) -> np.ndarray:
-            assert self.blocked_factorization is not None
-            return -self.blocked_factorization.solve(self.blocked_factorization.factor(H), gradient)
-
-        solved_with_fill_in = (
-            solved_by_blocks if self.blocked_factorization is not None else lambda H: solve(self.pattern, H)
-        )
-        coupling = self._coupling_conditions()
-        if any(value_is_constant(condition) and condition for condition in coupling):
-            return solved_with_fill_in(H)
-        coupling = [condition for condition in coupling if not value_is_constant(condition)]
-        if not coupling or _factorization_cost(self.pattern) < FILL_IN_RATIO * _factorization_cost(
-            self.tree_pattern
-        ):
-            return solved_with_fill_in(H)
-        any_coupling = reduce(logical_or, coupling)
-        return cond(any_coupling, solved_with_fill_in, lambda H: solve(self.tree_pattern, H), H)
-
-    def _coupling_conditions(self) -> list[Any]:
-        """Whether each block that couples two branches of the tree is active."""
+    def _any_coupling(self) -> Any:
+        """Whether a block that couples two branches of the tree is active."""
         found = [block.active for block in self.blocks if self._couples_branches(block.columns)]
         dynamic = [row_group for row_group in self.rows.row_groups if not row_group.by_link]
-        return found + [
+        found += [
             row_group.any_active
             for row_group in dynamic
             if any(map(self._couples_branches, row_group.columns))
         ]
+        return reduce(logical_or, found, False)
 
     def _couples_branches(self, columns: Sequence[int]) -> bool:
         """Whether rows on these unknowns fill in entries of the Hessian that are zero in M."""
-        return self._are_velocities(columns) and not _entries(columns) <= self.tree_pattern
+        return self._are_velocities(columns) and not _entries(columns) <= self.hessian.entries
 
     def _are_velocities(self, columns: Sequence[int]) -> bool:
         """Whether these unknowns are generalised velocities, not a link's spatial velocity."""
@@ -359,16 +314,13 @@ class PrimalCost:
             return []
         return [k for i in screws.path(link) for k in range(self.nv)[screws.velocities[i]]]
 
-    def _sparsity(
-        self, coupling: Sequence[Sequence[int]]
-    ) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-        """Nonzero entries (i >= j) of the Hessian, first where no row couples two branches, then with all
-        coupling rows.
-        """
+    def _hessian(self, coupling: Sequence[Sequence[int]]) -> UpdatedMatrix:
+        """The storage of the Hessian; rows that couple two branches of the tree fill in entries."""
         M, n = self.problem.M, range(self.nv)
         tree = {(i, j) for i in n for j in range(i + 1) if not is_zero(M[i][j])}
         tree = tree.union(*(_entries(self._velocities_moving(link)) for link in self.link_numbers))
-        return tree, tree.union(*(_entries(columns) for columns in coupling if self._are_velocities(columns)))
+        fill_in = (_entries(columns) for columns in coupling if self._are_velocities(columns))
+        return UpdatedMatrix(self.nv, tree, set[tuple[int, int]]().union(*fill_in))
 
     def _with_link_stiffness(self, H: MutableArray) -> MutableArray:
         """H + sum B^T K B with the stiffness K of each link, if any row at a link is active."""
@@ -384,12 +336,11 @@ class PrimalCost:
                     K[i, j] = K[j, i] = H[k]
                 stiffness[link] = K
             curvature = screws.stiffness_entries(stiffness)
-            return _with_added(H, ((self.entry_index[entry], value) for entry, value in curvature.items()))
+            return _with_added(
+                H, ((self.hessian.position[entry], value) for entry, value in curvature.items())
+            )
 
-        any_active = [
-            block.active for block in self.blocks if block.columns and not self._are_velocities(block.columns)
-        ]
-        any_active += [row_group.any_active for row_group in self.rows.row_groups if row_group.by_link]
+        any_active = [row_group.any_active for row_group in self.rows.row_groups if row_group.by_link]
         return cond(reduce(logical_or, any_active), add, lambda H: H, H)
 
     def exact_line_search(
@@ -438,11 +389,6 @@ def _in_one_block(rows: Rows, cones: dict[int, Cone], i: int, j: int) -> bool:
 def _entries(columns: Sequence[int]) -> set[tuple[int, int]]:
     """Lower triangle of the block of these rows and columns."""
     return {(i, j) for i in columns for j in columns if j <= i}
-
-
-def _factorization_cost(entries: Iterable[tuple[int, int]]) -> float:
-    """Approximate number of multiplications that factorise a matrix with these entries."""
-    return sum(n * n / 2 for n in Counter(i for i, _ in entries).values())
 
 
 def diagonal(values: Sequence[Any]) -> np.ndarray:

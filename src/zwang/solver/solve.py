@@ -89,7 +89,7 @@ def checked(problem: GaussProblem, rows: Rows, found: Solution) -> Solution:
                 f"the rows of constraint {name!r} are not finite in this state: numbers overflow, or the "
                 "constraint is singular, as the distance of two coincident points is; choose another state"
             )
-    if not np.isfinite(np.asarray(found.acceleration, float)).all():
+    if not (np.isfinite(np.asarray(problem.M, float)).all() and _smallest_eigenvalue(problem.M) > 0):
         raise SolveError(
             "the mass matrix is not positive definite in this state: a joint moves no inertia, or the masses "
             "differ by more than floating-point numbers resolve; give the bodies an inertia or the joints an "
@@ -103,3 +103,7 @@ def checked(problem: GaussProblem, rows: Rows, found: Solution) -> Solution:
             "a configuration where they agree"
         )
     return found
+
+
+def _smallest_eigenvalue(M: Any) -> float:
+    return float(np.linalg.eigvalsh(np.asarray(M, float))[0]) if len(M) else np.inf
