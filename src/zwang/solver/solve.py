@@ -13,10 +13,10 @@ from zwang.constraint.rows import Rows, array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import UnknownNameError
 from zwang.scalar import are_constant
-from zwang.solver.augmented_lagrangian import augmented_lagrangian
 from zwang.solver.conjugate_gradient import conjugate_gradient
 from zwang.solver.coordinate_reduction import solve_reduced
 from zwang.solver.dual_newton import dual_newton
+from zwang.solver.hard_rows import solve_hard_rows
 from zwang.solver.multipliers import solve_multipliers
 from zwang.solver.newton import newton
 from zwang.solver.null_space import null_space_reduction, restricted_problem
@@ -77,7 +77,7 @@ def solve(
     # on traced scalars, where ranks cannot be decided, by multipliers
     if len(equalities) == len(rows) and not rows.row_groups:
         return solve_multipliers(problem, rows)
-    return augmented_lagrangian(problem, rows, SOLVERS[solver], start=start)
+    return solve_hard_rows(problem, rows)
 
 
 def _is_numeric(problem: GaussProblem, rows: Rows) -> bool:
