@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.api.reference import zwang_by_body as zwang_by_body
     from zwang.api.reference import zwang_of as zwang_of
     from zwang.api.simulate import simulate as simulate
+    from zwang.api.solve_contact import solve_contact as solve_contact
     from zwang.api.task_acceleration import task_acceleration as task_acceleration
     from zwang.constraint.softness_report import softness as softness
     from zwang.integrator.adaptive_step import Adaptive as Adaptive
@@ -129,6 +130,7 @@ _PLACES = {
     "zwang.api.joint_reactions": "joint_reactions",
     "zwang.api.simulate": "simulate",
     "zwang.api.assemble": "assemble",
+    "zwang.api.solve_contact": "solve_contact",
     "zwang.api.task_acceleration": "task_acceleration",
     "zwang.symbolic.equations": "equations",
     "zwang.symbolic.equation_check": "check_equations",
@@ -236,6 +238,7 @@ __all__ = [
     "scalar",
     "simulate",
     "softness",
+    "solve_contact",
     "task_acceleration",
     "view",
     "zwang_by_body",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zwang.api import validation
-from zwang.errors import ArgumentError, ShapeError
+from zwang.errors import ArgumentError, ShapeError, StateError
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import MutableArray, zeros
 from zwang.solver.hard_contact import (
@@ -123,6 +123,9 @@ def _validated(
     if normal not in ("first", "last"):
         raise ArgumentError(f"normal is 'first' or 'last', not {normal!r}: the place of the normal row")
     G, g, mu = validation.array(G, "G"), validation.array(g, "g").ravel(), validation.array(mu, "mu")
+    for name, values in (("G", G), ("g", g), ("mu", mu)):
+        if not np.isfinite(values).all():
+            raise StateError(f"every element of {name} must be finite; it has NaN or infinity")
     if len(g) == 0 or len(g) % 3:
         raise ShapeError(f"g has three rows for each contact, shape (3 n,); {len(g)} were given")
     if G.shape != (len(g), len(g)):
@@ -184,7 +187,7 @@ def _other_local_solution(p: ContactProblem, found: ContactForces, k: int) -> li
     free = c - G @ f
     if f[0] > 0:
         return [0.0, 0.0, 0.0] if free[0] > DIFFERENT * np.abs(G @ f).max() else None
-    if c[0] <= 0 or not np.diag(G).all():
+    if c[0] <= 0:
         return None
     sticking = np.linalg.lstsq(G, -free, rcond=None)[0]
     is_solution = np.abs(G @ sticking + free).max() <= DIFFERENT * np.abs(free).max()

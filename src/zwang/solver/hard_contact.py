@@ -2,7 +2,7 @@
 
 With the Delassus matrix G and the free acceleration g of the contact rows, the forces f satisfy
 
-    c = G f + g,    f_n >= 0,  c_n >= 0,  f_n c_n = 0,    |f_t| <= f_n,    f_t = -f_n c_t / |c_t| where c_t != 0
+    c = G f + g,   f_n >= 0,  c_n >= 0,  f_n c_n = 0,   |f_t| <= f_n,   f_t = -f_n c_t / |c_t| where c_t != 0
 
 in the coordinates f_t / friction, friction c_t in which the friction cone is round, each block of rows scaled
 by the diagonal of G. So masses that differ by many orders of magnitude do not matter. With r > 0 this is

@@ -90,7 +90,9 @@ def _largest_block(rows: Rows) -> int:
 
 def _gathered_rows(primal: PrimalCost, rows: Rows, width: int) -> _GatheredRows:
     """The active rows of each world; every row outside cones is a block of its own."""
-    cones = sum(len(group.columns) * (1 if "cone" in group.kinds else group.size) for group in rows.row_groups)
+    cones = sum(
+        len(group.columns) * (1 if "cone" in group.kinds else group.size) for group in rows.row_groups
+    )
     capacity = len(rows.cones) + sum(kind != "cone" for kind in rows.kinds) + cones
     nx = primal.nv + 6 * len(primal.link_numbers)
     n = capacity * width
@@ -158,7 +160,12 @@ def _without_unused_blocks(gathered: _GatheredRows, count: Any, width: int) -> _
             values[name] = values[name].set(k, where(used, values[name][k], 0.0))
         for j in range(width):
             i = width * k + j
-            for name, otherwise in (("aref", 0.0), ("R", 0.0), ("friction", 0.0 if j else 1.0), ("number", -1.0)):
+            for name, otherwise in (
+                ("aref", 0.0),
+                ("R", 0.0),
+                ("friction", 0.0 if j else 1.0),
+                ("number", -1.0),
+            ):
                 values[name] = values[name].set(i, where(used, values[name][i], otherwise))
 
             def mask(e: Any, J: MutableArray, i: Any = i) -> MutableArray:
@@ -171,7 +178,13 @@ def _without_unused_blocks(gathered: _GatheredRows, count: Any, width: int) -> _
 
 
 def _row_arrays(
-    problem: GaussProblem, primal: PrimalCost, rows: Rows, gathered: _GatheredRows, L: Any, count: Any, width: int
+    problem: GaussProblem,
+    primal: PrimalCost,
+    rows: Rows,
+    gathered: _GatheredRows,
+    L: Any,
+    count: Any,
+    width: int,
 ) -> tuple[MutableArray, MutableArray]:
     """X = L^-T J^T by rows (n, nv), and g = J a_free - aref (n,)."""
     nv = primal.nv
