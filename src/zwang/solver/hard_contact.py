@@ -41,9 +41,9 @@ from zwang.solver.solution import SMALLEST_SCALE, is_single_precision
 
 ITERATIONS = 400  # of Newton's method, in all; nearly all problems take less than 30
 NEWTON_ITERATIONS = 10  # for one eta, after which eta is increased
-INITIAL_ETA, SMALLEST_ETA, LARGEST_ETA = 1e-2, 1e-10, 100.0  # relative to the diagonal of G
+INITIAL_ETA, SMALLEST_ETA, LARGEST_ETA = 1e-2, 1e-8, 100.0  # relative to the diagonal of G
 FASTEST_DECREASE, SLOWEST_DECREASE, ETA_INCREASE = 0.1, 0.9, 5.0  # factors of eta
-TOLERANCE = 1e-14  # of the error of a block, relative to the terms that its accelerations are the sum of
+TOLERANCE = 3e-15  # of the error of a block, relative to the terms that its accelerations are the sum of
 STAGNATION = 1e-11  # an error below it that does not decrease any more consists of rounding errors
 USABLE_ERROR = 1e-5  # at the iteration limit, forces with a larger error are not to be used
 SINGLE_PRECISION = 1e7  # times these tolerances and the smallest eta in single precision
@@ -194,8 +194,8 @@ def _iterate(p: ContactProblem, s: _State) -> _State:
     # a problem is solved when its error is small against the progress that its eta allows
     progress = s.centre_error * minimum(s.eta, 1.0)
     last_one = s.newton_iterations + 1 >= NEWTON_ITERATIONS
-    exact = newton_error <= maximum(0.3 * TOLERANCE * factor, INEXACT * progress)
-    tolerable = newton_error <= maximum(10 * TOLERANCE * factor, ACCEPTED * progress)
+    exact = newton_error <= maximum(TOLERANCE * factor, INEXACT * progress)
+    tolerable = newton_error <= maximum(30 * TOLERANCE * factor, ACCEPTED * progress)
     solved = logical_or(exact, logical_and(last_one, tolerable))
     failed = logical_and(logical_not(solved), logical_or(last_one, logical_not(newton_error < 1e100)))
     stagnant = logical_and(best_error <= STAGNATION * factor, error > s.centre_error / 2)
