@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from zwang.scalar import MutableArray, cond, empty, fori_loop
+import numpy as np
+
+from zwang.scalar import MutableArray, cond, divide, empty, fori_loop, minimum
 
 
 def solve_block_lu(
     count: Any, width: int, A: MutableArray, coupled: MutableArray, b: MutableArray
-) -> MutableArray:
-    """x of A x = b by block elimination without pivoting, which passes over the blocks that are zero.
+) -> tuple[MutableArray, Any]:
+    """x of A x = b by block elimination without pivoting, which passes over the blocks that are zero, and the
+    least determinant of a diagonal block of U, whose products are the leading principal minors of A.
 
     count: number of blocks a side, an index. width: rows of a block. A (n, n) with n >= count width, and b
     (n,); both are overwritten. coupled (n / width, n / width): 1 where a block is not zero, 0 where all its
@@ -35,7 +38,7 @@ def solve_block_lu(
 
     def eliminate(I: Any, K: Any, carry: Any) -> Any:
         """Row I minus L_IK times row K, with L_IK = A_IK U_KK^-1."""
-        A, coupled, inverses, b = carry
+        A, coupled, inverses, b, least = carry
         l = _product(load(A, I, K), [[inverses[K, width * a + c] for c in inside] for a in inside])
 
         def column(J: Any, carry: Any) -> Any:
@@ -44,21 +47,21 @@ def solve_block_lu(
         A, coupled = fori_loop(K + 1, count, column, (A, coupled))
         for a in inside:
             b = b.set(width * I + a, b[width * I + a] - sum(l[a][e] * b[width * K + e] for e in inside))
-        return A, coupled, inverses, b
+        return A, coupled, inverses, b, least
 
     def row(I: Any, carry: Any) -> Any:
         def step(K: Any, carry: Any) -> Any:
             return cond(carry[1][I, K] > 0, lambda x: eliminate(I, K, x), lambda x: x, carry)
 
-        A, coupled, inverses, b = fori_loop(0, I, step, carry)
-        inverse = inverse_of(load(A, I, I))
+        A, coupled, inverses, b, least = fori_loop(0, I, step, carry)
+        inverse, determinant = inverse_and_determinant(load(A, I, I))
         for a in inside:
             for c in inside:
                 inverses = inverses.set((I, width * a + c), inverse[a][c])
-        return A, coupled, inverses, b
+        return A, coupled, inverses, b, minimum(least, determinant)
 
-    initial = A, coupled, empty((capacity, width * width)), b
-    A, coupled, inverses, b = fori_loop(0, count, row, initial)
+    initial = A, coupled, empty((capacity, width * width)), b, np.inf
+    A, coupled, inverses, b, least = fori_loop(0, count, row, initial)
 
     def back(I: Any, x: MutableArray) -> MutableArray:
         """x_I = U_II^-1 (b_I - sum_J U_IJ x_J)."""
@@ -75,15 +78,15 @@ def solve_block_lu(
             x = x.set(width * I + a, sum(inverses[I, width * a + e] * right[e] for e in inside))
         return x
 
-    return fori_loop(0, count, back, b, reverse=True)
+    return fori_loop(0, count, back, b, reverse=True), least
 
 
-def inverse_of(block: list[list[Any]]) -> list[list[Any]]:
-    """Inverse of a small matrix by Gauss-Jordan elimination without pivoting."""
-    n = len(block)
+def inverse_and_determinant(block: list[list[Any]]) -> tuple[list[list[Any]], Any]:
+    """Inverse and determinant of a small matrix by Gauss-Jordan elimination without pivoting."""
+    n, determinant = len(block), 1
     rows = [list(row) for row in block]
     for k in range(n):
-        pivot = 1 / rows[k][k]
+        determinant, pivot = determinant * rows[k][k], divide(1, rows[k][k])
         rows[k] = [pivot if j == k else x * pivot for j, x in enumerate(rows[k])]
         for i in range(n):
             if i != k:
@@ -92,7 +95,7 @@ def inverse_of(block: list[list[Any]]) -> list[list[Any]]:
                     -factor * pivot if j == k else x - factor * y
                     for j, (x, y) in enumerate(zip(rows[i], rows[k], strict=True))
                 ]
-    return rows
+    return rows, determinant
 
 
 def _product(A: list[list[Any]], B: list[list[Any]]) -> list[list[Any]]:

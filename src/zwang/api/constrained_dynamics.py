@@ -21,6 +21,7 @@ from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.constrained import solve_constrained
+from zwang.simulation.status import FAILURE_REASONS, RIGID_FRICTION
 from zwang.solver.solution import kkt_residual, row_costs
 
 SINGULAR = 4 * np.finfo(float).eps  # times nv: pivots below it, relative to the diagonal, are rounding
@@ -43,7 +44,8 @@ class ConstrainedDynamics:
     zwang: Gauss's measure Z of the deviation from the unconstrained acceleration [W/s]. bodies: the part of
     each body in it, by name, and that of "rotors". shares: by constraint, the cost of its softness; Z and
     all shares together are the function that the acceleration minimises. iterations, converged: of the
-    solver.
+    solver. undetermined: whether rigid friction admits no acceleration, or several, at a sliding hard contact
+    (Painleve's paradox); the acceleration is then that of an impact within the step, and not converged.
     """
 
     acceleration: np.ndarray
@@ -56,6 +58,7 @@ class ConstrainedDynamics:
     shares: dict[str, float]
     iterations: int
     converged: bool
+    undetermined: bool = False
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -67,6 +70,9 @@ class ConstrainedDynamics:
         """The result of the solver as a sentence."""
         if self.converged:
             return f"converged in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}"
+        if self.undetermined:
+            reason = FAILURE_REASONS[RIGID_FRICTION]
+            return f"{reason.description}: {reason.remedy}"
         return (
             f"not converged in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}: "
             f"constraints "
@@ -141,6 +147,7 @@ def constrained_dynamics(
         shares=shares,
         iterations=int(solution.iterations),
         converged=bool(solution.converged),
+        undetermined=bool(solution.undetermined),
     )
 
 

@@ -61,6 +61,11 @@ FAILURE_REASONS = (
         "bad_control", "the control is not a finite number", "check the function that computes the control"
     ),
     FailureReason("interrupted", "the simulation was interrupted", "run it again"),
+    FailureReason(
+        "rigid_friction",
+        "rigid friction admits no acceleration, or several, at a sliding contact (Painleve's paradox)",
+        "reduce the friction there, or use a soft contact",
+    ),
 )
 """The names are part of the format of recordings and never change."""
 
@@ -74,6 +79,7 @@ FAILURE_REASONS = (
     NONIDEAL_FORCE,
     INVALID_CONTROL,
     INTERRUPTED,
+    RIGID_FRICTION,
 ) = range(len(FAILURE_REASONS))
 
 STATUS_OF_ERROR = {

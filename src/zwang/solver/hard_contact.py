@@ -18,6 +18,7 @@ the geometric mean of the scales of G and eta. Where it does not converge, eta i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from zwang.algebra.block_lu import solve_block_lu
@@ -47,6 +48,7 @@ TOLERANCE = 3e-15  # of the error of a block, relative to the terms that its acc
 STAGNATION = 1e-11  # an error below it that does not decrease any more consists of rounding errors
 USABLE_ERROR = 1e-5  # at the iteration limit, forces with a larger error are not to be used
 SINGLE_PRECISION = 1e7  # times these tolerances and the smallest eta in single precision
+REDUNDANT_ETA = 1e-7  # added to G where the signs of its minors are evaluated
 INEXACT, ACCEPTED = 1e-3, 0.1  # Newton's error in a problem, relative to eta and the error before it
 
 
@@ -221,12 +223,31 @@ def _newton_step(p: ContactProblem, s: _State) -> MutableArray:
 
     With B = dP/dz and H = dc'/dc (see `_law`), F' = 1 - B (1 - r H (G + eta)).
     """
-    w, n, r = p.width, p.width * p.capacity, 1 / sqrt(s.eta)
+
+    def law(k: Any) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
+        P, B, slope = _law(p, k, s.f, s.c, s.eta, s.centre)
+        return [x - y for x, y in zip(P, p.block(s.f, k), strict=True)], B, slope
+
+    d, _ = solve_block_lu(p.count, p.width, *_linear_system(p, 1 / sqrt(s.eta), s.eta, law))
+
+    def add(k: Any, f: MutableArray) -> MutableArray:
+        return p.with_block(f, k, [x + y for x, y in zip(p.block(f, k), p.block(d, k), strict=True)])
+
+    return fori_loop(0, p.count, add, s.f)
+
+
+def _linear_system(
+    p: ContactProblem, r: Any, eta: Any, law: Callable[[Any], tuple[list[Any], Any, Any]]
+) -> tuple[MutableArray, MutableArray, MutableArray]:
+    """The matrix 1 - B + r B H (G + eta), its blocks that are not zero, and the right-hand side; law(k):
+    right-hand side, B and B H of block k.
+    """
+    w, n = p.width, p.width * p.capacity
 
     def row(I: Any, carry: Any) -> Any:
-        P, B, slope = _law(p, I, s.f, s.c, s.eta, s.centre)
+        residual, B, slope = law(I)
         A, coupled, right = carry
-        right = p.with_block(right, I, [x - y for x, y in zip(P, p.block(s.f, I), strict=True)])
+        right = p.with_block(right, I, residual)
 
         def column(J: Any, carry: Any) -> Any:
             return cond(p.coupled[I, J] > 0, lambda x: products(J, x), lambda x: zero(J, x), carry)
@@ -249,18 +270,47 @@ def _newton_step(p: ContactProblem, s: _State) -> MutableArray:
         A, coupled = fori_loop(0, p.count, column, (A, coupled))
         for i in range(w):
             for j in range(w):
-                diagonal = (1 if i == j else 0) - B[i][j] + r * s.eta * slope[i][j]
+                diagonal = (1 if i == j else 0) - B[i][j] + r * eta * slope[i][j]
                 A = A.set((w * I + i, w * I + j), A[w * I + i, w * I + j] + diagonal)
         return A, coupled.set((I, I), 1.0), right
 
     initial = empty((n, n)), empty((p.capacity, p.capacity)), empty(n)
-    A, coupled, right = fori_loop(0, p.count, row, initial)
-    d = solve_block_lu(p.count, w, A, coupled, right)
+    return fori_loop(0, p.count, row, initial)
 
-    def add(k: Any, f: MutableArray) -> MutableArray:
-        return p.with_block(f, k, [x + y for x, y in zip(p.block(f, k), p.block(d, k), strict=True)])
 
-    return fori_loop(0, p.count, add, s.f)
+def is_undetermined(p: ContactProblem, found: ContactForces, slip: MutableArray, slides: MutableArray) -> Any:
+    """Whether rigid friction leaves no or several accelerations (Painleve's paradox), at contacts that slide.
+
+    slip (n,): velocity, of any size, in the coordinates of the problem. slides (capacity,): 1 where a contact
+    is closed and slides at it. While the direction of sliding holds, f_t = -f_n slip / |slip|, and the
+    accelerations are determined for every load if the principal minors of the linear system are positive.
+    Evaluated are the leading ones, with the modes of the other contacts as they were found. Source: Genot,
+    Brogliato, Eur. J. Mech. A 18 (1999) 653.
+    """
+    w = p.width
+
+    def law(k: Any) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
+        _, B, slope = _law(p, k, found.f, found.c, 0.0, None)
+        direction = p.block(slip, k)
+        size = sqrt(sum(x * x for x in direction[1:]))
+        sliding = slides[k] > 0
+        column = [1.0, *(-x / where(size > 0, size, 1.0) for x in direction[1:])]
+        chosen = [
+            [where(sliding, column[i] if j == 0 else 0.0, x) for j, x in enumerate(row)]
+            for i, row in enumerate(B)
+        ]
+        forced = [
+            [where(sliding, column[i] if j == 0 else 0.0, x) for j, x in enumerate(row)]
+            for i, row in enumerate(slope)
+        ]
+        return [0.0] * w, chosen, forced
+
+    def evaluate() -> Any:
+        _, least = solve_block_lu(p.count, w, *_linear_system(p, 1.0, REDUNDANT_ETA, law))
+        return least < -REDUNDANT_ETA
+
+    any_slides = fori_loop(0, p.count, lambda k, x: maximum(x, slides[k]), 0.0)
+    return cond(any_slides > 0, evaluate, lambda: 0.0 > 1.0)
 
 
 def _law(

@@ -22,6 +22,7 @@ from zwang.scalar import (
     fori_loop,
     is_zero,
     lane_maximum,
+    logical_and,
     logical_not,
     where,
     zeros,
@@ -29,12 +30,17 @@ from zwang.scalar import (
 from zwang.solver.hard_contact import (
     ContactForces,
     ContactProblem,
+    is_undetermined,
     scaled_problem,
     solve_contact_problem,
 )
 from zwang.solver.null_space import is_inconsistent
 from zwang.solver.primal_cost import PrimalCost, RowBlock
 from zwang.solver.solution import Solution
+
+CLOSED = (
+    0.01  # the normal velocity of a closed contact, with the distance over the step, relative to its slip
+)
 
 
 class _GatheredRows(NamedTuple):
@@ -79,7 +85,10 @@ def solve_hard_rows(problem: GaussProblem, rows: Rows) -> Solution:
     p, scale = scaled_problem(p, gathered.friction)
     start = fori_loop(0, count * width, lambda i, f: f.set(i, 0.0), empty(capacity * width))
     found = solve_contact_problem(p, start)
-    return _solution(problem, rows, gathered, (L, reciprocals), X, scale, found, count * width)
+    undetermined = is_undetermined(p, found, *_sliding(p, gathered, scale))
+    solution = _solution(problem, rows, gathered, (L, reciprocals), X, scale, found, count * width)
+    converged = logical_and(solution.converged, logical_not(undetermined))
+    return solution._replace(converged=converged, undetermined=undetermined)
 
 
 def _largest_block(rows: Rows) -> int:
@@ -226,6 +235,27 @@ def _delassus_matrix(X: MutableArray, reciprocals: np.ndarray, R: MutableArray, 
         return A.set((i, i), A[i, i] + R[i])
 
     return fori_loop(0, count, row, empty((size, size)))
+
+
+def _sliding(p: ContactProblem, gathered: _GatheredRows, scale: MutableArray) -> tuple[Any, Any]:
+    """The slip of every hard contact, by rows, and whether it is closed and slides before the step.
+
+    A hard contact has aref_t = -u_t / h with the slip u_t, and aref_n = -(u_n + distance / h) / h; the part
+    of Jdot v is small against u / h. It slides if friction would have to exceed the other loads in order to
+    stop it within the step.
+    """
+
+    def add(k: Any, carry: Any) -> Any:
+        slip, slides = carry
+        own = [-x * s for x, s in zip(p.block(gathered.aref, k), p.block(scale, k), strict=True)]
+        loads = sum((x - u) * (x - u) for x, u in zip(p.block(p.g, k), own, strict=True))
+        size = sum(u * u for u in own[1:])
+        hard_cone = logical_and(p.disc[k] > 0, p.associated[k] < 0.5)
+        closed = own[0] * own[0] <= CLOSED * CLOSED * size
+        sliding = logical_and(logical_and(hard_cone, closed), size > loads)
+        return p.with_block(slip, k, own), slides.set(k, where(sliding, 1.0, 0.0))
+
+    return fori_loop(0, p.count, add, (empty(p.width * p.capacity), empty(p.capacity)))
 
 
 def _solution(

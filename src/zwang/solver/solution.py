@@ -27,7 +27,9 @@ class Solution(NamedTuple):
     coordinate reduction are dependent in this state. inaccurate: whether the acceleration still changed by
     too much when the iteration limit was reached; None means that every solution that has not converged is
     inaccurate. row_status: the status of every block of rows, from which the next solution is warm-started,
-    or None where a solver does not report it (see `warm_start`).
+    or None where a solver does not report it (see `warm_start`). undetermined: whether rigid friction admits
+    no acceleration, or several ones, at a sliding contact (Painleve's paradox); the solution has then not
+    converged.
     """
 
     acceleration: np.ndarray
@@ -38,6 +40,7 @@ class Solution(NamedTuple):
     dependent: Any = False
     inaccurate: Any = None
     row_status: MutableArray | None = None
+    undetermined: Any = False
 
     @property
     def failed(self) -> Any:
