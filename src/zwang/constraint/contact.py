@@ -11,7 +11,9 @@ import numpy as np
 
 from zwang.algebra.rotations import skew
 from zwang.collision import FAR, ContactPoint, Pair, contact_points, passes_broad_phase
+from zwang.collision.narrow_phase import placed
 from zwang.collision.penetration import with_search_margin
+from zwang.constraint.contact_bias import contact_biases, link_motion
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import PER_ROW, Cone, JointScrews, LinkRows, Rows, array
 from zwang.constraint.softness import (
@@ -36,7 +38,7 @@ class Contact(NamedTuple):
     J (6, nv): J v is the velocity of b relative to a in contact axes, normal first, linear before angular.
     Where a or b is the world, v stands for the spatial velocity (6,) of the other link. distance [m]: the
     signed distance. inverse_weight: (of translation [1/kg], of rotation [1/(kg m^2)]). friction: condim - 1
-    coefficients.
+    coefficients. bias: Jdot v (6,) of a hard contact.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Contact(NamedTuple):
     inverse_weight: tuple[Any, Any]
     friction: tuple[Any, ...]
     active: Any
+    bias: Any = (0,) * 6
 
     @property
     def hard(self) -> bool:
@@ -205,7 +208,15 @@ def contact_of(context: RowContext, pair: Pair, point: ContactPoint, number: int
         inverse_weight,
         tuple(pair.friction[: pair.condim - 1]),
         active,
+        _hard_bias(context, pair, number) if active is not False and is_hard_contact(pair) else (0,) * 6,
     )
+
+
+def _hard_bias(context: RowContext, pair: Pair, number: int) -> np.ndarray:
+    """Jdot v (6,) of a contact point of a hard pair."""
+    a, b = (placed(geom, context.poses) for geom in (pair.a, pair.b))
+    motions = [link_motion(context.kinematics, geom.placement.link) for geom in (pair.a, pair.b)]
+    return contact_biases(with_search_margin(pair), a, b, *motions)[number]
 
 
 def contact_name(pair: Pair, number: int) -> str:
@@ -244,6 +255,7 @@ def _unilateral_rows(
             context.v,
             distances,
             inverse_weight=inverse_weight,
+            bias=contact.bias[0],
             timestep=context.timestep,
             active=active,
             restitution=restitution(contact.pair),
@@ -328,6 +340,7 @@ def _hard_cone_rows(context: RowContext, contact: Contact) -> Rows:
         context.v,
         [contact.distance, *[0] * (n - 1)],
         inverse_weight=inverse_weights,
+        bias=list(contact.bias[:n]),
         timestep=h,
         active=contact.active,
         restitution=restitution(contact.pair),

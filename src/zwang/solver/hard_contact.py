@@ -13,7 +13,8 @@ and a semismooth Newton method solves it (Alart, Curnier, Comput. Methods Appl. 
 Redundant rows make G singular. So each outer iteration k solves the problem with G + eta and g - eta f_k, the
 proximal point method (Rockafellar, Math. Oper. Res. 1 (1976) 97), and eta tends to zero; the part of the
 forces that G does not determine stays where it was. Newton's method solves such a problem with r = eta^-1/2,
-the geometric mean of the scales of G and eta. Where it does not converge, eta is increased.
+the geometric mean of the inverse scales of G and eta, or r = 1 / eta if eta > 1. Where it does not converge,
+eta is increased.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ from zwang.scalar import (
 )
 from zwang.solver.solution import SMALLEST_SCALE, is_single_precision
 
-ITERATIONS = 400  # of Newton's method, in all; nearly all problems take less than 30
+ITERATIONS = 600  # of Newton's method, in all; nearly all problems take less than 30
 NEWTON_ITERATIONS = 10  # for one eta, after which eta is increased
-INITIAL_ETA, SMALLEST_ETA, LARGEST_ETA = 1e-2, 1e-8, 100.0  # relative to the diagonal of G
+INITIAL_ETA, SMALLEST_ETA, LARGEST_ETA = 0.1, 1e-8, 1e4  # relative to the diagonal of G
 FASTEST_DECREASE, SLOWEST_DECREASE, ETA_INCREASE = 0.1, 0.9, 5.0  # factors of eta
 TOLERANCE = 3e-15  # of the error of a block, relative to the terms that its accelerations are the sum of
 STAGNATION = 1e-11  # an error below it that does not decrease any more consists of rounding errors
 USABLE_ERROR = 1e-5  # at the iteration limit, forces with a larger error are not to be used
 SINGLE_PRECISION = 1e7  # times these tolerances and the smallest eta in single precision
 REDUNDANT_ETA = 1e-7  # added to G where the signs of its minors are evaluated
-INEXACT, ACCEPTED = 1e-3, 0.1  # Newton's error in a problem, relative to eta and the error before it
+INEXACT, ACCEPTED = 1e-3, 1e-2  # Newton's error in a problem, relative to eta and the error before it
 
 
 class ContactProblem(NamedTuple):
@@ -228,7 +229,7 @@ def _newton_step(p: ContactProblem, s: _State) -> MutableArray:
         P, B, slope = _law(p, k, s.f, s.c, s.eta, s.centre)
         return [x - y for x, y in zip(P, p.block(s.f, k), strict=True)], B, slope
 
-    d, _ = solve_block_lu(p.count, p.width, *_linear_system(p, 1 / sqrt(s.eta), s.eta, law))
+    d, _ = solve_block_lu(p.count, p.width, *_linear_system(p, _step_length(s.eta), s.eta, law))
 
     def add(k: Any, f: MutableArray) -> MutableArray:
         return p.with_block(f, k, [x + y for x, y in zip(p.block(f, k), p.block(d, k), strict=True)])
@@ -326,7 +327,7 @@ def _law(
         y = [a + eta * (b - b_k) for a, b, b_k in zip(y, x, p.block(centre, k), strict=True)]
     slip = sqrt(sum(a * a for a in y[1:]))
     direction = [p.associated[k] * a / where(slip > 0, slip, 1.0) for a in y[1:]]
-    r = 1.0 if centre is None else 1 / sqrt(eta)
+    r = 1.0 if centre is None else _step_length(eta)
     z_n = x[0] - r * (y[0] - p.associated[k] * slip)
     z_t = [a - r * b for a, b in zip(x[1:], y[1:], strict=True)]
     # normal: between its bounds; tangential: in the disc of radius P_n
@@ -351,7 +352,7 @@ def _error(
     """The norm of |f - P| / r over the blocks, each relative to the terms of its accelerations; with centre,
     of the problem with eta.
     """
-    r = 1.0 if centre is None else 1 / sqrt(eta)
+    r = 1.0 if centre is None else _step_length(eta)
 
     def add(k: Any, total: Any) -> Any:
         P, _, _ = _law(p, k, f, c, eta, centre)
@@ -379,6 +380,11 @@ def contact_law_residuals(p: ContactProblem, f: MutableArray) -> tuple[Any, Any,
 
     signorini, coulomb, dissipation = fori_loop(0, p.count, add, [0.0, 0.0, 0.0])
     return signorini, coulomb, dissipation
+
+
+def _step_length(eta: Any) -> Any:
+    """r: the geometric mean of the scales 1 of G and 1 / eta, or 1 / eta where that dominates."""
+    return 1 / maximum(sqrt(eta), eta)
 
 
 def _tolerance_factor(x: Any) -> Any:
