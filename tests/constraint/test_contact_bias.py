@@ -1,4 +1,4 @@
-"""The velocity-product term Jdot v of hard contacts, against closed forms and the motion of the contact point."""
+"""The velocity-product term Jdot v of hard contacts, against closed forms."""
 
 import numpy as np
 import pytest

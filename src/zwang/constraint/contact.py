@@ -13,7 +13,7 @@ from zwang.algebra.rotations import skew
 from zwang.collision import FAR, ContactPoint, Pair, contact_points, passes_broad_phase
 from zwang.collision.narrow_phase import placed
 from zwang.collision.penetration import with_search_margin
-from zwang.constraint.contact_bias import contact_biases, link_motion
+from zwang.constraint.contact_bias import compute_motions, contact_biases, link_motion
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import PER_ROW, Cone, JointScrews, LinkRows, Rows, array
 from zwang.constraint.softness import (
@@ -68,6 +68,8 @@ def link_screws_at(context: RowContext) -> JointScrews:
 def contact_rows(context: RowContext, pairs: Sequence[Pair], screws: JointScrews) -> list[Rows]:
     """Rows of the pairs of shapes that are in contact or, where values are traced, may be."""
     spatial_velocities = screws.spatial_velocities(np.array(context.v))
+    if any(is_hard_contact(pair) for pair in pairs):
+        compute_motions(context.kinematics)
     return [rows for pair in pairs for rows in _rows_by_link(context, pair, screws, spatial_velocities)]
 
 

@@ -1,8 +1,8 @@
 """Bias Jdot v of hard contacts: the change of the contact velocity J v at constant generalised velocities.
 
 The contact point and its frame move over both surfaces. They are differentiated along the motion by dual
-numbers, so that a sphere that rolls on a plane has no bias, and the tip of a rod that turns about it has omega^2
-times its length.
+numbers, so that a sphere that rolls on a plane has no bias, and the tip of a rod that turns about it has
+omega^2 times its distance from the centre of mass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DIFFERENTIABLE = {
     ("capsule", "box"),
     ("box", "box"),
 }
-"""Pairs of shapes whose contact points are expressions; those of others are found by iterations or searches."""
+"""Pairs of shapes whose contact points are expressions; those of others are found by iterations."""
 
 
 class LinkMotion(NamedTuple):
@@ -37,6 +37,12 @@ class LinkMotion(NamedTuple):
 
 
 AT_REST = LinkMotion(np.zeros(6, int), np.zeros(6, int))
+
+
+def compute_motions(kinematics: Kinematics) -> None:
+    """Compute what `link_motion` reads now, so that a traced program may read it in branches and loops."""
+    for name in ("velocities", "bias_accelerations"):
+        getattr(kinematics, name)
 
 
 def link_motion(kinematics: Kinematics, link: int) -> LinkMotion:

@@ -66,7 +66,7 @@ def kkt_residual(problem: GaussProblem, rows: Rows, a: Any, force: Any) -> Any:
     to the largest force, where P is the projection onto the admissible forces, w = J a - aref + R f the
     residual of the rows, and A their inverse weight (within a cone that of the normal row over friction^2).
     The normal residual of a hard cone is increased by the slip speed, as in De Saxce's formulation of
-    Coulomb's law (see `augmented_lagrangian`).
+    Coulomb's law (see `hard_contact`).
     """
     smooth_force, constraint_force = problem.M @ (np.array(a) - problem.a_free), rows.J.T @ force
     scale = maximum(max_abs(problem.M @ problem.a_free), max_abs(constraint_force))

@@ -1,5 +1,5 @@
 """Solution of Gauss's problem with all its rows: hard equalities are eliminated, hard inequalities treated
-by an augmented Lagrangian, and the remaining soft rows solved by the method of the given name.
+in dual form (see `hard_rows`), and the remaining soft rows solved by the method of the given name.
 """
 
 from __future__ import annotations
