@@ -22,9 +22,8 @@ DIFFERENTIABLE = {
     *(("plane", kind) for kind in ("sphere", "capsule", "ellipsoid", "cylinder", "box")),
     *(("sphere", kind) for kind in ("sphere", "capsule", "cylinder", "box")),
     ("capsule", "box"),
-    ("box", "box"),
 }
-"""Pairs of shapes whose contact points are expressions; those of others are found by iterations."""
+"""Pairs of shapes whose contact points are expressions; those of others by searches or iterations."""
 
 
 class LinkMotion(NamedTuple):

@@ -166,7 +166,8 @@ def hard_softness_rows(
     on the velocity at the end of the step (Moreau's time stepping), v + h (J a + bias): it is at least
     -distance / timestep (or zero for friction), and a fifth of a penetration is corrected, at
     `LARGEST_CORRECTION_SPEED` at most. restitution e: a first row that would close within the step has the
-    velocity -e J v after it (Newton's law of impact). Source: Moreau, in Nonsmooth Mechanics and Applications (1988).
+    velocity -e J v after it (Newton's law of impact). Source: Moreau, in Nonsmooth Mechanics and
+    Applications (1988).
     """
     J, n = np.array(J), len(position)
     velocity = J @ np.array(v)
