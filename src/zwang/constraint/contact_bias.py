@@ -21,7 +21,6 @@ from zwang.mechanism.tree import WORLD
 DIFFERENTIABLE = {
     *(("plane", kind) for kind in ("sphere", "capsule", "ellipsoid", "cylinder", "box")),
     *(("sphere", kind) for kind in ("sphere", "capsule", "cylinder", "box")),
-    ("capsule", "box"),
 }
 """Pairs of shapes whose contact points are expressions; those of others by searches or iterations."""
 
