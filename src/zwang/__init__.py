@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.api.reference import zwang_by_body as zwang_by_body
     from zwang.api.reference import zwang_of as zwang_of
     from zwang.api.simulate import simulate as simulate
+    from zwang.api.solve_contact import solve_contact as solve_contact
     from zwang.api.task_acceleration import TaskConstraint as TaskConstraint
     from zwang.api.task_acceleration import task_acceleration as task_acceleration
     from zwang.api.worlds import Worlds as Worlds
@@ -169,6 +170,7 @@ _PLACES = {
     "zwang.api.joint_reactions": "joint_reactions",
     "zwang.api.simulate": "simulate",
     "zwang.api.assemble": "assemble",
+    "zwang.api.solve_contact": "solve_contact",
     "zwang.api.task_acceleration": "TaskConstraint task_acceleration",
     "zwang.api.worlds": "Worlds",
     "zwang.symbolic.equations": "equations",
@@ -305,6 +307,7 @@ __all__ = [
     "sensors",
     "simulate",
     "softness",
+    "solve_contact",
     "task_acceleration",
     "view",
     "with_applied_wrenches",

@@ -22,6 +22,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.constrained import solve_constrained
 from zwang.simulation.solver_status import SolverStatus, solver_status
+from zwang.simulation.status import FAILURE_REASONS, RIGID_FRICTION
 from zwang.solver.solution import kkt_residual, row_costs
 
 SINGULAR = 4 * np.finfo(float).eps  # times nv: pivots below it, relative to the diagonal, are rounding
@@ -44,7 +45,9 @@ class ConstrainedDynamics:
     zwang: Gauss's measure Z of the deviation from the unconstrained acceleration [W/s]. bodies: the part of
     each body in it, by name, and that of "rotors". shares: by constraint, the cost of its softness; Z and
     all shares together are the function that the acceleration minimises. iterations, converged: of the
-    solver. solver_status: how it terminated, a `zw.SolverStatus`.
+    solver. solver_status: how it terminated, a `zw.SolverStatus`. undetermined: whether rigid friction admits
+    no acceleration, or several, at a sliding hard contact (Painleve's paradox); the acceleration is then that
+    of an impact within the step, and not converged.
     """
 
     acceleration: np.ndarray
@@ -58,6 +61,7 @@ class ConstrainedDynamics:
     iterations: int
     converged: bool
     solver_status: SolverStatus = SolverStatus.CONVERGED
+    undetermined: bool = False
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -73,6 +77,9 @@ class ConstrainedDynamics:
             )
         if self.converged:
             return f"converged in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}"
+        if self.undetermined:
+            reason = FAILURE_REASONS[RIGID_FRICTION]
+            return f"{reason.description}: {reason.remedy}"
         return (
             f"not converged in {self.iterations} iterations, KKT residual {self.kkt_residual:.1e}: "
             f"constraints "
@@ -148,6 +155,7 @@ def constrained_dynamics(
         iterations=int(solution.iterations),
         converged=bool(solution.converged),
         solver_status=SolverStatus(int(solver_status(solution))),
+        undetermined=bool(solution.undetermined),
     )
 
 

@@ -36,7 +36,7 @@ class Contact(NamedTuple):
     J (6, nv): J v is the velocity of b relative to a in contact axes, normal first, linear before angular.
     Where a or b is the world, v stands for the spatial velocity (6,) of the other link. distance [m]: the
     signed distance. inverse_weight: (of translation [1/kg], of rotation [1/(kg m^2)]). friction: condim - 1
-    coefficients.
+    coefficients. bias: Jdot v (6,) of a hard contact.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Contact(NamedTuple):
     inverse_weight: tuple[Any, Any]
     friction: tuple[Any, ...]
     active: Any
+    bias: Any = (0,) * 6
 
     @property
     def hard(self) -> bool:
@@ -107,16 +108,14 @@ def _jacobian(context: RowContext, pair: Pair, p: Any) -> np.ndarray:
 
 
 def contact_of(context: RowContext, pair: Pair, point: ContactPoint, number: int, active: Any) -> Contact:
-    """Contact record of a contact point; number: of the point in the pair, from 0. In an impact it is
-    closed.
-    """
+    """Contact record of a contact point; number: of the point in the pair, from 0."""
     J = _jacobian(context, pair, point.position)
     J = np.concatenate([point.frame @ J[:3], point.frame @ J[3:]])
     inverse_weight = pair_inverse_weights(context, pair)
     return Contact(
         contact_name(pair, number),
         pair,
-        0.0 if context.impulsive else point.distance,
+        point.distance,
         J,
         inverse_weight,
         tuple(pair.friction[: pair.condim - 1]),
@@ -160,6 +159,7 @@ def _unilateral_rows(
             context.v,
             distances,
             inverse_weight=inverse_weight,
+            bias=contact.bias[0],
             **_time_stepping(context, contact),
             active=active,
         )
@@ -250,6 +250,7 @@ def _hard_cone_rows(context: RowContext, contact: Contact) -> Rows:
         context.v,
         [contact.distance, *[0] * (n - 1)],
         inverse_weight=inverse_weights,
+        bias=list(contact.bias[:n]),
         **_time_stepping(context, contact),
         active=contact.active,
     )

@@ -31,6 +31,7 @@ from zwang.constraint.contact import (
     restitution,
     rows_of_contact,
 )
+from zwang.constraint.contact_bias import LinkMotion, contact_biases, link_motion
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import HARD, STORED, Cone, RowGroup, Rows, no_rows
 from zwang.mechanism.tree import WORLD, Tree
@@ -47,13 +48,24 @@ RelativeJacobian = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
 
 class GroupKinematics(NamedTuple):
     """Arrays that the pairs read by index: placements of the shapes; motion subspaces `screws` (nv, 6) of
-    the velocities; spatial velocities (links + 1, 6) of the links, the world's last; v (nv,).
+    the velocities; spatial velocities (links + 1, 6) of the links, the world's last; v (nv,); spatial_rates:
+    of the spatial velocities at constant v, where there are hard contacts.
     """
 
     shapes: StoredPlacements
     screws: MutableArray
     spatial_velocities: MutableArray
     v: MutableArray
+    spatial_rates: MutableArray | None = None
+
+    def motion(self, link: Any) -> LinkMotion:
+        """The motion of the link with this index."""
+        assert self.spatial_rates is not None
+        velocity, rate = (
+            np.array([values[link, e] for e in range(6)])
+            for values in (self.spatial_velocities, self.spatial_rates)
+        )
+        return LinkMotion(velocity, rate)
 
     def relative_velocity(self, links: tuple[Any, Any]) -> np.ndarray:
         """Spatial velocity (6,) of the second of two links, by their indices, relative to the first."""
@@ -93,13 +105,28 @@ def _impact_law(pair: Pair) -> tuple[Any, ...]:
 
 def group_kinematics(context: RowContext, pairs: Sequence[Pair]) -> GroupKinematics:
     """The kinematics of these pairs as arrays."""
-    screws = link_screws_at(context)
+    screws, rates = link_screws_at(context), None
+    if any(map(is_hard_contact, pairs)):
+        links = range(len(context.mechanism.tree.links))
+        rates = _mutable_array([*(link_motion(context.kinematics, i).rate for i in links), np.zeros(6)])
     return GroupKinematics(
         StoredPlacements(pairs, context.poses),
         _mutable_array([column for S in screws.columns for column in S.T]),
         _mutable_array([*screws.spatial_velocities(np.array(context.v)), np.zeros(6)]),
         _mutable_array(context.v),
+        rates,
     )
+
+
+def contact_bias(
+    context: RowContext, group: PairGroup, kinematics: GroupKinematics, number: Any, k: int, pair: Pair
+) -> Any:
+    """Jdot v (6,) of contact point k of a pair of a group; 0 for soft contacts, and in impacts."""
+    if not is_hard_contact(group.first) or context.impulsive:
+        return (0,) * 6
+    a, b = group.placed(number, kinematics.shapes)
+    motions = [kinematics.motion(link) for link in links_of(context.mechanism.tree, group)[number]]
+    return contact_biases(pair, a, b, *motions)[k]
 
 
 def over_active_contacts(
@@ -180,8 +207,9 @@ def _row_group(
     ) -> _GroupArrays:
         block = number * first.count + k
         rows = rows_of_contact_point(
-            context, pair, point, relative_jacobian(number, point.position), inverse_weights[number]
-        )
+            context, pair, point, relative_jacobian(number, point.position), inverse_weights[number],
+            contact_bias(context, group, kinematics, number, k, pair),
+        )  # fmt: skip
         return _GroupArrays(
             arrays.active.set(block, 1.0),
             _with_row(arrays.J, block, np.ravel(rows.J)),
@@ -212,16 +240,18 @@ def rows_of_contact_point(
     point: ContactPoint,
     relative_jacobian: tuple[np.ndarray, np.ndarray],
     inverse_weight: tuple[Any, Any],
+    bias: Any = (0,) * 6,
 ) -> Rows:
     """Rows of one contact point.
 
     relative_jacobian: J (6, width) of b relative to a at the point in world axes, and the velocities that it
-    multiplies.
+    multiplies. bias: Jdot v (6,) of a hard contact, in contact axes.
     """
     J, v = relative_jacobian
     J = np.concatenate([point.frame @ J[:3], point.frame @ J[3:]])
+    distance = 0.0 if context.impulsive else point.distance  # in an impact the contact is closed
     contact = Contact(
-        "", pair, point.distance, J, inverse_weight, tuple(pair.friction[: pair.condim - 1]), True
+        "", pair, distance, J, inverse_weight, tuple(pair.friction[: pair.condim - 1]), True, bias
     )
     return rows_of_contact(context._replace(v=v), contact)
 

@@ -167,10 +167,11 @@ def hard_softness_rows(
 
     An equality follows its second derivative, J a = -bias with bias = Jdot v; settling_time T [s] adds
     critically damped Baumgarte stabilisation, -2 v / T - r / T^2. Inequalities and friction are formulated
-    on the velocity at the end of the step (Moreau's time stepping): it is at least -distance / timestep (or
-    zero for friction), and a fifth of a penetration is corrected, at `LARGEST_CORRECTION_SPEED` at most.
-    restitution e: a first row that would close within the step has the velocity -e J v after it (Newton's
-    law of impact). Source: Moreau, in Nonsmooth Mechanics and Applications (1988).
+    on the velocity at the end of the step (Moreau's time stepping), v + h (J a + bias): it is at least
+    -distance / timestep (or zero for friction), and a fifth of a penetration is corrected, at
+    `LARGEST_CORRECTION_SPEED` at most. restitution e: a first row that would close within the step has the
+    velocity -e J v after it (Newton's law of impact). Source: Moreau, in Nonsmooth Mechanics and
+    Applications (1988).
     """
     J, n = np.array(J), len(position)
     velocity = J @ np.array(v)
@@ -187,7 +188,8 @@ def hard_softness_rows(
         if not is_zero(restitution):
             u = velocity[0]
             target[0] = where(u < target[0], maximum(target[0], -restitution * u), target[0])
-        aref = [(w - u) / timestep for w, u in zip(target, velocity, strict=True)]
+        biases = _per_row(bias, n)
+        aref = [(w - u) / timestep - b for w, u, b in zip(target, velocity, biases, strict=True)]
     zero, one = [0] * n, [1] * n
     return Rows(
         (name,) * n,

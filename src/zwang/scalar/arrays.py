@@ -21,6 +21,12 @@ def flat_position(shape: tuple[int, ...], index: Any) -> Any:
 
     Raises IndexError for a wrong number of indices, and for integers outside the shape.
     """
+    if type(index) is int and len(shape) == 1 and 0 <= index < shape[0]:
+        return index
+    if type(index) is tuple and len(index) == 2 == len(shape):
+        i, j = index
+        if type(i) is int and type(j) is int and 0 <= i < shape[0] and 0 <= j < shape[1]:
+            return i * shape[1] + j
     indices = index if isinstance(index, tuple) else (index,)
     if len(indices) != len(shape):
         raise IndexError(f"an array of shape {shape} takes {len(shape)} indices; {len(indices)} were given")

@@ -36,6 +36,7 @@ from zwang.simulation.status import (
     INCONSISTENT_CONSTRAINTS,
     NONIDEAL_FORCE,
     NOT_CONVERGED,
+    RIGID_FRICTION,
     status_if,
     worst_status,
 )
@@ -163,6 +164,7 @@ def constrained_motion(
         status_if(solution.failed, NOT_CONVERGED),
         status_if(solution.inconsistent, INCONSISTENT_CONSTRAINTS),
         status_if(solution.dependent, DEPENDENT_VELOCITIES),
+        status_if(solution.undetermined, RIGID_FRICTION),
         status_if(logical_not(found.nonideal_force_is_finite), NONIDEAL_FORCE),
     )
     return ConstrainedMotion(

@@ -63,6 +63,11 @@ FAILURE_REASONS = (
     ),
     FailureReason("interrupted", "the simulation was interrupted", "run it again"),
     FailureReason("terminal_event", "a terminal event occurred", ""),
+    FailureReason(
+        "rigid_friction",
+        "rigid friction admits no acceleration, or several, at a sliding contact (Painleve's paradox)",
+        "reduce the friction there, or use a soft contact",
+    ),
 )
 """The names are part of the format of recordings and never change."""
 
@@ -77,6 +82,7 @@ FAILURE_REASONS = (
     INVALID_CONTROL,
     INTERRUPTED,
     TERMINAL_EVENT,
+    RIGID_FRICTION,
 ) = range(len(FAILURE_REASONS))
 
 STATUS_OF_ERROR = {

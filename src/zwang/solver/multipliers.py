@@ -6,7 +6,7 @@ The matrix is factorised once; each iteration is a substitution. With D = 1 / rh
 reduces the residual by the factor rho / (rho + A M^-1 A^T), so that three or four iterations suffice; more
 are needed near singular configurations, where the rows are nearly dependent. Redundant rows need no rank
 decision: they share their force evenly. Source: Rockafellar, Math. Oper. Res. 1 (1976) 97, the proximal
-point method on the dual; `augmented_lagrangian` is the same method with inequalities.
+point method on the dual; `hard_contact` is the same method with inequalities.
 """
 
 from __future__ import annotations

@@ -29,7 +29,9 @@ class Solution(NamedTuple):
     inaccurate. row_status: the status of every block of rows, from which the next solution is warm-started,
     or None where a solver does not report it (see `warm_start`). row_force: the forces of all rows, those of
     groups after the n others, or None where there are no groups. stagnated: whether a converged solver
-    terminated because rounding prevented further progress, before it reached its tolerance.
+    terminated because rounding prevented further progress, before it reached its tolerance. undetermined:
+    whether rigid friction admits no acceleration, or several ones, at a sliding contact (Painleve's paradox);
+    the solution has then not converged.
     """
 
     acceleration: np.ndarray
@@ -42,6 +44,7 @@ class Solution(NamedTuple):
     row_status: MutableArray | None = None
     stagnated: Any = False
     row_force: MutableArray | None = None
+    undetermined: Any = False
 
     def force_of(self, i: Any) -> Any:
         """The force of row i, where the rows of groups follow the others."""
@@ -71,7 +74,7 @@ def kkt_residual(problem: GaussProblem, rows: Rows, a: Any, force: Any) -> Any:
     to the largest force, where P is the projection onto the admissible forces, w = J a - aref + R f the
     residual of the rows, and A their inverse weight (within a cone that of the normal row over friction^2).
     The normal residual of a hard cone is increased by the slip speed, as in De Saxce's formulation of
-    Coulomb's law (see `augmented_lagrangian`).
+    Coulomb's law (see `hard_contact`).
     """
     smooth_force, constraint_force = problem.M @ (np.array(a) - problem.a_free), rows.J.T @ force
     scale = maximum(max_abs(problem.M @ problem.a_free), max_abs(constraint_force))

@@ -1,5 +1,5 @@
 """Solution of Gauss's problem with all its rows: hard equalities are eliminated, hard inequalities treated
-by an augmented Lagrangian, and the remaining soft rows solved by the method of the given name.
+in dual form (see `hard_rows`), and the remaining soft rows solved by the method of the given name.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from zwang.constraint.rows import Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import InconsistentConstraintsError, SolveError, UnknownNameError
 from zwang.scalar import value_is_constant
-from zwang.solver.augmented_lagrangian import augmented_lagrangian
 from zwang.solver.conjugate_gradient import conjugate_gradient
 from zwang.solver.coordinate_reduction import solve_reduced
+from zwang.solver.hard_rows import solve_hard_rows
 from zwang.solver.multipliers import inconsistent_constraints, solve_multipliers
 from zwang.solver.newton import newton
 from zwang.solver.projected_gauss_seidel import projected_gauss_seidel
@@ -72,7 +72,7 @@ def solve(
         return solve_reduced(problem, rows, independent.S, lambda *reduced: solve(*reduced, solver=solver))
     if len(equalities) == len(rows) and not rows.row_groups:
         return checked(problem, rows, solve_multipliers(problem, rows))
-    return checked(problem, rows, augmented_lagrangian(problem, rows, SOLVERS[solver], start=start))
+    return checked(problem, rows, solve_hard_rows(problem, rows))
 
 
 def checked(problem: GaussProblem, rows: Rows, found: Solution) -> Solution:

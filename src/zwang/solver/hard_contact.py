@@ -1,0 +1,452 @@
+"""Forces of hard contacts with Coulomb friction: the proximal point method with a semismooth Newton method.
+
+With the Delassus matrix G and the free acceleration g of the contact rows, the forces f satisfy
+
+    c = G f + g,   f_n >= 0,  c_n >= 0,  f_n c_n = 0,   |f_t| <= f_n,   f_t = -f_n c_t / |c_t| where c_t != 0
+
+in the coordinates f_t / friction, friction c_t in which the friction cone is round, each block of rows scaled
+by the diagonal of G. So masses that differ by many orders of magnitude do not matter. With r > 0 this is
+
+    f = P(f, z),   z = f - r c,    P_n = clip(z_n, lower, upper),    P_t = z_t min(1, P_n / |z_t|)
+
+and a semismooth Newton method solves it (Alart, Curnier, Comput. Methods Appl. Mech. Eng. 92 (1991) 353).
+Redundant rows make G singular. So each outer iteration k solves the problem with G + eta and g - eta f_k, the
+proximal point method (Rockafellar, Math. Oper. Res. 1 (1976) 97), and eta tends to zero; the part of the
+forces that G does not determine stays where it was. Newton's method solves such a problem with r = eta^-1/2,
+the geometric mean of the inverse scales of G and eta, or r = 1 / eta if eta > 1. Where it does not converge,
+eta is increased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from zwang.algebra.block_lu import solve_block_lu
+from zwang.scalar import (
+    MutableArray,
+    absolute,
+    clip,
+    cond,
+    empty,
+    fori_loop,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    minimum,
+    sqrt,
+    where,
+    while_loop,
+)
+from zwang.solver.solution import SMALLEST_SCALE, is_single_precision
+
+ITERATIONS = 600  # of Newton's method, in all; nearly all problems take less than 30
+NEWTON_ITERATIONS = 10  # for one eta, after which eta is increased
+INITIAL_ETA, SMALLEST_ETA, LARGEST_ETA = 0.1, 1e-8, 1e4  # relative to the diagonal of G
+FASTEST_DECREASE, SLOWEST_DECREASE, ETA_INCREASE = 0.1, 0.9, 5.0  # factors of eta
+TOLERANCE = 3e-15  # of the error of a block, relative to the terms that its accelerations are the sum of
+STAGNATION = 1e-11  # an error below it that does not decrease any more consists of rounding errors
+USABLE_ERROR = 1e-5  # at the iteration limit, forces with a larger error are not to be used
+SINGLE_PRECISION = 1e7  # times these tolerances and the smallest eta in single precision
+REDUNDANT_ETA = 1e-7  # added to G where the signs of its minors are evaluated
+INEXACT, ACCEPTED = 1e-3, 1e-2  # Newton's error in a problem, relative to eta and the error before it
+
+
+class ContactProblem(NamedTuple):
+    """A contact problem in blocks of `width` rows, in coordinates in which cones are round.
+
+    count: the number of blocks, an index, of at most capacity. G (n, n) and g (n,), n = capacity width:
+    Delassus matrix, with the regularisation of soft rows on its diagonal, and free acceleration. coupled
+    (capacity, capacity): 1 where a block of G is not zero, else 0. Of each block (capacity,): lower and upper
+    bound of the force of its first row, the normal; disc, 1 if its other rows are tangential rows of a cone,
+    or 0 if they are unused; associated, 1 for a soft cone, whose law is that of a convex problem, or 0 for
+    Coulomb's law.
+    """
+
+    count: Any
+    width: int
+    G: MutableArray
+    g: MutableArray
+    coupled: MutableArray
+    lower: MutableArray
+    upper: MutableArray
+    disc: MutableArray
+    associated: MutableArray
+
+    @property
+    def capacity(self) -> int:
+        """The largest number of blocks."""
+        return self.lower.shape[0]
+
+    def block(self, values: MutableArray, k: Any) -> list[Any]:
+        """The values of block k."""
+        return [values[self.width * k + j] for j in range(self.width)]
+
+    def with_block(self, values: MutableArray, k: Any, block: list[Any]) -> MutableArray:
+        """The values with those of block k replaced."""
+        for j, x in enumerate(block):
+            values = values.set(self.width * k + j, x)
+        return values
+
+    def residual(self, f: MutableArray, c: MutableArray, sizes: MutableArray) -> Any:
+        """The accelerations c = G f + g (n,), and the largest sum of absolute terms in each block
+        (capacity,).
+        """
+
+        def row(I: Any, carry: Any) -> Any:
+            c, sizes = carry
+
+            def add(J: Any, carry: Any) -> Any:
+                return cond(self.coupled[I, J] > 0, lambda x: self._products(f, I, J, x), lambda x: x, carry)
+
+            start = self.block(self.g, I)
+            c_I, terms = fori_loop(0, self.count, add, (start, [absolute(x) for x in start]))
+            size = terms[0]
+            for x in terms[1:]:
+                size = maximum(size, x)
+            return self.with_block(c, I, c_I), sizes.set(I, size)
+
+        return fori_loop(0, self.count, row, (c, sizes))
+
+    def _products(self, f: MutableArray, I: Any, J: Any, carry: Any) -> Any:
+        """c_I + G_IJ f_J, and the sum of the absolute terms."""
+        c, terms = [list(x) for x in carry]
+        for i in range(self.width):
+            for j in range(self.width):
+                x = self.G[self.width * I + i, self.width * J + j] * f[self.width * J + j]
+                c[i], terms[i] = c[i] + x, terms[i] + absolute(x)
+        return c, terms
+
+
+class ContactForces(NamedTuple):
+    """Forces f (n,) in the coordinates of the problem, their accelerations c = G f + g, and how they were
+    found.
+
+    error: the largest violation |f - P| of the contact law by a block, relative to the terms of its
+    accelerations. converged: whether it is rounding only. usable: whether it is small enough for the forces
+    to be used. iterations: of Newton's method.
+    """
+
+    f: MutableArray
+    c: MutableArray
+    error: Any
+    converged: Any
+    usable: Any
+    iterations: Any
+
+
+class _State(NamedTuple):
+    """State of the iteration.
+
+    f, c, sizes: forces, accelerations and sizes of their terms. centre: the f_k of the proximal point method.
+    best: the forces with the least error so far. eta, and the factor by which it decreases next;
+    newton_iterations: for this eta. centre_error: the error of the centre.
+    """
+
+    f: MutableArray
+    c: MutableArray
+    sizes: MutableArray
+    centre: MutableArray
+    best: MutableArray
+    best_error: Any
+    eta: Any
+    decrease: Any
+    newton_iterations: Any
+    centre_error: Any
+    iterations: Any
+    done: Any
+
+
+def solve_contact_problem(p: ContactProblem, start: MutableArray) -> ContactForces:
+    """Forces of hard contacts by the proximal point method with a semismooth Newton method (see the module).
+
+    start (n,): initial forces, overwritten. A problem whose forces are not determined has one of the
+    solutions, and one without a solution is reported as not converged.
+    """
+    n = p.width * p.capacity
+    c, sizes = p.residual(start, empty(n), empty(p.capacity))
+    error = _error(p, start, c, sizes)
+    copies = [_copy(p, start, empty(n)) for _ in range(2)]
+    initial = _State(
+        start, c, sizes, *copies, error, INITIAL_ETA, FASTEST_DECREASE, 0.0, error, 0.0, _is_exact(error)
+    )
+
+    def unfinished(s: _State) -> Any:
+        return logical_and(logical_not(s.done), s.iterations < ITERATIONS)
+
+    last = while_loop(unfinished, lambda s: _iterate(p, s), initial)
+    c, _ = p.residual(last.best, last.c, last.sizes)
+    factor = _tolerance_factor(last.best_error)
+    converged = last.best_error <= STAGNATION * factor
+    usable = last.best_error <= USABLE_ERROR * maximum(1.0, 1e-2 * factor)
+    return ContactForces(last.best, c, last.best_error, converged, usable, last.iterations)
+
+
+def _iterate(p: ContactProblem, s: _State) -> _State:
+    """State after one Newton step, and the next problem of the proximal point method."""
+    f = _newton_step(p, s)
+    c, sizes = p.residual(f, s.c, s.sizes)
+    # errors of the contact law: with eta, for Newton's method, and without
+    newton_error = _error(p, f, c, sizes, s.eta, s.centre)
+    error = _error(p, f, c, sizes)
+    better = error < s.best_error
+    best = cond(better, lambda best: _copy(p, f, best), lambda best: best, s.best)
+    best_error = where(better, error, s.best_error)
+    factor = _tolerance_factor(error)
+    # a problem is solved when its error is small against the progress that its eta allows
+    progress = s.centre_error * minimum(s.eta, 1.0)
+    last_one = s.newton_iterations + 1 >= NEWTON_ITERATIONS
+    exact = newton_error <= maximum(TOLERANCE * factor, INEXACT * progress)
+    tolerable = newton_error <= maximum(30 * TOLERANCE * factor, ACCEPTED * progress)
+    solved = logical_or(exact, logical_and(last_one, tolerable))
+    failed = logical_and(logical_not(solved), logical_or(last_one, logical_not(newton_error < 1e100)))
+    stagnant = logical_and(best_error <= STAGNATION * factor, error > s.centre_error / 2)
+    # eta decreases by a factor that tends to its least in problems that are solved, and to 1 in others
+    eta = where(solved, maximum(s.decrease * s.eta, SMALLEST_ETA * factor), s.eta)
+    eta = where(failed, minimum(ETA_INCREASE * s.eta, LARGEST_ETA), eta)
+    root = sqrt(s.decrease)
+    decrease = where(solved, maximum(s.decrease * root, FASTEST_DECREASE), s.decrease)
+    decrease = where(failed, minimum(root, SLOWEST_DECREASE), decrease)
+    centre = cond(solved, lambda x: _copy(p, f, x), lambda x: x, s.centre)
+    f, c = cond(failed, lambda f, c: _restart(p, centre, f, c, sizes), lambda f, c: (f, c), f, c)
+    return _State(
+        f, c, sizes, centre, best, best_error, eta, decrease,
+        where(logical_or(solved, failed), 0.0, s.newton_iterations + 1),
+        where(solved, error, s.centre_error),
+        s.iterations + 1,
+        logical_or(_is_exact(best_error), logical_and(solved, stagnant)),
+    )  # fmt: skip
+
+
+def _newton_step(p: ContactProblem, s: _State) -> MutableArray:
+    """Forces after a step of Newton's method on F = f - P(f, z) with G + eta and g - eta centre.
+
+    With B = dP/dz and H = dc'/dc (see `_law`), F' = 1 - B (1 - r H (G + eta)).
+    """
+
+    def law(k: Any) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
+        P, B, slope = _law(p, k, s.f, s.c, s.eta, s.centre)
+        return [x - y for x, y in zip(P, p.block(s.f, k), strict=True)], B, slope
+
+    d, _ = solve_block_lu(p.count, p.width, *_linear_system(p, _step_length(s.eta), s.eta, law))
+
+    def add(k: Any, f: MutableArray) -> MutableArray:
+        return p.with_block(f, k, [x + y for x, y in zip(p.block(f, k), p.block(d, k), strict=True)])
+
+    return fori_loop(0, p.count, add, s.f)
+
+
+def _linear_system(
+    p: ContactProblem, r: Any, eta: Any, law: Callable[[Any], tuple[list[Any], Any, Any]]
+) -> tuple[MutableArray, MutableArray, MutableArray]:
+    """The matrix 1 - B + r B H (G + eta), its blocks that are not zero, and the right-hand side; law(k):
+    right-hand side, B and B H of block k.
+    """
+    w, n = p.width, p.width * p.capacity
+
+    def row(I: Any, carry: Any) -> Any:
+        residual, B, slope = law(I)
+        A, coupled, right = carry
+        right = p.with_block(right, I, residual)
+
+        def column(J: Any, carry: Any) -> Any:
+            return cond(p.coupled[I, J] > 0, lambda x: products(J, x), lambda x: zero(J, x), carry)
+
+        def products(J: Any, carry: Any) -> Any:
+            A, coupled = carry
+            G = [[p.G[w * I + k, w * J + j] for j in range(w)] for k in range(w)]
+            for i in range(w):
+                for j in range(w):
+                    A = A.set((w * I + i, w * J + j), r * sum(slope[i][k] * G[k][j] for k in range(w)))
+            return A, coupled.set((I, J), 1.0)
+
+        def zero(J: Any, carry: Any) -> Any:
+            A, coupled = carry
+            for i in range(w):
+                for j in range(w):
+                    A = A.set((w * I + i, w * J + j), 0.0)
+            return A, coupled.set((I, J), 0.0)
+
+        A, coupled = fori_loop(0, p.count, column, (A, coupled))
+        for i in range(w):
+            for j in range(w):
+                diagonal = (1 if i == j else 0) - B[i][j] + r * eta * slope[i][j]
+                A = A.set((w * I + i, w * I + j), A[w * I + i, w * I + j] + diagonal)
+        return A, coupled.set((I, I), 1.0), right
+
+    initial = empty((n, n)), empty((p.capacity, p.capacity)), empty(n)
+    return fori_loop(0, p.count, row, initial)
+
+
+def is_undetermined(p: ContactProblem, found: ContactForces, slip: MutableArray, slides: MutableArray) -> Any:
+    """Whether rigid friction leaves no or several accelerations (Painleve's paradox), at contacts that slide.
+
+    slip (n,): velocity, of any size, in the coordinates of the problem. slides (capacity,): 1 where a contact
+    is closed and slides at it. While the direction of sliding holds, f_t = -f_n slip / |slip|, and the
+    accelerations are determined for every load if the principal minors of the linear system are positive.
+    Evaluated are the leading ones, with the modes of the other contacts as they were found. Source: Genot,
+    Brogliato, Eur. J. Mech. A 18 (1999) 653.
+    """
+    w = p.width
+
+    def law(k: Any) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
+        _, B, slope = _law(p, k, found.f, found.c, 0.0, None)
+        direction = p.block(slip, k)
+        size = sqrt(sum(x * x for x in direction[1:]))
+        sliding = slides[k] > 0
+        column = [1.0, *(-x / where(size > 0, size, 1.0) for x in direction[1:])]
+        chosen = [
+            [where(sliding, column[i] if j == 0 else 0.0, x) for j, x in enumerate(row)]
+            for i, row in enumerate(B)
+        ]
+        forced = [
+            [where(sliding, column[i] if j == 0 else 0.0, x) for j, x in enumerate(row)]
+            for i, row in enumerate(slope)
+        ]
+        return [0.0] * w, chosen, forced
+
+    def evaluate() -> Any:
+        _, least = solve_block_lu(p.count, w, *_linear_system(p, 1.0, REDUNDANT_ETA, law))
+        return least < -REDUNDANT_ETA
+
+    any_slides = fori_loop(0, p.count, lambda k, x: maximum(x, slides[k]), 0.0)
+    return cond(any_slides > 0, evaluate, lambda: 0.0 > 1.0)
+
+
+def _law(
+    p: ContactProblem, k: Any, f: MutableArray, c: MutableArray, eta: Any, centre: MutableArray | None
+) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
+    """P(f, z) of block k, its derivative B = dP/dz, and B H.
+
+    A soft cone obeys the convex law: c_n is replaced by c'_n = c_n - |c_t|, with H = dc'/dc. centre None: the
+    problem without eta, with r = 1.
+    """
+    w, x, y = p.width, p.block(f, k), p.block(c, k)
+    if centre is not None:
+        y = [a + eta * (b - b_k) for a, b, b_k in zip(y, x, p.block(centre, k), strict=True)]
+    slip = sqrt(sum(a * a for a in y[1:]))
+    direction = [p.associated[k] * a / where(slip > 0, slip, 1.0) for a in y[1:]]
+    r = 1.0 if centre is None else _step_length(eta)
+    z_n = x[0] - r * (y[0] - p.associated[k] * slip)
+    z_t = [a - r * b for a, b in zip(x[1:], y[1:], strict=True)]
+    # normal: between its bounds; tangential: in the disc of radius P_n
+    normal = clip(z_n, p.lower[k], p.upper[k])
+    free = where(logical_and(p.lower[k] < z_n, z_n < p.upper[k]), 1.0, 0.0)
+    size, radius = sqrt(sum(a * a for a in z_t)), p.disc[k] * normal
+    slides = size >= radius
+    safe = where(size > 0, size, 1.0)
+    scale, t = where(slides, radius / safe, 1.0), [a / safe for a in z_t]
+    B: list[list[Any]] = [[free, *([0.0] * (w - 1))]]
+    for i in range(w - 1):
+        across = [(1.0 if i == j else 0.0) - where(slides, t[i] * t[j], 0.0) for j in range(w - 1)]
+        B.append([where(slides, p.disc[k] * free * t[i], 0.0), *(scale * a for a in across)])
+    slope = [[b[0], *(b[j + 1] - b[0] * direction[j] for j in range(w - 1))] for b in B]
+    return [normal, *(scale * a for a in z_t)], B, slope
+
+
+def _error(
+    p: ContactProblem, f: MutableArray, c: MutableArray, sizes: MutableArray, eta: Any = 0.0,
+    centre: MutableArray | None = None,
+) -> Any:  # fmt: skip
+    """The norm of |f - P| / r over the blocks, each relative to the terms of its accelerations; with centre,
+    of the problem with eta.
+    """
+    r = 1.0 if centre is None else _step_length(eta)
+
+    def add(k: Any, total: Any) -> Any:
+        P, _, _ = _law(p, k, f, c, eta, centre)
+        scale = 1 / (r * maximum(sizes[k], SMALLEST_SCALE))
+        errors = [scale * (x - y) for x, y in zip(p.block(f, k), P, strict=True)]
+        return total + sum(x * x for x in errors)
+
+    return sqrt(fori_loop(0, p.count, add, 0.0))
+
+
+def contact_law_residuals(p: ContactProblem, f: MutableArray) -> tuple[Any, Any, Any]:
+    """The largest residuals of the laws of Signorini, Coulomb and maximum dissipation over all blocks, each
+    relative to the terms of the block's accelerations: |f_n - P_n|, max(0, |f_t| - P_n) and |f_t - P_t|.
+    """
+    c, sizes = p.residual(f, empty(p.width * p.capacity), empty(p.capacity))
+
+    def add(k: Any, largest: Any) -> Any:
+        P, _, _ = _law(p, k, f, c, 0.0, None)
+        x, scale = p.block(f, k), 1 / maximum(sizes[k], SMALLEST_SCALE)
+        radius = p.disc[k] * maximum(x[0], 0.0)
+        tangential = [sqrt(sum(a * a for a in x[1:])) - radius]
+        tangential.append(sqrt(sum((a - b) * (a - b) for a, b in zip(x[1:], P[1:], strict=True))))
+        found = absolute(x[0] - P[0]), *tangential
+        return [maximum(a, b * scale) for a, b in zip(largest, found, strict=True)]
+
+    signorini, coulomb, dissipation = fori_loop(0, p.count, add, [0.0, 0.0, 0.0])
+    return signorini, coulomb, dissipation
+
+
+def _step_length(eta: Any) -> Any:
+    """r: the geometric mean of the scales 1 of G and 1 / eta, or 1 / eta where that dominates."""
+    return 1 / maximum(sqrt(eta), eta)
+
+
+def _tolerance_factor(x: Any) -> Any:
+    """1 in double precision, `SINGLE_PRECISION` in single precision; x: any value that is not zero."""
+    return where(is_single_precision(1.0 + 0.0 * x), SINGLE_PRECISION, 1.0)
+
+
+def _is_exact(error: Any) -> Any:
+    """Whether the error is rounding at its least."""
+    return error <= TOLERANCE * _tolerance_factor(error)
+
+
+def _copy(p: ContactProblem, source: MutableArray, target: MutableArray) -> MutableArray:
+    """The values of all blocks, in another array."""
+    return fori_loop(0, p.count, lambda k, x: p.with_block(x, k, p.block(source, k)), target)
+
+
+def _restart(
+    p: ContactProblem, centre: MutableArray, f: MutableArray, c: MutableArray, sizes: MutableArray
+) -> tuple[MutableArray, MutableArray]:
+    """Forces and accelerations of the centre."""
+    f = _copy(p, centre, f)
+    return f, p.residual(f, c, empty(sizes.shape[0]))[0]
+
+
+def scaled_problem(p: ContactProblem, friction: MutableArray) -> tuple[ContactProblem, MutableArray]:
+    """The problem of rows in their own units, scaled, and the factors (n,) by which scaled forces are forces.
+
+    p: with any G and g, which are overwritten, and any `coupled`. friction (n,): 1 for the first row of a
+    block, the friction coefficient of a tangential row, 0 for an unused row. The factor of row i is
+    friction_i D, where 1 / D^2 is the mean of the diagonal of G in the block, weighted by friction^2.
+    """
+    w = p.width
+
+    def factors(k: Any, carry: Any) -> Any:
+        scale, lower, upper = carry
+        rows = [w * k + j for j in range(w)]
+        weights = [friction[i] * friction[i] for i in rows]
+        mean = sum(x * p.G[i, i] for x, i in zip(weights, rows, strict=True)) / sum(weights)
+        D = 1 / sqrt(where(mean > 0, mean, 1.0))
+        scale = p.with_block(scale, k, [friction[i] * D for i in rows])
+        return scale, lower.set(k, lower[k] / D), upper.set(k, upper[k] / D)
+
+    initial = empty(w * p.capacity), p.lower, p.upper
+    scale, lower, upper = fori_loop(0, p.count, factors, initial)
+
+    def row(I: Any, carry: Any) -> Any:
+        G, g, coupled = carry
+        g = p.with_block(g, I, [x * y for x, y in zip(p.block(g, I), p.block(scale, I), strict=True)])
+
+        def column(J: Any, carry: Any) -> Any:
+            G, coupled = carry
+            size: Any = 0.0
+            for i in range(w):
+                for j in range(w):
+                    k, l = w * I + i, w * J + j
+                    x = scale[k] * G[k, l] * scale[l]
+                    G, size = G.set((k, l), x), size + absolute(x)
+            return G, coupled.set((I, J), where(size > 0, 1.0, 0.0))
+
+        G, coupled = fori_loop(0, p.count, column, (G, coupled))
+        return G, g, coupled
+
+    G, g, coupled = fori_loop(0, p.count, row, (p.G, p.g, p.coupled))
+    return p._replace(G=G, g=g, coupled=coupled, lower=lower, upper=upper), scale

@@ -1,0 +1,284 @@
+"""Gauss's problem with hard contacts, limits or friction, in dual (Delassus) form.
+
+    A = J M^-1 J^T + R,    c = A f + J a_free - aref,    a = a_free + M^-1 J^T f
+
+The active rows of each world are gathered in blocks, one for each contact and one for each other row, and
+`hard_contact` finds their forces. Soft rows, R > 0, are part of the same problem, with their own law.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.factorization import ltdl, solve_transposed_unit_lower, solve_unit_lower
+from zwang.constraint.rows import Rows, array
+from zwang.dynamics.gauss import GaussProblem
+from zwang.scalar import (
+    MutableArray,
+    cond,
+    empty,
+    fori_loop,
+    is_zero,
+    lane_maximum,
+    logical_and,
+    logical_not,
+    where,
+    zeros,
+)
+from zwang.solver.hard_contact import (
+    ContactForces,
+    ContactProblem,
+    is_undetermined,
+    scaled_problem,
+    solve_contact_problem,
+)
+from zwang.solver.multipliers import is_inconsistent
+from zwang.solver.primal_cost import PrimalCost, RowBlock
+from zwang.solver.solution import Solution
+
+CLOSED = (
+    0.01  # the normal velocity of a closed contact, with the distance over the step, relative to its slip
+)
+
+
+class _GatheredRows(NamedTuple):
+    """The active rows of each world, block by block.
+
+    count: the number of blocks of this world, and of the arrays' blocks. J (capacity width, nx): by the nv
+    velocities and the spatial velocities of links. aref, R, friction, number (capacity width,): of each row;
+    friction as for `scaled_problem`, number among all rows, -1 for unused rows. lower, upper, disc,
+    associated (capacity,): as in `ContactProblem`.
+    """
+
+    count: Any
+    J: MutableArray
+    aref: MutableArray
+    R: MutableArray
+    friction: MutableArray
+    number: MutableArray
+    lower: MutableArray
+    upper: MutableArray
+    disc: MutableArray
+    associated: MutableArray
+
+
+def solve_hard_rows(problem: GaussProblem, rows: Rows) -> Solution:
+    """Solution of a problem some of whose rows are hard (R = 0): hard contacts obey Coulomb's law.
+
+    The forces reported are those of all rows but the ones of pair-type groups.
+    """
+    primal = PrimalCost(problem, rows)
+    width = _largest_block(rows)
+    gathered = _gathered_rows(primal, rows, width)
+    capacity = gathered.lower.shape[0]
+    count = lane_maximum(gathered.count, capacity)
+    gathered = _without_unused_blocks(gathered, count, width)
+    L, reciprocals = ltdl(problem.M, problem.parents)
+    X, g = _row_arrays(problem, primal, rows, gathered, L, count, width)
+    G = _delassus_matrix(X, np.array(reciprocals), gathered.R, count * width)
+    p = ContactProblem(
+        count, width, G, g, empty((capacity, capacity)), gathered.lower, gathered.upper, gathered.disc,
+        gathered.associated,
+    )  # fmt: skip
+    p, scale = scaled_problem(p, gathered.friction)
+    start = fori_loop(0, count * width, lambda i, f: f.set(i, 0.0), empty(capacity * width))
+    found = solve_contact_problem(p, start)
+    undetermined = is_undetermined(p, found, *_sliding(p, gathered, scale))
+    solution = _solution(problem, rows, gathered, (L, reciprocals), X, scale, found, count * width)
+    converged = logical_and(solution.converged, logical_not(undetermined))
+    return solution._replace(converged=converged, undetermined=undetermined)
+
+
+def _largest_block(rows: Rows) -> int:
+    """The largest number of rows in a block."""
+    cones = [cone.stop - cone.start for cone in rows.cones]
+    return max([1, *cones, *(group.size for group in rows.row_groups if "cone" in group.kinds)])
+
+
+def _gathered_rows(primal: PrimalCost, rows: Rows, width: int) -> _GatheredRows:
+    """The active rows of each world; every row outside cones is a block of its own."""
+    cones = sum(
+        len(group.columns) * (1 if "cone" in group.kinds else group.size) for group in rows.row_groups
+    )
+    capacity = len(rows.cones) + sum(kind != "cone" for kind in rows.kinds) + cones
+    nx = primal.nv + 6 * len(primal.link_numbers)
+    n = capacity * width
+    gathered = _GatheredRows(
+        0.0, empty((n, nx)), *(empty(n) for _ in range(4)), *(empty(capacity) for _ in range(4))
+    )
+
+    def add(block: RowBlock, gathered: _GatheredRows) -> _GatheredRows:
+        return cond(block.active, lambda x: append(block, x), lambda x: x, gathered)
+
+    def append(block: RowBlock, gathered: _GatheredRows) -> _GatheredRows:
+        if block.cone is not None:
+            law = 0.0, np.inf, 1.0, where(1 / block.D[0] > 0, 1.0, 0.0)
+            return _appended(gathered, block, list(range(len(block.kinds))), law, width)
+        for i, kind in enumerate(block.kinds):
+            bound = block.bound[i] if kind == "friction" else np.inf
+            lower = 0.0 if kind in ("limit", "contact") else -bound
+            gathered = _appended(gathered, block, [i], (lower, bound, 0.0, 0.0), width)
+        return gathered
+
+    return primal.over_active_blocks(add, gathered)
+
+
+def _appended(
+    gathered: _GatheredRows, block: RowBlock, chosen: list[int], law: tuple[Any, ...], width: int
+) -> _GatheredRows:
+    """The gathered rows with one more block: the chosen rows of a block of the problem."""
+    nx, first = gathered.J.shape[1], gathered.count * width
+    values = gathered._asdict()
+
+    def clear(e: Any, J: MutableArray) -> MutableArray:
+        for j in range(width):
+            J = J.scatter((first + j) * nx + 1.0 * e, 0.0)
+        return J
+
+    J = fori_loop(0, nx, clear, gathered.J)
+    for j in range(width):
+        used = j < len(chosen)
+        i = chosen[j] if used else 0
+        friction = (block.cone.friction[j - 1] if j else 1.0) if used and block.cone is not None else 1.0
+        row = {
+            "aref": block.aref[i] if used else 0.0,
+            "R": 1 / block.D[i] if used else 0.0,
+            "friction": friction if used else 0.0,
+            "number": 1.0 * (block.start + i) if used else -1.0,
+        }
+        for name, x in row.items():
+            values[name] = values[name].scatter(first + j, x)
+        for c, column in enumerate(block.columns if used else ()):
+            position = (first + j) * nx + 1.0 * column
+            J = J.scatter(position, J.gather(position) + block.J[i, c])
+    for name, x in zip(("lower", "upper", "disc", "associated"), law, strict=True):
+        values[name] = values[name].scatter(gathered.count, x)
+    return _GatheredRows(**{**values, "J": J, "count": gathered.count + 1.0})
+
+
+def _without_unused_blocks(gathered: _GatheredRows, count: Any, width: int) -> _GatheredRows:
+    """The rows with blocks without effect where this world has fewer blocks than its neighbours."""
+    nx = gathered.J.shape[1]
+
+    def fill(k: Any, gathered: _GatheredRows) -> _GatheredRows:
+        used = 1.0 * k < gathered.count
+        values = gathered._asdict()
+        for name in ("lower", "upper", "disc", "associated"):
+            values[name] = values[name].set(k, where(used, values[name][k], 0.0))
+        for j in range(width):
+            i = width * k + j
+            for name, otherwise in (
+                ("aref", 0.0),
+                ("R", 0.0),
+                ("friction", 0.0 if j else 1.0),
+                ("number", -1.0),
+            ):
+                values[name] = values[name].set(i, where(used, values[name][i], otherwise))
+
+            def mask(e: Any, J: MutableArray, i: Any = i) -> MutableArray:
+                return J.set((i, e), where(used, J[i, e], 0.0))
+
+            values["J"] = fori_loop(0, nx, mask, values["J"])
+        return _GatheredRows(**values)
+
+    return fori_loop(0, count, fill, gathered)
+
+
+def _row_arrays(
+    problem: GaussProblem,
+    primal: PrimalCost,
+    rows: Rows,
+    gathered: _GatheredRows,
+    L: Any,
+    count: Any,
+    width: int,
+) -> tuple[MutableArray, MutableArray]:
+    """X = L^-T J^T by rows (n, nv), and g = J a_free - aref (n,)."""
+    nv = primal.nv
+    link_jacobians = [
+        (nv + 6 * k, rows.screws.jacobian(link, nv))
+        for link, k in primal.link_numbers.items()
+        if rows.screws is not None
+    ]
+
+    def enter(i: Any, carry: Any) -> Any:
+        X, g = carry
+        J = np.array([gathered.J[i, e] for e in range(nv)])
+        for start, B in link_jacobians:
+            w = [gathered.J[i, start + c] for c in range(6)]
+            for e in range(nv):
+                for x, b in zip(w, B[:, e], strict=True):
+                    if not is_zero(b):
+                        J[e] = J[e] + x * b
+        for e, x in enumerate(solve_transposed_unit_lower(L, problem.parents, J)):
+            X = X.set((i, e), x)
+        return X, g.set(i, J @ problem.a_free - gathered.aref[i])
+
+    n = gathered.aref.shape[0]
+    return fori_loop(0, count * width, enter, (empty((n, nv)), empty(n)))
+
+
+def _delassus_matrix(X: MutableArray, reciprocals: np.ndarray, R: MutableArray, count: Any) -> MutableArray:
+    """A = X D^-1 X^T + R."""
+    size, nv = X.shape
+
+    def row(i: Any, A: MutableArray) -> MutableArray:
+        scaled = [X[i, e] * reciprocals[e] for e in range(nv)]
+
+        def entry(j: Any, A: MutableArray) -> MutableArray:
+            x = sum(a * X[j, e] for e, a in enumerate(scaled))
+            return A.set((i, j), x).set((j, i), x)
+
+        A = fori_loop(0, i + 1, entry, A)
+        return A.set((i, i), A[i, i] + R[i])
+
+    return fori_loop(0, count, row, empty((size, size)))
+
+
+def _sliding(p: ContactProblem, gathered: _GatheredRows, scale: MutableArray) -> tuple[Any, Any]:
+    """The slip of every hard contact, by rows, and whether it is closed and slides before the step.
+
+    A hard contact has aref_t = -u_t / h with the slip u_t, and aref_n = -(u_n + distance / h) / h; the part
+    of Jdot v is small against u / h. It slides if friction would have to exceed the other loads in order to
+    stop it within the step.
+    """
+
+    def add(k: Any, carry: Any) -> Any:
+        slip, slides = carry
+        own = [-x * s for x, s in zip(p.block(gathered.aref, k), p.block(scale, k), strict=True)]
+        loads = sum((x - u) * (x - u) for x, u in zip(p.block(p.g, k), own, strict=True))
+        size = sum(u * u for u in own[1:])
+        hard_cone = logical_and(p.disc[k] > 0, p.associated[k] < 0.5)
+        closed = own[0] * own[0] <= CLOSED * CLOSED * size
+        sliding = logical_and(logical_and(hard_cone, closed), size > loads)
+        return p.with_block(slip, k, own), slides.set(k, where(sliding, 1.0, 0.0))
+
+    return fori_loop(0, p.count, add, (empty(p.width * p.capacity), empty(p.capacity)))
+
+
+def _solution(
+    problem: GaussProblem, rows: Rows, gathered: _GatheredRows, factors: Any, X: MutableArray,
+    scale: MutableArray, found: ContactForces, count: Any,
+) -> Solution:  # fmt: skip
+    """The acceleration a = a_free + L^-1 D^-1 X^T f, and the force of every row."""
+    nv, (L, reciprocals) = len(problem.a_free), factors
+
+    def add(i: Any, carry: Any) -> Any:
+        generalised_force, forces = carry
+        f = scale[i] * found.f[i]
+        generalised_force = generalised_force + f * np.array([X[i, e] for e in range(nv)])
+        inside = gathered.number[i] >= 0
+        number = where(inside, gathered.number[i], 0.0)
+        return generalised_force, cond(inside, lambda x: x.scatter(number, f), lambda x: x, forces)
+
+    total = rows.count
+    generalised_force, forces = fori_loop(0, count, add, (np.zeros(nv), zeros(max(total, 1))))
+    a = problem.a_free + solve_unit_lower(L, problem.parents, generalised_force * np.array(reciprocals))
+    inconsistent = cond(found.converged, lambda: False, lambda: is_inconsistent(rows, a))
+    inaccurate = logical_not(found.usable)
+    force = array([forces[i] for i in range(len(rows))])
+    return Solution(
+        a, force, found.iterations, found.converged, inconsistent, inaccurate=inaccurate, row_force=forces
+    )

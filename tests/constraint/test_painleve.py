@@ -1,0 +1,78 @@
+"""Painleve's paradox: a rod whose tip slides on rough ground, in closed form, and states near to it.
+
+With B = 1 + 3 cos^2(angle) - 3 mu sin(angle) cos(angle), friction included, a normal force f accelerates the
+tip by B f / m. Where B < 0 no force keeps a tip that is pressed down from penetrating, and a tip that would
+lift off may also stay. Source: Genot, Brogliato, Eur. J. Mech. A 18 (1999) 653.
+"""
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from zwang.errors import SimulationWarning
+
+ANGLE, LENGTH, TIP = 0.6, 1.0, 1e-3
+X, Z = LENGTH / 2 * np.cos(ANGLE), LENGTH / 2 * np.sin(ANGLE) + TIP  # from the contact to the centre of mass
+CRITICAL = (1 + 12 * X * X) / (12 * X * Z)
+GRAVITY = 9.81
+
+
+def rod(mu, mass=1.0, **more):
+    """A thin rod in the x-z plane, its angle to the ground as the third coordinate, with a hard lower tip."""
+    touch = zw.Surface(friction=(mu, 0.005, 0.0001), hard=True)
+    joints = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("z"), zw.Revolute("angle", axis=(0, -1, 0)))
+    tip = zw.Sphere(radius=TIP, position=(-LENGTH / 2, 0, 0), surface=touch)
+    inertia = mass * LENGTH**2 / 12
+    body = zw.Body("rod", joint=joints, mass=mass, inertia=(1e-6, inertia, inertia), geometry=[tip])
+    return zw.Mechanism(bodies=[body], geometry=[zw.Plane(surface=touch)], **more)
+
+
+def state(slip, spin=0.0):
+    """Coordinates and velocities with the tip on the ground, sliding along x."""
+    return np.array([0.0, Z, ANGLE]), np.array([slip - spin * Z, spin * X, spin])
+
+
+def dynamics(mu, slip, spin=0.0, lift=0.0):
+    q, v = state(slip, spin)
+    return zw.constrained_dynamics(rod(mu), q, v, [0, lift, 0])
+
+
+@pytest.mark.parametrize("slip", [3.0, -3.0])
+def test_below_the_critical_friction_the_force_is_that_of_the_closed_form(slip):
+    """f = m g / B; friction to the left, against sliding to the right, lifts the tip."""
+    found = dynamics(0.9 * CRITICAL, slip)
+    B = 1 + 12 * X * X + 0.9 * CRITICAL * 12 * X * Z * np.sign(slip)
+    assert found.converged and not found.undetermined
+    assert found.force[0] == pytest.approx(GRAVITY / B, rel=1e-9)
+
+
+def test_above_it_a_pressed_tip_has_no_solution_and_a_lifted_one_two():
+    slips = [slip for slip in (3.0, -3.0) if dynamics(1.2 * CRITICAL, slip).undetermined]
+    assert len(slips) == 1  # only in one direction
+    pressed = dynamics(1.2 * CRITICAL, slips[0])
+    assert not pressed.converged and "Painleve" in pressed.status and pressed.kkt_residual < 1e-9
+    lifted = dynamics(1.2 * CRITICAL, slips[0], lift=3 * GRAVITY)
+    assert lifted.undetermined and not lifted.converged
+    away = dynamics(1.2 * CRITICAL, -slips[0], lift=3 * GRAVITY)
+    assert away.converged and not away.force.any()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_its_world_stops_with_that_reason_and_the_others_go_on(compiled):
+    (slip,) = [slip for slip in (3.0, -3.0) if dynamics(1.2 * CRITICAL, slip).undetermined]
+    q, v = zip(*(state(x) for x in (-slip, slip)), strict=True)
+    with pytest.warns(SimulationWarning, match=r"world 1 stopped at t = 0 s: rigid friction .*Painleve"):
+        run = zw.simulate(rod(1.2 * CRITICAL), q, v, duration=0.01, step=0.001, compiled=compiled)
+    reasons = run.failure_reason.attrs["flag_meanings"].split()
+    assert [reasons[k] for k in run.failure_reason.values] == ["none", "rigid_friction"]
+
+
+def test_a_block_that_slides_or_tips_with_much_friction_is_determined():
+    """A tall box with four points and mu = 2 tips over its leading edge: B > 0 for all its points."""
+    touch = zw.Surface(friction=(2.0, 0.005, 0.0001), hard=True)
+    for z in (0.1, 1.0):
+        box = zw.Body("box", joint=zw.Free("free"), mass=2.0, inertia=(0.2, 0.2, 0.1), position=(0, 0, z / 2),
+                      geometry=[zw.Box(x=0.5, y=0.5, z=z, surface=touch)])  # fmt: skip
+        m = zw.Mechanism(bodies=[box], geometry=[zw.Plane(surface=touch)])
+        found = zw.constrained_dynamics(m, [0, 0, 0, 1, 0, 0, 0], [3.0, 0.5, 0, 0, 0, 0], np.zeros(6))
+        assert found.converged, found.status
