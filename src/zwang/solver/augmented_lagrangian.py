@@ -106,8 +106,11 @@ def augmented_lagrangian(
         return logical_and(logical_not(s.done), s.outer_iterations < ITERATIONS)
 
     initial, no = np.array(problem.a_free if start is None else start), 0.0 > 1.0
-    none = [zeros(method.blocks.block_count) for _ in range(3)]
-    zero = _AugmentedLagrangianState(initial, zeros(method.blocks.count), *none, 0.0, 0.0, no, no)
+    force, (slips, found_slips, residuals) = (
+        zeros(blocks.count),
+        [zeros(blocks.block_count) for _ in range(3)],
+    )
+    zero = _AugmentedLagrangianState(initial, force, slips, found_slips, residuals, 0.0, 0.0, no, no)
     last = while_loop(unfinished, method.iterate, zero)
     inconsistent = cond(last.done, lambda: False, lambda: is_inconsistent(rows, last.a))
     inaccurate = logical_or(inconsistent, logical_not(logical_or(last.done, last.usable)))
@@ -180,7 +183,7 @@ class _Method(NamedTuple):
                     largest_force=maximum(c.largest_force, absolute(new)),
                 )
                 force = force.set(i, new)
-            if not _is_hard_cone(block):
+            if block.cone is None or not block.hard:
                 return force, residuals, slips, c
             number, before = block.number, residuals[block.number]
             slip = slip_speed(block.cone._replace(start=0), block.read(y))
