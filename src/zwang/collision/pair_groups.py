@@ -84,11 +84,11 @@ class PairGroup:
         return a, b
 
 
-def pair_groups(pairs: Sequence[Pair], width: Sequence[int]) -> list[PairGroup]:
-    """The pairs in groups; width: one number for each pair, equal in a group."""
+def pair_groups(pairs: Sequence[Pair], forms: Sequence[Hashable]) -> list[PairGroup]:
+    """The pairs in groups; forms: a value for each pair, equal in a group."""
     groups: dict[Hashable, list[Pair]] = {}
-    for pair, size in zip(pairs, width, strict=True):
-        groups.setdefault((_group_key(pair), size), []).append(pair)
+    for pair, form in zip(pairs, forms, strict=True):
+        groups.setdefault((_group_key(pair), form), []).append(pair)
     return [PairGroup(tuple(group)) for group in groups.values()]
 
 

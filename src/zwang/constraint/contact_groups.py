@@ -92,8 +92,8 @@ def contact_rows(context: RowContext, pairs: Sequence[Pair]) -> Rows:
 
 
 def contact_groups(pairs: Sequence[Pair], width: Sequence[int]) -> list[PairGroup]:
-    """Pair-type groups of pairs that are alike hard, with the same restitution; width: as for
-    `pair_groups`."""
+    """Pair-type groups of pairs that are alike hard, with the same restitution; width: of J, equal in
+    a group."""
     return pair_groups(pairs, [(n, *_impact_law(pair)) for n, pair in zip(width, pairs, strict=True)])
 
 

@@ -194,7 +194,9 @@ class RowGroup:
             J = np.zeros((self.size, nv), int).astype(object)
             for c, column in enumerate(self.columns[k]):  # columns that pad a block are repeated, and zero
                 J[:, column] = J[:, column] + narrow[:, c]
-        values = {name: masked(name, self.read(name, k)) for name in PER_ROW if name != "active"}
+        values: dict[str, Any] = {
+            name: masked(name, self.read(name, k)) for name in PER_ROW if name != "active"
+        }
         cone, names = self.cone(k), (self.names[k],) * self.size
         values["active"] = np.array([active] * self.size)
         return Rows(names, self.kinds, J, **values, cones=() if cone is None else (cone,))

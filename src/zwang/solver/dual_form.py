@@ -104,7 +104,10 @@ class DualForm(NamedTuple):
     problem: GaussProblem
     factors: Any
 
-    is_warm = True
+    @property
+    def is_warm(self) -> bool:
+        """Whether the row status of a similar problem is known: always."""
+        return True
 
     def initial(self) -> tuple[_Forces, MutableArray]:
         """No forces, and the stored status."""
@@ -139,28 +142,31 @@ class DualForm(NamedTuple):
         """The forces and residual of a full step: those of this status."""
         return _forces_of_status(self.p, status)
 
-    def status_is_unchanged(self, point: _Forces, full: _Forces, status: MutableArray) -> Any:
+    def status_is_unchanged(self, point: _Forces, direction: _Forces, status: MutableArray) -> Any:
         """Whether no row changes its status over a full step."""
 
         def compare(k: Any, same: Any) -> Any:
-            return logical_and(same, equal(self.p.status(k, full.y[k]), status[k]))
+            return logical_and(same, equal(self.p.status(k, direction.y[k]), status[k]))
 
         return self.p.for_all_rows(compare, True)
 
-    def step_length(self, point: _Forces, full: _Forces, gradient: tuple[()]) -> Any:
+    def step_length(self, point: _Forces, direction: _Forces, gradient: tuple[()]) -> Any:
         """The step length that minimises the cost."""
-        return _line_search(self.p, point, full)
+        return _line_search(self.p, point, direction)
 
     def advanced(
-        self, point: _Forces, full: _Forces, length: Any, status: MutableArray
+        self, point: _Forces, direction: _Forces, length: Any, status: MutableArray
     ) -> tuple[_Forces, MutableArray, Any]:
         """The point after a step, the status there, and the largest change of a force."""
         whole = equal(length, 1.0)
 
         def advance(k: Any, carry: Any) -> Any:
             f, y, status, largest = carry
-            change, y_change = length * (full.f[k] - f[k]), length * (full.y[k] - y[k])
-            force, residual = where(whole, full.f[k], f[k] + change), where(whole, full.y[k], y[k] + y_change)
+            change, y_change = length * (direction.f[k] - f[k]), length * (direction.y[k] - y[k])
+            force, residual = (
+                where(whole, direction.f[k], f[k] + change),
+                where(whole, direction.y[k], y[k] + y_change),
+            )
             f, y = f.set(k, force), y.set(k, residual)
             return f, y, status.set(k, self.p.status(k, residual)), maximum(largest, absolute(change))
 

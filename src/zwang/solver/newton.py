@@ -15,13 +15,13 @@ analytically-invertible dynamics with contacts and constraints" (ICRA 2014).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from zwang.constraint.rows import Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, cond, logical_and, logical_not, logical_or, where, while_loop
-from zwang.solver.dual_form import DualForm, dual_form
-from zwang.solver.primal_form import PrimalForm, primal_form
+from zwang.solver.dual_form import dual_form
+from zwang.solver.primal_form import primal_form
 from zwang.solver.solution import Solution, is_single_precision
 
 TOLERANCE = 1e-11  # of the error, relative to the largest force in it
@@ -31,6 +31,53 @@ STAGNATION_STEP = 1e-9  # below this step an error that is no longer halved cons
 SINGLE_PRECISION_STEP = 1e-5  # the same in single precision, ...
 SINGLE_PRECISION_STAGNATIONS = 3  # ... after this many such steps
 USABLE_STEP = 1e-3  # at the iteration limit, accelerations that still change by more are not to be used
+
+
+class ProblemForm(Protocol):
+    """A form of the problem, `PrimalForm` or `DualForm`; its points, directions and gradients are its own."""
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the row status of a similar problem is known."""
+        ...
+
+    def initial(self) -> tuple[Any, MutableArray]:
+        """The initial point and row status."""
+        ...
+
+    def has_no_rows(self) -> Any:
+        """Whether no row is active."""
+        ...
+
+    def initial_gradient(self, point: Any, status: MutableArray) -> Any:
+        """The gradient at the initial point."""
+        ...
+
+    def gradient(self, point: Any, status: MutableArray) -> tuple[Any, Any, Any, Any]:
+        """The gradient, its size (the error), the largest force in it, and the largest unknown."""
+        ...
+
+    def direction(self, point: Any, gradient: Any, status: MutableArray) -> Any:
+        """The Newton step of this row status."""
+        ...
+
+    def status_is_unchanged(self, point: Any, direction: Any, status: MutableArray) -> Any:
+        """Whether no active row changes its status over a full step."""
+        ...
+
+    def step_length(self, point: Any, direction: Any, gradient: Any) -> Any:
+        """The step length that minimises the cost."""
+        ...
+
+    def advanced(
+        self, point: Any, direction: Any, length: Any, status: MutableArray
+    ) -> tuple[Any, MutableArray, Any]:
+        """The point after a step, the status there, and the largest change of an unknown."""
+        ...
+
+    def solution(self, point: Any, status: MutableArray) -> Solution:
+        """The solution at a point."""
+        ...
 
 
 class _NewtonState(NamedTuple):
@@ -69,7 +116,9 @@ def newton(
     changes its status over a full step, because that step is exact. Every row must be soft (R > 0).
     """
     compacted = rows.compacted
-    form = primal_form(problem, rows, start) if compacted is None else dual_form(problem, compacted)
+    form: ProblemForm = (
+        primal_form(problem, rows, start) if compacted is None else dual_form(problem, compacted)
+    )
     method = _Method(form, tolerance)
 
     def unfinished(s: _NewtonState) -> Any:
@@ -86,7 +135,7 @@ def newton(
 class _Method(NamedTuple):
     """The problem in one of its forms, and the tolerance of the error."""
 
-    form: PrimalForm | DualForm
+    form: ProblemForm
     tolerance: float
 
     def initial_state(self) -> _NewtonState:
@@ -111,8 +160,12 @@ class _Method(NamedTuple):
         point, status, step = form.advanced(s.point, direction, length, s.status)
         # termination: a full step without a change of status is exact
         exact = s.gradient, s.error, s.stagnations, same, same, logical_not(same)
-        found = cond(same, lambda: exact, lambda: self.termination(s, point, status, step))
-        return _NewtonState(point, status, *found[:2], s.iterations + 1, *found[2:])
+        gradient, error, stagnations, done, usable, stagnated = cond(
+            same, lambda: exact, lambda: self.termination(s, point, status, step)
+        )
+        return _NewtonState(
+            point, status, gradient, error, s.iterations + 1, stagnations, done, usable, stagnated
+        )
 
     def termination(self, s: _NewtonState, point: Any, status: MutableArray, step: Any) -> Any:
         """Gradient, error, stagnations, whether the method has terminated, whether the point is usable, and
