@@ -21,12 +21,13 @@ def flat_position(shape: tuple[int, ...], index: Any) -> Any:
 
     Raises IndexError for a wrong number of indices, and for integers outside the shape.
     """
+    # plain integers, which are most indices of an algorithm on floats
     if type(index) is int and len(shape) == 1 and 0 <= index < shape[0]:
         return index
-    if type(index) is tuple and len(index) == 2 == len(shape):
-        i, j = index
-        if type(i) is int and type(j) is int and 0 <= i < shape[0] and 0 <= j < shape[1]:
-            return i * shape[1] + j
+    if type(index) is tuple and len(index) == 2 and len(shape) == 2:
+        (i, j), (rows, columns) = index, shape
+        if type(i) is int and type(j) is int and 0 <= i < rows and 0 <= j < columns:
+            return i * columns + j
     indices = index if isinstance(index, tuple) else (index,)
     if len(indices) != len(shape):
         raise IndexError(f"an array of shape {shape} takes {len(shape)} indices; {len(indices)} were given")

@@ -167,9 +167,9 @@ def solve_contact_problem(p: ContactProblem, start: MutableArray) -> ContactForc
     n = p.width * p.capacity
     c, sizes = p.residual(start, empty(n), empty(p.capacity))
     error = _error(p, start, c, sizes)
-    copies = [_copy(p, start, empty(n)) for _ in range(2)]
+    centre, best = _copy(p, start, empty(n)), _copy(p, start, empty(n))
     initial = _State(
-        start, c, sizes, *copies, error, INITIAL_ETA, FASTEST_DECREASE, 0.0, error, 0.0, _is_exact(error)
+        start, c, sizes, centre, best, error, INITIAL_ETA, FASTEST_DECREASE, 0.0, error, 0.0, _is_exact(error)
     )
 
     def unfinished(s: _State) -> Any:

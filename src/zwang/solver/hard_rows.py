@@ -24,6 +24,7 @@ from zwang.scalar import (
     lane_maximum,
     logical_and,
     logical_not,
+    minimum,
     where,
     zeros,
 )
@@ -77,7 +78,8 @@ def solve_hard_rows(problem: GaussProblem, rows: Rows) -> Solution:
     gathered = _without_unused_blocks(gathered, count, width)
     L, reciprocals = ltdl(problem.M, problem.parents)
     X, g = _row_arrays(problem, primal, rows, gathered, L, count, width)
-    G = _delassus_matrix(X, np.array(reciprocals), gathered.R, count * width)
+    first, last = _tree_ranges(problem, X, count * width)
+    G = _delassus_matrix(X, np.array(reciprocals), gathered.R, first, last, count * width)
     p = ContactProblem(
         count, width, G, g, empty((capacity, capacity)), gathered.lower, gathered.upper, gathered.disc,
         gathered.associated,
@@ -220,7 +222,32 @@ def _row_arrays(
     return fori_loop(0, count * width, enter, (empty((n, nv)), empty(n)))
 
 
-def _delassus_matrix(X: MutableArray, reciprocals: np.ndarray, R: MutableArray, count: Any) -> MutableArray:
+def _tree_ranges(problem: GaussProblem, X: MutableArray, count: Any) -> tuple[MutableArray, MutableArray]:
+    """The first and the last tree of velocities that each row moves; rows of other trees are independent."""
+    size, nv = X.shape
+    tree: list[int] = []
+    for parent in problem.parents:
+        tree.append(tree[parent] if parent >= 0 else max(tree, default=-1) + 1)
+
+    def row(i: Any, carry: Any) -> Any:
+        first, last = carry
+        low, high = float(nv), -1.0
+        for k in range(max(tree, default=-1) + 1):
+            moved = sum(X[i, e] * X[i, e] for e in range(nv) if tree[e] == k) > 0
+            low, high = where(moved, minimum(low, float(k)), low), where(moved, float(k), high)
+        return first.set(i, low), last.set(i, high)
+
+    return fori_loop(0, count, row, (empty(size), empty(size)))
+
+
+def _delassus_matrix(
+    X: MutableArray,
+    reciprocals: np.ndarray,
+    R: MutableArray,
+    first: MutableArray,
+    last: MutableArray,
+    count: Any,
+) -> MutableArray:
     """A = X D^-1 X^T + R."""
     size, nv = X.shape
 
@@ -228,7 +255,8 @@ def _delassus_matrix(X: MutableArray, reciprocals: np.ndarray, R: MutableArray, 
         scaled = [X[i, e] * reciprocals[e] for e in range(nv)]
 
         def entry(j: Any, A: MutableArray) -> MutableArray:
-            x = sum(a * X[j, e] for e, a in enumerate(scaled))
+            together = logical_and(first[i] <= last[j], first[j] <= last[i])
+            x = cond(together, lambda: sum(a * X[j, e] for e, a in enumerate(scaled)), lambda: 0.0)
             return A.set((i, j), x).set((j, i), x)
 
         A = fori_loop(0, i + 1, entry, A)
