@@ -12,7 +12,7 @@ from zwang.errors import UnknownNameError, UnsupportedError
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.geometry import Geometry, Surface
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.numbers import Numbers
+from zwang.mechanism.numbers import Names, Numbers
 from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import is_zero
 
@@ -122,7 +122,7 @@ def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
     return tuple(sorted(pairs, key=lambda pair: _sort_key(mechanism, pair)))
 
 
-def _with_flags(pair: Pair, disabled: tuple[str, ...]) -> Pair:
+def _with_flags(pair: Pair, disabled: Names) -> Pair:
     """The pair as the flags of the option element want it. Raises UnsupportedError."""
     if "nativeccd" in disabled and pair.kinds in CONVEX:
         raise UnsupportedError(

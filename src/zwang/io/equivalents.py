@@ -111,7 +111,7 @@ def _forces_on(
     home = mechanism.home or mechanism.neutral
     forces: list[Any] = []
     tendons: list[Tendon] = []
-    given: tuple[Any, ...] = mechanism.forces
+    given: Sequence[Any] = mechanism.forces
     for force in given:
         new = renamed.get(getattr(force, "joint", None) or "")
         kind = joints[force.joint].kind if new else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from zwang.io.xml_writer import Node, is_xml_text
 from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.numbers import IDENTITY
+from zwang.mechanism.numbers import IDENTITY, Numbers
 
 DEFAULT = Softness()
 WRAPPED = " (wrapped)"  # the end of the name that the reader gives to the frame of a wrapping geom
@@ -127,14 +126,14 @@ def unless(value: Any, default: Any) -> Any:
     return None if value == default else value
 
 
-def limit_attributes(name: str, ends: Sequence[Any] | None) -> dict[str, Any]:
+def limit_attributes(name: str, ends: Numbers | None) -> dict[str, Any]:
     """The attributes of a range: whether there is one, and its ends, which MJCF requires to differ."""
     if ends is None or (ends[0] == -np.inf and ends[1] == np.inf):
         return {f"{name}limited": "false"}
     return {f"{name}limited": "true", f"{name}range": widened(ends)}
 
 
-def widened(ends: Sequence[Any]) -> tuple[float, float]:
+def widened(ends: Numbers) -> tuple[float, float]:
     """A range whose ends differ: by a rounding error, if they are equal."""
     lower, upper = (float(end) for end in ends)
     return lower, upper if upper > lower else lower + max(abs(lower), 1.0) * 2.0**-52
