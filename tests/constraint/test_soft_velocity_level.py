@@ -118,10 +118,10 @@ def test_soft_rows_are_the_same_compiled_in_a_file_and_for_all_solvers(build):
         np.testing.assert_allclose(other.acceleration, found.acceleration, atol=1e-7)
     after = zw.compile(m).step(q, v, tau, step=1e-3, time=0.3, integrator="euler")
     np.testing.assert_allclose(after.v, v + 1e-3 * found.acceleration, atol=1e-11)
-    soft = zw.simulate(m, q, v, duration=0.02, step=1e-3, progress=False, record={"gaps": True})
+    soft = zw.simulate(m, q, v, duration=0.02, step=1e-3, progress=False, record={"violations": True})
     python = zw.simulate(m, q, v, duration=0.02, step=1e-3, progress=False, compiled=False)
     np.testing.assert_allclose(soft.q.values, python.q.values, atol=1e-10)
-    assert soft.constraint_miss.shape[-1] == 1
+    assert soft.constraint_velocity_residual.shape[-1] == 1
 
 
 @pytest.mark.parametrize("build", [sled, disc])
@@ -137,7 +137,7 @@ def test_forces_of_soft_constraints_are_recorded(build):
     assert np.linalg.norm(at.force.sel(acting=at.acting_kind == "constraint")) == pytest.approx(
         np.linalg.norm(found.forces[name]), rel=1e-9
     )
-    np.testing.assert_allclose(at.constraint_effort, found.rows.J.T @ found.force, atol=1e-9)
+    np.testing.assert_allclose(at.generalised_constraint_force, found.rows.J.T @ found.force, atol=1e-9)
 
 
 def test_a_softness_of_another_type_is_refused():

@@ -100,7 +100,7 @@ def test_forces_at_their_points_give_the_generalised_constraint_forces(name):
     )
     assert run.sizes["acting"] and np.abs(run.force.values).max() > 0.1
     for k in range(0, run.sizes["time"], 4):
-        held = run.constraint_effort.values[0, k]
+        held = run.generalised_constraint_force.values[0, k]
         np.testing.assert_allclose(efforts(m, run, k), held, atol=1e-8 * max(1, np.abs(held).max()))
 
 

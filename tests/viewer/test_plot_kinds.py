@@ -14,7 +14,7 @@ from zwang.mechanism.samples import double_pendulum, four_bar
 from zwang.viewer.plot_series import KINDS, Series, series_of
 
 matplotlib.use("Agg")
-EVERYTHING = {"every": 4, "constraints": True, "forces": True, "zwang": True, "gaps": True}
+EVERYTHING = {"every": 4, "constraints": True, "forces": True, "zwang": True, "violations": True}
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +116,7 @@ def test_energies_are_those_of_the_states(loop):
 def test_the_constraint_violation_is_the_distance_that_should_be_zero(loop):
     moved = loop.copy()
     moved["q"] = loop["q"] + 1e-3
-    figure = zw.plot(zw.derived_quantities(moved, "gaps"), kind="drift")
+    figure = zw.plot(zw.derived_quantities(moved, "violations"), kind="drift")
     m = zw.mechanism_of(loop)
     (closing,) = m.constraints
     ends = tuple(zw.Frame(n, *point) for n, point in zip("ab", (closing.a, closing.b), strict=True))
@@ -195,7 +195,7 @@ def test_names_select_lines(loop):
 
 def test_the_error_for_missing_values_names_the_option_that_records_them():
     run = zw.simulate(four_bar(), duration=0.02, step=0.01)
-    for kind, name in (("forces", "forces"), ("zwang", "zwang"), ("drift", "gaps")):
+    for kind, name in (("forces", "forces"), ("zwang", "zwang"), ("drift", "violations")):
         with pytest.raises(ShapeError, match=name) as error:
             zw.plot(run, kind=kind)
         assert f"record={{{name!r}: True}}" in str(error.value)

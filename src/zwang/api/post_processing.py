@@ -9,10 +9,17 @@ import numpy as np
 import xarray as xr
 
 from zwang.api.compiled_rollout import derived_quantities_compiled
+from zwang.api.settings_validation import current_quantity
 from zwang.errors import ShapeError, SimulationWarning, TraceError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.recording.dataset import derived_variables, mechanism_of, name_units, with_current_names
+from zwang.recording.dataset import (
+    NAMES_OF_VERSION_0_1,
+    derived_variables,
+    mechanism_of,
+    name_units,
+    with_current_names,
+)
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.joint_wrenches import check_reactions
 from zwang.simulation.rollout import Trajectory
@@ -20,7 +27,7 @@ from zwang.simulation.settings import RecordedQuantities
 from zwang.simulation.state_quantities import state_quantities_in_python
 from zwang.simulation.status import NONE
 
-DEFAULT_QUANTITIES = ("constraints", "forces", "zwang", "gaps")
+DEFAULT_QUANTITIES = ("constraints", "forces", "zwang", "violations")
 DERIVED_QUANTITIES = (*DEFAULT_QUANTITIES, "reactions", "sensors")
 STATES = ("q", "v", "control", "mechanism")
 
@@ -30,14 +37,15 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
     """The recording with derived quantities, computed from its states and controls.
 
     run: a recording of `zw.simulate`.
-    wanted: some of "constraints", "forces", "zwang", "gaps", "reactions" and "sensors" (see `zw.simulate`),
-        by default all but the reactions and sensors. All are functions of the state at one time, so that they
-        do not depend on how many samples were recorded.
+    wanted: some of "constraints", "forces", "zwang", "violations", "reactions" and "sensors" (see
+        `zw.simulate`), by default all but the reactions and sensors. All are functions of the state at one
+        time, so that they do not depend on how many samples were recorded.
     compiled: False to compute them on floats in Python, default True.
 
     Returns a new dataset. Raises ShapeError for a dataset that is not a recording, UnknownNameError for
     other names, and DescriptionError as `zw.joint_reactions`.
     """
+    wanted = tuple(map(current_quantity, wanted))
     for name in wanted:
         if name not in DERIVED_QUANTITIES:
             raise UnknownNameError("derived quantity", name, DERIVED_QUANTITIES)
@@ -51,7 +59,7 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
         constraints="constraints" in chosen,
         forces="forces" in chosen,
         zwang="zwang" in chosen,
-        gaps="gaps" in chosen,
+        violations="violations" in chosen,
         reactions="reactions" in chosen,
         h=float(settings["step"]),
         stabilization=stabilization,
@@ -70,6 +78,7 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
         name_units(attributes, units)
         missing = failed.reshape(failed.shape + (1,) * len(dims))
         found[name] = (("world", "time", *dims), np.where(missing, np.nan, values), attributes)
+    found |= {old: found[new] for old, new in NAMES_OF_VERSION_0_1.items() if new in found}
     replaced = {"acting": "forces", "sensor_name": "sensors"}
     fresh = run.drop_dims([d for d, name in replaced.items() if name in chosen and d in run.dims])
     return fresh.assign_coords(coordinates).assign(found)

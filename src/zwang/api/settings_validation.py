@@ -28,7 +28,7 @@ from zwang.simulation.step import STEPPERS
 
 RECORDED_NUMBERS = 20_000_000  # recorded at most, by default
 MOST_STEPS = 1_000_000_000
-FLAGS = ("constraints", "forces", "zwang", "gaps", "reactions")
+FLAGS = ("constraints", "forces", "zwang", "violations", "reactions")
 RECORD = ("every", "frames", "sensors", *FLAGS)
 
 
@@ -155,6 +155,7 @@ def recorded_quantities(mechanism: Mechanism, record: Any, h: float) -> tuple[in
     """(every, quantities) from `record`: a whole number, or a dictionary with some of the keys `RECORD`."""
     if not isinstance(record, Mapping):
         return None if record is None else _every(record), RecordedQuantities(h=h)
+    record = {current_quantity(key): value for key, value in record.items()}
     for key in record:
         if key not in RECORD:
             raise UnknownNameError("entry of record", key, RECORD)
@@ -166,14 +167,22 @@ def recorded_quantities(mechanism: Mechanism, record: Any, h: float) -> tuple[in
     for frame in frames:
         mechanism.tree.placement(frame)
     every = record.get("every")
-    constraints, forces, zwang, gaps, reactions = (bool(record.get(name)) for name in FLAGS)
+    constraints, forces, zwang, violations, reactions = (bool(record.get(name)) for name in FLAGS)
     sensors = recorded_sensors(mechanism, record.get("sensors", ()))
     wanted = RecordedQuantities(
-        frames, constraints, forces, zwang, gaps, h, reactions=reactions, sensors=sensors
+        frames, constraints, forces, zwang, violations, h, reactions=reactions, sensors=sensors
     )
     if wanted.reactions:
         check_reactions(mechanism)
     return None if every is None else _every(every), wanted
+
+
+def current_quantity(name: Any) -> Any:
+    """The name of a recorded quantity; "gaps", its name in version 0.1, gives a DeprecationWarning."""
+    if isinstance(name, str) and name == "gaps":
+        warn_of_rename('record={"gaps": True}', 'record={"violations": True}', stacklevel=6)
+        return "violations"
+    return name
 
 
 def recorded_sensors(mechanism: Mechanism, value: Any) -> tuple[str, ...]:

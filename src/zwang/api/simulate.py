@@ -111,7 +111,7 @@ def simulate(
         whose positions are recorded; "sensors": names of sensors, or True for all; and, if True,
         "constraints": generalised constraint forces, "forces": forces of contacts and of constraints between
         points, "reactions": wrenches of the joints (see `zw.joint_reactions`), "zwang": Gauss's measure Z by
-        body, "gaps": constraint violations. `zw.derived_quantities` computes these afterwards. By default
+        body, "violations": of the constraints. `zw.derived_quantities` computes these afterwards. By default
         every step, or as many as 20 million numbers allow.
     events: a dictionary from names to functions event(t, q, v) of one world, to expressions of the
         coordinates, or to `zw.Event(function, direction, terminal)`. Their zeros are located between the

@@ -58,7 +58,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constraint_forces import point_force_labels
 
 SPREAD = 0.1  # default standard deviation of the random initial states of several worlds
-DERIVED = {"drift": "gaps", "forces": "forces", "zwang": "zwang"}
+DERIVED = {"drift": "violations", "forces": "forces", "zwang": "zwang"}
 """For some kinds of plots, the derived quantity that `zw.examine` computes for them."""
 
 

@@ -2,9 +2,9 @@
 
 Variables over (world, time, ...): q, v, tau (applied generalised forces), control, kinetic_energy,
 potential_energy, energy, and activation of actuators; if they are recorded, frame_position,
-constraint_effort (generalised constraint forces), force and force_position, reaction_force and
-reaction_torque of joints, zwang and constraint_zwang, constraint_gap (violations) and constraint_miss
-(velocity residuals), and sensor, whose dimension `sensor_name` repeats the name of a sensor for each of its
+generalised_constraint_force (generalised constraint forces), force and force_position, reaction_force and
+reaction_torque of joints, zwang and constraint_zwang, constraint_violation and
+constraint_velocity_residual, and sensor, whose dimension `sensor_name` repeats the name of a sensor for each of its
 elements; and, where steps of fixed size solve for constraint forces, solver_status, the worst `SolverStatus`
 since the sample before. Over (world, event, occurrence), if there are events: event_time, event_q and
 event_v, NaN where there are fewer occurrences. Over (world): status (0: simulated to the end, 1: failed, 2:
@@ -84,6 +84,7 @@ def recording_of(
     coordinates |= _coordinates(mechanism, initial, settings, motion)
     for _, _, described in variables.values():
         name_units(described, coordinates)
+    variables |= {old: variables[new] for old, new in NAMES_OF_VERSION_0_1.items() if new in variables}
     if motion.solver is not None:
         variables["solver_status"] = _solver_status(motion.solver[..., 0], missing)
     variables |= _termination(motion, settings)
@@ -153,7 +154,15 @@ def _solver_status(statuses: np.ndarray, missing: np.ndarray) -> tuple[Any, ...]
     return ("world", "time"), values, described
 
 
-NAMES_OF_VERSION_0_1 = {"stop_cause": "failure_reason", "stop_time": "termination_time"}
+NAMES_OF_VERSION_0_1 = {
+    "stop_cause": "failure_reason",
+    "stop_time": "termination_time",
+    "constraint_effort": "generalised_constraint_force",
+    "constraint_gap": "constraint_violation",
+    "constraint_miss": "constraint_velocity_residual",
+}
+"""The names of variables that version 0.1 used; both are stored for one release."""
+
 ATTRIBUTES_OF_VERSION_0_1 = {"drift": "stabilization", "embedding": "coordinate_reduction"}
 
 
@@ -198,7 +207,7 @@ def derived_variables(
         found["frame"] = ("frame", _texts(wanted.frames))
     if wanted.constraints:
         text = "generalised force of constraints, limits, friction and contacts"
-        per["constraint_effort"] = (("speed",), observed["constraints"], text, "effort_unit")
+        per["generalised_constraint_force"] = (("speed",), observed["constraints"], text, "effort_unit")
     if wanted.forces:
         held = _forces(mechanism, observed["forces"], per)
         names = {"acting": "name", "acting_kind": "kind", "acting_on": "body", "acting_from": "other"}
@@ -217,8 +226,8 @@ def derived_variables(
     if wanted.sensors:
         per["sensor"] = (("sensor_name",), observed["sensors"], "values of sensors", "sensor_unit")
         found |= _sensor_labels(mechanism, wanted.sensors)
-    if wanted.gaps and constraint_residuals(mechanism):
-        found |= _gaps(mechanism, observed["gaps"], per)
+    if wanted.violations and constraint_residuals(mechanism):
+        found |= _violations(mechanism, observed["violations"], per)
     return per, found
 
 
@@ -261,21 +270,26 @@ def _zwang(mechanism: Mechanism, observed: dict[str, np.ndarray], per: dict[str,
     }
 
 
-def _gaps(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Variable]) -> dict[str, Any]:
+def _violations(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Variable]) -> dict[str, Any]:
     """Adds violations and residuals, NaN for violations of velocity-level constraints; returns their
     coordinates.
     """
-    gaps = constraint_residuals(mechanism)
-    placed = np.array([bool(gap.position_rows) for gap in gaps])
+    residuals = constraint_residuals(mechanism)
+    placed = np.array([bool(r.position_rows) for r in residuals])
     positions, speeds = np.split(observed, 2, axis=-1)
     text = "constraint violations"
-    per["constraint_gap"] = (("constraint",), np.where(placed, positions, np.nan), text, "constraint_unit")
+    per["constraint_violation"] = (
+        ("constraint",),
+        np.where(placed, positions, np.nan),
+        text,
+        "constraint_unit",
+    )
     text = "velocity residuals of the constraints"
-    per["constraint_miss"] = (("constraint",), speeds, text, "constraint_speed_unit")
-    rates = [gap.unit if gap.unit == FORMULA else f"{gap.unit}/s" for gap in gaps]
+    per["constraint_velocity_residual"] = (("constraint",), speeds, text, "constraint_speed_unit")
+    rates = [r.unit if r.unit == FORMULA else f"{r.unit}/s" for r in residuals]
     return {
-        "constraint": ("constraint", _texts(gap.name for gap in gaps)),
-        "constraint_unit": ("constraint", _texts(gap.unit for gap in gaps)),
+        "constraint": ("constraint", _texts(r.name for r in residuals)),
+        "constraint_unit": ("constraint", _texts(r.unit for r in residuals)),
         "constraint_speed_unit": ("constraint", _texts(rates)),
     }
 

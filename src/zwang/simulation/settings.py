@@ -23,7 +23,7 @@ class RecordedQuantities:
     frames: names of the frames whose positions are recorded. constraints: generalised forces of all
     constraints.
     forces: forces of contacts and of constraints between points. zwang: Gauss's measure Z by body.
-    gaps: violations and residuals of the constraints. h: step size [s]. stabilization: of the hard
+    violations: violations and residuals of the constraints. h: step size [s]. stabilization: of the hard
     constraints. reactions: wrenches of the joints. sensors: names of the sensors whose values are recorded.
     """
 
@@ -31,7 +31,7 @@ class RecordedQuantities:
     constraints: bool = False
     forces: bool = False
     zwang: bool = False
-    gaps: bool = False
+    violations: bool = False
     h: float = 0.0
     stabilization: str = "projection"
     reactions: bool = False

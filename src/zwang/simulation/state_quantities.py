@@ -38,7 +38,8 @@ from zwang.simulation.settings import RecordedQuantities
 from zwang.solver.solution import Solution
 
 KEYS = (
-    "tau", "energies", "positions", "constraints", "forces", "zwang", "held", "gaps", "reactions", "sensors",
+    "tau", "energies", "positions", "constraints", "forces", "zwang", "held", "violations", "reactions",
+    "sensors",
 )  # fmt: skip
 
 
@@ -50,7 +51,8 @@ def state_quantities(
     tau (nv,): applied generalised force. energies (2,): kinetic and potential [J]. positions (3 * frames,)
     [m]. constraints (nv,): generalised constraint force. forces (6 * n,): for each of `point_force_labels`
     its position [m] and force [N]. zwang: the parts of Z of `zwang_by_body` [W/s]. held: the parts of the Z
-    of the constraints, that is of the deviation from the unconstrained motion. gaps: see `residuals_at`.
+    of the constraints, that is of the deviation from the unconstrained motion. violations: see
+    `residuals_at`.
     reactions (6 * joints,): force [N] and torque [N m] of each joint on its body, see `joint_wrenches`.
     sensors: see `sensor_values`.
     Quantities that are not wanted are empty.
@@ -64,7 +66,7 @@ def state_quantities(
         "energies": [kinetic_energy_of(kinematics), potential],
         "positions": [x for frame in wanted.frames for x in kinematics.frame_pose(frame).p],
         **_constraint_quantities(mechanism, wanted, t, kinematics, tau, (z, u)),
-        "gaps": residuals_at(mechanism, q, v, t) if wanted.gaps else [],
+        "violations": residuals_at(mechanism, q, v, t) if wanted.violations else [],
         "sensors": _sensors(SensedState(mechanism, t, q, v, z, u, wanted.h, wanted.stabilization), wanted),
     }
     return {key: np.array(found[key]) for key in KEYS}

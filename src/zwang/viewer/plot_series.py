@@ -18,11 +18,11 @@ DRIFT = "relative energy change"
 MAXIMUM_PARTS = 7  # terms of a sum that are shown one by one
 RECORD_OPTION = {
     "force": "forces",
-    "constraint_effort": "constraints",
+    "generalised_constraint_force": "constraints",
     "zwang": "zwang",
     "constraint_zwang": "zwang",
-    "constraint_gap": "gaps",
-    "constraint_miss": "gaps",
+    "constraint_violation": "violations",
+    "constraint_velocity_residual": "violations",
 }
 """For each variable, the name by which `simulate` records it and by which it is computed from the recorded
 states.
@@ -165,12 +165,12 @@ def _energy_drift(run: xr.Dataset) -> Iterator[Series]:
 def _drift(run: xr.Dataset) -> Iterator[Series]:
     """The energy change, and the violation of the constraints at the position and the velocity level."""
     yield from _energy_drift(run)
-    if "constraint_gap" not in run and not mechanism_of(run).constraints:
+    if "constraint_violation" not in run and not mechanism_of(run).constraints:
         return
-    _require(run, "constraint_gap", "drift")
+    _require(run, "constraint_violation", "drift")
     for name, unit, title in (
-        ("constraint_gap", "constraint_unit", "constraint violation"),
-        ("constraint_miss", "constraint_speed_unit", "constraint velocity residual"),
+        ("constraint_violation", "constraint_unit", "constraint violation"),
+        ("constraint_velocity_residual", "constraint_speed_unit", "constraint velocity residual"),
     ):
         for one in _by_unit(run, name, "constraint", unit, {}):
             defined = [n for k, n in enumerate(one.names) if np.isfinite(one.values[..., k]).any()]
@@ -181,7 +181,7 @@ def _forces(run: xr.Dataset) -> Iterator[Series]:
     """Magnitudes of the constraint forces and of the net contact force on each body, and the generalised
     constraint forces.
     """
-    if "constraint_effort" not in run:
+    if "generalised_constraint_force" not in run:
         _require(run, "force", "forces")
     if "force" in run:
         kinds, on = np.array(_strings(run["acting_kind"])), np.array(_strings(run["acting_on"]))
@@ -198,9 +198,9 @@ def _forces(run: xr.Dataset) -> Iterator[Series]:
             yield Series(
                 "contact forces by body", "N", np.linalg.norm(np.stack(sums, axis=2), axis=-1), bodies
             )
-    if "constraint_effort" in run:
+    if "generalised_constraint_force" in run:
         titles = {"N m": "generalised constraint forces (torques)", "N": "generalised constraint forces"}
-        yield from _by_unit(run, "constraint_effort", "speed", "effort_unit", titles)
+        yield from _by_unit(run, "generalised_constraint_force", "speed", "effort_unit", titles)
 
 
 def _zwang(run: xr.Dataset) -> Iterator[Series]:
