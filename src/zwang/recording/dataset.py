@@ -3,14 +3,14 @@
 Variables over (world, time, ...): q, v, tau (applied generalised forces), control, kinetic_energy,
 potential_energy, energy, and activation of actuators; if they are recorded, frame_position,
 generalised_constraint_force (generalised constraint forces), force and force_position, reaction_force and
-reaction_torque of joints, zwang and constraint_zwang, constraint_violation and
-constraint_velocity_residual, and sensor, whose dimension `sensor_name` repeats the name of a sensor for each of its
-elements; and, where steps of fixed size solve for constraint forces, solver_status, the worst `SolverStatus`
-since the sample before. Over (world, event, occurrence), if there are events: event_time, event_q and
-event_v, NaN where there are fewer occurrences. Over (world): status (0: simulated to the end, 1: failed, 2:
-ended by a terminal event), termination_time and failure_reason, which version 0.1 called stop_time and
-stop_cause. After a failure or a terminal event all values are NaN. `mechanism` is the description as JSON;
-`mechanism_of(run)` reads it.
+reaction_torque of joints, zwang and constraint_zwang, constraint_violation and constraint_velocity_residual,
+and sensor, whose dimension `sensor_name` repeats the name of a sensor for each of its elements; and, where
+steps of fixed size solve for constraint forces, solver_status, the worst `SolverStatus` since the sample
+before. Over (world, event, occurrence), if there are events: event_time, event_q and event_v, NaN where
+there are fewer occurrences. Over (world): status (0: simulated to the end, 1: failed, 2: ended by a terminal
+event), termination_time and failure_reason, which version 0.1 called stop_time and stop_cause. After a
+failure or a terminal event all values are NaN. `mechanism` is the description as JSON; `mechanism_of(run)`
+reads it.
 """
 
 from __future__ import annotations
