@@ -8,7 +8,8 @@ import sympy as sp
 
 import zwang as zw
 from zwang.errors import SimulationWarning, StateError
-from zwang.solver import hard_contact
+from zwang.simulation.status import TOO_MANY_CONTACTS
+from zwang.solver import hard_contact, hard_rows
 
 PATHS = pytest.mark.parametrize("compiled", [True, False])
 
@@ -134,3 +135,21 @@ def test_an_unbounded_state_stops_its_world(compiled):
             zw.Mechanism(bodies=bodies), control=1.0, duration=0.02, step=0.002, compiled=compiled
         )
     assert run.status.values.tolist() == [1]
+
+
+def test_more_hard_contacts_than_there_is_memory_for_stop_their_world(monkeypatch):
+    """A box falls flat on the ground, and four corners are to touch where there is memory for two contacts.
+
+    Contacts act from 1000 h^2 + 2 h |u| before they close.
+    """
+    monkeypatch.setattr(hard_rows, "FEWEST_CONTACTS", 2)
+    monkeypatch.setattr(hard_rows, "CONTACTS_PER_VELOCITY", 0)
+    rigid = zw.Surface(friction=(0.5, 0.005, 0.0001), hard=True)
+    box = zw.Box(0.2, 0.2, 0.2, surface=rigid)
+    free, inertia = zw.Free("box"), (0.01, 0.01, 0.01)
+    body = zw.Body("box", free, position=(0, 0, 0.12), mass=1.0, inertia=inertia, geometry=[box])
+    m = zw.Mechanism("fall", [body], geometry=[zw.Plane(surface=rigid)])
+    with pytest.warns(SimulationWarning, match="memory"):
+        run = zw.simulate(m, duration=0.3, step=0.002, progress=False)
+    assert run.failure_reason.item() == TOO_MANY_CONTACTS
+    assert 0.05 < run.termination_time.item() < np.sqrt(2 * 0.02 / 9.81)

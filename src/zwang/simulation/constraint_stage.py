@@ -37,6 +37,7 @@ from zwang.simulation.status import (
     NONIDEAL_FORCE,
     NOT_CONVERGED,
     RIGID_FRICTION,
+    TOO_MANY_CONTACTS,
     status_if,
     worst_status,
 )
@@ -165,6 +166,7 @@ def constrained_motion(
         status_if(solution.inconsistent, INCONSISTENT_CONSTRAINTS),
         status_if(solution.dependent, DEPENDENT_VELOCITIES),
         status_if(solution.undetermined, RIGID_FRICTION),
+        status_if(solution.overfull, TOO_MANY_CONTACTS),
         status_if(logical_not(found.nonideal_force_is_finite), NONIDEAL_FORCE),
     )
     return ConstrainedMotion(

@@ -68,6 +68,11 @@ FAILURE_REASONS = (
         "rigid friction admits no acceleration, or several, at a sliding contact (Painleve's paradox)",
         "reduce the friction there, or use a soft contact",
     ),
+    FailureReason(
+        "too_many_contacts",
+        "more hard contacts act at once than the constraint solver has memory for",
+        "make the contacts soft, or use fewer bodies",
+    ),
 )
 """The names are part of the format of recordings and never change."""
 
@@ -83,6 +88,7 @@ FAILURE_REASONS = (
     INTERRUPTED,
     TERMINAL_EVENT,
     RIGID_FRICTION,
+    TOO_MANY_CONTACTS,
 ) = range(len(FAILURE_REASONS))
 
 STATUS_OF_ERROR = {

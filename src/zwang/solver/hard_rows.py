@@ -24,6 +24,7 @@ from zwang.scalar import (
     lane_maximum,
     logical_and,
     logical_not,
+    logical_or,
     minimum,
     where,
     zeros,
@@ -42,6 +43,9 @@ from zwang.solver.solution import Solution
 CLOSED = (
     0.01  # the normal velocity of a closed contact, with the distance over the step, relative to its slip
 )
+# Memory for contacts that act at once, as the Delassus matrix grows with its square: twelve for a free body
+FEWEST_CONTACTS = 64
+CONTACTS_PER_VELOCITY = 2
 
 
 class _GatheredRows(NamedTuple):
@@ -89,8 +93,9 @@ def solve_hard_rows(problem: GaussProblem, rows: Rows) -> Solution:
     found = solve_contact_problem(p, start)
     undetermined = is_undetermined(p, found, *_sliding(p, gathered, scale))
     solution = _solution(problem, rows, gathered, (L, reciprocals), X, scale, found, count * width)
-    converged = logical_and(solution.converged, logical_not(undetermined))
-    return solution._replace(converged=converged, undetermined=undetermined)
+    overfull = gathered.count > capacity
+    converged = logical_and(solution.converged, logical_not(logical_or(undetermined, overfull)))
+    return solution._replace(converged=converged, undetermined=undetermined, overfull=overfull)
 
 
 def _largest_block(rows: Rows) -> int:
@@ -100,11 +105,16 @@ def _largest_block(rows: Rows) -> int:
 
 
 def _gathered_rows(primal: PrimalCost, rows: Rows, width: int) -> _GatheredRows:
-    """The active rows of each world; every row outside cones is a block of its own."""
+    """The active rows of each world; every row outside cones is a block of its own.
+
+    Where more contacts are active than there is memory for, the count exceeds the capacity, and the values of
+    the last block are meaningless.
+    """
     cones = sum(
         len(group.columns) * (1 if "cone" in group.kinds else group.size) for group in rows.row_groups
     )
-    capacity = len(rows.cones) + sum(kind != "cone" for kind in rows.kinds) + cones
+    most = max(FEWEST_CONTACTS, CONTACTS_PER_VELOCITY * primal.nv)
+    capacity = len(rows.cones) + sum(kind != "cone" for kind in rows.kinds) + min(cones, most)
     nx = primal.nv + 6 * len(primal.link_numbers)
     n = capacity * width
     gathered = _GatheredRows(

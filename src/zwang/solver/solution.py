@@ -9,7 +9,7 @@ import numpy as np
 
 from zwang.constraint.rows import Cone, Rows, array
 from zwang.dynamics.gauss import GaussProblem
-from zwang.scalar import MutableArray, absolute, equal, is_zero, logical_not, maximum, sqrt
+from zwang.scalar import MutableArray, absolute, equal, is_zero, logical_not, logical_or, maximum, sqrt
 from zwang.solver.cones import projected
 
 SMALLEST_SCALE = 1e-300
@@ -31,7 +31,8 @@ class Solution(NamedTuple):
     groups after the n others, or None where there are no groups. stagnated: whether a converged solver
     terminated because rounding prevented further progress, before it reached its tolerance. undetermined:
     whether rigid friction admits no acceleration, or several ones, at a sliding contact (Painleve's paradox);
-    the solution has then not converged.
+    the solution has then not converged. overfull: whether more hard contacts are active than the solver has
+    memory for.
     """
 
     acceleration: np.ndarray
@@ -45,6 +46,7 @@ class Solution(NamedTuple):
     stagnated: Any = False
     row_force: MutableArray | None = None
     undetermined: Any = False
+    overfull: Any = False
 
     def force_of(self, i: Any) -> Any:
         """The force of row i, where the rows of groups follow the others."""
@@ -53,7 +55,8 @@ class Solution(NamedTuple):
     @property
     def failed(self) -> Any:
         """Whether the acceleration must not be used."""
-        return logical_not(self.converged) if self.inaccurate is None else self.inaccurate
+        failed = logical_not(self.converged) if self.inaccurate is None else self.inaccurate
+        return logical_or(failed, self.overfull)
 
 
 def is_single_precision(x: Any) -> Any:
