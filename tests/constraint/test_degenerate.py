@@ -91,3 +91,12 @@ def test_the_composite_inertia_of_unchecked_bodies_may_not_be_negative(numbers):
         zw.Mechanism(bodies=[wrong])
     filled = zw.Body("rest", parent="wrong", mass=3, inertia=(0.3, 0.3, 0.3))
     assert zw.Mechanism(bodies=[wrong, filled]).nv == 6
+
+
+def test_a_rolling_sphere_whose_radius_squared_overflows_is_carried_by_its_weight():
+    """A sphere rolls on a level plane without acceleration, whatever its radius is."""
+    wheel = zw.Body("wheel", zw.Free("wheel"), mass=1, inertia=(1, 1, 1))
+    m = zw.Mechanism("wheel", [wheel], constraints=[zw.Rolling("roll", "wheel", radius=1e308)])
+    found = zw.constrained_dynamics(m, [0, 0, 0, 1, 0, 0, 0], np.ones(6), np.zeros(6))
+    np.testing.assert_allclose(found.acceleration, 0, atol=1e-12)
+    np.testing.assert_allclose(found.forces["roll"], [0, 0, 9.81])
