@@ -219,7 +219,9 @@ def _task_dynamics(
     residual = rows.J @ found.acceleration + np.concatenate(biases) - goal
     far = TOLERANCE * (1 + max_abs(goal) + max_abs(found.acceleration))
     failed = logical_or(found.failed, max_abs(_violations(forms, residual)) > far)
-    a, force = (where(failed, np.nan, x) for x in (np.array(found.acceleration), np.array(found.force)))
+    a, force = (
+        array([where(failed, np.nan, x) for x in values]) for values in (found.acceleration, found.force)
+    )
     return TaskAcceleration(a, problem.a_free, force, rows.J.T @ force, problem.zwang(a), residual)
 
 

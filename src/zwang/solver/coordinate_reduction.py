@@ -118,7 +118,7 @@ def solve_reduced(
     forces = [*found.force, *forces_of(hard_rows.J, constraint_force)]
     force = dict(zip([*rest, *equalities], forces, strict=True))
     return found._replace(
-        acceleration=a, force=array([force[i] for i in range(len(rows))]),
+        acceleration=a, force=array([force[i] for i in range(len(rows))]), row_force=None,
         dependent=reduction.dependent, inconsistent=reduction.inconsistent,
     )  # fmt: skip
 
