@@ -407,6 +407,31 @@ def test_no_number_is_dropped_silently(tmp_path, monkeypatch):
     assert not found
 
 
+def test_mocap_bodies_their_poses_in_keyframes_and_the_magnetic_field(tmp_path):
+    half = np.sqrt(0.5)
+    m = zw.Mechanism(
+        bodies=(
+            zw.Body("a", zw.Revolute("j"), mass=1, inertia=(1, 1, 1)),
+            zw.Body("hand", position=(1, 2, 3), mocap=True),
+            zw.Body("head", position=(3, 2, 1), mocap=True),
+        ),
+        geometry=(zw.Plane(name="floor", extent=(2, 3)),),
+        keyframes=(zw.Keyframe("reach", q=(0.5,), mocap=(("head", (4, 5, 6), (half, 0, half, 0)),)),),
+        options=zw.Options(magnetic_field=(0.1, 0.2, 0.3)),
+    )
+    file = tmp_path / "m.xml"
+    zw.write_mjcf(m, file)
+    read, theirs = zw.load(file), mujoco.MjModel.from_xml_path(str(file))
+    assert [body.mocap for body in read.bodies] == [False, True, True]
+    hand, head = read.keyframe("reach").mocap
+    assert hand == ("hand", (1, 2, 3), (1, 0, 0, 0))
+    assert head[:2] == ("head", (4, 5, 6))
+    np.testing.assert_allclose(head[2], (half, 0, half, 0), atol=1e-15)
+    np.testing.assert_array_equal(theirs.opt.magnetic, (0.1, 0.2, 0.3))
+    np.testing.assert_array_equal(theirs.geom_size[0, :2], (2, 3))
+    assert read.options.magnetic_field == (0.1, 0.2, 0.3) and read.geometry[0].extent == (2, 3)
+
+
 UNSAYABLE = {
     "Connect 'c'": zw.Connect("c", ("a", (0, 0, 0)), ("world", (0, 0, 0))),
     "Distance 'c'": zw.Distance("c", ("a", (0, 0, 0)), ("world", (0, 0, 0)), 1),

@@ -20,7 +20,7 @@ from zwang.constraint.rows import Cone, Rows, array, concatenated
 from zwang.deprecation import renamed_arguments, renamed_attributes
 from zwang.dynamics.gauss import GaussProblem
 from zwang.dynamics.generalised_forces import passive_forces
-from zwang.errors import DescriptionError, ShapeError
+from zwang.errors import DescriptionError, ShapeError, SolveError
 from zwang.kinematics.configuration import normalized_configuration
 from zwang.kinematics.jacobians import frame_jacobian, frame_jacobian_rate
 from zwang.kinematics.kinematics import Kinematics
@@ -178,7 +178,24 @@ def task_acceleration(
                 f"shape is {values.shape}"
             )
     found = [np.asarray(x, dtype=float) for x in _task_dynamics(m, forms, q, v, tau, wanted)]
+    if np.isnan(found[0]).any():
+        raise SolveError(
+            f"no joint acceleration satisfies {_unsatisfied(forms, found[5])} in this state; choose rows "
+            "along which the mechanism can accelerate there, or give a zw.TaskConstraint an impedance below 1"
+        )
     return TaskAcceleration(*found)._replace(zwang=float(found[4]))
+
+
+def _unsatisfied(forms: tuple[TaskForm, ...], residual: np.ndarray) -> str:
+    """The rows with a residual, with their frames, such as "task 0 of frame 'tool' (residual -1)"."""
+    of_row = [(form, k) for form in forms for k in form.rows]
+    sizes = np.abs(residual)
+    found = [
+        f"task {k if len(forms) == 1 else number} of frame {form.frame!r} (residual {residual[number]:.3g})"
+        for number, (form, k) in enumerate(of_row)
+        if not sizes[number] <= TOLERANCE * sizes.max()
+    ]
+    return ", ".join(found)
 
 
 def _tasks(frame: Any, desired: Any, rows: Sequence[int]) -> tuple[TaskConstraint, ...]:

@@ -410,8 +410,8 @@ class Worlds:
         """The new values of some symbols in the chosen worlds, validated together with the others."""
         if params is not None and not isinstance(params, Mapping):
             raise ParameterError(
-                f"params is {str(params)[:60]!r}, a {type(params).__name__}; give a dictionary from symbols to "
-                "a number, or one a world"
+                f"params is {str(params)[:60]!r}, a {type(params).__name__}; give a dictionary from symbols "
+                "to a number, or one a world"
             )
         given = {str(name): value for name, value in (params or {}).items()}
         for name in given:

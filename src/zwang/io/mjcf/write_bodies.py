@@ -77,6 +77,7 @@ class _BodyWriter:
                 "name": self.out.name("body", body.name),
                 **pose,
                 "gravcomp": self.compensation.get(body.name),
+                "mocap": "true" if body.mocap else None,
                 "simple": "false" if not_simple else None,
             },
         )

@@ -74,7 +74,7 @@ def _size(out: MjcfOutput, body: str, shape: Geometry) -> dict[str, Any] | None:
             if _moves(out, body):
                 _omit(out, body, shape, "a plane of MJCF is fixed to the world")
                 return None
-            return {"type": "plane", "size": (0, 0, 1)}
+            return {"type": "plane", "size": (*shape.extent, 1)}
         case Mesh():
             if 0 < len(shape.vertices) < LEAST_VERTICES:
                 _omit(out, body, shape, f"a mesh of MJCF has at least {LEAST_VERTICES} vertices")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from zwang.algebra.rotations import to_quaternion
 from zwang.io.mjcf.mjcf_output import MjcfOutput, unless
 from zwang.io.xml_writer import Node
 from zwang.mechanism.force_elements import Actuator, Damper, Motor, Spring
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.options import Options
+from zwang.mechanism.options import Keyframe, Options
 
 INTEGRATORS = {"euler": "Euler", "rk4": "RK4", "implicit": "implicit", "implicitfast": "implicitfast"}
 SOLVERS = {"newton": "Newton", "cg": "CG", "pgs": "PGS"}
@@ -29,6 +30,7 @@ def option_node(out: MjcfOutput) -> Node:
         {
             "timestep": options.timestep,
             "gravity": unless(tuple(m.gravity), GRAVITY),
+            "magnetic": unless(tuple(options.magnetic_field), DEFAULT.magnetic_field),
             "integrator": integrator or "Euler",
             "cone": unless(options.cone, DEFAULT.cone),
             "impratio": unless(options.impratio, DEFAULT.impratio),
@@ -99,7 +101,21 @@ def keyframe_nodes(out: MjcfOutput, inputs: tuple[str, ...]) -> list[Node]:
                     "qvel": key.v or None,
                     "act": activation,
                     "ctrl": control,
+                    **_mocap_poses(m, key),
                 },
             )
         )
     return found
+
+
+def _mocap_poses(m: Mechanism, key: Keyframe) -> dict[str, Any]:
+    """The poses of all mocap bodies: those of the keyframe, or else of the description."""
+    if not key.mocap:
+        return {}
+    given = {name: (position, quaternion) for name, position, quaternion in key.mocap}
+    poses = [
+        given.get(body.name, (body.position, to_quaternion(body.orientation)))
+        for body in m.bodies
+        if body.mocap
+    ]
+    return {name: [x for pose in poses for x in pose[i]] for i, name in enumerate(("mpos", "mquat"))}

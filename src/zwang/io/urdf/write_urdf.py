@@ -46,6 +46,9 @@ def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bo
     check_values(mechanism, "URDF")
     notes = ExportNotes(mechanism, "URDF")
     notes.other_parts()
+    for body in mechanism.bodies:
+        if body.mocap:
+            notes.ignored("URDF has no mocap bodies; it is fixed at its pose", f"body {body.name!r}")
     file = Path(path)
     writer = _UrdfWriter(mechanism, notes, MeshExport(file))
     root = writer.robot()
