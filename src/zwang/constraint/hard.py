@@ -7,7 +7,6 @@ motion by dual numbers.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from zwang.algebra.dual import SecondOrder, derivative_along
 from zwang.algebra.rotations import perpendicular_axes
 from zwang.constraint.context import RowContext
 from zwang.constraint.equality import LOOPS, equality_rows, violation_of
-from zwang.constraint.inverse_weights import InverseWeights
+from zwang.constraint.inverse_weights import zero_inverse_weights
 from zwang.constraint.rows import Rows, hard_rows
 from zwang.constraint.softness import soft_rows
 from zwang.errors import DescriptionError
@@ -41,7 +40,6 @@ from zwang.scalar import divide, maximum, sqrt
 
 VELOCITY_LEVEL = (NoSideSlip, Rolling, Holonomic, Pfaffian)
 SMALLEST_INVERSE_WEIGHT = 1e-12
-_NO_INVERSE_WEIGHTS = InverseWeights(defaultdict(lambda: (0, 0)), (), {}, {})
 
 
 class VelocityLevelRows(NamedTuple):
@@ -140,7 +138,7 @@ def _loop_rows(mechanism: Mechanism, constraint: Any, q: Any, v: Any) -> Velocit
         np.asarray(q),
         np.asarray(v),
         Kinematics(mechanism.tree, q, v),
-        _no_inverse_weights(mechanism),
+        zero_inverse_weights(mechanism),
         0,
     )
     violation = violation_of(context, constraint)
@@ -152,11 +150,6 @@ def _loop_rows(mechanism: Mechanism, constraint: Any, q: Any, v: Any) -> Velocit
         -np.asarray(violation.bias),
         tuple(violation.r),
     )
-
-
-def _no_inverse_weights(mechanism: Mechanism) -> InverseWeights:
-    """Inverse weights of zero: hard rows do not depend on them."""
-    return _NO_INVERSE_WEIGHTS._replace(speeds=(0,) * mechanism.nv)
 
 
 def rows_of_constraint(context: RowContext, constraint: Any) -> Rows:

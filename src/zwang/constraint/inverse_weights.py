@@ -56,11 +56,27 @@ def inverse_weights(mechanism: Mechanism) -> InverseWeights:
     for joint in mechanism.joints:
         diagonal = np.diag(inverse)[joint.v]
         speeds += [simple[joint.body]] if joint.body in simple else _of_joint(joint, diagonal)
-    found = {tendon.name: tendon_length(mechanism, tendon, kinematics) for tendon in mechanism.tendons}
+    found = _tendons(mechanism, kinematics)
     tendons = {name: moment @ inverse @ moment for name, (_, moment) in found.items()}
-    return InverseWeights(
-        bodies, tuple(speeds), tendons, {name: length for name, (length, _) in found.items()}
-    )
+    return InverseWeights(bodies, tuple(speeds), tendons, _lengths(found))
+
+
+def zero_inverse_weights(mechanism: Mechanism) -> InverseWeights:
+    """Inverse weights of zero, for hard rows, which do not depend on them, and the lengths of the tendons."""
+    bodies = {"world": (0, 0)} | {body.name: (0, 0) for body in mechanism.bodies}
+    found = {}
+    if mechanism.tendons:
+        found = _tendons(mechanism, Kinematics(mechanism.tree, np.array(mechanism.home or mechanism.neutral)))
+    return InverseWeights(bodies, (0,) * mechanism.nv, dict.fromkeys(found, 0), _lengths(found))
+
+
+def _tendons(mechanism: Mechanism, kinematics: Kinematics) -> dict[str, tuple[Any, Any]]:
+    """Length [m] and moment arms (nv,) [m, -] of the tendons, by name."""
+    return {tendon.name: tendon_length(mechanism, tendon, kinematics) for tendon in mechanism.tendons}
+
+
+def _lengths(tendons: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
+    return {name: length for name, (length, _) in tendons.items()}
 
 
 def inverse_mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
