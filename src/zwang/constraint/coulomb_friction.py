@@ -54,7 +54,7 @@ USABLE_CHANGE = 1e-8  # relative change that is accepted where rounding of the s
 SINGLE_USABLE_CHANGE = 1e-3  # and in single precision
 RESOLVED = 30.0  # usable changes, by which loads must differ for their ratio to be known to 3 %
 ROUNDING = 1e-12  # a relative difference that double precision resolves and single precision does not
-SMALLEST_LOAD = 1e-300
+SMALLEST_LOAD = 1e-37  # [N], which single precision represents, too
 SMALLEST_INVERSE_WEIGHT = 1e-12
 
 

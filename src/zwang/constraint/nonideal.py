@@ -28,6 +28,7 @@ from zwang.scalar import (
     absolute,
     cond,
     divide,
+    equal,
     logical_and,
     logical_not,
     maximum,
@@ -39,7 +40,10 @@ from zwang.scalar import (
 
 ITERATIONS = 60
 TOLERANCE = 1e-12  # relative, of the sizes, or of an affine law against its tangent
+SINGLE_TOLERANCE = 1e-4  # the same in single precision
+ROUNDING = 1e-12  # a relative difference that double precision resolves and single precision does not
 LARGEST_FORCE = 1e50  # [N] above this the iteration has diverged
+SMALLEST_FORCE = 1e-37  # [N], which single precision represents, too
 INITIAL_FORCE = 1.0  # [N]; a law may have no derivative at N = 0
 
 Forces = Callable[[Any], Any]
@@ -92,7 +96,7 @@ class _Laws:
         size = where(feedback < 1, root, sqrt(l @ l))
         law = self.force(_with_entry(sizes, k, size))
         nonlinearity = _max_norm(law - C - S * (size - sizes[k]))
-        return size, feedback, divide(nonlinearity, maximum(_max_norm(law), 1e-300))
+        return size, feedback, divide(nonlinearity, maximum(_max_norm(law), SMALLEST_FORCE))
 
 
 def solve_nonideal_forces(
@@ -123,12 +127,12 @@ def solve_nonideal_forces(
         sizes, feedback, error = s.sizes, s.feedback, 0.0
         for k in range(count):
             size, own_feedback, nonlinearity = laws.next_size(sizes, k)
-            relative_change = divide(absolute(size - sizes[k]), maximum(absolute(size), 1e-300))
-            error = maximum(
-                error, where(size > 0, nonlinearity if is_single_affine else relative_change, 0.0)
-            )
+            relative_change = divide(absolute(size - sizes[k]), maximum(absolute(size), SMALLEST_FORCE))
+            own_error = where(size > 0, nonlinearity if is_single_affine else relative_change, 0.0)
+            tolerance = where(equal(size + ROUNDING * size, size), SINGLE_TOLERANCE, TOLERANCE)
+            error = maximum(error, own_error / tolerance)
             sizes, feedback = _with_entry(sizes, k, size), _with_entry(feedback, k, own_feedback)
-        return _NonIdealState(sizes, feedback, s.iterations + 1, error <= TOLERANCE)
+        return _NonIdealState(sizes, feedback, s.iterations + 1, error <= 1)
 
     initial = _NonIdealState(INITIAL_FORCE * np.ones(count), np.zeros(count), 0.0, 0.0 > 1.0)
     last = while_loop(unfinished, iterate, initial)

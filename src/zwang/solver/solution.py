@@ -12,7 +12,7 @@ from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, absolute, equal, is_zero, logical_not, logical_or, maximum, sqrt
 from zwang.solver.cones import projected
 
-SMALLEST_SCALE = 1e-300
+SMALLEST_SCALE = 1e-37  # which single precision represents, too
 DOUBLE_RESOLUTION = (
     1e-12  # a relative difference that double precision resolves and single precision does not
 )
