@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,3 +103,24 @@ def assert_same_limits(old: Mechanism, new: Mechanism) -> None:
                 close(a, b, f"limits of {name}")
             else:
                 assert a == b or a == (-np.inf, np.inf), f"{name}: {a} and {b}"
+
+
+def loaded(path: Any, **settings: Any) -> Mechanism:
+    """The mechanism of a file, without warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return zw.load(path, **settings)
+
+
+def rewritten(m: Mechanism, folder: Path, **settings: Any) -> Mechanism:
+    """The mechanism that zwang reads from the file that it writes."""
+    path = folder / "written.xml"
+    zw.write_mjcf(m, path, **settings)
+    return loaded(path)
+
+
+def assert_equal(m: Mechanism, n: Mechanism, seed: int = 0) -> None:
+    """Equal dynamics, actuators and limits."""
+    assert_same_dynamics(m, n, seed)
+    assert_same_actuators(m, n, seed)
+    assert_same_limits(m, n)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from tests.io.round_trip import assert_same_dynamics, assert_same_limits, close, orders
+from tests.io.round_trip import assert_same_dynamics, assert_same_limits, close, loaded, orders
+from tests.io.test_mjcf_refusals import silent_changes
 from tests.io.test_urdf import real_robots
-from tests.io.test_write_mjcf import HOSTILE, loaded, silent_changes
+from tests.io.test_write_mjcf import HOSTILE
 from tests.io.urdfs import joint, link, robot
 from tests.io.written_mechanisms import rich_mechanism
 from tests.mechanisms import random_mechanism, random_state
