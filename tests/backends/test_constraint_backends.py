@@ -270,8 +270,6 @@ def test_the_interpreted_graph_equals_floats(name):
 @cases
 @pytest.mark.parametrize("dtype", NEAR)
 def test_compiled_equals_floats(name, dtype):
-    if (name, dtype) == ("non-ideal", "float32"):
-        pytest.skip("the laws of non-ideal forces are solved to 1e-12, which single precision does not reach")
     p = problem(name)
     compiled = CompiledFunction(p.program, dtype=dtype, threads=1, cache=False)
     found = compiled(*p.inputs.values())

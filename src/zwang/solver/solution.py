@@ -9,7 +9,18 @@ import numpy as np
 
 from zwang.constraint.rows import Cone, Rows, array
 from zwang.dynamics.gauss import GaussProblem
-from zwang.scalar import MutableArray, absolute, equal, is_zero, logical_not, logical_or, maximum, sqrt
+from zwang.scalar import (
+    MutableArray,
+    absolute,
+    divide,
+    equal,
+    is_zero,
+    logical_not,
+    logical_or,
+    maximum,
+    sqrt,
+    where,
+)
 from zwang.solver.cones import projected
 
 SMALLEST_SCALE = 1e-37  # which single precision represents, too
@@ -111,9 +122,10 @@ def slip_speed(cone: Cone, y: Any) -> Any:
 
 def _projection_steps(rows: Rows) -> np.ndarray:
     """Step length 1 / (A + R) of every row; within a cone that of the normal row times friction^2, one step
-    in the coordinates in which the cone is round.
+    in the coordinates in which the cone is round. Zero for a row with A + R = 0, whose force moves nothing.
     """
-    steps = list(1 / (rows.inverse_weight + rows.R))
+    sums = rows.inverse_weight + rows.R
+    steps = [where(x > 0, divide(1, where(x > 0, x, 1.0)), 0.0) for x in sums]
     for cone in rows.cones:
         normal = steps[cone.start]
         steps[cone.start + 1 : cone.stop] = [normal * mu * mu for mu in cone.friction]
