@@ -9,6 +9,7 @@ Computation, "Multiple contacts").
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from zwang.scalar import (
     logical_and,
     logical_not,
     logical_or,
+    minimum,
     where,
 )
 
@@ -109,7 +111,8 @@ def contact_manifold(
                 (kind_b, b, flat_faces(kind_b, b.sizes), nearest.second, core_b),
             )
         )
-        return _manifold(first, second, nearest, reach, count, alone)
+        deepest = nearest.distance - PARALLEL_EDGE * (core_a.size + core_b.size)
+        return _manifold(first, second, nearest, reach, deepest, count, alone)
 
     def single() -> tuple[Any, ...]:
         return (*nearest.normal, *alone)
@@ -123,10 +126,13 @@ def contact_manifold(
 
 
 def _manifold(
-    first: Side, second: Side, nearest: Nearest, reach: Any, count: int, alone: list[Any]
+    first: Side, second: Side, nearest: Nearest, reach: Any, deepest: Any, count: int, alone: list[Any]
 ) -> tuple[Any, ...]:
     """The normal, then distance and position of each point; those of the nearest points if there is no
     manifold.
+
+    A face and an edge that overlap by more than `deepest` do so across a shape, not where it touches the
+    other one: they make no manifold.
     """
     features = _features(first, second, nearest.normal)
     frame = contact_frame(features.normal)
@@ -147,7 +153,7 @@ def _manifold(
                 for x, y in zip(features.other_normal, features.normal, strict=True)
             ]
         )
-        is_any = less(0, found)
+        is_any = logical_and(less(0, found), less(deepest, reduce(minimum, values[::4])))
         return tuple(
             where(is_any, x, y) for x, y in zip((*normal, *values), (*nearest.normal, *alone), strict=True)
         )
