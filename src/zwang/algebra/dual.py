@@ -227,6 +227,9 @@ class DualBackend(scalar.Backend):
         (a, ad), (b, bd) = ((z.value, z.derivative) if type(z) is kind else (z, 0) for z in (x, y))
         return kind(scalar.where(truth, a, b), scalar.where(truth, ad, bd))
 
+    def is_truth(self, x: Any) -> bool:
+        return isinstance(x, DualCondition)
+
     def substitute(self, x: Any, mapping: Any) -> Any:
         return self.kind(scalar.substitute(x.value, mapping), scalar.substitute(x.derivative, mapping))
 
@@ -235,7 +238,7 @@ class DualBackend(scalar.Backend):
 
 
 def _choice(truth: Any) -> Any:
-    return truth if isinstance(truth, bool) else DualCondition(truth)
+    return truth if isinstance(truth, (bool, DualCondition)) else DualCondition(truth)
 
 
 def _truth(p: Any) -> Any:

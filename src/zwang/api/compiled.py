@@ -25,6 +25,7 @@ from zwang.api.programs import (
     program_of,
 )
 from zwang.api.sensor_functions import BodyQuantities, by_sensor
+from zwang.api.step_derivatives import StepDerivatives, step_derivatives
 from zwang.compiler.backends import c, ptx
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import count_operations
@@ -286,6 +287,38 @@ class CompiledMechanism:
         friction and contacts are not included.
         """
         return Derivatives(*self._call("inverse_dynamics_derivatives", (q, v, a), params))
+
+    def step_derivatives(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        control: ArrayLike,
+        *,
+        activation: ArrayLike = (),
+        time: ArrayLike | None = None,
+        step: float | None = None,
+        integrator: str | None = None,
+        params: Parameters | None = None,
+    ) -> StepDerivatives:
+        """The state one step later and its exact derivatives A, B, P by state, control and symbols.
+
+        Arguments as for `step`. Derivatives are on the tangent space: the state is x = (dq, dv, dz) with a
+        displacement dq (nv,) of the configuration. Limits, friction, contacts, constraints and the
+        integrator's implicit terms are included, at the status that the rows have at the solution, by the
+        implicit function theorem; `switching` marks worlds in which a row is about to change its status.
+        The results of a world whose step fails are NaN. Raises SimulationError, with the reason, where a
+        step has no exact derivatives: hard contacts with their impacts, and laws of Coulomb friction.
+        Source: Griewank, Walther, Evaluating Derivatives (2008), Section 15.1.
+        """
+        options = self._step_key(step, integrator)[1:]
+        given = {"q": q, "v": v, "activation": activation, "control": control}
+        arrays = [validation.array(x, name) for name, x in given.items()]
+        parameters = self._parameters(params) if params is not None or self._symbolic else []
+
+        def call(key: Key, inputs: tuple[np.ndarray, ...]) -> Any:
+            return self._compiled(key)(*inputs)
+
+        return step_derivatives(self.mechanism, call, options, (*arrays, *self._time(time)), parameters)
 
     @renamed_arguments(embedding="coordinate_reduction")
     def step(

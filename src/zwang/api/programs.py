@@ -19,6 +19,7 @@ from zwang.api.function_table import (
     Result,
     inverse_compiled,
 )
+from zwang.api.step_derivatives import check_differentiable, stage_count, step_solution, step_tangents
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import trace_and_optimise
@@ -118,6 +119,8 @@ def program_of(mechanism: Mechanism, key: Key) -> Program:
     name, *options = key if isinstance(key, tuple) else (key,)
     if name in ("step", "rollout") and options:
         return _step_program(mechanism, name, options, ())
+    if name in ("step_solution", "step_tangent") and len(options) == 2:
+        return _derivative_program(mechanism, name, *options)
     if name in ("step_outputs", "rollout_outputs") and options:
         return _step_program(mechanism, name, options[1:], options[0])
     function = COMPILED_FUNCTIONS.get(name)
@@ -153,10 +156,7 @@ def _step_program(mechanism: Mechanism, name: str, options: list[Any], outputs: 
         check_velocity_count(
             mechanism, options[-1], np.array(mechanism.home or mechanism.neutral, dtype=float)
         )
-    inputs: dict[str, Any] = {"q": mechanism.nq, "v": mechanism.nv, "activation": len(activations(mechanism))}
-    inputs["control"] = len(control_names(mechanism))
-    if rheonomic_constraints(mechanism):
-        inputs["time"] = 1
+    inputs: dict[str, Any] = _step_inputs(mechanism)
     rollout = name.startswith("rollout")
     if rollout and outputs:
         outputs = ("solver_status", *(name for name in outputs if name != "solver_status"))
@@ -174,6 +174,35 @@ def _step_program(mechanism: Mechanism, name: str, options: list[Any], outputs: 
         return after
 
     return _traced_program(mechanism, traced, inputs, {"q"}, WARM_START if rollout else "")
+
+
+def _derivative_program(mechanism: Mechanism, name: str, h: float, integrator: str) -> Program:
+    """The program of "step_solution", a step with the solutions of its constraint solver, or of
+    "step_tangent", its derivative along a direction.
+    """
+    check_differentiable(mechanism, h, integrator)
+    inputs = _step_inputs(mechanism)
+
+    def solution(m: Mechanism, _: Any, values: Mapping[str, Any]) -> Any:
+        return step_solution(step_settings(m, h, integrator), values)
+
+    def tangent(m: Mechanism, parameters: Any, values: Mapping[str, Any]) -> Any:
+        return step_tangents(mechanism, (h, integrator), parameters, values)
+
+    if name == "step_solution":
+        return _traced_program(mechanism, solution, inputs, {"q"})
+    size = 2 * mechanism.nv + inputs["activation"] + inputs["control"] + len(mechanism.symbols)
+    inputs |= {"acceleration": stage_count(mechanism, h, integrator) * mechanism.nv, "direction": size}
+    return _traced_program(mechanism, tangent, inputs, {"q"})
+
+
+def _step_inputs(mechanism: Mechanism) -> dict[str, int]:
+    """The inputs of a step, with their sizes."""
+    inputs = {"q": mechanism.nq, "v": mechanism.nv, "activation": len(activations(mechanism))}
+    inputs["control"] = len(control_names(mechanism))
+    if rheonomic_constraints(mechanism):
+        inputs["time"] = 1
+    return inputs
 
 
 def _traced_program(

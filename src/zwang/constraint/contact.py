@@ -80,7 +80,7 @@ def is_active(context: RowContext, pair: Pair, point: ContactPoint, velocity: An
     velocity (3,): of b relative to a at the contact point [m/s].
     """
     if not is_hard_contact(pair):
-        return point.distance < pair.margin
+        return point.distance < pair.margin + context.widening
     u, h = point.frame[0] @ velocity, context.timestep
     if context.impulsive:
         return takes_part_in_impact(context, pair, point.distance, u)

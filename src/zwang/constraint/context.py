@@ -21,7 +21,8 @@ class RowContext(NamedTuple):
     use. settling_time [s]: of the stabilisation of hard equalities, or None for none.
     time [s]: the t of formulas. approaching_act: whether hard contacts that approach faster than
     `resting_speed` constrain the acceleration; where they do not, they close by an impact. impulsive: the
-    rows are those of an impact, whose unknown is the change of v; see `constraint.impact`.
+    rows are those of an impact, whose unknown is the change of v; see `constraint.impact`. widening [m, rad]:
+    added to the distances at which limits and soft contacts become active.
     """
 
     mechanism: Mechanism
@@ -34,6 +35,7 @@ class RowContext(NamedTuple):
     time: Any = 0
     approaching_act: Any = True
     impulsive: bool = False
+    widening: Any = 0
 
     @property
     def resting_speed(self) -> Any:
@@ -71,6 +73,7 @@ def row_context(
     time: Any = 0,
     approaching_act: Any = True,
     impulsive: bool = False,
+    widening: Any = 0,
 ) -> RowContext:
     """Context at the state (q, v) of `kinematics`.
 
@@ -89,4 +92,5 @@ def row_context(
         time,
         approaching_act,
         impulsive,
+        widening,
     )

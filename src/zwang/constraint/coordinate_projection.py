@@ -40,6 +40,7 @@ DOUBLE_RESOLUTION = 1e-12  # ... does not resolve this relative difference
 ITERATIONS = 50  # three suffice, except far from the constraints or at singular configurations
 POSITION_TOLERANCE = 1e-11  # [rad or m] of the violation before the last iteration
 VELOCITY_TOLERANCE = 1e-7  # [rad/s or m/s] of the velocity residual before the last iteration
+TANGENT_ITERATIONS = 3  # for derivatives: q follows its constraints after one, v those at that q after two
 VIOLATION_LIMIT = 1e-5  # [rad or m, and the same a second] above which the constraints cannot be satisfied
 LARGEST_STEP = 0.3  # [rad or m] of any coordinate, in one iteration
 
@@ -67,19 +68,20 @@ class _ProjectionState(NamedTuple):
 
 
 def project_state(
-    mechanism: Mechanism, inverse_weights: InverseWeights, q: Any, v: Any, t: Any = 0
+    mechanism: Mechanism, inverse_weights: InverseWeights, q: Any, v: Any, t: Any = 0, *, least: int = 1
 ) -> ProjectedState:
     """The state nearest to (q, v), in the metric of the mass matrix, on all hard constraints at the time t
     [s].
 
     q is corrected by Gauss-Newton steps along the configuration manifold, v by projection onto A v = -a.
     inverse_weights: those of the mechanism. Violations that cannot be corrected are made as small as
-    possible.
+    possible. least: the smallest number of iterations; on tangents `TANGENT_ITERATIONS`.
     """
 
     def unfinished(s: _ProjectionState) -> Any:
         off_constraints = logical_or(s.violation > POSITION_TOLERANCE, s.residual > VELOCITY_TOLERANCE)
-        return logical_and(off_constraints, s.iterations < ITERATIONS)
+        goes_on = logical_or(off_constraints, s.iterations < least) if least > 1 else off_constraints
+        return logical_and(goes_on, s.iterations < ITERATIONS)
 
     def iterate(s: _ProjectionState) -> _ProjectionState:
         A, a, violation = velocity_level_rows_at(mechanism, s.q, t)

@@ -132,5 +132,5 @@ def _row(
         inverse_weight=inverse_weight,
         margin=margin,
         shortest_time=context.shortest_time,
-        active=distance < margin,
+        active=distance < margin + context.widening,
     )

@@ -18,6 +18,7 @@ class Backend:
     """
 
     rank = 1
+    transforms = False  # whether control flow goes to it whatever the type of the condition
 
     if TYPE_CHECKING:
 
@@ -31,6 +32,9 @@ class Backend:
         return frozenset()
 
     def is_zero(self, x: Any) -> bool:
+        return False
+
+    def is_truth(self, x: Any) -> bool:
         return False
 
     def reason_not_real(self, x: Any) -> str:

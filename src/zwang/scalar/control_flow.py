@@ -31,7 +31,9 @@ def cond(predicate: Any, then: Callable, otherwise: Callable, *operands: Any) ->
     """
     if type(predicate) is bool:
         return then(*operands) if predicate else otherwise(*operands)
-    return backend_of(predicate).cond(predicate, then, otherwise, operands)
+    current = current_backend()
+    backend = current if current is not None and current.transforms else backend_of(predicate)
+    return backend.cond(predicate, then, otherwise, operands)
 
 
 def fori_loop(

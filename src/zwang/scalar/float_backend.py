@@ -121,6 +121,9 @@ class FloatBackend(Backend):
     def is_zero(self, x: Any) -> bool:
         return x == 0
 
+    def is_truth(self, x: Any) -> bool:
+        return isinstance(x, (bool, np.bool_))
+
     def allocate(self, shape: tuple[int, ...], uninitialised: bool) -> MutableArray:
         return MutableArray(shape, [math.nan if uninitialised else 0.0] * math.prod(shape))
 

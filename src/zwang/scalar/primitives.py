@@ -187,6 +187,11 @@ def is_zero(x: Any) -> bool:
     return bool(backend_of(x).is_zero(x))
 
 
+def is_truth(x: Any) -> bool:
+    """Whether x is a truth value of some backend, as comparisons give it."""
+    return backend_of(x).is_truth(x)
+
+
 def reason_not_real(x: Any) -> str:
     """Why x cannot be a finite real number, as the end of a sentence; empty where it can be one."""
     return backend_of(x).reason_not_real(x)

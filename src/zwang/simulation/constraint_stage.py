@@ -9,7 +9,12 @@ import numpy as np
 
 from zwang.constraint.bearings import ReleasedMechanism, released_mechanism
 from zwang.constraint.context import resting_speed
-from zwang.constraint.coordinate_projection import ProjectedState, project_state, project_velocity
+from zwang.constraint.coordinate_projection import (
+    TANGENT_ITERATIONS,
+    ProjectedState,
+    project_state,
+    project_velocity,
+)
 from zwang.constraint.coulomb_friction import FrictionState, SlidingModes, friction_laws
 from zwang.constraint.equality import LOOPS
 from zwang.constraint.hard import (
@@ -206,13 +211,16 @@ def solved(
     )  # fmt: skip
 
 
-def stabilised(model: ConstraintModel | None, q: Any, v: Any, t: Any) -> ProjectedState:
+def stabilised(
+    model: ConstraintModel | None, q: Any, v: Any, t: Any, *, tangents: bool = False
+) -> ProjectedState:
     """(q, v) at the end of a step, projected onto the hard constraints at the time t [s] where the model
-    asks for it.
+    asks for it. tangents: whether they are tangents, whose derivatives are to be projected too.
     """
     if model is None or not model.projects:
         return ProjectedState(q, v, False)
-    return project_state(model.mechanism, model.weights, q, v, t)
+    least = TANGENT_ITERATIONS if tangents else 1
+    return project_state(model.mechanism, model.weights, q, v, t, least=least)
 
 
 def held_velocity(model: ConstraintModel, q: Any, v: Any, t: Any, signs: Any) -> np.ndarray:

@@ -66,6 +66,7 @@ from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.solver_status import CONVERGED, worst_solver_status
 from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, NOT_CONVERGED, status_if, worst_status
 from zwang.simulation.step_settings import StepSettings
+from zwang.solver.linearised import KnownSolutions
 
 STEPPERS = {
     "euler": semi_implicit_euler,
@@ -84,7 +85,8 @@ class StepResult(NamedTuple):
 
     status: NONE if the state is valid, see `simulation.status`. row_status: empty for solvers without a
     warm start. solver_status: the worst one of all stages, see `simulation.solver_status`. motion: the
-    constrained motion at the beginning of the step, None for an unconstrained mechanism.
+    constrained motion at the beginning of the step, None for an unconstrained mechanism. motions: the
+    constrained motions of all stages, where the step is not divided.
     """
 
     state: State
@@ -92,6 +94,7 @@ class StepResult(NamedTuple):
     row_status: Sequence[Any] = ()
     solver_status: Any = CONVERGED
     motion: ConstrainedMotion | None = None
+    motions: Sequence[ConstrainedMotion] = ()
 
 
 class StateDerivative(NamedTuple):
@@ -138,7 +141,11 @@ def step_settings(
 
 
 def step(
-    s: StepSettings, state: State, control: Any, t: Any = None, warm_start: WarmStart | None = None
+    s: StepSettings,
+    state: State,
+    control: Any,
+    t: Any = None,
+    warm_start: WarmStart | KnownSolutions | None = None,
 ) -> StepResult:
     """The state one step after `state`, at a constant control, with the worst status of all stages.
 
@@ -157,7 +164,8 @@ def step(
         result, _ = _integrated(s, state, control, t, s.h, warm_start)
     # 11. stabilisation of the hard constraints
     end = result.state
-    q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h)
+    tangents = isinstance(warm_start, KnownSolutions)
+    q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h, tangents=tangents)
     # 12. status
     status = worst_status([result.status, status_if(violated, CONSTRAINT_VIOLATED)])
     return result._replace(state=State(q, v, end.z), status=status)
@@ -174,7 +182,10 @@ def _integrated(
 
     def derivative(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
         """Stages 1 to 9 at the time t + dt; the solver's initial guess is the preceding solution."""
-        guess = stages[-1].warm_start if stages else warm_start
+        if isinstance(warm_start, KnownSolutions):
+            guess = warm_start.of_stage(len(stages))
+        else:
+            guess = stages[-1].warm_start if stages else warm_start
         stages.append(state_derivative(s, q, v, z, control, t + dt, guess, modes=modes))
         return stages[-1].v_dot, stages[-1].z_dot
 
@@ -184,7 +195,7 @@ def _integrated(
     motions = [stage.motion for stage in stages if stage.motion is not None]
     solver = worst_solver_status(motion.solver_status for motion in motions)
     status = worst_status(stage.status for stage in stages)
-    return StepResult(end, status, kept, solver, stages[0].motion), stages[0].friction
+    return StepResult(end, status, kept, solver, stages[0].motion, motions), stages[0].friction
 
 
 def _with_impacts(s: StepSettings, model: ConstraintModel, state: State, control: Any, t: Any) -> StepResult:

@@ -88,7 +88,7 @@ class StepProgram:
             after = step(settings, state, control, t, carried.warm_start if carried else None)
             statuses = [after.status, status_if(logical_not(are_finite(control)), INVALID_CONTROL)]
             out_of_bounds = status_if(logical_not(in_bounds(after.state)), OUT_OF_BOUNDS)
-            return after._replace(status=worst_status([*statuses, out_of_bounds]), motion=None)
+            return after._replace(status=worst_status([*statuses, out_of_bounds]), motion=None, motions=())
 
         def unchanged() -> StepResult:
             return StepResult(state, NONE, [0.0] * (carried.size if carried else 0))

@@ -288,6 +288,18 @@ class PrimalCost:
         H = self._with_link_stiffness(self.over_active_blocks(add, H))
         return -self.hessian.solve(H, gradient, self._any_coupling())
 
+    def dense_hessian(self, y: MutableArray, force_law: ForceLaw) -> np.ndarray:
+        """M + J^T W J (nv, nv)."""
+        nv = self.nv
+
+        def add(block: RowBlock, H: MutableArray) -> MutableArray:
+            K = block.J.T @ force_law(block, block.read(y))[1] @ block.J
+            entries = [(i, j) for i in range(len(block.columns)) for j in range(len(block.columns))]
+            return _with_added(H, (((block.columns[i], block.columns[j]), K[i, j]) for i, j in entries))
+
+        K = self.over_active_blocks(add, zeros((nv, nv)))
+        return np.array([[self.problem.M[i][j] + K[i, j] for j in range(nv)] for i in range(nv)])
+
     def _any_coupling(self) -> Any:
         """Whether a block that couples two branches of the tree is active."""
         found = [block.active for block in self.blocks if self._couples_branches(block.columns)]

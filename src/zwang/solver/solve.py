@@ -16,6 +16,7 @@ from zwang.scalar import value_is_constant
 from zwang.solver.conjugate_gradient import conjugate_gradient
 from zwang.solver.coordinate_reduction import solve_reduced
 from zwang.solver.hard_rows import solve_hard_rows
+from zwang.solver.linearised import KnownSolution, linearised
 from zwang.solver.multipliers import inconsistent_constraints, solve_multipliers
 from zwang.solver.newton import newton
 from zwang.solver.projected_gauss_seidel import projected_gauss_seidel
@@ -61,6 +62,8 @@ def solve(
         return newton(problem, rows)
     if not len(rows) and not rows.row_groups:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
+    if isinstance(start, KnownSolution):
+        return linearised(problem, rows, start)
     if as_warm_start(start) and (rows.any_hard or solver != "newton"):
         start = None
     # soft rows alone

@@ -16,6 +16,7 @@ from zwang.compiler.ir.node_rules import bounds, check_bounds, gather_table
 from zwang.compiler.ir.program import Port, Program
 from zwang.errors import TraceError
 from zwang.scalar.arrays import clamped_index
+from zwang.scalar.backend import common_backend
 
 UNROLLED_NODES = 5_000
 """A `for_each` loop that would create more nodes than this when unrolled is compiled as a loop."""
@@ -47,10 +48,19 @@ class TraceBackend(scalar.Backend):
         for primitive, rule in _RULE_OF.items():
             setattr(self, primitive, _primitive(RULES[rule]))
 
-    where = staticmethod(RULES["select"])
     logical_and = staticmethod(RULES["and"])
     logical_or = staticmethod(RULES["or"])
     logical_not = staticmethod(RULES["not"])
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        backend = common_backend(x, y)
+        # of dual numbers of traced values
+        return (
+            backend.where(condition, x, y) if backend.rank > self.rank else RULES["select"](condition, x, y)
+        )
+
+    def is_truth(self, x: Any) -> bool:
+        return type(x) is Truth
 
     @property
     def graph(self) -> Graph:

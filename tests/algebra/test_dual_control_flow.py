@@ -1,0 +1,115 @@
+"""Tangents through loops, branches and arrays, on floats and compiled, against closed forms."""
+
+import numpy as np
+import pytest
+
+from zwang.algebra.dual_control_flow import Tangent, parts, tangents
+from zwang.compiler.frontend.trace import trace
+from zwang.compiler.pipeline import optimise
+from zwang.compiler.runtime.compiled_function import CompiledFunction
+from zwang.scalar import (
+    ActiveIndices,
+    absolute,
+    compact,
+    cond,
+    cos,
+    empty,
+    for_each,
+    fori_loop,
+    lane_maximum,
+    logical_and,
+    sin,
+    sqrt,
+    where,
+    while_loop,
+    zeros,
+)
+
+
+def square_root(x):
+    """sqrt(x) by Newton's iteration: the derivative is 1 / (2 sqrt(x))."""
+
+    def unfinished(s):
+        return logical_and(absolute(s[0] * s[0] - x) > 1e-13 * x, s[1] < 60)
+
+    y, _ = while_loop(unfinished, lambda s: ((s[0] + x / s[0]) / 2, s[1] + 1), (x + 1.0, 0.0))
+    return (y + x / y) / 2
+
+
+def power_sum(x):
+    """x + x^2 + ... + x^6, by a loop over an array."""
+    powers = fori_loop(1, 7, lambda i, a: a.set(i, a[i - 1] * x), zeros(7).set(0, 1.0 + 0 * x), unroll=False)
+    return fori_loop(1, 7, lambda i, total: total + powers[i], 0.0 * x, unroll=False)
+
+
+def branches(x):
+    """sin x below 1, x^2 above it, and the same selected at random places of an array."""
+    y = cond(x < 1, lambda z: sin(z), lambda z: z * z, x)
+    places = empty(2).set(0, 1.0).set(1, 0.0)
+    array = empty(2).scatter(places[0], y).scatter(places[1], cos(x))
+    return array.gather(where(x < 1, 1.0, 0.0) * 1.0) + array.gather(places[1])
+
+
+def compacted(x):
+    """The sum of k^2 x^k over the k = 0 ... 4 with an odd k, through compaction and active indices."""
+    flags = zeros(5)
+    for k in range(5):
+        flags = flags.set(k, 1.0 if k % 2 else 0.0)
+
+    def power(k):
+        return fori_loop(0, 4, lambda i, y: where(1.0 * i < 1.0 * k, y * x, y), 1.0 + 0 * x, unroll=False)
+
+    def fill(appender):
+        return fori_loop(
+            0, 5, lambda k, a: cond(flags[k] > 0, lambda b: b.append(k, [power(k)]), lambda b: b, a), appender
+        )
+
+    listed = compact(5, 1, fill)
+    total = fori_loop(
+        0, lane_maximum(listed.count, 5), lambda k, s: s + listed.numbers[k] * listed[k][0], 0.0 * x
+    )
+    return for_each(ActiveIndices(flags), lambda k, s: s + (1.0 * k) * (1.0 * k - 1) * power(k), total)
+
+
+def slope_of_branches(x):
+    return (np.cos(x) if x < 1 else -np.sin(x)) - np.sin(x)
+
+
+CASES = {
+    "square root": (square_root, np.sqrt, lambda x: 0.5 / np.sqrt(x)),
+    "power sum": (
+        power_sum,
+        lambda x: sum(x**k for k in range(1, 7)),
+        lambda x: sum(k * x ** (k - 1) for k in range(1, 7)),
+    ),
+    "branches": (branches, lambda x: (np.sin(x) if x < 1 else np.cos(x)) + np.cos(x), slope_of_branches),
+    "compacted": (compacted, lambda x: x + 9 * x**3, lambda x: 1 + 27 * x**2),
+    "guarded root": (
+        lambda x: sqrt(where(x > 0, x, 1.0)), lambda x: np.sqrt(x), lambda x: 0.5 / np.sqrt(x)
+    ),
+}  # fmt: skip
+
+
+def tangent_of(function, x, dx):
+    with tangents():
+        return parts(function(Tangent(x, dx)))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_tangents_follow_loops_branches_and_arrays(name):
+    function, value, slope = CASES[name]
+    points = np.array([0.3, 0.7, 1.2, 2.5])
+
+    def traced(x):
+        return np.array(tangent_of(function, x[0], x[1]), dtype=object)
+
+    compiled = CompiledFunction(optimise(trace(traced, {"x": 2})), threads=1, cache=False)
+    fast = compiled(np.stack([points, np.full(4, 2.0)], axis=1))
+    for k, x in enumerate(points):
+        y, dy = tangent_of(function, x, 2.0)
+        assert np.isclose(y, value(x), rtol=1e-13) and np.isclose(dy, 2 * slope(x), rtol=1e-12)
+        assert np.allclose(fast[k], [y, dy], rtol=1e-13)
+
+
+def test_arrays_outside_of_tangents_are_plain():
+    assert not hasattr(zeros(2), "derivatives")

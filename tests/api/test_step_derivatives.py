@@ -1,0 +1,213 @@
+"""The exact derivatives of a step, against differences of the step itself and closed forms."""
+
+import importlib.resources
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from zwang.errors import SimulationError
+from zwang.io.mjcf.read_mjcf import read_mjcf
+
+MODELS = Path(__file__).parents[2] / "examples" / "models"
+ASSETS = Path(str(importlib.resources.files("gymnasium"))) / "envs" / "mujoco" / "assets"
+
+
+def displaced(m, q, d):
+    return zw.integrate_configuration(m, q, d, 1.0)
+
+
+def differences(fast, q, v, z, u, eps=1e-6, **options):
+    """The derivatives of a step by Richardson's extrapolation of central differences, in one batch."""
+    m, nv, nz = fast.mechanism, len(v), len(z)
+    n = 2 * nv + nz + len(u)
+    steps = np.array([s * e for e in (eps, 2 * eps) for s in (1, -1)])
+    D = (steps[:, None, None] * np.eye(n)).reshape(-1, n)
+    dq, dv, dz, du = np.split(D, [nv, 2 * nv, 2 * nv + nz], axis=1)
+    after = fast.step(fast.integrate_configuration(q, dq, 1.0), v + dv, u + du, activation=z + dz, **options)
+
+    def central(a, b, width):
+        change = np.concatenate(
+            [
+                fast.difference_configuration(after[0][a], after[0][b]),
+                after[1][a] - after[1][b],
+                after[2][a] - after[2][b],
+            ],
+            axis=1,
+        )
+        return change / (2 * width)
+
+    spans = [slice(k * n, (k + 1) * n) for k in range(4)]
+    fine, coarse = central(spans[0], spans[1], eps), central(spans[2], spans[3], 2 * eps)
+    assert m.nv == nv
+    return ((4 * fine - coarse) / 3).T
+
+
+def relative_error(found, expected):
+    return np.abs(found - expected).max() / np.abs(expected).max()
+
+
+def random_states(m, rng, count, lower):
+    """States about the home configuration, lowered so that feet and trunk touch the floor."""
+    index = 2 if m.nq > m.nv else 1
+    for _ in range(count):
+        q = displaced(m, np.array(m.home or m.neutral, float), rng.normal(size=m.nv) * 0.2)
+        q[index] -= lower * rng.uniform()
+        yield q, rng.normal(size=m.nv)
+
+
+@pytest.mark.parametrize(
+    ("model", "lower", "options", "integrator"),
+    [
+        (MODELS / "walker2d.xml", 0.2, {}, "euler"),
+        (MODELS / "walker2d.xml", 0.2, {}, "rk4"),
+        (MODELS / "walker2d.xml", 0.2, {"cone": "elliptic"}, "implicitfast"),
+        (MODELS / "quadruped.xml", 0.15, {"cone": "elliptic"}, "euler"),
+        (ASSETS / "hopper.xml", 0.3, {}, "rk4"),
+        (ASSETS / "half_cheetah.xml", 0.3, {}, "implicit"),
+    ],
+    ids=lambda x: getattr(x, "stem", None),
+)
+def test_derivatives_with_contacts_are_the_limit_of_differences(model, lower, options, integrator):
+    m = zw.load(model)
+    m = m.replace(options=replace(m.options, **options)) if options else m
+    fast, rng, errors, contacts = zw.compile(m), np.random.default_rng(1), [], 0
+    nu, settings = len(m.inputs), {"integrator": integrator}
+    for q, v in random_states(m, rng, 24, lower):
+        u = rng.uniform(-0.5, 0.5, nu)
+        found = fast.step_derivatives(q, v, u, **settings)
+        expected = [differences(fast, q, v, np.zeros(0), u, eps, **settings) for eps in (1e-5, 1e-6)]
+        contacts += np.abs(fast.step(q, v, u, outputs=["force"], **settings).force).max() > 0
+        if not found.switching:
+            AB = np.concatenate([found.A, found.B], axis=1)
+            errors.append(min(relative_error(AB, difference) for difference in expected))
+    assert contacts >= 12 and len(errors) >= 20
+    assert np.median(errors) < 1e-8 and max(errors) < 1e-6
+
+
+def test_worlds_are_independent_of_their_neighbours():
+    m = zw.load(MODELS / "walker2d.xml")
+    fast = zw.compile(m)
+    states = list(random_states(m, np.random.default_rng(3), 5, 0.2))
+    q, v, u = np.array([q for q, _ in states]), np.array([v for _, v in states]), np.full((5, 6), 0.1)
+    together = fast.step_derivatives(q, v, u)
+    assert (
+        together.A.shape == (5, 18, 18) and together.B.shape == (5, 18, 6) and together.P.shape == (5, 18, 0)
+    )
+    for k in range(5):
+        alone = fast.step_derivatives(q[k], v[k], u[k])
+        assert np.array_equal(alone.A, together.A[k]) and np.array_equal(alone.B, together.B[k])
+    after = fast.step(q, v, u)
+    assert np.allclose(together.q, after.q, atol=1e-10) and np.allclose(together.v, after.v, atol=1e-8)
+
+
+def linkage():
+    """A slider-crank: a crank, a rod and a slider, closed by a pin."""
+    axis = (0, 0, 1)
+    bodies = [
+        zw.Body("crank", zw.Revolute("crank", axis), mass=1, com=(0.1, 0, 0), inertia=(0.01,) * 3),
+        zw.Body(
+            "rod", zw.Revolute("rod", axis), "crank", (0.2, 0, 0),
+            mass=1, com=(0.3, 0, 0), inertia=(0.05,) * 3,
+        ),
+        zw.Body("slider", zw.Prismatic("slider", (1, 0, 0)), mass=0.5),
+    ]  # fmt: skip
+    pin = zw.Connect("pin", ("rod", (0.6, 0, 0)), ("slider", (0, 0, 0)))
+    return zw.Mechanism("slider-crank", bodies, gravity=(0, -9.81, 0), constraints=[pin])
+
+
+def sleigh():
+    """A sleigh on a knife edge."""
+    edge = zw.NoSideSlip("edge", "sleigh", direction=(0, 1, 0), point=(0.2, 0, 0))
+    body = zw.Body("sleigh", zw.Planar("sleigh"), mass=2, com=(0, 0, 0), inertia=(0.1,) * 3)
+    return zw.Mechanism("sleigh", [body], gravity=(0, 0, 0), constraints=[edge])
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+@pytest.mark.parametrize("build", [linkage, sleigh])
+def test_derivatives_of_hard_constraints_are_the_limit_of_differences(build, integrator):
+    m, rng = build(), np.random.default_rng(2)
+    fast, options = zw.compile(m), {"integrator": integrator, "step": 1e-3}
+    q, v = zw.assemble(m, rng.uniform(0.2, 0.6, m.nq), rng.normal(size=m.nv))
+    u = rng.normal(size=len(m.inputs) or m.nv)
+    found = fast.step_derivatives(q, v, u, **options)
+    expected = differences(fast, q, v, np.zeros(0), u, 1e-4, **options)
+    assert relative_error(np.concatenate([found.A, found.B], axis=1), expected) < 1e-6
+
+
+def test_derivatives_by_symbols_and_of_a_pendulum_in_closed_form():
+    """theta'' = (tau - m g l sin theta - d omega) / (m l^2), by the semi-implicit Euler method."""
+    mass, length = zw.scalar.symbol("m", positive=True), zw.scalar.symbol("l", positive=True)
+    joint = zw.Revolute("hinge", (0, 1, 0))
+    body = zw.Body("bob", joint, mass=mass, com=(0, 0, -length))
+    fast = zw.compile(zw.Mechanism("pendulum", [body]))
+    m, l, g, h, q, v, tau = 1.3, 0.7, 9.81, 1e-2, 0.4, 0.9, 0.2
+    found = fast.step_derivatives([q], [v], [tau], step=h, integrator="euler", params={"m": m, "l": l})
+    a_q, a_u = -g * np.cos(q) / l, 1 / (m * l**2)
+    a_m, a_l = -tau / (m**2 * l**2), g * np.sin(q) / l**2 - 2 * tau / (m * l**3)
+    A = [[1 + h * h * a_q, h], [h * a_q, 1]]
+    names = list(fast.mechanism.symbols)
+    by = {"m": a_m, "l": a_l}
+    P = [[h * h * by[name] for name in names], [h * by[name] for name in names]]
+    assert np.allclose(found.A, A, rtol=1e-12) and np.allclose(
+        found.B, [[h * h * a_u], [h * a_u]], rtol=1e-12
+    )
+    assert np.allclose(found.P, P, rtol=1e-12) and not found.switching
+
+
+def test_activations_and_free_bodies_are_included():
+    text = """<mujoco><option timestep="0.005" integrator="RK4"/><worldbody>
+      <geom type="plane" size="5 5 .1"/>
+      <body name="trunk" pos="0 0 .28"><freejoint/><geom type="box" size=".2 .15 .1" mass="3"/>
+        <body pos=".2 0 0"><joint name="arm" type="ball" damping=".1"/><geom type="capsule" size=".05 .1"/>
+          <body pos="0 0 .2"><joint name="elbow" axis="0 1 0" range="-40 40"/><geom size=".06"/></body></body>
+      </body></worldbody>
+      <actuator><general name="lag" joint="elbow" dyntype="filter" dynprm=".05" gainprm="3"/>
+        <position name="servo" joint="elbow" kp="20"/></actuator></mujoco>"""
+    m = read_mjcf("model.xml", text=text)
+    fast, rng = zw.compile(m), np.random.default_rng(4)
+    exact = 0
+    for _ in range(6):
+        q = displaced(m, np.array(m.home or m.neutral, float), rng.normal(size=m.nv) * 0.15)
+        q[2] = 0.12
+        v, z, u = rng.normal(size=m.nv), rng.uniform(size=1), rng.normal(size=2)
+        found = fast.step_derivatives(q, v, u, activation=z)
+        expected = [differences(fast, q, v, z, u, eps) for eps in (1e-5, 1e-6)]
+        AB = np.concatenate([found.A, found.B], axis=1)
+        error = min(relative_error(AB, difference) for difference in expected)
+        assert error < 1e-7 or found.switching
+        exact += not found.switching
+    assert exact >= 4
+
+
+def test_a_row_at_its_kink_is_marked():
+    """A body pushed at exactly the bound of its dry friction."""
+    text = """<mujoco><option gravity="0 0 0"/><worldbody><body>
+      <joint type="slide" axis="1 0 0" frictionloss="2"/><geom size=".1" mass="1"/>
+      </body></worldbody></mujoco>"""
+    fast = zw.compile(read_mjcf("model.xml", text=text))
+    below, above, at = (fast.step_derivatives([0.0], [0.0], [force]) for force in (1.0, 50.0, 2.0))
+    assert not below.switching and not above.switching
+    bound = _force_at_the_bound(fast)
+    assert fast.step_derivatives([0.0], [0.0], [bound]).switching
+    assert above.B[1, 0] > 10 * abs(below.B[1, 0]) and at.B.shape == (2, 1)
+
+
+def _force_at_the_bound(fast):
+    """The force above which the friction is at its bound, by bisection of the slope of the velocity."""
+    low, high = 1.0, 50.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        slope = fast.step_derivatives([0.0], [0.0], [middle]).B[1, 0]
+        low, high = (middle, high) if slope < 1e-3 else (low, middle)
+    return low
+
+
+def test_steps_without_exact_derivatives_are_refused_by_name():
+    ball = zw.Body("ball", zw.Free("ball"), mass=1, geometry=[zw.Sphere(0.1, surface=zw.Surface(hard=True))])
+    surface = zw.Plane()
+    hard = zw.Mechanism("bounce", [ball], geometry=[surface])
+    with pytest.raises(SimulationError, match="impacts of hard contacts"):
+        zw.compile(hard).step_derivatives(hard.neutral, np.zeros(6), np.zeros(6))
