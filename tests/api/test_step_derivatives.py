@@ -211,3 +211,54 @@ def test_steps_without_exact_derivatives_are_refused_by_name():
     hard = zw.Mechanism("bounce", [ball], geometry=[surface])
     with pytest.raises(SimulationError, match="impacts of hard contacts"):
         zw.compile(hard).step_derivatives(hard.neutral, np.zeros(6), np.zeros(6))
+
+
+def rates(fast, q0, u, v, z, control):
+    """(u_dot, v_dot, z_dot) of displaced states, by the step's own accelerations and the chain rule."""
+    m, out = fast.mechanism, []
+    for du, dv, dz, c in zip(u, v, z, control, strict=True):
+        q = displaced(m, q0, du)
+        found = fast.constrained_dynamics_derivatives(q, dv, c, activation=dz)
+        # u_dot: the displacement from q0 of the configuration a little later, less that of now
+        ends = [zw.difference_configuration(m, displaced(m, q, dv * s), q0) for s in (1e-5, -1e-5)]
+        out.append(np.concatenate([(ends[0] - ends[1]) / 2e-5, found.v_dot, found.z_dot]))
+    return np.array(out)
+
+
+def test_derivatives_of_the_accelerations_are_the_limit_of_differences():
+    text = """<mujoco><worldbody><geom type="plane" size="5 5 .1"/>
+      <body pos="0 0 .09"><freejoint/><geom type="box" size=".2 .15 .1" mass="3"/>
+        <body pos=".2 0 0"><joint name="hinge" axis="0 1 0" frictionloss=".1" damping=".2"/>
+        <geom type="capsule" size=".05 .1"/></body></body></worldbody>
+      <actuator><general joint="hinge" dyntype="integrator" gainprm="3"/></actuator></mujoco>"""
+    m = read_mjcf("model.xml", text=text)
+    fast, rng = zw.compile(m), np.random.default_rng(5)
+    q = displaced(m, np.array(m.home or m.neutral, float), rng.normal(size=7) * 0.1)
+    v, z, u, eps = rng.normal(size=7), np.array([0.3]), np.array([0.2]), 1e-6
+    found = fast.constrained_dynamics_derivatives(q, v, u, activation=z)
+    D = np.concatenate([np.eye(16), -np.eye(16)]) * eps
+    du, dv, dz, dc = np.split(D, [7, 14, 15], axis=1)
+    x = rates(fast, q, du, v + dv, z + dz, u + dc)
+    expected = ((x[:16] - x[16:]) / (2 * eps)).T
+    AB = np.concatenate([found.A, found.B], axis=1)
+    assert np.allclose(AB[7:], expected[7:], rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+    assert np.allclose(AB[:7], expected[:7], atol=1e-4)
+    a = zw.constrained_dynamics(m, q, v, np.zeros(7))
+    assert a.acceleration.shape == found.v_dot.shape
+
+
+def test_without_constraints_they_are_those_of_forward_dynamics():
+    bodies = [
+        zw.Body("a", zw.Revolute("a", (0, 1, 0)), mass=1, com=(0, 0, -0.3), inertia=(0.02,) * 3),
+        zw.Body("b", zw.Ball("b"), "a", (0, 0, -0.5), mass=0.5, com=(0.1, 0, -0.2), inertia=(0.01,) * 3),
+    ]
+    m = zw.Mechanism("pendulum", bodies)
+    fast, rng = zw.compile(m), np.random.default_rng(6)
+    q = displaced(m, np.array(m.neutral, float), rng.normal(size=4))
+    v, tau = rng.normal(size=(2, 4))
+    found, free = (
+        fast.constrained_dynamics_derivatives(q, v, tau),
+        fast.forward_dynamics_derivatives(q, v, tau),
+    )
+    expected = np.concatenate([free.dq, free.dv, free.dtau], axis=1)
+    assert np.allclose(np.concatenate([found.A, found.B], axis=1)[4:], expected, rtol=1e-10, atol=1e-10)

@@ -25,7 +25,7 @@ from zwang.api.programs import (
     program_of,
 )
 from zwang.api.sensor_functions import BodyQuantities, by_sensor
-from zwang.api.step_derivatives import StepDerivatives, step_derivatives
+from zwang.api.step_derivatives import CONTINUOUS, StateDerivatives, StepDerivatives, step_derivatives
 from zwang.compiler.backends import c, ptx
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import count_operations
@@ -311,6 +311,31 @@ class CompiledMechanism:
         Source: Griewank, Walther, Evaluating Derivatives (2008), Section 15.1.
         """
         options = self._step_key(step, integrator)[1:]
+        return self._derivatives(options, q, v, control, activation, time, params)
+
+    def constrained_dynamics_derivatives(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        control: ArrayLike,
+        *,
+        activation: ArrayLike = (),
+        time: ArrayLike | None = None,
+        params: Parameters | None = None,
+    ) -> StateDerivatives:
+        """Accelerations and rates of activations under all constraints, and their exact derivatives.
+
+        Arguments, constraints, and what is refused: as for `step_derivatives`. The state derivative is that
+        of continuous time, x_dot = (u_dot, v_dot, z_dot), with the displacement u of the configuration from
+        q; the softness of constraints is that of the options' timestep.
+        """
+        options = (self.mechanism.options.timestep, CONTINUOUS)
+        found = self._derivatives(options, q, v, control, activation, time, params)
+        return StateDerivatives(found.v, found.activation, *found[3:])
+
+    def _derivatives(
+        self, options: Any, q: Any, v: Any, control: Any, activation: Any, time: Any, params: Any
+    ) -> StepDerivatives:
         given = {"q": q, "v": v, "activation": activation, "control": control}
         arrays = [validation.array(x, name) for name, x in given.items()]
         parameters = self._parameters(params) if params is not None or self._symbolic else []

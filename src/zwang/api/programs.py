@@ -19,7 +19,13 @@ from zwang.api.function_table import (
     Result,
     inverse_compiled,
 )
-from zwang.api.step_derivatives import check_differentiable, stage_count, step_solution, step_tangents
+from zwang.api.step_derivatives import (
+    check_differentiable,
+    settings_of,
+    stage_count,
+    step_solution,
+    step_tangents,
+)
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import trace_and_optimise
@@ -184,7 +190,7 @@ def _derivative_program(mechanism: Mechanism, name: str, h: float, integrator: s
     inputs = _step_inputs(mechanism)
 
     def solution(m: Mechanism, _: Any, values: Mapping[str, Any]) -> Any:
-        return step_solution(step_settings(m, h, integrator), values)
+        return step_solution(settings_of(m, h, integrator), integrator, values)
 
     def tangent(m: Mechanism, parameters: Any, values: Mapping[str, Any]) -> Any:
         return step_tangents(mechanism, (h, integrator), parameters, values)

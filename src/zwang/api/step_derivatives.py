@@ -22,14 +22,18 @@ from zwang.scalar import equal, logical_or, value_is_constant, where
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
 from zwang.simulation.status import NONE
-from zwang.simulation.step import StepResult, step, step_settings
+from zwang.simulation.step import StepResult, state_derivative, step, step_settings
 from zwang.simulation.step_settings import StepSettings
-from zwang.simulation.step_tangent import Direction, step_tangent
+from zwang.simulation.step_tangent import Direction, state_derivative_tangent, step_tangent
 from zwang.simulation.switching import is_switching
 from zwang.solver.linearised import KnownSolutions
 
 STAGES = {"rk4": 4}
 """The number of stages of the integrators that have more than one."""
+
+
+CONTINUOUS = "continuous"
+"""In the place of an integrator: the derivatives of the state derivative."""
 
 
 class StepDerivatives(NamedTuple):
@@ -50,6 +54,21 @@ class StepDerivatives(NamedTuple):
     switching: np.ndarray
 
 
+class StateDerivatives(NamedTuple):
+    """The derivative of the state with respect to time, and its derivatives on the tangent space.
+
+    v_dot (..., nv) and z_dot (..., nz): accelerations, and rates of the activations. A, B, P, switching: as
+    in `StepDerivatives`, of x_dot = (u_dot, v_dot, z_dot), with the displacement u of the configuration.
+    """
+
+    v_dot: np.ndarray
+    z_dot: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+    P: np.ndarray
+    switching: np.ndarray
+
+
 def step_derivatives(
     mechanism: Mechanism,
     call: Callable[..., Any],
@@ -57,7 +76,8 @@ def step_derivatives(
     inputs: tuple[np.ndarray, ...],
     parameters: list[np.ndarray],
 ) -> StepDerivatives:
-    """The derivatives of a step of a compiled mechanism.
+    """The derivatives of a step of a compiled mechanism, or of the state derivative, whose rates are then in
+    the place of the state.
 
     call(key, arrays): the compiled function of a key. options: step size [s] and integrator. inputs: q, v,
     activation, control and, if a constraint depends on it, the time. parameters: the values of the symbols,
@@ -84,18 +104,29 @@ def check_differentiable(mechanism: Mechanism, h: float, integrator: str) -> Non
             f"{named!r} starts and stops within it; give the joint a dry friction (friction_loss), or "
             "difference the step"
         )
-    if step_settings(mechanism, h, integrator).has_impacts:
+    if settings_of(mechanism, h, integrator).has_impacts:
         raise SimulationError(
             f"the step of mechanism {mechanism.name!r} has no exact derivatives: it is divided at the "
             "impacts of hard contacts; give the contacts a softness, or difference the step"
         )
 
 
-def step_solution(settings: StepSettings, values: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(mechanism: Mechanism, h: float, integrator: str) -> StepSettings:
+    """The settings of a step, or of the state derivative of continuous time."""
+    return step_settings(mechanism, h, "rk4" if integrator == CONTINUOUS else integrator)
+
+
+def step_solution(settings: StepSettings, integrator: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """The state after a step, NaN if it fails, with the accelerations that its constraint solver has found in
-    each stage, and whether a row is switching.
+    each stage, and whether a row is switching; in continuous time the rates of the state.
     """
-    after = step(settings, state_of(values), values["control"], time_of(values))
+    before, control, t = state_of(values), values["control"], time_of(values)
+    if integrator == CONTINUOUS:
+        rate = state_derivative(settings, *before, control, 0 if t is None else t)
+        motions = [] if rate.motion is None else [rate.motion]
+        after = StepResult(State(before.v, rate.v_dot, rate.z_dot), rate.status, motions=motions)
+    else:
+        after = step(settings, before, control, t)
     state, found = _valid(after), [motion.a for motion in after.motions]
     switching: Any = 0.0 > 1.0
     if settings.constraint_model is not None:
@@ -119,11 +150,12 @@ def step_tangents(
     def settings() -> StepSettings:
         pairs = zip(mechanism.symbols, parameters, of_symbols, strict=True)
         moved = {name: Tangent(x, dx) for name, x, dx in pairs}
-        return step_settings(mechanism.subs(moved) if moved else mechanism, h, integrator)
+        return settings_of(mechanism.subs(moved) if moved else mechanism, h, integrator)
 
+    tangent = state_derivative_tangent if integrator == CONTINUOUS else step_tangent
     found = values["acceleration"]
     known = KnownSolutions(np.split(found, len(found) // mechanism.nv) if len(found) else [])
-    dq, dv, dz = step_tangent(
+    dq, dv, dz = tangent(
         settings, state_of(values), values["control"], time_of(values), known, Direction(*of_state)
     )
     return {"dq": dq, "dv": dv, "dz": dz}
@@ -131,7 +163,7 @@ def step_tangents(
 
 def stage_count(mechanism: Mechanism, h: float, integrator: str) -> int:
     """The number of problems that the constraint solver solves in a step."""
-    constrained = step_settings(mechanism, h, integrator).constraint_model is not None
+    constrained = settings_of(mechanism, h, integrator).constraint_model is not None
     return STAGES.get(integrator, 1) if constrained else 0
 
 

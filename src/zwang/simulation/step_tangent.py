@@ -1,4 +1,4 @@
-"""The derivative of one step along a direction of the state, the control and the parameters, exactly."""
+"""The derivatives of a step and of the state derivative along one direction, exactly."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.dual_control_flow import Tangent, parts, tangent_array, tangents
+from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
+from zwang.algebra.rotations import cross
 from zwang.integrator.fixed_step import State
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
-from zwang.mechanism.tree import Tree
-from zwang.simulation.step import step
+from zwang.simulation.step import state_derivative, step
 from zwang.simulation.step_settings import StepSettings
 from zwang.solver.linearised import KnownSolutions
 
@@ -38,28 +38,44 @@ def step_tangent(
     """
     with tangents():
         s = settings()
-        tree = s.mechanism.tree
-        q_rate = configuration_rate(tree, state.q, direction.dq)
-        moved = State(
-            tangent_array(state.q, q_rate),
-            tangent_array(state.v, direction.dv),
-            tangent_array(state.z, direction.dz),
+        moved, moved_control = _moved(s, state, control, direction)
+        q, v, z = step(s, moved, moved_control, t, known).state
+        q_values = np.array([parts(x)[0] for x in q], dtype=object)
+        return (
+            velocities_of_rate(s.mechanism.tree, q_values, _derivatives(q)),
+            _derivatives(v),
+            _derivatives(z),
         )
-        after = step(s, moved, tangent_array(control, direction.du), t, known).state
-        return displacement(tree, after.q), derivatives_of(after.v), derivatives_of(after.z)
 
 
-def displacement(tree: Tree, q: Any) -> np.ndarray:
-    """The derivative (nv,) in the tangent space of a configuration (nq,) of tangents."""
-    values = np.array([parts(x)[0] for x in q], dtype=object)
-    return velocities_of_rate(tree, values, derivatives_of(q))
+def state_derivative_tangent(
+    settings: Callable[[], StepSettings], state: State, control: Any, t: Any, known: KnownSolutions,
+    direction: Direction,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """The derivatives along a direction of (u_dot, v_dot, z_dot), where u is the displacement of the
+    configuration from this one.
+
+    Arguments as for `step_tangent`. u_dot = v but for ball joints, where u_dot = v + u x v / 2 + O(u^2).
+    """
+    with tangents():
+        s = settings()
+        moved, moved_control = _moved(s, state, control, direction)
+        found = state_derivative(s, *moved, moved_control, 0 if t is None else t, known.of_stage(0))
+        u_dot = np.array(direction.dv, dtype=object)
+        for link in s.mechanism.tree.links:
+            if link.joint.kind == "ball":
+                turning = cross(direction.dq[link.v], state.v[link.v])
+                u_dot[link.v] = direction.dv[link.v] + turning / 2
+        return u_dot, _derivatives(found.v_dot), _derivatives(found.z_dot)
 
 
-def derivatives_of(values: Any) -> np.ndarray:
+def _moved(s: StepSettings, state: State, control: Any, direction: Direction) -> tuple[State, np.ndarray]:
+    """The state and the control as tangents along a direction."""
+    q_rate = configuration_rate(s.mechanism.tree, state.q, direction.dq)
+    both = ((state.q, q_rate), (state.v, direction.dv), (state.z, direction.dz))
+    return State(*(tangent_array(*x) for x in both)), tangent_array(control, direction.du)
+
+
+def _derivatives(values: Any) -> np.ndarray:
     """The derivatives of an array of tangents."""
     return np.array([parts(x)[1] for x in values], dtype=object)
-
-
-def tangent_parameter(value: Any, derivative: Any) -> Tangent:
-    """A parameter with its derivative."""
-    return Tangent(value, derivative)
