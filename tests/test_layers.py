@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "compiler.runtime": {"scalar", "compiler.ir", "compiler.backends"},
     "api": MECHANICS | {"simulation", "recording", "compiler"},
     "robot": MODEL | {"constraint", "solver", "api"},
+    "control": {"api"},
     "symbolic": MODEL | {"constraint", "compiler", "api"},
     "viewer": MODEL | {"recording", "api", "robot", "atomic"},
     "demo": MODEL | {"api", "recording", "symbolic", "viewer"},
@@ -68,7 +69,7 @@ OWNERS = {
 """The packages that may import a heavy library."""
 
 LAZY = {
-    "__init__", "deprecation", "io.load", "cli", "cli.demo_commands", "recording.mcap_export", "viewer.live",
+    "__init__", "api.linearize", "deprecation", "io.load", "cli", "cli.demo_commands", "recording.mcap_export", "viewer.live",
 }  # fmt: skip
 """The modules that load others by `import_module`: public names, renamed names, optional or heavy
 libraries.

@@ -15,12 +15,14 @@ from zwang import deprecation, errors, scalar
 from zwang.mechanism import rich_display
 
 if TYPE_CHECKING:  # the public names, for editors and type checkers; at run time `__getattr__` loads them
+    from zwang import control as control
     from zwang import robot as robot
     from zwang.api.assemble import assemble as assemble
     from zwang.api.compiled import compile as compile
     from zwang.api.constrained_dynamics import constrained_dynamics as constrained_dynamics
     from zwang.api.contacts import contacts as contacts
     from zwang.api.joint_reactions import joint_reactions as joint_reactions
+    from zwang.api.linearize import linearize as linearize
     from zwang.api.post_processing import derived_quantities as derived_quantities
     from zwang.api.reference import bias_forces as bias_forces
     from zwang.api.reference import body_quantities as body_quantities
@@ -45,6 +47,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.api.solve_contact import solve_contact as solve_contact
     from zwang.api.task_acceleration import TaskConstraint as TaskConstraint
     from zwang.api.task_acceleration import task_acceleration as task_acceleration
+    from zwang.api.trim import trim as trim
     from zwang.api.worlds import Worlds as Worlds
     from zwang.constraint.softness_report import softness as softness
     from zwang.integrator.adaptive_step import Adaptive as Adaptive
@@ -168,10 +171,12 @@ _PLACES = {
     "zwang.constraint.softness_report": "softness",
     "zwang.api.contacts": "contacts",
     "zwang.api.joint_reactions": "joint_reactions",
+    "zwang.api.linearize": "linearize",
     "zwang.api.simulate": "simulate",
     "zwang.api.assemble": "assemble",
     "zwang.api.solve_contact": "solve_contact",
     "zwang.api.task_acceleration": "TaskConstraint task_acceleration",
+    "zwang.api.trim": "trim",
     "zwang.api.worlds": "Worlds",
     "zwang.symbolic.equations": "equations",
     "zwang.symbolic.equation_check": "check_equations",
@@ -190,7 +195,7 @@ _PLACES = {
 """The public names of each module."""
 
 _NAMES = {name: module for module, names in _PLACES.items() for name in names.split()}
-_MODULES = ("errors", "robot", "scalar")
+_MODULES = ("control", "errors", "robot", "scalar")
 
 _RENAMED = {
     "Couple": "zwang.mechanism.constraints:JointCoupling",
@@ -275,6 +280,7 @@ __all__ = [
     "compile",
     "constrained_dynamics",
     "contacts",
+    "control",
     "derived_quantities",
     "difference_configuration",
     "energy",
@@ -290,6 +296,7 @@ __all__ = [
     "integrate_configuration",
     "inverse_dynamics",
     "joint_reactions",
+    "linearize",
     "lint",
     "load",
     "mass_centre",
@@ -309,6 +316,7 @@ __all__ = [
     "softness",
     "solve_contact",
     "task_acceleration",
+    "trim",
     "view",
     "with_applied_wrenches",
     "with_mocap_parameters",

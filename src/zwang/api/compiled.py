@@ -24,6 +24,7 @@ from zwang.api.programs import (
     empty_warm_start,
     program_of,
 )
+from zwang.api.rollout_gradient import RolloutGradient, Trajectory, adjoint
 from zwang.api.sensor_functions import BodyQuantities, by_sensor
 from zwang.api.step_derivatives import CONTINUOUS, StateDerivatives, StepDerivatives, step_derivatives
 from zwang.compiler.backends import c, ptx
@@ -429,6 +430,55 @@ class CompiledMechanism:
         done = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time, record=record)
         states = [done.records[name] for name in names]
         return _step_outputs(states, {name: done.records[name] for name in wanted})
+
+    def rollout_gradient(
+        self,
+        cotangents: ArrayLike | Callable[[StepOutputs], ArrayLike],
+        q0: ArrayLike,
+        v0: ArrayLike,
+        control: ArrayLike,
+        *,
+        activation: ArrayLike = (),
+        step: float | None = None,
+        integrator: str | None = None,
+        params: Parameters | None = None,
+    ) -> RolloutGradient:
+        """The exact gradient of a loss over a rollout, by the start, all controls and the symbols.
+
+        cotangents: the derivatives g (..., steps, n) of the loss by the states (dq, v, activation) after each
+        step, dq in the tangent space; or a function of the rollout's states that returns them. q0 (..., nq),
+        v0 (..., nv), activation (..., nz): the start. control: (..., steps, inputs). step, integrator,
+        params: as for `step`; what has no exact derivatives is refused as by `step_derivatives`.
+
+        The gradients have the leading shape of q0. The memory is that of the states and of the derivatives
+        of about sqrt(steps) steps.
+        """
+        m = self.mechanism
+        q, v, controls = (
+            validation.array(x, name) for x, name in ((q0, "q0"), (v0, "v0"), (control, "control"))
+        )
+        z = validation.array(activation, "activation")
+        worlds = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], controls.shape[:-2])
+        q, v, z = (np.broadcast_to(x, (*worlds, x.shape[-1])) for x in (q, v, z))
+        controls = np.broadcast_to(controls, (*worlds, *controls.shape[-2:]))
+        options: dict[str, Any] = {"step": step, "integrator": integrator}
+        run = self.rollout(
+            q, v, controls, steps=controls.shape[-2], activation=z, time=0.0, params=params, **options
+        )
+        states = [np.concatenate([x[..., None, :], y], axis=-2) for x, y in zip((q, v, z), run, strict=True)]
+        trajectory = Trajectory(*states, controls)
+        h = m.options.timestep if step is None else step
+        spread = None if params is None else {k: np.asarray(x)[..., None] for k, x in params.items()}
+
+        def derivatives(span: slice) -> StepDerivatives:
+            before = [x[..., :-1, :][..., span, :] for x in states]
+            return self.step_derivatives(
+                before[0], before[1], controls[..., span, :], activation=before[2],
+                time=h * np.arange(span.start, span.stop), params=spread, **options,
+            )  # fmt: skip
+
+        g = cotangents(run) if callable(cotangents) else cotangents
+        return adjoint(trajectory, derivatives, validation.array(g, "cotangents"))
 
     @property
     def force_labels(self) -> tuple[PointForceLabel, ...]:

@@ -1,0 +1,229 @@
+"""Linear models of a mechanism about a state, from its exact derivatives.
+
+Hard constraints reduce the state. With C dq = 0 at the level of positions and D dq + A dv = 0 at that of
+velocities, the admissible states are x = T y, where y are independent entries of x (S x = y, S T = I), and
+
+    x_dot = F x + G u,  x = T y      gives      y_dot = S F T y + S G u
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
+from zwang.api import validation
+from zwang.api.compiled import compile
+from zwang.api.parameters import Parameters, parameter_values
+from zwang.api.reference import frame_jacobian
+from zwang.constraint.hard import all_velocity_level_rows
+from zwang.errors import DescriptionError, MissingExtraError, UnknownNameError
+from zwang.kinematics.configuration import configuration_rate
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
+from zwang.simulation.applied_forces import activations
+from zwang.simulation.constraint_stage import hard_constraints
+from zwang.simulation.controls import control_names
+
+RANK = 1e-9  # singular values below this, relative to the largest, count as zero
+AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """y_dot = A y + B u, or y[k + 1] = A y[k] + B u[k], and the outputs C y + D u: deviations from a state.
+
+    A (n, n), B (n, m), C (p, n), D (p, m). states, inputs, outputs: their names. step [s]: of a discrete
+    model, None for a continuous one. q, v, control: the state and the control about which it holds.
+    displacement (N, n): T, the deviation (dq, dv, dz) of the whole state for each entry of y.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    step: float | None
+    q: np.ndarray
+    v: np.ndarray
+    control: np.ndarray
+    displacement: np.ndarray
+
+    @property
+    def poles(self) -> np.ndarray:
+        """The eigenvalues (n,) of A, by decreasing real part, and modulus for a discrete model."""
+        values = np.linalg.eigvals(self.A)
+        size = values.real if self.step is None else np.abs(values)
+        return values[np.lexsort((values.imag, -size))]
+
+    def to_control(self) -> Any:
+        """The model as a `control.StateSpace`, with the same names.
+
+        Raises MissingExtraError if the package `control` is not installed.
+        """
+        if find_spec("control") is None:
+            raise MissingExtraError("to_control() needs the package control: pip install 'zwang[control]'")
+        control = importlib.import_module("control")
+        return control.ss(
+            self.A, self.B, self.C, self.D, 0 if self.step is None else self.step,
+            states=list(self.states), inputs=list(self.inputs), outputs=list(self.outputs),
+        )  # fmt: skip
+
+
+@validated_arguments()
+def linearize(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike | None = None,
+    control: npt.ArrayLike | None = None,
+    *,
+    step: float | None = None,
+    integrator: str | None = None,
+    activation: npt.ArrayLike | None = None,
+    time: float = 0.0,
+    states: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    params: Parameters | None = None,
+) -> LinearModel:
+    """The linear model of a mechanism about a state, by exact derivatives.
+
+    q (nq,), v (nv,), control (nu,), activation (nz,): the state, and the control; v, control and activation
+    are zero by default. It need not be an equilibrium: the model is that of the deviations.
+    step [s]: of a discrete model, which is that of `integrator` (by default that of the options); None for
+    continuous time. time [s]: of time-dependent constraints.
+    states: names of the independent entries of the state, by default chosen so that the others follow from
+    them with the smallest factors; all entries where there are no hard constraints. An entry is the
+    displacement of a coordinate ("crank"), a velocity ("crank_dot", or "root.vx" of a free body) or an
+    activation. inputs: names of controls, by default all. outputs: names of entries of the state, or of
+    bodies and frames, whose position is then three outputs ("hand.x", ...); by default the states.
+    params: values of the mechanism's symbols.
+
+    Constraints, limits, friction and contacts act as in this state: a contact that is closed stays closed.
+    Raises UnknownNameError for a name, DescriptionError for states that are not independent, and what
+    `CompiledMechanism.step_derivatives` raises.
+    """
+    m = _numeric(mechanism, params)
+    nv, nz, names = m.nv, len(activations(m)), control_names(m)
+    configuration = validation.configuration(m, q)
+    velocity = np.zeros(nv) if v is None else validation.nv_vector(m, v, "v")
+    u = _vector(control, len(names), "control")
+    z = _vector(activation, nz, "activation")
+    fast, options = compile(m, threads=1), {"activation": z, "time": time}
+    if step is None:
+        found: Any = fast.constrained_dynamics_derivatives(configuration, velocity, u, **options)
+    else:
+        found = fast.step_derivatives(configuration, velocity, u, step=step, integrator=integrator, **options)
+    all_states = _state_names(m)
+    T = _admissible_states(m, configuration, velocity, time, nz)
+    own = _independent(T, all_states, states)
+    T = T @ np.linalg.inv(T[own])
+    columns = [_number(name, names, "input") for name in (names if inputs is None else inputs)]
+    wanted = [all_states[k] for k in own] if outputs is None else list(outputs)
+    C, output_names = _outputs(m, configuration, wanted, all_states)
+    return LinearModel(
+        (found.A @ T)[own], found.B[np.ix_(own, columns)], C @ T, np.zeros((len(C), len(columns))),
+        tuple(all_states[k] for k in own), tuple(names[k] for k in columns), tuple(output_names),
+        None if step is None else float(step), configuration, velocity, u, T,
+    )  # fmt: skip
+
+
+def _vector(values: Any, size: int, name: str) -> np.ndarray:
+    """A vector (size,), zero where it is None."""
+    return np.zeros(size) if values is None else validation.vector(values, size, name, name)
+
+
+def _numeric(mechanism: Mechanism, params: Parameters | None) -> Mechanism:
+    """The mechanism with numbers for its symbols."""
+    m = validation.checked_mechanism(mechanism)
+    values = parameter_values(m, params)
+    return m.subs({name: float(value) for name, value in values.items()}) if values else m
+
+
+def _state_names(m: Mechanism) -> list[str]:
+    """The names of the entries of (dq, dv, dz)."""
+    displacements, velocities = [], []
+    for joint in m.joints:
+        coordinates, speeds = m.coordinate_names[joint.q], m.speed_names[joint.v]
+        for k, speed in enumerate(speeds):
+            is_plain = k < joint.joint.nq - 4 or joint.joint.nq == joint.joint.nv
+            displacements.append(coordinates[k] if is_plain else f"{speed}_angle")
+            velocities.append(f"{speed}_dot" if speed in coordinates else speed)
+    return [*displacements, *velocities, *(f"{name} activation" for name in activations(m))]
+
+
+def _admissible_states(m: Mechanism, q: np.ndarray, v: np.ndarray, t: float, nz: int) -> np.ndarray:
+    """A basis (N, n) of the states (dq, dv, dz) that satisfy the hard constraints to first order."""
+    nv = m.nv
+    if not hard_constraints(m):
+        return np.eye(2 * nv + nz)
+    rows = all_velocity_level_rows(m, q, v, t)
+    A = np.asarray(rows.A, float)
+    C = A[[k for k, position in enumerate(rows.position) if position is not None]]
+    by_q = np.array([_residual_rate(m, q, v, t, direction) for direction in np.eye(nv)]).T
+    G = np.block(
+        [
+            [C, np.zeros((len(C), nv + nz))],
+            [by_q, A, np.zeros((len(A), nz))],
+        ]
+    )
+    return scipy.linalg.null_space(G, rcond=RANK)
+
+
+def _residual_rate(m: Mechanism, q: np.ndarray, v: np.ndarray, t: float, dq: np.ndarray) -> np.ndarray:
+    """The derivative of A(q) v + a(q, t) along a displacement dq."""
+    with tangents():
+        moved = tangent_array(q, configuration_rate(m.tree, q, dq))
+        rows = all_velocity_level_rows(m, moved, v, t)
+        return np.array([parts(x)[1] for x in rows.A @ v + rows.a], dtype=float)
+
+
+def _independent(T: np.ndarray, names: list[str], chosen: Sequence[str] | None) -> list[int]:
+    """The numbers of the independent entries of the state. Raises DescriptionError."""
+    count = T.shape[1]
+    if chosen is None:
+        if count == len(T):
+            return list(range(count))
+        _, _, order = scipy.linalg.qr(T.T, pivoting=True)
+        return sorted(int(k) for k in order[:count])
+    own = [_number(name, names, "state") for name in chosen]
+    if len(own) != count or np.linalg.matrix_rank(T[own], tol=RANK) < count:
+        raise DescriptionError(
+            f"states: {len(own)} are given, and the constraints leave {count} free; give {count} that "
+            "determine all others"
+        )
+    return own
+
+
+def _outputs(
+    m: Mechanism, q: np.ndarray, wanted: list[str], states: list[str]
+) -> tuple[np.ndarray, list[str]]:
+    """The rows (p, N) of the outputs, and their names."""
+    rows, names = [np.zeros((0, len(states)))], []
+    for name in wanted:
+        if name in states:
+            rows.append(np.eye(len(states))[[states.index(name)]])
+            names.append(name)
+            continue
+        if name not in m.tree.placements:
+            raise UnknownNameError("output", name, [*states, *m.tree.placements])
+        row = np.zeros((3, len(states)))
+        row[:, : m.nv] = frame_jacobian(m, q, name)[:3]
+        rows.append(row)
+        names += [f"{name}.{axis}" for axis in AXES]
+    return np.concatenate(rows), names
+
+
+def _number(name: str, names: Sequence[str], what: str) -> int:
+    if name not in names:
+        raise UnknownNameError(what, name, names)
+    return list(names).index(name)

@@ -1,0 +1,15 @@
+"""Feedback and trajectories from a mechanism's exact derivatives, and planning by its batched steps."""
+
+from zwang.control.ilqr import Quadratic, TrajectoryResult, ilqr
+from zwang.control.lqr import Regulator, lqr
+from zwang.control.predictive_sampling import SampledPlan, predictive_sampling
+
+__all__ = [
+    "Quadratic",
+    "Regulator",
+    "SampledPlan",
+    "TrajectoryResult",
+    "ilqr",
+    "lqr",
+    "predictive_sampling",
+]

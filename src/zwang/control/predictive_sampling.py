@@ -1,0 +1,99 @@
+"""Planning by predictive sampling: many noisy controls, one batched rollout, and their weighted mean.
+
+Controls are splines of few knots, so that noise moves a mechanism. The weights are exp(-(cost - least) /
+temperature), those of model predictive path integrals; a temperature of 0 takes the best sample. Source:
+Williams, Drews, Goldfain, Rehg, Theodorou, "Aggressive driving with model predictive path integral control"
+(ICRA 2016); Howell et al., "Predictive sampling: real-time behaviour synthesis with MuJoCo" (2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from zwang.api.compiled import CompiledMechanism
+from zwang.errors import ArgumentError, ShapeError
+
+
+class SampledPlan(NamedTuple):
+    """knots (knots, nu), and the controls (steps, nu) that interpolate them; cost: of the plan's own rollout;
+    least: the least cost of all samples.
+    """
+
+    knots: np.ndarray
+    control: np.ndarray
+    cost: float
+    least: float
+
+
+def predictive_sampling(
+    fast: CompiledMechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    knots: npt.ArrayLike,
+    cost: Callable[[np.ndarray, np.ndarray, np.ndarray], npt.ArrayLike],
+    *,
+    steps: int,
+    noise: npt.ArrayLike,
+    samples: int = 128,
+    temperature: float = 0.0,
+    seed: int | np.random.Generator = 0,
+    activation: npt.ArrayLike = (),
+    step: float | None = None,
+    integrator: str | None = None,
+    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+) -> SampledPlan:
+    """A better plan of controls from a state, by rollouts of `samples` noisy copies of the plan.
+
+    fast: the compiled mechanism, without symbols. q (nq,), v (nv,), activation (nz,): the state. knots
+    (knots, nu): the plan so far, over `steps` steps, interpolated linearly; the plan itself is one of the
+    samples. cost(q, v, u): the cost (samples,) of states (samples, steps, size) after each step and controls
+    (samples, steps, nu). noise: the standard deviation of the knots, a number or (nu,). temperature: in the
+    unit of the cost, relative to the spread of the samples' costs. seed: of the noise, or a generator that
+    goes on. bounds: the lowest and highest controls.
+    Samples that fail count as infinitely bad. Raises ShapeError and ArgumentError.
+    """
+    plan = np.array(knots, dtype=float)
+    if plan.ndim != 2 or len(plan) < 2:
+        raise ShapeError(f"knots must have the shape (2 or more, inputs); its shape is {plan.shape}")
+    if samples < 1 or temperature < 0:
+        raise ArgumentError(f"samples ({samples}) must be positive, temperature ({temperature}) not negative")
+    rng = np.random.default_rng(seed)
+    lowest, highest = (-np.inf, np.inf) if bounds is None else bounds
+    changes = rng.normal(size=(samples, *plan.shape)) * np.asarray(noise, dtype=float)
+    changes[0] = 0
+    tried = np.clip(plan + changes, lowest, highest)
+    weights = _interpolation(len(plan), steps)
+    options: dict[str, Any] = {"step": step, "integrator": integrator, "activation": activation}
+
+    def costs_of(candidates: np.ndarray) -> np.ndarray:
+        u = np.einsum("sk,nku->nsu", weights, candidates)
+        start = [np.broadcast_to(np.asarray(x, float), (len(u), np.size(x))) for x in (q, v)]
+        run = fast.rollout(*start, u, steps=steps, **options)
+        found = np.asarray(cost(run[0], run[1], u), dtype=float)
+        if found.shape != (len(u),):
+            raise ShapeError(f"cost must return the shape ({len(u)},); it returned {found.shape}")
+        return np.where(np.isfinite(found), found, np.inf)
+
+    costs = costs_of(tried)
+    best = int(np.argmin(costs))
+    if temperature > 0 and np.isfinite(costs[best]):
+        finite = np.isfinite(costs)
+        spread = temperature * max(float(np.std(costs[finite])), 1e-300)
+        share = np.where(finite, np.exp(-(costs - costs[best]) / spread), 0.0)
+        mean = np.einsum("n,nku->ku", share / share.sum(), tried)
+        mean_cost = float(costs_of(mean[None])[0])
+        if mean_cost <= costs[best]:
+            return SampledPlan(mean, weights @ mean, mean_cost, float(costs[best]))
+    return SampledPlan(tried[best], weights @ tried[best], float(costs[best]), float(costs[best]))
+
+
+def _interpolation(knots: int, steps: int) -> np.ndarray:
+    """Weights (steps, knots) of the knots in the control of each step; the first knot is at the first
+    step.
+    """
+    position = np.linspace(0, knots - 1, steps)
+    return np.maximum(0, 1 - np.abs(position[:, None] - np.arange(knots)))

@@ -1,0 +1,144 @@
+"""Linear models, against published eigenvalues, closed forms and the simulation itself."""
+
+import importlib.resources
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import zwang as zw
+from zwang.errors import DescriptionError, UnknownNameError
+
+ROOT = Path(__file__).parents[2]
+ASSETS = Path(str(importlib.resources.files("gymnasium"))) / "envs" / "mujoco" / "assets"
+
+
+@pytest.fixture(scope="module")
+def bicycle():
+    return runpy.run_path(str(ROOT / "examples" / "bicycle.py"))["numbers"]
+
+
+INDEPENDENT = "x y yaw roll steer rear front roll_dot steer_dot rear_dot".split()
+
+
+@pytest.mark.parametrize("states", [None, INDEPENDENT])
+def test_the_bicycle_has_the_published_eigenvalues(bicycle, states):
+    """Meijaard, Papadopoulos, Ruina, Schwab, Proc. R. Soc. A 463 (2007) 1955, Table 2, 5 m/s."""
+    q, v = zw.assemble(bicycle, np.zeros(9), [5, 0, 0, 0, 0, 0, -5 / 0.3, 0, -5 / 0.35])
+    model = zw.linearize(bicycle, q, v, states=states)
+    weave, capsize, castering = -0.77534188219585 + 4.46486771378823j, -0.32286642900409, -14.07838969279822
+    expected = [weave, np.conj(weave), capsize, castering]
+    assert len(model.states) == 10 and model.step is None
+    for pole in expected:
+        assert np.abs(model.poles - pole).min() < 1e-10
+    others = sorted(model.poles, key=abs)[:6]  # position, heading and speed, which nothing restores
+    assert np.abs(others).max() < 1e-6
+
+
+def test_a_discrete_model_is_the_exponential_of_the_continuous_one(bicycle):
+    q, v = zw.assemble(bicycle, np.zeros(9), [5, 0, 0, 0, 0, 0, -5 / 0.3, 0, -5 / 0.35])
+    states, own = INDEPENDENT, [3, 4, 7, 8]
+    continuous = zw.linearize(bicycle, q, v, states=states).A[np.ix_(own, own)]
+    h = 1e-3
+    discrete = zw.linearize(bicycle, q, v, states=states, step=h, integrator="rk4").A[np.ix_(own, own)]
+    assert np.allclose(discrete, scipy.linalg.expm(h * continuous), atol=1e-7)
+
+
+def parallelogram():
+    """A parallelogram of a massless-rod length 1 hung from two pins, with a spring at the crank."""
+    axis = (0, 0, 1)
+    bodies = [
+        zw.Body("crank", zw.Revolute("crank", axis), mass=1, com=(0.5, 0, 0),
+                inertia=(1 / 24, 1 / 24, 1 / 12)),
+        zw.Body("coupler", zw.Revolute("coupler", axis), "crank", (1, 0, 0), mass=2, com=(0.5, 0, 0),
+                inertia=(1 / 12, 1 / 12, 1 / 6)),
+        zw.Body("rocker", zw.Revolute("rocker", axis), position=(1, 0, 0), mass=1, com=(0.5, 0, 0),
+                inertia=(1 / 24, 1 / 24, 1 / 12)),
+    ]  # fmt: skip
+    pin = zw.Connect("pin", ("coupler", (1, 0, 0)), ("rocker", (1, 0, 0)))
+    return zw.Mechanism("parallelogram", bodies, gravity=(0, -9.81, 0), constraints=[pin])
+
+
+def test_a_hanging_parallelogram_swings_at_its_closed_form_frequency():
+    """Two rods of 1 kg, and a coupler of 2 kg that only translates, all of length 1:
+    J = 2 / 3 + 2, k = g (2 (1 / 2) + 2).
+    """
+    m = parallelogram()
+    q, _ = zw.assemble(m, [-np.pi / 2, np.pi / 2, -np.pi / 2])
+    model = zw.linearize(m, q, states=["crank", "crank_dot"])
+    omega = np.sqrt(9.81 * 3 / (2 / 3 + 2))
+    assert model.A.shape == (2, 2) and np.allclose(np.sort(model.poles.imag), [-omega, omega])
+    assert np.abs(model.poles.real).max() < 1e-9
+    # the coupler only translates: its angle to the crank is opposite to that of the crank
+    assert np.allclose(model.displacement[:3, 0], [1, -1, 1]) and model.outputs == ("crank", "crank_dot")
+    with pytest.raises(DescriptionError, match="the constraints leave 2 free"):
+        zw.linearize(m, q, states=["crank"])
+    with pytest.raises(UnknownNameError, match="hand"):
+        zw.linearize(m, q, outputs=["hand"])
+
+
+def test_models_have_named_inputs_and_positions_of_frames_as_outputs():
+    m = zw.load(ASSETS / "inverted_pendulum.xml")
+    model = zw.linearize(m, [0, 0], outputs=["hinge", "pole"])
+    assert model.states == ("slider", "hinge", "slider_dot", "hinge_dot") and model.inputs == tuple(m.inputs)
+    assert model.outputs == ("hinge", "pole.x", "pole.y", "pole.z")
+    assert np.allclose(model.C[1], [1, 0, 0, 0]) and not model.D.any() and model.poles[0].real > 1
+
+
+def lowered(m, index):
+    """The home configuration a millimetre below the first touch, by bisection."""
+    q, low, high = np.array(m.home or m.neutral, float), 0.0, 2.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        trial = q.copy()
+        trial[index] -= middle
+        touches = len(zw.contacts(m, trial, np.zeros(m.nv), np.zeros(m.nv))) > 0
+        low, high = (low, middle) if touches else (middle, high)
+    q[index] -= high + 1e-3
+    return q
+
+
+@pytest.mark.parametrize("model", ["hopper.xml", "walker2d.xml"])
+def test_a_standing_robot_stays_where_trim_puts_it(model):
+    m = zw.load(ASSETS / model)
+    found = zw.trim(m, lowered(m, 1))
+    assert found.residual < 1e-9
+    fast = zw.compile(m)
+    after = fast.step(found.q, np.zeros(m.nv), found.control)
+    assert np.abs(after[1]).max() < 1e-10 and np.abs(after[0] - found.q).max() < 1e-12
+
+
+def test_at_an_equilibrium_with_a_loop_and_a_spring_the_energy_is_stationary():
+    axis = (0, 0, 1)
+    bodies = [
+        zw.Body("crank", zw.Revolute("crank", axis), mass=1, com=(0.1, 0, 0), inertia=(0.01,) * 3),
+        zw.Body("rod", zw.Revolute("rod", axis), "crank", (0.2, 0, 0), mass=1, com=(0.3, 0, 0),
+                inertia=(0.05,) * 3),
+        zw.Body("slider", zw.Prismatic("slider", (1, 0, 0)), mass=0.5),
+    ]  # fmt: skip
+    pin = zw.Connect("pin", ("rod", (0.6, 0, 0)), ("slider", (0, 0, 0)))
+    spring = zw.Spring("slider", 80.0, rest=0.6)
+    m = zw.Mechanism("press", bodies, gravity=(0, -9.81, 0), constraints=[pin], forces=[spring])
+    q, _ = zw.assemble(m, [0.8, -1.0, 0.7])
+    found = zw.trim(m, q)
+
+    def energy(crank):
+        q, _ = zw.assemble(m, found.q, positions={"crank": crank})
+        return zw.energy(m, q, np.zeros(3)).potential
+
+    low, high = (energy(found.q[0] + d) for d in (-1e-4, 1e-4))
+    assert found.residual < 1e-9 and abs(high - low) / 2e-4 < 1e-7
+    assert abs(energy(found.q[0] + 0.1) - low) > 1e-3
+
+
+def test_no_equilibrium_is_told_with_the_joint_that_moves():
+    m = zw.load(ASSETS / "inverted_pendulum.xml")
+    with pytest.raises(zw.errors.SolveError, match="'slider' keeps accelerating"):
+        zw.trim(m, [0, 0.1], fixed=["hinge"])
+    hopper = zw.load(ASSETS / "hopper.xml")
+    with pytest.raises(zw.errors.SolveError, match="no contact is closed"):
+        zw.trim(hopper, np.array(hopper.home or hopper.neutral) + np.eye(6)[1])
+    with pytest.raises(UnknownNameError, match="wheel"):
+        zw.trim(m, [0, 0.1], fixed=["wheel"])

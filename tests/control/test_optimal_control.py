@@ -1,0 +1,155 @@
+"""Regulators, optimised trajectories and plans, against closed forms and the simulation itself."""
+
+import importlib.resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import zwang as zw
+from zwang.control import Quadratic, ilqr, lqr, predictive_sampling
+from zwang.errors import ArgumentError, ShapeError, SolveError
+from zwang.io.mjcf.read_mjcf import read_mjcf
+
+ASSETS = Path(str(importlib.resources.files("gymnasium"))) / "envs" / "mujoco" / "assets"
+
+
+def cart_pole():
+    text = """<mujoco><option timestep="0.02" integrator="RK4"/><worldbody>
+      <body><joint name="cart" type="slide" axis="1 0 0"/><geom size=".1" mass="1" contype="0"/>
+        <body><joint name="pole" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 .6" size=".03" mass=".2"
+          contype="0"/></body></body></worldbody>
+      <actuator><motor name="push" joint="cart"/></actuator></mujoco>"""
+    return read_mjcf("cart_pole.xml", text=text)
+
+
+def double_integrator():
+    """A mass on a rail, x'' = u."""
+    body = zw.Body("cart", zw.Prismatic("x", (1, 0, 0)), mass=1)
+    return zw.Mechanism("rail", [body], gravity=(0, 0, 0), forces=[zw.Motor("push", "x")])
+
+
+def test_the_regulator_of_a_double_integrator_is_that_of_the_textbook():
+    """Q = diag(1, 0), R = 1: K = (1, sqrt 2), poles (-1 +- i) / sqrt 2."""
+    model = zw.linearize(double_integrator(), [0.0])
+    found = lqr(model, [1, 0], [1])
+    assert model.states == ("x", "x_dot") and model.inputs == ("push",)
+    assert np.allclose(found.K, [[1, np.sqrt(2)]]) and np.allclose(found.cost[0, 0], np.sqrt(2))
+    assert np.allclose(np.sort_complex(found.poles), np.array([-1 - 1j, -1 + 1j]) / np.sqrt(2))
+
+
+@pytest.mark.parametrize("step", [None, 0.02])
+def test_the_regulator_holds_a_cart_pole_up(step):
+    m = cart_pole()
+    model = zw.linearize(m, [0, 0], step=step)
+    gain = lqr(model, [1, 10, 1, 1], [0.1]).K
+    fast, q, v = zw.compile(m), np.array([0.3, 0.2]), np.zeros(2)
+    for _ in range(400):
+        u = -gain @ np.concatenate([q, v])
+        q, v, _ = fast.step(q, v, u, step=0.02)
+    assert np.abs(np.concatenate([q, v])).max() < 1e-3
+
+
+def test_a_model_that_cannot_be_stabilised_is_told():
+    text = """<mujoco><worldbody><body pos="0 0 1"><joint name="pole" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0 0 .5" size=".03"/></body>
+      <body><joint name="cart" type="slide" axis="1 0 0"/><geom size=".1"/></body></worldbody>
+      <actuator><motor name="push" joint="cart"/></actuator></mujoco>"""
+    model = zw.linearize(read_mjcf("apart.xml", text=text), [0, 0])
+    with pytest.raises(SolveError, match="no feedback stabilises"):
+        lqr(model, np.ones(4), [1])
+    with pytest.raises(ShapeError, match=r"Q must have the shape \(4, 4\)"):
+        lqr(model, np.ones(3), [1])
+
+
+def test_ilqr_of_a_linear_problem_is_the_least_squares_solution():
+    """For a mass on a rail the cost is quadratic in the controls, so that its minimum is a linear system."""
+    fast, steps, h = zw.compile(double_integrator()), 30, 0.05
+    cost = Quadratic(q=[1.0], state=[0.1, 0.2], control=[0.01], final=[10.0, 5.0])
+    found = ilqr(fast, [0.0], [0.0], np.zeros((steps, 1)), cost, step=h, integrator="euler")
+
+    def total(u):
+        run = fast.rollout(np.zeros(1), np.zeros(1), u[:, None], steps=steps, step=h, integrator="euler")
+        q, v = (np.concatenate([np.zeros((1, 1)), x]) for x in run[:2])
+        x = np.concatenate([q - 1, v], axis=1)
+        return ((x[:-1] ** 2 @ [0.1, 0.2]).sum() + 0.01 * (u**2).sum() + x[-1] ** 2 @ [10.0, 5.0]) / 2
+
+    best = scipy.optimize.minimize(total, np.zeros(steps), method="BFGS", options={"gtol": 1e-9})
+    assert np.isclose(found.cost, best.fun, rtol=1e-8) and np.allclose(found.control[:, 0], best.x, atol=1e-4)
+    assert found.converged and found.iterations <= 3
+
+
+def test_ilqr_swings_a_cart_pole_up_within_its_bounds():
+    m = cart_pole()
+    fast, steps = zw.compile(m), 120
+    cost = Quadratic(q=[0, 0], state=[0.05, 0.05, 0.01, 0.01], control=[1e-3], final=[50, 200, 10, 20])
+    guess = 2 * np.sin(np.arange(steps) * 0.12)[:, None]
+    found = ilqr(fast, [0, np.pi], [0, 0], guess, cost, bounds=(-8, 8), iterations=200)
+    assert np.abs(found.control).max() <= 8
+    assert abs(np.cos(found.q[-1, 1]) - 1) < 0.01 and np.abs(found.v[-1]).max() < 0.5
+    assert np.all(np.diff(found.costs) < 0) and found.cost < 0.05 * found.costs[0]
+
+    # the trajectory is that of the simulation under its controls
+    def follow(t, q, v):
+        return found.control[min(round(t / 0.02), steps - 1)]
+
+    run = zw.simulate(m, [0, np.pi], duration=steps * 0.02, control=follow, compiled=False, progress=False)
+    assert np.allclose(run.q.values[0, -1], found.q[-1], atol=1e-6)
+
+
+def test_ilqr_through_contact_makes_a_hopper_hop_higher():
+    fast, steps = zw.compile(zw.load(ASSETS / "hopper.xml")), 40
+    q0 = np.array([0, 1.2, 0, 0, 0, 0.0])
+    cost = Quadratic(
+        q=[0, 1.35, 0, 0, 0, 0.0],
+        state=np.zeros(12), control=np.full(3, 1e-4), final=[0, 100, 10, 0.1, 0.1, 0.1, *[0.01] * 6],
+    )  # fmt: skip
+    options = {"step": 0.004, "integrator": "implicitfast"}
+    still = fast.rollout(q0, np.zeros(6), np.zeros((steps, 3)), steps=steps, **options)
+    found = ilqr(fast, q0, np.zeros(6), np.zeros((steps, 3)), cost, bounds=(-1, 1), iterations=60, **options)
+    forces = fast.rollout(q0, np.zeros(6), found.control, steps=steps, outputs=["force"], **options).force
+    assert np.abs(forces).max() > 10  # it pushes against the floor
+    assert found.q[-1, 1] > still[0][-1, 1] + 0.02 and found.cost < 0.8 * found.costs[0]
+
+
+def test_predictive_sampling_swings_a_cart_pole_up_from_its_own_noise():
+    m = cart_pole()
+    fast, rng = zw.compile(m), np.random.default_rng(0)
+
+    def cost(q, v, u):
+        away = 0.1 * (q[..., 0] ** 2).sum(axis=1) + 1e-3 * (u[..., 0] ** 2).sum(axis=1)
+        return (1 - np.cos(q[..., 1])).sum(axis=1) + away
+
+    q, v, knots, costs = np.array([0, np.pi]), np.zeros(2), np.zeros((6, 1)), []
+    for _ in range(80):
+        plan = predictive_sampling(
+            fast,
+            q,
+            v,
+            knots,
+            cost,
+            steps=50,
+            noise=4.0,
+            samples=64,
+            temperature=0.1,
+            seed=rng,
+            bounds=(-10, 10),
+        )
+        knots = plan.knots
+        costs.append(plan.cost)
+        for k in range(3):
+            q, v, _ = fast.step(q, v, plan.control[k])
+    assert np.cos(q[1]) > 0.9 and costs[-1] < 0.7 * costs[0]
+    assert np.isfinite(costs).all() and np.abs(plan.control).max() <= 10
+
+
+def test_bad_arguments_are_told():
+    fast = zw.compile(cart_pole())
+    cost = Quadratic(q=[0, 0], state=np.ones(4), control=[1], final=np.ones(4))
+    with pytest.raises(ShapeError, match="control must have the shape"):
+        ilqr(fast, [0, 0], [0, 0], np.zeros(5), cost)
+    with pytest.raises(ArgumentError, match="below the highest"):
+        ilqr(fast, [0, 0], [0, 0], np.zeros((5, 1)), cost, bounds=(1, -1))
+    with pytest.raises(ShapeError, match="cost must return"):
+        predictive_sampling(fast, [0, 0], [0, 0], np.zeros((3, 1)), lambda q, v, u: 0.0, steps=5, noise=1)
