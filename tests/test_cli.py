@@ -33,7 +33,9 @@ def call(capsys, monkeypatch, tmp_path):
     return run
 
 
-COMMANDS = ["info", "check", "convert", "simulate", "plot", "view", "equations", "ik", "bench", "demo"]
+COMMANDS = [
+    "info", "check", "convert", "simulate", "plot", "view", "equations", "linearize", "ik", "bench", "demo",
+]  # fmt: skip
 
 
 def examples_in(text: str) -> list[list[str]]:
@@ -273,3 +275,13 @@ def test_convert_gives_a_urdf_a_floating_base(call, tmp_path):
 def test_convert_names_the_formats(call):
     status, _, err = call("convert", "furuta", "a.obj")
     assert status == 1 and ".urdf, .xml, .mjcf, .json" in err
+
+
+def test_linearize_prints_the_model_and_its_poles(call):
+    """Furuta's pendulum stands at alpha = 0, where it falls: one pole is positive."""
+    status, out, _ = call("linearize", "furuta", "--q0", "alpha=0")
+    poles = [complex(x) for x in out.split("poles:")[1].replace("\n", "").split(",")]
+    assert status == 0 and "alpha_dot" in out
+    assert len(poles) == 4 and sum(pole.real > 1e-9 for pole in poles) == 1
+    status, _, err = call("linearize", "furuta", "--q0", "gamma=0")
+    assert status == 1 and "gamma" in err

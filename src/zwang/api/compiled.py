@@ -466,7 +466,7 @@ class CompiledMechanism:
             q, v, controls, steps=controls.shape[-2], activation=z, time=0.0, params=params, **options
         )
         states = [np.concatenate([x[..., None, :], y], axis=-2) for x, y in zip((q, v, z), run, strict=True)]
-        trajectory = Trajectory(*states, controls)
+        trajectory = Trajectory(states[0], states[1], states[2], controls)
         h = m.options.timestep if step is None else step
         spread = None if params is None else {k: np.asarray(x)[..., None] for k, x in params.items()}
 

@@ -193,7 +193,7 @@ def _independent(T: np.ndarray, names: list[str], chosen: Sequence[str] | None) 
     if chosen is None:
         if count == len(T):
             return list(range(count))
-        _, _, order = scipy.linalg.qr(T.T, pivoting=True)
+        order = np.asarray(scipy.linalg.qr(T.T, mode="r", pivoting=True)[-1])
         return sorted(int(k) for k in order[:count])
     own = [_number(name, names, "state") for name in chosen]
     if len(own) != count or np.linalg.matrix_rank(T[own], tol=RANK) < count:

@@ -1,4 +1,4 @@
-"""Commands that derive equations and solve inverse kinematics: `zwang equations` and `zwang ik`."""
+"""Commands that derive equations, linearise and solve inverse kinematics."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from cyclopts import Parameter
 from rich.markup import escape
+from rich.table import Table
 
 import zwang as zw
 from zwang.algebra.rotations import from_rpy
+from zwang.api.initial_conditions import initial_state
 from zwang.cli.application import app
 from zwang.cli.console import out
-from zwang.cli.inputs import model_of
-from zwang.cli.options import Base, Model, Strict, examples
+from zwang.cli.inputs import model_of, parse_pairs
+from zwang.cli.options import Base, Coordinates, Model, Strict, Velocities, examples
 from zwang.errors import DescriptionError, visible
 from zwang.mechanism.numbers import orientation_of
+from zwang.simulation.controls import control_names
 
 
 @app.command(
@@ -54,6 +57,46 @@ def equations(
     """Print the equations of motion: mass matrix times accelerations = right-hand side."""
     m = model_of(model, base=base, strict=strict, symbolic=symbolic or ())
     print(visible(zw.equations(m, speeds, method).written(format)))
+
+
+@app.command(
+    help_epilogue=examples(
+        "zwang linearize furuta",
+        "zwang linearize furuta --q0 alpha=3.14159 --step 0.01",
+        "zwang linearize walker.xml --trim",
+    )
+)
+def linearize(
+    model: Model,
+    *,
+    q0: Coordinates = None,
+    v0: Velocities = None,
+    step: Annotated[
+        float | None,
+        Parameter(help="Step size of a discrete model [s]; by default the model is continuous.", negative=()),
+    ] = None,
+    trim: Annotated[
+        bool, Parameter(help="Linearise about an equilibrium near the state instead.", negative=())
+    ] = False,
+    base: Base = "fixed",
+    strict: Strict = True,
+) -> None:
+    """Print the linear model about a state: its matrices A and B, and its poles."""
+    m = model_of(model, base=base, strict=strict)
+    at = initial_state(m, parse_pairs(q0), parse_pairs(v0))
+    q, v, control, activation = at.q[0], at.v[0], None, None
+    if trim:
+        found = zw.trim(m, q)
+        q, v, control, activation = found.q, np.zeros(m.nv), found.control, found.activation
+        held = zip(control_names(m), control, strict=True)
+        out.print(escape("equilibrium: " + ", ".join(f"{name} = {value:.6g}" for name, value in held)))
+    linear = zw.linearize(m, q, v, control, activation=activation, step=step)
+    for title, matrix, columns in (("A", linear.A, linear.states), ("B", linear.B, linear.inputs)):
+        table = Table(title, *(escape(name) for name in columns))
+        for name, row in zip(linear.states, matrix, strict=True):
+            table.add_row(escape(name), *(f"{x:.6g}" for x in row))
+        out.print(table)
+    out.print(escape("poles: " + ", ".join(f"{pole:.6g}" for pole in linear.poles)))
 
 
 @app.command(

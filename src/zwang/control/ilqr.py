@@ -162,7 +162,7 @@ class _Problem(NamedTuple):
     def rollout(self, start: tuple[np.ndarray, ...], u: np.ndarray) -> _Trajectory:
         """The trajectory under given controls."""
         run = self.fast.rollout(start[0], start[1], u, steps=len(u), activation=start[2], **self.options)
-        q, v, z = (np.concatenate([x[None], y]) for x, y in zip(start, run, strict=True))
+        q, v, z = [np.concatenate([x[None], y]) for x, y in zip(start, run, strict=True)]
         return _Trajectory(q, v, z, u, float(self.cost.of(self.fast, q, v, z, u)))
 
     def derivatives(self, at: _Trajectory) -> tuple[np.ndarray, np.ndarray]:
@@ -222,7 +222,7 @@ class _Problem(NamedTuple):
             controls.append(u)
         found = [np.stack(x, axis=1) for x in zip(*states, strict=True)]
         u = np.stack(controls, axis=1)
-        costs = self.cost.of(fast, *found, u)
+        costs = self.cost.of(fast, found[0], found[1], found[2], u)
         costs = np.where(np.isfinite(costs), costs, np.inf)
         first, second = policy.decrease
         expected = -(STEP_SIZES * first + STEP_SIZES**2 * second)

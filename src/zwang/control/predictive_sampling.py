@@ -71,8 +71,8 @@ def predictive_sampling(
 
     def costs_of(candidates: np.ndarray) -> np.ndarray:
         u = np.einsum("sk,nku->nsu", weights, candidates)
-        start = [np.broadcast_to(np.asarray(x, float), (len(u), np.size(x))) for x in (q, v)]
-        run = fast.rollout(*start, u, steps=steps, **options)
+        q0, v0 = (np.broadcast_to(np.asarray(x, float), (len(u), np.size(x))) for x in (q, v))
+        run = fast.rollout(q0, v0, u, steps=steps, **options)
         found = np.asarray(cost(run[0], run[1], u), dtype=float)
         if found.shape != (len(u),):
             raise ShapeError(f"cost must return the shape ({len(u)},); it returned {found.shape}")
