@@ -45,6 +45,7 @@ MAY_IMPORT = {
     "control": {"api"},
     "symbolic": MODEL | {"constraint", "compiler", "api"},
     "viewer": MODEL | {"recording", "api", "robot", "atomic"},
+    "gym": MODEL | {"io", "simulation", "api"},
     "demo": MODEL | {"api", "recording", "symbolic", "viewer"},
     "cli_options": set(),
     "cli": None,
@@ -65,6 +66,7 @@ OWNERS = {
     "trimesh": {"io"},
     "viser": {"viewer"},
     "websockets": {"viewer"},
+    "gymnasium": {"gym"},
 }
 """The packages that may import a heavy library."""
 

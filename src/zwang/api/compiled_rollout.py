@@ -81,18 +81,23 @@ def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
     return compile_function(*step_function(program, params), carried=WARM_START)
 
 
-def step_function(program: StepProgram, params: Names) -> tuple[Callable[..., Any], dict[str, int]]:
-    """The step as a function of arrays (clock, cause, q, v, z, monitor, u, parameters), to be traced, and
-    their sizes; the monitor of the solver's status is there if something is solved.
+def step_function(
+    program: StepProgram, params: Names, with_stage: bool = False
+) -> tuple[Callable[..., Any], dict[str, int]]:
+    """The step as a function of arrays (clock, cause, q, v, z, monitor, stage, u, parameters), to be traced,
+    and their sizes; the monitor of the solver's status is there if something is solved.
+
+    with_stage: whether the time and the state of the last state derivative are a part of the state.
     """
     sizes = {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)}
-    if is_constrained(program.mechanism):
-        state = {name: sizes.pop(name) for name in STATE}
-        sizes = {**state, "solver": len(initial_monitor(1)), **sizes}
+    state = {name: sizes.pop(name) for name in STATE}
+    monitor = {"solver": len(initial_monitor(1))} if is_constrained(program.mechanism) else {}
+    stage = {"stage": 1 + state["q"] + state["v"] + state["z"]} if with_stage else {}
+    sizes = {**state, **monitor, **stage, **sizes}
 
     def function(*arrays: Any, **carried: Any) -> Mapping[str, Any]:
         given = dict(zip(sizes, arrays, strict=True))
-        state = {name: given.pop(name) for name in (*STATE, "solver", "u") if name in given}
+        state = {name: given.pop(name) for name in (*STATE, "solver", "stage", "u") if name in given}
         values = dict(zip(params, given.values(), strict=True))
         return program(**state, params=values, carried=next(iter(carried.values()), None))
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from zwang.api.sensor_functions import BodyQuantities, body_quantities
+from zwang.dynamics.body_quantities import body_wrenches
 from zwang.dynamics.energy import mass_centre, momentum
 from zwang.errors import ArgumentError, UnknownNameError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
+from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 from zwang.scalar import is_scalar, where
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
+from zwang.simulation.sensor_values import SensedState, sensor_values
 
 
 class WorldView:
@@ -24,7 +28,12 @@ class WorldView:
 
     The values are scalars and arrays of the backend that evaluates the observation: use arithmetic and the
     functions of `zwang.scalar`, and do not branch on values. time [s]. before: the view of the same world at
-    the beginning of the present call of `Worlds.step`; its time is the present one.
+    the beginning of the present call of `Worlds.step`; its time is the present one. is_initial: whether the
+    world has been reset and not stepped since; known when the observation is compiled, so that `if` may ask
+    for it.
+
+    Accelerations and forces of constraints and contacts are those of the present state under the present
+    control; for them Gauss's problem is solved once more.
     """
 
     def __init__(
@@ -32,11 +41,31 @@ class WorldView:
         mechanism: Mechanism,
         state: tuple[Any, Any, Any, Any, Any],
         params: Mapping[str, Any],
+        h: float | None = None,
         before: WorldView | None = None,
+        last_stage: Callable[[], WorldView] | None = None,
     ):
-        self._mechanism, self._params = mechanism, params
+        self._mechanism, self._params, self._h = mechanism, params, h
         self.time, self._q, self._v, self._z, self._u = state
+        self._last_stage = last_stage
+        self.is_initial = before is None
         self.before = self if before is None else before
+
+    @property
+    def last_stage(self) -> WorldView:
+        """The view of the last state in which a step evaluated forces: the state before the last Euler step,
+        or the last stage of a Runge-Kutta method; after a reset the present state.
+
+        MuJoCo's `mj_step` leaves positions of bodies, contacts and forces of this state in mjData, with the
+        coordinates and velocities of the next. Raises SimulationError for steps that are divided at impacts
+        or at stops of sliding.
+        """
+        return self if self._last_stage is None else self._last_stage()
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism, with the values of its symbols."""
+        return self._mechanism
 
     def q(self, name: str | None = None) -> Any:
         """Generalised coordinates: all (nq,), those of a joint, or the one of this name; a number where there
@@ -76,6 +105,63 @@ class WorldView:
         """
         return self._kinematics.placement_velocity(self._mechanism.tree.placement(frame))
 
+    def sensor(self, name: str) -> Any:
+        """The value of a sensor: a number, or an array where it has several elements. Raises
+        UnknownNameError.
+        """
+        found = sensor_values(self._sensed, [name])
+        return found[0] if len(found) == 1 else found
+
+    def tendon(self, name: str) -> tuple[Any, Any]:
+        """Length [m, or the unit of a fixed tendon's joints] and velocity of a tendon. Raises
+        UnknownNameError.
+        """
+        m = self._mechanism
+        for tendon in m.tendons:
+            if tendon.name == name:
+                length, moment = tendon_length(m, tendon, self._kinematics)
+                return length, moment @ self._v
+        raise UnknownNameError("tendon", name, tuple(tendon.name for tendon in m.tendons))
+
+    def contact_force(self, body: str) -> np.ndarray:
+        """The sum (3,) of the contact forces on a body [N], in world axes. Raises UnknownNameError."""
+        bodies = tuple(body.name for body in self._mechanism.bodies)
+        if body not in (*bodies, "world"):
+            raise UnknownNameError("body", body, bodies)
+        total: Any = np.zeros(3, int)
+        for pair, contact in self._sensed.contacts:
+            force = contact.frame.T @ contact.force[:3]
+            total = total + ((pair.b.body == body) - (pair.a.body == body)) * force
+        return total
+
+    @property
+    def acceleration(self) -> np.ndarray:
+        """Generalised accelerations (nv,), constraints and contacts included."""
+        return self._sensed.acceleration
+
+    @property
+    def actuator_force(self) -> np.ndarray:
+        """Generalised force (nv,) of all actuators [N m, N]; MuJoCo's qfrc_actuator."""
+        return self._sensed.actuator_force
+
+    @property
+    def constraint_force(self) -> np.ndarray:
+        """Generalised force (nv,) of all constraints and contacts [N m, N]; MuJoCo's qfrc_constraint."""
+        solution = self._sensed.solution
+        return np.zeros(self._mechanism.nv, int) if solution is None else solution.constraint_force
+
+    @cached_property
+    def external_wrenches(self) -> np.ndarray:
+        """Wrenches of contacts, constraints and tendons on all bodies (bodies + 1, 6); MuJoCo's cfrc_ext, see
+        `zw.external_wrenches`.
+        """
+        return body_wrenches(self._mechanism, self._kinematics, self._sensed.external_wrenches)
+
+    @cached_property
+    def body_quantities(self) -> BodyQuantities:
+        """Centres of mass, inertias and velocities of all bodies, see `zw.body_quantities`."""
+        return BodyQuantities(*body_quantities(self._mechanism, self._q, self._v))
+
     @property
     def com(self) -> np.ndarray:
         """Centre of mass (3,) of all bodies [m]."""
@@ -88,9 +174,13 @@ class WorldView:
         """
         return momentum(self._mechanism.tree, self._q, self._v)
 
-    @cached_property
+    @property
     def _kinematics(self) -> Kinematics:
-        return Kinematics(self._mechanism.tree, self._q, self._v)
+        return self._sensed.kinematics
+
+    @cached_property
+    def _sensed(self) -> SensedState:
+        return SensedState(self._mechanism, self.time, self._q, self._v, self._z, self._u, self._h)
 
     def _named(self, values: Any, name: str | None, part: str, names: tuple[str, ...]) -> Any:
         if name is None:

@@ -4,9 +4,9 @@ parameters and states may be changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,16 @@ import numpy.typing as npt
 from zwang.api.compiled_rollout import step_function
 from zwang.api.initial_conditions import initial_state, sample_size
 from zwang.api.memory_limit import check_memory
+from zwang.api.observation import STAGE, Observation, ObservedStep, array_size
 from zwang.api.parameters import Parameters
 from zwang.api.programs import WARM_START, compile_function
 from zwang.api.validation import checked_mechanism
-from zwang.api.world_view import WorldView, observed_values
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import Rollout
 from zwang.errors import ArgumentError, ParameterError, ShapeError, StateError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.scalar import cond, less, real_array
+from zwang.scalar import real_array
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import check_input_names, control_names
 from zwang.simulation.initial_state import InitialState
@@ -34,8 +34,6 @@ from zwang.simulation.step import STEPPERS
 from zwang.simulation.step_program import StepProgram
 
 ALIGNMENT = 64  # bytes: JAX shares memory only if it is aligned so
-
-Observation = Callable[[WorldView], Mapping[str, Any]]
 
 
 class Worlds:
@@ -145,6 +143,7 @@ class Worlds:
                 self._state[name][chosen] = 0
         if "solver" in self._state:
             self._state["solver"][chosen, :2] = initial_monitor(1)[:2]
+        self._set_stage(chosen)
         self._observe_worlds(chosen)
 
     def set(
@@ -177,6 +176,8 @@ class Worlds:
             new_q, new_v, new_z, new_u,
         )  # fmt: skip
         self._state["clock"][chosen, 0] = new_t / self.step_size
+        if any(part is not None for part in (q, v, activation, time)):
+            self._set_stage(chosen)
         for name, x in values.items():
             self._params[name][chosen] = x
 
@@ -283,13 +284,17 @@ class Worlds:
         """The step with its observation, and the observation alone; machine code follows at the first use."""
         m, names = self.mechanism, tuple(self.mechanism.symbols)
         program = StepProgram(m, self.step_size, self.integrator, coordinate_reduction=self._reduction)
-        function, sizes = step_function(program, names)
+        with_stage = False
         self._layout: dict[str, tuple[int, ...]] = {}
         self._observation_alone: CompiledFunction | None = None
+        observed = None
         if self._observe is not None:
-            observed = _Observed(m, self.step_size, names, self._observe, self._layout)
+            observed = ObservedStep(m, self.step_size, names, self._observe, self._layout)
             alone = observed.sizes
             self._observation_alone = compile_function(observed.of_state, alone, **self._settings)
+            with_stage = observed.asks_for_last_stage()
+        function, sizes = step_function(program, names, with_stage)
+        if observed is not None:
             function, sizes = observed.after(function, sizes)
         self._step: CompiledFunction = compile_function(function, sizes, carried=WARM_START, **self._settings)
 
@@ -298,7 +303,8 @@ class Worlds:
         ports = {port.name: port.size for port in self._step.program.inputs}
         m, dtype, n = self.mechanism, self._step.dtype, self.count
         check_memory(n, 1, sum(ports.values()) + sample_size(m))
-        state = [name for name in ("clock", "cause", "q", "v", "z", "solver", WARM_START) if name in ports]
+        parts = ("clock", "cause", "q", "v", "z", "solver", STAGE, WARM_START)
+        state = [name for name in parts if name in ports]
         self._state = {name: _aligned((n, ports[name]), dtype) for name in state}
         if "solver" in self._state:
             self._state["solver"][:] = initial_monitor(1)
@@ -309,7 +315,8 @@ class Worlds:
             x[:] = start.params[name]
         self._start = start
         self._observation = {name: _aligned((n, *shape), dtype) for name, shape in self._layout.items()}
-        self._before = {name: _aligned(x.shape, dtype) for name, x in (("q", self.q), ("v", self.v))}
+        kept = (name for name in ("q", "v", STAGE) if name in self._state)
+        self._before = {name: _aligned(self._state[name].shape, dtype) for name in kept}
 
     def _bind(self) -> None:
         """The rollouts with these buffers, by their number of substeps; 0 for any number."""
@@ -319,7 +326,8 @@ class Worlds:
 
     def _rollout(self, last_step: np.ndarray | None) -> Rollout:
         """A rollout whose observation is evaluated where `last_step` (steps, 1) is 1."""
-        own = {**self._state, "u": self.control, "q before": self._before["q"], "v before": self._before["v"]}
+        own = {**self._state, "u": self.control, "stage before": np.zeros((self.count, 0), self._step.dtype)}
+        own |= {f"{name} before": x for name, x in self._before.items()}
         own |= {f"parameter {name}": x[:, None] for name, x in self._params.items()}
         over_time = ()
         if last_step is not None:
@@ -339,11 +347,18 @@ class Worlds:
 
     def _prepare_observation(self, substeps: int) -> None:
         """Keep the state before the step, and make the rollout for this number of substeps."""
-        self._before["q"][:], self._before["v"][:] = self.q, self.v
+        for name, x in self._before.items():
+            x[:] = self._state[name]
         if substeps != 1 and substeps not in self._rollouts:
             last_step = np.zeros((substeps, 1), self._step.dtype)
             last_step[-1:] = 1
             self._rollouts[substeps] = self._rollout(last_step)
+
+    def _set_stage(self, chosen: np.ndarray) -> None:
+        """Let the last stage of these worlds be their present state."""
+        if STAGE in self._state:
+            state = [self.time[chosen, None], *(x[chosen] for x in (self.q, self.v, self.activation))]
+            self._state[STAGE][chosen] = np.concatenate(state, axis=1)
 
     def _observe_worlds(self, chosen: np.ndarray) -> None:
         """Evaluate the observation of these worlds at their present states."""
@@ -427,74 +442,9 @@ class Worlds:
         return new
 
 
-class _Observed(NamedTuple):
-    """An observation as functions of arrays, to be traced.
-
-    h: step size [s]. names: of the parameters. layout: the shape of each value, by name, which is entered
-    when `of_state` is traced.
-    """
-
-    mechanism: Mechanism
-    h: float
-    names: tuple[str, ...]
-    observe: Observation
-    layout: dict[str, tuple[int, ...]]
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The sizes of the arguments of `of_state`."""
-        m = self.mechanism
-        sizes = {"clock": 1, "q": m.nq, "v": m.nv, "z": len(activations(m)), "u": len(control_names(m))}
-        return sizes | {f"parameter {name}": 1 for name in self.names}
-
-    def of_state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *params: Any) -> dict[str, np.ndarray]:
-        """The observation of a state, which is also the one before."""
-        values = self._values(clock, q, v, z, u, params, (q, v))
-        self.layout.update({name: x.shape for name, x in values.items()})
-        return {f"observation {name}": np.ravel(x) for name, x in values.items()}
-
-    def after(
-        self, step: Callable[..., Any], sizes: dict[str, int]
-    ) -> tuple[Callable[..., Any], dict[str, int]]:
-        """A step with the observation of its result, evaluated where the input "last step" is 1."""
-        names = tuple(sizes)
-
-        def function(*arrays: Any, **carried: Any) -> dict[str, Any]:
-            *state, q0, v0, last = arrays
-            given = dict(zip(names, state, strict=True))
-            done, u = dict(step(*state, **carried)), given["u"]
-            params = [given[f"parameter {name}"] for name in self.names]
-
-            def values() -> list[Any]:
-                now = done["clock"], done["q"], done["v"], done["z"], u
-                found = self._values(*now, params, (q0, v0))
-                return [x for array in found.values() for x in array.flat]
-
-            zeros = [0.0] * sum(map(_size, self.layout.values()))
-            numbers, start = cond(less(0.5, last[0]), values, lambda: zeros), 0
-            for name, shape in self.layout.items():
-                done[f"observation {name}"] = np.array(numbers[start : start + _size(shape)])
-                start += _size(shape)
-            return done
-
-        m = self.mechanism
-        return function, {**sizes, "q before": m.nq, "v before": m.nv, "last step": 1}
-
-    def _values(self, clock: Any, q: Any, v: Any, z: Any, u: Any, params: Any, before: Any) -> dict[str, Any]:
-        by_name = {name: x[0] for name, x in zip(self.names, params, strict=True)}
-        m = self.mechanism.subs(by_name) if by_name else self.mechanism
-        t = clock[0] * self.h
-        earlier = WorldView(m, (t, *before, z, u), by_name)
-        return observed_values(self.observe(WorldView(m, (t, q, v, z, u), by_name, earlier)))
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    return int(np.prod(shape, dtype=int))
-
-
 def _aligned(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """An array of zeros whose memory is aligned as other libraries require for sharing it."""
-    size = _size(shape) * np.dtype(dtype).itemsize
+    size = array_size(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(size + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     return memory[start : start + size].view(dtype).reshape(shape)

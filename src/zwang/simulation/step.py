@@ -86,7 +86,8 @@ class StepResult(NamedTuple):
     status: NONE if the state is valid, see `simulation.status`. row_status: empty for solvers without a
     warm start. solver_status: the worst one of all stages, see `simulation.solver_status`. motion: the
     constrained motion at the beginning of the step, None for an unconstrained mechanism. motions: the
-    constrained motions of all stages, where the step is not divided.
+    constrained motions of all stages, where the step is not divided. last_stage: the time [s] and the state
+    of the last state derivative; None if the step is divided at impacts or stops.
     """
 
     state: State
@@ -95,6 +96,7 @@ class StepResult(NamedTuple):
     solver_status: Any = CONVERGED
     motion: ConstrainedMotion | None = None
     motions: Sequence[ConstrainedMotion] = ()
+    last_stage: tuple[Any, State] | None = None
 
 
 class StateDerivative(NamedTuple):
@@ -179,6 +181,7 @@ def _integrated(
     Coulomb friction does at the beginning.
     """
     stages: list[StateDerivative] = []
+    evaluated: list[tuple[Any, State]] = []
 
     def derivative(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
         """Stages 1 to 9 at the time t + dt; the solver's initial guess is the preceding solution."""
@@ -187,6 +190,7 @@ def _integrated(
         else:
             guess = stages[-1].warm_start if stages else warm_start
         stages.append(state_derivative(s, q, v, z, control, t + dt, guess, modes=modes))
+        evaluated.append((t + dt, State(q, v, z)))
         return stages[-1].v_dot, stages[-1].z_dot
 
     end = STEPPERS[s.integrator](derivative, state_space(s.mechanism), state, h)
@@ -195,7 +199,10 @@ def _integrated(
     motions = [stage.motion for stage in stages if stage.motion is not None]
     solver = worst_solver_status(motion.solver_status for motion in motions)
     status = worst_status(stage.status for stage in stages)
-    return StepResult(end, status, kept, solver, stages[0].motion, motions), stages[0].friction
+    return (
+        StepResult(end, status, kept, solver, stages[0].motion, motions, evaluated[-1]),
+        stages[0].friction,
+    )
 
 
 def _with_impacts(s: StepSettings, model: ConstraintModel, state: State, control: Any, t: Any) -> StepResult:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from zwang.errors import SimulationError
 from zwang.integrator.fixed_step import State
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import (
@@ -57,8 +58,11 @@ class StepProgram:
 
     It returns clock, cause, q, v and z at the end of the step. The clock counts the steps of a world; the
     cause is its status. `solver`, if it is given, is the monitor (3,) of the solver's status (see
-    `simulation.solver_status`), and is returned too. With a `controller` the control u is computed by it at
-    the beginning of the step, and not read.
+    `simulation.solver_status`), and is returned too. `stage`, if it is given, is the time [s] and q, v and z
+    of the last state derivative (1 + nq + nv + nz,), and is returned too. With a `controller` the control u
+    is computed by it at the beginning of the step, and not read.
+
+    Raises SimulationError for a `stage` of steps that are divided at impacts or stops of sliding.
     """
 
     mechanism: Mechanism
@@ -79,6 +83,7 @@ class StepProgram:
         params: Mapping[str, Any] | None = None,
         carried: CarriedState | None = None,
         solver: Any = None,
+        stage: Any = None,
     ) -> dict[str, Any]:
         settings = self._settings({name: x[0] for name, x in params.items()}) if params else self._numeric
         state, t, runs = State(q, v, z), clock[0] * self.h, equal(cause[0], NONE)
@@ -88,16 +93,21 @@ class StepProgram:
             after = step(settings, state, control, t, carried.warm_start if carried else None)
             statuses = [after.status, status_if(logical_not(are_finite(control)), INVALID_CONTROL)]
             out_of_bounds = status_if(logical_not(in_bounds(after.state)), OUT_OF_BOUNDS)
-            return after._replace(status=worst_status([*statuses, out_of_bounds]), motion=None, motions=())
+            last = None if stage is None else _last_stage(after)
+            status = worst_status([*statuses, out_of_bounds])
+            return after._replace(status=status, motion=None, motions=(), last_stage=last)
 
         def unchanged() -> StepResult:
-            return StepResult(state, NONE, [0.0] * (carried.size if carried else 0))
+            last = None if stage is None else (t, state)
+            return StepResult(state, NONE, [0.0] * (carried.size if carried else 0), last_stage=last)
 
         # the constraint solver iterates until all worlds have converged: worlds that have failed are excluded
         after = advanced() if settings.constraint_model is None else cond(runs, advanced, unchanged)
         if carried:
             carried.keep(after.row_status)
         found = _advance_running(clock, cause, state, after, runs)
+        if stage is not None:
+            found["stage"] = _advance_stage(stage, after, runs)
         return found if solver is None else {**found, "solver": advanced_monitor(solver, after.solver_status)}
 
     @cached_property
@@ -147,6 +157,23 @@ def _advance_running(clock: Any, cause: Any, before: State, after: StepResult, r
         "v": v,
         "z": z,
     }
+
+
+def _last_stage(result: StepResult) -> tuple[Any, State]:
+    """The time and the state of the last state derivative. Raises SimulationError if the step has none."""
+    if result.last_stage is None:
+        raise SimulationError(
+            "a step that is divided at impacts of hard contacts or at stops of sliding has no last stage; "
+            "use the quantities of the present state"
+        )
+    return result.last_stage
+
+
+def _advance_stage(stage: Any, after: StepResult, runs: Any) -> np.ndarray:
+    """The last stage of a step; for a world that fails now, or failed before, the stage before."""
+    t, state = _last_stage(after)
+    new = np.concatenate([np.array([t]), *state])
+    return where(logical_and(runs, equal(after.status, NONE)), new, stage)
 
 
 def in_bounds(state: State) -> Any:

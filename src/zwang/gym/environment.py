@@ -1,0 +1,109 @@
+"""The description of an environment: a mechanism with observation, reward, termination, initial state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from zwang.api.world_view import WorldView
+from zwang.errors import ArgumentError
+from zwang.mechanism.force_elements import Actuator, Motor
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import short_repr
+from zwang.simulation.controls import control_names
+
+InitialState = Callable[[np.random.Generator], tuple[npt.ArrayLike, npt.ArrayLike]]
+RandomParameters = Callable[[np.random.Generator], Mapping[Any, float]]
+
+INFO = "info "
+"""The prefix of the names of infos in the values of `Environment.observe`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Environment:
+    """A mechanism with what a learning algorithm sees of it; `VectorEnv` and `Env` run it.
+
+    observation, reward, terminated, infos: functions of a `WorldView` after an environment step, written with
+    the functions of `zwang.scalar`; they are compiled into the step. They return an array or a list of
+    numbers and arrays, a number, a truth value, and a dictionary from names to numbers or arrays. By default
+    nothing terminates and there are no infos.
+    reset_infos: the names of the infos that a reset returns too.
+    initial_state: a function of a `numpy.random.Generator` that returns q (nq,) and v (nv,) at the beginning
+    of an episode; by default the home configuration at rest.
+    random_parameters: a function of a generator that returns values of symbols of the mechanism, drawn at the
+    beginning of each episode: domain randomisation. Symbols that it omits have the values of `params`.
+    frame_skip: steps of the simulation in one step of the environment. step [s], integrator: as for
+    `zw.Worlds`.
+    given_positions: the number of leading elements of the observation that are the last coordinates of q;
+    after a reset they are those of `initial_state`, before quaternions are normalised.
+
+    Raises ArgumentError for an argument of a wrong type.
+    """
+
+    mechanism: Mechanism
+    observation: Callable[[WorldView], Any]
+    reward: Callable[[WorldView], Any]
+    terminated: Callable[[WorldView], Any] | None = None
+    infos: Callable[[WorldView], Mapping[str, Any]] | None = None
+    reset_infos: tuple[str, ...] = ()
+    initial_state: InitialState | None = None
+    random_parameters: RandomParameters | None = None
+    params: Mapping[Any, npt.ArrayLike] | None = None
+    frame_skip: int = 1
+    step: float | None = None
+    integrator: str | None = None
+    given_positions: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("observation", "reward"):
+            _check_callable(name, getattr(self, name))
+        for name in ("terminated", "infos", "initial_state", "random_parameters"):
+            if getattr(self, name) is not None:
+                _check_callable(name, getattr(self, name))
+        if type(self.frame_skip) is not int or self.frame_skip < 1:
+            raise ArgumentError(
+                f"frame_skip is {short_repr(self.frame_skip)}; it must be a whole number of steps, at least 1"
+            )
+
+    @property
+    def dt(self) -> float:
+        """The duration of a step of the environment [s]."""
+        return self.frame_skip * (self.mechanism.options.timestep if self.step is None else self.step)
+
+    def observe(self, s: WorldView) -> dict[str, Any]:
+        """The values of one world that the compiled step returns, by name."""
+        values = {
+            "observation": _flat(self.observation(s)),
+            "reward": self.reward(s),
+            "terminated": False if self.terminated is None else self.terminated(s),
+        }
+        infos = {} if self.infos is None else self.infos(s)
+        return values | {INFO + name: value for name, value in infos.items()}
+
+    @property
+    def action_space(self) -> spaces.Box:
+        """The space of one action: the control ranges of the inputs in single precision, as Gymnasium has it;
+        without inputs all generalised forces.
+        """
+        m = self.mechanism
+        ranges = {f.name: f.control_range for f in m.forces if isinstance(f, Motor | Actuator)}
+        names = control_names(m)
+        bounds = [ranges.get(name) or (-np.inf, np.inf) for name in names]
+        low, high = np.array(bounds, dtype=np.float32).reshape(len(names), 2).T
+        return spaces.Box(low=low, high=high, dtype=np.float32)
+
+
+def _flat(found: Any) -> np.ndarray:
+    """The numbers of an observation, or of the arrays in a list, one after the other."""
+    parts = found if isinstance(found, list | tuple) else [found]
+    return np.concatenate([np.zeros(0, object), *(np.ravel(np.array(x, dtype=object)) for x in parts)])
+
+
+def _check_callable(name: str, value: Any) -> None:
+    if not callable(value):
+        raise ArgumentError(f"{name} is {short_repr(value)}; it must be a function")

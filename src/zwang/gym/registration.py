@@ -1,0 +1,60 @@
+"""Registration of the tasks with Gymnasium, as `zwang/Ant-v5` etc."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import registry
+
+from zwang.gym.arm_tasks import INVERTED_DOUBLE_PENDULUM, INVERTED_PENDULUM, PUSHER, REACHER
+from zwang.gym.planar_tasks import HALF_CHEETAH, HOPPER, SWIMMER, WALKER2D
+from zwang.gym.single_env import Env
+from zwang.gym.spatial_tasks import ANT, HUMANOID, HUMANOID_STANDUP
+from zwang.gym.vector_env import VectorEnv
+
+TASKS = {
+    "Ant": ANT,
+    "HalfCheetah": HALF_CHEETAH,
+    "Hopper": HOPPER,
+    "Humanoid": HUMANOID,
+    "HumanoidStandup": HUMANOID_STANDUP,
+    "InvertedDoublePendulum": INVERTED_DOUBLE_PENDULUM,
+    "InvertedPendulum": INVERTED_PENDULUM,
+    "Pusher": PUSHER,
+    "Reacher": REACHER,
+    "Swimmer": SWIMMER,
+    "Walker2d": WALKER2D,
+}
+"""The tasks of MuJoCo, version 5, by their names in Gymnasium."""
+
+OWN_ARGUMENTS = ("num_envs", "max_episode_steps", "autoreset_mode", "dtype", "threads", "copy", "render_mode")
+
+
+def register_tasks() -> None:
+    """Register every task, with the step limit and the reward threshold of Gymnasium's environment."""
+    for name in TASKS:
+        known = registry.get(f"{name}-v5")
+        gymnasium.register(
+            f"zwang/{name}-v5",
+            entry_point="zwang.gym.registration:task_env",
+            vector_entry_point="zwang.gym.registration:task_vector_env",
+            max_episode_steps=None if known is None else known.max_episode_steps,
+            reward_threshold=None if known is None else known.reward_threshold,
+            kwargs={"task": name},
+        )
+
+
+def task_env(task: str, *, dtype: str = "float64", render_mode: str | None = None, **arguments: Any) -> Env:
+    """The single environment of a task. arguments: those of Gymnasium's environment."""
+    return Env(TASKS[task].environment(**arguments), dtype=dtype, render_mode=render_mode)
+
+
+def task_vector_env(task: str, **arguments: Any) -> VectorEnv:
+    """The vectorised environment of a task.
+
+    arguments: those of Gymnasium's environment, and num_envs, max_episode_steps, autoreset_mode, dtype,
+    threads and copy of `VectorEnv`.
+    """
+    own = {name: arguments.pop(name) for name in OWN_ARGUMENTS if name in arguments}
+    return VectorEnv(TASKS[task].environment(**arguments), **own)

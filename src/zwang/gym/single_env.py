@@ -1,0 +1,78 @@
+"""A single Gymnasium environment on a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from zwang.api.world_view import WorldView
+from zwang.api.worlds import Worlds
+from zwang.gym.environment import Environment
+from zwang.gym.episodes import FAILURE, Episodes
+from zwang.gym.vector_env import check_render_mode, environment_of, observation_space, rendering_error
+from zwang.mechanism.mechanism import Mechanism
+
+
+class Env(gymnasium.Env):
+    """An environment on a mechanism; the arguments are those of `VectorEnv`.
+
+    Episodes are not truncated: `gymnasium.make` adds the `TimeLimit`. A step that fails terminates the
+    episode, as in `VectorEnv`. `worlds` is the `zw.Worlds`, with one world.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism | Environment,
+        observation: Callable[[WorldView], Any] | None = None,
+        reward: Callable[[WorldView], Any] | None = None,
+        terminated: Callable[[WorldView], Any] | None = None,
+        *,
+        dtype: str = "float64",
+        render_mode: str | None = None,
+        **fields: Any,
+    ):
+        check_render_mode(render_mode)
+        self.environment = environment_of(mechanism, observation, reward, terminated, fields)
+        self._episodes = Episodes(self.environment, 1, dtype=dtype, threads=1, params=self.environment.params)
+        self.action_space = self.environment.action_space
+        self.observation_space = observation_space(self._episodes)
+        self.metadata = {"render_modes": []}
+
+    @property
+    def worlds(self) -> Worlds:
+        """The world of the environment."""
+        return self._episodes.worlds
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """The observation (size,) and the infos at the beginning of a new episode. options: none are used."""
+        super().reset(seed=seed)
+        self._episodes.generators[0] = self.np_random
+        self._episodes.begin(np.zeros(1, int))
+        return self._episodes.observation[0].copy(), self._infos(self.environment.reset_infos)
+
+    def step(self, action: npt.ArrayLike) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """The observation (size,), reward, termination, truncation (False) and infos after one step.
+
+        action: (inputs,), held for `frame_skip` steps. Raises ShapeError and StateError.
+        """
+        episodes = self._episodes
+        episodes.advance(np.asarray(action)[None])
+        infos = self._infos(tuple(episodes.infos))
+        if self.worlds.failed[0]:
+            infos[FAILURE] = episodes.failure_reasons[0]
+        terminated = bool(episodes.terminated[0])
+        return episodes.observation[0].copy(), float(episodes.rewards[0]), terminated, False, infos
+
+    def render(self) -> None:
+        """Raises SimulationError: there is no rendering."""
+        raise rendering_error()
+
+    def _infos(self, names: tuple[str, ...]) -> dict[str, Any]:
+        found = self._episodes.infos
+        return {name: x[0].copy() if (x := found[name]).ndim > 1 else float(x[0]) for name in names}

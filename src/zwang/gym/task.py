@@ -1,0 +1,112 @@
+"""A task of Gymnasium, version 5, as a small description from which its environment is made."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from zwang.api.world_view import WorldView
+from zwang.errors import LoadWarning, PlausibilityWarning, UnknownNameError
+from zwang.gym.environment import Environment
+from zwang.io.load import load
+from zwang.mechanism.mechanism import Mechanism
+
+ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
+RENDERING = (
+    "default_camera_config", "width", "height", "camera_id", "camera_name", "max_geom", "visual_options",
+)  # fmt: skip
+"""The arguments of Gymnasium's environments that concern rendering alone; they are accepted and not used."""
+
+Arguments = SimpleNamespace
+"""The arguments of a task by name, with dt: duration of a step of the environment [s]; timestep: of the
+simulation [s]; home: initial coordinates (nq,); mechanism.
+"""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task: what distinguishes it from other tasks of Gymnasium.
+
+    xml_file: the model, a file of Gymnasium. frame_skip: steps of the simulation in one step. arguments: the
+    other arguments of Gymnasium's environment, with their defaults.
+    observation: what follows the positions, if there are any. reward: the terms of the reward, which are
+    infos too; their sum and reward_offset are the reward. terminated: whether the state is terminal. infos:
+    further infos. All are functions of a `WorldView` and the arguments.
+    initial_state: q and v at the beginning of an episode, from a random generator and the arguments, with the
+    same calls of the generator as in Gymnasium.
+    skipped_positions: the observation begins with the coordinates without these first ones, or with all of
+    them; None for an observation without positions.
+    Source: Gymnasium documentation, "MuJoCo", version 5 of each environment.
+    """
+
+    xml_file: str
+    frame_skip: int
+    observation: Callable[[WorldView, Arguments], list[Any]]
+    reward: Callable[[WorldView, Arguments], dict[str, Any]]
+    initial_state: Callable[[np.random.Generator, Arguments], tuple[np.ndarray, np.ndarray]]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    terminated: Callable[[WorldView, Arguments], Any] | None = None
+    infos: Callable[[WorldView, Arguments], dict[str, Any]] | None = None
+    reset_infos: tuple[str, ...] = ()
+    skipped_positions: int | None = None
+    reward_offset: float = 0.0
+
+    def environment(self, **given: Any) -> Environment:
+        """The environment of this task with some arguments of its own.
+
+        Raises UnknownNameError for an argument that Gymnasium's environment has not, and the errors of
+        `zw.load`.
+        """
+        defaults = {"xml_file": self.xml_file, "frame_skip": self.frame_skip, **self.arguments}
+        for name in given:
+            if name not in defaults and name not in RENDERING:
+                raise UnknownNameError("argument", name, tuple(defaults))
+        values = defaults | {name: value for name, value in given.items() if name in defaults}
+        m = model_of(values["xml_file"])
+        timestep = m.options.timestep
+        a = Arguments(
+            **values,
+            dt=timestep * values["frame_skip"],
+            timestep=timestep,
+            home=np.array(m.home or m.neutral, float),
+            mechanism=m,
+        )
+        return Environment(
+            m,
+            observation=lambda s: [*self._positions(s, a), *self.observation(s, a)],
+            reward=lambda s: sum(self.reward(s, a).values(), start=self.reward_offset),
+            terminated=None if self.terminated is None else lambda s: self.terminated(s, a),  # type: ignore[misc]
+            infos=lambda s: (self.infos(s, a) if self.infos else {}) | self.reward(s, a),
+            reset_infos=self.reset_infos,
+            initial_state=lambda random: self.initial_state(random, a),
+            frame_skip=a.frame_skip,
+            given_positions=0 if self.skipped_positions is None else m.nq - self._skipped(a),
+        )
+
+    def _skipped(self, a: Arguments) -> int:
+        """The number of coordinates that the observation leaves out."""
+        assert self.skipped_positions is not None
+        return self.skipped_positions if a.exclude_current_positions_from_observation else 0
+
+    def _positions(self, s: WorldView, a: Arguments) -> list[Any]:
+        return [] if self.skipped_positions is None else [s.q()[self._skipped(a) :]]
+
+
+def model_of(xml_file: str) -> Mechanism:
+    """The mechanism of a file whose path begins with ".", "/" or "~", or of Gymnasium's file of this name,
+    which is read without warnings.
+    """
+    path = Path(xml_file).expanduser()
+    if path.is_absolute() or xml_file.startswith("."):
+        return load(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LoadWarning)
+        warnings.simplefilter("ignore", PlausibilityWarning)
+        return load(ASSETS / xml_file)

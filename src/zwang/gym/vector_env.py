@@ -1,0 +1,252 @@
+"""A vectorised Gymnasium environment on the worlds of one mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from zwang.api.parameters import Parameters
+from zwang.api.world_view import WorldView
+from zwang.api.worlds import Worlds
+from zwang.errors import ArgumentError, ShapeError, SimulationError
+from zwang.gym.environment import Environment
+from zwang.gym.episodes import FAILURE, Episodes
+from zwang.mechanism.mechanism import Mechanism
+
+Infos = dict[str, Any]
+
+
+class VectorEnv(gymnasium.vector.VectorEnv):
+    """`num_envs` environments on a mechanism, whose step is one call of compiled code.
+
+    mechanism: a mechanism, or an `Environment`, which has the next three arguments. observation, reward,
+    terminated: functions of a `WorldView`, as for `Environment`, whose other fields may be given as keywords:
+    infos, reset_infos, initial_state, random_parameters, params, frame_skip, step, integrator.
+    num_envs: number of environments. max_episode_steps: the steps after which an episode is truncated; None
+    for no limit. autoreset_mode: "NextStep" (default), "SameStep" or "Disabled", or a member of Gymnasium's
+    `AutoresetMode`. dtype: "float64" (default) or "float32", also of the observations. threads: as for
+    `zw.Worlds`. copy: whether observations are copies; otherwise they are memory that the next step
+    overwrites.
+
+    Actions are controls (num_envs, inputs). Each environment has a random generator; the seed of number k is
+    `seed + k`, as in Gymnasium's `SyncVectorEnv`, and its infos have the same form. An environment whose step
+    fails is terminated with the reward 0 and the observation of its last valid state, and the info
+    "failure_reason" names the reason. `worlds` is the `zw.Worlds`.
+
+    Raises ArgumentError, ShapeError, and the errors of `zw.Worlds`. Rendering is not supported.
+    """
+
+    single_observation_space: spaces.Box
+    single_action_space: spaces.Box
+
+    def __init__(
+        self,
+        mechanism: Mechanism | Environment,
+        observation: Callable[[WorldView], Any] | None = None,
+        reward: Callable[[WorldView], Any] | None = None,
+        terminated: Callable[[WorldView], Any] | None = None,
+        *,
+        num_envs: int = 1,
+        max_episode_steps: int | None = None,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        dtype: str = "float64",
+        threads: int | None = None,
+        copy: bool = True,
+        render_mode: str | None = None,
+        **fields: Any,
+    ):
+        check_render_mode(render_mode)
+        self.environment = environment_of(mechanism, observation, reward, terminated, fields)
+        self.max_episode_steps = _step_limit(max_episode_steps)
+        self.autoreset_mode = _autoreset_mode(autoreset_mode)
+        self.copy, self.num_envs = copy, num_envs
+        params: Parameters | None = self.environment.params
+        self._episodes = Episodes(self.environment, num_envs, dtype=dtype, threads=threads, params=params)
+        self.single_action_space = self.environment.action_space
+        self.single_observation_space = observation_space(self._episodes)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
+        self._finished = np.zeros(num_envs, bool)
+
+    @property
+    def worlds(self) -> Worlds:
+        """The worlds of the environments."""
+        return self._episodes.worlds
+
+    @property
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """The random generators of the environments."""
+        self._episodes.seed([None] * self.num_envs, np.arange(self.num_envs))
+        return tuple(x for x in self._episodes.generators if x is not None)
+
+    @property
+    def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]
+        """The seeds of the random generators."""
+        self._episodes.seed([None] * self.num_envs, np.arange(self.num_envs))
+        return tuple(self._episodes.seeds)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[np.ndarray, Infos]:
+        """The observations (num_envs, size) and infos at the beginning of new episodes.
+
+        seed: an integer, for environment k the seed `seed + k`; or one for each; None continues the
+        generators. options: {"reset_mask": truth values (num_envs,)} resets these environments only. Raises
+        ArgumentError and ShapeError.
+        """
+        chosen = self._reset_mask(options)
+        rows = np.flatnonzero(chosen)
+        self._episodes.seed(self._seeds(seed), rows)
+        self._episodes.begin(rows)
+        self._finished[rows] = False
+        return self._observations(), self._infos(np.zeros(self.num_envs, bool), chosen)
+
+    def step(self, actions: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Infos]:
+        """The observations (num_envs, size), rewards, terminations and truncations (num_envs,), and infos
+        after one step.
+
+        actions: (num_envs, inputs), held for `frame_skip` steps. Raises ShapeError, StateError, and
+        SimulationError if autoreset is disabled and a finished environment has not been reset.
+        """
+        episodes, begins = self._episodes, self._finished
+        if self.autoreset_mode is AutoresetMode.DISABLED and begins.any():
+            raise SimulationError(
+                f"environments {np.flatnonzero(begins).tolist()} have finished, and autoreset is disabled: "
+                'call reset(options={"reset_mask": ...}) first'
+            )
+        episodes.advance(actions)
+        # environments that finished in the step before begin new episodes, and ignore their actions
+        running = ~begins
+        terminated, rewards = episodes.terminated & running, np.where(running, episodes.rewards, 0.0)
+        episodes.begin(np.flatnonzero(begins))
+        limit = self.max_episode_steps
+        truncated = np.zeros(self.num_envs, bool) if limit is None else (episodes.elapsed >= limit) & running
+        finished = terminated | truncated
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and finished.any():
+            infos = self._begun_infos(finished)
+        else:
+            infos, self._finished = self._infos(running, begins), finished
+        return self._observations(), rewards, terminated, truncated, infos
+
+    def render(self) -> None:
+        """Raises SimulationError: there is no rendering."""
+        raise rendering_error()
+
+    def __repr__(self) -> str:
+        return f"VectorEnv({self.environment.mechanism.name!r}, num_envs={self.num_envs})"
+
+    def _observations(self) -> np.ndarray:
+        found = self._episodes.observation
+        return found.copy() if self.copy else found
+
+    def _begun_infos(self, finished: np.ndarray) -> Infos:
+        """The infos of a step, after the `finished` environments have begun new episodes."""
+        everywhere, nowhere = np.ones(self.num_envs, bool), np.zeros(self.num_envs, bool)
+        last = np.full(self.num_envs, None, object)
+        for k in np.flatnonzero(finished):
+            last[k] = self._episodes.observation[k].copy()
+        final = self._infos(finished, nowhere)
+        self._episodes.begin(np.flatnonzero(finished))
+        infos = {"final_obs": last, "_final_obs": finished, "final_info": final, "_final_info": finished}
+        return infos | self._infos(everywhere & ~finished, finished)
+
+    def _infos(self, stepped: np.ndarray, begun: np.ndarray) -> Infos:
+        """The infos of environments that have stepped and of others that have begun an episode, in the form
+        of Gymnasium: an array by name, and a mask by "_" and the name.
+        """
+        infos: Infos = {}
+        for name, values in self._episodes.infos.items():
+            mask = stepped | begun if name in self.environment.reset_infos else stepped
+            if mask.any():
+                infos[name] = np.where(mask.reshape(-1, *[1] * (values.ndim - 1)), values, 0.0)
+                infos["_" + name] = mask.copy()
+        failed = self.worlds.failed & stepped
+        if failed.any():
+            reasons = self._episodes.failure_reasons
+            reasons[~failed] = None
+            infos[FAILURE] = reasons
+            infos["_" + FAILURE] = failed
+        return infos
+
+    def _seeds(self, seed: Any) -> list[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, int | np.integer):
+            return [int(seed) + k for k in range(self.num_envs)]
+        seeds = list(seed)
+        if len(seeds) != self.num_envs:
+            raise ShapeError(f"seed must be an integer or {self.num_envs} integers; it has {len(seeds)}")
+        return seeds
+
+    def _reset_mask(self, options: Mapping[str, Any] | None) -> np.ndarray:
+        if options is None or "reset_mask" not in options:
+            return np.ones(self.num_envs, bool)
+        mask = np.asarray(options["reset_mask"])
+        if mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
+            raise ArgumentError(
+                f"options['reset_mask'] must be truth values of the shape ({self.num_envs},), at least one "
+                f"of them True; it has the shape {mask.shape} and the type {mask.dtype}"
+            )
+        return mask
+
+
+def environment_of(
+    mechanism: Mechanism | Environment, observation: Any, reward: Any, terminated: Any, fields: Infos
+) -> Environment:
+    """The environment of the arguments of `VectorEnv`. Raises ArgumentError."""
+    given = {"observation": observation, "reward": reward, "terminated": terminated} | fields
+    if isinstance(mechanism, Environment):
+        extra = [name for name, value in given.items() if value is not None]
+        if extra:
+            raise ArgumentError(f"an Environment was given, which has these already: {', '.join(extra)}")
+        return mechanism
+    allowed = list(Environment.__dataclass_fields__)
+    for name in fields:
+        if name not in allowed:
+            raise ArgumentError(f"there is no argument {name!r}; the fields of an Environment are {allowed}")
+    return Environment(mechanism, **given)
+
+
+def observation_space(episodes: Episodes) -> spaces.Box:
+    """The space of one observation: all numbers of the type of the worlds."""
+    found = episodes.observation
+    return spaces.Box(-np.inf, np.inf, found.shape[1:], found.dtype.type)
+
+
+def check_render_mode(render_mode: str | None) -> None:
+    """Raises SimulationError for a render mode."""
+    if render_mode is not None:
+        raise rendering_error()
+
+
+def rendering_error() -> SimulationError:
+    """The error of rendering, which is not supported."""
+    return SimulationError(
+        "environments of zwang.gym do not render; record an episode with zw.simulate and show it with "
+        "zw.view or zw.save_html"
+    )
+
+
+def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        modes = [mode.value for mode in AutoresetMode]
+        raise ArgumentError(f"autoreset_mode is {mode!r}; it must be one of {modes}") from None
+
+
+def _step_limit(limit: Any) -> int | None:
+    if limit is None or (isinstance(limit, int) and limit >= 1):
+        return limit
+    raise ArgumentError(f"max_episode_steps is {limit!r}; it must be a whole number, at least 1, or None")
