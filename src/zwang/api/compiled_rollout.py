@@ -87,12 +87,13 @@ def step_function(
     """The step as a function of arrays (clock, cause, q, v, z, monitor, stage, u, parameters), to be traced,
     and their sizes; the monitor of the solver's status is there if something is solved.
 
-    with_stage: whether the time and the state of the last state derivative are a part of the state.
+    with_stage: whether the `Stage` of the last state derivative is a part of the state.
     """
     sizes = {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)}
     state = {name: sizes.pop(name) for name in STATE}
     monitor = {"solver": len(initial_monitor(1))} if is_constrained(program.mechanism) else {}
-    stage = {"stage": 1 + state["q"] + state["v"] + state["z"]} if with_stage else {}
+    accelerations = state["v"] if monitor else 0
+    stage = {"stage": 1 + state["q"] + state["v"] + state["z"] + accelerations} if with_stage else {}
     sizes = {**state, **monitor, **stage, **sizes}
 
     def function(*arrays: Any, **carried: Any) -> Mapping[str, Any]:

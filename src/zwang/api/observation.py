@@ -18,7 +18,7 @@ from zwang.simulation.controls import control_names
 Observation = Callable[[WorldView], Mapping[str, Any]]
 
 STAGE = "stage"
-"""The input and output of a step for the time and the state of its last state derivative."""
+"""The input and output of a step for the `Stage` of its last state derivative."""
 
 
 class _LastStageAsked(Exception):
@@ -108,8 +108,9 @@ class ObservedStep(NamedTuple):
 
         def stage_of(arrays: Mapping[str, Any]) -> WorldView:
             stage = arrays[STAGE]
-            q, v, z = np.split(stage[1:], [m.nq, m.nq + m.nv])
-            return WorldView(m, (stage[0], q, v, z, u), by_name, self.h)
+            ends = np.cumsum([m.nq, m.nv, len(activations(m))])
+            q, v, z, a = np.split(stage[1:], ends)
+            return WorldView(m, (stage[0], q, v, z, u), by_name, self.h, known_acceleration=a)
 
         earlier = (t, before["q"], before["v"], z, u)
         first = WorldView(m, earlier, by_name, self.h, last_stage=_once(stage_of, before))

@@ -33,7 +33,8 @@ class WorldView:
     for it.
 
     Accelerations and forces of constraints and contacts are those of the present state under the present
-    control; for them Gauss's problem is solved once more.
+    control, for which Gauss's problem is solved once more. Those of `last_stage` are known from the step;
+    they cost much less.
     """
 
     def __init__(
@@ -44,10 +45,11 @@ class WorldView:
         h: float | None = None,
         before: WorldView | None = None,
         last_stage: Callable[[], WorldView] | None = None,
+        known_acceleration: Any = None,
     ):
         self._mechanism, self._params, self._h = mechanism, params, h
         self.time, self._q, self._v, self._z, self._u = state
-        self._last_stage = last_stage
+        self._last_stage, self._known_acceleration = last_stage, known_acceleration
         self.is_initial = before is None
         self.before = self if before is None else before
 
@@ -57,8 +59,9 @@ class WorldView:
         or the last stage of a Runge-Kutta method; after a reset the present state.
 
         MuJoCo's `mj_step` leaves positions of bodies, contacts and forces of this state in mjData, with the
-        coordinates and velocities of the next. Raises SimulationError for steps that are divided at impacts
-        or at stops of sliding.
+        coordinates and velocities of the next. Forces of `before.last_stage` are NaN in the first step after
+        `Worlds.reset` or `set`. Raises SimulationError for steps that are divided at impacts or at stops of
+        sliding.
         """
         return self if self._last_stage is None else self._last_stage()
 
@@ -147,8 +150,7 @@ class WorldView:
     @property
     def constraint_force(self) -> np.ndarray:
         """Generalised force (nv,) of all constraints and contacts [N m, N]; MuJoCo's qfrc_constraint."""
-        solution = self._sensed.solution
-        return np.zeros(self._mechanism.nv, int) if solution is None else solution.constraint_force
+        return self._sensed.constraint_force
 
     @cached_property
     def external_wrenches(self) -> np.ndarray:
@@ -180,7 +182,9 @@ class WorldView:
 
     @cached_property
     def _sensed(self) -> SensedState:
-        return SensedState(self._mechanism, self.time, self._q, self._v, self._z, self._u, self._h)
+        state = self.time, self._q, self._v, self._z, self._u
+        known = self._known_acceleration
+        return SensedState(self._mechanism, *state, self._h, known_acceleration=known)
 
     def _named(self, values: Any, name: str | None, part: str, names: tuple[str, ...]) -> Any:
         if name is None:

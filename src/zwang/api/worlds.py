@@ -355,10 +355,11 @@ class Worlds:
             self._rollouts[substeps] = self._rollout(last_step)
 
     def _set_stage(self, chosen: np.ndarray) -> None:
-        """Let the last stage of these worlds be their present state."""
+        """Let the last stage of these worlds be their present state, whose acceleration is not known."""
         if STAGE in self._state:
             state = [self.time[chosen, None], *(x[chosen] for x in (self.q, self.v, self.activation))]
-            self._state[STAGE][chosen] = np.concatenate(state, axis=1)
+            self._state[STAGE][chosen] = np.nan
+            self._state[STAGE][chosen, : sum(x.shape[1] for x in state)] = np.concatenate(state, axis=1)
 
     def _observe_worlds(self, chosen: np.ndarray) -> None:
         """Evaluate the observation of these worlds at their present states."""

@@ -81,7 +81,7 @@ def point_forces(context: RowContext, rows: Rows, solution: Solution) -> list[Po
 
     The position of an inactive contact is meaningless.
     """
-    return [*_of_constraints(context, solution), *_of_contacts(context, rows, solution)]
+    return [*constraint_point_forces(context, solution), *_of_contacts(context, rows, solution)]
 
 
 # ------------------------------------------------------------------------------------------ constraints
@@ -93,8 +93,8 @@ def _bodies(c: Any) -> tuple[str, str]:
     return (c.a[0], c.b[0]) if isinstance(c, Connect | Distance) else (c.body, c.on)
 
 
-def _of_constraints(context: RowContext, solution: Solution) -> Iterator[PointForce]:
-    """The forces of constraints between points."""
+def constraint_point_forces(context: RowContext, solution: Solution) -> Iterator[PointForce]:
+    """The forces of constraints between points, which precede those of contacts in `point_force_labels`."""
     for c, f in forces_of_constraints(context, solution):
         if isinstance(c, BETWEEN_POINTS):
             yield _constraint_point_force(context, c, f)

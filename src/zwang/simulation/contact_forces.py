@@ -60,11 +60,12 @@ def contact_labels(mechanism: Mechanism) -> tuple[ContactLabel, ...]:
     return tuple(ContactLabel(contact_name(pair, k), pair, k) for pair in pairs for k in range(pair.count))
 
 
-def contact_states(context: RowContext, rows: Rows, solution: Solution) -> Iterator[ContactState]:
+def contact_states(context: RowContext, rows: Rows | None, solution: Solution) -> Iterator[ContactState]:
     """The states of `contact_labels`, from the constraint rows and the solution of Gauss's problem; on any
     scalar.
 
-    Forces of soft contacts follow from the residual of their rows, those of hard ones are multipliers.
+    Forces of soft contacts follow from the residual of their rows, that is from the acceleration; those of
+    hard ones are multipliers, which need the rows.
     """
     mechanism = context.mechanism
     pairs = candidate_pairs(mechanism) if contact_enabled(mechanism) else ()
@@ -74,7 +75,7 @@ def contact_states(context: RowContext, rows: Rows, solution: Solution) -> Itera
     v, a = np.array(context.v), np.array(solution.acceleration)
     # spatial velocities and accelerations of the links
     link_v, link_a = screws.spatial_velocities(v), screws.spatial_velocities(a)
-    starts, active = rows.starts, rows.active_by_name
+    starts, active = ({}, {}) if rows is None else (rows.starts, rows.active_by_name)
     for pair in pairs:
         if is_hard_contact(pair):
             yield from _hard_contacts(context, pair, starts, active, solution)

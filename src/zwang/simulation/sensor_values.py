@@ -13,6 +13,8 @@ from zwang.collision import Pair
 from zwang.collision.distances import ShapeDistance, nearer, placed_shapes, shape_distance
 from zwang.collision.rays import is_inside, meets, ray_distance
 from zwang.constraint.context import row_context
+from zwang.constraint.coulomb_friction import coulomb_frictions
+from zwang.constraint.rows import Rows
 from zwang.dynamics import sensors as motion
 from zwang.dynamics.energy import kinetic_energy_of, potential_energy_of
 from zwang.dynamics.forward_dynamics import free_accelerations_of
@@ -36,16 +38,18 @@ from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import Placement
 from zwang.scalar import clip, divide, less, maximum, minimum, sqrt, where
 from zwang.simulation.applied_forces import activations, applied_forces, by_name, controls_by_name
-from zwang.simulation.constrained import ConstrainedSolution
+from zwang.simulation.constrained import ConstrainedSolution, gauss_problem, has_nonideal_constraints
 from zwang.simulation.constraint_forces import (
     CONSTRAINT,
+    constraint_point_forces,
     point_force_labels,
-    point_forces,
     weld_torques,
 )
 from zwang.simulation.constraint_stage import constraint_model_of, solved
 from zwang.simulation.contact_forces import ContactState, contact_labels, contact_states
 from zwang.simulation.contact_sensor import contact_value
+from zwang.simulation.impact_stage import has_hard_contacts
+from zwang.solver.solution import Solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +57,8 @@ class SensedState:
     """One state of a mechanism with the quantities that its sensors need, each computed at its first use.
 
     time [s], q (nq,), v (nv,), activation (nz,) and control (nu,): as for a step. h [s]: the step size that
-    softness uses. stabilization: of hard constraints.
+    softness uses. stabilization: of hard constraints. known_acceleration: the solution of Gauss's problem
+    (nv,) where it is known; otherwise it is computed, as it is for multipliers of hard constraints.
     """
 
     mechanism: Mechanism
@@ -64,6 +69,7 @@ class SensedState:
     control: Any
     h: Any = None
     stabilization: str = "projection"
+    known_acceleration: Any = None
 
     @cached_property
     def kinematics(self) -> Kinematics:
@@ -113,9 +119,35 @@ class SensedState:
     @cached_property
     def acceleration(self) -> np.ndarray:
         """The generalised acceleration (nv,), constraints included."""
-        if self.solution is None:
+        if self._constraint_model is None:
             return free_accelerations_of(self.kinematics, self._applied_force)
-        return np.array(self.solution.solution.acceleration)
+        return np.array(self._rows_and_solution[1].acceleration)
+
+    @cached_property
+    def constraint_force(self) -> np.ndarray:
+        """The generalised force (nv,) of all constraints, M (a - a_free) [N m, N]."""
+        if self._constraint_model is None:
+            return np.zeros(self.mechanism.nv, int)
+        problem = gauss_problem(self.kinematics, self._applied_force)
+        return problem.M @ (self.acceleration - problem.a_free)
+
+    @cached_property
+    def _rows_and_solution(self) -> tuple[Rows | None, Solution]:
+        """The constraint rows and the solution of Gauss's problem.
+
+        Forces of soft constraints follow from the acceleration alone; if it is known, they need no rows.
+        """
+        if self.known_acceleration is not None and not self._has_multipliers:
+            return None, Solution(np.asarray(self.known_acceleration), np.zeros(0), 0, True)
+        assert self.solution is not None
+        return self.solution.rows, self.solution.solution
+
+    @property
+    def _has_multipliers(self) -> bool:
+        """Whether some forces do not follow from the acceleration."""
+        m = self.mechanism
+        hard = self._constraint_model.hard or has_hard_contacts(m)
+        return hard or bool(coulomb_frictions(m)) or has_nonideal_constraints(m)
 
     @cached_property
     def link_accelerations(self) -> list[SpatialVector]:
@@ -132,9 +164,9 @@ class SensedState:
     @cached_property
     def contacts(self) -> list[tuple[Pair, ContactState]]:
         """The contacts of all candidate pairs."""
-        if self.solution is None:
+        if self._constraint_model is None:
             return []
-        states = contact_states(self._row_context, self.solution.rows, self.solution.solution)
+        states = contact_states(self._row_context, *self._rows_and_solution)
         pairs = [label.pair for label in contact_labels(self.mechanism)]
         return list(zip(pairs, states, strict=True))
 
@@ -153,17 +185,17 @@ class SensedState:
             force, torque = contact.frame.T @ contact.force[:3], contact.frame.T @ contact.force[3:]
             _add_load(found, pair.b.body, contact.position, force, torque)
             _add_load(found, pair.a.body, contact.position, -force, -torque)
-        if self.solution is None:
+        if self._constraint_model is None:
             return found
-        labels = point_force_labels(self.mechanism)
-        torques = weld_torques(self._row_context, self.solution.solution)
-        forces = point_forces(self._row_context, self.solution.rows, self.solution.solution)
+        labels = [label for label in point_force_labels(self.mechanism) if label.kind == CONSTRAINT]
+        _, solution = self._rows_and_solution
+        torques = weld_torques(self._row_context, solution)
+        forces = constraint_point_forces(self._row_context, solution)
         for label, load in zip(labels, forces, strict=True):
-            if label.kind == CONSTRAINT:
-                torque = torques.get(label.name, np.zeros(3, int))
-                other = self._other_point(label.name, load.position)
-                _add_load(found, label.body, load.position, load.force, torque)
-                _add_load(found, label.other, other, -load.force, -torque)
+            torque = torques.get(label.name, np.zeros(3, int))
+            other = self._other_point(label.name, load.position)
+            _add_load(found, label.body, load.position, load.force, torque)
+            _add_load(found, label.other, other, -load.force, -torque)
         return found
 
     def _add_tendon_loads(self, loads: dict[str, np.ndarray]) -> None:

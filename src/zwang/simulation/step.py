@@ -79,6 +79,20 @@ MULTISTAGE = ("rk4",)
 """The integrators with several stages, in which a velocity-level law cannot hold at the end of the step."""
 
 
+class Stage(NamedTuple):
+    """The time [s] and the state of a state derivative, and the solution of Gauss's problem there: the
+    constrained acceleration (nv,), without implicit damping; empty for an unconstrained mechanism.
+    """
+
+    t: Any
+    state: State
+    acceleration: Any
+
+    def as_array(self) -> np.ndarray:
+        """All numbers in one array."""
+        return np.concatenate([np.array([self.t]), *self.state, self.acceleration])
+
+
 @renamed_attributes(point="state")
 class StepResult(NamedTuple):
     """The state after a step, its status, and the statuses of the constraint rows for the next warm start.
@@ -86,7 +100,7 @@ class StepResult(NamedTuple):
     status: NONE if the state is valid, see `simulation.status`. row_status: empty for solvers without a
     warm start. solver_status: the worst one of all stages, see `simulation.solver_status`. motion: the
     constrained motion at the beginning of the step, None for an unconstrained mechanism. motions: the
-    constrained motions of all stages, where the step is not divided. last_stage: the time [s] and the state
+    constrained motions of all stages, where the step is not divided. last_stage: that
     of the last state derivative; None if the step is divided at impacts or stops.
     """
 
@@ -96,7 +110,7 @@ class StepResult(NamedTuple):
     solver_status: Any = CONVERGED
     motion: ConstrainedMotion | None = None
     motions: Sequence[ConstrainedMotion] = ()
-    last_stage: tuple[Any, State] | None = None
+    last_stage: Stage | None = None
 
 
 class StateDerivative(NamedTuple):
@@ -181,7 +195,7 @@ def _integrated(
     Coulomb friction does at the beginning.
     """
     stages: list[StateDerivative] = []
-    evaluated: list[tuple[Any, State]] = []
+    evaluated: list[Stage] = []
 
     def derivative(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
         """Stages 1 to 9 at the time t + dt; the solver's initial guess is the preceding solution."""
@@ -190,7 +204,8 @@ def _integrated(
         else:
             guess = stages[-1].warm_start if stages else warm_start
         stages.append(state_derivative(s, q, v, z, control, t + dt, guess, modes=modes))
-        evaluated.append((t + dt, State(q, v, z)))
+        motion = stages[-1].motion
+        evaluated.append(Stage(t + dt, State(q, v, z), np.zeros(0) if motion is None else motion.a))
         return stages[-1].v_dot, stages[-1].z_dot
 
     end = STEPPERS[s.integrator](derivative, state_space(s.mechanism), state, h)

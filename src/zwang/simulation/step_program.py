@@ -31,7 +31,7 @@ from zwang.simulation.controls import ControlFunction
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.solver_status import advanced_monitor
 from zwang.simulation.status import INVALID_CONTROL, NONE, OUT_OF_BOUNDS, status_if, worst_status
-from zwang.simulation.step import StepResult, StepSettings, state_derivative, step, step_settings
+from zwang.simulation.step import Stage, StepResult, StepSettings, state_derivative, step, step_settings
 from zwang.simulation.step_outputs import step_outputs
 
 BOUND = 1e10  # MuJoCo's mjMAXVAL: larger coordinates and velocities are a failure
@@ -58,8 +58,8 @@ class StepProgram:
 
     It returns clock, cause, q, v and z at the end of the step. The clock counts the steps of a world; the
     cause is its status. `solver`, if it is given, is the monitor (3,) of the solver's status (see
-    `simulation.solver_status`), and is returned too. `stage`, if it is given, is the time [s] and q, v and z
-    of the last state derivative (1 + nq + nv + nz,), and is returned too. With a `controller` the control u
+    `simulation.solver_status`), and is returned too. `stage`, if it is given, is the array of the
+    `Stage` of the last state derivative, and is returned too. With a `controller` the control u
     is computed by it at the beginning of the step, and not read.
 
     Raises SimulationError for a `stage` of steps that are divided at impacts or stops of sliding.
@@ -98,7 +98,8 @@ class StepProgram:
             return after._replace(status=status, motion=None, motions=(), last_stage=last)
 
         def unchanged() -> StepResult:
-            last = None if stage is None else (t, state)
+            nothing = np.zeros(0 if settings.constraint_model is None else len(v))
+            last = None if stage is None else Stage(t, state, nothing)
             return StepResult(state, NONE, [0.0] * (carried.size if carried else 0), last_stage=last)
 
         # the constraint solver iterates until all worlds have converged: worlds that have failed are excluded
@@ -159,8 +160,8 @@ def _advance_running(clock: Any, cause: Any, before: State, after: StepResult, r
     }
 
 
-def _last_stage(result: StepResult) -> tuple[Any, State]:
-    """The time and the state of the last state derivative. Raises SimulationError if the step has none."""
+def _last_stage(result: StepResult) -> Stage:
+    """The stage of the last state derivative. Raises SimulationError if the step has none."""
     if result.last_stage is None:
         raise SimulationError(
             "a step that is divided at impacts of hard contacts or at stops of sliding has no last stage; "
@@ -171,8 +172,7 @@ def _last_stage(result: StepResult) -> tuple[Any, State]:
 
 def _advance_stage(stage: Any, after: StepResult, runs: Any) -> np.ndarray:
     """The last stage of a step; for a world that fails now, or failed before, the stage before."""
-    t, state = _last_stage(after)
-    new = np.concatenate([np.array([t]), *state])
+    new = _last_stage(after).as_array()
     return where(logical_and(runs, equal(after.status, NONE)), new, stage)
 
 
