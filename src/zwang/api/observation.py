@@ -1,4 +1,4 @@
-"""The observation of a world as part of its compiled step, and alone."""
+"""The observation of a world after a step and after a reset, as functions that are compiled."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from zwang.api.world_view import WorldView, observed_values
 from zwang.compiler.frontend.trace import trace
 from zwang.errors import ArgumentError
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import cond, less
 from zwang.simulation.applied_forces import activations
+from zwang.simulation.constraint_options import is_constrained
 from zwang.simulation.controls import control_names
 
 Observation = Callable[[WorldView], Mapping[str, Any]]
@@ -25,7 +25,7 @@ class _LastStageAsked(Exception):
     """An observation asks for the last stage."""
 
 
-class ObservedStep(NamedTuple):
+class ObservedState(NamedTuple):
     """An observation as functions of arrays, to be traced.
 
     h: step size [s]. names: of the parameters. layout: the shape of each value, by name, which is entered
@@ -71,53 +71,32 @@ class ObservedStep(NamedTuple):
             return True
         return False
 
-    def after(
-        self, step: Callable[..., Any], sizes: dict[str, int]
-    ) -> tuple[Callable[..., Any], dict[str, int]]:
-        """A step with the observation of its result, evaluated where the input "last step" is 1."""
-        names = tuple(sizes)
-
-        def function(*arrays: Any, **carried: Any) -> dict[str, Any]:
-            *state, q0, v0, stage0, last = arrays
-            given = dict(zip(names, state, strict=True))
-            done = dict(step(*state, **carried))
-            params = [given[f"parameter {name}"] for name in self.names]
-
-            def values() -> list[Any]:
-                found = self._values(given["u"], params, done, {"q": q0, "v": v0, STAGE: stage0})
-                self._check_layout(found)
-                return [x for array in found.values() for x in array.flat]
-
-            zeros = [0.0] * sum(map(array_size, self.layout.values()))
-            numbers, start = cond(less(0.5, last[0]), values, lambda: zeros), 0
-            for name, shape in self.layout.items():
-                done[f"observation {name}"] = np.array(numbers[start : start + array_size(shape)])
-                start += array_size(shape)
-            return done
-
+    def sizes_after_step(self, with_stage: bool) -> dict[str, int]:
+        """The sizes of the arguments of `after_step`. with_stage: whether it asks for the last stage."""
         m = self.mechanism
-        before = {"q before": m.nq, "v before": m.nv, "stage before": sizes.get(STAGE, 0)}
-        return function, {**sizes, **before, "last step": 1}
+        accelerations = m.nv if is_constrained(m) else 0
+        stage = 1 + m.nq + m.nv + len(activations(m)) + accelerations if with_stage else 0
+        before = {"q before": m.nq, "v before": m.nv, STAGE: stage, "stage before": stage}
+        return self.sizes | before
 
-    def _values(
-        self, u: Any, params: Any, done: Mapping[str, Any], before: Mapping[str, Any]
-    ) -> dict[str, np.ndarray]:
-        """The observation after a step with the results `done`."""
+    def after_step(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *others: Any) -> dict[str, np.ndarray]:
+        """The observation of a state after a step. others: the parameters, q and v before the step, and the
+        last stages of this and of the step before.
+        """
+        *params, q0, v0, stage, stage0 = others
         m, by_name = self._substituted(params)
-        t, z = done["clock"][0] * self.h, done["z"]
+        t = clock[0] * self.h
 
-        def stage_of(arrays: Mapping[str, Any]) -> WorldView:
-            stage = arrays[STAGE]
+        def stage_of(array: Any) -> WorldView:
             ends = np.cumsum([m.nq, m.nv, len(activations(m))])
-            q, v, z, a = np.split(stage[1:], ends)
-            return WorldView(m, (stage[0], q, v, z, u), by_name, self.h, known_acceleration=a)
+            q, v, z, a = np.split(array[1:], ends)
+            return WorldView(m, (array[0], q, v, z, u), by_name, self.h, known_acceleration=a)
 
-        earlier = (t, before["q"], before["v"], z, u)
-        first = WorldView(m, earlier, by_name, self.h, last_stage=_once(stage_of, before))
-        state = (t, done["q"], done["v"], z, u)
-        return observed_values(
-            self.observe(WorldView(m, state, by_name, self.h, first, _once(stage_of, done)))
-        )
+        before = WorldView(m, (t, q0, v0, z, u), by_name, self.h, last_stage=_once(stage_of, stage0))
+        view = WorldView(m, (t, q, v, z, u), by_name, self.h, before, _once(stage_of, stage))
+        values = observed_values(self.observe(view))
+        self._check_layout(values)
+        return {f"observation {name}": np.ravel(x) for name, x in values.items()}
 
     def _check_layout(self, found: Mapping[str, np.ndarray]) -> None:
         """Raises ArgumentError if the observation after a step has other names or shapes than after a
@@ -141,7 +120,7 @@ def array_size(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape, dtype=int))
 
 
-def _once(function: Callable[[Mapping[str, Any]], WorldView], argument: Mapping[str, Any]) -> Any:
+def _once(function: Callable[[Any], WorldView], argument: Any) -> Callable[[], WorldView]:
     """A function without arguments that returns the same view at every call."""
     found: list[WorldView] = []
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from zwang.api.compiled_rollout import step_function
 from zwang.api.initial_conditions import initial_state, sample_size
 from zwang.api.memory_limit import check_memory
-from zwang.api.observation import STAGE, Observation, ObservedStep, array_size
+from zwang.api.observation import STAGE, Observation, ObservedState, array_size
 from zwang.api.parameters import Parameters
 from zwang.api.programs import WARM_START, compile_function
 from zwang.api.validation import checked_mechanism
@@ -45,8 +45,8 @@ class Worlds:
     "float32". threads: by default one for each core, for large numbers of worlds.
     params: a number or (count,) for each symbol, by symbol or by name.
     observe: a function of a `WorldView` that returns a dictionary from names to numbers or arrays, written
-    with the functions of `zwang.scalar`. It is compiled into the step and evaluated after the last substep;
-    `observation` holds the values.
+    with the functions of `zwang.scalar`. It is compiled, and evaluated after the last substep; `observation`
+    holds the values.
     coordinate_reduction: as for `zw.simulate`. seed: of `random`, the generator for the user's own noise.
 
     The arrays `q` (count, nq), `v` (count, nv), `activation` (count, nz), `control` (count, inputs) and those
@@ -115,9 +115,11 @@ class Worlds:
             self._check_substeps(substeps)
         if substeps != self._substeps:
             self._set_substeps(substeps)
-        if self._last_step is not None:
-            self._prepare_observation(substeps)
-        self._rollouts[0 if substeps == 1 or self._last_step is None else substeps].run(substeps)
+        for name, x in self._before.items():
+            x[:] = self._state[name]
+        self._rollout.run(substeps)
+        if self._observed is not None:
+            self._observed.run(1)
 
     def reset(
         self,
@@ -281,21 +283,23 @@ class Worlds:
     # --------------------------------------------------------------------------------------------- internals
 
     def _compile(self) -> None:
-        """The step with its observation, and the observation alone; machine code follows at the first use."""
+        """The step, and the observations after it and after a reset; machine code follows at the first
+        use.
+        """
         m, names = self.mechanism, tuple(self.mechanism.symbols)
         program = StepProgram(m, self.step_size, self.integrator, coordinate_reduction=self._reduction)
         with_stage = False
         self._layout: dict[str, tuple[int, ...]] = {}
-        self._observation_alone: CompiledFunction | None = None
-        observed = None
+        self._observation_after_step: CompiledFunction | None = None
+        self._observation_after_reset: CompiledFunction | None = None
         if self._observe is not None:
-            observed = ObservedStep(m, self.step_size, names, self._observe, self._layout)
-            alone = observed.sizes
-            self._observation_alone = compile_function(observed.of_state, alone, **self._settings)
+            observed = ObservedState(m, self.step_size, names, self._observe, self._layout)
+            sizes = observed.sizes
+            self._observation_after_reset = compile_function(observed.of_state, sizes, **self._settings)
             with_stage = observed.asks_for_last_stage()
+            sizes = observed.sizes_after_step(with_stage)
+            self._observation_after_step = compile_function(observed.after_step, sizes, **self._settings)
         function, sizes = step_function(program, names, with_stage)
-        if observed is not None:
-            function, sizes = observed.after(function, sizes)
         self._step: CompiledFunction = compile_function(function, sizes, carried=WARM_START, **self._settings)
 
     def _allocate(self, start: InitialState) -> None:
@@ -315,44 +319,34 @@ class Worlds:
             x[:] = start.params[name]
         self._start = start
         self._observation = {name: _aligned((n, *shape), dtype) for name, shape in self._layout.items()}
-        kept = (name for name in ("q", "v", STAGE) if name in self._state)
+        kept = [name for name in ("q", "v", STAGE) if name in self._state and self._observe is not None]
         self._before = {name: _aligned(self._state[name].shape, dtype) for name in kept}
 
     def _bind(self) -> None:
-        """The rollouts with these buffers, by their number of substeps; 0 for any number."""
-        self._last_step = None if self._observe is None else np.ones((1, 1), self._step.dtype)
-        self._rollouts: dict[int, Rollout] = {0: self._rollout(self._last_step)}
-        self._set_substeps(1)
-
-    def _rollout(self, last_step: np.ndarray | None) -> Rollout:
-        """A rollout whose observation is evaluated where `last_step` (steps, 1) is 1."""
-        own = {**self._state, "u": self.control, "stage before": np.zeros((self.count, 0), self._step.dtype)}
-        own |= {f"{name} before": x for name, x in self._before.items()}
+        """The rollouts of the step and of the observation with these buffers."""
+        own = {**self._state, "u": self.control}
         own |= {f"parameter {name}": x[:, None] for name, x in self._params.items()}
-        over_time = ()
-        if last_step is not None:
-            own["last step"] = np.broadcast_to(last_step, (self.count, *last_step.shape))
-            over_time = ("last step",)
-        inputs = [own[port.name] for port in self._step.program.inputs]
-        last = self._state | {
-            f"observation {name}": x.reshape(self.count, -1) for name, x in self._observation.items()
-        }
-        return Rollout(self._step, inputs, self.count, last, over_time=over_time)
+        self._rollout = Rollout(
+            self._step, [own[port.name] for port in self._step.program.inputs], self.count, self._state
+        )
+        self._observed: Rollout | None = None
+        if self._observation_after_step is not None:
+            nothing = np.zeros((self.count, 0), self._step.dtype)
+            own |= {f"{name} before": self._before.get(name, nothing) for name in ("q", "v", STAGE)}
+            own.setdefault(STAGE, nothing)
+            after = self._observation_after_step
+            values = {
+                f"observation {name}": x.reshape(self.count, -1) for name, x in self._observation.items()
+            }
+            inputs = [own[port.name] for port in after.program.inputs]
+            self._observed = Rollout(after, inputs, self.count, values)
+        self._set_substeps(1)
 
     def _set_substeps(self, substeps: int) -> None:
         """Let the worst status of the solver be that of this number of steps."""
         self._substeps = substeps
         if "solver" in self._state:
             self._state["solver"][:, 1:] = 0, substeps
-
-    def _prepare_observation(self, substeps: int) -> None:
-        """Keep the state before the step, and make the rollout for this number of substeps."""
-        for name, x in self._before.items():
-            x[:] = self._state[name]
-        if substeps != 1 and substeps not in self._rollouts:
-            last_step = np.zeros((substeps, 1), self._step.dtype)
-            last_step[-1:] = 1
-            self._rollouts[substeps] = self._rollout(last_step)
 
     def _set_stage(self, chosen: np.ndarray) -> None:
         """Let the last stage of these worlds be their present state, whose acceleration is not known."""
@@ -363,11 +357,11 @@ class Worlds:
 
     def _observe_worlds(self, chosen: np.ndarray) -> None:
         """Evaluate the observation of these worlds at their present states."""
-        if self._observation_alone is None or not len(chosen):
+        if self._observation_after_reset is None or not len(chosen):
             return
         arrays = [self._state[name][chosen] for name in ("clock", "q", "v", "z")]
         arrays += [self.control[chosen], *(x[chosen, None] for x in self._params.values())]
-        found = self._observation_alone(*arrays)
+        found = self._observation_after_reset(*arrays)
         values = found if isinstance(found, tuple) else (found,)
         for x, part in zip(self._observation.values(), values, strict=True):
             x[chosen] = part.reshape(len(chosen), *x.shape[1:])
