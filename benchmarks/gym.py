@@ -1,4 +1,4 @@
-"""Steps of environments a second: zwang.gym beside Gymnasium's own environments, and EnvPool if it is installed.
+"""Steps of environments a second: zwang.gym, Gymnasium's own environments, and EnvPool if it is installed.
 
     python -m benchmarks.gym [--envs 64] [--seconds 1.0] [--repeats 5] [--threads 1] [task ...]
 
@@ -19,10 +19,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-import zwang.gym
 from zwang.gym.registration import TASKS
 
-ENVPOOL = {"v5": "v4"}  # EnvPool has version 4 of the tasks, with the same models
 UNSUPPORTED = ("Swimmer",)
 
 
@@ -34,6 +32,7 @@ def candidates(task: str, envs: int, threads: int) -> dict[str, Callable[[], Any
     }
     if importlib.util.find_spec("envpool") is not None:
         envpool = importlib.import_module("envpool")
+        # it has version 4 of the tasks
         made["envpool"] = lambda: envpool.make_gymnasium(
             f"{task}-v4", num_envs=envs, num_threads=threads, seed=0
         )

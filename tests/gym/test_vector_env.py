@@ -1,0 +1,213 @@
+"""Vectorised environments: the form of results as in Gymnasium's SyncVectorEnv, and closed forms."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+import sympy as sp
+
+import zwang as zw
+import zwang.gym
+from zwang.errors import ArgumentError, ShapeError, SimulationError
+from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.scalar import cos
+
+MODES = ("NextStep", "SameStep")
+
+
+def block() -> zw.Mechanism:
+    """A block of mass m on a rail, with a motor of 1 N per unit."""
+    mass = sp.symbols("m", positive=True)
+    body = zw.Body("block", zw.Prismatic("rail", axis=(1, 0, 0)), mass=mass)
+    push = zw.Motor("push", "rail", control_range=(-2, 2))
+    return zw.Mechanism("block on a rail", [body], forces=[push])
+
+
+def block_env(count: int = 3, **arguments) -> zwang.gym.VectorEnv:
+    """Blocks whose episode ends at 1 m; the reward is the path of a step."""
+    given = {
+        "observation": lambda s: [s.q("rail"), s.v()],
+        "reward": lambda s: s.q("rail") - s.before.q("rail"),
+        "terminated": lambda s: s.q("rail") > 1,
+        "infos": lambda s: {"mass": s.parameter("m"), "place": s.com},
+        "reset_infos": ("mass",),
+        "step": 0.01,
+        "frame_skip": 10,
+        "params": {"m": 2.0},
+    }
+    return zwang.gym.VectorEnv(block(), num_envs=count, **given | arguments)
+
+
+def assert_same(found, expected, path=""):
+    """Equal types, keys and values."""
+    assert type(found) is type(expected), path
+    if isinstance(expected, dict):
+        assert set(found) == set(expected), path
+        for key in expected:
+            assert_same(found[key], expected[key], f"{path}/{key}")
+    elif expected.dtype == object:
+        for a, b in zip(found, expected, strict=True):
+            assert (a is None) == (b is None), path
+            assert a is None or np.allclose(a, b, atol=1e-7), path
+    else:
+        assert found.dtype == expected.dtype and np.allclose(found, expected, atol=1e-7), path
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_results_have_the_form_of_gymnasiums_vector_environment(mode):
+    limit = {"max_episode_steps": 17, "num_envs": 4}
+    ours = gymnasium.make_vec("zwang/Hopper-v5", autoreset_mode=mode, **limit)
+    modes = {"autoreset_mode": mode}
+    theirs = gymnasium.make_vec("Hopper-v5", vectorization_mode="sync", vector_kwargs=modes, **limit)
+    assert ours.metadata["autoreset_mode"] == theirs.metadata["autoreset_mode"]
+    for space in (
+        "observation_space", "action_space", "single_observation_space", "single_action_space",
+    ):  # fmt: skip
+        assert getattr(ours, space) == getattr(theirs, space)
+    for found, expected in zip(ours.reset(seed=7), theirs.reset(seed=7), strict=True):
+        assert_same(found, expected)
+    assert ours.np_random_seed == theirs.np_random_seed == (7, 8, 9, 10)
+    rng, terminations, truncations = np.random.default_rng(2), 0, 0
+    for _ in range(50):
+        actions = rng.uniform(-1, 1, (4, 3))
+        found, expected = ours.step(actions), theirs.step(actions)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other)
+        terminations, truncations = terminations + found[2].sum(), truncations + found[3].sum()
+    assert terminations and truncations
+
+
+def test_without_autoreset_finished_environments_wait_for_a_reset():
+    env = block_env(autoreset_mode="Disabled", max_episode_steps=4)
+    env.reset(seed=0)
+    for k in range(4):
+        *_, truncated, _ = env.step(np.zeros((3, 1)))
+        assert truncated.all() == (k == 3)
+    with pytest.raises(SimulationError, match=r"\[0, 1, 2\] have finished"):
+        env.step(np.zeros((3, 1)))
+    mask = np.array([True, False, True])
+    _, infos = env.reset(options={"reset_mask": mask})
+    assert np.array_equal(infos["_mass"], mask) and "place" not in infos
+    with pytest.raises(SimulationError, match=r"\[1\] have finished"):
+        env.step(np.zeros((3, 1)))
+    with pytest.raises(ArgumentError, match="reset_mask"):
+        env.reset(options={"reset_mask": np.zeros(3, bool)})
+    env.reset(options={"reset_mask": ~mask})
+    env.step(np.zeros((3, 1)))
+
+
+def test_a_block_moves_as_newton_says():
+    """x = F t^2 / (2 m), up to the h F t / (2 m) of semi-implicit Euler, with h = 0.01 s and m = 2 kg."""
+    env = block_env()
+    observation, infos = env.reset(seed=1)
+    assert not observation.any() and np.array_equal(infos["mass"], [2, 2, 2])
+    force = np.array([[1.0], [2.0], [-2.0]])
+    last = 0.0
+    for k in range(1, 10):
+        t = 0.1 * k
+        observation, reward, terminated, _, infos = env.step(force)
+        x = force[:, 0] * (t * t + 0.01 * t) / 4
+        np.testing.assert_allclose(observation, np.stack([x, force[:, 0] * t / 2], axis=1), atol=1e-13)
+        np.testing.assert_allclose(reward, x - last, atol=1e-13)
+        np.testing.assert_allclose(infos["place"][:, 0], x, atol=1e-13)
+        assert not terminated.any()
+        last = x
+    while not terminated.any():
+        observation, _, terminated, _, _ = env.step(force)
+    assert list(terminated) == [False, True, False] and observation[1, 0] > 1
+    observation, reward, terminated, *_ = env.step(force)
+    assert not observation[1].any() and reward[1] == 0 and not terminated.any() and observation[0].all()
+
+
+def test_parameters_and_initial_states_are_drawn_at_each_reset():
+    def initial_state(random):
+        return [random.uniform(0, 0.5)], [0.0]
+
+    env = block_env(initial_state=initial_state, random_parameters=lambda random: {"m": random.uniform(1, 3)})
+    observation, infos = env.reset(seed=11)
+    for k in range(3):
+        random = np.random.default_rng(11 + k)
+        assert infos["mass"][k] == random.uniform(1, 3) and observation[k, 0] == random.uniform(0, 0.5)
+    masses = infos["mass"].copy()
+    start = observation.copy()
+    observation, *_ = env.step(np.ones((3, 1)))
+    np.testing.assert_allclose(observation[:, 1], 0.1 / masses, rtol=1e-12)
+    _, infos = env.reset(options={"reset_mask": np.array([False, True, False])})
+    assert infos["mass"][1] not in (0, masses[1])
+    assert np.array_equal(env.worlds.params["m"][[0, 2]], masses[[0, 2]])
+    again, _ = env.reset(seed=11)
+    assert np.array_equal(again, start)
+
+
+def test_a_failed_step_terminates_its_environment_with_the_reason():
+    env = block_env()
+    env.reset(seed=0)
+    before, *_ = env.step(np.ones((3, 1)))
+    observation, reward, terminated, truncated, infos = env.step([[1.0], [np.nan], [1.0]])
+    assert list(terminated) == [False, True, False] and not truncated.any()
+    assert infos["failure_reason"][1] == "bad_control" and list(infos["_failure_reason"]) == list(terminated)
+    assert reward[1] == 0 and np.array_equal(observation[1], before[1])
+    observation, *_, infos = env.step(np.ones((3, 1)))
+    assert not observation[1].any() and "failure_reason" not in infos
+
+
+def test_contact_forces_and_sensors_of_a_resting_sphere():
+    """A sphere of 2 kg that rests on the ground is carried by 2 * 9.81 N, in this and in the last stage."""
+    xml = """<mujoco><option timestep="0.002"/><worldbody><geom type="plane" size="1 1 1"/>
+    <body name="ball" pos="0 0 0.1"><freejoint/><geom size="0.1" mass="2"/><site name="s" size="0.2"/></body>
+    </worldbody><sensor><touch name="touch" site="s"/><accelerometer name="a" site="s"/></sensor></mujoco>"""
+    env = zwang.gym.VectorEnv(
+        read_mjcf("ball.xml", text=xml),
+        observation=lambda s: [
+            s.contact_force("ball"), s.last_stage.contact_force("ball"), s.external_wrenches[1][3:],
+            s.last_stage.external_wrenches[1][3:], s.constraint_force[:3], s.last_stage.constraint_force[:3],
+            -s.contact_force("world"),
+        ],
+        reward=lambda s: s.sensor("touch"),
+        infos=lambda s: {"a": s.sensor("a"), "v_dot": s.last_stage.acceleration},
+        frame_skip=1500,
+    )  # fmt: skip
+    env.reset()
+    observation, reward, *_, infos = env.step(np.zeros((1, 6)))
+    np.testing.assert_allclose(observation.reshape(7, 3), [[0, 0, 2 * 9.81]] * 7, atol=1e-6)
+    np.testing.assert_allclose(reward, 2 * 9.81, atol=1e-6)
+    np.testing.assert_allclose(infos["a"][0], [0, 0, 9.81], atol=1e-6)
+    np.testing.assert_allclose(infos["v_dot"][0], np.zeros(6), atol=1e-6)
+
+
+def test_a_single_environment_equals_one_of_many():
+    env = zwang.gym.Env(block_env(1).environment)
+    many = block_env(2)
+    assert np.array_equal(env.reset(seed=3)[0], many.reset(seed=3)[0][0])
+    for force in (1.0, -0.5, 2.0):
+        one, two = env.step([force]), many.step([[force], [0.0]])
+        assert np.array_equal(one[0], two[0][0]) and one[1] == two[1][0] and one[4]["mass"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "named"),
+    [
+        (lambda: block_env(autoreset_mode="Never"), ArgumentError, "NextStep"),
+        (lambda: block_env(max_episode_steps=0), ArgumentError, "max_episode_steps"),
+        (lambda: block_env(frame_skips=3), ArgumentError, "frame_skips"),
+        (lambda: zwang.gym.VectorEnv(block(), lambda s: [0.0], 3.0), ArgumentError, "reward"),
+        (lambda: block_env().step(np.zeros(3)), ShapeError, r"\(3, 1\)"),
+        (lambda: block_env().reset(seed=[1, 2]), ShapeError, "seed"),
+        (lambda: block_env().render(), SimulationError, "do not render"),
+        (lambda: zwang.gym.VectorEnv(block_env().environment, reward=cos), ArgumentError, "reward"),
+        (lambda: block_env(reset_infos=("weight",)), TypeError, "weight"),
+    ],
+)
+def test_wrong_arguments_are_named(call, error, named):
+    with pytest.raises(error, match=named):
+        call()
+
+
+def test_importing_zwang_does_not_import_gymnasium():
+    code = "import sys, zwang; print('gymnasium' in sys.modules, zwang.gym and 'gymnasium' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "True"]
