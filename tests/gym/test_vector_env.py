@@ -208,6 +208,6 @@ def test_wrong_arguments_are_named(call, error, named):
 
 
 def test_importing_zwang_does_not_import_gymnasium():
-    code = "import sys, zwang; print('gymnasium' in sys.modules, zwang.gym and 'gymnasium' in sys.modules)"
+    code = "import sys, zwang; print('gymnasium' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.split() == ["False", "True"]
+    assert done.stdout.strip() == "False"
