@@ -21,8 +21,6 @@ import numpy as np
 
 from zwang.gym.registration import TASKS
 
-UNSUPPORTED = ("Swimmer",)
-
 
 def candidates(task: str, envs: int, threads: int) -> dict[str, Callable[[], Any]]:
     """The environments to compare, by name; each is made by a function."""
@@ -67,7 +65,7 @@ def compare(task: str, envs: int, seconds: float, repeats: int, threads: int) ->
 def main() -> None:
     """Print a table of the rates."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tasks", nargs="*", default=[name for name in TASKS if name not in UNSUPPORTED])
+    parser.add_argument("tasks", nargs="*", default=list(TASKS))
     parser.add_argument("--envs", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--repeats", type=int, default=5)

@@ -73,6 +73,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.mechanism.contact_pairs import ContactPair as ContactPair
     from zwang.mechanism.force_elements import Actuator as Actuator
     from zwang.mechanism.force_elements import Damper as Damper
+    from zwang.mechanism.force_elements import FluidDrag as FluidDrag
     from zwang.mechanism.force_elements import GravityCompensation as GravityCompensation
     from zwang.mechanism.force_elements import Motor as Motor
     from zwang.mechanism.force_elements import Muscle as Muscle
@@ -142,8 +143,9 @@ _PLACES = {
         "Ball Cylindrical Fixed Free Planar Prismatic Revolute Screw Softness Universal"
     ),
     "zwang.mechanism.geometry": "Box Capsule Cylinder Ellipsoid Mesh Plane Sphere Surface",
-    "zwang.mechanism.force_elements": "Actuator Damper GravityCompensation Motor Muscle PointSpring "
-    "Spring Wrench",
+    "zwang.mechanism.force_elements": (
+        "Actuator Damper FluidDrag GravityCompensation Motor Muscle PointSpring Spring Wrench"
+    ),
     "zwang.mechanism.constraints": (
         "Connect CoulombFriction JointCoupling Distance Holonomic NoSideSlip NonIdeal Pfaffian PointSpeed "
         "Rolling Weld"
@@ -227,6 +229,7 @@ __all__ = [
     "Ellipsoid",
     "Event",
     "Fixed",
+    "FluidDrag",
     "Frame",
     "FrameSensor",
     "Free",

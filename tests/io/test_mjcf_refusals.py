@@ -151,6 +151,7 @@ UNSAYABLE = {
     "wrench on body 'a'": zw.Wrench("a", (1, 0, 0)),
     "damper on joint 'j'": zw.Damper("j", 1, (1, 1, 1)),
     "spring on joint 'j'": zw.Spring("j", (1, 1, 1, 1)),
+    "the fluid drag of body 'a'": zw.FluidDrag("a", (1, 1, 1), density=1),
     "gravity compensation of body 'a'": zw.GravityCompensation("a", -1),
 }  # fmt: skip
 

@@ -21,7 +21,7 @@ from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, placement_pose
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import Connect, Distance, NoSideSlip, Rolling, Weld
-from zwang.mechanism.force_elements import Actuator, GravityCompensation, PointSpring, Wrench
+from zwang.mechanism.force_elements import Actuator, FluidDrag, GravityCompensation, PointSpring, Wrench
 from zwang.mechanism.joints import Ball, Prismatic
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Tree
@@ -104,7 +104,7 @@ def acts_on_bodies(mechanism: Mechanism, force: Any) -> bool:
     if isinstance(force, Actuator):
         paths = {tendon.name: tendon.path for tendon in mechanism.tendons}
         return force.frame is not None or bool(force.tendon is not None and paths[force.tendon])
-    return isinstance(force, Wrench | PointSpring | GravityCompensation)
+    return isinstance(force, Wrench | PointSpring | GravityCompensation | FluidDrag)
 
 
 def subtree_loads(tree: Tree, poses: Sequence[Pose], loads: Sequence[Load]) -> list[tuple[Any, Any]]:

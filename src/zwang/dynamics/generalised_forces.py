@@ -11,12 +11,14 @@ import numpy as np
 
 from zwang.algebra import rotations
 from zwang.algebra.rotations import cross
+from zwang.dynamics.fluid_drag import drag_force
 from zwang.dynamics.muscles import activation_derivative, muscle_force
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.force_elements import (
     Actuator,
     Damper,
+    FluidDrag,
     GravityCompensation,
     Motor,
     PointSpring,
@@ -42,8 +44,8 @@ class ActuatorOutput(NamedTuple):
 
 
 def passive_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
-    """Generalised forces tau (nv,) [N m or N] of springs, dampers, constant wrenches, gravity compensation
-    and tendons.
+    """Generalised forces tau (nv,) [N m or N] of springs, dampers, constant wrenches, gravity
+    compensation, fluids and tendons.
 
     q (nq,), v (nv,): configuration and generalised velocities.
     """
@@ -69,6 +71,8 @@ def passive_forces_of(mechanism: Mechanism, kinematics: Kinematics) -> np.ndarra
                 body = mechanism.body(force.body)
                 weight = tuple(force.factor * body.mass * g for g in mechanism.gravity)
                 tau = tau - wrench_force(mechanism, Wrench(body.name, weight, point=body.com), kinematics)
+            case FluidDrag():
+                tau = tau + drag_force(mechanism, force, kinematics)
     for tendon in mechanism.tendons:
         tau = tau + _tendon_force(mechanism, tendon, kinematics)
     return tau

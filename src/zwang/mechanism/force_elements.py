@@ -13,7 +13,18 @@ from typing import Any, Literal
 from zwang.errors import DescriptionError
 from zwang.mechanism.constraints import Point, checked_point
 from zwang.mechanism.joints import checked_range
-from zwang.mechanism.numbers import Interval, Number, Numbers, Vector3, number, vector
+from zwang.mechanism.numbers import (
+    IDENTITY,
+    Interval,
+    Matrix3,
+    Number,
+    Numbers,
+    Vector3,
+    bounded,
+    number,
+    orientation_of,
+    vector,
+)
 from zwang.mechanism.type_validation import validated
 from zwang.scalar import are_constant
 
@@ -281,7 +292,43 @@ class GravityCompensation:
         )
 
 
-Force = Motor | Actuator | Damper | Spring | PointSpring | Wrench | GravityCompensation
+@validated
+@dataclass(frozen=True)
+class FluidDrag:
+    """The force of a surrounding fluid on a body, as on a box: MuJoCo's inertia-box model.
+
+    With the velocity u of the box's centre relative to the fluid [m/s], the angular velocity w [rad/s], both
+    in the axes of the box, its sides b and their mean d [m], force and torque about the centre are
+
+        f_i = -3 pi viscosity d u_i - density / 2 b_j b_k |u_i| u_i
+        n_i = -pi viscosity d^3 w_i - density / 64 b_i (b_j^4 + b_k^4) |w_i| w_i
+
+    density [kg/m^3], viscosity [Pa s]: of the fluid. wind: its velocity in the world [m/s]. position [m],
+    orientation: pose of the box in the body frame. Source: MuJoCo documentation, Computation, "Fluid forces".
+    """
+
+    body: str
+    box: Vector3
+    density: Number = 0
+    viscosity: Number = 0
+    position: Vector3 = (0, 0, 0)
+    orientation: Matrix3 = IDENTITY
+    wind: Vector3 = (0, 0, 0)
+
+    def __post_init__(self):
+        where = f"the fluid drag of body {self.body!r}"
+        for name in ("density", "viscosity"):
+            value = bounded(getattr(self, name), f"{name} of {where}", least=0)
+            object.__setattr__(self, name, value)
+        for name in ("box", "position", "wind"):
+            object.__setattr__(self, name, vector(getattr(self, name), 3, f"{name} of {where}"))
+        for side in self.box:
+            bounded(side, f"a side of the box of {where}", least=0)
+        orientation = orientation_of(self.orientation, f"orientation of {where}")
+        object.__setattr__(self, "orientation", orientation)
+
+
+Force = Motor | Actuator | Damper | Spring | PointSpring | Wrench | GravityCompensation | FluidDrag
 
 
 def _check_name(name: object, what: str) -> None:

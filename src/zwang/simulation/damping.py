@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from zwang.dynamics.fluid_drag import drag_damping
 from zwang.dynamics.generalised_forces import actuator_forces_of, transmission
 from zwang.dynamics.muscles import muscle_damping_slope, muscle_force
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
-from zwang.mechanism.force_elements import Actuator, Damper
+from zwang.mechanism.force_elements import Actuator, Damper, FluidDrag
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Interval
 from zwang.scalar import absolute, clip, is_zero, less, logical_and, where
@@ -40,7 +41,7 @@ def is_linear(mechanism: Mechanism) -> bool:
 def damping_matrix(
     mechanism: Mechanism, kinematics: Kinematics, control: Mapping[str, Any], activation: Mapping[str, Any]
 ) -> np.ndarray:
-    """D (nv, nv) of joint dampers, tendons and actuators, without the slope of the bias forces.
+    """D (nv, nv) of joint dampers, tendons, actuators and fluids, without the slope of the bias forces.
 
     control, activation: by name of the input. Source: MuJoCo documentation, Computation, "implicitfast".
     """
@@ -55,6 +56,8 @@ def damping_matrix(
             if not is_zero(slope):
                 moment = transmission(mechanism, force, kinematics)[1]
                 D = D - slope * np.outer(moment, moment)
+        elif isinstance(force, FluidDrag):
+            D = D + drag_damping(mechanism, force, kinematics)
     # tendons: D += c r r^T
     for tendon in mechanism.tendons:
         if not is_zero(tendon.damping):

@@ -18,7 +18,7 @@ from zwang.io.mjcf.mjcf_output import DEFAULT
 from zwang.io.unique_names import UniqueNames
 from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.constraints import Connect, JointCoupling, Weld
-from zwang.mechanism.force_elements import Actuator, Damper, PointSpring, Spring, Wrench
+from zwang.mechanism.force_elements import Actuator, Damper, FluidDrag, PointSpring, Spring, Wrench
 from zwang.mechanism.joints import Ball, Free, MovingJoint, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY
@@ -120,6 +120,9 @@ def _with_forces(m: Mechanism, notes: ExportNotes) -> Mechanism:
                 ends = [_frame_at(frames, frame_names, end, f"end of a spring on {end[0]}")
                         for end in (force.a, force.b)]  # fmt: skip
                 tendons.append(_point_spring_tendon(force, ends, tendon_names, notes))
+            case FluidDrag():
+                where = f"the fluid drag of body {force.body!r}"
+                notes.unsupported(where, "a fluid is not written: MJCF computes boxes from the inertias")
             case Wrench():
                 wrenches += _wrench(m, force, frames, frame_names, notes)
             case _:

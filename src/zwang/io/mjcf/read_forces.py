@@ -1,4 +1,4 @@
-"""Force elements of a compiled MJCF model: actuators, springs, dampers and gravity compensation."""
+"""Force elements of a compiled MJCF model: actuators, springs, dampers, gravity compensation and fluids."""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ import numpy as np
 from zwang.io.mjcf.compiled_model import MjcfModel
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read_bodies import zeroed
-from zwang.mechanism.force_elements import Actuator, Damper, Force, GravityCompensation, Muscle, Spring
+from zwang.mechanism.force_elements import (
+    Actuator,
+    Damper,
+    FluidDrag,
+    Force,
+    GravityCompensation,
+    Muscle,
+    Spring,
+)
 from zwang.mechanism.numbers import Names
 
 TRANSMISSION, DYNAMICS, GAIN, BIAS, JOINT = (
     numbers_of(kind)
     for kind in (mujoco.mjtTrn, mujoco.mjtDyn, mujoco.mjtGain, mujoco.mjtBias, mujoco.mjtJoint)
 )
+SMALLEST = 1e-15  # MuJoCo's mjMINVAL
 _ACTIVATIONS = {
     DYNAMICS.mjDYN_INTEGRATOR: "integrator",
     DYNAMICS.mjDYN_FILTER: "filter",
@@ -29,7 +38,7 @@ _UNSUPPORTED_DYNAMICS = {
 
 
 def passive(source: MjcfModel, disabled: Names) -> list[Force]:
-    """Springs and dampers of joints, including the damping of actuators, and gravity compensation.
+    """Springs and dampers of joints, including the damping of actuators, gravity compensation and fluids.
 
     disabled: the names of the disable flags.
     """
@@ -44,6 +53,8 @@ def passive(source: MjcfModel, disabled: Names) -> list[Force]:
     without_passive = {"spring", "damper"} <= set(disabled)  # MuJoCo then omits all passive forces
     if "gravity" not in disabled and not without_passive:
         found.extend(_compensations(source))
+    if not without_passive and (m.opt.density > 0 or m.opt.viscosity > 0):
+        found.extend(_drags(source))
     return found
 
 
@@ -99,6 +110,29 @@ def _compensations(source: MjcfModel) -> list[Force]:
                 "gravity compensation by actuators (actuatorgravcomp)", source.location("body", i)
             )
         found.append(GravityCompensation(source.name("body", i), float(m.body_gravcomp[i])))
+    return found
+
+
+def _drags(source: MjcfModel) -> list[Force]:
+    """The drag of a fluid on every body with mass, as on a box with its inertia."""
+    m, found = source.model, []
+    for i in range(1, m.nbody):
+        if m.body_mass[i] < SMALLEST:
+            continue
+        geoms = range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i])
+        if any(m.geom_fluid[g][0] > 0 for g in geoms):
+            source.unsupported("a fluid around ellipsoids (fluidshape)", source.location("body", i))
+            continue
+        # inertia of a box: I_x = m (b_y^2 + b_z^2) / 12
+        I = m.body_inertia[i]
+        squares = [6 * max(SMALLEST, I.sum() - 2 * x) / m.body_mass[i] for x in I]
+        rotation = np.empty(9)
+        mujoco.mju_quat2Mat(rotation, m.body_iquat[i])
+        drag = FluidDrag(
+            source.name("body", i), tuple(np.sqrt(squares).tolist()), float(m.opt.density),
+            float(m.opt.viscosity), zeroed(m.body_ipos[i]), rotation.reshape(3, 3), zeroed(m.opt.wind),
+        )  # fmt: skip
+        found.append(drag)
     return found
 
 

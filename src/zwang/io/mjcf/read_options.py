@@ -29,9 +29,7 @@ def options(source: MjcfModel) -> Options:
     for name in enabled:
         if name in _UNSUPPORTED_FLAGS:
             source.unsupported(f"the option flag {name!r}", where)
-    if o.density > 0 or o.viscosity > 0:
-        source.unsupported(f"the surrounding fluid (density {o.density:g}, viscosity {o.viscosity:g})", where)
-    elif np.any(o.wind):
+    if not (o.density > 0 or o.viscosity > 0) and np.any(o.wind):
         source.note("ignored", "wind has no effect without the density or viscosity of a fluid", where)
     if o.noslip_iterations > 0:
         source.unsupported("the noslip solver (noslip_iterations)", where)

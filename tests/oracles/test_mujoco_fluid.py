@@ -1,0 +1,89 @@
+"""Forces of a fluid on bodies, against MuJoCo's inertia-box model and against closed forms."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+
+import zwang as zw
+from zwang.dynamics.generalised_forces import passive_forces
+from zwang.errors import DescriptionError, UnsupportedError
+from zwang.io.mjcf.read_mjcf import read_mjcf
+
+XML = """<mujoco><option timestep="0.002" wind="0.5 -1 2" integrator="{integrator}" {fluid}>{flag}</option>
+<worldbody><body name="a" pos="0 0 1"><freejoint/><geom type="box" size=".1 .2 .3" density="300"/>
+  <body name="b" pos=".1 .2 .3" euler="20 30 40"><joint name="j" axis="0 1 1" damping=".1"/>
+    <geom type="capsule" size=".05" fromto="0 0 0 .3 .2 .1"/>
+    <body name="c" pos=".3 .2 .1"><joint type="ball"/><geom type="ellipsoid" size=".1 .05 .15" {shape}/>
+</body></body></body></worldbody></mujoco>"""
+
+NO_DAMPERS = '<flag damper="disable"/>'
+NO_PASSIVE = '<flag damper="disable" spring="disable"/>'
+
+
+def text(fluid='density="800" viscosity="2"', flag="", integrator="Euler", shape="") -> str:
+    return XML.format(fluid=fluid, flag=flag, integrator=integrator, shape=shape)
+
+
+@pytest.mark.parametrize(
+    ("fluid", "flag", "drags"),
+    [
+        ('density="1000"', "", 3),
+        ('viscosity="3"', "", 3),
+        ('density="800" viscosity="2"', NO_DAMPERS, 3),
+        ('density="800" viscosity="2"', NO_PASSIVE, 0),
+    ],
+)
+def test_passive_forces_equal_mujoco(fluid, flag, drags):
+    xml = text(fluid, flag)
+    m, model = read_mjcf("fluid.xml", text=xml), mujoco.MjModel.from_xml_string(xml)
+    assert sum(isinstance(force, zw.FluidDrag) for force in m.forces) == drags
+    data, rng = mujoco.MjData(model), np.random.default_rng(1)
+    for _ in range(5):
+        data.qpos[:3] = rng.normal(size=3)
+        for part in (data.qpos[3:7], data.qpos[8:12]):
+            part[:] = rng.normal(size=4)
+            part /= np.linalg.norm(part)
+        data.qvel[:] = rng.normal(size=model.nv)
+        mujoco.mj_forward(model, data)
+        tau = np.array(passive_forces(m, data.qpos.copy(), data.qvel.copy()), float)
+        np.testing.assert_allclose(tau, data.qfrc_passive, atol=1e-10, rtol=1e-12)
+        assert drags == 0 or abs(tau).max() > 1
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "RK4", "implicit", "implicitfast"])
+def test_steps_equal_mujoco(integrator):
+    """The implicit integrators include the derivative of the drag."""
+    xml = text(integrator=integrator)
+    worlds, model = zw.Worlds(read_mjcf("fluid.xml", text=xml)), mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(model)
+    data.qvel[:] = np.random.default_rng(2).normal(size=model.nv)
+    worlds.set(q=data.qpos, v=data.qvel)
+    mujoco.mj_step(model, data, nstep=30)
+    worlds.step(substeps=30)
+    np.testing.assert_allclose(worlds.q[0], data.qpos, atol=1e-11)
+    np.testing.assert_allclose(worlds.v[0], data.qvel, atol=1e-11)
+
+
+def test_terminal_velocities():
+    """A falling body reaches the velocity u with 3 pi mu d u = m g, or rho/2 b_x b_y u^2 = m g."""
+    body = zw.Body("stone", zw.Prismatic("z", axis=(0, 0, 1)), mass=0.5)
+    box = (0.1, 0.2, 0.3)
+    for fluid, expected in (
+        ({"viscosity": 4.0}, 0.5 * 9.81 / (3 * np.pi * 4.0 * 0.2)),
+        ({"density": 1000.0}, np.sqrt(0.5 * 9.81 / (500 * 0.1 * 0.2))),
+    ):
+        m = zw.Mechanism("stone", [body], forces=[zw.FluidDrag("stone", box, **fluid)])
+        worlds = zw.Worlds(m, step=1e-3)
+        worlds.step(substeps=4000)
+        np.testing.assert_allclose(worlds.v[0, 0], -expected, rtol=1e-6)
+
+
+def test_wrong_fluids_are_named():
+    with pytest.raises(UnsupportedError, match="fluidshape"):
+        read_mjcf("fluid.xml", text=text(shape='fluidshape="ellipsoid"'))
+    with pytest.raises(DescriptionError, match="viscosity of the fluid drag of body 'a'"):
+        zw.FluidDrag("a", (1, 1, 1), viscosity=-1)
+    with pytest.raises(DescriptionError, match="a side of the box"):
+        zw.FluidDrag("a", (1, -1, 1))
