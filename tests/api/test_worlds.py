@@ -202,6 +202,17 @@ def test_copies_and_pickles_continue_alike():
     assert np.array_equal(copies[1].observation["height"], worlds.observation["height"])
 
 
+def test_worlds_of_another_count_have_the_same_programs():
+    worlds = zw.Worlds(pendulum(), 2, params={"m": 1.0, "l": [0.5, 1.0]}, observe=height)
+    worlds.step(0.3)
+    many = worlds.with_count(3, params={"m": 1.0, "l": [0.5, 1.0, 2.0]})
+    assert len(many) == 3 and not many.q.any() and np.allclose(many.observation["height"], [-0.5, -1, -2])
+    many.step(0.3)
+    assert np.array_equal(many.q[:2], worlds.q) and many.q is not worlds.q
+    with pytest.raises(ArgumentError, match="count"):
+        worlds.with_count(0)
+
+
 def test_other_libraries_share_the_memory():
     worlds = zw.Worlds(walker(), 5)
     shared = np.from_dlpack(worlds.q)

@@ -180,8 +180,10 @@ def test_contact_forces_and_sensors_of_a_resting_sphere():
 
 
 def test_a_single_environment_equals_one_of_many():
-    env = zwang.gym.Env(block_env(1).environment)
     many = block_env(2)
+    env = zwang.gym.Env(many.environment)
+    other = zwang.gym.VectorEnv(many.environment, num_envs=3)
+    assert other.worlds.q is not many.worlds.q and np.array_equal(other.worlds.params["m"], [2, 2, 2])
     assert np.array_equal(env.reset(seed=3)[0], many.reset(seed=3)[0][0])
     for force in (1.0, -0.5, 2.0):
         one, two = env.step([force]), many.step([[force], [0.0]])

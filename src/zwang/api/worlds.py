@@ -33,6 +33,7 @@ from zwang.simulation.status import FAILURE_REASONS
 from zwang.simulation.step import STEPPERS
 from zwang.simulation.step_program import StepProgram
 
+PROGRAMS = ("_layout", "_observation_after_step", "_observation_after_reset", "_step")
 ALIGNMENT = 64  # bytes: JAX shares memory only if it is aligned so
 
 
@@ -259,7 +260,8 @@ class Worlds:
     def __setstate__(self, kept: dict[str, Any]) -> None:
         arrays, values = kept.pop("arrays"), kept.pop("values")
         self.__dict__.update(kept)
-        self._compile()
+        if "_step" not in self.__dict__:
+            self._compile()
         params = {name: values[name] for name in self.mechanism.symbols}
         self._allocate(initial_state(self.mechanism, worlds=self.count, params=params))
         for name, x in arrays.items():
@@ -273,12 +275,32 @@ class Worlds:
         return self.__deepcopy__({})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Worlds:
-        copied = Worlds.__new__(Worlds)
+        copied = self._with_programs()
         state = self.__getstate__()
         state["random"] = np.random.Generator(type(self.random.bit_generator)())
         state["random"].bit_generator.state = self.random.bit_generator.state
         copied.__setstate__(state)
         return copied
+
+    def with_count(self, count: int, *, params: Parameters | None = None, seed: int | None = None) -> Worlds:
+        """`count` new worlds in the home configuration, with the settings and the compiled programs of these.
+
+        count, params, seed: as for `Worlds`, whose errors are raised.
+        """
+        made = self._with_programs()
+        for name in ("mechanism", "step_size", "integrator", "_observe", "_reduction", "_settings"):
+            setattr(made, name, getattr(self, name))
+        made.count, made.random = _count(count), np.random.default_rng(seed)
+        made._allocate(initial_state(made.mechanism, worlds=made.count, params=params))
+        made._bind()
+        made.reset()
+        return made
+
+    def _with_programs(self) -> Worlds:
+        """Worlds that share the compiled programs, and have no memory yet."""
+        made = Worlds.__new__(Worlds)
+        made.__dict__.update({name: getattr(self, name) for name in PROGRAMS})
+        return made
 
     # --------------------------------------------------------------------------------------------- internals
 

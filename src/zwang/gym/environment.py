@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from zwang.api.world_view import WorldView
+from zwang.api.worlds import Worlds
 from zwang.errors import ArgumentError
 from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.mechanism import Mechanism
@@ -58,6 +59,7 @@ class Environment:
     step: float | None = None
     integrator: str | None = None
     given_positions: int = 0
+    _compiled: dict[Any, Worlds] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("observation", "reward"):
@@ -84,6 +86,27 @@ class Environment:
         }
         infos = {} if self.infos is None else self.infos(s)
         return values | {INFO + name: value for name, value in infos.items()}
+
+    def worlds(self, count: int, *, dtype: str = "float64", threads: int | None = None) -> Worlds:
+        """`count` worlds that observe these quantities; the programs are compiled once and kept.
+
+        Raises the errors of `zw.Worlds`.
+        """
+        first = self._compiled.get((dtype, threads))
+        if first is not None:
+            return first.with_count(count, params=self.params)
+        made = Worlds(
+            self.mechanism,
+            count,
+            step=self.step,
+            integrator=self.integrator,
+            dtype=dtype,
+            threads=threads,
+            params=self.params,
+            observe=self.observe,
+        )
+        self._compiled[dtype, threads] = made
+        return made
 
     @property
     def action_space(self) -> spaces.Box:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from gymnasium.utils import seeding
 
-from zwang.api.parameters import Parameters
-from zwang.api.worlds import Worlds
 from zwang.errors import ArgumentError, ShapeError
 from zwang.gym.environment import INFO, Environment
 from zwang.simulation.status import FAILURE_REASONS
@@ -21,7 +19,7 @@ class Episodes:
     """`count` worlds of an environment, each in an episode of its own.
 
     generators: the random generator of each world, None before it is needed. elapsed (count,): the steps of
-    the environment since the reset. dtype, threads, params: as for `zw.Worlds`.
+    the environment since the reset. dtype, threads: as for `zw.Worlds`.
     """
 
     def __init__(
@@ -31,19 +29,9 @@ class Episodes:
         *,
         dtype: str = "float64",
         threads: int | None = None,
-        params: Parameters | None = None,
     ):
         self.environment = environment
-        self.worlds = Worlds(
-            environment.mechanism,
-            count,
-            step=environment.step,
-            integrator=environment.integrator,
-            dtype=dtype,
-            threads=threads,
-            params=params,
-            observe=environment.observe,
-        )
+        self.worlds = environment.worlds(count, dtype=dtype, threads=threads)
         self.generators: list[np.random.Generator | None] = [None] * count
         self.seeds: list[int | None] = [None] * count
         self.elapsed = np.zeros(count, int)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import registry
 
 from zwang.gym.arm_tasks import INVERTED_DOUBLE_PENDULUM, INVERTED_PENDULUM, PUSHER, REACHER
+from zwang.gym.environment import Environment
 from zwang.gym.planar_tasks import HALF_CHEETAH, HOPPER, SWIMMER, WALKER2D
 from zwang.gym.single_env import Env
 from zwang.gym.spatial_tasks import ANT, HUMANOID, HUMANOID_STANDUP
@@ -28,6 +30,7 @@ TASKS = {
 }
 """The tasks of MuJoCo, version 5, by their names in Gymnasium."""
 
+KEPT = 16  # environments of tasks
 OWN_ARGUMENTS = ("num_envs", "max_episode_steps", "autoreset_mode", "dtype", "threads", "copy", "render_mode")
 
 
@@ -45,9 +48,24 @@ def register_tasks() -> None:
         )
 
 
+def task_environment(task: str, **arguments: Any) -> Environment:
+    """The environment of a task; that of Gymnasium's own file is kept, and with it the compiled programs."""
+    values = tuple(sorted(arguments.items()))
+    try:
+        hash(values)
+    except TypeError:  # lists and arrays
+        return TASKS[task].environment(**arguments)
+    return TASKS[task].environment(**arguments) if "xml_file" in arguments else _kept(task, values)
+
+
+@lru_cache(KEPT)
+def _kept(task: str, arguments: tuple[tuple[str, Any], ...]) -> Environment:
+    return TASKS[task].environment(**dict(arguments))
+
+
 def task_env(task: str, *, dtype: str = "float64", render_mode: str | None = None, **arguments: Any) -> Env:
     """The single environment of a task. arguments: those of Gymnasium's environment."""
-    return Env(TASKS[task].environment(**arguments), dtype=dtype, render_mode=render_mode)
+    return Env(task_environment(task, **arguments), dtype=dtype, render_mode=render_mode)
 
 
 def task_vector_env(task: str, **arguments: Any) -> VectorEnv:
@@ -57,4 +75,4 @@ def task_vector_env(task: str, **arguments: Any) -> VectorEnv:
     threads and copy of `VectorEnv`.
     """
     own = {name: arguments.pop(name) for name in OWN_ARGUMENTS if name in arguments}
-    return VectorEnv(TASKS[task].environment(**arguments), **own)
+    return VectorEnv(task_environment(task, **arguments), **own)

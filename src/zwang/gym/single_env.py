@@ -37,7 +37,7 @@ class Env(gymnasium.Env):
     ):
         check_render_mode(render_mode)
         self.environment = environment_of(mechanism, observation, reward, terminated, fields)
-        self._episodes = Episodes(self.environment, 1, dtype=dtype, threads=1, params=self.environment.params)
+        self._episodes = Episodes(self.environment, 1, dtype=dtype, threads=1)
         self.action_space = self.environment.action_space
         self.observation_space = observation_space(self._episodes)
         self.metadata = {"render_modes": []}

@@ -12,7 +12,6 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from zwang.api.parameters import Parameters
 from zwang.api.world_view import WorldView
 from zwang.api.worlds import Worlds
 from zwang.errors import ArgumentError, ShapeError, SimulationError
@@ -67,8 +66,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         self.max_episode_steps = _step_limit(max_episode_steps)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.copy, self.num_envs = copy, num_envs
-        params: Parameters | None = self.environment.params
-        self._episodes = Episodes(self.environment, num_envs, dtype=dtype, threads=threads, params=params)
+        self._episodes = Episodes(self.environment, num_envs, dtype=dtype, threads=threads)
         self.single_action_space = self.environment.action_space
         self.single_observation_space = observation_space(self._episodes)
         self.action_space = batch_space(self.single_action_space, num_envs)

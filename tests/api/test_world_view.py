@@ -1,0 +1,100 @@
+"""Quantities of observations: those of the last stage of a step against MuJoCo, and wrong observations."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+
+import zwang as zw
+from zwang.errors import ArgumentError, SimulationError, UnknownNameError
+from zwang.io.mjcf.read_mjcf import read_mjcf
+
+XML = """<mujoco><option timestep="0.004" integrator="{}" tolerance="1e-14" iterations="300"/><worldbody>
+<geom type="plane" size="1 1 1"/>
+<body name="leg" pos="0 0 0.4"><joint name="z" type="slide" axis="0 0 1"/><joint name="hip" axis="0 1 0"/>
+  <geom type="capsule" size=".05" fromto="0 0 0 .2 0 -.2"/>
+  <body name="foot" pos=".2 0 -.2"><joint name="knee" axis="0 1 0" damping=".1"/>
+    <geom type="capsule" size=".05" fromto="0 0 0 -.2 0 -.1"/><site name="sole" pos="-.2 0 -.1"/>
+</body></body></worldbody>
+<tendon><fixed name="t"><joint joint="hip" coef="2"/><joint joint="knee" coef="-1"/></fixed></tendon>
+<actuator><motor name="m" joint="knee" gear="3"/></actuator>
+<sensor><accelerometer name="acc" site="sole"/><framepos name="pos" objtype="site" objname="sole"/></sensor>
+</mujoco>"""
+
+
+def observe(s):
+    last = s.last_stage
+    return {
+        "sole": last.pose("sole").p,
+        "before": s.before.last_stage.pose("sole").p,
+        "qfrc_constraint": last.constraint_force,
+        "qfrc_actuator": last.actuator_force,
+        "cfrc_ext": np.zeros((3, 6)) if s.is_initial else last.external_wrenches,
+        "cvel": last.body_quantities.cvel,
+        "tendon": [*last.tendon("t")],
+        "force": last.contact_force("foot"),
+        "present": s.sensor("pos"),
+        "acc": s.sensor("acc"),
+        "a": s.acceleration,
+    }
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "RK4"])
+def test_the_last_stage_is_what_mujocos_step_leaves_in_its_data(integrator):
+    text = XML.format(integrator)
+    worlds, model = zw.Worlds(read_mjcf("leg.xml", text=text), 2, observe=observe), None
+    model = mujoco.MjModel.from_xml_string(text)
+    data, contacts, previous = mujoco.MjData(model), 0, None
+    mujoco.mj_forward(model, data)
+    np.testing.assert_allclose(worlds.observation["sole"][1], data.site_xpos[0], atol=1e-14)
+    for u in np.random.default_rng(3).uniform(-1, 1, 60):
+        data.ctrl[:] = u
+        mujoco.mj_step(model, data, nstep=3)
+        mujoco.mj_rnePostConstraint(model, data)
+        worlds.step([u], substeps=3)
+        found = {name: x[1] for name, x in worlds.observation.items()}
+        for name in ("qfrc_constraint", "qfrc_actuator", "cfrc_ext", "cvel"):
+            np.testing.assert_allclose(found[name], getattr(data, name), atol=1e-6, rtol=1e-6, err_msg=name)
+        np.testing.assert_allclose(found["sole"], data.site_xpos[0], atol=1e-9)
+        np.testing.assert_allclose(found["tendon"], [data.ten_length[0], data.ten_velocity[0]], atol=1e-8)
+        np.testing.assert_allclose(found["force"], data.cfrc_ext[2, 3:], atol=1e-6)
+        if previous is not None:
+            np.testing.assert_allclose(found["before"], previous, atol=1e-9)
+        previous, contacts = data.site_xpos[0].copy(), contacts + data.ncon
+        other = mujoco.MjData(model)
+        other.qpos[:], other.qvel[:], other.ctrl[:] = data.qpos, data.qvel, data.ctrl
+        mujoco.mj_forward(model, other)
+        np.testing.assert_allclose(found["present"], other.sensor("pos").data, atol=1e-9)
+        np.testing.assert_allclose(found["acc"], other.sensor("acc").data, atol=1e-4, rtol=1e-6)
+        np.testing.assert_allclose(found["a"], other.qacc, atol=1e-4, rtol=1e-6)
+    assert contacts > 20
+
+
+def test_forces_of_the_stage_before_a_reset_are_not_a_number():
+    mechanism = read_mjcf("leg.xml", text=XML.format("Euler"))
+    worlds = zw.Worlds(mechanism, 2, observe=lambda s: {"f": s.before.last_stage.constraint_force})
+    worlds.step()
+    assert np.isnan(worlds.observation["f"]).all()
+    worlds.step()
+    assert np.isfinite(worlds.observation["f"]).all()
+    worlds.set([1], q={"hip": 0.1})
+    worlds.step()
+    assert np.isfinite(worlds.observation["f"][0]).all() and np.isnan(worlds.observation["f"][1]).all()
+
+
+def test_wrong_observations_are_named():
+    body = zw.Body("ball", zw.Prismatic("z", axis=(0, 0, 1)), mass=1, geometry=[zw.Sphere(0.1)])
+    m = zw.Mechanism("ball", [body])
+    for ask, error, named in (
+        (lambda s: s.contact_force("bal"), UnknownNameError, "ball"),
+        (lambda s: s.sensor("imu"), UnknownNameError, "imu"),
+        (lambda s: s.tendon("t"), UnknownNameError, "tendon"),
+        (lambda s: [1.0] if s.is_initial else [1.0, 2.0], ArgumentError, "after a step"),
+    ):
+        with pytest.raises(error, match=named):
+            zw.Worlds(m, observe=lambda s, ask=ask: {"x": ask(s)})
+    hard = m.replace(geometry=[zw.Plane(surface=zw.Surface(hard=True))])
+    zw.Worlds(hard, observe=lambda s: {"x": s.contact_force("ball")}).step()
+    with pytest.raises(SimulationError, match="no last stage"):
+        zw.Worlds(hard, observe=lambda s: {"x": s.last_stage.contact_force("ball")})
