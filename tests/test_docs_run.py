@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```(python|\{code-cell\} python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = re.compile(r"\A(---\n.*?^---\n|(:[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
+NEEDS = {"torch_policy.py": "torch"}
+"""Examples that need a library which the tests do not install."""
 SITE_RUNS_CELLS = os.environ.get("ZWANG_SITE_RUNS_CELLS") == "1"
 """Set if the build of the site, which executes every cell, is tested as well."""
 
@@ -68,5 +70,7 @@ def _run_commands(text, location):
 def test_an_example_runs_and_prints_its_results(script, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    if script.name in NEEDS:
+        pytest.importorskip(NEEDS[script.name])
     runpy.run_path(str(script), run_name="__main__")
     assert capsys.readouterr().out.strip(), "an example prints its results"

@@ -46,6 +46,7 @@ MAY_IMPORT = {
     "symbolic": MODEL | {"constraint", "compiler", "api"},
     "viewer": MODEL | {"recording", "api", "robot", "atomic"},
     "gym": MODEL | {"io", "simulation", "api"},
+    "interop": MODEL | {"integrator", "api", "compiler"},
     "demo": MODEL | {"api", "recording", "symbolic", "viewer"},
     "cli_options": set(),
     "cli": None,
@@ -67,6 +68,9 @@ OWNERS = {
     "viser": {"viewer"},
     "websockets": {"viewer"},
     "gymnasium": {"gym"},
+    "jax": {"interop"},
+    "torch": {"interop"},
+    "casadi": {"interop"},
 }
 """The packages that may import a heavy library."""
 

@@ -498,12 +498,33 @@ class CompiledMechanism:
         language: "llvm" for LLVM IR of this processor, "c" (default) for portable C99, "ptx" for NVIDIA GPUs.
         function: the name of a method, "step" for the step of the mechanism's options; ("frame_pose", frame),
         ("frame_jacobian", frame, axes), ("step", h, integrator) or ("step", h, integrator,
-        coordinate_reduction). Raises DescriptionError for another language, UnknownNameError for another
-        function.
+        coordinate_reduction); ("jacobian", function, inputs), such as ("jacobian", "mass_matrix", ("q",)),
+        for the results and their derivatives (m, n) by the elements of these inputs. Raises DescriptionError
+        for another language, UnknownNameError for another function.
         """
         if not isinstance(language, str) or language not in SOURCES:
             raise DescriptionError(f"language is {language!r}; it must be one of {', '.join(SOURCES)}")
         return SOURCES[language](self._program(function), self._settings)
+
+    def compiled_function(self, function: Key) -> CompiledFunction:
+        """A function as machine code over flat arrays (..., size), one for each input of its program.
+
+        function: as for `source`. Raises what `source` does, and TraceError for the Jacobian of a function
+        with loops or branches.
+        """
+        found = self._compiled(function)
+        return found.compiled if isinstance(found, ShapedFunction) else found
+
+    def step_key(
+        self,
+        step: float | None = None,
+        integrator: str | None = None,
+        coordinate_reduction: Reduction = False,
+    ) -> Key:
+        """The key of a step with these settings, for `source` and `compiled_function`; arguments as for
+        `step`.
+        """
+        return self._step_key(step, integrator, coordinate_reduction)
 
     def prepare(self, function: str) -> None:
         """Compile a function now, for one world and for many worlds. function: its name."""

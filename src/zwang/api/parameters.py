@@ -21,6 +21,15 @@ def parameter_values(mechanism: Mechanism, params: Parameters | None) -> dict[st
 
     Raises ParameterError, with the name, for a missing value, an unknown symbol or a value that is not real.
     """
+    given = values_by_name(mechanism, params)
+    return {name: _parameter_value(name, value) for name, value in given.items()}
+
+
+def values_by_name(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> dict[str, Any]:
+    """The values of all symbols by name, as they are given.
+
+    Raises ParameterError, with the name, for a missing value or an unknown symbol.
+    """
     if params is not None and not isinstance(params, Mapping):
         raise ParameterError(
             f"params is {str(params)[:60]!r}, a {type(params).__name__}; give a dictionary from symbols "
@@ -40,7 +49,7 @@ def parameter_values(mechanism: Mechanism, params: Parameters | None) -> dict[st
             f"the parameter {missing[0]!r} has no value: mechanism {mechanism.name!r} needs a value for "
             f"{', '.join(missing)}; give params={{{missing[0]!r}: ...}}"
         )
-    return {name: _parameter_value(name, value) for name, value in given.items()}
+    return given
 
 
 def parameter_array(mechanism: Mechanism, params: Parameters | None) -> np.ndarray:

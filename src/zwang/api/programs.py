@@ -4,8 +4,9 @@ optimised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from zwang.api.step_derivatives import (
     step_tangents,
 )
 from zwang.compiler.derivatives.differentiate import jacobian
+from zwang.compiler.derivatives.substitution import placeholders, substitute
+from zwang.compiler.frontend.trace import named_outputs
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import trace_and_optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
@@ -71,14 +74,18 @@ def _forward_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) 
     They follow from M da = dtau - (d tau / dx)_a dx.
     """
     by_q, by_v, M, by_parameters = _inverse_derivatives(m, parameters, q, v, a)
+    right = (-by_q, -by_v, np.eye(m.nv, dtype=int), -by_parameters)
+    solution = _solved(m, M, np.concatenate(right, axis=1))
+    by_q, by_v, by_tau, by_parameters = np.split(solution, np.cumsum([B.shape[1] for B in right])[:-1], 1)
+    return by_q, by_v, by_tau, by_parameters
+
+
+def _solved(m: Mechanism, M: Any, B: Any) -> np.ndarray:
+    """The solution X of M X = B, B (nv, n), with the sparsity of the tree."""
     parents = velocity_parents(m.tree)
     L, reciprocals = ltdl(M, parents)
-
-    def solved(B: Any) -> np.ndarray:
-        columns = [ltdl_solve(L, reciprocals, parents, column) for column in np.array(B).T]
-        return np.stack(columns, axis=1) if columns else np.zeros((m.nv, 0))
-
-    return solved(-by_q), solved(-by_v), solved(np.eye(m.nv, dtype=int)), solved(-by_parameters)
+    columns = [ltdl_solve(L, reciprocals, parents, column) for column in np.array(B).T]
+    return np.stack(columns, axis=1) if columns else np.zeros((m.nv, 0))
 
 
 def _derivatives(of: str, by: str, summary: str, text: Callable[..., Any]) -> MechanicsFunction:
@@ -115,20 +122,38 @@ def check_key(key: Key) -> None:
         raise UnknownNameError("function", short_repr(key), NAMED)
 
 
+class TracedText(NamedTuple):
+    """A text to be traced: a function of arrays, the sizes of its inputs by name, and the name of the numbers
+    that a rollout carries.
+    """
+
+    function: Callable[..., Any]
+    sizes: dict[str, Any]
+    carried: str = ""
+
+
 def program_of(mechanism: Mechanism, key: Key) -> Program:
     """The program of one function, traced and optimised for a backend.
 
     key: a name of the table; (name, *options); ("step", h, integrator) or ("step", h, integrator,
     coordinate_reduction), and likewise "rollout"; ("step_outputs", outputs, h, ...), and likewise
-    "rollout_outputs". Raises UnknownNameError, CompileError or DescriptionError.
+    "rollout_outputs"; ("jacobian", key, inputs). Raises UnknownNameError, CompileError or DescriptionError,
+    and TraceError for the Jacobian of a program with loops or branches.
     """
+    return trace_and_optimise(*_text_of(mechanism, key))
+
+
+def _text_of(mechanism: Mechanism, key: Key) -> TracedText:
+    """The text of one function."""
     name, *options = key if isinstance(key, tuple) else (key,)
+    if name == "jacobian" and len(options) == 2:
+        return _jacobian_text(mechanism, *options)
     if name in ("step", "rollout") and options:
-        return _step_program(mechanism, name, options, ())
+        return _step_text(mechanism, name, options, ())
     if name in ("step_solution", "step_tangent") and len(options) == 2:
-        return _derivative_program(mechanism, name, *options)
+        return _derivative_text(mechanism, name, *options)
     if name in ("step_outputs", "rollout_outputs") and options:
-        return _step_program(mechanism, name, options[1:], options[0])
+        return _step_text(mechanism, name, options[1:], options[0])
     function = COMPILED_FUNCTIONS.get(name)
     if function is None or len(options) != len(function.options):
         raise UnknownNameError("function", key, NAMED)
@@ -146,11 +171,64 @@ def program_of(mechanism: Mechanism, key: Key) -> Program:
         leading = (m, parameters) if function.symbols else (m,)
         return text(*leading, *values.values(), *options)
 
-    return _traced_program(mechanism, traced, inputs, normalised)
+    return _with_parameters(mechanism, traced, inputs, normalised)
 
 
-def _step_program(mechanism: Mechanism, name: str, options: list[Any], outputs: tuple[str, ...]) -> Program:
-    """The program of a step: h [s], the integrator, and the coordinate reduction, if there is one.
+def _jacobian_text(mechanism: Mechanism, key: Key, inputs: tuple[str, ...]) -> TracedText:
+    """The results of a function, and then "jacobian" (m, n): their derivatives, flat and one after the other,
+    with respect to the elements of these inputs, one after the other.
+
+    The derivatives are those of the function as it is computed, by the elements of its arrays: the
+    quaternions in q are normalised first, so that a derivative along a quaternion is zero.
+    """
+    inner = _text_of(mechanism, key)
+
+    def function(*arrays: Any) -> dict[str, Any]:
+        given = dict(zip(inner.sizes, arrays, strict=True))
+        outputs = named_outputs(inner.function(*arrays))
+        if key == "forward_dynamics":
+            derivatives = _forward_jacobian(mechanism, given, outputs["out"], inputs)
+        else:
+            rows = _flat(outputs.values())
+            derivatives = jacobian(rows, _flat(given[name] for name in inputs))
+        return {**{f"{name}_of_function": x for name, x in outputs.items()}, "jacobian": derivatives}
+
+    return TracedText(function, inner.sizes)
+
+
+def _flat(arrays: Iterable[Any]) -> np.ndarray:
+    """The elements of all arrays, one after the other."""
+    parts = [np.asarray(array, dtype=object).reshape(-1) for array in arrays]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=object)
+
+
+def _forward_jacobian(
+    mechanism: Mechanism, given: Mapping[str, Any], a: Any, inputs: tuple[str, ...]
+) -> np.ndarray:
+    """Derivatives (nv, n) of the acceleration a by the elements of the inputs.
+
+    ID(q, v, a) = tau, so M da = dtau - (d ID / dx)_a dx at the unknown a, whose value is then substituted.
+    """
+    m = mechanism
+    if mechanism.symbols:
+        m = mechanism.subs(dict(zip(mechanism.symbols, given[PARAMETERS], strict=True)))
+    q = configuration.normalized_configuration(m.tree, given["q"])
+    unknown = placeholders(given["q"][0], m.nv) if m.nv else np.zeros(0)
+    tau = inverse_compiled(m, q, given["v"], unknown)
+    others = [name for name in inputs if name != "tau"]
+    by_others = jacobian(tau, _flat(given[name] for name in others))
+    by_others = substitute(by_others, dict(zip(unknown, a, strict=True)))
+    ends = np.cumsum([0, *(len(given[name]) for name in others)])
+    blocks = {
+        name: -by_others[:, begin:end] for name, (begin, end) in zip(others, pairwise(ends), strict=True)
+    }
+    blocks["tau"] = np.eye(m.nv, dtype=int)
+    right = np.concatenate([blocks[name] for name in inputs], axis=1)
+    return _solved(m, crba(with_base_parameters(m.tree), q), right)
+
+
+def _step_text(mechanism: Mechanism, name: str, options: list[Any], outputs: tuple[str, ...]) -> TracedText:
+    """The text of a step: h [s], the integrator, and the coordinate reduction, if there is one.
 
     outputs: see `step_outputs`. In a rollout with outputs the solver's status is a monitor (3,), both input
     and output.
@@ -179,11 +257,11 @@ def _step_program(mechanism: Mechanism, name: str, options: list[Any], outputs: 
             after["solver_status"] = advanced_monitor(monitor, after["solver_status"][0])
         return after
 
-    return _traced_program(mechanism, traced, inputs, {"q"}, WARM_START if rollout else "")
+    return _with_parameters(mechanism, traced, inputs, {"q"}, WARM_START if rollout else "")
 
 
-def _derivative_program(mechanism: Mechanism, name: str, h: float, integrator: str) -> Program:
-    """The program of "step_solution", a step with the solutions of its constraint solver, or of
+def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str) -> TracedText:
+    """The text of "step_solution", a step with the solutions of its constraint solver, or of
     "step_tangent", its derivative along a direction.
     """
     check_differentiable(mechanism, h, integrator)
@@ -196,10 +274,10 @@ def _derivative_program(mechanism: Mechanism, name: str, h: float, integrator: s
         return step_tangents(mechanism, (h, integrator), parameters, values)
 
     if name == "step_solution":
-        return _traced_program(mechanism, solution, inputs, {"q"})
+        return _with_parameters(mechanism, solution, inputs, {"q"})
     size = 2 * mechanism.nv + inputs["activation"] + inputs["control"] + len(mechanism.symbols)
     inputs |= {"acceleration": stage_count(mechanism, h, integrator) * mechanism.nv, "direction": size}
-    return _traced_program(mechanism, tangent, inputs, {"q"})
+    return _with_parameters(mechanism, tangent, inputs, {"q"})
 
 
 def _step_inputs(mechanism: Mechanism) -> dict[str, int]:
@@ -211,15 +289,15 @@ def _step_inputs(mechanism: Mechanism) -> dict[str, int]:
     return inputs
 
 
-def _traced_program(
+def _with_parameters(
     mechanism: Mechanism,
     text: Callable[..., Any],
     inputs: dict[str, Any],
     normalised: set[str],
     carried_name: str = "",
-) -> Program:
-    """The program of text(mechanism, parameters, values by name); the values of the symbols are its last
-    input.
+) -> TracedText:
+    """The function of arrays from text(mechanism, parameters, values by name); the values of the symbols are
+    its last input.
 
     normalised: the inputs whose quaternions are normalised.
     """
@@ -237,7 +315,7 @@ def _traced_program(
         return text(m, parameters, values, *carried.values())
 
     sizes = {**inputs, **({PARAMETERS: len(mechanism.symbols)} if mechanism.symbols else {})}
-    return trace_and_optimise(function, sizes, carried_name)
+    return TracedText(function, sizes, carried_name)
 
 
 def _check_unconstrained(mechanism: Mechanism) -> None:

@@ -201,7 +201,7 @@ def trace(
     arrays = [_input(graph, number, shape) for number, shape in enumerate(shapes.values())]
     values = CarriedValues(graph, len(shapes))
     with scalar.use_backend(TraceBackend(graph, unroll)):
-        outputs = _named(function(*arrays, carried=values) if carried else function(*arrays))
+        outputs = named_outputs(function(*arrays, carried=values) if carried else function(*arrays))
     if values.size:
         _check_carried(carried, values, shapes, outputs)
         shapes, outputs = {**shapes, carried: (values.size,)}, {**outputs, carried: values.stored}
@@ -242,7 +242,8 @@ def _input(graph: Graph, number: int, shape: tuple[int, ...]) -> Any:
     return array.reshape(shape)
 
 
-def _named(returned: Any) -> dict[str, Any]:
+def named_outputs(returned: Any) -> dict[str, Any]:
+    """What a traced function returns, by the names of the outputs."""
     if isinstance(returned, Mapping):
         return {str(name): value for name, value in returned.items()}
     if isinstance(returned, tuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -143,24 +144,29 @@ class CompiledFunction:
         threads.
         """
         converted, batch = self.validated_arrays(arrays)
-        worlds = int(np.prod(batch, dtype=np.int64))
-        nonempty = [array for array in converted if array.shape[-1]] or [np.zeros(1, self.dtype)]
-        results = [np.empty((*batch, port.size), self.dtype) for port in self._outputs]
-        if results:  # a mechanism without joints may have no outputs
-            function = self._ufunc_of_checked_calls(self.kernel(worlds))
-            failures = self._checked_dispatch[DISPATCH.index("failures")]
-            if worlds > self._max_direct_worlds:
-                self._call_in_threads(function.call, nonempty, results)
-            else:
-                function.call(*nonempty, out=tuple(results))
-            if self._checked_dispatch[DISPATCH.index("failures")] != failures:
-                raise MemoryError("there is not enough memory for the buffers of a block of worlds")
-        remaining = iter(results)
-        all_results = [
-            next(remaining) if port.size else np.empty((*batch, 0), self.dtype)
-            for port in self.program.outputs
-        ]
-        return all_results[0] if len(all_results) == 1 else tuple(all_results)
+        results = [np.empty((*batch, port.size), self.dtype) for port in self.program.outputs]
+        self.compute_into(converted, results)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def compute_into(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        """A call whose results are written into existing arrays.
+
+        arrays: one (..., size) for each input, of the function's type; their leading shapes are broadcast.
+        results: one for each output, with the common leading shape. Nothing is checked.
+        """
+        nonempty = [array for array in arrays if array.shape[-1]] or [np.zeros(1, self.dtype)]
+        written = [array for array in results if array.shape[-1]]
+        if not written:  # a mechanism without joints may have no outputs
+            return
+        worlds = math.prod(written[0].shape[:-1])
+        function = self._ufunc_of_checked_calls(self.kernel(worlds))
+        failures = self._checked_dispatch[DISPATCH.index("failures")]
+        if worlds > self._max_direct_worlds:
+            self._call_in_threads(function.call, nonempty, written)
+        else:
+            function.call(*nonempty, out=tuple(written))
+        if self._checked_dispatch[DISPATCH.index("failures")] != failures:
+            raise MemoryError("there is not enough memory for the buffers of a block of worlds")
 
     def validated_arrays(self, arrays: Sequence[Any]) -> tuple[list[np.ndarray], tuple[int, ...]]:
         """The arguments as arrays of the function's type, and the common shape of their leading axes.

@@ -1,0 +1,134 @@
+"""The functions of a mechanism in other programs: overhead of a call, and rate of a batch.
+
+    python benchmarks/interop.py [--worlds 4096] [--repetitions 101] [--robot Panda]
+
+Needs `pip install '.[test]'`; programs that are not installed are left out. Each repetition measures every
+function once, for less than a millisecond where that is possible; the shortest times are printed as Markdown
+tables, because other processes only add to them. The overhead is the time beyond that of the method of the
+compiled mechanism.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+
+import zwang as zw
+from benchmarks.dynamics import ROBOTS, data_folder, interleaved_times
+
+Work = dict[str, tuple[Callable[[], object], int]]
+
+
+def native(fast, arrays, worlds: int) -> Work:
+    repeat = 20 if worlds == 1 else 5
+    return {
+        "forward dynamics": (lambda: fast.forward_dynamics(*arrays), repeat),
+        "its Jacobian": (
+            lambda: fast.compiled_function(("jacobian", "forward_dynamics", ("q", "v", "tau")))(*arrays),
+            repeat,
+        ),
+    }
+
+
+def in_jax(fast, arrays, worlds: int) -> Work:
+    import jax  # noqa: PLC0415
+
+    jax.config.update("jax_enable_x64", True)
+    import zwang.interop.jax as zwang_jax  # noqa: PLC0415
+
+    function = zwang_jax.function(fast.forward_dynamics)
+    given = [jax.numpy.asarray(x) for x in arrays]
+    values = jax.jit(function if worlds == 1 else jax.vmap(function))
+    gradient = jax.jit(jax.grad(lambda *x: function(*x).sum(), argnums=(0, 1, 2)))
+    repeat = 20 if worlds == 1 else 5
+    return {
+        "forward dynamics": (lambda: values(*given).block_until_ready(), repeat),
+        "its Jacobian": (lambda: jax.block_until_ready(gradient(*given)), repeat),
+    }
+
+
+def in_casadi(fast, arrays, worlds: int) -> Work:
+    if worlds > 1:
+        return {}
+    import zwang.interop.casadi as zwang_casadi  # noqa: PLC0415
+
+    function = zwang_casadi.function(fast.forward_dynamics)
+    jacobian = function.jacobian()
+    given = [*arrays, np.zeros(arrays[1].shape)]
+    buffers = [(f, *f.buffer()) for f in (function, jacobian)]
+    works = {}
+    for name, (f, buffer, trigger) in zip(("forward dynamics", "its Jacobian"), buffers, strict=True):
+        for k in range(f.n_in()):
+            buffer.set_arg(k, memoryview(given[k]))
+        results = [np.zeros(f.nnz_out(k)) for k in range(f.n_out())]
+        for k, result in enumerate(results):
+            buffer.set_res(k, memoryview(result))
+        works[name] = (lambda trigger=trigger, kept=(given, results, buffer): trigger(), 20)
+    return works
+
+
+def in_torch(fast, arrays, worlds: int) -> Work:
+    import torch  # noqa: PLC0415
+
+    import zwang.interop.torch as zwang_torch  # noqa: PLC0415
+
+    function = zwang_torch.function(fast.forward_dynamics)
+    given = [torch.from_numpy(x) for x in arrays]
+    leaves = [x.clone().requires_grad_() for x in given]
+    repeat = 20 if worlds == 1 else 5
+    return {
+        "forward dynamics": (lambda: function(*given), repeat),
+        "its Jacobian": (lambda: torch.autograd.grad(function(*leaves).sum(), leaves), repeat),
+    }
+
+
+PROGRAMS = {
+    "JAX (jit)": ("jax", in_jax),
+    "PyTorch": ("torch", in_torch),
+    "CasADi (buffers)": ("casadi", in_casadi),
+}
+
+
+def table(fast, worlds: int, count: int) -> list[str]:
+    """The rows of the table for this number of worlds, times in microseconds."""
+    mechanism = fast.mechanism
+    rng = np.random.default_rng(0)
+    shape = (worlds,) if worlds > 1 else ()
+    arrays = [rng.normal(size=(*shape, n)) for n in (mechanism.nq, mechanism.nv, mechanism.nv)]
+    works = {("native", name): work for name, work in native(fast, arrays, worlds).items()}
+    for program, (library, make) in PROGRAMS.items():
+        if find_spec(library) is not None:
+            works |= {(program, name): work for name, work in make(fast, arrays, worlds).items()}
+    times = interleaved_times({str(key): work for key, work in works.items()}, count)
+    shortest = {key: min(times[str(key)]) for key in works}
+    rows = []
+    for (program, name), seconds in shortest.items():
+        own = shortest["native", name]
+        rows.append(
+            f"| {program} | {name} | {worlds} | {seconds * 1e6:.1f} | {(seconds - own) * 1e6:.1f} | "
+            f"{100 * own / seconds:.0f} % |"
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worlds", type=int, default=4096)
+    parser.add_argument("--repetitions", type=int, default=101)
+    parser.add_argument("--robot", choices=ROBOTS, default="Panda")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", zw.errors.PlausibilityWarning)
+    mechanism = zw.load(data_folder() / ROBOTS[options.robot][0]).replace(forces=(), constraints=())
+    fast = zw.compile(mechanism)
+    print("| program | function | worlds | microseconds | beyond native | of the native rate |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for worlds in (1, options.worlds):
+        print("\n".join(table(fast, worlds, options.repetitions)))
+
+
+if __name__ == "__main__":
+    main()

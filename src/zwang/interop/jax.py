@@ -1,0 +1,171 @@
+"""Functions of a compiled mechanism in JAX: under jit, vmap, jvp, vjp and grad, with exact derivatives.
+
+On the CPU a function is a foreign function of XLA (`jax.ffi`), elsewhere a `jax.pure_callback`. Many worlds,
+and `jax.vmap`, are one call. The derivative is a `jax.custom_jvp` whose rule multiplies the Jacobian J, which
+is compiled from the expression graph, by the tangents; this is linear in them, so that JAX can transpose it.
+J is itself such a function, so that higher derivatives exist.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from zwang.errors import MissingExtraError, ShapeError
+from zwang.interop.array_function import ArrayFunction
+from zwang.interop.bound_function import BoundArgument, BoundFunction, bound_function, check_dtype
+from zwang.interop.xla_handler import XlaHandler
+
+try:
+    import jax
+    import jax.numpy as jnp
+    from jax.custom_derivatives import SymbolicZero
+except ImportError as error:
+    raise MissingExtraError(f"zwang.interop.jax needs JAX ({error}): pip install 'zwang[jax]'") from None
+
+__all__ = ["function"]
+
+
+def function(
+    method: Callable[..., Any], *, jacobian: Callable[..., np.ndarray] | None = None, **options: Any
+) -> Callable[..., Any]:
+    """A method of a compiled mechanism as a function of JAX arrays.
+
+    method: such as `fast.forward_dynamics` with `fast = zw.compile(mechanism)`, or `fast.step`.
+    options: the arguments of the method that are not arrays: frame, axes; step [s], integrator and
+    coordinate_reduction of a step. They are part of the compiled code, and cannot be traced.
+    jacobian: the derivatives (..., m, n) of all results by all inputs, as a function of the flat NumPy inputs
+    (..., size) in the order of the program; by default the exact ones of the expression graph.
+
+    The function takes the arrays of the method, with the worlds first, and params={"m": ...} if the mechanism
+    has symbols. It works under jit, vmap (one call for all worlds), jvp, vjp, grad, jacfwd, jacrev and
+    hessian. Derivatives are ordinary partial derivatives by the elements of the arrays, also of params: q has
+    nq elements, whose quaternions are normalised first, so that the derivative along a quaternion is zero.
+
+    Raises ArgumentError for another object than such a method. A call raises ShapeError; StateError, with the
+    name of the argument, for float32 in a function of float64, which needs
+    `jax.config.update("jax_enable_x64", True)`; and ParameterError for a symbol without a value. A step has
+    derivatives with contacts and constraints, too, those of `step_derivatives`; a second derivative of such a
+    step, or a derivative of another function with loops, raises TraceError, and that of a step with hard
+    contacts or Coulomb friction SimulationError.
+    """
+    bound = bound_function(method, options, jacobian)
+
+    @jax.jit
+    def call(given: dict[str, Any], params: Mapping[str, Any] | None) -> Any:
+        return _call(bound, given, params)
+
+    def mechanics(*args: Any, params: Mapping[Any, Any] | None = None, **keywords: Any) -> Any:
+        named = None if params is None else {str(name): value for name, value in params.items()}
+        return call(bound.given(args, keywords), named)
+
+    mechanics.__name__ = bound.name
+    mechanics.__doc__ = method.__doc__
+    return mechanics
+
+
+def _call(bound: BoundFunction, given: dict[str, Any], params: Mapping[str, Any] | None) -> Any:
+    """The results of a call, with validated arguments."""
+    parts = {}
+    for argument in bound.inputs[: len(bound.arguments)]:
+        value = given[argument.name]
+        value = np.zeros(argument.shape, bound.function.dtype) if value is None else value
+        parts[argument] = _checked(bound, argument.name, value)
+    leading = [argument.leading_shape(x.shape, bound.function.name) for argument, x in parts.items()]
+    values = bound.parameters(params)
+    if values:
+        names = bound.mechanism.symbols
+        values = [_checked(bound, f"params[{name!r}]", x) for name, x in zip(names, values, strict=True)]
+        leading += [x.shape for x in values]
+    try:
+        batch: tuple[int, ...] = np.broadcast_shapes(*leading)
+    except ValueError:
+        shapes = ", ".join(map(str, leading))
+        raise ShapeError(f"the leading shapes {shapes} of {bound.function.name} do not broadcast") from None
+    arrays = [_flat(argument, x, batch) for argument, x in parts.items()]
+    if values:
+        arrays.append(jnp.stack([jnp.broadcast_to(x, batch) for x in values], axis=-1))
+    results = _jax_function(bound.function)(*arrays)
+    shaped = [x.reshape(*batch, *shape) for x, shape in zip(results, bound.shapes, strict=True)]
+    return bound.structured(shaped)
+
+
+def _flat(argument: BoundArgument, x: Any, batch: tuple[int, ...]) -> Any:
+    """An argument as an array (*batch, size)."""
+    full = jnp.broadcast_to(x, (*batch, *argument.shape))
+    return full if argument.shape else full[..., None]
+
+
+def _checked(bound: BoundFunction, name: str, x: Any) -> Any:
+    """An argument as an array of the function's type. Raises StateError."""
+    dtype = bound.function.dtype
+    array = jnp.asarray(x)
+    if jax.dtypes.canonicalize_dtype(dtype) == dtype:
+        own = f"zw.compile(mechanism, dtype={array.dtype.name!r})"
+        remedy = f"convert it by .astype({dtype.name!r}), or use {own}"
+    else:
+        remedy = (
+            'JAX has no float64 by default; call jax.config.update("jax_enable_x64", True) at the beginning, '
+            'or use zw.compile(mechanism, dtype="float32")'
+        )
+    if array.dtype.kind in "iu":
+        array = array.astype(jax.dtypes.canonicalize_dtype(dtype))
+    check_dtype(bound, name, array.dtype, remedy)
+    return array.astype(dtype)
+
+
+@cache
+def _jax_function(function: ArrayFunction) -> Callable[..., tuple[Any, ...]]:
+    """A function of flat arrays (*batch, size) in JAX, with its derivative."""
+
+    @jax.custom_jvp
+    def call(*arrays: Any) -> tuple[Any, ...]:
+        return _evaluated(function, arrays)
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        inputs = tuple(k for k, tangent in enumerate(tangents) if not isinstance(tangent, SymbolicZero))
+        if not inputs or not any(function.sizes[k] for k in inputs):
+            values = call(*primals)
+            return values, tuple(jnp.zeros_like(value) for value in values)
+        *values, J = _jax_function(function.derivative(inputs))(*primals)
+        t = jnp.concatenate([tangents[k] for k in inputs], axis=-1)
+        J = J.reshape(*J.shape[:-1], -1, t.shape[-1])
+        changes = (J * t[..., None, :]).sum(-1)
+        ends = np.cumsum(function.results)[:-1].tolist()
+        return tuple(values), tuple(jnp.split(changes, ends, axis=-1))
+
+    call.defjvp(rule, symbolic_zeros=True)
+    return call
+
+
+def _evaluated(function: ArrayFunction, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """The results of compiled code on arrays with one leading shape."""
+    batch = arrays[0].shape[:-1] if arrays else ()
+    kinds = [jax.ShapeDtypeStruct((*batch, size), function.dtype) for size in function.results]
+    if not math.prod(batch):
+        return tuple(jnp.zeros(kind.shape, kind.dtype) for kind in kinds)
+    if jax.default_backend() == "cpu":
+        call = jax.ffi.ffi_call(_registered(function), kinds, vmap_method="broadcast_all")
+        return tuple(call(*arrays))
+    found = jax.pure_callback(
+        lambda *given: function(*map(np.asarray, given)), kinds, *arrays, vmap_method="broadcast_all"
+    )
+    return tuple(found)
+
+
+@cache
+def _registered(function: ArrayFunction) -> str:
+    """The name under which XLA knows a function."""
+    name = f"zwang_{function.identity}"
+    if name not in _HANDLERS:
+        _HANDLERS[name] = XlaHandler(function)
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(_HANDLERS[name].address), platform="cpu")
+    return name
+
+
+_HANDLERS: dict[str, XlaHandler] = {}
+"""The handlers that XLA may call, for the life of the process."""

@@ -1,0 +1,211 @@
+"""Functions of a compiled mechanism in PyTorch: with autograd, vmap and torch.compile, and exact derivatives.
+
+A function is a custom operator (`torch.library.custom_op`) on CPU tensors, whose memory the compiled code
+reads and writes without a copy. There is one operator for each number of inputs and outputs; its last
+argument is the number of the function. The backward formula multiplies by the Jacobian, which is such a
+function itself, so that higher derivatives exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from zwang.errors import MissingExtraError, ShapeError, StateError
+from zwang.interop.array_function import ArrayFunction
+from zwang.interop.bound_function import BoundFunction, bound_function, check_dtype
+
+try:
+    import torch  # pyright: ignore[reportMissingImports]
+except ImportError as error:
+    raise MissingExtraError(
+        f"zwang.interop.torch needs PyTorch ({error}): pip install 'zwang[torch]'"
+    ) from None
+
+__all__ = ["function"]
+
+_FUNCTIONS: list[ArrayFunction] = []
+"""All functions; an operator finds one by its number, also in a compiled graph."""
+_NUMBERS: dict[ArrayFunction, int] = {}
+_TYPES = {np.dtype("float32"): torch.float32, np.dtype("float64"): torch.float64}
+
+
+def function(
+    method: Callable[..., Any], *, jacobian: Callable[..., np.ndarray] | None = None, **options: Any
+) -> Callable[..., Any]:
+    """A method of a compiled mechanism as a function of PyTorch tensors on the CPU.
+
+    method: such as `fast.forward_dynamics` with `fast = zw.compile(mechanism)`, or `fast.step`.
+    options: the arguments of the method that are not arrays: frame, axes; step [s], integrator and
+    coordinate_reduction of a step.
+    jacobian: the derivatives (..., m, n) of all results by all inputs, as a function of the flat NumPy inputs
+    (..., size) in the order of the program; by default the exact ones of the expression graph.
+
+    The function takes the tensors of the method, with the worlds first, and params={"m": ...} if the
+    mechanism has symbols. It works with autograd, also twice, with torch.func.vmap (one call for all worlds)
+    and with torch.compile(fullgraph=True); torch.func.grad and jacrev do not see custom operators, but
+    torch.autograd.functional.jacobian does. Derivatives are ordinary partial derivatives by the elements of
+    the tensors, also of params: q has nq elements, whose quaternions are normalised first, so that the
+    derivative along a quaternion is zero.
+
+    Raises ArgumentError for another object than such a method. A call raises ShapeError; StateError, with the
+    name of the argument, for a tensor of another type than that of the function (float64 unless
+    zw.compile(mechanism, dtype="float32") says otherwise) or on another device; ParameterError for a symbol
+    without a value. A step has derivatives with contacts and constraints, too, those of `step_derivatives`; a
+    second derivative of such a step, or a derivative of another function with loops, raises TraceError, and
+    that of a step with hard contacts or Coulomb friction SimulationError.
+    """
+    bound = bound_function(method, options, jacobian)
+    number = _number(bound.function)
+    operator = _operator(len(bound.inputs), len(bound.function.results))
+
+    def mechanics(*args: Any, params: Mapping[Any, Any] | None = None, **keywords: Any) -> Any:
+        arrays, batch = _arrays(bound, bound.given(args, keywords), params)
+        found = operator(*arrays, number)
+        results = found if isinstance(found, list | tuple) else [found]
+        shaped = [
+            x if len(shape) == 1 else x.reshape((*batch, *shape))
+            for x, shape in zip(results, bound.shapes, strict=True)
+        ]
+        return bound.structured(shaped)
+
+    mechanics.__name__ = bound.name
+    mechanics.__doc__ = method.__doc__
+    return mechanics
+
+
+def _arrays(
+    bound: BoundFunction, given: Mapping[str, Any], params: Mapping[Any, Any] | None
+) -> tuple[list[Any], tuple[int, ...]]:
+    """The validated arguments as tensors (*batch, size), without a copy, and the leading shape."""
+    own = bound.inputs[: len(bound.arguments)]
+    tensors = [_checked(bound, argument.name, given[argument.name], argument.shape) for argument in own]
+    leading = [
+        argument.leading_shape(tuple(x.shape), bound.function.name)
+        for argument, x in zip(own, tensors, strict=True)
+    ]
+    values = []
+    if bound.mechanism.symbols or params:
+        named = zip(bound.mechanism.symbols, bound.parameters(params), strict=True)
+        values = [_checked(bound, f"params[{name!r}]", x, ()) for name, x in named]
+        leading += [tuple(x.shape) for x in values]
+    batch = leading[0]
+    if any(shape != batch for shape in leading):
+        batch = _broadcast(leading, bound.function.name)
+        tensors = [x.expand((*batch, *argument.shape)) for argument, x in zip(own, tensors, strict=True)]
+    arrays = [x if argument.shape else x.unsqueeze(-1) for argument, x in zip(own, tensors, strict=True)]
+    if values:
+        arrays.append(torch.stack([x.expand(batch) for x in values], dim=-1))
+    return arrays, batch
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]], name: str) -> tuple[int, ...]:
+    """The common leading shape. Raises ShapeError."""
+    try:
+        return tuple(torch.broadcast_shapes(*shapes))
+    except RuntimeError:
+        listed = ", ".join(map(str, shapes))
+        raise ShapeError(f"the leading shapes {listed} of {name} do not broadcast") from None
+
+
+def _checked(bound: BoundFunction, name: str, x: Any, shape: tuple[int, ...]) -> Any:
+    """An argument as a tensor of the function's type on the CPU; zeros if it is None. Raises StateError."""
+    dtype = _TYPES[bound.function.dtype]
+    if isinstance(x, torch.Tensor) and x.dtype is dtype and x.is_cpu:
+        return x
+    if x is None:
+        return torch.zeros(shape, dtype=dtype)
+    if not isinstance(x, torch.Tensor):
+        return torch.as_tensor(x, dtype=dtype)
+    if x.dtype != dtype:
+        kind = np.dtype(str(x.dtype).removeprefix("torch.").replace("bfloat16", "float16"))
+        remedy = f"convert it by .to(torch.{bound.function.dtype.name}), or use zw.compile(..., dtype=...)"
+        check_dtype(bound, name, kind, remedy)
+        x = x.to(dtype)
+    if x.device.type != "cpu":
+        raise StateError(
+            f"{name!r} is on {x.device}, and {bound.function.name} computes on the CPU: use .cpu()"
+        )
+    return x
+
+
+def _number(function: ArrayFunction) -> int:
+    """The number of a function."""
+    if function not in _NUMBERS:
+        _NUMBERS[function] = len(_FUNCTIONS)
+        _FUNCTIONS.append(function)
+    return _NUMBERS[function]
+
+
+def _evaluated(number: int, arrays: Sequence[Any]) -> Sequence[Any]:
+    """The results of a function on tensors (*batch, size) with one leading shape."""
+    found = _operator(len(arrays), len(_FUNCTIONS[number].results))(*arrays, number)
+    return found if isinstance(found, list | tuple) else [found]
+
+
+@cache
+def _operator(inputs: int, outputs: int) -> Any:
+    """The operator for this number of inputs and outputs."""
+    arguments = ", ".join(f"Tensor x{k}" for k in range(inputs))
+    results = ", ".join(["Tensor"] * outputs)
+    schema = f"({arguments}, int function) -> ({results})"
+
+    def tensors(number: int, like: Any) -> list[Any]:
+        batch = like.shape[:-1]
+        return [like.new_empty((*batch, size)) for size in _FUNCTIONS[number].results]
+
+    def compute(*given: Any) -> Any:
+        *arrays, number = given
+        found = tensors(number, arrays[0])
+        memory = [x.numpy(force=True) for x in arrays]
+        _FUNCTIONS[number].compute_into(memory, [x.numpy() for x in found])
+        return tuple(found) if outputs > 1 else found[0]
+
+    def fake(*given: Any) -> Any:
+        found = tensors(given[-1], given[0])
+        return tuple(found) if outputs > 1 else found[0]
+
+    def keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+        *arrays, ctx.number = inputs
+        ctx.save_for_backward(*arrays)
+
+    def backward(ctx: Any, *weights: Any) -> tuple[Any, ...]:
+        wanted = tuple(k for k, needed in enumerate(ctx.needs_input_grad[:-1]) if needed)
+        return (*_pulled_back(ctx.number, ctx.saved_tensors, weights, wanted), None)
+
+    def batched(info: Any, in_dims: Sequence[int | None], *given: Any) -> Any:
+        *arrays, number = given
+        full = [
+            x.unsqueeze(0).expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
+            for x, dim in zip(arrays, in_dims, strict=False)
+        ]
+        found = operator(*full, number)
+        return found, (0,) * outputs if outputs > 1 else 0
+
+    name = f"zwang::evaluate_{inputs}_{outputs}"
+    operator = torch.library.custom_op(name, compute, mutates_args=(), device_types="cpu", schema=schema)
+    operator.register_fake(fake)
+    operator.register_autograd(backward, setup_context=keep)
+    operator.register_vmap(batched)
+    return operator
+
+
+def _pulled_back(
+    number: int, arrays: Sequence[Any], weights: Sequence[Any], wanted: tuple[int, ...]
+) -> list[Any]:
+    """The vector-Jacobian products w^T J by the wanted inputs; None by the others."""
+    gradients: list[Any] = [None] * len(arrays)
+    if not wanted:
+        return gradients
+    derivative = _FUNCTIONS[number].derivative(wanted)
+    J = _evaluated(_number(derivative), arrays)[-1]
+    w = torch.cat(list(weights), dim=-1)
+    sizes = [derivative.sizes[k] for k in wanted]
+    J = J.reshape(*J.shape[:-1], w.shape[-1], sum(sizes))
+    product = (w.unsqueeze(-2) @ J).squeeze(-2)
+    for k, part in zip(wanted, product.split(sizes, dim=-1), strict=True):
+        gradients[k] = part
+    return gradients

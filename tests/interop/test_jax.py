@@ -1,0 +1,293 @@
+"""Functions of a mechanism in JAX: values against the compiled ones, derivatives against differences."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.interop import cases
+from zwang.api.function_table import FUNCTIONS as TABLE
+from zwang.errors import (
+    ArgumentError,
+    ParameterError,
+    ShapeError,
+    SimulationError,
+    StateError,
+    TraceError,
+    UnknownNameError,
+)
+
+jax = pytest.importorskip("jax")
+jnp = pytest.importorskip("jax.numpy")
+interop = pytest.importorskip("zwang.interop.jax")
+jax.config.update("jax_enable_x64", True)
+
+ARM = cases.arm_on_a_ball()
+FAST = zw.compile(ARM)
+STATE = cases.state(ARM)
+PARAMS = {"payload": 0.7}
+TOLERANCE = 1e-6  # of derivatives, relative to the largest
+
+
+def arguments(name: str, state=STATE) -> list[np.ndarray]:
+    return [state[argument] for argument in cases.ARRAYS.get(name) or TABLE[name].arguments]
+
+
+def in_jax(name: str):
+    return interop.function(getattr(FAST, name), **cases.FUNCTIONS[name])
+
+
+def native(name: str, *arrays, params=PARAMS):
+    return getattr(FAST, name)(*arrays, **cases.FUNCTIONS[name], params=params)
+
+
+def close(found, expected, tolerance=TOLERANCE):
+    scale = max(1.0, float(np.max(np.abs(expected), initial=0)))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("name", cases.FUNCTIONS)
+def test_values_are_those_of_the_compiled_function(name):
+    for worlds in ((), (3,), (2, 3)):
+        given = arguments(name, cases.state(ARM, worlds))
+        found, expected = in_jax(name)(*given, params=PARAMS), native(name, *given)
+        assert isinstance(expected, type(found)) or isinstance(found, jax.Array)
+        assert list(map(np.shape, jax.tree.leaves(found))) == list(map(np.shape, jax.tree.leaves(expected)))
+        np.testing.assert_array_equal(cases.flat(found), cases.flat(expected))
+
+
+@pytest.mark.parametrize("name", cases.FUNCTIONS)
+def test_derivatives_by_every_argument_are_those_of_differences(name):
+    given = arguments(name)
+    function = in_jax(name)
+    for k, x in enumerate(given):
+
+        def of_one(y, k=k):
+            return native(name, *given[:k], y, *given[k + 1 :])
+
+        J = jax.jacfwd(function, argnums=k)(*given, params=PARAMS)
+        rows = [np.asarray(leaf).reshape(-1, np.size(x)) for leaf in jax.tree.leaves(J)]
+        close(np.concatenate(rows), cases.central_differences(of_one, x))
+    J = jax.jacfwd(lambda m: function(*given, params={"payload": m}))(0.7)
+    by_mass = cases.central_differences(
+        lambda m: native(name, *given, params={"payload": float(m[0])}), np.array([0.7])
+    )
+    close(cases.flat(J), by_mass[:, 0])
+
+
+def test_forward_and_reverse_mode_agree_and_reverse_is_the_transpose():
+    f = in_jax("forward_dynamics")
+    given = arguments("forward_dynamics")
+    rng = np.random.default_rng(1)
+    tangents = tuple(rng.normal(size=x.shape) for x in given)
+    w = rng.normal(size=ARM.nv)
+    _, change = jax.jvp(lambda *x: f(*x, params=PARAMS), tuple(map(jnp.asarray, given)), tangents)
+    _, pull = jax.vjp(lambda *x: f(*x, params=PARAMS), *given)
+    close(sum(c @ t for c, t in zip(pull(w), tangents, strict=True)), w @ change, 1e-13)
+    forward, reverse = (
+        mode(lambda q: f(q, *given[1:], params=PARAMS))(given[0]) for mode in (jax.jacfwd, jax.jacrev)
+    )
+    close(forward, reverse, 1e-13)
+
+
+def test_the_derivative_along_a_quaternion_is_zero_and_equals_the_tangent_space_derivatives():
+    """d a / dq G(q) is `forward_dynamics_derivatives(...).dq`, and q itself is in the null space."""
+    q, v, tau = arguments("forward_dynamics")
+    J = jax.jacfwd(in_jax("forward_dynamics"))(q, v, tau, params=PARAMS)
+    quaternion = ARM.joint("ball").q
+    close(np.asarray(J)[:, quaternion] @ q[quaternion], np.zeros(ARM.nv), 1e-12)
+    G = cases.central_differences(lambda w: native("integrate_configuration", q, w, 1.0), np.zeros(ARM.nv))
+    close(J @ G, FAST.forward_dynamics_derivatives(q, v, tau, params=PARAMS).dq, 1e-8)
+
+
+def test_vmap_is_one_call_and_nested_maps_broadcast():
+    worlds = cases.state(ARM, (4, 3))
+    q, v, tau = (worlds[name] for name in ("q", "v", "tau"))
+
+    def f(q, v, tau):
+        return in_jax("forward_dynamics")(q, v, tau, params=PARAMS)
+
+    over_both = jax.vmap(jax.vmap(f, in_axes=(0, 0, None)), in_axes=(0, None, 0))
+    found = jax.jit(over_both)(q, v[0], tau[:, 0])
+    np.testing.assert_array_equal(found, native("forward_dynamics", q, v[0], tau[:, :1]))
+    jaxpr = str(jax.make_jaxpr(jax.vmap(f))(q[0], v[0], tau[0]))
+    assert jaxpr.count("ffi_call[") == 1 and "scan" not in jaxpr and "while" not in jaxpr
+
+
+def test_the_hessian_is_that_of_differences():
+    f = in_jax("energy")
+    q, v = arguments("energy")
+    H = jax.hessian(lambda q: f(q, v, params=PARAMS).potential)(q)
+    gradient = jax.grad(lambda q: f(q, v, params=PARAMS).potential)
+    close(H, cases.central_differences(gradient, q))
+    f = in_jax("forward_dynamics")
+    *rest, tau = arguments("forward_dynamics")
+    mixed = jax.jacfwd(jax.jacrev(lambda q: f(q, *rest[1:], tau, params=PARAMS)))(q)
+    J = jax.jacrev(lambda q: f(q, *rest[1:], tau, params=PARAMS))
+    close(np.asarray(mixed).reshape(-1, ARM.nq), cases.central_differences(J, q))
+
+
+def test_derivatives_at_removable_singularities_are_finite():
+    f = interop.function(FAST.integrate_configuration)
+    q = STATE["q"]
+    J = jax.jacrev(f, argnums=1)(q, np.zeros(ARM.nv), 0.1, params=PARAMS)
+    by_differences = cases.central_differences(
+        lambda v: native("integrate_configuration", q, v, 0.1), np.zeros(ARM.nv)
+    )
+    close(J, by_differences)
+    difference = interop.function(FAST.difference_configuration)
+    J = jax.jacrev(difference)(q, q, params=PARAMS)
+    close(J, cases.central_differences(lambda x: native("difference_configuration", x, q), q))
+
+
+def test_the_gradient_of_a_rollout_is_that_of_differences():
+    step = interop.function(FAST.step, step=0.01, integrator="euler")
+    q, v = STATE["q"], STATE["v"]
+
+    def loss(controls, payload):
+        def body(state, control):
+            after = step(*state, control, params={"payload": payload})
+            return (after.q, after.v), after.v
+
+        _, speeds = jax.lax.scan(body, (jnp.asarray(q), jnp.asarray(v)), controls)
+        return (speeds**2).sum()
+
+    controls = 0.1 * np.random.default_rng(2).normal(size=(20, 2))
+    by_controls, by_payload = jax.jit(jax.grad(loss, argnums=(0, 1)))(controls, 0.7)
+    close(by_controls.reshape(1, -1), cases.central_differences(jax.jit(lambda u: loss(u, 0.7)), controls))
+    close(
+        by_payload, cases.central_differences(jax.jit(lambda m: loss(controls, m[0])), np.array([0.7]))[0, 0]
+    )
+
+
+def test_another_platform_calls_back(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    f = interop.function(zw.compile(ARM).mass_matrix)
+    q = cases.state(ARM, (5,))["q"]
+    found = jax.vmap(lambda x: f(x, params=PARAMS))(q)
+    np.testing.assert_array_equal(found, FAST.mass_matrix(q, params=PARAMS))
+
+
+def test_single_precision():
+    fast = zw.compile(ARM, dtype="float32")
+    f = interop.function(fast.bias_forces)
+    q, v = (STATE[name].astype("float32") for name in ("q", "v"))
+    found = f(q, v, params={"payload": np.float32(0.7)})
+    assert found.dtype == jnp.float32
+    np.testing.assert_array_equal(found, fast.bias_forces(q, v, params=PARAMS))
+    with pytest.raises(
+        StateError, match=r"'v' is float64, and bias_forces .* float32: convert it by .astype"
+    ):
+        f(q, v.astype(float), params={"payload": np.float32(0.7)})
+
+
+def test_arguments_of_another_type_are_named():
+    f = in_jax("forward_dynamics")
+    q, v, tau = arguments("forward_dynamics")
+    with pytest.raises(
+        StateError, match=r"'tau' is float32, and forward_dynamics of mechanism 'arm on a ball'"
+    ):
+        f(q, v, tau.astype("float32"), params=PARAMS)
+    with pytest.raises(StateError, match="'v' is an array of complex128"):
+        f(q, v + 0j, tau, params=PARAMS)
+    jax.config.update("jax_enable_x64", False)
+    try:
+        with pytest.raises(StateError, match=r"'q' is float32.*jax_enable_x64"):
+            f(q, v, tau, params=PARAMS)
+    finally:
+        jax.config.update("jax_enable_x64", True)
+
+
+def test_wrong_calls_are_explained():
+    f = in_jax("forward_dynamics")
+    q, v, tau = arguments("forward_dynamics")
+    with pytest.raises(ParameterError, match="'payload' has no value"):
+        f(q, v, tau)
+    with pytest.raises(ShapeError, match=r"'q' has the shape \(5,\); .* takes \(..., 6\)"):
+        f(q[:5], v, tau, params=PARAMS)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        f(np.tile(q, (2, 1)), np.tile(v, (3, 1)), tau, params=PARAMS)
+    with pytest.raises(ArgumentError, match=r"'tau' is missing: .* takes q, v, tau"):
+        f(q, v, params=PARAMS)
+    with pytest.raises(ArgumentError, match="'force' is no argument"):
+        f(q, v, force=tau, params=PARAMS)
+    with pytest.raises(ArgumentError, match="4 arguments"):
+        f(q, v, tau, tau, params=PARAMS)
+    with pytest.raises(ArgumentError, match=r"give a method of zw.compile\(mechanism\)"):
+        interop.function(zw.forward_dynamics)
+    with pytest.raises(ArgumentError, match="rollout is no function that can be used here"):
+        interop.function(FAST.rollout)
+    with pytest.raises(ArgumentError, match="frame is missing"):
+        interop.function(FAST.frame_pose)
+    with pytest.raises(UnknownNameError, match="tool"):
+        interop.function(FAST.frame_pose, frame="tol")
+    with pytest.raises(ArgumentError, match="'frame' is no option of step"):
+        interop.function(FAST.step, frame="tool")
+    with pytest.raises(zw.errors.DescriptionError, match=r"step is .*Trace"):
+        jax.jit(lambda h: interop.function(FAST.step, step=h)(STATE["q"], STATE["v"], np.zeros(2)))(0.1)
+
+
+def test_a_step_with_contacts_has_the_derivatives_of_differences():
+    """A ball that rolls and slips on the floor."""
+    fast = zw.compile(cases.falling_ball())
+    q, v, control = cases.rolling()
+    step = interop.function(fast.step, step=0.002)
+    after = jax.jit(step)(q, v, control)
+    np.testing.assert_array_equal(after.v, fast.step(q, v, control, step=0.002).v)
+    given = (q, v, control)
+    for k in range(3):
+
+        def native_step(x, k=k):
+            return tuple(fast.step(*given[:k], x, *given[k + 1 :], step=0.002))[:2]
+
+        J = jax.jacrev(lambda *x: step(*x)[:2], argnums=k)(*given)
+        close(np.concatenate(J), cases.central_differences(native_step, given[k]))
+    over_worlds = jax.vmap(jax.jacfwd(lambda v, q: step(q, v, control).v), in_axes=(0, None))
+    found = over_worlds(np.stack([v, 2 * v]), q)
+    close(found[1], jax.jacfwd(lambda v: step(q, v, control).v)(2 * v), 1e-13)
+    with pytest.raises(TraceError, match="only the first derivatives are known"):
+        jax.hessian(lambda v: step(q, v, control).v.sum())(v)
+
+
+def test_functions_with_loops_have_values_and_an_error_for_derivatives():
+    fast = zw.compile(cases.falling_ball())
+    q, v, _ = cases.rolling()
+    wrenches = interop.function(fast.external_wrenches)
+    np.testing.assert_array_equal(wrenches(q, v), fast.external_wrenches(q, v))
+    with pytest.raises(TraceError, match=r"external_wrenches of mechanism 'ball' cannot be differentiated"):
+        jax.jacfwd(lambda v: wrenches(q, v))(v)
+    hard = interop.function(zw.compile(cases.falling_ball(hard=True)).step, step=0.002)
+    with pytest.raises(SimulationError, match="divided at the impacts of hard contacts"):
+        jax.jacfwd(lambda v: hard(q, v, np.zeros(6)).v)(v)
+
+
+def test_a_given_jacobian_is_used():
+    """Energies with a Jacobian by differences of the flat function."""
+    q, v = arguments("energy")
+    x = np.concatenate([q, v])
+
+    def jacobian(q, v, parameters):
+        given = np.concatenate([q, v, parameters])
+        return cases.central_differences(
+            lambda x: FAST.energy(x[:6], x[6:11], params={"payload": float(x[11])}), given
+        )
+
+    energy = interop.function(FAST.energy, jacobian=jacobian)
+    found = jax.jacrev(lambda x: energy(x[:6], x[6:], params=PARAMS).potential)(x)
+    expected = jax.jacrev(lambda x: in_jax("energy")(x[:6], x[6:], params=PARAMS).potential)(x)
+    close(found, expected)
+    with pytest.raises(TraceError, match="only the first derivatives are known"):
+        jax.hessian(lambda q: energy(q, v, params=PARAMS).kinetic)(q)
+    wrong = interop.function(FAST.energy, jacobian=lambda *x: np.zeros((2, 2)))
+    with pytest.raises(Exception, match=r"ShapeError: jacobian returned an array of the shape \(2, 2\)"):
+        jax.jacfwd(lambda v: wrong(q, v, params=PARAMS).kinetic)(v).block_until_ready()
+
+
+def test_without_jax_the_error_has_the_command():
+    code = cases.run_in_a_new_process_without("jax")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'zwang[jax]'" in done.stdout

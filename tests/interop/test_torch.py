@@ -1,0 +1,183 @@
+"""Functions of a mechanism in PyTorch: values, gradcheck, opcheck, vmap and torch.compile."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.interop import cases
+from zwang.api.function_table import FUNCTIONS as TABLE
+from zwang.errors import ArgumentError, ParameterError, ShapeError, StateError, TraceError
+
+torch = pytest.importorskip("torch")
+interop = pytest.importorskip("zwang.interop.torch")
+
+ARM = cases.arm_on_a_ball()
+FAST = zw.compile(ARM)
+STATE = cases.state(ARM)
+PARAMS = {"payload": 0.7}
+
+
+def in_torch(name: str):
+    return interop.function(getattr(FAST, name), **cases.FUNCTIONS[name])
+
+
+def arguments(name: str, state=STATE) -> list:
+    names = cases.ARRAYS.get(name) or TABLE[name].arguments
+    return [torch.tensor(state[argument], requires_grad=True) for argument in names]
+
+
+def with_payload(name: str):
+    """The function of its tensors and of the payload, with all results in one tensor."""
+    function = in_torch(name)
+
+    def call(*given):
+        *given, payload = given
+        found = function(*given, params={"payload": payload})
+        if isinstance(found, dict):
+            found = tuple(found.values())
+        parts = found if isinstance(found, tuple) else (found,)
+        return torch.cat([part.reshape(-1) for part in parts])
+
+    return call
+
+
+@pytest.mark.parametrize("name", cases.FUNCTIONS)
+def test_values_are_those_of_the_compiled_function(name):
+    for worlds in ((), (3,), (2, 3)):
+        given = arguments(name, cases.state(ARM, worlds))
+        found = in_torch(name)(*given, params=PARAMS)
+        arrays = [x.detach().numpy() for x in given]
+        expected = getattr(FAST, name)(*arrays, **cases.FUNCTIONS[name], params=PARAMS)
+        if isinstance(expected, dict):
+            assert list(found) == list(expected)
+            found, expected = tuple(found.values()), tuple(expected.values())
+        found = found if isinstance(found, tuple) else (found,)
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        for x, y in zip(found, expected, strict=False):
+            np.testing.assert_array_equal(x.detach().numpy(), y)
+
+
+@pytest.mark.parametrize("name", cases.FUNCTIONS)
+def test_gradcheck(name):
+    payload = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(with_payload(name), (*arguments(name), payload))
+
+
+def test_second_derivatives():
+    payload = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    for name in ("energy", "forward_dynamics"):
+        assert torch.autograd.gradgradcheck(with_payload(name), (*arguments(name), payload))
+
+
+def test_the_operator_passes_opcheck():
+    function = in_torch("energy")
+    q, v = arguments("energy")
+    payload = torch.tensor([0.7], dtype=torch.float64, requires_grad=True)
+    function(q, v, params=PARAMS)
+    number = interop._number(interop.bound_function(FAST.energy, {}).function)
+    checks = torch.library.opcheck(interop._operator(3, 2), (q, v, payload, number))
+    assert set(checks.values()) == {"SUCCESS"}
+
+
+def test_vmap_broadcasts_and_any_strides_are_read():
+    worlds = {name: torch.tensor(x) for name, x in cases.state(ARM, (4, 3)).items()}
+    q, v, tau = (worlds[name] for name in ("q", "v", "tau"))
+    f = in_torch("forward_dynamics")
+
+    def one(q, v, tau):
+        return f(q, v, tau, params=PARAMS)
+
+    over_both = torch.func.vmap(torch.func.vmap(one, in_dims=(0, 0, None)), in_dims=(0, None, 0))
+    expected = FAST.forward_dynamics(*(x.numpy() for x in (q, v[0], tau[:, :1])), params=PARAMS)
+    np.testing.assert_array_equal(over_both(q, v[0], tau[:, 0]).numpy(), expected)
+    turned = f(
+        q.transpose(0, 1),
+        v[:, ::2].new_tensor(v.numpy()).transpose(0, 1),
+        tau.mT.mT.transpose(0, 1),
+        params=PARAMS,
+    )
+    expected = FAST.forward_dynamics(*(x.numpy().swapaxes(0, 1) for x in (q, v, tau)), params=PARAMS)
+    np.testing.assert_array_equal(turned.numpy(), expected)
+
+
+def test_the_gradient_of_a_batch_is_summed_over_what_is_shared():
+    q, v = (torch.tensor(cases.state(ARM, (5,))[name]) for name in ("q", "v"))
+    tau = torch.tensor(STATE["tau"], requires_grad=True)
+    f = in_torch("forward_dynamics")
+    f(q, v, tau, params=PARAMS).sum().backward()
+    inverses = np.linalg.inv(FAST.mass_matrix(q.numpy(), params=PARAMS))
+    np.testing.assert_allclose(tau.grad.numpy(), inverses.sum((0, 1)), rtol=1e-10)
+
+
+def test_compile_of_the_whole_graph():
+    """The loss and its gradient, traced without a break, also for another number of worlds."""
+    f = in_torch("forward_dynamics")
+
+    def loss(q, v, tau):
+        return f(q, v, tau, params=PARAMS).square().mean() + q.sin().sum()
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    for worlds in (3, 4, 7):
+        given, same = (arguments("forward_dynamics", cases.state(ARM, (worlds,))) for _ in range(2))
+        found, expected = compiled(*given), loss(*same)
+        found.backward()
+        expected.backward()
+        assert torch.equal(found, expected)
+        for x, y in zip(given, same, strict=True):
+            torch.testing.assert_close(x.grad, y.grad, rtol=1e-12, atol=1e-12)
+
+
+def test_a_step_with_contacts_passes_gradcheck():
+    step = interop.function(zw.compile(cases.falling_ball()).step, step=0.002)
+    given = [torch.tensor(x, requires_grad=True) for x in cases.rolling()]
+    assert torch.autograd.gradcheck(lambda *x: step(*x)[:2], given, rtol=1e-5, atol=1e-6)
+
+
+def test_functions_with_loops_have_values_and_an_error_for_derivatives():
+    fast = zw.compile(cases.falling_ball())
+    q, v, _ = (torch.tensor(x, requires_grad=True) for x in cases.rolling())
+    found = interop.function(fast.external_wrenches)(q, v)
+    expected = fast.external_wrenches(q.detach().numpy(), v.detach().numpy())
+    np.testing.assert_array_equal(found.detach().numpy(), expected)
+    with pytest.raises(TraceError, match=r"external_wrenches of mechanism 'ball' cannot be differentiated"):
+        found.sum().backward()
+
+
+def test_wrong_calls_are_explained():
+    f = in_torch("forward_dynamics")
+    q, v, tau = arguments("forward_dynamics")
+    with pytest.raises(StateError, match=r"'v' is float32, and forward_dynamics of .* float64"):
+        f(q, v.float(), tau, params=PARAMS)
+    with pytest.raises(StateError, match="'tau' is an array of complex128"):
+        f(q, v, tau + 0j, params=PARAMS)
+    with pytest.raises(StateError, match=r"'q' is on meta, .* computes on the CPU"):
+        f(q.to("meta"), v, tau, params=PARAMS)
+    with pytest.raises(ShapeError, match=r"'q' has the shape \(5,\)"):
+        f(q[:5], v, tau, params=PARAMS)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        f(q.expand(2, 6), v.expand(3, 5), tau, params=PARAMS)
+    with pytest.raises(ParameterError, match="'payload' has no value"):
+        f(q, v, tau)
+    with pytest.raises(ArgumentError, match="'tau' is missing"):
+        f(q, v, params=PARAMS)
+
+
+def test_the_page_runs(tmp_path, monkeypatch):
+    """The page is built where PyTorch is not installed, so that its code runs here."""
+    text = (cases.ROOT / "docs" / "howto" / "use_pytorch.md").read_text("utf-8")
+    blocks = re.findall(r"^```\{code-block\} python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 3
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(blocks), "use_pytorch.md", "exec"), {"__name__": "__main__"})
+
+
+def test_without_pytorch_the_error_has_the_command():
+    code = cases.run_in_a_new_process_without("torch")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'zwang[torch]'" in done.stdout
