@@ -18,6 +18,9 @@ settings.load_profile("zwang")
 PROGRAMS = {
     "chromium": ("google-chrome", "chromium", "chromium-browser", "chrome"),
     "cc": () if sys.platform == "win32" else ("cc",),
+    "clang": ("clang",),
+    "cmake": ("cmake",),
+    "node": ("node",),
     "ptxas": ("ptxas",),
 }
 """The optional programs of tests, by the names under which they are looked for."""

@@ -34,7 +34,8 @@ def call(capsys, monkeypatch, tmp_path):
 
 
 COMMANDS = [
-    "info", "check", "convert", "simulate", "plot", "view", "equations", "linearize", "ik", "bench", "demo",
+    "info", "check", "convert", "export", "simulate", "plot", "view", "equations", "linearize", "ik", "bench",
+    "demo",
 ]  # fmt: skip
 
 

@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "symbolic": MODEL | {"constraint", "compiler", "api"},
     "viewer": MODEL | {"recording", "api", "robot", "atomic"},
     "gym": MODEL | {"io", "simulation", "api"},
-    "interop": MODEL | {"integrator", "api", "compiler"},
+    "interop": MECHANICS | {"simulation", "recording", "compiler", "api", "atomic", "io"},
     "demo": MODEL | {"api", "recording", "symbolic", "viewer"},
     "cli_options": set(),
     "cli": None,

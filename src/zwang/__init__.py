@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.api.worlds import Worlds as Worlds
     from zwang.constraint.softness_report import softness as softness
     from zwang.integrator.adaptive_step import Adaptive as Adaptive
+    from zwang.interop.export import export as export
     from zwang.io.lint import lint as lint
     from zwang.io.load import load as load
     from zwang.io.mjcf.write_mjcf import write_mjcf as write_mjcf
@@ -166,6 +167,7 @@ _PLACES = {
         "zwang_of"
     ),
     "zwang.api.compiled": "compile",
+    "zwang.interop.export": "export",
     "zwang.io.load": "load",
     "zwang.io.lint": "lint",
     "zwang.io.mjcf.write_mjcf": "write_mjcf",
@@ -289,6 +291,7 @@ __all__ = [
     "energy",
     "equations",
     "errors",
+    "export",
     "external_wrenches",
     "forward_dynamics",
     "frame_acceleration",

@@ -331,6 +331,17 @@ def _check_unconstrained(mechanism: Mechanism) -> None:
     )
 
 
+def traced_program(
+    mechanism: Mechanism, text: Callable[..., Any], inputs: dict[str, Any], normalised: set[str]
+) -> Program:
+    """The program of text(mechanism, parameters, values by name); the values of the symbols are its last
+    input.
+
+    normalised: the inputs whose quaternions are normalised.
+    """
+    return trace_and_optimise(*_with_parameters(mechanism, text, inputs, normalised))
+
+
 def compile_function(
     function: Callable[..., Any],
     inputs: Mapping[str, Any],

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from zwang.cli import analysis_commands, convert_command, demo_commands, model_commands, run_commands
+from zwang.cli import (
+    analysis_commands,
+    convert_command,
+    demo_commands,
+    export_command,
+    model_commands,
+    run_commands,
+)
 from zwang.cli.application import app, main
 
 __all__ = [
@@ -10,6 +17,7 @@ __all__ = [
     "app",
     "convert_command",
     "demo_commands",
+    "export_command",
     "main",
     "model_commands",
     "run_commands",

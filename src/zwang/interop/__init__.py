@@ -1,5 +1,6 @@
-"""The functions of a compiled mechanism in other programs: JAX, PyTorch and CasADi, with exact derivatives.
+"""Mechanisms in other programs: functions in JAX, PyTorch and CasADi, with exact derivatives; C99 libraries,
+functional mock-up units and WebAssembly modules.
 
-Each module is an extra and is imported by itself: `import zwang.interop.jax`. None of them is loaded by
+`zwang.interop.jax`, `.torch` and `.casadi` are extras, each imported by itself. None of them is loaded by
 `import zwang`.
 """

@@ -1,5 +1,4 @@
-"""Portable C99 source of a program: one function, which evaluates one world per call and uses stack memory
-only.
+"""Portable C99 source of a program: one function, which evaluates one world per call and allocates no memory.
 
 The only external functions are sqrt, fma, fabs, floor and copysign of libm, which are exact. Hence the
 results equal those of the other backends, bit for bit. Identifiers are formed from value numbers; the names
@@ -9,15 +8,20 @@ of inputs and outputs appear in a comment only, without special characters.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from string import Template
 
 import numpy as np
 
+from zwang.compiler.backends.array_storage import ArrayStorage, array_length, array_storage
 from zwang.compiler.ir.program import Block, Instruction, Port, Program
 from zwang.compiler.passes.expand import expand
 from zwang.errors import CompileError
+
+FRAME = 1024
+"""The bytes of the stack that a function has for its arguments, saved registers and inlined helpers."""
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "ne": "!="} | {
     "and": "&",
@@ -53,6 +57,19 @@ _BIT_OPERATIONS = {
 }
 
 
+@dataclass(frozen=True)
+class CFunction:
+    """The C99 text of one function, to stand below `preamble`.
+
+    work: the number of elements of its argument `work`, the workspace for long arrays; 0 if it has none.
+    stack: an upper bound of the bytes of its variables and arrays, as of code that is not optimised.
+    """
+
+    text: str
+    work: int
+    stack: int
+
+
 def source(program: Program, name: str = "compute", dtype: str = "float64") -> str:
     """The C99 source of `void NAME(const double *in0, ..., double *out0, ...)`; for "float32" of floats.
 
@@ -60,24 +77,55 @@ def source(program: Program, name: str = "compute", dtype: str = "float64") -> s
     expressions (gcc: -ffp-contract=off, which -std=c99 implies) and without -ffast-math. Raises CompileError
     for a name that is not a C identifier, or another dtype.
     """
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,62}", name):
-        raise CompileError(f"the function's name {name!r} is not a C identifier: use letters, digits and _")
+    function = c_function(program, name, dtype)
+    return "\n".join([*_comment(program), preamble(dtype), function.text])
+
+
+def c_function(
+    program: Program,
+    name: str,
+    dtype: str = "float64",
+    *,
+    arguments: tuple[Sequence[str], Sequence[str]] | None = None,
+    tables: str = "table",
+    storage: str = "",
+    longest_on_stack: int | None = None,
+) -> CFunction:
+    """One function of a C99 file, as that of `source`.
+
+    arguments: the names of the inputs and outputs, by default in0, in1, ... and out0, out1, ...; none may be
+    a letter with a number. An empty name omits an argument without elements. tables: the prefix of the names
+    of its constant tables. storage: "static" for a function of this file alone.
+    longest_on_stack: arrays with more elements lie in a workspace, the last argument `work`; by default all
+    are on the stack. Raises CompileError for a name that is not a C identifier, or another dtype.
+    """
+    for word in (name, tables):
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,62}", word):
+            raise CompileError(
+                f"the function's name {word!r} is not a C identifier: use letters, digits and _"
+            )
     if dtype not in ("float64", "float32"):
         raise CompileError(f"dtype is {dtype!r}; it must be 'float64' or 'float32'")
     program = expand(program, dtype)
-    text = _CWriter(program, dtype)
+    inputs, outputs = arguments or (
+        [f"in{k}" for k in range(len(program.inputs))],
+        [f"out{k}" for k in range(len(program.outputs))],
+    )
+    placed = ArrayStorage() if longest_on_stack is None else array_storage(program, longest_on_stack)
+    text = _CWriter(program, dtype, inputs, tables, placed.offsets)
     text.block(program.body, [])
     starts = np.cumsum([0, *(port.size for port in program.outputs)])
-    for number, (port, start) in enumerate(zip(program.outputs, starts, strict=False)):
+    for output, port, start in zip(outputs, program.outputs, starts, strict=False):
         for k in range(port.size):
-            text.line(f"out{number}[{k}] = {text.names[program.body.results[start + k]]};")
-    pointers = [f"const {text.real} *in{k}" for k in range(len(program.inputs))]
-    pointers += [f"{text.real} *out{k}" for k in range(len(program.outputs))]
-    head = [*_comment(program), _preamble(dtype), *text.tables.values(), ""]
-    unused = [f"    (void)in{k};" for k in range(len(program.inputs))]
-    unused += [f"    (void)out{k};" for k, port in enumerate(program.outputs) if port.size == 0]
-    body = [f"void {name}({', '.join(pointers) or 'void'})", "{", *unused, *text.lines, "}", ""]
-    return "\n".join(head + body)
+            text.line(f"{output}[{k}] = {text.names[program.body.results[start + k]]};")
+    pointers = [f"const {text.real} *{x}" for x in inputs if x]
+    pointers += [f"{text.real} *{x}" for x in outputs if x] + [f"{text.real} *work"] * bool(placed.size)
+    empty = [x for x, port in zip(outputs, program.outputs, strict=True) if port.size == 0]
+    unused = [f"    (void){x};" for x in (*inputs, *empty) if x]
+    head = f"{storage} void {name}({', '.join(pointers) or 'void'})".strip()
+    lines = [*text.tables.values(), "", head, "{", *unused, *text.lines, "}", ""]
+    stack = text.size // 8 * text.stack_elements + 8 * text.variables + FRAME
+    return CFunction("\n".join(lines), placed.size, stack)
 
 
 def _comment(program: Program) -> list[str]:
@@ -95,18 +143,46 @@ def _sanitised(port: Port) -> str:
     return re.sub(r"[^A-Za-z0-9_. -]", "_", port.name)[:60]
 
 
-def _preamble(dtype: str) -> str:
-    """Include directives, types and helper functions, from the template `c_preamble.c`."""
+def preamble(dtype: str, functions: str | None = None) -> str:
+    """Include directives, types and helper functions of a C file, from the template `c_preamble.c`.
+
+    functions: their text, of which the helper functions that it does not call are left out.
+    """
     real, word, bits = ("double", "uint64_t", 64) if dtype == "float64" else ("float", "uint32_t", 32)
     text = resources.files("zwang.compiler.backends").joinpath("c_preamble.c").read_text(encoding="utf-8")
-    return Template(text).substitute(real=real, word=word, bits=bits)
+    head, *helpers = text.split("\nstatic inline ")
+    for helper in helpers:
+        name = re.split(r"[ (]", helper)[1]
+        if functions is None or f"{name}(" in functions:
+            head += f"\nstatic inline {helper}"
+    return Template(head).substitute(real=real, word=word, bits=bits)
+
+
+def number_text(value: float, dtype: str) -> str:
+    """A number of the type `real` as a C expression, with as many digits as identify it."""
+    if value != value:
+        return "(real)NAN"
+    with np.errstate(over="ignore"):
+        text = repr(float(value)) if dtype == "float64" else str(np.float32(value))
+    if "inf" in text:
+        return "(-(real)INFINITY)" if text.startswith("-") else "(real)INFINITY"
+    text += "" if "." in text or "e" in text else ".0"
+    text += "" if dtype == "float64" else "f"
+    return f"({text})" if text.startswith("-") else text
 
 
 class _CWriter:
     """The lines of the function's body, and the C expression of each value."""
 
-    def __init__(self, program: Program, dtype: str) -> None:
-        self.program = program
+    def __init__(
+        self,
+        program: Program,
+        dtype: str,
+        inputs: Sequence[str],
+        tables: str,
+        places: Mapping[int, int],
+    ) -> None:
+        self.program, self.inputs, self.table_prefix, self.places = program, inputs, tables, places
         self.real = "double" if dtype == "float64" else "float"
         self.size = 64 if dtype == "float64" else 32
         self.suffix = "" if dtype == "float64" else "f"
@@ -114,6 +190,7 @@ class _CWriter:
         self.lines: list[str] = []
         self.tables: dict[tuple, str] = {}
         self.depth = 1
+        self.variables, self.stack_elements = 0, 0
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -133,6 +210,7 @@ class _CWriter:
         out = instruction.out[0]
         kind = {"real": "real", "bool": "int", "index": "int"}[self.program.kinds[out]]
         self.names[out] = f"v{out}"
+        self.variables += 1
         self.line(f"const {kind} v{out} = {expression};")
 
     def _expression(self, instruction: Instruction) -> str:
@@ -157,14 +235,7 @@ class _CWriter:
         self.names[instruction.out[0]] = self._number(instruction.data)
 
     def _number(self, value: float) -> str:
-        if value != value:
-            return "(real)NAN"
-        with np.errstate(over="ignore"):
-            text = repr(float(value)) if self.real == "double" else str(np.float32(value))
-        if "inf" in text:
-            return "(-(real)INFINITY)" if text.startswith("-") else "(real)INFINITY"
-        text += "" if "." in text or "e" in text else ".0"
-        return f"({text}{self.suffix})" if text.startswith("-") else text + self.suffix
+        return number_text(value, "float64" if self.real == "double" else "float32")
 
     def _index(self, instruction: Instruction, args: list[str]) -> None:
         self.names[instruction.out[0]] = (
@@ -173,7 +244,7 @@ class _CWriter:
 
     def _input(self, instruction: Instruction, args: list[str]) -> None:
         number, element = instruction.data
-        self._define(instruction, f"in{number}[{element}]")
+        self._define(instruction, f"{self.inputs[number]}[{element}]")
 
     def _table(self, instruction: Instruction, args: list[str]) -> None:
         numbers = [self._number(x) for x in instruction.data]
@@ -188,9 +259,9 @@ class _CWriter:
         if key not in self.tables:
             rows = [", ".join(numbers[k : k + 8]) for k in range(0, len(numbers), 8)]
             entries = ",\n    ".join(rows)
-            head = f"static const {kind} table{len(self.tables)}[{len(numbers)}]"
+            head = f"static const {kind} {self.table_prefix}{len(self.tables)}[{len(numbers)}]"
             self.tables[key] = f"{head} = {{\n    {entries},\n}};"
-        return f"table{list(self.tables).index(key)}"
+        return f"{self.table_prefix}{list(self.tables).index(key)}"
 
     # ------------------------------------------------------------------------------------ mutable arrays
 
@@ -200,14 +271,22 @@ class _CWriter:
         self.line(f"for (int i = 0; i < {instruction.data}; ++i) a{out}[i] = 0;")
 
     def _empty(self, instruction: Instruction, args: list[str]) -> None:
+        self._declare_array(instruction)
+
+    def _declare_array(self, instruction: Instruction) -> None:
+        """Declare an array on the stack, or a pointer to its place in the workspace."""
         out = instruction.out[0]
         self.names[out] = f"a{out}"
-        self.line(f"real a{out}[{max(instruction.data, 1)}];")
+        self.variables += 2  # the pointer, and the index of a loop over the array
+        if out in self.places:
+            self.line(f"real *const a{out} = work + {self.places[out]};")
+            return
+        self.stack_elements += array_length(instruction)
+        self.line(f"real a{out}[{array_length(instruction)}];")
 
     def _compact(self, instruction: Instruction, args: list[str]) -> None:
+        self._declare_array(instruction)
         out, count = instruction.out[0], instruction.data
-        self.names[out] = f"a{out}"
-        self.line(f"real a{out}[{count + 1}];")
         self.line(f"for (int i = 0; i <= {count}; ++i) a{out}[i] = 0;")
         append = f"a{out}[(int)a{out}[{count}]] = i; a{out}[{count}] += 1;"
         self.line(f"for (int i = 0; i < {args[1]}; ++i) if ({args[0]}[i] > 0) {{ {append} }}")
@@ -247,6 +326,7 @@ class _CWriter:
             kind = self.program.kinds[out]
             self.names[out] = start if kind == "array" else f"v{out}"
             names.append(self.names[out])
+            self.variables += 2  # and its copy, where the loop assigns all at once
             if kind != "array":
                 self.line(f"{'real' if kind == 'real' else 'int'} v{out} = {start};")
         return names
@@ -281,6 +361,7 @@ class _CWriter:
         data = instruction.data
         carry, captured = self._carry(instruction, args[: data.carried]), args[data.carried :]
         index = f"i{data.body.parameters[0]}"
+        self.variables += 2
         counter, lower, upper = index, "0", str(data.count)
         if data.over_active:
             counter, upper = f"n{index}", f"{captured[0]}[{data.count}]"
@@ -298,6 +379,7 @@ class _CWriter:
     def _cond(self, instruction: Instruction, args: list[str]) -> None:
         data = instruction.data
         reals = [out for out in instruction.out if self.program.kinds[out] != "array"]
+        self.variables += len(reals)
         for out in reals:
             self.line(f"{'real' if self.program.kinds[out] == 'real' else 'int'} v{out};")
         self.line(f"if ({args[0]}) {{")

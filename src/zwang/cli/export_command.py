@@ -1,0 +1,92 @@
+"""The command `zwang export`, which writes a model as code for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.markup import escape
+
+import zwang as zw
+from zwang.cli.application import app
+from zwang.cli.console import out
+from zwang.cli.inputs import model_of, parse_pairs
+from zwang.cli.options import Base, Model, Step, Strict, examples
+
+
+@app.command(
+    help_epilogue=examples(
+        "zwang export furuta furuta_code/",
+        "zwang export furuta furuta.fmu --step 0.001",
+        "zwang export humanoid.xml humanoid_code --step 0.002 --function step --function sensors",
+    )
+)
+def export(
+    model: Model,
+    output: Annotated[
+        Path, Parameter(help="A folder for C99 code, which is created, or a file that ends in .fmu or .wasm.")
+    ],
+    *,
+    format: Annotated[
+        str | None,
+        Parameter(help="The format, c99, fmu or wasm; by default it follows from the output's name."),
+    ] = None,
+    name: Annotated[
+        str | None, Parameter(help="The prefix of all names in the code; by default that of the model.")
+    ] = None,
+    step: Step = None,
+    integrator: Annotated[
+        str | None,
+        Parameter(help="Integrator: euler, implicitfast, implicit or rk4; by default the model's."),
+    ] = None,
+    dtype: Annotated[str, Parameter(help="The type of all numbers: float64 or float32.")] = "float64",
+    function: Annotated[
+        list[str] | None,
+        Parameter(help="Export only this function, such as step. May be given several times.", negative=()),
+    ] = None,
+    frame: Annotated[
+        list[str] | None,
+        Parameter(
+            help="Export functions of this body or frame; by default of all frames. May be given several "
+            "times.",
+            negative=(),
+        ),
+    ] = None,
+    symbolic: Annotated[
+        list[str] | None,
+        Parameter(
+            help="Make these numbers parameters: mass, com, inertia, damping, friction or gravity. May be "
+            "given several times; --param gives their values.",
+            negative=(),
+        ),
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        Parameter(help="The value of a parameter, as name=value. May be given several times.", negative=()),
+    ] = None,
+    base: Base = "fixed",
+    strict: Strict = True,
+) -> None:
+    """Write a model as code for other programs: its step with contacts, dynamics, Jacobians and sensors.
+
+    The code has no dependencies, allocates no memory, and computes the same bits as zwang.
+    """
+    m = model_of(model, base=base, strict=strict, symbolic=symbolic or ())
+    report = zw.export(
+        m,
+        output,
+        format=format,
+        name=name,
+        step=step,
+        integrator=integrator,
+        dtype=dtype,
+        functions=function,
+        frames=frame,
+        params=parse_pairs(param) or None,
+    )
+    for note in report.notes:
+        if note.kind != "written":
+            out.print(f"[yellow]{escape(note.kind)}:[/] {escape(note.where)}: {escape(note.what)}")
+    for note in report.of_kind("written"):
+        out.print(f"wrote {escape(note.where)}, {escape(note.what)}")

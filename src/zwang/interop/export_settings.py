@@ -1,0 +1,131 @@
+"""The validated settings of an export: the mechanism, its step, what is exported, and the initial state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zwang.api.initial_conditions import initial_state
+from zwang.api.programs import COMPILED_FUNCTIONS
+from zwang.api.settings_validation import simulation_settings
+from zwang.constraint.hard import rheonomic_constraints
+from zwang.errors import DescriptionError, FormatError, SimulationError, UnknownNameError
+from zwang.interop.identifiers import library_name
+from zwang.mechanism.mechanism import Mechanism
+from zwang.simulation.controls import control_names
+from zwang.simulation.initial_state import InitialState
+from zwang.simulation.settings import SimulationSettings
+
+STEP, STATE_DERIVATIVE, SENSORS = "step", "state_derivative", "sensors"
+FUNCTIONS = (STEP, *COMPILED_FUNCTIONS, STATE_DERIVATIVE)
+DEFAULT_FUNCTIONS = (
+    STEP, "forward_dynamics", "inverse_dynamics", "mass_matrix", "bias_forces", "frame_pose",
+    "frame_jacobian", SENSORS,
+)  # fmt: skip
+"""The functions that are exported by default; sensors where there are any."""
+
+
+@dataclass(frozen=True)
+class ExportSettings:
+    """What is exported.
+
+    name: the prefix of all C names. plan: the settings of the step, with the integrator, of fixed step size,
+    and the step size h [s]. dtype: "float64" or "float32". functions: some of `FUNCTIONS`, in their order.
+    frames: for which functions of frames are exported. initial: the initial state of one world, and the
+    values of the symbols.
+    """
+
+    mechanism: Mechanism
+    name: str
+    plan: SimulationSettings
+    dtype: str
+    functions: tuple[str, ...]
+    frames: tuple[str, ...]
+    initial: InitialState
+
+    @property
+    def h(self) -> float:
+        """The step size [s]."""
+        return self.plan.step
+
+    @property
+    def integrator(self) -> str:
+        """The name of the integrator."""
+        return str(self.plan.integrator)
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """The names of the elements of the control."""
+        return control_names(self.mechanism)
+
+    @property
+    def depends_on_time(self) -> bool:
+        """Whether a constraint depends on time."""
+        return bool(rheonomic_constraints(self.mechanism))
+
+
+def export_settings(
+    mechanism: Mechanism,
+    *,
+    name: str | None = None,
+    step: Any = None,
+    integrator: Any = None,
+    stabilization: str | None = None,
+    coordinate_reduction: Any = False,
+    dtype: str = "float64",
+    functions: Sequence[str] | None = None,
+    frames: Sequence[str] | None = None,
+    q0: Any = None,
+    v0: Any = None,
+    params: Mapping[Any, Any] | None = None,
+) -> ExportSettings:
+    """The settings of an export, from the arguments of `export`. Raises what it documents."""
+    if not mechanism.nv:
+        raise FormatError(
+            f"mechanism {mechanism.name!r} has no joint that moves, so there is no motion to export"
+        )
+    if dtype not in ("float64", "float32"):
+        raise DescriptionError(f"dtype is {dtype!r}; it must be 'float64' or 'float32'")
+    initial = initial_state(mechanism, q0, v0, worlds=1, params=params)
+    h = mechanism.options.timestep if step is None else step
+    plan = simulation_settings(mechanism, 1, h, h, integrator, None, stabilization, coordinate_reduction)
+    if plan.adaptive is not None:
+        raise SimulationError(
+            f"integrator is {plan.adaptive.method!r}, which chooses its steps itself; an exported step has a "
+            "fixed size: give integrator='euler', 'implicitfast', 'implicit' or 'rk4'"
+        )
+    return ExportSettings(
+        mechanism,
+        library_name(name, mechanism.name),
+        plan,
+        dtype,
+        _functions(mechanism, functions),
+        _frames(mechanism, frames),
+        initial,
+    )
+
+
+def _functions(mechanism: Mechanism, names: Sequence[str] | None) -> tuple[str, ...]:
+    """The functions in the order of the table. Raises UnknownNameError."""
+    if names is None:
+        return tuple(name for name in DEFAULT_FUNCTIONS if name != SENSORS or mechanism.sensors)
+    given = (names,) if isinstance(names, str) else tuple(names)
+    for name in given:
+        if name not in FUNCTIONS:
+            raise UnknownNameError("function", name, FUNCTIONS)
+    if SENSORS in given and not mechanism.sensors:
+        raise DescriptionError(
+            f"functions contains 'sensors', and mechanism {mechanism.name!r} has none; omit it"
+        )
+    return tuple(name for name in FUNCTIONS if name in given)
+
+
+def _frames(mechanism: Mechanism, names: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of the frames, by default all frames, or without any all bodies. Raises UnknownNameError."""
+    if names is None:
+        return tuple(part.name for part in mechanism.frames or mechanism.bodies)
+    given = tuple(dict.fromkeys((names,) if isinstance(names, str) else names))
+    for name in given:
+        mechanism.tree.placement(name)
+    return given

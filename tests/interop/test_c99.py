@@ -1,0 +1,394 @@
+"""Exported C99 libraries, compiled by the C compiler, give the bits of zwang's own functions."""
+
+import ctypes
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zwang as zw
+from tests.compiler.random_functions import SIZE, random_function, random_inputs
+from tests.interop.exported_models import HARD, MODELS, PARAMS, arm, dropped, symbolic_furuta
+from zwang.compiler.backends.c import c_function, preamble
+from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.passes.expand import expand
+from zwang.compiler.pipeline import optimise
+from zwang.errors import (
+    ArgumentError,
+    DescriptionError,
+    FormatError,
+    ParameterError,
+    SimulationError,
+    UnknownNameError,
+    WriteError,
+)
+from zwang.interop.identifiers import comment_text, library_name, unique_identifiers
+from zwang.mechanism.samples import FURUTA, furuta
+
+CC = shutil.which("cc")
+needs_cc = pytest.mark.needs("cc")
+FLAGS = "-std=c99 -ffp-contract=off -Wall -Wextra -Werror -pedantic -fPIC".split()
+
+
+def built(folder: Path, *options: str, compiler: str = str(CC)) -> Path:
+    """The library of an exported folder."""
+    [source] = [path for path in folder.glob("*.c") if path.name != "main.c"]
+    library = folder / "library.so"
+    command = [compiler, *FLAGS, *(options or ["-O1"]), "-shared", str(source), "-o", str(library), "-lm"]
+    subprocess.run(command, check=True, cwd=folder)
+    return library
+
+
+def run_example(folder: Path, *options: str, compiler: str = str(CC)) -> subprocess.CompletedProcess:
+    """The example, compiled and run."""
+    sources = [str(path) for path in folder.glob("*.c")]
+    program = folder / "example"
+    command = [compiler, *FLAGS, *(options or ["-O1"]), *sources, "-o", str(program), "-lm"]
+    subprocess.run(command, check=True, cwd=folder)
+    return subprocess.run([str(program)], capture_output=True, text=True)
+
+
+def called(function, inputs, sizes, dtype=float):
+    """The outputs of a C function, whose elements are not set before."""
+    arrays = [np.ascontiguousarray(x, dtype) for x in inputs]
+    outputs = [np.full(size, np.nan, dtype) for size in sizes]
+    function(*(ctypes.c_void_p(x.ctypes.data) for x in (*arrays, *outputs)))
+    return outputs
+
+
+def state_of(header: str, dtype=float) -> np.dtype:
+    """The layout of the state, as the header says it."""
+    sizes = {name: int(size) for name, size in re.findall(r"#define (\w+) (\d+) ", header)}
+    fields: list = [("steps", "u8"), ("status", "i4"), ("solver_status", "i4")]
+    for name, size in re.findall(r"^    (?:double|float) (\w+)\[(\w+)\]", header, re.MULTILINE):
+        fields.append((name, np.dtype(dtype), (int(sizes.get(size, size)),)))
+    return np.dtype(fields, align=True)
+
+
+@needs_cc
+@pytest.mark.parametrize("model", MODELS)
+def test_the_example_of_every_model_runs_and_gives_the_same_bits(model, tmp_path):
+    zw.export(MODELS[model](), tmp_path, functions=["step"], params=PARAMS.get(model))
+    done = run_example(tmp_path, "-O0" if model == "impacts" else "-O1")
+    assert done.returncode == 0 and "the same bits as zwang" in done.stdout, done.stdout
+
+
+@needs_cc
+def test_the_example_fails_if_the_digits_differ(tmp_path):
+    zw.export(furuta(**FURUTA), tmp_path, functions=["step"])
+    main = tmp_path / "main.c"
+    text = main.read_text()
+    assert text.count("FURUTA") == 0 and "0.1,\n" in text
+    main.write_text(text.replace("0.1,\n", "0.10000000000001,\n"))
+    done = run_example(tmp_path)
+    assert done.returncode == 1 and "DIFFERENT" in done.stdout
+
+
+@needs_cc
+@pytest.mark.parametrize(("model", "dtype"), [("soft contact", "float64"), ("arm", "float32")])
+def test_steps_are_those_of_simulate(model, dtype, tmp_path):
+    m = MODELS[model]()
+    zw.export(m, tmp_path, functions=["step"], dtype=dtype, step=0.004)
+    library = ctypes.CDLL(str(built(tmp_path)))
+    [header] = tmp_path.glob("*.h")
+    name = header.stem
+    layout = state_of(header.read_text(), dtype)
+    state = np.zeros((), layout)
+    count = m.nv if not m.inputs else len(m.inputs)
+    control = np.random.default_rng(0).uniform(-1, 1, (80, count))
+    pointer = ctypes.c_void_p(state.ctypes.data)
+    getattr(library, f"{name}_initial_state")(pointer)
+    found = []
+    for u in control:
+        row = np.ascontiguousarray(u, dtype)
+        assert getattr(library, f"{name}_step")(pointer, ctypes.c_void_p(row.ctypes.data)) == 0
+        found.append(np.concatenate([state["q"], state["v"]]))
+    assert state["steps"] == 80
+    worlds = zw.Worlds(m, 1, step=0.004, dtype=dtype)
+    for u, row in zip(control, found, strict=True):
+        worlds.step(u)
+        np.testing.assert_array_equal(row, np.concatenate([worlds.q[0], worlds.v[0]]))
+
+
+@needs_cc
+def test_a_failed_state_stays_as_it_is(tmp_path):
+    """A control that is no number fails, with a text that says so."""
+    zw.export(furuta(**FURUTA), tmp_path, functions=["step"], q0=[0.1, 0.2])
+    library = ctypes.CDLL(str(built(tmp_path)))
+    state = np.zeros((), state_of((tmp_path / "furuta.h").read_text()))
+    pointer = ctypes.c_void_p(state.ctypes.data)
+    library.furuta_initial_state(pointer)
+    for u, expected in ((0.0, 0), (np.nan, 7), (0.0, 7)):
+        control = np.array([u])
+        assert library.furuta_step(pointer, ctypes.c_void_p(control.ctypes.data)) == expected
+    assert state["steps"] == 1 and np.isfinite(state["q"]).all()
+    library.furuta_status_text.restype = ctypes.c_char_p
+    assert b"control is not a finite number" in library.furuta_status_text(7)
+    assert library.furuta_status_text(-1) == library.furuta_status_text(99) == b"unknown status"
+
+
+@needs_cc
+def test_functions_give_the_bits_of_compiled_functions(tmp_path):
+    m = symbolic_furuta()
+    names = [
+        "forward_dynamics", "inverse_dynamics", "mass_matrix", "bias_forces", "frame_pose", "frame_jacobian",
+        "energy", "forward_dynamics_derivatives", "state_derivative", "frame_velocity",
+    ]  # fmt: skip
+    zw.export(m, tmp_path, functions=names, params={"m_p": 0.03}, frames=["pendulum"])
+    library = ctypes.CDLL(str(built(tmp_path)))
+    assert not (tmp_path / "main.c").exists()
+    q, v, tau = np.random.default_rng(1).normal(size=(3, 2))
+    p, fast = [0.04], zw.compile(m)
+    params = {"m_p": 0.04}
+
+    def check(name, inputs, sizes, expected):
+        found = np.concatenate(called(getattr(library, f"furuta_{name}"), (*inputs, p), sizes))
+        np.testing.assert_array_equal(found, np.concatenate([np.ravel(x) for x in expected]))
+
+    a = fast.forward_dynamics(q, v, tau, params=params)
+    check("forward_dynamics", (q, v, tau), [2], [a])
+    check("inverse_dynamics", (q, v, a), [2], [fast.inverse_dynamics(q, v, a, params=params)])
+    check("mass_matrix", (q,), [4], [fast.mass_matrix(q, params=params)])
+    check("bias_forces", (q, v), [2], [fast.bias_forces(q, v, params=params)])
+    check("energy", (q, v), [1, 1], fast.energy(q, v, params=params))
+    check("frame_pose_pendulum", (q,), [9, 3], fast.frame_pose(q, "pendulum", params=params))
+    check("frame_jacobian_pendulum", (q,), [12], [fast.frame_jacobian(q, "pendulum", params=params)])
+    check("frame_velocity_pendulum", (q, v), [6], [fast.frame_velocity(q, v, "pendulum", params=params)])
+    derivatives = fast.forward_dynamics_derivatives(q, v, tau, params=params)
+    check("forward_dynamics_derivatives", (q, v, a), [4, 4, 4, 2], derivatives)
+    u = [0.7]
+    exact = zw.forward_dynamics(m.subs(params), q, v, [u[0], 0])
+    found = called(library.furuta_state_derivative, ([0.0], q, v, u, p), [2, 2, 1])
+    np.testing.assert_array_equal(found[0], v)
+    np.testing.assert_allclose(found[1], exact, rtol=1e-12)
+    assert found[2] == 0
+
+
+@needs_cc
+@pytest.mark.parametrize("model", ["arm", "soft contact"])
+def test_sensors_and_frames_of_hostile_names_give_the_same_bits(model, tmp_path):
+    m = MODELS[model]()
+    zw.export(m, tmp_path, functions=["sensors", "frame_jacobian"])
+    library = ctypes.CDLL(str(built(tmp_path)))
+    [header] = [path.read_text() for path in tmp_path.glob("*.h")]
+    fast = zw.compile(m)
+    q = np.array(m.home or m.neutral, float)
+    v = np.linspace(-1, 1, m.nv)
+    control = np.linspace(0.1, 0.3, len(m.inputs) or m.nv)
+    activation = [0.2] if model == "arm" else []
+    expected = fast.sensors(q, v, control, activation, 0.0)
+    name = library_name(None, m.name)
+    work = int(re.search(r"work\[(\d+)\]: memory", header)[1]) if "work[" in header else 0
+    size = sum(sensor.quantity.size for sensor in m.sensors)
+    given = [x for x in (q, v, control, activation, [0.0]) if len(x)]
+    found = called(getattr(library, f"{name}_sensors"), given, [size, work])[0]
+    np.testing.assert_array_equal(found, np.concatenate(list(expected.values())))
+    if model == "arm":
+        assert "ARM_S_GYRO = 0, " in header and "ARM_S_IMU = 3, " in header
+        [J] = called(library.arm_frame_jacobian_elbow, [q], [6 * m.nv])
+        np.testing.assert_array_equal(J.reshape(6, -1), fast.frame_jacobian(q, "elbow/*"))
+
+
+@needs_cc
+@pytest.mark.parametrize("longest", [0])
+def test_a_workspace_gives_the_bits_of_the_interpreter(tmp_path, longest):
+    """Arrays that share memory are alive at different times, also in loops and branches."""
+    programs = [optimise(trace(random_function(seed), {"x": (SIZE,)})) for seed in range(15)]
+    names = (["x"], ["out"])
+    functions = [
+        c_function(p, f"f{k}", arguments=names, tables=f"t{k}_", longest_on_stack=longest)
+        for k, p in enumerate(programs)
+    ]
+    assert sum(f.work > 0 for f in functions) > 5
+    (tmp_path / "all.c").write_text("\n".join([preamble("float64"), *(f.text for f in functions)]))
+    library = ctypes.CDLL(str(built(tmp_path, "-O0")))
+    for seed, (program, function) in enumerate(zip(programs, functions, strict=True)):
+        reference = expand(program, "float64")
+        for x in random_inputs(seed, 3):
+            sizes = [program.outputs[0].size, function.work]
+            found = called(getattr(library, f"f{seed}"), [x], sizes)[0]
+            np.testing.assert_array_equal(found, evaluate(reference, {"x": x}, "float64")["out"])
+
+
+@needs_cc
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_the_stack_is_not_larger_than_the_header_says(level, tmp_path):
+    zw.export(arm(), tmp_path)
+    subprocess.run([CC, *FLAGS, level, "-fstack-usage", "-c", "arm.c"], check=True, cwd=tmp_path)
+    [usage] = tmp_path.glob("*.su")
+    used = {
+        row.split("\t")[0].rpartition(":")[2]: int(row.split("\t")[1])
+        for row in usage.read_text().splitlines()
+        if "\t" in row
+    }
+    header = (tmp_path / "arm.h").read_text()
+    stated = {
+        name: int(size)
+        for size, name in re.findall(r"At most (\d+) bytes of the stack.*?void (\w+)\(", header, re.DOTALL)
+    }
+    stated["arm_step"] = int(re.search(r"ARM_STEP_STACK (\d+)", header)[1])
+    assert len(stated) == 10
+    # the step's program may be inlined, or a copy of it with other arguments
+    used["arm_step"] += sum(size for name, size in used.items() if name.startswith("arm_step_program"))
+    for name, most in stated.items():
+        assert 0 < used[name] <= most, name
+
+
+def test_long_arrays_lie_in_the_state_and_share_memory():
+    """The step's arrays of a contact model need less memory together than one after the other."""
+    from_step = optimise(trace(random_function(3), {"x": (SIZE,)}))
+    apart = re.findall(r"real a\d+\[(\d+)\];", c_function(from_step, "f").text)
+    shared = c_function(from_step, "f", longest_on_stack=0)
+    assert 0 < shared.work <= sum(map(int, apart)) and "real a" not in shared.text
+
+
+@pytest.mark.needs("clang")
+def test_clang_gives_the_same_bits_without_a_warning(tmp_path):
+    zw.export(arm(), tmp_path)
+    done = run_example(tmp_path, compiler="clang")
+    assert done.returncode == 0, done.stdout
+
+
+@needs_cc
+def test_32_bit_code_gives_the_same_bits(tmp_path):
+    zw.export(arm(), tmp_path, functions=["step"])
+    probe = tmp_path / "probe"
+    probe.mkdir()
+    (probe / "probe.c").write_text("#include <math.h>\nint main(void) { return (int)floor(0.5); }\n")
+    if subprocess.run([CC, "-m32", "probe.c", "-lm"], cwd=probe, capture_output=True).returncode:
+        pytest.skip("the C compiler has no 32-bit library")
+    assert run_example(tmp_path, "-O1", "-m32", "-msse2", "-mfpmath=sse").returncode == 0
+
+
+@needs_cc
+def test_a_compiler_that_does_not_round_each_operation_is_refused(tmp_path):
+    zw.export(furuta(**FURUTA), tmp_path, functions=["step"])
+    for option in ("-ffast-math", *["-mfpmath=387"] * (platform.machine() == "x86_64")):
+        done = subprocess.run(
+            [CC, "-std=c99", option, "-c", "furuta.c"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode and "error" in done.stderr
+
+
+@pytest.mark.needs("cmake")
+@needs_cc
+def test_cmake_builds_the_library_and_its_test_passes(tmp_path):
+    zw.export(furuta(**FURUTA), tmp_path, functions=["step"])
+    for command in (
+        "cmake -S . -B build",
+        "cmake --build build",
+        "ctest --test-dir build --output-on-failure",
+    ):
+        subprocess.run(command.split(), check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+
+
+def test_an_export_is_the_same_each_time_and_keeps_other_files(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    reports = [zw.export(furuta(**FURUTA), tmp_path) for _ in range(2)]
+    assert str(reports[0]) == str(reports[1]) and reports[0].format == "c99"
+    files = {Path(note.where).name for note in reports[0].of_kind("written")}
+    assert files == {"furuta.h", "furuta.c", "main.c", "CMakeLists.txt"}
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+HOSTILE = [
+    '*/ int main(){system("x");} /*',
+    "a\\\nb",
+    "??/",
+    "",
+    "1st",
+    "ä",
+    "double",
+    "math",
+    "x" * 300,
+    "a.b",
+]
+
+
+@given(st.text(max_size=40) | st.sampled_from(HOSTILE))
+def test_a_name_becomes_a_c_identifier(name):
+    assert re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,19}", library_name(None, name))
+    text = comment_text(name)
+    assert "*" not in text and "\\" not in text and "?" not in text and text.isprintable()
+    words = unique_identifiers([name, name, name.upper(), name + "_2"], 12)
+    assert len({word.lower() for word in words}) == 4
+    assert all(re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,11}", word) for word in words)
+
+
+@needs_cc
+def test_a_mechanism_of_hostile_names_compiles(tmp_path):
+    """Names enter comments and identifiers only as letters and digits."""
+    evil = HOSTILE[0]
+    body = zw.Body(evil, joint=zw.Revolute('a\\\n"b??/', axis=(0, 1, 0)), mass=1.0, com=(0, 0, -1))
+    m = zw.Mechanism(
+        evil, [body], forces=[zw.Motor("%s *//*", 'a\\\n"b??/')], frames=[zw.Frame("math.h", evil)]
+    )
+    zw.export(m, tmp_path)
+    text = (
+        next(tmp_path.glob("*.h")).read_text()
+        + next(tmp_path.glob("n*.c"), next(tmp_path.glob("*.c"))).read_text()
+    )
+    assert "system" not in re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).replace("int_main_system", "")
+    assert run_example(tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a b", "f(){}", "ä", "x" * 21, "math", "NUL", "_x"])
+def test_a_given_name_must_be_an_identifier(name, tmp_path):
+    with pytest.raises(DescriptionError, match="C identifier"):
+        zw.export(furuta(**FURUTA), tmp_path, name=name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"path": "furuta.zip"}, FormatError, "folder"),
+        ({"format": "rust"}, FormatError, "c99"),
+        ({"step": 0.0}, SimulationError, "step"),
+        ({"integrator": "dop853"}, SimulationError, "fixed size"),
+        ({"integrator": "eulr"}, SimulationError, "euler"),
+        ({"dtype": "float16"}, DescriptionError, "float32"),
+        ({"functions": ["stepp"]}, UnknownNameError, "step"),
+        ({"functions": ["sensors"]}, DescriptionError, "sensors"),
+        ({"frames": ["hand"]}, UnknownNameError, "pendulum"),
+        ({"params": {"m_p": 1}}, ParameterError, "m_p"),
+        ({"mechanism": "furuta"}, ArgumentError, "mechanism"),
+        ({"mechanism": zw.Mechanism()}, FormatError, "no joint"),
+        ({"mechanism": symbolic_furuta()}, ParameterError, "m_p"),
+        ({"mechanism": dropped(HARD), "functions": ["state_derivative"]}, FormatError, "hard"),
+    ],
+)  # fmt: skip
+def test_a_wrong_argument_is_named(arguments, error, words, tmp_path):
+    given = {"mechanism": furuta(**FURUTA), "path": "code", **arguments}
+    given["path"] = tmp_path / given["path"]
+    with pytest.raises(error, match=words):
+        zw.export(**given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_created_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WriteError, match="file"):
+        zw.export(furuta(**FURUTA), tmp_path / "file" / "code", functions=["step"])
+
+
+def test_the_command_line_exports(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "zwang", "export", "furuta", str(tmp_path / "code"), "--function", "step"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "code").iterdir()} == {
+        "furuta.h",
+        "furuta.c",
+        "main.c",
+        "CMakeLists.txt",
+    }
