@@ -21,7 +21,9 @@ LISTED = [
     for page in DOCS.glob("reference/*.md")
     for kind, path in DIRECTIVE.findall(page.read_text("utf-8"))
 ]
-PUBLIC = [f"zwang.{name}" for name in zw._NAMES] + [f"zwang.robot.{name}" for name in zw.robot.__all__]
+PUBLIC = [f"zwang.{name}" for name in zw._NAMES] + [
+    f"{module.__name__}.{name}" for module in (zw.robot, zw.identify) for name in module.__all__
+]
 RENAMING = re.compile(
     r"(?:@renamed_(?:arguments|attributes)|__getattr__ = (?:deprecation\.)?module_getattr)\((.*?)\)\n",
     re.DOTALL,

@@ -16,6 +16,7 @@ from zwang.mechanism import rich_display
 
 if TYPE_CHECKING:  # the public names, for editors and type checkers; at run time `__getattr__` loads them
     from zwang import control as control
+    from zwang import identification as identify
     from zwang import robot as robot
     from zwang.api.assemble import assemble as assemble
     from zwang.api.compiled import compile as compile
@@ -199,7 +200,14 @@ _PLACES = {
 """The public names of each module."""
 
 _NAMES = {name: module for module, names in _PLACES.items() for name in names.split()}
-_MODULES = ("control", "errors", "robot", "scalar")
+_MODULES = {
+    "control": "zwang.control",
+    "errors": "zwang.errors",
+    "identify": "zwang.identification",
+    "robot": "zwang.robot",
+    "scalar": "zwang.scalar",
+}
+"""The public modules."""
 
 _RENAMED = {
     "Couple": "zwang.mechanism.constraints:JointCoupling",
@@ -299,6 +307,7 @@ __all__ = [
     "frame_jacobian_rate",
     "frame_pose",
     "frame_velocity",
+    "identify",
     "integrate_configuration",
     "inverse_dynamics",
     "joint_reactions",
@@ -340,7 +349,7 @@ def _loaded(name: str) -> Any:
     if name in _NAMES:
         value = getattr(importlib.import_module(_NAMES[name]), name)
     elif name in _MODULES:
-        value = importlib.import_module(f"zwang.{name}")
+        value = importlib.import_module(_MODULES[name])
     else:
         question = errors.did_you_mean(name, __all__)
         hint = (

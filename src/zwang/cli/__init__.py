@@ -7,6 +7,7 @@ from zwang.cli import (
     convert_command,
     demo_commands,
     export_command,
+    identify_command,
     model_commands,
     run_commands,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "convert_command",
     "demo_commands",
     "export_command",
+    "identify_command",
     "main",
     "model_commands",
     "run_commands",

@@ -12,13 +12,24 @@ Mechanism and Machine Theory 31 (1996) 573.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.rotations import cross, skew
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.tree import WORLD, Tree
+
+
+class LinkMotion(NamedTuple):
+    """Motion of a link in its own axes: angular velocity w and angular acceleration wd, acceleration of the
+    origin less that of gravity, and U = [wd]x + [w]x [w]x.
+    """
+
+    w: np.ndarray
+    wd: np.ndarray
+    acceleration: np.ndarray
+    U: np.ndarray
 
 
 def vee(F: np.ndarray) -> np.ndarray:
@@ -36,18 +47,14 @@ def rnea(tree: Tree, q: Any, v: Any, a: Any) -> np.ndarray:
     return rnea_of(Kinematics(tree, q, v), a)
 
 
-def rnea_of(kinematics: Kinematics, a: Any) -> np.ndarray:
-    """Generalised forces tau (nv,) for the generalised accelerations a (nv,), as `rnea`, at a state whose
-    poses are known.
-    """
-    tree, poses, v = kinematics.tree, kinematics.joint_poses, kinematics.v
-    subspaces = kinematics.motion_subspaces
+def link_motions(kinematics: Kinematics, a: Any) -> list[LinkMotion]:
+    """Motion of every link for the generalised accelerations a (nv,): the forward pass of `rnea`."""
+    tree, v = kinematics.tree, kinematics.v
     zero = np.zeros(3, int)
     # The world accelerates by -g, which stands for gravity: (w, wd, a, U).
-    world = (zero, zero, -tree.gravity, np.zeros((3, 3), int))
-    motions: list[Any] = []
-    # Forward pass: velocities and accelerations of the links, in link axes.
-    for link, (R, p), S in zip(tree.links, poses, subspaces, strict=True):
+    world = LinkMotion(zero, zero, -tree.gravity, np.zeros((3, 3), int))
+    motions: list[LinkMotion] = []
+    for link, (R, p), S in zip(tree.links, kinematics.joint_poses, kinematics.motion_subspaces, strict=True):
         w, wd, acc, U = motions[link.parent] if link.parent != WORLD else world
         u, s = S @ v[link.v], S @ a[link.v]
         # a_i = R^T (a + U p) + 2 (R^T w) x S_u v_i + S_u a_i
@@ -56,7 +63,16 @@ def rnea_of(kinematics: Kinematics, a: Any) -> np.ndarray:
         # wd_i = R^T wd + (R^T w) x S_w v_i + S_w a_i,  w_i = R^T w + S_w v_i
         wd = R.T @ wd + cross(w_parent, u[3:]) + s[3:]
         w = w_parent + u[3:]
-        motions.append((w, wd, acc, skew(wd) + skew(w) @ skew(w)))
+        motions.append(LinkMotion(w, wd, acc, skew(wd) + skew(w) @ skew(w)))
+    return motions
+
+
+def rnea_of(kinematics: Kinematics, a: Any) -> np.ndarray:
+    """Generalised forces tau (nv,) for the generalised accelerations a (nv,), as `rnea`, at a state whose
+    poses are known.
+    """
+    tree, poses, subspaces = kinematics.tree, kinematics.joint_poses, kinematics.motion_subspaces
+    motions = link_motions(kinematics, a)
     # Equation of motion of each link: f = m a + U h,  n = vee(F - F^T)
     wrenches = []
     for link, (_, _, acc, U) in zip(tree.links, motions, strict=True):

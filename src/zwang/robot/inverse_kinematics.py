@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from zwang.api import validation
+from zwang.api.cache_key import IdentityKey
 from zwang.deprecation import renamed_arguments
 from zwang.errors import DescriptionError, ShapeError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot import classical_methods
 from zwang.robot.batch_solver import solve_batch, solve_path
-from zwang.robot.cache_key import IdentityKey
 from zwang.robot.characteristic_length import characteristic_length as default_characteristic_length
 from zwang.robot.ik_functions import IKFunctions
 from zwang.robot.ik_solution import IKSolution

@@ -1,0 +1,94 @@
+"""The command `zwang identify`, which fits the parameters of a model to measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.markup import escape
+
+import zwang as zw
+from zwang.cli.application import app
+from zwang.cli.console import out
+from zwang.cli.convert_command import writer_of
+from zwang.cli.inputs import PAGES, check_output_files, missing_file_message, model_of
+from zwang.cli.options import Base, Model, Strict, examples
+from zwang.errors import LoadError, visible
+
+Kind = Literal["inertia", "armature", "damping", "friction", "offset", "stiffness"]
+
+
+@app.command(
+    help_epilogue=examples(
+        "zwang identify arm.urdf data.csv --report out.html",
+        "zwang identify arm.urdf data.csv --cutoff 10 --kind inertia --kind damping --kind friction",
+        "zwang identify panda.urdf data.csv --fix panda_finger_joint1 --out fitted.urdf",
+    )
+)
+def identify(
+    model: Model,
+    data: Annotated[
+        Path,
+        Parameter(
+            help="CSV file with the columns time, q_COORDINATE and tau_VELOCITY, and optionally v_VELOCITY "
+            "and a_VELOCITY, in SI units."
+        ),
+    ],
+    *,
+    report: Annotated[Path | None, Parameter(help="Write the report to this web page (.html).")] = None,
+    out_file: Annotated[
+        Path | None, Parameter(name="--out", help="Write the fitted model (.urdf, .xml, .mjcf or .json).")
+    ] = None,
+    kind: Annotated[
+        list[Kind] | None,
+        Parameter(
+            help="A kind of parameters to fit. May be given several times; by default inertia, armature, "
+            "damping and friction.",
+            negative=(),
+        ),
+    ] = None,
+    cutoff: Annotated[
+        float | None, Parameter(help="Cutoff of the low-pass filter [Hz]; by default nothing is filtered.")
+    ] = None,
+    estimator: Annotated[
+        Literal["weighted", "ordinary", "total"], Parameter(help="Least squares: by joint, plain, or total.")
+    ] = "weighted",
+    robust: Annotated[bool, Parameter(help="Reduce the weight of outliers (Huber's loss).")] = False,
+    fix: Annotated[
+        list[str] | None,
+        Parameter(
+            help="A joint that did not move, fixed in its default position. May be given several times.",
+            negative=(),
+        ),
+    ] = None,
+    check_units: Annotated[bool, Parameter(help="Reject data whose magnitudes indicate wrong units.")] = True,
+    base: Base = "fixed",
+    strict: Strict = True,
+) -> None:
+    """Fit the parameters of a model to measured motions and forces, and report which of them the data tell.
+
+    Data that cannot be right (NaN, time going backwards, joints that never move, wrong units) are rejected
+    with their names before anything is fitted.
+    """
+    check_output_files({"--report": (report, PAGES)})
+    write = None if out_file is None else writer_of(out_file)
+    if not data.exists():
+        raise LoadError(missing_file_message(data, (".csv",)))
+    m = zw.identify.with_fixed_joints(model_of(model, base=base, strict=strict), fix or ())
+    samples = zw.identify.read_csv(m, data, cutoff=cutoff, check_units=check_units)
+    found = zw.identify.fit(
+        m,
+        samples,
+        kinds=kind or ("inertia", "armature", "damping", "friction"),
+        estimator=estimator,
+        loss="huber" if robust else "linear",
+    )
+    result = zw.identify.report(found)
+    out.print(escape(visible(str(result))))
+    if report is not None:
+        result.save(report)
+        out.print(f"wrote {escape(str(report))}")
+    if write is not None and out_file is not None:
+        write(found.mechanism, out_file, strict)
+        out.print(f"wrote {escape(str(out_file))}")

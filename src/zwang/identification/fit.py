@@ -1,0 +1,260 @@
+"""The fit of a mechanism's parameters to measurements, with intervals of what the data can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import lsq_linear
+from scipy.stats import t as student
+
+from zwang.api.validation import numeric_mechanism
+from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameError
+from zwang.identification.base_parameters import BaseParameters, Status, base_parameters
+from zwang.identification.consistent_fit import consistent_parameters, with_parameters
+from zwang.identification.linear_estimation import Estimator, LinearEstimate, Loss, estimate
+from zwang.identification.measurements import Measurements
+from zwang.identification.parameters import INERTIAL_KINDS, Parameter
+from zwang.identification.pseudo_inertia import is_consistent
+from zwang.identification.regressor import compiled_functions
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
+
+Priors = Mapping[str, tuple[float, float]]
+Bounds = Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Parameters fitted to measurements: only `beta` is what the data tell, each with its interval.
+
+    model: the mechanism with the parameters before. base: the base parameters, beta = B pi. estimate: the
+    linear estimate, with its covariance. pi (parameters,): parameters that reproduce beta as well as their
+    constraints allow, near those of the model where the data say nothing. consistent: whether pi is
+    physically consistent by construction. level: of the intervals. train, test: the samples of the fit, and
+    those that are held back. freedom: degrees of freedom of the intervals.
+    """
+
+    model: Mechanism
+    kinds: tuple[str, ...] | None
+    base: BaseParameters
+    estimate: LinearEstimate
+    pi: np.ndarray
+    consistent: bool
+    level: float
+    freedom: float
+    train: Measurements
+    test: Measurements | None
+
+    @property
+    def beta(self) -> np.ndarray:
+        """Estimates of the base parameters (n,)."""
+        return self.estimate.beta
+
+    @property
+    def standard_deviation(self) -> np.ndarray:
+        """Standard deviations of beta (n,)."""
+        return np.sqrt(np.diag(self.estimate.covariance))
+
+    @property
+    def interval(self) -> np.ndarray:
+        """Confidence intervals of beta (n, 2), each of the probability `level`, by Student's distribution."""
+        half = student.ppf((1 + self.level) / 2, self.freedom) * self.standard_deviation
+        return np.stack([self.beta - half, self.beta + half], axis=1)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism with the fitted parameters pi, in which what the data do not tell is near the model.
+
+        The inertia of bodies that are rigidly attached to a moving body is in that body. Offsets are left
+        out. Raises DescriptionError where pi is not physically consistent, which consistent=True excludes.
+        """
+        return with_parameters(self.model, self.base.parameters, self.pi)
+
+    @property
+    def outside(self) -> tuple[int, ...]:
+        """The base parameters whose value by pi lies outside their interval: the data contradict pi."""
+        value, (lower, upper) = self.base.matrix @ self.pi, self.interval.T
+        return tuple(int(i) for i in np.flatnonzero((value < lower) | (value > upper)))
+
+    def status(self, name: str) -> Status:
+        """Whether data can tell a parameter "alone", only "combined" with others, or not ("invisible")."""
+        names = [p.name for p in self.base.parameters]
+        if name not in names:
+            raise UnknownNameError("parameter", name, names)
+        return self.base.status(names.index(name))
+
+    def residuals(self, samples: Measurements) -> np.ndarray:
+        """tau - Y beta (inner samples, nv) [N m, N] of the linear estimate, filtered as in the fit."""
+        W = _base_regressor(self.model, self.kinds, self.base, samples)
+        return samples.filtered(samples.tau - W @ self.beta)
+
+    def is_consistent(self) -> bool:
+        """Whether the inertia of every body in pi is that of a distribution of positive mass."""
+        bodies = sum(p.kind == "mass" for p in self.base.parameters)
+        return all(is_consistent(self.pi[10 * k : 10 * k + 10]) for k in range(bodies))
+
+
+@validated_arguments()
+def fit(
+    mechanism: Mechanism,
+    samples: Measurements,
+    *,
+    kinds: Sequence[str] | None = None,
+    estimator: Estimator = "weighted",
+    loss: Loss = "linear",
+    priors: Priors | None = None,
+    bounds: Bounds | None = None,
+    consistent: bool = True,
+    held_back: float = 0.2,
+    level: float = 0.95,
+    tolerance: float = 1e-7,
+) -> Fit:
+    """Parameters of a mechanism fitted to measured forces, by linear least squares on base parameters.
+
+    mechanism: the model; its parameters complete what the data do not tell. samples: see
+    `zw.identify.measurements`. kinds: as for `regressor`; name "friction" for dry friction.
+    estimator: "weighted" (default) weighs each joint by the error of its forces, which a first pass
+    estimates; "ordinary" weighs all alike; "total" (total least squares) assumes errors in the regressor
+    too, in each column as large, relative to it, as those of the forces.
+    loss: "linear" (default), or "huber" for outliers.
+    priors: (value, standard deviation) of parameters by name, from a scale or from CAD. bounds: (lower,
+    upper) by name.
+    consistent: whether pi is physically consistent by construction (default): each body is a distribution of
+    positive mass, and armature, damping and friction are not negative. The intervals are always those of the
+    unconstrained estimate, so that they hold for any true value.
+    held_back: the fraction of samples at the end of the record that is held back for cross-validation.
+    level: probability of the intervals. tolerance: as for `base_parameters`.
+
+    Errors of the forces must not depend on the motion; those of q, v and a, other than with "total", must be
+    small: give `measurements` a cutoff. Correlation of the errors in time is accounted for by the
+    autocorrelation of the residuals.
+
+    Raises SolveError where the motion does not tell all base parameters, the samples are too few, or pi is
+    not found to the tolerance of its solver;
+    DescriptionError for constraints, and for bounds of inertial parameters together with consistent=True;
+    StateError and UnknownNameError for invalid settings.
+    Sources: Gautier, Khalil (1990); Swevers et al., IEEE Control Systems 27(5) (2007) 58; Lee,
+    Wensing, Park (2020).
+    """
+    m = numeric_mechanism(mechanism)
+    _check_settings(m, samples, held_back, level, estimator, loss)
+    names = None if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
+    base = base_parameters(m, kinds=names, tolerance=tolerance)
+    count = len(samples) - round(held_back * len(samples))
+    train, test = samples[:count], samples[count:] if count < len(samples) else None
+    W = _base_regressor(m, names, base, train)
+    found = estimate(train.filtered(W), train.filtered(train.tau), estimator, loss, base.combinations)
+    model = np.array([float(p.value) for p in base.parameters])
+    if priors:
+        found = _with_priors(base, found, model, priors)
+    lower, upper = _bounds_of(base.parameters, bounds or {}, consistent)
+    if consistent:
+        result = consistent_parameters(base, found.beta, found.covariance, model, (lower, upper))
+        pi, converged = result.pi, result.converged
+    else:
+        pi, converged = _nearest_parameters(base, found, model, lower, upper)
+    if not converged:
+        raise SolveError(
+            "the parameters that complete the base parameters were not found to the solver's tolerance; use "
+            "samples with a lower condition number, other bounds, or another value of consistent"
+        )
+    freedom = train.tau.size / float(found.correlation.max()) - len(base)
+    return Fit(m, names, base, found, pi, consistent, level, max(freedom, 1.0), train, test)
+
+
+def _base_regressor(m: Mechanism, kinds: tuple[str, ...] | None, base: BaseParameters, samples: Measurements
+                    ) -> np.ndarray:  # fmt: skip
+    Y = compiled_functions(m, kinds).regressor(samples.q, samples.v, samples.a)
+    return Y[..., list(base.independent)]
+
+
+def _check_settings(m: Mechanism, samples: Measurements, held_back: float, level: float,
+                    estimator: str, loss: str) -> None:  # fmt: skip
+    if m.constraints:
+        named = ", ".join(f"{type(c).__name__} {c.name!r}" for c in m.constraints[:3])
+        raise DescriptionError(
+            f"mechanism {m.name!r} has constraints ({named}), whose forces would be taken for those of the "
+            "parameters; replace the coupled joints by zw.Fixed, or leave the constraints out with "
+            "mechanism.replace(constraints=())"
+        )
+    if samples.q.shape[1:] != (m.nq,) or samples.tau.shape[1:] != (m.nv,):
+        raise StateError(
+            f"the samples have nq = {samples.q.shape[-1]} and nv = {samples.tau.shape[-1]}; mechanism "
+            f"{m.name!r} has nq = {m.nq} and nv = {m.nv}"
+        )
+    if not 0 <= held_back <= 0.9:
+        raise StateError(f"held_back is {held_back}; it must be between 0 and 0.9")
+    if not 0 < level < 1:
+        raise StateError(f"level is {level}; it must be between 0 and 1, such as 0.95")
+    if estimator == "total" and loss == "huber":
+        raise StateError('estimator="total" has no loss="huber"; choose one of them')
+
+
+def _index(parameters: Sequence[Parameter], name: str) -> int:
+    names = [p.name for p in parameters]
+    if name not in names:
+        raise UnknownNameError("parameter", name, names)
+    return names.index(name)
+
+
+def _with_priors(base: BaseParameters, found: LinearEstimate, model: np.ndarray, priors: Priors
+                 ) -> LinearEstimate:  # fmt: skip
+    """beta and its covariance with priors of single parameters, by the rule of Gauss and Markov.
+
+    In the parameters pi the information matrix is B^T C^-1 B + diag(1 / s^2); what neither the data nor the
+    priors determine does not enter beta.
+    """
+    B, information = base.matrix, np.linalg.inv(found.covariance)
+    precision, value = np.zeros(len(model)), model.copy()
+    for name, (mean, deviation) in priors.items():
+        if not deviation > 0:
+            raise StateError(f"the standard deviation of the prior of {name!r} is {deviation}; give one > 0")
+        k = _index(base.parameters, name)
+        precision[k], value[k] = 1 / deviation**2, mean
+    A = B.T @ information @ B + np.diag(precision)
+    size = 1 / np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1))
+    inverse = np.linalg.pinv(A * np.outer(size, size), rcond=1e-13, hermitian=True) * np.outer(size, size)
+    pi = inverse @ (B.T @ (information @ found.beta) + precision * value)
+    covariance = B @ inverse @ B.T
+    return LinearEstimate(B @ pi, (covariance + covariance.T) / 2, found.noise, found.correlation,
+                          found.condition)  # fmt: skip
+
+
+def _bounds_of(parameters: tuple[Parameter, ...], bounds: Bounds, consistent: bool
+               ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """(lower, upper) of all parameters; 0 below those that are not negative where `consistent`."""
+    lower, upper = np.full(len(parameters), -np.inf), np.full(len(parameters), np.inf)
+    for k, p in enumerate(parameters):
+        if consistent and p.is_nonnegative:
+            lower[k] = 0
+    for name, (low, high) in bounds.items():
+        k = _index(parameters, name)
+        if not low < high:
+            raise StateError(f"the bounds of {name!r} are ({low}, {high}); the first must be the smaller one")
+        if consistent and parameters[k].kind in INERTIAL_KINDS:
+            raise DescriptionError(
+                f"bounds of {name!r}: an inertial parameter has no bounds together with consistent=True; "
+                "give a prior, or consistent=False"
+            )
+        lower[k], upper[k] = max(low, lower[k]), high
+    return lower, upper
+
+
+def _nearest_parameters(base: BaseParameters, found: LinearEstimate, model: np.ndarray,
+                        lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, bool]:  # fmt: skip
+    """pi within bounds that reproduces beta, nearest to the model in relative terms."""
+    B, scale = base.matrix, np.maximum(np.abs(model), 1e-2)
+    if not np.isfinite(lower).any() and not np.isfinite(upper).any():
+        step = np.linalg.lstsq(B * scale, found.beta - B @ model, rcond=None)[0]
+        return model + scale * step, True
+    deviations = np.sqrt(np.diag(found.covariance))
+    root = np.linalg.inv(np.linalg.cholesky(found.covariance / np.outer(deviations, deviations)))
+    root = root / deviations
+    weight = 1e-3
+    A = np.vstack([root @ (B * scale), weight * np.eye(len(model))])
+    y = np.concatenate([root @ (found.beta - B @ model), np.zeros(len(model))])
+    done = lsq_linear(A, y, ((lower - model) / scale, (upper - model) / scale), tol=1e-12)
+    return model + scale * done.x, bool(done.success)

@@ -1,0 +1,176 @@
+"""Linear estimation of base parameters with covariances: least squares by joint, robust, or total.
+
+The rows of all samples are whitened joint by joint. Errors of measured forces are correlated in time where
+data are filtered; the covariance of the rows of a joint is therefore multiplied by the integrated
+autocorrelation time of the joint's residuals, T = 1 + 2 sum_k rho_k up to the first rho_k <= 0 (Sokal 1997).
+Sources: Swevers et al. (1997) for weighting by joint; Huber, Robust Statistics (1981), Section
+7.6; Golub, Van Loan, SIAM J. Numerical Analysis 17 (1980) 883 for total least squares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from zwang.errors import SolveError
+
+Estimator = Literal["weighted", "ordinary", "total"]
+Loss = Literal["linear", "huber"]
+
+HUBER = (
+    1.345  # standard deviations beyond which a residual counts linearly: 95 % efficiency for normal errors
+)
+MAD = 1.4826  # standard deviation of a normal distribution by its median absolute deviation
+ROUNDS = 50  # of reweighting at most
+WORST_CONDITION = 1e8  # of the scaled regressor, beyond which the data do not tell the base parameters
+
+
+@dataclass(frozen=True)
+class LinearEstimate:
+    """beta (n,) with its covariance (n, n); standard deviation of the force errors by joint (nv,) [N m, N];
+    autocorrelation times by joint (nv,) [samples]; condition number of the scaled regressor.
+    """
+
+    beta: np.ndarray
+    covariance: np.ndarray
+    noise: np.ndarray
+    correlation: np.ndarray
+    condition: float
+
+
+def estimate(W: np.ndarray, tau: np.ndarray, estimator: Estimator, loss: Loss, names: tuple[str, ...]
+             ) -> LinearEstimate:  # fmt: skip
+    """beta with tau = W beta, by least squares.
+
+    W (N, nv, n), tau (N, nv). names: of the base parameters, for errors. Raises SolveError where the data do
+    not tell all base parameters.
+    """
+    n = W.shape[-1]
+    scale = np.linalg.norm(W.reshape(-1, n), axis=0)
+    condition = check_excitation(W.reshape(-1, n), scale, names)
+    A = W / scale
+    if estimator == "total":
+        return _total(A, tau, scale, condition)
+    weights = np.ones(tau.shape[1])
+    robust = np.ones(tau.shape)
+    x = _least_squares(A, tau, weights, robust)
+    for _ in range(ROUNDS if loss == "huber" else int(estimator == "weighted")):
+        residual = tau - A @ x
+        if estimator == "weighted":
+            weights = 1 / _noise(residual, n, loss)
+        if loss == "huber":
+            size = np.abs(residual) / _noise(residual, n, loss)
+            robust = np.sqrt(np.minimum(1, HUBER / np.maximum(size, 1e-300)))
+        before, x = x, _least_squares(A, tau, weights, robust)
+        if np.linalg.norm(x - before) <= 1e-10 * np.linalg.norm(x):
+            break
+    residual = tau - A @ x
+    noise, correlation = _noise(residual, n, loss), autocorrelation_times(residual)
+    covariance = _sandwich(A, residual, weights, noise, correlation, loss)
+    return LinearEstimate(x / scale, covariance / np.outer(scale, scale), noise, correlation, condition)
+
+
+def check_excitation(W: np.ndarray, scale: np.ndarray, names: tuple[str, ...]) -> float:
+    """The condition number of W with columns of unit length. Raises SolveError where it is too large."""
+    still = [name for name, size in zip(names, scale, strict=True) if not size > 0]
+    if len(W) < 2 * len(scale):
+        raise SolveError(
+            f"{len(W)} measured forces are too few for {len(scale)} base parameters; give at least "
+            f"{2 * len(scale)}, better a hundred times as many"
+        )
+    if still:
+        raise SolveError(f"the motion does not excite {', '.join(still[:3])}; plan one with "
+                         "zw.identify.excitation")  # fmt: skip
+    _, s, Vt = np.linalg.svd(np.linalg.qr(W / scale, mode="r"))
+    condition = float(s[0] / s[-1]) if s[-1] > 0 else float("inf")
+    if condition > WORST_CONDITION:
+        weak = [names[i] for i in np.argsort(-np.abs(Vt[-1]))[:3]]
+        raise SolveError(
+            f"the motion cannot tell apart {'; '.join(weak)}: the condition number of the base regressor is "
+            f"{condition:.1e}; move all joints, also at the same time: zw.identify.excitation plans a motion"
+        )
+    return condition
+
+
+def autocorrelation_times(residual: np.ndarray) -> np.ndarray:
+    """Integrated autocorrelation time T >= 1 (nv,) [samples] of the residuals (N, nv) of each joint."""
+    centred = residual - residual.mean(axis=0)
+    n = len(centred)
+    spectrum = np.abs(np.fft.rfft(centred, 2 * n, axis=0)) ** 2
+    rho = np.fft.irfft(spectrum, axis=0)[: n // 2]
+    times = np.ones(residual.shape[1])
+    for j, column in enumerate(rho.T):
+        if column[0] > 0:
+            negative = np.flatnonzero(column <= 0)
+            end = int(negative[0]) if len(negative) else len(column)
+            times[j] = max(1.0, 1 + 2 * float((column[1:end] / column[0]).sum()))
+    return times
+
+
+def _least_squares(A: np.ndarray, tau: np.ndarray, weights: np.ndarray, robust: np.ndarray) -> np.ndarray:
+    rows = (weights * robust)[..., None] * A
+    columns = np.column_stack([rows.reshape(-1, A.shape[-1]), (weights * robust * tau).ravel()])
+    R = np.asarray(np.linalg.qr(columns, mode="r"))
+    return solve_triangular(R[:-1, :-1], R[:-1, -1])
+
+
+def _noise(residual: np.ndarray, n: int, loss: Loss) -> np.ndarray:
+    """Standard deviation of the residuals by joint; that of normal errors without outliers for Huber."""
+    if loss == "huber":
+        size = MAD * np.median(np.abs(residual), axis=0)
+    else:
+        freedom = len(residual) - n / residual.shape[1]
+        size = np.sqrt((residual**2).sum(axis=0) / freedom)
+    return np.maximum(size, 1e-12 * max(float(size.max()), 1e-300))
+
+
+def _sandwich(A: np.ndarray, residual: np.ndarray, weights: np.ndarray, noise: np.ndarray,
+              correlation: np.ndarray, loss: Loss) -> np.ndarray:  # fmt: skip
+    """H^-1 G H^-1, with H = sum_j w_j^2 A_j^T A_j and G = sum_j w_j^4 sigma_j^2 T_j A_j^T A_j.
+
+    For Huber's loss sigma^2 is replaced by E psi^2 / (E psi')^2 (Huber 1981, Section 7.6).
+    """
+    variance = noise**2
+    if loss == "huber":
+        size = residual / noise
+        psi = np.clip(size, -HUBER, HUBER)
+        variance = variance * (psi**2).mean(axis=0) / (np.abs(size) <= HUBER).mean(axis=0) ** 2
+    parts = np.einsum("tji,tjk->jik", A, A, optimize=True)
+    H = np.einsum("j,jik->ik", weights**2, parts)
+    G = np.einsum("j,jik->ik", weights**4 * variance * correlation, parts)
+    inverse = np.linalg.inv(H)
+    covariance = inverse @ G @ inverse
+    return (covariance + covariance.T) / 2
+
+
+def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, condition: float) -> LinearEstimate:
+    """Total least squares on [A tau], each joint's rows whitened, each column scaled to the length of tau.
+
+    The errors of every column are taken to be as large, relative to the column, as those of tau.
+    """
+    n = A.shape[-1]
+    first = estimate(A, tau, "weighted", "linear", tuple(map(str, range(n))))
+    rows = (A / first.noise[:, None]).reshape(-1, n)
+    y = (tau / first.noise).ravel()
+    length = np.linalg.norm(y)
+    columns = np.linalg.norm(rows, axis=0)
+    Z = rows * (length / columns)
+    _, s, Vt = np.linalg.svd(np.linalg.qr(np.column_stack([Z, y]), mode="r"))
+    x = -Vt[-1, :-1] / Vt[-1, -1]
+    gram = Z.T @ Z - s[-1] ** 2 * np.eye(n)
+    if not np.linalg.eigvalsh(gram)[0] > 0 or abs(Vt[-1, -1]) < 1e-12:
+        raise SolveError(
+            "total least squares has no solution: the errors are as large as the weakest column; excite the "
+            'motion more, or use estimator="weighted"'
+        )
+    freedom = len(y) - n
+    covariance = s[-1] ** 2 / freedom * (1 + x @ x) * np.linalg.inv(gram)
+    back = length / columns / scale
+    beta = x * back
+    residual = tau - A @ (beta * scale)
+    correlation = autocorrelation_times(residual)
+    covariance = covariance * float(correlation.max()) * np.outer(back, back)
+    return LinearEstimate(beta, covariance, _noise(residual, n, "linear"), correlation, condition)

@@ -1,0 +1,261 @@
+"""Measurements of a motion, their filters, and the checks that name what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.signal import butter, sosfiltfilt
+
+from zwang.api import validation
+from zwang.api.compiled import compile
+from zwang.errors import ShapeError, StateError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
+
+LEAST_SAMPLES = 20  # of a record; a fit needs more, depending on its parameters
+UNEVEN = 0.01  # relative deviation of the sampling intervals from their median that counts as even
+STILL = 1e-4  # range of a coordinate [rad or m] below which its joint never moves
+DEGREES = 180 / np.pi
+PERIODS = 3  # of the cutoff at each end that the filter affects
+ORDER = 4  # of the Butterworth filter; zero-phase filtering doubles it
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Samples of a motion: time (N,) [s], q (N, nq), v, a (N, nv) and tau (N, nv) [SI], each a row.
+
+    cutoff [Hz]: of the low-pass filter of q, v and a; a fit passes tau and the regressor through the same
+    filter. Build one with `zw.identify.measurements`, which checks the data and computes what is missing.
+    """
+
+    time: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    tau: np.ndarray
+    cutoff: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def __getitem__(self, rows: slice) -> Measurements:
+        q, v, a, tau = (x[rows] for x in (self.q, self.v, self.a, self.tau))
+        return Measurements(self.time[rows], q, v, a, tau, self.cutoff)
+
+    @property
+    def inner(self) -> slice:
+        """The samples that the ends do not affect after the filter; all of them without one."""
+        if self.cutoff is None:
+            return slice(0, len(self))
+        cut = int(np.ceil(PERIODS / (self.cutoff * float(np.median(np.diff(self.time))))))
+        return slice(cut, len(self) - cut)
+
+    def filtered(self, x: np.ndarray) -> np.ndarray:
+        """x (N, ...) of all samples, filtered forwards and backwards, in the inner samples.
+
+        Raises StateError where no samples are left.
+        """
+        if self.cutoff is None:
+            return x
+        if self.inner.stop - self.inner.start < LEAST_SAMPLES:
+            raise StateError(
+                f"{len(self)} samples are too few for a cutoff of {self.cutoff:g} Hz; give a longer record, "
+                "or a higher cutoff"
+            )
+        return _low_pass(x, self.cutoff, float(np.median(np.diff(self.time))))[self.inner]
+
+
+@validated_arguments()
+def measurements(
+    mechanism: Mechanism,
+    time: ArrayLike,
+    q: ArrayLike,
+    tau: ArrayLike,
+    *,
+    v: ArrayLike | None = None,
+    a: ArrayLike | None = None,
+    cutoff: float | None = None,
+    check_units: bool = True,
+) -> Measurements:
+    """Checked samples of a motion, with velocities and accelerations by central differences if not given.
+
+    time (N,) [s]: increasing, and evenly spaced where anything is differentiated or filtered. q (N, nq), tau
+    (N, nv): coordinates and generalised forces of the motors [SI]. v, a (N, nv): velocities and
+    accelerations; what is missing is computed by central differences on the tangent space.
+    cutoff [Hz]: q, v and a are low-pass filtered forwards and backwards by a Butterworth filter of order 4,
+    so that no phase is lost; three periods of the cutoff are left out at both ends. A fit then passes tau and
+    the regressor through the same filter, so that tau = Y pi still holds, also for dry friction. Give at
+    least five times the highest frequency of the motion. By default nothing is filtered.
+    check_units: whether to reject magnitudes that indicate wrong units.
+
+    Raises ShapeError and StateError that name the joint and the sample: values that are not finite, too few
+    samples, time that does not increase or is unevenly spaced, joints that never move, degrees for radians,
+    velocities that are not the derivative of the coordinates, torques far from those of the model.
+    Source: Gautier, IEEE ICRA 1997, 1922 (filtering of the data and of the regressor).
+    """
+    m = validation.numeric_mechanism(mechanism)
+    t = _finite(time, (None,), "time", ("time",))
+    n = len(t)
+    coordinates = _finite(q, (n, m.nq), "q", m.coordinate_names)
+    forces = _finite(tau, (n, m.nv), "tau", m.speed_names)
+    given = {name: _finite(x, (n, m.nv), name, m.speed_names)
+             for name, x in (("v", v), ("a", a)) if x is not None}  # fmt: skip
+    _check_time(t, even=len(given) < 2 or cutoff is not None)
+    _check_motion(m, coordinates)
+    if check_units:
+        _check_angles(m, coordinates)
+    record = _differentiated(m, t, coordinates, forces, given, cutoff)
+    if check_units:
+        _check_velocities(m, record)
+        _check_forces(m, record)
+    return record
+
+
+def _finite(value: Any, shape: tuple[int | None, ...], name: str, columns: Sequence[str]) -> np.ndarray:
+    """`value` as finite floats of that shape. Raises ShapeError or StateError with the column and sample."""
+    x = validation.array(value, name)
+    wanted = tuple(x.shape[0] if size is None and x.ndim else size for size in shape)
+    if x.ndim != len(shape) or x.shape != wanted:
+        text = ", ".join("samples" if size is None else str(size) for size in shape)
+        raise ShapeError(f"{name} must have the shape ({text}); its shape is {x.shape}")
+    if len(x) < LEAST_SAMPLES:
+        raise StateError(f"{name} has {len(x)} samples; give at least {LEAST_SAMPLES}, better thousands")
+    bad = np.argwhere(~np.isfinite(x))
+    if len(bad):
+        column = columns[bad[0][1]] if x.ndim > 1 else columns[0]
+        raise StateError(
+            f"{name} of {column!r} is {x[tuple(bad[0])]} in sample {bad[0][0]} ({len(bad)} values are not "
+            "finite); leave such samples out, or interpolate them"
+        )
+    return x
+
+
+def _check_time(t: np.ndarray, even: bool) -> None:
+    """Raises StateError where the time does not increase, or is uneven although it must not be."""
+    steps = np.diff(t)
+    back = np.flatnonzero(steps <= 0)
+    if len(back):
+        k = int(back[0])
+        word = "stands still" if steps[k] == 0 else "goes backwards"
+        raise StateError(
+            f"time {word} at sample {k + 1}: {t[k]:.6g} s, then {t[k + 1]:.6g} s; sort the samples, and "
+            "leave repeated ones out"
+        )
+    middle = float(np.median(steps))
+    uneven = np.flatnonzero(np.abs(steps - middle) > UNEVEN * middle)
+    if even and len(uneven):
+        k = int(uneven[0])
+        raise StateError(
+            f"time is unevenly spaced: the step at sample {k + 1} is {steps[k]:.6g} s, the median "
+            f"{middle:.6g} s; interpolate the data to an even spacing, or give v and a without cutoff"
+        )
+    if middle >= 1:
+        raise StateError(
+            f"the median time step is {middle:.6g} s; too slow for dynamics, so give the time in seconds"
+        )
+
+
+def _check_motion(m: Mechanism, q: np.ndarray) -> None:
+    """Raises StateError for joints that never move."""
+    ranges = np.ptp(q, axis=0)
+    still = [j.name for j in m.joints if not (ranges[j.q] > STILL).any()]
+    if still:
+        raise StateError(
+            f"joints {', '.join(map(repr, still))} never move (range below {STILL:g}); give a motion of "
+            "these joints too, or replace them by zw.Fixed in the mechanism"
+        )
+
+
+def _check_angles(m: Mechanism, q: np.ndarray) -> None:
+    """Raises StateError for angles that are degrees by their magnitude."""
+    for joint in m.joints:
+        if joint.kind not in ("revolute", "screw"):
+            continue
+        largest = float(np.abs(q[:, joint.q]).max())
+        limits = getattr(joint.joint, "limits", None)
+        bound = 4 * np.pi if limits is None else 2 * max(abs(float(x)) for x in limits)
+        if np.isfinite(bound) and largest > max(bound, 2 * np.pi) and largest / DEGREES <= bound:
+            raise StateError(
+                f"joint {joint.name!r} turns to {largest:.4g}, beyond {bound / 2:.4g} rad; this looks like "
+                "degrees: give radians, or check_units=False"
+            )
+
+
+def _differentiated(m: Mechanism, t: np.ndarray, q: np.ndarray, tau: np.ndarray,
+                    given: dict[str, np.ndarray], cutoff: float | None) -> Measurements:  # fmt: skip
+    """The filtered samples with velocities and accelerations."""
+    step, cut = float(np.median(np.diff(t))), 0
+    if cutoff is not None:
+        if not 0 < cutoff < 0.5 / step:
+            raise StateError(
+                f"cutoff is {cutoff:g} Hz; it must lie between 0 and half the sampling rate, {0.5 / step:g}"
+            )
+        q = _low_pass(_continuous(m, q), cutoff, step)
+        given = {name: _low_pass(x, cutoff, step) for name, x in given.items()}
+        cut = int(np.ceil(PERIODS / (cutoff * step)))
+    v, a = given.get("v"), given.get("a")
+    if v is None or a is None:
+        between = compile(m).difference_configuration(q[1:], q[:-1]) / step
+        # v_k = (v_{k-1/2} + v_{k+1/2}) / 2,  a_k = (v_{k+1/2} - v_{k-1/2}) / h
+        middle = (between[1:] + between[:-1]) / 2
+        slope = np.diff(between, axis=0) / step if v is None else (v[2:] - v[:-2]) / (2 * step)
+        v = middle if v is None else v[1:-1]
+        a = slope if a is None else a[1:-1]
+        t, q, tau = t[1:-1], q[1:-1], tau[1:-1]
+    keep = slice(cut, len(t) - cut)
+    if len(t[keep]) < LEAST_SAMPLES:
+        raise StateError(
+            f"only {len(t[keep])} samples remain after the ends affected by the filter are left out; "
+            "give a longer record, or a higher cutoff"
+        )
+    return Measurements(t, q, v, a, tau, cutoff)[keep]
+
+
+def _low_pass(x: np.ndarray, cutoff: float, step: float) -> np.ndarray:
+    """x (N, ...) after a Butterworth filter, forwards and backwards."""
+    return sosfiltfilt(butter(ORDER, cutoff, fs=1 / step, output="sos"), x, axis=0)
+
+
+def _continuous(m: Mechanism, q: np.ndarray) -> np.ndarray:
+    """q with the signs of its quaternions chosen such that they change continuously."""
+    q = q.copy()
+    for joint in m.joints:
+        if joint.kind in ("ball", "free"):
+            part = slice(joint.q.stop - 4, joint.q.stop)
+            flips = np.sign(np.einsum("ij,ij->i", q[1:, part], q[:-1, part]))
+            q[1:, part] *= np.cumprod(np.where(flips < 0, -1, 1))[:, None]
+    return q
+
+
+def _check_velocities(m: Mechanism, record: Measurements) -> None:
+    """Raises StateError where v is not the derivative of q: degrees, or milliseconds."""
+    moved = compile(m).difference_configuration(record.q[1:], record.q[:-1])
+    expected = moved / np.diff(record.time)[:, None]
+    middle = (record.v[1:] + record.v[:-1]) / 2
+    for k, name in enumerate(m.speed_names):
+        size = float(expected[:, k] @ expected[:, k])
+        ratio = float(middle[:, k] @ expected[:, k]) / size if size > 0 else 1.0
+        if abs(ratio - 1) > 0.5:
+            guess = "degrees" if abs(ratio / DEGREES - 1) < 0.2 else "another unit of time or of length"
+            raise StateError(
+                f"v of {name!r} is {ratio:.4g} times the derivative of q: this looks like {guess}; give "
+                "rad, m and s, or check_units=False"
+            )
+
+
+def _check_forces(m: Mechanism, record: Measurements) -> None:
+    """Raises StateError where the forces differ from those of the model by more than a factor of 100."""
+    model = compile(m).inverse_dynamics(record.q, record.v, record.a)
+    measured, predicted = np.sqrt(np.mean(record.tau**2)), np.sqrt(np.mean(model**2))
+    if measured == 0:
+        raise StateError("tau is zero throughout; give the measured forces of the motors [N m, N]")
+    ratio = measured / predicted if predicted > 0 else 1.0
+    if not 0.01 < ratio < 100:
+        raise StateError(
+            f"tau is {ratio:.3g} times as large as the forces of the model, root mean squares; give N m and "
+            "N (currents times torque constants and gear ratios), or check_units=False"
+        )

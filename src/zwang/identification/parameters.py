@@ -1,0 +1,206 @@
+"""The parameters pi in which inverse dynamics is linear: names, units, values, and the rows of pi."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from zwang.errors import DescriptionError, UnknownNameError
+from zwang.mechanism.force_elements import Damper, GravityCompensation, PointSpring, Spring, Wrench
+from zwang.mechanism.joint_index import JointIndex
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.numbers import IDENTITY
+from zwang.scalar import is_zero
+
+KINDS = ("inertia", "armature", "damping", "friction", "offset", "stiffness")
+"""The kinds of parameters. "inertia" stands for the ten inertial parameters of every moving body."""
+
+INERTIAL_NAMES = ("m", "mc_x", "mc_y", "mc_z", "I_xx", "I_xy", "I_yy", "I_xz", "I_yz", "I_zz")
+INERTIAL_KINDS = ("mass", *["first moment"] * 3, *["inertia"] * 6)
+INERTIAL_UNITS = ("kg", *["kg m"] * 3, *["kg m^2"] * 6)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of pi.
+
+    name: such as "m_BODY", "mc_BODY_x", "I_BODY_xx", "armature_JOINT", "damping_JOINT". kind: "mass", "first
+    moment" (mass times centre of mass), "inertia" (at the origin of the body's frame), "armature", "damping",
+    "friction", "offset" or "stiffness". of: the body, joint, tendon or force element. unit: in SI. value:
+    that of the mechanism. element: for damping and stiffness, the force element with unit coefficient.
+    """
+
+    name: str
+    kind: str
+    of: str
+    unit: str
+    value: Any
+    element: Any = None
+
+    @property
+    def is_nonnegative(self) -> bool:
+        """Whether no physical mechanism has a negative value."""
+        return self.kind in ("mass", "armature", "damping", "friction") or (
+            self.kind == "inertia" and self.name[-2:] in ("xx", "yy", "zz")
+        )
+
+
+@dataclass(frozen=True)
+class BodyOrigin:
+    """A moving body with all bodies rigidly attached to it: its link, and the origin of its frame there."""
+
+    name: str
+    link: int
+    p: np.ndarray
+    attached: tuple[str, ...]
+
+
+def body_origins(mechanism: Mechanism) -> list[BodyOrigin]:
+    """The bodies with joints, in order. Bodies that are rigidly attached to them count as parts of them."""
+    placements = mechanism.tree.placements
+    moving = {placements[b.name].link: b.name for b in mechanism.bodies if b.joints}
+    attached: dict[int, list[str]] = {link: [] for link in moving}
+    for body in mechanism.bodies:
+        link = placements[body.name].link
+        if link in moving and moving[link] != body.name:
+            attached[link].append(body.name)
+    return [BodyOrigin(name, k, placements[name].p, tuple(attached[k])) for k, name in moving.items()]
+
+
+def inertial_values(mechanism: Mechanism, origin: BodyOrigin) -> np.ndarray:
+    """pi (10,) of one moving body with all that is attached to it, about the origin of its frame."""
+    link, d = mechanism.tree.links[origin.link], origin.p
+    # moments about the origin d: h' = h - m d,  J' = J - h d^T - d h^T + m d d^T,  I = tr(J') 1 - J'
+    h = link.h - link.mass * d
+    J = link.J - np.outer(link.h, d) - np.outer(d, link.h) + link.mass * np.outer(d, d)
+    I = (J[0, 0] + J[1, 1] + J[2, 2]) * np.array(IDENTITY) - J
+    return np.array([link.mass, *h, I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]])
+
+
+def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> tuple[Parameter, ...]:
+    """The parameters pi of a mechanism, in the order of the columns of its regressor.
+
+    kinds: some of `KINDS`. By default those of which inverse dynamics consists: the inertia of every moving
+    body, and armature, damping and stiffness where the mechanism has them. "armature", "damping", "friction"
+    and "offset" give a parameter for every joint, and "stiffness" for every spring of the mechanism.
+    Raises UnknownNameError, and DescriptionError for constant wrenches and gravity compensation.
+    """
+    for force in mechanism.forces:
+        if isinstance(force, GravityCompensation) or (isinstance(force, Wrench) and force.input is None):
+            raise DescriptionError(
+                f"mechanism {mechanism.name!r} has a {type(force).__name__} on body {force.body!r}, whose "
+                "force is not linear in the parameters alone; subtract it from tau, and leave it out with "
+                "mechanism.replace(forces=...)"
+            )
+    wanted = KINDS if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
+    for kind in wanted:
+        if kind not in KINDS:
+            raise UnknownNameError("kind of parameter", kind, KINDS)
+    every = kinds is not None
+    found: list[Parameter] = []
+    if "inertia" in wanted:
+        found += [p for origin in body_origins(mechanism) for p in _inertial(mechanism, origin)]
+    if "armature" in wanted:
+        found += _of_joints(mechanism, "armature", every)
+    if "damping" in wanted:
+        found += _damping(mechanism, every)
+    if "friction" in wanted and every:
+        found += _of_joints(mechanism, "friction", every)
+    if "offset" in wanted and every:
+        found += [Parameter(f"offset_{j.name}", "offset", j.name, _force(j), 0.0) for j in mechanism.joints]
+    if "stiffness" in wanted:
+        found += _stiffness(mechanism)
+    return tuple(_with_unique_names(found))
+
+
+def _with_unique_names(found: list[Parameter]) -> Iterator[Parameter]:
+    """The parameters, the second and further ones of one name with a number, as of two springs of a joint."""
+    seen: dict[str, int] = {}
+    for parameter in found:
+        count = seen[parameter.name] = seen.get(parameter.name, 0) + 1
+        yield parameter if count == 1 else replace(parameter, name=f"{parameter.name}~{count}")
+
+
+def _inertial(mechanism: Mechanism, origin: BodyOrigin) -> Iterator[Parameter]:
+    values = inertial_values(mechanism, origin)
+    for name, kind, unit, value in zip(INERTIAL_NAMES, INERTIAL_KINDS, INERTIAL_UNITS, values, strict=True):
+        head, _, tail = name.partition("_")
+        full = f"{head}_{origin.name}" + (f"_{tail}" if tail else "")
+        yield Parameter(full, kind, origin.name, unit, value)
+
+
+def _of_joints(mechanism: Mechanism, kind: str, every: bool) -> list[Parameter]:
+    """The armature or the friction of the joints; only those that are not zero unless `every`."""
+    found = []
+    for index in mechanism.joints:
+        value = getattr(index.joint, kind)
+        unit = _force(index) if kind == "friction" else ("kg" if _slides(index) else "kg m^2")
+        if every or not is_zero(value):
+            found.append(Parameter(f"{kind}_{index.name}", kind, index.name, unit, value))
+    return found
+
+
+def _damping(mechanism: Mechanism, every: bool) -> list[Parameter]:
+    """The coefficients of the dampers of joints, tendons and point springs, each with its unit element."""
+    found = []
+    dampers = [f for f in mechanism.forces if isinstance(f, Damper)]
+    for index in mechanism.joints:
+        value = sum((d.coefficient for d in dampers if d.joint == index.name), start=0)
+        if every or not is_zero(value):
+            unit = f"{_force(index)} s" + ("/m" if _slides(index) else "/rad")
+            element = Damper(index.name, 1)
+            found.append(Parameter(f"damping_{index.name}", "damping", index.name, unit, value, element))
+    for damper in dampers:
+        for power, value in enumerate(damper.higher, start=2):
+            higher = (*[0] * (power - 2), 1)
+            element = Damper(damper.joint, 0, higher=higher)
+            name = f"damping_{damper.joint}_{power}"
+            found.append(Parameter(name, "damping of a power", damper.joint, "SI", value, element))
+    for k, spring in enumerate(f for f in mechanism.forces if isinstance(f, PointSpring)):
+        if not is_zero(spring.damping):
+            element = replace(spring, stiffness=0, damping=1)
+            found.append(Parameter(f"damping_spring{k}", "damping", _ends(spring), "N s/m",
+                                   spring.damping, element))  # fmt: skip
+    for tendon in mechanism.tendons:
+        if not is_zero(tendon.damping):
+            element = replace(tendon, stiffness=0, damping=1)
+            name = f"damping_{tendon.name}"
+            found.append(Parameter(name, "damping", tendon.name, "N s/m", tendon.damping, element))
+    return found
+
+
+def _stiffness(mechanism: Mechanism) -> list[Parameter]:
+    """The stiffnesses of the springs of joints, tendons and points, each with its unit element."""
+    found = []
+    for force in mechanism.forces:
+        if isinstance(force, Spring):
+            for k, value in enumerate(force.stiffness):
+                element = replace(force, stiffness=(*[0] * k, 1))
+                name = f"stiffness_{force.joint}" + (f"_{k + 1}" if k else "")
+                found.append(Parameter(name, "stiffness", force.joint, "SI", value, element))
+    for k, spring in enumerate(f for f in mechanism.forces if isinstance(f, PointSpring)):
+        element = replace(spring, stiffness=1, damping=0)
+        found.append(
+            Parameter(f"stiffness_spring{k}", "stiffness", _ends(spring), "N/m", spring.stiffness, element)
+        )
+    for tendon in mechanism.tendons:
+        if not is_zero(tendon.stiffness):
+            element = replace(tendon, stiffness=1, damping=0)
+            name = f"stiffness_{tendon.name}"
+            found.append(Parameter(name, "stiffness", tendon.name, "N/m", tendon.stiffness, element))
+    return found
+
+
+def _slides(index: JointIndex) -> bool:
+    return index.kind == "prismatic"
+
+
+def _force(index: JointIndex) -> str:
+    return "N" if _slides(index) else "N m"
+
+
+def _ends(spring: PointSpring) -> str:
+    return f"{spring.a[0]}, {spring.b[0]}"

@@ -1,0 +1,200 @@
+"""The regressor Y(q, v, a) of a mechanism: tau = Y pi, compiled for batches, and symbolic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from zwang.api import validation
+from zwang.api.cache_key import IdentityKey
+from zwang.api.compiled import compile_function
+from zwang.compiler.derivatives.differentiate import vjp
+from zwang.dynamics.generalised_forces import passive_forces_of
+from zwang.dynamics.regressor import inertial_regressor
+from zwang.errors import ParameterError, ShapeError, StateError
+from zwang.identification.parameters import Parameter, body_origins, parameters_of
+from zwang.kinematics import configuration
+from zwang.kinematics.kinematics import Kinematics
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tendon_elements import Tendon
+from zwang.mechanism.type_validation import validated_arguments
+from zwang.scalar import are_constant, sign
+
+
+@validated_arguments()
+def regressor(
+    mechanism: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    *,
+    kinds: Sequence[str] | None = None,
+    compiled: bool = True,
+) -> np.ndarray:
+    """Regressor Y (..., nv, parameters) of inverse dynamics, tau = Y pi, from the wrenches of the bodies.
+
+    q (..., nq), v (..., nv), a (..., nv): states and generalised accelerations [SI], or single states of
+    SymPy expressions, for which Y is symbolic. kinds: kinds of parameters, see `parameters`; by default
+    those of which `zw.inverse_dynamics` consists. compiled: False evaluates on floats.
+
+    The columns are those of `zw.identify.parameters(mechanism, kinds)`: first m, m c (3), Ixx, Ixy, Iyy,
+    Ixz, Iyz and Izz of each moving body, with the inertia about the origin of the body's frame and in its
+    axes; this is the order of Pinocchio's `computeJointTorqueRegressor`. A body that is rigidly attached to
+    another one is part of it. Column of a joint's armature: a; of its damping: v, and of other dampers and
+    springs: their forces at unit coefficients; of its dry friction: sign v; of its offset: 1. Constraints
+    are not included.
+
+    Raises ShapeError, StateError, UnknownNameError for another kind, ParameterError where the numbers of the
+    geometry are symbols and the states are floats, and DescriptionError for constant wrenches and gravity
+    compensation. Source: Atkeson, An, Hollerbach (1986).
+    """
+    mechanism = validation.checked_mechanism(mechanism)
+    names = None if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
+    given = [np.asarray(x) for x in (q, v, a)]
+    if any(x.dtype == object and not are_constant(*x.flat) for x in given):
+        for name, x, size in zip("qva", given, (mechanism.nq, mechanism.nv, mechanism.nv), strict=True):
+            if x.shape != (size,):
+                raise ShapeError(f"symbolic {name} must have the shape ({size},); its shape is {x.shape}")
+        return symbolic_regressor(mechanism, parameters_of(mechanism, names), *given)
+    states = checked_states(mechanism, q, v, a)
+    _check_geometry(mechanism)
+    if compiled:
+        return compiled_functions(mechanism, names).regressor(*states)
+    batch, chosen = states[0].shape[:-1], parameters_of(mechanism, names)
+    rows = [symbolic_regressor(mechanism, chosen, *(x[i] for x in states)) for i in np.ndindex(*batch)]
+    return np.array(rows, dtype=float).reshape(*batch, mechanism.nv, len(chosen))
+
+
+def parameters(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> tuple[Parameter, ...]:
+    """The parameters pi of a mechanism, as `Parameter`s in the order of the columns of its `regressor`.
+
+    kinds: some of "inertia", "armature", "damping", "friction", "offset" and "stiffness". By default those
+    of which `zw.inverse_dynamics` consists: the inertia of every moving body, and armature, damping and
+    stiffness where the mechanism has them. If they are named, "armature", "damping", "friction" and "offset"
+    give a parameter for every joint; "stiffness" gives one for every spring of the mechanism.
+    Raises UnknownNameError for another kind, and DescriptionError for constant wrenches and gravity
+    compensation.
+    """
+    return parameters_of(validation.checked_mechanism(mechanism), kinds)
+
+
+def checked_states(mechanism: Mechanism, q: Any, v: Any, a: Any) -> tuple[np.ndarray, ...]:
+    """q, v, a as floats with the same leading shape; quaternions are normalised.
+
+    Raises ShapeError or StateError, naming the argument.
+    """
+    arrays = [validation.array(x, name) for x, name in ((q, "q"), (v, "v"), (a, "a"))]
+    for name, x, size in zip("qva", arrays, (mechanism.nq, mechanism.nv, mechanism.nv), strict=True):
+        if x.ndim == 0 or x.shape[-1] != size:
+            raise ShapeError(f"{name} must have the shape (..., {size}); its shape is {x.shape}")
+        if not np.isfinite(x).all():
+            first = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
+            raise StateError(f"{name}{list(first)} is {x[first]}; every element of {name} must be finite")
+    for joint in mechanism.joints:
+        if joint.kind in ("ball", "free"):
+            part = slice(joint.q.stop - 4, joint.q.stop)
+            if not (np.linalg.norm(arrays[0][..., part], axis=-1) > 1e-9).all():
+                raise StateError(f"the quaternion of joint {joint.name!r}, q[..., {part.start}:{part.stop}], "
+                                 "is zero; give a unit quaternion (w, x, y, z)")  # fmt: skip
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    return tuple(np.ascontiguousarray(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in arrays)
+
+
+def symbolic_regressor(
+    mechanism: Mechanism, chosen: Sequence[Parameter], q: Any, v: Any, a: Any
+) -> np.ndarray:
+    """Y (nv, parameters) over the generic scalar, at one state."""
+    kinematics = Kinematics(mechanism.tree, configuration.normalized_configuration(mechanism.tree, q), v)
+    columns: list[np.ndarray] = []
+    if any(p.kind == "mass" for p in chosen):
+        origins = [(origin.link, origin.p) for origin in body_origins(mechanism)]
+        columns += list(inertial_regressor(kinematics, origins, a).T)
+    columns += [_column(mechanism, p, kinematics, a) for p in chosen[len(columns) :]]
+    return np.stack(columns, axis=1) if columns else np.zeros((mechanism.nv, 0))
+
+
+def _column(mechanism: Mechanism, parameter: Parameter, kinematics: Kinematics, a: Any) -> np.ndarray:
+    """The column (nv,) of a parameter that is not inertial."""
+    if parameter.element is not None:
+        is_tendon = isinstance(parameter.element, Tendon)
+        unit = mechanism.replace(
+            forces=() if is_tendon else (parameter.element,),
+            tendons=(parameter.element,) if is_tendon else (),
+            constraints=(),
+            sensors=(),
+        )
+        return -passive_forces_of(unit, kinematics)
+    column: list[Any] = [0] * mechanism.nv
+    joint = mechanism.joint(parameter.of)
+    for k in range(joint.v.start, joint.v.stop):
+        column[k] = {
+            "armature": lambda k: a[k],
+            "friction": lambda k: sign(kinematics.v[k]),
+            "offset": lambda _: 1,
+        }[parameter.kind](k)
+    return np.array(column)
+
+
+def _check_geometry(mechanism: Mechanism) -> None:
+    """Raises ParameterError where symbols of the mechanism are more than parameters of its bodies."""
+    if mechanism.symbols:
+        raise ParameterError(
+            f"mechanism {mechanism.name!r} has symbols without values: {', '.join(mechanism.symbols)}; give "
+            "them with mechanism.subs({...}), or give q, v and a as symbols too"
+        )
+
+
+@dataclass(frozen=True)
+class CompiledRegressor:
+    """The regressor of a mechanism in machine code, and its vector-Jacobian products."""
+
+    mechanism: Mechanism
+    chosen: tuple[Parameter, ...]
+    _regressor: Any
+    _products: list[Any]
+
+    def regressor(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """Y (..., nv, parameters)."""
+        return self._regressor(q, v, a).reshape(*q.shape[:-1], self.mechanism.nv, len(self.chosen))
+
+    def gradients(
+        self, q: np.ndarray, v: np.ndarray, a: np.ndarray, C: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The gradients (..., n) of sum_ij C_ij Y_ij by q, v and a, in reverse mode.
+
+        C (..., nv, parameters): the cotangents of Y.
+        """
+        if not self._products:
+            self._products.append(self._compiled_products())
+        flat = C.reshape(*C.shape[:-2], C.shape[-2] * C.shape[-1])
+        return self._products[0](q, v, a, flat)
+
+    def _compiled_products(self) -> Any:
+        m = self.mechanism
+        size = m.nv * len(self.chosen)
+
+        def products(q: Any, v: Any, a: Any, cotangents: Any) -> Any:
+            Y = symbolic_regressor(m, self.chosen, q, v, a)
+            return tuple(vjp(Y, x, cotangents) for x in (q, v, a))
+
+        return compile_function(products, {"q": m.nq, "v": m.nv, "a": m.nv, "cotangents": size})
+
+
+def compiled_functions(mechanism: Mechanism, kinds: tuple[str, ...] | None = None) -> CompiledRegressor:
+    """The compiled regressor of a mechanism without symbols; kept for the mechanisms used last."""
+    return _compiled(IdentityKey(mechanism), kinds)
+
+
+@lru_cache(maxsize=32)
+def _compiled(same: IdentityKey, kinds: tuple[str, ...] | None) -> CompiledRegressor:
+    m = same.mechanism
+    chosen = parameters_of(m, kinds)
+    function = compile_function(
+        lambda q, v, a: symbolic_regressor(m, chosen, q, v, a), {"q": m.nq, "v": m.nv, "a": m.nv}
+    )
+    return CompiledRegressor(m, chosen, function, [])

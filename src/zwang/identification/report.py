@@ -1,0 +1,242 @@
+"""The report of a fit: what was found with its interval, what only in combinations, and what not at all."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from zwang.atomic import write_file
+from zwang.errors import visible
+from zwang.identification.fit import Fit
+from zwang.mechanism.type_validation import validated_arguments
+
+POOR_CONDITION = 100.0  # of the base regressor, above which a better motion is worth planning
+WORSE = 1.5  # ratio of the residuals held back to those of the fit that deserves a sentence
+POINTS = 300  # of a plotted line
+WIDTH, HEIGHT = 420, 120  # of a plot, in pixels
+
+STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#1c2733}"
+    "table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .7em;border-bottom:1px solid #dde1e6;"
+    "text-align:left;vertical-align:top}td.n{text-align:right;font-variant-numeric:tabular-nums}"
+    "figure{display:inline-block;margin:.5em}figcaption{font-size:13px}"
+)
+
+Table = tuple[str, Sequence[str], list[list[str]]]
+"""Title, column heads and rows."""
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """The report of a fit as text (`str`), in notebooks, and as a self-contained HTML file (`save`)."""
+
+    fit: Fit
+
+    def __str__(self) -> str:
+        parts = [_summary(self.fit), *(_as_text(table) for table in _tables(self.fit))]
+        return visible("\n\n".join(parts))
+
+    def _repr_html_(self) -> str:
+        tables = "".join(_as_html(table) for table in _tables(self.fit))
+        summary = "".join(f"<p>{html.escape(visible(line))}</p>" for line in _summary(self.fit).split("\n"))
+        return f"{summary}{tables}{_plots(self.fit)}"
+
+    def html(self) -> str:
+        """The report as the text of a self-contained HTML page without scripts."""
+        title = html.escape(visible(f"Identification of {self.fit.model.name}"))
+        policy = "default-src 'none'; style-src 'unsafe-inline'"
+        return (
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{title}</title>'
+            f"<style>{STYLE}</style></head><body><h1>{title}</h1>{self._repr_html_()}</body></html>"
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the HTML page. Raises WriteError if the file cannot be written."""
+        write_file(path, self.html().encode("ascii", "xmlcharrefreplace"))
+
+
+@validated_arguments()
+def report(fit: Fit) -> FitReport:
+    """The report of a fit, as text, in notebooks and as HTML.
+
+    It lists every base parameter with its confidence interval; every parameter as found alone, as bound to
+    others in a combination, or as invisible; and the residuals of every joint, also on the samples that were
+    held back. No fitted number stands without its interval.
+    """
+    return FitReport(fit)
+
+
+def _summary(fit: Fit) -> str:
+    """The sentences above the tables."""
+    base, samples = fit.base, len(fit.train)
+    counts = {status: 0 for status in ("alone", "combined", "invisible")}
+    for k in range(len(base.parameters)):
+        counts[base.status(k)] += 1
+    lines = [
+        f"Mechanism {fit.model.name!r}: {samples} samples tell {len(base)} base parameters of "
+        f"{len(base.parameters)} parameters. Of these, {counts['alone']} are found alone, "
+        f"{counts['combined']} only in combinations with others, and {counts['invisible']} not at all.",
+        f"Intervals have a probability of {100 * fit.level:g} %. The condition number of the base regressor "
+        f"is {fit.estimate.condition:.3g}.",
+    ]
+    if fit.estimate.condition > POOR_CONDITION:
+        lines.append(
+            "The condition number is high, so that some intervals are wide; zw.identify.excitation plans a "
+            "motion that tells more."
+        )
+    if fit.outside:
+        names = "; ".join(base.combinations[k] for k in fit.outside)
+        lines.append(
+            "No physically consistent mechanism within the bounds has the values found of these base "
+            f"parameters, so that the data or the model of friction are in doubt: {names}."
+        )
+    ratio = _held_back_ratio(fit)
+    if ratio > WORSE:
+        lines.append(
+            f"The residuals held back are up to {ratio:.2g} times as large as those of the fit: the fit does "
+            "not describe other motions as well; give more samples, or other kinds of parameters."
+        )
+    return "\n".join(lines)
+
+
+def _held_back_ratio(fit: Fit) -> float:
+    if fit.test is None:
+        return 1.0
+    ours, others = (_rms(fit.residuals(part)) for part in (fit.train, fit.test))
+    return float((others / np.maximum(ours, 1e-12 * max(float(_rms(fit.train.tau).max()), 1e-300))).max())
+
+
+def _tables(fit: Fit) -> list[Table]:
+    return [_base_table(fit), _parameter_table(fit), _joint_table(fit)]
+
+
+def _base_table(fit: Fit) -> Table:
+    heads = ("base parameter", "model", "found", "interval", "unit")
+    rows = []
+    for k, text in enumerate(fit.base.combinations):
+        unit = fit.base.parameters[fit.base.independent[k]].unit
+        digits = _digits(*fit.interval[k])
+        rows.append([text, f"{fit.base.values[k]:.4g}", f"{fit.beta[k]:.{digits}g}", _range(fit, k), unit])
+    return "Base parameters", heads, rows
+
+
+def _parameter_table(fit: Fit) -> Table:
+    heads = ("parameter", "model", "status", "interval or combination", "unit")
+    rows = []
+    for k, parameter in enumerate(fit.base.parameters):
+        status = fit.base.status(k)
+        model = f"{float(parameter.value):.4g}"
+        rows.append([parameter.name, model, _WORDS[status], _what_is_known(fit, k), parameter.unit])
+    return "Parameters", heads, rows
+
+
+_WORDS = {"alone": "found", "combined": "bound to others", "invisible": "invisible"}
+
+
+def _what_is_known(fit: Fit, k: int) -> str:
+    """The interval of a parameter found alone; the base parameters that contain it; or that none does."""
+    status = fit.base.status(k)
+    if status == "invisible":
+        return "moves no joint"
+    rows = np.flatnonzero(np.abs(fit.base.matrix[:, k]) > 1e-6)
+    if status == "alone":
+        return _range(fit, int(rows[0]))
+    return "in " + "; ".join(fit.base.combinations[i] for i in rows)
+
+
+def _range(fit: Fit, k: int) -> str:
+    """The interval of a base parameter, with as many digits as its width needs."""
+    lower, upper = fit.interval[k]
+    digits = _digits(lower, upper)
+    return f"{lower:.{digits}g} to {upper:.{digits}g}"
+
+
+def _digits(lower: float, upper: float) -> int:
+    """Significant digits that show two digits of the width of an interval."""
+    ratio = max(abs(lower), abs(upper)) / max(upper - lower, 1e-300)
+    return int(np.clip(np.ceil(np.log10(max(ratio, 1e-3))) + 2, 2, 15))
+
+
+def _joint_table(fit: Fit) -> Table:
+    heads = [
+        "velocity",
+        "force rms",
+        "residual rms",
+        "held-back residual rms",
+        "explained",
+        "correlated over",
+    ]
+    train = _rms(fit.residuals(fit.train))
+    test = None if fit.test is None else _rms(fit.residuals(fit.test))
+    force = _rms(fit.train.filtered(fit.train.tau))
+    rows = []
+    for k, name in enumerate(fit.model.speed_names):
+        explained = 1 - (train[k] / force[k]) ** 2 if force[k] > 0 else 0.0
+        rows.append([name, f"{force[k]:.4g}", f"{train[k]:.4g}", "-" if test is None else f"{test[k]:.4g}",
+                     f"{100 * explained:.2f} %", f"{fit.estimate.correlation[k]:.3g} samples"])  # fmt: skip
+    return "Residuals by joint [N m, N]", heads, rows
+
+
+def _rms(x: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.mean(x**2, axis=0))
+
+
+def _as_text(table: Table) -> str:
+    title, heads, rows = table
+    cells = [list(heads), *rows]
+    widths = [min(60, max(len(row[k]) for row in cells)) for k in range(len(heads))]
+    lines = ["  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return "\n".join([title, "-" * len(title), *lines])
+
+
+def _as_html(table: Table) -> str:
+    title, heads, rows = table
+    head = "".join(f"<th>{html.escape(x)}</th>" for x in heads)
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{' class=n' if _is_number(x) else ''}>{html.escape(visible(x))}</td>" for x in row)
+        + "</tr>"
+        for row in rows
+    )
+    return f"<h2>{html.escape(title)}</h2><table><tr>{head}</tr>{body}</table>"
+
+
+def _is_number(text: str) -> bool:
+    return text.replace("e", "").strip("-+.0123456789") == ""
+
+
+def _plots(fit: Fit) -> str:
+    """Measured and fitted forces of every joint, of the samples held back if there are any."""
+    part = fit.train if fit.test is None else fit.test
+    what = "the fit" if fit.test is None else "the samples held back"
+    measured, time = part.filtered(part.tau), part.time[part.inner]
+    fitted = measured - fit.residuals(part)
+    figures = "".join(
+        _figure(name, time, measured[:, k], fitted[:, k]) for k, name in enumerate(fit.model.speed_names)
+    )
+    return (
+        f"<h2>Forces of {what}</h2><p>Grey: measured. Blue: by the base parameters found. Horizontally time, "
+        f"{time[0]:.4g} to {time[-1]:.4g} s.</p>{figures}"
+    )
+
+
+def _figure(name: str, time: np.ndarray, measured: np.ndarray, fitted: np.ndarray) -> str:
+    """A plot as inline SVG."""
+    rows = np.unique(np.linspace(0, len(time) - 1, POINTS).astype(int))
+    low, high = float(min(measured.min(), fitted.min())), float(max(measured.max(), fitted.max()))
+    x = WIDTH * (time[rows] - time[0]) / max(float(time[-1] - time[0]), 1e-300)
+    lines = []
+    for values, color in ((measured, "#98a4b0"), (fitted, "#1f6fb2")):
+        y = HEIGHT * (1 - (values[rows] - low) / max(high - low, 1e-300))
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{color}"/>')
+    caption = f"{html.escape(visible(name))}: {low:.4g} to {high:.4g}"
+    return (
+        f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">{"".join(lines)}'
+        f"</svg><figcaption>{caption}</figcaption></figure>"
+    )

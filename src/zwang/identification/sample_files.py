@@ -1,0 +1,90 @@
+"""Measurements in CSV files, read strictly: an error names the line and the column."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from zwang.api.validation import numeric_mechanism
+from zwang.errors import LoadError, did_you_mean
+from zwang.identification.measurements import Measurements, measurements
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
+
+MOST_VALUES = 200_000_000  # of a file
+
+
+@validated_arguments()
+def read_csv(
+    mechanism: Mechanism, path: str | Path, *, cutoff: float | None = None, check_units: bool = True
+) -> Measurements:
+    """Measurements of a motion from a CSV file with a header, checked as by `measurements`.
+
+    Columns, in any order: "time" [s]; "q_NAME" of every coordinate and "tau_NAME" of every velocity, with
+    the names of `mechanism.coordinate_names` and `mechanism.speed_names`; either all or none of "v_NAME",
+    and of "a_NAME". cutoff [Hz], check_units: as for `measurements`.
+    Raises LoadError, with the line and the column, for a missing or unknown column, or what is no number;
+    and what `measurements` raises.
+    """
+    m = numeric_mechanism(mechanism)
+    wanted = {"q": m.coordinate_names, "tau": m.speed_names, "v": m.speed_names, "a": m.speed_names}
+    header, rows = _rows_of(Path(path))
+    known = ["time", *(f"{kind}_{name}" for kind, names in wanted.items() for name in names)]
+    for column in header:
+        if column not in known:
+            question = did_you_mean(column, known)
+            raise LoadError(
+                f"{path}: column {column!r} is unknown.{' ' * bool(question)}{question} The columns of "
+                f"mechanism {m.name!r} are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
+            )
+    at = {column: k for k, column in enumerate(header)}
+    values: dict[str, np.ndarray] = {}
+    for kind, names in wanted.items():
+        columns = [f"{kind}_{name}" for name in names]
+        missing = [column for column in columns if column not in at]
+        if missing and (kind in ("q", "tau") or len(missing) < len(columns)):
+            raise LoadError(f"{path}: there is no column {missing[0]!r}; its columns are {', '.join(header)}")
+        if not missing:
+            values[kind] = rows[:, [at[column] for column in columns]]
+    if "time" not in at:
+        raise LoadError(f"{path}: there is no column 'time'; its columns are {', '.join(header)}")
+    return measurements(m, rows[:, at["time"]], values["q"], values["tau"], v=values.get("v"),
+                        a=values.get("a"), cutoff=cutoff, check_units=check_units)  # fmt: skip
+
+
+def _rows_of(path: Path) -> tuple[list[str], np.ndarray]:
+    """The header and the numbers of a file. Raises LoadError with the line."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = csv.reader(file)
+            header = [column.strip() for column in next(lines, [])]
+            if not header:
+                raise LoadError(f"{path} is empty; its first line must name the columns")
+            if len(set(header)) < len(header):
+                twice = next(c for c in header if header.count(c) > 1)
+                raise LoadError(f"{path}: column {twice!r} occurs twice; leave one out")
+            rows: list[list[float]] = []
+            for line in lines:
+                if line:
+                    rows.append(_numbers(line, header, f"{path}, line {lines.line_num}"))
+                if len(rows) * len(header) > MOST_VALUES:
+                    raise LoadError(f"{path} has more than {MOST_VALUES:,} values; give a shorter record")
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise LoadError(f"{path} cannot be read: {reason}; give a CSV file in UTF-8") from error
+    return header, np.array(rows, dtype=float).reshape(len(rows), len(header))
+
+
+def _numbers(line: list[str], header: list[str], where: str) -> list[float]:
+    """The numbers of a line. Raises LoadError."""
+    if len(line) != len(header):
+        raise LoadError(f"{where} has {len(line)} values; the header has {len(header)} columns")
+    found = []
+    for text, column in zip(line, header, strict=True):
+        try:
+            found.append(float(text))
+        except ValueError:
+            raise LoadError(f"{where}: {column!r} is {text[:40]!r}, which is no number") from None
+    return found

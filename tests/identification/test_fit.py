@@ -1,0 +1,306 @@
+"""The fit finds what the data tell within its intervals, and names what is wrong with the data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.identification.robots import robot, with_friction
+from zwang.errors import DescriptionError, ShapeError, SolveError, StateError, UnknownNameError
+from zwang.identification.consistent_fit import consistent_parameters
+from zwang.identification.linear_estimation import autocorrelation_times
+from zwang.identification.pseudo_inertia import inertial_parameters, is_consistent
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.samples import double_pendulum
+
+KINDS = ("inertia", "armature", "damping", "friction", "offset")
+
+
+def motion(nv: int, samples: int, seed: int = 0, step: float = 0.01) -> tuple[np.ndarray, ...]:
+    """time, q, v, a of sums of sines at each joint."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(samples) * step
+    q, v, a = np.zeros((3, samples, nv))
+    for j in range(nv):
+        q[:, j] = rng.normal()
+        for k in range(1, 6):
+            w, size, phase = 0.6 * k, rng.normal() * 0.5, rng.uniform(0, 6.28)
+            q[:, j] += size * np.sin(w * t + phase)
+            v[:, j] += size * w * np.cos(w * t + phase)
+            a[:, j] -= size * w * w * np.sin(w * t + phase)
+    return t, q, v, a
+
+
+@cache
+def true_arm(name: str) -> Mechanism:
+    return with_friction(robot(name), 0.1, 0.3, 0.5)
+
+
+@cache
+def wrong_model(name: str) -> Mechanism:
+    """The arm with masses and inertias off by up to a factor of two, and no friction."""
+    rng = np.random.default_rng(5)
+    bodies = [
+        replace(
+            b,
+            mass=b.mass * rng.uniform(0.5, 2),
+            com=tuple(np.array(b.com) + 0.02 * rng.normal(size=3)),
+            inertia=np.array(b.inertia) * rng.uniform(0.5, 2),
+        )
+        for b in robot(name).bodies
+    ]
+    return robot(name).replace(bodies=bodies)
+
+
+@cache
+def record(name: str, samples: int = 1500) -> tuple[zw.identify.Measurements, np.ndarray, np.ndarray]:
+    """Exact measurements of the true arm, its pi, and the standard deviation of realistic force errors."""
+    true = true_arm(name)
+    t, q, v, a = motion(true.nv, samples)
+    pi = np.array([float(p.value) for p in zw.identify.parameters(true, KINDS)])
+    tau = zw.identify.regressor(true, q, v, a, kinds=KINDS) @ pi
+    return zw.identify.Measurements(t, q, v, a, tau), pi, 0.03 * np.abs(tau).max(axis=0)
+
+
+def with_noise(samples: zw.identify.Measurements, noise: np.ndarray, seed: int) -> zw.identify.Measurements:
+    return replace(
+        samples, tau=samples.tau + noise * np.random.default_rng(seed).normal(size=samples.tau.shape)
+    )
+
+
+@pytest.mark.parametrize("name", ["ur10", "panda"])
+def test_true_base_parameters_lie_within_their_intervals_as_often_as_these_say(name):
+    exact, pi, noise = record(name)
+    inside = []
+    for seed in range(8):
+        found = zw.identify.fit(wrong_model(name), with_noise(exact, noise, seed), kinds=KINDS)
+        beta = found.base.matrix @ pi
+        lower, upper = found.interval.T
+        inside += list((lower <= beta) & (beta <= upper))
+        assert found.is_consistent() and not found.outside
+    # 8 x 58 or 8 x 69 intervals of 95 %: the fraction inside has a standard deviation of about 1 %
+    assert 0.915 < np.mean(inside) < 0.985
+
+
+def test_exact_data_give_the_true_mechanism_forces():
+    exact, _, _ = record("panda")
+    found = zw.identify.fit(wrong_model("panda"), exact, kinds=KINDS)
+    assert np.abs(found.residuals(found.train)).max() < 1e-8
+    q, v, a = exact.q[::100], exact.v[::100], exact.a[::100]
+    expected = zw.compile(true_arm("panda")).inverse_dynamics(q, v, a)
+    result = zw.compile(found.mechanism).inverse_dynamics(q, v, a)
+    np.testing.assert_allclose(result, expected, atol=1e-3)
+    frictions = [j.joint.friction for j in found.mechanism.joints]
+    np.testing.assert_allclose(frictions, 0.5, atol=1e-4)
+
+
+def test_the_mechanism_of_a_fit_has_its_parameters():
+    exact, _, noise = record("ur10")
+    found = zw.identify.fit(wrong_model("ur10"), with_noise(exact, noise, 1), kinds=KINDS)
+    values = [float(p.value) for p in zw.identify.parameters(found.mechanism, KINDS)]
+    offsets = [p.kind == "offset" for p in found.base.parameters]
+    np.testing.assert_allclose(values, np.where(offsets, 0, found.pi), atol=1e-10)
+
+
+def test_the_consistent_fit_does_not_depend_on_its_start():
+    """Random log-Cholesky coordinates are consistent; from all the fit ends in the same parameters."""
+    exact, _, noise = record("ur10")
+    found = zw.identify.fit(wrong_model("ur10"), with_noise(exact, noise, 2), kinds=("inertia",))
+    model = np.array([float(p.value) for p in found.base.parameters])
+    rng = np.random.default_rng(0)
+    free = (np.full(60, -np.inf), np.full(60, np.inf))
+    for _ in range(10):
+        start = np.concatenate([inertial_parameters(rng.normal(size=10))[0] for _ in range(6)])
+        assert all(is_consistent(part) for part in start.reshape(-1, 10))
+        again = consistent_parameters(
+            found.base, found.beta, found.estimate.covariance, model, free, start=start
+        )
+        assert again.converged and all(is_consistent(part) for part in again.pi.reshape(-1, 10))
+        np.testing.assert_allclose(again.pi, found.pi, rtol=1e-3, atol=1e-5)
+
+
+def test_a_model_without_masses_gives_the_same_base_parameters():
+    exact, _, noise = record("ur10")
+    model = robot("ur10")
+    joints = {b.name: tuple(replace(j, armature=1e-3) for j in b.joints) for b in model.bodies}
+    empty = [
+        replace(b, mass=0, com=(0, 0, 0), inertia=(0, 0, 0), joint=joints[b.name] or b.joint)
+        for b in model.bodies
+    ]
+    found = zw.identify.fit(model.replace(bodies=empty), with_noise(exact, noise, 1), kinds=KINDS)
+    assert found.is_consistent() and not found.outside
+    again = zw.identify.fit(wrong_model("ur10"), with_noise(exact, noise, 1), kinds=KINDS)
+    np.testing.assert_allclose(found.beta, again.beta, atol=1e-8)
+
+
+def test_log_cholesky_coordinates_have_an_exact_jacobian():
+    theta = np.random.default_rng(1).normal(size=10) * 0.5
+    pi, J = inertial_parameters(theta)
+    h = 1e-6
+    steps = h * np.eye(10)
+    numeric = [
+        (inertial_parameters(theta + s)[0] - inertial_parameters(theta - s)[0]) / (2 * h) for s in steps
+    ]
+    np.testing.assert_allclose(J, np.array(numeric).T, rtol=0, atol=1e-8 * abs(J).max())
+    assert is_consistent(pi)
+
+
+def test_an_ordinary_fit_is_numpys_least_squares():
+    exact, _, noise = record("ur10")
+    data = with_noise(exact, noise, 3)
+    found = zw.identify.fit(robot("ur10"), data, kinds=KINDS, estimator="ordinary", held_back=0.0)
+    Y = zw.identify.regressor(robot("ur10"), data.q, data.v, data.a, kinds=KINDS)
+    W = Y[..., list(found.base.independent)].reshape(-1, len(found.base))
+    expected = np.linalg.lstsq(W, data.tau.ravel(), rcond=None)[0]
+    np.testing.assert_allclose(found.beta, expected, rtol=1e-8, atol=1e-10)
+    assert found.test is None
+
+
+def test_outliers_hardly_change_a_huber_fit():
+    exact, pi, noise = record("ur10")
+    rng = np.random.default_rng(0)
+    data = with_noise(exact, noise, 4)
+    hits = rng.uniform(size=data.tau.shape) < 0.05
+    data = replace(data, tau=np.where(hits, data.tau + 100 * noise, data.tau))
+    error = {}
+    for loss in ("linear", "huber"):
+        found = zw.identify.fit(robot("ur10"), data, kinds=KINDS, loss=loss)
+        error[loss] = np.linalg.norm((found.beta - found.base.matrix @ pi) / found.standard_deviation)
+        last = np.linalg.norm(found.beta - found.base.matrix @ pi)
+        error[loss + " absolute"] = last
+    assert error["huber absolute"] < 0.1 * error["linear absolute"]
+
+
+def test_total_least_squares_removes_the_bias_of_a_noisy_regressor():
+    """One joint: tau = I a + d v with equal relative errors in a, v and tau; least squares is biased to 0."""
+    m = zw.Mechanism("wheel", (zw.Body("wheel", zw.Revolute("axle"), inertia=(1, 1, 2)),), gravity=(0, 0, 0))
+    m = m.replace(forces=[zw.Damper("axle", 2.0)])
+    n, rng = 20_000, np.random.default_rng(0)
+    t = np.arange(n) * 1e-3
+    v, a = rng.normal(size=(2, n, 1))
+    tau = 2 * a + 2 * v
+    error = 0.3
+    noisy = zw.identify.Measurements(
+        t, v, v + error * rng.normal(size=v.shape), a + error * rng.normal(size=a.shape),
+        tau + error * np.std(tau) * rng.normal(size=tau.shape),
+    )  # fmt: skip
+    plain = zw.identify.fit(m, noisy, held_back=0.0)
+    total = zw.identify.fit(m, noisy, held_back=0.0, estimator="total")
+    assert (np.abs(plain.beta - 2) > 0.1).all()
+    assert (np.abs(total.beta - 2) < 4 * total.standard_deviation).all()
+    assert (total.standard_deviation < 0.03).all()
+
+
+def test_priors_and_bounds():
+    exact, _, noise = record("ur10")
+    data = with_noise(exact, 20 * noise, 5)
+    plain = zw.identify.fit(robot("ur10"), data, kinds=KINDS, consistent=False)
+    name = "friction_wrist_3_joint"
+    k = plain.base.combinations.index(name)
+    informed = zw.identify.fit(robot("ur10"), data, kinds=KINDS, priors={name: (0.5, 0.001)})
+    assert informed.standard_deviation[k] <= 0.001 and abs(informed.beta[k] - 0.5) < 0.004
+    assert plain.standard_deviation[k] > 0.01
+    bounded = zw.identify.fit(
+        robot("ur10"), data, kinds=KINDS, consistent=False, bounds={"m_wrist_3_link": (0.1, 0.2)}
+    )
+    assert 0.1 <= bounded.pi[[p.name for p in bounded.base.parameters].index("m_wrist_3_link")] <= 0.2
+    with pytest.raises(DescriptionError, match="has no bounds together with consistent"):
+        zw.identify.fit(robot("ur10"), data, kinds=KINDS, bounds={"m_wrist_3_link": (0, 1)})
+    with pytest.raises(UnknownNameError, match="m_wrist_3_link"):
+        zw.identify.fit(robot("ur10"), data, kinds=KINDS, priors={"m_wrist_3": (0, 1)})
+
+
+def test_correlated_errors_widen_the_intervals():
+    """For x_k = r x_(k-1) + e_k the integrated autocorrelation time is (1 + r) / (1 - r)."""
+    rng, r = np.random.default_rng(0), 0.8
+    x = np.zeros((100_000, 1))
+    noise = rng.normal(size=x.shape)
+    for k in range(1, len(x)):
+        x[k] = r * x[k - 1] + noise[k]
+    np.testing.assert_allclose(autocorrelation_times(x), (1 + r) / (1 - r), rtol=0.1)
+    np.testing.assert_allclose(autocorrelation_times(noise), 1, atol=0.05)
+
+
+def test_filtered_positions_give_the_parameters():
+    """From noisy positions alone, with a low-pass filter and central differences."""
+    true = double_pendulum(m1=2.0, m2=3.0, l1=0.5, l2=0.7)
+    t, q, v, a = motion(2, 8000, seed=3, step=0.002)
+    tau = zw.compile(true).inverse_dynamics(q, v, a)
+    rng = np.random.default_rng(0)
+    data = zw.identify.measurements(
+        true, t, q + 1e-4 * rng.normal(size=q.shape), tau + 0.2 * rng.normal(size=q.shape), cutoff=10.0
+    )
+    inner = (t >= data.time[0] - 1e-9) & (t <= data.time[-1] + 1e-9)
+    np.testing.assert_allclose(data.v, v[inner], atol=0.01 * abs(v).max())
+    np.testing.assert_allclose(data.a, a[inner], atol=0.1 * abs(a).max())
+    found = zw.identify.fit(double_pendulum(1, 1, 0.5, 0.7), data)
+    assert (found.estimate.correlation > 2).all()
+    np.testing.assert_allclose(found.beta, found.base.matrix @ [
+        float(p.value) for p in zw.identify.parameters(true)], atol=0.03)  # fmt: skip
+
+
+def spoiled(change) -> dict[str, np.ndarray]:
+    exact, _, _ = record("ur10")
+    data = {name: np.array(getattr(exact, name)) for name in ("time", "q", "v", "a", "tau")}
+    change(data)
+    return data
+
+
+BAD = {
+    "tau of 'wrist_1_joint' is nan in sample 7": lambda d: d["tau"].__setitem__((7, 3), np.nan),
+    "time goes backwards at sample 10": lambda d: d["time"].__setitem__(10, 0.0),
+    "time stands still at sample 10": lambda d: d["time"].__setitem__(10, d["time"][9]),
+    "joints 'elbow_joint' never move": lambda d: d["q"].__setitem__((slice(None), 2), 0.5),
+    "looks like degrees: give radians": lambda d: d["q"].__imul__(180 / np.pi),
+    "v of 'shoulder_pan_joint' is 57.* times the derivative of q: this looks like degrees": (
+        lambda d: d["v"].__imul__(180 / np.pi)
+    ),
+    "another unit of time": lambda d: d["time"].__imul__(20.0),
+    "tau is .* times as large as the forces of the model": lambda d: d["tau"].__imul__(1e4),
+    "tau is zero throughout": lambda d: d["tau"].__imul__(0),
+    "too slow for dynamics": lambda d: d["time"].__imul__(1000.0),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_data_are_told_by_name(message):
+    data = spoiled(BAD[message])
+    with pytest.raises(StateError, match=message):
+        zw.identify.measurements(robot("ur10"), **data)
+
+
+def test_short_or_misshapen_data_are_told_by_name():
+    exact, _, _ = record("ur10")
+    t, q, tau = exact.time, exact.q, exact.tau
+    m = robot("ur10")
+    with pytest.raises(StateError, match="has 10 samples; give at least 20"):
+        zw.identify.measurements(m, t[:10], q[:10], tau[:10])
+    with pytest.raises(ShapeError, match=r"q must have the shape \(1500, 6\)"):
+        zw.identify.measurements(m, t, q[:, :5], tau)
+    with pytest.raises(StateError, match="unevenly spaced"):
+        zw.identify.measurements(m, np.concatenate([t[:700], t[700:] + 0.1]), q, tau)
+    with pytest.raises(StateError, match="cutoff is 60"):
+        zw.identify.measurements(m, t, q, tau, cutoff=60.0)
+    with pytest.raises(SolveError, match="are too few"):
+        zw.identify.fit(m, exact[:20], kinds=KINDS)
+
+
+def test_a_motion_that_cannot_tell_parameters_apart_is_told():
+    """Small motions of one frequency, all joints in step."""
+    m = robot("ur10")
+    t = np.arange(1000) * 0.01
+    q = np.tile(1e-3 * np.sin(t)[:, None], 6)
+    v, a = np.tile(1e-3 * np.cos(t)[:, None], 6), -q
+    data = zw.identify.Measurements(t, q, v, a, zw.compile(m).inverse_dynamics(q, v, a))
+    with pytest.raises(SolveError, match="cannot tell apart"):
+        zw.identify.fit(m, data)
+
+
+def test_constraints_are_rejected():
+    m = robot("ur10").replace(constraints=[zw.JointCoupling("gear", "elbow_joint", "wrist_1_joint", (0, 1))])
+    with pytest.raises(DescriptionError, match="has constraints"):
+        zw.identify.fit(m, record("ur10")[0])

@@ -1,0 +1,168 @@
+"""The regressor times the parameters is inverse dynamics; its columns are Pinocchio's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import zwang as zw
+from tests.identification.robots import robot, urdf, with_fixed, with_friction
+from tests.mechanisms import random_mechanism, random_state
+from tests.oracles.pinocchio_cases import rotation_of
+from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError, UnknownNameError
+from zwang.mechanism.samples import double_pendulum
+
+MODELS = Path(__file__).parents[2] / "examples" / "models"
+
+
+def states(m: zw.Mechanism, count: int, seed: int = 0) -> tuple[np.ndarray, ...]:
+    found = [random_state(m, 1000 * seed + k) for k in range(count)]
+    return tuple(np.array([state[k] for state in found]) for k in (0, 1, 3))
+
+
+def values(m: zw.Mechanism, kinds=None) -> np.ndarray:
+    return np.array([float(p.value) for p in zw.identify.parameters(m, kinds)])
+
+
+def assert_gives_inverse_dynamics(m: zw.Mechanism, count: int, tolerance: float = 1e-12) -> None:
+    q, v, a = states(m, count)
+    tau = zw.compile(m).inverse_dynamics(q, v, a)
+    error = zw.identify.regressor(m, q, v, a) @ values(m) - tau
+    assert abs(error).max() <= tolerance * abs(tau).max()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_regressor_gives_inverse_dynamics_for_every_joint_kind(seed):
+    assert_gives_inverse_dynamics(random_mechanism(seed), 20)
+
+
+@pytest.mark.parametrize("name", ["ur10", "panda", "double_pendulum"])
+def test_the_regressor_gives_inverse_dynamics_of_robots(name):
+    assert_gives_inverse_dynamics(with_friction(robot(name), 0.1, 0.3, 0), 2000)
+
+
+def test_the_regressor_gives_inverse_dynamics_of_the_walker():
+    """With dampers and armatures."""
+    assert_gives_inverse_dynamics(zw.load(MODELS / "walker2d.xml"), 100)
+
+
+def test_springs_dampers_and_tendons_have_columns():
+    m = random_mechanism(3, kinds=(zw.Revolute, zw.Ball))
+    joint = next(j.name for j in m.joints if j.kind == "revolute")
+    other = [j.name for j in m.joints if j.kind == "revolute"][-1]
+    forces = (
+        zw.Spring(joint, (3.0, 0.5, -0.2), rest=0.2),
+        zw.Spring(other, 1.0),
+        zw.Damper(joint, 0.3, higher=(0.1, 0.02)),
+        zw.Damper(joint, 0.2),
+        zw.PointSpring(("b1", (0.1, 0, 0)), ("b4", (0, 0.2, 0)), stiffness=20, length=0.3, damping=2),
+        *(zw.Spring(j.name, 2.0) for j in m.joints if j.kind == "ball"),
+    )
+    tendons = (zw.Tendon("cord", joints=((joint, 0.5), (other, -1.0)), stiffness=4, damping=0.7),)
+    assert_gives_inverse_dynamics(m.replace(forces=forces, tendons=tendons), 20)
+
+
+@pytest.mark.parametrize("name", ["ur10", "panda"])
+def test_the_columns_are_those_of_pinocchio(name):
+    pin = pytest.importorskip("pinocchio")
+    m = robot(name)
+    model = pin.buildModelFromUrdf(str(urdf(name)))
+    locked = [model.getJointId(n) for n in model.names if "finger" in n]
+    model = pin.buildReducedModel(model, locked, pin.neutral(model))
+    assert [n for n in model.names][1:] == [j.name for j in m.joints]
+    q, v, a = states(m, 50)
+    Y = zw.identify.regressor(m, q, v, a, kinds="inertia")
+    data = model.createData()
+    for k in range(len(q)):
+        expected = pin.computeJointTorqueRegressor(model, data, q[k], v[k], a[k])
+        np.testing.assert_allclose(Y[k], expected, rtol=0, atol=1e-10)
+
+
+def test_the_columns_of_a_floating_base_are_those_of_pinocchio():
+    """Pinocchio's base velocities are in the axes of the base; tau_pin = T^T tau, v = T v_pin."""
+    pin = pytest.importorskip("pinocchio")
+    legs = ("FR", "HL", "HR")
+    m = with_fixed(robot("solo12", "free"), legs)
+    model = pin.buildModelFromUrdf(str(urdf("solo12")), pin.JointModelFreeFlyer())
+    locked = [model.getJointId(n) for n in model.names if n.startswith(legs)]
+    model = pin.buildReducedModel(model, locked, pin.neutral(model))
+    order = [m.joints[0].name, *model.names[2:]]
+    assert sorted(order[1:]) == sorted(j.name for j in m.joints[1:])
+    q, v, a = states(m, 5)
+    Y = zw.identify.regressor(m, q, v, a, kinds="inertia")
+    slots = np.concatenate([np.arange(m.joint(n).v.start, m.joint(n).v.stop) for n in order])
+    bodies = [next(b.name for b in m.bodies if any(j.name == n for j in b.joints)) for n in order]
+    names = [b.name for b in m.bodies if b.joints]
+    columns = np.concatenate([10 * names.index(b) + np.arange(10) for b in bodies])
+    data = model.createData()
+    for k in range(len(q)):
+        R = rotation_of(*q[k, 3:7])
+        x, y, z, w = *q[k, 4:7], q[k, 3]
+        q_pin = np.array([*q[k, :3], x, y, z, w, *(q[k, m.joint(n).q][0] for n in order[1:])])
+        v_pin, a_pin = v[k, slots].copy(), a[k, slots].copy()
+        v_pin[:3] = R.T @ v[k, :3]
+        a_pin[:3] = R.T @ a[k, :3] - np.cross(v[k, 3:6], v_pin[:3])
+        expected = pin.computeJointTorqueRegressor(model, data, q_pin, v_pin, a_pin)
+        found = Y[k][np.ix_(slots, columns)]
+        found[:3] = R.T @ found[:3]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+
+
+def test_the_compiled_regressor_is_that_on_floats():
+    m = random_mechanism(4, bodies=3)
+    q, v, a = states(m, 3)
+    kinds = ("inertia", "armature", "damping", "friction", "offset")
+    compiled = zw.identify.regressor(m, q, v, a, kinds=kinds)
+    floats = zw.identify.regressor(m, q, v, a, kinds=kinds, compiled=False)
+    np.testing.assert_allclose(compiled, floats, rtol=0, atol=1e-12 * abs(floats).max())
+    single = zw.identify.regressor(m, q[0], v[0], a[0], kinds=kinds)
+    np.testing.assert_array_equal(single, compiled[0])
+
+
+def test_the_symbolic_regressor_gives_the_textbook_equations():
+    """Double pendulum with symbols: Y pi - tau simplifies to zero."""
+    m1, m2, l1, l2, g = sp.symbols("m1 m2 l1 l2 g", positive=True)
+    m = double_pendulum(m1, m2, l1, l2, g)
+    q, v, a = (sp.symbols(f"{x}1 {x}2", real=True) for x in "qva")
+    Y = sp.Matrix(zw.identify.regressor(m, q, v, a, kinds="inertia"))
+    pi = sp.Matrix([p.value for p in zw.identify.parameters(m, "inertia")])
+    s2, c2 = sp.sin(q[1]), sp.cos(q[1])
+    lower = m2 * l2 * (l2 * (a[0] + a[1]) + l1 * c2 * a[0] + l1 * s2 * v[0] ** 2 + g * sp.sin(q[0] + q[1]))
+    assert sp.simplify(sp.expand_trig((Y * pi)[1] - lower)) == 0
+    assert m1 not in Y.free_symbols and l1 in Y.free_symbols
+
+
+def test_friction_and_offsets_have_columns_of_every_joint():
+    m = robot("ur10")
+    q, v, a = states(m, 3)
+    Y = zw.identify.regressor(m, q, v, a, kinds=("friction", "offset"))
+    np.testing.assert_array_equal(Y[1], np.hstack([np.diag(np.sign(v[1])), np.eye(6)]))
+    names = [p.name for p in zw.identify.parameters(m, ("friction", "offset"))]
+    assert names[0] == "friction_shoulder_pan_joint" and names[-1] == "offset_wrist_3_joint"
+
+
+def test_a_rigidly_attached_body_is_part_of_its_parent():
+    m = random_mechanism(5, kinds=(zw.Revolute,))
+    names = [p.name for p in zw.identify.parameters(m, "inertia")]
+    assert "m_b3" not in names and len(names) == 40  # b3 is fixed to another body
+
+
+def test_wrong_arguments_name_the_remedy():
+    m = robot("ur10")
+    zero = np.zeros(6)
+    with pytest.raises(ShapeError, match=r"v must have the shape \(..., 6\)"):
+        zw.identify.regressor(m, zero, np.zeros(5), zero)
+    with pytest.raises(StateError, match=r"a\[2\] is nan"):
+        zw.identify.regressor(m, zero, zero, [0, 0, np.nan, 0, 0, 0])
+    with pytest.raises(UnknownNameError, match="kind of parameter"):
+        zw.identify.regressor(m, zero, zero, zero, kinds=("masses",))
+    with pytest.raises(ParameterError, match="has symbols"):
+        zw.identify.regressor(double_pendulum(m1=sp.Symbol("m1")), [0, 0], [0, 0], [0, 0])
+    heavy = m.replace(forces=[zw.GravityCompensation("forearm_link")])
+    with pytest.raises(DescriptionError, match="GravityCompensation on body 'forearm_link'"):
+        zw.identify.parameters(heavy)
+    assert zw.identify.parameters(replace(heavy, forces=()))

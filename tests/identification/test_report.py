@@ -1,0 +1,146 @@
+"""The report lists every parameter, escapes names, and `zwang identify` writes it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.identification.test_fit import motion
+from zwang.cli import main
+from zwang.errors import LoadError
+from zwang.mechanism.samples import double_pendulum
+
+TRUE = double_pendulum(m1=2.0, m2=3.0, l1=0.5, l2=0.7).replace(
+    forces=[zw.Damper("shoulder", 0.4), zw.Damper("elbow", 0.2)]
+)
+MODEL = double_pendulum(m1=1.0, m2=2.0, l1=0.5, l2=0.7)
+KINDS = ("inertia", "damping")
+
+
+def samples(noise: float = 0.3, count: int = 1500) -> zw.identify.Measurements:
+    t, q, v, a = motion(2, count, seed=3)
+    tau = zw.compile(TRUE).inverse_dynamics(q, v, a)
+    return zw.identify.Measurements(t, q, v, a, tau + noise * np.random.default_rng(0).normal(size=tau.shape))
+
+
+@pytest.fixture(scope="module")
+def found() -> zw.identify.Fit:
+    return zw.identify.fit(MODEL, samples(), kinds=KINDS)
+
+
+def test_every_parameter_is_in_the_report_with_its_status(found):
+    text = str(zw.identify.report(found))
+    for parameter in found.base.parameters:
+        start = re.compile(rf"{re.escape(parameter.name)} +\S+ +(found|bound|invisible)")
+        row = next(line for line in text.splitlines() if start.match(line))
+        word = {"alone": " found ", "combined": "bound to others", "invisible": "invisible"}
+        assert word[found.status(parameter.name)] in row
+    assert "8 base parameters of 22 parameters" in text
+    line = next(x for x in text.splitlines() if x.startswith("damping_elbow") and " to " in x)
+    lower, upper = map(float, re.search(r"(\S+) to (\S+)", line).groups())
+    assert lower < 0.2 < upper and upper - lower < 0.1
+
+
+def test_residuals_and_cross_validation_are_in_the_report(found):
+    text = str(zw.identify.report(found))
+    rows = [line.split() for line in text.splitlines() if line.startswith(("shoulder ", "elbow "))]
+    assert len(rows) == 2
+    for row in rows:  # force, residual, held-back residual: the noise is 0.3 N m
+        assert float(row[2]) == pytest.approx(0.3, rel=0.1) and float(row[3]) == pytest.approx(0.3, rel=0.2)
+
+
+def test_data_that_no_mechanism_produces_are_told():
+    """With the sign of the forces changed, masses would be negative."""
+    data = samples()
+    wrong = zw.identify.fit(MODEL, replace(data, tau=-data.tau), kinds=KINDS)
+    assert wrong.outside and wrong.is_consistent()
+    assert "No physically consistent mechanism" in str(zw.identify.report(wrong))
+
+
+def test_the_page_is_self_contained_and_names_are_escaped(found, tmp_path):
+    evil = '<script>alert("x")</script>'
+    named = replace(found, model=found.model.replace(name=evil))
+    path = tmp_path / "out.html"
+    zw.identify.report(named).save(path)
+    page = path.read_text("utf-8")
+    assert evil not in page and "&lt;script&gt;" in page
+    assert "http" not in page.replace("http-equiv", "") and "<script" not in page
+    assert page.count("<svg") == 2 and page.count("<table>") == 3
+    assert "<table>" in zw.identify.report(named)._repr_html_()
+
+
+def write_csv(path, data: zw.identify.Measurements, parts=("q", "v", "a", "tau")) -> None:
+    names = ("shoulder", "elbow")
+    header = ["time", *(f"{part}_{name}" for part in parts for name in names)]
+    table = np.column_stack([data.time, *(getattr(data, part) for part in parts)])
+    np.savetxt(path, table, delimiter=",", header=",".join(header), comments="", fmt="%.17g")
+
+
+@pytest.fixture
+def call(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.json").write_text(MODEL.to_json())
+    write_csv(tmp_path / "data.csv", samples())
+
+    def run(*arguments: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["identify", "arm.json", *arguments])
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out + printed.err
+
+    return run
+
+
+def test_the_command_writes_a_report_and_a_model(call, tmp_path):
+    status, text = call("data.csv", "--kind", "inertia", "--kind", "damping",
+                        "--report", "out.html", "--out", "new.json")  # fmt: skip
+    assert status == 0 and "8 base parameters of 22 parameters" in text and "wrote out.html" in text
+    assert "Base parameters" in (tmp_path / "out.html").read_text()
+    fitted = zw.Mechanism.from_json((tmp_path / "new.json").read_text())
+    q, v, a = [0.3, -0.8], [1.0, 2.0], [0.5, -1.0]
+    expected = zw.inverse_dynamics(TRUE, q, v, a)
+    np.testing.assert_allclose(zw.inverse_dynamics(fitted, q, v, a), expected, rtol=0.05)
+
+
+def test_the_command_rejects_bad_data(call, tmp_path):
+    data = samples()
+    data.tau[12, 1] = np.nan
+    write_csv(tmp_path / "bad.csv", data)
+    status, text = call("bad.csv")
+    assert status == 1 and "tau of 'elbow' is nan in sample 12" in text
+    status, text = call("dato.csv")
+    assert status == 1 and "Did you mean 'data.csv'" in text
+
+
+def test_files_are_read_strictly(tmp_path):
+    path = tmp_path / "d.csv"
+    data = samples(count=200)
+    write_csv(path, data)
+    np.testing.assert_array_equal(zw.identify.read_csv(MODEL, path).tau, data.tau)
+    text = path.read_text()
+    for old, new, message in (
+        ("q_elbow", "q_elbo", "column 'q_elbo' is unknown. Did you mean 'q_elbow'"),
+        ("v_elbow", "q_elbow", "column 'q_elbow' occurs twice"),
+        ("\n", "\nx,1,2,3,4,5,6,7,8\n", "line 2: 'time' is 'x', which is no number"),
+        ("\n", "\n1,2\n", "line 2 has 2 values; the header has 9 columns"),
+        ("time,", "tau_shoulder_,", "column 'tau_shoulder_' is unknown"),
+    ):
+        path.write_text(text.replace(old, new, 1))
+        with pytest.raises(LoadError, match=re.escape(message)):
+            zw.identify.read_csv(MODEL, path)
+    write_csv(path, data, ("q", "v"))
+    with pytest.raises(LoadError, match="there is no column 'tau_shoulder'"):
+        zw.identify.read_csv(MODEL, path)
+
+
+def test_joints_are_fixed():
+    m = MODEL.replace(forces=[zw.Motor("m", "elbow"), zw.Damper("shoulder", 1.0)])
+    fixed = zw.identify.with_fixed_joints(m, ["elbow"])
+    assert [j.name for j in fixed.joints] == ["shoulder"] and len(fixed.forces) == 1
+    q, v, a = [0.3], [1.0], [0.5]
+    expected = zw.inverse_dynamics(m, [0.3, 0], [1, 0], [0.5, 0])[0]
+    np.testing.assert_allclose(zw.inverse_dynamics(fixed, q, v, a), expected)
