@@ -183,7 +183,7 @@ class _CWriter:
         places: Mapping[int, int],
     ) -> None:
         self.program, self.inputs, self.table_prefix, self.places = program, inputs, tables, places
-        self.real = "double" if dtype == "float64" else "float"
+        self.dtype, self.real = dtype, "double" if dtype == "float64" else "float"
         self.size = 64 if dtype == "float64" else 32
         self.suffix = "" if dtype == "float64" else "f"
         self.names: dict[int, str] = {}
@@ -232,10 +232,7 @@ class _CWriter:
     # ---------------------------------------------------------------------------- constants, inputs, tables
 
     def _const(self, instruction: Instruction, args: list[str]) -> None:
-        self.names[instruction.out[0]] = self._number(instruction.data)
-
-    def _number(self, value: float) -> str:
-        return number_text(value, "float64" if self.real == "double" else "float32")
+        self.names[instruction.out[0]] = number_text(instruction.data, self.dtype)
 
     def _index(self, instruction: Instruction, args: list[str]) -> None:
         self.names[instruction.out[0]] = (
@@ -247,7 +244,7 @@ class _CWriter:
         self._define(instruction, f"{self.inputs[number]}[{element}]")
 
     def _table(self, instruction: Instruction, args: list[str]) -> None:
-        numbers = [self._number(x) for x in instruction.data]
+        numbers = [number_text(x, self.dtype) for x in instruction.data]
         self._define(instruction, f"{self._constants('real', instruction.data, numbers)}[{args[0]}]")
 
     def _index_table(self, instruction: Instruction, args: list[str]) -> None:
