@@ -83,7 +83,8 @@ NO_PRIMITIVES = {
         "pack_signs",
         "unpack_signs",
     ),
-    *("is_scalar", "is_zero", "substitute", "symbols_of", "to_data", "from_data", "symbol", "flat_position"),
+    *("is_scalar", "is_truth", "is_zero", "substitute", "symbols_of", "to_data", "from_data", "symbol"),
+    "flat_position",
     *("leaves_of", "rebuild", "structure_of", "real_array", "real_number", "reason_not_real"),
 }
 CONTROL = {"cond", "while_loop"}
