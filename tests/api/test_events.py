@@ -203,3 +203,17 @@ def test_error_controlled_integrators_refuse_restitution():
     mechanism = zw.Mechanism("ball", (ball,), geometry=(zw.Plane(surface=surface),))
     with pytest.raises(SimulationError, match=r"restitution.*'dop853'.*fixed step size"):
         run_of(mechanism, duration=0.1, integrator="dop853")
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_events_are_found_where_a_limit_acts(compiled):
+    """A mass that is thrown up under a stop at 0.3 m passes 0.1 m after 0.1 s."""
+    joint = zw.Prismatic("z", (0, 0, 1), limits=(-1, 0.3))
+    m = zw.Mechanism("lift", [zw.Body("mass", joint, mass=1)], gravity=(0, 0, -9.81))
+    v0 = (0.1 + 9.81 * 0.1**2 / 2) / 0.1
+    run = zw.simulate(
+        m, [0.0], [v0], duration=0.2, step=1e-3, integrator="rk4", compiled=compiled, progress=False,
+        events={"up": zw.Event(lambda t, q, v: q[0] - 0.1, direction=1)},
+    )  # fmt: skip
+    times = np.ravel(run.event_time.values)
+    assert np.isclose(times[np.isfinite(times)][0], 0.1, atol=1e-6)

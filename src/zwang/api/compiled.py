@@ -42,7 +42,7 @@ from zwang.integrator.fixed_step import State
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.type_validation import validated_arguments
+from zwang.mechanism.type_validation import short_repr, validated_arguments
 from zwang.simulation.constraint_forces import PointForceLabel, point_force_labels
 from zwang.simulation.solver_status import initial_monitor
 from zwang.simulation.step import STEPPERS
@@ -596,10 +596,14 @@ class CompiledMechanism:
 
 
 def _checked_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
-    """The outputs in the order of `STEP_OUTPUTS`. Raises UnknownNameError."""
-    if not outputs:
-        return ()
-    names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    """The outputs in the order of `STEP_OUTPUTS`. Raises ArgumentError or UnknownNameError."""
+    if isinstance(outputs, str):
+        outputs = (outputs,)
+    if not isinstance(outputs, Sequence):
+        raise ArgumentError(
+            f"outputs is {short_repr(outputs)}; give a list of names: {', '.join(STEP_OUTPUTS)}"
+        )
+    names = tuple(outputs)
     for name in names:
         if name not in STEP_OUTPUTS:
             raise UnknownNameError("output of a step", name, STEP_OUTPUTS)

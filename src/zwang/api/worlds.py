@@ -397,7 +397,7 @@ class Worlds:
             return
         try:
             np.copyto(self.control, control, casting="same_kind")  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             shape = self.control.shape
             self.control[:] = _rows_of(control, shape, "control", 0.0, finite=False)
 
@@ -409,7 +409,10 @@ class Worlds:
         """The numbers of the worlds in a mask. Raises ShapeError or ArgumentError."""
         if mask is None:
             return np.arange(self.count)
-        given = np.asarray(mask)
+        try:
+            given = np.asarray(mask)
+        except (TypeError, ValueError):  # rows of different lengths, and what is no array
+            given = np.full(1, np.nan)
         if given.dtype == bool:
             if given.shape != (self.count,):
                 raise ShapeError(f"mask must have the shape ({self.count},); its shape is {given.shape}")

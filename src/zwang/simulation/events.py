@@ -49,7 +49,8 @@ class Event:
     terminal: bool | int = False
 
     def __post_init__(self):
-        if isinstance(self.direction, bool) or self.direction not in (-1, 0, 1):
+        whole = isinstance(self.direction, int | float | np.number) and not isinstance(self.direction, bool)
+        if not whole or self.direction not in (-1, 0, 1):
             raise SimulationError(f"direction of an event is {self.direction!r}; it must be -1, 0 or 1")
         if not isinstance(self.terminal, bool | int | np.integer) or self.terminal < 0:
             raise SimulationError(
@@ -199,7 +200,8 @@ class EventSearch:
         directions = np.array([event.direction for event in self.events])
         crossed = crosses(known[:, :-1], known[:, 1:], directions)
         running = before["cause"][:, 0] == NONE
-        whole = {name: np.concatenate([before[name][:, None], x], axis=1) for name, x in records.items()}
+        names = ("clock", "q", "v", "z")
+        whole = {name: np.concatenate([before[name][:, None], records[name]], axis=1) for name in names}
         for w in np.flatnonzero(crossed.any(axis=(1, 2)) & running):
             for k in np.flatnonzero(crossed[w].any(axis=1)):
                 end = self._examine_step(int(w), int(k), whole, known[w], crossed[w, k])
