@@ -262,3 +262,22 @@ def test_without_constraints_they_are_those_of_forward_dynamics():
     )
     expected = np.concatenate([free.dq, free.dv, free.dtau], axis=1)
     assert np.allclose(np.concatenate([found.A, found.B], axis=1)[4:], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_a_step_that_fails_has_no_derivatives():
+    """Two constraints that hold one slider at contradicting accelerations; NaN in one world of two."""
+    slider = zw.Body("slider", zw.Prismatic("slider", (1, 0, 0)), mass=1)
+    other = zw.Body("other", zw.Prismatic("other", (1, 0, 0)), mass=1)
+    x, t = zw.scalar.symbol("slider"), zw.scalar.symbol("t")
+    held = [zw.Holonomic("still", x), zw.Holonomic("moved", x - t * t)]
+    m = zw.Mechanism("contradiction", [slider, other], constraints=held)
+    found = zw.compile(m).step_derivatives([0.0, 0.0], [0.0, 0.0], [0.0, 0.0], time=0.0, step=0.01)
+    assert np.isnan(found.v).all() and np.isnan(found.A).all() and np.isnan(found.B).all()
+    with pytest.raises(SimulationError, match="accelerations are not determined"):
+        zw.linearize(m, [0.0, 0.0])
+
+    fast = zw.compile(zw.load(MODELS / "walker2d.xml"))
+    q = np.stack([np.array(fast.mechanism.neutral, float)] * 2)
+    q[0, 0] = np.nan
+    both = fast.step_derivatives(q, np.zeros((2, 9)), np.zeros((2, 6)))
+    assert np.isnan(both.A[0]).all() and np.isfinite(both.A[1]).all()

@@ -9,7 +9,7 @@ import scipy.optimize
 
 import zwang as zw
 from zwang.control import Quadratic, ilqr, lqr, predictive_sampling
-from zwang.errors import ArgumentError, ShapeError, SolveError
+from zwang.errors import ArgumentError, ShapeError, SimulationError, SolveError
 from zwang.io.mjcf.read_mjcf import read_mjcf
 
 ASSETS = Path(str(importlib.resources.files("gymnasium"))) / "envs" / "mujoco" / "assets"
@@ -144,6 +144,24 @@ def test_predictive_sampling_swings_a_cart_pole_up_from_its_own_noise():
     assert np.isfinite(costs).all() and np.abs(plan.control).max() <= 10
 
 
+def test_ilqr_follows_constraints_that_depend_on_time():
+    """A mass on a driven rail: x'' of the rail is prescribed, the mass is pushed to the goal."""
+    rail = zw.Body("rail", zw.Prismatic("rail", (1, 0, 0)), mass=1)
+    mass = zw.Body("mass", zw.Prismatic("mass", (1, 0, 0)), "rail", mass=1)
+    x, t = zw.scalar.symbol("rail"), zw.scalar.symbol("t")
+    m = zw.Mechanism(
+        "driven", [rail, mass], gravity=(0, 0, 0), forces=[zw.Motor("push", "mass")],
+        constraints=[zw.Holonomic("drive", x - t**3)],
+    )  # fmt: skip
+    fast, steps = zw.compile(m), 20
+    cost = Quadratic([0, 1.0], [0, 0.1, 0, 0.1], [0.01], [0, 10, 0, 5])
+    found = ilqr(fast, [0, 0], [0, 0], np.zeros((steps, 1)), cost, step=0.05, integrator="rk4")
+    run = fast.rollout([0.0, 0], [0.0, 0], found.control, steps=steps, step=0.05, integrator="rk4")
+    assert np.allclose(found.q[1:], run[0], atol=1e-9)
+    assert np.allclose(found.q[1:, 0], (0.05 * np.arange(1, steps + 1)) ** 3, atol=1e-6)
+    assert found.converged and found.iterations <= 5
+
+
 def test_bad_arguments_are_told():
     fast = zw.compile(cart_pole())
     cost = Quadratic(q=[0, 0], state=np.ones(4), control=[1], final=np.ones(4))
@@ -151,5 +169,9 @@ def test_bad_arguments_are_told():
         ilqr(fast, [0, 0], [0, 0], np.zeros(5), cost)
     with pytest.raises(ArgumentError, match="below the highest"):
         ilqr(fast, [0, 0], [0, 0], np.zeros((5, 1)), cost, bounds=(1, -1))
+    with pytest.raises(ShapeError, match=r"final of the cost must have the shape \(4,\)"):
+        ilqr(fast, [0, 0], [0, 0], np.zeros((5, 1)), Quadratic([0, 0], np.ones(4), [1], 1.0))
+    with pytest.raises(SimulationError, match="first guess fails"):
+        ilqr(fast, [0, 0], [0, 0], np.full((5, 1), np.nan), cost)
     with pytest.raises(ShapeError, match="cost must return"):
         predictive_sampling(fast, [0, 0], [0, 0], np.zeros((3, 1)), lambda q, v, u: 0.0, steps=5, noise=1)

@@ -24,7 +24,7 @@ from zwang.api.compiled import compile
 from zwang.api.parameters import Parameters, parameter_values
 from zwang.api.reference import frame_jacobian
 from zwang.constraint.hard import all_velocity_level_rows
-from zwang.errors import DescriptionError, MissingExtraError, UnknownNameError
+from zwang.errors import DescriptionError, MissingExtraError, SimulationError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
@@ -42,7 +42,8 @@ class LinearModel:
 
     A (n, n), B (n, m), C (p, n), D (p, m). states, inputs, outputs: their names. step [s]: of a discrete
     model, None for a continuous one. q, v, control: the state and the control about which it holds.
-    displacement (N, n): T, the deviation (dq, dv, dz) of the whole state for each entry of y.
+    displacement (N, n): T, the deviation (dq, dv, dz) of the whole state for each entry of y. switching:
+    whether a constraint row is about to change its status, so that the model holds on one side only.
     """
 
     A: np.ndarray
@@ -57,6 +58,7 @@ class LinearModel:
     v: np.ndarray
     control: np.ndarray
     displacement: np.ndarray
+    switching: bool
 
     @property
     def poles(self) -> np.ndarray:
@@ -109,8 +111,8 @@ def linearize(
     params: values of the mechanism's symbols.
 
     Constraints, limits, friction and contacts act as in this state: a contact that is closed stays closed.
-    Raises UnknownNameError for a name, DescriptionError for states that are not independent, and what
-    `CompiledMechanism.step_derivatives` raises.
+    Raises UnknownNameError for a name, DescriptionError for states that are not independent, SimulationError
+    for a state without accelerations, and what `CompiledMechanism.step_derivatives` raises.
     """
     m = _numeric(mechanism, params)
     nv, nz, names = m.nv, len(activations(m)), control_names(m)
@@ -123,6 +125,11 @@ def linearize(
         found: Any = fast.constrained_dynamics_derivatives(configuration, velocity, u, **options)
     else:
         found = fast.step_derivatives(configuration, velocity, u, step=step, integrator=integrator, **options)
+    if not np.isfinite(found.A).all():
+        raise SimulationError(
+            "there is no linear model about this state: its accelerations are not determined, as the hard "
+            "constraints contradict each other there or the constraint solver fails; choose another state"
+        )
     all_states = _state_names(m)
     T = _admissible_states(m, configuration, velocity, time, nz)
     own = _independent(T, all_states, states)
@@ -133,7 +140,7 @@ def linearize(
     return LinearModel(
         (found.A @ T)[own], found.B[np.ix_(own, columns)], C @ T, np.zeros((len(C), len(columns))),
         tuple(all_states[k] for k in own), tuple(names[k] for k in columns), tuple(output_names),
-        None if step is None else float(step), configuration, velocity, u, T,
+        None if step is None else float(step), configuration, velocity, u, T, bool(found.switching),
     )  # fmt: skip
 
 

@@ -30,8 +30,6 @@ from zwang.solver.linearised import KnownSolutions
 
 STAGES = {"rk4": 4}
 """The number of stages of the integrators that have more than one."""
-
-
 CONTINUOUS = "continuous"
 """In the place of an integrator: the derivatives of the state derivative."""
 
@@ -92,6 +90,9 @@ def step_derivatives(
     tangents = call(("step_tangent", *options), (*worlds, np.eye(size), *of_symbols))
     # a row for each direction: the transpose of the Jacobian
     J = np.swapaxes(np.concatenate(tangents, axis=-1), -1, -2)
+    # a step that fails has no derivatives
+    valid = np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1)
+    J = np.where(valid[..., None, None], J, np.nan)
     return StepDerivatives(q, v, z, J[..., :n], J[..., n : n + nu], J[..., n + nu :], switching[..., 0] > 0)
 
 

@@ -84,7 +84,7 @@ def trim(
     at = problem.at(q, u, np.zeros(nz))
     damping = 1e-3
     for _ in range(ITERATIONS):
-        if not len(problem.free) or damping > LARGEST_DAMPING:
+        if not len(problem.free) or damping > LARGEST_DAMPING or not np.isfinite(at.r).all():
             break
         change = _step(at, damping)
         if np.abs(change).max() < SMALLEST_CHANGE:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zwang.api.compiled import CompiledMechanism
-from zwang.errors import ArgumentError, ShapeError
+from zwang.errors import ArgumentError, ShapeError, SimulationError
 
 STEP_SIZES = 2.0 ** -np.arange(0, 11)  # alpha
 SMALLEST_REGULARISATION, LARGEST_REGULARISATION = 1e-8, 1e10
@@ -109,7 +109,8 @@ def ilqr(
     (steps, nu): the guess. step, integrator: as for `CompiledMechanism.step`. bounds: the lowest and highest
     controls, each a number or (nu,). iterations: at most. tolerance: of the relative decrease of the cost at
     which the method ends.
-    Raises ShapeError, ArgumentError for bounds without room, and what `step_derivatives` raises.
+    Raises ShapeError, ArgumentError for bounds without room, SimulationError for a guess that fails, and what
+    `step_derivatives` raises.
     """
     u = np.array(control, dtype=float)
     if u.ndim != 2:
@@ -117,9 +118,14 @@ def ilqr(
     lowest, highest = (-np.inf, np.inf) if bounds is None else (np.asarray(x, dtype=float) for x in bounds)
     if not np.all(lowest < highest):
         raise ArgumentError(f"bounds are {bounds!r}; every lowest control must be below the highest one")
-    problem = _Problem(fast, cost, {"step": step, "integrator": integrator}, lowest, highest)
     start = tuple(np.array(x, dtype=float) for x in (q0, v0, activation))
-    best, (n, nu) = problem.rollout(start, np.clip(u, lowest, highest)), (len(cost_size(cost)), u.shape[1])
+    weights = _weights(cost, 2 * fast.mechanism.nv + start[2].size, u.shape[1])
+    h = fast.mechanism.options.timestep if step is None else step
+    times, options = h * np.arange(len(u)), {"step": step, "integrator": integrator}
+    problem = _Problem(fast, cost, weights, times, options, lowest, highest)
+    best = problem.rollout(start, np.clip(u, lowest, highest))
+    if not np.isfinite(best.cost):
+        raise SimulationError("the rollout of the first guess fails: give controls that keep it finite")
     costs, regularisation, converged, policy = [best.cost], 1e-6, False, None
     for _ in range(iterations):
         derivatives = problem.derivatives(best)
@@ -139,22 +145,32 @@ def ilqr(
         costs.append(best.cost)
         if converged:
             break
-    gain = np.zeros((len(u), nu, n)) if policy is None else policy.K
+    gain = np.zeros((*u.shape, len(weights[0]))) if policy is None else policy.K
     return TrajectoryResult(
         best.q, best.v, best.z, best.u, gain, best.cost, tuple(costs), len(costs) - 1, bool(converged)
     )
 
 
-def cost_size(cost: Quadratic) -> np.ndarray:
-    """The diagonal (n,) of the state's weights."""
-    return np.asarray(cost.state, dtype=float)
+def _weights(cost: Quadratic, n: int, nu: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The weights W (n,), R (nu,) and W at the end (n,). Raises ShapeError."""
+    found = []
+    for name, size in (("state", n), ("control", nu), ("final", n)):
+        weights = np.asarray(getattr(cost, name), dtype=float)
+        if weights.shape != (size,):
+            raise ShapeError(f"{name} of the cost must have the shape ({size},); it is {weights.shape}")
+        found.append(weights)
+    return found[0], found[1], found[2]
 
 
 class _Problem(NamedTuple):
-    """The mechanism, the cost, the options of a step, and the bounds of the controls."""
+    """The mechanism, the cost and its weights, the times and the options of the steps, and the bounds of the
+    controls.
+    """
 
     fast: CompiledMechanism
     cost: Quadratic
+    weights: tuple[np.ndarray, np.ndarray, np.ndarray]
+    times: np.ndarray
     options: dict[str, Any]
     lowest: Any
     highest: Any
@@ -168,7 +184,7 @@ class _Problem(NamedTuple):
     def derivatives(self, at: _Trajectory) -> tuple[np.ndarray, np.ndarray]:
         """A (steps, n, n) and B (steps, n, nu) along a trajectory, in one batch."""
         found = self.fast.step_derivatives(
-            at.q[:-1], at.v[:-1], at.u, activation=at.z[:-1], time=np.zeros(len(at.u)), **self.options
+            at.q[:-1], at.v[:-1], at.u, activation=at.z[:-1], time=self.times, **self.options
         )
         return found.A, found.B
 
@@ -178,8 +194,7 @@ class _Problem(NamedTuple):
         """The backward pass; None if a Hessian is not positive definite."""
         A, B = derivatives
         x = self.cost.deviations(self.fast, at.q, at.v, at.z)
-        W, R = np.asarray(self.cost.state, float), np.asarray(self.cost.control, float)
-        final = np.asarray(self.cost.final, float)
+        W, R, final = self.weights
         V_x, V_xx = final * x[-1], np.diag(final)
         k, K = np.zeros_like(at.u), np.zeros((*at.u.shape, A.shape[-1]))
         first = second = 0.0
@@ -217,7 +232,7 @@ class _Problem(NamedTuple):
             )
             u = at.u[i] + STEP_SIZES[:, None] * policy.k[i] + dx @ policy.K[i].T
             u = np.clip(u, self.lowest, self.highest)
-            q, v, z = fast.step(q, v, u, activation=z, time=np.zeros(worlds), **self.options)
+            q, v, z = fast.step(q, v, u, activation=z, time=self.times[i], **self.options)
             states.append((q, v, z))
             controls.append(u)
         found = [np.stack(x, axis=1) for x in zip(*states, strict=True)]

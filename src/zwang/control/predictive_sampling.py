@@ -59,8 +59,11 @@ def predictive_sampling(
     plan = np.array(knots, dtype=float)
     if plan.ndim != 2 or len(plan) < 2:
         raise ShapeError(f"knots must have the shape (2 or more, inputs); its shape is {plan.shape}")
-    if samples < 1 or temperature < 0:
-        raise ArgumentError(f"samples ({samples}) must be positive, temperature ({temperature}) not negative")
+    if samples < 1 or steps < 1 or temperature < 0:
+        raise ArgumentError(
+            f"samples ({samples}) and steps ({steps}) must be positive, and temperature ({temperature}) not "
+            "negative"
+        )
     rng = np.random.default_rng(seed)
     lowest, highest = (-np.inf, np.inf) if bounds is None else bounds
     changes = rng.normal(size=(samples, *plan.shape)) * np.asarray(noise, dtype=float)

@@ -78,11 +78,12 @@ class Task:
             home=np.array(m.home or m.neutral, float),
             mechanism=m,
         )
+        terminated = self.terminated
         return Environment(
             m,
             observation=lambda s: [*self._positions(s, a), *self.observation(s, a)],
             reward=lambda s: sum(self.reward(s, a).values(), start=self.reward_offset),
-            terminated=None if self.terminated is None else lambda s: self.terminated(s, a),  # type: ignore[misc]
+            terminated=None if terminated is None else lambda s: terminated(s, a),
             infos=lambda s: (self.infos(s, a) if self.infos else {}) | self.reward(s, a),
             reset_infos=self.reset_infos,
             initial_state=lambda random: self.initial_state(random, a),
