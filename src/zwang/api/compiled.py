@@ -24,9 +24,11 @@ from zwang.api.programs import (
     empty_warm_start,
     program_of,
 )
-from zwang.api.rollout_gradient import RolloutGradient, Trajectory, adjoint
+from zwang.api.rollout_gradient import RolloutGradient, gradient_of_rollout
 from zwang.api.sensor_functions import BodyQuantities, by_sensor
+from zwang.api.shaped_function import ShapedFunction
 from zwang.api.step_derivatives import CONTINUOUS, StateDerivatives, StepDerivatives, step_derivatives
+from zwang.api.step_results import StepOutputs, checked_outputs, shaped_outputs
 from zwang.compiler.backends import c, ptx
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import count_operations
@@ -38,15 +40,13 @@ from zwang.constraint.independent_velocities import independent_velocities
 from zwang.deprecation import renamed_arguments
 from zwang.dynamics.energy import Energy
 from zwang.errors import ArgumentError, DescriptionError, SimulationError, UnknownNameError
-from zwang.integrator.fixed_step import State
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.type_validation import short_repr, validated_arguments
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.constraint_forces import PointForceLabel, point_force_labels
 from zwang.simulation.solver_status import initial_monitor
 from zwang.simulation.step import STEPPERS
-from zwang.simulation.step_outputs import STEP_OUTPUTS
 
 __all__ = ["WARM_START", "CompiledMechanism", "compile", "compile_function", "program_of", "run_steps"]
 
@@ -66,21 +66,6 @@ class Derivatives(NamedTuple):
     dv: np.ndarray
     dtau: np.ndarray
     parameters: np.ndarray
-
-
-class StepOutputs(State):
-    """The state (q, v, z) after a step, and what `outputs` asked for; None for all else.
-
-    solver_status: (...) integers, `zw.SolverStatus`. constraint_force: (..., nv), the generalised force of
-    all constraints, limits, friction and contacts [N m, N]. force, force_position: (..., n, 3), of contacts
-    and of constraints between points, in world axes [N, m]; `force_labels` names them. An inactive contact
-    has no force and a meaningless position.
-    """
-
-    solver_status: Any = None
-    constraint_force: Any = None
-    force: Any = None
-    force_position: Any = None
 
 
 class CompiledMechanism:
@@ -376,11 +361,11 @@ class CompiledMechanism:
         or the solver does not converge; `zw.simulate` reports the reason. Raises ShapeError,
         DescriptionError, UnknownNameError or SimulationError.
         """
-        key, wanted = self._step_key(step, integrator, coordinate_reduction), _checked_outputs(outputs)
+        key, wanted = self._step_key(step, integrator, coordinate_reduction), checked_outputs(outputs)
         if wanted:
             key = ("step_outputs", wanted, *key[1:])
         found = self._call(key, (q, v, activation, control, *self._time(time)), params)
-        return _step_outputs(found[:3], dict(zip(wanted, found[3:], strict=False)))
+        return shaped_outputs(found[:3], dict(zip(wanted, found[3:], strict=False)))
 
     @renamed_arguments(embedding="coordinate_reduction")
     def rollout(
@@ -412,7 +397,7 @@ class CompiledMechanism:
         warm-started from the row statuses of the previous one. Raises what `step` does.
         """
         key = ("rollout", *self._step_key(step, integrator, coordinate_reduction)[1:])
-        wanted = _checked_outputs(outputs)
+        wanted = checked_outputs(outputs)
         if wanted:
             key = ("rollout_outputs", wanted, *key[1:])
         controls = validation.array(control, "control")
@@ -429,7 +414,7 @@ class CompiledMechanism:
         record = (*names, *wanted)
         done = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time, record=record)
         states = [done.records[name] for name in names]
-        return _step_outputs(states, {name: done.records[name] for name in wanted})
+        return shaped_outputs(states, {name: done.records[name] for name in wanted})
 
     def rollout_gradient(
         self,
@@ -453,32 +438,10 @@ class CompiledMechanism:
         The gradients have the leading shape of q0. The memory is that of the states and of the derivatives
         of about sqrt(steps) steps.
         """
-        m = self.mechanism
-        q, v, controls = (
-            validation.array(x, name) for x, name in ((q0, "q0"), (v0, "v0"), (control, "control"))
-        )
-        z = validation.array(activation, "activation")
-        worlds = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], controls.shape[:-2])
-        q, v, z = (np.broadcast_to(x, (*worlds, x.shape[-1])) for x in (q, v, z))
-        controls = np.broadcast_to(controls, (*worlds, *controls.shape[-2:]))
-        options: dict[str, Any] = {"step": step, "integrator": integrator}
-        run = self.rollout(
-            q, v, controls, steps=controls.shape[-2], activation=z, time=0.0, params=params, **options
-        )
-        states = [np.concatenate([x[..., None, :], y], axis=-2) for x, y in zip((q, v, z), run, strict=True)]
-        trajectory = Trajectory(states[0], states[1], states[2], controls)
-        h = m.options.timestep if step is None else step
-        spread = None if params is None else {k: np.asarray(x)[..., None] for k, x in params.items()}
-
-        def derivatives(span: slice) -> StepDerivatives:
-            before = [x[..., :-1, :][..., span, :] for x in states]
-            return self.step_derivatives(
-                before[0], before[1], controls[..., span, :], activation=before[2],
-                time=h * np.arange(span.start, span.stop), params=spread, **options,
-            )  # fmt: skip
-
-        g = cotangents(run) if callable(cotangents) else cotangents
-        return adjoint(trajectory, derivatives, validation.array(g, "cotangents"))
+        return gradient_of_rollout(
+            self, cotangents, q0, v0, control, activation=activation, step=step, integrator=integrator,
+            params=params,
+        )  # fmt: skip
 
     @property
     def force_labels(self) -> tuple[PointForceLabel, ...]:
@@ -593,67 +556,6 @@ class CompiledMechanism:
     def __repr__(self) -> str:
         ready = ", ".join(str(key) for key in self._functions) or "nothing yet"
         return f"<compiled {self.mechanism!r}: {ready}>"
-
-
-def _checked_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
-    """The outputs in the order of `STEP_OUTPUTS`. Raises ArgumentError or UnknownNameError."""
-    if isinstance(outputs, str):
-        outputs = (outputs,)
-    if not isinstance(outputs, Sequence):
-        raise ArgumentError(
-            f"outputs is {short_repr(outputs)}; give a list of names: {', '.join(STEP_OUTPUTS)}"
-        )
-    names = tuple(outputs)
-    for name in names:
-        if name not in STEP_OUTPUTS:
-            raise UnknownNameError("output of a step", name, STEP_OUTPUTS)
-    return tuple(name for name in STEP_OUTPUTS if name in names)
-
-
-def _step_outputs(state: Sequence[np.ndarray], found: Mapping[str, np.ndarray]) -> StepOutputs:
-    """The state and the outputs of a step in their shapes."""
-    outputs = StepOutputs(*state)
-    if "constraint_force" in found:
-        outputs.constraint_force = found["constraint_force"]
-    if "solver_status" in found:
-        outputs.solver_status = found["solver_status"][..., 0].astype(int)
-    if "force" in found:
-        both = found["force"].reshape(*found["force"].shape[:-1], -1, 2, 3)
-        outputs.force_position, outputs.force = both[..., 0, :], both[..., 1, :]
-    return outputs
-
-
-class ShapedFunction:
-    """A compiled function with inputs and outputs in the shapes of the program's ports; compiled code has
-    flat ones.
-    """
-
-    def __init__(self, compiled: CompiledFunction):
-        self.compiled = compiled
-        self._outputs = [port.shape for port in compiled.program.outputs]
-
-    @staticmethod
-    def of(program: Program, settings: Mapping[str, Any]) -> ShapedFunction | CompiledFunction:
-        """The compiled function, as it is if all its ports are flat."""
-        compiled = CompiledFunction(program, **settings)
-        flat = all(len(port.shape) == 1 for port in (*program.inputs, *program.outputs))
-        return compiled if flat else ShapedFunction(compiled)
-
-    def prepare(self, *, worlds: int) -> None:
-        """Compile for one world or for many worlds."""
-        self.compiled.prepare(worlds=worlds)
-
-    def __call__(self, *arrays: Any) -> Any:
-        given = [
-            validation.array(a, port.name)[..., None]
-            if port.shape == ()
-            else (validation.array(a, port.name) if isinstance(a, np.ma.MaskedArray) else a)
-            for a, port in zip(arrays, self.compiled.program.inputs, strict=True)
-        ]
-        computed = self.compiled(*given)
-        results = computed if isinstance(computed, tuple) else (computed,)
-        shaped = [r.reshape(r.shape[:-1] + shape) for r, shape in zip(results, self._outputs, strict=True)]
-        return shaped[0] if len(shaped) == 1 else tuple(shaped)
 
 
 SOURCES: dict[str, Callable[[Program, Mapping[str, Any]], str]] = {

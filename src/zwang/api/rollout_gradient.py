@@ -10,13 +10,15 @@ Derivatives (2008), Section 3.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from zwang.api import validation
 from zwang.api.step_derivatives import StepDerivatives
 from zwang.errors import ShapeError
+from zwang.mechanism.mechanism import Mechanism
 
 
 class RolloutGradient(NamedTuple):
@@ -53,6 +55,53 @@ class Trajectory(NamedTuple):
     def after(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The states after each step."""
         return self.q[..., 1:, :], self.v[..., 1:, :], self.activation[..., 1:, :]
+
+
+class Differentiable(Protocol):
+    """A compiled mechanism: its rollouts, and the derivatives of its steps."""
+
+    mechanism: Mechanism
+    rollout: Callable[..., Any]
+    step_derivatives: Callable[..., StepDerivatives]
+
+
+def gradient_of_rollout(
+    fast: Differentiable,
+    cotangents: Any,
+    q0: Any,
+    v0: Any,
+    control: Any,
+    *,
+    activation: Any,
+    step: float | None,
+    integrator: str | None,
+    params: Mapping[Any, Any] | None,
+) -> RolloutGradient:
+    """The gradient of a loss over a rollout; arguments as for `CompiledMechanism.rollout_gradient`."""
+    m = fast.mechanism
+    q, v, controls = (validation.array(x, name) for x, name in ((q0, "q0"), (v0, "v0"), (control, "control")))
+    z = validation.array(activation, "activation")
+    worlds = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], controls.shape[:-2])
+    q, v, z = (np.broadcast_to(x, (*worlds, x.shape[-1])) for x in (q, v, z))
+    controls = np.broadcast_to(controls, (*worlds, *controls.shape[-2:]))
+    options: dict[str, Any] = {"step": step, "integrator": integrator}
+    run = fast.rollout(
+        q, v, controls, steps=controls.shape[-2], activation=z, time=0.0, params=params, **options
+    )
+    states = [np.concatenate([x[..., None, :], y], axis=-2) for x, y in zip((q, v, z), run, strict=True)]
+    trajectory = Trajectory(states[0], states[1], states[2], controls)
+    h = m.options.timestep if step is None else step
+    spread = None if params is None else {k: np.asarray(x)[..., None] for k, x in params.items()}
+
+    def derivatives(span: slice) -> StepDerivatives:
+        before = [x[..., :-1, :][..., span, :] for x in states]
+        return fast.step_derivatives(
+            before[0], before[1], controls[..., span, :], activation=before[2],
+            time=h * np.arange(span.start, span.stop), params=spread, **options,
+        )  # fmt: skip
+
+    g = cotangents(run) if callable(cotangents) else cotangents
+    return adjoint(trajectory, derivatives, validation.array(g, "cotangents"))
 
 
 def adjoint(
