@@ -63,12 +63,21 @@ def solve_block_lu(
     initial = A, coupled, empty((capacity, width * width)), b, np.inf
     A, coupled, inverses, b, least = fori_loop(0, count, row, initial)
 
+    return _back_substituted(count, width, A, coupled, inverses, b), least
+
+
+def _back_substituted(
+    count: Any, width: int, A: MutableArray, coupled: MutableArray, inverses: MutableArray, b: MutableArray
+) -> MutableArray:
+    """x of U x = b, with the inverses of the diagonal blocks of U."""
+    inside = range(width)
+
     def back(I: Any, x: MutableArray) -> MutableArray:
         """x_I = U_II^-1 (b_I - sum_J U_IJ x_J)."""
 
         def add(J: Any, right: Any) -> Any:
             def product(right: Any) -> Any:
-                u = load(A, I, J)
+                u = [[A[width * I + a, width * J + c] for c in inside] for a in inside]
                 return [right[a] - sum(u[a][e] * x[width * J + e] for e in inside) for a in inside]
 
             return cond(coupled[I, J] > 0, product, lambda right: right, right)
@@ -78,7 +87,7 @@ def solve_block_lu(
             x = x.set(width * I + a, sum(inverses[I, width * a + e] * right[e] for e in inside))
         return x
 
-    return fori_loop(0, count, back, b, reverse=True), least
+    return fori_loop(0, count, back, b, reverse=True)
 
 
 def inverse_and_determinant(block: list[list[Any]]) -> tuple[list[list[Any]], Any]:

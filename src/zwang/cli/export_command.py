@@ -13,6 +13,7 @@ from zwang.cli.application import app
 from zwang.cli.console import out
 from zwang.cli.inputs import model_of, parse_pairs
 from zwang.cli.options import Base, Model, Step, Strict, examples
+from zwang.mechanism.report import Report
 
 
 @app.command(
@@ -85,6 +86,11 @@ def export(
         frames=frame,
         params=parse_pairs(param) or None,
     )
+    _print_notes(report)
+
+
+def _print_notes(report: Report) -> None:
+    """What the format does not say, and the files that are written."""
     for note in report.notes:
         if note.kind != "written":
             out.print(f"[yellow]{escape(note.kind)}:[/] {escape(note.where)}: {escape(note.what)}")
