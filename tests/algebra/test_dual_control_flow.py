@@ -87,6 +87,11 @@ CASES = {
     "guarded root": (
         lambda x: sqrt(where(x > 0, x, 1.0)), lambda x: np.sqrt(x), lambda x: 0.5 / np.sqrt(x)
     ),
+    "selected condition": (
+        lambda x: where(where(x > 2, x < 3, x < 1), sin(x), x * x),
+        lambda x: np.sin(x) if x < 1 or 2 < x < 3 else x * x,
+        lambda x: np.cos(x) if x < 1 or 2 < x < 3 else 2 * x,
+    ),
 }  # fmt: skip
 
 

@@ -223,7 +223,8 @@ class DualBackend(scalar.Backend):
         kind = _kind_of(x, y)
         truth = _truth(condition)
         if kind is None:
-            return scalar.where(truth, x, y)
+            chosen = scalar.where(truth, _truth(x), _truth(y))
+            return _choice(chosen) if isinstance(x, DualCondition) or isinstance(y, DualCondition) else chosen
         (a, ad), (b, bd) = ((z.value, z.derivative) if type(z) is kind else (z, 0) for z in (x, y))
         return kind(scalar.where(truth, a, b), scalar.where(truth, ad, bd))
 

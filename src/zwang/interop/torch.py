@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from zwang.interop.array_function import ArrayFunction
 from zwang.interop.bound_function import BoundFunction, bound_function, check_dtype
 
 try:
-    import torch  # pyright: ignore[reportMissingImports]
+    torch: Any = import_module("torch")  # not by a statement, which a type checker may take for this file
 except ImportError as error:
     raise MissingExtraError(
         f"zwang.interop.torch needs PyTorch ({error}): pip install 'zwang[torch]'"
