@@ -76,7 +76,7 @@ OWNERS = {
 """The packages that may import a heavy library."""
 
 LAZY = {
-    "__init__", "api.linearize", "deprecation", "io.load", "cli", "cli.demo_commands",
+    "__init__", "api.linearize", "deprecation", "interop.torch", "io.load", "cli", "cli.demo_commands",
     "recording.mcap_export", "viewer.live",
 }  # fmt: skip
 """The modules that load others by `import_module`: public names, renamed names, optional or heavy

@@ -1,6 +1,5 @@
 """Recorded joint reactions: Newton's and Euler's laws of every free body, and the reference on floats."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -135,13 +134,10 @@ def test_recorded_reactions_are_those_of_joint_reactions(build):
             np.testing.assert_allclose(at.sel(joint=name).reaction_torque, reaction.torque, atol=scale)
 
 
-def test_reactions_are_derived_after_a_run_for_many_worlds_and_quickly():
+def test_reactions_are_derived_after_a_run_for_many_worlds():
     _, run = walking(worlds=4, record=1)
     compiled = zw.derived_quantities(run.isel(world=[0]), "reactions")  # compiled here
-    began = time.perf_counter()
     all_worlds = zw.derived_quantities(run, "reactions")
-    taken = time.perf_counter() - began
-    assert taken / (4 * 101) < 17e-3 / 10  # seconds an instant; on floats it takes 17 ms
     np.testing.assert_array_equal(all_worlds.reaction_force[:1], compiled.reaction_force)
     python = zw.derived_quantities(run.isel(world=[0], time=[0, 50, 100]), "reactions", compiled=False)
     np.testing.assert_allclose(python.reaction_force, compiled.reaction_force[:, [0, 50, 100]], atol=1e-8)

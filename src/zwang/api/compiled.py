@@ -5,70 +5,42 @@ Each function of the `function_table` is traced and compiled when it is first ca
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from zwang.api import validation
-from zwang.api.function_table import ARGUMENTS, check_axes, documented
-from zwang.api.parameters import Parameters, parameter_array
+from zwang.api.compiled_derivatives import CompiledDerivatives
+from zwang.api.compiled_programs import ArrayLike, Reduction
+from zwang.api.function_table import check_axes, documented
+from zwang.api.parameters import Parameters
 from zwang.api.programs import (
     NAMED,
     WARM_START,
-    Key,
-    check_key,
     compile_function,
     empty_warm_start,
     program_of,
 )
 from zwang.api.rollout_gradient import RolloutGradient, gradient_of_rollout
 from zwang.api.sensor_functions import BodyQuantities, by_sensor
-from zwang.api.shaped_function import ShapedFunction
-from zwang.api.step_derivatives import CONTINUOUS, StateDerivatives, StepDerivatives, step_derivatives
 from zwang.api.step_results import StepOutputs, checked_outputs, shaped_outputs
-from zwang.compiler.backends import c, ptx
-from zwang.compiler.ir.program import Program
-from zwang.compiler.pipeline import count_operations
-from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.compiler.runtime.compiled_function import execution_settings as check_settings
 from zwang.compiler.runtime.rollout_kernel import run_steps
-from zwang.constraint.hard import rheonomic_constraints
-from zwang.constraint.independent_velocities import independent_velocities
 from zwang.deprecation import renamed_arguments
 from zwang.dynamics.energy import Energy
-from zwang.errors import ArgumentError, DescriptionError, SimulationError, UnknownNameError
+from zwang.errors import ArgumentError, UnknownNameError
 from zwang.kinematics.poses import Pose
-from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.constraint_forces import PointForceLabel, point_force_labels
 from zwang.simulation.solver_status import initial_monitor
-from zwang.simulation.step import STEPPERS
 
 __all__ = ["WARM_START", "CompiledMechanism", "compile", "compile_function", "program_of", "run_steps"]
 
-ArrayLike = npt.ArrayLike
-Reduction = bool | str | PointSpeed | Sequence[str | PointSpeed]
 BATCH = "..., "
 
 
-class Derivatives(NamedTuple):
-    """Derivatives of a (or tau) by displacements dq in the tangent space, by v, by tau (or a), and by the
-    symbols.
-
-    dq, dv, dtau: (..., nv, nv). parameters: (..., nv, symbols), in the order of `mechanism.symbols`.
-    """
-
-    dq: np.ndarray
-    dv: np.ndarray
-    dtau: np.ndarray
-    parameters: np.ndarray
-
-
-class CompiledMechanism:
+class CompiledMechanism(CompiledDerivatives):
     """A mechanism's functions as machine code, for one world or many worlds at a time.
 
     Arrays have the worlds first: q (..., nq), and v, tau, a (..., nv), with any strides; leading shapes are
@@ -80,16 +52,6 @@ class CompiledMechanism:
     for each world. Methods raise ShapeError, with the name of the argument, and ParameterError, with the
     name of the symbol. Nonfinite inputs of a world lead to nonfinite results of that world only.
     """
-
-    def __init__(
-        self, mechanism: Mechanism, *, dtype: str, lanes: int | None, threads: int | None, cache: bool
-    ):
-        self.mechanism = mechanism
-        check_settings(dtype, lanes, threads)
-        self._settings: dict[str, Any] = {"dtype": dtype, "lanes": lanes, "threads": threads, "cache": cache}
-        self._programs: dict[Key, Program] = {}
-        self._functions: dict[Key, Any] = {}
-        self._symbolic = bool(mechanism.symbols)
 
     @documented(BATCH)
     def forward_dynamics(
@@ -240,97 +202,6 @@ class CompiledMechanism:
         inputs = (*self._inputs(control, activation), validation.array(time, "time"))
         return self._call("external_wrenches", (q, v, *inputs), params)
 
-    def _inputs(self, control: ArrayLike | None, activation: ArrayLike | None) -> list[ArrayLike]:
-        """Control and activation, zero where they are None."""
-        given = (("control", control), ("activation", activation))
-        return [
-            np.zeros(ARGUMENTS[name].shape_in(self.mechanism))
-            if value is None
-            else validation.array(value, name)
-            for name, value in given
-        ]
-
-    def forward_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, params: Parameters | None = None
-    ) -> Derivatives:
-        """Derivatives of forward dynamics by displacements of q in the tangent space, by v, tau and the
-        symbols.
-
-        q: (..., nq). v, tau: (..., nv). They are those of `forward_dynamics`: limits, dry friction and
-        contacts are not included. Raises DescriptionError for a mechanism with constraints (loops,
-        couplings, rolling ...).
-        """
-        a = self.forward_dynamics(q, v, tau, params=params)
-        return Derivatives(*self._call("forward_dynamics_derivatives", (q, v, a), params))
-
-    def inverse_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, params: Parameters | None = None
-    ) -> Derivatives:
-        """Derivatives of inverse dynamics by displacements of q in the tangent space, by v, a and the
-        symbols.
-
-        q: (..., nq). v, a: (..., nv). They are those of `inverse_dynamics`: constraints, limits, dry
-        friction and contacts are not included.
-        """
-        return Derivatives(*self._call("inverse_dynamics_derivatives", (q, v, a), params))
-
-    def step_derivatives(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        control: ArrayLike,
-        *,
-        activation: ArrayLike = (),
-        time: ArrayLike | None = None,
-        step: float | None = None,
-        integrator: str | None = None,
-        params: Parameters | None = None,
-    ) -> StepDerivatives:
-        """The state one step later and its exact derivatives A, B, P by state, control and symbols.
-
-        Arguments as for `step`. Derivatives are on the tangent space: the state is x = (dq, dv, dz) with a
-        displacement dq (nv,) of the configuration. Limits, friction, contacts, constraints and the
-        integrator's implicit terms are included, at the status that the rows have at the solution, by the
-        implicit function theorem; `switching` marks worlds in which a row is about to change its status.
-        The results of a world whose step fails are NaN. Raises SimulationError, with the reason, where a
-        step has no exact derivatives: hard contacts with their impacts, and laws of Coulomb friction.
-        Source: Griewank, Walther, Evaluating Derivatives (2008), Section 15.1.
-        """
-        options = self._step_key(step, integrator)[1:]
-        return self._derivatives(options, q, v, control, activation, time, params)
-
-    def constrained_dynamics_derivatives(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        control: ArrayLike,
-        *,
-        activation: ArrayLike = (),
-        time: ArrayLike | None = None,
-        params: Parameters | None = None,
-    ) -> StateDerivatives:
-        """Accelerations and rates of activations under all constraints, and their exact derivatives.
-
-        Arguments, constraints, and what is refused: as for `step_derivatives`. The state derivative is that
-        of continuous time, x_dot = (u_dot, v_dot, z_dot), with the displacement u of the configuration from
-        q; the softness of constraints is that of the options' timestep.
-        """
-        options = (self.mechanism.options.timestep, CONTINUOUS)
-        found = self._derivatives(options, q, v, control, activation, time, params)
-        return StateDerivatives(found.v, found.activation, *found[3:])
-
-    def _derivatives(
-        self, options: Any, q: Any, v: Any, control: Any, activation: Any, time: Any, params: Any
-    ) -> StepDerivatives:
-        given = {"q": q, "v": v, "activation": activation, "control": control}
-        arrays = [validation.array(x, name) for name, x in given.items()]
-        parameters = self._parameters(params) if params is not None or self._symbolic else []
-
-        def call(key: Key, inputs: tuple[np.ndarray, ...]) -> Any:
-            return self._compiled(key)(*inputs)
-
-        return step_derivatives(self.mechanism, call, options, (*arrays, *self._time(time)), parameters)
-
     @renamed_arguments(embedding="coordinate_reduction")
     def step(
         self,
@@ -448,121 +319,9 @@ class CompiledMechanism:
         """The name, kind, body and other body of each force of the output "force"."""
         return point_force_labels(self.mechanism)
 
-    def count_operations(self, function: Key = "forward_dynamics") -> dict[str, int]:
-        """The number of arithmetic operations of a function for one world, by kind, with "total" and "flops".
-
-        function: as for `source`.
-        """
-        return count_operations(self._program(function))
-
-    def source(self, language: Literal["llvm", "c", "ptx"] = "c", function: Key = "forward_dynamics") -> str:
-        """The code of a function as text.
-
-        language: "llvm" for LLVM IR of this processor, "c" (default) for portable C99, "ptx" for NVIDIA GPUs.
-        function: the name of a method, "step" for the step of the mechanism's options; ("frame_pose", frame),
-        ("frame_jacobian", frame, axes), ("step", h, integrator) or ("step", h, integrator,
-        coordinate_reduction); ("jacobian", function, inputs), such as ("jacobian", "mass_matrix", ("q",)),
-        for the results and their derivatives (m, n) by the elements of these inputs. Raises DescriptionError
-        for another language, UnknownNameError for another function.
-        """
-        if not isinstance(language, str) or language not in SOURCES:
-            raise DescriptionError(f"language is {language!r}; it must be one of {', '.join(SOURCES)}")
-        return SOURCES[language](self._program(function), self._settings)
-
-    def compiled_function(self, function: Key) -> CompiledFunction:
-        """A function as machine code over flat arrays (..., size), one for each input of its program.
-
-        function: as for `source`. Raises what `source` does, and TraceError for the Jacobian of a function
-        with loops or branches.
-        """
-        found = self._compiled(function)
-        return found.compiled if isinstance(found, ShapedFunction) else found
-
-    def step_key(
-        self,
-        step: float | None = None,
-        integrator: str | None = None,
-        coordinate_reduction: Reduction = False,
-    ) -> Key:
-        """The key of a step with these settings, for `source` and `compiled_function`; arguments as for
-        `step`.
-        """
-        return self._step_key(step, integrator, coordinate_reduction)
-
-    def prepare(self, function: str) -> None:
-        """Compile a function now, for one world and for many worlds. function: its name."""
-        check_key(function)
-        key = self._step_key(None, None) if function == "step" else function
-        for worlds in (1, 2):
-            self._compiled(key).prepare(worlds=worlds)
-
-    def _time(self, time: ArrayLike | None) -> list[np.ndarray]:
-        """The input (..., 1) of the time, for mechanisms with time-dependent constraints."""
-        timed = rheonomic_constraints(self.mechanism)
-        if timed and time is None:
-            raise SimulationError(
-                f"constraint {timed[0]!r} depends on the time t, and this step is given none: give "
-                f"it, time=..."
-            )
-        return [np.asarray(time)[..., None]] if timed else []
-
-    def _step_key(
-        self, step: float | None, integrator: str | None, coordinate_reduction: Reduction = False
-    ) -> tuple[Any, ...]:
-        """The key of the program of a step, from validated settings."""
-        options = self.mechanism.options
-        h: Any = options.timestep if step is None else step
-        if isinstance(h, np.complexfloating | np.timedelta64 | bool) or not (
-            isinstance(h, int | float | np.number) and 0 < h < sys.float_info.max
-        ):
-            raise DescriptionError(f"step is {step!r}; it must be a positive time in seconds")
-        integrator = options.integrator if integrator is None else integrator
-        if not isinstance(integrator, str) or integrator not in STEPPERS:
-            raise UnknownNameError("integrator of fixed step", integrator, STEPPERS)
-        independent = independent_velocities(self.mechanism, coordinate_reduction)
-        key = ("step", float(h), integrator)
-        return key if independent is None else (*key, independent or True)
-
-    def _call(self, key: Key, arrays: tuple[Any, ...], params: Parameters | None) -> Any:
-        function = self._functions.get(key)
-        if function is None:
-            function = self._compiled(key)
-        if params is not None or self._symbolic:
-            arrays = (*arrays, *self._parameters(params))
-        return function(*arrays)
-
-    def _parameters(self, params: Parameters | None) -> list[np.ndarray]:
-        values = parameter_array(self.mechanism, params)
-        return [values] if self._symbolic else []
-
-    def _compiled(self, key: Key) -> Any:
-        check_key(key)
-        if key not in self._functions:
-            self._functions[key] = ShapedFunction.of(self._program(key), self._settings)
-        return self._functions[key]
-
-    def _program(self, key: Key) -> Program:
-        check_key(key)
-        if key == "step":
-            key = self._step_key(None, None)
-        if key not in self._programs:
-            self._programs[key] = program_of(self.mechanism, key)
-        return self._programs[key]
-
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, also one in another process, is compiled again: machine code in memory is not copied."""
         return _compiled_again, (self.mechanism, self._settings)
-
-    def __repr__(self) -> str:
-        ready = ", ".join(str(key) for key in self._functions) or "nothing yet"
-        return f"<compiled {self.mechanism!r}: {ready}>"
-
-
-SOURCES: dict[str, Callable[[Program, Mapping[str, Any]], str]] = {
-    "llvm": lambda program, settings: CompiledFunction(program, **settings).text(),
-    "c": lambda program, settings: c.source(program, dtype=settings["dtype"]),
-    "ptx": lambda program, settings: ptx.ptx(program, settings["dtype"]),
-}
 
 
 @validated_arguments()

@@ -20,7 +20,7 @@ import scipy.linalg
 
 from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
 from zwang.api import validation
-from zwang.api.compiled import compile
+from zwang.api.compiled import CompiledMechanism, compile
 from zwang.api.parameters import Parameters, parameter_values
 from zwang.api.reference import frame_jacobian
 from zwang.constraint.hard import all_velocity_level_rows
@@ -31,6 +31,7 @@ from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_stage import hard_constraints
 from zwang.simulation.controls import control_names
+from zwang.simulation.sensor_values import sensor_slices
 
 RANK = 1e-9  # singular values below this, relative to the largest, count as zero
 AXES = ("x", "y", "z")
@@ -106,8 +107,9 @@ def linearize(
     states: names of the independent entries of the state, by default chosen so that the others follow from
     them with the smallest factors; all entries where there are no hard constraints. An entry is the
     displacement of a coordinate ("crank"), a velocity ("crank_dot", or "root.vx" of a free body) or an
-    activation. inputs: names of controls, by default all. outputs: names of entries of the state, or of
-    bodies and frames, whose position is then three outputs ("hand.x", ...); by default the states.
+    activation. inputs: names of controls, by default all. outputs: names of entries of the state; of
+    sensors ("gyro", or "gyro.1", ... for one of several elements); or of bodies and frames, whose position is
+    then three outputs ("hand.x", ...); by default the states.
     params: values of the mechanism's symbols.
 
     Constraints, limits, friction and contacts act as in this state: a contact that is closed stays closed.
@@ -136,9 +138,10 @@ def linearize(
     T = T @ np.linalg.inv(T[own])
     columns = [_number(name, names, "input") for name in (names if inputs is None else inputs)]
     wanted = [all_states[k] for k in own] if outputs is None else list(outputs)
-    C, output_names = _outputs(m, configuration, wanted, all_states)
+    at = (configuration, velocity, u, z, time)
+    C, D, output_names = _outputs(fast, at, wanted, all_states)
     return LinearModel(
-        (found.A @ T)[own], found.B[np.ix_(own, columns)], C @ T, np.zeros((len(C), len(columns))),
+        (found.A @ T)[own], found.B[np.ix_(own, columns)], C @ T, D[:, columns],
         tuple(all_states[k] for k in own), tuple(names[k] for k in columns), tuple(output_names),
         None if step is None else float(step), configuration, velocity, u, T, bool(found.switching),
     )  # fmt: skip
@@ -212,22 +215,32 @@ def _independent(T: np.ndarray, names: list[str], chosen: Sequence[str] | None) 
 
 
 def _outputs(
-    m: Mechanism, q: np.ndarray, wanted: list[str], states: list[str]
-) -> tuple[np.ndarray, list[str]]:
-    """The rows (p, N) of the outputs, and their names."""
-    rows, names = [np.zeros((0, len(states)))], []
+    fast: CompiledMechanism, at: tuple[Any, ...], wanted: list[str], states: list[str]
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """The derivatives (p, N) and (p, nu) of the outputs by the whole state and all controls, and their names.
+
+    at: q, v, control, activation and the time.
+    """
+    m, nu = fast.mechanism, len(at[2])
+    places = sensor_slices(m.sensors)
+    sensed = fast.sensor_derivatives(*at) if any(x in places and x not in states for x in wanted) else None
+    C, D, names = [np.zeros((0, len(states)))], [np.zeros((0, nu))], []
     for name in wanted:
+        by_control = None
         if name in states:
-            rows.append(np.eye(len(states))[[states.index(name)]])
-            names.append(name)
-            continue
-        if name not in m.tree.placements:
-            raise UnknownNameError("output", name, [*states, *m.tree.placements])
-        row = np.zeros((3, len(states)))
-        row[:, : m.nv] = frame_jacobian(m, q, name)[:3]
-        rows.append(row)
-        names += [f"{name}.{axis}" for axis in AXES]
-    return np.concatenate(rows), names
+            by_state, own = np.eye(len(states))[[states.index(name)]], [name]
+        elif sensed is not None and name in places:
+            by_state, by_control = sensed.C[places[name]], sensed.D[places[name]]
+            own = [f"{name}.{component}".rstrip(".") for component in m.sensor(name).components]
+        elif name in m.tree.placements:
+            by_state = np.hstack([frame_jacobian(m, at[0], name)[:3], np.zeros((3, len(states) - m.nv))])
+            own = [f"{name}.{axis}" for axis in AXES]
+        else:
+            raise UnknownNameError("output", name, [*states, *places, *m.tree.placements])
+        C.append(by_state)
+        D.append(np.zeros((len(by_state), nu)) if by_control is None else by_control)
+        names += own
+    return np.concatenate(C), np.concatenate(D), names
 
 
 def _number(name: str, names: Sequence[str], what: str) -> int:

@@ -150,7 +150,7 @@ def _text_of(mechanism: Mechanism, key: Key) -> TracedText:
         return _jacobian_text(mechanism, *options)
     if name in ("step", "rollout") and options:
         return _step_text(mechanism, name, options, ())
-    if name in ("step_solution", "step_tangent") and len(options) == 2:
+    if name in ("step_solution", "step_tangent", "sensor_tangent") and len(options) == 2:
         return _derivative_text(mechanism, name, *options)
     if name in ("step_outputs", "rollout_outputs") and options:
         return _step_text(mechanism, name, options[1:], options[0])
@@ -262,7 +262,7 @@ def _step_text(mechanism: Mechanism, name: str, options: list[Any], outputs: tup
 
 def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str) -> TracedText:
     """The text of "step_solution", a step with the solutions of its constraint solver, or of
-    "step_tangent", its derivative along a direction.
+    "step_tangent" and "sensor_tangent", the derivatives of the step and of the sensors along a direction.
     """
     check_differentiable(mechanism, h, integrator)
     inputs = _step_inputs(mechanism)
@@ -271,7 +271,7 @@ def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str)
         return step_solution(settings_of(m, h, integrator), integrator, values)
 
     def tangent(m: Mechanism, parameters: Any, values: Mapping[str, Any]) -> Any:
-        return step_tangents(mechanism, (h, integrator), parameters, values)
+        return step_tangents(mechanism, name, (h, integrator), parameters, values)
 
     if name == "step_solution":
         return _with_parameters(mechanism, solution, inputs, {"q"})

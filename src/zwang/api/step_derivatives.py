@@ -24,7 +24,12 @@ from zwang.simulation.controls import control_names
 from zwang.simulation.status import NONE
 from zwang.simulation.step import StepResult, state_derivative, step, step_settings
 from zwang.simulation.step_settings import StepSettings
-from zwang.simulation.step_tangent import Direction, state_derivative_tangent, step_tangent
+from zwang.simulation.step_tangent import (
+    Direction,
+    sensor_tangent,
+    state_derivative_tangent,
+    step_tangent,
+)
 from zwang.simulation.switching import is_switching
 from zwang.solver.linearised import KnownSolutions
 
@@ -48,6 +53,20 @@ class StepDerivatives(NamedTuple):
     activation: np.ndarray
     A: np.ndarray
     B: np.ndarray
+    P: np.ndarray
+    switching: np.ndarray
+
+
+class SensorDerivatives(NamedTuple):
+    """The values of all sensors, one after the other, and their derivatives on the tangent space.
+
+    values: (..., n). C: (..., n, 2 nv + nz), by the state (dq, dv, dz) as in `StepDerivatives`. D:
+    (..., n, nu), by the control. P: (..., n, symbols), by the symbols. switching: as in `StepDerivatives`.
+    """
+
+    values: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
     P: np.ndarray
     switching: np.ndarray
 
@@ -81,19 +100,57 @@ def step_derivatives(
     activation, control and, if a constraint depends on it, the time. parameters: the values of the symbols,
     if there are any.
     """
-    nv, nz, nu = mechanism.nv, len(activations(mechanism)), len(control_names(mechanism))
-    n = 2 * nv + nz
-    size = n + nu + len(mechanism.symbols)
     q, v, z, acceleration, switching = call(("step_solution", *options), (*inputs, *parameters))
-    worlds = [np.asarray(x)[..., None, :] for x in (*inputs, acceleration)]
+    tangents = _along_all(mechanism, call, ("step_tangent", *options), (*inputs, acceleration), parameters)
+    A, B, P = _jacobians(mechanism, np.concatenate(tangents, axis=-1), _is_valid(q, v))
+    return StepDerivatives(q, v, z, A, B, P, switching[..., 0] > 0)
+
+
+def sensor_derivatives(
+    mechanism: Mechanism,
+    call: Callable[..., Any],
+    inputs: tuple[np.ndarray, ...],
+    time: np.ndarray,
+    parameters: list[np.ndarray],
+) -> SensorDerivatives:
+    """The derivatives of the sensors of a compiled mechanism. Arguments as for `step_derivatives`; time
+    (...) [s]: of the sensors.
+    """
+    options = (mechanism.options.timestep, CONTINUOUS)
+    q, v, z, control = inputs[:4]
+    values = call("sensors", (q, v, control, z, time, *parameters))
+    _, a, _, acceleration, switching = call(("step_solution", *options), (*inputs, *parameters))
+    tangent = _along_all(mechanism, call, ("sensor_tangent", *options), (*inputs, acceleration), parameters)
+    C, D, P = _jacobians(mechanism, tangent, _is_valid(a, values))
+    return SensorDerivatives(values, C, D, P, switching[..., 0] > 0)
+
+
+def _along_all(
+    mechanism: Mechanism, call: Callable[..., Any], key: tuple[Any, ...], inputs: tuple[np.ndarray, ...],
+    parameters: list[np.ndarray],
+) -> Any:  # fmt: skip
+    """The results of a derivative program along all directions of state, control and symbols: (...,
+    directions, n).
+    """
+    size = 2 * mechanism.nv + len(activations(mechanism)) + len(control_names(mechanism))
+    worlds = [np.asarray(x)[..., None, :] for x in inputs]
     of_symbols = [np.asarray(x)[..., None, :] for x in parameters]
-    tangents = call(("step_tangent", *options), (*worlds, np.eye(size), *of_symbols))
-    # a row for each direction: the transpose of the Jacobian
-    J = np.swapaxes(np.concatenate(tangents, axis=-1), -1, -2)
-    # a step that fails has no derivatives
-    valid = np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1)
-    J = np.where(valid[..., None, None], J, np.nan)
-    return StepDerivatives(q, v, z, J[..., :n], J[..., n : n + nu], J[..., n + nu :], switching[..., 0] > 0)
+    return call(key, (*worlds, np.eye(size + len(mechanism.symbols)), *of_symbols))
+
+
+def _jacobians(mechanism: Mechanism, rows: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The derivatives by the state, the control and the symbols, from those along each direction (...,
+    directions, n); NaN where a world is not valid.
+    """
+    n = 2 * mechanism.nv + len(activations(mechanism))
+    J = np.where(valid[..., None, None], np.swapaxes(rows, -1, -2), np.nan)
+    by_state, by_control, by_symbols = np.split(J, [n, n + len(control_names(mechanism))], axis=-1)
+    return by_state, by_control, by_symbols
+
+
+def _is_valid(*results: np.ndarray) -> np.ndarray:
+    """Whether the results of a world are finite: a step that fails has no derivatives."""
+    return np.logical_and.reduce([np.isfinite(x).all(axis=-1) for x in results])
 
 
 def check_differentiable(mechanism: Mechanism, h: float, integrator: str) -> None:
@@ -141,9 +198,11 @@ def step_solution(settings: StepSettings, integrator: str, values: Mapping[str, 
 
 
 def step_tangents(
-    mechanism: Mechanism, options: tuple[float, str], parameters: Any, values: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The derivative of the state after a step along `direction` (n + nu + symbols,)."""
+    mechanism: Mechanism, name: str, options: tuple[float, str], parameters: Any, values: Mapping[str, Any]
+) -> Any:
+    """The derivative along `direction` (n + nu + symbols,) of the state after a step, or, for the name
+    "sensor_tangent", of the sensors.
+    """
     h, integrator = options
     sizes = [mechanism.nv, mechanism.nv, len(activations(mechanism)), len(control_names(mechanism))]
     *of_state, of_symbols = np.split(values["direction"], np.cumsum(sizes))
@@ -153,13 +212,13 @@ def step_tangents(
         moved = {name: Tangent(x, dx) for name, x, dx in pairs}
         return settings_of(mechanism.subs(moved) if moved else mechanism, h, integrator)
 
-    tangent = state_derivative_tangent if integrator == CONTINUOUS else step_tangent
     found = values["acceleration"]
     known = KnownSolutions(np.split(found, len(found) // mechanism.nv) if len(found) else [])
-    dq, dv, dz = tangent(
-        settings, state_of(values), values["control"], time_of(values), known, Direction(*of_state)
-    )
-    return {"dq": dq, "dv": dv, "dz": dz}
+    at = (settings, state_of(values), values["control"], time_of(values), known, Direction(*of_state))
+    if name == "sensor_tangent":
+        return sensor_tangent(*at)
+    tangent = state_derivative_tangent if integrator == CONTINUOUS else step_tangent
+    return dict(zip(("dq", "dv", "dz"), tangent(*at), strict=True))
 
 
 def stage_count(mechanism: Mechanism, h: float, integrator: str) -> int:

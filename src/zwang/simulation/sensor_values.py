@@ -58,7 +58,8 @@ class SensedState:
 
     time [s], q (nq,), v (nv,), activation (nz,) and control (nu,): as for a step. h [s]: the step size that
     softness uses. stabilization: of hard constraints. known_acceleration: the solution of Gauss's problem
-    (nv,) where it is known; otherwise it is computed, as it is for multipliers of hard constraints.
+    (nv,) where it is known; otherwise it is computed, as it is for multipliers of hard constraints. start: of
+    the constraint solver; for a state of tangents its known solution (`zwang.solver.linearised`).
     """
 
     mechanism: Mechanism
@@ -70,6 +71,7 @@ class SensedState:
     h: Any = None
     stabilization: str = "projection"
     known_acceleration: Any = None
+    start: Any = None
 
     @cached_property
     def kinematics(self) -> Kinematics:
@@ -110,7 +112,7 @@ class SensedState:
         """The solution of Gauss's problem; None without constraints."""
         if self._constraint_model is None:
             return None
-        return solved(self._constraint_model, self.kinematics, self._applied_force, self.time)
+        return solved(self._constraint_model, self.kinematics, self._applied_force, self.time, self.start)
 
     @cached_property
     def _applied_force(self) -> np.ndarray:

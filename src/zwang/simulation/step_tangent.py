@@ -1,4 +1,4 @@
-"""The derivatives of a step and of the state derivative along one direction, exactly."""
+"""The derivatives of a step, of the state derivative and of the sensors along one direction, exactly."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
 from zwang.algebra.rotations import cross
 from zwang.integrator.fixed_step import State
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
+from zwang.simulation.sensor_values import SensedState, sensor_values
 from zwang.simulation.step import state_derivative, step
 from zwang.simulation.step_settings import StepSettings
 from zwang.solver.linearised import KnownSolutions
@@ -67,6 +68,19 @@ def state_derivative_tangent(
                 turning = cross(direction.dq[link.v], state.v[link.v])
                 u_dot[link.v] = direction.dv[link.v] + turning / 2
         return u_dot, _derivatives(found.v_dot), _derivatives(found.z_dot)
+
+
+def sensor_tangent(
+    settings: Callable[[], StepSettings], state: State, control: Any, t: Any, known: KnownSolutions,
+    direction: Direction,
+) -> np.ndarray:  # fmt: skip
+    """The derivative of the values of all sensors along a direction. Arguments as for `step_tangent`."""
+    with tangents():
+        s = settings()
+        moved, moved_control = _moved(s, state, control, direction)
+        time = 0 if t is None else t
+        sensed = SensedState(s.mechanism, time, *moved, moved_control, s.h, start=known.of_stage(0))
+        return _derivatives(sensor_values(sensed))
 
 
 def _moved(s: StepSettings, state: State, control: Any, direction: Direction) -> tuple[State, np.ndarray]:
