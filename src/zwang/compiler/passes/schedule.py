@@ -36,10 +36,12 @@ def schedule(program: Program) -> Program:
 def _block(block: Block) -> Block:
     instructions = [with_blocks(instruction, _block) for instruction in block.instructions]
     graph = _Graph(instructions, block.results)
-    orders = [list(range(len(instructions)))]
-    if len(instructions) <= LARGE:
-        orders += [_Greedy(graph, shares=shares).run() for shares in (False, True)]
-    best = min(orders, key=lambda order: traffic(graph, order)) if len(orders) > 1 else orders[0]
+    best: Sequence[int] = range(len(instructions))
+    if len(instructions) <= LARGE and (fewest := traffic(graph, best)):
+        for shares in (False, True):
+            order = _Greedy(graph, shares=shares).run()
+            transfers = traffic(graph, order)
+            best, fewest = (order, transfers) if transfers < fewest else (best, fewest)
     placed = _with_leaves_late(graph, best)
     return Block(block.parameters, tuple(instructions[k] for k in placed), block.results)
 
