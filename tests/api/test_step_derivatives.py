@@ -61,11 +61,9 @@ def random_states(m, rng, count, lower):
 @pytest.mark.parametrize(
     ("model", "lower", "options", "integrator"),
     [
-        (MODELS / "walker2d.xml", 0.2, {}, "euler"),
         (MODELS / "walker2d.xml", 0.2, {}, "rk4"),
         (MODELS / "walker2d.xml", 0.2, {"cone": "elliptic"}, "implicitfast"),
         (MODELS / "quadruped.xml", 0.15, {"cone": "elliptic"}, "euler"),
-        (ASSETS / "hopper.xml", 0.3, {}, "rk4"),
         (ASSETS / "half_cheetah.xml", 0.3, {}, "implicit"),
     ],
     ids=lambda x: getattr(x, "stem", None),

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.compiler.random_functions import SIZE, random_function, random_inputs
@@ -58,6 +58,7 @@ def _aligned(size: int) -> np.ndarray:
     return raw[start : start + size]
 
 
+@settings(max_examples=15)
 @given(st.integers(0, 10**6), st.sampled_from(["float64", "float32"]), st.sampled_from([3, 25, 10**6]))
 def test_random_functions_have_the_same_bits_at_every_width_and_splitting_limit(
     seed: int, dtype: str, limit: int

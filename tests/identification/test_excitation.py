@@ -28,7 +28,7 @@ def search_of(m: zw.Mechanism, criterion="condition") -> Search:
 
 def test_a_planned_motion_is_much_better_than_random_ones():
     m = robot("panda")
-    planned = zw.identify.excitation(m, kinds="inertia", seconds=4)
+    planned = zw.identify.excitation(m, kinds="inertia", seconds=6)
     search, rng = search_of(m), np.random.default_rng(0)
     random = [random_motion(search, rng) for _ in range(300)]
     best = min(search.condition(z) for z in random if search.is_within(z))
@@ -69,7 +69,7 @@ def test_gradients_are_those_of_finite_differences(criterion):
 
 def test_d_optimality_shrinks_the_confidence_ellipsoid():
     m = double_pendulum()
-    planned = zw.identify.excitation(m, criterion="information", seconds=2)
+    planned = zw.identify.excitation(m, criterion="information", seconds=6)
     times = np.arange(60) * 10.0 / 60
     search = Search(compiled_functions(m), base_parameters(m), FourierSeries.at(times, 10.0, 5),
                     _limits_of(m, 0.9, None, None, None), "information")  # fmt: skip

@@ -168,8 +168,10 @@ def test_without_constraints_there_are_no_forces():
         zw.simulate(double_pendulum(), duration=0.02, record={"force": True})
 
 
-@pytest.mark.parametrize("integrator", ["euler", "rk4"])
-@pytest.mark.parametrize("build", [rolling, hung, sled, welded, ball_on_wall])
+@pytest.mark.parametrize(
+    ("build", "integrator"),
+    [(rolling, "rk4"), (hung, "euler"), (sled, "euler"), (welded, "rk4"), (ball_on_wall, "euler")],
+)
 def test_a_compiled_step_returns_the_forces_at_its_beginning(build, integrator):
     """The same forces as those of the solver on floats, by another function."""
     m = build()
