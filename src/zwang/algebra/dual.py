@@ -231,6 +231,10 @@ class DualBackend(scalar.Backend):
     def is_truth(self, x: Any) -> bool:
         return isinstance(x, DualCondition)
 
+    def without_derivatives(self, function: Callable, operands: tuple) -> Any:
+        leaves = [self._parts(_truth(x))[0] for x in scalar.leaves_of(operands)]
+        return scalar.without_derivatives(function, *scalar.rebuild(operands, leaves))
+
     def substitute(self, x: Any, mapping: Any) -> Any:
         return self.kind(scalar.substitute(x.value, mapping), scalar.substitute(x.derivative, mapping))
 

@@ -114,6 +114,11 @@ class TangentControlFlow(Backend):
             self.inner.dynamic_loop(bounds, reverse, packed.indexed_body(body), packed.leaves)
         )
 
+    def without_derivatives(self, function: Callable, operands: tuple) -> Any:
+        values = rebuild(operands, [value_of(x) for x in leaves_of(operands)])
+        with use_backend(self.inner):
+            return function(*values)
+
     def active_indices(self, flags: Any, end: Any) -> Any:
         return self.inner.active_indices(flags.values, end)
 

@@ -13,40 +13,70 @@ import numpy as np
 from zwang.algebra.convex_hull import convex_hull
 from zwang.collision.contact_point import TINY, unit
 from zwang.collision.shapes import PlacedShape
-from zwang.scalar import copysign, for_each, less, sqrt, table, where
+from zwang.scalar import copysign, for_each, less, sqrt, table, where, without_derivatives
 
 LARGEST_FACE_COUNT = 300
 Support = Callable[[np.ndarray], np.ndarray]
 
 
 class ConvexShape(NamedTuple):
-    """A convex shape in the world: support function of its core, radius around the core, centre, and size
-    [m].
+    """A convex shape in the world: its kind and placement, the support function of its core in its own axes,
+    the radius around the core, and its size [m].
 
-    sides: directions, as columns, of likely least penetration; faces: outward normals (n, 3) of a mesh in
-    these axes.
+    faces: outward normals (n, 3) of a mesh in its axes.
     """
 
-    support: Support
+    kind: str
+    placed: PlacedShape
+    local_support: Support
     radius: Any
-    centre: np.ndarray
     size: Any
-    sides: np.ndarray
     faces: np.ndarray = np.zeros((0, 3))
+
+    @property
+    def centre(self) -> np.ndarray:
+        """The origin of its axes."""
+        return self.placed.p
+
+    @property
+    def sides(self) -> np.ndarray:
+        """Directions, as columns, of likely least penetration: its axes."""
+        return self.placed.R
+
+    def support(self, d: np.ndarray) -> np.ndarray:
+        """The point of the core that is farthest along d (3,)."""
+        return self.centre + self.sides @ self.local_support(self.sides.T @ d)
+
+    def at(self, placed: PlacedShape) -> ConvexShape:
+        """The shape with other sizes, unless it is a mesh, at another placement."""
+        if self.kind == "mesh":
+            return self._replace(placed=placed._replace(sizes=self.placed.sizes))
+        return convex_shape_of(self.kind, placed)
 
     def moved(self, shift: np.ndarray) -> ConvexShape:
         """The shape translated by `shift`."""
-        return self._replace(support=lambda d: self.support(d) + shift, centre=self.centre + shift)
+        return self._replace(placed=self.placed._replace(p=self.centre + shift))
 
 
 def convex_shape_of(kind: str, shape: PlacedShape) -> ConvexShape:
     """A shape in the world by its support function."""
-    R, p = shape.R, shape.p
-    local = _LOCAL[kind](shape.sizes)
     radius = shape.sizes[0] if kind in ("sphere", "capsule") else 0
     size = float(np.abs(np.asarray(shape.sizes, float)).max()) if kind == "mesh" else sum(shape.sizes)
     faces = face_normals(shape.sizes) if kind == "mesh" else np.zeros((0, 3))
-    return ConvexShape(lambda d: p + R @ local(R.T @ d), radius, p, size, R, faces)
+    return ConvexShape(kind, shape, _LOCAL[kind](shape.sizes), radius, size, faces)
+
+
+def without_derivatives_of_shapes(function: Callable, a: ConvexShape, b: ConvexShape, *operands: Any) -> Any:
+    """`function(a, b, *operands)`, with plain numbers where the shapes or the operands have derivatives."""
+
+    def call(a_placed: PlacedShape, b_placed: PlacedShape, *values: Any) -> Any:
+        shapes = [shape.at(placed) for shape, placed in ((a, a_placed), (b, b_placed))]
+        return function(*shapes, *values)
+
+    placements = [
+        shape.placed._replace(sizes=()) if shape.kind == "mesh" else shape.placed for shape in (a, b)
+    ]
+    return without_derivatives(call, *placements, *operands)
 
 
 def face_normals(corners: Any) -> np.ndarray:

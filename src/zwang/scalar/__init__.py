@@ -42,6 +42,7 @@ from zwang.scalar.control_flow import (
     lane_maximum,
     table,
     while_loop,
+    without_derivatives,
     zeros,
 )
 from zwang.scalar.deprecated import old_name as _old_name
@@ -153,6 +154,7 @@ __all__ = [
     "value_is_constant",
     "where",
     "while_loop",
+    "without_derivatives",
     "zeros",
 ]
 

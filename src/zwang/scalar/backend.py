@@ -61,6 +61,9 @@ class Backend:
     def cond(self, predicate: Any, then: Callable, otherwise: Callable, operands: tuple) -> Any:
         return then(*operands) if predicate else otherwise(*operands)
 
+    def without_derivatives(self, function: Callable, operands: tuple) -> Any:
+        return function(*operands)
+
     def static_loop(self, count: int, body: Callable, init: Any, unroll: bool | None) -> Any:
         """`fori_loop` from 0 to a count that is known now."""
         carry = init

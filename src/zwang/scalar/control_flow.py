@@ -36,6 +36,16 @@ def cond(predicate: Any, then: Callable, otherwise: Callable, *operands: Any) ->
     return backend.cond(predicate, then, otherwise, operands)
 
 
+def without_derivatives(function: Callable, *operands: Any) -> Any:
+    """`function(*operands)` with the values of dual numbers among the operands in their place; the function
+    reads nothing else that may be one.
+
+    An iteration that finds the solution of an equation need not be differentiated: one step of Newton's
+    method from the solution has its derivative.
+    """
+    return _backend_for(operands).without_derivatives(function, operands)
+
+
 def fori_loop(
     lower: Any,
     upper: Any,
