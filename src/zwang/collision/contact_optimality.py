@@ -17,6 +17,7 @@ Evaluating Derivatives (2008), Section 15.1.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,13 +33,17 @@ from zwang.scalar import (
     logical_and,
     logical_not,
     logical_or,
+    maximum,
     sqrt,
     where,
+    while_loop,
     without_derivatives,
 )
 
 DISTINCT = 1e-9  # distance of two points, relative to a shape's size, below which they are one
 PARALLEL = 1e-9  # sine of the angle below which two flat directions are parallel
+CONVERGED = 1e-8  # change of the normal in a step of Newton's method, below which the next is the last
+NEWTON_STEPS = 6  # at most, before the last
 LARGEST_TURN = 0.01  # [rad] of the normal that a step may correct, and of the points relative to the size
 
 
@@ -209,6 +214,29 @@ def _solve_pair(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     determinant = where(is_singular, 1.0, determinant)
     first, second = b[0] * A[1, 1] - A[0, 1] * b[1], A[0, 0] * b[1] - b[0] * A[1, 0]
     return np.array([divide(first, determinant), divide(second, determinant)])
+
+
+def refined(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> NearestPoints:
+    """The nearest points after steps of Newton's method, until only rounding is left."""
+
+    def iterate(state: Any) -> Any:
+        now = _with_unknowns(found, state[0])
+        new = newton_step(a, b, now)
+        change = [absolute(x - y) for x, y in zip(new.normal, now.normal, strict=True)]
+        return unknowns(new), reduce(maximum, change), state[2] + 1
+
+    def is_open(state: Any) -> Any:
+        return logical_and(less(CONVERGED, state[1]), less(state[2], NEWTON_STEPS))
+
+    def unknowns(points: NearestPoints) -> tuple[np.ndarray, ...]:
+        return points.normal, points.a.point, points.b.point
+
+    return _with_unknowns(found, while_loop(is_open, iterate, (unknowns(found), 1.0, 0.0))[0])
+
+
+def _with_unknowns(found: NearestPoints, unknowns: tuple[np.ndarray, ...]) -> NearestPoints:
+    n, first, second = unknowns
+    return NearestPoints(n, found.a._replace(point=first), found.b._replace(point=second))
 
 
 def newton_step(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> NearestPoints:

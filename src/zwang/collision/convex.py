@@ -17,6 +17,7 @@ from zwang.collision.contact_optimality import (
     NearestPoints,
     newton_step,
     point_along,
+    refined,
     touching_feature,
 )
 from zwang.collision.contact_point import ContactPoint, contact_frame, unit
@@ -80,7 +81,7 @@ class Contacting(NamedTuple):
 
 
 def _iterated(a: ConvexShape, b: ConvexShape) -> NearestPoints:
-    """The nearest points by iteration, after one step of Newton's method."""
+    """The nearest points by iteration, refined by steps of Newton's method."""
     scale = a.size + b.size
     simplex = closest_to_origin(a, b, scale)
     length = sqrt(inner(simplex.nearest, simplex.nearest))
@@ -90,7 +91,7 @@ def _iterated(a: ConvexShape, b: ConvexShape) -> NearestPoints:
 
     found = cond(less(OVERLAP * scale, length), apart, lambda _: penetration_of(a, b, scale), length)
     first, second = found.weights @ found.A, found.weights @ found.B
-    return newton_step(
+    return refined(
         a,
         b,
         NearestPoints(

@@ -7,11 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from zwang.collision import (
+    PairGroup,
+    StoredPlacements,
+    bounding_spheres_overlap,
+    candidate_pairs,
+    pair_groups,
+)
+from zwang.collision.kinks import SMOOTH, has_kink
 from zwang.constraint.context import row_context
 from zwang.constraint.rows import Rows
 from zwang.constraint.rows_of_mechanism import constraint_rows
 from zwang.dynamics.gauss import GaussProblem
-from zwang.scalar import fori_loop, logical_or, maximum, not_equal, where
+from zwang.scalar import cond, fori_loop, logical_or, maximum, not_equal, where
 from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
 from zwang.solver.primal_cost import PrimalCost, RowBlock
 from zwang.solver.solution import max_abs
@@ -25,7 +33,32 @@ def is_switching(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
     rows = motion.found.rows
     changes = _status_changes(motion.found.problem, rows, motion.a)
     counts = [_active_count(model, motion, widening) for widening in (CLOSE, -CLOSE)]
-    return logical_or(changes, not_equal(*counts))
+    return logical_or(logical_or(changes, not_equal(*counts)), _has_kinks(model, motion))
+
+
+def _has_kinks(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
+    """Whether the contact points of a pair would move otherwise on the other side of a small displacement."""
+    mechanism = model.mechanism
+    if {"contact", "constraint"} & set(mechanism.options.disabled):
+        return 0.0 > 1.0
+    pairs = [pair for pair in candidate_pairs(mechanism) if pair.kinds not in SMOOTH]
+    found: Any = 0.0 > 1.0
+    if not pairs:
+        return found
+    shapes = StoredPlacements(pairs, motion.kinematics.poses)
+    for group in pair_groups(pairs, [0] * len(pairs)):
+
+        def visit(number: Any, found: Any, group: PairGroup = group) -> Any:
+            pair, (a, b) = group.pair(number), group.placed(number, shapes)
+            return cond(
+                bounding_spheres_overlap(pair, a, b),
+                lambda found: logical_or(found, has_kink(pair, a, b, CLOSE)),
+                lambda found: found,
+                found,
+            )
+
+        found = fori_loop(0, len(group), visit, found, unroll=False)
+    return found
 
 
 def _status_changes(problem: GaussProblem, rows: Rows, a: np.ndarray) -> Any:
