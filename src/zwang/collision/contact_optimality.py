@@ -42,7 +42,7 @@ from zwang.scalar import (
 
 DISTINCT = 1e-9  # distance of two points, relative to a shape's size, below which they are one
 PARALLEL = 1e-9  # sine of the angle below which two flat directions are parallel
-CONVERGED = 1e-8  # change of the normal in a step of Newton's method, below which the next is the last
+CONVERGED = 1e-6  # change of the normal in a step of Newton's method, below which the next is the last
 NEWTON_STEPS = 6  # at most, before the last
 LARGEST_TURN = 0.01  # [rad] of the normal that a step may correct, and of the points relative to the size
 

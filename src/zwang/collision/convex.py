@@ -21,17 +21,29 @@ from zwang.collision.contact_optimality import (
     touching_feature,
 )
 from zwang.collision.contact_point import ContactPoint, contact_frame, unit
-from zwang.collision.gjk import OVERLAP, TOLERANCE, closest_to_origin, inner, select
+from zwang.collision.gjk import OVERLAP, closest_to_origin, inner, select
 from zwang.collision.shapes import PlacedShape
 from zwang.collision.support_functions import (
     ConvexShape,
     convex_shape_of,
     without_derivatives_of_shapes,
 )
-from zwang.scalar import cond, for_each, less, less_equal, logical_and, sqrt, where, while_loop
+from zwang.scalar import (
+    cond,
+    equal,
+    for_each,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    sqrt,
+    where,
+    while_loop,
+)
 
 SEPARATION = 1e-3  # distance to which overlapping shapes are moved apart, relative to their size
 PENETRATION_ITERATIONS = 50
+PROGRESS = 1e-12  # of the depth in an iteration, relative to the size of the shapes
 
 
 class Nearest(NamedTuple):
@@ -116,10 +128,14 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any) -> Contacting:
         simplex = closest_to_origin(a, b.moved(shift), scale)
         n = unit(simplex.nearest)[0]
         shorter = _overlap(a, b, n)
-        accepted = less_equal(shorter, depth + TOLERANCE * scale)
-        more = less(shorter, depth * (1 - 1e-13) - TOLERANCE * scale)
+        accepted = less_equal(shorter, depth + PROGRESS * scale)
+        more = less(shorter, depth * (1 - 1e-13) - PROGRESS * scale)
         new = Contacting(n, simplex.A, simplex.A + simplex.W - shift, simplex.weights)
-        best = Contacting(*(select(accepted, x, y) for x, y in zip(new, best, strict=True)))
+        normal = select(accepted, n, best.normal)
+        # where the first direction is the best one, the points of the next are on it all the same
+        kept = logical_or(accepted, equal(directions, 0))
+        points = [select(kept, x, y) for x, y in zip(new[1:], best[1:], strict=True)]
+        best = Contacting(normal, points[0], points[1], points[2])
         return best, where(accepted, shorter, depth), more, directions + 1
 
     return while_loop(

@@ -28,7 +28,7 @@ from zwang.scalar import (
     while_loop,
 )
 
-TOLERANCE = 1e-12  # of a distance, relative to the size of the shapes
+TOLERANCE = 1e-10  # of a distance, relative to the size of the shapes; Newton's method takes it from there
 OVERLAP = 1e-9  # distance below which cores count as overlapping, relative to their size
 ITERATIONS = 100
 
