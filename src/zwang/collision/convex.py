@@ -43,6 +43,7 @@ from zwang.scalar import (
 
 SEPARATION = 1e-3  # distance to which overlapping shapes are moved apart, relative to their size
 PENETRATION_ITERATIONS = 50
+NEXT = 1e-3  # [rad] between directions whose points are nearly the same
 PROGRESS = 1e-12  # of the depth in an iteration, relative to the size of the shapes
 
 
@@ -132,8 +133,9 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any) -> Contacting:
         more = less(shorter, depth * (1 - 1e-13) - PROGRESS * scale)
         new = Contacting(n, simplex.A, simplex.A + simplex.W - shift, simplex.weights)
         normal = select(accepted, n, best.normal)
-        # where the first direction is the best one, the points of the next are on it all the same
-        kept = logical_or(accepted, equal(directions, 0))
+        # points of a direction next to the best one are on that, too: they have been moved apart along it
+        beside = less(1 - NEXT * NEXT / 2, inner(n, best.normal))
+        kept = logical_or(accepted, logical_or(beside, equal(directions, 0)))
         points = [select(kept, x, y) for x, y in zip(new[1:], best[1:], strict=True)]
         best = Contacting(normal, points[0], points[1], points[2])
         return best, where(accepted, shorter, depth), more, directions + 1
