@@ -85,6 +85,29 @@ def test_derivatives_with_contacts_are_the_limit_of_differences(model, lower, op
     assert np.median(errors) < 1e-8 and max(errors) < 1e-6
 
 
+CONVEX = """<mujoco><option timestep="0.002"/>
+<asset><mesh name="hull" vertex="-.1 -.1 -.1  .1 -.1 -.1  0 .15 -.1  0 0 .2"/></asset>
+<worldbody><geom type="box" size="1 1 .5" pos="0 0 -.5" friction=".8"/>
+<geom type="mesh" mesh="hull" pos=".12 0 .1"/>
+<body pos="0 0 .2"><freejoint/><geom type="cylinder" size=".1 .06" mass="1"/></body>
+</worldbody></mujoco>"""
+
+
+def test_derivatives_of_convex_pairs_are_the_limit_of_differences():
+    m = read_mjcf("model.xml", text=CONVEX)
+    fast, rng, errors = zw.compile(m), np.random.default_rng(5), []
+    for _ in range(16):
+        d = rng.normal(size=6) * 0.3
+        d[:3] = *rng.normal(size=2) * 0.03, rng.uniform(-0.14, -0.1)
+        q, v = displaced(m, np.array(m.neutral, float), d), rng.normal(size=6)
+        found = fast.step_derivatives(q, v, np.zeros(6))
+        if not found.switching:
+            expected = [differences(fast, q, v, np.zeros(0), np.zeros(6), eps) for eps in (1e-5, 1e-6)]
+            errors.append(min(relative_error(found.A, difference[:, :12]) for difference in expected))
+    assert len(errors) >= 12
+    assert np.median(errors) <= 1e-9 and max(errors) <= 1e-7
+
+
 def test_worlds_are_independent_of_their_neighbours():
     m = zw.load(MODELS / "walker2d.xml")
     fast = zw.compile(m)
