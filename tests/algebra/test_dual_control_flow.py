@@ -22,6 +22,7 @@ from zwang.scalar import (
     sqrt,
     where,
     while_loop,
+    without_derivatives,
     zeros,
 )
 
@@ -118,3 +119,26 @@ def test_tangents_follow_loops_branches_and_arrays(name):
 
 def test_arrays_outside_of_tangents_are_plain():
     assert not hasattr(zeros(2), "derivatives")
+
+
+def test_a_newton_step_from_an_iteration_without_derivatives_has_the_derivative():
+    """x^(1/3), whose derivative is x^(-2/3) / 3; the iteration itself runs on plain numbers."""
+
+    def cube_root(x):
+        def iterate(value):
+            assert not isinstance(value, Tangent)
+            return fori_loop(0, 60, lambda i, y: y - (y * y * y - value) / (3 * y * y), value)
+
+        y = without_derivatives(iterate, x)
+        return y - (y * y * y - x) / (3 * y * y)
+
+    def both(x):
+        with tangents():
+            return np.array(parts(cube_root(Tangent(x[0], 1.0))), dtype=object)
+
+    expected = [2 ** (1 / 3), 2 ** (-2 / 3) / 3]
+    assert np.allclose(both([2.0]).astype(float), expected, rtol=1e-14)
+    program = optimise(trace(both, {"x": (1,)}))
+    compiled = CompiledFunction(program, threads=1, cache=False)
+    assert np.allclose(compiled(np.array([[2.0]]))[0], expected, rtol=1e-14)
+    assert without_derivatives(lambda x: x, Tangent(2.0, 1.0)) == 2.0

@@ -45,7 +45,8 @@ class StepDerivatives(NamedTuple):
     q, v, activation: the state after the step. A: (..., n, n), by the state x = (dq, dv, dz) before it, with
     n = 2 nv + nz: dq is a displacement of the configuration as `integrate_configuration` applies it. B:
     (..., n, nu), by the control. P: (..., n, symbols), by the symbols of the mechanism. switching: (...),
-    whether a constraint row is so close to a change of its status that the derivative is one-sided.
+    whether a constraint row is so close to a change of its status, or a contact point to a kink, that the
+    derivative is one-sided.
     """
 
     q: np.ndarray

@@ -29,7 +29,9 @@ CLOSE = 1e-6  # [m, rad] of a distance, or relative to the accelerations in a ro
 
 
 def is_switching(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
-    """Whether a row would start or stop acting if a distance or its residual changed by `CLOSE`."""
+    """Whether a row would start or stop acting if a distance or its residual changed by `CLOSE`, or a contact
+    point has a kink within it.
+    """
     rows = motion.found.rows
     changes = _status_changes(motion.found.problem, rows, motion.a)
     counts = [_active_count(model, motion, widening) for widening in (CLOSE, -CLOSE)]
@@ -37,7 +39,7 @@ def is_switching(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
 
 
 def _has_kinks(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
-    """Whether the contact points of a pair would move otherwise on the other side of a small displacement."""
+    """Whether contact points have other derivatives on the other side of a displacement of `CLOSE`."""
     mechanism = model.mechanism
     if {"contact", "constraint"} & set(mechanism.options.disabled):
         return 0.0 > 1.0
