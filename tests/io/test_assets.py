@@ -8,6 +8,7 @@ import struct
 import warnings
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 import trimesh
@@ -211,3 +212,38 @@ def test_flat_meshes_warn(tmp_path: Path) -> None:
     (tmp_path / "flat.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     with pytest.warns(LoadWarning, match="flat"):
         zw.load(written(tmp_path, with_mesh("flat.obj")))
+
+
+def mesh_in(folder: Path) -> None:
+    """A tetrahedron of edges 1 m in folder/t.obj."""
+    folder.mkdir()
+    corners = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n"
+    (folder / "t.obj").write_text(corners + "f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
+
+
+def test_the_last_compiler_element_of_a_model_applies_to_its_included_files(tmp_path: Path) -> None:
+    """As MuJoCo reads them: MjModel.from_xml_path finds the same mesh."""
+    mesh_in(tmp_path / "meshes")
+    (tmp_path / "assets.xml").write_text('<mujoco><asset><mesh name="t" file="t.obj"/></asset></mujoco>')
+    (tmp_path / "settings.xml").write_text('<mujoco><compiler meshdir="meshes"/></mujoco>')
+    path = tmp_path / "model.xml"
+    path.write_text(
+        '<mujoco><compiler meshdir="nowhere"/><include file="assets.xml"/><include file="settings.xml"/>'
+        '<worldbody><body><freejoint/><geom type="mesh" mesh="t" density="6"/></body></worldbody></mujoco>'
+    )
+    assert mujoco.MjModel.from_xml_path(str(path)).body_mass[1] == pytest.approx(1)
+    assert zw.load(path).bodies[0].mass == pytest.approx(1)
+
+
+def test_meshes_outside_the_folder_of_an_mjcf_file_need_asset_dirs(tmp_path: Path) -> None:
+    mesh_in(tmp_path / "meshes")
+    (tmp_path / "robot").mkdir()
+    path = tmp_path / "robot" / "model.xml"
+    path.write_text(
+        '<mujoco><compiler meshdir="../meshes"/><asset><mesh name="t" file="t.obj"/></asset>'
+        '<worldbody><body><freejoint/><geom type="mesh" mesh="t" density="6"/></body></worldbody></mujoco>'
+    )
+    with pytest.raises(LoadError, match=r"outside of the folder of the model.*in asset_dirs"):
+        zw.load(path)
+    for folders in ([tmp_path / "meshes"], [tmp_path]):
+        assert zw.load(path, asset_dirs=folders).bodies[0].mass == pytest.approx(1)

@@ -36,6 +36,7 @@ def load(
     strict: bool = True,
     symbolic: Sequence[str] = (),
     package_dirs: Sequence[str | os.PathLike[str]] = (),
+    asset_dirs: Sequence[str | os.PathLike[str]] = (),
 ) -> Mechanism:
     """The mechanism in a URDF or MJCF file, or in a JSON file that `Mechanism.to_json` wrote.
 
@@ -47,6 +48,8 @@ def load(
     symbolic: kinds of numbers that are replaced by symbols: "mass", "com", "inertia", "damping", "friction",
         "gravity" (m_LINK, c_LINK_x, I_LINK_xx, ...).
     package_dirs: folders that are searched for the packages of `package://` addresses.
+    asset_dirs: folders whose files the model may name, besides those in its own folder, such as the common
+        folder of an MJCF file and of the meshes that it names as "../meshes".
     Raises LoadError with file, line and column for invalid contents, and UnsupportedError for features that
     zwang does not support. Warns with LoadWarning of omitted or missing contents, and with
     PlausibilityWarning of implausible numbers.
@@ -56,14 +59,19 @@ def load(
             f"load expects the path of a file and base 'fixed' or 'free', not {path!r} and {base!r}"
         )
     file = Path(path)
-    folders = (package_dirs,) if isinstance(package_dirs, (str, os.PathLike)) else tuple(package_dirs)
-    mechanism = _read(file, base, strict, folders)
+    mechanism = _read(file, base, strict, _several(package_dirs), _several(asset_dirs))
     for note in lint(mechanism):
         warnings.warn(f"{file}: {note.what} ({note.where})", PlausibilityWarning, stacklevel=3)
     return with_symbolic_parameters(mechanism, symbolic)
 
 
-def _read(file: Path, base: Base, strict: bool, package_dirs: Sequence[Any]) -> Mechanism:
+def _several(folders: Any) -> tuple[Any, ...]:
+    return (folders,) if isinstance(folders, (str, os.PathLike)) else tuple(folders)
+
+
+def _read(
+    file: Path, base: Base, strict: bool, package_dirs: tuple[Any, ...], asset_dirs: tuple[Any, ...]
+) -> Mechanism:
     data = read_bytes(file, "load")
     if not data.strip():
         raise LoadError(f"{file}, line 1: the file is empty; it contains no mechanism")
@@ -75,13 +83,13 @@ def _read(file: Path, base: Base, strict: bool, package_dirs: Sequence[Any]) -> 
     module, name = _READERS[kind]
     reader = getattr(importlib.import_module(module), name)
     if kind == "robot":
-        return reader(file, base=base, strict=strict, package_dirs=package_dirs)
+        return reader(file, base=base, strict=strict, package_dirs=package_dirs + asset_dirs)
     if base == "free":
         raise LoadError(
             f"{file}: base='free' applies to URDF only; an MJCF file declares floating bodies itself "
             "(<freejoint/>)"
         )
-    return reader(file, strict=strict)
+    return reader(file, strict=strict, asset_dirs=asset_dirs)
 
 
 def _is_json(data: bytes) -> bool:

@@ -47,10 +47,14 @@ def check_length(name: str, where: str) -> None:
 
 @dataclass(frozen=True)
 class AssetRoots:
-    """The folders in which the files of a model may be: its own folder, then those given for packages."""
+    """The folders in which the files of a model may be: its own folder, then the given ones.
+
+    argument: the name under which `zw.load` takes these.
+    """
 
     model: Path
     packages: tuple[Path, ...] = ()
+    argument: str = "package_dirs"
 
     @staticmethod
     def of(model: Path, package_dirs: Sequence[str | os.PathLike[str]] = ()) -> AssetRoots:
@@ -119,7 +123,7 @@ class AssetRoots:
                 )
             raise LoadError(
                 f"{where}: {name!r} is outside of the folder of the model, {str(roots[0])!r}, and is not "
-                "opened; give a folder that contains it in package_dirs"
+                f"opened; give a folder that contains it in {self.argument}"
             )
         if must_exist and not real.exists():
             raise MissingAsset(f"{where}: there is no file {name!r}")

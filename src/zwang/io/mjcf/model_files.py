@@ -1,14 +1,16 @@
 """The files of an MJCF model, which are validated before MuJoCo reads them.
 
-Included and attached models are read from the folder of the model only. The sizes of replicates, grids and
+Included and attached models and meshes are read from the folder of the model, and from folders that the
+caller permits. The sizes of replicates, grids and
 height fields are bounded, and numbers that are NaN are rejected with their location.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from xml.sax.saxutils import quoteattr
 
@@ -54,10 +56,13 @@ class Files:
         return self.locations.get((tag, name), "")
 
 
-def read_model_files(path: Path, text: str | None = None) -> Files:
+def read_model_files(
+    path: Path, text: str | None = None, asset_dirs: Sequence[str | os.PathLike[str]] = ()
+) -> Files:
     """The files of the model at `path`, or of the model in `text`, which is read as the content of that file.
 
-    Raises LoadError for files that are missing, outside the folder of the model, damaged or too large.
+    asset_dirs: folders whose files the model may name, besides its own folder. Raises LoadError for files
+    that are missing, outside these folders, damaged or too large.
     """
     data = text.encode() if text is not None else read_bytes(path, str(path), largest=LARGEST_DOCUMENT)
     root = parse(data, path.name)
@@ -68,8 +73,21 @@ def read_model_files(path: Path, text: str | None = None) -> Files:
     except UnicodeDecodeError as error:
         raise LoadError(f"{path.name}: the text is not UTF-8: {error.reason}") from None
     files = Files(content, path.name, root)
-    _FileReader(files, AssetRoots.of(path)).visit(root, (), PurePosixPath())
+    roots = replace(AssetRoots.of(path, asset_dirs), argument="asset_dirs")
+    _FileReader(files, roots).visit_model(root, (), PurePosixPath())
     return files
+
+
+@dataclass
+class _Assets:
+    """The folders of meshes and height fields, by tag, that the compiler elements of a model declare, and
+    the elements that name their files: (element, folder of its document).
+
+    Included documents belong to the model: the last compiler element counts for the elements of all.
+    """
+
+    folders: dict[str, str] = field(default_factory=dict)
+    elements: list[tuple[Element, PurePosixPath]] = field(default_factory=list)
 
 
 class _FileReader:
@@ -80,26 +98,36 @@ class _FileReader:
         self.models = 0
         self.copies = 0
 
-    def visit(self, root: Element, chain: tuple[str, ...], folder: PurePosixPath) -> None:
-        """Validate a document and read the files that it names; `chain` are the documents that include it."""
+    def visit_model(self, root: Element, chain: tuple[str, ...], folder: PurePosixPath) -> None:
+        """Read the files of a model with a compiler element of its own: the given one, or an attached one."""
+        assets = _Assets()
+        self._visit(root, chain, folder, assets)
+        for element, inner in assets.elements:
+            self._asset(element, assets.folders.get(element.name, ""), inner)
+
+    def _visit(self, root: Element, chain: tuple[str, ...], folder: PurePosixPath, assets: _Assets) -> None:
+        """Validate a document and read those that it names; `chain` are the documents that include it."""
         self.files.documents.append(root)
         self._count(root)
-        folders = _folders(root)
         for element in root.walk():
             _check_numbers(element)
             _check_sizes(element)
+            if element.name == "compiler":
+                assets.folders |= _folders(element)
             if "name" in element.attributes:
                 location = f"{element.source}, line {element.line}"
                 self.files.locations.setdefault((_kind(element), element.attributes["name"]), location)
-            name = element.attributes.get("file")
-            if name is None or element.name in _IGNORED_FILES:
+            if "file" not in element.attributes or element.name in _IGNORED_FILES:
                 continue
-            if element.name == "include" or element.name == "model":
-                self._document(element, name, chain, folder)
+            if element.name in ("include", "model"):
+                self._document(element, chain, folder, assets)
             else:
-                self._asset(element, name, folders.get(element.name, ""), folder)
+                assets.elements.append((element, folder))
 
-    def _document(self, element: Element, name: str, chain: tuple[str, ...], folder: PurePosixPath) -> None:
+    def _document(
+        self, element: Element, chain: tuple[str, ...], folder: PurePosixPath, assets: _Assets
+    ) -> None:
+        name = element.attributes["file"]
         if name in chain or name == self.files.source:
             raise element.error(f"{element.title} includes {name!r}, which is already included: a cycle")
         self.models += 1
@@ -111,10 +139,14 @@ class _FileReader:
         document = parse(data, name)
         self.files.includes[key] = data
         self.files.named[key] = document
-        self.visit(document, (*chain, name), (folder / name).parent)
+        inside = (*chain, name), (folder / name).parent
+        if element.name == "model":
+            self.visit_model(document, *inside)
+        else:
+            self._visit(document, *inside, assets)
 
-    def _asset(self, element: Element, name: str, inner: str, folder: PurePosixPath) -> None:
-        key = str(PurePosixPath(inner) / name)
+    def _asset(self, element: Element, inner: str, folder: PurePosixPath) -> None:
+        key = str(PurePosixPath(inner) / element.attributes["file"])
         if key not in self.files.assets:
             path = self._find(element, key, folder)
             if path.suffix.lower() in _CHECKED_FORMATS:
@@ -149,15 +181,10 @@ class _FileReader:
             stack.extend((child, times) for child in element.children)
 
 
-def _folders(root: Element) -> dict[str, str]:
-    """The folders of meshes and height fields, by tag, that the compiler element declares."""
-    found: dict[str, str] = {}
-    for compiler in root.all("compiler"):
-        assets = compiler.attributes.get("assetdir")
-        mesh = compiler.attributes.get("meshdir", assets)
-        if mesh is not None:
-            found |= {"mesh": mesh, "hfield": mesh, "flexcomp": mesh}
-    return found
+def _folders(compiler: Element) -> dict[str, str]:
+    """The folders of meshes and height fields, by tag, that a compiler element declares."""
+    mesh = compiler.attributes.get("meshdir", compiler.attributes.get("assetdir"))
+    return {} if mesh is None else {"mesh": mesh, "hfield": mesh, "flexcomp": mesh}
 
 
 def _kind(element: Element) -> str:

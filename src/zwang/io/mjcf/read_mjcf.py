@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from zwang.errors import DescriptionError, LoadError
@@ -24,13 +25,19 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Report
 
 
-def read_mjcf(path: str | os.PathLike[str], *, strict: bool = True, text: str | None = None) -> Mechanism:
+def read_mjcf(
+    path: str | os.PathLike[str],
+    *,
+    strict: bool = True,
+    text: str | None = None,
+    asset_dirs: Sequence[str | os.PathLike[str]] = (),
+) -> Mechanism:
     """The mechanism in an MJCF file, or in `text`, which is read as the content of a file at `path`.
 
     strict: raise UnsupportedError for features that zwang does not support; with strict=False they are
-    omitted, and noted in `mechanism.report`. Raises LoadError with file and line for invalid contents.
+    omitted, and noted in `mechanism.report`. asset_dirs: see `zw.load`. Raises LoadError with file and line for invalid contents.
     """
-    source = compile_model(read_model_files(Path(path), text), strict)
+    source = compile_model(read_model_files(Path(path), text, asset_dirs), strict)
     check(source)
     note_clamped_parameters(source)
     try:
