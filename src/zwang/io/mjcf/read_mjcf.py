@@ -35,7 +35,8 @@ def read_mjcf(
     """The mechanism in an MJCF file, or in `text`, which is read as the content of a file at `path`.
 
     strict: raise UnsupportedError for features that zwang does not support; with strict=False they are
-    omitted, and noted in `mechanism.report`. asset_dirs: see `zw.load`. Raises LoadError with file and line for invalid contents.
+    omitted, and noted in `mechanism.report`. asset_dirs: see `zw.load`. Raises LoadError with file and line
+    for invalid contents.
     """
     source = compile_model(read_model_files(Path(path), text, asset_dirs), strict)
     check(source)
