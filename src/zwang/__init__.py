@@ -73,6 +73,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.mechanism.constraints import Weld as Weld
     from zwang.mechanism.contact_pairs import ContactExclude as ContactExclude
     from zwang.mechanism.contact_pairs import ContactPair as ContactPair
+    from zwang.mechanism.equality_switches import with_equality_parameters as with_equality_parameters
     from zwang.mechanism.force_elements import Actuator as Actuator
     from zwang.mechanism.force_elements import Damper as Damper
     from zwang.mechanism.force_elements import FluidDrag as FluidDrag
@@ -156,6 +157,7 @@ _PLACES = {
     "zwang.mechanism.contact_pairs": "ContactExclude ContactPair",
     "zwang.mechanism.options": "Keyframe Options",
     "zwang.mechanism.applied_wrenches": "with_applied_wrenches",
+    "zwang.mechanism.equality_switches": "with_equality_parameters",
     "zwang.mechanism.mocap": "with_mocap_parameters",
     "zwang.mechanism.sensors": (
         "ActuatorSensor Camera CameraSensor ContactSensor DistanceSensor FrameSensor GlobalSensor "
@@ -334,6 +336,7 @@ __all__ = [
     "trim",
     "view",
     "with_applied_wrenches",
+    "with_equality_parameters",
     "with_mocap_parameters",
     "write_mjcf",
     "write_urdf",

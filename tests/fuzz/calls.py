@@ -354,6 +354,7 @@ def _dynamics() -> Calls:
             zw.with_mocap_parameters,
             {"mechanism": arm().replace(bodies=[*arm().bodies, zw.Body("held", mocap=True)])},
         ),
+        "with_equality_parameters": (zw.with_equality_parameters, m),
         "constrained_dynamics": (zw.constrained_dynamics, {**m, **tau}),
         "contacts": (zw.contacts, {**m, **tau}),
         "joint_reactions": (zw.joint_reactions, {**m, **tau}),

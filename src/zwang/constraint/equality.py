@@ -19,7 +19,7 @@ from zwang.mechanism.constraints import Connect, Distance, JointCoupling, Weld
 from zwang.mechanism.mechanism import JointIndex
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import Placement
-from zwang.scalar import divide, sqrt
+from zwang.scalar import are_constant, divide, sqrt
 
 LOOPS = (Connect, Weld, Distance, JointCoupling, TendonCoupling)
 
@@ -48,7 +48,7 @@ class Violation(NamedTuple):
 
 def equality_rows(context: RowContext, constraint: Any) -> Rows:
     """Rows of one loop or coupling, soft or hard as its softness says."""
-    violation = violation_of(context, constraint)
+    violation = _switched(violation_of(context, constraint), constraint.active)
     name = constraint.name or type(constraint).__name__.lower()
     if constraint.softness is None:
         return hard_softness_rows(
@@ -76,6 +76,14 @@ def equality_rows(context: RowContext, constraint: Any) -> Rows:
         bias=bias,
         shortest_time=context.shortest_time,
     )
+
+
+def _switched(violation: Violation, active: Any) -> Violation:
+    """The violation if `active` is 1; zeros, which constrain nothing, if it is 0."""
+    if are_constant(active) and active == 1:
+        return violation
+    r, bias = (np.array([active * x for x in values]) for values in (violation.r, violation.bias))
+    return violation._replace(r=r, J=active * violation.J, bias=bias)
 
 
 def violation_of(context: RowContext, constraint: Any) -> Violation:

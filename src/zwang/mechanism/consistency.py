@@ -43,6 +43,8 @@ class MechanismParts(Protocol):
     @property
     def constraints(self) -> Sequence[Any]: ...
     @property
+    def inactive_constraints(self) -> Sequence[Any]: ...
+    @property
     def frames(self) -> Sequence[Frame]: ...
     @property
     def geometry(self) -> Sequence[Geometry]: ...
@@ -65,12 +67,10 @@ class PartList(NamedTuple):
     examples: str
 
 
+EQUALITIES = (Connect, Weld, Distance, JointCoupling, TendonCoupling)
+"""The constraints that can be switched on and off."""
 CONSTRAINTS = (
-    Connect,
-    Weld,
-    Distance,
-    JointCoupling,
-    TendonCoupling,
+    *EQUALITIES,
     NoSideSlip,
     Rolling,
     *EXPRESSION_CONSTRAINTS,
@@ -79,6 +79,7 @@ PART_LISTS = {
     "bodies": PartList(Body, "zw.Body"),
     "forces": PartList(Force, "zw.Motor, zw.Spring, zw.Damper, zw.Wrench ..."),
     "constraints": PartList(CONSTRAINTS, "zw.Connect, zw.JointCoupling, zw.Rolling ..."),
+    "inactive_constraints": PartList(EQUALITIES, "zw.Connect, zw.Weld, zw.JointCoupling ..."),
     "frames": PartList(Frame, "zw.Frame"),
     "geometry": PartList(Geometry, "zw.Sphere, zw.Box, zw.Mesh ..."),
     "tendons": PartList(Tendon, "zw.Tendon"),
@@ -199,7 +200,7 @@ def _check_names(m: MechanismParts) -> None:
     _check_unique("body", ["world", *(b.name for b in m.bodies)])
     _check_unique("joint", [j.name for j in joint_indices(m.bodies)])
     _check_unique("frame", ["world", *(b.name for b in m.bodies), *(f.name for f in m.frames)])
-    _check_unique("constraint", [c.name for c in m.constraints if c.name])
+    _check_unique("constraint", [c.name for c in (*m.constraints, *m.inactive_constraints) if c.name])
     _check_unique("tendon", [t.name for t in m.tendons])
     _check_unique("keyframe", [k.name for k in m.keyframes if k.name])
     _check_unique("motor or actuator", [f.name for f in m.forces if isinstance(f, Motor | Actuator)])
@@ -237,7 +238,7 @@ def _check_references(m: MechanismParts) -> None:
     _check_expressions(m)
     shapes = dict.fromkeys(g.name for g in (*(g for b in m.bodies for g in b.geometry), *m.geometry))
     _check_contacts(m.contacts, bodies, shapes)
-    for part in (*m.forces, *m.constraints):
+    for part in (*m.forces, *m.constraints, *m.inactive_constraints):
         for kind, name in _references(part):
             find(kind, name, tables[kind])
 
@@ -340,7 +341,7 @@ def _check_single_velocities(m: MechanismParts) -> None:
             references += [
                 ("a spring", name) for name in (force.joint, force.relative_to) if name is not None
             ]
-    for coupling in m.constraints:
+    for coupling in (*m.constraints, *m.inactive_constraints):
         if isinstance(coupling, JointCoupling):
             what = f"joint coupling {coupling.name!r}"
             references += [(what, name) for name in (coupling.joint, coupling.to) if name is not None]

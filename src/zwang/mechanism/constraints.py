@@ -4,7 +4,8 @@ A constraint with `softness=None` is hard; with a `Softness`, it acts as a const
 solver parameters. A soft velocity-level constraint (no side slip, the slip rows of rolling, Pfaffian) has
 no violation: its reference acceleration is that of MuJoCo without stiffness, -b u for the residual velocity
 u, at the impedance d(0), so that u decays and a constant load makes it creep. A point is given as (body
-name, position in the body frame [m]); the body "world" is the ground.
+name, position in the body frame [m]); the body "world" is the ground. `active` of a soft loop or coupling is
+1, or 0 for one without effect, or a symbol, so that it can be switched, see `zw.with_equality_parameters`.
 """
 
 from __future__ import annotations
@@ -41,6 +42,19 @@ def checked_point(value: Any, where: str) -> Point:
     return value[0], vector(value[1], 3, where)
 
 
+def checked_switch(value: Any, softness: Softness | None, where: str) -> Number:
+    """`value` as the field `active` of a loop or coupling: 0, 1 or a symbol.
+
+    Raises DescriptionError for another number, and for a hard constraint that is not always active.
+    """
+    value = number(value, f"active of {where}")
+    if are_constant(value) and value not in (0, 1):
+        raise DescriptionError(f"active of {where} is {value}; it must be 1, 0 or a symbol")
+    if softness is None and not (are_constant(value) and value == 1):
+        raise DescriptionError(f"{where} is hard and cannot be switched; give it a zw.Softness")
+    return value
+
+
 @validated
 @dataclass(frozen=True)
 class Connect:
@@ -50,6 +64,7 @@ class Connect:
     a: Point
     b: Point
     softness: Softness | None = None
+    active: Number = 1
 
     def __post_init__(self):
         for end in ("a", "b"):
@@ -57,6 +72,9 @@ class Connect:
                 self, end, checked_point(getattr(self, end), f"{end} of connect {self.name!r}")
             )
         check_softness(self.softness, f"softness of connect {self.name!r}")
+        object.__setattr__(
+            self, "active", checked_switch(self.active, self.softness, f"connect {self.name!r}")
+        )
 
 
 @validated
@@ -77,6 +95,7 @@ class Weld:
     anchor: Vector3 = (0, 0, 0)
     torque_scale: Number = 1.0
     softness: Softness | None = None
+    active: Number = 1
 
     def __post_init__(self):
         where = f"weld {self.name!r}"
@@ -86,6 +105,7 @@ class Weld:
         scale = bounded(self.torque_scale, f"torque_scale of {where}", least=0)
         object.__setattr__(self, "torque_scale", scale)
         check_softness(self.softness, f"softness of {where}")
+        object.__setattr__(self, "active", checked_switch(self.active, self.softness, where))
 
 
 @validated
@@ -98,6 +118,7 @@ class Distance:
     b: Point
     length: Number
     softness: Softness | None = None
+    active: Number = 1
 
     def __post_init__(self):
         for end in ("a", "b"):
@@ -110,6 +131,9 @@ class Distance:
                 f"length of distance {self.name!r} is {self.length}; it must not be negative"
             )
         check_softness(self.softness, f"softness of distance {self.name!r}")
+        object.__setattr__(
+            self, "active", checked_switch(self.active, self.softness, f"distance {self.name!r}")
+        )
 
 
 @validated
@@ -127,11 +151,15 @@ class JointCoupling:
     to: str | None = None
     coefficients: Numbers = (0, 1)
     softness: Softness | None = None
+    active: Number = 1
 
     def __post_init__(self):
         where = f"coefficients of joint coupling {self.name!r}"
         object.__setattr__(self, "coefficients", number_tuple(self.coefficients, where))
         check_softness(self.softness, f"softness of joint coupling {self.name!r}")
+        object.__setattr__(
+            self, "active", checked_switch(self.active, self.softness, f"joint coupling {self.name!r}")
+        )
         if self.to == self.joint:
             raise DescriptionError(
                 f"joint coupling {self.name!r} (mimic) couples joint {self.joint!r} to itself"

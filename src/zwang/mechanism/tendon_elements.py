@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from zwang.errors import DescriptionError
-from zwang.mechanism.constraints import named_numbers
+from zwang.mechanism.constraints import checked_switch, named_numbers
 from zwang.mechanism.joints import Softness, check_softness, checked_range
 from zwang.mechanism.numbers import Interval, Number, Numbers, bounded, integer, number, number_tuple
 from zwang.mechanism.type_validation import validated
@@ -103,8 +103,10 @@ class TendonCoupling:
     to: str | None = None
     coefficients: Numbers = (0, 1)
     softness: Softness | None = None
+    active: Number = 1
 
     def __post_init__(self):
         where = f"tendon coupling {self.name!r}"
         object.__setattr__(self, "coefficients", number_tuple(self.coefficients, f"coefficients of {where}"))
         check_softness(self.softness, f"softness of {where}")
+        object.__setattr__(self, "active", checked_switch(self.active, self.softness, where))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,24 +17,34 @@ from zwang.mechanism.tendon_elements import TendonCoupling
 EQUALITY, OBJECT = numbers_of(mujoco.mjtEq), numbers_of(mujoco.mjtObj)
 
 
-def equalities(source: MjcfModel, kept_tendons: set[str]) -> tuple[Any, ...]:
-    """The active equality constraints; `kept_tendons` are the names of the tendons that were read."""
+class Equalities(NamedTuple):
+    """Equality constraints that act from the beginning, and others."""
+
+    active: tuple[Any, ...]
+    inactive: tuple[Any, ...]
+
+
+def equalities(source: MjcfModel, kept_tendons: set[str]) -> Equalities:
+    """The equality constraints; `kept_tendons` are the names of the tendons that were read."""
     m = source.model
-    found = []
+    found: tuple[list[Any], list[Any]] = ([], [])
     for e in range(m.neq):
         name, where = source.name("equality", e), source.location("equality", e)
-        if not m.eq_active0[e]:
-            source.note("ignored", f"equality {name!r} is not active", where)
-            continue
+        active = bool(m.eq_active0[e])
+        if not active:
+            source.note(
+                "ignored",
+                f"equality {name!r} is not active, unless zw.with_equality_parameters switches it on",
+                where,
+            )
         with source.at("equality", e):
             constraint = _equality(source, e, name, kept_tendons)
         if constraint is None:
-            source.unsupported(
-                f"equality {name!r} ({mujoco.mjtEq(int(m.eq_type[e])).name[5:].lower()})", where
-            )
+            report = source.unsupported if active else partial(source.note, "ignored")
+            report(f"equality {name!r} ({mujoco.mjtEq(int(m.eq_type[e])).name[5:].lower()})", where)
         else:
-            found.append(constraint)
-    return tuple(found)
+            found[not active].append(constraint)
+    return Equalities(tuple(found[0]), tuple(found[1]))
 
 
 def _equality(source: MjcfModel, e: int, name: str, kept_tendons: set[str]) -> Any:

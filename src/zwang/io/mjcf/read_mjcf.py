@@ -67,7 +67,7 @@ def _mechanism(source: MjcfModel) -> Mechanism:
     source.note(
         "read",
         f"{len(bodies)} bodies, {m.njnt} joints, {m.ngeom} shapes, {len(names)} actuators, "
-        f"{len(tendons)} tendons, {len(constraints)} equalities, {len(keyframes)} keyframes, "
+        f"{len(tendons)} tendons, {len(constraints.active)} equalities, {len(keyframes)} keyframes, "
         f"{len(sensors)} sensors, {m.ncam} cameras",
     )
     return Mechanism(
@@ -75,7 +75,8 @@ def _mechanism(source: MjcfModel) -> Mechanism:
         bodies=bodies,
         gravity=gravity,
         forces=tuple(forces),
-        constraints=constraints,
+        constraints=constraints.active,
+        inactive_constraints=constraints.inactive,
         frames=(*sites, *sensor_reader.frames.values()),
         geometry=ground,
         tendons=tendons,

@@ -17,10 +17,12 @@ PAIR_NUMBERS = ("condim", "friction", "solref", "solimp", "margin", "gap")
 def equality_nodes(out: MjcfOutput) -> list[Node]:
     """The elements of <equality>. A Connect is between sites, which need not coincide by default."""
     found = []
-    for c in out.mechanism.constraints:
+    inactive = out.mechanism.inactive_constraints
+    for c in (*out.mechanism.constraints, *inactive):
         common = {
             "name": out.name("constraint", c.name) if c.name else None,
             **softness_attributes(c.softness),
+            "active": "false" if c in inactive or c.active == 0 else None,
         }
         found.append(_equality(out, c, common))
     return found
