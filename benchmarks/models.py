@@ -16,6 +16,7 @@ import importlib.util
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any
 from benchmarks.model_table import table
 
 ROOT = Path(__file__).parents[1]
+WALL = 10  # wall time at most, in multiples of the time of computing, on a machine with other work
 RESULTS, TABLE = ROOT / "build" / "models.jsonl", ROOT / "docs" / "models.md"
 
 
@@ -47,7 +49,8 @@ def measured(stage: str, file: Path, folder: Path, seconds: float, memory: float
     """The stages of a comparison; the last one tells how the process ended."""
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (int(memory * 2**30),) * 2)
+        resource.setrlimit(resource.RLIMIT_AS, (int(memory * 2**30), int(memory * 2**30)))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     command = [sys.executable, "-m", "benchmarks.model_comparison", stage, str(file), str(folder)]
@@ -56,12 +59,14 @@ def measured(stage: str, file: Path, folder: Path, seconds: float, memory: float
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, preexec_fn=limit
     )
     try:
-        out, err = process.communicate(timeout=seconds)
+        out, err = process.communicate(timeout=WALL * seconds)
         ended = {"code": process.returncode, "error": err.decode(errors="replace").strip()[-300:]}
     except subprocess.TimeoutExpired:
         process.kill()
         out, _ = process.communicate()
-        ended = {"code": None, "error": f"stopped after {seconds:g} s"}
+        ended = {"code": None, "error": f"stopped after {WALL * seconds:g} s"}
+    if process.returncode == -signal.SIGXCPU:
+        ended = {"code": None, "error": f"stopped after {seconds:g} s of computing"}
     lines = [json.loads(line) for line in out.decode().splitlines() if line.startswith("{")]
     return lines if lines and lines[-1]["stage"] == "end" else [*lines, {"stage": "ended", **ended}]
 
@@ -89,8 +94,8 @@ def main() -> None:
     parser.add_argument("sources", nargs="*", metavar="NAME=SOURCE")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--table", type=Path, default=TABLE)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--compile-seconds", type=float, default=90)
+    parser.add_argument("--seconds", type=float, default=60, help="of computing, for accelerations")
+    parser.add_argument("--compile-seconds", type=float, default=90, help="likewise, for compiled steps")
     parser.add_argument("--memory", type=float, default=12, help="GB of address space")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument("--match", default="", help="measure only files whose path contains this, again")

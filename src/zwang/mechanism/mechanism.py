@@ -37,7 +37,7 @@ class Mechanism:
     gravity: acceleration of gravity, in world axes [m/s^2].
     forces: force elements, see `zwang.mechanism.force_elements`.
     constraints: see `zwang.mechanism.constraints` and `TendonCoupling`.
-    inactive_constraints: loops and couplings without effect; `zw.with_equality_parameters` can switch them on.
+    inactive_constraints: loops and couplings without effect, see `zw.with_equality_parameters`.
     frames: named frames in addition to the body frames. geometry: shapes fixed to the world.
     tendons, contacts, keyframes, options: see the classes. report: the source and the notes of the reader.
     sensors, cameras: see `zwang.mechanism.sensors`; they do not affect the motion.
