@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra import rotations
-from zwang.algebra.rotations import cross
 from zwang.dynamics.fluid_drag import drag_force
 from zwang.dynamics.muscles import activation_derivative, muscle_force
+from zwang.dynamics.transmissions import nearest_set_point, on_joint, transmission
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.force_elements import (
@@ -29,7 +29,7 @@ from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.numbers import Interval
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import Placement
-from zwang.scalar import absolute, clip, divide, exp, is_zero, less, maximum, minimum, sqrt, where
+from zwang.scalar import absolute, clip, divide, exp, is_zero, maximum, minimum, sqrt
 
 
 class ActuatorOutput(NamedTuple):
@@ -60,7 +60,7 @@ def passive_forces_of(mechanism: Mechanism, kinematics: Kinematics) -> np.ndarra
         match force:
             case Damper():
                 velocities = v[mechanism.joint(force.joint).v]
-                tau = tau + _on_joint(mechanism, force.joint, [damper_force(force, x) for x in velocities])
+                tau = tau + on_joint(mechanism, force.joint, [damper_force(force, x) for x in velocities])
             case Spring():
                 tau = tau + spring_force(mechanism, force, q)
             case PointSpring():
@@ -106,7 +106,7 @@ def actuator_forces_of(
             case Motor():
                 u = _clipped(control.get(force.name, 0), force.control_range)
                 joint = mechanism.joint(force.joint)
-                tau = tau + _on_joint(mechanism, force.joint, [force.gear * u] * min(1, joint.joint.nv))
+                tau = tau + on_joint(mechanism, force.joint, [force.gear * u] * min(1, joint.joint.nv))
             case Actuator():
                 state = (activation or {}).get(force.name, 0)
                 tau = tau + _actuator_force(mechanism, force, kinematics, control.get(force.name, 0), state)
@@ -171,13 +171,13 @@ def spring_force(mechanism: Mechanism, spring: Spring, q: Any) -> np.ndarray:
     """Generalised forces tau (nv,) of the spring of a joint: -sum_k stiffness_k x^k at the deflection x."""
     joint = mechanism.joint(spring.joint)
     if joint.kind in ("ball", "free"):
-        return _on_joint(
+        return on_joint(
             mechanism, spring.joint, [-spring.stiffness[0] * x for x in _displacement(mechanism, joint, q)]
         )
     x = _deflection(mechanism, spring, q)
     force = -sum((k * x ** (i + 1) for i, k in enumerate(spring.stiffness)), start=0)
-    tau = _on_joint(mechanism, spring.joint, [force])
-    return tau if spring.relative_to is None else tau + _on_joint(mechanism, spring.relative_to, [-force])
+    tau = on_joint(mechanism, spring.joint, [force])
+    return tau if spring.relative_to is None else tau + on_joint(mechanism, spring.relative_to, [-force])
 
 
 def spring_energy(mechanism: Mechanism, q: Any) -> Any:
@@ -221,15 +221,6 @@ def wrench_force(mechanism: Mechanism, wrench: Wrench, kinematics: Kinematics) -
         R = kinematics.placement_pose(placement).R
         f = np.concatenate([R @ f[:3], R @ f[3:]])
     return kinematics.placement_jacobian(placement).T @ f
-
-
-def _on_joint(mechanism: Mechanism, joint: str, values: Any) -> np.ndarray:
-    """Generalised forces (nv,) that are `values` for one joint and zero for the others."""
-    tau: list[Any] = [0] * mechanism.nv
-    start = mechanism.joint(joint).v.start
-    for k, value in enumerate(values):
-        tau[start + k] = value
-    return np.array(tau)
 
 
 def _deflection(mechanism: Mechanism, spring: Spring, q: Any) -> Any:
@@ -301,12 +292,13 @@ def actuator_output(
     q, v = kinematics.q, kinematics.v
     if isinstance(actuator, Motor):
         joint = mechanism.joint(actuator.joint)
-        moment = _on_joint(mechanism, actuator.joint, [actuator.gear])
+        moment = on_joint(mechanism, actuator.joint, [actuator.gear])
         u = _clipped(control, actuator.control_range)
         return ActuatorOutput(actuator.gear * q[joint.q.start], moment @ v, u, moment)
     length, moment = transmission(mechanism, actuator, kinematics)
     speed = moment @ v
     u = _clipped(control, actuator.control_range) if actuator.activation is None else activation
+    u = nearest_set_point(mechanism, actuator, length, u)
     if actuator.muscle is not None:
         force = muscle_force(actuator.muscle, length, speed, u)
     else:
@@ -314,57 +306,6 @@ def actuator_output(
         b0, b1, b2 = actuator.bias
         force = (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed
     return ActuatorOutput(length, speed, _clipped(force, actuator.force_range), moment)
-
-
-def transmission(mechanism: Mechanism, actuator: Actuator, kinematics: Kinematics) -> tuple[Any, np.ndarray]:
-    """Length and moment arms (nv,) of an actuator: its velocity is moment @ v, its generalised force is force
-    * moment.
-
-    Source: MuJoCo documentation, "Actuation model".
-    """
-    gear, q = actuator.gear, kinematics.q
-    if actuator.tendon is not None:
-        tendon = next(t for t in mechanism.tendons if t.name == actuator.tendon)
-        length, moment = tendon_length(mechanism, tendon, kinematics)
-        return gear[0] * length, gear[0] * moment
-    if actuator.slider is not None:
-        length, moment = _slider_crank(mechanism, actuator, kinematics)
-        return gear[0] * length, gear[0] * moment
-    if actuator.frame is not None:
-        placement = mechanism.tree.placement(actuator.frame)
-        R, J = kinematics.placement_pose(placement).R, kinematics.placement_jacobian(placement)
-        wrench = np.array([*gear, *[0] * (6 - len(gear))])
-        return 0, np.concatenate([R @ wrench[:3], R @ wrench[3:]]) @ J
-    assert actuator.joint is not None
-    joint = mechanism.joint(actuator.joint)
-    if joint.kind == "ball":
-        rotation = rotations.logarithm(q[joint.q])
-        return rotation @ np.array(gear[:3]), _on_joint(mechanism, joint.name, gear[:3])
-    if joint.kind == "free":
-        return 0, _on_joint(mechanism, joint.name, gear[:6])
-    return sum(g * x for g, x in zip(gear, q[joint.q], strict=True)), _on_joint(mechanism, joint.name, gear)
-
-
-def _slider_crank(mechanism: Mechanism, actuator: Actuator, kinematics: Kinematics) -> tuple[Any, np.ndarray]:
-    """Position x of the slider of a slider-crank along its axis u, and its Jacobian (nv,).
-
-    With d from the slider's origin to the crank pin and the rod length r, x = u.d - s, s = sqrt((u.d)^2 + r^2
-    - d.d). Where the rod is too short, x = u.d. Source: MuJoCo documentation, "Actuation model".
-    """
-    tree = mechanism.tree
-    pin, slider = tree.placement(str(actuator.frame)), tree.placement(str(actuator.slider))
-    d = kinematics.placement_pose(pin).p - kinematics.placement_pose(slider).p
-    u = kinematics.placement_pose(slider).R[:, 2]
-    J, J_slider = kinematics.placement_jacobian(pin), kinematics.placement_jacobian(slider)
-    along = u @ d
-    square = along * along + actuator.rod * actuator.rod - d @ d
-    reaches = less(0, square)
-    s = sqrt(where(reaches, square, 1.0))
-    factor = where(reaches, 1 - along / s, 1.0)  # dx = factor (du.d + u.dd) + (d.dd) / s
-    axis_moment = cross(u, d)  # du.d = w.(u x d)
-    moment = factor * (u @ (J[:3] - J_slider[:3]) + axis_moment @ J_slider[3:])
-    moment = moment + where(reaches, 1 / s, 0.0) * (d @ (J[:3] - J_slider[:3]))
-    return along - where(reaches, s, 0.0), moment
 
 
 def _clipped(x: Any, limits: Interval | None) -> Any:

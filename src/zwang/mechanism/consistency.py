@@ -313,6 +313,7 @@ def _references(part: Any) -> list[tuple[str, str]]:
         ("tendon", "tendon"),
         ("frame", "frame"),
         ("slider", "frame"),
+        ("reference", "frame"),
         ("body", "body"),
         ("on", "body"),
     ):

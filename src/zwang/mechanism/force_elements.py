@@ -101,6 +101,9 @@ class Actuator:
     gear: on a joint, (g,) or, for ball and free joints, one number for each generalised velocity; on a
         tendon, (g,); on a frame, a wrench (force, torque) in that frame. length = gear * joint coordinate or
         tendon length.
+    reference: for a frame, another frame in whose axes the gear is. length = gear * (position, rotation
+        vector) of `frame` in `reference`; joints that move both have no moment arms.
+    in_parent: for a ball or free joint, whether the rotational gear is in the axes of the parent body.
     slider, rod: a slider-crank transmission. `frame` is the pin of the crank, from which a rod of length
         `rod` [m] leads to a slider on the z axis of the frame `slider`; the length is the position of the
         slider.
@@ -128,6 +131,8 @@ class Actuator:
     activation_range: Interval | None = None
     muscle: Muscle | None = None
     kind: str = "general"
+    reference: str | None = None
+    in_parent: bool = False
 
     def __post_init__(self):
         _check_name(self.name, "actuator")
@@ -139,6 +144,10 @@ class Actuator:
             raise DescriptionError(
                 f"{where} has a slider; give also frame, the pin of the crank, and rod, a positive length"
             )
+        if self.reference is not None and (self.frame is None or self.slider is not None):
+            raise DescriptionError(f"{where} has a reference; give also frame, and no slider")
+        if self.in_parent and self.joint is None:
+            raise DescriptionError(f"in_parent of {where} is True; give also joint, a ball or free joint")
         for name in ("gear", "gain", "bias"):
             object.__setattr__(self, name, _numbers(getattr(self, name), f"{name} of {where}"))
         for name, length in (("gain", len(self.gain)), ("bias", len(self.bias))):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from zwang.dynamics.fluid_drag import drag_damping
-from zwang.dynamics.generalised_forces import actuator_forces_of, transmission
+from zwang.dynamics.generalised_forces import actuator_forces_of
 from zwang.dynamics.muscles import muscle_damping_slope, muscle_force
+from zwang.dynamics.transmissions import transmission
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.force_elements import Actuator, Damper, FluidDrag

@@ -185,6 +185,9 @@ def _delete_elements_without_effect(spec: Any, files: Files, notes: list[Note]) 
                 delete_element(spec, element)
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
+    for light in spec.lights:
+        if hasattr(light, "texture"):
+            light.texture = ""
     drop_memory_request(spec)
     spec.nuserdata = spec.nkey = 0
     for kind in ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor"):

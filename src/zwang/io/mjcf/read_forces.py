@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,10 @@ _ACTIVATIONS = {
     DYNAMICS.mjDYN_FILTEREXACT: "filterexact",
     DYNAMICS.mjDYN_MUSCLE: "muscle",
 }
+_TRANSMISSIONS = {
+    TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT, TRANSMISSION.mjTRN_SITE,
+    TRANSMISSION.mjTRN_SLIDERCRANK,
+}  # fmt: skip
 _UNSUPPORTED_DYNAMICS = {
     getattr(DYNAMICS, f"mjDYN_{name.upper()}"): name
     for name in ("dcmotor", "pid", "user") if hasattr(DYNAMICS, f"mjDYN_{name.upper()}")
@@ -186,8 +191,6 @@ def _unsupported_feature(source: MjcfModel, k: int, kept_tendons: set[str]) -> s
         return "a delay"
     if m.actuator_actearly[k] and dynamics != DYNAMICS.mjDYN_NONE:
         return "early activation (actearly)"
-    if m.opt.disableactuator & (1 << int(m.actuator_group[k])) and 0 <= m.actuator_group[k] < 31:
-        return "a disabled group (actuatorgroupdisable)"
     return _unsupported_transmission(source, k, kept_tendons)
 
 
@@ -195,16 +198,8 @@ def _unsupported_transmission(source: MjcfModel, k: int, kept_tendons: set[str])
     """The feature of the transmission of actuator k that is not supported; empty if there is none."""
     m = source.model
     kind, target = int(m.actuator_trntype[k]), int(m.actuator_trnid[k][0])
-    has_feedback = m.actuator_biasprm[k][1] != 0 or m.actuator_gainprm[k][1] != 0
-    if kind in (TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT):
-        rotational = m.jnt_type[target] in (JOINT.mjJNT_BALL, JOINT.mjJNT_FREE)
-        if rotational and kind == TRANSMISSION.mjTRN_JOINTINPARENT:
-            return "a transmission in the parent's axes (jointinparent)"
-        return "a servo on a ball joint" if has_feedback and m.jnt_type[target] == JOINT.mjJNT_BALL else ""
-    if kind == TRANSMISSION.mjTRN_SITE:
-        return "a reference site (refsite)" if m.actuator_trnid[k][1] >= 0 else ""
-    if kind == TRANSMISSION.mjTRN_SLIDERCRANK:
-        return ""
+    if kind in _TRANSMISSIONS:
+        return "a rotational set point with an activation" if _is_activated_rotation(m, k) else ""
     if kind == TRANSMISSION.mjTRN_TENDON:
         if m.actuator_armature[k] or m.actuator_damping[k] or np.any(m.actuator_dampingpoly[k]):
             return "armature or damping on a tendon"
@@ -212,6 +207,20 @@ def _unsupported_transmission(source: MjcfModel, k: int, kept_tendons: set[str])
     return {
         TRANSMISSION.mjTRN_BODY: "adhesion (a body transmission)",
     }.get(kind, "an unsupported kind of transmission")
+
+
+def _is_activated_rotation(m: Any, k: int) -> bool:
+    """Whether actuator k is a rotational servo with an activation, from which MuJoCo removes full turns."""
+    is_servo = (
+        m.actuator_dyntype[k] != DYNAMICS.mjDYN_NONE
+        and m.actuator_gaintype[k] == GAIN.mjGAIN_FIXED
+        and m.actuator_biastype[k] == BIAS.mjBIAS_AFFINE
+        and m.actuator_gainprm[k][0] == -m.actuator_biasprm[k][1]
+    )
+    if m.actuator_trntype[k] == TRANSMISSION.mjTRN_SITE:
+        return bool(is_servo and m.actuator_trnid[k][1] >= 0 and not m.actuator_gear[k][:3].any())
+    on_joint = m.actuator_trntype[k] in (TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT)
+    return bool(is_servo and on_joint and m.jnt_type[m.actuator_trnid[k][0]] == JOINT.mjJNT_BALL)
 
 
 def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
@@ -230,6 +239,10 @@ def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
     )
     if transmission in ("site", "crank"):
         targets = {"frame": source.name("site", target)}
+        if transmission == "site" and m.actuator_trnid[k][1] >= 0:
+            targets |= {"reference": source.name("site", int(m.actuator_trnid[k][1]))}
+    if kind == TRANSMISSION.mjTRN_JOINTINPARENT:
+        targets |= {"in_parent": axes > 1}
     if transmission == "crank":
         slider = source.name("site", int(m.actuator_trnid[k][1]))
         targets |= {"slider": slider, "rod": float(m.actuator_cranklength[k])}
@@ -240,7 +253,7 @@ def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
     if muscle is not None:
         gain = (1, 0, 0)
     bias = zeroed(m.actuator_biasprm[k][:3]) if m.actuator_biastype[k] == BIAS.mjBIAS_AFFINE else (0, 0, 0)
-    return Actuator(
+    actuator = Actuator(
         name=source.name("actuator", k),
         **targets,
         gear=zeroed(m.actuator_gear[k][:axes]),
@@ -252,6 +265,23 @@ def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
         activation_range=_range(m.actuator_actlimited[k], m.actuator_actrange[k]),
         muscle=muscle,
     )
+    return _without_force(actuator) if _is_disabled(m, k) else actuator
+
+
+def _is_disabled(m: Any, k: int) -> bool:
+    """Whether the group of actuator k is disabled (actuatorgroupdisable)."""
+    group = int(m.actuator_group[k])
+    return 0 <= group < 31 and bool(m.opt.disableactuator & (1 << group))
+
+
+def _without_force(actuator: Actuator) -> Actuator:
+    """The actuator with the force zero, clipped to its range, and a constant activation; its input
+    remains.
+    """
+    constant: dict[str, Any] = {"gain": (0, 0, 0), "bias": (0, 0, 0), "muscle": None}
+    if actuator.activation is not None:
+        constant |= {"activation": ("integrator", ()), "control_range": (0, 0)}
+    return replace(actuator, **constant)
 
 
 def _muscle(m: Any, k: int) -> Muscle:

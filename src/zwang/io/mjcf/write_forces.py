@@ -52,12 +52,13 @@ def _general(out: MjcfOutput, a: Actuator) -> Node:
 def _target(out: MjcfOutput, a: Actuator) -> dict[str, Any]:
     """The attributes of the transmission."""
     if a.joint is not None:
-        return {"joint": out.name("joint", a.joint)}
+        return {"jointinparent" if a.in_parent else "joint": out.name("joint", a.joint)}
     if a.tendon is not None:
         return {"tendon": out.name("tendon", a.tendon)}
     site = out.site(str(a.frame))
     if a.slider is None:
-        return {"site": site}
+        reference = None if a.reference is None else out.site(a.reference)
+        return {"site": site, "refsite": reference}
     return {"cranksite": site, "slidersite": out.site(a.slider), "cranklength": a.rod}
 
 
