@@ -247,3 +247,21 @@ def test_meshes_outside_the_folder_of_an_mjcf_file_need_asset_dirs(tmp_path: Pat
         zw.load(path)
     for folders in ([tmp_path / "meshes"], [tmp_path]):
         assert zw.load(path, asset_dirs=folders).bodies[0].mass == pytest.approx(1)
+
+
+def test_points_without_faces_are_a_mesh_in_mjcf_alone(tmp_path: Path) -> None:
+    """MuJoCo takes their convex hull."""
+    mesh_in(tmp_path / "meshes")
+    file = tmp_path / "meshes" / "t.obj"
+    file.write_text("\n".join(line for line in file.read_text().splitlines() if line.startswith("v")))
+    path = tmp_path / "model.xml"
+    path.write_text(
+        '<mujoco><asset><mesh name="t" file="meshes/t.obj"/></asset>'
+        '<worldbody><body><freejoint/><geom type="mesh" mesh="t" density="6"/></body></worldbody></mujoco>'
+    )
+    assert zw.load(path).bodies[0].mass == pytest.approx(1)
+    with pytest.raises(LoadError, match="has no faces"):
+        read_mesh(file, "link")
+    file.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\n")
+    with pytest.raises(LoadError, match="has no faces"):
+        zw.load(path)

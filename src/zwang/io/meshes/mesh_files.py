@@ -146,9 +146,10 @@ def format_of(name: str, where: str) -> str:
     return kind
 
 
-def read_mesh(path: Path, where: str) -> tuple[np.ndarray, np.ndarray]:
+def read_mesh(path: Path, where: str, *, points: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Vertices (n, 3), in the unit of the file, and faces (m, 3) of all parts of a mesh file.
 
+    points: whether at least four vertices without faces are permitted, which stand for their convex hull.
     Raises LoadError, whose message begins with `where`, unless they are triangles with finite vertices.
     """
     kind = format_of(path.name, where)
@@ -161,7 +162,7 @@ def read_mesh(path: Path, where: str) -> tuple[np.ndarray, np.ndarray]:
         vertices, faces = read_collada(data, f"{where}: {path.name}")
     else:
         vertices, faces = _triangles(data, kind, f"{where}: {path.name!r}")
-    _check_triangles(vertices, faces, f"{where}: {path.name!r}")
+    _check_triangles(vertices, faces, f"{where}: {path.name!r}", points)
     return _merged(vertices, faces) if kind == "stl" else (vertices, faces)
 
 
@@ -174,7 +175,7 @@ def _triangles(data: bytes, kind: str, where: str) -> tuple[np.ndarray, np.ndarr
         parts = (
             scene.dump() if len(scene.geometry) > 1 or kind in ("gltf", "glb") else scene.geometry.values()
         )
-        meshes = [part for part in parts if isinstance(part, trimesh.Trimesh)]
+        meshes = [part for part in parts if isinstance(part, trimesh.Trimesh | trimesh.PointCloud)]
     except MemoryError:
         raise
     except Exception as error:  # malicious files can raise any exception in a parser
@@ -184,7 +185,8 @@ def _triangles(data: bytes, kind: str, where: str) -> tuple[np.ndarray, np.ndarr
     if not meshes:
         return np.zeros((0, 3)), np.zeros((0, 3), int)
     starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
-    faces = [np.asarray(mesh.faces) + start for mesh, start in zip(meshes, starts, strict=False)]
+    triangles = [getattr(mesh, "faces", np.zeros((0, 3), int)) for mesh in meshes]
+    faces = [np.asarray(rows) + start for rows, start in zip(triangles, starts, strict=False)]
     return np.concatenate([np.asarray(mesh.vertices, float) for mesh in meshes]), np.concatenate(faces)
 
 
@@ -235,14 +237,14 @@ def _first_chunk(data: bytes) -> bytes:
     return data[20 : 20 + length]
 
 
-def _check_triangles(vertices: Any, faces: Any, where: str) -> None:
-    if len(faces) == 0:
+def _check_triangles(vertices: Any, faces: Any, where: str, points: bool = False) -> None:
+    if len(faces) == 0 and not (points and len(vertices) >= 4):
         raise LoadError(f"{where} has no faces: it is empty or damaged")
     if len(faces) > MOST_FACES:
         raise LoadError(f"{where} is too large: {len(faces)} faces; the limit is {MOST_FACES}")
     if not np.isfinite(vertices).all():
         raise LoadError(f"{where} has a vertex that is not finite (nan or inf)")
-    if faces.min() < 0 or faces.max() >= len(vertices):
+    if len(faces) and (faces.min() < 0 or faces.max() >= len(vertices)):
         raise LoadError(f"{where} has a face whose vertex index is out of range (0 to {len(vertices) - 1})")
 
 

@@ -150,7 +150,8 @@ class _FileReader:
         if key not in self.files.assets:
             path = self._find(element, key, folder)
             if path.suffix.lower() in _CHECKED_FORMATS:
-                read_mesh(path, f"{element.location}: {element.title}")  # MuJoCo never reads a damaged file
+                # MuJoCo never reads a damaged file; it completes points to their convex hull
+                read_mesh(path, f"{element.location}: {element.title}", points=True)
             self.files.assets[key] = read_bytes(path, element.location, largest=LARGEST_MESH)
 
     def _find(self, element: Element, name: str, folder: PurePosixPath) -> Path:
