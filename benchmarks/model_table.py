@@ -177,16 +177,18 @@ def differences(rows: list[Row]) -> str:
     lines = ["| file | qacc | without contacts | sensors | remark |", "| --- | --- | --- | --- | --- |"]
     for row in rows:
         if row.is_strict and (not row.agrees or row.ending or ended(row.compiled)):
-            remark = "; ".join(x for x in (row.ending, *worst_sensor(row), compiled_end(row)) if x)
+            remark = "; ".join(x for x in (row.ending, *worst(row), compiled_end(row)) if x)
             numbers = " | ".join(map(number, (row.qacc, row.smooth, row.sensor)))
             lines.append(f"| {row.source}: {escaped(row.file)} | {numbers} | {escaped(remark)} |")
     return "\n".join(lines)
 
 
-def worst_sensor(row: Row) -> list[str]:
-    """The type of the sensor with the largest error, if it is large."""
+def worst(row: Row) -> list[str]:
+    """The numbers of active constraint rows where they differ, and the types of the sensors that differ."""
+    rows = [s["rows"] for s in row.states if "rows" in s and s["rows"][0] != s["rows"][1]]
+    found = [f"{ours} constraint rows, MuJoCo {theirs}" for ours, theirs in rows[:1]]
     wrong = [sensor for sensor in row.sensors if not sensor["error"] <= AGREES]
-    return sorted({f"sensor {sensor['worst']}" for sensor in wrong})
+    return found + sorted({f"sensor {sensor['worst']}" for sensor in wrong})
 
 
 def compiled_end(row: Row) -> str:

@@ -11,6 +11,7 @@ from zwang.mechanism.constraints import checked_switch, named_numbers
 from zwang.mechanism.joints import Softness, check_softness, checked_range
 from zwang.mechanism.numbers import Interval, Number, Numbers, bounded, integer, number, number_tuple
 from zwang.mechanism.type_validation import validated
+from zwang.scalar import is_zero
 
 
 @validated
@@ -47,9 +48,10 @@ class Tendon:
     divisors: for each branch, the number by which its length is divided.
     wraps: the frames of the path that belong to wrapping bodies.
     stiffness, damping: of a spring and damper that act outside the lengths spring_length = (lower, upper).
-    limits, friction, armature, softness: as for a joint, with the length in place of the coordinate.
+    limits, friction, softness: as for a joint, with the length in place of the coordinate. armature: 0; the
+    inertia of a tendon is not supported.
     Units are m and N or, for a fixed tendon, those of its joints. Raises DescriptionError for a negative
-    damping, friction or armature, and unless there are either joints or a path.
+    damping or friction, an armature, and unless there are either joints or a path.
     """
 
     name: str
@@ -77,6 +79,11 @@ class Tendon:
         put(self, "stiffness", number(self.stiffness, f"stiffness of {where}"))
         for name in ("damping", "friction", "armature"):
             put(self, name, bounded(getattr(self, name), f"{name} of {where}", least=0))
+        if not is_zero(self.armature):
+            raise DescriptionError(
+                f"armature of {where} is {self.armature}; it must be 0, as the inertia of a tendon is "
+                "not supported"
+            )
         divisors = number_tuple(self.divisors, f"divisors of {where}", least=0)
         put(self, "divisors", tuple(bounded(x, f"a divisor of {where}", above=0) for x in divisors))
         put(self, "spring_length", checked_range(self.spring_length, f"spring_length of {where}"))

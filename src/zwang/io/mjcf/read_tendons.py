@@ -60,7 +60,6 @@ def _tendon(source: MjcfModel, t: int) -> Tendon | None:
         spring_length=_pair(m.tendon_lengthspring[t]),
         limits=_pair(m.tendon_range[t]) if m.tendon_limited[t] else None,
         friction=zeroed([m.tendon_frictionloss[t]])[0],
-        armature=zeroed([m.tendon_armature[t]])[0],
         limit_softness=softness_of(m.tendon_solref_lim[t], m.tendon_solimp_lim[t], m.tendon_margin[t]),
         friction_softness=softness_of(m.tendon_solref_fri[t], m.tendon_solimp_fri[t]),
     )
