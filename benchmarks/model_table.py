@@ -35,7 +35,7 @@ but not listed.
 - **1 world**, **1,024**: the time of `mj_step` with the model's options, divided by that of a step of zwang,
   for one world and for each of 1,024 worlds, on one thread.
 
-An entry `-` was not measured. Contacts are unique only up to the choice of the points of a manifold and, for
+An entry `-` was not measured; neither were files beyond those that the counts call measured. Contacts are unique only up to the choice of the points of a manifold and, for
 shapes with many small faces, the accuracy of the search for the deepest point. Where accelerations differ by
 more than 1e-6, the section on differences tells the error that remains without contacts.
 """
@@ -44,12 +44,20 @@ WIDTH = 100
 
 def table(results: Iterable[Result]) -> str:
     """The page in Markdown."""
-    rows = sorted((Row(r) for r in results), key=lambda row: (row.source.lower(), row.file.lower()))
+    results = list(results)
+    totals = {r["source"]: r["found"] for r in results if "found" in r}
+    rows = sorted(
+        (Row(r) for r in results if "floats" in r), key=lambda row: (row.source.lower(), row.file.lower())
+    )
     sources = list(dict.fromkeys(row.source for row in rows))
     version = next((row.version for row in rows if row.version), "")
     shown = " ".join(f"{source}=FOLDER" for source in sources)
     listed = [row for row in rows if row.of_mujoco]
-    parts = [INTRODUCTION.format(version=version, sources=shown), "## Counts\n", counts(rows, sources)]
+    parts = [
+        INTRODUCTION.format(version=version, sources=shown),
+        "## Counts\n",
+        counts(rows, sources, totals),
+    ]
     parts += ["\n## Reasons of rejection\n", reasons(listed)]
     parts += ["\n## Differences and limits\n", differences(listed)]
     for source in sources:
@@ -135,20 +143,22 @@ def largest(values: Iterable[float]) -> float | None:
     return max(found, default=None)
 
 
-def counts(rows: list[Row], sources: list[str]) -> str:
-    """The table of counts by source."""
+def counts(rows: list[Row], sources: list[str], totals: dict[str, int]) -> str:
+    """The table of counts by source; `totals` of the files that are there."""
     lines = [
-        "| source | files that MuJoCo loads | strict | compared | within 1e-6 | differ | stopped | parts |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| source | files | measured | loaded by MuJoCo | strict | compared | within 1e-6 | differ | stopped | parts |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, chosen in [*((s, [r for r in rows if r.source == s]) for s in sources), ("all", rows)]:
         loads = [row for row in chosen if row.of_mujoco]
         strict = [row for row in loads if row.is_strict]
         compared = [row for row in strict if row.qacc is not None]
         agree = sum(row.agrees for row in compared)
+        there = sum(totals.get(source, 0) for source in ([name] if name in totals else sources))
+        files = str(there) if there else "-"
         stopped = sum(bool(row.ending) for row in loads)
         lines.append(
-            f"| {name} | {len(loads)} | {len(strict)} | {len(compared)} | {agree} | "
+            f"| {name} | {files} | {len(chosen)} | {len(loads)} | {len(strict)} | {len(compared)} | {agree} | "
             f"{len(compared) - agree} | {stopped} | {len(chosen) - len(loads)} |"
         )
     return "\n".join(lines)

@@ -88,6 +88,12 @@ def read(results: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return {(r["source"], r["file"]): r for r in map(json.loads, lines)}
 
 
+def append(results: Path, result: dict[str, Any]) -> None:
+    """Write one more line."""
+    with results.open("a") as file:
+        file.write(json.dumps(result) + "\n")
+
+
 def main() -> None:
     """Measure the sources, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -105,6 +111,10 @@ def main() -> None:
     for argument in given.sources:
         name, _, source = argument.rpartition("=")
         folder = folder_of(source)
+        total = {"source": name or folder.name, "file": "", "found": len(files_of(folder))}
+        if known.get((total["source"], "")) != total:
+            known[total["source"], ""] = total
+            append(given.results, total)
         for path in files_of(folder):
             key = (name or folder.name, path.relative_to(folder).as_posix())
             if given.match not in key[1]:
@@ -115,8 +125,7 @@ def main() -> None:
             )
             if result != old:
                 known[key] = result
-                with given.results.open("a") as file:
-                    file.write(json.dumps(result) + "\n")
+                append(given.results, result)
     given.table.write_text(table(list(known.values())))
 
 

@@ -68,7 +68,7 @@ def test_differences_and_reasons_are_shown():
         {"source": "S", "file": f"{name}.xml", "floats": found}
         for name, found in (("a", stages), ("b", refused), ("c", aborted))
     )
-    assert "| S | 3 | 2 | 1 | 0 | 1 | 1 | 0 |" in page
+    assert "| S | - | 3 | 3 | 2 | 1 | 0 | 1 | 1 | 0 |" in page
     assert "| 1 | actuator ... with a delay |" in page
     assert "| S: a.xml | inf | 1e-15 | - |" in page
     assert "ended by signal 6" in page
