@@ -35,9 +35,11 @@ but not listed.
 - **1 world**, **1,024**: the time of `mj_step` with the model's options, divided by that of a step of zwang,
   for one world and for each of 1,024 worlds, on one thread.
 
-An entry `-` was not measured; neither were files beyond those that the counts call measured. Contacts are unique only up to the choice of the points of a manifold and, for
-shapes with many small faces, the accuracy of the search for the deepest point. Where accelerations differ by
-more than 1e-6, the section on differences tells the error that remains without contacts.
+An entry `-` was not measured. The counts tell how many files of each source were measured so far; only these
+are listed. Contacts are unique only up to the choice of the points of a manifold and, for shapes with many
+small faces, the accuracy of the search for the deepest point; contacts at a distance of zero, and normals of
+shapes whose axes meet, are decided by rounding. Where accelerations differ by more than 1e-6, the section on
+differences tells the error that remains without contacts.
 """
 WIDTH = 100
 
@@ -146,7 +148,8 @@ def largest(values: Iterable[float]) -> float | None:
 def counts(rows: list[Row], sources: list[str], totals: dict[str, int]) -> str:
     """The table of counts by source; `totals` of the files that are there."""
     lines = [
-        "| source | files | measured | loaded by MuJoCo | strict | compared | within 1e-6 | differ | stopped | parts |",
+        "| source | files | measured | MuJoCo loads | strict | compared | within 1e-6 | differ | stopped | "
+        "parts |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, chosen in [*((s, [r for r in rows if r.source == s]) for s in sources), ("all", rows)]:
@@ -158,8 +161,8 @@ def counts(rows: list[Row], sources: list[str], totals: dict[str, int]) -> str:
         files = str(there) if there else "-"
         stopped = sum(bool(row.ending) for row in loads)
         lines.append(
-            f"| {name} | {files} | {len(chosen)} | {len(loads)} | {len(strict)} | {len(compared)} | {agree} | "
-            f"{len(compared) - agree} | {stopped} | {len(chosen) - len(loads)} |"
+            f"| {name} | {files} | {len(chosen)} | {len(loads)} | {len(strict)} | {len(compared)} | "
+            f"{agree} | {len(compared) - agree} | {stopped} | {len(chosen) - len(loads)} |"
         )
     return "\n".join(lines)
 
