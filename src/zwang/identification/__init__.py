@@ -11,17 +11,22 @@ from zwang.identification.parameters import Parameter
 from zwang.identification.regressor import parameters, regressor
 from zwang.identification.report import FitReport, report
 from zwang.identification.sample_files import read_csv
+from zwang.identification.simulation_fit import SimulationFit, fit_by_simulation
+from zwang.identification.simulation_intervals import KnownCombinations
 
 __all__ = [
     "BaseParameters",
     "Excitation",
     "Fit",
     "FitReport",
+    "KnownCombinations",
     "Measurements",
     "Parameter",
+    "SimulationFit",
     "base_parameters",
     "excitation",
     "fit",
+    "fit_by_simulation",
     "measurements",
     "parameters",
     "read_csv",

@@ -140,7 +140,7 @@ def base_parameters(
     count = 20 + 6 * columns // max(m.nv, 1)
     rng = np.random.default_rng(seed)
     Y = functions.regressor(*random_states(m, count, rng)).reshape(-1, columns)
-    found = _selected(Y, functions.chosen, tolerance)
+    found = selected_columns(Y, functions.chosen, tolerance)
     _verify(found, functions.regressor(*random_states(m, count, rng)).reshape(-1, columns), tolerance)
     return found
 
@@ -151,7 +151,7 @@ def _with_symbols(m: Mechanism, kinds: tuple[str, ...] | None, tolerance: float,
     chosen, rng = parameters_of(m, kinds), np.random.default_rng(seed)
     states = random_states(m, 20 + 6 * len(chosen) // max(m.nv, 1), rng)
     at = regressor_by_symbols(m, kinds, states)
-    numeric = _selected(at(random_values(m, rng)), chosen, tolerance)
+    numeric = selected_columns(at(random_values(m, rng)), chosen, tolerance)
     K = symbolic_coefficients(m, at, numeric.independent, numeric.dependent, seed)
     return replace(numeric, K=K)
 
@@ -165,8 +165,10 @@ def random_states(m: Mechanism, count: int, rng: np.random.Generator) -> tuple[n
     return q, v, SPEED**2 / 2 * rng.normal(size=(count, m.nv))
 
 
-def _selected(Y: np.ndarray, parameters: tuple[Parameter, ...], tolerance: float) -> BaseParameters:
-    """The independent columns of Y in their order, by Gram-Schmidt orthogonalisation, and K."""
+def selected_columns(Y: np.ndarray, parameters: tuple[Parameter, ...], tolerance: float) -> BaseParameters:
+    """The independent columns of Y (rows, parameters) in their order, by Gram-Schmidt orthogonalisation, and
+    K.
+    """
     lengths = np.linalg.norm(Y, axis=0)
     hidden = lengths <= tolerance * max(lengths.max(initial=0.0), 1e-300)
     scaled = np.where(hidden, 0, Y) / np.where(hidden, 1, lengths)

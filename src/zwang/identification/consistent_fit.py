@@ -84,6 +84,19 @@ class Divergence:
         scale = np.maximum(np.abs(x0), SMALL)
         return cls(np.linalg.inv(P.reshape(-1, 4, 4)), x0, scale, lower, upper)
 
+    def joined(self, pi: np.ndarray, share: float) -> Divergence:
+        """(1 - share) d(. | model) + share d(. | pi), up to a constant, for consistent pi."""
+        first = 10 * len(self.inverses)
+        inverses, x = np.linalg.inv(_pseudo_inertias(pi[:first])), pi[first:]
+        below = np.isfinite(self.lower)
+        # -log (x - l) + (x - l) / pull has its minimum at the pull
+        slope = (1 - share) / self._pull() + share / np.where(below, x - self.lower, 1)
+        x0 = np.where(below, self.lower + 1 / slope, (1 - share) * self.x0 + share * x)
+        scale = np.where(below, 1e-300, self.scale)
+        return replace(
+            self, inverses=(1 - share) * self.inverses + share * inverses, x0=x0, scale=scale
+        )
+
     def start(self) -> np.ndarray:
         """The model's parameters, moved inside their bounds."""
         bodies = [parameters_of_pseudo_inertia(P) for P in np.linalg.inv(self.inverses)]
@@ -107,9 +120,9 @@ class Divergence:
         bodies = -np.linalg.slogdet(P)[1].sum() + np.einsum("kij,kij->", self.inverses, P)
         below, above = np.isfinite(self.lower), np.isfinite(self.upper)
         free = ~(below | above)
-        others = -np.log((x - self.lower)[below] / self.scale[below]).sum()
+        others = -np.log((x - self.lower)[below]).sum()
         others += ((x - self.lower) / self._pull())[below].sum()
-        others -= np.log((self.upper - x)[above] / self.scale[above]).sum()
+        others -= np.log((self.upper - x)[above]).sum()
         return float(bodies + others + (((x - self.x0) / self.scale)[free] ** 2).sum() / 2)
 
     def local_coordinates(self, pi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -171,7 +184,7 @@ def consistent_parameters(
     M, target = whitening @ base.matrix, whitening @ beta
     weight, reached = FIRST_WEIGHT, float("inf")
     while weight >= LAST_WEIGHT * (1 - 1e-9):
-        nearer, converged = _minimised(M, target, divergence, weight, pi)
+        nearer, converged = minimised(M, target, divergence, weight, pi)
         if not converged:  # beta is far from every consistent pi, so that a P_k is nearly singular
             break
         pi, reached, weight = nearer, weight, REDUCTION * weight
@@ -180,9 +193,11 @@ def consistent_parameters(
     return ConsistentFit(pi, reached <= small, reached, distance)
 
 
-def _minimised(M: np.ndarray, target: np.ndarray, divergence: Divergence, weight: float, pi: np.ndarray
+def minimised(M: np.ndarray, target: np.ndarray, divergence: Divergence, weight: float, pi: np.ndarray
                ) -> tuple[np.ndarray, bool]:  # fmt: skip
-    """The minimum for one weight, and whether Newton's method reached it (Boyd, Vandenberghe, Alg. 9.5)."""
+    """The minimum of |M pi - target|^2 / 2 w + d(pi) for one weight w from a consistent pi, and whether Newton's
+    method reached it (Boyd, Vandenberghe, Alg. 9.5).
+    """
 
     def cost(pi: np.ndarray) -> float:
         error = M @ pi - target

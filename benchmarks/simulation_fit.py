@@ -1,0 +1,233 @@
+"""Identification by simulation of a seven-axis arm: 70 inertial coordinates from 10 s at 100 Hz.
+
+    python benchmarks/simulation_fit.py [--threads 1] [--repetitions 3] [--compare]
+
+A Panda with wrong inertias is to follow a simulated record of another one, made by MuJoCo: torques of a
+controller, 1,000 samples, steps of 2 ms, errors of the positions of 2e-4 rad. The fit ends when the residuals
+are 1.01 times the errors. zwang knows positions and torques alone, and finds the states at the starts of its
+20 windows too. `--compare` runs the algorithm of the example `rizon_inertia` of the package mjbatch, which is
+given the exact states at the starts: Levenberg-Marquardt with the differences of 71 simulations in one batch,
+and five steps along each direction. Needs `pip install mjbatch`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import mujoco
+import numpy as np
+
+import zwang as zw
+from tests.identification.robots import robot
+from zwang.identification.consistent_fit import with_parameters
+from zwang.identification.parameters import parameters_of
+from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, pseudo_inertia
+from zwang.mechanism.mechanism import Mechanism
+
+try:
+    from mjbatch import Batch
+except ImportError:  # the comparison is then not available
+    Batch = None
+
+STEP, EVERY, SAMPLES, WINDOW = 0.002, 5, 1000, 50
+NOISE, STOP, SPREAD = 2e-4, 1.01, 0.35
+DIFFERENCE = 1e-6
+BANDWIDTH = 10.0  # of the controller [rad/s]
+LINE = 0.5 ** np.arange(5)
+MOST_ITERATIONS = 25
+
+
+def lower_root(P: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """L U (..., 4, 4) for P = L L^T, with the lower triangular U of the coordinates x (..., 10)."""
+    U = np.zeros((*x.shape[:-1], 4, 4))
+    U[..., range(4), range(4)] = np.exp(x[..., :4])
+    rows, columns = np.tril_indices(4, -1)
+    U[..., rows, columns] = x[..., 4:]
+    return np.linalg.cholesky(P) @ U
+
+
+def moved(m: Mechanism, x: np.ndarray) -> Mechanism:
+    """The mechanism with the coordinates x (70,) of its bodies, zero for the mechanism itself."""
+    parameters = parameters_of(m, "inertia")
+    pi = np.array([float(p.value) for p in parameters]).reshape(-1, 10)
+    P = np.array([pseudo_inertia(part) for part in pi])
+    root = lower_root(P, x.reshape(-1, 10))
+    return with_parameters(m, parameters, parameters_of_pseudo_inertia(root @ root.swapaxes(1, 2)).ravel())
+
+
+def arm() -> Mechanism:
+    """Panda with motors at its joints, without geometry and limits."""
+    m = robot("panda")
+    bodies = [
+        replace(
+            b, geometry=(), joint=tuple(replace(j, limits=None) for j in b.joints) if b.joints else zw.Fixed()
+        )
+        for b in m.bodies
+    ]
+    motors = [zw.Motor(f"motor{k}", j.name) for k, j in enumerate(m.joints)]
+    options = replace(m.options, timestep=STEP, integrator="implicitfast")
+    return moved(m.replace(bodies=bodies, forces=motors, sensors=(), keyframes=(), options=options), np.zeros(70))
+
+
+def compiled_mujoco(m: Mechanism) -> mujoco.MjModel:
+    """The mechanism in MuJoCo."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "arm.xml"
+        zw.write_mjcf(m, path)
+        return mujoco.MjModel.from_xml_path(str(path))
+
+
+def reference(t: np.ndarray) -> np.ndarray:
+    """Angles (..., 7) that move all joints at the same time."""
+    middle = np.array([0.0, -0.4, 0.1, -1.6, 0.0, 1.6, 0.2])
+    size = np.array([0.5, 0.4, 0.5, 0.5, 0.6, 0.5, 0.7])
+    frequencies = np.array([0.37, 0.43, 0.59, 0.53, 0.83, 0.71, 1.07])
+    waves = np.sin(2 * np.pi * frequencies * t[..., None] + 0.7 * np.arange(7))
+    return middle + size * np.sin(np.clip(t, 0, 2) * np.pi / 4)[..., None] ** 2 * waves
+
+
+def record(m: Mechanism) -> tuple[np.ndarray, np.ndarray]:
+    """Exact states (samples + 1, 14) and torques (samples + 1, 7) of a controlled motion, by MuJoCo."""
+    model, period = compiled_mujoco(m), STEP * EVERY
+    data = mujoco.MjData(model)
+    data.qpos[:] = reference(np.zeros(()))
+    states, torques = [np.concatenate([data.qpos, data.qvel])], []
+    for k in range(SAMPLES + 1):
+        before, now, after = reference((k + np.array([-1.0, 0.0, 1.0])) * period)
+        speed, acceleration = (after - before) / (2 * period), (after - 2 * now + before) / period**2
+        a = acceleration + BANDWIDTH**2 * (now - data.qpos) + 2 * BANDWIDTH * (speed - data.qvel)
+        torques.append(zw.inverse_dynamics(m, np.array(data.qpos), np.array(data.qvel), a))
+        data.ctrl[:] = torques[-1]
+        mujoco.mj_step(model, data, EVERY)
+        states.append(np.concatenate([data.qpos, data.qvel]))
+    return np.array(states[: SAMPLES + 1]), np.array(torques)
+
+
+def fitted(m: Mechanism, q: np.ndarray, torques: np.ndarray) -> zw.identify.SimulationFit:
+    """zwang's fit."""
+    return zw.identify.fit_by_simulation(
+        m, np.arange(SAMPLES + 1) * STEP * EVERY, q, torques, window=WINDOW, spread=SPREAD, deviation=NOISE,
+        stop_at=STOP,
+    )  # fmt: skip
+
+
+class Differences:
+    """The algorithm of mjbatch's example, on exact states at the starts of windows."""
+
+    def __init__(self, m: Mechanism, states: np.ndarray, q: np.ndarray, torques: np.ndarray, threads: int):
+        self.model = compiled_mujoco(m)
+        bodies = [b for b in range(self.model.nbody) if self.model.body_dofnum[b]]
+        self.bodies = np.array(bodies)
+        inertial = np.array([float(p.value) for p in parameters_of(m, "inertia")]).reshape(-1, 10)
+        self.P = np.array([pseudo_inertia(part) for part in inertial])
+        first = np.arange(0, SAMPLES, WINDOW)
+        self.starts = states[first]
+        self.torques = np.stack([torques[k : k + WINDOW] for k in first], axis=1)
+        self.target = np.stack([q[k + 1 : k + 1 + WINDOW] for k in first], axis=1)
+        self.probe = Batch(self.model, 71 * len(first), threads)
+        self.line = Batch(self.model, len(LINE) * len(first), threads)
+
+    def written(self, batch: Batch, x: np.ndarray) -> None:
+        """Gives every simulation its inertias, x (candidates, 70)."""
+        count = len(self.starts)
+        root = lower_root(self.P, x.reshape(len(x), -1, 10))
+        P = root @ root.swapaxes(-1, -2)
+        mass, c = P[..., 3, 3], P[..., :3, 3] / P[..., 3, 3, None]
+        central = P[..., :3, :3] - mass[..., None, None] * c[..., :, None] * c[..., None, :]
+        I = np.trace(central, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - central
+        moments, R = np.linalg.eigh(I)
+        R[..., 0] *= np.linalg.det(R)[..., None]
+        quaternions = np.zeros((*mass.shape, 4))
+        for quaternion, matrix in zip(quaternions.reshape(-1, 4), R.reshape(-1, 9), strict=True):
+            mujoco.mju_mat2Quat(quaternion, matrix)
+        fields = {"body_mass": mass, "body_ipos": c, "body_inertia": moments, "body_iquat": quaternions}
+        for name, values in fields.items():
+            batch.expand(name)[:, self.bodies] = np.repeat(values, count, axis=0)
+        batch.set_const()
+
+    def residuals(self, batch: Batch, x: np.ndarray) -> np.ndarray:
+        """(candidates, samples) of simulated less measured angles."""
+        count = len(self.starts)
+        self.written(batch, x)
+        batch.reset()
+        q, v, control = (batch.bind(name) for name in ("qpos", "qvel", "ctrl"))
+        q[:], v[:] = np.tile(self.starts[:, :7], (len(x), 1)), np.tile(self.starts[:, 7:], (len(x), 1))
+        batch.forward()
+        found = np.empty((WINDOW, len(x), count, 7))
+        for k in range(WINDOW):
+            control[:] = np.tile(self.torques[k], (len(x), 1))
+            batch.step(nstep=EVERY)
+            found[k] = q.reshape(len(x), count, 7)
+        return (found - self.target[:, None]).swapaxes(0, 1).reshape(len(x), -1)
+
+    def fitted(self, x: np.ndarray) -> tuple[float, int]:
+        """The residuals' root mean square [rad], and the number of Jacobians."""
+        mu, jacobians = 1e-3, 0
+        changes = np.concatenate([np.zeros((1, 70)), DIFFERENCE * np.eye(70)])
+        r = self.residuals(self.probe, x + changes)
+        n = r.shape[1]
+        weight = (NOISE / SPREAD) ** 2 / n
+        cost = np.mean(r[0] ** 2) + weight * x @ x
+        for _ in range(MOST_ITERATIONS):
+            jacobians += 1
+            J = (r[1:] - r[0]).T / DIFFERENCE
+            H, g = J.T @ J / n + weight * np.eye(70), J.T @ r[0] / n + weight * x
+            while True:
+                step = -np.linalg.solve(H + mu * np.diag(np.diag(H)), g)
+                tried = x + LINE[:, None] * step
+                errors = self.residuals(self.line, tried)
+                costs = (errors**2).mean(axis=1) + weight * (tried**2).sum(axis=1)
+                best = int(np.argmin(costs))
+                if costs[best] < cost or mu > 1e5:
+                    break
+                mu *= 10
+            drop, x, cost, mu = cost - costs[best], tried[best], costs[best], max(mu / 10, 1e-12)
+            rms = float(np.sqrt((errors[best] ** 2).mean()))
+            if rms <= STOP * NOISE or drop < 1e-5 * cost:
+                return rms, jacobians
+            r = self.residuals(self.probe, x + changes)
+        return rms, jacobians
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--compare", action="store_true")
+    options = parser.parse_args()
+    model = arm()
+    truth = moved(model, np.random.default_rng(4).normal(0, 0.18, 70))
+    start = np.random.default_rng(12).uniform(-0.3, 0.3, 70)
+    states, torques = record(truth)
+    q = states[:, :7] + NOISE * np.random.default_rng(10).normal(size=(SAMPLES + 1, 7))
+    first = moved(model, start)
+    peer = Differences(model, states, q, torques, options.threads) if options.compare else None
+    for k in range(options.repetitions):
+        began = time.perf_counter()
+        found = fitted(first, q, torques)
+        seconds = time.perf_counter() - began
+        exact = [float(p.value) for p in parameters_of(truth, "inertia")]
+        lower, upper = found.interval.T
+        inside = (lower < found.known.base.matrix @ exact) & (found.known.base.matrix @ exact < upper)
+        rms = float(np.sqrt(np.mean(found.deviation**2)))
+        line = (
+            f"{'with compilation' if k == 0 else 'compiled'}: {seconds:.2f} s, {len(found.costs) - 1} steps, rms "
+            f"{rms / NOISE:.3f} errors, {inside.sum()} of {len(inside)} true values within their intervals"
+        )
+        if peer is not None:
+            began = time.perf_counter()
+            rms, jacobians = peer.fitted(start)
+            theirs = time.perf_counter() - began
+            line += f"; differences of MuJoCo: {theirs:.2f} s, {jacobians} Jacobians, rms {rms / NOISE:.3f}, "
+            line += f"ratio {theirs / seconds:.1f}"
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

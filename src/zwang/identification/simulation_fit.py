@@ -1,0 +1,391 @@
+"""The fit of a mechanism's parameters to a recorded motion by simulation (output error)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from zwang.api import validation
+from zwang.api.compiled import CompiledMechanism, compile
+from zwang.errors import DescriptionError, ShapeError, SolveError, StateError, UnknownNameError
+from zwang.identification.consistent_fit import Divergence
+from zwang.identification.linear_estimation import Loss
+from zwang.identification.output_error import Iterate, OutputError, Target
+from zwang.identification.parameters import Parameter
+from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, pseudo_inertia
+from zwang.identification.sensitivities import Simulator, Windows
+from zwang.identification.simulation_intervals import KnownCombinations, known_combinations
+from zwang.identification.unknowns import Unknowns, unknowns_of
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
+
+INSIDE = 0.98  # fraction of the range of a joint within which its limits do not act
+LEAST_SAMPLES = 10
+SLOPE = 4  # samples to each side, from which the velocities at the starts of windows are guessed
+GROWING = (4, 16)  # samples of the windows of the first fits, whose problems are nearly linear
+ENOUGH, NEARLY = 1.2, 0.1  # weighted residuals, or the relative decrease of the cost, at which these end
+START = 0.3  # deviation of the dimensionless coordinates of random starts
+UNCERTAIN = 20.0  # how much less a first guess of a velocity counts than its errors would allow
+THIRD_DIFFERENCE = np.sqrt(20.0)  # standard deviation of the third difference of independent errors of 1
+
+
+@dataclass(frozen=True)
+class SimulationFit:
+    """Parameters fitted by simulation, with intervals of the combinations that the record tells.
+
+    model: the mechanism before. mechanism: the fitted one; each of its bodies is physically consistent.
+    parameters: what was fitted, with the model's values. p (n,): the fitted values; where the record says
+    nothing they are those of the model. known: the combinations that the record can tell, with intervals.
+    deviation (nv,): root mean squares of the residuals of each coordinate [rad, m]. costs: of the
+    iterations. start_costs: of the fits from all starts. reason: why the fit ended.
+    """
+
+    model: Mechanism
+    mechanism: Mechanism
+    parameters: tuple[Parameter, ...]
+    p: np.ndarray
+    known: KnownCombinations
+    deviation: np.ndarray
+    costs: tuple[float, ...]
+    start_costs: tuple[float, ...]
+    reason: str
+
+    @property
+    def beta(self) -> np.ndarray:
+        """The estimates of the combinations (m,)."""
+        return self.known.beta
+
+    @property
+    def interval(self) -> np.ndarray:
+        """Confidence intervals of beta (m, 2); infinite where the record does not tell a combination."""
+        return self.known.interval
+
+    def value(self, name: str) -> float:
+        """The fitted value of a parameter."""
+        return float(self.p[_index(self.parameters, name)])
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.beta)} combinations of {len(self.p)} parameters, {100 * self.known.level:g} %"]
+        for text, unit, (low, high) in zip(
+            self.known.combinations, self.known.units, self.interval, strict=True
+        ):
+            told = f"{low:.6g} to {high:.6g} {unit}" if np.isfinite(high - low) else "not told by the record"
+            lines.append(f"  {text}: {told}")
+        names = ", ".join(
+            f"{name} {x:.3g}" for name, x in zip(self.model.speed_names, self.deviation, strict=True)
+        )
+        return "\n".join([*lines, f"  residuals: {names}", f"  {self.reason}"])
+
+
+@validated_arguments()
+def fit_by_simulation(
+    mechanism: Mechanism,
+    time: ArrayLike,
+    q: ArrayLike,
+    control: ArrayLike,
+    *,
+    v: ArrayLike | None = None,
+    kinds: Sequence[str] = ("inertia",),
+    bodies: Sequence[str] | None = None,
+    guess: Mapping[Any, float] | None = None,
+    priors: Mapping[str, tuple[float, float]] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    spread: float = 1.0,
+    deviation: ArrayLike | None = None,
+    window: int | None = 50,
+    loss: Loss = "linear",
+    starts: int = 1,
+    step: float | None = None,
+    integrator: str | None = None,
+    iterations: int = 50,
+    stop_at: float | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> SimulationFit:
+    """Parameters for which simulated coordinates are nearest to measured ones, by Levenberg-Marquardt with
+    exact derivatives of the steps.
+
+    No velocities or accelerations are measured or differentiated, and contacts, limits, dry friction and
+    loops are simulated as they are.
+
+    The windows grow: short ones first, for which the problem is nearly linear, and then those that are asked
+    for.
+
+    time (N,) [s], evenly spaced. q (N, nq): measured. control (N, nu), or the generalised forces (N, nv) for a
+    mechanism without inputs; row k acts from time k to time k + 1, and the last row is not used.
+    v (N, nv): velocities, if the states q, v at the starts of windows are known exactly; by default they are
+    unknowns too, from first guesses by a local polynomial.
+    kinds: some of "inertia", "armature", "damping", "friction" and "stiffness". Symbols of the mechanism are
+    further unknowns, and need a guess by name; with symbols leave "inertia" out. bodies: those of which the
+    inertia is unknown, by default all.
+    priors: (value, standard deviation) by name. bounds: (lower, upper) by name, not of inertial parameters;
+    armature, damping, friction are not negative. spread: the prior standard deviation of the dimensionless
+    inertial coordinates about the model, 0.1 for about 10 % to 20 % of a mass; it decides what the record
+    does not tell. deviation: standard deviation of the errors of q [rad, m], a number or (nv,), by default
+    estimated from third differences. window: samples that are simulated from one start, None for all.
+    loss: "linear", or "huber" for outliers. starts: the fit begins at the model, and at starts - 1 random
+    points about it; the best result counts.
+    step [s], integrator: of the simulation, by default the mechanism's; the step must divide the sampling
+    time. iterations: at most. stop_at: ends when the weighted residuals are as small as this, such as 1.01
+    times the deviation. level: of the intervals.
+
+    Limits of joints that the record stays away from are left out. The intervals are those of the linearised
+    problem without the priors. Raises ShapeError and StateError for invalid data, DescriptionError for
+    activation states, SimulationError where the steps have no exact derivatives, UnknownNameError, and
+    SolveError if the fit does not converge.
+    Sources: Ljung, System Identification (1999), Section 7.5; Rucker, Wensing (2022).
+    """
+    m = validation.checked_mechanism(mechanism)
+    unknowns = unknowns_of(m, (kinds,) if isinstance(kinds, str) else kinds, bodies, guess or {})
+    record = _Record.checked(unknowns.model, time, q, control, v)
+    simulator = _simulator(unknowns, record, step, integrator)
+    model = compile(unknowns.model)
+    deviations = record.deviations(model, deviation)
+    prior, named = _prior(unknowns, spread, bounds or {}), _named(unknowns, priors or {})
+
+    def problem_of(size: int | None, record: _Record) -> tuple[OutputError, Windows]:
+        windows, measured, mask = record.windows(simulator.h, size)
+        target = Target(
+            measured, mask / deviations, prior, 1 / spread**2, named, loss, windows.v,
+            record.slope_precision(deviations), v is None,
+        )  # fmt: skip
+        return OutputError(simulator, model, target), windows
+
+    sizes = [size for size in GROWING if size < (window or len(record.time) - 1)]
+    rng = np.random.default_rng(seed)
+    found: list[tuple[OutputError, Iterate]] = []
+    for k in range(max(1, starts)):
+        p, now = _start(prior, rng if k else None), record
+        for size in sizes:
+            problem, windows = problem_of(size, now)
+            short = problem.solved(p, windows, iterations, ENOUGH, NEARLY)
+            p, now = short.p, now.replaced(problem, short, v is None)
+        problem, windows = problem_of(window, now)
+        found.append((problem, problem.solved(p, windows, iterations, stop_at)))
+    problem, best = min(found, key=lambda x: x[1].cost)
+    if not best.reason or not np.isfinite(best.cost):
+        raise SolveError(
+            f"the fit by simulation has not converged: {best.reason or f'{iterations} iterations'}; give a "
+            "shorter window, a nearer model, more starts, or more iterations"
+        )
+    return _result(problem, best, tuple(x.cost for _, x in found), deviations, level)
+
+
+def _result(problem: OutputError, best: Iterate, costs: tuple[float, ...], deviations: np.ndarray,
+            level: float) -> SimulationFit:  # fmt: skip
+    """The fit with its intervals. Raises SolveError where a limit acts that was left out."""
+    unknowns = problem.simulator.unknowns
+    p = best.p
+    q, _ = problem.simulator.trajectory(best.windows, problem.values(p))
+    _check_limits(unknowns.model, problem.simulator.mechanism, q)
+    counted = problem.target.weights > 0
+    rms = np.sqrt((problem.residuals(q).reshape(counted.shape) ** 2).sum((0, 1)) / counted.sum((0, 1)))
+    known = known_combinations(unknowns, problem.linearised(p, best.windows), p, level)
+    return SimulationFit(
+        unknowns.model, unknowns.fitted(p), unknowns.parameters, p, known, rms * deviations, best.costs,
+        costs, best.reason,
+    )  # fmt: skip
+
+
+def _index(parameters: Sequence[Parameter], name: str) -> int:
+    names = [p.name for p in parameters]
+    if name not in names:
+        raise UnknownNameError("parameter", name, names)
+    return names.index(name)
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A checked record: time (N,), measured q (N, nq), control (N, nu), and the states q0 (N, nq), v (N, nv)
+    from which windows start, given or guessed.
+    """
+
+    m: Mechanism
+    time: np.ndarray
+    q: np.ndarray
+    control: np.ndarray
+    q0: np.ndarray
+    v: np.ndarray
+
+    @classmethod
+    def checked(cls, m: Mechanism, time: Any, q: Any, control: Any, v: Any) -> _Record:
+        """Raises ShapeError and StateError, with the argument."""
+        t = validation.array(time, "time")
+        if t.ndim != 1 or len(t) < LEAST_SAMPLES:
+            raise ShapeError(f"time has the shape {t.shape}; give at least {LEAST_SAMPLES} instants, (N,)")
+        steps = np.diff(t)
+        if not np.isfinite(t).all() or not (steps > 0).all() or np.ptp(steps) > 1e-3 * np.median(steps):
+            raise StateError("time must increase in even steps; interpolate the data to an even spacing")
+        arrays = {"q": (q, m.nq), "control": (control, len(m.inputs) or m.nv)}
+        if v is not None:
+            arrays["v"] = (v, m.nv)
+        found = {}
+        for name, (value, size) in arrays.items():
+            x = validation.array(value, name)
+            if x.shape != (len(t), size):
+                raise ShapeError(f"{name} must have the shape ({len(t)}, {size}); its shape is {x.shape}")
+            if not np.isfinite(x).all():
+                row = int(np.argwhere(~np.isfinite(x))[0][0])
+                raise StateError(f"{name} has a value that is not finite in sample {row}; leave it out")
+            found[name] = x
+        v = found["v"] if "v" in found else _slopes(m, t, found["q"])
+        return cls(m, t, found["q"], found["control"], found["q"], v)
+
+    def replaced(self, problem: OutputError, fitted: Iterate, are_unknown: bool) -> _Record:
+        """The record with guesses of the states by a fit of short windows, if the starts are unknown."""
+        if not are_unknown:
+            return self
+        states = problem.simulator.trajectory(fitted.windows, problem.values(fitted.p))
+        q0, v = self.q0.copy(), self.v.copy()
+        for known, x in zip((q0, v), states, strict=True):
+            inner = x[:, :-1].reshape(-1, x.shape[-1])
+            known[: len(inner)] = inner
+        return replace(self, q0=q0, v=v)
+
+    def windows(self, h: float, size: int | None) -> tuple[Windows, np.ndarray, np.ndarray]:
+        """The windows, the measured q (W, samples + 1, nq), and which samples count (W, samples + 1, 1): the
+        end of a window is the start of the next one, where it counts.
+        """
+        period = float(np.median(np.diff(self.time)))
+        every = round(period / h)
+        if every < 1 or abs(every * h - period) > 1e-6 * period:
+            raise StateError(
+                f"the step {h:g} s does not divide the sampling time {period:g} s; give step={period:g} or a "
+                "fraction of it"
+            )
+        count = len(self.time) - 1
+        if size is not None and not 3 <= size:
+            raise StateError(f"window is {size}; it must have at least 3 samples")
+        size = min(size or count, count)
+        starts = size * np.arange(count // size)
+        rows = starts[:, None] + np.arange(size + 1)
+        control = np.repeat(self.control[rows[:, :-1]], every, axis=1)
+        mask = np.ones((len(starts), size + 1, 1))
+        mask[:-1, -1] = 0
+        windows = Windows(self.q0[starts], self.v[starts], control, self.time[starts], every)
+        return windows, self.q[rows], mask
+
+    def deviations(self, model: CompiledMechanism, given: Any) -> np.ndarray:
+        """The standard deviations (nv,) of the errors of q."""
+        nv = self.m.nv
+        if given is not None:
+            found = np.broadcast_to(validation.array(given, "deviation"), (nv,))
+            if not (found > 0).all():
+                raise StateError(f"deviation is {found.tolist()}; it must be positive")
+            return found
+        rates = model.difference_configuration(self.q[1:], self.q[:-1])
+        third = np.diff(rates, 2, axis=0)
+        found = np.sqrt(np.mean(third**2, axis=0)) / THIRD_DIFFERENCE
+        return np.maximum(found, 1e-9)
+
+
+    def slope_precision(self, deviations: np.ndarray) -> np.ndarray:
+        """1 / the deviation (nv,) by which guessed velocities may be wrong: `UNCERTAIN` times that of a slope
+        through samples with these errors.
+        """
+        h, lags = float(np.median(np.diff(self.time))), np.arange(-SLOPE, SLOPE + 1)
+        slope = deviations / (h * np.sqrt((lags**2).sum()))
+        return 1 / (UNCERTAIN * slope)
+
+
+def _slopes(m: Mechanism, t: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Velocities (N, nv) by polynomials of degree 3 through `SLOPE` samples to each side."""
+    fast, h = compile(m), float(np.median(np.diff(t)))
+    n = len(t)
+    lags = [k for k in range(-2 * SLOPE, 2 * SLOPE + 1) if k]
+    v = np.zeros((n, m.nv))
+    first = np.clip(np.arange(n) - SLOPE, 0, max(n - 1 - 2 * SLOPE, 0))
+    inside = {k: np.clip(np.arange(n) + k, 0, n - 1) for k in lags}
+    moved = {k: fast.difference_configuration(q[rows], q) for k, rows in inside.items()}
+    for i in range(n):
+        used = [k for k in lags if first[i] <= i + k <= min(first[i] + 2 * SLOPE, n - 1)]
+        powers = h * np.array(used)
+        A = np.stack([powers, powers**2, powers**3], axis=1)
+        v[i] = np.linalg.lstsq(A, np.array([moved[k][i] for k in used]), rcond=None)[0][0]
+    return v
+
+
+def _simulator(unknowns: Unknowns, record: _Record, step: float | None, integrator: str | None) -> Simulator:
+    """The simulator, without the limits that the record stays away from."""
+    m = unknowns.mechanism
+    away = {j.name for j in m.joints if _is_away(j, record.q)}
+    bodies = [
+        replace(b, joint=tuple(replace(j, limits=None) if j.name in away else j for j in b.joints))
+        if b.joints
+        else b
+        for b in m.bodies
+    ]
+    if any(getattr(f, "activation", None) or getattr(f, "muscle", None) for f in m.forces):
+        raise DescriptionError(
+            f"mechanism {m.name!r} has actuators with activations, whose states are not measured; leave them "
+            "out, or give their forces as the control of motors"
+        )
+    h = m.options.timestep if step is None else float(step)
+    return Simulator(unknowns, m.replace(bodies=bodies), h, integrator or m.options.integrator)
+
+
+def _is_away(index: Any, q: np.ndarray) -> bool:
+    """Whether a joint of one coordinate stays away from its limits."""
+    limits = index.joint.limits
+    if limits is None or index.kind not in ("revolute", "prismatic", "screw"):
+        return False
+    middle, half = sum(limits) / 2, (limits[1] - limits[0]) / 2
+    return bool((np.abs(q[:, index.q] - middle) < INSIDE * half).all())
+
+
+def _check_limits(model: Mechanism, simulated: Mechanism, q: np.ndarray) -> None:
+    """Raises SolveError where a simulated coordinate exceeds limits that were left out."""
+    for joint, other in zip(model.joints, simulated.joints, strict=True):
+        if joint.joint.limits != other.joint.limits and not _is_away(joint, q.reshape(-1, q.shape[-1])):
+            raise SolveError(
+                f"the fitted motion of joint {joint.name!r} reaches its limits, and the record does not; "
+                "give a shorter window, or a nearer model"
+            )
+
+
+def _named(unknowns: Unknowns, priors: Mapping[str, tuple[float, float]]
+           ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Indices, values and precisions of the priors of single parameters."""
+    index = [_index(unknowns.parameters, name) for name in priors]
+    for name, (_, s) in priors.items():
+        if not s > 0:
+            raise StateError(f"the standard deviation of the prior of {name!r} is {s}; give one > 0")
+    means = np.array([mean for mean, _ in priors.values()], dtype=float)
+    return np.array(index, dtype=int), means, np.array([1 / s for _, s in priors.values()], dtype=float)
+
+
+def _prior(unknowns: Unknowns, spread: float, bounds: Mapping[str, tuple[float, float]]) -> Divergence:
+    """The divergence from the model, with the bounds of the scalars."""
+    if not spread > 0:
+        raise StateError(f"spread is {spread}; it must be positive")
+    n = unknowns.inertial
+    lower = np.array([0.0 if p.is_nonnegative else -np.inf for p in unknowns.parameters[n:]])
+    upper = np.full(len(lower), np.inf)
+    for name, (low, high) in bounds.items():
+        k = _index(unknowns.parameters, name)
+        if k < n:
+            raise DescriptionError(f"bounds of {name!r}: an inertial parameter has none; give a prior")
+        if not low < high:
+            raise StateError(f"the bounds of {name!r} are ({low}, {high}); the first must be the smaller one")
+        lower[k - n], upper[k - n] = max(low, lower[k - n]), high
+    found = Divergence.of(unknowns.start, len(unknowns.bodies), lower, upper)
+    return replace(found, scale=np.where(found.x0 == 0, 1.0, np.abs(found.x0)))
+
+
+def _start(prior: Divergence, rng: np.random.Generator | None) -> np.ndarray:
+    """The parameters of the model, or random consistent ones about it, within the bounds."""
+    p = prior.start()
+    if rng is None:
+        return p
+    n = 10 * len(prior.inverses)
+    for k in range(0, n, 10):
+        U = np.linalg.cholesky(pseudo_inertia(p[k : k + 10]))
+        U = U @ (np.diag(np.exp(START * rng.normal(size=4))) + np.tril(START * rng.normal(size=(4, 4)), -1))
+        p[k : k + 10] = parameters_of_pseudo_inertia(U @ U.T)
+    room = np.minimum(p[n:] - prior.lower, prior.upper - p[n:])
+    p[n:] += np.where(np.isfinite(room), room, prior.scale) * rng.uniform(-0.7, 0.7, len(p) - n)
+    return p
