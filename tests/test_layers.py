@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "api": MECHANICS | {"simulation", "recording", "compiler"},
     "robot": MODEL | {"constraint", "solver", "api"},
     "control": {"api"},
-    "identification": MODEL | {"api", "compiler", "atomic"},
+    "identification": MODEL | {"simulation", "api", "compiler", "atomic"},
     "symbolic": MODEL | {"constraint", "compiler", "api"},
     "viewer": MODEL | {"recording", "api", "robot", "atomic"},
     "gym": MODEL | {"io", "simulation", "api"},

@@ -46,6 +46,7 @@ LEAST_EIGENVALUE = 1e-4  # of a model's pseudo-inertia, relative to the largest:
 LARGEST_SHARE = 1e-4  # w by the squared distance, where beta is far from every consistent mechanism
 ROUNDING = 1e-9  # relative decrement of the cost that counts as rounding
 EXACT = 1e-7  # relative error of beta below which it counts as exact
+NEGLIGIBLE = 1e-12  # least distance of a parameter's pull from its bound
 SMALL = 1e-3  # scale of a parameter that is zero in the model
 
 
@@ -92,10 +93,8 @@ class Divergence:
         # -log (x - l) + (x - l) / pull has its minimum at the pull
         slope = (1 - share) / self._pull() + share / np.where(below, x - self.lower, 1)
         x0 = np.where(below, self.lower + 1 / slope, (1 - share) * self.x0 + share * x)
-        scale = np.where(below, 1e-300, self.scale)
-        return replace(
-            self, inverses=(1 - share) * self.inverses + share * inverses, x0=x0, scale=scale
-        )
+        scale = np.where(below, NEGLIGIBLE, self.scale)
+        return replace(self, inverses=(1 - share) * self.inverses + share * inverses, x0=x0, scale=scale)
 
     def start(self) -> np.ndarray:
         """The model's parameters, moved inside their bounds."""
@@ -195,8 +194,8 @@ def consistent_parameters(
 
 def minimised(M: np.ndarray, target: np.ndarray, divergence: Divergence, weight: float, pi: np.ndarray
                ) -> tuple[np.ndarray, bool]:  # fmt: skip
-    """The minimum of |M pi - target|^2 / 2 w + d(pi) for one weight w from a consistent pi, and whether Newton's
-    method reached it (Boyd, Vandenberghe, Alg. 9.5).
+    """The minimum of |M pi - target|^2 / 2 w + d(pi) for one weight w from a consistent pi, and whether
+    Newton's method reached it (Boyd, Vandenberghe, Alg. 9.5).
     """
 
     def cost(pi: np.ndarray) -> float:

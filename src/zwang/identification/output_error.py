@@ -7,10 +7,10 @@ are eliminated. With the thin factorisation dr_w/dx_w = Q_w R_w, a step minimise
     1/2 sum_w |(1 - Q_w Q_w^T)(r_w + J_w dp)|^2 + d(p | p_0) / s^2 + mu d(p | p_now),
     dx_w = -R_w^-1 Q_w^T (r_w + J_w dp).
 
-The divergence d is infinite where a body is no distribution of positive mass (`consistent_fit`), so that every
-iterate is consistent; the problem is convex, and Newton's method solves it. mu d(p | p_now) takes the place of
-the damping of Levenberg and Marquardt, and is independent of units. While the residuals are many times their
-deviations, errors of linearisation count as data errors would: mu is proportional to the mean square of the
+The divergence d is infinite where a body is no distribution of positive mass (`consistent_fit`), so that
+every iterate is consistent; the problem is convex, and Newton's method solves it. mu d(p | p_now) takes the
+place of the damping of Levenberg and Marquardt, and is independent of units. While the residuals are many
+times their deviations, errors of linearisation count as data errors would: mu is proportional to the mean square of the
 weighted residuals. Several mu are tried in one batch of simulations.
 
 Sources: Marquardt, J. SIAM 11 (1963) 431; Lee, Wensing, Park (2020) for d; Bock, in Modelling of Chemical
@@ -158,8 +158,8 @@ class OutputError:
         stop_at: float | None,
         least_drop: float = LEAST_DROP,
     ) -> Iterate:
-        """The minimum found from p; the method ends where the residuals are as small as `stop_at`, or the cost
-        decreases by less than the fraction `least_drop`.
+        """The minimum found from p; the method ends where the residuals are as small as `stop_at`, or the
+        cost decreases by less than the fraction `least_drop`.
         """
         q, _ = self.simulator.trajectory(windows, self.values(p))
         r = self.residuals(q)
@@ -235,7 +235,9 @@ class OutputError:
             return now.windows.moved(q, v)
         at, nv, Qt = system.at, v.shape[-1], system.Q.swapaxes(-1, -2)
         R = Qt @ at.by_starts
-        right = (Qt @ at.residuals[..., None])[..., 0] + np.einsum("wxn,mn->mwx", Qt @ at.by_parameters, steps)
+        right = (Qt @ at.residuals[..., None])[..., 0] + np.einsum(
+            "wxn,mn->mwx", Qt @ at.by_parameters, steps
+        )
         dx = -np.linalg.solve(R[None], right[..., None])[..., 0]
         moved = self.model.integrate_configuration(q, np.ascontiguousarray(dx[..., :nv]), 1.0)
         return now.windows.moved(moved, v + dx[..., nv:])

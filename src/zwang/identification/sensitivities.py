@@ -81,12 +81,12 @@ class Simulator:
         spread = values[..., None, :]
         starts = [np.broadcast_to(x, (*values.shape[:-1], *x.shape[-2:])) for x in (windows.q, windows.v)]
         control = np.broadcast_to(windows.control, (*values.shape[:-1], *windows.control.shape[-3:]))
-        q, v, _ = self.fast.rollout(
+        done = self.fast.rollout(
             *starts, control, steps=control.shape[-2], every=1 if each else windows.every, step=self.h,
             integrator=self.integrator, time=np.broadcast_to(windows.time, starts[0].shape[:-1]),
             params=self.unknowns.params(spread),
-        )[:3]  # fmt: skip
-        joined = zip(starts, (q, v), strict=True)
+        )  # fmt: skip
+        joined = zip(starts, done[:2], strict=True)
         q, v = (np.concatenate([start[..., None, :], x], axis=-2) for start, x in joined)
         return q, v
 
@@ -194,7 +194,12 @@ def _is_plain(m: Mechanism, force: Any) -> bool:
     if isinstance(force, Actuator):
         gains = (*force.gain[1:], *force.bias[1:], *force.gear)
         plain = force.joint is not None and force.activation is None and force.muscle is None
-        return plain and force.force_range is None and are_constant(*gains) and not any(gains[:-len(force.gear)])
+        return (
+            plain
+            and force.force_range is None
+            and are_constant(*gains)
+            and not any(gains[: -len(force.gear)])
+        )
     if isinstance(force, Motor):
         return are_constant(force.gear)
     return isinstance(force, Spring | GravityCompensation)

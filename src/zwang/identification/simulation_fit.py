@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from zwang.api import validation
+from zwang.api.cache_key import IdentityKey
 from zwang.api.compiled import CompiledMechanism, compile
-from zwang.errors import DescriptionError, ShapeError, SolveError, StateError, UnknownNameError
+from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameError
 from zwang.identification.consistent_fit import Divergence
 from zwang.identification.linear_estimation import Loss
 from zwang.identification.output_error import Iterate, OutputError, Target
 from zwang.identification.parameters import Parameter
 from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, pseudo_inertia
+from zwang.identification.recorded_motion import RecordedMotion
 from zwang.identification.sensitivities import Simulator, Windows
 from zwang.identification.simulation_intervals import KnownCombinations, known_combinations
 from zwang.identification.unknowns import Unknowns, unknowns_of
@@ -24,13 +27,9 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 
 INSIDE = 0.98  # fraction of the range of a joint within which its limits do not act
-LEAST_SAMPLES = 10
-SLOPE = 4  # samples to each side, from which the velocities at the starts of windows are guessed
 GROWING = (4, 16)  # samples of the windows of the first fits, whose problems are nearly linear
 ENOUGH, NEARLY = 1.2, 0.1  # weighted residuals, or the relative decrease of the cost, at which these end
 START = 0.3  # deviation of the dimensionless coordinates of random starts
-UNCERTAIN = 20.0  # how much less a first guess of a velocity counts than its errors would allow
-THIRD_DIFFERENCE = np.sqrt(20.0)  # standard deviation of the third difference of independent errors of 1
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,8 @@ def fit_by_simulation(
     level: float = 0.95,
     seed: int = 0,
 ) -> SimulationFit:
-    """Parameters for which simulated coordinates are nearest to measured ones, by Levenberg-Marquardt with
-    exact derivatives of the steps.
+    """Parameters for which simulated coordinates are nearest to measured ones, by a damped Gauss-Newton
+    method with exact derivatives of the steps.
 
     No velocities or accelerations are measured or differentiated, and contacts, limits, dry friction and
     loops are simulated as they are.
@@ -115,16 +114,16 @@ def fit_by_simulation(
     The windows grow: short ones first, for which the problem is nearly linear, and then those that are asked
     for.
 
-    time (N,) [s], evenly spaced. q (N, nq): measured. control (N, nu), or the generalised forces (N, nv) for a
-    mechanism without inputs; row k acts from time k to time k + 1, and the last row is not used.
+    time (N,) [s], evenly spaced. q (N, nq): measured. control (N, nu), or the generalised forces (N, nv) for
+    a mechanism without inputs; row k acts from time k to time k + 1, and the last row is not used.
     v (N, nv): velocities, if the states q, v at the starts of windows are known exactly; by default they are
     unknowns too, from first guesses by a local polynomial.
     kinds: some of "inertia", "armature", "damping", "friction" and "stiffness". Symbols of the mechanism are
     further unknowns, and need a guess by name; with symbols leave "inertia" out. bodies: those of which the
     inertia is unknown, by default all.
     priors: (value, standard deviation) by name. bounds: (lower, upper) by name, not of inertial parameters;
-    armature, damping, friction are not negative. spread: the prior standard deviation of the dimensionless
-    inertial coordinates about the model, 0.1 for about 10 % to 20 % of a mass; it decides what the record
+    armature, damping, friction are not negative. spread: s, relative error of the model; its
+    entropic divergence (Lee, Wensing, Park 2020) counts with the weight 1 / s^2, and decides what the record
     does not tell. deviation: standard deviation of the errors of q [rad, m], a number or (nv,), by default
     estimated from third differences. window: samples that are simulated from one start, None for all.
     loss: "linear", or "huber" for outliers. starts: the fit begins at the model, and at starts - 1 random
@@ -140,32 +139,23 @@ def fit_by_simulation(
     Sources: Ljung, System Identification (1999), Section 7.5; Rucker, Wensing (2022).
     """
     m = validation.checked_mechanism(mechanism)
-    unknowns = unknowns_of(m, (kinds,) if isinstance(kinds, str) else kinds, bodies, guess or {})
-    record = _Record.checked(unknowns.model, time, q, control, v)
-    simulator = _simulator(unknowns, record, step, integrator)
-    model = compile(unknowns.model)
+    chosen = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    given = tuple((str(name), float(value)) for name, value in (guess or {}).items())
+    named_bodies = None if bodies is None else tuple(bodies)
+    key = (IdentityKey(m), chosen, named_bodies, given)
+    unknowns, model = _unknowns(*key)
+    record = RecordedMotion.checked(unknowns.model, model, time, q, control, v)
+    options = unknowns.model.options
+    away = frozenset(j.name for j in unknowns.model.joints if _is_away(j, record.q))
+    h = float(options.timestep if step is None else step)
+    simulator = _simulator(key, away, h, integrator or options.integrator)
     deviations = record.deviations(model, deviation)
     prior, named = _prior(unknowns, spread, bounds or {}), _named(unknowns, priors or {})
 
-    def problem_of(size: int | None, record: _Record) -> tuple[OutputError, Windows]:
-        windows, measured, mask = record.windows(simulator.h, size)
-        target = Target(
-            measured, mask / deviations, prior, 1 / spread**2, named, loss, windows.v,
-            record.slope_precision(deviations), v is None,
-        )  # fmt: skip
-        return OutputError(simulator, model, target), windows
-
-    sizes = [size for size in GROWING if size < (window or len(record.time) - 1)]
+    search = _Search(simulator, model, prior, 1 / spread**2, named, loss, v is None, deviations, iterations)
     rng = np.random.default_rng(seed)
-    found: list[tuple[OutputError, Iterate]] = []
-    for k in range(max(1, starts)):
-        p, now = _start(prior, rng if k else None), record
-        for size in sizes:
-            problem, windows = problem_of(size, now)
-            short = problem.solved(p, windows, iterations, ENOUGH, NEARLY)
-            p, now = short.p, now.replaced(problem, short, v is None)
-        problem, windows = problem_of(window, now)
-        found.append((problem, problem.solved(p, windows, iterations, stop_at)))
+    first = [_start(prior, rng if k else None) for k in range(max(1, starts))]
+    found = [search.from_start(p, record, window, stop_at) for p in first]
     problem, best = min(found, key=lambda x: x[1].cost)
     if not best.reason or not np.isfinite(best.cost):
         raise SolveError(
@@ -173,6 +163,42 @@ def fit_by_simulation(
             "shorter window, a nearer model, more starts, or more iterations"
         )
     return _result(problem, best, tuple(x.cost for _, x in found), deviations, level)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What all fits of one record have in common."""
+
+    simulator: Simulator
+    model: CompiledMechanism
+    prior: Divergence
+    prior_weight: float
+    named: tuple[np.ndarray, np.ndarray, np.ndarray]
+    loss: Loss
+    with_starts: bool
+    deviations: np.ndarray
+    iterations: int
+
+    def problem(self, record: RecordedMotion, size: int | None) -> tuple[OutputError, Windows]:
+        """The problem of windows with `size` samples."""
+        windows, measured, mask = record.windows(self.simulator.h, size)
+        target = Target(
+            measured, mask / self.deviations, self.prior, self.prior_weight, self.named, self.loss, windows.v,
+            record.slope_precision(self.deviations), self.with_starts,
+        )  # fmt: skip
+        return OutputError(self.simulator, self.model, target), windows
+
+    def from_start(
+        self, p: np.ndarray, record: RecordedMotion, window: int | None, stop_at: float | None
+    ) -> tuple[OutputError, Iterate]:
+        """The fit from p, with windows that grow."""
+        for size in GROWING:
+            if size < (window or len(record.time) - 1):
+                problem, windows = self.problem(record, size)
+                short = problem.solved(p, windows, self.iterations, ENOUGH, NEARLY)
+                p, record = short.p, record.replaced(problem, short, self.with_starts)
+        problem, windows = self.problem(record, window)
+        return problem, problem.solved(p, windows, self.iterations, stop_at)
 
 
 def _result(problem: OutputError, best: Iterate, costs: tuple[float, ...], deviations: np.ndarray,
@@ -198,121 +224,26 @@ def _index(parameters: Sequence[Parameter], name: str) -> int:
     return names.index(name)
 
 
-@dataclass(frozen=True)
-class _Record:
-    """A checked record: time (N,), measured q (N, nq), control (N, nu), and the states q0 (N, nq), v (N, nv)
-    from which windows start, given or guessed.
-    """
-
-    m: Mechanism
-    time: np.ndarray
-    q: np.ndarray
-    control: np.ndarray
-    q0: np.ndarray
-    v: np.ndarray
-
-    @classmethod
-    def checked(cls, m: Mechanism, time: Any, q: Any, control: Any, v: Any) -> _Record:
-        """Raises ShapeError and StateError, with the argument."""
-        t = validation.array(time, "time")
-        if t.ndim != 1 or len(t) < LEAST_SAMPLES:
-            raise ShapeError(f"time has the shape {t.shape}; give at least {LEAST_SAMPLES} instants, (N,)")
-        steps = np.diff(t)
-        if not np.isfinite(t).all() or not (steps > 0).all() or np.ptp(steps) > 1e-3 * np.median(steps):
-            raise StateError("time must increase in even steps; interpolate the data to an even spacing")
-        arrays = {"q": (q, m.nq), "control": (control, len(m.inputs) or m.nv)}
-        if v is not None:
-            arrays["v"] = (v, m.nv)
-        found = {}
-        for name, (value, size) in arrays.items():
-            x = validation.array(value, name)
-            if x.shape != (len(t), size):
-                raise ShapeError(f"{name} must have the shape ({len(t)}, {size}); its shape is {x.shape}")
-            if not np.isfinite(x).all():
-                row = int(np.argwhere(~np.isfinite(x))[0][0])
-                raise StateError(f"{name} has a value that is not finite in sample {row}; leave it out")
-            found[name] = x
-        v = found["v"] if "v" in found else _slopes(m, t, found["q"])
-        return cls(m, t, found["q"], found["control"], found["q"], v)
-
-    def replaced(self, problem: OutputError, fitted: Iterate, are_unknown: bool) -> _Record:
-        """The record with guesses of the states by a fit of short windows, if the starts are unknown."""
-        if not are_unknown:
-            return self
-        states = problem.simulator.trajectory(fitted.windows, problem.values(fitted.p))
-        q0, v = self.q0.copy(), self.v.copy()
-        for known, x in zip((q0, v), states, strict=True):
-            inner = x[:, :-1].reshape(-1, x.shape[-1])
-            known[: len(inner)] = inner
-        return replace(self, q0=q0, v=v)
-
-    def windows(self, h: float, size: int | None) -> tuple[Windows, np.ndarray, np.ndarray]:
-        """The windows, the measured q (W, samples + 1, nq), and which samples count (W, samples + 1, 1): the
-        end of a window is the start of the next one, where it counts.
-        """
-        period = float(np.median(np.diff(self.time)))
-        every = round(period / h)
-        if every < 1 or abs(every * h - period) > 1e-6 * period:
-            raise StateError(
-                f"the step {h:g} s does not divide the sampling time {period:g} s; give step={period:g} or a "
-                "fraction of it"
-            )
-        count = len(self.time) - 1
-        if size is not None and not 3 <= size:
-            raise StateError(f"window is {size}; it must have at least 3 samples")
-        size = min(size or count, count)
-        starts = size * np.arange(count // size)
-        rows = starts[:, None] + np.arange(size + 1)
-        control = np.repeat(self.control[rows[:, :-1]], every, axis=1)
-        mask = np.ones((len(starts), size + 1, 1))
-        mask[:-1, -1] = 0
-        windows = Windows(self.q0[starts], self.v[starts], control, self.time[starts], every)
-        return windows, self.q[rows], mask
-
-    def deviations(self, model: CompiledMechanism, given: Any) -> np.ndarray:
-        """The standard deviations (nv,) of the errors of q."""
-        nv = self.m.nv
-        if given is not None:
-            found = np.broadcast_to(validation.array(given, "deviation"), (nv,))
-            if not (found > 0).all():
-                raise StateError(f"deviation is {found.tolist()}; it must be positive")
-            return found
-        rates = model.difference_configuration(self.q[1:], self.q[:-1])
-        third = np.diff(rates, 2, axis=0)
-        found = np.sqrt(np.mean(third**2, axis=0)) / THIRD_DIFFERENCE
-        return np.maximum(found, 1e-9)
+_Key = tuple[IdentityKey, tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, float], ...]]
 
 
-    def slope_precision(self, deviations: np.ndarray) -> np.ndarray:
-        """1 / the deviation (nv,) by which guessed velocities may be wrong: `UNCERTAIN` times that of a slope
-        through samples with these errors.
-        """
-        h, lags = float(np.median(np.diff(self.time))), np.arange(-SLOPE, SLOPE + 1)
-        slope = deviations / (h * np.sqrt((lags**2).sum()))
-        return 1 / (UNCERTAIN * slope)
+@lru_cache(maxsize=16)
+def _unknowns(
+    same: IdentityKey,
+    kinds: tuple[str, ...],
+    bodies: tuple[str, ...] | None,
+    guess: tuple[tuple[str, float], ...],
+) -> tuple[Unknowns, CompiledMechanism]:
+    """The unknowns, and the functions of the model; kept for the mechanisms used last."""
+    found = unknowns_of(same.mechanism, kinds, bodies, dict(guess))
+    return found, compile(found.model)
 
 
-def _slopes(m: Mechanism, t: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Velocities (N, nv) by polynomials of degree 3 through `SLOPE` samples to each side."""
-    fast, h = compile(m), float(np.median(np.diff(t)))
-    n = len(t)
-    lags = [k for k in range(-2 * SLOPE, 2 * SLOPE + 1) if k]
-    v = np.zeros((n, m.nv))
-    first = np.clip(np.arange(n) - SLOPE, 0, max(n - 1 - 2 * SLOPE, 0))
-    inside = {k: np.clip(np.arange(n) + k, 0, n - 1) for k in lags}
-    moved = {k: fast.difference_configuration(q[rows], q) for k, rows in inside.items()}
-    for i in range(n):
-        used = [k for k in lags if first[i] <= i + k <= min(first[i] + 2 * SLOPE, n - 1)]
-        powers = h * np.array(used)
-        A = np.stack([powers, powers**2, powers**3], axis=1)
-        v[i] = np.linalg.lstsq(A, np.array([moved[k][i] for k in used]), rcond=None)[0][0]
-    return v
-
-
-def _simulator(unknowns: Unknowns, record: _Record, step: float | None, integrator: str | None) -> Simulator:
-    """The simulator, without the limits that the record stays away from."""
+@lru_cache(maxsize=16)
+def _simulator(key: _Key, away: frozenset[str], h: float, integrator: str) -> Simulator:
+    """The compiled steps of a mechanism with unknowns, without the limits that the record stays away from."""
+    unknowns = _unknowns(*key)[0]
     m = unknowns.mechanism
-    away = {j.name for j in m.joints if _is_away(j, record.q)}
     bodies = [
         replace(b, joint=tuple(replace(j, limits=None) if j.name in away else j for j in b.joints))
         if b.joints
@@ -324,8 +255,7 @@ def _simulator(unknowns: Unknowns, record: _Record, step: float | None, integrat
             f"mechanism {m.name!r} has actuators with activations, whose states are not measured; leave them "
             "out, or give their forces as the control of motors"
         )
-    h = m.options.timestep if step is None else float(step)
-    return Simulator(unknowns, m.replace(bodies=bodies), h, integrator or m.options.integrator)
+    return Simulator(unknowns, m.replace(bodies=bodies), h, integrator)
 
 
 def _is_away(index: Any, q: np.ndarray) -> bool:

@@ -2,10 +2,11 @@
 
 Inertial parameters and the scalars of a joint enter the equations of motion only in the base parameters
 beta = B p of inverse dynamics, so that the derivatives by p are J = J_b B, with the columns J_b of the
-independent parameters. With the residuals' standard deviations and autocorrelation times of each coordinate j,
-    H = sum_j w_j J_j^T J_j,    C = H^-1 (sum_j w_j^2 sigma_j^2 T_j J_j^T J_j) H^-1
-is the covariance of beta. A direction in which H is singular is not told by the record, and a combination with
-a part in such a direction has an infinite interval.
+independent parameters. With the standard deviation sigma_j and the autocorrelation time T_j of the weighted
+residuals of coordinate j,
+    H = sum_j J_j^T J_j,    C = H^-1 (sum_j sigma_j^2 T_j J_j^T J_j) H^-1
+is the covariance of beta. A direction in which H is singular is not told by the record, and a combination
+with a part in such a direction has an infinite interval.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from scipy.stats import t as student
 from zwang.identification.base_parameters import BaseParameters, random_states, selected_columns
 from zwang.identification.linear_estimation import autocorrelation_times
 from zwang.identification.output_error import Linearisation
-from zwang.identification.parameters import Parameter
+from zwang.identification.parameters import INERTIAL_KINDS, Parameter
 from zwang.identification.regressor import compiled_functions
 from zwang.identification.unknowns import Unknowns
 
@@ -89,8 +90,7 @@ def _base(unknowns: Unknowns) -> BaseParameters:
     own = [p for p in unknowns.parameters if p.kind == "symbol"]
     if not regular:
         return _all_independent(own)
-    kinds = tuple(dict.fromkeys("inertia" if p.of in unknowns.bodies and p.element is None and p.kind in
-                                ("mass", "first moment", "inertia") else _kind(p) for p in regular))  # fmt: skip
+    kinds = tuple(dict.fromkeys("inertia" if p.kind in INERTIAL_KINDS else p.kind for p in regular))
     model = unknowns.model.replace(constraints=())
     functions = compiled_functions(model, kinds)
     names = [p.name for p in functions.chosen]
@@ -104,11 +104,6 @@ def _base(unknowns: Unknowns) -> BaseParameters:
     K = np.concatenate([found.K, np.zeros((k, found.K.shape[1]))])
     return BaseParameters((*regular, *own), (*found.independent, *range(n, n + k)), found.dependent,
                           found.invisible, K, found.singular_values)  # fmt: skip
-
-
-def _kind(p: Parameter) -> str:
-    """The kind by which `regressor` names a parameter."""
-    return "damping" if p.kind.startswith("damping") else p.kind
 
 
 def _all_independent(own: list[Parameter]) -> BaseParameters:

@@ -18,7 +18,6 @@ from zwang.errors import DescriptionError, ParameterError, UnknownNameError
 from zwang.identification.consistent_fit import raised, with_parameters
 from zwang.identification.parameters import Parameter, body_origins, parameters_of
 from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, pseudo_inertia
-from zwang.mechanism.bodies import Body
 from zwang.mechanism.force_elements import Damper, Spring
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import symbol
@@ -92,8 +91,8 @@ def unknowns_of(
     model = mechanism.subs({p.name: p.value for p in own}) if own else mechanism
     if own and "inertia" in kinds:
         raise ParameterError(
-            f'mechanism {mechanism.name!r} has symbols, which are unknowns, and kinds contains "inertia"; fit '
-            "one after the other: give the symbols numbers with mechanism.subs({...}), or leave inertia out"
+            f'mechanism {mechanism.name!r} has symbols, which are unknowns, and kinds contains "inertia"; '
+            "fit one after the other: give the symbols numbers with mechanism.subs({...}), or leave it out"
         )
     origins = {origin.name: origin for origin in body_origins(model)}
     for name in bodies or ():
@@ -185,7 +184,9 @@ def _stiffened(spring: Spring, symbols: Mapping[tuple, Any]) -> Spring:
     units = [replace(spring, stiffness=(*[0] * k, 1)) for k in range(len(spring.stiffness))]
     return replace(
         spring,
-        stiffness=tuple(symbols.get(_spring_term(u), k) for u, k in zip(units, spring.stiffness, strict=True)),
+        stiffness=tuple(
+            symbols.get(_spring_term(u), k) for u, k in zip(units, spring.stiffness, strict=True)
+        ),
     )
 
 

@@ -1,0 +1,188 @@
+"""Fits by simulation find the parameters of simulated records within their intervals, contacts included."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import zwang as zw
+from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError, UnknownNameError
+from zwang.identification.sensitivities import Simulator, Windows
+from zwang.identification.unknowns import unknowns_of
+from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.mechanism.mechanism import Mechanism
+
+NOISE = 2e-4
+
+
+def arm(scale: float = 1.0, damping: float = 0.1, friction: float = 0.0) -> Mechanism:
+    """Two links, the second one with a mass of 1.2 times `scale`."""
+    lower = zw.Body(
+        "lower", zw.Revolute("hip", axis=(0, 1, 0), armature=0.02, friction=friction), mass=2.0,
+        com=(0.02, 0.01, -0.2), inertia=(0.03, 0.03, 0.005),
+    )  # fmt: skip
+    upper = zw.Body(
+        "upper", zw.Revolute("knee", axis=(1, 0, 0)), parent="lower", position=(0, 0, -0.4),
+        mass=1.2 * scale, com=(0.0, 0.03, -0.15), inertia=(0.012, 0.012, 0.003),
+    )  # fmt: skip
+    forces = [zw.Damper("hip", damping), zw.Damper("knee", damping)]
+    return zw.Mechanism("arm", [lower, upper], forces=forces)
+
+
+@cache
+def record(m: Mechanism, seed: int = 0, samples: int = 301) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """time, q with noise, and forces of a record at 100 Hz."""
+    t = np.arange(samples) * 0.01
+    tau = np.stack([3 * np.sin(4 * t) + 1.5 * np.sin(9 * t), np.sin(5 * t + 1) + np.sin(11 * t)], axis=1)
+    run = zw.compile(m).rollout(
+        np.array([0.3, -0.2]), np.zeros(2), np.repeat(tau[:-1], 5, axis=0), steps=5 * (samples - 1), every=5
+    )
+    q = np.concatenate([[[0.3, -0.2]], run[0]])
+    return t, q + NOISE * np.random.default_rng(seed).normal(size=q.shape), tau
+
+
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast", "rk4"])
+def test_sensitivities_are_those_of_differences_of_simulations(integrator):
+    unknowns = unknowns_of(arm(), ("inertia", "armature", "damping"), None, {})
+    simulator = Simulator(unknowns, unknowns.mechanism, 0.002, integrator)
+    assert simulator.is_smooth == (integrator != "rk4")
+    rng = np.random.default_rng(0)
+    windows = Windows(
+        rng.normal(size=(2, 2)), rng.normal(size=(2, 2)), rng.normal(size=(2, 6, 2)), np.zeros(2), 3
+    )
+    p, e = unknowns.start, 1e-6
+    values, by_p = unknowns.values(p)
+    _, _, S, X = simulator.derivatives(windows, values, True)
+    for k in range(len(p)):
+        step = e * np.eye(len(p))[k]
+        plus, minus = (simulator.trajectory(windows, unknowns.values(p + s)[0])[0] for s in (step, -step))
+        assert np.abs((plus - minus) / (2 * e) - (S @ by_p)[..., k]).max() < 1e-7
+    for k in range(4):
+        step = e * np.eye(4)[k]
+        moved = (windows.moved(windows.q + s[:2], windows.v + s[2:]) for s in (step, -step))
+        plus, minus = (simulator.trajectory(w, values)[0] for w in moved)
+        assert np.abs((plus - minus) / (2 * e) - X[..., k]).max() < 1e-7
+
+
+def test_true_combinations_lie_within_their_intervals_as_often_as_these_say():
+    true, model = arm(), arm(scale=0.6, damping=0.3)
+    kinds = ("inertia", "damping")
+    exact = np.array([float(p.value) for p in zw.identify.parameters(true, kinds)])
+    inside = []
+    for seed in range(8):
+        t, q, tau = record(true, seed)
+        found = zw.identify.fit_by_simulation(model, t, q, tau, kinds=kinds)
+        beta, (lower, upper) = found.known.base.matrix @ exact, found.interval.T
+        assert np.abs(found.deviation / NOISE - 1).max() < 0.15
+        inside.append(np.mean((lower <= beta) & (beta <= upper)))
+        assert all(b.mass > 0 for b in found.mechanism.bodies)
+    assert np.mean(inside) > 0.88
+
+
+def test_the_fitted_mechanism_moves_as_the_true_one():
+    true = arm()
+    t, q, tau = record(true)
+    found = zw.identify.fit_by_simulation(arm(0.6, 0.3), t, q, tau, kinds=("inertia", "damping"), starts=2)
+    state = [0.5, 0.7], [1.0, -1.0], [2.0, 1.0]
+    error = zw.inverse_dynamics(found.mechanism, *state) - zw.inverse_dynamics(true, *state)
+    assert np.abs(error).max() < 0.02
+    assert len(found.start_costs) == 2 and "residuals" in str(found)
+
+
+def test_dry_friction_is_found_by_simulation():
+    true, model = arm(friction=0.3), arm(friction=0.1, damping=0.2)
+    t, q, tau = record(true)
+    found = zw.identify.fit_by_simulation(model, t, q, tau, kinds=("damping", "friction"))
+    values = {"friction_hip": 0.3, "friction_knee": 0.0, "damping_hip": 0.1, "damping_knee": 0.1}
+    for name, (low, high) in zip(found.known.combinations, found.interval, strict=True):
+        assert low - 1e-3 < values[name] < high + 1e-3, name
+    assert abs(found.value("friction_hip") - 0.3) < 0.01
+
+
+def test_a_symbol_is_found_through_contacts():
+    """The mass of a ball that rolls and bounces on a plane follows from its motion under known forces."""
+    text = """<mujoco><option timestep="0.002"/><worldbody><geom type="plane" size="5 5 .1"/>
+      <body pos="0 0 .3"><joint name="x" type="slide" axis="1 0 0"/>
+        <joint name="z" type="slide" axis="0 0 1"/><geom type="sphere" size=".1" mass="1"/></body></worldbody></mujoco>"""
+    ball = read_mjcf("ball.xml", text=text)
+    mass, n = sp.Symbol("mass", positive=True), 121
+    body = replace(ball.bodies[0], mass=mass)
+    m = ball.replace(bodies=(body, *ball.bodies[1:]))
+    t = np.arange(n) * 0.01
+    tau = np.stack([3 * np.sin(6 * t), 2 * np.sin(9 * t)], axis=1)
+    run = zw.compile(m).rollout(
+        [0, 0.05], [0.5, 0], np.repeat(tau[:-1], 5, axis=0), steps=5 * (n - 1), every=5, params={"mass": 1.3}
+    )
+    q = np.concatenate([[[0, 0.05]], run[0]])
+    q = q + NOISE * np.random.default_rng(0).normal(size=q.shape)
+    found = zw.identify.fit_by_simulation(m, t, q, tau, kinds=(), guess={"mass": 1.0}, window=30)
+    ((low, high),) = found.interval
+    assert low < 1.3 < high and high - low < 0.05
+
+
+def test_what_the_record_does_not_tell_has_no_interval():
+    """Without gravity and with the knee held, the hip tells a single moment of inertia."""
+    m = arm().replace(gravity=(0, 0, 0))
+    t = np.arange(101) * 0.01
+    tau = np.zeros((101, 2))
+    run = zw.compile(m).rollout([0, 0], [0, 0], np.repeat(tau[:-1], 5, axis=0), steps=500, every=5)
+    q = np.concatenate([np.zeros((1, 2)), run[0]])
+    q = q + NOISE * np.random.default_rng(0).normal(size=q.shape)
+    found = zw.identify.fit_by_simulation(m, t, q, tau, deviation=NOISE)
+    width = found.interval[:, 1] - found.interval[:, 0]
+    assert (np.isinf(width) | (width > 1)).all()
+
+
+def test_priors_bounds_and_single_bodies():
+    t, q, tau = record(arm())
+    found = zw.identify.fit_by_simulation(
+        arm(scale=0.7), t, q, tau, kinds=("inertia",), bodies=("upper",), priors={"m_upper": (1.2, 1e-3)}
+    )
+    assert abs(found.value("m_upper") - 1.2) < 5e-3
+    assert {p.of for p in found.parameters} == {"upper"}
+    held = zw.identify.fit_by_simulation(
+        arm(damping=0.3), t, q, tau, kinds=("damping",), bounds={"damping_hip": (0.25, 0.5)}
+    )
+    assert 0.25 < held.value("damping_hip") < 0.26
+
+
+def test_outliers_have_little_weight_with_hubers_loss():
+    t, q, tau = record(arm())
+    q = q.copy()
+    q[10::40] += 0.02
+    robust, plain = (
+        zw.identify.fit_by_simulation(
+            arm(damping=0.3), t, q, tau, kinds=("damping",), deviation=NOISE, loss=loss
+        ).value("damping_hip")
+        for loss in ("huber", "linear")
+    )
+    assert abs(robust - 0.1) < 0.2 * abs(plain - 0.1) + 1e-3
+
+
+def test_invalid_calls_are_told_by_name():
+    t, q, tau = record(arm())
+    fit = zw.identify.fit_by_simulation
+    with pytest.raises(ShapeError, match="control must have the shape"):
+        fit(arm(), t, q, tau[:5])
+    with pytest.raises(StateError, match="even steps"):
+        fit(arm(), t[::-1], q, tau)
+    with pytest.raises(StateError, match="sample 7"):
+        bad = q.copy()
+        bad[7] = np.nan
+        fit(arm(), t, bad, tau)
+    with pytest.raises(StateError, match="does not divide"):
+        fit(arm(), t, q, tau, step=0.003)
+    with pytest.raises(UnknownNameError, match="offset"):
+        fit(arm(), t, q, tau, kinds=("offset",))
+    with pytest.raises(UnknownNameError, match="moving body"):
+        fit(arm(), t, q, tau, bodies=("hand",))
+    with pytest.raises(DescriptionError, match="give a prior"):
+        fit(arm(), t, q, tau, bounds={"m_upper": (0, 1)})
+    with pytest.raises(DescriptionError, match="nothing is unknown"):
+        fit(arm(), t, q, tau, kinds=())
+    with pytest.raises(ParameterError, match="no guess"):
+        fit(arm().replace(gravity=(0, 0, -sp.Symbol("g", positive=True))), t, q, tau, kinds=())
