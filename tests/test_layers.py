@@ -77,7 +77,7 @@ OWNERS = {
 
 LAZY = {
     "__init__", "api.linearize", "deprecation", "interop.torch", "io.load", "cli", "cli.demo_commands",
-    "recording.mcap_export", "viewer.live",
+    "identification.lmi_fit", "recording.mcap_export", "viewer.live",
 }  # fmt: skip
 """The modules that load others by `import_module`: public names, renamed names, optional or heavy
 libraries.

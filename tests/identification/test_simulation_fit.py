@@ -107,7 +107,8 @@ def test_a_symbol_is_found_through_contacts():
     """The mass of a ball that rolls and bounces on a plane follows from its motion under known forces."""
     text = """<mujoco><option timestep="0.002"/><worldbody><geom type="plane" size="5 5 .1"/>
       <body pos="0 0 .3"><joint name="x" type="slide" axis="1 0 0"/>
-        <joint name="z" type="slide" axis="0 0 1"/><geom type="sphere" size=".1" mass="1"/></body></worldbody></mujoco>"""
+        <joint name="z" type="slide" axis="0 0 1"/>
+        <geom type="sphere" size=".1" mass="1"/></body></worldbody></mujoco>"""
     ball = read_mjcf("ball.xml", text=text)
     mass, n = sp.Symbol("mass", positive=True), 121
     body = replace(ball.bodies[0], mass=mass)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import lsq_linear
@@ -15,6 +16,7 @@ from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameEr
 from zwang.identification.base_parameters import BaseParameters, Status, base_parameters
 from zwang.identification.consistent_fit import consistent_parameters, with_parameters
 from zwang.identification.linear_estimation import Estimator, LinearEstimate, Loss, estimate
+from zwang.identification.lmi_fit import parameters_by_lmi
 from zwang.identification.measurements import Measurements
 from zwang.identification.parameters import INERTIAL_KINDS, Parameter
 from zwang.identification.pseudo_inertia import is_consistent
@@ -107,7 +109,7 @@ def fit(
     loss: Loss = "linear",
     priors: Priors | None = None,
     bounds: Bounds | None = None,
-    consistent: bool = True,
+    consistent: bool | Literal["lmi"] = True,
     held_back: float = 0.2,
     level: float = 0.95,
     tolerance: float = 1e-7,
@@ -123,7 +125,9 @@ def fit(
     priors: (value, standard deviation) of parameters by name, from a scale or from CAD. bounds: (lower,
     upper) by name.
     consistent: whether pi is physically consistent by construction (default): each body is a distribution of
-    positive mass, and armature, damping and friction are not negative. The intervals are always those of the
+    positive mass, and armature, damping and friction are not negative. "lmi" does so by a semidefinite
+    program with linear matrix inequalities, near the model in the sense of least squares, and takes bounds
+    of all parameters; it needs the extra zwang[lmi]. The intervals are always those of the
     unconstrained estimate, so that they hold for any true value.
     held_back: the fraction of samples at the end of the record that is held back for cross-validation.
     level: probability of the intervals. tolerance: as for `base_parameters`.
@@ -135,6 +139,7 @@ def fit(
     Raises SolveError where the motion does not tell all base parameters, the samples are too few, or pi is
     not found to the tolerance of its solver;
     DescriptionError for constraints, and for bounds of inertial parameters together with consistent=True;
+    MissingExtraError for "lmi" without cvxpy;
     StateError and UnknownNameError for invalid settings.
     Sources: Gautier, Khalil (1990); Swevers et al., IEEE Control Systems 27(5) (2007) 58; Lee,
     Wensing, Park (2020).
@@ -151,7 +156,10 @@ def fit(
     if priors:
         found = _with_priors(base, found, model, priors)
     lower, upper = _bounds_of(base.parameters, bounds or {}, consistent)
-    if consistent:
+    if consistent == "lmi":
+        bounded = (lower, upper)
+        pi, converged = parameters_by_lmi(base, found.beta, found.covariance, model, bounded)
+    elif consistent:
         result = consistent_parameters(base, found.beta, found.covariance, model, (lower, upper))
         pi, converged = result.pi, result.converged
     else:
@@ -162,7 +170,7 @@ def fit(
             "samples with a lower condition number, other bounds, or another value of consistent"
         )
     freedom = train.tau.size / float(found.correlation.max()) - len(base)
-    return Fit(m, names, base, found, pi, consistent, level, max(freedom, 1.0), train, test)
+    return Fit(m, names, base, found, pi, bool(consistent), level, max(freedom, 1.0), train, test)
 
 
 def _base_regressor(m: Mechanism, kinds: tuple[str, ...] | None, base: BaseParameters, samples: Measurements
@@ -223,7 +231,7 @@ def _with_priors(base: BaseParameters, found: LinearEstimate, model: np.ndarray,
                           found.condition)  # fmt: skip
 
 
-def _bounds_of(parameters: tuple[Parameter, ...], bounds: Bounds, consistent: bool
+def _bounds_of(parameters: tuple[Parameter, ...], bounds: Bounds, consistent: bool | str
                ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """(lower, upper) of all parameters; 0 below those that are not negative where `consistent`."""
     lower, upper = np.full(len(parameters), -np.inf), np.full(len(parameters), np.inf)
@@ -234,10 +242,10 @@ def _bounds_of(parameters: tuple[Parameter, ...], bounds: Bounds, consistent: bo
         k = _index(parameters, name)
         if not low < high:
             raise StateError(f"the bounds of {name!r} are ({low}, {high}); the first must be the smaller one")
-        if consistent and parameters[k].kind in INERTIAL_KINDS:
+        if consistent is True and parameters[k].kind in INERTIAL_KINDS:
             raise DescriptionError(
                 f"bounds of {name!r}: an inertial parameter has no bounds together with consistent=True; "
-                "give a prior, or consistent=False"
+                'give a prior, or consistent="lmi" or False'
             )
         lower[k], upper[k] = max(low, lower[k]), high
     return lower, upper

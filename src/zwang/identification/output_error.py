@@ -9,9 +9,9 @@ are eliminated. With the thin factorisation dr_w/dx_w = Q_w R_w, a step minimise
 
 The divergence d is infinite where a body is no distribution of positive mass (`consistent_fit`), so that
 every iterate is consistent; the problem is convex, and Newton's method solves it. mu d(p | p_now) takes the
-place of the damping of Levenberg and Marquardt, and is independent of units. While the residuals are many
-times their deviations, errors of linearisation count as data errors would: mu is proportional to the mean square of the
-weighted residuals. Several mu are tried in one batch of simulations.
+place of the damping of Levenberg and Marquardt, and is independent of units. While the
+residuals are many times their deviations, errors of linearisation count as data errors would: mu is
+proportional to the mean square of the weighted residuals. Several mu are tried in one batch of simulations.
 
 Sources: Marquardt, J. SIAM 11 (1963) 431; Lee, Wensing, Park (2020) for d; Bock, in Modelling of Chemical
 Reaction Systems (1981) 102 for windows; Golub, Pereyra, SIAM J. Numerical Analysis 10 (1973) 413 for the

@@ -1,0 +1,57 @@
+"""Consistent parameters by linear matrix inequalities: as near to the data as possible, and within bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.identification.test_simulation_fit import arm
+from zwang.errors import DescriptionError
+from zwang.identification.pseudo_inertia import is_consistent
+
+pytest.importorskip("cvxpy", reason="cvxpy is not installed")
+
+
+def samples(noise: float = 0.2) -> zw.identify.Measurements:
+    t = np.arange(400) * 0.01
+    phases = np.array([0.0, 1.0])
+    q = np.sin(3 * t[:, None] + phases) + 0.5 * np.sin(7 * t[:, None] + 2 * phases)
+    v = 3 * np.cos(3 * t[:, None] + phases) + 3.5 * np.cos(7 * t[:, None] + 2 * phases)
+    a = -9 * np.sin(3 * t[:, None] + phases) - 24.5 * np.sin(7 * t[:, None] + 2 * phases)
+    tau = zw.compile(arm()).inverse_dynamics(q, v, a)
+    return zw.identify.Measurements(t, q, v, a, tau + noise * np.random.default_rng(0).normal(size=tau.shape))
+
+
+def distance(fit: zw.identify.Fit) -> float:
+    """|C^-1/2 (B pi - beta)|."""
+    error = fit.base.matrix @ fit.pi - fit.beta
+    return float(np.sqrt(error @ np.linalg.solve(fit.estimate.covariance, error)))
+
+
+@pytest.mark.parametrize("noise", [0.2, 3.0])
+def test_no_consistent_parameters_are_nearer_to_the_data(noise):
+    data, kinds = samples(noise), ("inertia", "damping")
+    lmi = zw.identify.fit(arm(0.6), data, kinds=kinds, consistent="lmi")
+    entropic = zw.identify.fit(arm(0.6), data, kinds=kinds)
+    assert lmi.is_consistent() and all(is_consistent(lmi.pi[k : k + 10]) for k in (0, 10))
+    assert np.allclose(lmi.beta, entropic.beta) and np.allclose(lmi.interval, entropic.interval)
+    assert distance(lmi) < distance(entropic) + 0.05
+    assert lmi.mechanism.bodies[1].mass > 0
+
+
+def test_inertial_parameters_have_bounds():
+    data = samples()
+    found = zw.identify.fit(
+        arm(0.6),
+        data,
+        kinds="inertia",
+        consistent="lmi",
+        bounds={"m_upper": (1.1, 1.15), "m_lower": (1.0, 1.5)},
+    )
+    names = [p.name for p in found.base.parameters]
+    assert 1.1 <= found.pi[names.index("m_upper")] <= 1.15
+    assert 1.0 <= found.pi[names.index("m_lower")] <= 1.5
+    assert found.is_consistent()
+    with pytest.raises(DescriptionError, match="lmi"):
+        zw.identify.fit(arm(0.6), data, kinds="inertia", bounds={"m_upper": (1, 2)})
