@@ -61,8 +61,8 @@ def parameters_by_lmi(
     error = (whitening @ base.matrix * scale) @ z + whitening @ (base.matrix @ prior - beta)
     constraints = []
     for k in range(bodies):
-        P = np.eye(4) + sum(scale[10 * k + a] * z[10 * k + a] * units[k, a] for a in range(10))
-        constraints.append(P - LEAST * np.eye(4) >> 0)
+        P: Any = sum(scale[10 * k + a] * z[10 * k + a] * units[k, a] for a in range(10))
+        constraints.append(P + (1 - LEAST) * np.eye(4) >> 0)
     for k, (low, high) in enumerate(zip(*bounds, strict=True)):
         pi_k = prior[k] + scale[k] * z[k]
         constraints += [pi_k >= low] if np.isfinite(low) else []

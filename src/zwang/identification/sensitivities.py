@@ -79,14 +79,14 @@ class Simulator:
         values (..., n): of the symbols, with axes before those of the windows.
         """
         spread = values[..., None, :]
-        starts = [np.broadcast_to(x, (*values.shape[:-1], *x.shape[-2:])) for x in (windows.q, windows.v)]
+        q0, v0 = (np.broadcast_to(x, (*values.shape[:-1], *x.shape[-2:])) for x in (windows.q, windows.v))
         control = np.broadcast_to(windows.control, (*values.shape[:-1], *windows.control.shape[-3:]))
         done = self.fast.rollout(
-            *starts, control, steps=control.shape[-2], every=1 if each else windows.every, step=self.h,
-            integrator=self.integrator, time=np.broadcast_to(windows.time, starts[0].shape[:-1]),
+            q0, v0, control, steps=control.shape[-2], every=1 if each else windows.every, step=self.h,
+            integrator=self.integrator, time=np.broadcast_to(windows.time, q0.shape[:-1]),
             params=self.unknowns.params(spread),
         )  # fmt: skip
-        joined = zip(starts, done[:2], strict=True)
+        joined = zip((q0, v0), done[:2], strict=True)
         q, v = (np.concatenate([start[..., None, :], x], axis=-2) for start, x in joined)
         return q, v
 

@@ -125,7 +125,8 @@ def fit_by_simulation(
     armature, damping, friction are not negative. spread: s, relative error of the model; its
     entropic divergence (Lee, Wensing, Park 2020) counts with the weight 1 / s^2, and decides what the record
     does not tell. deviation: standard deviation of the errors of q [rad, m], a number or (nv,), by default
-    estimated from third differences. window: samples that are simulated from one start, None for all.
+    estimated from third differences. window: samples that are simulated from one start, None for all;
+    those after the last whole window are not used.
     loss: "linear", or "huber" for outliers. starts: the fit begins at the model, and at starts - 1 random
     points about it; the best result counts.
     step [s], integrator: of the simulation, by default the mechanism's; the step must divide the sampling
