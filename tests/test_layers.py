@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "identification": MODEL | {"simulation", "api", "compiler", "atomic"},
     "symbolic": MODEL | {"constraint", "compiler", "api"},
     "viewer": MODEL | {"recording", "api", "robot", "atomic"},
-    "gym": MODEL | {"io", "simulation", "api"},
+    "gym": MODEL | {"io", "simulation", "api", "viewer"},
     "interop": MECHANICS | {"simulation", "recording", "compiler", "api", "atomic", "io"},
     "demo": MODEL | {"api", "recording", "symbolic", "viewer"},
     "cli_options": set(),
@@ -77,7 +77,7 @@ OWNERS = {
 
 LAZY = {
     "__init__", "api.linearize", "deprecation", "interop.torch", "io.load", "cli", "cli.demo_commands",
-    "identification.lmi_fit", "recording.mcap_export", "viewer.live",
+    "gym.rendering", "identification.lmi_fit", "recording.mcap_export", "viewer.live",
 }  # fmt: skip
 """The modules that load others by `import_module`: public names, renamed names, optional or heavy
 libraries.

@@ -14,7 +14,7 @@ from zwang.mechanism.geometry import Geometry, Surface
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Names, Numbers
 from zwang.mechanism.tree import WORLD, Placement, Tree
-from zwang.scalar import is_zero
+from zwang.scalar import is_zero, maximum
 
 SMALLEST_FRICTION = 1e-5
 
@@ -198,7 +198,7 @@ def _explicit(pair: ContactPair, shapes: tuple[CollisionShape, ...]) -> Pair:
         if name not in named:
             raise UnknownNameError("shape", name, named)
     a, b = _ordered(*(named[name] for name in pair.geometry))
-    friction = tuple(max(SMALLEST_FRICTION, x) for x in pair.friction)
+    friction = tuple(maximum(SMALLEST_FRICTION, x) for x in pair.friction)
     return Pair(
         a,
         b,
@@ -225,7 +225,7 @@ def _mixed_pair(a: CollisionShape, b: CollisionShape) -> Pair:
         solref = _weighted_mean(weight, one.solref, two.solref)
     else:
         solref = tuple(min(x, y) for x, y in zip(one.solref, two.solref, strict=True))
-    friction = tuple(max(x, y) for x, y in zip(one.friction, two.friction, strict=True))
+    friction = tuple(maximum(x, y) for x, y in zip(one.friction, two.friction, strict=True))
     solimp = _weighted_mean(weight, one.solimp, two.solimp)
     return _pair(a, b, max(one.condim, two.condim), friction, solref, solimp, margin, gap)
 
@@ -254,5 +254,5 @@ def _pair(
     gap: Any,
 ) -> Pair:
     """Pair with friction of (sliding, torsional, rolling) and default friction softness."""
-    slide, spin, roll = (max(SMALLEST_FRICTION, x) for x in friction)
+    slide, spin, roll = (maximum(SMALLEST_FRICTION, x) for x in friction)
     return Pair(a, b, condim, (slide, slide, spin, roll, roll), tuple(solref), (), tuple(solimp), margin, gap)

@@ -11,6 +11,7 @@ from gymnasium.envs.registration import registry
 from zwang.gym.arm_tasks import INVERTED_DOUBLE_PENDULUM, INVERTED_PENDULUM, PUSHER, REACHER
 from zwang.gym.environment import Environment
 from zwang.gym.planar_tasks import HALF_CHEETAH, HOPPER, SWIMMER, WALKER2D
+from zwang.gym.rendering import ENV_MODES
 from zwang.gym.single_env import Env
 from zwang.gym.spatial_tasks import ANT, HUMANOID, HUMANOID_STANDUP
 from zwang.gym.vector_env import VectorEnv
@@ -31,7 +32,8 @@ TASKS = {
 """The tasks of MuJoCo, version 5, by their names in Gymnasium."""
 
 KEPT = 16  # environments of tasks
-OWN_ARGUMENTS = ("num_envs", "max_episode_steps", "autoreset_mode", "dtype", "threads", "copy", "render_mode")
+DRAWING = ("render_mode", "width", "height")
+OWN_ARGUMENTS = ("num_envs", "max_episode_steps", "autoreset_mode", "dtype", "threads", "copy", *DRAWING)
 
 
 def register_tasks() -> None:
@@ -63,16 +65,22 @@ def _kept(task: str, arguments: tuple[tuple[str, Any], ...]) -> Environment:
     return TASKS[task].environment(**dict(arguments))
 
 
-def task_env(task: str, *, dtype: str = "float64", render_mode: str | None = None, **arguments: Any) -> Env:
-    """The single environment of a task. arguments: those of Gymnasium's environment."""
-    return Env(task_environment(task, **arguments), dtype=dtype, render_mode=render_mode)
+def task_env(task: str, *, dtype: str = "float64", **arguments: Any) -> Env:
+    """The single environment of a task. arguments: those of Gymnasium's environment, and render_mode, width
+    and height of `Env`.
+    """
+    drawing = {name: arguments.pop(name) for name in DRAWING if name in arguments}
+    return Env(task_environment(task, **arguments), dtype=dtype, **drawing)
+
+
+task_env.metadata = {"render_modes": list(ENV_MODES)}  # type: ignore[attr-defined] # `gymnasium.make` asks
 
 
 def task_vector_env(task: str, **arguments: Any) -> VectorEnv:
     """The vectorised environment of a task.
 
     arguments: those of Gymnasium's environment, and num_envs, max_episode_steps, autoreset_mode, dtype,
-    threads and copy of `VectorEnv`.
+    threads, copy, render_mode, width and height of `VectorEnv`.
     """
     own = {name: arguments.pop(name) for name in OWN_ARGUMENTS if name in arguments}
     return VectorEnv(task_environment(task, **arguments), **own)

@@ -20,9 +20,11 @@ from zwang.mechanism.mechanism import Mechanism
 
 ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 RENDERING = (
-    "default_camera_config", "width", "height", "camera_id", "camera_name", "max_geom", "visual_options",
+    "default_camera_config", "camera_id", "camera_name", "max_geom", "visual_options",
 )  # fmt: skip
-"""The arguments of Gymnasium's environments that concern rendering alone; they are accepted and not used."""
+"""The arguments of Gymnasium's environments that concern MuJoCo's renderer alone; they are accepted and not
+used.
+"""
 
 Arguments = SimpleNamespace
 """The arguments of a task by name, with dt: duration of a step of the environment [s]; timestep: of the

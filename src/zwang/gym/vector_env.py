@@ -17,6 +17,7 @@ from zwang.api.worlds import Worlds
 from zwang.errors import ArgumentError, ShapeError, SimulationError
 from zwang.gym.environment import Environment
 from zwang.gym.episodes import FAILURE, Episodes
+from zwang.gym.rendering import SIZE, VECTOR_MODES, Rendering
 from zwang.mechanism.mechanism import Mechanism
 
 Infos = dict[str, Any]
@@ -32,14 +33,14 @@ class VectorEnv(gymnasium.vector.VectorEnv):
     for no limit. autoreset_mode: "NextStep" (default), "SameStep" or "Disabled", or a member of Gymnasium's
     `AutoresetMode`. dtype: "float64" (default) or "float32", also of the observations. threads: as for
     `zw.Worlds`. copy: whether observations are copies; otherwise they are memory that the next step
-    overwrites.
+    overwrites. render_mode: "rgb_array" for pictures by `render`, of `width` and `height` in pixels.
 
     Actions are controls (num_envs, inputs). Each environment has a random generator; the seed of number k is
     `seed + k`, as in Gymnasium's `SyncVectorEnv`, and its infos have the same form. An environment whose step
     fails is terminated with the reward 0 and the observation of its last valid state, and the info
     "failure_reason" names the reason. `worlds` is the `zw.Worlds`.
 
-    Raises ArgumentError, ShapeError, and the errors of `zw.Worlds`. Rendering is not supported.
+    Raises ArgumentError, ShapeError, and the errors of `zw.Worlds`.
     """
 
     single_observation_space: spaces.Box
@@ -59,9 +60,10 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         threads: int | None = None,
         copy: bool = True,
         render_mode: str | None = None,
+        width: int = SIZE,
+        height: int = SIZE,
         **fields: Any,
     ):
-        check_render_mode(render_mode)
         self.environment = environment_of(mechanism, observation, reward, terminated, fields)
         self.max_episode_steps = _step_limit(max_episode_steps)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
@@ -71,7 +73,11 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         self.single_observation_space = observation_space(self._episodes)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
+        self.render_mode = render_mode
+        self._rendering = Rendering(
+            render_mode, VECTOR_MODES, self.worlds, self.environment.dt, (width, height)
+        )
+        self.metadata = self._rendering.metadata | {"autoreset_mode": self.autoreset_mode}
         self._finished = np.zeros(num_envs, bool)
 
     @property
@@ -137,9 +143,16 @@ class VectorEnv(gymnasium.vector.VectorEnv):
             infos, self._finished = self._infos(running, begins), finished
         return self._observations(), rewards, terminated, truncated, infos
 
-    def render(self) -> None:
-        """Raises SimulationError: there is no rendering."""
-        raise rendering_error()
+    def render(self) -> tuple[np.ndarray, ...]:  # type: ignore[override]
+        """The pictures (height, width, 3) of all environments: red, green, blue, from 0 to 255.
+
+        Raises SimulationError without render_mode="rgb_array".
+        """
+        return tuple(self._rendering.picture(k) for k in range(self.num_envs))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Free what rendering uses."""
+        self._rendering.close()
 
     def __repr__(self) -> str:
         return f"VectorEnv({self.environment.mechanism.name!r}, num_envs={self.num_envs})"
@@ -220,20 +233,6 @@ def observation_space(episodes: Episodes) -> spaces.Box:
     """The space of one observation: all numbers of the type of the worlds."""
     found = episodes.observation
     return spaces.Box(-np.inf, np.inf, found.shape[1:], found.dtype.type)
-
-
-def check_render_mode(render_mode: str | None) -> None:
-    """Raises SimulationError for a render mode."""
-    if render_mode is not None:
-        raise rendering_error()
-
-
-def rendering_error() -> SimulationError:
-    """The error of rendering, which is not supported."""
-    return SimulationError(
-        "environments of zwang.gym do not render; record an episode with zw.simulate and show it with "
-        "zw.view or zw.save_html"
-    )
 
 
 def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:

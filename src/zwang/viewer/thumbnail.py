@@ -47,7 +47,7 @@ def thumbnail_png(mechanism: Mechanism, q: Any = None, *, size: tuple[int, int] 
     m = validation.numeric_mechanism(mechanism)
     at = np.array(m.home or m.neutral, dtype=float) if q is None else validation.configuration(m, q)
     corners, colors, up = world_triangles(m, at)
-    sight = _view_rotation(up @ _view_direction(m, at, up))
+    sight = view_rotation(up @ view_direction(m, at, up))
     width, height = size
     placed = _to_pixels(corners @ (sight @ up).T, SUPERSAMPLING * width, SUPERSAMPLING * height)
     image = _rasterised(placed, _shaded(placed, colors), SUPERSAMPLING * width, SUPERSAMPLING * height)
@@ -56,7 +56,7 @@ def thumbnail_png(mechanism: Mechanism, q: Any = None, *, size: tuple[int, int] 
     return file.getvalue()
 
 
-def _view_direction(m: Mechanism, q: np.ndarray, up: np.ndarray) -> np.ndarray:
+def view_direction(m: Mechanism, q: np.ndarray, up: np.ndarray) -> np.ndarray:
     """The direction to the viewer in the world frame: near the common axis of all revolute joints, or
     `AROUND`.
     """
@@ -73,7 +73,7 @@ def _view_direction(m: Mechanism, q: np.ndarray, up: np.ndarray) -> np.ndarray:
     return axis + SIDE_OFFSET * np.cross(z, axis) + UP_OFFSET * z
 
 
-def _view_rotation(eye: np.ndarray) -> np.ndarray:
+def view_rotation(eye: np.ndarray) -> np.ndarray:
     """The rotation whose rows point right and up in the picture, and towards the viewer."""
     z = eye / np.linalg.norm(eye)
     x = np.cross([0, 0, 1], z)

@@ -58,7 +58,7 @@ def world_triangles(mechanism: Mechanism, q: np.ndarray) -> tuple[np.ndarray, np
     for line in model["lines"]:
         points = [_on_link(poses, int(link), np.array(p)) for link, *p in line["points"]]
         found += [
-            _colored(_cylinder_between(a, b, LINE_RADIUS * extent), LINE_COLOR) for a, b in pairwise(points)
+            _colored(cylinder_between(a, b, LINE_RADIUS * extent), LINE_COLOR) for a, b in pairwise(points)
         ]
     points = np.concatenate([np.zeros((0, 3)), *(corners.reshape(-1, 3) for corners, _ in found)])
     low, high = (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(3), np.zeros(3))
@@ -81,13 +81,13 @@ def resolution_for(count: int) -> Resolution:
 def _shape(
     shape: dict[str, Any], meshes: list[dict[str, np.ndarray]], poses: Any, fine: Resolution
 ) -> ColoredTriangles:
-    corners = _transformed(shape["pose"], shape_corners(shape, meshes, 0.0, fine))
+    corners = transformed(shape["pose"], shape_corners(shape, meshes, 0.0, fine))
     return _colored(_on_link(poses, shape["link"], corners), shape["color"][:3])
 
 
 def _ground_disc(shape: dict[str, Any], poses: Any, middle: np.ndarray, radius: float) -> ColoredTriangles:
     """A disc in a plane, centred at the point of the plane that is nearest to `middle`."""
-    corners = _on_link(poses, shape["link"], _transformed(shape["pose"], shape_corners(shape, [], radius)))
+    corners = _on_link(poses, shape["link"], transformed(shape["pose"], shape_corners(shape, [], radius)))
     origin, along, across = corners[0, 0], corners[0, 1] - corners[0, 0], corners[0, 2] - corners[0, 0]
     normal = np.cross(along, across) / np.linalg.norm(np.cross(along, across))
     away = middle - origin
@@ -106,7 +106,7 @@ def _on_link(poses: Any, link: int, points: np.ndarray) -> np.ndarray:
     return points @ R.T + p
 
 
-def _transformed(pose: list[float], points: np.ndarray) -> np.ndarray:
+def transformed(pose: list[float], points: np.ndarray) -> np.ndarray:
     """The points transformed by a pose of 12 numbers: the rotation by rows, then the origin."""
     return points @ np.reshape(pose[:9], (3, 3)).T + np.array(pose[9:])
 
@@ -162,7 +162,7 @@ def _box() -> np.ndarray:
     return np.concatenate(faces)
 
 
-def _cylinder_between(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
+def cylinder_between(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
     """A thin cylinder from a to b."""
     length = float(np.linalg.norm(b - a))
     if length == 0:
@@ -175,6 +175,6 @@ def _cylinder_between(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray
 def _axes(extent: float) -> tuple[np.ndarray, np.ndarray]:
     """The axes of the world frame: x red, y green, z blue."""
     length, radius = AXIS_SIZE[0] * extent, AXIS_SIZE[1] * extent
-    rods = [_cylinder_between(np.zeros(3), length * axis, radius) for axis in np.eye(3)]
+    rods = [cylinder_between(np.zeros(3), length * axis, radius) for axis in np.eye(3)]
     colors = [np.tile(color, (len(rod), 1)) for color, rod in zip(AXES, rods, strict=True)]
     return np.concatenate(rods), np.concatenate(colors)
