@@ -14,6 +14,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import gymnasium
@@ -21,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import zwang.gym  # registers the tasks zwang/...
+import zwang.gym  # noqa: F401, registers the tasks zwang/...
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Settings:
 def layers(rng, sizes, last):
     """Weights and biases of a network, orthogonal; `last` scales the output layer."""
     made = []
-    for k, (n, m) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for k, (n, m) in enumerate(pairwise(sizes)):
         q, r = np.linalg.qr(rng.normal(size=(max(n, m), min(n, m))))
         weights = (q * np.sign(np.diag(r))).T if n < m else q * np.sign(np.diag(r))
         scale = last if k == len(sizes) - 2 else np.sqrt(2)
@@ -301,7 +302,9 @@ def main():
     trainer.envs.close()
     print(f"{given.minutes * 60:.0f} s, of all cores {sum(os.times()[:4]):.0f} s")
     found = evaluate(gymnasium.make_vec(given.task, num_envs=20), trainer.policy)
-    print(f"{given.task}: return {found.mean():.0f}, standard deviation {found.std():.0f}, of 20 new episodes")
+    print(
+        f"{given.task}: return {found.mean():.0f}, standard deviation {found.std():.0f}, of 20 new episodes"
+    )
     if given.save:
         trainer.policy.save(given.save)
     if given.curve:

@@ -19,6 +19,12 @@ NEEDS = {"torch_policy.py": "torch"}
 """Examples that need a library which the tests do not install."""
 PAGES_NEED = {"drive_a_real_robot.md": "example-robot-data"}
 """Pages that need a package which the tests do not install on Windows."""
+SHORT = {
+    "ppo.py": ["--task", "zwang/InvertedPendulum-v5", "--minutes", "0.05", "--envs", "8"],
+    "walking_quadruped.py": ["--minutes", "0.01", "--envs", "8"],
+    "predictive_control.py": ["cart_pole", "humanoid", "--seconds", "0.2"],
+}
+"""Arguments with which the tests run examples that take minutes."""
 SITE_RUNS_CELLS = os.environ.get("ZWANG_SITE_RUNS_CELLS") == "1"
 """Set if the build of the site, which executes every cell, is tested as well."""
 
@@ -74,6 +80,8 @@ def _run_commands(text, location):
 def test_an_example_runs_and_prints_its_results(script, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.setattr(sys, "argv", [str(script), *SHORT.get(script.name, [])])
+    monkeypatch.syspath_prepend(str(script.parent))
     if script.name in NEEDS:
         pytest.importorskip(NEEDS[script.name])
     runpy.run_path(str(script), run_name="__main__")

@@ -1,4 +1,4 @@
-"""Pictures of a moving mechanism: positions of pixels by the equations of a pinhole camera, visibility, floor."""
+"""Pictures of a moving mechanism: pixels by the equations of a pinhole camera, visibility, floor."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def test_the_floor_rests_while_the_mechanism_moves():
     m = beads(floor=[zw.Plane(position=(0, 0, -0.2))])
     renderer = FrameRenderer(m, (200, 200))
     side = 0.35 * extent(m)
-    first, half, whole = (renderer.draw([x - 0.5, x + 0.5]).astype(int) for x in (0.1, 0.1 + side / 2, 0.1 + 2 * side))
+    first, half, whole = (
+        renderer.draw([x - 0.5, x + 0.5]).astype(int) for x in (0.1, 0.1 + side / 2, 0.1 + 2 * side)
+    )
     assert (abs(first - whole).max(axis=2) > 30).mean() < 0.01
     assert (abs(first - half).max(axis=2) > 10).mean() > 0.1
     empty = FrameRenderer(beads(), (200, 200)).draw([-0.5, 0.5])

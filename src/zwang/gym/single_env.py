@@ -45,9 +45,7 @@ class Env(gymnasium.Env):
         self.action_space = self.environment.action_space
         self.observation_space = observation_space(self._episodes)
         self.render_mode = render_mode
-        self._rendering = Rendering(
-            render_mode, ENV_MODES, self.worlds, self.environment.dt, (width, height)
-        )
+        self._rendering = Rendering(render_mode, ENV_MODES, self.worlds, self.environment.dt, (width, height))
         self.metadata = self._rendering.metadata
 
     @property
@@ -80,8 +78,8 @@ class Env(gymnasium.Env):
         return episodes.observation[0].copy(), float(episodes.rewards[0]), terminated, False, infos
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
-        """The picture (height, width, 3), red, green, blue, from 0 to 255; None with render_mode="human", whose
-        page is brought up to date by each step.
+        """The picture (height, width, 3), red, green, blue, from 0 to 255; None with render_mode="human",
+        whose page is brought up to date by each step.
 
         Raises SimulationError without a render mode.
         """

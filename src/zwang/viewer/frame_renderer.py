@@ -1,7 +1,7 @@
 """Pictures of a moving mechanism as arrays of pixels, drawn without a browser and without a graphics card.
 
-The camera follows the mechanism. Triangles are drawn by Matplotlib from the farthest to the nearest; those that
-face away from the camera are left out. A plane is a chequered floor.
+The camera follows the mechanism. Triangles are drawn by Matplotlib from the farthest to the nearest; those
+that face away from the camera are left out. A plane is a chequered floor.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class FrameRenderer:
     """Draws a mechanism without symbols at any configuration, from a camera that follows it.
 
     size: width and height in pixels. The camera looks at the centre of the mechanism, in the direction in
-    which notebooks display it: along the common axis of the joints of a planar mechanism, obliquely otherwise.
+    which notebooks display it: nearly along the common axis of the joints of a planar mechanism, obliquely
+    otherwise.
     Raises ShapeError for a size that is not positive, and ParameterError for symbols without values.
     """
 
@@ -73,15 +74,11 @@ class FrameRenderer:
         drawn = [shape for shape in self._model["shapes"] if not shape["hidden"]]
         self._planes = [shape for shape in drawn if shape["kind"] == "plane"]
         found = [shape for shape in drawn if shape["kind"] != "plane"]
-        parts = [
-            transformed(shape["pose"], shape_corners(shape, meshes, 0.0, RESOLUTION)) for shape in found
-        ]
+        parts = [transformed(shape["pose"], shape_corners(shape, meshes, 0.0, RESOLUTION)) for shape in found]
         counts = [len(part) for part in parts]
         self._corners = np.concatenate([np.zeros((0, 3, 3)), *parts])
         self._links = np.repeat([shape["link"] for shape in found], counts).astype(int)
-        self._colors = np.repeat(
-            np.reshape([shape["color"][:3] for shape in found], (-1, 3)), counts, axis=0
-        )
+        self._colors = np.repeat(np.reshape([shape["color"][:3] for shape in found], (-1, 3)), counts, axis=0)
 
     def draw(self, q: Any) -> np.ndarray:
         """The picture (height, width, 3) at the configuration q (nq,): red, green, blue, 0 to 255.

@@ -1,0 +1,79 @@
+"""The examples that learn: advantages against their definition, and returns that rise within seconds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import zwang.gym
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def ppo(monkeypatch):
+    pytest.importorskip("jax")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import ppo  # noqa: PLC0415, a script
+
+    return ppo
+
+
+def test_advantages_are_those_of_their_definition(ppo):
+    """A_t = sum_k (gamma lambda)^k delta_{t+k} up to the end of the episode, delta_t = r_t + gamma V_{t+1} -
+    V_t, without V_{t+1} where the episode terminates. Source: Schulman et al. (ICLR 2016), Eqs. 10, 16.
+    """
+    rng = np.random.default_rng(0)
+    critic = ppo.layers(rng, (3, 8, 1), 1.0)
+    x = rng.normal(size=(13, 2, 3)).astype(np.float32)
+    rewards = rng.normal(size=(12, 2)).astype(np.float32)
+    terminated, done = np.zeros((12, 2), bool), np.zeros((12, 2), bool)
+    terminated[4, 0] = done[4, 0] = done[5, 0] = done[8, 1] = done[9, 1] = True
+    settings = ppo.Settings(discount=0.9, trace=0.7)
+    found, values = ppo.advantages(critic, x, rewards, terminated, done, settings)
+    V = ppo.network(critic, x)[..., 0]
+    np.testing.assert_allclose(values, V[:-1], rtol=1e-5)
+    for w in range(2):
+        for t in range(12):
+            expected, factor = 0.0, 1.0
+            for k in range(t, 12):
+                after = 0.0 if terminated[k, w] else V[k + 1, w]
+                expected += factor * (rewards[k, w] + 0.9 * after - V[k, w])
+                factor *= 0.9 * 0.7
+                if done[k, w]:
+                    break
+            assert abs(found[t, w] - expected) < 1e-4
+
+
+def test_an_inverted_pendulum_learns_to_balance(ppo, tmp_path):
+    """The return of a random policy is about 6; the saved policy, read again, balances far longer."""
+    envs = gymnasium.make_vec("zwang/InvertedPendulum-v5", num_envs=16)
+    trainer = ppo.Trainer(envs, ppo.Settings(horizon=64, rate=3e-3, discount=0.98, deviation=0.3))
+    untrained = ppo.evaluate(envs, trainer.policy).mean()
+    trainer = ppo.Trainer(envs, trainer.settings)
+    for k in range(25):
+        trainer.iterate(k / 25)
+    trainer.policy.save(tmp_path / "policy.npz")
+    policy = ppo.Policy.load(tmp_path / "policy.npz")
+    trained = ppo.evaluate(envs, policy).mean()
+    assert untrained < 50 and trained > 300, (untrained, trained)
+
+
+def test_the_corrected_trot_of_the_quadruped_is_the_trot_without_corrections(ppo):
+    """The servos of a policy that does nothing are those of the trot, with which no world falls unpushed."""
+    sys.modules.pop("walking_quadruped", None)
+    import walking_quadruped as walking  # noqa: PLC0415, a script
+
+    envs = walking.Corrections(zwang.gym.VectorEnv(walking.WALK, num_envs=4))
+    envs.reset(seed=0)
+    for _ in range(20):
+        time = envs.unwrapped.worlds.time
+        _, rewards, terminated, _, _ = envs.step(np.zeros((4, 12)))
+        assert np.array_equal(envs.unwrapped.worlds.control, walking.trot(time).T)
+    assert not terminated.any() and np.isfinite(rewards).all()
+    params = envs.unwrapped.worlds.params
+    assert len(set(params["friction"])) == 4 and np.ptp(params["mass"]) > 0.1
