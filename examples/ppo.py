@@ -9,7 +9,6 @@ control using generalized advantage estimation" (ICLR 2016).
 """
 
 import argparse
-import os
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -265,14 +264,18 @@ class Trainer:
         self.seen.update(observations[1:].reshape(-1, x.shape[-1]))
 
     def train(self, minutes, report=10.0):
-        """Train for a time; the learning curve: rows of seconds, steps and mean return."""
+        """Train for a time; the learning curve: rows of seconds, seconds of all cores, steps, mean return."""
         start, curve, shown = time.perf_counter(), [], 0.0
         while (seconds := time.perf_counter() - start) < 60 * minutes:
             self.iterate(seconds / (60 * minutes))
             if self.returns:
-                curve.append((time.perf_counter() - start, self.steps, float(np.mean(self.returns))))
+                now = time.perf_counter() - start, time.process_time(), self.steps
+                curve.append((*now, float(np.mean(self.returns))))
             if curve and seconds >= shown:
-                print("{:6.1f} s {:10,d} steps  return {:8.1f}".format(*curve[-1]), flush=True)
+                print(
+                    "{:6.1f} s {:6.1f} s of all cores {:10,d} steps  return {:8.1f}".format(*curve[-1]),
+                    flush=True,
+                )
                 shown += report
         return np.array(curve)
 
@@ -300,7 +303,6 @@ def main():
     trainer = Trainer(gymnasium.make_vec(given.task, num_envs=given.envs), seed=given.seed)
     curve = trainer.train(given.minutes)
     trainer.envs.close()
-    print(f"{given.minutes * 60:.0f} s, of all cores {sum(os.times()[:4]):.0f} s")
     found = evaluate(gymnasium.make_vec(given.task, num_envs=20), trainer.policy)
     print(
         f"{given.task}: return {found.mean():.0f}, standard deviation {found.std():.0f}, of 20 new episodes"
@@ -308,7 +310,9 @@ def main():
     if given.save:
         trainer.policy.save(given.save)
     if given.curve:
-        np.savetxt(given.curve, curve, delimiter=",", header="seconds,steps,return", comments="", fmt="%.6g")
+        np.savetxt(
+            given.curve, curve, delimiter=",", header="seconds,cores,steps,return", comments="", fmt="%.6g"
+        )
 
 
 if __name__ == "__main__":

@@ -167,7 +167,6 @@ def main():
     for push in (0.0, PUSH):
         print("before:", summary(lambda x: np.zeros((len(x), 12)), push))
     trainer.train(given.minutes)
-    print(f"{given.minutes * 60:.0f} s, of all cores {sum(os.times()[:4]):.0f} s")
     for push in (0.0, PUSH):
         print("after:", summary(trainer.policy, push))
     if given.save:

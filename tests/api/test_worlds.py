@@ -146,6 +146,30 @@ def test_parameters_change_between_steps():
         np.testing.assert_allclose(worlds.q[w], run.q.values[0, -1], rtol=1e-12)
 
 
+def test_the_friction_of_a_contact_is_a_parameter_of_each_world():
+    """A box that slides at v0 stops after v0^2 / (2 mu g), mu being the larger of the two coefficients; with a
+    number in place of the symbol the states are the same.
+    """
+
+    def box_on_floor(mu):
+        rough = zw.Surface(friction=(mu, 0.005, 0.0001))
+        box = zw.Box(x=0.8, y=0.8, z=0.1, surface=zw.Surface(friction=(0.3, 0.005, 0.0001)))
+        body = zw.Body("box", zw.Free("base"), mass=1, inertia=(0.1, 0.1, 0.2, 0, 0, 0), geometry=[box])
+        return zw.Mechanism("sliding box", [body], geometry=[zw.Plane(surface=rough)])
+
+    def stopped(mechanism, count, **settings):
+        worlds = zw.Worlds(mechanism, count, step=1e-3, **settings)
+        worlds.reset(q={"base.z": 0.05}, v={"base.vx": 2.0})
+        worlds.step(substeps=900)
+        assert not worlds.failed.any()
+        return worlds.q
+
+    values = np.array([0.2, 0.5, 0.8])
+    q = stopped(box_on_floor(sp.symbols("mu", positive=True)), 3, params={"mu": values})
+    np.testing.assert_allclose(q[:, 0], 2.0**2 / (2 * np.maximum(values, 0.3) * 9.81), rtol=0.02)
+    np.testing.assert_allclose(stopped(box_on_floor(0.5), 1)[0], q[1], atol=1e-9)
+
+
 def test_an_observation_is_that_of_the_state_after_the_last_substep():
     def observe(s):
         tip = s.pose("tip").p

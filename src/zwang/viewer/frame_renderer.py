@@ -29,7 +29,7 @@ from zwang.viewer.triangles import (
     transformed,
 )
 
-DISTANCE = 1.7  # of the camera, relative to the mechanism's size
+DISTANCE = 1.25  # of the camera, relative to the mechanism's size
 FOCAL_LENGTH = 1.7  # relative to half the height of the picture
 RESOLUTION = Resolution(sides=14, rings=4)
 TILES = 12  # of the floor, in each direction from the mechanism
@@ -92,8 +92,7 @@ class FrameRenderer:
         corners = np.einsum("nij,nkj->nki", R[self._links], self._corners) + p[self._links][:, None]
         lines, line_colors = self._lines(R, p)
         corners, colors = np.concatenate([corners, lines]), np.concatenate([self._colors, line_colors])
-        moving = p[:-1] if len(p) > 1 else p
-        middle = (moving.min(axis=0) + moving.max(axis=0)) / 2
+        middle = self._middle(corners, p)
         floor, floor_colors = self._floor(R, p, middle)
         near, near_colors = self._projected(corners, middle, colors)
         far, far_colors = self._projected(floor, middle, floor_colors, shaded=False)
@@ -101,6 +100,12 @@ class FrameRenderer:
         self._polygons.set(verts=[*far, *near], facecolors=shown, edgecolors=shown)
         self._canvas.draw()
         return np.array(self._canvas.buffer_rgba())[..., :3]
+
+    def _middle(self, corners: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """The centre of the bounding box of all shapes that move."""
+        moving = corners[: len(self._links)][self._links >= 0].reshape(-1, 3)
+        points = moving if len(moving) else p
+        return (points.min(axis=0) + points.max(axis=0)) / 2
 
     def _lines(self, R: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Springs, rods and tendons."""
