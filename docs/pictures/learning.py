@@ -41,10 +41,12 @@ def learning_curves() -> None:
     """Mean return against time."""
     figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
     for name, label in (("zwang", "zwang/HalfCheetah-v5"), ("gymnasium", "HalfCheetah-v5 of Gymnasium")):
-        seconds, steps, found = np.loadtxt(PICTURES / f"half_cheetah_{name}.csv", delimiter=",", skiprows=1).T
+        _, seconds, steps, found = np.loadtxt(
+            PICTURES / f"half_cheetah_{name}.csv", delimiter=",", skiprows=1
+        ).T
         axes.plot(seconds, found, label=f"{label}: {steps[-1] / 1e6:.1f} million steps")
     axes.axhline(3000, color="0.6", linewidth=0.8, linestyle="--")
-    axes.set(xlabel="time [s]", ylabel="return", xlim=(0, 300))
+    axes.set(xlabel="time of all cores [s]", ylabel="return", xlim=(0, None))
     axes.legend(frameon=False)
     figure.savefig(PICTURES / "learning_curves.png", dpi=150)
 

@@ -147,7 +147,7 @@ def test_parameters_change_between_steps():
 
 
 def test_the_friction_of_a_contact_is_a_parameter_of_each_world():
-    """A box that slides at v0 stops after v0^2 / (2 mu g), mu being the larger of the two coefficients; with a
+    """A box that slides at v0 stops after v0^2 / (2 mu g); mu is the larger of the two coefficients. With a
     number in place of the symbol the states are the same.
     """
 
