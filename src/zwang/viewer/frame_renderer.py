@@ -118,7 +118,8 @@ class FrameRenderer:
 
     def _floor(self, R: np.ndarray, p: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The tiles (n, 4, 3) of all planes around the mechanism, and their colours."""
-        tiles, colors = [np.zeros((0, 4, 3))], [np.zeros((0, 3))]
+        tiles: list[np.ndarray] = [np.zeros((0, 4, 3))]
+        colors: list[np.ndarray] = [np.zeros((0, 3))]
         side = TILE_SIZE * self._extent
         square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
         for plane in self._planes:
