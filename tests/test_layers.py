@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "compiler.backends": {"compiler.ir", "compiler.passes"},
     "compiler.runtime": {"scalar", "compiler.ir", "compiler.backends"},
     "api": MECHANICS | {"simulation", "recording", "compiler"},
-    "robot": MODEL | {"constraint", "solver", "api"},
+    "robot": MODEL | {"collision", "constraint", "solver", "api"},
     "control": {"api"},
     "identification": MODEL | {"simulation", "api", "compiler", "atomic"},
     "symbolic": MODEL | {"constraint", "compiler", "api"},

@@ -121,8 +121,44 @@ def momentum(tree: Tree, q: Any, v: Any) -> np.ndarray:
 
 
 def mass_centre_jacobian(tree: Tree, q: Any) -> np.ndarray:
-    """J (3, nv) of the centre of mass: its velocity is J v [m/s], in world axes."""
-    return momentum_matrix(tree, q)[:3] / total_mass(tree)
+    """J (3, nv) of the centre of mass: its velocity is J v [m/s], in world axes.
+
+    Raises ZeroDivisionError for a tree without bodies, or without mass.
+    """
+    return mass_centre_with_jacobian(Kinematics(tree, q))[1]
+
+
+def mass_centre_with_jacobian(kinematics: Kinematics) -> tuple[np.ndarray, np.ndarray]:
+    """Centre of mass (3,) [m] and its Jacobian J (3, nv), by recursion over the links, in world axes.
+
+    A joint moves the links of its subtree, of mass m and first moment h about the world's origin, with the
+    momentum m u + w x h, where (u, w) is its motion subspace at the world's origin.
+    Raises ZeroDivisionError for a tree without bodies, or without mass.
+    """
+    tree = kinematics.tree
+    if not tree.rigid_bodies:
+        raise ZeroDivisionError("a mechanism without bodies has no centre of mass")
+    fixed = [body for body in tree.rigid_bodies if body.placement.link == WORLD]
+    moment = sum((body.mass * body.placement.p for body in fixed), start=np.zeros(3, int))
+    subtree = [
+        [link.mass, R @ link.h + link.mass * p]
+        for link, (R, p) in zip(tree.links, kinematics.poses, strict=True)
+    ]
+    columns: list[Any] = [np.zeros(3, int)] * tree.nv
+    total = total_mass(tree)
+    # From the leaves to the world: M J_k = m u + w x h, and m, h are added to the parent's.
+    for i, link in reversed(list(enumerate(tree.links))):
+        mass, h = subtree[i]
+        for k, s in zip(
+            range(link.v.start, link.v.stop), kinematics.world_motion_subspaces[i].T, strict=True
+        ):
+            columns[k] = (mass * s[:3] + cross(s[3:], h)) / total
+        if link.parent == WORLD:
+            moment = moment + h
+        else:
+            subtree[link.parent] = [subtree[link.parent][0] + mass, subtree[link.parent][1] + h]
+    J = np.stack(columns, axis=1) if columns else np.zeros((3, 0), int)
+    return moment / total, J
 
 
 def kinetic_energy_by_body(tree: Tree, q: Any, v: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zwang.deprecation import module_getattr
+from zwang.robot.com_jacobian import com_jacobian
 from zwang.robot.denavit_hartenberg import from_dh
 from zwang.robot.ik_solution import IKSolution, Residual, Trace
 from zwang.robot.inverse_kinematics import solve_ik
@@ -17,18 +18,29 @@ from zwang.robot.statics import (
     joint_torques,
     payload,
 )
+from zwang.robot.whole_body.differential_ik import IKStep, differential_ik
+from zwang.robot.whole_body.weighted_tasks import CollisionAvoidance, ComTask, FrameTask, PostureTask
+from zwang.robot.whole_body.whole_body_ik import WholeBodySolution, whole_body_ik
 from zwang.robot.workspace import Workspace, workspace
 
 __all__ = [
+    "CollisionAvoidance",
+    "ComTask",
     "Equilibrium",
+    "FrameTask",
     "IKSolution",
+    "IKStep",
     "Manipulability",
     "ManipulabilityEllipsoid",
     "Payload",
+    "PostureTask",
     "Residual",
     "Trace",
+    "WholeBodySolution",
     "Workspace",
     "away_from_singularities",
+    "com_jacobian",
+    "differential_ik",
     "equilibrium",
     "from_dh",
     "gravity_torques",
@@ -37,6 +49,7 @@ __all__ = [
     "manipulability",
     "payload",
     "solve_ik",
+    "whole_body_ik",
     "workspace",
 ]
 

@@ -25,6 +25,8 @@ from zwang.robot.velocity_transformation import VelocityTransformation, samples,
 
 SAMPLES = 8
 RANK = 1e-9  # singular values below this fraction of the largest count as zero
+SMALLEST_QUATERNION = 1e-9  # length; shorter ones have no direction
+QUATERNION_ROUNDING = 1e-15  # a quaternion of this deviation from length 1 is not normalised again
 COMPILE_FROM = 16  # number of configurations from which compilation is faster
 
 Axes = str | tuple[tuple[float, ...], ...]
@@ -151,12 +153,19 @@ def configurations(m: Mechanism, q: ArrayLike) -> np.ndarray:
     """q (nq,) or (..., nq) as an array with unit quaternions. Raises ShapeError or StateError."""
     if validation.array(q, "q").ndim <= 1:
         return validation.configuration(m, q)
-    array = validation.array(q, "q")
+    array = np.array(validation.array(q, "q"))
     if array.shape[-1] != m.nq:
         raise ShapeError(f"q must have the shape (..., {m.nq}); its shape is {array.shape}")
-    return np.array([validation.configuration(m, row) for row in array.reshape(-1, m.nq)]).reshape(
-        array.shape
-    )
+    valid = np.isfinite(array).all(axis=-1)
+    for joint in m.joints:
+        if joint.kind in ("ball", "free"):
+            part = array[..., joint.q.stop - 4 : joint.q.stop]
+            length = np.sqrt(np.sum(part * part, axis=-1, keepdims=True))
+            valid &= length[..., 0] > SMALLEST_QUATERNION
+            part /= np.where(np.abs(length - 1) > QUATERNION_ROUNDING, length, 1.0)
+    if not valid.all():
+        validation.configuration(m, validation.array(q, "q").reshape(-1, m.nq)[np.argmin(valid.reshape(-1))])
+    return array
 
 
 @lru_cache(maxsize=64)

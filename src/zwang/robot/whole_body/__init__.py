@@ -1,0 +1,1 @@
+"""Whole-body inverse kinematics as Gauss's problem with rows: weighted tasks, priorities, limits."""

@@ -1,0 +1,141 @@
+"""Differential whole-body inverse kinematics: the velocities of one step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from zwang.api import validation
+from zwang.api.cache_key import IdentityKey
+from zwang.errors import DescriptionError, StateError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
+from zwang.robot.ik_solution import Residual
+from zwang.robot.task_space import configurations
+from zwang.robot.whole_body.problem import WholeBodyProblem, whole_body_problem
+from zwang.robot.whole_body.task_targets import read_targets
+from zwang.robot.whole_body.weighted_tasks import CollisionAvoidance, WeightedTask
+from zwang.robot.whole_body.whole_body_functions import WholeBodyFunctions
+
+DEFAULT_DAMPING = 1e-6
+
+
+@dataclass(frozen=True)
+class IKStep:
+    """The result of `differential_ik`; of a batch, arrays have the batch's shape (...) first.
+
+    v (..., nv): the generalised velocities of the step, NaN where the solver failed. q (..., nq): the
+    configuration after the step. residual: the errors before it, position (..., tasks) [m] and orientation
+    (..., tasks) [rad], 0 for postures. solved (...): whether the solver converged.
+    """
+
+    v: np.ndarray
+    q: np.ndarray
+    residual: Residual
+    solved: Any
+
+
+@validated_arguments("tasks", "targets", "avoid")
+def differential_ik(
+    mechanism: Mechanism,
+    tasks: WeightedTask | Sequence[WeightedTask],
+    targets: Sequence[Any],
+    q: ArrayLike,
+    step: float,
+    *,
+    damping: float = DEFAULT_DAMPING,
+    limits: bool = True,
+    speed_limits: bool | ArrayLike = True,
+    avoid: CollisionAvoidance | Sequence[CollisionAvoidance] = (),
+    threads: int | None = None,
+    compiled: bool = True,
+) -> IKStep:
+    """The velocities of one step that bring tasks nearest to their targets, as Gauss's problem with rows.
+
+    tasks: `FrameTask`, `ComTask`, `PostureTask`, one or several. targets: a list with one entry for each: a
+    pose (R, p) or a 4x4 matrix of a frame, p (3,) where only its position has weights, R where only its
+    orientation has; a position (3,) [m] of the centre of mass; a configuration (nq,) of a posture; or None
+    for what q has. Each may be a batch (..., ...).
+    q: configuration (nq,), or a batch (..., nq). step: its duration h [s].
+
+    The displacement x = h v minimises sum |w (J x - gain e)|^2 + damping |x|^2 over the tasks of the first
+    priority, then over those of the next with the first ones kept, and so on.
+    damping [1/rad^2, 1/m^2 of a unit weight]: positive, default 1e-6. limits: whether joint limits apply to
+    the configuration after the step, default True. speed_limits: True (default) for the `velocity_limit` of
+    the joints, False for none, or (nv,) [rad/s, m/s]. Both are one-sided rows, and hold exactly.
+    avoid: distances to be kept, as one-sided rows, linearised at q. Loops and joint couplings are kept, and
+    their violation is removed.
+    threads: by default one for each core. compiled: False evaluates the same algorithm on floats.
+
+    Raises UnknownNameError for frames and bodies, DescriptionError for tasks and options, ShapeError and
+    StateError for arrays, ParameterError for symbols without values.
+    Source: Gauss's principle with soft rows, see `zwang.robot.whole_body.step`.
+    """
+    m = validation.numeric_mechanism(mechanism)
+    if not 0 < validation.real(step, "step", "a number of seconds"):
+        raise StateError(f"step is {step}; it must be a positive number of seconds")
+    problem = problem_of(m, tasks, damping, limits, speed_limits, avoid)
+    start = configurations(m, q)
+    found = read_targets(m, problem.tasks, targets, start)
+    functions = functions_of(problem, found.kinds, threads, compiled)
+    made = functions.step(start, float(step), found.arrays)
+    return IKStep(made.v, made.q, Residual(made.position, made.orientation), made.failed[..., 0] == 0)
+
+
+def problem_of(
+    m: Mechanism, tasks: Any, damping: float, limits: bool, speed_limits: Any, avoid: Any
+) -> WholeBodyProblem:
+    """The problem of these arguments, kept so that its functions are compiled once. Raises DescriptionError."""
+    if not 0 < damping < np.inf:
+        raise DescriptionError(f"damping is {damping}; it must be positive, such as {DEFAULT_DAMPING}")
+    chosen = tuple(tasks) if isinstance(tasks, (list, tuple)) else (tasks,)
+    kept = tuple(avoid) if isinstance(avoid, (list, tuple)) else (avoid,)
+    for item in kept:
+        if not isinstance(item, CollisionAvoidance):
+            raise DescriptionError(f"avoid has a {type(item).__name__}; give CollisionAvoidance")
+    speeds = _speed_limits(m, speed_limits)
+    return _problem(IdentityKey(m), chosen, float(damping), bool(limits), tuple(speeds), kept)
+
+
+@lru_cache(maxsize=64)
+def _problem(
+    same: IdentityKey,
+    tasks: tuple[WeightedTask, ...],
+    damping: float,
+    limits: bool,
+    speeds: tuple[float, ...],
+    avoid: tuple[CollisionAvoidance, ...],
+) -> WholeBodyProblem:
+    return whole_body_problem(same.mechanism, tasks, damping, limits, np.array(speeds), avoid)
+
+
+@lru_cache(maxsize=64)
+def functions_of(
+    problem: WholeBodyProblem, kinds: tuple[tuple[str, ...], ...], threads: int | None, compiled: bool
+) -> WholeBodyFunctions:
+    """The functions of a problem, kept so that they are compiled once."""
+    return WholeBodyFunctions(problem, kinds, threads, compiled)
+
+
+def _speed_limits(m: Mechanism, given: Any) -> np.ndarray:
+    """The speed limits (nv,), infinite where there are none."""
+    speeds = np.full(m.nv, np.inf)
+    if given is False:
+        return speeds
+    if given is not True:
+        speeds = validation.array(given, "speed_limits")
+        if speeds.shape != (m.nv,) or not (speeds > 0).all():
+            raise StateError(
+                f"speed_limits must be {m.nv} positive numbers, infinite where there is no limit"
+            )
+        return speeds
+    for index in m.joints:
+        limit = getattr(index.joint, "velocity_limit", None)
+        if limit is not None:
+            speeds[index.v] = float(limit)
+    return speeds

@@ -1,0 +1,141 @@
+"""The problem of whole-body inverse kinematics: a mechanism, its tasks by priority, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from zwang.collision.pairs import CollisionShape
+from zwang.constraint.equality import LOOPS
+from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
+from zwang.dynamics.forward_dynamics_crba import velocity_parents
+from zwang.errors import DescriptionError, ShapeError
+from zwang.mechanism.constraints import CoulombFriction, NonIdeal
+from zwang.mechanism.mechanism import Mechanism
+from zwang.robot.com_jacobian import check_mass
+from zwang.robot.independent_coordinates import joint_limits
+from zwang.robot.whole_body.avoided_pairs import avoided_pairs
+from zwang.robot.whole_body.weighted_tasks import (
+    CollisionAvoidance,
+    ComTask,
+    FrameTask,
+    PostureTask,
+    WeightedTask,
+)
+
+FORCE_LAWS = (CoulombFriction, NonIdeal)
+"""Constraints that do not restrict the motion."""
+
+
+@dataclass(frozen=True, eq=False)
+class WholeBodyProblem:
+    """A mechanism with tasks and limits.
+
+    tasks: in the order of their targets. damping: added to the Hessian's diagonal. limits: whether the
+    joint limits apply. speed_limits (nv,) [rad/s, m/s]: infinite where there are none. avoidance: the pairs
+    of shapes that keep a distance, with the `CollisionAvoidance` of each.
+    """
+
+    mechanism: Mechanism
+    tasks: tuple[WeightedTask, ...]
+    damping: float
+    limits: bool
+    speed_limits: np.ndarray
+    avoidance: tuple[tuple[CollisionAvoidance, CollisionShape, CollisionShape], ...]
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """The sparsity of the Hessian of tasks that each touch one branch of the tree."""
+        return tuple(velocity_parents(self.mechanism.tree))
+
+    @cached_property
+    def loops(self) -> tuple[Any, ...]:
+        """The loops and couplings, which every step satisfies."""
+        if {"constraint", "equality"} & set(self.mechanism.options.disabled):
+            return ()
+        return tuple(c for c in self.mechanism.constraints if isinstance(c, LOOPS))
+
+    @cached_property
+    def inverse_weights(self) -> InverseWeights:
+        return inverse_weights(self.mechanism)
+
+    @cached_property
+    def priorities(self) -> list[list[int]]:
+        """The numbers of the tasks of each priority, the first priority first."""
+        levels = sorted({task.priority for task in self.tasks})
+        return [[k for k, task in enumerate(self.tasks) if task.priority == level] for level in levels]
+
+    @cached_property
+    def bounds(self) -> dict[int, tuple[int, float, float]]:
+        """For each generalised velocity that has limits, its coordinate, and the lower and the upper limit."""
+        found = {}
+        lower, upper = (
+            joint_limits(self.mechanism) if self.limits else (np.full(self.mechanism.nq, -np.inf),) * 2
+        )
+        for link in self.mechanism.tree.links:
+            i, k = link.q.start, link.v.start
+            if link.joint.kind != "ball":
+                low, high = (float(lower[i]), float(upper[i])) if self.limits else (-np.inf, np.inf)
+                if np.isfinite([low, high, self.speed_limits[k]]).any():
+                    found[k] = i, low, high
+        return found
+
+    @cached_property
+    def limited_balls(self) -> tuple[tuple[slice, slice, float], ...]:
+        """The coordinates and the velocities of each ball joint with a limit, and its largest angle [rad]."""
+        if not self.limits:
+            return ()
+        return tuple(
+            (index.q, index.v, float(max(index.joint.limits)))
+            for index in self.mechanism.joints
+            if index.kind == "ball" and index.joint.limits is not None
+        )
+
+    def posture_weights(self, task: PostureTask) -> np.ndarray:
+        """The weight (nv,) of each generalised velocity in a posture task."""
+        if isinstance(task.weight, tuple):
+            return np.array(task.weight)
+        free = {k for index in self.mechanism.joints if index.kind == "free" for k in _numbers(index.v)}
+        return np.array([0.0 if k in free else task.weight for k in range(self.mechanism.nv)])
+
+
+def whole_body_problem(
+    m: Mechanism,
+    tasks: Sequence[WeightedTask],
+    damping: float,
+    limits: bool,
+    speed_limits: np.ndarray | None,
+    avoid: Sequence[CollisionAvoidance],
+) -> WholeBodyProblem:
+    """The problem. Raises DescriptionError, ShapeError and UnknownNameError for tasks that do not fit."""
+    if not tasks:
+        raise DescriptionError("tasks is empty; give one or more of FrameTask, ComTask and PostureTask")
+    for task in tasks:
+        if isinstance(task, FrameTask):
+            m.tree.placement(task.frame)
+        elif isinstance(task, ComTask):
+            check_mass(m)
+        elif isinstance(task, PostureTask):
+            if isinstance(task.weight, tuple) and len(task.weight) != m.nv:
+                raise ShapeError(f"weight of the posture task has {len(task.weight)} entries; nv is {m.nv}")
+        else:
+            raise DescriptionError(
+                f"tasks has a {type(task).__name__}; give FrameTask, ComTask and PostureTask"
+            )
+    for constraint in m.constraints:
+        if not isinstance(constraint, (*LOOPS, *FORCE_LAWS)):
+            raise DescriptionError(
+                f"whole-body inverse kinematics has no rows for the {type(constraint).__name__} constraint "
+                f"{constraint.name!r}; remove it with mechanism.replace(constraints=...)"
+            )
+    speeds = np.full(m.nv, np.inf) if speed_limits is None else speed_limits
+    pairs = tuple((item, a, b) for item in avoid for a, b in avoided_pairs(m, item))
+    return WholeBodyProblem(m, tuple(tasks), damping, limits, speeds, pairs)
+
+
+def _numbers(part: slice) -> range:
+    return range(part.start, part.stop)

@@ -1,0 +1,239 @@
+"""Whole-body inverse kinematics of a target, as a loop of steps over a generic scalar.
+
+Each iteration takes the step of `zwang.robot.whole_body.step`, damped by mu and no longer than
+`LARGEST_STEP`, from the best configuration so far. A step that does not decrease the merit
+
+    |E_0| + nu |r| + kappa c_1 + kappa^2 c_2 + ...,    c_k = 1/2 |E_k|^2
+
+of the weighted errors E_k of the priorities k, and of the violations r of loops and distances, is rejected,
+and mu becomes larger; otherwise it becomes smaller. The norms are exact penalties.
+Source: Levenberg (1944), Marquardt (1963); Nocedal, Wright, Numerical Optimization (2006), Sections 17.2,
+for exact penalties, and 18.3, for the second-order correction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.collision.distances import shape_distance
+from zwang.dynamics.energy import mass_centre_with_jacobian
+from zwang.kinematics.configuration import integrate_configuration
+from zwang.kinematics.kinematics import Kinematics
+from zwang.robot.levenberg_marquardt import select_array
+from zwang.robot.whole_body.problem import WholeBodyProblem
+from zwang.robot.whole_body.step import displacement
+from zwang.robot.whole_body.step_rows import TaskTarget, loop_rows, posture_error, rows_of_task
+from zwang.robot.whole_body.weighted_tasks import ComTask, FrameTask, PostureTask
+from zwang.scalar import (
+    absolute,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    minimum,
+    sqrt,
+    where,
+    while_loop,
+)
+from zwang.solver.solution import max_abs
+
+INITIAL_DAMPING = 1e-3  # mu at the start, relative to the squared weighted error there
+SMALLEST_REJECTED = 1e-4  # mu after a rejected step is at least this
+LARGEST_DAMPING = 1e8  # a search ends at this mu, where no step decreases the merit
+KAPPA = 0.01  # of the merit
+PENALTY = 5.0  # nu of the merit, relative to the largest weight
+SMALLEST_DECREASE = 1e-7  # a search ends at this relative change of the merit
+LARGEST_STEP = 0.5  # [rad, m]
+
+
+class WholeBodySettings(NamedTuple):
+    """Settings of a search: tolerances [m] and [rad], the step at which it ends [rad, m], and its limit."""
+
+    position: Any
+    orientation: Any
+    step: Any
+    iteration_limit: Any
+
+
+class WholeBodySearch(NamedTuple):
+    """State of a search: q and its merit, the damping mu, iterations, whether it has ended, and whether the
+    solver of a step failed.
+    """
+
+    q: Any
+    merit: Any
+    mu: Any
+    iterations: Any
+    ended: Any
+    failed: Any
+
+
+class TaskErrors(NamedTuple):
+    """The errors of each task but postures, as norms: position (tasks,) [m] and orientation (tasks,) [rad];
+    the largest violation of loops and couplings; by how much pairs of shapes are too near [m]; and
+    the costs c_k of the priorities, and the penalty of loops and distances that are not kept.
+    """
+
+    position: np.ndarray
+    orientation: np.ndarray
+    loops: Any
+    collision: Any
+    costs: list[Any]
+    penalty: Any
+
+    def merit(self, count: int) -> Any:
+        """The merit of the errors of the first `count` priorities."""
+        lower = sum(KAPPA**k * c for k, c in enumerate(self.costs[:count]) if k)
+        return sqrt(2 * self.costs[0]) + self.penalty + lower
+
+
+def completed_targets(
+    problem: WholeBodyProblem, start: Any, given: Sequence[Mapping[str, Any]]
+) -> list[TaskTarget]:
+    """The targets, where those that are not given are what `start` (nq,) has."""
+    kinematics = Kinematics(problem.mechanism.tree, start)
+    found: list[TaskTarget] = []
+    for task, target in zip(problem.tasks, given, strict=True):
+        if target:
+            found.append(target)
+        elif isinstance(task, FrameTask):
+            pose = kinematics.frame_pose(task.frame)
+            found.append({"p": pose.p, "R": pose.R})
+        elif isinstance(task, ComTask):
+            found.append({"p": mass_centre_with_jacobian(kinematics)[0]})
+        else:
+            found.append({"q": start})
+    return found
+
+
+def task_errors(problem: WholeBodyProblem, q: Any, targets: Sequence[TaskTarget]) -> TaskErrors:
+    """The errors at q."""
+    kinematics = Kinematics(problem.mechanism.tree, q)
+    position, orientation = ([0.0] * len(problem.tasks) for _ in range(2))
+    costs: list[Any] = []
+    for numbers in problem.priorities:
+        cost: Any = 0.0
+        for number in numbers:
+            task = problem.tasks[number]
+            if isinstance(task, PostureTask):
+                weighted = posture_error(problem, q, targets[number]) * problem.posture_weights(task)
+            else:
+                rows = rows_of_task(problem, number, kinematics, targets[number])
+                linear = sum(i < 3 for i in task.rows)
+                position[number], orientation[number] = _norm(rows.e[:linear]), _norm(rows.e[linear:])
+                weighted = rows.e * rows.weight
+            cost = cost + weighted @ weighted / 2
+        costs.append(cost)
+    violations = [x for rows in loop_rows(problem, kinematics) for x in rows.e]
+    nearer: list[Any] = []
+    for item, a, b in problem.avoidance:
+        distance = shape_distance(a, b, kinematics.poses, item.distance + item.detection).distance
+        nearer.append(maximum(item.distance - distance, 0.0))
+    penalty = (
+        PENALTY * largest_weight(problem) * sum((absolute(x) for x in [*violations, *nearer]), start=0.0)
+    )
+    return TaskErrors(
+        np.array(position), np.array(orientation), max_abs(violations), max_abs(nearer), costs, penalty
+    )
+
+
+def search(
+    problem: WholeBodyProblem, start: Any, targets: Sequence[TaskTarget], settings: WholeBodySettings
+) -> WholeBodySearch:
+    """Steps from `start` (nq,) until no step decreases the merit or the iteration limit is reached: first for
+    the tasks of the first priority, then for all.
+    """
+    count, q = len(problem.priorities), within_limits(problem, start)
+    first = search_priorities(problem, q, targets, settings, 1)
+    if count == 1:
+        return first
+    last = search_priorities(problem, first.q, targets, settings, count)
+    return last._replace(
+        iterations=first.iterations + last.iterations, failed=logical_or(first.failed, last.failed)
+    )
+
+
+def search_priorities(
+    problem: WholeBodyProblem,
+    start: Any,
+    targets: Sequence[TaskTarget],
+    settings: WholeBodySettings,
+    count: int,
+) -> WholeBodySearch:
+    """The search for the tasks of the first `count` priorities."""
+    tree = problem.mechanism.tree
+
+    def running(s: WholeBodySearch) -> Any:
+        return logical_and(logical_not(s.ended), s.iterations < settings.iteration_limit)
+
+    def iterate(s: WholeBodySearch) -> WholeBodySearch:
+        kinematics = Kinematics(tree, s.q).with_computed_poses()
+        found = displacement(problem, kinematics, targets, 1.0, s.mu, count)
+        size = max_abs(found.x)
+        factor = minimum(1.0, LARGEST_STEP / maximum(size, LARGEST_STEP))
+        q = integrate_configuration(tree, s.q, factor * np.array(found.x))
+        if count > 1 or problem.avoidance or problem.loops:
+            q = corrected(problem, q, targets, count - 1)
+        merit = task_errors(problem, q, targets).merit(count)
+        usable = logical_and(logical_not(found.failed), merit < np.inf)
+        accepted = logical_and(usable, merit <= s.merit)
+        mu = where(accepted, s.mu / 4, maximum(4 * s.mu, SMALLEST_REJECTED))
+        unchanged = absolute(merit - s.merit) <= SMALLEST_DECREASE * s.merit
+        stationary = logical_or(logical_or(size <= settings.step, unchanged), mu > LARGEST_DAMPING)
+        return WholeBodySearch(
+            select_array(accepted, q, s.q),
+            where(accepted, merit, s.merit),
+            mu,
+            s.iterations + 1,
+            logical_or(logical_not(usable), stationary),
+            logical_not(usable),
+        )
+
+    errors = task_errors(problem, start, targets)
+    mu, never = INITIAL_DAMPING * errors.costs[0], 0.0 > 1.0
+    return while_loop(running, iterate, WholeBodySearch(start, errors.merit(count), mu, 0.0, never, never))
+
+
+def corrected(problem: WholeBodyProblem, q: Any, targets: Sequence[TaskTarget], count: int) -> np.ndarray:
+    """q after a step for the first `count` priorities alone, 0 for loops and distances, which a step for the
+    next one keeps to first order only.
+    """
+    kinematics = Kinematics(problem.mechanism.tree, q).with_computed_poses()
+    x = displacement(problem, kinematics, targets, 1.0, 0, count).x
+    near = max_abs(x) < LARGEST_STEP
+    step = np.array([where(near, value, 0.0) for value in x])
+    return integrate_configuration(problem.mechanism.tree, q, step)
+
+
+def largest_weight(problem: WholeBodyProblem) -> float:
+    """The largest weight of a row."""
+    weights = [task.row_weights.max() for task in problem.tasks if not isinstance(task, PostureTask)]
+    return float(max([1.0, *weights]))
+
+
+def within_limits(problem: WholeBodyProblem, q: Any) -> np.ndarray:
+    """q, with the coordinates that are beyond their limits moved to them."""
+    values = list(q)
+    for i, lower, upper in problem.bounds.values():
+        if np.isfinite(lower):
+            values[i] = maximum(values[i], lower)
+        if np.isfinite(upper):
+            values[i] = minimum(values[i], upper)
+    return np.array(values)
+
+
+def at_a_limit(problem: WholeBodyProblem, q: Any, tolerance: float) -> Any:
+    """Whether a joint is at one of its limits."""
+    found: Any = 0.0 > 1.0
+    for i, lower, upper in problem.bounds.values():
+        for limit in (lower, upper):
+            if np.isfinite(limit):
+                found = logical_or(found, absolute(q[i] - limit) <= tolerance)
+    return found
+
+
+def _norm(x: np.ndarray) -> Any:
+    return sqrt(x @ x) if len(x) else 0.0

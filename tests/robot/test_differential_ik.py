@@ -1,0 +1,299 @@
+"""Differential inverse kinematics against bounded least squares of SciPy, null spaces, and finite differences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear, minimize
+
+import zwang as zw
+from tests.mechanisms import random_mechanism
+from tests.robot import dh
+from zwang.robot import CollisionAvoidance, ComTask, FrameTask, PostureTask, com_jacobian, differential_ik
+from zwang.robot.sampling import random_configurations
+
+HUMANOID = Path(__file__).parents[2] / "examples" / "models" / "humanoid.xml"
+FEET = (FrameTask("right_foot", weight=10), FrameTask("left_foot", weight=10))
+HAND = FrameTask("right_forearm", weight=(1, 1, 1, 0, 0, 0))
+
+
+@pytest.fixture(scope="module")
+def humanoid():
+    return zw.load(HUMANOID)
+
+
+def bent(m):
+    """The humanoid with bent knees and elbows."""
+    q = np.array(m.home or m.neutral, dtype=float)
+    for index in m.joints:
+        for part, angle in (("knee", 0.5), ("hip_swing", -0.25), ("ankle", -0.25), ("elbow", -0.6)):
+            if part in index.name:
+                q[index.q] = angle
+    return q
+
+
+def stacked(m, q, rows, damping, centre=None):
+    """A x = b of the weighted least squares from (J, e, weight) of each task, with the damping."""
+    A = [np.asarray(w)[..., None] * J for J, _, w in rows]
+    b = [np.asarray(w) * e for _, e, w in rows]
+    return np.concatenate([*A, np.sqrt(damping) * np.eye(m.nv)]), np.concatenate([*b, np.zeros(m.nv)])
+
+
+def position_rows(m, q, frame, target):
+    """J (3, nv) of a frame's position, and its error."""
+    return zw.frame_jacobian(m, q, frame)[:3], target - zw.frame_pose(m, q, frame).p
+
+
+def bounds_of(m, q):
+    """The displacements (lower, upper) that the joint limits allow."""
+    lower, upper = np.full(m.nv, -np.inf), np.full(m.nv, np.inf)
+    for index in m.joints:
+        if index.kind != "free" and index.joint.limits is not None:
+            lower[index.v], upper[index.v] = np.array(index.joint.limits, dtype=float) - q[index.q]
+    return lower, upper
+
+
+# ------------------------------------------------------------------------------ centre of mass
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_com_jacobian_by_finite_differences(seed):
+    m = random_mechanism(np.random.default_rng(seed))
+    q, eps = random_configurations(m, 2, seed), 1e-6
+    J = com_jacobian(m, q)
+    for x, own in zip(q, J, strict=True):
+        for k in range(m.nv):
+            steps = [zw.integrate_configuration(m, x, s * np.eye(m.nv)[k], eps) for s in (1, -1)]
+            slope = (zw.mass_centre(m, steps[0]) - zw.mass_centre(m, steps[1])) / (2 * eps)
+            np.testing.assert_allclose(own[:, k], slope, atol=1e-8)
+        np.testing.assert_allclose(com_jacobian(m, x), own, atol=1e-12)
+
+
+def test_a_body_on_the_world_counts_with_its_mass():
+    fixed = zw.Body("base", mass=3.0, inertia=np.eye(3))
+    arm = zw.Body(
+        "arm", zw.Revolute("turn", axis=(0, 0, 1)), parent="base", mass=1.0, com=(1, 0, 0), inertia=np.eye(3)
+    )
+    m = zw.Mechanism(bodies=[fixed, arm])
+    np.testing.assert_allclose(com_jacobian(m, [0.0]).ravel(), (0, 0.25, 0), atol=1e-15)
+
+
+# ------------------------------------------------------------------------------ one priority
+
+
+def test_step_is_that_of_bounded_least_squares(humanoid):
+    """Feet, hand, centre of mass and posture with joint limits: SciPy's BVLS on the same rows."""
+    m, q = humanoid, bent(humanoid)
+    hand = zw.frame_pose(m, q, "right_forearm").p + (0.15, -0.05, 0.2)
+    centre = zw.mass_centre(m, q) + (0.06, 0.03, 0.02)
+    tasks = (*FEET, HAND, ComTask(weight=(2, 3, 0)), PostureTask(weight=0.05, priority=0))
+    found = differential_ik(
+        m, tasks, [None, None, hand, centre, bent(m)], q, 0.1, damping=1e-4, compiled=False
+    )
+    assert found.solved
+    rows = [(zw.frame_jacobian(m, q, t.frame), np.zeros(6), np.full(6, 10.0)) for t in FEET]
+    rows.append((*position_rows(m, q, "right_forearm", hand), np.ones(3)))
+    rows.append((com_jacobian(m, q)[:2], (centre - zw.mass_centre(m, q))[:2], np.array([2.0, 3.0])))
+    rows.append((np.eye(m.nv)[6:], np.zeros(m.nv - 6), np.full(m.nv - 6, 0.05)))
+    A, b = stacked(m, q, rows, 1e-4)
+    lower, upper = bounds_of(m, q)
+    best = lsq_linear(A, b, (lower, upper), method="bvls", tol=1e-14)
+    x = found.v * 0.1
+    np.testing.assert_allclose(x, best.x, atol=1e-7)
+    assert (x <= upper).all() and (x >= lower).all()
+    assert np.sum((x == upper) | (x == lower)) == np.sum(best.active_mask != 0) > 0
+    np.testing.assert_allclose(found.q, zw.integrate_configuration(m, q, x, 1), atol=1e-14)
+
+
+def test_speed_limits_hold_exactly_and_are_optimal():
+    m, rng = dh.arm("panda"), np.random.default_rng(0)
+    q, h = random_configurations(m, 20), 0.01
+    target = zw.compile(m).frame_pose(random_configurations(m, 20, 1), "tip").p
+    speeds = rng.uniform(0.5, 2, m.nv)
+    task = FrameTask("tip", weight=(1, 1, 1, 0, 0, 0))
+    found = differential_ik(m, task, [target], q, h, speed_limits=speeds, damping=1e-3, limits=False)
+    assert found.solved.all() and (np.abs(found.v) <= speeds * (1 + 1e-15)).all()
+    for x, goal, v in zip(q, target, found.v, strict=True):
+        A, b = stacked(m, x, [(*position_rows(m, x, "tip", goal), np.ones(3))], 1e-3)
+        best = lsq_linear(A, b, (-speeds * h, speeds * h), method="bvls", tol=1e-14)
+        np.testing.assert_allclose(v * h, best.x, atol=1e-8)
+
+
+def test_velocity_limits_of_the_joints_are_the_default():
+    joint = zw.Revolute("turn", axis=(0, 0, 1), velocity_limit=0.7)
+    m = zw.Mechanism(bodies=[zw.Body("arm", joint, mass=1.0, com=(1, 0, 0), inertia=np.eye(3))])
+    posture = PostureTask(weight=1.0)
+    assert differential_ik(m, posture, [[1.0]], [0.0], 0.1).v == pytest.approx(0.7, abs=1e-15)
+    assert differential_ik(m, posture, [[1.0]], [0.0], 0.1, speed_limits=False).v > 9.9
+
+
+def test_orientation_in_body_axes_leaves_the_tool_axis_free():
+    """A twist about the tool's own axis is no error, so that nothing moves."""
+    m, (q,) = dh.arm("panda"), random_configurations(dh.arm("panda"), 1)
+    pose = zw.frame_pose(m, q, "tip")
+    c, s = np.cos(0.7), np.sin(0.7)
+    twisted = pose.R @ np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+    task = FrameTask("tip", weight=(1, 1, 1, 1, 1, 0), axes="body")
+    assert np.abs(differential_ik(m, task, [(twisted, pose.p)], q, 1.0, limits=False).v).max() < 1e-12
+
+
+def test_levenberg_marquardt_damping_of_a_task():
+    m, (q,) = dh.arm("panda"), random_configurations(dh.arm("panda"), 1)
+    goal = zw.frame_pose(m, q, "tip").p + (0.1, 0.2, -0.1)
+    task = FrameTask("tip", weight=(2, 2, 2, 0, 0, 0), gain=0.5, damping=0.3)
+    found = differential_ik(m, task, [goal], q, 1.0, limits=False)
+    J, e = position_rows(m, q, "tip", goal)
+    A, b = stacked(m, q, [(J, 0.5 * e, np.full(3, 2.0))], 1e-6 + 0.3 * (e @ e))
+    np.testing.assert_allclose(found.v, np.linalg.lstsq(A, b, rcond=None)[0], atol=1e-12)
+
+
+# ------------------------------------------------------------------------------ priorities
+
+
+def test_a_second_priority_is_in_the_null_space_of_the_first():
+    """x = x_1 + Z y with the null space Z of J_1 by singular values, y by least squares."""
+    m, (q,) = dh.arm("panda"), random_configurations(dh.arm("panda"), 1)
+    goal, rest = zw.frame_pose(m, q, "tip").p + (0.05, -0.02, 0.03), q + 0.3
+    tasks = (FrameTask("tip", weight=(1, 1, 1, 0, 0, 0)), PostureTask(weight=0.5))
+    found = differential_ik(m, tasks, [goal, rest], q, 1.0, limits=False)
+    J, e = position_rows(m, q, "tip", goal)
+    x = np.linalg.solve(J.T @ J + 1e-6 * np.eye(m.nv), J.T @ e)
+    Z = np.linalg.svd(J)[2][3:].T
+    scaled = 0.25 + 1e-6
+    y = Z.T @ (0.25 * (rest - q) / scaled - x)
+    np.testing.assert_allclose(found.v, x + Z @ y, atol=1e-9)
+    np.testing.assert_allclose(J @ found.v, J @ x, atol=1e-11)
+
+
+def test_three_priorities_of_which_the_second_cannot_be_reached(humanoid):
+    """The feet stay, the hand comes as near as they allow, and the posture uses what is left."""
+    m, q = humanoid, bent(humanoid)
+    far = zw.frame_pose(m, q, "right_forearm").p + (3.0, 0, 0)
+    hand = FrameTask("right_forearm", weight=(1, 1, 1, 0, 0, 0), priority=1)
+    found = differential_ik(
+        m, (*FEET, hand, PostureTask(priority=2)), [None, None, far, q], q, 1.0, limits=False, compiled=False
+    )
+    J1 = np.concatenate([zw.frame_jacobian(m, q, t.frame) for t in FEET])
+    np.testing.assert_allclose(J1 @ found.v, 0, atol=1e-10)
+    U, s, Vt = np.linalg.svd(J1)
+    Z = Vt[(s > 1e-9).sum() :].T
+    J2, e2 = position_rows(m, q, "right_forearm", far)
+    y = np.linalg.solve(Z.T @ (J2.T @ J2 + 1e-6 * np.eye(m.nv)) @ Z, Z.T @ J2.T @ e2)
+    np.testing.assert_allclose(J2 @ found.v, J2 @ (Z @ y), atol=1e-5)
+
+
+def test_priorities_within_joint_limits():
+    """The second priority against SLSQP, with the first kept and the limits."""
+    m = dh.arm("panda", [(-2.0, 2.0)] * 7)
+    q = np.array([0.3, 0.5, -0.2, -1.5, 0.4, 1.2, 1.9])
+    goal, rest = zw.frame_pose(m, q, "tip").p + (0.03, 0.05, 0.02), q + (2.5, 0, 0, 0, 3.0, 1.4, 0.9)
+    tasks = (FrameTask("tip", weight=(1, 1, 1, 0, 0, 0)), PostureTask(weight=1.0))
+    found = differential_ik(m, tasks, [goal, rest], q, 1.0)
+    J, e = position_rows(m, q, "tip", goal)
+    lower, upper = bounds_of(m, q)
+    A, b = stacked(m, q, [(J, e, np.ones(3))], 1e-6)
+    kept = J @ lsq_linear(A, b, (lower, upper), method="bvls", tol=1e-14).x
+    best = minimize(
+        lambda x: 0.5 * np.sum((x - rest + q) ** 2), np.zeros(7), jac=lambda x: x - rest + q, method="SLSQP",
+        bounds=list(zip(lower, upper, strict=True)),
+        constraints={"type": "eq", "fun": lambda x: J @ x - kept, "jac": lambda x: J},
+        options={"ftol": 1e-15, "maxiter": 500},
+    )  # fmt: skip
+    np.testing.assert_allclose(found.v, best.x, atol=2e-6)
+    assert (np.abs(found.v - upper) < 1e-9).sum() == 2
+    np.testing.assert_allclose(J @ found.v, kept, atol=1e-9)
+
+
+# ------------------------------------------------------------------------------ loops, distances
+
+
+def test_a_closed_loop_stays_closed_to_first_order():
+    """A parallelogram of two cranks and a coupler: opposite cranks turn alike."""
+    crank = {"mass": 1.0, "com": (0.5, 0, 0), "inertia": np.eye(3)}
+    m = zw.Mechanism(
+        bodies=[
+            zw.Body("left", zw.Revolute("a", axis=(0, 0, 1)), **crank),
+            zw.Body("coupler", zw.Revolute("b", axis=(0, 0, 1)), parent="left", position=(1, 0, 0), **crank),
+            zw.Body("right", zw.Revolute("c", axis=(0, 0, 1)), position=(2, 0, 0), **crank),
+        ],
+        constraints=[zw.Connect("close", a=("coupler", (2, 0, 0)), b=("right", (1, 0, 0)))],
+    )
+    q = np.array([1.0, -1.0, 1.0])
+    goal = zw.frame_pose(m, q, "coupler").p + (-0.01, 0.005, 0)
+    found = differential_ik(m, FrameTask("coupler", weight=(1, 1, 0, 0, 0, 0)), [goal], q, 1.0)
+    np.testing.assert_allclose(found.v, found.v[0] * np.array([1, -1, 1]), atol=1e-9)
+    tangent = np.array([-np.sin(1.0), np.cos(1.0)])
+    assert found.v[0] == pytest.approx(tangent @ (-0.01, 0.005), abs=1e-6)
+
+
+def test_distance_row_of_two_spheres_is_exact():
+    """A slider with a sphere stops where the linearised distance to a fixed sphere is reached."""
+    ball = zw.Body(
+        "ball",
+        zw.Prismatic("slide", axis=(1, 0, 0)),
+        mass=1.0,
+        inertia=np.eye(3),
+        geometry=[zw.Sphere(radius=0.1)],
+    )
+    m = zw.Mechanism(bodies=[ball], geometry=[zw.Sphere(radius=0.2, position=(1, 0, 0))])
+    task = FrameTask("ball", weight=(1, 0, 0, 0, 0, 0))
+    for pairs in ((("ball", "world"),), None):
+        keep = CollisionAvoidance(pairs, distance=0.05, detection=2.0)
+        found = differential_ik(m, task, [(5.0, 0, 0)], [0.0], 1.0, avoid=keep)
+        assert found.v[0] == pytest.approx(1 - 0.3 - 0.05, abs=1e-7)
+    slow = CollisionAvoidance((("ball", "world"),), distance=0.05, detection=2.0, gain=0.5)
+    assert differential_ik(m, task, [(5.0, 0, 0)], [0.0], 1.0, avoid=slow).v[0] == pytest.approx(
+        0.325, abs=1e-7
+    )
+    pushed = differential_ik(m, task, [(5.0, 0, 0)], [0.75], 1.0, avoid=slow)  # 0.05 m inside
+    assert pushed.v[0] == pytest.approx(-0.1, abs=1e-7)
+
+
+# ------------------------------------------------------------------------------ batches, errors
+
+
+def test_compiled_batches_equal_floats(humanoid):
+    m, rng = humanoid, np.random.default_rng(0)
+    q = np.tile(bent(m), (6, 1))
+    q[:, 7:] += 0.1 * rng.standard_normal((6, m.nq - 7))
+    hands = zw.frame_pose(m, bent(m), "right_forearm").p + rng.uniform(-0.2, 0.2, (6, 3))
+    tasks, targets = (*FEET, HAND, PostureTask()), [None, None, hands, bent(m)]
+    fast = differential_ik(m, tasks, targets, q, 0.02)
+    slow = differential_ik(m, tasks, targets, q, 0.02, compiled=False)
+    assert fast.solved.all() and fast.v.shape == (6, m.nv) and fast.residual.position.shape == (6, 4)
+    for one, other in zip((fast.v, fast.q, *fast.residual), (slow.v, slow.q, *slow.residual), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+    one = differential_ik(m, tasks, [None, None, hands[3], bent(m)], q[3], 0.02)
+    np.testing.assert_array_equal(one.v, fast.v[3])
+
+
+def test_errors_name_the_argument(humanoid):
+    m, q = humanoid, bent(humanoid)
+    with pytest.raises(zw.errors.UnknownNameError, match="'right_forearm'"):
+        differential_ik(m, FrameTask("right_forarm"), [None], q, 0.1)
+    with pytest.raises(zw.errors.DescriptionError, match="weight of the task of frame 'pelvis'"):
+        FrameTask("pelvis", weight=(1, 2))
+    with pytest.raises(zw.errors.DescriptionError, match="positive"):
+        ComTask(weight=0)
+    with pytest.raises(zw.errors.DescriptionError, match="gain"):
+        PostureTask(gain=2.0)
+    with pytest.raises(zw.errors.ShapeError, match="one entry for each of the 1 tasks"):
+        differential_ik(m, HAND, [None, None], q, 0.1)
+    with pytest.raises(zw.errors.ShapeError, match="nv is 24"):
+        differential_ik(m, PostureTask(weight=(1.0,) * 3), [None], q, 0.1)
+    with pytest.raises(zw.errors.StateError, match="step"):
+        differential_ik(m, HAND, [None], q, 0.0)
+    with pytest.raises(zw.errors.DescriptionError, match="damping"):
+        differential_ik(m, HAND, [None], q, 0.1, damping=0.0)
+    with pytest.raises(zw.errors.UnknownNameError, match="'pelvis'"):
+        differential_ik(m, HAND, [None], q, 0.1, avoid=CollisionAvoidance((("pelvs", "world"),)))
+    with pytest.raises(zw.errors.DescriptionError, match="no shapes"):
+        differential_ik(m, HAND, [None], q, 0.1, avoid=CollisionAvoidance((("pelvis", "pelvis"),)))
+    skate = zw.Mechanism(
+        bodies=[zw.Body("skate", zw.Planar("plane"), mass=1.0, inertia=np.eye(3))],
+        constraints=[zw.NoSideSlip("blade", "skate")],
+    )
+    with pytest.raises(zw.errors.DescriptionError, match="NoSideSlip"):
+        differential_ik(skate, ComTask(), [None], np.zeros(3), 0.1)

@@ -1,0 +1,170 @@
+"""Whole-body inverse kinematics: reached targets by forward kinematics, and the reasons for failure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.robot import dh
+from tests.robot.test_differential_ik import FEET, HAND, HUMANOID, bent
+from zwang.robot import CollisionAvoidance, ComTask, FrameTask, PostureTask, whole_body_ik
+from zwang.robot.sampling import random_configurations
+
+TASKS = (*FEET, HAND, ComTask(weight=2))
+
+
+@pytest.fixture(scope="module")
+def humanoid():
+    return zw.load(HUMANOID)
+
+
+@pytest.fixture(scope="module")
+def reachable(humanoid):
+    """Poses of the feet, and 200 positions of the hand and of the centre of mass that they allow."""
+    m, rng = humanoid, np.random.default_rng(1)
+    feet = [(pose.R, pose.p) for pose in (zw.frame_pose(m, bent(m), task.frame) for task in FEET)]
+    q = np.tile(bent(m), (200, 1))
+    q[:, 7:] += 0.3 * rng.standard_normal((200, m.nq - 7))
+    standing = whole_body_ik(m, FEET, feet, q)
+    which = standing.converged
+    assert which.mean() > 0.98
+    fast = zw.compile(m)
+    return feet, fast.frame_pose(standing.q[which], "right_forearm").p, fast.mass_centre(standing.q[which])
+
+
+def test_humanoid_reaches_all_targets_of_other_postures(humanoid, reachable):
+    """Feet, hand and centre of mass are at their targets by the functions on floats; limits hold."""
+    m, (feet, hands, centres) = humanoid, reachable
+    found = whole_body_ik(m, TASKS, [*feet, hands, centres], bent(m), restarts=20)
+    assert found.converged.all() and (found.reason == "converged").all()
+    for q, hand, centre in zip(found.q[::10], hands[::10], centres[::10], strict=True):
+        for (R, p), task in zip(feet, FEET, strict=True):
+            pose = zw.frame_pose(m, q, task.frame)
+            np.testing.assert_allclose(pose.p, p, atol=1e-6)
+            np.testing.assert_allclose(pose.R, R, atol=2e-6)
+        np.testing.assert_allclose(zw.frame_pose(m, q, "right_forearm").p, hand, atol=1e-6)
+        np.testing.assert_allclose(zw.mass_centre(m, q), centre, atol=1e-6)
+    for index in m.joints:
+        if index.kind != "free" and index.joint.limits is not None:
+            low, high = (float(x) for x in index.joint.limits)
+            assert (found.q[:, index.q] >= low - 1e-15).all() and (found.q[:, index.q] <= high + 1e-15).all()
+
+
+def test_what_cannot_be_reached_is_told(humanoid, reachable):
+    m, (feet, hands, centres) = humanoid, reachable
+    hands = np.array(hands[:4])
+    hands[1] += (3, 0, 0)
+    found = whole_body_ik(m, TASKS, [*feet, hands, centres[:4]], bent(m), restarts=2)
+    assert found.converged.tolist() == [True, False, True, True]
+    assert found.reason[1] in ("limit", "stationary") and found.residual.position[1, 2] > 1
+    assert "limit" in found.explain(1) or "out of reach" in found.explain(1)
+    assert "3 converged" in str(found)
+    short = whole_body_ik(m, TASKS, [*feet, hands[0], centres[0]], bent(m), iterations=1)
+    assert short.reason == "iterations" and not short.converged
+
+
+def test_posture_of_second_priority_does_not_move_the_tool():
+    """The redundant arm takes the posture's side of its self-motion, and the tool stays at its target."""
+    m = dh.arm("panda", dh_limits())
+    q = random_configurations(m, 30, 3)
+    pose = zw.compile(m).frame_pose(q, "tip")
+    rest = np.array([0, -0.3, 0, -2.2, 0, 2.0, 0.8])
+    tool, posture = FrameTask("tip"), PostureTask()
+    plain = whole_body_ik(m, tool, [(pose.R, pose.p)], q)
+    nearer = whole_body_ik(m, (tool, posture), [(pose.R, pose.p), rest], q)
+    assert plain.converged.all() and nearer.converged.all()
+    before, after = (np.linalg.norm(s.q - rest, axis=1) for s in (plain, nearer))
+    assert (after <= before + 1e-9).all() and (after < before - 0.01).mean() > 0.5
+    # stationary: the posture's pull has no part in the null space of the free joints
+    for x in nearer.q[:5]:
+        limits = np.array(dh_limits())
+        free = (x > limits[:, 0] + 1e-9) & (x < limits[:, 1] - 1e-9)
+        J = zw.frame_jacobian(m, x, "tip")[:, free]
+        pull = (rest - x)[free]
+        rest_of_it = pull - np.linalg.pinv(J) @ (J @ pull)
+        assert np.abs(rest_of_it).max() < 2e-3
+
+
+def dh_limits():
+    return [(-2.9, 2.9), (-1.76, 1.76), (-2.9, 2.9), (-3.07, -0.07), (-2.9, 2.9), (-0.02, 3.75), (-2.9, 2.9)]
+
+
+def test_equal_weights_compromise_by_their_ratio():
+    """A slider between two targets of weights 2 and 1 stops at the mean with the weights 4 and 1."""
+    m = zw.Mechanism(
+        bodies=[
+            zw.Body("cart", zw.Prismatic("slide", axis=(1, 0, 0)), mass=1.0, inertia=np.eye(3)),
+        ]
+    )
+    row = np.array([1.0, 0, 0, 0, 0, 0])
+    tasks = (FrameTask("cart", weight=2 * row), FrameTask("cart", weight=row))
+    found = whole_body_ik(m, tasks, [(0.0, 0, 0), (1.0, 0, 0)], damping=1e-9, compiled=False)
+    assert found.q[0] == pytest.approx(0.2, abs=1e-6)
+    assert found.reason == "stationary" and "compete" in found.explain()
+
+
+def test_an_obstacle_is_avoided():
+    """A planar arm reaches beside a sphere without touching it; a target inside is told."""
+
+    def body(name, parent, x):
+        return zw.Body(
+            name, zw.Revolute(f"joint of {name}", axis=(0, 0, 1)), parent=parent, position=(x, 0, 0), mass=1.0,
+            inertia=np.eye(3), geometry=[zw.Sphere(radius=0.05, position=(0.5, 0, 0))],
+        )  # fmt: skip
+
+    m = zw.Mechanism(
+        bodies=[body("a", "world", 0), body("b", "a", 0.5), body("c", "b", 0.5)],
+        frames=[zw.Frame("tip", "c", position=(0.5, 0, 0))],
+        geometry=[zw.Sphere(radius=0.2, position=(0.9, 0.1, 0))],
+    )
+    task = FrameTask("tip", weight=(1, 1, 0, 0, 0, 0))
+    keep = CollisionAvoidance((("a", "world"), ("b", "world"), ("c", "world")), distance=0.02, detection=0.5)
+    goal, start = (1.0, 0.45, 0), (-0.6, 0.3, 0.2)
+
+    def clearance(q):
+        centres = [zw.frame_pose(m, q, name).R @ (0.5, 0, 0) + zw.frame_pose(m, q, name).p for name in "abc"]
+        return min(np.linalg.norm(c - (0.9, 0.1, 0)) for c in centres) - 0.25
+
+    through = whole_body_ik(m, task, [goal], start)
+    around = whole_body_ik(m, task, [goal], start, avoid=keep, restarts=20)
+    assert through.converged and around.converged
+    assert clearance(around.q) >= 0.02 - 1e-6
+    np.testing.assert_allclose(zw.frame_pose(m, around.q, "tip").p[:2], goal[:2], atol=1e-6)
+    inside = whole_body_ik(m, task, [(0.9, 0.12, 0)], start, avoid=keep)
+    assert not inside.converged and clearance(inside.q) >= 0.02 - 1e-6
+    assert 0.25 - 1e-6 <= inside.residual.position[0] < 0.26  # 0.27 m from the centre, the target 0.02 m
+
+
+def test_a_closed_loop_and_a_coupling_are_closed():
+    bar = {"mass": 1.0, "com": (0.5, 0, 0), "inertia": np.eye(3)}
+    m = zw.Mechanism(
+        bodies=[
+            zw.Body("crank", zw.Revolute("a", axis=(0, 0, 1)), **bar),
+            zw.Body("coupler", zw.Revolute("b", axis=(0, 0, 1)), parent="crank", position=(1, 0, 0), **bar),
+            zw.Body("rocker", zw.Revolute("c", axis=(0, 0, 1)), position=(2, 0, 0), **bar),
+            zw.Body("follower", zw.Revolute("d", axis=(0, 0, 1)), **bar),
+        ],
+        constraints=[
+            zw.Connect("close", a=("coupler", (1.8, 0, 0)), b=("rocker", (1.5, 0, 0))),
+            zw.JointCoupling("gear", "d", "a", coefficients=(0, -2.0)),
+        ],
+    )
+    angle = 0.9
+    goal = np.array([np.cos(angle), np.sin(angle), 0])
+    found = whole_body_ik(m, FrameTask("coupler", weight=(1, 1, 0, 0, 0, 0)), [goal], (1.2, -0.6, 1.4, 0.0))
+    assert found.converged and found.q[0] == pytest.approx(angle, abs=1e-6)
+    ends = [zw.frame_pose(m, found.q, name) for name in ("coupler", "rocker")]
+    points = [pose.R @ (x, 0, 0) + pose.p for pose, x in zip(ends, (1.8, 1.5), strict=True)]
+    np.testing.assert_allclose(points[0], points[1], atol=1e-8)
+    assert found.q[3] == pytest.approx(-2 * angle, abs=1e-8)
+
+
+def test_options_are_checked(humanoid):
+    for wrong in ({"tolerance": 0.0}, {"iterations": -1}, {"restarts": -1}, {"avoid": "all"}):
+        with pytest.raises(zw.errors.DescriptionError, match=next(iter(wrong))):
+            whole_body_ik(humanoid, HAND, [(0, 0, 1)], **wrong)
+    with pytest.raises(zw.errors.DescriptionError, match="tasks"):
+        whole_body_ik(humanoid, (), [])
+    with pytest.raises(zw.errors.ShapeError, match="different shapes"):
+        whole_body_ik(humanoid, (HAND, ComTask()), [np.zeros((3, 3)), np.zeros((2, 3))])
