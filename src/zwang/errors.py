@@ -27,6 +27,7 @@ def visible(text: str) -> str:
     )
 
 
+MOST_NAMES = 12  # that a message lists; of more, only those that are similar
 LONGEST_NAME = 200  # characters; longer names occur only in hostile files, and are not compared
 
 
@@ -66,7 +67,7 @@ class DescriptionError(ZwangError, ValueError):
 
 
 class UnknownNameError(ZwangError, KeyError):
-    """A name that does not exist; the message lists the valid names, similar ones first."""
+    """A name that does not exist; the message lists the valid names, of many only the similar ones."""
 
     def __init__(self, kind: str, name: object, valid: Iterable[str]):
         super().__init__(kind, name)
@@ -75,7 +76,9 @@ class UnknownNameError(ZwangError, KeyError):
     def __str__(self) -> str:
         near = nearest_names(self.name, self.valid)
         names = [*near, *(known for known in self.valid if known not in near)]
-        listed = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
+        shown = names if len(names) <= MOST_NAMES else near or names[:MOST_NAMES]
+        others = len(names) - len(shown)
+        listed = ", ".join(map(repr, shown)) + (f", and {others} others" if others else "")
         question = did_you_mean(self.name, near)
         return visible(
             f"there is no {self.kind} {self.name!r}.{' ' * bool(question)}{question} "

@@ -9,6 +9,7 @@ from zwang.robot.ik_solution import IKSolution, Residual, Trace
 from zwang.robot.inverse_kinematics import solve_ik
 from zwang.robot.manipulability import Manipulability, ManipulabilityEllipsoid, manipulability
 from zwang.robot.null_space_objectives import away_from_singularities
+from zwang.robot.six_revolute.all_solutions import AllIKSolutions, all_ik_solutions
 from zwang.robot.statics import (
     Equilibrium,
     Payload,
@@ -24,6 +25,7 @@ from zwang.robot.whole_body.whole_body_ik import WholeBodySolution, whole_body_i
 from zwang.robot.workspace import Workspace, workspace
 
 __all__ = [
+    "AllIKSolutions",
     "CollisionAvoidance",
     "ComTask",
     "Equilibrium",
@@ -38,6 +40,7 @@ __all__ = [
     "Trace",
     "WholeBodySolution",
     "Workspace",
+    "all_ik_solutions",
     "away_from_singularities",
     "com_jacobian",
     "differential_ik",

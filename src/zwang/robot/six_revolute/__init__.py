@@ -1,0 +1,1 @@
+"""All inverse kinematics solutions of arms with six revolute joints."""
