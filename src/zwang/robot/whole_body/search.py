@@ -45,6 +45,7 @@ SMALLEST_REJECTED = 1e-4  # mu after a rejected step is at least this
 LARGEST_DAMPING = 1e8  # a search ends at this mu, where no step decreases the merit
 KAPPA = 0.01  # of the merit
 PENALTY = 5.0  # nu of the merit, relative to the largest weight
+KEPT = 1e-8  # penalty of loops and distances within the tolerance
 SMALLEST_DECREASE = 1e-7  # a search ends at this relative change of the merit
 LARGEST_STEP = 0.5  # [rad, m]
 
@@ -83,6 +84,13 @@ class TaskErrors(NamedTuple):
     collision: Any
     costs: list[Any]
     penalty: Any
+
+    def are_within(self, settings: WholeBodySettings) -> Any:
+        """Whether all errors are within the tolerances."""
+        near = logical_and(
+            max_abs(self.position) <= settings.position, max_abs(self.orientation) <= settings.orientation
+        )
+        return logical_and(near, self.penalty <= KEPT)
 
     def merit(self, count: int) -> Any:
         """The merit of the errors of the first `count` priorities."""
@@ -144,7 +152,7 @@ def search(
     problem: WholeBodyProblem, start: Any, targets: Sequence[TaskTarget], settings: WholeBodySettings
 ) -> WholeBodySearch:
     """Steps from `start` (nq,) until no step decreases the merit or the iteration limit is reached: first for
-    the tasks of the first priority, then for all.
+    the tasks of the first priority, until they are within the tolerances, then for all.
     """
     count, q = len(problem.priorities), within_limits(problem, start)
     first = search_priorities(problem, q, targets, settings, 1)
@@ -177,12 +185,15 @@ def search_priorities(
         q = integrate_configuration(tree, s.q, factor * np.array(found.x))
         if count > 1 or problem.avoidance or problem.loops:
             q = corrected(problem, q, targets, count - 1)
-        merit = task_errors(problem, q, targets).merit(count)
+        errors = task_errors(problem, q, targets)
+        merit = errors.merit(count)
         usable = logical_and(logical_not(found.failed), merit < np.inf)
         accepted = logical_and(usable, merit <= s.merit)
         mu = where(accepted, s.mu / 4, maximum(4 * s.mu, SMALLEST_REJECTED))
         unchanged = absolute(merit - s.merit) <= SMALLEST_DECREASE * s.merit
         stationary = logical_or(logical_or(size <= settings.step, unchanged), mu > LARGEST_DAMPING)
+        if count == 1:
+            stationary = logical_or(stationary, logical_and(accepted, errors.are_within(settings)))
         return WholeBodySearch(
             select_array(accepted, q, s.q),
             where(accepted, merit, s.merit),

@@ -36,12 +36,13 @@ from zwang.robot.whole_body.step_rows import (
     step_bounds,
 )
 from zwang.robot.whole_body.weighted_tasks import PostureTask
-from zwang.scalar import logical_or, maximum, minimum, while_loop
+from zwang.scalar import logical_and, logical_or, maximum, minimum, while_loop
 from zwang.solver.newton import newton
 from zwang.solver.solution import Solution, max_abs
 
 COMPLIANCE = 1e-4  # R of rows that must hold, relative to that of the row with the largest weight
 HOLDING_PASSES = 4  # solutions with shifted references; each multiplies the residual by about COMPLIANCE
+FURTHER_PASSES = 20  # at most, while Newton's method ends before the solution
 BALANCE = 1e-6  # largest residual of the force balance of a solution, relative to the forces in it
 ROUNDING = 1e-14  # of a row's residual, relative to x; its force has the rounding error ROUNDING / R
 
@@ -150,16 +151,22 @@ def _solved(
         found = newton(gauss, rows)
         return found.acceleration, logical_or(found.failed, _is_unbalanced(gauss, rows, found, R))
 
+    def unfinished(carry: Any) -> Any:
+        _, _, failed, passes = carry
+        return logical_or(
+            passes < HOLDING_PASSES, logical_and(failed, passes < HOLDING_PASSES + FURTHER_PASSES)
+        )
+
     def shifted(carry: Any) -> Any:
-        aref, x, failed, passes = carry
+        aref, x, _, passes = carry
         now = rows.replaced(aref=np.concatenate([rows.aref[:first], aref]))
         found = newton(gauss, now, start=x)
-        failed = logical_or(failed, logical_or(found.failed, _is_unbalanced(gauss, rows, found, R)))
+        failed = logical_or(found.failed, _is_unbalanced(gauss, rows, found, R))
         # the reference of rows that must hold: b + R f
         return rows.aref[first:] + R * found.force[first:], found.acceleration, failed, passes + 1
 
     start = rows.aref[first:], x_free, 0.0 > 1.0, 0.0
-    _, x, failed, _ = while_loop(lambda carry: carry[3] < HOLDING_PASSES, shifted, start)
+    _, x, failed, _ = while_loop(unfinished, shifted, start)
     return x, failed
 
 
