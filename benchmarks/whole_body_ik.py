@@ -1,12 +1,13 @@
-"""Whole-body inverse kinematics of a humanoid with both feet fixed, a hand target and a centre-of-mass target.
+"""Whole-body inverse kinematics of a humanoid: both feet fixed, targets of a hand and of the centre of mass.
 
     PYTHONPATH=. python benchmarks/whole_body_ik.py [--targets 1000] [--steps 12] [--repeat 5]
 
-The targets are those of random postures with the feet in place. Both programs take the same differential steps
-from the same start: feet, hand and centre of mass with the same weights, joint limits, damping 1e-6, the
-configuration integrated after each. The residual, the largest position error of a task, is computed for both by
-zwang's functions after each step. mink (PyPI) is called in a loop from Python, as it is used; its solver is
-DAQP. Times are CPU times on one thread. The floor is what the poses and Jacobians of the tasks alone take.
+The targets are those of random postures with the feet in place. Both programs take the same differential
+steps from the same start: feet, hand and centre of mass with the same weights, joint limits, damping 1e-6,
+the configuration integrated after each. The residual, the largest position error of a task, is computed for
+both by zwang's functions after each step. mink (PyPI) is called in a loop from Python, as it is used, with
+the solver DAQP. Times are CPU times on one thread. The floor is what the poses and Jacobians of the tasks
+alone take.
 """
 
 from __future__ import annotations
@@ -141,21 +142,23 @@ def main() -> None:
     peers = mink_steps(m, start, targets, given.steps, given.peer_targets) if mink is not None else None
     print("step   zwang: us, median residual [m]      mink: us, median residual [m]   ratio")
     for i, (residual, seconds) in enumerate(ours):
-        line = f"{i + 1:4}   {1e6 * seconds:8.2f}  {np.median(residual[: given.peer_targets]):.2e}"
+        line = f"{i + 1:4} {1e6 * seconds:10.2f}  {np.median(residual[: given.peer_targets]):.2e}"
         if peers is not None:
-            line += f"   {1e6 * peers[i][1]:28.1f}  {np.median(peers[i][0]):.2e}   {peers[i][1] / seconds:9.0f}"
+            line += f"   {1e6 * peers[i][1]:28.1f}  {np.median(peers[i][0]):.2e}"
+            line += f"   {peers[i][1] / seconds:9.0f}"
         print(line)
     mean = np.mean([seconds for _, seconds in ours])
-    print(f"floor (poses and Jacobians) {1e6 * floor(m, start, given.targets, given.repeat):.2f} us; "
-          f"mean step {1e6 * mean:.2f} us" + (
-              f"; ratio {np.mean([s for _, s in peers]) / mean:.0f}" if peers is not None else ""))  # fmt: skip
+    lowest = floor(m, start, given.targets, given.repeat)
+    print(f"floor (poses and Jacobians) {1e6 * lowest:.2f} us; mean step {1e6 * mean:.2f} us")
+    if peers is not None:
+        print(f"ratio of the mean steps {np.mean([seconds for _, seconds in peers]) / mean:.0f}")
     for tasks, goals in ((TASKS, targets), ((*TASKS, PostureTask()), [*targets, start])):
         whole_body_ik(m, tasks, goals, start, threads=1)
         begin = time.process_time()
         found = whole_body_ik(m, tasks, goals, start, threads=1)
         seconds = time.process_time() - begin
-        print(f"{len(tasks)} tasks, {given.targets} targets at once: {1e3 * seconds:.0f} ms, "
-              f"{found.iterations.mean():.1f} iterations; {found}")  # fmt: skip
+        at_once = f"{len(tasks)} tasks, {given.targets} targets at once"
+        print(f"{at_once}: {1e3 * seconds:.0f} ms, {found.iterations.mean():.1f} iterations; {found}")
 
 
 if __name__ == "__main__":

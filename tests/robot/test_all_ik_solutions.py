@@ -1,4 +1,4 @@
-"""All solutions of six revolute joints: their number, forward kinematics, and Newton's method from many starts."""
+"""All solutions of six revolute joints: their number, their poses, and Newton's method from many starts."""
 
 from __future__ import annotations
 
@@ -31,11 +31,14 @@ def random_arm(rng, *, spherical=False):
         axis = rng.standard_normal(3)
         bodies.append(
             zw.Body(
-                f"body {k}", zw.Revolute(f"joint {k}", axis=tuple(axis / np.linalg.norm(axis))), parent=parent,
+                f"body {k}",
+                zw.Revolute(f"joint {k}", axis=tuple(axis / np.linalg.norm(axis))),
+                parent=parent,
                 position=np.zeros(3) if spherical and k > 3 else rng.uniform(-0.5, 0.5, 3),
                 orientation=Rotation.random(random_state=int(rng.integers(2**31))).as_matrix(),
-                mass=1.0, inertia=np.eye(3),
-            )  # fmt: skip
+                mass=1.0,
+                inertia=np.eye(3),
+            )
         )
         parent = f"body {k}"
     return zw.Mechanism(bodies=bodies, frames=[zw.Frame("tip", parent, position=(0.1, 0.2, 0.05))])

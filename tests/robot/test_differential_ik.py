@@ -1,4 +1,4 @@
-"""Differential inverse kinematics against bounded least squares of SciPy, null spaces, and finite differences."""
+"""Differential inverse kinematics against bounded least squares, null spaces, and finite differences."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def test_a_body_on_the_world_counts_with_its_mass():
 def test_step_is_that_of_bounded_least_squares(humanoid):
     """Feet, hand, centre of mass and posture with joint limits: SciPy's BVLS on the same rows."""
     m, q = humanoid, bent(humanoid)
-    hand = zw.frame_pose(m, q, "right_forearm").p + (0.15, -0.05, 0.2)
-    centre = zw.mass_centre(m, q) + (0.06, 0.03, 0.02)
+    hand = zw.frame_pose(m, q, "right_forearm").p + np.array([0.15, -0.05, 0.2])
+    centre = zw.mass_centre(m, q) + np.array([0.06, 0.03, 0.02])
     tasks = (*FEET, HAND, ComTask(weight=(2, 3, 0)), PostureTask(weight=0.05, priority=0))
     found = differential_ik(
         m, tasks, [None, None, hand, centre, bent(m)], q, 0.1, damping=1e-4, compiled=False
@@ -121,6 +121,18 @@ def test_speed_limits_hold_exactly_and_are_optimal():
         np.testing.assert_allclose(v * h, best.x, atol=1e-8)
 
 
+def test_speed_limits_of_a_floating_base(humanoid):
+    """Those of angular velocities hold, too, which are no rates of coordinates."""
+    m, q = humanoid, bent(humanoid)
+    turned = np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1.0]])
+    speeds = np.r_[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, np.full(m.nv - 6, np.inf)]
+    found = differential_ik(
+        m, FrameTask("pelvis"), [(turned, (1, 1, 1))], q, 0.1, speed_limits=speeds, compiled=False
+    )
+    assert (np.abs(found.v) <= speeds * (1 + 1e-15)).all()
+    np.testing.assert_allclose(found.v[[0, 1, 2, 5]], speeds[[0, 1, 2, 5]], atol=1e-12)
+
+
 def test_velocity_limits_of_the_joints_are_the_default():
     joint = zw.Revolute("turn", axis=(0, 0, 1), velocity_limit=0.7)
     m = zw.Mechanism(bodies=[zw.Body("arm", joint, mass=1.0, com=(1, 0, 0), inertia=np.eye(3))])
@@ -141,7 +153,7 @@ def test_orientation_in_body_axes_leaves_the_tool_axis_free():
 
 def test_levenberg_marquardt_damping_of_a_task():
     m, (q,) = dh.arm("panda"), random_configurations(dh.arm("panda"), 1)
-    goal = zw.frame_pose(m, q, "tip").p + (0.1, 0.2, -0.1)
+    goal = zw.frame_pose(m, q, "tip").p + np.array([0.1, 0.2, -0.1])
     task = FrameTask("tip", weight=(2, 2, 2, 0, 0, 0), gain=0.5, damping=0.3)
     found = differential_ik(m, task, [goal], q, 1.0, limits=False)
     J, e = position_rows(m, q, "tip", goal)
@@ -155,7 +167,7 @@ def test_levenberg_marquardt_damping_of_a_task():
 def test_a_second_priority_is_in_the_null_space_of_the_first():
     """x = x_1 + Z y with the null space Z of J_1 by singular values, y by least squares."""
     m, (q,) = dh.arm("panda"), random_configurations(dh.arm("panda"), 1)
-    goal, rest = zw.frame_pose(m, q, "tip").p + (0.05, -0.02, 0.03), q + 0.3
+    goal, rest = zw.frame_pose(m, q, "tip").p + np.array([0.05, -0.02, 0.03]), q + 0.3
     tasks = (FrameTask("tip", weight=(1, 1, 1, 0, 0, 0)), PostureTask(weight=0.5))
     found = differential_ik(m, tasks, [goal, rest], q, 1.0, limits=False)
     J, e = position_rows(m, q, "tip", goal)
@@ -170,14 +182,14 @@ def test_a_second_priority_is_in_the_null_space_of_the_first():
 def test_three_priorities_of_which_the_second_cannot_be_reached(humanoid):
     """The feet stay, the hand comes as near as they allow, and the posture uses what is left."""
     m, q = humanoid, bent(humanoid)
-    far = zw.frame_pose(m, q, "right_forearm").p + (3.0, 0, 0)
+    far = zw.frame_pose(m, q, "right_forearm").p + np.array([3.0, 0, 0])
     hand = FrameTask("right_forearm", weight=(1, 1, 1, 0, 0, 0), priority=1)
     found = differential_ik(
         m, (*FEET, hand, PostureTask(priority=2)), [None, None, far, q], q, 1.0, limits=False, compiled=False
     )
     J1 = np.concatenate([zw.frame_jacobian(m, q, t.frame) for t in FEET])
     np.testing.assert_allclose(J1 @ found.v, 0, atol=1e-10)
-    U, s, Vt = np.linalg.svd(J1)
+    _, s, Vt = np.linalg.svd(J1)
     Z = Vt[(s > 1e-9).sum() :].T
     J2, e2 = position_rows(m, q, "right_forearm", far)
     y = np.linalg.solve(Z.T @ (J2.T @ J2 + 1e-6 * np.eye(m.nv)) @ Z, Z.T @ J2.T @ e2)
@@ -188,7 +200,10 @@ def test_priorities_within_joint_limits():
     """The second priority against SLSQP, with the first kept and the limits."""
     m = dh.arm("panda", [(-2.0, 2.0)] * 7)
     q = np.array([0.3, 0.5, -0.2, -1.5, 0.4, 1.2, 1.9])
-    goal, rest = zw.frame_pose(m, q, "tip").p + (0.03, 0.05, 0.02), q + (2.5, 0, 0, 0, 3.0, 1.4, 0.9)
+    goal, rest = (
+        zw.frame_pose(m, q, "tip").p + np.array([0.03, 0.05, 0.02]),
+        q + np.array([2.5, 0, 0, 0, 3.0, 1.4, 0.9]),
+    )
     tasks = (FrameTask("tip", weight=(1, 1, 1, 0, 0, 0)), PostureTask(weight=1.0))
     found = differential_ik(m, tasks, [goal, rest], q, 1.0)
     J, e = position_rows(m, q, "tip", goal)
@@ -221,7 +236,7 @@ def test_a_closed_loop_stays_closed_to_first_order():
         constraints=[zw.Connect("close", a=("coupler", (2, 0, 0)), b=("right", (1, 0, 0)))],
     )
     q = np.array([1.0, -1.0, 1.0])
-    goal = zw.frame_pose(m, q, "coupler").p + (-0.01, 0.005, 0)
+    goal = zw.frame_pose(m, q, "coupler").p + np.array([-0.01, 0.005, 0])
     found = differential_ik(m, FrameTask("coupler", weight=(1, 1, 0, 0, 0, 0)), [goal], q, 1.0)
     np.testing.assert_allclose(found.v, found.v[0] * np.array([1, -1, 1]), atol=1e-9)
     tangent = np.array([-np.sin(1.0), np.cos(1.0)])

@@ -18,7 +18,9 @@ from zwang.robot.six_revolute.spherical_wrist import spherical_wrist_candidates,
 from zwang.robot.targets import TargetLike, read_target
 
 RESIDUAL = 1e-10  # [rad, length of the chain] of a solution
-SAME = 1e-5  # [rad] solutions nearer to each other are one; double solutions are known to about its square root
+SAME = (
+    1e-5  # [rad] solutions nearer to each other are one; double solutions are known to about its square root
+)
 SINGULAR = 1e-5  # smallest singular value of J, relative to the largest, of a singular solution
 LIMIT_ROUNDING = 1e-9  # [rad] allowed beyond a limit
 
@@ -135,4 +137,4 @@ def _shifted(m: Mechanism, q: np.ndarray, columns: list[int]) -> tuple[np.ndarra
     q = q.copy()
     q[:, columns] = x
     inside = (x >= lower - LIMIT_ROUNDING) & (x <= upper + LIMIT_ROUNDING)
-    return q, inside.all(axis=1)
+    return q, np.asarray(inside.all(axis=1))

@@ -2,8 +2,8 @@
 
 The last joint's axis is a line with a point, mapped by B_2^-1 Z(-t_2) ... T from the hand and by
 Z(t_3) B_3 Z(t_4) B_4 Z(t_5) B_5 from the base. Fourteen functions of it, the position p, the direction l,
-p.p, p.l, p x l and (p.p) l - 2 (p.l) p, are linear in (cos t, sin t, 1) of each of these angles: a rigid motion
-acts on them linearly (they are coordinates of a point pair in conformal geometry). So
+p.p, p.l, p x l and (p.p) l - 2 (p.l) p, are linear in (cos t, sin t, 1) of each of these angles: a rigid
+motion acts on them linearly (they are coordinates of a point and a line in conformal geometry). So
 
     P(t_3) m(t_4, t_5) = Q m(t_1, t_2),     m the nine products of z^-1, 1, z with z = exp(i t).
 
@@ -18,6 +18,7 @@ at half a revolution.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eig
@@ -28,7 +29,9 @@ NODES = np.array([0, 2, 4]) * np.pi / 3
 INTERPOLATION = np.linalg.inv(np.exp(1j * np.outer(NODES, [-1, 0, 1])))
 """From the values at the nodes to the coefficients of z^-1, 1 and z."""
 
-FURTHEST = 3.0  # eigenvalues with |z| between its inverse and it are candidates, which Newton's method decides
+FURTHEST = (
+    3.0  # eigenvalues with |z| between its inverse and it are candidates, which Newton's method decides
+)
 
 
 def candidates(B: np.ndarray, T: np.ndarray) -> np.ndarray:
@@ -109,7 +112,8 @@ def _polynomial_eigenvalues(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """z (n,) near the unit circle and v (n, 12) with (A_0 + A_1 z + A_2 z^2) v = 0, by linearisation."""
     zero, one = np.zeros_like(A[0]), np.eye(len(A[0]))
     first, second = np.block([[zero, one], [-A[0], -A[1]]]), np.block([[one, zero], [zero, A[2]]])
-    (numerator, denominator), vectors = eig(first, second, homogeneous_eigvals=True)
+    found: Any = eig(first, second, homogeneous_eigvals=True)
+    (numerator, denominator), vectors = found
     near = (np.abs(numerator) < FURTHEST * np.abs(denominator)) & (
         np.abs(denominator) < FURTHEST * np.abs(numerator)
     )

@@ -1,4 +1,4 @@
-"""A chain of six revolute joints, T = B_0 Z(t_1) B_1 Z(t_2) ... Z(t_6) B_6, with rotations Z about the z axis.
+"""A chain of six revolute joints, T = B_0 Z(t_1) B_1 Z(t_2) ... Z(t_6) B_6, with Z rotations about z.
 
 Poses are homogeneous matrices (..., 4, 4), so that many joint angles are evaluated at once.
 """
@@ -77,9 +77,9 @@ class RevoluteChain:
         return t, np.linalg.norm(pose_error(self.pose(t), T), axis=-1)
 
 
-def about_z(t: np.ndarray) -> np.ndarray:
+def about_z(t: np.ndarray | float) -> np.ndarray:
     """Rotations (..., 4, 4) about the z axis by the angles t (...)."""
-    t = np.asarray(t)
+    t = np.asarray(t, dtype=float)
     Z = np.zeros((*t.shape, 4, 4))
     Z[..., 0, 0] = Z[..., 1, 1] = np.cos(t)
     Z[..., 1, 0] = np.sin(t)
@@ -121,16 +121,16 @@ def pose_error(T: np.ndarray, target: np.ndarray) -> np.ndarray:
 def revolute_chain(m: Mechanism, frame: str) -> RevoluteChain:
     """The chain of the joints that carry a frame.
 
-    Raises UnknownNameError for an unknown frame, and DescriptionError unless six revolute joints carry it, of
-    which no coupling or loop restricts any.
+    Raises UnknownNameError for an unknown frame, and DescriptionError unless six revolute joints carry it,
+    none of which a coupling or loop restricts.
     """
     placement = m.tree.placement(frame)
     links = [m.tree.links[i] for i in m.tree.path(placement.link)]
     kinds = [link.joint.kind for link in links]
     if kinds != ["revolute"] * JOINTS:
         raise DescriptionError(
-            f"frame {frame!r} is carried by {len(links)} joints ({', '.join(kinds) or 'none'}); all solutions "
-            "are found for six revolute joints; use solve_ik"
+            f"frame {frame!r} is carried by {len(links)} joints ({', '.join(kinds) or 'none'}); all "
+            "solutions are found for six revolute joints; use solve_ik"
         )
     names = {index.name for index in m.joints for link in links if index.q.start == link.q.start}
     for c in m.constraints:

@@ -76,14 +76,13 @@ def _first_and_third(B: np.ndarray, wrist: np.ndarray, P: np.ndarray) -> list[tu
     if s[1] > RANK * scale:
         inverse = np.linalg.inv(A1)
         M, b = inverse @ A3, inverse @ a
-        return [
-            (float(np.arctan2(*(M @ (np.cos(t), np.sin(t)) + b)[::-1])), t) for t in _on_circle(M, b)
-        ]
+        return [(float(np.arctan2(*(M @ (np.cos(t), np.sin(t)) + b)[::-1])), t) for t in _on_circle(M, b)]
     # one combination of the equations does not depend on t_1
     pairs = []
-    for t3 in _solutions_of_cosine(*(U[:, 1] @ A3), U[:, 1] @ a, 0.0):
-        d = U[:, 0] @ (A3 @ (np.cos(t3), np.sin(t3)) + a)
-        pairs += [(t1, t3) for t1 in _solutions_of_cosine(*(s[0] * Vt[0]), 0.0, d)]
+    first, third = (float(s[0] * Vt[0, 0]), float(s[0] * Vt[0, 1])), U[:, 1] @ A3
+    for t3 in _solutions_of_cosine(float(third[0]), float(third[1]), float(U[:, 1] @ a), 0.0):
+        d = float(U[:, 0] @ (A3 @ (np.cos(t3), np.sin(t3)) + a))
+        pairs += [(t1, t3) for t1 in _solutions_of_cosine(*first, 0.0, d)]
     return pairs
 
 
@@ -129,4 +128,3 @@ def _solutions_of_cosine(a: float, b: float, c: float, d: float) -> list[float]:
 def _turn(x: np.ndarray, y: np.ndarray) -> float:
     """The angle about z that turns x into y; 0 where they lie on the z axis."""
     return float(np.arctan2(x[0] * y[1] - x[1] * y[0], x[0] * y[0] + x[1] * y[1]))
-

@@ -67,7 +67,8 @@ def differential_ik(
     priority, then over those of the next with the first ones kept, and so on.
     damping [1/rad^2, 1/m^2 of a unit weight]: positive, default 1e-6. limits: whether joint limits apply to
     the configuration after the step, default True. speed_limits: True (default) for the `velocity_limit` of
-    the joints, False for none, or (nv,) [rad/s, m/s]. Both are one-sided rows, and hold exactly.
+    the joints, False for none, or (nv,) [rad/s, m/s], one for each velocity. Both are
+    one-sided rows, and hold exactly.
     avoid: distances to be kept, as one-sided rows, linearised at q. Loops and joint couplings are kept, and
     their violation is removed.
     threads: by default one for each core. compiled: False evaluates the same algorithm on floats.
@@ -77,7 +78,7 @@ def differential_ik(
     Source: Gauss's principle with soft rows, see `zwang.robot.whole_body.step`.
     """
     m = validation.numeric_mechanism(mechanism)
-    if not 0 < validation.real(step, "step", "a number of seconds"):
+    if not validation.real(step, "step", "a number of seconds") > 0:
         raise StateError(f"step is {step}; it must be a positive number of seconds")
     problem = problem_of(m, tasks, damping, limits, speed_limits, avoid)
     start = configurations(m, q)
@@ -90,7 +91,7 @@ def differential_ik(
 def problem_of(
     m: Mechanism, tasks: Any, damping: float, limits: bool, speed_limits: Any, avoid: Any
 ) -> WholeBodyProblem:
-    """The problem of these arguments, kept so that its functions are compiled once. Raises DescriptionError."""
+    """The problem of these arguments, kept so that its functions are compiled once."""
     if not 0 < damping < np.inf:
         raise DescriptionError(f"damping is {damping}; it must be positive, such as {DEFAULT_DAMPING}")
     chosen = tuple(tasks) if isinstance(tasks, (list, tuple)) else (tasks,)

@@ -71,16 +71,18 @@ class WholeBodyProblem:
 
     @cached_property
     def bounds(self) -> dict[int, tuple[int, float, float]]:
-        """For each generalised velocity that has limits, its coordinate, and the lower and the upper limit."""
+        """For each generalised velocity with limits, its coordinate, and the lower and the upper limit.
+
+        Those of a ball joint, which has no such coordinate, have the first one's number, and no limit but
+        that of the speed.
+        """
         found = {}
-        lower, upper = (
-            joint_limits(self.mechanism) if self.limits else (np.full(self.mechanism.nq, -np.inf),) * 2
-        )
+        lower, upper = joint_limits(self.mechanism)
         for link in self.mechanism.tree.links:
-            i, k = link.q.start, link.v.start
-            if link.joint.kind != "ball":
-                low, high = (float(lower[i]), float(upper[i])) if self.limits else (-np.inf, np.inf)
-                if np.isfinite([low, high, self.speed_limits[k]]).any():
+            i, limited = link.q.start, self.limits and link.joint.kind != "ball"
+            low, high = (float(lower[i]), float(upper[i])) if limited else (-np.inf, np.inf)
+            for k in _numbers(link.v):
+                if np.isfinite(np.array([low, high, float(self.speed_limits[k])])).any():
                     found[k] = i, low, high
         return found
 

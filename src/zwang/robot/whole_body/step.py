@@ -3,13 +3,14 @@
 The displacement x (nv,) of the step takes the place of the acceleration. For each priority
 
     minimise   1/2 (x - x_free)^T M (x - x_free) + sum 1/2 |w (J x - gain e)|^2
-    subject to J x = J x_before of the tasks of the priorities before, J x = -r of loops, and J x >= b of limits
+    subject to J x = J x_before of the tasks before, J x = -r of loops, and J x >= b of limits
 
-with M = (damping + w_posture^2) 1 and x_free the pull of the posture. Tasks are soft equality rows, R = 1/w^2,
-limits are one-sided rows; `zwang.solver.newton` solves the problem by its active-set Newton method. Rows that
-must hold have a small R, and their reference is shifted by R f, the method of multipliers, so that they hold
-exactly. Source: Escande, Mansard, Wieber, Int. J. Robotics Research 33 (2014) 1006, for priorities with
-inequalities; Rockafellar, Math. Oper. Res. 1 (1976) 97, for the multipliers.
+with M = (damping + w_posture^2) 1 and x_free the pull of the posture. Tasks are soft equality rows,
+R = 1/w^2, limits are one-sided rows; `zwang.solver.newton` solves the problem by its active-set Newton
+method. Rows that must hold have a small R, and their reference is shifted by R f, the method of multipliers,
+so that they hold exactly.
+Source: Escande, Mansard, Wieber, Int. J. Robotics Research 33 (2014) 1006, for priorities with inequalities;
+Rockafellar, Math. Oper. Res. 1 (1976) 97, for the multipliers.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def _solved(
     x_free = array([p / d for p, d in zip(level.pull, level.diagonal, strict=True)])
     gauss = GaussProblem(M, x_free, problem.parents)
     soft = [
-        plain_rows(f"task {k}", "equality", own.J, gain * own.e, 1 / own.weight**2)
+        plain_rows(f"task {k}", "equality", own.J, gain * own.e, list(1 / own.weight**2))
         for k, (own, gain) in enumerate(zip(level.rows, level.gains, strict=True))
     ]
     fixed = [plain_rows(f"held {k}", "equality", J, b, [R] * len(J)) for k, (J, b) in enumerate(held)]

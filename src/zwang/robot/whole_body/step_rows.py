@@ -81,7 +81,7 @@ def step_bounds(problem: WholeBodyProblem, q: Any, h: Any) -> list[StepBounds]:
     found = []
     for k, (i, lower, upper) in problem.bounds.items():
         speed = float(problem.speed_limits[k])
-        low, high = lower - q[i], upper - q[i]
+        low, high = (limit - q[i] if np.isfinite(limit) else limit for limit in (lower, upper))
         if np.isfinite(speed):
             reach = speed * h
             low = -reach if np.isinf(lower) else minimum(maximum(low, -reach), reach)

@@ -66,8 +66,8 @@ class FrameTask:
 class ComTask:
     """The centre of mass of all bodies shall reach a position.
 
-    weight [1/m]: one for all rows, or three, of x, y and z in world axes; a row of weight 0 is left out. gain,
-    damping, priority: as for `FrameTask`. Raises DescriptionError.
+    weight [1/m]: one for all rows, or three, of x, y and z in world axes; a row of weight 0 is left out.
+    gain, damping, priority: as for `FrameTask`. Raises DescriptionError.
     """
 
     weight: float | Sequence[float] = 1.0
@@ -97,7 +97,8 @@ class PostureTask:
     """The joints shall approach a configuration.
 
     weight [1/rad, 1/m]: one for every velocity but those of free joints, or nv, one for each generalised
-    velocity. gain: as for `FrameTask`. priority: by default 1, after tasks of frames. Raises DescriptionError.
+    velocity. gain: as for `FrameTask`. priority: by default 1, after tasks of frames. Raises
+    DescriptionError.
     """
 
     weight: float | Sequence[float] = 0.1

@@ -74,7 +74,7 @@ class WholeBodyFunctions:
         settings: WholeBodySettings,
         targets: Sequence[np.ndarray],
     ) -> SearchArrays:
-        """The search from `start` (..., nq); targets that are not given are what `reference` (..., nq) has."""
+        """The search from `start` (..., nq); targets not given are what `reference` (..., nq) has."""
         return SearchArrays(*self._search(start, reference, np.array(settings, dtype=float), *targets))
 
     @cached_property

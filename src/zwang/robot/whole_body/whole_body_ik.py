@@ -34,8 +34,8 @@ REASONS = {
         "targets, another q0, restarts, or a posture a lower priority"
     ),
     "limit": (
-        "no step within the joint limits brings the tasks nearer to their targets; give other targets, another "
-        "q0 or restarts, or pass limits=False"
+        "no step within the joint limits brings the tasks nearer to their targets; give other targets, "
+        "another q0 or restarts, or pass limits=False"
     ),
     "collision": "no step brings the tasks nearer to their targets and keeps the distances of avoid",
     "loops": "the loops or couplings of the mechanism cannot be closed from this start; give another q0",
