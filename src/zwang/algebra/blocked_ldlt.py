@@ -1,206 +1,324 @@
 """Blocked L^T D L factorisation of sparse symmetric matrices, in loops over square blocks.
 
-The compiled program stays short for matrices whose factorisation, written entry by entry, would be too long
-to compile.
+Which blocks are nonzero is known only at run time: a mass matrix has a diagonal block for each kinematic
+tree, and rows that act in a state couple some of these trees. Blocks that stay zero are not touched, so
+that the cost is that of the nonzero blocks after fill-in. The compiled program is short.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.scalar import MutableArray, Table, empty, fori_loop, table, zeros
+from zwang.scalar import (
+    ActiveIndices,
+    MutableArray,
+    cond,
+    empty,
+    for_each,
+    fori_loop,
+    lane_maximum,
+    table,
+    zeros,
+)
 
-SIDE = 4
+SIDES = (6, 4)  # sides of blocks: a free body has six velocities; of two that need the same padding the first
+
+
+class BlockMarks(NamedTuple):
+    """Marks of blocks (I, J) with J <= I: for each block row whether it has any, and those of all blocks."""
+
+    rows: MutableArray
+    blocks: MutableArray
+
+
+class BlockPattern(NamedTuple):
+    """The nonzero blocks left of the diagonal after fill-in, the same in all lanes.
+
+    counts: their number in each block row. columns: their block columns, ascending, where block row K has the
+    places from K (K + 1) / 2 on.
+    """
+
+    counts: MutableArray
+    columns: MutableArray
 
 
 class BlockedFactors(NamedTuple):
-    """Factors of L^T D L: the unit lower triangular L, stored by blocks, and the reciprocals of D."""
+    """Factors of L^T D L: l of the diagonal blocks and D L beside them, and the reciprocals of D."""
 
-    L: MutableArray
+    DL: MutableArray
     reciprocals: MutableArray
+    pattern: BlockPattern
 
 
 class BlockedLDLT:
-    """Storage, factorisation and solution of a symmetric positive definite matrix (n, n) with a given
-    sparsity.
+    """Storage, factorisation and solution of a symmetric positive definite matrix (n, n).
 
-    n: size. entries: the positions (i, j), i >= j, of the entries that may be nonzero. Only blocks that are
-    nonzero after fill-in are stored. Rows of padding precede the first row, so that the size is a multiple of
-    the block size.
+    n: size. entries: the positions (i, j), i >= j, of the entries that may be nonzero in every state; others
+    are those of the blocks that `pattern` marks. Rows of padding precede the diagonal parts that no entry
+    connects, so that the size of each is a multiple of that of the blocks.
     """
 
     def __init__(self, n: int, entries: Iterable[tuple[int, int]]) -> None:
-        self.n, self.padding = n, -n % SIDE
-        self.count = (n + self.padding) // SIDE
-        blocks = {(k, k) for k in range(self.count)}
-        blocks |= {((i + self.padding) // SIDE, (j + self.padding) // SIDE) for i, j in entries}
-        for K in reversed(range(self.count)):  # symbolic elimination: fill-in
-            left = [J for J in range(K) if (K, J) in blocks]
-            blocks |= {(I, J) for I in left for J in left if J <= I}
-        self._start = {block: k * SIDE * SIDE for k, block in enumerate(sorted(blocks))}
+        entries = list(entries)
+        parts = {side: _diagonal_parts(n, entries, side) for side in SIDES}
+        padded = {side: sum(size + -size % side for size in sizes) for side, sizes in parts.items()}
+        self.n, self.side = n, min(SIDES, key=lambda side: padded[side])
+        self.count, sizes = padded[self.side] // self.side, parts[self.side]
+        self._at: list[int] = []  # the padded row of each row
+        for size in sizes:
+            start = self._at[-1] + 1 if self._at else 0
+            self._at += [start + -size % self.side + k for k in range(size)]
+        self._first = table([K * (K + 1) // 2 for K in range(self.count)])
+        self._coupled = sorted({pair for i, j in entries for pair in self.block_pairs((i, j))})
+        self._row_start = table(
+            [self._start(at // self.side, 0) + at % self.side * self.side for at in self._at]
+        )
+        self._column_start = table([self._start(0, at // self.side) + at % self.side for at in self._at])
 
     @property
     def size(self) -> int:
-        """Length of the array of all stored blocks."""
-        return len(self._start) * SIDE * SIDE
+        """Length of the array of all blocks on and left of the diagonal."""
+        return self._places * self.side**2
 
-    def place(self, i: int, j: int) -> int:
-        """Position of the entry (i, j), i >= j, in the array of all blocks."""
-        i, j = i + self.padding, j + self.padding
-        return self._start[i // SIDE, j // SIDE] + i % SIDE * SIDE + j % SIDE
+    @property
+    def _places(self) -> int:
+        """The number of blocks on and left of the diagonal, zero or not."""
+        return self.count * (self.count + 1) // 2
 
-    def factor(self, A: MutableArray) -> BlockedFactors:
-        """Factors of the matrix whose entries are in A, an array of length `size` (Featherstone 2008, Table
+    def place(self, i: Any, j: Any) -> Any:
+        """Position of the entry (i, j) in the array of all blocks; the block of i is not left of that of
+        j.
+        """
+        return self._row_start[i] + self._column_start[j]
+
+    def pattern(self, mark: Callable[[BlockMarks], BlockMarks]) -> BlockPattern:
+        """The nonzero blocks of matrices with the entries of every state and the blocks that `mark` marks.
+
+        `mark` calls `marked` outside of conditions that differ from lane to lane.
+        """
+        marks = BlockMarks(zeros(self.count), empty(self._places))
+        if self._coupled:
+            marks = for_each(self._coupled, lambda at, marks: self.marked(marks, *at), marks)
+        start = mark(marks), BlockPattern(zeros(self.count), empty(self._places))
+
+        def eliminate(r: Any, carry: Any) -> Any:
+            K, (marks, _) = self.count - 1 - r, carry
+            return cond(marks.rows[K] > 0, lambda *c: self._eliminated(K, *c), lambda *c: c, *carry)
+
+        return fori_loop(0, self.count, eliminate, start, unroll=False)[1]
+
+    def block_pairs(self, columns: Sequence[int]) -> list[tuple[int, int]]:
+        """The blocks (I, J), J < I, that hold the entries of a dense matrix with these rows and columns."""
+        blocks = sorted({self._at[k] // self.side for k in columns})
+        return [(I, J) for I in blocks for J in blocks if J < I]
+
+    def marked(self, marks: BlockMarks, I: Any, J: Any) -> BlockMarks:
+        """The marks, with block (I, J), J <= I, marked. Those of a row are cleared with the first one."""
+        first = self._first[I]
+
+        def clear(blocks: MutableArray) -> MutableArray:
+            return fori_loop(0, I, lambda k, blocks: blocks.set(first + k, 0.0), blocks)
+
+        blocks = cond(marks.rows[I] < 1, clear, lambda blocks: blocks, marks.blocks)
+        return BlockMarks(marks.rows.set(I, 1.0), blocks.set(first + J, 1.0))
+
+    def _eliminated(
+        self, K: Any, marks: BlockMarks, pattern: BlockPattern
+    ) -> tuple[BlockMarks, BlockPattern]:
+        """The pattern with block row K, and the marks with the fill-in of its elimination."""
+        first = self._first[K]
+        row = fori_loop(0, K, lambda J, row: row.set(J, marks.blocks[first + J]), empty(self.count))
+        found = ActiveIndices(row, K)
+
+        def fill(t: Any, carry: tuple[BlockMarks, MutableArray]) -> tuple[BlockMarks, MutableArray]:
+            marks, columns = carry
+            marks = fori_loop(0, t, lambda u, marks: self.marked(marks, found[t], found[u]), marks)
+            return marks, columns.set(first + t, 1.0 * found[t])
+
+        marks, columns = fori_loop(0, found.count, fill, (marks, pattern.columns))
+        return marks, BlockPattern(pattern.counts.set(K, 1.0 * found.count), columns)
+
+    def cleared(self, A: MutableArray, pattern: BlockPattern) -> MutableArray:
+        """The array with zeros in the nonzero blocks, and ones in the diagonal of the padding."""
+
+        def clear_block(start: Any, A: MutableArray) -> MutableArray:
+            return with_values(A, start, [0.0] * self.side**2)
+
+        def clear_row(K: Any, A: MutableArray) -> MutableArray:
+            A = clear_block(self._start(K, K), A)
+            return self._over_row(pattern, K, lambda J, A: clear_block(self._start(K, J), A), A)
+
+        A = fori_loop(0, self.count, clear_row, A, unroll=False)
+        padding = sorted(set(range(self.count * self.side)) - set(self._at))
+        ones = [
+            self._start(at // self.side, at // self.side) + at % self.side * (self.side + 1) for at in padding
+        ]
+        return for_each(ones, lambda place, A: A.set(place, 1.0), A) if ones else A
+
+    def factor(self, A: MutableArray, pattern: BlockPattern) -> BlockedFactors:
+        """Factors of the matrix whose entries are in A, which becomes part of them (Featherstone 2008, Table
         6.3).
 
-        The blocks change the loops, not the order of the operations on an entry.
+        Blocks that are zero, in the pattern or not, change no bit of the result.
         """
-        start, order = self._start, [*reversed(range(self.count))]
-        diagonal = table([start[I, I] for I in order])
-        below, below_end = _lists([self._below(I) for I in order])
-        beside, beside_end = _lists([[(start[I, J],) for J in self._beside(I)] for I in order])
 
-        def block_row(r: Any, arrays: tuple[MutableArray, MutableArray, MutableArray]) -> Any:
-            # A_IJ -= L_KI^T A_KJ for the rows K below; then A_II = l^T d l, and L_IJ beside the diagonal
-            A, L, reciprocals = arrays
-            A = _each(below, below_end, r, _eliminate(L), A)
-            d = diagonal[r]
-            l, own = _factor_block([[A[d + SIDE * k + j] for j in range(k + 1)] for k in range(SIDE)])
-            for k in range(SIDE):
-                L = with_values(L, d + SIDE * k, l[k])
-            reciprocals = with_values(reciprocals, SIDE * (self.count - 1 - r), own)
-            A, L = _each(beside, beside_end, r, _divide(l, own), (A, L))
-            return A, L, reciprocals
+        def block_row(r: Any, arrays: tuple[MutableArray, MutableArray]) -> Any:
+            # A_KK = l^T d l, A_KJ <- d L_KJ = l^-T A_KJ, and A_IJ -= L_KI^T A_KJ for all J <= I < K
+            (A, reciprocals), K = arrays, self.count - 1 - r
+            l, own = _factor_block(self._lower_triangle(A, self._start(K, K)))
+            for k in range(self.side):
+                A = with_values(A, self._start(K, K) + self.side * k, l[k])
+            A = self._over_row(pattern, K, lambda J, A: self._divided(A, self._start(K, J), l), A)
+            A = self._with_row_eliminated(A, pattern, K, own)
+            return A, with_values(reciprocals, self.side * K, own)
 
-        own = fori_loop(0, self.size, lambda k, own, given=A: own.set(k, given[k]), empty(self.size))
-        for k in range(self.padding):
-            own = own.set(k * SIDE + k, 1.0)
-        arrays = own, empty(self.size), empty(self.count * SIDE)
-        _, L, reciprocals = fori_loop(0, self.count, block_row, arrays, unroll=False)
-        return BlockedFactors(L, reciprocals)
+        arrays = A, empty(self.count * self.side)
+        return BlockedFactors(*fori_loop(0, self.count, block_row, arrays, unroll=False), pattern)
 
     def solve(self, factors: BlockedFactors, b: Any) -> np.ndarray:
         """x (n,) of L^T D L x = b (Featherstone 2008, Table 6.5)."""
-        L, x = factors.L, with_values(zeros(self.count * SIDE), self.padding, b)
-        start, within = self._start, [(k, i) for k in range(SIDE) for i in range(k)]
-        diagonal = table([start[K, K] for K in range(self.count)])
-        beside, end = _lists([[(start[K, I], SIDE * I) for I in self._beside(K)] for K in range(self.count)])
+        side, DL, pattern = self.side, factors.DL, factors.pattern
+        x = zeros(self.count * side)
+        for at, value in zip(self._at, b, strict=True):
+            x = x.set(at, value)
 
-        def backward(K: Any, x: MutableArray) -> MutableArray:  # L^T y = b
-            own, d = [x[SIDE * K + k] for k in range(SIDE)], diagonal[K]
-            for k, i in reversed(within):
-                own[i] = own[i] - L[d + SIDE * k + i] * own[k]
-            return _each(beside, end, K, _back_substitute(L, own), with_values(x, SIDE * K, own))
+        def backward(r: Any, x: MutableArray) -> MutableArray:  # L^T y = b
+            K = self.count - 1 - r
+            own, l = self._vector(x, K), self._lower_triangle(DL, self._start(K, K))
+            for k in reversed(range(side)):
+                for i in range(k):
+                    own[i] = own[i] - l[k][i] * own[k]
+            scaled = [y * d for y, d in zip(own, self._vector(factors.reciprocals, K), strict=True)]
 
-        def forward(K: Any, x: MutableArray) -> MutableArray:  # L x = D^-1 y
-            own = [x[SIDE * K + k] * factors.reciprocals[SIDE * K + k] for k in range(SIDE)]
-            own = _each(beside, end, K, _forward_substitute(L, x), own)
-            for k, i in within:
-                own[k] = own[k] - L[diagonal[K] + SIDE * k + i] * own[i]
-            return with_values(x, SIDE * K, own)
+            def subtract(I: Any, x: MutableArray) -> MutableArray:  # y_I - (D L_KI)^T D^-1 y_K
+                values, block = self._vector(x, I), self._block_at(DL, self._start(K, I))
+                for k in reversed(range(side)):
+                    values = [y - block[k][i] * scaled[k] for i, y in enumerate(values)]
+                return with_values(x, side * I, values)
 
-        x = fori_loop(0, self.count, lambda r, x: backward(self.count - 1 - r, x), x, unroll=False)
+            return self._over_row(pattern, K, subtract, with_values(x, side * K, own))
+
+        def forward(K: Any, x: MutableArray) -> MutableArray:  # D L x = y
+            def subtract(I: Any, own: list[Any]) -> list[Any]:
+                values, block = self._vector(x, I), self._block_at(DL, self._start(K, I))
+                for i in range(side):
+                    own = [y - block[k][i] * values[i] for k, y in enumerate(own)]
+                return own
+
+            own = self._over_row(pattern, K, subtract, self._vector(x, K))
+            own = [y * d for y, d in zip(own, self._vector(factors.reciprocals, K), strict=True)]
+            l = self._lower_triangle(DL, self._start(K, K))
+            for k in range(side):
+                for i in range(k):
+                    own[k] = own[k] - l[k][i] * own[i]
+            return with_values(x, side * K, own)
+
+        x = fori_loop(0, self.count, backward, x, unroll=False)
         x = fori_loop(0, self.count, forward, x, unroll=False)
-        return np.array([x[self.padding + k] for k in range(self.n)])
+        return np.array([x[at] for at in self._at])
 
-    def _beside(self, row: int) -> list[int]:
-        """The block columns left of the diagonal with a stored block in this block row."""
-        return [J for J in range(row) if (row, J) in self._start]
+    def _start(self, I: Any, J: Any) -> Any:
+        """Position of the first entry of block (I, J), J <= I, in the array of all blocks."""
+        return (self._first[I] + J) * self.side**2
 
-    def _below(self, I: int) -> list[tuple[int, int, int]]:
-        """Start positions of the blocks (I, J), (K, I), (K, J) for each block row K that is eliminated from
-        row I.
-        """
-        start = self._start
-        rows = [K for K in reversed(range(I + 1, self.count)) if (K, I) in start]
-        both = [(K, J) for K in rows for J in range(I + 1) if (K, J) in start]
-        return [(start[I, J], start[K, I], start[K, J]) for K, J in both]
+    def _column(self, pattern: BlockPattern, K: Any, t: Any) -> Any:
+        """The block column of nonzero block t of block row K."""
+        return lane_maximum(pattern.columns[self._first[K] + t], self.count - 1)
+
+    def _row_count(self, pattern: BlockPattern, K: Any) -> Any:
+        """The number of nonzero blocks left of the diagonal in block row K."""
+        return lane_maximum(pattern.counts[K], self.count - 1)
+
+    def _over_row(self, pattern: BlockPattern, K: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+        """The carry after body(J, carry) for these blocks (K, J)."""
+        return fori_loop(
+            0,
+            self._row_count(pattern, K),
+            lambda t, carry: body(self._column(pattern, K, t), carry),
+            carry,
+        )
+
+    def _divided(self, A: MutableArray, start: Any, l: list[list[Any]]) -> MutableArray:
+        """The array with l^-T A_KJ in place of the block beside the diagonal that begins here."""
+        a = self._block_at(A, start)
+        for k in reversed(range(self.side)):
+            for i in range(k):
+                a[i] = [x - l[k][i] * y for x, y in zip(a[i], a[k], strict=True)]
+        return with_values(A, start, chain(*a))
+
+    def _with_row_eliminated(
+        self, A: MutableArray, pattern: BlockPattern, K: Any, reciprocals: list[Any]
+    ) -> MutableArray:
+        """The array with A_IJ - L_KI^T D L_KJ for the nonzero blocks J <= I of block row K."""
+        side = self.side
+
+        def eliminate(t: Any, A: MutableArray) -> MutableArray:
+            I = self._column(pattern, K, t)
+            rows = zip(self._block_at(A, self._start(K, I)), reciprocals, strict=True)
+            L = [[x * reciprocal for x in row] for row, reciprocal in rows]
+
+            def subtract(u: Any, A: MutableArray) -> MutableArray:
+                J = self._column(pattern, K, u)
+                target, block = self._start(I, J), self._block_at(A, self._start(K, J))
+                for i in range(side):
+                    values = [A[target + side * i + j] for j in range(side)]
+                    for k in reversed(range(side)):
+                        values = [x - L[k][i] * y for x, y in zip(values, block[k], strict=True)]
+                    A = with_values(A, target + side * i, values)
+                return A
+
+            return fori_loop(0, t + 1, subtract, A)
+
+        return fori_loop(0, self._row_count(pattern, K), eliminate, A)
+
+    def _block_at(self, A: MutableArray, start: Any) -> list[list[Any]]:
+        """The block that begins at this position."""
+        return [[A[start + self.side * k + j] for j in range(self.side)] for k in range(self.side)]
+
+    def _lower_triangle(self, A: MutableArray, start: Any) -> list[list[Any]]:
+        """The lower triangle of the block that begins at this position."""
+        return [[A[start + self.side * k + j] for j in range(k + 1)] for k in range(self.side)]
+
+    def _vector(self, x: MutableArray, K: Any) -> list[Any]:
+        """The entries of a vector in block row K."""
+        return [x[self.side * K + k] for k in range(self.side)]
+
+
+def _diagonal_parts(n: int, entries: Sequence[tuple[int, int]], side: int) -> list[int]:
+    """The sizes of diagonal parts of a matrix without an entry between them: the smallest ones, of which
+    neighbours share a block of this side where they fit into one.
+    """
+    lowest = list(range(n + 1))
+    for i, j in entries:
+        lowest[i] = min(lowest[i], j)
+    for i in reversed(range(n)):
+        lowest[i] = min(lowest[i], lowest[i + 1])
+    starts = [i for i in range(n + 1) if lowest[i] == i]
+    sizes: list[int] = []
+    for a, b in pairwise(starts):
+        if sizes and sizes[-1] + b - a <= side:
+            sizes[-1] += b - a
+        else:
+            sizes.append(b - a)
+    return sizes
 
 
 def _factor_block(a: list[list[Any]]) -> tuple[list[list[Any]], list[Any]]:
     """L and the reciprocals of D of one diagonal block, from its lower triangle."""
-    reciprocals: list[Any] = [None] * SIDE
-    l: list[list[Any]] = [[] for _ in range(SIDE)]
-    for k in reversed(range(SIDE)):
+    side = len(a)
+    reciprocals: list[Any] = [None] * side
+    l: list[list[Any]] = [[] for _ in range(side)]
+    for k in reversed(range(side)):
         reciprocals[k] = 1 / a[k][k]
         l[k] = [a[k][i] * reciprocals[k] for i in range(k)]
         for i in range(k):
             for j in range(i + 1):
                 a[i][j] = a[i][j] - l[k][i] * a[k][j]
     return l, reciprocals
-
-
-def _eliminate(L: MutableArray) -> Callable[[Any, MutableArray], MutableArray]:
-    def body(at: Any, A: MutableArray) -> MutableArray:
-        """A_IJ - L_KI^T A_KJ."""
-        here, left, right = at
-        block = [A[here + k] for k in range(SIDE * SIDE)]
-        for k in reversed(range(SIDE)):
-            row = [A[right + SIDE * k + j] for j in range(SIDE)]
-            for i in range(SIDE):
-                factor = L[left + SIDE * k + i]
-                for j in range(SIDE):
-                    block[SIDE * i + j] = block[SIDE * i + j] - factor * row[j]
-        return with_values(A, here, block)
-
-    return body
-
-
-def _divide(l: list[list[Any]], reciprocals: list[Any]) -> Callable[[Any, Any], Any]:
-    def body(at: Any, arrays: tuple[MutableArray, MutableArray]) -> tuple[MutableArray, MutableArray]:
-        """A block beside the diagonal: D L, and L = D^-1 (D L)."""
-        (A, L), here = arrays, at[0]
-        a = [[A[here + SIDE * k + j] for j in range(SIDE)] for k in range(SIDE)]
-        for k in reversed(range(SIDE)):
-            for i in range(k):
-                a[i] = [x - l[k][i] * y for x, y in zip(a[i], a[k], strict=True)]
-        for k in range(SIDE):
-            A = with_values(A, here + SIDE * k, a[k])
-            L = with_values(L, here + SIDE * k, [x * reciprocals[k] for x in a[k]])
-        return A, L
-
-    return body
-
-
-def _back_substitute(L: MutableArray, own: list[Any]) -> Callable[[Any, MutableArray], MutableArray]:
-    def body(at: Any, x: MutableArray) -> MutableArray:
-        """x_I - L_KI^T x_K."""
-        block, start = at
-        values = [x[start + i] for i in range(SIDE)]
-        for k in reversed(range(SIDE)):
-            values = [value - L[block + SIDE * k + i] * own[k] for i, value in enumerate(values)]
-        return with_values(x, start, values)
-
-    return body
-
-
-def _forward_substitute(L: MutableArray, x: MutableArray) -> Callable[[Any, list[Any]], list[Any]]:
-    def body(at: Any, own: list[Any]) -> list[Any]:
-        """x_K - L_KI x_I."""
-        block, start = at
-        for i in range(SIDE):
-            own = [value - L[block + SIDE * k + i] * x[start + i] for k, value in enumerate(own)]
-        return own
-
-    return body
-
-
-def _lists(rows: Sequence[Sequence[tuple[int, ...]]]) -> tuple[list[Table], Table]:
-    """Lists of tuples of positions, one list a block row, as a table for each place in the tuple, and the
-    ends of the lists.
-    """
-    entries, ends = [entry for row in rows for entry in row], np.cumsum([0, *map(len, rows)])
-    return [table(list(column)) for column in zip(*entries, strict=True)], table(ends.tolist())
-
-
-def _each(positions: list[Table], ends: Table, row: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
-    """The carry after `body` for each tuple of positions of a block row."""
-    if not positions:
-        return carry
-    return fori_loop(ends[row], ends[row + 1], lambda k, t: body([c[k] for c in positions], t), carry)
 
 
 def with_values(array: MutableArray, start: Any, values: Iterable[Any]) -> MutableArray:

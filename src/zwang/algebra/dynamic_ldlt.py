@@ -6,9 +6,10 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any, NamedTuple
 
-from zwang.algebra.blocked_ldlt import SIDE, with_values
+from zwang.algebra.blocked_ldlt import with_values
 from zwang.scalar import MutableArray, Table, empty, fori_loop, table
 
+SIDE = 4
 BLOCK = SIDE * SIDE
 IN_BLOCK = range(SIDE)
 

@@ -24,10 +24,10 @@ def ltdl(H: Any, parents: Sequence[int]) -> tuple[list[list[Any]], list[Any]]:
     reciprocals: list[Any] = [None] * n
     for k in reversed(range(n)):
         reciprocals[k] = 1 / A[k][k]
-        ancestors = _ancestors(parents, k)
-        for i in ancestors:
+        above = ancestors(parents, k)
+        for i in above:
             a = A[k][i] * reciprocals[k]
-            for j in [i, *_ancestors(parents, i)]:
+            for j in [i, *ancestors(parents, i)]:
                 A[i][j] = A[i][j] - a * A[k][j]
             A[k][i] = a
     return A, reciprocals
@@ -42,7 +42,7 @@ def solve_transposed_unit_lower(L: Any, parents: Sequence[int], b: Any) -> np.nd
     """x (n,) of L^T x = b, with the L of `ltdl` (Featherstone 2008, Table 6.5)."""
     x = list(b)
     for k in reversed(range(len(x))):
-        for i in _ancestors(parents, k):
+        for i in ancestors(parents, k):
             x[i] = x[i] - L[k][i] * x[k]
     return np.array(x)
 
@@ -51,12 +51,21 @@ def solve_unit_lower(L: Any, parents: Sequence[int], b: Any) -> np.ndarray:
     """x (n,) of L x = b, with the L of `ltdl` (Featherstone 2008, Table 6.5)."""
     x = list(b)
     for k in range(len(x)):
-        for i in _ancestors(parents, k):
+        for i in ancestors(parents, k):
             x[k] = x[k] - L[k][i] * x[i]
     return np.array(x)
 
 
-def _ancestors(parents: Sequence[int], k: int) -> list[int]:
+def tree_product(H: Any, parents: Sequence[int], x: Any) -> np.ndarray:
+    """H x (n,) for a symmetric matrix (n, n) with the sparsity of a tree, as `ltdl` has it."""
+    columns: list[list[int]] = [[*reversed(ancestors(parents, i)), i] for i in range(len(parents))]
+    for i in range(len(parents)):
+        for j in ancestors(parents, i):
+            columns[j].append(i)
+    return np.array([sum((H[i][j] * x[j] for j in own), start=0) for i, own in enumerate(columns)])
+
+
+def ancestors(parents: Sequence[int], k: int) -> list[int]:
     """The ancestors of k, from its parent to the root."""
     found = []
     while (k := parents[k]) >= 0:

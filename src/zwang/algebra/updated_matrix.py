@@ -1,71 +1,183 @@
 """Symmetric positive definite matrices M + J^T D J: storage, and solution by the factorisation that suits the
-size.
+size: unrolled entry by entry, or in loops over the blocks that are nonzero in the present state.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.blocked_ldlt import BlockedLDLT
+from zwang.algebra.blocked_ldlt import BlockedLDLT, BlockMarks, BlockPattern
 from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
-from zwang.scalar import MutableArray, cond, zeros
+from zwang.scalar import (
+    ActiveIndices,
+    MutableArray,
+    cond,
+    empty,
+    fori_loop,
+    lane_maximum,
+    logical_or,
+    where,
+    zeros,
+)
+from zwang.scalar.stacked_pytree import StackedPytree
 
 # up to this number of multiplications the factorisation is unrolled entry by entry
 UNROLLED_MULTIPLICATIONS = 10_000
 FILL_IN_RATIO = 4  # fill-in is tested for where it multiplies the cost of the factorisation by this
 
 Entries = Iterable[tuple[int, int]]
+Columns = Sequence[int]
+PlacesOfBlock = Callable[[Any], list[tuple[int, int, Any]]]
+
+
+class RowBlocks(NamedTuple):
+    """Blocks of rows of J with the same number of columns, ascending, that may be nonzero.
+
+    active: the blocks that act in this state, or None for a single block, which acts where any_active does.
+    """
+
+    columns: Sequence[Columns]
+    active: ActiveIndices | None
+    any_active: Any
 
 
 class UpdatedMatrix:
-    """Matrices (n, n) of one sparsity, as arrays of their lower triangle.
+    """Matrices M + J^T D J (n, n) with the same M and the same acting rows, as arrays of their entries.
 
-    entries: the positions (i, j), i >= j, that may be nonzero. fill_in: further ones, which are nonzero only
-    where an update says so. position: the place of each in the array, of length `size`.
+    M (n, n): symmetric, with the sparsity of a tree with these parents. entries: the positions (i, j), i >= j, at which M, or J^T D J whatever rows act, may
+    be nonzero. row_blocks: the rows of J that act in some states. size: length of the arrays.
     """
 
-    def __init__(self, n: int, entries: Entries, fill_in: Entries) -> None:
-        self.n, self.entries = n, set(entries)
-        self.filled = self.entries | set(fill_in)
-        large = factorization_cost(self.filled) > UNROLLED_MULTIPLICATIONS
-        self._blocked = BlockedLDLT(n, self.filled) if large else None
-        if self._blocked is None:
-            self.size, self.position = len(self.filled), {e: k for k, e in enumerate(sorted(self.filled))}
-        else:
+    def __init__(
+        self, M: Any, parents: Sequence[int], entries: Entries, row_blocks: Sequence[RowBlocks]
+    ) -> None:
+        self.n, self._entries, self._M = len(M), set(entries), M
+        self._filled = _filled(self.n, self._entries, row_blocks)
+        self._blocked, self._position = None, dict[tuple[int, int], int]()
+        if factorization_cost(self._filled) > UNROLLED_MULTIPLICATIONS:
+            self._blocked = BlockedLDLT(
+                self.n, self._entries | {(i, j) for i, j in enumerate(parents) if j >= 0}
+            )
             self.size = self._blocked.size
-            self.position = {e: self._blocked.place(*e) for e in self.filled}
+            self._pattern = _pattern(self._blocked, row_blocks)
+            self._stored_M = StackedPytree([(self.place(i, j), M[i][j]) for i, j in sorted(self._entries)])
+        else:
+            self._position = {e: k for k, e in enumerate(sorted(self._filled))}
+            self.size = len(self._filled)
+            acting = [b.any_active for b in row_blocks if any(not self._has(own) for own in b.columns)]
+            self._is_filled = reduce(logical_or, acting, False)
 
-    def array(self, M: Any, more: int = 0) -> MutableArray:
-        """The array of M, followed by this number of zeros."""
-        H = zeros(self.size + more)
-        for (i, j), k in self.position.items():
-            H = H.set(k, M[i][j])
-        return H
+    def place(self, i: int, j: int) -> int:
+        """The place of the entry (i, j), i >= j, in the array."""
+        return self._position[i, j] if self._blocked is None else self._blocked.place(i, j)
 
-    def solve(self, H: MutableArray, b: Any, is_filled: Any = True) -> np.ndarray:
-        """x (n,) of H x = b; is_filled: whether an entry of the fill-in may be nonzero."""
-        ratio = factorization_cost(self.filled) / max(factorization_cost(self.entries), 1.0)
-        if ratio < FILL_IN_RATIO:
-            return self._solve_filled(H, b)
-        return cond(
-            is_filled, lambda H: self._solve_filled(H, b), lambda H: self._solve_sparse(self.entries, H, b), H
-        )
+    def places(self, columns: Sequence[Columns]) -> PlacesOfBlock:
+        """The function of k, which may be a traced index, to (i, j, place) of all entries i >= j of the dense
+        matrix with the rows and columns columns[k].
 
-    def _solve_filled(self, H: MutableArray, b: Any) -> np.ndarray:
+        Columns that only pad a block repeat the last one; their entries are zero.
+        """
+        pairs = [(i, j) for i in range(len(columns[0])) for j in range(i + 1)]
         if self._blocked is None:
-            return self._solve_sparse(self.filled, H, b)
-        return self._blocked.solve(self._blocked.factor(H), b)
+            stacked = StackedPytree([[self._position[own[i], own[j]] for i, j in pairs] for own in columns])
+            return lambda k: [(i, j, place) for (i, j), place in zip(pairs, stacked[k], strict=True)]
+        blocked, stacked = self._blocked, StackedPytree([tuple(own) for own in columns])
+        return lambda k: [(i, j, blocked.place(stacked[k][i], stacked[k][j])) for i, j in pairs]
+
+    def array(self, more: int = 0) -> MutableArray:
+        """The array of M, followed by this number of zeros."""
+        if self._blocked is None:
+            H = zeros(self.size + more)
+            for (i, j), k in self._position.items():
+                H = H.set(k, self._M[i][j])
+            return H
+        H = self._blocked.cleared(empty(self.size + more), self._pattern)
+        for k in range(more):
+            H = H.set(self.size + k, 0.0)
+        stored = self._stored_M
+
+        def store(k: Any, H: MutableArray) -> MutableArray:
+            place, value = stored[k]
+            return H.set(place, value)
+
+        return fori_loop(0, len(self._entries), store, H)
+
+    def solve(self, H: MutableArray, b: Any) -> np.ndarray:
+        """x (n,) of H x = b; the array H must not be used any more."""
+        if self._blocked is not None:
+            return self._blocked.solve(self._blocked.factor(H, self._pattern), b)
+        ratio = factorization_cost(self._filled) / max(factorization_cost(self._entries), 1.0)
+        if ratio < FILL_IN_RATIO:
+            return self._solve_sparse(self._filled, H, b)
+        return cond(
+            self._is_filled,
+            lambda H: self._solve_sparse(self._filled, H, b),
+            lambda H: self._solve_sparse(self._entries, H, b),
+            H,
+        )
 
     def _solve_sparse(self, entries: set[tuple[int, int]], H: MutableArray, b: Any) -> np.ndarray:
         n = range(self.n)
-        lower = [[H[self.position[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in n]
+        lower = [[H[self._position[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in n]
         return sparse_ltdl_solve(*sparse_ltdl(lower), b)
+
+    def _has(self, columns: Columns) -> bool:
+        """Whether the dense matrix with these rows and columns has entries of every state only."""
+        return dense_entries(columns) <= self._entries
+
+
+def dense_entries(columns: Columns) -> set[tuple[int, int]]:
+    """Lower triangle of the dense matrix with these rows and columns."""
+    return {(i, j) for i in columns for j in columns if j <= i}
 
 
 def factorization_cost(entries: Entries) -> float:
     """Approximate number of multiplications that factorise a matrix with these entries."""
     return sum(n * n / 2 for n in Counter(i for i, _ in entries).values())
+
+
+def _filled(n: int, entries: set[tuple[int, int]], row_blocks: Sequence[RowBlocks]) -> set[tuple[int, int]]:
+    """The entries, and those of row blocks, as far as the factorisation may be unrolled."""
+    filled = set(entries)
+    for columns in (columns for own in row_blocks for columns in own.columns):
+        # n rows with N entries in all cost at least N^2 / 2n multiplications
+        if len(filled) ** 2 > 2 * n * UNROLLED_MULTIPLICATIONS:
+            break
+        filled |= dense_entries(columns)
+    return filled
+
+
+def _pattern(matrix: BlockedLDLT, row_blocks: Sequence[RowBlocks]) -> BlockPattern:
+    """The nonzero blocks in this state."""
+
+    def mark(marks: BlockMarks) -> BlockMarks:
+        for own in row_blocks:
+            pairs = [matrix.block_pairs(columns) for columns in own.columns]
+            most = max(map(len, pairs), default=0)
+            # a diagonal block stands where a block of rows has fewer blocks than others
+            stacked = StackedPytree([[*found, *[(0, 0)] * (most - len(found))] for found in pairs])
+            if most:
+                marks = _with_marks(matrix, own, stacked, marks)
+        return marks
+
+    return matrix.pattern(mark)
+
+
+def _with_marks(matrix: BlockedLDLT, own: RowBlocks, pairs: StackedPytree, marks: BlockMarks) -> BlockMarks:
+    """The marks, with those of the acting blocks of rows; alike in all lanes, also where a block does not
+    act.
+    """
+    active = own.active
+    number = lane_maximum(where(own.any_active, 1.0, 0.0), 1) if active is None else active.count
+
+    def mark(position: Any, marks: BlockMarks) -> BlockMarks:
+        for I, J in pairs[0 if active is None else active[position]]:
+            marks = matrix.marked(marks, I, J)
+        return marks
+
+    return fori_loop(0, number, mark, marks)

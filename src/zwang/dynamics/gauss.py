@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.factorization import tree_product
+
 
 class GaussProblem(NamedTuple):
     """Z(a) = 1/2 (a - a_free)^T M (a - a_free), which the true acceleration minimises subject to the
@@ -22,4 +24,8 @@ class GaussProblem(NamedTuple):
     def zwang(self, a: Any) -> Any:
         """Z(a) [kg m^2/s^4] at the generalised accelerations a (nv,)."""
         d = np.array(a) - self.a_free
-        return d @ (self.M @ d) / 2
+        return d @ self.force_of(d) / 2
+
+    def force_of(self, a: Any) -> np.ndarray:
+        """The generalised force M a (nv,) [N m, N] of the accelerations a (nv,)."""
+        return tree_product(self.M, self.parents, a)

@@ -59,7 +59,7 @@ class ConstrainedSolution(NamedTuple):
     def constraint_force(self) -> np.ndarray:
         """The generalised force of all constraints, J^T f = M (a - a_free) (nv,) [N m, N]."""
         deviation = self.solution.acceleration - self.problem.a_free
-        return self.problem.M @ deviation + self.nonideal_force
+        return self.problem.force_of(deviation) + self.nonideal_force
 
     @property
     def nonideal_force_is_finite(self) -> Any:

@@ -131,7 +131,7 @@ class SensedState:
         if self._constraint_model is None:
             return np.zeros(self.mechanism.nv, int)
         problem = gauss_problem(self.kinematics, self._applied_force)
-        return problem.M @ (self.acceleration - problem.a_free)
+        return problem.force_of(self.acceleration - problem.a_free)
 
     @cached_property
     def _rows_and_solution(self) -> tuple[Rows | None, Solution]:

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.updated_matrix import UpdatedMatrix
+from zwang.algebra.factorization import ancestors
+from zwang.algebra.updated_matrix import PlacesOfBlock, RowBlocks, UpdatedMatrix, dense_entries
 from zwang.constraint.rows import Cone, RowGroup, Rows, array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
@@ -99,11 +100,7 @@ class PrimalCost:
         links = {link for group in rows.row_groups if group.by_link for (link,) in group.columns}
         self.link_numbers = {link: k for k, link in enumerate(sorted(links))}
         spans = [(start, stop, self._columns_of_rows(start, stop)) for start, stop in _block_spans(rows)]
-        coupling = [columns for _, _, columns in spans]
-        coupling += [
-            own for row_group in rows.row_groups if not row_group.by_link for own in row_group.columns
-        ]
-        self.hessian = self._hessian(coupling)
+        self.hessian = self._hessian(spans)
         self.blocks = [self._block_of_rows(number, *span) for number, span in enumerate(spans)]
         self.row_groups = self._group_readers()
         self.block_count = len(self.blocks) + sum(len(row_group.columns) for row_group in rows.row_groups)
@@ -123,24 +120,21 @@ class PrimalCost:
         """The block of the rows start ... stop - 1."""
         rows, span = self.rows, slice(start, stop)
         return RowBlock(
-            number, start, columns, self._hessian_entries(columns), rows.J[span][:, list(columns)],
+            number, start, columns, self._hessian_places([columns])(0), rows.J[span][:, list(columns)],
             rows.aref[span], rows.D[span], rows.kinds[span], rows.bound[span], rows.cone_of.get(start),
             # rows on a single velocity are cheaper to evaluate than to test
             rows.active[start], rows.hard[start], rows.inverse_weight[span], is_conditional=len(columns) > 1,
         )  # fmt: skip
 
-    def _hessian_entries(self, columns: Sequence[int]) -> list[tuple[int, int, int]]:
-        """(i, j, index) for the entries i >= j of a block of these unknowns: `index` is the position in the
-        Hessian's array.
-
-        Columns that only pad a block repeat earlier ones; their entries are zero.
+    def _hessian_places(self, columns: Sequence[Sequence[int]]) -> PlacesOfBlock:
+        """The function of k to (i, j, place) for the entries i >= j of a block of the unknowns columns[k],
+        where `place` is the position in the Hessian's array.
         """
-        pairs = [(i, j) for i in range(len(columns)) for j in range(i + 1)]
-        if columns and not self._are_velocities(columns):
-            start = self.hessian.size + 21 * ((columns[0] - self.nv) // 6)
-            return [(i, j, start + k) for k, (i, j) in enumerate(pairs)]
-        ordered = [(max(columns[i], columns[j]), min(columns[i], columns[j])) for i, j in pairs]
-        return [(i, j, self.hessian.position[entry]) for (i, j), entry in zip(pairs, ordered, strict=True)]
+        if columns[0] and columns[0][0] >= self.nv:
+            starts = StackedPytree([self.hessian.size + 21 * ((own[0] - self.nv) // 6) for own in columns])
+            pairs = [(i, j) for i in range(len(columns[0])) for j in range(i + 1)]
+            return lambda k: [(i, j, starts[k] + at) for at, (i, j) in enumerate(pairs)]
+        return self.hessian.places(columns)
 
     def _group_readers(self) -> list[tuple[RowGroup, Callable[[Any], RowBlock]]]:
         """The pair-type groups, each with the function that reads a block by its index."""
@@ -156,18 +150,11 @@ class PrimalCost:
         block and row.
         """
         columns = [self._link_columns(own[0]) if row_group.by_link else own for own in row_group.columns]
-        blocks, n = [self._hessian_entries(own) for own in columns], row_group.size
-        columns_of, entry_indices_of = (
-            StackedPytree(columns),
-            StackedPytree([[k for _, _, k in block] for block in blocks]),
-        )
+        places, n, columns_of = self._hessian_places(columns), row_group.size, StackedPytree(columns)
 
         def block(k: Any) -> RowBlock:
-            hessian_entries = [
-                (i, j, at) for (i, j, _), at in zip(blocks[0], entry_indices_of[k], strict=True)
-            ]
             return RowBlock(
-                first + k, offset + k * n, columns_of[k], hessian_entries, row_group.jacobian(k),
+                first + k, offset + k * n, columns_of[k], places(k), row_group.jacobian(k),
                 row_group.read("aref", k), row_group.read("D", k), row_group.kinds,
                 (0,) * n, row_group.cone(k), row_group.active[k] > 0, row_group.hard,
                 row_group.read("inverse_weight", k), True,
@@ -198,7 +185,7 @@ class PrimalCost:
 
     def smooth_force(self, a: Any) -> np.ndarray:
         """M (a - a_free) (nv,): the gradient of Z, the generalised force that the constraints must supply."""
-        return self.problem.M @ (a - self.problem.a_free)
+        return self.problem.force_of(a - self.problem.a_free)
 
     def _extended(self, a: Any) -> MutableArray:
         """The array of all unknowns x: a, followed by the spatial accelerations J_k a of links in contact
@@ -284,9 +271,9 @@ class PrimalCost:
             WJ = force_law(block, block.read(y))[1] @ block.J
             return _with_added(H, ((k, block.J[:, i] @ WJ[:, j]) for i, j, k in block.hessian_entries))
 
-        H = self.hessian.array(self.problem.M, 21 * len(self.link_numbers))
+        H = self.hessian.array(21 * len(self.link_numbers))
         H = self._with_link_stiffness(self.over_active_blocks(add, H))
-        return -self.hessian.solve(H, gradient, self._any_coupling())
+        return -self.hessian.solve(H, gradient)
 
     def dense_hessian(self, y: MutableArray, force_law: ForceLaw) -> np.ndarray:
         """M + J^T W J (nv, nv)."""
@@ -300,25 +287,6 @@ class PrimalCost:
         K = self.over_active_blocks(add, zeros((nv, nv)))
         return np.array([[self.problem.M[i][j] + K[i, j] for j in range(nv)] for i in range(nv)])
 
-    def _any_coupling(self) -> Any:
-        """Whether a block that couples two branches of the tree is active."""
-        found = [block.active for block in self.blocks if self._couples_branches(block.columns)]
-        dynamic = [row_group for row_group in self.rows.row_groups if not row_group.by_link]
-        found += [
-            row_group.any_active
-            for row_group in dynamic
-            if any(map(self._couples_branches, row_group.columns))
-        ]
-        return reduce(logical_or, found, False)
-
-    def _couples_branches(self, columns: Sequence[int]) -> bool:
-        """Whether rows on these unknowns fill in entries of the Hessian that are zero in M."""
-        return self._are_velocities(columns) and not _entries(columns) <= self.hessian.entries
-
-    def _are_velocities(self, columns: Sequence[int]) -> bool:
-        """Whether these unknowns are generalised velocities, not a link's spatial velocity."""
-        return bool(columns) and columns[0] < self.nv
-
     def _velocities_moving(self, link: int) -> list[int]:
         """The generalised velocities on the path from a link to the world."""
         screws = self.rows.screws
@@ -326,13 +294,22 @@ class PrimalCost:
             return []
         return [k for i in screws.path(link) for k in range(self.nv)[screws.velocities[i]]]
 
-    def _hessian(self, coupling: Sequence[Sequence[int]]) -> UpdatedMatrix:
-        """The storage of the Hessian; rows that couple two branches of the tree fill in entries."""
-        M, n = self.problem.M, range(self.nv)
-        tree = {(i, j) for i in n for j in range(i + 1) if not is_zero(M[i][j])}
-        tree = tree.union(*(_entries(self._velocities_moving(link)) for link in self.link_numbers))
-        fill_in = (_entries(columns) for columns in coupling if self._are_velocities(columns))
-        return UpdatedMatrix(self.nv, tree, set[tuple[int, int]]().union(*fill_in))
+    def _hessian(self, spans: Sequence[tuple[int, int, tuple[int, ...]]]) -> UpdatedMatrix:
+        """The storage of the Hessian, from the first and last row and the unknowns of the blocks outside
+        groups; rows that couple two branches of the tree fill in entries.
+        """
+        M, parents, rows = self.problem.M, self.problem.parents, self.rows
+        tree = {(i, j) for i in range(self.nv) for j in [i, *ancestors(parents, i)] if not is_zero(M[i][j])}
+        tree = tree.union(*(dense_entries(self._velocities_moving(link)) for link in self.link_numbers))
+        row_blocks = [
+            RowBlocks([columns], None, rows.active[start]) for start, _, columns in spans if columns
+        ]
+        row_blocks += [
+            RowBlocks(group.columns, group.active_indices, group.any_active)
+            for group in rows.row_groups
+            if not group.by_link
+        ]
+        return UpdatedMatrix(M, parents, tree, row_blocks)
 
     def _with_link_stiffness(self, H: MutableArray) -> MutableArray:
         """H + sum B^T K B with the stiffness K of each link, if any row at a link is active."""
@@ -344,13 +321,11 @@ class PrimalCost:
             stiffness = {}
             for link in self.link_numbers:
                 K = np.zeros((6, 6), object)
-                for i, j, k in self._hessian_entries(self._link_columns(link)):
+                for i, j, k in self._hessian_places([self._link_columns(link)])(0):
                     K[i, j] = K[j, i] = H[k]
                 stiffness[link] = K
             curvature = screws.stiffness_entries(stiffness)
-            return _with_added(
-                H, ((self.hessian.position[entry], value) for entry, value in curvature.items())
-            )
+            return _with_added(H, ((self.hessian.place(*entry), value) for entry, value in curvature.items()))
 
         any_active = [row_group.any_active for row_group in self.rows.row_groups if row_group.by_link]
         return cond(reduce(logical_or, any_active), add, lambda H: H, H)
@@ -361,7 +336,7 @@ class PrimalCost:
     ) -> Any:  # fmt: skip
         """Step length along p that minimises the cost, from at = (a, y) where the cost has this gradient."""
         a, y = at
-        Mp = self.problem.M @ p
+        Mp = self.problem.force_of(p)
         smooth_slope, smooth_curvature = Mp @ (a - self.problem.a_free), Mp @ p
 
         def slope_at(t: Any) -> tuple[Any, Any]:
@@ -396,11 +371,6 @@ def _in_one_block(rows: Rows, cones: dict[int, Cone], i: int, j: int) -> bool:
         and rows.names[i] == rows.names[j]
         and bool(rows.active[i] is rows.active[j] or rows.active[i] == rows.active[j])
     )
-
-
-def _entries(columns: Sequence[int]) -> set[tuple[int, int]]:
-    """Lower triangle of the block of these rows and columns."""
-    return {(i, j) for i in columns for j in columns if j <= i}
 
 
 def diagonal(values: Sequence[Any]) -> np.ndarray:
