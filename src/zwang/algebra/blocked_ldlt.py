@@ -177,7 +177,8 @@ class BlockedLDLT:
             return A, with_values(reciprocals, self.side * K, own)
 
         arrays = A, empty(self.count * self.side)
-        return BlockedFactors(*fori_loop(0, self.count, block_row, arrays, unroll=False), pattern)
+        DL, reciprocals = fori_loop(0, self.count, block_row, arrays, unroll=False)
+        return BlockedFactors(DL, reciprocals, pattern)
 
     def solve(self, factors: BlockedFactors, b: Any) -> np.ndarray:
         """x (n,) of L^T D L x = b (Featherstone 2008, Table 6.5)."""

@@ -42,6 +42,8 @@ def solve_transposed_unit_lower(L: Any, parents: Sequence[int], b: Any) -> np.nd
     """x (n,) of L^T x = b, with the L of `ltdl` (Featherstone 2008, Table 6.5)."""
     x = list(b)
     for k in reversed(range(len(x))):
+        if is_zero(x[k]):
+            continue
         for i in ancestors(parents, k):
             x[i] = x[i] - L[k][i] * x[k]
     return np.array(x)

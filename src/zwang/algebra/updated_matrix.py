@@ -49,8 +49,9 @@ class RowBlocks(NamedTuple):
 class UpdatedMatrix:
     """Matrices M + J^T D J (n, n) with the same M and the same acting rows, as arrays of their entries.
 
-    M (n, n): symmetric, with the sparsity of a tree with these parents. entries: the positions (i, j), i >= j, at which M, or J^T D J whatever rows act, may
-    be nonzero. row_blocks: the rows of J that act in some states. size: length of the arrays.
+    M (n, n): symmetric, with the sparsity of a tree with these parents. entries: the positions (i, j),
+    i >= j, at which M, or J^T D J whatever rows act, may be nonzero. row_blocks: the rows of J that act in
+    some states. size: length of the arrays.
     """
 
     def __init__(
@@ -87,7 +88,12 @@ class UpdatedMatrix:
             stacked = StackedPytree([[self._position[own[i], own[j]] for i, j in pairs] for own in columns])
             return lambda k: [(i, j, place) for (i, j), place in zip(pairs, stacked[k], strict=True)]
         blocked, stacked = self._blocked, StackedPytree([tuple(own) for own in columns])
-        return lambda k: [(i, j, blocked.place(stacked[k][i], stacked[k][j])) for i, j in pairs]
+
+        def of_block(k: Any) -> list[tuple[int, int, Any]]:
+            own = stacked[k]
+            return [(i, j, blocked.place(own[i], own[j])) for i, j in pairs]
+
+        return of_block
 
     def array(self, more: int = 0) -> MutableArray:
         """The array of M, followed by this number of zeros."""

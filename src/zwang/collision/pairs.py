@@ -119,7 +119,8 @@ def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
             if _may_touch(mechanism, first, second, parent_links):
                 pairs.append(_mixed_pair(*_ordered(first, second)))
     pairs = [_with_flags(pair, mechanism.options.disabled) for pair in pairs]
-    return tuple(sorted(pairs, key=lambda pair: _sort_key(mechanism, pair)))
+    numbers = {"world": 0, **{body.name: k + 1 for k, body in enumerate(mechanism.bodies)}}
+    return tuple(sorted(pairs, key=lambda pair: _sort_key(numbers, pair)))
 
 
 def _with_flags(pair: Pair, disabled: Names) -> Pair:
@@ -133,9 +134,8 @@ def _with_flags(pair: Pair, disabled: Names) -> Pair:
     return replace(pair, single=True) if "multiccd" in disabled else pair
 
 
-def _sort_key(mechanism: Mechanism, pair: Pair) -> tuple[int, ...]:
+def _sort_key(numbers: dict[str, int], pair: Pair) -> tuple[int, ...]:
     """Numbers of the bodies, then of the shapes."""
-    numbers = {"world": 0, **{body.name: k + 1 for k, body in enumerate(mechanism.bodies)}}
     bodies = sorted((numbers[pair.a.body], numbers[pair.b.body]))
     return (*bodies, *sorted((pair.a.index, pair.b.index)))
 

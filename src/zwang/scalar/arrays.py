@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,29 @@ def flat_position(shape: tuple[int, ...], index: Any) -> Any:
     return int(position) if isinstance(position, np.integer) else position
 
 
+class Entries(tuple[Any, ...]):
+    """The entries of a table, whose hash and bounds are computed only once: programs compare long tables
+    often.
+    """
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    @cached_property
+    def bounds(self) -> tuple[Any, Any]:
+        """The smallest and the largest entry."""
+        return min(self), max(self)
+
+    @cached_property
+    def are_equal(self) -> bool:
+        """Whether all entries have one value."""
+        return all(entry == self[0] for entry in self)
+
+
 class Table:
     """A constant table, read at indices: `t[i]`, `t[i, j]`, or `t[i]` for a row of a matrix.
 
@@ -54,7 +78,7 @@ class Table:
                 "a table consists of constant numbers: give a list or array of floats or of integers"
             )
         self.shape = array.shape
-        self.entries: tuple[float, ...] | tuple[int, ...] = tuple(array.ravel().tolist())
+        self.entries = Entries(array.ravel().tolist())
 
     def __len__(self) -> int:
         return self.shape[0]

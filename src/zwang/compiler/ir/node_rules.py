@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from zwang import scalar
 from zwang.compiler.ir.graph import RULES, Index, Real, Truth, number_or_real, user_line
 from zwang.errors import TraceError
+from zwang.scalar.arrays import Entries
 
 _number = scalar.FloatBackend
 
@@ -353,7 +355,7 @@ def bounds(i: Any) -> tuple[int, int]:
     if i.op == "index":
         return i.data, i.data
     if i.op == "index_table":
-        return min(i.data), max(i.data)
+        return i.data.bounds
     if i.op == "parameter":
         return i.data.start, i.data.stop - 1
     if i.op in ("lane_maximum", "active_index", "active_count"):
@@ -384,19 +386,25 @@ def real_of_index(i: Any) -> Any:
     if i.op == "index":
         return float(i.data)
     if i.op == "index_table":
-        return i.graph.make(Real, "table", i.args, tuple(map(float, i.data)))
+        return i.graph.make(Real, "table", i.args, Entries(map(float, i.data)))
     if i.op in ("iadd", "isub", "imul"):
         return RULES[i.op[1:]](*(real_of_index(j) for j in i.args))
-    return i.graph.make(Real, "table", (i,), tuple(map(float, range(bounds(i)[1] + 1))))
+    return i.graph.make(Real, "table", (i,), _numbers_below(bounds(i)[1] + 1))
+
+
+@lru_cache
+def _numbers_below(count: int) -> Entries:
+    """0.0, 1.0, ..., count - 1."""
+    return Entries(map(float, range(count)))
 
 
 @_rule("table")
-def gather_table(entries: tuple, i: Any) -> Any:
+def gather_table(entries: Entries, i: Any) -> Any:
     """An entry of a constant table: a real, or an index if the table has integers."""
     if type(i) is int:
         return entries[i]
     check_bounds(i, len(entries))
-    if all(entry == entries[0] for entry in entries):
+    if entries.are_equal:
         return entries[0]
     if type(entries[0]) is int:
         return i.graph.make(Index, "index_table", (i,), entries)

@@ -14,7 +14,7 @@ class ArrayEmitter(StraightLineEmitter):
 
     def _table_entry(self, writer: FunctionWriter, instruction: Instruction, scalar: str) -> str:
         """The entry of a constant table as a scalar."""
-        key = (instruction.op, tuple(instruction.data))
+        key = (instruction.op, instruction.data)
         name = self.tables.setdefault(key, f"@table{len(self.tables)}")
         index = writer.operand(instruction.args[0])
         address = writer.assign(f"getelementptr inbounds {scalar}, ptr {name}, i64 {index}")
