@@ -10,7 +10,8 @@ from the same random states above the ground and use the same controls, step siz
 semi-implicit Euler integrator, with one thread per core. Each repetition measures zwang, `mujoco.batch` and
 `mujoco.rollout` one after the other. The script prints medians, and the median of the ratios to the faster of
 MuJoCo's two functions. "One world" compares one world on one thread with `mj_step`, without a loop in Python
-on either side.
+on either side. The scenes spheres25, spheres100, spheres400, boxes5 and boxes25 (bodies on a floor, none
+touching another) and heap100 (100 spheres on each other) run only when they are named, best with few worlds.
 
 Accuracy: at the final states, MuJoCo's constraint cost evaluates the accelerations of both programs.
 "Gradient" is the gradient of the cost relative to the largest generalised force in it; "excess" is the cost
@@ -41,6 +42,7 @@ from zwang.io.mjcf.read_mjcf import read_mjcf
 STORED = ("half_cheetah", "hopper", "ant")
 HUMANOID = "ZWANG_HUMANOID"  # environment variable with the path of MuJoCo's humanoid.xml
 WALKER = Path(__file__).parents[1] / "examples" / "models" / "walker2d.xml"
+SCENES = {"spheres25": 25, "spheres100": 100, "spheres400": 400, "heap100": 100, "boxes5": 5, "boxes25": 25}
 NAMES = ("humanoid", *STORED, "walker2d", "panda")
 EVALUATED_WORLDS = 64  # number of worlds whose accelerations are evaluated
 TORQUE = (
@@ -52,6 +54,8 @@ def text_of(name: str) -> str:
     """The MJCF of a model. Raises SystemExit if it is not found."""
     if name in STORED:
         return case("mujoco_oracle", name)["parameters"]["xml"]
+    if name in SCENES:
+        return bodies_on_floor(SCENES[name], "box" if "box" in name else "sphere", heaped="heap" in name)
     if name == "panda":
         return limited(mjcf(panda(), "euler", constrained=True, damping=1.0))
     if name == "humanoid" and HUMANOID not in os.environ:
@@ -62,6 +66,25 @@ def text_of(name: str) -> str:
     if not file.exists():
         raise SystemExit(f"there is no model {name!r}; it must be one of {', '.join(NAMES)}, or a file")
     return file.read_text()
+
+
+def bodies_on_floor(count: int, kind: str, *, heaped: bool) -> str:
+    """The MJCF of free spheres or boxes on a floor, 0.3 m apart; heaped: in layers of 25, touching each
+    other.
+    """
+    side = 5 if heaped else int(np.ceil(np.sqrt(count)))
+    rng, bodies = np.random.default_rng(0), []
+    for k in range(count):
+        x, y, layer = k % side, k // side % side, k // side**2
+        position = np.array([x, y, layer]) * (0.21 if heaped else 0.3) + [0, 0, 0.1]
+        position[:2] += heaped * 0.01 * rng.normal(size=2)
+        size = "0.1 0.1 0.1" if kind == "box" else "0.1"
+        at = " ".join(map(str, position))
+        bodies.append(f"<body pos='{at}'><freejoint/><geom type='{kind}' size='{size}'/></body>")
+    return (
+        "<mujoco><option timestep='0.005'/><worldbody><geom type='plane' size='0 0 1'/>"
+        f"{''.join(bodies)}</worldbody></mujoco>"
+    )
 
 
 def limited(text: str) -> str:
@@ -101,7 +124,9 @@ class Comparison:
         )
         self.mechanism = read_mjcf(f"{Path(name).stem}.xml", strict=False, text=text)
         self.fast, self.single = zw.compile(self.mechanism), zw.compile(self.mechanism, threads=1)
-        self.q, self.v, self.u = initial_states(self.model, worlds)
+        self.q, self.v, self.u = initial_states(self.model, worlds, 0.0 if name in SCENES else 0.1)
+        # without motors zwang's input is the generalised force
+        self.inputs = self.u if self.model.nu else np.zeros((worlds, self.model.nv))
         self.batch = Batch(self.model, worlds, nthread=self.cores)
         self.state = np.concatenate([np.zeros((worlds, 1)), self.q, self.v], axis=1)
         self.controls = np.repeat(self.u[:, None], steps, axis=1)
@@ -111,7 +136,7 @@ class Comparison:
     def zwang(self) -> tuple[np.ndarray, np.ndarray]:
         """The final q and v of zwang's rollout."""
         end = self.fast.rollout(
-            self.q, self.v, self.u, steps=self.steps, every=self.steps, integrator="euler"
+            self.q, self.v, self.inputs, steps=self.steps, every=self.steps, integrator="euler"
         )
         return end.q[:, -1], end.v[:, -1]
 
@@ -130,7 +155,7 @@ class Comparison:
     def zwang_alone(self) -> None:
         """Run zwang's rollout of the first world on one thread."""
         self.single.rollout(
-            self.q[0], self.v[0], self.u[0], steps=self.steps, every=self.steps, integrator="euler"
+            self.q[0], self.v[0], self.inputs[0], steps=self.steps, every=self.steps, integrator="euler"
         )
 
     def mujoco_alone(self) -> None:
@@ -146,7 +171,7 @@ class Comparison:
         run = self.single.rollout(
             self.q[:EVALUATED_WORLDS],
             self.v[:EVALUATED_WORLDS],
-            u,
+            self.inputs[:EVALUATED_WORLDS],
             steps=self.steps + 1,
             every=1,
             integrator="euler",
@@ -229,12 +254,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def initial_states(model: mujoco.MjModel, worlds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Initial q and v, and the control, of every world."""
+def initial_states(
+    model: mujoco.MjModel, worlds: int, displacement: float = 0.1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Initial q and v, and the control, of every world; displacement: standard deviation of the coordinates
+    [m, rad].
+    """
     rng = np.random.default_rng(0)
     q = np.repeat(model.qpos0[None], worlds, axis=0)
     for row in q:
-        mujoco.mj_integratePos(model, row, 0.1 * rng.normal(size=model.nv), 1.0)
+        mujoco.mj_integratePos(model, row, displacement * rng.normal(size=model.nv), 1.0)
     low, high = model.actuator_ctrlrange.T
     return q, 0.1 * rng.normal(size=(worlds, model.nv)), rng.uniform(low, high, size=(worlds, model.nu))
 
