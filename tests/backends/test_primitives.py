@@ -55,6 +55,10 @@ PRIMITIVES = {
     "operators": (lambda x, y: -x + y * 2 - x / 4 + x**2 / (1 + y * y), ANYWHERE),
     "for_each": (lambda x, y: scalar.for_each([0.5, -1.0, 2.0], lambda t, c: c * x + t, y), ANYWHERE),
     "cond": (lambda x, y: scalar.cond(x < y, lambda z: z * y, lambda z: z - y, x), ANYWHERE),
+    "without_derivatives": (
+        lambda x, y: x * scalar.without_derivatives(lambda a, b: scalar.sin(a) + b, x, y),
+        ANYWHERE,
+    ),
     "while_loop": (
         lambda x, y: scalar.while_loop(lambda c: c < 9, lambda c: 2 * c + y * y, 1 + x * x),
         ANYWHERE,
