@@ -15,6 +15,12 @@ def symbolic_furuta() -> zw.Mechanism:
     return furuta(**{**FURUTA, "m_p": sp.Symbol("m_p", positive=True)})
 
 
+def furuta_of_two_symbols() -> zw.Mechanism:
+    """A rotary pendulum with a length and a mass as parameters."""
+    symbols = {name: sp.Symbol(name, positive=True) for name in ("m_p", "L_r")}
+    return furuta(**{**FURUTA, **symbols})
+
+
 def arm() -> zw.Mechanism:
     """Two joints, one of them a ball joint, with a filtered actuator, limits, friction and sensors."""
     upper = zw.Body(
@@ -66,11 +72,12 @@ def driven_loop() -> zw.Mechanism:
 
 MODELS = {
     "furuta": lambda: furuta(**FURUTA),
-    "symbols": symbolic_furuta,
+    "symbols": furuta_of_two_symbols,
     "arm": arm,
     "soft contact": lambda: dropped(SOFT),
     "impacts": lambda: dropped(HARD),
     "loop": four_bar,
     "time": driven_loop,
 }
-PARAMS = {"symbols": {"m_p": 0.03}}
+PARAMS = {"symbols": {"m_p": 0.03, "L_r": 0.1}}
+"""Values of parameters, in another order than that of the mechanism's symbols."""

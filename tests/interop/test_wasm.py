@@ -37,7 +37,7 @@ def bits(texts):
 
 
 @pytest.mark.needs("node")
-@pytest.mark.parametrize("model", ["furuta", "soft contact", "arm"])
+@pytest.mark.parametrize("model", ["furuta", "symbols", "soft contact", "arm"])
 def test_steps_are_those_of_simulate(model, tmp_path):
     m, params = MODELS[model](), PARAMS.get(model)
     zw.export(m, tmp_path / "model.wasm", functions=["step"], params=params)

@@ -17,7 +17,7 @@ Parameters = Mapping[Any, npt.ArrayLike]
 
 
 def parameter_values(mechanism: Mechanism, params: Parameters | None) -> dict[str, np.ndarray]:
-    """The values of all symbols as arrays of any shape, in the order of `params`.
+    """The values of all symbols as arrays of any shape, in the order of the symbols.
 
     Raises ParameterError, with the name, for a missing value, an unknown symbol or a value that is not real.
     """
@@ -26,7 +26,7 @@ def parameter_values(mechanism: Mechanism, params: Parameters | None) -> dict[st
 
 
 def values_by_name(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> dict[str, Any]:
-    """The values of all symbols by name, as they are given.
+    """The values of all symbols by name, as they are given, in the order of the symbols.
 
     Raises ParameterError, with the name, for a missing value or an unknown symbol.
     """
@@ -49,7 +49,7 @@ def values_by_name(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> di
             f"the parameter {missing[0]!r} has no value: mechanism {mechanism.name!r} needs a value for "
             f"{', '.join(missing)}; give params={{{missing[0]!r}: ...}}"
         )
-    return given
+    return {name: given[name] for name in mechanism.symbols}
 
 
 def parameter_array(mechanism: Mechanism, params: Parameters | None) -> np.ndarray:
