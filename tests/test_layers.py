@@ -45,9 +45,9 @@ MAY_IMPORT = {
     "control": {"api"},
     "identification": MODEL | {"simulation", "api", "compiler", "atomic"},
     "symbolic": MODEL | {"constraint", "compiler", "api"},
-    "viewer": MODEL | {"recording", "api", "robot", "atomic"},
-    "gym": MODEL | {"io", "simulation", "api", "viewer"},
     "interop": MECHANICS | {"simulation", "recording", "compiler", "api", "atomic", "io"},
+    "viewer": MODEL | {"recording", "api", "robot", "atomic", "simulation", "interop"},
+    "gym": MODEL | {"io", "simulation", "api", "viewer"},
     "demo": MODEL | {"api", "recording", "symbolic", "viewer"},
     "cli_options": set(),
     "cli": None,
@@ -77,7 +77,8 @@ OWNERS = {
 
 LAZY = {
     "__init__", "api.linearize", "deprecation", "interop.torch", "io.load", "cli", "cli.demo_commands",
-    "gym.rendering", "identification.lmi_fit", "recording.mcap_export", "viewer.live",
+    "gym.rendering", "identification.lmi_fit", "recording.mcap_export",
+    "viewer.html_page", "viewer.live",
 }  # fmt: skip
 """The modules that load others by `import_module`: public names, renamed names, optional or heavy
 libraries.

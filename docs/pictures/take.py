@@ -20,7 +20,7 @@ import pinocchio as pin
 
 import zwang as zw
 from tests.viewer.chromium import Browser
-from zwang.mechanism.samples import double_pendulum
+from zwang.mechanism.samples import FURUTA, double_pendulum, furuta
 
 DOCS = Path(__file__).parents[1]
 CELL = re.compile(r"^```\{code-cell\} python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -82,7 +82,7 @@ class PagePicture(NamedTuple):
     """A picture of a page with its controls.
 
     content: the mechanism or recording. shown: labels of the buttons to click on the offline page, or options
-    to enable on the live page. q: configuration to display.
+    to enable on the live page. q: configuration to display. resimulate: the sliders of the page's simulation.
     """
 
     content: Callable[[], Any]
@@ -91,12 +91,22 @@ class PagePicture(NamedTuple):
     traces: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     q: np.ndarray | None = None
+    resimulate: tuple[str, ...] = ()
+
+
+def rotary_pendulum() -> Any:
+    """The fall of a rotary pendulum, with symbols."""
+    settings = {"duration": 10.0, "step": 0.001, "integrator": "rk4", "control": 0.0}
+    return zw.simulate(furuta(), {"alpha": 0.3}, params=FURUTA, **settings)
 
 
 PANDA = np.array([0.5, -0.5, 0.2, -2.2, 0.1, 1.9, 0.6, 0.02, 0.02])
 OFFLINE_PAGES = {
     "page_quadruped": PagePicture(quadruped, (1280, 800), 0.9, ("trunk",)),
     "panda_worlds": PagePicture(four_pandas, (1280, 760), 0.45, ("panda_hand",)),
+    "resimulate": PagePicture(
+        rotary_pendulum, (1280, 760), 0.4, ("pendulum",), resimulate=("L_r", "L_p", "m_p", "B_p", "g", "tau")
+    ),
     "ghosts": PagePicture(lambda: six_pendula(0.01, 8.0), (1280, 760), 6.0, ("lower",), ("overlay",)),
     "talos": PagePicture(lambda: robot("talos_data/robots/talos_reduced.urdf", "free"), (1280, 760)),
 }
@@ -150,7 +160,7 @@ def take_offline_page(name: str, folder: Path) -> None:
     """Write docs/pictures/NAME.png, a picture of the offline page with its controls."""
     picture = OFFLINE_PAGES[name]
     html = folder / f"{name}.html"
-    zw.save_html(picture.content(), html, traces=picture.traces)
+    zw.save_html(picture.content(), html, traces=picture.traces, resimulate=picture.resimulate or False)
     browser = Browser(folder / "profile", size=picture.size)
     try:
         browser.open(html.as_uri() + ("" if picture.seconds is None else f"#t={picture.seconds}"))

@@ -19,9 +19,10 @@ def test_every_sample_is_numeric_serialisable_and_visible(name):
 
 def test_furuta_has_symbols_for_omitted_numbers():
     assert set(furuta().symbols) == set(FURUTA)
-    assert furuta(m_p=0.02).subs({k: x for k, x in FURUTA.items() if k != "m_p"}) == furuta(
-        **{**FURUTA, "m_p": 0.02}
-    )
+    numbers = {"m_p": 0.02, "L_r": FURUTA["L_r"], "L_p": FURUTA["L_p"]}
+    rest = {k: x for k, x in FURUTA.items() if k not in numbers}
+    assert furuta(**numbers).subs(rest) == furuta(**{**FURUTA, "m_p": 0.02})
+    assert not any(body.geometry for body in furuta().bodies), "a symbolic length has no picture"
     with pytest.raises(TypeError, match="mass"):
         furuta(mass=1)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,32 @@ STACK = 65_536
 """Bytes of the stack beside those of the largest function."""
 
 
+@dataclass(frozen=True)
+class WasmModule:
+    """The bytes of a module, and its layout: the names of the state, the control and the parameters in their
+    order, and the arguments of the functions.
+    """
+
+    code: bytes
+    layout: dict[str, Any]
+
+
 def write_wasm(settings: ExportSettings, path: Path) -> list[Note]:
     """Write the module, and beside it STEM.mjs; the step is always in it.
 
     Raises MissingExtraError without the package ziglang, CompileError and WriteError.
+    """
+    module = wasm_module(settings)
+    wrapper = path.with_suffix(".mjs")
+    write_file(path, module.code)
+    write_file(wrapper, _wrapper(settings, module, path).encode("ascii"))
+    return [written(path), written(wrapper)]
+
+
+def wasm_module(settings: ExportSettings, more: Sequence[ExportedFunction] = ()) -> WasmModule:
+    """The module of the functions of the settings, of the step, and of more functions.
+
+    Raises MissingExtraError without the package ziglang, and CompileError.
     """
     if find_spec("ziglang") is None:
         raise MissingExtraError(
@@ -37,15 +60,16 @@ def write_wasm(settings: ExportSettings, path: Path) -> list[Note]:
         )
     functions = tuple(name for name in FUNCTIONS if name == STEP or name in settings.functions)
     settings = replace(settings, functions=functions)
-    library = c_library(settings)
-    module = _module(settings, library)
-    wrapper = path.with_suffix(".mjs")
-    write_file(path, module)
-    write_file(wrapper, _wrapper(settings, library, path).encode("ascii"))
-    return [written(path), written(wrapper)]
+    library = c_library(settings, more)
+    return WasmModule(_linked(settings, library), _layout(settings, library))
 
 
-def _module(settings: ExportSettings, library: CLibrary) -> bytes:
+def javascript() -> str:
+    """The text of the JavaScript function `instantiate(source, layout)`, which loads a module."""
+    return template("instantiate.js").template
+
+
+def _linked(settings: ExportSettings, library: CLibrary) -> bytes:
     """The linked module."""
     sources = {**library.files, "wasm.c": _memory(settings, library)}
     stack = STACK + sum(function.stack for _, function in library.functions) + library.step_stack
@@ -80,10 +104,11 @@ def _arguments(function: ExportedFunction, footprint: Footprint) -> list[dict[st
     return found + [{"name": "work", "size": footprint.work, "input": False}] * bool(footprint.work)
 
 
-def _wrapper(settings: ExportSettings, library: CLibrary, path: Path) -> str:
-    """The text of the JavaScript module."""
+def _layout(settings: ExportSettings, library: CLibrary) -> dict[str, Any]:
+    """What JavaScript has to know about the module."""
     m, prefix = settings.mechanism, f"{settings.name}_"
-    layout = {
+    return {
+        "dtype": settings.dtype,
         "step": settings.h,
         "q": m.coordinate_names,
         "v": m.speed_names,
@@ -98,13 +123,16 @@ def _wrapper(settings: ExportSettings, library: CLibrary, path: Path) -> str:
             for function, footprint in library.functions
         },
     }
-    text = json.dumps(layout, indent=1).replace("<", "\\u003c")
+
+
+def _wrapper(settings: ExportSettings, module: WasmModule, path: Path) -> str:
+    """The text of the JavaScript module."""
     return template("wrapper.mjs").substitute(
         name=settings.name,
         module=_plain(path.with_suffix(".mjs").name),
         wasm=_plain(path.name),
-        layout=text,
-        array="Float64Array" if settings.dtype == "float64" else "Float32Array",
+        layout=json.dumps(module.layout, indent=1).replace("<", "\\u003c"),
+        instantiate=javascript(),
     )
 
 

@@ -43,10 +43,10 @@ def furuta(**numbers: Any) -> Mechanism:
         bodies=(
             Body("arm", Revolute("theta", axis=(0, 0, 1)), mass=n["m_r"], com=(n["L_r"] / 2, 0, 0),
                  inertia=(n["J_r1"], n["J_r2"], n["J_r3"]),
-                 geometry=_rod_shape(n["L_r"], FURUTA["L_r"], X, "steel")),
+                 geometry=_rod_shape(n["L_r"], X, "steel")),
             Body("pendulum", Revolute("alpha", axis=(1, 0, 0)), parent="arm", position=(n["L_r"], 0, 0),
                  mass=n["m_p"], com=(0, 0, n["L_p"] / 2), inertia=(n["J_p1"], n["J_p2"], n["J_p3"]),
-                 geometry=_rod_shape(n["L_p"], FURUTA["L_p"], Z, "red")),
+                 geometry=_rod_shape(n["L_p"], Z, "red")),
         ),
         forces=(Motor("tau", "theta"), Damper("theta", n["B_r"]), Damper("alpha", n["B_p"])),
     )  # fmt: skip
@@ -59,19 +59,20 @@ def double_pendulum(m1: Any = 1, m2: Any = 1, l1: Any = 1, l2: Any = 1, g: Any =
         gravity=(0, 0, -g),
         bodies=(
             Body("upper", Revolute("shoulder", axis=(0, 1, 0)), mass=m1, com=(0, 0, -l1),
-                 geometry=_rod_shape(l1, 1, DOWN, "steel")),
+                 geometry=_rod_shape(l1, DOWN, "steel")),
             Body("lower", Revolute("elbow", axis=(0, 1, 0)), parent="upper", position=(0, 0, -l1), mass=m2,
-                 com=(0, 0, -l2), geometry=_rod_shape(l2, 1, DOWN, "red")),
+                 com=(0, 0, -l2), geometry=_rod_shape(l2, DOWN, "red")),
         ),
     )  # fmt: skip
 
 
-def _rod_shape(length: Any, usual: float, direction: tuple[int, int, int], color: str) -> tuple[Capsule]:
-    """A capsule from the origin along a coordinate axis, for visualisation.
+def _rod_shape(l: Any, direction: tuple[int, int, int], color: str) -> tuple[Capsule, ...]:
+    """A capsule of length l [m] from the origin along a coordinate axis, for visualisation.
 
-    usual: length that is drawn for a symbolic one [m].
+    None for a symbolic length: the body is then drawn as sticks, which follow the value of the symbol.
     """
-    l = length if are_constant(length) else usual
+    if not are_constant(l):
+        return ()
     x, y, z = direction
     orientation: Matrix3 = ((0, 0, 1), (0, 1, 0), (-1, 0, 0)) if x else IDENTITY
     middle = (x * l / 2, y * l / 2, z * l / 2)

@@ -35,8 +35,9 @@ class ArrayPack:
 
 
 def pack_arrays(scene: dict[str, Any]) -> dict[str, Any]:
-    """The scene with its arrays moved to the text `pack`, in single precision; mesh vertices are quantised to
-    16 bits.
+    """The scene with its arrays moved to the text `pack`.
+
+    Numbers are stored in single precision, bytes as bytes; mesh vertices are quantised to 16 bits.
     """
     pack = ArrayPack()
     meshes = [_pack_mesh(mesh, pack) for mesh in scene["meshes"]]
@@ -47,7 +48,7 @@ def pack_arrays(scene: dict[str, Any]) -> dict[str, Any]:
 def _without_arrays(value: Any, pack: ArrayPack) -> Any:
     """The value with each array replaced by its description in the pack."""
     if isinstance(value, np.ndarray):
-        return pack.put(value)
+        return pack.put(value, "|u1" if value.dtype == np.uint8 else "<f4")
     if isinstance(value, dict):
         return {name: _without_arrays(part, pack) for name, part in value.items()}
     return [_without_arrays(part, pack) for part in value] if isinstance(value, list) else value

@@ -10,22 +10,26 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Sequence
-from importlib import resources
+from collections.abc import Mapping, Sequence
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 from zwang.atomic import write_file
+from zwang.errors import SimulationError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.viewer.array_packing import pack_arrays
 from zwang.viewer.scene import scene_content, scene_data_of
 
-SCRIPTS = ("playback.js", "shapes.js", "renderer.js", "charts.js", "camera.js", "scene.js", "panel.js")
+SCRIPTS = (
+    "playback.js", "shapes.js", "renderer.js", "charts.js", "camera.js", "scene.js", "simulation.js",
+    "panel.js",
+)  # fmt: skip
 POLICY = (
-    "default-src 'none'; img-src data:; style-src '{style}'; script-src '{script}'; connect-src 'none'; "
+    "default-src 'none'; img-src data:; style-src '{style}'; script-src {script}; connect-src 'none'; "
     "base-uri 'none'; form-action 'none'"
 )
 
@@ -37,6 +41,7 @@ def save_html(
     *,
     worlds: int = 16,
     traces: Sequence[str] = (),
+    resimulate: bool | Sequence[str] | Mapping[str, tuple[float, float]] = False,
 ) -> None:
     """Write a self-contained HTML file that plays a recording, or shows a mechanism with a slider for each
     joint.
@@ -46,20 +51,41 @@ def save_html(
     path: the file to write.
     worlds: the number of worlds of a recording to show, side by side or overlaid; 16 by default.
     traces: names of bodies or frames whose paths and velocity ellipsoids can be drawn.
+    resimulate: for a recording of one world with a constant control and steps of fixed size, the page can
+        contain the simulation itself, compiled to WebAssembly. The parameters (symbols) and inputs of the
+        mechanism then get sliders, and each change simulates the motion again, in the browser, with the same
+        arithmetic as `zw.simulate`. True for all of them, a list of names, or a dictionary from names to
+        (low, high). Sizes of shapes stay as they are; positions follow the parameters. Needs the package
+        ziglang (`pip install 'zwang[export]'`).
 
     Raises ParameterError for symbols without values, UnknownNameError for an unknown frame, ShapeError for a
     dataset that is not a recording or has no worlds, and WriteError if the file cannot be written; an
-    existing file is then unchanged.
+    existing file is then unchanged. With `resimulate`, SimulationError for a mechanism instead of a
+    recording, and for a recording whose simulation a page cannot repeat, DescriptionError for a range with
+    impossible values, and MissingExtraError without ziglang.
     """
-    write_file(path, page_html(run_or_mechanism, worlds=worlds, traces=traces).encode("ascii"))
+    page = page_html(run_or_mechanism, worlds=worlds, traces=traces, resimulate=resimulate)
+    write_file(path, page.encode("ascii"))
 
 
-def page_html(what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[str] = ()) -> str:
+def page_html(
+    what: Mechanism | xr.Dataset,
+    *,
+    worlds: int = 16,
+    traces: Sequence[str] = (),
+    resimulate: bool | Sequence[str] | Mapping[str, tuple[float, float]] = False,
+) -> str:
     """The HTML text of the page, in ASCII; the arguments are those of `save_html`."""
-    scene = pack_arrays(scene_data_of(scene_content(what, worlds, traces)))
-    script = "'use strict';\n" + "\n".join(_part(name) for name in SCRIPTS)
+    data = scene_data_of(scene_content(what, worlds, traces))
+    scripts = [_part(name) for name in SCRIPTS]
+    if resimulate is not False:
+        data["simulation"], instantiate = _simulation(what, data, resimulate)
+        scripts.insert(0, instantiate)
+    scene = pack_arrays(data)
+    script = "'use strict';\n" + "\n".join(scripts)
     style = _part("style.css")
-    policy = POLICY.format(style=_hash(style), script=_hash(script))
+    allowed = f"'{_hash(script)}'" + " 'wasm-unsafe-eval'" * (resimulate is not False)
+    policy = POLICY.format(style=_hash(style), script=allowed)
     filled = {
         "policy": policy, "style": style, "script": script, "scene": _json(scene),
         "title": html.escape(f"{scene['title']} - zwang"),
@@ -68,6 +94,18 @@ def page_html(what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequenc
     rest = [piece.split("}}", 1) for piece in pieces[1:]]
     text = pieces[0] + "".join(filled[name] + after for name, after in rest)
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _simulation(what: Mechanism | xr.Dataset, data: dict[str, Any], names: Any) -> tuple[dict[str, Any], str]:
+    """The data from which the page repeats the simulation of a recording, and the script that loads them."""
+    if isinstance(what, Mechanism):
+        raise SimulationError(
+            "resimulate= repeats the simulation of a recording, and this is a mechanism; give the recording "
+            "that zw.simulate returns"
+        )
+    # the compiler is loaded only for pages that contain a simulation
+    found = import_module("zwang.viewer.browser_simulation")
+    return found.browser_simulation(what, data["models"][0], names, data["run"]["times"]), found.SCRIPT
 
 
 def embedded_page(page: str, height: int = 560) -> str:

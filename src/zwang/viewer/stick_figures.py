@@ -66,89 +66,120 @@ def sticks(m: Mechanism, seen: set[int], size: float, palette: tuple[str, ...]) 
             continue
         text = palette[k % len(palette)]
         color = [int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)] + [1.0]
-        draw = _StickFigure(body.name, placement, color, size, found)
+        draw = _StickFigure(m, body, placement, color, size, found)
         draw.body(
-            body, [_anchor(child) for child in children.get(body.name, ())], float(body.mass) / heaviest
+            [("anchor", child.name) for child in children.get(body.name, ())], float(body.mass) / heaviest
         )
     return found
 
 
-def _anchor(body: Body) -> np.ndarray:
-    """The position of a body's first joint in the frame of its parent, at zero coordinates."""
-    joint = np.zeros(3)
-    if body.joints:
-        joint = np.array(body.joints[0].position, dtype=float)  # type: ignore[attr-defined]
-    return np.array(body.position, dtype=float) + np.array(body.orientation, dtype=float) @ joint
+StickPoint = tuple[Any, ...]
+"""A point of a stick figure: ("joint", body, k), a body's k-th joint; ("anchor", body), a body's first joint
+as its parent carries it, at zero coordinates; or ("com", body), a centre of mass.
+"""
+
+
+def link_point(m: Mechanism, point: StickPoint) -> Any:
+    """The position (3,) of a point of a stick figure in the frame of the link that carries it.
+
+    The mechanism may contain symbols, or scalars that are traced.
+    """
+    carrier, p = _body_point(m, point)
+    placement = m.tree.placement(carrier)
+    return placement.p + placement.R @ p
+
+
+def _body_point(m: Mechanism, point: StickPoint) -> tuple[str, Any]:
+    """The body that carries a point, and the position (3,) of the point in the body's frame."""
+    kind, name, *index = point
+    body = m.body(name)
+    if kind == "com":
+        return name, np.array(body.com)
+    if kind == "joint":
+        return name, np.array(body.joints[index[0]].position)  # type: ignore[attr-defined]
+    joint = np.array(body.joints[0].position) if body.joints else np.zeros(3)  # type: ignore[attr-defined]
+    return body.parent, np.array(body.position) + np.array(body.orientation) @ joint
 
 
 class _StickFigure:
-    """The stick figure of one body: adds shapes, given in the body's frame, to a list."""
+    """The stick figure of one body: adds shapes, given in the body's frame, to a list.
+
+    Each shape names its `ends`, the points that it connects or at which it lies.
+    """
 
     def __init__(
-        self, name: str, placement: Placement, color: list[float], size: float, found: list[dict[str, Any]]
+        self,
+        m: Mechanism,
+        body: Body,
+        placement: Placement,
+        color: list[float],
+        size: float,
+        found: list[dict[str, Any]],
     ):
-        self.name, self.placement, self.color, self.size, self.found = name, placement, color, size, found
+        self.m, self.part, self.placement = m, body, placement
+        self.color, self.size, self.found = color, size, found
 
-    def body(self, body: Body, ends: list[np.ndarray], weight: float) -> None:
+    def body(self, anchors: list[StickPoint], weight: float) -> None:
         """Add sticks from the joint to the children's joints and the centre of mass, and a sphere there.
 
         A body without sticks is drawn as its ellipsoid of inertia. weight: its mass relative to the heaviest
         body.
         """
-        com = np.array(body.com, dtype=float)
-        joints = [j for j in body.joints if not isinstance(j, Free)]
-        start = np.array(joints[0].position, dtype=float) if joints else com  # type: ignore[attr-defined]
-        targets = [*ends, *([com] if weight > 0 and not _between(com, start, ends, self.size) else [])]
-        drawn = [self.stick(start, end) for end in targets]
-        for joint in joints:
+        body, com = self.part, ("com", self.part.name)
+        joints = [k for k, j in enumerate(body.joints) if not isinstance(j, Free)]
+        start = ("joint", body.name, joints[0]) if joints else com
+        ends = [self.at(anchor) for anchor in anchors]
+        hidden = weight <= 0 or _between(self.at(com), self.at(start), ends, self.size)
+        drawn = [self.stick(start, end) for end in (*anchors, *([] if hidden else [com]))]
+        for k in joints:
+            joint = body.joints[k]
             if hasattr(joint, "axis") and joint.kind != "ball":
-                position, axis = joint.position, joint.axis  # type: ignore[attr-defined]
-                self.pin(np.array(position, dtype=float), np.array(axis, dtype=float))
+                self.pin(("joint", body.name, k), np.array(joint.axis, dtype=float))  # type: ignore[attr-defined]
         if weight <= 0:
             return
         if any(drawn):
-            self.add(
-                "sphere",
-                [SPHERE_RADIUS * self.size * max(weight, 0.02) ** (1 / 3)],
-                np.eye(3),
-                com,
-                self.color,
-            )
+            radius = SPHERE_RADIUS * self.size * max(weight, 0.02) ** (1 / 3)
+            self.add("sphere", [radius], np.eye(3), self.at(com), self.color, [com])
         else:
             axes, R = _ellipsoid(body)
-            self.add("ellipsoid", np.maximum(axes, 0.01 * self.size).tolist(), R, com, self.color)
+            sizes = np.maximum(axes, 0.01 * self.size).tolist()
+            self.add("ellipsoid", sizes, R, self.at(com), self.color, [com])
 
-    def stick(self, a: np.ndarray, b: np.ndarray) -> bool:
+    def at(self, point: StickPoint) -> np.ndarray:
+        """The position of a point in the body's frame."""
+        return np.asarray(_body_point(self.m, point)[1], dtype=float)
+
+    def stick(self, start: StickPoint, end: StickPoint) -> bool:
         """Add a capsule between two points. Returns False if they coincide."""
+        a, b = self.at(start), self.at(end)
         length = float(np.linalg.norm(b - a))
         if length < 1e-3 * self.size:
             return False
-        self.add(
-            "capsule",
-            [STICK_RADIUS * self.size, length],
-            rotation_with_z_axis((b - a) / length),
-            (a + b) / 2,
-            self.color,
-        )
+        R = rotation_with_z_axis((b - a) / length)
+        self.add("capsule", [STICK_RADIUS * self.size, length], R, (a + b) / 2, self.color, [start, end])
         return True
 
-    def pin(self, p: np.ndarray, axis: np.ndarray) -> None:
+    def pin(self, joint: StickPoint, axis: np.ndarray) -> None:
         """Add a short dark cylinder along a joint's axis."""
-        self.add(
-            "cylinder",
-            [PIN_RADIUS * self.size, 2 * PIN_RADIUS * self.size],
-            rotation_with_z_axis(axis),
-            p,
-            INK,
-        )
+        sizes = [PIN_RADIUS * self.size, 2 * PIN_RADIUS * self.size]
+        self.add("cylinder", sizes, rotation_with_z_axis(axis), self.at(joint), INK, [joint])
 
-    def add(self, kind: str, sizes: list[float], R: np.ndarray, p: np.ndarray, color: list[float]) -> None:
+    def add(
+        self,
+        kind: str,
+        sizes: list[float],
+        R: np.ndarray,
+        p: np.ndarray,
+        color: list[float],
+        ends: list[StickPoint],
+    ) -> None:
         """Add a shape with rotation R and origin p in the body's frame."""
         R, p = self.placement.R @ R, self.placement.p + self.placement.R @ p
         pose = [float(x) for x in (*R.reshape(-1), *p)]
         link = self.placement.link
         self.found.append({"kind": kind, "size": sizes, "link": link, "pose": pose, "color": color,
-                           "hidden": False, "body": self.name})  # fmt: skip
+                           "hidden": False, "body": self.part.name,
+                           "ends": [list(end) for end in ends]})  # fmt: skip
 
 
 def _between(point: np.ndarray, start: np.ndarray, ends: list[np.ndarray], size: float) -> bool:
@@ -183,21 +214,37 @@ def rotation_with_z_axis(z: np.ndarray) -> np.ndarray:
 def lines(m: Mechanism) -> list[dict[str, Any]]:
     """Springs and rods between two points, and tendons through frames; each point is (link, x, y, z)."""
     found = []
-    for part in (*m.forces, *m.constraints):
-        if isinstance(part, PointSpring | Distance):
-            kind = "spring" if isinstance(part, PointSpring) else "rod"
-            found.append({"kind": kind, "points": [_point(m, *end) for end in (part.a, part.b)]})
-    for tendon in m.tendons:
-        branch: list[list[float]] = []
-        for name in (*tendon.path, None):
-            if name is not None:
-                branch.append(_point(m, name, (0, 0, 0)))
-            elif branch:
-                found.append({"kind": "tendon", "points": branch})
-                branch = []
+    for (kind, ends), points in zip(_lines(m), tendon_and_rod_points(m), strict=True):
+        links = [m.tree.placement(frame).link for frame, _ in ends]
+        at = [[link, *(float(x) for x in p)] for link, p in zip(links, points, strict=True)]
+        found.append({"kind": kind, "points": at})
     return found
 
 
-def _point(m: Mechanism, frame: str, point: Any) -> list[float]:
-    placement = m.tree.placement(frame)
-    return [placement.link, *(float(x) for x in placement.p + placement.R @ np.array(point))]
+def tendon_and_rod_points(m: Mechanism) -> list[list[Any]]:
+    """The points (3,) of each of the `lines` in the frames of the links that carry them.
+
+    The mechanism may contain symbols, or scalars that are traced.
+    """
+    found = []
+    for _, ends in _lines(m):
+        places = [(m.tree.placement(frame), np.array(point)) for frame, point in ends]
+        found.append([place.p + place.R @ point for place, point in places])
+    return found
+
+
+def _lines(m: Mechanism) -> list[tuple[str, list[tuple[str, Any]]]]:
+    """Kind and points of each line; a point is a position (3,) in the frame of a body or frame."""
+    found: list[tuple[str, list[tuple[str, Any]]]] = []
+    for part in (*m.forces, *m.constraints):
+        if isinstance(part, PointSpring | Distance):
+            found.append(("spring" if isinstance(part, PointSpring) else "rod", [part.a, part.b]))
+    for tendon in m.tendons:
+        branch: list[tuple[str, Any]] = []
+        for name in (*tendon.path, None):
+            if name is not None:
+                branch.append((name, (0, 0, 0)))
+            elif branch:
+                found.append(("tendon", branch))
+                branch = []
+    return found

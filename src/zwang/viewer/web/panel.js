@@ -27,6 +27,7 @@ class Page {
     this.rows = [];
     this.sliders();
     if (this.playback) this.player();
+    this.simulation = data.simulation ? new Simulation(this, data.simulation, buffer) : null;
     $("fold").onclick = () => { document.body.classList.toggle("folded"); this.stale = true; };
     document.addEventListener("keydown", (e) => this.key(e));
     new ResizeObserver(() => { this.stale = true; }).observe($("scene"));
@@ -50,6 +51,13 @@ class Page {
     this.whole = tooFar ? this.scene.range(worlds, 1) : whole;
     this.camera.fit(this.whole, this.aspect);
     this.stale = true;
+  }
+
+  motionChanged() { // draw another motion
+    this.scene.manual.fill(null);
+    this.paths.forEach((path) => this.renderer.release(path.geometry));
+    this.paths = this.scene.paths(this.data.traces);
+    this.charts();
   }
 
   // ------------------------------------------------------------------------------------------ controls
@@ -253,6 +261,7 @@ class Page {
       if (this.t > this.playback.end) this.t = this.playback.start;
       this.stale = true;
     }
+    if (this.simulation) this.simulation.update();
     if (this.stale) { this.stale = false; this.draw(); }
     requestAnimationFrame((next) => this.frame(next));
   }
@@ -306,6 +315,7 @@ async function start() {
     const data = JSON.parse($("data").textContent);
     if (window.innerWidth < 500 && window.innerHeight < 700) document.body.classList.add("folded");
     window.zwang = new Page(data, await unpack(data.pack));
+    if (window.zwang.simulation) await window.zwang.simulation.load();
   } catch (error) {
     $("error").hidden = false;
     $("error").textContent = `${error.message}`;

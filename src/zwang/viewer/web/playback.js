@@ -1,7 +1,7 @@
 // Arrays from bytes, the recorded motion q(t), and forward kinematics.
 // A pose is 12 numbers: the rotation by rows, then the origin.
 
-const TYPES = { f4: Float32Array, u2: Uint16Array, u4: Uint32Array };
+const TYPES = { f4: Float32Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array };
 const IDENTITY = [1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0];
 
 async function unpack(text) {
@@ -136,6 +136,12 @@ class Playback {
     this.recordedForces = run.forces && { ...run.forces, position: arrayOf(buffer, run.forces.position), force: arrayOf(buffer, run.forces.force) };
     this.balls = models[0].joints.filter((j) => j.ball !== null).map((j) => j.ball);
     this.last = worlds.map((_, w) => this.lastValid(w)); // a world that stopped early has NaN afterwards
+  }
+
+  replace({ q, energies, stopped }) { // another motion of one world at the same times; its forces are not known
+    Object.assign(this, { q, stopped, recordedForces: null });
+    this.energies = Object.entries(energies).map(([name, values]) => ({ name, values }));
+    this.last = [this.lastValid(0)];
   }
 
   get start() { return this.times[0]; }
