@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```(python|\{code-cell\} python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = re.compile(r"\A(---\n.*?^---\n|(:[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
-NEEDS = {"torch_policy.py": "torch"}
+NEEDS = {"torch_policy.py": "torch", "stable_baselines3_ppo.py": "stable_baselines3"}
 """Examples that need a library which the tests do not install."""
 PAGES_NEED = {"drive_a_real_robot.md": "example-robot-data"}
 """Pages that need a package which the tests do not install on Windows."""
