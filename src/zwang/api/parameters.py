@@ -30,19 +30,7 @@ def values_by_name(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> di
 
     Raises ParameterError, with the name, for a missing value or an unknown symbol.
     """
-    if params is not None and not isinstance(params, Mapping):
-        raise ParameterError(
-            f"params is {str(params)[:60]!r}, a {type(params).__name__}; give a dictionary from symbols "
-            f"to a number, "
-            "or one a world"
-        )
-    given = {str(name): value for name, value in (params or {}).items()}
-    for name in given:
-        if name not in mechanism.symbols:
-            raise ParameterError(
-                f"there is no parameter {name!r}: mechanism {mechanism.name!r} has no symbol {name!r}; "
-                f"the symbols are: {', '.join(mechanism.symbols) or 'none'}"
-            )
+    given = given_values(mechanism, params)
     missing = [name for name in mechanism.symbols if name not in given]
     if missing:
         raise ParameterError(
@@ -52,13 +40,33 @@ def values_by_name(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> di
     return {name: given[name] for name in mechanism.symbols}
 
 
+def given_values(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> dict[str, Any]:
+    """The values of some symbols by name, as they are given.
+
+    Raises ParameterError for an object that is no dictionary, or an unknown symbol.
+    """
+    if params is not None and not isinstance(params, Mapping):
+        raise ParameterError(
+            f"params is {str(params)[:60]!r}, a {type(params).__name__}; give a dictionary from symbols "
+            "to a number, or one a world"
+        )
+    given = {str(name): value for name, value in (params or {}).items()}
+    for name in given:
+        if name not in mechanism.symbols:
+            raise ParameterError(
+                f"there is no parameter {name!r}: mechanism {mechanism.name!r} has no symbol {name!r}; "
+                f"the symbols are: {', '.join(mechanism.symbols) or 'none'}"
+            )
+    return given
+
+
 def parameter_array(mechanism: Mechanism, params: Parameters | None) -> np.ndarray:
     """The values of all symbols (..., symbols), in the order of the symbols; shapes are broadcast.
 
     Raises what `parameter_values` does, and ShapeError for shapes that cannot be broadcast.
     """
     values = parameter_values(mechanism, params)
-    return _stacked({name: values[name] for name in mechanism.symbols})
+    return _stacked(values)
 
 
 def _stacked(values: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -15,12 +15,12 @@ from zwang.api.compiled_rollout import step_function
 from zwang.api.initial_conditions import initial_state, sample_size
 from zwang.api.memory_limit import check_memory
 from zwang.api.observation import STAGE, Observation, ObservedState, array_size
-from zwang.api.parameters import Parameters
+from zwang.api.parameters import Parameters, given_values
 from zwang.api.programs import WARM_START, compile_function
 from zwang.api.validation import checked_mechanism
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import Rollout
-from zwang.errors import ArgumentError, ParameterError, ShapeError, StateError, UnknownNameError
+from zwang.errors import ArgumentError, ShapeError, StateError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import real_array
@@ -443,18 +443,7 @@ class Worlds:
         self, params: Mapping[Any, npt.ArrayLike] | None, chosen: np.ndarray
     ) -> dict[str, Any]:
         """The new values of some symbols in the chosen worlds, validated together with the others."""
-        if params is not None and not isinstance(params, Mapping):
-            raise ParameterError(
-                f"params is {str(params)[:60]!r}, a {type(params).__name__}; give a dictionary from symbols "
-                "to a number, or one a world"
-            )
-        given = {str(name): value for name, value in (params or {}).items()}
-        for name in given:
-            if name not in self._params:
-                raise ParameterError(
-                    f"there is no parameter {name!r}: the symbols of mechanism {self.mechanism.name!r} are: "
-                    f"{', '.join(self.mechanism.symbols) or 'none'}"
-                )
+        given = given_values(self.mechanism, params)
         new = {name: _rows_of(x, (len(chosen),), f"params[{name!r}]", 0.0) for name, x in given.items()}
         if new and len(chosen):
             values = {name: x[chosen].astype(float) for name, x in self._params.items()} | new
