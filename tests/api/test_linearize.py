@@ -142,3 +142,33 @@ def test_no_equilibrium_is_told_with_the_joint_that_moves():
         zw.trim(hopper, np.array(hopper.home or hopper.neutral) + np.eye(6)[1])
     with pytest.raises(UnknownNameError, match="wheel"):
         zw.trim(m, [0, 0.1], fixed=["wheel"])
+
+
+def test_frequency_responses_are_those_of_a_mass_on_a_spring(tmp_path):
+    """1 / (k - m w^2 + i c w), drawn over the frequencies around its poles."""
+    mass, damping, stiffness = 2.0, 0.6, 8.0
+    oscillator = zw.Mechanism(
+        "oscillator",
+        [zw.Body("block", zw.Prismatic("x", (1, 0, 0)), mass=mass)],
+        forces=[zw.Motor("push", "x"), zw.Damper("x", damping), zw.Spring("x", stiffness)],
+        gravity=(0, 0, 0),
+    )
+    model = zw.linearize(oscillator, [0.0], outputs=["x"])
+    w = np.array([0.1, 1.0, 2.0, 30.0])
+    exact = 1 / (stiffness - mass * w**2 + 1j * damping * w)
+    np.testing.assert_allclose(model.frequency_response(w)[:, 0, 0], exact, rtol=1e-12)
+    discrete = zw.linearize(oscillator, [0.0], outputs=["x"], step=1e-3, integrator="rk4")
+    # a held control lags by half a step
+    lagging = exact * np.exp(-0.5j * w * 1e-3) * np.sinc(w * 1e-3 / 2 / np.pi)
+    np.testing.assert_allclose(discrete.frequency_response(w)[:, 0, 0], lagging, rtol=1e-5)
+    figure = zw.plot(model, tmp_path / "model.png")
+    poles, magnitude, phase = figure.axes
+    marks = [line for line in poles.lines if line.get_marker() == "x"]
+    assert len(marks) == 1 and marks[0].get_label() == "stable or neutral"
+    np.testing.assert_allclose(marks[0].get_xdata(), -damping / mass / 2)
+    x, y = magnitude.lines[0].get_data()
+    np.testing.assert_allclose(y, np.abs(1 / (stiffness - mass * x**2 + 1j * damping * x)), rtol=1e-9)
+    assert -180 <= phase.lines[0].get_ydata().min() < -150 and phase.lines[0].get_ydata().max() < 0
+    assert (tmp_path / "model.png").stat().st_size > 10_000
+    steps = zw.plot(discrete).axes[1].lines[0].get_xdata()
+    assert steps[-1] == pytest.approx(np.pi / 1e-3)

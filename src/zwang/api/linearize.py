@@ -68,6 +68,19 @@ class LinearModel:
         size = values.real if self.step is None else np.abs(values)
         return values[np.lexsort((values.imag, -size))]
 
+    def frequency_response(self, frequencies: npt.ArrayLike) -> np.ndarray:
+        """The complex amplitudes (k, p, m) of the outputs for inputs of amplitude one, at frequencies (k,)
+        [rad/s].
+
+        C (s I - A)^-1 B + D with s = i w, or s = exp(i w step) for a discrete model. Raises StateError for
+        frequencies that are not finite numbers, and LinAlgError at an undamped pole.
+        """
+        w = np.atleast_1d(validation.array(frequencies, "frequencies"))
+        s = 1j * w if self.step is None else np.exp(1j * w * self.step)
+        matrices = s[:, None, None] * np.eye(len(self.A)) - self.A
+        states = np.linalg.solve(matrices, np.broadcast_to(self.B, (len(w), *self.B.shape)))
+        return self.C @ states + self.D
+
     def to_control(self) -> Any:
         """The model as a `control.StateSpace`, with the same names.
 

@@ -22,10 +22,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from zwang.api.linearize import LinearModel
 from zwang.errors import ShapeError, SimulationError
 from zwang.mechanism.type_validation import validated_arguments
+from zwang.viewer.linear_model_plot import plot_linear_model
 from zwang.viewer.picture_file import save_picture
 from zwang.viewer.plot_series import DRIFT, ENERGY, SUM, Series, energy_drift, series_of
+from zwang.viewer.plot_style import INK, STYLE, short
 
 PICTURES = (".png", ".pdf", ".svg")
 MAXIMUM_WORLD_LINES = 6  # worlds that are drawn as lines; more are drawn as bands
@@ -33,29 +36,6 @@ MAXIMUM_PANEL_LINES = 8  # lines of one panel that can be distinguished
 MAXIMUM_PHASE_CURVES = 24  # worlds that a phase portrait shows
 MAXIMUM_POINTS = 2000  # points of a line; more are not visible
 MAXIMUM_PANELS = 96
-INK = "#333333"
-STYLE: Any = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#888888",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.7,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "axes.labelsize": 9,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.labelcolor": INK,
-    "legend.fontsize": 8,
-    "legend.frameon": False,
-    "lines.linewidth": 1.4,
-    "axes.formatter.useoffset": False,
-    "axes.formatter.limits": (-3, 4),
-}
 ENERGIES = {
     "kinetic_energy": ("kinetic", "#d95f02"),
     "potential_energy": ("potential", "#1b9e77"),
@@ -84,14 +64,16 @@ class Panel:
 
 @validated_arguments()
 def plot(
-    run: xr.Dataset,
+    run: xr.Dataset | LinearModel,
     path: str | Path | None = None,
     *,
     kind: str = "overview",
     names: str | Sequence[str] | None = None,
 ) -> Figure:
-    """A figure of a recording of `zw.simulate`.
+    """A figure of a recording of `zw.simulate`, or of a linear model of `zw.linearize`.
 
+    run: the recording; or the linear model, of which the figure shows the poles, and magnitude and phase of
+        the frequency responses from each input to each output, at most ten; kind and names are then left out.
     path: a file to which the figure is also written (.png, .pdf or .svg).
     kind: "overview": coordinates, velocities, energies and the relative energy change (the default); "time":
         all recorded values over time; "phase": velocities against coordinates; "energy": kinetic, potential
@@ -104,6 +86,11 @@ def plot(
     unknown kind or name, SimulationError for another file suffix, and WriteError if the file cannot be
     written; an existing file is then unchanged.
     """
+    if isinstance(run, LinearModel):
+        _check_path(path)
+        if kind != "overview" or names is not None:
+            raise ShapeError("the figure of a linear model has one kind and no names; omit kind= and names=")
+        return plot_linear_model(run, path)
     _check(run, path)
     run = run.transpose("world", "time", ...)
     thin = run.isel(time=slice(None, None, max(1, run.sizes["time"] // MAXIMUM_POINTS)))
@@ -132,11 +119,18 @@ def plot(
 
 def _check(run: Any, path: str | Path | None) -> None:
     if not isinstance(run, xr.Dataset):
-        raise ShapeError(f"zw.plot draws a recording of zw.simulate, not a {type(run).__name__}")
+        raise ShapeError(
+            f"zw.plot draws a recording of zw.simulate or a linear model, not a {type(run).__name__}"
+        )
     if not {"q", "v", "energy"} <= set(run.data_vars) or not {"world", "time"} <= set(run.dims):
         raise ShapeError(
             "zw.plot draws a recording of zw.simulate; this dataset lacks q, v, energy, worlds or times"
         )
+    _check_path(path)
+
+
+def _check_path(path: str | Path | None) -> None:
+    """Raises SimulationError for the suffix of another file."""
     if path is not None and Path(path).suffix not in PICTURES:
         raise SimulationError(
             f"{str(path)!r} has the suffix {Path(path).suffix!r}; a plot is written to {', '.join(PICTURES)}"
@@ -351,13 +345,3 @@ def _draw_phase_portrait(axes: Axes, series: Series) -> None:
 
 def _unit_label(unit: str) -> str:
     return f"[{unit}]"
-
-
-def short(text: str, length: int = 24) -> str:
-    """A text as a label: shortened, and escaped such that Matplotlib neither typesets it as mathematics nor
-    omits it.
-    """
-    text = "".join(c if c.isprintable() else " " for c in text)
-    text = text if len(text) <= length else text[: length - 1] + "…"
-    text = text.replace("$", r"\$")
-    return f" {text}" if text.startswith("_") else text  # a legend omits labels that begin with an underscore

@@ -20,7 +20,7 @@ from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.manipulability import Manipulability, ManipulabilityEllipsoid, manipulability
 from zwang.robot.workspace import Workspace
 from zwang.viewer.picture_file import save_picture
-from zwang.viewer.plot import INK, STYLE, short
+from zwang.viewer.plot_style import INK, STYLE, short
 
 STYLE_OPTIONS: Any = STYLE
 KINDS = {
