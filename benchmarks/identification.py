@@ -23,7 +23,7 @@ from tests.identification.test_excitation import search_of
 from tests.identification.test_fit import motion
 from zwang.identification.base_parameters import random_states
 from zwang.identification.consistent_fit import consistent_parameters
-from zwang.identification.excitation import random_motion
+from zwang.identification.excitation_search import random_motion
 from zwang.identification.pseudo_inertia import inertial_parameters, is_consistent
 from zwang.mechanism.mechanism import Mechanism
 

@@ -1,6 +1,7 @@
 """Identification by simulation of a seven-axis arm: 70 inertial coordinates from 10 s at 100 Hz.
 
     python benchmarks/simulation_fit.py [--threads 1] [--repetitions 3] [--compare]
+    python benchmarks/simulation_fit.py --coverage 200
 
 An arm with wrong inertias is to follow a simulated record of another one, made by MuJoCo: torques of a
 controller, 1,000 samples, steps of 2 ms, errors of the positions of 2e-4 rad. The fit ends when the residuals
@@ -8,6 +9,9 @@ are 1.01 times the errors. zwang knows positions and torques alone, and finds th
 20 windows too. `--compare` runs the algorithm of the example `rizon_inertia` of the package mjbatch, which is
 given the exact states at the starts: Levenberg-Marquardt with the differences of 71 simulations in one batch,
 and five steps along each direction. Needs `pip install mjbatch`.
+`--coverage` fits records that differ in their errors alone, and prints the fraction of true combinations
+within their 95 % intervals: for two links with inertias and damping, the same with dry friction, whose steps
+are constrained, and this arm, which is fitted until it converges.
 """
 
 from __future__ import annotations
@@ -21,6 +25,9 @@ import mujoco
 import numpy as np
 
 import zwang as zw
+from tests.identification.test_simulation_fit import arm as two_links
+from tests.identification.test_simulation_fit import exact_record
+from zwang.errors import SolveError
 from zwang.identification.consistent_fit import with_parameters
 from zwang.identification.parameters import parameters_of
 from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, pseudo_inertia
@@ -227,6 +234,53 @@ class Differences:
         return rms, jacobians
 
 
+def coverage_line(
+    name: str, model: Mechanism, truth: Mechanism, motion: tuple, repetitions: int, **options
+) -> None:
+    """The fraction of true combinations within their intervals, and that of each combination.
+
+    motion: time, exact coordinates and controls.
+    """
+    t, q, control = motion
+    kinds = options.get("kinds", ("inertia",))
+    exact = {p.name: float(p.value) for kind in kinds for p in parameters_of(truth, kind)}
+    inside, failed, began = [], 0, time.process_time()
+    for seed in range(repetitions):
+        noisy = q + NOISE * np.random.default_rng(seed).normal(size=q.shape)
+        try:
+            found = zw.identify.fit_by_simulation(model, t, noisy, control, **options)
+        except SolveError:
+            failed += 1
+            continue
+        beta = found.known.base.matrix @ np.array([exact[p.name] for p in found.parameters])
+        lower, upper = found.interval.T
+        inside.append((lower <= beta) & (beta <= upper))
+    each = np.mean(inside, axis=0)
+    print(
+        f"{name}: {len(exact)} parameters, {each.size} combinations, {len(inside)} fits, {failed} failed, "
+        f"within the intervals {100 * np.mean(inside):.2f} %, single combinations {100 * each.min():.0f} to "
+        f"{100 * each.max():.0f} %, CPU {(time.process_time() - began) / repetitions:.2f} s a fit",
+        flush=True,
+    )
+
+
+def coverage_lines(repetitions: int, error: float) -> None:
+    """The coverage of two links, without and with dry friction, and of the arm."""
+    smooth = ("inertia", "damping")
+    for name, friction, kinds in (
+        ("two links", 0.0, smooth),
+        ("with dry friction", 0.3, (*smooth, "friction")),
+    ):
+        truth, model = two_links(friction=friction), two_links(0.6, 0.3, friction / 2)
+        coverage_line(name, model, truth, exact_record(truth), repetitions, kinds=kinds)
+    nominal = arm()
+    truth = moved(nominal, np.random.default_rng(4).normal(0, 0.6 * error, 70))
+    model = moved(nominal, np.random.default_rng(12).uniform(-error, error, 70))
+    states, torques = record(truth)
+    motion = np.arange(SAMPLES + 1) * STEP * EVERY, states[:, :7], torques
+    coverage_line("seven-axis arm", model, truth, motion, repetitions, window=WINDOW, spread=SPREAD)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -235,7 +289,11 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--error", type=float, default=0.3, help="largest error of a coordinate at the start")
+    parser.add_argument("--coverage", type=int, default=0, help="repetitions with other errors")
     options = parser.parse_args()
+    if options.coverage:
+        coverage_lines(options.coverage, options.error)
+        return
     model = arm()
     truth = moved(model, np.random.default_rng(4).normal(0, 0.6 * options.error, 70))
     start = np.random.default_rng(12).uniform(-options.error, options.error, 70)

@@ -9,7 +9,8 @@ import zwang as zw
 from tests.identification.robots import robot
 from zwang.errors import DescriptionError, ShapeError, SolveError, StateError
 from zwang.identification.base_parameters import base_parameters
-from zwang.identification.excitation import Search, _limits_of, random_motion
+from zwang.identification.excitation import _limits_of
+from zwang.identification.excitation_search import Search, random_motion
 from zwang.identification.fourier_series import FourierSeries
 from zwang.identification.regressor import compiled_functions
 from zwang.mechanism.samples import double_pendulum
@@ -28,7 +29,7 @@ def search_of(m: zw.Mechanism, criterion="condition") -> Search:
 
 def test_a_planned_motion_is_much_better_than_random_ones():
     m = robot("panda")
-    planned = zw.identify.excitation(m, kinds="inertia", seconds=6)
+    planned = zw.identify.excitation(m, kinds="inertia", starts=8, perturbations=8)
     search, rng = search_of(m), np.random.default_rng(0)
     random = [random_motion(search, rng) for _ in range(300)]
     best = min(search.condition(z) for z in random if search.is_within(z))
@@ -39,7 +40,8 @@ def test_the_motion_keeps_every_limit_and_begins_and_ends_at_rest():
     m = robot("ur10")
     speed, effort = np.full(6, 1.0), np.array([330, 330, 150, 54, 54, 54.0])
     planned = zw.identify.excitation(m, kinds="inertia", velocity_limits=speed, effort_limits=effort,
-                                     acceleration_limits=np.full(6, 2.0), margin=0.8, seconds=2)  # fmt: skip
+                                     acceleration_limits=np.full(6, 2.0), margin=0.8, starts=2,
+                                     perturbations=0)  # fmt: skip
     q, v, a = planned.motion(np.linspace(0, 10, 5001))
     assert (abs(v) <= 0.8 * speed * 1.001).all() and (abs(a) <= 0.8 * 2 * 1.001).all()
     tau = zw.compile(m).inverse_dynamics(q, v, a)
@@ -69,7 +71,7 @@ def test_gradients_are_those_of_finite_differences(criterion):
 
 def test_d_optimality_shrinks_the_confidence_ellipsoid():
     m = double_pendulum()
-    planned = zw.identify.excitation(m, criterion="information", seconds=6)
+    planned = zw.identify.excitation(m, criterion="information", starts=4, perturbations=4)
     times = np.arange(60) * 10.0 / 60
     search = Search(compiled_functions(m), base_parameters(m), FourierSeries.at(times, 10.0, 5),
                     _limits_of(m, 0.9, None, None, None), "information")  # fmt: skip
@@ -86,5 +88,15 @@ def test_wrong_settings_are_told():
         zw.identify.excitation(m, velocity_limits=[1.0])
     with pytest.raises(StateError, match="harmonics is 1"):
         zw.identify.excitation(m, harmonics=1)
-    with pytest.raises(SolveError, match="none of 100 random motions"):
+    with pytest.raises(SolveError, match="none of 200 random motions"):
         zw.identify.excitation(m, effort_limits=[1e-3, 1e-3])
+    with pytest.raises(StateError, match="starts is 0"):
+        zw.identify.excitation(m, starts=0)
+
+
+def test_the_result_depends_on_the_seed_alone():
+    m = double_pendulum()
+    first, again = (zw.identify.excitation(m, starts=2, perturbations=3, seed=4) for _ in range(2))
+    np.testing.assert_array_equal(first.coefficients, again.coefficients)
+    more = zw.identify.excitation(m, starts=2, perturbations=12, seed=4)
+    assert more.condition <= first.condition * 1.001

@@ -34,14 +34,19 @@ def arm(scale: float = 1.0, damping: float = 0.1, friction: float = 0.0) -> Mech
 
 
 @cache
-def record(m: Mechanism, seed: int = 0, samples: int = 301) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """time, q with noise, and forces of a record at 100 Hz."""
+def exact_record(m: Mechanism, samples: int = 301) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """time, exact q, and forces of a record at 100 Hz."""
     t = np.arange(samples) * 0.01
     tau = np.stack([3 * np.sin(4 * t) + 1.5 * np.sin(9 * t), np.sin(5 * t + 1) + np.sin(11 * t)], axis=1)
     run = zw.compile(m).rollout(
         np.array([0.3, -0.2]), np.zeros(2), np.repeat(tau[:-1], 5, axis=0), steps=5 * (samples - 1), every=5
     )
-    q = np.concatenate([[[0.3, -0.2]], run[0]])
+    return t, np.concatenate([[[0.3, -0.2]], run[0]]), tau
+
+
+def record(m: Mechanism, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """time, q with noise, and forces of a record at 100 Hz."""
+    t, q, tau = exact_record(m)
     return t, q + NOISE * np.random.default_rng(seed).normal(size=q.shape), tau
 
 

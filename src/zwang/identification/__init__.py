@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zwang.identification.base_parameters import BaseParameters, base_parameters
+from zwang.identification.closed_loops import closed_loop_motion
 from zwang.identification.excitation import Excitation, excitation
 from zwang.identification.fit import Fit, fit
 from zwang.identification.fixed_joints import with_fixed_joints
@@ -24,6 +25,7 @@ __all__ = [
     "Parameter",
     "SimulationFit",
     "base_parameters",
+    "closed_loop_motion",
     "excitation",
     "fit",
     "fit_by_simulation",

@@ -20,9 +20,10 @@ from typing import Any, Literal
 import numpy as np
 
 from zwang.api.validation import checked_mechanism
-from zwang.errors import SolveError, StateError
+from zwang.errors import DescriptionError, SolveError, StateError
+from zwang.identification.closed_loops import loop_closure
 from zwang.identification.parameters import Parameter, parameters_of
-from zwang.identification.regressor import compiled_functions
+from zwang.identification.regressor import compiled_functions, reduced
 from zwang.identification.symbolic_combinations import (
     random_values,
     regressor_by_symbols,
@@ -112,21 +113,29 @@ class BaseParameters:
 
 @validated_arguments()
 def base_parameters(
-    mechanism: Mechanism, *, kinds: Sequence[str] | None = None, tolerance: float = TOLERANCE, seed: int = 0
+    mechanism: Mechanism,
+    *,
+    kinds: Sequence[str] | None = None,
+    independent: Sequence[str] | None = None,
+    tolerance: float = TOLERANCE,
+    seed: int = 0,
 ) -> BaseParameters:
     """The base parameters of a mechanism, by the numerical rank of its regressor at random states.
 
-    kinds: as for `regressor`. tolerance: a column whose independent part is smaller than this fraction of
-    the column counts as dependent, and the singular values confirm the rank. Numbers of files are rounded
-    (1.5708 for pi / 2); what only their rounding makes visible should not count. seed: of the random states.
+    kinds, independent: as for `regressor`; with independent joints of a mechanism with closed loops, the base
+    parameters are those that the forces at these joints tell.
+    tolerance: a column whose independent part is smaller than this fraction of the column counts as
+    dependent, and the singular values confirm the rank. Numbers of files are rounded (1.5708 for pi / 2);
+    what only their rounding makes visible should not count. seed: of the random states.
 
     Lengths and other numbers of the geometry may be symbols; the coefficients are then SymPy expressions,
     such as in "mc_upper_z - l1 m_lower".
     The states have joint angles of all sizes, also beyond the limits of the joints, and velocities of about
-    2 rad/s or m/s. Constraints are not considered.
+    2 rad/s or m/s. Without independent= constraints are not considered.
     Raises SolveError where the rank is in doubt: the greedy selection of columns and the singular values
     disagree, or the combinations do not hold in other random states; or the coefficients are no polynomials
-    of degree two in the symbols of the mechanism. Raises what `regressor` raises.
+    of degree two in the symbols of the mechanism. Raises DescriptionError for independent= with symbols, and
+    what `regressor` raises.
     Source: Gautier (1991); Gautier, Khalil (1990).
     """
     m = checked_mechanism(mechanism)
@@ -134,15 +143,42 @@ def base_parameters(
         raise StateError(f"tolerance is {tolerance}; it must be between 0 and 1")
     names = None if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
     if m.symbols:
+        if independent is not None:
+            raise DescriptionError(
+                f"mechanism {m.name!r} has symbols; independent= needs numbers: give them with "
+                "mechanism.subs({...})"
+            )
         return _with_symbols(m, names, tolerance, seed)
-    functions = compiled_functions(m, names)
-    columns = len(functions.chosen)
-    count = 20 + 6 * columns // max(m.nv, 1)
-    rng = np.random.default_rng(seed)
-    Y = functions.regressor(*random_states(m, count, rng)).reshape(-1, columns)
-    found = selected_columns(Y, functions.chosen, tolerance)
-    _verify(found, functions.regressor(*random_states(m, count, rng)).reshape(-1, columns), tolerance)
+    chosen, rng = compiled_functions(m, names).chosen, np.random.default_rng(seed)
+    found = selected_columns(_random_regressor(m, names, independent, rng), chosen, tolerance)
+    _verify(found, _random_regressor(m, names, independent, rng), tolerance)
     return found
+
+
+def _random_regressor(
+    m: Mechanism,
+    kinds: tuple[str, ...] | None,
+    independent: Sequence[str] | None,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Y (rows, parameters) of random states, of which there are several times as many as are needed."""
+    functions = compiled_functions(m, kinds)
+    columns = len(functions.chosen)
+    if independent is None:
+        states = random_states(m, 20 + 6 * columns // max(m.nv, 1), rng)
+        return functions.regressor(*states).reshape(-1, columns)
+    closure = loop_closure(m, independent)
+    states = closure.random_states(20 + 6 * columns // len(closure.names), rng, SPEED)
+    Y = functions.regressor(*map(np.ascontiguousarray, states))
+    return reduced(m, independent, states[0], Y).reshape(-1, columns)
+
+
+def with_independent(found: BaseParameters, others: Sequence[Parameter]) -> BaseParameters:
+    """The base parameters with further ones, each of which is independent of all others."""
+    n, k = len(found.parameters), len(others)
+    K = np.concatenate([found.K, np.zeros((k, found.K.shape[1]))])
+    return BaseParameters((*found.parameters, *others), (*found.independent, *range(n, n + k)),
+                          found.dependent, found.invisible, K, found.singular_values)  # fmt: skip
 
 
 def _with_symbols(m: Mechanism, kinds: tuple[str, ...] | None, tolerance: float, seed: int

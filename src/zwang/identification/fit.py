@@ -15,12 +15,13 @@ from zwang.api.validation import numeric_mechanism
 from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameError
 from zwang.identification.base_parameters import BaseParameters, Status, base_parameters
 from zwang.identification.consistent_fit import consistent_parameters, with_parameters
-from zwang.identification.linear_estimation import Estimator, LinearEstimate, Loss, estimate
+from zwang.identification.force_model import ForceModel, force_model
+from zwang.identification.linear_estimation import Estimator, LinearEstimate, Loss
 from zwang.identification.lmi_fit import parameters_by_lmi
 from zwang.identification.measurements import Measurements
+from zwang.identification.nonlinear_estimation import estimate_forces
 from zwang.identification.parameters import INERTIAL_KINDS, Parameter
 from zwang.identification.pseudo_inertia import is_consistent
-from zwang.identification.regressor import compiled_functions
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 
@@ -49,6 +50,7 @@ class Fit:
     freedom: float
     train: Measurements
     test: Measurements | None
+    forces: ForceModel
 
     @property
     def beta(self) -> np.ndarray:
@@ -70,10 +72,12 @@ class Fit:
     def mechanism(self) -> Mechanism:
         """The mechanism with the fitted parameters pi, in which what the data do not tell is near the model.
 
-        The inertia of bodies that are rigidly attached to a moving body is in that body. Offsets are left
-        out. Raises DescriptionError where pi is not physically consistent, which consistent=True excludes.
+        The inertia of bodies that are rigidly attached to a moving body is in that body. Offsets, Stribeck
+        friction and motor constants are left out.
+        Raises DescriptionError where pi is not physically consistent, which consistent=True excludes.
         """
-        return with_parameters(self.model, self.base.parameters, self.pi)
+        found = with_parameters(self.model, self.base.parameters, self.pi)
+        return self.forces.fitted(found, self.base.parameters, self.pi)
 
     @property
     def outside(self) -> tuple[int, ...]:
@@ -89,9 +93,24 @@ class Fit:
         return self.base.status(names.index(name))
 
     def residuals(self, samples: Measurements) -> np.ndarray:
-        """tau - Y beta (inner samples, nv) [N m, N] of the linear estimate, filtered as in the fit."""
-        W = _base_regressor(self.model, self.kinds, self.base, samples)
-        return samples.filtered(samples.tau - W @ self.beta)
+        """Measured forces less those by beta (inner samples, nv) [N m, N], filtered as in the fit; with
+        closed loops those at the independent joints.
+        """
+        sampled = self.forces.at(samples)
+        return samples.filtered(sampled.reduced(samples.tau) - sampled.forces(self.beta))
+
+    def measured(self, samples: Measurements) -> np.ndarray:
+        """The measured forces (inner samples, nv), filtered and reduced as in the fit."""
+        closure = self.forces.closure
+        tau = samples.tau
+        if closure is not None:
+            tau = (tau[:, None] @ closure.transformation(samples.q))[:, 0]
+        return samples.filtered(tau)
+
+    @property
+    def force_names(self) -> tuple[str, ...]:
+        """The generalised velocities of the columns of `residuals`."""
+        return self.forces.names
 
     def is_consistent(self) -> bool:
         """Whether the inertia of every body in pi is that of a distribution of positive mass."""
@@ -113,8 +132,12 @@ def fit(
     held_back: float = 0.2,
     level: float = 0.95,
     tolerance: float = 1e-7,
+    stribeck: Sequence[str] = (),
+    motors: Sequence[str] = (),
+    independent: Sequence[str] | None = None,
 ) -> Fit:
-    """Parameters of a mechanism fitted to measured forces, by linear least squares on base parameters.
+    """Parameters of a mechanism fitted to measured forces, by linear least squares on base parameters, and
+    with friction or motor constants that enter nonlinearly, by the Gauss-Newton method on them.
 
     mechanism: the model; its parameters complete what the data do not tell. samples: see
     `zw.identify.measurements`. kinds: as for `regressor`; name "friction" for dry friction.
@@ -132,29 +155,49 @@ def fit(
     held_back: the fraction of samples at the end of the record that is held back for cross-validation.
     level: probability of the intervals. tolerance: as for `base_parameters`.
 
+    The coefficients mu of `zw.CoulombFriction` in joints of the mechanism are fitted too: friction mu L
+    sign v by the load L of the bearing. The part of the load that the forces do not tell, such as masses, is
+    that of the model.
+    stribeck: joints with the friction s exp(-(v / w)^2) sign v besides that of kinds="friction"; its force s
+    and velocity w are "stribeck_JOINT" and "stribeck_velocity_JOINT".
+    motors: joints whose measured force is a signal, such as a current, and whose constant "motor_JOINT",
+    force by signal (torque constant times gear ratio), is unknown. The constant of at least one joint must be
+    known.
+    independent: the joints of a mechanism with closed loops whose forces are used, as for `regressor`. Forces
+    of passive joints in tau are 0.
+
     Errors of the forces must not depend on the motion; those of q, v and a, other than with "total", must be
     small: give `measurements` a cutoff. Correlation of the errors in time is accounted for by the
     autocorrelation of the residuals.
 
     Raises SolveError where the motion does not tell all base parameters, the samples are too few, or pi is
     not found to the tolerance of its solver;
-    DescriptionError for constraints, and for bounds of inertial parameters together with consistent=True;
+    DescriptionError for constraints other than those above, for constants of all motors, and for bounds of
+    inertial parameters together with consistent=True;
     MissingExtraError for "lmi" without cvxpy;
     StateError and UnknownNameError for invalid settings.
     Sources: Gautier, Khalil (1990); Swevers et al., IEEE Control Systems 27(5) (2007) 58; Lee,
-    Wensing, Park (2020).
+    Wensing, Park (2020); Armstrong-Helouvry, Dupont, Canudas de Wit (1994).
     """
     m = numeric_mechanism(mechanism)
     _check_settings(m, samples, held_back, level, estimator, loss)
     names = None if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
-    base = base_parameters(m, kinds=names, tolerance=tolerance)
+    named = [(x,) if isinstance(x, str) else tuple(x) for x in (stribeck, motors)]
+    linear = base_parameters(m, kinds=names, tolerance=tolerance, independent=independent)
+    forces = force_model(m, names, linear, *named, independent)
+    base = forces.base
+    if estimator == "total" and not forces.is_linear:
+        raise StateError('estimator="total" is for linear parameters; use "weighted"')
     count = len(samples) - round(held_back * len(samples))
     train, test = samples[:count], samples[count:] if count < len(samples) else None
-    W = _base_regressor(m, names, base, train)
-    found = estimate(train.filtered(W), train.filtered(train.tau), estimator, loss, base.combinations)
     model = np.array([float(p.value) for p in base.parameters])
-    if priors:
-        found = _with_priors(base, found, model, priors)
+
+    def combined(found: LinearEstimate) -> LinearEstimate:
+        return _with_priors(base, found, model, priors) if priors else found
+
+    found = estimate_forces(forces, train, estimator, loss, combined)
+    n, extra = len(linear.parameters), len(base) - len(linear)
+    model[n:] = found.beta[len(found.beta) - extra :]  # of these the model knows nothing
     lower, upper = _bounds_of(base.parameters, bounds or {}, consistent)
     if consistent == "lmi":
         bounded = (lower, upper)
@@ -169,25 +212,12 @@ def fit(
             "the parameters that complete the base parameters were not found to the solver's tolerance; use "
             "samples with a lower condition number, other bounds, or another value of consistent"
         )
-    freedom = train.tau.size / float(found.correlation.max()) - len(base)
-    return Fit(m, names, base, found, pi, bool(consistent), level, max(freedom, 1.0), train, test)
-
-
-def _base_regressor(m: Mechanism, kinds: tuple[str, ...] | None, base: BaseParameters, samples: Measurements
-                    ) -> np.ndarray:  # fmt: skip
-    Y = compiled_functions(m, kinds).regressor(samples.q, samples.v, samples.a)
-    return Y[..., list(base.independent)]
+    freedom = len(train) * len(forces.names) / float(found.correlation.max()) - len(base)
+    return Fit(m, names, base, found, pi, bool(consistent), level, max(freedom, 1.0), train, test, forces)
 
 
 def _check_settings(m: Mechanism, samples: Measurements, held_back: float, level: float,
                     estimator: str, loss: str) -> None:  # fmt: skip
-    if m.constraints:
-        named = ", ".join(f"{type(c).__name__} {c.name!r}" for c in m.constraints[:3])
-        raise DescriptionError(
-            f"mechanism {m.name!r} has constraints ({named}), whose forces would be taken for those of the "
-            "parameters; replace the coupled joints by zw.Fixed, or leave the constraints out with "
-            "mechanism.replace(constraints=())"
-        )
     if samples.q.shape[1:] != (m.nq,) or samples.tau.shape[1:] != (m.nv,):
         raise StateError(
             f"the samples have nq = {samples.q.shape[-1]} and nv = {samples.tau.shape[-1]}; mechanism "
@@ -228,7 +258,7 @@ def _with_priors(base: BaseParameters, found: LinearEstimate, model: np.ndarray,
     pi = inverse @ (B.T @ (information @ found.beta) + precision * value)
     covariance = B @ inverse @ B.T
     return LinearEstimate(B @ pi, (covariance + covariance.T) / 2, found.noise, found.correlation,
-                          found.condition)  # fmt: skip
+                          found.condition, found.weights)  # fmt: skip
 
 
 def _bounds_of(parameters: tuple[Parameter, ...], bounds: Bounds, consistent: bool | str

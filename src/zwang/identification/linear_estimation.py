@@ -31,7 +31,8 @@ WORST_CONDITION = 1e8  # of the scaled regressor, beyond which the data do not t
 @dataclass(frozen=True)
 class LinearEstimate:
     """beta (n,) with its covariance (n, n); standard deviation of the force errors by joint (nv,) [N m, N];
-    autocorrelation times by joint (nv,) [samples]; condition number of the scaled regressor.
+    autocorrelation times by joint (nv,) [samples]; condition number of the scaled regressor; weights by joint
+    (nv,) of the residuals that beta minimises.
     """
 
     beta: np.ndarray
@@ -39,6 +40,7 @@ class LinearEstimate:
     noise: np.ndarray
     correlation: np.ndarray
     condition: float
+    weights: np.ndarray
 
 
 def estimate(W: np.ndarray, tau: np.ndarray, estimator: Estimator, loss: Loss, names: tuple[str, ...]
@@ -70,7 +72,9 @@ def estimate(W: np.ndarray, tau: np.ndarray, estimator: Estimator, loss: Loss, n
     residual = tau - A @ x
     noise, correlation = _noise(residual, n, loss), autocorrelation_times(residual)
     covariance = _sandwich(A, residual, weights, noise, correlation, loss)
-    return LinearEstimate(x / scale, covariance / np.outer(scale, scale), noise, correlation, condition)
+    return LinearEstimate(
+        x / scale, covariance / np.outer(scale, scale), noise, correlation, condition, weights
+    )
 
 
 def check_excitation(W: np.ndarray, scale: np.ndarray, names: tuple[str, ...]) -> float:
@@ -173,4 +177,5 @@ def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, condition: float) 
     residual = tau - A @ (beta * scale)
     correlation = autocorrelation_times(residual)
     covariance = covariance * float(correlation.max()) * np.outer(back, back)
-    return LinearEstimate(beta, covariance, _noise(residual, n, "linear"), correlation, condition)
+    noise = _noise(residual, n, "linear")
+    return LinearEstimate(beta, covariance, noise, correlation, condition, 1 / noise)

@@ -18,6 +18,9 @@ from zwang.scalar import is_zero
 KINDS = ("inertia", "armature", "damping", "friction", "offset", "stiffness")
 """The kinds of parameters. "inertia" stands for the ten inertial parameters of every moving body."""
 
+NONNEGATIVE = ("mass", "armature", "damping", "friction", "load friction", "Stribeck velocity")
+"""The kinds of parameters that no physical mechanism has negative, besides moments of inertia."""
+
 INERTIAL_NAMES = ("m", "mc_x", "mc_y", "mc_z", "I_xx", "I_xy", "I_yy", "I_xz", "I_yz", "I_zz")
 INERTIAL_KINDS = ("mass", *["first moment"] * 3, *["inertia"] * 6)
 INERTIAL_UNITS = ("kg", *["kg m"] * 3, *["kg m^2"] * 6)
@@ -29,7 +32,8 @@ class Parameter:
 
     name: such as "m_BODY", "mc_BODY_x", "I_BODY_xx", "armature_JOINT", "damping_JOINT". kind: "mass", "first
     moment" (mass times centre of mass), "inertia" (at the origin of the body's frame), "armature", "damping",
-    "friction", "offset" or "stiffness". of: the body, joint, tendon or force element. unit: in SI. value:
+    "friction", "offset" or "stiffness", and in a fit also "load friction", "Stribeck friction", "Stribeck
+    velocity" and "motor constant". of: the body, joint, tendon or force element. unit: in SI. value:
     that of the mechanism. element: for damping and stiffness, the force element with unit coefficient.
     """
 
@@ -43,9 +47,7 @@ class Parameter:
     @property
     def is_nonnegative(self) -> bool:
         """Whether no physical mechanism has a negative value."""
-        return self.kind in ("mass", "armature", "damping", "friction") or (
-            self.kind == "inertia" and self.name[-2:] in ("xx", "yy", "zz")
-        )
+        return self.kind in NONNEGATIVE or (self.kind == "inertia" and self.name[-2:] in ("xx", "yy", "zz"))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from zwang.api.compiled import compile_function
 from zwang.compiler.derivatives.differentiate import vjp
 from zwang.dynamics.generalised_forces import passive_forces_of
 from zwang.dynamics.regressor import inertial_regressor
-from zwang.errors import ParameterError, ShapeError, StateError
+from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError
+from zwang.identification.closed_loops import loop_closure
 from zwang.identification.parameters import Parameter, body_origins, parameters_of
 from zwang.kinematics import configuration
 from zwang.kinematics.kinematics import Kinematics
@@ -34,6 +35,7 @@ def regressor(
     a: ArrayLike,
     *,
     kinds: Sequence[str] | None = None,
+    independent: Sequence[str] | None = None,
     compiled: bool = True,
 ) -> np.ndarray:
     """Regressor Y (..., nv, parameters) of inverse dynamics, tau = Y pi, from the wrenches of the bodies.
@@ -41,22 +43,31 @@ def regressor(
     q (..., nq), v (..., nv), a (..., nv): states and generalised accelerations [SI], or single states of
     SymPy expressions, for which Y is symbolic. kinds: kinds of parameters, see `parameters`; by default
     those of which `zw.inverse_dynamics` consists. compiled: False evaluates on floats.
+    independent: names of n joints whose velocities u determine all others, v = B(q) u, in a mechanism with
+    closed loops, as many as its degrees of freedom. The result is then B^T Y (..., n, parameters), and
+    B^T Y pi the forces at these joints, without those of the loops. The states must satisfy the loops: see
+    `zw.identify.closed_loop_motion`. By default constraints are not included.
 
     The columns are those of `zw.identify.parameters(mechanism, kinds)`: first m, m c (3), Ixx, Ixy, Iyy,
     Ixz, Iyz and Izz of each moving body, with the inertia about the origin of the body's frame and in its
     axes; this is the order of Pinocchio's `computeJointTorqueRegressor`. A body that is rigidly attached to
     another one is part of it. Column of a joint's armature: a; of its damping: v, and of other dampers and
-    springs: their forces at unit coefficients; of its dry friction: sign v; of its offset: 1. Constraints
-    are not included.
+    springs: their forces at unit coefficients; of its dry friction: sign v; of its offset: 1.
 
     Raises ShapeError, StateError, UnknownNameError for another kind, ParameterError where the numbers of the
     geometry are symbols and the states are floats, and DescriptionError for constant wrenches and gravity
-    compensation. Source: Atkeson, An, Hollerbach (1986).
+    compensation, and for independent= with symbols or without hard constraints; DependentVelocitiesError
+    where the independent velocities do not determine the others.
+    Source: Atkeson, An, Hollerbach (1986); for loops Khalil, Dombre (2002), Section 12.6.
     """
     mechanism = validation.checked_mechanism(mechanism)
     names = None if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
     given = [np.asarray(x) for x in (q, v, a)]
     if any(x.dtype == object and not are_constant(*x.flat) for x in given):
+        if independent is not None:
+            raise DescriptionError(
+                "independent= needs states of numbers; leave it out for symbols, and multiply Y by B^T"
+            )
         for name, x, size in zip("qva", given, (mechanism.nq, mechanism.nv, mechanism.nv), strict=True):
             if x.shape != (size,):
                 raise ShapeError(f"symbolic {name} must have the shape ({size},); its shape is {x.shape}")
@@ -64,10 +75,17 @@ def regressor(
     states = checked_states(mechanism, q, v, a)
     _check_geometry(mechanism)
     if compiled:
-        return compiled_functions(mechanism, names).regressor(*states)
-    batch, chosen = states[0].shape[:-1], parameters_of(mechanism, names)
-    rows = [symbolic_regressor(mechanism, chosen, *(x[i] for x in states)) for i in np.ndindex(*batch)]
-    return np.array(rows, dtype=float).reshape(*batch, mechanism.nv, len(chosen))
+        Y = compiled_functions(mechanism, names).regressor(*states)
+    else:
+        batch, chosen = states[0].shape[:-1], parameters_of(mechanism, names)
+        rows = [symbolic_regressor(mechanism, chosen, *(x[i] for x in states)) for i in np.ndindex(*batch)]
+        Y = np.array(rows, dtype=float).reshape(*batch, mechanism.nv, len(chosen))
+    return Y if independent is None else reduced(mechanism, independent, states[0], Y)
+
+
+def reduced(mechanism: Mechanism, independent: Sequence[str], q: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """B^T x (..., n, columns) of x (..., nv, columns) at q (..., nq), with v = B u."""
+    return np.swapaxes(loop_closure(mechanism, independent).transformation(q), -1, -2) @ x
 
 
 def parameters(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> tuple[Parameter, ...]:

@@ -173,9 +173,9 @@ def _joint_table(fit: Fit) -> Table:
     ]
     train = _rms(fit.residuals(fit.train))
     test = None if fit.test is None else _rms(fit.residuals(fit.test))
-    force = _rms(fit.train.filtered(fit.train.tau))
+    force = _rms(fit.measured(fit.train))
     rows = []
-    for k, name in enumerate(fit.model.speed_names):
+    for k, name in enumerate(fit.force_names):
         explained = 1 - (train[k] / force[k]) ** 2 if force[k] > 0 else 0.0
         rows.append([name, f"{force[k]:.4g}", f"{train[k]:.4g}", "-" if test is None else f"{test[k]:.4g}",
                      f"{100 * explained:.2f} %", f"{fit.estimate.correlation[k]:.3g} samples"])  # fmt: skip
@@ -214,10 +214,10 @@ def _plots(fit: Fit) -> str:
     """Measured and fitted forces of every joint, of the samples held back if there are any."""
     part = fit.train if fit.test is None else fit.test
     what = "the fit" if fit.test is None else "the samples held back"
-    measured, time = part.filtered(part.tau), part.time[part.inner]
+    measured, time = fit.measured(part), part.time[part.inner]
     fitted = measured - fit.residuals(part)
     figures = "".join(
-        _figure(name, time, measured[:, k], fitted[:, k]) for k, name in enumerate(fit.model.speed_names)
+        _figure(name, time, measured[:, k], fitted[:, k]) for k, name in enumerate(fit.force_names)
     )
     return (
         f"<h2>Forces of {what}</h2><p>Grey: measured. Blue: by the base parameters found. Horizontally time, "

@@ -16,7 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from zwang.identification.base_parameters import BaseParameters, random_states, selected_columns
+from zwang.identification.base_parameters import (
+    BaseParameters,
+    random_states,
+    selected_columns,
+    with_independent,
+)
 from zwang.identification.linear_estimation import autocorrelation_times
 from zwang.identification.output_error import Linearisation
 from zwang.identification.parameters import INERTIAL_KINDS, Parameter
@@ -98,12 +103,7 @@ def _base(unknowns: Unknowns) -> BaseParameters:
     rng = np.random.default_rng(0)
     Y = functions.regressor(*random_states(model, 20 + 6 * len(columns) // max(model.nv, 1), rng))
     found = selected_columns(Y.reshape(-1, len(names))[:, columns], tuple(regular), TOLERANCE)
-    if not own:
-        return found
-    n, k = len(regular), len(own)
-    K = np.concatenate([found.K, np.zeros((k, found.K.shape[1]))])
-    return BaseParameters((*regular, *own), (*found.independent, *range(n, n + k)), found.dependent,
-                          found.invisible, K, found.singular_values)  # fmt: skip
+    return with_independent(found, own)
 
 
 def _all_independent(own: list[Parameter]) -> BaseParameters:
