@@ -73,6 +73,38 @@ def test_the_page_is_self_contained_and_names_are_escaped(found, tmp_path):
     assert "<table>" in zw.identify.report(named)._repr_html_()
 
 
+def recorded(noise: float = 2e-4, samples: int = 301) -> zw.identify.Measurements:
+    """A simulated record of positions and forces, with errors of the positions."""
+    t = np.arange(samples) * 0.01
+    tau = np.stack([8 * np.sin(4 * t) + 5 * np.sin(9 * t), 4 * np.sin(5 * t + 1)], axis=1)
+    start = np.array([0.3, -0.2])
+    steps = 5 * (samples - 1)
+    run = zw.compile(TRUE).rollout(start, np.zeros(2), np.repeat(tau[:-1], 5, axis=0), steps=steps, every=5)
+    q = np.concatenate([[start], run[0]])
+    q += noise * np.random.default_rng(0).normal(size=q.shape)
+    return zw.identify.Measurements(t, q, np.zeros_like(q), np.zeros_like(q), tau)
+
+
+def test_the_report_of_a_fit_by_simulation(tmp_path):
+    data = recorded()
+    fit = zw.identify.fit_by_simulation(MODEL, data.time, data.q, data.tau, kinds=("inertia", "damping"),
+                                        deviation=2e-4)  # fmt: skip
+    report = zw.identify.report(fit)
+    text = str(report)
+    assert "the record tells 8 of 8 combinations of 22 parameters" in text
+    lines = [x for x in text.splitlines() if x.startswith("damping_elbow")]
+    row = next(x for x in lines if "found" in x)
+    lower, upper = map(float, re.search(r"(\S+) to (\S+)", row).groups())
+    assert lower < 0.2 < upper and upper - lower < 0.1
+    for name in ("shoulder", "elbow"):  # residual rms, errors, their ratio
+        row = next(x.split() for x in text.splitlines() if x.startswith(f"{name} "))
+        assert float(row[1]) == pytest.approx(2e-4, rel=0.1) and float(row[3]) == pytest.approx(1, rel=0.15)
+    report.save(tmp_path / "simulated.html")
+    page = (tmp_path / "simulated.html").read_text("utf-8")
+    assert page.count("<svg") == 2 and page.count("<table>") == 3 and "<script" not in page
+    assert np.abs(fit.simulated - fit.measured).max() < 1.5e-3 and fit.time.shape == fit.measured.shape[:2]
+
+
 def write_csv(path, data: zw.identify.Measurements, parts=("q", "v", "a", "tau")) -> None:
     names = ("shoulder", "elbow")
     header = ["time", *(f"{part}_{name}" for part in parts for name in names)]
@@ -104,6 +136,20 @@ def test_the_command_writes_a_report_and_a_model(call, tmp_path):
     q, v, a = [0.3, -0.8], [1.0, 2.0], [0.5, -1.0]
     expected = zw.inverse_dynamics(TRUE, q, v, a)
     np.testing.assert_allclose(zw.inverse_dynamics(fitted, q, v, a), expected, rtol=0.05)
+
+
+def test_the_command_fits_by_simulation(call, tmp_path):
+    write_csv(tmp_path / "record.csv", recorded(), parts=("q", "tau"))
+    status, text = call("record.csv", "--method", "simulation", "--kind", "inertia", "--kind", "damping",
+                        "--report", "out.html", "--out", "new.json")  # fmt: skip
+    assert status == 0 and "combinations of 22 parameters" in text
+    assert "Coordinates" in (tmp_path / "out.html").read_text()
+    fitted = zw.Mechanism.from_json((tmp_path / "new.json").read_text())
+    state = [0.3, -0.8], [1.0, 2.0], [0.5, -1.0]
+    expected = zw.inverse_dynamics(TRUE, *state)
+    np.testing.assert_allclose(zw.inverse_dynamics(fitted, *state), expected, rtol=0.02)
+    status, text = call("record.csv", "--method", "simulation", "--cutoff", "5")
+    assert status == 1 and "leave out --cutoff" in text
 
 
 def test_the_command_rejects_bad_data(call, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,7 +15,7 @@ from zwang.cli.console import out
 from zwang.cli.convert_command import writer_of
 from zwang.cli.inputs import PAGES, check_output_files, missing_file_message, model_of
 from zwang.cli.options import Base, Model, Strict, examples
-from zwang.errors import LoadError, visible
+from zwang.errors import LoadError, StateError, visible
 
 Kind = Literal["inertia", "armature", "damping", "friction", "offset", "stiffness"]
 
@@ -23,6 +24,7 @@ Kind = Literal["inertia", "armature", "damping", "friction", "offset", "stiffnes
     help_epilogue=examples(
         "zwang identify arm.urdf data.csv --report out.html",
         "zwang identify arm.urdf data.csv --cutoff 10 --kind inertia --kind damping --kind friction",
+        "zwang identify arm.urdf data.csv --method simulation --report out.html",
         "zwang identify panda.urdf data.csv --fix panda_finger_joint1 --out fitted.urdf",
     )
 )
@@ -55,6 +57,13 @@ def identify(
         Literal["weighted", "ordinary", "total"], Parameter(help="Least squares: by joint, plain, or total.")
     ] = "weighted",
     robust: Annotated[bool, Parameter(help="Reduce the weight of outliers (Huber's loss).")] = False,
+    method: Annotated[
+        Literal["forces", "simulation"],
+        Parameter(
+            help="Fit the measured forces by inverse dynamics, or simulated coordinates to measured ones, "
+            "also through contacts, limits and dry friction."
+        ),
+    ] = "forces",
     fix: Annotated[
         list[str] | None,
         Parameter(
@@ -72,18 +81,21 @@ def identify(
     with their names before anything is fitted.
     """
     check_output_files({"--report": (report, PAGES)})
+    if method == "simulation" and (cutoff is not None or estimator != "weighted"):
+        raise StateError(
+            "--method simulation compares coordinates as measured; leave out --cutoff and --estimator"
+        )
     write = None if out_file is None else writer_of(out_file)
     if not data.exists():
         raise LoadError(missing_file_message(data, (".csv",)))
     m = zw.identify.with_fixed_joints(model_of(model, base=base, strict=strict), fix or ())
     samples = zw.identify.read_csv(m, data, cutoff=cutoff, check_units=check_units)
-    found = zw.identify.fit(
-        m,
-        samples,
-        kinds=kind or ("inertia", "armature", "damping", "friction"),
-        estimator=estimator,
-        loss="huber" if robust else "linear",
-    )
+    loss = "huber" if robust else "linear"
+    if method == "forces":
+        kinds = kind or ("inertia", "armature", "damping", "friction")
+        found = zw.identify.fit(m, samples, kinds=kinds, estimator=estimator, loss=loss)
+    else:
+        found = _by_simulation(m, samples, kind or ("inertia", "damping", "friction"), loss)
     result = zw.identify.report(found)
     out.print(escape(visible(str(result))))
     if report is not None:
@@ -92,3 +104,16 @@ def identify(
     if write is not None and out_file is not None:
         write(found.mechanism, out_file, strict)
         out.print(f"wrote {escape(str(out_file))}")
+
+
+def _by_simulation(
+    m: zw.Mechanism,
+    samples: zw.identify.Measurements,
+    kinds: Sequence[Kind],
+    loss: Literal["linear", "huber"],
+) -> zw.identify.SimulationFit:
+    """The fit by simulation, in which the measured forces take the place of all motors."""
+    driven = m.replace(
+        forces=[f for f in m.forces if not m.replace(forces=[f], sensors=()).inputs], sensors=()
+    )
+    return zw.identify.fit_by_simulation(driven, samples.time, samples.q, samples.tau, kinds=kinds, loss=loss)

@@ -142,7 +142,7 @@ class LoopClosure:
         )
 
 
-def _home(m: Mechanism) -> tuple:
+def _home(m: Mechanism) -> Sequence[Any]:
     return m.neutral if m.home is None else m.home
 
 

@@ -28,7 +28,8 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 
 SAMPLES = 12  # of the motion for each period of the highest harmonic
-FINE = 8  # times as many when the limits are checked at the end
+DENSE, FINE = 3, 8  # times as many in the last searches, and when the limits are checked at the end
+SHRUNK, LARGEST_REDUCTION = 0.998, 300  # factor of a motion that exceeds a limit, and how often at most
 RANDOM_STARTS = 200  # random motions, from the best of which searches begin
 POOL = 4  # best results that are perturbed in turn
 PERTURBATION = 0.4  # share of a random motion in a perturbed one
@@ -105,9 +106,17 @@ def excitation(
     limits = _limits_of(m, margin, velocity_limits, acceleration_limits, effort_limits)
     names = None if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
     base = base_parameters(m, kinds=names)
-    times = np.arange(SAMPLES * harmonics) * duration / (SAMPLES * harmonics)
-    series = FourierSeries.at(times, duration, harmonics)
-    search = Search(compiled_functions(m, names), base, series, limits, criterion)
+    count = SAMPLES * harmonics
+    search, dense, checked = (
+        Search(
+            compiled_functions(m, names), base, FourierSeries.at(t, duration, harmonics), limits, criterion
+        )
+        for t in (
+            np.arange(count) * duration / count,
+            np.arange(DENSE * count) * duration / (DENSE * count),
+            np.linspace(0, duration, FINE * count + 1),
+        )
+    )
     rng = np.random.default_rng(seed)
     random = [z for z in (random_motion(search, rng) for _ in range(RANDOM_STARTS)) if search.is_within(z)]
     if not random:
@@ -117,23 +126,35 @@ def excitation(
         )
     random.sort(key=search.criterion_of)
     until = float("inf") if seconds is None else began + seconds
-    z = _searched(search, random[:starts], perturbations, rng, until)
-    fine = FourierSeries.at(np.linspace(0, duration, FINE * len(times) + 1), duration, harmonics)
-    checked = Search(search.functions, base, fine, limits, criterion)
-    for _ in range(60):  # between the samples of the search a limit may be exceeded a little
-        if checked.is_within(z):
-            break
-        z = np.concatenate([z[:, :1], 0.98 * z[:, 1:]], axis=1)
+    z = _searched(search, dense, random[:starts], perturbations, rng, until)
+    z = _reduced(checked, z)
     if not checked.is_within(z):
         raise SolveError("no motion within the limits was found; give larger limits, or another seed")
     best_random = min(map(search.condition, random))
     return Excitation(m, z, duration, harmonics, search.condition(z), best_random, checked.usage(z) * margin)
 
 
+def _reduced(search: Search, z: np.ndarray) -> np.ndarray:
+    """z with smaller motions where these exceed a limit, as they may between the samples of a search."""
+    for _ in range(LARGEST_REDUCTION):
+        if search.is_within(z):
+            break
+        z = np.concatenate([z[:, :1], SHRUNK * z[:, 1:]], axis=1)
+    return z
+
+
 def _searched(
-    search: Search, starts: list[np.ndarray], perturbations: int, rng: np.random.Generator, until: float
+    search: Search,
+    dense: Search,
+    starts: list[np.ndarray],
+    perturbations: int,
+    rng: np.random.Generator,
+    until: float,
 ) -> np.ndarray:
-    """The best motion from the starts, and from perturbations of the best results in turn."""
+    """The best motion from the starts, and from perturbations of the best results in turn.
+
+    dense: the search with more samples, which follows.
+    """
     first, last = range(len(STAGES))
     found = [search.improved(z, first, until) for z in starts if time.perf_counter() < until] or starts[:1]
     pool = sorted(((search.criterion_of(z), k, z) for k, z in enumerate(found)))[:POOL]
@@ -147,8 +168,8 @@ def _searched(
         value = search.criterion_of(tried)
         if value < best and search.is_within(tried):
             pool[k % len(pool)] = value, number, tried
-    polished = [search.improved(z, last, until) for _, _, z in pool]
-    return min(polished, key=search.criterion_of)
+    within = [_reduced(dense, z) for _, _, z in pool]
+    return min((dense.improved(z, last, until) for z in within), key=search.criterion_of)
 
 
 def _check_settings(m: Mechanism, duration: float, harmonics: int, margin: float) -> None:

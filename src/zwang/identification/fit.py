@@ -182,9 +182,9 @@ def fit(
     m = numeric_mechanism(mechanism)
     _check_settings(m, samples, held_back, level, estimator, loss)
     names = None if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
-    named = [(x,) if isinstance(x, str) else tuple(x) for x in (stribeck, motors)]
+    slow, driven = ((x,) if isinstance(x, str) else tuple(x) for x in (stribeck, motors))
     linear = base_parameters(m, kinds=names, tolerance=tolerance, independent=independent)
-    forces = force_model(m, names, linear, *named, independent)
+    forces = force_model(m, names, linear, slow, driven, independent)
     base = forces.base
     if estimator == "total" and not forces.is_linear:
         raise StateError('estimator="total" is for linear parameters; use "weighted"')

@@ -119,6 +119,8 @@ def checked_states(mechanism: Mechanism, q: Any, v: Any, a: Any) -> tuple[np.nda
             if not (np.linalg.norm(arrays[0][..., part], axis=-1) > 1e-9).all():
                 raise StateError(f"the quaternion of joint {joint.name!r}, q[..., {part.start}:{part.stop}], "
                                  "is zero; give a unit quaternion (w, x, y, z)")  # fmt: skip
+    if arrays[0].shape[:-1] == arrays[1].shape[:-1] == arrays[2].shape[:-1]:
+        return tuple(map(np.ascontiguousarray, arrays))
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
     return tuple(np.ascontiguousarray(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in arrays)
 

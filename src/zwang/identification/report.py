@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,39 +10,38 @@ import numpy as np
 
 from zwang.atomic import write_file
 from zwang.errors import visible
+from zwang.identification import simulation_report
 from zwang.identification.fit import Fit
+from zwang.identification.report_format import (
+    STYLE,
+    Table,
+    digits_of,
+    figure,
+    html_of,
+    interval_text,
+    text_of,
+)
+from zwang.identification.simulation_fit import SimulationFit
 from zwang.mechanism.type_validation import validated_arguments
 
 POOR_CONDITION = 100.0  # of the base regressor, above which a better motion is worth planning
 WORSE = 1.5  # ratio of the residuals held back to those of the fit that deserves a sentence
-POINTS = 300  # of a plotted line
-WIDTH, HEIGHT = 420, 120  # of a plot, in pixels
-
-STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#1c2733}"
-    "table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .7em;border-bottom:1px solid #dde1e6;"
-    "text-align:left;vertical-align:top}td.n{text-align:right;font-variant-numeric:tabular-nums}"
-    "figure{display:inline-block;margin:.5em}figcaption{font-size:13px}"
-)
-
-Table = tuple[str, Sequence[str], list[list[str]]]
-"""Title, column heads and rows."""
 
 
 @dataclass(frozen=True)
 class FitReport:
     """The report of a fit as text (`str`), in notebooks, and as a self-contained HTML file (`save`)."""
 
-    fit: Fit
+    fit: Fit | SimulationFit
 
     def __str__(self) -> str:
-        parts = [_summary(self.fit), *(_as_text(table) for table in _tables(self.fit))]
-        return visible("\n\n".join(parts))
+        summary, tables, _ = _contents(self.fit)
+        return visible("\n\n".join([summary, *map(text_of, tables)]))
 
     def _repr_html_(self) -> str:
-        tables = "".join(_as_html(table) for table in _tables(self.fit))
-        summary = "".join(f"<p>{html.escape(visible(line))}</p>" for line in _summary(self.fit).split("\n"))
-        return f"{summary}{tables}{_plots(self.fit)}"
+        summary, tables, plots = _contents(self.fit)
+        lines = "".join(f"<p>{html.escape(visible(line))}</p>" for line in summary.split("\n"))
+        return f"{lines}{''.join(map(html_of, tables))}{plots}"
 
     def html(self) -> str:
         """The report as the text of a self-contained HTML page without scripts."""
@@ -61,14 +59,22 @@ class FitReport:
 
 
 @validated_arguments()
-def report(fit: Fit) -> FitReport:
-    """The report of a fit, as text, in notebooks and as HTML.
+def report(fit: Fit | SimulationFit) -> FitReport:
+    """The report of a fit to forces or by simulation, as text, in notebooks and as HTML.
 
     It lists every base parameter with its confidence interval; every parameter as found alone, as bound to
     others in a combination, or as invisible; and the residuals of every joint, also on the samples that were
-    held back. No fitted number stands without its interval.
+    held back, or of every coordinate of a fit by simulation. No fitted number stands without its interval.
     """
     return FitReport(fit)
+
+
+def _contents(fit: Fit | SimulationFit) -> tuple[str, list[Table], str]:
+    """Sentences, tables, and plots as HTML."""
+    if isinstance(fit, SimulationFit):
+        part = simulation_report
+        return part.summary(fit), part.tables(fit), part.plots(fit)
+    return _summary(fit), _tables(fit), _plots(fit)
 
 
 def _summary(fit: Fit) -> str:
@@ -120,7 +126,7 @@ def _base_table(fit: Fit) -> Table:
     rows = []
     for k, text in enumerate(fit.base.combinations):
         unit = fit.base.parameters[fit.base.independent[k]].unit
-        digits = _digits(*fit.interval[k])
+        digits = digits_of(*fit.interval[k])
         rows.append([text, f"{fit.base.values[k]:.4g}", f"{fit.beta[k]:.{digits}g}", _range(fit, k), unit])
     return "Base parameters", heads, rows
 
@@ -150,16 +156,8 @@ def _what_is_known(fit: Fit, k: int) -> str:
 
 
 def _range(fit: Fit, k: int) -> str:
-    """The interval of a base parameter, with as many digits as its width needs."""
-    lower, upper = fit.interval[k]
-    digits = _digits(lower, upper)
-    return f"{lower:.{digits}g} to {upper:.{digits}g}"
-
-
-def _digits(lower: float, upper: float) -> int:
-    """Significant digits that show two digits of the width of an interval."""
-    ratio = max(abs(lower), abs(upper)) / max(upper - lower, 1e-300)
-    return int(np.clip(np.ceil(np.log10(max(ratio, 1e-3))) + 2, 2, 15))
+    """The interval of a base parameter."""
+    return interval_text(*fit.interval[k])
 
 
 def _joint_table(fit: Fit) -> Table:
@@ -186,30 +184,6 @@ def _rms(x: np.ndarray) -> np.ndarray:
     return np.sqrt(np.mean(x**2, axis=0))
 
 
-def _as_text(table: Table) -> str:
-    title, heads, rows = table
-    cells = [list(heads), *rows]
-    widths = [min(60, max(len(row[k]) for row in cells)) for k in range(len(heads))]
-    lines = ["  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in cells]
-    return "\n".join([title, "-" * len(title), *lines])
-
-
-def _as_html(table: Table) -> str:
-    title, heads, rows = table
-    head = "".join(f"<th>{html.escape(x)}</th>" for x in heads)
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{' class=n' if _is_number(x) else ''}>{html.escape(visible(x))}</td>" for x in row)
-        + "</tr>"
-        for row in rows
-    )
-    return f"<h2>{html.escape(title)}</h2><table><tr>{head}</tr>{body}</table>"
-
-
-def _is_number(text: str) -> bool:
-    return text.replace("e", "").strip("-+.0123456789") == ""
-
-
 def _plots(fit: Fit) -> str:
     """Measured and fitted forces of every joint, of the samples held back if there are any."""
     part = fit.train if fit.test is None else fit.test
@@ -217,26 +191,9 @@ def _plots(fit: Fit) -> str:
     measured, time = fit.measured(part), part.time[part.inner]
     fitted = measured - fit.residuals(part)
     figures = "".join(
-        _figure(name, time, measured[:, k], fitted[:, k]) for k, name in enumerate(fit.force_names)
+        figure(name, time, measured[:, k], fitted[:, k]) for k, name in enumerate(fit.force_names)
     )
     return (
         f"<h2>Forces of {what}</h2><p>Grey: measured. Blue: by the base parameters found. Horizontally time, "
         f"{time[0]:.4g} to {time[-1]:.4g} s.</p>{figures}"
-    )
-
-
-def _figure(name: str, time: np.ndarray, measured: np.ndarray, fitted: np.ndarray) -> str:
-    """A plot as inline SVG."""
-    rows = np.unique(np.linspace(0, len(time) - 1, POINTS).astype(int))
-    low, high = float(min(measured.min(), fitted.min())), float(max(measured.max(), fitted.max()))
-    x = WIDTH * (time[rows] - time[0]) / max(float(time[-1] - time[0]), 1e-300)
-    lines = []
-    for values, color in ((measured, "#98a4b0"), (fitted, "#1f6fb2")):
-        y = HEIGHT * (1 - (values[rows] - low) / max(high - low, 1e-300))
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-        lines.append(f'<polyline points="{points}" fill="none" stroke="{color}"/>')
-    caption = f"{html.escape(visible(name))}: {low:.4g} to {high:.4g}"
-    return (
-        f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">{"".join(lines)}'
-        f"</svg><figcaption>{caption}</figcaption></figure>"
     )

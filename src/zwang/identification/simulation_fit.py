@@ -39,8 +39,10 @@ class SimulationFit:
     model: the mechanism before. mechanism: the fitted one; each of its bodies is physically consistent.
     parameters: what was fitted, with the model's values. p (n,): the fitted values; where the record says
     nothing they are those of the model. known: the combinations that the record can tell, with intervals.
-    deviation (nv,): root mean squares of the residuals of each coordinate [rad, m]. costs: of the
-    iterations. start_costs: of the fits from all starts. reason: why the fit ended.
+    deviation (nv,): root mean squares of the residuals of each coordinate [rad, m]. errors (nv,): the
+    standard deviations of the errors of measured coordinates that the fit assumed. costs: of the iterations.
+    start_costs: of the fits from all starts. reason: why the fit ended. time (windows, samples) [s],
+    measured, simulated (windows, samples, nq): the coordinates of each window.
     """
 
     model: Mechanism
@@ -52,6 +54,10 @@ class SimulationFit:
     costs: tuple[float, ...]
     start_costs: tuple[float, ...]
     reason: str
+    errors: np.ndarray
+    time: np.ndarray
+    measured: np.ndarray
+    simulated: np.ndarray
 
     @property
     def beta(self) -> np.ndarray:
@@ -212,9 +218,11 @@ def _result(problem: OutputError, best: Iterate, costs: tuple[float, ...], devia
     counted = problem.target.weights > 0
     rms = np.sqrt((problem.residuals(q).reshape(counted.shape) ** 2).sum((0, 1)) / counted.sum((0, 1)))
     known = known_combinations(unknowns, problem.linearised(p, best.windows), p, level)
+    windows = best.windows
+    samples = problem.simulator.h * windows.every * np.arange(q.shape[1])
     return SimulationFit(
         unknowns.model, unknowns.fitted(p), unknowns.parameters, p, known, rms * deviations, best.costs,
-        costs, best.reason,
+        costs, best.reason, deviations, windows.time[:, None] + samples, problem.target.q, q,
     )  # fmt: skip
 
 
