@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "api": MECHANICS | {"simulation", "recording", "compiler"},
     "robot": MODEL | {"collision", "constraint", "solver", "api"},
     "control": {"api"},
-    "identification": MODEL | {"simulation", "api", "compiler", "atomic"},
+    "identification": MODEL | {"constraint", "simulation", "api", "compiler", "atomic"},
     "symbolic": MODEL | {"constraint", "compiler", "api"},
     "interop": MECHANICS | {"simulation", "recording", "compiler", "api", "atomic", "io"},
     "viewer": MODEL | {"recording", "api", "robot", "atomic", "simulation", "interop"},

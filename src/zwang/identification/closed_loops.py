@@ -142,8 +142,8 @@ class LoopClosure:
         )
 
 
-def _home(m: Mechanism) -> Sequence[Any]:
-    return m.neutral if m.home is None else m.home
+def _home(m: Mechanism) -> tuple[Any, ...]:
+    return m.neutral if m.home is None else tuple(m.home)
 
 
 def _limited(step: np.ndarray) -> np.ndarray:
