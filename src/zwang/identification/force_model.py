@@ -7,8 +7,8 @@ At joint j, with the base regressor Y_b, the load L_j of a bearing, and the meas
 mu: coefficient of load-dependent friction. s, w: force and velocity of Stribeck friction, by which friction
 at rest is larger than in motion. k: motor constant, torque constant times gear ratio. The unknowns are
 theta = (beta, mu, s, w, k). With closed loops the equations of all joints are multiplied by B^T.
-Sources: Armstrong-Helouvry, Dupont, Canudas de Wit, Automatica 30 (1994) 1083; Hamon, Gautier, Garrec, IEEE/RSJ
-IROS 2010, 6187 (friction by load).
+Sources: Armstrong-Helouvry, Dupont, Canudas de Wit, Automatica 30 (1994) 1083; Hamon, Gautier, Garrec,
+IEEE/RSJ IROS 2010, 6187 (friction by load).
 """
 
 from __future__ import annotations
