@@ -1,21 +1,23 @@
 """Functions of a compiled mechanism in CasADi, with exact sparse Jacobians, for `Opti` and Ipopt.
 
-A function is a `casadi.Callback`. Its Jacobian is such a function again, whose sparsity pattern follows from
-the structural zeros of the expression graph; so is the Jacobian of that one, which an exact Hessian needs.
+A function has one of three forms: a `casadi.Callback` on zwang's machine code, whose derivatives are compiled
+when CasADi asks for them; a function of a shared library that is compiled from C99 code; or an expression of
+CasADi's SX symbols. Sparsity patterns follow from the structural zeros of the expression graph.
 """
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from zwang.api.function_table import FUNCTIONS
 from zwang.errors import ArgumentError, MissingExtraError
-from zwang.interop.array_function import ArrayFunction
-from zwang.interop.bound_function import BoundFunction, bound_function
+from zwang.interop.bound_function import bound_function
+from zwang.interop.casadi_library import IDENTITY, write_library
+from zwang.interop.column_function import ColumnFunction, column_function
+from zwang.interop.scalar_expressions import scalar_expressions
 
 try:
     import casadi
@@ -26,15 +28,17 @@ except ImportError as error:
 
 __all__ = ["function"]
 
-ZERO = -1  # the position of an element that is always zero
 _CREATED: list[CasadiFunction] = []
-"""All functions: CasADi does not keep the Python objects alive that its expressions call."""
+"""All callbacks: CasADi does not keep the Python objects alive that its expressions call."""
 
 
 def function(
     method: Callable[..., Any],
     *,
     name: str = "",
+    library: str | os.PathLike[str] | None = None,
+    derivatives: int = 2,
+    symbolic: bool = False,
     jacobian: Callable[..., np.ndarray] | None = None,
     **options: Any,
 ) -> casadi.Function:
@@ -43,18 +47,28 @@ def function(
     method: such as `fast.forward_dynamics` with `fast = zw.compile(mechanism)`, or `fast.step`, in double
     precision. name: of the function in CasADi, by default that of the method. options: the arguments of the
     method that are not arrays: frame, axes; step [s], integrator and coordinate_reduction of a step.
+    library: the path of a shared library, which is written, with its C code beside it, and loaded. The
+        function then does without Python: in parallel maps, in other programs, and after serialisation for
+        as long as the library is there. By default it calls zwang's machine code, for which no C compiler is
+        needed.
+    derivatives: the highest order in a library: 0, 1, or 2 for exact Hessians; functions with loops have
+        none, steps with contacts or constraints the first.
+    symbolic: whether the function is an expression of SX symbols, which CasADi itself differentiates, and
+        which `.expand()` and SX arguments need; for functions without loops.
     jacobian: the derivatives (m, n) of all results by all inputs, as a function of the flat NumPy inputs in
-    the order of the program; by default the exact ones of the expression graph.
+        the order of the program; by default the exact ones of the expression graph.
 
     The function has the inputs and outputs of the method, without empty ones, and the input `parameters`, the
     values of the symbols in the order of `mechanism.symbols`, if there are any. Vectors are columns, matrices
     have their shape; the values of `sensors` are one vector. Derivatives are ordinary partial derivatives by
     the elements of the inputs: q has nq elements, whose quaternions are normalised first.
 
-    Raises ArgumentError for another object than such a method and for single precision. A step has
-    derivatives with contacts and constraints, too, those of `step_derivatives`. If a second derivative of
-    such a step is taken, or a derivative of another function with loops, CasADi raises a RuntimeError with
-    the text of a TraceError.
+    Raises ArgumentError for another object than such a method, for single precision, for arguments that
+    exclude each other, and for a library whose path holds another one in this process; MissingExtraError for
+    a library without a C compiler; CompileError; WriteError; TraceError for an expression of a function with
+    loops. A step has derivatives with contacts and constraints, too, those of `step_derivatives`. If a second
+    derivative of such a step is taken, or a derivative of another function with loops, CasADi raises a
+    RuntimeError, for a callback with the text of a TraceError.
     """
     bound = bound_function(method, options, jacobian)
     if bound.function.dtype != np.float64:
@@ -62,73 +76,67 @@ def function(
             f"{bound.function.name} computes in {bound.function.dtype.name}, and CasADi in float64: give "
             'zw.compile(mechanism, dtype="float64")'
         )
-    program = [argument.name for argument in bound.inputs]
-    order = [argument.name for argument in bound.arguments if argument.size]
-    order += [argument.name for argument in bound.inputs[len(bound.arguments) :] if argument.size]
-    positions = [order.index(name) if name in order else None for name in program]
-    columns = [bound.inputs[program.index(name)].size for name in order]
-    outputs, at = {}, 0
-    zeros = bound.function.structural_zeros()
-    names = _output_names(bound)
-    for output, shape, size in zip(names, bound.shapes, bound.function.results, strict=True):
-        entries = np.where(zeros[at : at + size], ZERO, np.arange(at, at + size))
-        if size:
-            outputs[output] = entries.reshape(_matrix_shape(shape))
-        at += size
-    ports = _Ports(order, [(size, 1) for size in columns], list(outputs), list(outputs.values()))
-    return CasadiFunction(name or bound.name, bound.function, positions, ports)
+    name = name or bound.name
+    if not casadi.Function.check_name(name):
+        raise ArgumentError(
+            f"name is {name!r}; a function of CasADi has letters, digits and single underscores in its name, "
+            "and begins with a letter"
+        )
+    if symbolic and (library is not None or jacobian is not None):
+        raise ArgumentError(
+            "symbolic=True is an expression of CasADi, with CasADi's derivatives: omit library= and jacobian="
+        )
+    column = column_function(bound)
+    if symbolic:
+        return _expression(name, column)
+    if library is None:
+        return CasadiFunction(name, column)
+    return _external(name, column, library, derivatives)
 
 
-def _matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
-    """The shape of an array as a matrix: vectors are columns."""
-    return shape if len(shape) == 2 else (int(np.prod(shape)), 1)
+def _external(
+    name: str, column: ColumnFunction, library: str | os.PathLike[str], derivatives: int
+) -> casadi.Function:
+    """The function of a shared library. Raises what `write_library` raises, and ArgumentError."""
+    path, digest = write_library(column, name, library, derivatives)
+    loaded = np.array(casadi.external(f"{IDENTITY}{name}", str(path))()["words"]).ravel()
+    if loaded.tolist() != digest:
+        raise ArgumentError(
+            f"library is {str(path)!r}, and this process uses an older library of this path: delete the "
+            "functions of that one first, or give another path"
+        )
+    return casadi.external(name, str(path))
 
 
-def _output_names(bound: BoundFunction) -> list[str]:
-    if bound.name == "step":
-        return ["q_next", "v_next", "z_next"]
-    return [re.sub(r"\W+", "_", result.name) for result in FUNCTIONS[bound.name].results]
+def _expression(name: str, column: ColumnFunction) -> casadi.Function:
+    """The function as an expression of SX symbols. Raises TraceError."""
+    ports = column.ports
+    arguments = [
+        casadi.SX.sym(port, *shape) for port, shape in zip(ports.input_names, ports.inputs, strict=True)
+    ]
+    flat = [[] if k is None else casadi.vertsplit(arguments[k]) for k in column.positions]
+    found = scalar_expressions(column.function, flat, casadi)
+    results = []
+    for k in range(len(ports.outputs)):
+        x = casadi.SX(sparsity(column, k))
+        x.nz[:] = casadi.vertcat(*(found[i] for i in column.ports.positions(k)))
+        results.append(x)
+    return casadi.Function(name, arguments, results, list(ports.input_names), list(ports.output_names))
 
 
-class _Ports:
-    """The inputs and outputs of a function by name.
-
-    inputs: shapes. outputs: for each a matrix of positions in the results of the array function, which stand
-    one after the other; `ZERO` for a structural zero.
-    """
-
-    def __init__(
-        self,
-        input_names: Sequence[str],
-        inputs: Sequence[tuple[int, int]],
-        output_names: Sequence[str],
-        outputs: Sequence[np.ndarray],
-    ):
-        self.input_names, self.inputs = list(input_names), list(inputs)
-        self.output_names, self.outputs = list(output_names), list(outputs)
-
-    def sparsity(self, k: int) -> casadi.Sparsity:
-        """The pattern of an output."""
-        rows, columns = np.nonzero(self.outputs[k] != ZERO)
-        count, width = self.outputs[k].shape
-        return casadi.Sparsity.triplet(count, width, rows.tolist(), columns.tolist())
-
-    def positions(self, k: int) -> np.ndarray:
-        """The positions of the nonzero elements of an output, column by column, as CasADi stores them."""
-        by_columns = self.outputs[k].T.ravel()
-        return by_columns[by_columns != ZERO]
+def sparsity(column: ColumnFunction, k: int) -> casadi.Sparsity:
+    """The pattern of an output."""
+    rows, columns = column.ports.pattern(k)
+    return casadi.Sparsity.triplet(*column.ports.outputs[k].shape, rows.tolist(), columns.tolist())
 
 
 class CasadiFunction(casadi.Callback):
-    """A function of flat arrays in CasADi.
+    """A function of columns in CasADi, which calls machine code."""
 
-    positions: for each input of the array function the number of the input that it is; None for an empty one.
-    """
-
-    def __init__(self, name: str, function: ArrayFunction, positions: Sequence[int | None], ports: _Ports):
+    def __init__(self, name: str, column: ColumnFunction):
         casadi.Callback.__init__(self)
-        self._function, self._inputs, self._ports = function, list(positions), ports
-        self._picked = [ports.positions(k) for k in range(len(ports.outputs))]
+        self._column, self._ports = column, column.ports
+        self._picked = [column.ports.positions(k) for k in range(len(column.ports.outputs))]
         _CREATED.append(self)
         self.construct(name, {})
 
@@ -154,7 +162,7 @@ class CasadiFunction(casadi.Callback):
 
     def get_sparsity_out(self, k: int) -> casadi.Sparsity:
         """The pattern of an output."""
-        return self._ports.sparsity(k)
+        return sparsity(self._column, k)
 
     def has_eval_buffer(self) -> bool:
         """Whether the memory of the numbers is used as it is."""
@@ -162,12 +170,12 @@ class CasadiFunction(casadi.Callback):
 
     def eval_buffer(self, arguments: Sequence[Any], results: Sequence[Any]) -> int:
         """Evaluate: write the nonzero elements of the outputs."""
-        sizes = self._function.sizes
+        compiled = self._column.function
         arrays = [
             np.zeros(size) if k is None or arguments[k] is None else np.frombuffer(arguments[k])
-            for k, size in zip(self._inputs, sizes, strict=True)
+            for k, size in zip(self._column.positions, compiled.sizes, strict=True)
         ]
-        found = np.concatenate(self._function(*arrays))
+        found = np.concatenate(compiled(*arrays))
         for memory, picked in zip(results, self._picked, strict=True):
             if memory is not None and picked.size:
                 np.frombuffer(memory)[:] = found[picked]
@@ -180,35 +188,5 @@ class CasadiFunction(casadi.Callback):
     def get_jacobian(
         self, name: str, inames: Sequence[str], onames: Sequence[str], opts: Any
     ) -> CasadiFunction:
-        """The function of the inputs, and of the outputs, which it does not need, that returns the Jacobian
-        of each output by each input.
-        """
-        used = [k for k, position in enumerate(self._inputs) if position is not None]
-        derivative = self._function.derivative(tuple(used))
-        sizes = [self._function.sizes[k] for k in used]
-        begin = sum(self._function.results)
-        matrix = np.arange(begin, begin + begin * sum(sizes)).reshape(begin, sum(sizes))
-        zeros = derivative.structural_zeros()[begin:].reshape(matrix.shape)
-        matrix = np.where(zeros, ZERO, matrix)
-        ends = np.cumsum([0, *sizes])
-        by_input = {self._inputs[k]: matrix[:, ends[i] : ends[i + 1]] for i, k in enumerate(used)}
-        blocks = [
-            _block(output, by_input.get(k), rows * columns)
-            for output in self._ports.outputs
-            for k, (rows, columns) in enumerate(self._ports.inputs)
-        ]
-        shapes = [*self._ports.inputs, *(output.shape for output in self._ports.outputs)]
-        ports = _Ports(inames, shapes, onames, blocks)
-        return CasadiFunction(name, derivative, self._inputs, ports)
-
-
-def _block(output: np.ndarray, derivatives: np.ndarray | None, count: int) -> np.ndarray:
-    """The positions of the derivatives of an output, column by column, by an input with `count` elements.
-
-    derivatives: positions of the derivatives of all results by this input; None for an input without effect.
-    """
-    elements = output.T.ravel()
-    block = np.full((elements.size, count), ZERO)
-    if derivatives is not None:
-        block[elements != ZERO] = derivatives[elements[elements != ZERO]]
-    return block
+        """The function that returns the Jacobian of each output by each input."""
+        return CasadiFunction(name, self._column.jacobian(inames, onames))

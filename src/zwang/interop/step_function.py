@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from zwang.api.compiled import compile_function
+from zwang.compiler.ir.program import Program
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.errors import TraceError
 from zwang.interop.array_function import ArrayFunction, CompiledArrayFunction, ValuesAndJacobian
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
@@ -31,8 +33,7 @@ class StepFunction(CompiledArrayFunction):
             names = [port.name for port in self.program.inputs]
             if "time" in names or len(self.key) > 3:
                 raise
-        self.mechanism.compiled_function(("step_solution", *self.key[1:]))  # raises SimulationError
-        return ValuesAndJacobian(self, self._jacobian, inputs)
+        return StepJacobian(self, self._jacobian, inputs)
 
     def _jacobian(
         self, q: np.ndarray, v: np.ndarray, z: np.ndarray, control: np.ndarray, *parameters: np.ndarray
@@ -55,7 +56,8 @@ class StepFunction(CompiledArrayFunction):
 
     def _rate(self, q: np.ndarray) -> np.ndarray:
         """G(q), (..., nq, nv)."""
-        return self._of_configuration(q).reshape(*q.shape, -1)
+        found: Any = self._of_configuration(q)
+        return found.reshape(*q.shape, -1)
 
     def _displacement(self, q: np.ndarray) -> np.ndarray:
         """The displacements (..., nv, nq) by the elements of q."""
@@ -68,7 +70,7 @@ class StepFunction(CompiledArrayFunction):
         return np.swapaxes(self._rate(q) * scale[..., None], -1, -2)
 
     @cached_property
-    def _of_configuration(self) -> Callable[..., Any]:
+    def _of_configuration(self) -> CompiledFunction:
         """The compiled G of normalised configurations."""
         m = self.mechanism.mechanism
 
@@ -77,5 +79,27 @@ class StepFunction(CompiledArrayFunction):
             columns = [configuration_rate(m.tree, unit, direction) for direction in np.eye(m.nv, dtype=int)]
             return np.stack(columns, axis=1)
 
-        compiled: Any = compile_function(rates, {"q": m.nq}, dtype=self.dtype.name)
-        return compiled
+        return compile_function(rates, {"q": m.nq}, dtype=self.dtype.name)
+
+    @property
+    def rates(self) -> Program:
+        """The program of G(q), of normalised configurations."""
+        return self._of_configuration.program
+
+
+class StepJacobian(ValuesAndJacobian):
+    """A step and its Jacobian, by programs that evaluate it along one direction after the other.
+
+    solution: of the arguments of the step; the state after it, the accelerations of the constraint solver,
+    and whether a row is switching. tangent: of the arguments of the step, these accelerations and a
+    direction in the tangent space of state, control and parameters; the displacement of the state after the
+    step. rates: G(q). Raises SimulationError for hard contacts and Coulomb friction.
+    """
+
+    def __init__(self, step: StepFunction, jacobian: Callable[..., np.ndarray], inputs: tuple[int, ...]):
+        super().__init__(step, jacobian, inputs)
+        compiled, options = step.mechanism, step.key[1:]
+        self.mechanism = compiled.mechanism
+        self.solution = compiled.compiled_function(("step_solution", *options)).program
+        self.tangent = compiled.compiled_function(("step_tangent", *options)).program
+        self.rates = step.rates

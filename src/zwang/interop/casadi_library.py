@@ -1,0 +1,313 @@
+"""Functions of a mechanism as a shared library with the external interface of CasADi, from C99 code.
+
+The library has the values, the functions `jac_` of derivatives, and the sparsity patterns. It needs neither
+zwang nor Python, has no state, and is loaded by `casadi.external`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zwang.atomic import write_file
+from zwang.compiler.backends.c import c_function, preamble
+from zwang.compiler.ir.program import Port, Program
+from zwang.compiler.passes.dead_code import remove_dead_code
+from zwang.errors import ArgumentError, SimulationError, TraceError, WriteError
+from zwang.interop.array_function import CompiledArrayFunction
+from zwang.interop.c99 import CHECKS, LONGEST_ON_STACK, template
+from zwang.interop.c_compiler import c_compiler, shared_library
+from zwang.interop.column_function import ColumnFunction
+from zwang.interop.identifiers import comment_text
+from zwang.interop.step_function import StepJacobian
+
+ENDINGS = {"win32": ".dll", "darwin": ".dylib"}
+HIGHEST = 2  # order of the derivatives in a library
+IDENTITY = "identity_"
+"""The prefix of the function that returns the digest of a library."""
+
+
+def write_library(
+    function: ColumnFunction, name: str, path: str | os.PathLike[str], derivatives: int
+) -> tuple[Path, list[float]]:
+    """Write the C code of a function and its derivatives beside a library, and compile it.
+
+    name: of the function. path: of the library; the platform's ending is added where there is none.
+    derivatives: the highest order, of those that the function has. Returns the absolute path, and what the
+    function `identity_NAME` of the library returns. A library that is there with the same code is kept.
+    Raises ArgumentError, MissingExtraError, CompileError and WriteError.
+    """
+    library = _library_path(path)
+    if not isinstance(derivatives, int) or not 0 <= derivatives <= HIGHEST:
+        raise ArgumentError(
+            f"derivatives is {derivatives!r}; it must be 0 (values), 1 (and Jacobians) or 2 (and those of the "
+            "Jacobians, for exact Hessians)"
+        )
+    source = library.with_suffix(".c")
+    text, digest = c_text(function, name, source.name, derivatives)
+    if not _is_current(source, library, text):
+        compiler = c_compiler()
+        write_file(source, text)
+        beside = library.with_name(f".{secrets.token_hex(4)}{library.name}")
+        try:
+            shared_library(compiler, [source], beside)
+            os.replace(beside, library)
+        except OSError as error:
+            raise WriteError(
+                f"the library {str(library)!r} cannot be written: {error.strerror}; another program may use it"
+            ) from error
+        finally:
+            beside.unlink(missing_ok=True)
+    return library, digest
+
+
+def _library_path(path: str | os.PathLike[str]) -> Path:
+    """The absolute path of the library. Raises ArgumentError."""
+    try:
+        library = Path(path).absolute()
+    except TypeError:
+        raise ArgumentError(
+            f"library is {path!r}; give the path of the library to write, such as 'panda.so'"
+        ) from None
+    if not library.suffix:
+        library = library.with_suffix(ENDINGS.get(sys.platform, ".so"))
+    if library.suffix == ".c":
+        raise ArgumentError(f"library is {str(path)!r}; give the path of the library: its C code lies beside it")
+    if not library.parent.is_dir():
+        raise ArgumentError(f"library is {str(path)!r}, and there is no folder {str(library.parent)!r}")
+    return library
+
+
+def _is_current(source: Path, library: Path, text: bytes) -> bool:
+    """Whether the library was compiled from this text."""
+    try:
+        return (
+            source.read_bytes() == text and library.stat().st_mtime_ns >= source.stat().st_mtime_ns
+        )
+    except OSError:
+        return False
+
+
+def c_text(function: ColumnFunction, name: str, file: str, derivatives: int) -> tuple[bytes, list[float]]:
+    """The C code of a library, and its digest as four integers below 2**32."""
+    writers = [_FunctionText(function, name)]
+    writers += [_FunctionText(f, n) for f, n in _derivatives(function, name, derivatives)]
+    programs = "\n".join(writer.programs for writer in writers)
+    longest = max([1, *(rows * columns for w in writers for rows, columns in w.function.ports.inputs)])
+    described = function.function.name
+    head = template("casadi.c").substitute(
+        file=comment_text(file),
+        name=name,
+        mechanism=comment_text(described),
+        checks=CHECKS,
+        preamble=preamble("float64", programs),
+        longest=longest,
+    )
+    text = "\n".join([head, *(writer.text() for writer in writers)])
+    digest = hashlib.sha256(text.encode()).digest()[:16]
+    words = [float(int.from_bytes(digest[k : k + 4], "little")) for k in range(0, 16, 4)]
+    body = "\n".join(f"    if (res[0]) res[0][{k}] = {word:.1f};" for k, word in enumerate(words))
+    identity = _interface(f"{IDENTITY}{name}", "a digest of this library", [], [("words", _dense(4, 1))], 0, body)
+    return (text + identity).encode("ascii"), words
+
+
+def _derivatives(
+    function: ColumnFunction, name: str, highest: int
+) -> Iterator[tuple[ColumnFunction, str]]:
+    """The functions of derivatives by name, up to an order, or to the highest that is known."""
+    for _ in range(highest):
+        try:
+            function = function.jacobian()
+        except (TraceError, SimulationError):
+            return
+        name = f"jac_{name}"
+        yield function, name
+
+
+class _FunctionText:
+    """The C code of one function.
+
+    programs: the functions of flat arrays that it calls. body: its statements. work: elements of its memory.
+    """
+
+    def __init__(self, function: ColumnFunction, name: str):
+        self.function, self.name = function, name
+        inner = function.function
+        if isinstance(inner, CompiledArrayFunction):
+            self.programs, self.body, self.work = _compiled_text(function, name, inner.program)
+        elif isinstance(inner, StepJacobian):
+            self.programs, self.body, self.work = _step_text(function, name, inner)
+        else:
+            raise ArgumentError(
+                "jacobian= is a Python function, which a library cannot contain: omit it, or omit library="
+            )
+
+    def text(self) -> str:
+        ports = self.function.ports
+        inputs = [(n, _dense(*shape)) for n, shape in zip(ports.input_names, ports.inputs, strict=True)]
+        outputs = [(n, _sparse(ports, k)) for k, n in enumerate(ports.output_names)]
+        body = self.programs, _interface(
+            self.name, comment_text(self.function.function.name), inputs, outputs, self.work, self.body
+        )
+        return "\n".join(body)
+
+
+# ------------------------------------------------------------------------------------------------ interface
+
+
+def _dense(rows: int, columns: int) -> list[int]:
+    return [rows, columns, 1]
+
+
+def _sparse(ports: Any, k: int) -> list[int]:
+    """The pattern of an output in compressed columns."""
+    count, width = ports.outputs[k].shape
+    rows, columns = ports.pattern(k)
+    ends = np.cumsum(np.bincount(columns, minlength=width)) if width else np.zeros(0, int)
+    return [count, width, 0, *ends.tolist(), *rows.tolist()]
+
+
+def _interface(
+    name: str,
+    summary: str,
+    inputs: Sequence[tuple[str, list[int]]],
+    outputs: Sequence[tuple[str, list[int]]],
+    work: int,
+    body: str,
+) -> str:
+    """The functions of CasADi's interface for one function, from the names and patterns of its ports."""
+    ports = [*inputs, *outputs]
+    tables, known = [], {}
+    for _, pattern in ports:
+        key = tuple(pattern)
+        if key not in known:
+            known[key] = f"{name}_pattern_{len(known)}"
+            tables.append(f"static const casadi_int {known[key]}[] = {{{_wrapped(pattern)}}};")
+    names = ", ".join(f'"{port}"' for port, _ in ports)
+    patterns = ", ".join(known[tuple(pattern)] for _, pattern in ports)
+    tables.append(f"static const char *const {name}_names[] = {{{names}}};")
+    tables.append(f"static const casadi_int *const {name}_patterns[] = {{{patterns}}};")
+    return template("casadi_function.c").substitute(
+        name=name,
+        summary=summary,
+        tables="\n".join(tables),
+        n_in=len(inputs),
+        n_out=len(outputs),
+        work=work,
+        body=body,
+    )
+
+
+def _wrapped(numbers: Sequence[int]) -> str:
+    rows = [", ".join(map(str, numbers[k : k + 20])) for k in range(0, len(numbers), 20)]
+    return ",\n    ".join(rows)
+
+
+def _inputs(function: ColumnFunction, program: Program) -> list[str]:
+    """The C expressions of the nonempty inputs of a program."""
+    taken = [k for k, port in zip(function.positions, program.inputs, strict=True) if port.size]
+    return [f"arg[{k}] ? arg[{k}] : zeros" for k in taken]
+
+
+# ------------------------------------------------------------------------------------------------- programs
+
+
+def _flat_text(program: Program, name: str, arguments: tuple[list[str], list[str]] | None = None) -> Any:
+    """A program as a static C function."""
+    return c_function(
+        program,
+        name,
+        arguments=arguments,
+        tables=f"{name}_table_",
+        storage="static",
+        longest_on_stack=LONGEST_ON_STACK,
+    )
+
+
+def _named(program: Program) -> tuple[list[str], list[str]]:
+    """Names of the arguments of a program, none for empty ones."""
+    inputs = [f"in{k}" if port.size else "" for k, port in enumerate(program.inputs)]
+    return inputs, [f"out{k}" if port.size else "" for k, port in enumerate(program.outputs)]
+
+
+def _compiled_text(function: ColumnFunction, name: str, program: Program) -> tuple[str, str, int]:
+    """The code of a program whose results are the nonzero elements of the outputs."""
+    picked = [function.ports.positions(k) for k in range(len(function.ports.outputs))]
+    outputs = tuple(Port(f"out{k}", len(p), (len(p),)) for k, p in enumerate(picked))
+    results = tuple(program.body.results[i] for p in picked for i in p.tolist())
+    body = replace(program.body, results=results)
+    program = remove_dead_code(replace(program, outputs=outputs, body=body))
+    inner = f"{name}_values"
+    text = _flat_text(program, inner, _named(program))
+    arguments, at = _inputs(function, program), text.work
+    for k, p in enumerate(picked):
+        if p.size:
+            arguments.append(f"res[{k}] ? res[{k}] : w + {at}")
+            at += len(p)
+    arguments += ["w"] * bool(text.work)
+    listed = ",\n        ".join(arguments)
+    return text.text, f"    {inner}(\n        {listed});", at
+
+
+def _step_text(function: ColumnFunction, name: str, jacobian: StepJacobian) -> tuple[str, str, int]:
+    """The code of the Jacobian of a step with constraints: a loop over directions."""
+    inner = {
+        "solution": jacobian.solution,
+        "tangent": jacobian.tangent,
+        "rates": jacobian.rates,
+    }
+    texts = {k: _flat_text(program, f"{name}_{k}", _named(program)) for k, program in inner.items()}
+    most = max(text.work for text in texts.values())
+    m, program = jacobian.mechanism, jacobian.solution
+    given = [port.name for port in program.inputs if port.size]
+    sizes = {port.name: port.size for port in (*jacobian.tangent.inputs, *program.outputs)}
+    nq, nv, nz = m.nq, m.nv, sizes["activation"]
+    columns = sum(port.size for port in program.inputs)
+    places = {"q": "q_next", "v": "v_next", "activation": "z_next"}
+
+    def call(which: str, inputs: Sequence[str], outputs: Sequence[str]) -> str:
+        work = ["work"] * bool(texts[which].work)
+        return f"{name}_{which}({', '.join([*inputs, *outputs, *work])})"
+
+    found = [places.get(port.name, port.name) for port in program.outputs if port.size]
+    tangent_inputs = [port.name for port in jacobian.tangent.inputs if port.size]
+    tangents = [port.name for port in jacobian.tangent.outputs if port.size]
+    starts = [joint.q.stop - 4 for joint in m.joints if joint.kind in ("ball", "free")]
+    rows, directions = nq + nv + nz, sizes["direction"]
+    matrix = template("casadi_step.c").substitute(
+        name=name,
+        inputs=", ".join(f"const double *{x}" for x in given),
+        nq=nq,
+        nv=nv,
+        nz=nz,
+        rows=rows,
+        columns=columns,
+        directions=directions,
+        accelerations=sizes["acceleration"],
+        quaternion_count=len(starts),
+        quaternions=", ".join(map(str, [*starts, -1])),
+        solution=call("solution", given, found),
+        rates=call("rates", ["q"], ["G"]),
+        rates_next=call("rates", ["q_next"], ["G_next"]),
+        tangent=call("tangent", tangent_inputs, tangents),
+    )
+    lines, tables = [f"    double *const J = w;\n    {name}_matrix(" + ", ".join(
+        [*_inputs(function, program), "J", f"w + {rows * columns}"]
+    ) + ");"], []
+    for k in range(len(function.ports.outputs)):
+        picked = function.ports.positions(k) - sum(jacobian.results[:-1])
+        if picked.size:
+            tables.append(f"static const int {name}_picked_{k}[{len(picked)}] = {{{_wrapped(picked.tolist())}}};")
+            lines.append(
+                f"    if (res[{k}]) for (int i = 0; i < {len(picked)}; ++i) res[{k}][i] = J[{name}_picked_{k}[i]];"
+            )
+    work = rows * columns + rows + sizes["acceleration"] + 1 + 2 * nq * nv + directions + 2 * nv + nz + most
+    return "\n".join([*(t.text for t in texts.values()), matrix, *tables]), "\n".join(lines), work
