@@ -37,7 +37,7 @@ def function(
     *,
     name: str = "",
     library: str | os.PathLike[str] | None = None,
-    derivatives: int = 2,
+    derivatives: int = 1,
     symbolic: bool = False,
     jacobian: Callable[..., np.ndarray] | None = None,
     **options: Any,
@@ -51,8 +51,8 @@ def function(
         function then does without Python: in parallel maps, in other programs, and after serialisation for
         as long as the library is there. By default it calls zwang's machine code, for which no C compiler is
         needed.
-    derivatives: the highest order in a library: 0, 1, or 2 for exact Hessians; functions with loops have
-        none, steps with contacts or constraints the first.
+    derivatives: the highest order in a library: 0, 1 for Jacobians, or 2 for exact Hessians; functions with
+        loops have none, steps with contacts or constraints the first.
     symbolic: whether the function is an expression of SX symbols, which CasADi itself differentiates, and
         which `.expand()` and SX arguments need; for functions without loops.
     jacobian: the derivatives (m, n) of all results by all inputs, as a function of the flat NumPy inputs in
@@ -127,7 +127,8 @@ def _expression(name: str, column: ColumnFunction) -> casadi.Function:
 def sparsity(column: ColumnFunction, k: int) -> casadi.Sparsity:
     """The pattern of an output."""
     rows, columns = column.ports.pattern(k)
-    return casadi.Sparsity.triplet(*column.ports.outputs[k].shape, rows.tolist(), columns.tolist())
+    count, width = column.ports.outputs[k].shape
+    return casadi.Sparsity.triplet(count, width, rows.tolist(), columns.tolist())
 
 
 class CasadiFunction(casadi.Callback):

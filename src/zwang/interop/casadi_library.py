@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from zwang.atomic import write_file
-from zwang.compiler.backends.c import c_function, preamble
+from zwang.compiler.backends.c import CFunction, c_function, preamble
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.passes.dead_code import remove_dead_code
 from zwang.errors import ArgumentError, SimulationError, TraceError, WriteError
@@ -31,6 +31,8 @@ from zwang.interop.step_function import StepJacobian
 
 ENDINGS = {"win32": ".dll", "darwin": ".dylib"}
 HIGHEST = 2  # order of the derivatives in a library
+LARGEST = 20_000
+"""Lines of a function above which gcc does not optimise it, as that would take minutes and gigabytes."""
 IDENTITY = "identity_"
 """The prefix of the function that returns the digest of a library."""
 
@@ -48,8 +50,8 @@ def write_library(
     library = _library_path(path)
     if not isinstance(derivatives, int) or not 0 <= derivatives <= HIGHEST:
         raise ArgumentError(
-            f"derivatives is {derivatives!r}; it must be 0 (values), 1 (and Jacobians) or 2 (and those of the "
-            "Jacobians, for exact Hessians)"
+            f"derivatives is {derivatives!r}; it must be 0 (values), 1 (and Jacobians) or 2 (and those of "
+            "the Jacobians, for exact Hessians)"
         )
     source = library.with_suffix(".c")
     text, digest = c_text(function, name, source.name, derivatives)
@@ -62,7 +64,8 @@ def write_library(
             os.replace(beside, library)
         except OSError as error:
             raise WriteError(
-                f"the library {str(library)!r} cannot be written: {error.strerror}; another program may use it"
+                f"the library {str(library)!r} cannot be written: {error.strerror}; another program may "
+                "use it"
             ) from error
         finally:
             beside.unlink(missing_ok=True)
@@ -80,7 +83,9 @@ def _library_path(path: str | os.PathLike[str]) -> Path:
     if not library.suffix:
         library = library.with_suffix(ENDINGS.get(sys.platform, ".so"))
     if library.suffix == ".c":
-        raise ArgumentError(f"library is {str(path)!r}; give the path of the library: its C code lies beside it")
+        raise ArgumentError(
+            f"library is {str(path)!r}; give the path of the library: its C code lies beside it"
+        )
     if not library.parent.is_dir():
         raise ArgumentError(f"library is {str(path)!r}, and there is no folder {str(library.parent)!r}")
     return library
@@ -89,9 +94,7 @@ def _library_path(path: str | os.PathLike[str]) -> Path:
 def _is_current(source: Path, library: Path, text: bytes) -> bool:
     """Whether the library was compiled from this text."""
     try:
-        return (
-            source.read_bytes() == text and library.stat().st_mtime_ns >= source.stat().st_mtime_ns
-        )
+        return source.read_bytes() == text and library.stat().st_mtime_ns >= source.stat().st_mtime_ns
     except OSError:
         return False
 
@@ -115,13 +118,13 @@ def c_text(function: ColumnFunction, name: str, file: str, derivatives: int) -> 
     digest = hashlib.sha256(text.encode()).digest()[:16]
     words = [float(int.from_bytes(digest[k : k + 4], "little")) for k in range(0, 16, 4)]
     body = "\n".join(f"    if (res[0]) res[0][{k}] = {word:.1f};" for k, word in enumerate(words))
-    identity = _interface(f"{IDENTITY}{name}", "a digest of this library", [], [("words", _dense(4, 1))], 0, body)
+    identity = _interface(
+        f"{IDENTITY}{name}", "a digest of this library", [], [("words", _dense(4, 1))], 0, body
+    )
     return (text + identity).encode("ascii"), words
 
 
-def _derivatives(
-    function: ColumnFunction, name: str, highest: int
-) -> Iterator[tuple[ColumnFunction, str]]:
+def _derivatives(function: ColumnFunction, name: str, highest: int) -> Iterator[tuple[ColumnFunction, str]]:
     """The functions of derivatives by name, up to an order, or to the highest that is known."""
     for _ in range(highest):
         try:
@@ -154,8 +157,11 @@ class _FunctionText:
         ports = self.function.ports
         inputs = [(n, _dense(*shape)) for n, shape in zip(ports.input_names, ports.inputs, strict=True)]
         outputs = [(n, _sparse(ports, k)) for k, n in enumerate(ports.output_names)]
-        body = self.programs, _interface(
-            self.name, comment_text(self.function.function.name), inputs, outputs, self.work, self.body
+        body = (
+            self.programs,
+            _interface(
+                self.name, comment_text(self.function.function.name), inputs, outputs, self.work, self.body
+            ),
         )
         return "\n".join(body)
 
@@ -220,9 +226,9 @@ def _inputs(function: ColumnFunction, program: Program) -> list[str]:
 # ------------------------------------------------------------------------------------------------- programs
 
 
-def _flat_text(program: Program, name: str, arguments: tuple[list[str], list[str]] | None = None) -> Any:
+def _flat_text(program: Program, name: str, arguments: tuple[list[str], list[str]]) -> CFunction:
     """A program as a static C function."""
-    return c_function(
+    text = c_function(
         program,
         name,
         arguments=arguments,
@@ -230,6 +236,11 @@ def _flat_text(program: Program, name: str, arguments: tuple[list[str], list[str
         storage="static",
         longest_on_stack=LONGEST_ON_STACK,
     )
+    if text.text.count("\n") > LARGEST:
+        return replace(
+            text, text=text.text.replace(f"static void {name}(", f"UNOPTIMISED static void {name}(", 1)
+        )
+    return text
 
 
 def _named(program: Program) -> tuple[list[str], list[str]]:
@@ -258,35 +269,49 @@ def _compiled_text(function: ColumnFunction, name: str, program: Program) -> tup
 
 
 def _step_text(function: ColumnFunction, name: str, jacobian: StepJacobian) -> tuple[str, str, int]:
-    """The code of the Jacobian of a step with constraints: a loop over directions."""
-    inner = {
-        "solution": jacobian.solution,
-        "tangent": jacobian.tangent,
-        "rates": jacobian.rates,
-    }
+    """The code of the Jacobian of a step with constraints: the matrix, and the choice of its elements."""
+    programs, matrix, size, work = _matrix_text(name, jacobian)
+    arguments = [*_inputs(function, jacobian.solution), "J", f"w + {size}"]
+    lines = [
+        "    double *const J = w;",
+        f"    {name}_matrix(\n        " + ",\n        ".join(arguments) + ");",
+    ]
+    tables = []
+    for k in range(len(function.ports.outputs)):
+        picked = function.ports.positions(k) - sum(jacobian.results[:-1])
+        if picked.size:
+            table = f"{name}_picked_{k}"
+            tables.append(f"static const int {table}[] = {{{_wrapped(picked.tolist())}}};")
+            lines.append(f"    if (res[{k}])")
+            lines.append(f"        for (int i = 0; i < {len(picked)}; ++i) res[{k}][i] = J[{table}[i]];")
+    return "\n".join([programs, matrix, *tables]), "\n".join(lines), size + work
+
+
+def _matrix_text(name: str, jacobian: StepJacobian) -> tuple[str, str, int, int]:
+    """The programs of the Jacobian matrix of a step, the function that loops over the directions, the number
+    of elements of the matrix, and those of the memory of the function.
+    """
+    inner = {"solution": jacobian.solution, "tangent": jacobian.tangent, "rates": jacobian.rates}
     texts = {k: _flat_text(program, f"{name}_{k}", _named(program)) for k, program in inner.items()}
-    most = max(text.work for text in texts.values())
-    m, program = jacobian.mechanism, jacobian.solution
-    given = [port.name for port in program.inputs if port.size]
-    sizes = {port.name: port.size for port in (*jacobian.tangent.inputs, *program.outputs)}
-    nq, nv, nz = m.nq, m.nv, sizes["activation"]
-    columns = sum(port.size for port in program.inputs)
-    places = {"q": "q_next", "v": "v_next", "activation": "z_next"}
+    m, program, tangent = jacobian.mechanism, jacobian.solution, jacobian.tangent
+    sizes = {port.name: port.size for port in (*tangent.inputs, *program.outputs)}
+    nz, directions = sizes["activation"], sizes["direction"]
+    rows, columns = m.nq + m.nv + nz, sum(port.size for port in program.inputs)
 
     def call(which: str, inputs: Sequence[str], outputs: Sequence[str]) -> str:
         work = ["work"] * bool(texts[which].work)
         return f"{name}_{which}({', '.join([*inputs, *outputs, *work])})"
 
+    given = [port.name for port in program.inputs if port.size]
+    places = {"q": "q_next", "v": "v_next", "activation": "z_next"}
     found = [places.get(port.name, port.name) for port in program.outputs if port.size]
-    tangent_inputs = [port.name for port in jacobian.tangent.inputs if port.size]
-    tangents = [port.name for port in jacobian.tangent.outputs if port.size]
+    along = [port.name for port in tangent.inputs if port.size]
     starts = [joint.q.stop - 4 for joint in m.joints if joint.kind in ("ball", "free")]
-    rows, directions = nq + nv + nz, sizes["direction"]
-    matrix = template("casadi_step.c").substitute(
+    text = template("casadi_step.c").substitute(
         name=name,
         inputs=", ".join(f"const double *{x}" for x in given),
-        nq=nq,
-        nv=nv,
+        nq=m.nq,
+        nv=m.nv,
         nz=nz,
         rows=rows,
         columns=columns,
@@ -297,17 +322,8 @@ def _step_text(function: ColumnFunction, name: str, jacobian: StepJacobian) -> t
         solution=call("solution", given, found),
         rates=call("rates", ["q"], ["G"]),
         rates_next=call("rates", ["q_next"], ["G_next"]),
-        tangent=call("tangent", tangent_inputs, tangents),
+        tangent=call("tangent", along, [port.name for port in tangent.outputs if port.size]),
     )
-    lines, tables = [f"    double *const J = w;\n    {name}_matrix(" + ", ".join(
-        [*_inputs(function, program), "J", f"w + {rows * columns}"]
-    ) + ");"], []
-    for k in range(len(function.ports.outputs)):
-        picked = function.ports.positions(k) - sum(jacobian.results[:-1])
-        if picked.size:
-            tables.append(f"static const int {name}_picked_{k}[{len(picked)}] = {{{_wrapped(picked.tolist())}}};")
-            lines.append(
-                f"    if (res[{k}]) for (int i = 0; i < {len(picked)}; ++i) res[{k}][i] = J[{name}_picked_{k}[i]];"
-            )
-    work = rows * columns + rows + sizes["acceleration"] + 1 + 2 * nq * nv + directions + 2 * nv + nz + most
-    return "\n".join([*(t.text for t in texts.values()), matrix, *tables]), "\n".join(lines), work
+    most = max(c.work for c in texts.values())
+    work = rows + sizes["acceleration"] + 1 + 2 * m.nq * m.nv + directions + 2 * m.nv + nz + most
+    return "\n".join(c.text for c in texts.values()), text, rows * columns, work

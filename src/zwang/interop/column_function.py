@@ -1,4 +1,4 @@
-"""A function of flat arrays as one of column vectors and sparse matrices, with its Jacobians: what CasADi calls.
+"""A function of flat arrays as one of column vectors and sparse matrices, with Jacobians, as CasADi has it.
 
 A matrix is stored as CasADi has it: its structural nonzeros, column by column.
 """

@@ -41,9 +41,7 @@ _FUNCTIONS = {
 """The functions of CasADi by operation."""
 
 
-def scalar_expressions(
-    function: ArrayFunction, inputs: Sequence[Sequence[Any]], library: Any
-) -> list[Any]:
+def scalar_expressions(function: ArrayFunction, inputs: Sequence[Sequence[Any]], library: Any) -> list[Any]:
     """The elements of all results, one after the other, as expressions of the elements of the inputs.
 
     library: the module with the functions of these expressions, casadi. Raises TraceError for a function

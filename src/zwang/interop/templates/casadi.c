@@ -3,7 +3,6 @@
  * They have no memory beside their arguments, so that they may run in several threads. Compile with -std=c99
  * -ffp-contract=off and without -ffast-math, to a shared library; casadi.external("$name", "...") loads it. */
 $checks
-$preamble
 #if defined(_WIN32)
 #define EXPORTED __declspec(dllexport)
 #elif defined(__GNUC__)
@@ -11,8 +10,14 @@ $preamble
 #else
 #define EXPORTED
 #endif
+#if defined(__GNUC__) && !defined(__clang__)
+#define UNOPTIMISED __attribute__((optimize("O0"))) /* of a very long function */
+#else
+#define UNOPTIMISED
+#endif
 
 typedef long long int casadi_int;
 
+$preamble
 /* What an input that is not given points to. */
 static const double zeros[$longest] = {0};

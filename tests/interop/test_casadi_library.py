@@ -1,0 +1,207 @@
+"""Functions of a mechanism in CasADi as a shared library and as SX expressions: values and Jacobians against the
+float reference, and what only they can do.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.interop import cases
+from tests.interop.test_casadi import ARM, FAST, PAYLOAD, QUIET, arguments, close, outputs
+from zwang.errors import ArgumentError, MissingExtraError, TraceError
+from zwang.interop import casadi_library
+from zwang.kinematics.configuration import configuration_rate
+
+casadi = pytest.importorskip("casadi")
+interop = pytest.importorskip("zwang.interop.casadi")
+
+OF_ARM = ("forward_dynamics", "frame_pose", "step")
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    """Functions of the arm as libraries."""
+    folder = tmp_path_factory.mktemp("libraries")
+    return {
+        name: interop.function(getattr(FAST, name), library=folder / name, **cases.FUNCTIONS[name])
+        for name in OF_ARM
+    }
+
+
+@pytest.fixture(scope="module")
+def ball(tmp_path_factory):
+    """The step of a ball on the floor, with contacts, as a library."""
+    path = tmp_path_factory.mktemp("ball") / "ball"
+    return interop.function(zw.compile(cases.falling_ball()).step, step=0.002, library=path)
+
+
+def in_float_text(name: str, *given) -> list[np.ndarray]:
+    """What the function on floats returns, not compiled."""
+    *arrays, payload = given
+    m = ARM.subs({"payload": float(np.ravel(payload)[0])})
+    found = getattr(zw, name)(m, *arrays, **cases.FUNCTIONS[name])
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+@pytest.mark.parametrize("name", OF_ARM)
+def test_a_library_has_the_values_and_sparsity_of_the_machine_code(name, libraries):
+    given, library = arguments(name), libraries[name]
+    callback = interop.function(getattr(FAST, name), **cases.FUNCTIONS[name])
+    at_values = [*given, *outputs(library(*given))]
+    pairs = ((library, callback, given), (library.jacobian(), callback.jacobian(), at_values))
+    for f, g, given in pairs:
+        assert (f.name_in(), f.name_out()) == (g.name_in(), g.name_out())
+        assert [f.sparsity_out(k) for k in range(f.n_out())] == [g.sparsity_out(k) for k in range(g.n_out())]
+        for x, y in zip(outputs(f(*given)), outputs(g(*given)), strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics", "frame_pose"])
+@pytest.mark.parametrize("form", ["library", "symbolic"])
+def test_values_are_those_of_the_float_text(name, form, libraries):
+    given = arguments(name)
+    function = libraries[name]
+    if form == "symbolic":
+        function = interop.function(getattr(FAST, name), symbolic=True, **cases.FUNCTIONS[name])
+    for x, y in zip(outputs(function(*given)), in_float_text(name, *given), strict=True):
+        close(x, np.reshape(y, x.shape))
+
+
+@pytest.mark.parametrize("form", ["library", "symbolic"])
+def test_jacobians_are_those_of_the_derivatives_of_the_dynamics(form, libraries):
+    *given, payload = arguments("forward_dynamics")
+    function = libraries["forward_dynamics"]
+    if form == "symbolic":
+        function = interop.function(FAST.forward_dynamics, symbolic=True)
+    by_q, by_v, by_tau, by_parameters = outputs(
+        function.jacobian()(*given, payload, function(*given, payload))
+    )
+    params = {"payload": PAYLOAD}
+    expected = FAST.forward_dynamics_derivatives(*given, params=params)
+    tree = ARM.subs(params).tree
+    G = np.stack([configuration_rate(tree, given[0], unit) for unit in np.eye(ARM.nv)], axis=1).astype(float)
+    close(by_q @ G, expected.dq)
+    close(by_v, expected.dv)
+    close(by_tau, expected.dtau)
+    close(by_parameters, expected.parameters)
+
+
+def test_a_step_with_contacts_has_the_derivatives_of_differences(ball):
+    given = cases.rolling()
+    values = outputs(ball(*given))
+    expected = zw.compile(cases.falling_ball()).step(*given, step=0.002)
+    np.testing.assert_array_equal(values[0].ravel(), expected.q)
+    np.testing.assert_array_equal(values[1].ravel(), expected.v)
+    blocks = outputs(ball.jacobian()(*given, *values))
+    for k, x in enumerate(given):
+
+        def of_one(y, k=k):
+            return outputs(ball(*given[:k], y, *given[k + 1 :]))
+
+        close(np.concatenate(blocks[k::3]), cases.central_differences(of_one, x), 1e-6)
+
+
+def test_parallel_maps_and_copies_have_the_same_values(ball):
+    given = cases.rolling()
+    one, count = outputs(ball(*given)), 16
+    copy = casadi.Function.deserialize(ball.serialize())
+    many = copy.map(count, "thread", 2)(*(np.tile(x[:, None], count) for x in given))
+    for x, y in zip(outputs(many), one, strict=True):
+        np.testing.assert_array_equal(x, np.tile(y, count))
+
+
+def test_a_library_needs_no_zwang(ball, tmp_path):
+    """Another process, which cannot import zwang, loads a function that is saved."""
+    ball.save(str(tmp_path / "step.casadi"))
+    code = (
+        "import sys; sys.modules['zwang'] = None\n"
+        "import casadi, numpy\n"
+        f"step = casadi.Function.load({str(tmp_path / 'step.casadi')!r})\n"
+        f"given = {[x.tolist() for x in cases.rolling()]!r}\n"
+        "print([float(x).hex() for x in numpy.array(step(*given)[1]).ravel()])\n"
+        "print(step.jacobian().numel_out(0))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": ""}
+    paths = [path for path in sys.path if path.endswith("-packages")]
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    v = outputs(ball(*cases.rolling()))[1]
+    assert done.stdout.splitlines() == [str([float(x).hex() for x in v.ravel()]), "49"]
+
+
+def test_ipopt_finds_the_same_motion_with_exact_hessians_of_each_form(tmp_path):
+    """A pendulum is brought from rest to an angle, with least effort."""
+    pendulum = zw.Mechanism(
+        "pendulum",
+        [zw.Body("rod", zw.Revolute("hinge", (0, 1, 0)), mass=1.0, com=(0, 0, -0.5), inertia=(0.1,) * 3)],
+    )
+    step, settings = zw.compile(pendulum).step, {"step": 0.1, "integrator": "rk4"}
+    forms = ({}, {"library": tmp_path / "pendulum", "derivatives": 2}, {"symbolic": True})
+    found = []
+    for form in forms:
+        function, count = interop.function(step, **settings, **form), 12
+        opti = casadi.Opti()
+        x, u = opti.variable(2, count + 1), opti.variable(1, count)
+        for k in range(count):
+            opti.subject_to(x[:, k + 1] == casadi.vertcat(*function(x[0, k], x[1, k], u[k])))
+        opti.subject_to(x[:, 0] == 0)
+        opti.subject_to(x[:, count] == casadi.vertcat(1.5, 0))
+        opti.minimize(casadi.sumsqr(u))
+        opti.solver("ipopt", QUIET)
+        found.append(opti.solve().value(u))
+    close(found[1], found[0], 1e-9)
+    close(found[2], found[0], 1e-9)
+
+
+def test_expressions_take_sx_symbols():
+    function = interop.function(FAST.mass_matrix, symbolic=True)
+    q, payload = casadi.SX.sym("q", ARM.nq), casadi.SX.sym("payload")
+    M = casadi.Function("M", [q, payload], [function(q, payload)])
+    given = arguments("mass_matrix")
+    close(np.array(M(*given)), in_float_text("mass_matrix", *given)[0])
+
+
+def test_a_library_is_compiled_once(tmp_path, monkeypatch):
+    path = tmp_path / "centre"
+    first = interop.function(FAST.mass_centre, library=path)
+    monkeypatch.setattr(casadi_library, "shared_library", lambda *_: pytest.fail("compiled again"))
+    again = interop.function(FAST.mass_centre, library=path)
+    given = arguments("mass_centre")
+    np.testing.assert_array_equal(np.array(again(*given)), np.array(first(*given)))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a library in use cannot be overwritten there")
+def test_an_older_library_in_use_is_reported(tmp_path):
+    kept = interop.function(FAST.mass_centre, library=tmp_path / "f", name="f")
+    with pytest.raises(ArgumentError, match="uses an older library of this path"):
+        interop.function(FAST.momentum, library=tmp_path / "f", name="f")
+    del kept
+
+
+def test_wrong_calls_are_explained(tmp_path, monkeypatch):
+    centre, step = FAST.mass_centre, zw.compile(cases.falling_ball()).step
+    for wrong, text in (
+        ({"library": 3}, "library is 3; give the path"),
+        ({"library": tmp_path / "none" / "f"}, "there is no folder"),
+        ({"library": tmp_path / "f.c"}, "its C code lies beside it"),
+        ({"library": tmp_path / "f", "derivatives": 3}, "derivatives is 3"),
+        ({"library": tmp_path / "f", "symbolic": True}, "omit library="),
+        ({"library": tmp_path / "f", "jacobian": np.zeros}, "jacobian= is a Python function"),
+        ({"name": "a b"}, "name is 'a b'"),
+    ):
+        with pytest.raises(ArgumentError, match=text):
+            interop.function(centre, **wrong)
+    with pytest.raises(TraceError, match="omit symbolic=True"):
+        interop.function(step, symbolic=True)
+    monkeypatch.setattr("zwang.interop.c_compiler.shutil.which", lambda _: None)
+    monkeypatch.setattr("zwang.interop.c_compiler.find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match="pip install 'zwang"):
+        interop.function(centre, library=tmp_path / "g")
