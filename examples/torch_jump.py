@@ -1,6 +1,6 @@
 """A policy for a leg that jumps to commanded heights, trained by back-propagation through its contacts.
 
-    python examples/torch_jump.py [--iterations 150]
+    python examples/torch_jump.py [--iterations 300]
 
 The trunk of the leg slides on a vertical rail; its foot is a sphere that sticks, slips and lifts off. The
 loss is the error of the height that the centre of mass reaches in the flight after 0.3 s. Its gradient goes
@@ -77,8 +77,8 @@ def height_of_flight(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 def train(policy: torch.nn.Module, iterations: int) -> list[float]:
     """The losses; the policy is trained in place."""
-    optimiser = torch.optim.Adam(policy.parameters(), lr=5e-3)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, iterations, eta_min=5e-4)
+    optimiser = torch.optim.Adam(policy.parameters(), lr=1e-2)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, iterations, eta_min=1e-4)
     losses = []
     for k in range(iterations):
         wanted = 0.1 + 0.2 * torch.rand(LEGS, 1)
@@ -116,7 +116,7 @@ def jumps(policy: torch.nn.Module, wanted: np.ndarray) -> np.ndarray:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--iterations", type=int, default=150)
+    parser.add_argument("--iterations", type=int, default=300)
     iterations = parser.parse_args().iterations
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)  # the tensors are small
@@ -129,5 +129,5 @@ if __name__ == "__main__":
     reached = jumps(policy, wanted)
     for height, found in zip(wanted, reached, strict=True):
         print(f"commanded {height:.2f} m, jumps {found:.3f} m")
-    if iterations >= 150:
+    if iterations >= 300:
         assert np.abs(reached - wanted).max() < 0.05

@@ -15,13 +15,18 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```(python|\{code-cell\} python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = re.compile(r"\A(---\n.*?^---\n|(:[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
-NEEDS = {"torch_policy.py": "torch", "stable_baselines3_ppo.py": "stable_baselines3"}
+NEEDS = {
+    "torch_policy.py": "torch",
+    "torch_jump.py": "torch",
+    "stable_baselines3_ppo.py": "stable_baselines3",
+}
 """Examples that need a library which the tests do not install."""
 PAGES_NEED = {"drive_a_real_robot.md": "example-robot-data"}
 """Pages that need a package which the tests do not install on Windows."""
 SHORT = {
     "ppo.py": ["--task", "zwang/InvertedPendulum-v5", "--minutes", "0.05", "--envs", "8"],
     "walking_quadruped.py": ["--minutes", "0.01", "--envs", "8"],
+    "torch_jump.py": ["--iterations", "15"],
     "predictive_control.py": ["cart_pole", "humanoid", "--seconds", "0.2"],
 }
 """Arguments with which the tests run examples that take minutes."""

@@ -1,5 +1,5 @@
-"""Functions of a mechanism in CasADi as a shared library and as SX expressions: values and Jacobians against the
-float reference, and what only they can do.
+"""Functions of a mechanism in CasADi as a shared library and as SX expressions: values and Jacobians against
+the float reference, and what only they can do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 import zwang as zw
 from tests.interop import cases
 from tests.interop.test_casadi import ARM, FAST, PAYLOAD, QUIET, arguments, close, outputs
-from zwang.errors import ArgumentError, MissingExtraError, TraceError
+from zwang.errors import ArgumentError, MissingExtraError, StateError, TraceError
 from zwang.interop import casadi_library
 from zwang.kinematics.configuration import configuration_rate
 
@@ -205,3 +205,14 @@ def test_wrong_calls_are_explained(tmp_path, monkeypatch):
     monkeypatch.setattr("zwang.interop.c_compiler.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match="pip install 'zwang"):
         interop.function(centre, library=tmp_path / "g")
+
+
+@pytest.mark.parametrize("kind", [casadi.SX, casadi.MX])
+def test_a_symbol_in_a_function_of_numbers_is_explained(kind):
+    q = kind.sym("q", ARM.nq)
+    for call in (
+        lambda: zw.mass_centre(ARM.subs({"payload": 1}), q),
+        lambda: FAST.mass_centre(q, params={"payload": 1}),
+    ):
+        with pytest.raises(StateError, match=r"q.* make a function by zwang.interop.casadi.function"):
+            call()

@@ -194,12 +194,25 @@ def test_arguments_of_another_type_are_named():
         f(q, v, tau.astype("float32"), params=PARAMS)
     with pytest.raises(StateError, match="'v' is an array of complex128"):
         f(q, v + 0j, tau, params=PARAMS)
+    before = [jnp.asarray(x) for x in (q, v, tau)]  # which keep their float64
     jax.config.update("jax_enable_x64", False)
     try:
         with pytest.raises(StateError, match=r"'q' is float32.*jax_enable_x64"):
             f(q, v, tau, params=PARAMS)
+        with pytest.raises(StateError, match=r"'q' is float32.*jax_enable_x64"):
+            f(*before, params=PARAMS)
     finally:
         jax.config.update("jax_enable_x64", True)
+
+
+def test_a_traced_value_in_a_function_of_numbers_is_explained():
+    remedy = "q.* make a function by zwang.interop.jax.function"
+    for call in (
+        lambda q: zw.mass_centre(ARM.subs({"payload": 1}), q),
+        lambda q: FAST.mass_centre(q, params=PARAMS),
+    ):
+        with pytest.raises(StateError, match=remedy):
+            jax.jit(call)(STATE["q"])
 
 
 def test_wrong_calls_are_explained():

@@ -166,6 +166,12 @@ def test_wrong_calls_are_explained():
         f(q, v, tau)
     with pytest.raises(ArgumentError, match="'tau' is missing"):
         f(q, v, params=PARAMS)
+    for call in (
+        lambda q: zw.mass_centre(ARM.subs({"payload": 1}), q),
+        lambda q: FAST.mass_centre(q, params=PARAMS),
+    ):
+        with pytest.raises(StateError, match=r"q.* make a function by zwang.interop.torch.function"):
+            call(q)
 
 
 def test_the_page_runs(tmp_path, monkeypatch):

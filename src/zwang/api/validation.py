@@ -19,6 +19,7 @@ from zwang.errors import (
 )
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import are_constant, real_array
+from zwang.scalar.real import remedy_for
 
 
 @contextmanager
@@ -62,7 +63,9 @@ def vector(value: Any, size: int, name: str, what: str) -> np.ndarray:
     try:
         array = real_array(value)
     except (TypeError, ValueError, OverflowError):
-        raise StateError(f"{name} must be {size} real numbers ({what}); it is {_shown(value)}") from None
+        raise StateError(
+            f"{name} must be {size} real numbers ({what}); it is {_shown(value)}{remedy_for(value)}"
+        ) from None
     if array.shape != (size,):
         raise ShapeError(f"{name} must have the shape ({size},) ({what}); its shape is {array.shape}")
     if not np.isfinite(array).all():
@@ -76,7 +79,7 @@ def array(value: Any, name: str) -> np.ndarray:
     try:
         return real_array(value)
     except (TypeError, ValueError, OverflowError):
-        raise StateError(f"{name} must hold real numbers; it is {_shown(value)}") from None
+        raise StateError(f"{name} must hold real numbers; it is {_shown(value)}{remedy_for(value)}") from None
 
 
 def real(value: Any, name: str, what: str) -> float:

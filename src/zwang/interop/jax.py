@@ -114,7 +114,8 @@ def _checked(bound: BoundFunction, name: str, x: Any) -> Any:
         )
     if array.dtype.kind in "iu":
         array = array.astype(jax.dtypes.canonicalize_dtype(dtype))
-    check_dtype(bound, name, array.dtype, remedy)
+    # arrays from before a change of jax_enable_x64 keep their type, but results would not have it
+    check_dtype(bound, name, jax.dtypes.canonicalize_dtype(array.dtype), remedy)
     return array.astype(dtype)
 
 

@@ -7,17 +7,23 @@ from typing import Any
 import numpy as np
 
 REAL = "fiub"  # kinds of NumPy types: floats, signed and unsigned integers, booleans
+TOOLS = ("casadi", "jax", "torch")
+"""Libraries whose values may stand for numbers that are not known yet, or carry a derivative."""
 
 
 def real_array(values: Any) -> np.ndarray:
     """`values` as an array of floats.
 
     Raises TypeError for complex numbers (even with a zero imaginary part), strings, dates, times, None and
-    masked arrays, which NumPy would convert, and ValueError for rows of different lengths.
+    masked arrays, which NumPy would convert, for symbols and for tensors with a gradient, and ValueError for
+    rows of different lengths.
     """
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError("a masked array has elements without values")
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except RuntimeError as error:  # a tensor with a gradient, a symbol of another library
+        raise TypeError(str(error)) from None
     if array.dtype.kind == "O":  # numbers of other libraries, one by one
         array = np.array([real_number(x) for x in array.flat], dtype=float).reshape(array.shape)
     if array.dtype.kind not in REAL:
@@ -34,6 +40,23 @@ def real_number(value: Any) -> float:
     if isinstance(value, str | bytes | bytearray | complex):
         raise TypeError(f"a {type(value).__name__} is not a real number")
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
         raise ValueError("the integer is too large for a float") from None
+    except RuntimeError as error:
+        raise TypeError(str(error)) from None
+    if number != number and not isinstance(value, float | np.generic | np.ndarray):
+        raise TypeError(f"a {type(value).__name__} without a value is not a real number")
+    return number
+
+
+def remedy_for(value: Any) -> str:
+    """What to do with a value of a library that differentiates, as the end of a sentence; "" for others."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O" and value.size:
+        return remedy_for(value.flat[0])
+    root = type(value).__module__.partition(".")[0]
+    tool = "jax" if root == "jaxlib" else root
+    if tool not in TOOLS:
+        return ""
+    symbolic = ", symbolic=True" if tool == "casadi" else ""
+    return f"; for it make a function by zwang.interop.{tool}.function(fast.forward_dynamics{symbolic})"

@@ -19,7 +19,7 @@ from zwang.compiler.runtime.processor import host
 from zwang.compiler.runtime.threads import COMPILE_LOCK, cores, run_pieces
 from zwang.compiler.runtime.ufunc import UniversalFunction
 from zwang.errors import ArgumentError, ShapeError, StateError
-from zwang.scalar.real import REAL, real_array
+from zwang.scalar.real import REAL, real_array, remedy_for
 
 Arrays = np.ndarray | tuple[np.ndarray, ...]
 
@@ -201,9 +201,9 @@ class CompiledFunction:
             if converted.dtype.kind not in REAL:
                 converted = real_array(converted)
             converted = converted.astype(self.dtype, copy=False)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RuntimeError):  # the last for tensors with a gradient
             raise StateError(
-                f"{port.name!r} is not an array of real numbers but {_abbreviated(array)}"
+                f"{port.name!r} is not an array of real numbers but {_abbreviated(array)}{remedy_for(array)}"
             ) from None
         if converted.shape[-1:] != (port.size,):
             raise ShapeError(
