@@ -11,6 +11,7 @@ compiled mechanism.
 from __future__ import annotations
 
 import argparse
+import tempfile
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -20,6 +21,7 @@ import numpy as np
 import zwang as zw
 from benchmarks.dynamics import ROBOTS, data_folder, interleaved_times
 
+STEP = {"step": 0.002, "integrator": "rk4"}
 Work = dict[str, tuple[Callable[[], object], int]]
 
 
@@ -31,6 +33,7 @@ def native(fast, arrays, worlds: int) -> Work:
             lambda: fast.compiled_function(("jacobian", "forward_dynamics", ("q", "v", "tau")))(*arrays),
             repeat,
         ),
+        "step (RK4)": (lambda: fast.step(*arrays, **STEP), repeat),
     }
 
 
@@ -44,19 +47,21 @@ def in_jax(fast, arrays, worlds: int) -> Work:
     given = [jax.numpy.asarray(x) for x in arrays]
     values = jax.jit(function if worlds == 1 else jax.vmap(function))
     gradient = jax.jit(jax.grad(lambda *x: function(*x).sum(), argnums=(0, 1, 2)))
+    step = jax.jit(zwang_jax.function(fast.step, **STEP))
     repeat = 20 if worlds == 1 else 5
     return {
         "forward dynamics": (lambda: values(*given).block_until_ready(), repeat),
         "its Jacobian": (lambda: jax.block_until_ready(gradient(*given)), repeat),
+        "step (RK4)": (lambda: jax.block_until_ready(step(*given)), repeat),
     }
 
 
-def in_casadi(fast, arrays, worlds: int) -> Work:
+def in_casadi(fast, arrays, worlds: int, **form) -> Work:
     if worlds > 1:
         return {}
     import zwang.interop.casadi as zwang_casadi  # noqa: PLC0415
 
-    function = zwang_casadi.function(fast.forward_dynamics)
+    function = zwang_casadi.function(fast.forward_dynamics, **form)
     jacobian = function.jacobian()
     given = [*arrays, np.zeros(arrays[1].shape)]
     buffers = [(f, *f.buffer()) for f in (function, jacobian)]
@@ -71,6 +76,15 @@ def in_casadi(fast, arrays, worlds: int) -> Work:
     return works
 
 
+def in_casadi_library(fast, arrays, worlds: int) -> Work:
+    folder = tempfile.mkdtemp()
+    return in_casadi(fast, arrays, worlds, library=f"{folder}/dynamics")
+
+
+def in_casadi_symbols(fast, arrays, worlds: int) -> Work:
+    return in_casadi(fast, arrays, worlds, symbolic=True)
+
+
 def in_torch(fast, arrays, worlds: int) -> Work:
     import torch  # noqa: PLC0415
 
@@ -78,18 +92,22 @@ def in_torch(fast, arrays, worlds: int) -> Work:
 
     function = zwang_torch.function(fast.forward_dynamics)
     given = [torch.from_numpy(x) for x in arrays]
+    step = zwang_torch.function(fast.step, **STEP)
     leaves = [x.clone().requires_grad_() for x in given]
     repeat = 20 if worlds == 1 else 5
     return {
         "forward dynamics": (lambda: function(*given), repeat),
         "its Jacobian": (lambda: torch.autograd.grad(function(*leaves).sum(), leaves), repeat),
+        "step (RK4)": (lambda: step(*given), repeat),
     }
 
 
 PROGRAMS = {
     "JAX (jit)": ("jax", in_jax),
     "PyTorch": ("torch", in_torch),
-    "CasADi (buffers)": ("casadi", in_casadi),
+    "CasADi, callback": ("casadi", in_casadi),
+    "CasADi, library": ("casadi", in_casadi_library),
+    "CasADi, SX": ("casadi", in_casadi_symbols),
 }
 
 

@@ -206,7 +206,7 @@ def _pulled_back(
     w = torch.cat(list(weights), dim=-1)
     sizes = [derivative.sizes[k] for k in wanted]
     J = J.reshape(*J.shape[:-1], w.shape[-1], sum(sizes))
-    product = (w.unsqueeze(-2) @ J).squeeze(-2)
+    product = (w.unsqueeze(-1) * J).sum(-2)  # much faster than a matrix product for each world
     for k, part in zip(wanted, product.split(sizes, dim=-1), strict=True):
         gradients[k] = part
     return gradients
