@@ -90,6 +90,7 @@ def in_torch(fast, arrays, worlds: int) -> Work:
 
     import zwang.interop.torch as zwang_torch  # noqa: PLC0415
 
+    torch.set_num_threads(1)  # of PyTorch's own operations, which wait long where other processes compute
     function = zwang_torch.function(fast.forward_dynamics)
     given = [torch.from_numpy(x) for x in arrays]
     step = zwang_torch.function(fast.step, **STEP)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import ArgumentError, MissingExtraError
-from zwang.interop.bound_function import bound_function
+from zwang.interop.bound_function import BoundFunction, bound_function
 from zwang.interop.casadi_library import IDENTITY, write_library
 from zwang.interop.column_function import ColumnFunction, column_function
 from zwang.interop.scalar_expressions import scalar_expressions
@@ -71,27 +71,32 @@ def function(
     RuntimeError, for a callback with the text of a TraceError.
     """
     bound = bound_function(method, options, jacobian)
+    name = name or bound.name
+    _check(bound, name, symbolic, alone=library is None and jacobian is None)
+    column = column_function(bound)
+    if symbolic:
+        return _expression(name, column)
+    return CasadiFunction(name, column) if library is None else _external(name, column, library, derivatives)
+
+
+def _check(bound: BoundFunction, name: str, symbolic: bool, alone: bool) -> None:
+    """Raises ArgumentError for single precision, a name that CasADi does not take, and symbolic=True where it
+    is not alone.
+    """
     if bound.function.dtype != np.float64:
         raise ArgumentError(
             f"{bound.function.name} computes in {bound.function.dtype.name}, and CasADi in float64: give "
             'zw.compile(mechanism, dtype="float64")'
         )
-    name = name or bound.name
     if not casadi.Function.check_name(name):
         raise ArgumentError(
             f"name is {name!r}; a function of CasADi has letters, digits and single underscores in its name, "
             "and begins with a letter"
         )
-    if symbolic and (library is not None or jacobian is not None):
+    if symbolic and not alone:
         raise ArgumentError(
             "symbolic=True is an expression of CasADi, with CasADi's derivatives: omit library= and jacobian="
         )
-    column = column_function(bound)
-    if symbolic:
-        return _expression(name, column)
-    if library is None:
-        return CasadiFunction(name, column)
-    return _external(name, column, library, derivatives)
 
 
 def _external(
