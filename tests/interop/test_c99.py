@@ -3,9 +3,11 @@
 import ctypes
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,7 @@ from zwang.errors import (
     UnknownNameError,
     WriteError,
 )
+from zwang.interop.c_compiler import zig
 from zwang.interop.identifiers import comment_text, library_name, unique_identifiers
 from zwang.mechanism.samples import FURUTA, furuta
 
@@ -48,10 +51,10 @@ def built(folder: Path, *options: str, compiler: str = str(CC)) -> Path:
 
 
 def run_example(folder: Path, *options: str, compiler: str = str(CC)) -> subprocess.CompletedProcess:
-    """The example, compiled and run."""
+    """The example, compiled and run. compiler: its command, with options."""
     sources = [str(path) for path in folder.glob("*.c")]
     program = folder / "example"
-    command = [compiler, *FLAGS, *(options or ["-O1"]), *sources, "-o", str(program), "-lm"]
+    command = [*shlex.split(compiler), *FLAGS, *(options or ["-O1"]), *sources, "-o", str(program), "-lm"]
     subprocess.run(command, check=True, cwd=folder)
     return subprocess.run([str(program)], capture_output=True, text=True)
 
@@ -250,22 +253,34 @@ def test_long_arrays_lie_in_the_state_and_share_memory():
     assert 0 < shared.work <= sum(map(int, apart)) and "real a" not in shared.text
 
 
-@pytest.mark.needs("clang")
 def test_clang_gives_the_same_bits_without_a_warning(tmp_path):
+    """Clang, or that of the package ziglang."""
+    clang = "clang"
+    if shutil.which(clang) is None:
+        pytest.importorskip("ziglang")
+        clang = shlex.join(zig())
     zw.export(arm(), tmp_path)
-    done = run_example(tmp_path, compiler="clang")
+    done = run_example(tmp_path, compiler=clang)
     assert done.returncode == 0, done.stdout
 
 
-@needs_cc
 def test_32_bit_code_gives_the_same_bits(tmp_path):
+    """By the C compiler of the system, or on Linux by that of the package ziglang where it has no 32-bit
+    library.
+    """
     zw.export(arm(), tmp_path, functions=["step"])
     probe = tmp_path / "probe"
     probe.mkdir()
     (probe / "probe.c").write_text("#include <math.h>\nint main(void) { return (int)floor(0.5); }\n")
-    if subprocess.run([CC, "-m32", "probe.c", "-lm"], cwd=probe, capture_output=True).returncode:
-        pytest.skip("the C compiler has no 32-bit library")
-    assert run_example(tmp_path, "-O1", "-m32", "-msse2", "-mfpmath=sse").returncode == 0
+    options, compiler = ["-m32"], str(CC)
+    if (
+        CC is None
+        or subprocess.run([CC, "-m32", "probe.c", "-lm"], cwd=probe, capture_output=True).returncode
+    ):
+        if sys.platform != "linux" or platform.machine() != "x86_64" or find_spec("ziglang") is None:
+            pytest.skip("the C compiler has no 32-bit library")
+        options, compiler = ["-target", "x86-linux-musl", "-static"], shlex.join(zig())
+    assert run_example(tmp_path, "-O1", *options, "-msse2", "-mfpmath=sse", compiler=compiler).returncode == 0
 
 
 @needs_cc
