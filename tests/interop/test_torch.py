@@ -172,6 +172,9 @@ def test_wrong_calls_are_explained():
     ):
         with pytest.raises(StateError, match=r"q.* make a function by zwang.interop.torch.function"):
             call(q)
+    FAST.mass_centre(STATE["q"], params=PARAMS)
+    with pytest.raises(StateError, match=r"q.* make a function"):  # also once it is compiled
+        FAST.mass_centre(q, params=PARAMS)
 
 
 def test_the_page_runs(tmp_path, monkeypatch):

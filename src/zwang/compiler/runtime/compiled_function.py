@@ -78,8 +78,8 @@ class CompiledFunction:
         failures = self._failures[0]
         try:
             result = self._function(*arrays)
-        except (TypeError, ValueError, OverflowError, NotImplementedError):
-            return self._checked_call(*arrays)
+        except (TypeError, ValueError, OverflowError, NotImplementedError, RuntimeError):
+            return self._checked_call(*arrays)  # a RuntimeError is that of a tensor or symbol
         return result if self._failures[0] == failures else self._checked_call(*arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
