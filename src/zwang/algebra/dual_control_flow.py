@@ -16,7 +16,7 @@ import numpy as np
 
 from zwang import scalar
 from zwang.algebra.dual import Dual, DualBackend, DualCondition
-from zwang.scalar import MutableArray, leaves_of, rebuild
+from zwang.scalar import MutableArray, leaves_of, rebuild, zeros
 from zwang.scalar.backend import Backend, current_backend, use_backend
 from zwang.scalar.float_backend import FLOATS
 
@@ -68,7 +68,19 @@ def value_of(x: Any) -> Any:
     """The value of a scalar or the truth of a condition, without its derivative."""
     if type(x) is DualCondition:
         return x.truth
+    if isinstance(x, TangentArray):
+        return x.values
     return x.value if type(x) is Tangent else x
+
+
+def values_of(tree: Any) -> Any:
+    """A pytree with the values of its tangents."""
+    return rebuild(tree, [value_of(x) for x in leaves_of(tree)])
+
+
+def _constant(x: Any) -> Any:
+    """An array of values as an array of tangents whose derivatives are zero; other leaves as they are."""
+    return TangentArray(x, zeros(x.shape)) if isinstance(x, MutableArray) else x
 
 
 class TangentControlFlow(Backend):
@@ -115,9 +127,9 @@ class TangentControlFlow(Backend):
         )
 
     def without_derivatives(self, function: Callable, operands: tuple) -> Any:
-        values = rebuild(operands, [value_of(x) for x in leaves_of(operands)])
         with use_backend(self.inner):
-            return function(*values)
+            found = function(*values_of(operands))
+            return rebuild(found, [_constant(x) for x in leaves_of(found)])
 
     def active_indices(self, flags: Any, end: Any) -> Any:
         return self.inner.active_indices(flags.values, end)
@@ -191,3 +203,18 @@ def tangent_array(values: Any, derivatives: Any) -> np.ndarray:
     out = np.empty(len(values), dtype=object)
     out[:] = [Tangent(x, dx) for x, dx in zip(values, derivatives, strict=True)]
     return out
+
+
+def linear_response(solve: Callable[..., MutableArray], data: Any, values: MutableArray, *operands: Any) -> Any:
+    """The array of tangents with these values and the derivatives solve(derivatives of the data, *operands),
+    which are linear in the former; on values of the operands.
+
+    data: a pytree of arrays of tangents. So the derivative of an equation's solution, whose values are known,
+    costs one linear problem. Raises TypeError outside of `tangents`.
+    """
+    flow = current_backend()
+    if not isinstance(flow, TangentControlFlow):
+        raise TypeError("a linear response is that of tangents: call it within tangents()")
+    rates = rebuild(data, [x.derivatives for x in leaves_of(data)])
+    with use_backend(flow.inner):
+        return TangentArray(value_of(values), solve(rates, *values_of(operands)))

@@ -154,19 +154,14 @@ def _is_valid(*results: np.ndarray) -> np.ndarray:
     return np.logical_and.reduce([np.isfinite(x).all(axis=-1) for x in results])
 
 
-def check_differentiable(mechanism: Mechanism, h: float, integrator: str) -> None:
-    """Raises SimulationError, with the reason, for a step that is divided in time where something happens."""
+def check_differentiable(mechanism: Mechanism) -> None:
+    """Raises SimulationError, with the reason, for a step that is divided where friction stops."""
     if coulomb_frictions(mechanism):
         named = coulomb_frictions(mechanism)[0].name
         raise SimulationError(
             f"the step of mechanism {mechanism.name!r} has no exact derivatives: the Coulomb friction "
             f"{named!r} starts and stops within it; give the joint a dry friction (friction_loss), or "
             "difference the step"
-        )
-    if settings_of(mechanism, h, integrator).has_impacts:
-        raise SimulationError(
-            f"the step of mechanism {mechanism.name!r} has no exact derivatives: it is divided at the "
-            "impacts of hard contacts; give the contacts a softness, or difference the step"
         )
 
 
@@ -185,9 +180,9 @@ def step_solution(settings: StepSettings, integrator: str, values: Mapping[str, 
         motions = [] if rate.motion is None else [rate.motion]
         after = StepResult(State(before.v, rate.v_dot, rate.z_dot), rate.status, motions=motions)
     else:
-        after = step(settings, before, control, t)
+        after = step(settings, before, control, t, switching=True)
     state, found = _valid(after), [motion.a for motion in after.motions]
-    switching: Any = 0.0 > 1.0
+    switching: Any = 0.0 > 1.0 if after.switching is None else after.switching
     if settings.constraint_model is not None:
         model = settings.constraint_model
         switching = reduce(logical_or, [is_switching(model, motion) for motion in after.motions], switching)
@@ -224,8 +219,9 @@ def step_tangents(
 
 def stage_count(mechanism: Mechanism, h: float, integrator: str) -> int:
     """The number of problems that the constraint solver solves in a step."""
-    constrained = settings_of(mechanism, h, integrator).constraint_model is not None
-    return STAGES.get(integrator, 1) if constrained else 0
+    settings = settings_of(mechanism, h, integrator)
+    divided = settings.has_impacts and integrator != CONTINUOUS  # its parts are solved again on tangents
+    return 0 if settings.constraint_model is None or divided else STAGES.get(integrator, 1)
 
 
 def state_of(values: Mapping[str, Any]) -> State:

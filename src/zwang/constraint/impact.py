@@ -58,37 +58,52 @@ def earliest_closing(context: RowContext, pairs: Sequence[Pair]) -> Any:
     Only contacts that approach faster than the resting speed count. Negative where one of them penetrates;
     NEVER where none approaches. pairs: those with hard contacts.
     """
+
+    def visit(distance: Any, u: Any, earliest: Any) -> Any:
+        approaches = u < -context.resting_speed
+        time = divide(distance, where(approaches, -u, 1.0))
+        return minimum(earliest, where(approaches, time, NEVER))
+
+    return _over_contact_points(context, pairs, visit, NEVER)
+
+
+def touching_count(context: RowContext, pairs: Sequence[Pair], distance: float) -> Any:
+    """The number of hard contacts nearer than a distance [m] that do not separate faster than the resting
+    speed. pairs: those with hard contacts.
+    """
+
+    def visit(d: Any, u: Any, count: Any) -> Any:
+        touches = logical_and(d < distance, u <= context.resting_speed)
+        return count + where(touches, 1.0, 0.0)
+
+    return _over_contact_points(context, pairs, visit, 0.0)
+
+
+def _over_contact_points(
+    context: RowContext, pairs: Sequence[Pair], function: Callable[[Any, Any, Any], Any], carry: Any
+) -> Any:
+    """The carry after function(signed distance, normal velocity, carry) for the contact points of pairs."""
     pairs = [with_search_margin(pair) for pair in pairs]
     velocities = _spatial_velocities(context)
     shapes = StoredPlacements(pairs, context.poses)
-    earliest: Any = NEVER
-    for group in pair_groups(pairs, [0] * len(pairs)):
-        earliest = _earliest_of_group(context, group, shapes, velocities, earliest)
-    return earliest
-
-
-def _earliest_of_group(
-    context: RowContext, group: PairGroup, shapes: StoredPlacements, velocities: MutableArray, earliest: Any
-) -> Any:
-    """The smaller of `earliest` and the closing times of the contacts of a group."""
     world = len(context.mechanism.tree.links)
-    links = StackedPytree([
-        tuple(world if shape.placement.link == WORLD else shape.placement.link for shape in (pair.a, pair.b))
-        for pair in group.pairs
-    ])  # fmt: skip
+    for group in pair_groups(pairs, [0] * len(pairs)):
+        links = StackedPytree([
+            tuple(world if shape.placement.link == WORLD else shape.placement.link for shape in (p.a, p.b))
+            for p in group.pairs
+        ])  # fmt: skip
 
-    def visit(number: Any, earliest: Any) -> Any:
-        V_a, V_b = (np.array([velocities[link, k] for k in range(6)]) for link in links[number])
-        V = V_b - V_a
-        for point in contact_points_between(group.pair(number), *group.placed(number, shapes)):
-            # normal velocity of b relative to a at the contact point: n (v + w x p)
-            u = point.frame[0] @ (V[:3] + cross(V[3:], point.position))
-            approaches = u < -context.resting_speed
-            time = divide(point.distance, where(approaches, -u, 1.0))
-            earliest = minimum(earliest, where(approaches, time, NEVER))
-        return earliest
+        def visit(number: Any, carry: Any, group: PairGroup = group, links: Any = links) -> Any:
+            V_a, V_b = (np.array([velocities[link, k] for k in range(6)]) for link in links[number])
+            V = V_b - V_a
+            for point in contact_points_between(group.pair(number), *group.placed(number, shapes)):
+                # normal velocity of b relative to a at the contact point: n (v + w x p)
+                u = point.frame[0] @ (V[:3] + cross(V[3:], point.position))
+                carry = function(point.distance, u, carry)
+            return carry
 
-    return fori_loop(0, len(group), visit, earliest, unroll=len(group) <= UNROLLED_PAIRS)
+        carry = fori_loop(0, len(group), visit, carry, unroll=len(group) <= UNROLLED_PAIRS)
+    return carry
 
 
 def _spatial_velocities(context: RowContext) -> MutableArray:
@@ -107,28 +122,37 @@ def closes_by_impact(rows: Rows, force_of: Callable[[Any], Any], resting_speed: 
 
     force_of: the force of a row by its number, where the rows of groups follow the others.
     """
-    found: Any = 0.0 > 1.0
     normals = {cone.start for cone in rows.cones} | set(rows.indices("contact"))
+    return any_acting(rows, normals, force_of, lambda velocity, _: velocity < -resting_speed)
+
+
+def any_acting(
+    rows: Rows, chosen: set[int], force_of: Callable[[Any], Any], holds: Callable[[Any, Any], Any]
+) -> Any:
+    """Whether holds(velocity, position) for one of the chosen hard rows, or one of the normals of hard
+    contacts in groups, whose force is positive.
+    """
+    found: Any = 0.0 > 1.0
     for i, hard in enumerate(rows.hard):
-        if hard and i in normals:
-            acts = logical_and(force_of(i) > 0, rows.velocity[i] < -resting_speed)
+        if hard and i in chosen:
+            acts = logical_and(force_of(i) > 0, holds(rows.velocity[i], rows.position[i]))
             found = logical_or(found, logical_and(rows.active[i], acts))
     start = len(rows)
     for group in rows.row_groups:
         if group.hard:
-            found = _closes_in_group(group, start, force_of, resting_speed, found)
+            found = _any_in_group(group, start, force_of, holds, found)
         start += len(group.names) * group.size
     return found
 
 
-def _closes_in_group(
-    group: RowGroup, start: int, force_of: Callable[[Any], Any], resting_speed: Any, found: Any
+def _any_in_group(
+    group: RowGroup, start: int, force_of: Callable[[Any], Any], holds: Callable[[Any, Any], Any], found: Any
 ) -> Any:
-    """Whether `found`, or an active contact of a group closes; start: the number of its first row."""
+    """Whether `found`, or it holds for an active contact of a group; start: the number of its first row."""
 
     def visit(k: Any, found: Any) -> Any:
-        approaches = group.read("velocity", k)[0] < -resting_speed
-        return logical_or(found, logical_and(force_of(start + k * group.size) > 0, approaches))
+        so = holds(group.read("velocity", k)[0], group.read("position", k)[0])
+        return logical_or(found, logical_and(force_of(start + k * group.size) > 0, so))
 
     return for_each(group.active_indices, visit, found)
 

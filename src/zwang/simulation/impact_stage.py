@@ -17,14 +17,16 @@ the end of the bouncing of a ball, is without rebound.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.collision import candidate_pairs
-from zwang.constraint.context import row_context
+from zwang.constraint.context import RowContext, row_context
 from zwang.constraint.impact import NEVER, earliest_closing, hard_contact_pairs, impact_rows
+from zwang.constraint.rows import Rows
 from zwang.dynamics.crba import crba_of
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
@@ -44,6 +46,7 @@ from zwang.scalar import (
     clip,
     cond,
     equal,
+    fori_loop,
     logical_and,
     logical_not,
     logical_or,
@@ -53,7 +56,7 @@ from zwang.scalar import (
 )
 from zwang.simulation.constrained import without_inactive_rows
 from zwang.simulation.constraint_options import contact_enabled
-from zwang.simulation.constraint_stage import ConstraintModel
+from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
 from zwang.simulation.solver_status import CONVERGED, solver_status, worst_solver_status
 from zwang.simulation.status import (
     INCONSISTENT_CONSTRAINTS,
@@ -62,11 +65,19 @@ from zwang.simulation.status import (
     status_if,
     worst_status,
 )
+from zwang.simulation.switching import (
+    closing_is_switching,
+    impact_is_switching,
+    is_at_an_end,
+    is_switching,
+)
+from zwang.solver.linearised import TO_BE_FOUND
 from zwang.solver.solve import solve
 
 MOST_IMPACTS = 20  # in one step; a row of six touching balls needs up to 15
 LOCATION_TOLERANCE = 1e-9  # [parts] of the time of impact, whose error Newton's method then squares
 LOCATION_ITERATIONS = 30
+TANGENT_ITERATIONS = 3  # for the derivative of the time of impact, of a root that was located
 TRIAL, FREE, TO_IMPACT = 0.0, 1.0, 2.0
 
 PARTS = {
@@ -77,10 +88,36 @@ PARTS = {
 }
 """The parts of a step of each integrator of fixed step size."""
 
-PartDerivative = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any, Any, Any, Any]]
-"""(v_dot, z_dot, status, closes, solver status) of (q, v, z, time after the beginning of the step, whether
-approaching contacts act).
-"""
+
+
+class PartRate(NamedTuple):
+    """The state derivative in a part of a step.
+
+    status, solver: of the state derivative, and of the constraint solver. closes: see `ConstrainedMotion`.
+    motion: the constrained motion.
+    """
+
+    v_dot: Any
+    z_dot: Any
+    status: Any
+    solver: Any
+    closes: Any
+    motion: ConstrainedMotion
+
+
+PartDerivative = Callable[[Any, Any, Any, Any, Any], PartRate]
+"""The rate at (q, v, z, time after the beginning of the step, whether approaching contacts act)."""
+
+
+class Evaluation(NamedTuple):
+    """What a step is evaluated for, besides its result.
+
+    tangents: whether the state is tangents. switching: whether it is to be found out if a small change of the
+    state changes the contacts, their status, or the impacts; the derivatives are then one-sided.
+    """
+
+    tangents: bool = False
+    switching: bool = False
 
 
 class _Parts(NamedTuple):
@@ -88,7 +125,8 @@ class _Parts(NamedTuple):
 
     state: at the beginning of the next part, `elapsed` [s] after that of the step. size [s]: of that part.
     phase: TRIAL, FREE or TO_IMPACT. impacts: their number. status: of what was accepted. solver: the worst
-    solver status of all parts. done: whether the step is complete.
+    solver status of all parts. done: whether the step is complete. switching: see `Evaluation`; None where
+    it is not to be found out.
     """
 
     state: State
@@ -99,6 +137,26 @@ class _Parts(NamedTuple):
     status: Any
     solver: Any
     done: Any
+    switching: Any = None
+
+
+class StepEnd(NamedTuple):
+    """The state after a step, its status, the solver status, and `switching` as in `Evaluation`."""
+
+    state: State
+    status: Any
+    solver: Any
+    switching: Any
+
+
+class _Path(NamedTuple):
+    """A part of a step, of this size [s], from a state at the time t [s]."""
+
+    model: ConstraintModel
+    state: State
+    part: SubStep
+    size: Any
+    t: Any
 
 
 def has_hard_contacts(mechanism: Mechanism) -> bool:
@@ -113,45 +171,44 @@ def step_with_impacts(
     space: StateSpace,
     state: State,
     t: Any,
-) -> tuple[State, Any, Any]:
-    """The state, the status and the solver status after one step of size model.h in which hard contacts may
-    close by impacts.
+    evaluation: Evaluation = Evaluation(),
+) -> StepEnd:
+    """The end of one step of size model.h in which hard contacts may close by impacts.
 
     derivative: the state derivative, see `PartDerivative`. t [s]: the time at the beginning of the step.
     """
     h = model.h
 
     def iterate(s: _Parts) -> _Parts:
-        statuses: list[Any] = []
-        closings: list[Any] = []
-        solvers: list[Any] = []
+        rates: list[PartRate] = []
 
         def at(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
-            v_dot, z_dot, status, closes, solver = derivative(q, v, z, s.elapsed + dt, equal(s.phase, TRIAL))
-            statuses.append(status)
-            closings.append(closes)
-            solvers.append(solver)
-            return v_dot, z_dot
+            rates.append(derivative(q, v, z, s.elapsed + dt, equal(s.phase, TRIAL)))
+            return rates[-1].v_dot, rates[-1].z_dot
 
         part = PARTS[integrator](at, space, s.state, s.size, h, s.elapsed <= 0)
-        closes = logical_and(_any(closings), s.impacts < MOST_IMPACTS)
-        share = cond(
-            equal(s.phase, FREE),
-            lambda: _closing_share(model, s.state, part, s.size, t + s.elapsed),
-            lambda: 1.0,
-        )
+        closes = logical_and(_any(rate.closes for rate in rates), s.impacts < MOST_IMPACTS)
+        path = _Path(model, s.state, part, s.size, t + s.elapsed)
+        share = cond(equal(s.phase, FREE), lambda: _closing_share(path, evaluation.tangents), lambda: 1.0)
+        end = t + s.elapsed + s.size
         after, impact_status, impact_solver = cond(
             equal(s.phase, TO_IMPACT),
-            lambda: state_after_impact(model, part.end, t + s.elapsed + s.size),
+            lambda: state_after_impact(model, part.end, end, evaluation.tangents),
             lambda: (part.end, 1.0 * NONE, 1.0 * CONVERGED),
         )
-        status = worst_status([*statuses, impact_status])
-        solver = worst_solver_status([s.solver, *solvers, impact_solver])
-        return _next(s, part, after, closes, share, status, h)._replace(solver=solver)
+        status = worst_status([*(rate.status for rate in rates), impact_status])
+        solver = worst_solver_status([s.solver, *(rate.solver for rate in rates), impact_solver])
+        found = _next(s, part, after, closes, share, status, h)
+        if evaluation.switching:
+            found = found._replace(switching=_switching(s, path, rates, share, found))
+        return found._replace(solver=solver)
 
-    start = _Parts(_copied(state), 0.0, 1.0 * h, TRIAL, 0.0, 1.0 * NONE, 1.0 * CONVERGED, 0.0 > 1.0)
+    switching = 0.0 > 1.0 if evaluation.switching else None
+    start = _Parts(
+        _copied(state), 0.0, 1.0 * h, TRIAL, 0.0, 1.0 * NONE, 1.0 * CONVERGED, 0.0 > 1.0, switching
+    )
     last = while_loop(lambda s: logical_not(s.done), iterate, start)
-    return last.state, last.status, last.solver
+    return StepEnd(last.state, last.status, last.solver, last.switching)
 
 
 def _next(s: _Parts, part: SubStep, after: State, closes: Any, share: Any, status: Any, h: Any) -> _Parts:
@@ -173,28 +230,15 @@ def _next(s: _Parts, part: SubStep, after: State, closes: Any, share: Any, statu
     return _Parts(moved, elapsed, size, phase, impacts, where(done, status, 1.0 * NONE), s.solver, done)
 
 
-def _closing_share(model: ConstraintModel, state: State, part: SubStep, size: Any, t: Any) -> Any:
+def _closing_share(path: _Path, tangents: bool) -> Any:
     """The share of a part after which the first approaching contact closes; 1 where none does.
 
     Newton's method on the signed distance, from the beginning of the part: an overestimate leads past the
     root, from where the iteration approaches it without a change of sign, as gravity bends the path to the
-    obstacle. A contact that would be passed through within the step is found, too.
+    obstacle. A contact that would be passed through within the step is found, too. Further steps on tangents
+    have the derivative of the root.
     """
-    pairs = hard_contact_pairs(candidate_pairs(model.mechanism))
-    tree = model.mechanism.tree
-
-    def closing(share: Any) -> Any:
-        """The time until a contact closes, in parts, from the share of the path on."""
-        x, rate = displacement_at(part.mean_rate, part.start_rate, part.end_rate, share, size)
-        q = integrate_configuration(tree, state.q, x)
-        context = row_context(
-            model.mechanism,
-            Kinematics(tree, q, rate),
-            inverse_weights=model.weights,
-            timestep=model.h,
-            time=t,
-        )
-        return earliest_closing(context, pairs)
+    size = path.size
 
     def unfinished(s: tuple[Any, Any, Any]) -> Any:
         share, time, iterations = s
@@ -207,10 +251,33 @@ def _closing_share(model: ConstraintModel, state: State, part: SubStep, size: An
     def iterate(s: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         share, time, iterations = s
         share = _newton_step(share, time, size)
-        return share, closing(share), iterations + 1
+        return share, _closing_time(path, share), iterations + 1
 
-    share, time, _ = while_loop(unfinished, iterate, (0.0, closing(0.0), 0.0))
+    start = (0.0, _closing_time(path, 0.0), 0.0)
+    share, time, iterations = while_loop(unfinished, iterate, start)
+    if tangents:
+        share, time, _ = fori_loop(
+            0, TANGENT_ITERATIONS, lambda _, s: iterate(s), (share, time, iterations), unroll=False
+        )
     return where(time < NEVER / 2, _newton_step(share, time, size), 1.0)
+
+
+def _closing_time(path: _Path, share: Any) -> Any:
+    """The time [s] until the first approaching contact closes, from a share of the path on; see
+    `earliest_closing`.
+    """
+    model, part = path.model, path.part
+    x, rate = displacement_at(part.mean_rate, part.start_rate, part.end_rate, share, path.size)
+    q = integrate_configuration(model.mechanism.tree, path.state.q, x)
+    context = _context(model, Kinematics(model.mechanism.tree, q, rate), path.t)
+    return earliest_closing(context, hard_contact_pairs(candidate_pairs(model.mechanism)))
+
+
+def _context(model: ConstraintModel, kinematics: Kinematics, t: Any) -> RowContext:
+    """The context of the contacts at the time t [s]."""
+    return row_context(
+        model.mechanism, kinematics, inverse_weights=model.weights, timestep=model.h, time=t
+    )
 
 
 def _newton_step(share: Any, time: Any, size: Any) -> Any:
@@ -218,18 +285,14 @@ def _newton_step(share: Any, time: Any, size: Any) -> Any:
     return clip(share + time / where(size > 0, size, 1.0), 0.0, 1.0)
 
 
-def state_after_impact(model: ConstraintModel, state: State, t: Any) -> tuple[State, Any, Any]:
+def state_after_impact(
+    model: ConstraintModel, state: State, t: Any, tangents: bool = False
+) -> tuple[State, Any, Any]:
     """The state with the velocity after the impact of the closed contacts, its status, and the status of the
     solver.
     """
-    mechanism = model.mechanism
-    kinematics = Kinematics(mechanism.tree, state.q, state.v)
-    context = row_context(mechanism, kinematics, inverse_weights=model.weights, timestep=model.h, time=t)
-    rows = without_inactive_rows(impact_rows(context, hard_contact_pairs(candidate_pairs(mechanism))))
-    problem = GaussProblem(
-        crba_of(kinematics), np.zeros(mechanism.nv), tuple(velocity_parents(mechanism.tree))
-    )
-    solution = solve(problem, rows)
+    problem, rows = _impact_problem(model, state, t)
+    solution = solve(problem, rows, start=TO_BE_FOUND if tangents else None)
     status = worst_status(
         [
             status_if(solution.failed, NOT_CONVERGED),
@@ -240,12 +303,44 @@ def state_after_impact(model: ConstraintModel, state: State, t: Any) -> tuple[St
     return after, status, 1.0 * solver_status(solution)
 
 
-def _any(conditions: list[Any]) -> Any:
+def _impact_problem(model: ConstraintModel, state: State, t: Any) -> tuple[GaussProblem, Rows]:
+    """Gauss's problem of an impact, whose unknown is the change of the velocity, and its rows."""
+    mechanism = model.mechanism
+    kinematics = Kinematics(mechanism.tree, state.q, state.v)
+    pairs = hard_contact_pairs(candidate_pairs(mechanism))
+    rows = without_inactive_rows(impact_rows(_context(model, kinematics, t), pairs))
+    parents = tuple(velocity_parents(mechanism.tree))
+    return GaussProblem(crba_of(kinematics), np.zeros(mechanism.nv), parents), rows
+
+
+def _switching(s: _Parts, path: _Path, rates: list[PartRate], share: Any, found: _Parts) -> Any:
+    """Whether a small change of the state would change the contacts or the impacts of a part, or it would
+    have in a part before.
+    """
+    model, end = path.model, path.t + path.size
+    accepted = logical_or(found.done, equal(s.phase, TO_IMPACT))
+    no = 0.0 > 1.0
+    of_rows = cond(
+        accepted, lambda: _any(is_switching(model, rate.motion, s.elapsed <= 0) for rate in rates), lambda: no
+    )
+    of_location = cond(
+        equal(s.phase, FREE), lambda: is_at_an_end(share, _closing_time(path, 1.0), path.size), lambda: no
+    )
+
+    def impact() -> Any:
+        kinematics = Kinematics(model.mechanism.tree, path.part.end.q, path.part.end.v)
+        context = _context(model, kinematics, end)
+        return impact_is_switching(context, *_impact_problem(model, path.part.end, end))
+
+    of_impact = cond(equal(s.phase, TO_IMPACT), impact, lambda: no)
+    of_closing = _any(closing_is_switching(model, rate.motion) for rate in rates)
+    too_many = s.impacts >= MOST_IMPACTS
+    return _any([s.switching, of_rows, of_location, of_impact, of_closing, too_many])
+
+
+def _any(conditions: Iterable[Any]) -> Any:
     """Whether one of the conditions holds."""
-    found: Any = conditions[0]
-    for condition in conditions[1:]:
-        found = logical_or(found, condition)
-    return found
+    return reduce(logical_or, conditions)
 
 
 def _copied(state: State) -> State:

@@ -55,7 +55,7 @@ from zwang.simulation.constraint_stage import (
     time_or_error,
 )
 from zwang.simulation.damping import is_linear
-from zwang.simulation.impact_stage import has_hard_contacts, step_with_impacts
+from zwang.simulation.impact_stage import Evaluation, PartRate, has_hard_contacts, step_with_impacts
 from zwang.simulation.implicit_damping import (
     constrained_acceleration,
     has_implicit_joint_damping,
@@ -66,7 +66,7 @@ from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.solver_status import CONVERGED, worst_solver_status
 from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, NOT_CONVERGED, status_if, worst_status
 from zwang.simulation.step_settings import StepSettings
-from zwang.solver.linearised import KnownSolutions
+from zwang.solver.linearised import TO_BE_FOUND, KnownSolutions
 
 STEPPERS = {
     "euler": semi_implicit_euler,
@@ -101,7 +101,8 @@ class StepResult(NamedTuple):
     warm start. solver_status: the worst one of all stages, see `simulation.solver_status`. motion: the
     constrained motion at the beginning of the step, None for an unconstrained mechanism. motions: the
     constrained motions of all stages, where the step is not divided. last_stage: that
-    of the last state derivative; None if the step is divided at impacts or stops.
+    of the last state derivative; None if the step is divided at impacts or stops. switching: of a step that
+    is divided at impacts, see `Evaluation`.
     """
 
     state: State
@@ -111,6 +112,7 @@ class StepResult(NamedTuple):
     motion: ConstrainedMotion | None = None
     motions: Sequence[ConstrainedMotion] = ()
     last_stage: Stage | None = None
+    switching: Any = None
 
 
 class StateDerivative(NamedTuple):
@@ -162,26 +164,28 @@ def step(
     control: Any,
     t: Any = None,
     warm_start: WarmStart | KnownSolutions | None = None,
+    *,
+    switching: bool = False,
 ) -> StepResult:
     """The state one step after `state`, at a constant control, with the worst status of all stages.
 
     control: one number for each input (nu,); for a mechanism without inputs the generalised force (nv,) [N
     m, N]. t [s]: the time at the beginning of the step; required if a constraint depends on time.
-    warm_start: the row statuses at the end of the previous step. Raises SimulationError if the time is
-    required and None.
+    warm_start: the row statuses at the end of the previous step; for a state of tangents the known solutions.
+    switching: see `Evaluation`. Raises SimulationError if the time is required and None.
     """
     t = time_or_error(s.constraint_model, t)
+    evaluation = Evaluation(isinstance(warm_start, KnownSolutions), switching)
     # 10. integrator
     if s.constraint_model is not None and s.has_impacts:
-        result = _with_impacts(s, s.constraint_model, state, control, t)
+        result = _with_impacts(s, s.constraint_model, state, control, t, evaluation)
     elif s.integrator in MULTISTAGE and coulomb_frictions(s.mechanism):
         result = _divided_at_stops(s, state, control, t, warm_start)
     else:
         result, _ = _integrated(s, state, control, t, s.h, warm_start)
     # 11. stabilisation of the hard constraints
     end = result.state
-    tangents = isinstance(warm_start, KnownSolutions)
-    q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h, tangents=tangents)
+    q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h, tangents=evaluation.tangents)
     # 12. status
     status = worst_status([result.status, status_if(violated, CONSTRAINT_VIOLATED)])
     return result._replace(state=State(q, v, end.z), status=status)
@@ -220,17 +224,22 @@ def _integrated(
     )
 
 
-def _with_impacts(s: StepSettings, model: ConstraintModel, state: State, control: Any, t: Any) -> StepResult:
+def _with_impacts(
+    s: StepSettings, model: ConstraintModel, state: State, control: Any, t: Any, evaluation: Evaluation
+) -> StepResult:
     """The state after a step that is divided at the impacts of hard contacts."""
+    known = TO_BE_FOUND if evaluation.tangents else None
 
-    def part(q: Any, v: Any, z: Any, dt: Any, approaching_act: Any) -> tuple[Any, Any, Any, Any, Any]:
+    def part(q: Any, v: Any, z: Any, dt: Any, approaching_act: Any) -> PartRate:
         """Stages 1 to 9 in a part of a step between impacts."""
-        found = state_derivative(s, q, v, z, control, t + dt, None, approaching_act)
-        solver = CONVERGED if found.motion is None else found.motion.solver_status
-        return found.v_dot, found.z_dot, found.status, found.closes, solver
+        found = state_derivative(s, q, v, z, control, t + dt, known, approaching_act)
+        motion = found.motion
+        assert motion is not None
+        return PartRate(found.v_dot, found.z_dot, found.status, motion.solver_status, found.closes, motion)
 
-    end, status, solver = step_with_impacts(model, s.integrator, part, state_space(s.mechanism), state, t)
-    return StepResult(end, status, [], solver)
+    space = state_space(s.mechanism)
+    end = step_with_impacts(model, s.integrator, part, space, state, t, evaluation)
+    return StepResult(end.state, end.status, [], end.solver, switching=end.switching)
 
 
 def _divided_at_stops(s: StepSettings, state: State, control: Any, t: Any, warm_start: Any) -> StepResult:

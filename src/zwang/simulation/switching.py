@@ -15,12 +15,17 @@ from zwang.collision import (
     pair_groups,
 )
 from zwang.collision.kinks import SMOOTH, has_kink
-from zwang.constraint.context import row_context
+from zwang.collision.penetration import with_search_margin
+from zwang.constraint.contact import is_hard_contact
+from zwang.constraint.context import RowContext, resting_speed, row_context
+from zwang.constraint.impact import any_acting, closes_by_impact, hard_contact_pairs, touching_count
 from zwang.constraint.rows import Rows
 from zwang.constraint.rows_of_mechanism import constraint_rows
+from zwang.constraint.softness import LARGEST_CORRECTION_SPEED, PENETRATION_CORRECTION
 from zwang.dynamics.gauss import GaussProblem
-from zwang.scalar import cond, fori_loop, logical_or, maximum, not_equal, where
+from zwang.scalar import absolute, cond, fori_loop, logical_and, logical_or, maximum, not_equal, where
 from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
+from zwang.solver.hard_rows import is_near_change
 from zwang.solver.primal_cost import PrimalCost, RowBlock
 from zwang.solver.solution import max_abs
 from zwang.solver.warm_start import status_code
@@ -28,14 +33,64 @@ from zwang.solver.warm_start import status_code
 CLOSE = 1e-6  # [m, rad] of a distance, or relative to the accelerations in a row
 
 
-def is_switching(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
+def is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: Any = True) -> Any:
     """Whether a row would start or stop acting if a distance or its residual changed by `CLOSE`, or a contact
     point has a kink within it.
+
+    corrects: whether the distances of hard contacts that act may have either sign. Only a penetration is
+    corrected, so that the derivative by a distance of 0 is one-sided.
     """
     rows = motion.found.rows
     changes = _status_changes(motion.found.problem, rows, motion.a)
     counts = [_active_count(model, motion, widening) for widening in (CLOSE, -CLOSE)]
-    return logical_or(logical_or(changes, not_equal(*counts)), _has_kinks(model, motion))
+    changes = logical_or(changes, not_equal(*counts))
+    if _has_hard_inequality(rows):
+        changes = logical_or(changes, logical_and(corrects, _correction_changes(model, motion)))
+    return logical_or(changes, _has_kinks(model, motion))
+
+
+def _correction_changes(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
+    """Whether a hard contact or limit acts at a distance close to 0, or to the penetration from which its
+    correction is limited.
+    """
+    rows, deepest = motion.found.rows, LARGEST_CORRECTION_SPEED * model.h / PENETRATION_CORRECTION
+
+    def at_kink(_: Any, distance: Any) -> Any:
+        return logical_or(absolute(distance) < CLOSE, absolute(distance + deepest) < CLOSE)
+
+    chosen = {cone.start for cone in rows.cones} | set(rows.indices("contact", "limit"))
+    return any_acting(rows, chosen, motion.found.solution.force_of, at_kink)
+
+
+def closing_is_switching(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
+    """Whether a hard contact acts on an approach close to the resting speed, above which it closes by an
+    impact.
+    """
+    speed, found = resting_speed(model.mechanism, model.h), motion.found
+    change = CLOSE * maximum(speed, 1.0)
+    both = [closes_by_impact(found.rows, found.solution.force_of, speed + s * change) for s in (1.0, -1.0)]
+    return not_equal(*(where(closes, 1.0, 0.0) for closes in both))
+
+
+def is_at_an_end(share: Any, remaining: Any, size: Any) -> Any:
+    """Whether an impact is close to the beginning or the end of a part of a step.
+
+    share: of the part, after which a contact closes, or 1. remaining [s]: the time until the next contact
+    closes, from the end on. size [s]: of the part.
+    """
+    at_end = where(share < 1, share > 1 - CLOSE, absolute(remaining) < CLOSE * size)
+    return logical_or(share < CLOSE, at_end)
+
+
+def impact_is_switching(context: RowContext, problem: GaussProblem, rows: Rows) -> Any:
+    """Whether the status of a contact in an impact would change with its velocity, or several contacts or
+    limits are closed, which a displacement could separate.
+    """
+    pairs = hard_contact_pairs(candidate_pairs(context.mechanism))
+    closed = touching_count(context, pairs, CLOSE)
+    for i in rows.indices("limit"):
+        closed = closed + where(absolute(rows.position[i]) < CLOSE, 1.0, 0.0)
+    return logical_or(closed > 1, is_near_change(problem, rows, CLOSE))
 
 
 def _has_kinks(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
@@ -44,6 +99,7 @@ def _has_kinks(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
     if {"contact", "constraint"} & set(mechanism.options.disabled):
         return 0.0 > 1.0
     pairs = [pair for pair in candidate_pairs(mechanism) if pair.kinds not in SMOOTH]
+    pairs = [with_search_margin(pair) if is_hard_contact(pair) else pair for pair in pairs]
     found: Any = 0.0 > 1.0
     if not pairs:
         return found
@@ -65,6 +121,8 @@ def _has_kinks(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
 
 def _status_changes(problem: GaussProblem, rows: Rows, a: np.ndarray) -> Any:
     """Whether the status of an active soft row would change with its residual."""
+    if _has_hard_inequality(rows):
+        return is_near_change(problem, rows, CLOSE)
     if rows.any_hard:
         rows = rows.without_groups()
         rows = rows.select([i for i, hard in enumerate(rows.hard) if not hard])
@@ -77,6 +135,12 @@ def _status_changes(problem: GaussProblem, rows: Rows, a: np.ndarray) -> Any:
         return logical_or(found, not_equal(status_code(block, y + change), status_code(block, y - change)))
 
     return primal.over_active_blocks(compare, 0.0 > 1.0)
+
+
+def _has_hard_inequality(rows: Rows) -> bool:
+    """Whether a row other than an equality is hard by structure."""
+    own = any(hard and kind != "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True))
+    return own or any(group.hard for group in rows.row_groups)
 
 
 def _active_count(model: ConstraintModel, motion: ConstrainedMotion, widening: float) -> Any:

@@ -183,6 +183,12 @@ def solve_contact_problem(p: ContactProblem, start: MutableArray) -> ContactForc
     return ContactForces(last.best, c, last.best_error, converged, usable, last.iterations)
 
 
+def solve_from_zero(p: ContactProblem) -> ContactForces:
+    """Forces of hard contacts, from initial forces of zero; see `solve_contact_problem`."""
+    start = fori_loop(0, p.count * p.width, lambda i, f: f.set(i, 0.0), empty(p.width * p.capacity))
+    return solve_contact_problem(p, start)
+
+
 def _iterate(p: ContactProblem, s: _State) -> _State:
     """State after one Newton step, and the next problem of the proximal point method."""
     f = _newton_step(p, s)
@@ -222,14 +228,14 @@ def _iterate(p: ContactProblem, s: _State) -> _State:
 def _newton_step(p: ContactProblem, s: _State) -> MutableArray:
     """Forces after a step of Newton's method on F = f - P(f, z) with G + eta and g - eta centre.
 
-    With B = dP/dz and H = dc'/dc (see `_law`), F' = 1 - B (1 - r H (G + eta)).
+    With B = dP/dz and H = dc'/dc (see `contact_law`), F' = 1 - B (1 - r H (G + eta)).
     """
 
     def law(k: Any) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
-        P, B, slope = _law(p, k, s.f, s.c, s.eta, s.centre)
+        P, B, slope = contact_law(p, k, s.f, s.c, s.eta, s.centre)
         return [x - y for x, y in zip(P, p.block(s.f, k), strict=True)], B, slope
 
-    d, _ = solve_block_lu(p.count, p.width, *_linear_system(p, _step_length(s.eta), s.eta, law))
+    d, _ = solve_block_lu(p.count, p.width, *linear_system(p, _step_length(s.eta), s.eta, law))
 
     def add(k: Any, f: MutableArray) -> MutableArray:
         return p.with_block(f, k, [x + y for x, y in zip(p.block(f, k), p.block(d, k), strict=True)])
@@ -237,7 +243,7 @@ def _newton_step(p: ContactProblem, s: _State) -> MutableArray:
     return fori_loop(0, p.count, add, s.f)
 
 
-def _linear_system(
+def linear_system(
     p: ContactProblem, r: Any, eta: Any, law: Callable[[Any], tuple[list[Any], Any, Any]]
 ) -> tuple[MutableArray, MutableArray, MutableArray]:
     """The matrix 1 - B + r B H (G + eta), its blocks that are not zero, and the right-hand side; law(k):
@@ -291,7 +297,7 @@ def is_undetermined(p: ContactProblem, found: ContactForces, slip: MutableArray,
     w = p.width
 
     def law(k: Any) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
-        _, B, slope = _law(p, k, found.f, found.c, 0.0, None)
+        _, B, slope = contact_law(p, k, found.f, found.c, 0.0, None)
         direction = p.block(slip, k)
         size = sqrt(sum(x * x for x in direction[1:]))
         sliding = slides[k] > 0
@@ -307,14 +313,14 @@ def is_undetermined(p: ContactProblem, found: ContactForces, slip: MutableArray,
         return [0.0] * w, chosen, forced
 
     def evaluate() -> Any:
-        _, least = solve_block_lu(p.count, w, *_linear_system(p, 1.0, REDUNDANT_ETA, law))
+        _, least = solve_block_lu(p.count, w, *linear_system(p, 1.0, REDUNDANT_ETA, law))
         return least < -REDUNDANT_ETA
 
     any_slides = fori_loop(0, p.count, lambda k, x: maximum(x, slides[k]), 0.0)
     return cond(any_slides > 0, evaluate, lambda: 0.0 > 1.0)
 
 
-def _law(
+def contact_law(
     p: ContactProblem, k: Any, f: MutableArray, c: MutableArray, eta: Any, centre: MutableArray | None
 ) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
     """P(f, z) of block k, its derivative B = dP/dz, and B H.
@@ -355,7 +361,7 @@ def _error(
     r = 1.0 if centre is None else _step_length(eta)
 
     def add(k: Any, total: Any) -> Any:
-        P, _, _ = _law(p, k, f, c, eta, centre)
+        P, _, _ = contact_law(p, k, f, c, eta, centre)
         scale = 1 / (r * maximum(sizes[k], SMALLEST_SCALE))
         errors = [scale * (x - y) for x, y in zip(p.block(f, k), P, strict=True)]
         return total + sum(x * x for x in errors)
@@ -370,7 +376,7 @@ def contact_law_residuals(p: ContactProblem, f: MutableArray) -> tuple[Any, Any,
     c, sizes = p.residual(f, empty(p.width * p.capacity), empty(p.capacity))
 
     def add(k: Any, largest: Any) -> Any:
-        P, _, _ = _law(p, k, f, c, 0.0, None)
+        P, _, _ = contact_law(p, k, f, c, 0.0, None)
         x, scale = p.block(f, k), 1 / maximum(sizes[k], SMALLEST_SCALE)
         radius = p.disc[k] * maximum(x[0], 0.0)
         tangential = [sqrt(sum(a * a for a in x[1:])) - radius]

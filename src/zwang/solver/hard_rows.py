@@ -27,6 +27,7 @@ from zwang.scalar import (
     logical_or,
     minimum,
     where,
+    without_derivatives,
     zeros,
 )
 from zwang.solver.hard_contact import (
@@ -34,8 +35,9 @@ from zwang.solver.hard_contact import (
     ContactProblem,
     is_undetermined,
     scaled_problem,
-    solve_contact_problem,
+    solve_from_zero,
 )
+from zwang.solver.hard_derivatives import changes_status, is_ambiguous, with_derivatives
 from zwang.solver.multipliers import is_inconsistent
 from zwang.solver.primal_cost import PrimalCost, RowBlock
 from zwang.solver.solution import Solution
@@ -69,11 +71,52 @@ class _GatheredRows(NamedTuple):
     associated: MutableArray
 
 
-def solve_hard_rows(problem: GaussProblem, rows: Rows) -> Solution:
+class _GatheredProblem(NamedTuple):
+    """The contact problem of the active rows.
+
+    count: the number of rows. factors: of M. X (n, nv): L^-T J^T by rows. scale (n,): the factors by which
+    the forces of `contacts` are forces.
+    """
+
+    contacts: ContactProblem
+    gathered: _GatheredRows
+    factors: tuple[Any, Any]
+    X: MutableArray
+    scale: MutableArray
+    count: Any
+
+
+def solve_hard_rows(problem: GaussProblem, rows: Rows, *, tangents: bool = False) -> Solution:
     """Solution of a problem some of whose rows are hard (R = 0): hard contacts obey Coulomb's law.
 
-    The forces reported are those of all rows but the ones of pair-type groups.
+    tangents: whether the data are tangents; the iteration then runs on their values, and the derivatives
+    are those of its solution. The forces reported are those of all rows but the ones of pair-type groups.
     """
+    g = _gathered_problem(problem, rows)
+    p = g.contacts
+    found = without_derivatives(solve_from_zero, p)
+    if tangents:
+        found = with_derivatives(p, found)
+        undetermined: Any = 0.0 > 1.0  # a step that fails has no derivatives
+    else:
+        undetermined = is_undetermined(p, found, *_sliding(p, g.gathered, g.scale))
+    solution = _solution(problem, rows, g, found)
+    overfull = g.gathered.count > p.capacity
+    converged = logical_and(solution.converged, logical_not(logical_or(undetermined, overfull)))
+    return solution._replace(converged=converged, undetermined=undetermined, overfull=overfull)
+
+
+def is_near_change(problem: GaussProblem, rows: Rows, close: float) -> Any:
+    """Whether the derivative of the solution is one-sided, or not that of a unique acceleration, see
+    `hard_derivatives`; close: relative to the accelerations of a row.
+    """
+    p = _gathered_problem(problem, rows).contacts
+    found = solve_from_zero(p)
+    return logical_or(changes_status(p, found, close), is_ambiguous(p, found))
+
+
+def _gathered_problem(problem: GaussProblem, rows: Rows) -> _GatheredProblem:
+    """The contact problem of the active rows of each world."""
     primal = PrimalCost(problem, rows)
     width = _largest_block(rows)
     gathered = _gathered_rows(primal, rows, width)
@@ -89,13 +132,7 @@ def solve_hard_rows(problem: GaussProblem, rows: Rows) -> Solution:
         gathered.associated,
     )  # fmt: skip
     p, scale = scaled_problem(p, gathered.friction)
-    start = fori_loop(0, count * width, lambda i, f: f.set(i, 0.0), empty(capacity * width))
-    found = solve_contact_problem(p, start)
-    undetermined = is_undetermined(p, found, *_sliding(p, gathered, scale))
-    solution = _solution(problem, rows, gathered, (L, reciprocals), X, scale, found, count * width)
-    overfull = gathered.count > capacity
-    converged = logical_and(solution.converged, logical_not(logical_or(undetermined, overfull)))
-    return solution._replace(converged=converged, undetermined=undetermined, overfull=overfull)
+    return _GatheredProblem(p, gathered, (L, reciprocals), X, scale, count * width)
 
 
 def _largest_block(rows: Rows) -> int:
@@ -296,23 +333,20 @@ def _sliding(p: ContactProblem, gathered: _GatheredRows, scale: MutableArray) ->
     return fori_loop(0, p.count, add, (empty(p.width * p.capacity), empty(p.capacity)))
 
 
-def _solution(
-    problem: GaussProblem, rows: Rows, gathered: _GatheredRows, factors: Any, X: MutableArray,
-    scale: MutableArray, found: ContactForces, count: Any,
-) -> Solution:  # fmt: skip
+def _solution(problem: GaussProblem, rows: Rows, g: _GatheredProblem, found: ContactForces) -> Solution:
     """The acceleration a = a_free + L^-1 D^-1 X^T f, and the force of every row."""
-    nv, (L, reciprocals) = len(problem.a_free), factors
+    nv, (L, reciprocals), gathered, X = len(problem.a_free), g.factors, g.gathered, g.X
 
     def add(i: Any, carry: Any) -> Any:
         generalised_force, forces = carry
-        f = scale[i] * found.f[i]
+        f = g.scale[i] * found.f[i]
         generalised_force = generalised_force + f * np.array([X[i, e] for e in range(nv)])
         inside = gathered.number[i] >= 0
         number = where(inside, gathered.number[i], 0.0)
         return generalised_force, cond(inside, lambda x: x.scatter(number, f), lambda x: x, forces)
 
     total = rows.count
-    generalised_force, forces = fori_loop(0, count, add, (np.zeros(nv), zeros(max(total, 1))))
+    generalised_force, forces = fori_loop(0, g.count, add, (np.zeros(nv), zeros(max(total, 1))))
     a = problem.a_free + solve_unit_lower(L, problem.parents, generalised_force * np.array(reciprocals))
     inconsistent = cond(found.converged, lambda: False, lambda: is_inconsistent(rows, a))
     inaccurate = logical_not(found.usable)

@@ -18,8 +18,8 @@ import numpy as np
 
 from zwang.constraint.rows import Rows, array
 from zwang.dynamics.gauss import GaussProblem
-from zwang.errors import SimulationError
 from zwang.scalar import MutableArray, zeros
+from zwang.solver.hard_rows import solve_hard_rows
 from zwang.solver.multipliers import solve_multipliers
 from zwang.solver.primal_cost import ForceLaw, PrimalCost
 from zwang.solver.solution import Solution
@@ -39,9 +39,14 @@ class KnownSolutions(NamedTuple):
 
 
 class KnownSolution(NamedTuple):
-    """The accelerations (nv,) that solve a problem whose data are tangents."""
+    """The accelerations (nv,) that solve a problem whose data are tangents; None where they are to be found,
+    on the values of the data.
+    """
 
-    acceleration: np.ndarray
+    acceleration: np.ndarray | None
+
+
+TO_BE_FOUND = KnownSolution(None)
 
 
 def linearised(problem: GaussProblem, rows: Rows, known: KnownSolution) -> Solution:
@@ -52,21 +57,16 @@ def linearised(problem: GaussProblem, rows: Rows, known: KnownSolution) -> Solut
         M + J^T W J  -A^T     a'      (M + J^T W J) a - g
            A          0       f   =          b
 
-    by the method of multipliers. Raises SimulationError, naming them, for hard rows that are not
-    equalities, whose set of active rows is not known here.
+    by the method of multipliers. Hard limits, friction and contacts are solved on values, see
+    `hard_derivatives`, and so are other rows whose solution is to be found.
     """
-    others = [rows.names[i] for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] != "equality"]
-    others += [name for group in rows.row_groups if group.hard for name in group.names]
-    if others:
-        shown = ", ".join(repr(name) for name in dict.fromkeys(others[:3]))
-        raise SimulationError(
-            f"a step with hard limits, hard friction or hard contacts ({shown}) has no exact derivatives: "
-            "give them a softness, or difference the step"
-        )
+    unilateral = [hard and kind != "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True)]
+    if all(rows.hard) and not any(unilateral) and not rows.row_groups:
+        return solve_multipliers(problem, rows)
+    if known.acceleration is None or any(unilateral) or any(group.hard for group in rows.row_groups):
+        return solve_hard_rows(problem, rows, tangents=True)
     if not any(rows.hard):
         return _with_soft_rows(problem, rows, known)
-    if all(rows.hard) and not rows.row_groups:
-        return solve_multipliers(problem, rows)
     return _with_hard_equalities(problem, rows.without_groups(), known)
 
 
