@@ -228,6 +228,15 @@ class DualBackend(scalar.Backend):
         (a, ad), (b, bd) = ((z.value, z.derivative) if type(z) is kind else (z, 0) for z in (x, y))
         return kind(scalar.where(truth, a, b), scalar.where(truth, ad, bd))
 
+    def cond(self, predicate: Any, then: Callable, otherwise: Callable, operands: tuple) -> Any:
+        """The branch that is taken where that is known, else both, between which `where` selects."""
+        truth = _truth(predicate)
+        if scalar.value_is_constant(truth):
+            return then(*operands) if truth else otherwise(*operands)
+        chosen, other = then(*operands), otherwise(*operands)
+        both = zip(scalar.leaves_of(chosen), scalar.leaves_of(other), strict=True)
+        return scalar.rebuild(chosen, [self.where(truth, x, y) for x, y in both])
+
     def is_truth(self, x: Any) -> bool:
         return isinstance(x, DualCondition)
 

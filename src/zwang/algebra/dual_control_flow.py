@@ -67,7 +67,7 @@ def parts(x: Any) -> tuple[Any, Any]:
 def value_of(x: Any) -> Any:
     """The value of a scalar or the truth of a condition, without its derivative."""
     if type(x) is DualCondition:
-        return x.truth
+        return value_of(x.truth)
     if isinstance(x, TangentArray):
         return x.values
     return x.value if type(x) is Tangent else x
@@ -149,38 +149,32 @@ class TangentControlFlow(Backend):
 
 
 class _Packed:
-    """The leaves of a pytree for the inner backend: two for a number or an array, one for a truth value."""
+    """The leaves of a pytree for the inner backend: two for a number or an array, one for a truth value, and
+    those of both parts for dual numbers above tangents.
+    """
 
     def __init__(self, tree: Any) -> None:
         self.tree = tree
-        self.kinds: list[str] = []
         self.leaves: list[Any] = []
-        for leaf in leaves_of(tree):
-            if isinstance(leaf, TangentArray):
-                self._add(ARRAY, leaf.values, leaf.derivatives)
-            elif scalar.is_truth(leaf):
-                self._add(TRUTH, value_of(leaf))
-            else:
-                self._add(NUMBER, *parts(leaf))
+        self.kinds = [self._add(leaf) for leaf in leaves_of(tree)]
 
-    def _add(self, kind: str, *leaves: Any) -> None:
-        self.kinds.append(kind)
-        self.leaves += leaves
+    def _add(self, leaf: Any) -> Any:
+        """The kind of a leaf, whose parts are added to the leaves; for dual numbers (class, both kinds)."""
+        if isinstance(leaf, Dual) and type(leaf) is not Tangent:
+            return type(leaf), self._add(leaf.value), self._add(leaf.derivative)
+        if isinstance(leaf, TangentArray):
+            self.leaves += (leaf.values, leaf.derivatives)
+            return ARRAY
+        if scalar.is_truth(leaf):
+            self.leaves.append(value_of(leaf))
+            return TRUTH
+        self.leaves += parts(leaf)
+        return NUMBER
 
     def unpack(self, leaves: Sequence[Any]) -> Any:
         """The pytree with these leaves of the inner backend."""
-        remaining, out = iter(leaves), []
-        for kind in self.kinds:
-            x = next(remaining)
-            if kind == TRUTH:
-                out.append(x if isinstance(x, (bool, np.bool_)) else DualCondition(x))
-                continue
-            dx = next(remaining)
-            if kind == ARRAY:
-                out.append(TangentArray(x, dx))
-            else:
-                out.append(x if scalar.value_is_constant(dx) and dx == 0 else Tangent(x, dx))
-        return rebuild(self.tree, out)
+        remaining = iter(leaves)
+        return rebuild(self.tree, [_leaf(kind, remaining) for kind in self.kinds])
 
     def body(self, body: Callable) -> Callable:
         """A loop's body on leaves of the inner backend."""
@@ -189,6 +183,20 @@ class _Packed:
     def indexed_body(self, body: Callable) -> Callable:
         """The body of a loop with an index, on leaves of the inner backend."""
         return lambda i, carry: _Packed(body(i, self.unpack(carry))).leaves
+
+
+def _leaf(kind: Any, remaining: Iterator[Any]) -> Any:
+    """The leaf of this kind, from the next of the remaining leaves of the inner backend."""
+    if isinstance(kind, tuple):
+        dual, *both = kind
+        return dual(*(_leaf(part, remaining) for part in both))
+    x = next(remaining)
+    if kind == TRUTH:
+        return x if isinstance(x, (bool, np.bool_)) else DualCondition(x)
+    dx = next(remaining)
+    if kind == ARRAY:
+        return TangentArray(x, dx)
+    return x if scalar.value_is_constant(dx) and dx == 0 else Tangent(x, dx)
 
 
 @contextmanager

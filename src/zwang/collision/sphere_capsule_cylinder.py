@@ -31,7 +31,8 @@ def sphere_sphere_at(a: np.ndarray, r_a: Any, b: np.ndarray, r_b: Any, fallback:
     """
     towards = b - a
     distinct = less_equal(TINY * TINY, towards @ towards)
-    axis = cond(distinct, lambda: [1, 0, 0], lambda: list(unit(fallback)[0]))
+    x_axis = [e + 0 * x for e, x in zip((1, 0, 0), fallback, strict=True)]  # scalars as the fallback's
+    axis = cond(distinct, lambda: x_axis, lambda: list(unit(fallback)[0]))
     normal, distance = unit(towards, axis)
     distance = distance - r_a - r_b
     return ContactPoint(distance, a + normal * (r_a + distance / 2), contact_frame(normal))

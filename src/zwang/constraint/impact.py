@@ -32,6 +32,7 @@ from zwang.constraint.rows import RowGroup, Rows, concatenated
 from zwang.mechanism.tree import WORLD
 from zwang.scalar import (
     MutableArray,
+    absolute,
     divide,
     empty,
     for_each,
@@ -68,12 +69,12 @@ def earliest_closing(context: RowContext, pairs: Sequence[Pair]) -> Any:
 
 
 def touching_count(context: RowContext, pairs: Sequence[Pair], distance: float) -> Any:
-    """The number of hard contacts nearer than a distance [m] that do not separate faster than the resting
-    speed. pairs: those with hard contacts.
+    """The number of hard contacts whose signed distance is smaller than a distance [m], and which do not
+    separate faster than the resting speed. pairs: those with hard contacts.
     """
 
     def visit(d: Any, u: Any, count: Any) -> Any:
-        touches = logical_and(d < distance, u <= context.resting_speed)
+        touches = logical_and(absolute(d) < distance, u <= context.resting_speed)
         return count + where(touches, 1.0, 0.0)
 
     return _over_contact_points(context, pairs, visit, 0.0)

@@ -324,13 +324,15 @@ def _switching(s: _Parts, path: _Path, rates: list[PartRate], share: Any, found:
         accepted, lambda: _any(is_switching(model, rate.motion, s.elapsed <= 0) for rate in rates), lambda: no
     )
     of_location = cond(
-        equal(s.phase, FREE), lambda: is_at_an_end(share, _closing_time(path, 1.0), path.size), lambda: no
+        equal(s.phase, FREE),
+        lambda: is_at_an_end(share, _closing_time(path, 0.0), _closing_time(path, 1.0), path.size),
+        lambda: no,
     )
 
     def impact() -> Any:
         kinematics = Kinematics(model.mechanism.tree, path.part.end.q, path.part.end.v)
         context = _context(model, kinematics, end)
-        return impact_is_switching(context, *_impact_problem(model, path.part.end, end))
+        return impact_is_switching(context, *_impact_problem(model, path.part.end, end), path.size)
 
     of_impact = cond(equal(s.phase, TO_IMPACT), impact, lambda: no)
     of_closing = _any(closing_is_switching(model, rate.motion) for rate in rates)

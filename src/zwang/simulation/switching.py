@@ -72,25 +72,28 @@ def closing_is_switching(model: ConstraintModel, motion: ConstrainedMotion) -> A
     return not_equal(*(where(closes, 1.0, 0.0) for closes in both))
 
 
-def is_at_an_end(share: Any, remaining: Any, size: Any) -> Any:
+def is_at_an_end(share: Any, at_beginning: Any, at_end: Any, size: Any) -> Any:
     """Whether an impact is close to the beginning or the end of a part of a step.
 
-    share: of the part, after which a contact closes, or 1. remaining [s]: the time until the next contact
-    closes, from the end on. size [s]: of the part.
+    share: of the part, after which a contact closes, or 1. at_beginning, at_end [s]: the time until the next
+    contact closes, from there on. size [s]: of the part.
     """
-    at_end = where(share < 1, share > 1 - CLOSE, absolute(remaining) < CLOSE * size)
-    return logical_or(share < CLOSE, at_end)
+    ends = where(share < 1, share > 1 - CLOSE, absolute(at_end) < CLOSE * size)
+    return logical_or(absolute(at_beginning) < CLOSE * size, ends)
 
 
-def impact_is_switching(context: RowContext, problem: GaussProblem, rows: Rows) -> Any:
-    """Whether the status of a contact in an impact would change with its velocity, or several contacts or
-    limits are closed, which a displacement could separate.
+def impact_is_switching(context: RowContext, problem: GaussProblem, rows: Rows, size: Any) -> Any:
+    """Whether the status of a contact in an impact would change with its velocity, or other contacts or
+    limits than the one that closes are closed so closely that a displacement could separate them.
+
+    size [s]: of the part of the step before the impact; 0 where the contact was closed at its beginning.
     """
     pairs = hard_contact_pairs(candidate_pairs(context.mechanism))
     closed = touching_count(context, pairs, CLOSE)
     for i in rows.indices("limit"):
         closed = closed + where(absolute(rows.position[i]) < CLOSE, 1.0, 0.0)
-    return logical_or(closed > 1, is_near_change(problem, rows, CLOSE))
+    several = closed > where(size > 0, 1.0, 0.0)
+    return logical_or(several, is_near_change(problem, rows, CLOSE))
 
 
 def _has_kinks(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
