@@ -342,7 +342,8 @@ def array(values: Sequence[Any]) -> np.ndarray:
 
 def no_rows(nv: int) -> Rows:
     """The empty set of rows for nv velocities."""
-    return Rows((), (), np.zeros((0, nv)), **dict.fromkeys(PER_ROW, np.zeros(0)), cones=())
+    values = {**dict.fromkeys(PER_ROW, np.zeros(0)), "active": np.zeros(0, bool)}
+    return Rows((), (), np.zeros((0, nv)), **values, cones=())
 
 
 def hard_rows(

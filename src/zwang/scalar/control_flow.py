@@ -29,7 +29,7 @@ def cond(predicate: Any, then: Callable, otherwise: Callable, *operands: Any) ->
 
     Unlike `where`, a branch that no lane takes is not evaluated.
     """
-    if type(predicate) is bool:
+    if type(predicate) in (bool, np.bool_):
         return then(*operands) if predicate else otherwise(*operands)
     current = current_backend()
     backend = current if current is not None and current.transforms else backend_of(predicate)
