@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 
 import zwang as zw
-from zwang.errors import DescriptionError, UnknownNameError
+from zwang.errors import DescriptionError, SimulationError, UnknownNameError
 
 ROOT = Path(__file__).parents[2]
 ASSETS = Path(str(importlib.resources.files("gymnasium"))) / "envs" / "mujoco" / "assets"
@@ -172,3 +172,24 @@ def test_frequency_responses_are_those_of_a_mass_on_a_spring(tmp_path):
     assert (tmp_path / "model.png").stat().st_size > 10_000
     steps = zw.plot(discrete).axes[1].lines[0].get_xdata()
     assert steps[-1] == pytest.approx(np.pi / 1e-3)
+
+
+def test_hard_contacts_have_a_linear_model_of_a_step_only():
+    """A puck that slides on a floor: the friction of a step does not depend on the speed."""
+    material = zw.Surface(condim=3, hard=True, friction=(0.2, 0, 0))
+    joints = [zw.Body("carriage", zw.Prismatic("x", (1, 0, 0)))]
+    puck = zw.Body(
+        "puck", zw.Prismatic("z", (0, 0, 1)), "carriage", mass=2, geometry=(zw.Sphere(0.1, surface=material),)
+    )
+    m = zw.Mechanism(
+        "puck", [*joints, puck], geometry=[zw.Plane(surface=material)], forces=[zw.Motor("push", "x")]
+    )
+    with pytest.raises(
+        SimulationError, match="hard contacts, limits or friction, which act over a time step"
+    ):
+        zw.linearize(m, [0.0, 0.1])
+    h = 0.01
+    model = zw.linearize(m, [0.0, 0.1], [1.0, 0.0], step=h, integrator="euler", states=None)
+    x, v = model.states.index("x"), model.states.index("x_dot")
+    assert np.allclose(model.A[np.ix_([x, v], [x, v])], [[1, h], [0, 1]])
+    assert np.allclose(model.B[v], h / 2)

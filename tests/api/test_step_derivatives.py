@@ -227,11 +227,11 @@ def _force_at_the_bound(fast):
 
 
 def test_steps_without_exact_derivatives_are_refused_by_name():
-    ball = zw.Body("ball", zw.Free("ball"), mass=1, geometry=[zw.Sphere(0.1, surface=zw.Surface(hard=True))])
-    surface = zw.Plane()
-    hard = zw.Mechanism("bounce", [ball], geometry=[surface])
-    with pytest.raises(SimulationError, match="impacts of hard contacts"):
-        zw.compile(hard).step_derivatives(hard.neutral, np.zeros(6), np.zeros(6))
+    block = zw.Body("block", zw.Prismatic("slide", (1, 0, 0)), mass=1)
+    law = zw.CoulombFriction("dry", joint="slide", coefficient=0.3)
+    m = zw.Mechanism("block", [block], constraints=[law])
+    with pytest.raises(SimulationError, match="the Coulomb friction 'dry' starts and stops"):
+        zw.compile(m).step_derivatives(m.neutral, np.zeros(1), np.zeros(1))
 
 
 def rates(fast, q0, u, v, z, control):

@@ -97,19 +97,18 @@ def state(mechanism: zw.Mechanism, worlds: tuple[int, ...] = (), seed: int = 0) 
     return values | {"dt": rng.uniform(0.1, 0.3, worlds), "control": control}
 
 
-def falling_ball(hard: bool = False) -> zw.Mechanism:
+def falling_ball() -> zw.Mechanism:
     """A ball above the floor: its step has contacts."""
-    surface = zw.Surface(hard=True) if hard else zw.Surface()
     return zw.Mechanism(
         "ball",
         [
-            zw.Body("floor", geometry=zw.Plane(surface=surface)),
+            zw.Body("floor", geometry=zw.Plane()),
             zw.Body(
                 "ball",
                 zw.Free("free"),
                 mass=1.0,
                 inertia=(0.1,) * 3,
-                geometry=zw.Sphere(0.2, surface=surface),
+                geometry=zw.Sphere(0.2),
             ),
         ],
     )

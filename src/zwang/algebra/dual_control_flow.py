@@ -213,7 +213,9 @@ def tangent_array(values: Any, derivatives: Any) -> np.ndarray:
     return out
 
 
-def linear_response(solve: Callable[..., MutableArray], data: Any, values: MutableArray, *operands: Any) -> Any:
+def linear_response(
+    solve: Callable[..., MutableArray], data: Any, values: MutableArray, *operands: Any
+) -> Any:
     """The array of tangents with these values and the derivatives solve(derivatives of the data, *operands),
     which are linear in the former; on values of the operands.
 

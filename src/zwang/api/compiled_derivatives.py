@@ -77,9 +77,10 @@ class CompiledDerivatives(CompiledPrograms):
         Arguments as for `step`. Derivatives are on the tangent space: the state is x = (dq, dv, dz) with a
         displacement dq (nv,) of the configuration. Limits, friction, contacts, constraints and the
         integrator's implicit terms are included, at the status that the rows have at the solution, by the
-        implicit function theorem; `switching` marks worlds in which a row is about to change its status.
-        The results of a world whose step fails are NaN. Raises SimulationError, with the reason, where a
-        step has no exact derivatives: hard contacts with their impacts, and laws of Coulomb friction.
+        implicit function theorem; so is the time of the impacts by which hard contacts close within the step.
+        `switching` marks worlds in which a row is about to change its status, or an impact the step in which
+        it happens. The results of a world whose step fails are NaN. Raises SimulationError, with the reason,
+        where a step has no exact derivatives: laws of Coulomb friction.
         Source: Griewank, Walther, Evaluating Derivatives (2008), Section 15.1.
         """
         options = self._step_key(step, integrator)[1:]
@@ -99,7 +100,8 @@ class CompiledDerivatives(CompiledPrograms):
 
         Arguments, constraints, and what is refused: as for `step_derivatives`. The state derivative is that
         of continuous time, x_dot = (u_dot, v_dot, z_dot), with the displacement u of the configuration from
-        q; the softness of constraints is that of the options' timestep.
+        q; the softness of constraints is that of the options' timestep, and hard contacts, limits and
+        friction act over this timestep, as in `constrained_dynamics`.
         """
         options = (self.mechanism.options.timestep, CONTINUOUS)
         found = self._derivatives(options, q, v, control, activation, time, params)

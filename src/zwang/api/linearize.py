@@ -28,9 +28,11 @@ from zwang.errors import DescriptionError, MissingExtraError, SimulationError, U
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
+from zwang.scalar import is_zero
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_stage import hard_constraints
 from zwang.simulation.controls import control_names
+from zwang.simulation.impact_stage import has_hard_contacts
 from zwang.simulation.sensor_values import sensor_slices
 
 RANK = 1e-9  # singular values below this, relative to the largest, count as zero
@@ -137,6 +139,7 @@ def linearize(
     z = _vector(activation, nz, "activation")
     fast, options = compile(m, threads=1), {"activation": z, "time": time}
     if step is None:
+        _check_continuous(m)
         found: Any = fast.constrained_dynamics_derivatives(configuration, velocity, u, **options)
     else:
         found = fast.step_derivatives(configuration, velocity, u, step=step, integrator=integrator, **options)
@@ -158,6 +161,18 @@ def linearize(
         tuple(all_states[k] for k in own), tuple(names[k] for k in columns), tuple(output_names),
         None if step is None else float(step), configuration, velocity, u, T, bool(found.switching),
     )  # fmt: skip
+
+
+def _check_continuous(m: Mechanism) -> None:
+    """Raises SimulationError for hard contacts, limits and friction, which act over a time step."""
+    elements = [*(index.joint for index in m.joints), *m.tendons]
+    hard_limits = [x for x in elements if x.limits is not None and x.limit_softness is None]
+    hard_friction = [x for x in elements if not is_zero(x.friction) and x.friction_softness is None]
+    if has_hard_contacts(m) or hard_limits or hard_friction:
+        raise SimulationError(
+            f"mechanism {m.name!r} has hard contacts, limits or friction, which act over a time step, so "
+            "that it has no linear model in continuous time; give step=..., or give them a softness"
+        )
 
 
 def _vector(values: Any, size: int, name: str) -> np.ndarray:

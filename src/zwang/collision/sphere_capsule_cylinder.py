@@ -31,8 +31,8 @@ def sphere_sphere_at(a: np.ndarray, r_a: Any, b: np.ndarray, r_b: Any, fallback:
     """
     towards = b - a
     distinct = less_equal(TINY * TINY, towards @ towards)
-    x_axis = [e + 0 * x for e, x in zip((1, 0, 0), fallback, strict=True)]  # scalars as the fallback's
-    axis = cond(distinct, lambda: x_axis, lambda: list(unit(fallback)[0]))
+    zero = 0 * sum(fallback)  # of the fallback's kind of scalar, which both branches must return
+    axis = cond(distinct, lambda: [1 + zero, zero, zero], lambda: [x + zero for x in unit(fallback)[0]])
     normal, distance = unit(towards, axis)
     distance = distance - r_a - r_b
     return ContactPoint(distance, a + normal * (r_a + distance / 2), contact_frame(normal))

@@ -25,7 +25,7 @@ class StepFunction(CompiledArrayFunction):
         """The derivative: of the expression graph, or by the implicit function theorem.
 
         Raises TraceError for coordinate reductions and constraints that depend on the time, and
-        SimulationError for hard contacts and Coulomb friction.
+        SimulationError for laws of Coulomb friction.
         """
         try:
             return super().differentiated(inputs)

@@ -89,7 +89,6 @@ PARTS = {
 """The parts of a step of each integrator of fixed step size."""
 
 
-
 class PartRate(NamedTuple):
     """The state derivative in a part of a step.
 
@@ -275,9 +274,7 @@ def _closing_time(path: _Path, share: Any) -> Any:
 
 def _context(model: ConstraintModel, kinematics: Kinematics, t: Any) -> RowContext:
     """The context of the contacts at the time t [s]."""
-    return row_context(
-        model.mechanism, kinematics, inverse_weights=model.weights, timestep=model.h, time=t
-    )
+    return row_context(model.mechanism, kinematics, inverse_weights=model.weights, timestep=model.h, time=t)
 
 
 def _newton_step(share: Any, time: Any, size: Any) -> Any:
