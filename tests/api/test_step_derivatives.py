@@ -226,14 +226,6 @@ def _force_at_the_bound(fast):
     return low
 
 
-def test_steps_without_exact_derivatives_are_refused_by_name():
-    block = zw.Body("block", zw.Prismatic("slide", (1, 0, 0)), mass=1)
-    law = zw.CoulombFriction("dry", joint="slide", coefficient=0.3)
-    m = zw.Mechanism("block", [block], constraints=[law])
-    with pytest.raises(SimulationError, match="the Coulomb friction 'dry' starts and stops"):
-        zw.compile(m).step_derivatives(m.neutral, np.zeros(1), np.zeros(1))
-
-
 def rates(fast, q0, u, v, z, control):
     """(u_dot, v_dot, z_dot) of displaced states, by the step's own accelerations and the chain rule."""
     m, out = fast.mechanism, []

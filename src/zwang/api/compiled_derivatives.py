@@ -80,7 +80,7 @@ class CompiledDerivatives(CompiledPrograms):
         implicit function theorem; so is the time of the impacts by which hard contacts close within the step.
         `switching` marks worlds in which a row is about to change its status, or an impact the step in which
         it happens. The results of a world whose step fails are NaN. Raises SimulationError, with the reason,
-        where a step has no exact derivatives: laws of Coulomb friction.
+        where a step has no exact derivatives: one of Runge and Kutta with laws of Coulomb friction.
         Source: Griewank, Walther, Evaluating Derivatives (2008), Section 15.1.
         """
         options = self._step_key(step, integrator)[1:]

@@ -264,7 +264,7 @@ def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str)
     """The text of "step_solution", a step with the solutions of its constraint solver, or of
     "step_tangent" and "sensor_tangent", the derivatives of the step and of the sensors along a direction.
     """
-    check_differentiable(mechanism)
+    check_differentiable(mechanism, integrator)
     inputs = _step_inputs(mechanism)
 
     def solution(m: Mechanism, _: Any, values: Mapping[str, Any]) -> Any:

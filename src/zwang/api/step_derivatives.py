@@ -22,7 +22,7 @@ from zwang.scalar import equal, logical_or, value_is_constant, where
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
 from zwang.simulation.status import NONE
-from zwang.simulation.step import StepResult, state_derivative, step, step_settings
+from zwang.simulation.step import MULTISTAGE, StepResult, state_derivative, step, step_settings
 from zwang.simulation.step_settings import StepSettings
 from zwang.simulation.step_tangent import (
     Direction,
@@ -154,14 +154,14 @@ def _is_valid(*results: np.ndarray) -> np.ndarray:
     return np.logical_and.reduce([np.isfinite(x).all(axis=-1) for x in results])
 
 
-def check_differentiable(mechanism: Mechanism) -> None:
+def check_differentiable(mechanism: Mechanism, integrator: str) -> None:
     """Raises SimulationError, with the reason, for a step that is divided where friction stops."""
-    if coulomb_frictions(mechanism):
+    if coulomb_frictions(mechanism) and (integrator == CONTINUOUS or integrator in MULTISTAGE):
         named = coulomb_frictions(mechanism)[0].name
         raise SimulationError(
             f"the step of mechanism {mechanism.name!r} has no exact derivatives: the Coulomb friction "
-            f"{named!r} starts and stops within it; give the joint a dry friction (friction_loss), or "
-            "difference the step"
+            f"{named!r} starts and stops within it; give a step of integrator='euler', 'implicitfast' or "
+            "'implicit', at whose end it acts, or difference the step"
         )
 
 

@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.block_lu import inverse_and_determinant
+from zwang.algebra.dual_control_flow import parts, tangent_array, value_of
 from zwang.constraint.context import RowContext
 from zwang.constraint.hard import formula, velocity_level_rows
 from zwang.constraint.rows import Rows, array, concatenated
@@ -242,6 +244,25 @@ def solve_loads(
             "(Painleve paradox, or jamming); lower the coefficient of friction"
         )
     return last.assumed, is_solution
+
+
+def differentiated_loads(loads: Any, found_loads: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """The loads (m,) as tangents, from their values: those of the fixed point N = found_loads(N).
+
+    With the derivatives dF of found_loads at constant N, and F_N by N, dN = (1 - F_N)^-1 dF. The iteration
+    that found the loads is not differentiated. Source: Griewank, Walther, Evaluating Derivatives (2008),
+    Section 15.1.
+    """
+    values, count = [value_of(x) for x in loads], range(len(loads))
+
+    def rates(derivatives: Any) -> list[Any]:
+        return [parts(x)[1] for x in found_loads(tangent_array(values, derivatives))]
+
+    dF = rates(np.zeros(len(values)))
+    columns = [[x - y for x, y in zip(rates(unit), dF, strict=True)] for unit in np.eye(len(values))]
+    matrix = [[(1.0 if i == j else 0.0) - columns[j][i] for j in count] for i in count]
+    inverse, _ = inverse_and_determinant(matrix)
+    return tangent_array(values, [sum(x * y for x, y in zip(row, dF, strict=True)) for row in inverse])
 
 
 def _norm(values: Any) -> Any:

@@ -227,7 +227,8 @@ def depends_on_time(constraint: Any) -> bool:
     pairs = (
         x for name in ("coefficients", "forces", "sliding") for x in getattr(constraint, name, None) or ()
     )
-    numbers = (getattr(constraint, name, None) or 0 for name in ("rate", "coefficient", "static_coefficient"))
+    named = (getattr(constraint, name, None) for name in ("rate", "coefficient", "static_coefficient"))
+    numbers = (x for x in named if x is not None)
     forms = [*getattr(constraint, "expressions", ()), *numbers, *(x for _, x in pairs)]
     return any(str(s) == "t" for part in forms for s in scalar.symbols_of(part))
 

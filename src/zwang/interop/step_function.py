@@ -25,7 +25,7 @@ class StepFunction(CompiledArrayFunction):
         """The derivative: of the expression graph, or by the implicit function theorem.
 
         Raises TraceError for coordinate reductions and constraints that depend on the time, and
-        SimulationError for laws of Coulomb friction.
+        SimulationError for Runge-Kutta steps with laws of Coulomb friction.
         """
         try:
             return super().differentiated(inputs)

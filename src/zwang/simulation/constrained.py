@@ -15,6 +15,7 @@ from zwang.constraint.coulomb_friction import (
     FrictionState,
     SlidingModes,
     coulomb_frictions,
+    differentiated_loads,
     friction_laws,
     row_bounds,
     sliding_force,
@@ -36,6 +37,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import absolute, is_zero, less, logical_and, sqrt, value_is_constant, where
+from zwang.solver.linearised import KnownSolution
 from zwang.solver.solution import Solution
 from zwang.solver.solve import ReductionChoice, solve
 from zwang.solver.warm_start import as_warm_start
@@ -235,6 +237,8 @@ def _solution_with_friction(
         return np.array([_load(law, rows, state, found) for law in laws.laws])
 
     loads, is_solution = solve_loads(laws, found_loads)
+    if isinstance(options["start"], KnownSolution):
+        loads = differentiated_loads(loads, found_loads)
     last = solved(loads)
     force = where(is_solution, last.nonideal_force + np.zeros(nv), np.nan)
     friction = last.solution.force[n:] + sliding_force(laws, modes, loads)

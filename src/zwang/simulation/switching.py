@@ -18,6 +18,7 @@ from zwang.collision.kinks import SMOOTH, has_kink
 from zwang.collision.penetration import with_search_margin
 from zwang.constraint.contact import is_hard_contact
 from zwang.constraint.context import RowContext, resting_speed, row_context
+from zwang.constraint.coulomb_friction import FrictionState, coulomb_frictions
 from zwang.constraint.impact import any_acting, closes_by_impact, hard_contact_pairs, touching_count
 from zwang.constraint.rows import Rows
 from zwang.constraint.rows_of_mechanism import constraint_rows
@@ -44,9 +45,22 @@ def is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: An
     changes = _status_changes(motion.found.problem, rows, motion.a)
     counts = [_active_count(model, motion, widening) for widening in (CLOSE, -CLOSE)]
     changes = logical_or(changes, not_equal(*counts))
+    if motion.friction is not None:
+        changes = logical_or(changes, _breakaway_changes(model, motion.friction))
     if _has_hard_inequality(rows):
         changes = logical_or(changes, logical_and(corrects, _correction_changes(model, motion)))
     return logical_or(changes, _has_kinks(model, motion))
+
+
+def _breakaway_changes(model: ConstraintModel, friction: FrictionState) -> Any:
+    """Whether a law of Coulomb friction is without load or, if it has two coefficients, close to rest."""
+    found: Any = 0.0 > 1.0
+    laws = coulomb_frictions(model.mechanism)
+    for law, u, bound in zip(laws, friction.speeds, friction.static_bound, strict=True):
+        found = logical_or(found, absolute(bound) < CLOSE)
+        if law.static_coefficient is not None:
+            found = logical_or(found, absolute(u) < CLOSE)
+    return found
 
 
 def _correction_changes(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
