@@ -323,6 +323,34 @@ def test_steps_whose_contacts_are_about_to_change_are_marked():
     assert not fast.step_derivatives(q, v, np.zeros(12), **options).switching
 
 
+def test_a_box_whose_friction_is_not_determined_is_marked():
+    """Flat on the floor, a box that slides and turns has several distributions of its weight on four corners,
+    and friction with a different resultant for each.
+    """
+    m, _ = box(np.random.default_rng(0))
+    fast, q, u = zw.compile(m), np.array([0, 0, 0.0799, 1, 0, 0, 0]), np.zeros(6)
+    options = {"step": 0.005, "integrator": "euler"}
+    for v, expected in (([0] * 6, False), ([1, 0.3, 0, 0, 0, 0], False), ([1, 0.3, 0, 0, 0, 2], True)):
+        assert fast.step_derivatives(q, v, u, **options).switching == expected
+
+
+def test_sensors_feel_a_hard_contact():
+    """The acceleration of a ball on the floor, where all contacts act over the timestep of the options."""
+    m, _ = ball(np.random.default_rng(0))
+    frame = zw.Frame("rim", "ball", position=(0.1, 0, 0))
+    m = m.replace(frames=(frame,), sensors=(zw.FrameSensor("acceleration", "linear_acceleration", "rim"),))
+    fast, u = zw.compile(m), np.zeros(6)
+    q, v = np.array([0, 0, 0.09999, 1, 0, 0, 0]), np.array([1, 0.2, 0, 1, 2, 3])
+    found = fast.sensor_derivatives(q, v, u)
+    assert np.linalg.norm(found.values) > 9.81 and not found.switching
+
+    def values(d):
+        return fast.sensors(displaced(m, q, d[:6]), v + d[6:], u)["acceleration"]
+
+    difference = np.array([(values(1e-7 * e) - values(-1e-7 * e)) / 2e-7 for e in np.eye(12)]).T
+    assert relative_error(found.C, difference) < 1e-7
+
+
 def test_compiled_derivatives_are_those_of_the_text_on_floats():
     rng = np.random.default_rng(5)
     m, _ = ball(rng)
