@@ -32,6 +32,7 @@ from zwang.solver.solution import max_abs
 from zwang.solver.warm_start import status_code
 
 CLOSE = 1e-6  # [m, rad] of a distance, or relative to the accelerations in a row
+HARD_CLOSE = 1e-7  # [m, rad] of the distance of a hard row, or [m/s, rad/s] of its speed, within one step
 
 
 def is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: Any = True) -> Any:
@@ -42,7 +43,7 @@ def is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: An
     corrected, so that the derivative by a distance of 0 is one-sided.
     """
     rows = motion.found.rows
-    changes = _status_changes(motion.found.problem, rows, motion.a)
+    changes = _status_changes(motion.found.problem, rows, motion.a, model.h)
     counts = [_active_count(model, motion, widening) for widening in (CLOSE, -CLOSE)]
     changes = logical_or(changes, not_equal(*counts))
     if motion.friction is not None:
@@ -136,10 +137,10 @@ def _has_kinks(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
     return found
 
 
-def _status_changes(problem: GaussProblem, rows: Rows, a: np.ndarray) -> Any:
-    """Whether the status of an active soft row would change with its residual."""
+def _status_changes(problem: GaussProblem, rows: Rows, a: np.ndarray, h: Any) -> Any:
+    """Whether the status of an active row would change with its residual; h [s]: the size of the step."""
     if _has_hard_inequality(rows):
-        return is_near_change(problem, rows, CLOSE)
+        return is_near_change(problem, rows, CLOSE, HARD_CLOSE, h)
     if rows.any_hard:
         rows = rows.without_groups()
         rows = rows.select([i for i, hard in enumerate(rows.hard) if not hard])

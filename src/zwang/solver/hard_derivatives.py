@@ -14,6 +14,7 @@ Source: Griewank, Walther, Evaluating Derivatives (2008), Section 15.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from zwang.algebra.block_lu import solve_block_lu
@@ -93,13 +94,14 @@ def _proximal_solution(
     return while_loop(unfinished, iterate, (start, load, 0.0 < 1.0, 0.0))[0]
 
 
-def changes_status(p: ContactProblem, found: ContactForces, close: float) -> Any:
-    """Whether a block would have another status if its normal acceleration changed by `close`, relative to
-    the sum of its terms, to either side.
+def changes_status(p: ContactProblem, found: ContactForces, change: Callable[[Any, Any], Any]) -> Any:
+    """Whether a block would have another status if its normal acceleration changed to either side.
+
+    change(k, size): of block k, given the sum of the absolute terms of its accelerations.
     """
     n = p.width * p.capacity
     c, sizes = p.residual(found.f, empty(n), empty(p.capacity))
-    sides = [_displaced(p, c, sizes, s * close) for s in (1.0, -1.0)]
+    sides = [_displaced(p, c, lambda k, s=s: s * change(k, sizes[k])) for s in (1.0, -1.0)]
 
     def compare(k: Any, changes: Any) -> Any:
         both = [contact_law(p, k, found.f, side, 0.0, None)[1] for side in sides]
@@ -111,12 +113,12 @@ def changes_status(p: ContactProblem, found: ContactForces, close: float) -> Any
     return fori_loop(0, p.count, compare, 0.0 > 1.0)
 
 
-def _displaced(p: ContactProblem, c: MutableArray, sizes: MutableArray, change: float) -> MutableArray:
-    """The accelerations with normal ones changed by this part of the sizes of their blocks."""
+def _displaced(p: ContactProblem, c: MutableArray, change: Callable[[Any], Any]) -> MutableArray:
+    """The accelerations with those of the normals changed."""
 
     def add(k: Any, out: MutableArray) -> MutableArray:
         first, *others = p.block(c, k)
-        return p.with_block(out, k, [first + change * sizes[k], *others])
+        return p.with_block(out, k, [first + change(k), *others])
 
     return fori_loop(0, p.count, add, empty(p.width * p.capacity))
 

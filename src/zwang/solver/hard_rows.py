@@ -106,13 +106,26 @@ def solve_hard_rows(problem: GaussProblem, rows: Rows, *, tangents: bool = False
     return solution._replace(converged=converged, undetermined=undetermined, overfull=overfull)
 
 
-def is_near_change(problem: GaussProblem, rows: Rows, close: float) -> Any:
+def is_near_change(
+    problem: GaussProblem, rows: Rows, close: float, displacement: float = 0.0, timestep: Any = 1.0
+) -> Any:
     """Whether the derivative of the solution is one-sided, or not that of a unique acceleration, see
-    `hard_derivatives`; close: relative to the accelerations of a row.
+    `hard_derivatives`.
+
+    close: the change of an acceleration, relative to its terms. displacement [m, rad]: the change of the
+    distance of a hard row, or [m/s, rad/s] of a speed for friction, and timestep [s]: within which a hard row
+    closes a distance or stops a speed; none for impacts.
     """
-    p = _gathered_problem(problem, rows).contacts
+    g = _gathered_problem(problem, rows)
+    p = g.contacts
     found = solve_from_zero(p)
-    return logical_or(changes_status(p, found, close), is_ambiguous(p, found))
+
+    def change(k: Any, size: Any) -> Any:
+        """Of the normal acceleration of block k, whose terms have this size."""
+        own = displacement / timestep * where(p.lower[k] < 0, 1.0, 1 / timestep) * g.scale[p.width * k]
+        return close * size + where(g.gathered.R[p.width * k] > 0, 0.0, own)
+
+    return logical_or(changes_status(p, found, change), is_ambiguous(p, found))
 
 
 def _gathered_problem(problem: GaussProblem, rows: Rows) -> _GatheredProblem:
