@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from zwang.algebra.dual_control_flow import Tangent, parts, tangents
+from zwang.algebra.dual import Dual
+from zwang.algebra.dual_control_flow import Tangent, linear_response, parts, tangents
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
@@ -142,3 +143,46 @@ def test_a_newton_step_from_an_iteration_without_derivatives_has_the_derivative(
     compiled = CompiledFunction(program, threads=1, cache=False)
     assert np.allclose(compiled(np.array([[2.0]]))[0], expected, rtol=1e-14)
     assert without_derivatives(lambda x: x, Tangent(2.0, 1.0)) == 2.0
+
+
+def test_a_solution_found_on_values_has_the_derivative_of_its_equation():
+    """x^3 = a by Newton's method on values; then dx = da / (3 x^2)."""
+
+    def root(a):
+        start = empty(1).set(0, a[0])
+        return while_loop(
+            lambda x: abs(x[0] ** 3 - a[0]) > 1e-12,
+            lambda x: x.set(0, x[0] - (x[0] ** 3 - a[0]) / (3 * x[0] ** 2)),
+            start,
+        )
+
+    def response(rates, x):
+        return empty(1).set(0, rates[0] / (3 * x[0] ** 2))
+
+    with tangents():
+        a = empty(1).set(0, Tangent(8.0, 2.0))
+        x = without_derivatives(root, a)
+        assert x[0].value == pytest.approx(2, abs=1e-12) and x[0].derivative == 0
+        x = linear_response(response, a, x, x)
+        assert x[0].derivative == pytest.approx(2 / 12, abs=1e-12)
+    with pytest.raises(TypeError, match="within tangents"):
+        linear_response(response, [], zeros(1))
+
+
+def test_branches_may_return_dual_numbers_of_tangents():
+    """The value, its rate along a motion, and the derivatives of both."""
+    for x0 in (2.0, -2.0):
+        with tangents():
+            x = Dual(Tangent(np.float64(x0), 1.0), Tangent(3.0, 0.5))
+            found = cond(x.value > 0, lambda y: y * y, lambda y: -y, x)
+        value, rate = found.value, found.derivative
+        if x0 > 0:
+            assert (value.value, value.derivative) == (4, 4) and (rate.value, rate.derivative) == (12, 8)
+        else:
+            assert (value.value, value.derivative) == (2, -1) and (rate.value, rate.derivative) == (-3, -0.5)
+
+
+def test_dual_numbers_take_the_branch_of_their_value():
+    for x0, expected in ((2.0, (4.0, 4.0)), (-2.0, (2.0, -1.0))):
+        found = cond(Dual(np.float64(x0), 1.0) > 0, lambda y: y * y, lambda y: -y, Dual(x0, 1.0))
+        assert (found.value, found.derivative) == expected

