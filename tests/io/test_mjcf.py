@@ -329,7 +329,6 @@ UNSUPPORTED = {
     ),
     "adhesion": model(after='<actuator><adhesion body="arm" ctrlrange="0 1"/></actuator>'),
     "fluid": model(before='<option density="1.2"/>', geom='fluidshape="ellipsoid"'),
-    "noslip": model(before='<option noslip_iterations="3"/>'),
     "springyield": model(joint='stiffness="1" springyield="1"'),
     "surfacevel": model(geom='surfacevel="1 0 0 0 0 0"'),
     "flex": model('<flexcomp name="f" type="grid" count="2 2 1" spacing=".1 .1 .1" dim="2" mass="1"/>'),

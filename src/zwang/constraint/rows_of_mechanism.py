@@ -41,7 +41,8 @@ def constraint_rows(context: RowContext, *, warm_start: WarmStart | None = None)
     pairs = candidate_pairs(mechanism) if "contact" not in disabled else ()
     if not pairs:
         return concatenated(parts, mechanism.nv)
-    if warm_start is not None and is_worth_compacting(mechanism.tree, pairs):
+    noslip = mechanism.options.noslip_iterations  # it needs the forces
+    if warm_start is not None and not noslip and is_worth_compacting(mechanism.tree, pairs):
         other_rows = concatenated(parts, mechanism.nv)
         if _can_compact(context, other_rows, pairs):
             compacted = compact_rows(context, other_rows, pairs, warm_start)

@@ -42,7 +42,10 @@ class Options:
     timestep: step size [s], positive. integrator, solver: one of `INTEGRATORS`, `SOLVERS`. cone: "pyramidal"
     or "elliptic" friction cones. impratio: ratio of frictional to normal impedance, positive. iterations:
     iteration limit of the solver, at least 1. tolerance: of the solver, not negative. contact: whether
-    contacts are detected. magnetic_field: in world axes, for magnetometers.
+    contacts are detected. noslip_iterations: the largest number of sweeps of MuJoCo's noslip solver, which
+    removes the slip of soft friction after the solution; 0 for none. noslip_tolerance: the improvement of
+    the cost below which it stops, relative to the mean inertia at home times nv. magnetic_field: in world
+    axes, for magnetometers.
     disabled, enabled: names of flags in `DISABLED`, `ENABLED`. Raises DescriptionError for other values.
     Source: MuJoCo documentation, XML reference, "option".
     """
@@ -58,6 +61,8 @@ class Options:
     disabled: Names = ()
     enabled: Names = ()
     magnetic_field: Vector3 = (0, -0.5, 0)
+    noslip_iterations: int = 0
+    noslip_tolerance: float = 1e-6
 
     def __post_init__(self):
         object.__setattr__(self, "timestep", number(self.timestep, "timestep"))
@@ -74,6 +79,8 @@ class Options:
         put(self, "integrator", self.integrator.lower())
         put(self, "impratio", bounded(self.impratio, "impratio (option element)", above=0))
         put(self, "iterations", integer(self.iterations, "iterations (option element)", least=1))
+        put(self, "noslip_iterations", integer(self.noslip_iterations, "noslip_iterations", least=0))
+        put(self, "noslip_tolerance", bounded(self.noslip_tolerance, "noslip_tolerance", least=0))
         put(self, "tolerance", bounded(self.tolerance, "tolerance (option element)", least=0))
         put(self, "contact", boolean(self.contact, "contact (option element)"))
         if self.solver not in SOLVERS:

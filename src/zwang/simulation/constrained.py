@@ -33,11 +33,13 @@ from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
 from zwang.dynamics.generalised_forces import passive_forces
 from zwang.dynamics.rnea import bias_forces_of
+from zwang.errors import SimulationError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import absolute, is_zero, less, logical_and, sqrt, value_is_constant, where
 from zwang.solver.linearised import KnownSolution
+from zwang.solver.noslip import Noslip, without_slip
 from zwang.solver.solution import Solution
 from zwang.solver.solve import ReductionChoice, solve
 from zwang.solver.warm_start import as_warm_start
@@ -184,6 +186,8 @@ def solution_of_rows(
         """The solution with these forces of non-ideal constraints added to tau."""
         problem = free.under(force)
         found = solve(problem, rows, solver=solver, start=start, independent=chosen)
+        if mechanism.options.noslip_iterations:
+            found = _without_slip(context, problem, rows, found, start)
         return ConstrainedSolution(problem, rows, found, force)
 
     if not has_nonideal_constraints(mechanism):
@@ -202,6 +206,21 @@ def solution_of_rows(
         only_hard_equalities,
     )
     return with_nonideal_force(force + extra_force)
+
+
+def _without_slip(
+    context: RowContext, problem: GaussProblem, rows: Rows, found: Solution, start: Any
+) -> Solution:
+    """The solution after the noslip solver of the options."""
+    if isinstance(start, KnownSolution):
+        raise SimulationError(
+            "the noslip solver (noslip_iterations) stops before it converges, so that the solution has no "
+            "exact derivatives: set noslip_iterations to 0, or difference the step"
+        )
+    options, nv = context.mechanism.options, context.mechanism.nv
+    tolerance = options.noslip_tolerance * context.inverse_weights.mean_inertia * nv
+    islands = "island" not in options.disabled
+    return without_slip(problem, rows, found, Noslip(options.noslip_iterations, tolerance, islands))
 
 
 # ------------------------------------------------------------------------------------ Coulomb friction

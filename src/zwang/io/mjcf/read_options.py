@@ -31,8 +31,6 @@ def options(source: MjcfModel) -> Options:
             source.unsupported(f"the option flag {name!r}", where)
     if not (o.density > 0 or o.viscosity > 0) and np.any(o.wind):
         source.note("ignored", "wind has no effect without the density or viscosity of a fluid", where)
-    if o.noslip_iterations > 0:
-        source.unsupported("the noslip solver (noslip_iterations)", where)
     integrator = _INTEGRATORS[int(o.integrator)]
     if integrator == "discrete":
         source.unsupported("the integrator 'discrete'", where)
@@ -45,11 +43,23 @@ def options(source: MjcfModel) -> Options:
         solver=("pgs", "cg", "newton")[int(o.solver)],
         iterations=int(o.iterations),
         tolerance=float(o.tolerance),
+        noslip_iterations=max(0, int(o.noslip_iterations)),
+        noslip_tolerance=_noslip_tolerance(source),
         contact="contact" not in disabled and "constraint" not in disabled,
         disabled=disabled,
         enabled=enabled,
         magnetic_field=zeroed(o.magnetic),
     )
+
+
+def _noslip_tolerance(source: MjcfModel) -> float:
+    """The tolerance of the noslip solver, relative to the mean inertia at home, which a file may replace."""
+    m = source.model
+    given = max(0.0, float(m.opt.noslip_tolerance))
+    replaced = any(e.name == "statistic" and "meaninertia" in e.attributes for e in source.files.elements())
+    if not replaced or not m.nv:
+        return given
+    return given * float(m.stat.meaninertia) / float(np.mean(m.dof_M0))
 
 
 def keyframes(source: MjcfModel, kept: list[str]) -> tuple[Keyframe, ...]:

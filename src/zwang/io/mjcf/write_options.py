@@ -37,6 +37,8 @@ def option_node(out: MjcfOutput) -> Node:
             "solver": unless(SOLVERS[options.solver], "Newton"),
             "iterations": unless(options.iterations, DEFAULT.iterations),
             "tolerance": unless(options.tolerance, DEFAULT.tolerance),
+            "noslip_iterations": unless(options.noslip_iterations, 0),
+            "noslip_tolerance": unless(options.noslip_tolerance, DEFAULT.noslip_tolerance),
         },
     )
     contact = options.contact or "constraint" in options.disabled

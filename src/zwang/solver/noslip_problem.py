@@ -1,0 +1,231 @@
+"""What the noslip solver reads of a problem: contacts with friction in their order, the rows in the
+coordinates X = L^-T J^T with M = L^T D L, and the islands: the trees of bodies that active rows connect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.factorization import ancestors, ltdl, solve_transposed_unit_lower
+from zwang.constraint.rows import RowGroup, Rows
+from zwang.dynamics.gauss import GaussProblem
+from zwang.scalar import (
+    MutableArray,
+    cond,
+    empty,
+    equal,
+    fori_loop,
+    logical_not,
+    logical_or,
+    maximum,
+    minimum,
+    table,
+    where,
+    while_loop,
+    zeros,
+)
+from zwang.scalar.stacked_pytree import StackedPytree
+from zwang.solver.primal_cost import PrimalCost, RowBlock
+from zwang.solver.solution import Solution
+
+
+class FrictionalContact(NamedTuple):
+    """A contact with friction: its place among all contacts, its number as a block, its first row, the form
+    (whether it is a cone, its number of rows), friction coefficients, and the trees of its bodies.
+    """
+
+    place: int
+    block: int
+    start: int
+    form: tuple[bool, int]
+    friction: tuple[Any, ...]
+    trees: tuple[int, ...]
+
+
+class NoslipProblem:
+    """A problem, its rows, and the solution with softness.
+
+    contacts: those with friction. friction: the blocks of dry friction. X (count, nv), y0 = J a_free - aref
+    (count,): of the active rows. L, reciprocals: the factors of M. labels: the island of every tree.
+    """
+
+    def __init__(self, problem: GaussProblem, rows: Rows, found: Solution, islands: bool) -> None:
+        self.problem, self.rows, self.found = problem, rows, found
+        self.cost = PrimalCost(problem, rows)
+        L, reciprocals = ltdl(problem.M, problem.parents)
+        self.L, self.reciprocals = L, np.array(reciprocals)
+        self.tree_of = _trees(problem.parents)
+        self.contacts = sorted(self._contacts(), key=lambda contact: contact.place)
+        self.friction = [block for block in self.cost.blocks if block.kinds[0] == "friction"]
+        self.X, self.y0 = self._row_arrays()
+        self.labels = self._islands(islands)
+
+    @property
+    def tree_count(self) -> int:
+        """The number of kinematic trees."""
+        return max(self.tree_of) + 1
+
+    def _contacts(self) -> list[FrictionalContact]:
+        """The contacts with friction; those outside groups are in their order."""
+        found = []
+        for block in self.cost.blocks:
+            n = len(block.kinds)
+            if block.kinds[0] in ("contact", "cone") and n > 1:
+                friction = () if block.cone is None else block.cone.friction
+                trees = self.trees_of(block.columns)
+                form = block.cone is not None, n
+                found.append(FrictionalContact(block.start, block.number, block.start, form, friction, trees))
+        first, start = len(self.cost.blocks), len(self.rows)
+        for group in self.rows.row_groups:
+            for k, own in enumerate(group.columns):
+                cone, trees = group.cone(k), self.trees_of(_velocities(self.rows, group, own))
+                form, friction = (cone is not None, group.size), () if cone is None else cone.friction
+                at = len(self.rows) + group.order[k], first + k, start + k * group.size
+                found.append(FrictionalContact(*at, form, friction, trees))
+            first += len(group.columns)
+            start += len(group.columns) * group.size
+        return [contact for contact in found if contact.form[1] > 1]
+
+    def trees_of(self, velocities: Sequence[int]) -> tuple[int, ...]:
+        return tuple(sorted({self.tree_of[k] for k in velocities}))
+
+    def _row_arrays(self) -> tuple[MutableArray, MutableArray]:
+        """X (count, nv) and y0 (count,) of the active rows."""
+        nv, screws = self.cost.nv, self.rows.screws
+        arrays = empty((self.cost.count, nv)), empty(self.cost.count)
+
+        def enter(block: RowBlock, J: np.ndarray, arrays: Any) -> Any:
+            X, y0 = arrays
+            for i, aref, own in zip(block.row_numbers(), block.aref, J, strict=True):
+                for k, x in enumerate(solve_transposed_unit_lower(self.L, self.problem.parents, own)):
+                    X = X.set((i, k), x)
+                y0 = y0.set(i, np.array(own) @ self.problem.a_free - aref)
+            return X, y0
+
+        for block in self.cost.blocks:
+            rows = self.rows.J[block.start : block.start + len(block.kinds)]
+            arrays = cond(block.active, lambda t, b=block, J=rows: enter(b, J, t), lambda t: t, arrays)
+        for group, block_of in self.cost.row_groups:
+            if group.by_link:
+                assert screws is not None
+                S = np.concatenate(screws.columns, axis=1)
+                moved = [set(_velocities(self.rows, group, own)) for own in group.columns]
+                masks = StackedPytree([tuple(float(k in own) for k in range(nv)) for own in moved])
+                full = lambda k, block, S=S, masks=masks: np.array(masks[k]) * (block.J @ S)  # noqa: E731
+            else:
+                full = lambda k, block: _scattered(block, nv)  # noqa: E731
+            arrays = group.active_indices.for_each(
+                lambda k, t, of=block_of, full=full: enter(of(k), full(k, of(k)), t), arrays
+            )
+        return arrays
+
+    def forces(self) -> MutableArray:
+        """A copy of the forces of all active rows, 0 elsewhere."""
+        found = self.found
+
+        def copy(block: RowBlock, f: MutableArray) -> MutableArray:
+            for i in block.row_numbers():
+                f = f.set(i, found.force_of(i))
+            return f
+
+        return self.cost.over_active_blocks(copy, zeros(self.cost.count))
+
+    def _islands(self, islands: bool) -> MutableArray:
+        """The island of every tree: the smallest number of a tree that active rows connect with it."""
+        count = self.tree_count
+        labels = zeros(count)
+        if count == 1 or not islands:
+            return labels
+        for t in range(count):
+            labels = labels.set(t, 1.0 * t)
+
+        def merge(trees: Sequence[Any], carry: Any) -> Any:
+            labels, changed = carry
+            known = [labels[t] for t in trees]
+            least = reduce(minimum, known)
+            for t in trees:
+                labels = labels.set(t, least)
+            return labels, logical_or(changed, logical_not(equal(reduce(maximum, known), least)))
+
+        def merge_all(carry: Any) -> Any:
+            carry = carry[0], 1.0 < 0.0
+            for block in self.cost.blocks:
+                trees = self.trees_of(block.columns)
+                if len(trees) > 1:
+                    carry = cond(block.active, lambda c, t=trees: merge(t, c), lambda c: c, carry)
+            for group, _ in self.cost.row_groups:
+                own = [self.trees_of(_velocities(self.rows, group, columns)) for columns in group.columns]
+                if any(len(trees) > 1 for trees in own):
+                    both = StackedPytree([(trees[0], trees[-1]) for trees in own])
+                    carry = group.active_indices.for_each(lambda k, c, b=both: merge(b[k], c), carry)
+            return carry
+
+        labels, _ = while_loop(lambda carry: carry[1], merge_all, (labels, 0.0 < 1.0))
+        return labels
+
+    def cost_of_softness(self) -> MutableArray:
+        """1/2 f^T R f of each island, the part of the cost that the first sweep gains."""
+
+        def add(tree: Any, block: RowBlock, total: MutableArray) -> MutableArray:
+            label = self.labels[tree]
+            f = [self.found.force_of(i) for i in block.row_numbers()]
+            cost = sum(x * x / (2 * d) for x, d in zip(f, block.D, strict=True))
+            return total.scatter(label, total.gather(label) + cost)
+
+        total = zeros(self.tree_count)
+        for block in self.cost.blocks:
+            trees = self.trees_of(block.columns)
+            if trees:
+                work = lambda total, b=block, t=trees[0]: add(t, b, total)  # noqa: E731
+                total = cond(block.active, work, lambda total: total, total)
+        for group, block_of in self.cost.row_groups:
+            first = StackedPytree(
+                [self.trees_of(_velocities(self.rows, group, c))[:1] for c in group.columns]
+            )
+            work = lambda k, total, of=block_of, first=first: add(first[k][0], of(k), total)  # noqa: E731
+            total = group.active_indices.for_each(work, total)
+        return total
+
+    def active_contacts(self) -> MutableArray:
+        """1 for every active contact with friction, in their order, else 0."""
+        active, first = zeros(len(self.contacts)), len(self.cost.blocks)
+        place = {contact.block: k for k, contact in enumerate(self.contacts)}
+        for block in self.cost.blocks:
+            if block.number in place:
+                active = active.set(place[block.number], where(block.active, 1.0, 0.0))
+        for group in self.rows.row_groups:
+            if group.size > 1:
+                places = table([place[first + k] for k in range(len(group.columns))])
+                copy = lambda k, t, g=group, at=places: t.set(at[k], g.active[k])  # noqa: E731
+                active = fori_loop(0, len(group.columns), copy, active)
+            first += len(group.columns)
+        return active
+
+
+def _trees(parents: Sequence[int]) -> list[int]:
+    """The number of the kinematic tree of every generalised velocity."""
+    roots = [[k, *ancestors(parents, k)][-1] for k in range(len(parents))]
+    numbers = {root: t for t, root in enumerate(dict.fromkeys(roots))}
+    return [numbers[root] for root in roots]
+
+
+def _velocities(rows: Rows, group: RowGroup, columns: Sequence[int]) -> Sequence[int]:
+    """The generalised velocities on which a block of a group depends."""
+    if not group.by_link:
+        return columns
+    assert rows.screws is not None
+    nv = rows.J.shape[1]
+    return [k for i in rows.screws.path(columns[0]) for k in range(nv)[rows.screws.velocities[i]]]
+
+
+def _scattered(block: RowBlock, nv: int) -> np.ndarray:
+    """J (n, nv) of a block, from its columns, of which some may be repeated with zeros."""
+    full = zeros((len(block.kinds), nv))
+    for i in range(len(block.kinds)):
+        for j, k in enumerate(block.columns):
+            full = full.set((i, k), full[i, k] + block.J[i, j])
+    return np.array([[full[i, k] for k in range(nv)] for i in range(len(block.kinds))])
