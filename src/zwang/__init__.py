@@ -87,6 +87,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.mechanism.geometry import Capsule as Capsule
     from zwang.mechanism.geometry import Cylinder as Cylinder
     from zwang.mechanism.geometry import Ellipsoid as Ellipsoid
+    from zwang.mechanism.geometry import HeightField as HeightField
     from zwang.mechanism.geometry import Mesh as Mesh
     from zwang.mechanism.geometry import Plane as Plane
     from zwang.mechanism.geometry import Sphere as Sphere
@@ -145,7 +146,7 @@ _PLACES = {
     "zwang.mechanism.joints": (
         "Ball Cylindrical Fixed Free Planar Prismatic Revolute Screw Softness Universal"
     ),
-    "zwang.mechanism.geometry": "Box Capsule Cylinder Ellipsoid Mesh Plane Sphere Surface",
+    "zwang.mechanism.geometry": "Box Capsule Cylinder Ellipsoid HeightField Mesh Plane Sphere Surface",
     "zwang.mechanism.force_elements": (
         "Actuator Damper FluidDrag GravityCompensation Motor Muscle PointSpring Spring Wrench"
     ),
@@ -247,6 +248,7 @@ __all__ = [
     "Free",
     "GlobalSensor",
     "GravityCompensation",
+    "HeightField",
     "Holonomic",
     "InsideSensor",
     "JointCoupling",

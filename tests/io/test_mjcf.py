@@ -332,10 +332,6 @@ UNSUPPORTED = {
     "springyield": model(joint='stiffness="1" springyield="1"'),
     "surfacevel": model(geom='surfacevel="1 0 0 0 0 0"'),
     "flex": model('<flexcomp name="f" type="grid" count="2 2 1" spacing=".1 .1 .1" dim="2" mass="1"/>'),
-    "height field": model(
-        '<geom type="hfield" hfield="h"/>',
-        before='<asset><hfield name="h" nrow="2" ncol="2" size="1 1 1 1"/></asset>',
-    ),
     "signed distance field": model(
         '<geom type="sdf" mesh="m"/>',
         before='<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>',

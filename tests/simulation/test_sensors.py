@@ -186,7 +186,7 @@ MISTAKES = [
     (lambda: zw.SiteSensor("", "gyro", "imu"), "non-empty string"),
     (lambda: zw.FrameSensor("s", "linear_acceleration", "a", relative_to="b"), "give None"),
     (lambda: zw.TouchSensor("s", "imu", zw.Plane()), "must be one of zw.Sphere"),
-    (lambda: zw.RangeSensor("s", "imu", data=("depth",)), "the fields are distance"),
+    (lambda: zw.RangeSensor("s", "imu", data=("colour",)), "the fields are distance"),
     (lambda: zw.ContactSensor("s", frame="imu"), "both frame and zone"),
     (lambda: zw.ContactSensor("s", reduce="least"), "one of none, mindist"),
     (lambda: zw.ContactSensor("s", ("geom", "a")), r"\('shape', name\) or \('body', name\)"),

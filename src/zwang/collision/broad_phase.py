@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from zwang.collision.height_field import may_be_near
 from zwang.collision.narrow_phase import placed
 from zwang.collision.pairs import Pair
-from zwang.collision.shapes import PlacedShape
+from zwang.collision.shapes import PlacedShape, radius
 from zwang.kinematics.poses import Pose
-from zwang.scalar import maximum, sqrt
+from zwang.mechanism.geometry import HeightField
+from zwang.scalar import maximum
 
 
 def passes_broad_phase(pair: Pair, poses: Sequence[Pose]) -> Any:
@@ -25,21 +25,8 @@ def bounding_spheres_overlap(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
     """`passes_broad_phase` for shapes already placed in the world."""
     if "plane" in pair.kinds:
         return True
-    reach = radius(pair.a.kind, a) + radius(pair.b.kind, b) + maximum(pair.margin, 0)
+    if isinstance(pair.a.shape, HeightField):
+        return may_be_near(pair.a.shape, radius(pair.b.kind, b.sizes), a, b)
+    reach = radius(pair.a.kind, a.sizes) + radius(pair.b.kind, b.sizes) + maximum(pair.margin, 0)
     d = b.p - a.p
     return d @ d < reach * reach
-
-
-def radius(kind: str, shape: PlacedShape) -> Any:
-    """Radius [m] of a shape's bounding sphere about its origin."""
-    sizes = shape.sizes
-    match kind:
-        case "sphere":
-            return sizes[0]
-        case "capsule":
-            return sizes[0] + sizes[1]
-        case "cylinder" | "box":
-            return sqrt(sum(x * x for x in sizes))
-        case "ellipsoid":
-            return maximum(maximum(sizes[0], sizes[1]), sizes[2])
-    return float(np.linalg.norm(np.asarray(sizes, float), axis=-1).max())

@@ -77,7 +77,7 @@ def touching_feature(
     box is flat where the direction is nearer to perpendicular to it than the point to its end.
     """
     x, d, size = (shape.sides.T @ (point - shape.centre), shape.sides.T @ towards, shape.size)
-    if shape.kind == "mesh":
+    if shape.kind in ("mesh", "prism"):
         directions, flat = _directions_between(shape.sides.T @ corners.T, weights, size)
         return TouchingFeature(x, (True, True, True), directions, flat)
     sizes, round_ = shape.placed.sizes, (False, False, False)
@@ -117,7 +117,7 @@ def _directions_between(corners: np.ndarray, weights: np.ndarray, size: Any) -> 
 
 def point_along(shape: ConvexShape, feature: TouchingFeature, towards: np.ndarray) -> np.ndarray:
     """The point of a feature in the world for a direction towards the other shape."""
-    if shape.kind == "mesh":
+    if shape.kind in ("mesh", "prism"):
         return shape.centre + shape.sides @ feature.point
     local = shape.local_support(shape.sides.T @ towards)
     held = [where(h, x, y) for h, x, y in zip(feature.held, feature.point, local, strict=True)]

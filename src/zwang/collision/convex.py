@@ -24,8 +24,10 @@ from zwang.collision.contact_point import ContactPoint, contact_frame, unit
 from zwang.collision.gjk import OVERLAP, closest_to_origin, inner, select
 from zwang.collision.shapes import PlacedShape
 from zwang.collision.support_functions import (
+    PRISM_EDGES,
     ConvexShape,
     convex_shape_of,
+    prism_normals,
     without_derivatives_of_shapes,
 )
 from zwang.scalar import (
@@ -170,6 +172,12 @@ def _initial_direction(a: ConvexShape, b: ConvexShape) -> tuple[np.ndarray, Any]
         iterate = less(new, depth)
         return select(iterate, direction * 1.0, n), where(iterate, new, depth)
 
+    for shape, other in ((a, b), (b, a)):
+        if shape.kind == "prism":
+            corners = shape.placed.sizes
+            edges = [corners[end] - corners[start] for start, end in PRISM_EDGES]
+            directions += [shape.sides @ normal for normal in prism_normals(corners)]
+            directions += [unit(cross(shape.sides @ e, axis), n)[0] for e in edges for axis in other.sides.T]
     best = n, depth
     for direction in (*directions, *(-direction for direction in directions)):
         best = shorter(direction, best)

@@ -9,10 +9,12 @@ from zwang.collision import box_box as box_shapes
 from zwang.collision import convex, manifold, sphere_capsule_box, sphere_capsule_cylinder
 from zwang.collision import plane as plane_shapes
 from zwang.collision.contact_point import ContactPoint
+from zwang.collision.height_field import prism_contact, stored_heights
 from zwang.collision.pairs import CollisionShape, Pair
 from zwang.collision.shapes import COUNTS, MANIFOLDS, PlacedShape
 from zwang.errors import UnsupportedError
 from zwang.kinematics.poses import Pose, placement_pose
+from zwang.mechanism.geometry import HeightField
 
 FUNCTIONS: dict[tuple[str, str], Callable[[PlacedShape, PlacedShape, Any], tuple[ContactPoint, ...]]] = {
     ("plane", "sphere"): plane_shapes.plane_sphere,
@@ -38,13 +40,14 @@ def _convex(kinds: tuple[str, str]) -> Callable[[PlacedShape, PlacedShape, Any],
     return lambda a, b, reach: manifold.contact_manifold(*kinds, a, b, reach)
 
 
-FUNCTIONS |= {kinds: _convex(kinds) for kinds in COUNTS if kinds not in FUNCTIONS}
+FUNCTIONS |= {k: _convex(k) for k in COUNTS if k not in FUNCTIONS and "heightfield" not in k}
 
 
 def placed(shape: CollisionShape, poses: Sequence[Pose]) -> PlacedShape:
     """A shape in the world, for the poses of the links."""
     R, p = placement_pose(list(poses), shape.placement)
-    return PlacedShape(shape.sizes, R, p)
+    heights = stored_heights(shape.shape) if isinstance(shape.shape, HeightField) else None
+    return PlacedShape(shape.sizes, R, p, heights)
 
 
 def contact_points(pair: Pair, poses: Sequence[Pose]) -> tuple[ContactPoint, ...]:
@@ -56,6 +59,8 @@ def contact_points(pair: Pair, poses: Sequence[Pose]) -> tuple[ContactPoint, ...
 
 def contact_points_between(pair: Pair, a: PlacedShape, b: PlacedShape) -> tuple[ContactPoint, ...]:
     """`contact_points` for shapes already placed in the world."""
+    if isinstance(pair.a.shape, HeightField):
+        return (prism_contact(pair.a.shape, pair.b.kind, a, b),)
     if pair.kinds not in FUNCTIONS:
         raise UnsupportedError(
             f"the contact of {pair.a.name!r} with {pair.b.name!r}: {' with '.join(pair.kinds)} is not "

@@ -15,6 +15,7 @@ from zwang.collision.narrow_phase import placed
 from zwang.collision.pairs import CollisionShape, Pair
 from zwang.collision.shapes import PlacedShape
 from zwang.kinematics.poses import Pose
+from zwang.mechanism.geometry import HeightField
 from zwang.mechanism.tree import WORLD
 from zwang.scalar import MutableArray, are_constant, empty
 from zwang.scalar.stacked_pytree import StackedPytree
@@ -29,8 +30,9 @@ class StoredPlacements:
         shapes = {shape.index: shape for pair in pairs for shape in (pair.a, pair.b)}
         self.numbers = {index: k for k, index in enumerate(shapes)}
         self._entries: MutableArray = empty((len(shapes), _POSE_SIZE))
+        self.heights: dict[int, MutableArray | None] = {}
         for k, shape in enumerate(shapes.values()):
-            _, R, p = placed(shape, poses)
+            _, R, p, self.heights[shape.index] = placed(shape, poses)
             for c, x in enumerate([*np.ravel(R), *p]):
                 self._entries = self._entries.set((k, c), x)
 
@@ -78,7 +80,9 @@ class PairGroup:
         pair = self.pair(number)
         shapes_of_pair = (pair.a, [p.a for p in self.pairs]), (pair.b, [p.b for p in self.pairs])
         a, b = (
-            PlacedShape(one_shape.sizes, *_placement_of(shapes, number, stored))
+            PlacedShape(
+                one_shape.sizes, *_placement_of(shapes, number, stored), stored.heights[one_shape.index]
+            )
             for one_shape, shapes in shapes_of_pair
         )
         return a, b
@@ -115,7 +119,7 @@ def _group_key(pair: Pair) -> Hashable:
     """
     softness = (*pair.solref, *pair.solreffriction, *pair.solimp)
     meshes = [
-        np.asarray(shape.sizes, float).tobytes() if shape.kind == "mesh" else b""
+        np.asarray(shape.sizes, float).tobytes() if shape.kind == "mesh" else _grid(shape)
         for shape in (pair.a, pair.b)
     ]
     return (
@@ -126,6 +130,12 @@ def _group_key(pair: Pair) -> Hashable:
         pair.condim,
         softness if are_constant(*softness) else id(pair),
     )
+
+
+def _grid(shape: CollisionShape) -> Hashable:
+    """The numbers of a height field; nothing for other shapes."""
+    field = shape.shape
+    return (field.heights, field.extent, field.base) if isinstance(field, HeightField) else b""
 
 
 def _pair_values(pair: Pair) -> tuple[Any, ...]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from zwang.collision.shapes import CONVEX, COUNTS, MANIFOLDS, ORDER, sizes_of, type_of_shape
+from zwang.collision.shapes import CONVEX, COUNTS, MANIFOLDS, ORDER, radius, sizes_of, type_of_shape
 from zwang.errors import UnknownNameError, UnsupportedError
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
-from zwang.mechanism.geometry import Geometry, Surface
+from zwang.mechanism.geometry import Geometry, HeightField, Surface
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Names, Numbers
 from zwang.mechanism.tree import WORLD, Placement, Tree
-from zwang.scalar import is_zero, maximum
+from zwang.scalar import are_constant, is_zero, maximum
 
 SMALLEST_FRICTION = 1e-5
+MOST_PRISMS = 2000  # of a height field under one shape
 
 
 @dataclass(frozen=True)
@@ -119,8 +121,11 @@ def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
             if _may_touch(mechanism, first, second, parent_links):
                 pairs.append(_mixed_pair(*_ordered(first, second)))
     pairs = [_with_flags(pair, mechanism.options.disabled) for pair in pairs]
+    found = []
+    for pair in pairs:
+        found += _prism_pairs(pair) if isinstance(pair.a.shape, HeightField) else [pair]
     numbers = {"world": 0, **{body.name: k + 1 for k, body in enumerate(mechanism.bodies)}}
-    return tuple(sorted(pairs, key=lambda pair: _sort_key(numbers, pair)))
+    return tuple(sorted(found, key=lambda pair: _sort_key(numbers, pair)))
 
 
 def _with_flags(pair: Pair, disabled: Names) -> Pair:
@@ -149,7 +154,7 @@ def _may_touch(
         return False
     if not (one.surface.contype & two.surface.conaffinity or two.surface.contype & one.surface.conaffinity):
         return False
-    if (first.kind, second.kind) == ("plane", "plane"):
+    if {first.kind, second.kind} <= {"plane", "heightfield"}:
         return False
     a, b = first.placement.link, second.placement.link
     if a == b:
@@ -256,3 +261,38 @@ def _pair(
     """Pair with friction of (sliding, torsional, rolling) and default friction softness."""
     slide, spin, roll = (maximum(SMALLEST_FRICTION, x) for x in friction)
     return Pair(a, b, condim, (slide, slide, spin, roll, roll), tuple(solref), (), tuple(solimp), margin, gap)
+
+
+def _prism_pairs(pair: Pair) -> list[Pair]:
+    """The pairs of a height field and another shape, one for each prism that may be under it.
+
+    Raises UnsupportedError for a margin, a gap or a hard
+    surface, a size that is a symbol, and more prisms than `MOST_PRISMS`.
+    """
+    field = pair.a.shape
+    assert isinstance(field, HeightField)
+    what = f"the contact of the height field {pair.a.name!r} with {pair.b.name!r}"
+    size = radius(pair.b.kind, pair.b.sizes)
+    numbers = pair.margin, pair.gap, size
+    if not are_constant(*numbers) or pair.margin or pair.gap:
+        raise UnsupportedError(
+            f"{what} has a margin or a gap, or a size that is a symbol; give numbers, and 0"
+        )
+    if pair.a.shape.surface.hard or pair.b.shape.surface.hard:
+        raise UnsupportedError(f"{what} is hard, which is not supported; give both surfaces a softness")
+    # an interval of this length touches at most so many cells
+    counts = [
+        min(n - 1, math.ceil(2 * float(size) / (2 * half) * (n - 1)) + 1)
+        for half, n in zip(field.extent, reversed(field.grid), strict=True)
+    ]
+    if 2 * counts[0] * counts[1] > MOST_PRISMS:
+        raise UnsupportedError(
+            f"{what} may have {2 * counts[0] * counts[1]} prisms of the grid under the shape; the limit is "
+            f"{MOST_PRISMS}: give the field a coarser grid, or the shape smaller parts"
+        )
+    name = pair.name or f"contact of {pair.a.name} and {pair.b.name}"
+    slots = [(r, c, side) for r in range(counts[1]) for c in range(counts[0]) for side in (0, 1)]
+    return [
+        replace(pair, a=replace(pair.a, sizes=tuple(map(float, slot))), name=f"{name} #{k + 1}")
+        for k, slot in enumerate(slots)
+    ]

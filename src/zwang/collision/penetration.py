@@ -54,8 +54,8 @@ def with_search_margin(pair: Pair) -> Pair:
 
 
 def half_thickness(shape: CollisionShape) -> Any:
-    """Half of the smallest extent of a shape [m]; inf for a plane."""
-    if shape.kind == "plane":
+    """Half of the smallest extent of a shape [m]; inf for a plane or a height field."""
+    if shape.kind in ("plane", "heightfield"):
         return np.inf
     if shape.kind == "mesh":
         return float(np.ptp(np.asarray(shape.sizes, float), axis=0).min() / 2)

@@ -8,34 +8,63 @@ documentation, `mju_rayGeom`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.rotations import cross
 from zwang.collision.shapes import sizes_of, type_of_shape
-from zwang.errors import UnsupportedError
 from zwang.kinematics.poses import Pose
-from zwang.mechanism.geometry import Geometry, Plane
-from zwang.scalar import absolute, less, less_equal, logical_and, logical_or, sqrt, where
+from zwang.mechanism.geometry import Geometry, HeightField, Mesh, Plane
+from zwang.scalar import (
+    absolute,
+    cond,
+    divide,
+    fori_loop,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    sqrt,
+    table,
+    where,
+)
 
 NOTHING = 1e10
 """The distance of a ray that meets nothing [m], above every distance in a model."""
 TINY = 1e-15
 
 
+class RayHit(NamedTuple):
+    """The distance [m] along a ray to a surface, NOTHING if none is met, and a normal (3,) of the surface
+    there, outwards and of any length.
+    """
+
+    distance: Any
+    normal: np.ndarray
+
+
+Candidate = tuple[Any, Any, np.ndarray]
+"""A crossing (t, valid, normal) of a ray with a surface."""
+
+
 def ray_distance(shape: Geometry, pose: Pose, origin: Any, direction: Any) -> Any:
     """Distance [m] from `origin` (3,) along the unit vector `direction` (3,) to a shape; NOTHING if it is not
-    met.
-
-    pose: of the shape in the world. Raises UnsupportedError for a mesh.
+    met. pose: of the shape in the world.
     """
-    kind = type_of_shape(shape)
-    if kind not in _RAYS:
-        raise UnsupportedError(f"rays do not meet shapes of the kind {kind!r}, as {shape.name!r} is")
+    return ray_hit(shape, pose, origin, direction).distance
+
+
+def ray_hit(shape: Geometry, pose: Pose, origin: Any, direction: Any) -> RayHit:
+    """`ray_distance`, and the normal of the surface in world axes."""
     p, d = pose.R.T @ (origin - pose.p), pose.R.T @ direction
-    if isinstance(shape, Plane):
-        return _plane(shape.extent, p, d)
-    return _RAYS[kind](sizes_of(shape), p, d)
+    hit = _RAYS[type_of_shape(shape)](shape, p, d)
+    return RayHit(hit.distance, pose.R @ hit.normal)
+
+
+def nearest_hit(hits: Sequence[RayHit]) -> RayHit:
+    """The nearest one of these hits; NOTHING if there is none."""
+    return _nearest([(hit.distance, True, hit.normal) for hit in hits])
 
 
 def is_inside(shape: Geometry, pose: Pose, point: Any) -> Any:
@@ -61,13 +90,14 @@ def is_inside(shape: Geometry, pose: Pose, point: Any) -> Any:
     return inside
 
 
-def _least(candidates: Sequence[tuple[Any, Any]]) -> Any:
-    """The least t of the candidates (t, valid) with t >= 0; NOTHING if there is none."""
-    best: Any = NOTHING
-    for t, valid in candidates:
+def _nearest(candidates: Sequence[Candidate]) -> RayHit:
+    """The candidate of least t >= 0; NOTHING if there is none."""
+    best, normal = NOTHING, np.zeros(3)
+    for t, valid, n in candidates:
         better = logical_and(logical_and(valid, less_equal(0, t)), less(t, best))
         best = where(better, t, best)
-    return best
+        normal = np.array([where(better, x, y) for x, y in zip(n, normal, strict=True)])
+    return RayHit(best, normal)
 
 
 def _roots(a: Any, b: Any, c: Any) -> list[tuple[Any, Any]]:
@@ -78,77 +108,186 @@ def _roots(a: Any, b: Any, c: Any) -> list[tuple[Any, Any]]:
     return [((-b - root) / scale, real), ((-b + root) / scale, real)]
 
 
-def _plane(extent: Sequence[Any], p: np.ndarray, d: np.ndarray) -> Any:
+def _plane(shape: Plane, p: np.ndarray, d: np.ndarray) -> RayHit:
     """From outside, that is, against the normal z, and within the extent of the plane."""
     towards = less(d[2], -TINY)
     t = -p[2] / where(towards, d[2], 1.0)
     valid: Any = towards
-    for k, size in enumerate(extent):
+    for k, size in enumerate(shape.extent):
         inside = less_equal(absolute(p[k] + t * d[k]), size)
         valid = logical_and(valid, logical_or(less_equal(size, 0), inside))
-    return _least([(t, valid)])
+    return _nearest([(t, valid, np.array([0, 0, 1]))])
 
 
-def _sphere(sizes: Sequence[Any], p: np.ndarray, d: np.ndarray) -> Any:
-    return _least(_roots(d @ d, d @ p, p @ p - sizes[0] * sizes[0]))
+def _sphere(shape: Geometry, p: np.ndarray, d: np.ndarray) -> RayHit:
+    (radius,) = sizes_of(shape)
+    roots = _roots(d @ d, d @ p, p @ p - radius * radius)
+    return _nearest([(t, real, p + t * d) for t, real in roots])
 
 
-def _ellipsoid(sizes: Sequence[Any], p: np.ndarray, d: np.ndarray) -> Any:
+def _ellipsoid(shape: Geometry, p: np.ndarray, d: np.ndarray) -> RayHit:
     """The sphere of radius 1 in coordinates scaled by the semi-axes."""
-    p, d = (np.array([x / s for x, s in zip(v, sizes, strict=True)]) for v in (p, d))
-    return _least(_roots(d @ d, d @ p, p @ p - 1))
+    s = np.array(sizes_of(shape))
+    roots = _roots((d / s) @ (d / s), (d / s) @ (p / s), (p / s) @ (p / s) - 1)
+    return _nearest([(t, real, (p + t * d) / (s * s)) for t, real in roots])
 
 
-def _tube(radius: Any, half: Any, p: np.ndarray, d: np.ndarray) -> list[tuple[Any, Any]]:
+def _tube(radius: Any, half: Any, p: np.ndarray, d: np.ndarray) -> list[Candidate]:
     """Candidates on the side of a cylinder along z."""
     a, b = d[0] * d[0] + d[1] * d[1], d[0] * p[0] + d[1] * p[1]
     roots = _roots(a, b, p[0] * p[0] + p[1] * p[1] - radius * radius)
-    return [(t, logical_and(real, less_equal(absolute(p[2] + t * d[2]), half))) for t, real in roots]
+    across = np.array([1, 1, 0])
+    return [
+        (t, logical_and(real, less_equal(absolute(p[2] + t * d[2]), half)), (p + t * d) * across)
+        for t, real in roots
+    ]
 
 
-def _cylinder(sizes: Sequence[Any], p: np.ndarray, d: np.ndarray) -> Any:
+def _cylinder(shape: Geometry, p: np.ndarray, d: np.ndarray) -> RayHit:
     """Side and two flat ends."""
-    radius, half = sizes
+    radius, half = sizes_of(shape)
     crosses = less(TINY, absolute(d[2]))
     candidates = _tube(radius, half, p, d)
-    for end in (-half, half):
-        t = (end - p[2]) / where(crosses, d[2], 1.0)
+    for sign in (-1, 1):
+        t = (sign * half - p[2]) / where(crosses, d[2], 1.0)
         x, y = p[0] + t * d[0], p[1] + t * d[1]
-        candidates.append((t, logical_and(crosses, less_equal(x * x + y * y, radius * radius))))
-    return _least(candidates)
+        valid = logical_and(crosses, less_equal(x * x + y * y, radius * radius))
+        candidates.append((t, valid, np.array([0, 0, sign])))
+    return _nearest(candidates)
 
 
-def _capsule(sizes: Sequence[Any], p: np.ndarray, d: np.ndarray) -> Any:
+def _capsule(shape: Geometry, p: np.ndarray, d: np.ndarray) -> RayHit:
     """Side, and the outer halves of two spheres."""
-    radius, half = sizes
+    radius, half = sizes_of(shape)
     candidates = _tube(radius, half, p, d)
     for sign in (-1, 1):
         q = p - np.array([0, 0, sign * half])
         for t, real in _roots(d @ d, d @ q, q @ q - radius * radius):
             outside = less_equal(half, sign * (p[2] + t * d[2]))
-            candidates.append((t, logical_and(real, outside)))
-    return _least(candidates)
+            candidates.append((t, logical_and(real, outside), q + t * d))
+    return _nearest(candidates)
 
 
-def _box(sizes: Sequence[Any], p: np.ndarray, d: np.ndarray) -> Any:
-    """Six faces."""
-    candidates: list[tuple[Any, Any]] = []
+def box_faces(sizes: Sequence[Any], p: np.ndarray, d: np.ndarray) -> list[Candidate]:
+    """Candidates on the six faces of a box with these half sizes."""
+    candidates: list[Candidate] = []
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
         crosses = less(TINY, absolute(d[k]))
         for sign in (-1, 1):
             t = (sign * sizes[k] - p[k]) / where(crosses, d[k], 1.0)
             inside = [less_equal(absolute(p[n] + t * d[n]), sizes[n]) for n in (i, j)]
-            candidates.append((t, logical_and(crosses, logical_and(*inside))))
-    return _least(candidates)
+            normal = np.array([sign if n == k else 0 for n in range(3)])
+            candidates.append((t, logical_and(crosses, logical_and(*inside)), normal))
+    return candidates
 
 
-_RAYS: dict[str, Callable[[Sequence[Any], np.ndarray, np.ndarray], Any]] = {
+def _box(shape: Geometry, p: np.ndarray, d: np.ndarray) -> RayHit:
+    return _nearest(box_faces(sizes_of(shape), p, d))
+
+
+def _triangle(corners: Sequence[np.ndarray], p: np.ndarray, d: np.ndarray) -> Candidate:
+    """The plane of three corners, within their triangle, by barycentric coordinates (Moeller, Trumbore)."""
+    one, two, from_first = corners[1] - corners[0], corners[2] - corners[0], p - corners[0]
+    normal = cross(one, two)
+    determinant = -(normal @ d)
+    crosses = less(TINY, absolute(determinant))
+    scale = divide(1, where(crosses, determinant, 1.0))
+    turned = cross(from_first, d)
+    u, v = two @ turned * scale, -(one @ turned) * scale
+    inside = logical_and(logical_and(less_equal(0, u), less_equal(0, v)), less_equal(u + v, 1))
+    return from_first @ normal * scale, logical_and(crosses, inside), normal
+
+
+def _with_triangle(hit: RayHit, corners: Sequence[np.ndarray], p: np.ndarray, d: np.ndarray) -> RayHit:
+    """The nearer one of a hit and that of a triangle."""
+    return _nearest([(hit.distance, True, hit.normal), _triangle(corners, p, d)])
+
+
+def _mesh(shape: Mesh, p: np.ndarray, d: np.ndarray) -> RayHit:
+    """All triangles, from either side, if the ray meets the bounding sphere."""
+    vertices, faces = np.asarray(shape.vertices, float), np.asarray(shape.faces, int)
+    if not len(faces):
+        return RayHit(NOTHING, np.zeros(3))
+    rows, numbers = table(vertices), table(faces)
+    middle = (vertices.min(axis=0) + vertices.max(axis=0)) / 2
+    radius = float(np.linalg.norm(vertices - middle, axis=1).max()) * (1 + 1e-9)
+
+    def add(k: Any, hit: RayHit) -> RayHit:
+        corners = [np.array([rows[numbers[k, i], c] for c in range(3)]) for i in range(3)]
+        return _with_triangle(hit, corners, p, d)
+
+    q = p - middle
+    along = q @ d
+    near = less_equal(q @ q - along * along / (d @ d), radius * radius)
+    hit = RayHit(NOTHING + 0.0, np.zeros(3) + 0.0)
+    return cond(near, lambda hit: fori_loop(0, len(faces), add, hit), lambda hit: hit, hit)
+
+
+def _height_field(shape: HeightField, p: np.ndarray, d: np.ndarray) -> RayHit:
+    """The box of the base, the triangles of the surface, and the sides under its edges."""
+    (rows, columns), heights = shape.grid, np.asarray(shape.heights, float)
+    half = np.array(shape.extent)
+    steps = 2 * half / np.array([columns - 1, rows - 1])
+    values, tops = table(heights.ravel()), table(np.maximum(heights[:-1], heights[1:]).max(axis=1))
+    low = shape.base / 2
+    hit = _nearest(box_faces((*half, low), p + np.array([0, 0, low]), d))
+    hit = RayHit(hit.distance + 0.0, hit.normal + 0.0)
+
+    def corner(r: Any, c: Any, row: int, column: int) -> np.ndarray:
+        x, y = steps[0] * (1.0 * c + column) - half[0], steps[1] * (1.0 * r + row) - half[1]
+        return np.array([x, y, values[(r + row) * columns + c + column]])
+
+    def cells_of(r: Any, hit: RayHit) -> RayHit:
+        def cell(c: Any, hit: RayHit) -> RayHit:
+            for two, three in (((0, 1), (1, 1)), ((1, 1), (1, 0))):
+                corners = [corner(r, c, 0, 0), corner(r, c, *two), corner(r, c, *three)]
+                hit = _with_triangle(hit, corners, p, d)
+            return hit
+
+        return fori_loop(0, columns - 1, cell, hit)
+
+    def strip(r: Any, hit: RayHit) -> RayHit:
+        """The cells of a row, if the ray meets the box around them."""
+        size = np.array([half[0], steps[1] / 2, tops[r] / 2 + 1e-9]) * (1 + 1e-9)
+        centre = np.array([0, steps[1] * (1.0 * r + 0.5) - half[1], tops[r] / 2])
+        near = meets(_nearest(box_faces(size, p - centre, d)).distance)
+        return cond(near, lambda hit: cells_of(r, hit), lambda hit: hit, hit)
+
+    hit = fori_loop(0, rows - 1, strip, hit)
+    for axis, sign in ((0, -1), (0, 1), (1, -1), (1, 1)):
+        edge = heights[:, 0 if sign < 0 else -1] if axis == 0 else heights[0 if sign < 0 else -1]
+        hit = _with_side(hit, edge, axis, sign, half, p, d)
+    return hit
+
+
+def _with_side(
+    hit: RayHit, edge: np.ndarray, axis: int, sign: int, half: np.ndarray, p: np.ndarray, d: np.ndarray
+) -> RayHit:
+    """The nearer one of a hit and that of the side of a height field under these heights."""
+    other = 1 - axis
+    crosses = less(TINY, absolute(d[axis]))
+    t = (sign * half[axis] - p[axis]) / where(crosses, d[axis], 1.0)
+    across, z = p[other] + t * d[other], p[2] + t * d[2]
+    step = 2 * half[other] / (len(edge) - 1)
+    values = table(edge)
+
+    def below(k: Any, found: Any) -> Any:
+        share = (across + half[other]) / step - 1.0 * k
+        height = values[k] + (values[k + 1] - values[k]) * share
+        inside = logical_and(less_equal(0, share), less_equal(share, 1))
+        return where(logical_and(inside, less(z, height)), 1.0, found)
+
+    under = fori_loop(0, len(edge) - 1, below, 0.0)
+    valid = logical_and(logical_and(crosses, less_equal(0, z)), less(0, under))
+    normal = np.array([sign if k == axis else 0 for k in range(3)])
+    return _nearest([(hit.distance, True, hit.normal), (t, valid, normal)])
+
+
+_RAYS: dict[str, Callable[..., RayHit]] = {
     "plane": _plane, "sphere": _sphere, "capsule": _capsule, "ellipsoid": _ellipsoid, "cylinder": _cylinder,
-    "box": _box,
+    "box": _box, "mesh": _mesh, "heightfield": _height_field,
 }  # fmt: skip
-RAY_KINDS = tuple(_RAYS)
-"""The kinds of shapes that rays meet."""
 
 
 def meets(distance: Any) -> Any:

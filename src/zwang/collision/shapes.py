@@ -9,16 +9,21 @@ import numpy as np
 from zwang.algebra.convex_hull import convex_hull
 from zwang.errors import DescriptionError, UnsupportedError
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
+from zwang.scalar import MutableArray, maximum, sqrt
 
-ORDER = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
+ORDER = ("plane", "heightfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
 
 
 class PlacedShape(NamedTuple):
-    """A shape in the world: half sizes (or the vertices of a mesh), rotation, and position of its centre."""
+    """A shape in the world: half sizes (or the vertices of a mesh), rotation, and position of its centre.
+
+    heights: those of a height field, whose half sizes are the number of a prism (row, column, side).
+    """
 
     sizes: Any
     R: np.ndarray
     p: np.ndarray
+    heights: MutableArray | None = None
 
 
 def type_of_shape(shape: Geometry) -> str:
@@ -56,8 +61,23 @@ def corners_of(mesh: Mesh) -> np.ndarray:
     return vertices[corners] if len(corners) else np.unique(vertices, axis=0)
 
 
+def radius(kind: str, sizes: Any) -> Any:
+    """Radius [m] of a shape's bounding sphere about its origin."""
+    match kind:
+        case "sphere":
+            return sizes[0]
+        case "capsule":
+            return sizes[0] + sizes[1]
+        case "cylinder" | "box":
+            return sqrt(sum(x * x for x in sizes))
+        case "ellipsoid":
+            return maximum(maximum(sizes[0], sizes[1]), sizes[2])
+    return float(np.linalg.norm(np.asarray(sizes, float), axis=-1).max())
+
+
 # The largest number of contact points of each pair of kinds, in the order of the kinds.
 COUNTS: dict[tuple[str, str], int] = {
+    **{("heightfield", kind): 1 for kind in ("sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")},
     ("plane", "sphere"): 1,
     ("plane", "capsule"): 2,
     ("plane", "ellipsoid"): 1,

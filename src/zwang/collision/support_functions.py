@@ -6,16 +6,19 @@ Spheres and capsules are a point and a segment with a radius, so that their shal
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.convex_hull import convex_hull
+from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import TINY, unit
 from zwang.collision.shapes import PlacedShape
-from zwang.scalar import copysign, for_each, less, sqrt, table, where, without_derivatives
+from zwang.scalar import copysign, for_each, less, maximum, sqrt, table, where, without_derivatives
 
 LARGEST_FACE_COUNT = 300
+PRISM_EDGES = ((0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3))  # of the bottom and the top of a prism
 Support = Callable[[np.ndarray], np.ndarray]
 
 
@@ -61,9 +64,29 @@ class ConvexShape(NamedTuple):
 def convex_shape_of(kind: str, shape: PlacedShape) -> ConvexShape:
     """A shape in the world by its support function."""
     radius = shape.sizes[0] if kind in ("sphere", "capsule") else 0
-    size = float(np.abs(np.asarray(shape.sizes, float)).max()) if kind == "mesh" else sum(shape.sizes)
+    if kind == "mesh":
+        size: Any = float(np.abs(np.asarray(shape.sizes, float)).max())
+    else:
+        size = sqrt(inner_square(shape.sizes)) if kind == "prism" else sum(shape.sizes)
     faces = face_normals(shape.sizes) if kind == "mesh" else np.zeros((0, 3))
     return ConvexShape(kind, shape, _LOCAL[kind](shape.sizes), radius, size, faces)
+
+
+def inner_square(corners: np.ndarray) -> Any:
+    """The largest squared distance of corners (n, 3) from the origin."""
+    return reduce(maximum, [corner @ corner for corner in corners])
+
+
+def prism_normals(corners: np.ndarray) -> list[np.ndarray]:
+    """The unit normals of a prism's faces, of corners (6, 3), the first three at the bottom."""
+    low, high = corners[:3], corners[3:]
+    normals = [np.array([0.0, 0.0, -1.0]), cross(high[1] - high[0], high[2] - high[0])]
+    normals[1] = normals[1] * where(normals[1][2] < 0, -1.0, 1.0)
+    for k in range(3):
+        side = low[(k + 1) % 3] - low[k]
+        normal = np.array([side[1], -side[0], 0.0])
+        normals.append(normal * where(normal @ (low[(k + 2) % 3] - low[k]) > 0, -1.0, 1.0))
+    return [unit(normal)[0] for normal in normals]
 
 
 def without_derivatives_of_shapes(function: Callable, a: ConvexShape, b: ConvexShape, *operands: Any) -> Any:
@@ -135,6 +158,22 @@ def _mesh(corners: Any) -> Support:
     return support
 
 
+def _prism(corners: Any) -> Support:
+    """Support function of a prism."""
+
+    def support(d: np.ndarray) -> np.ndarray:
+        best, *others = corners
+        reached = best @ d
+        for corner in others:
+            projection = corner @ d
+            better = less(reached, projection)
+            best = np.array([where(better, x, y) for x, y in zip(corner, best, strict=True)])
+            reached = where(better, projection, reached)
+        return best
+
+    return support
+
+
 _LOCAL: dict[str, Callable[[Any], Support]] = {
     "sphere": _ball,
     "capsule": _capsule,
@@ -142,4 +181,5 @@ _LOCAL: dict[str, Callable[[Any], Support]] = {
     "cylinder": _cylinder,
     "box": _box,
     "mesh": _mesh,
+    "prism": _prism,
 }

@@ -305,6 +305,59 @@ class Mesh(Geometry):
         return volume, centroid, np.trace(spread) * np.eye(3) - spread
 
 
+@validated
+@dataclass(frozen=True)
+class HeightField(Geometry):
+    """A surface over a grid: heights (rows, columns) [m] above the plane z = 0 of the shape frame.
+
+    The columns are along x, from -extent[0] to extent[0], and the rows along y, from -extent[1] to extent[1]
+    [m]; each cell of the grid is two triangles. base [m]: the thickness of the solid below z = 0. Contacts
+    are those of the prisms under the triangles, as in MuJoCo; a height field has no mass.
+    Raises DescriptionError for fewer than two rows or columns, negative heights, and an extent or a base that
+    is not positive.
+    """
+
+    heights: FrozenArray | tuple[tuple[float, ...], ...] = ((0.0, 0.0), (0.0, 0.0))
+    extent: tuple[float, float] = (1.0, 1.0)
+    base: float = 0.1
+
+    def __post_init__(self):
+        super().__post_init__()
+        where = f"height field {self.name!r}"
+        heights = np.atleast_2d(real_array(np.asarray(self.heights)))
+        if heights.ndim != 2 or min(heights.shape) < 2:
+            raise DescriptionError(f"heights of {where} have the shape {heights.shape}; give 2 x 2 or more")
+        if not (np.isfinite(heights).all() and heights.min() >= 0):
+            raise DescriptionError(f"heights of {where} must be finite and not negative")
+        object.__setattr__(self, "heights", FrozenArray(heights, heights.shape[1]))
+        extent = vector(self.extent, 2, f"extent of {where}")
+        object.__setattr__(self, "extent", tuple(bounded(x, f"extent of {where}", above=0) for x in extent))
+        object.__setattr__(self, "base", bounded(self.base, f"base of {where}", above=0))
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+        rows, columns = np.asarray(self.heights).shape
+        return rows, columns
+
+    @property
+    def box(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The least and the largest coordinates of the solid in the shape frame."""
+        x, y = self.extent
+        return (-x, -y, -self.base), (x, y, float(np.asarray(self.heights).max()))
+
+    def surface_triangles(self) -> tuple[np.ndarray, np.ndarray]:
+        """The vertices (n, 3) [m] and the faces (m, 3) of the surface, wound counterclockwise from above."""
+        rows, columns = self.grid
+        x, y = (np.linspace(-half, half, n) for half, n in zip(self.extent, (columns, rows), strict=True))
+        across, along = np.meshgrid(x, y)
+        vertices = np.stack([across, along, np.asarray(self.heights, float)], axis=-1).reshape(-1, 3)
+        first = (np.arange(rows - 1)[:, None] * columns + np.arange(columns - 1)).ravel()
+        one = np.stack([first, first + columns + 1, first + columns], axis=1)
+        two = np.stack([first, first + 1, first + columns + 1], axis=1)
+        return vertices, np.concatenate([one, two])
+
+
 def _frozen_rows(values: Any, kind: type, where: str) -> FrozenArray:
     """`values` (n, 3) as a frozen array of floats or integers. Raises DescriptionError."""
     try:

@@ -141,7 +141,7 @@ class InsideSensor(Sensor):
         _check_zone(self.zone, self.name)
 
 
-RAY_DATA = {"distance": 1, "direction": 3, "origin": 3, "point": 3}
+RAY_DATA = {"distance": 1, "direction": 3, "origin": 3, "point": 3, "normal": 3, "depth": 1}
 """The fields of a range sensor, with their sizes, in their order."""
 
 
@@ -151,8 +151,9 @@ class RangeSensor(Sensor):
     """The distance [m] from the origin of a frame along its z axis to the nearest shape; -1 if there is none.
 
     Shapes of the frame's body and invisible shapes (opacity 0) are ignored. data: some of the fields
-    "distance", "direction" of the ray (0 if nothing is hit), its "origin", and the "point" that is hit (0 if
-    there is none), in world axes; they are returned in this order.
+    "distance", "direction" of the ray (0 if nothing is hit), its "origin", the "point" that is hit, the
+    outward "normal" of the surface there (both 0 if there is none), in world axes, and the "depth", which is
+    the distance again; they are returned in this order.
     """
 
     frame: str

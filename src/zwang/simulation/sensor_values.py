@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from zwang.collision import Pair
+from zwang.collision.contact_point import unit
 from zwang.collision.distances import ShapeDistance, nearer, placed_shapes, shape_distance
-from zwang.collision.rays import is_inside, meets, ray_distance
+from zwang.collision.rays import is_inside, meets, nearest_hit, ray_distance, ray_hit
 from zwang.constraint.context import row_context
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.rows import Rows
@@ -473,18 +474,20 @@ def _range(state: SensedState, sensor: described.RangeSensor) -> list[Any]:
     """Distance along the z axis of the frame to the nearest visible shape of another body."""
     own = body_of_frame(state.mechanism, sensor.frame)
     R, p = state.kinematics.frame_pose(sensor.frame)
-    best: Any = np.inf
+    hits = []
     for shape in placed_shapes(state.mechanism):
         if shape.body == own or (shape.shape.color is not None and shape.shape.color[3] == 0):
             continue
-        t = ray_distance(shape.shape, state.kinematics.placement_pose(shape.placement), p, R[:, 2])
-        best = minimum(best, t)
+        hits.append(ray_hit(shape.shape, state.kinematics.placement_pose(shape.placement), p, R[:, 2]))
+    best, normal = nearest_hit(hits)
     hit = meets(best)
     data = {
         "distance": [where(hit, best, -1.0)],
         "direction": [where(hit, x, 0.0) for x in R[:, 2]],
         "origin": list(p),
         "point": [where(hit, x, 0.0) for x in p + R[:, 2] * where(hit, best, 0.0)],
+        "normal": [where(hit, x, 0.0) for x in unit(normal)[0]],
+        "depth": [where(hit, best, -1.0)],
     }
     return [x for name in sensor.data for x in data[name]]
 

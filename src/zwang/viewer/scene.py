@@ -16,7 +16,7 @@ import xarray as xr
 
 from zwang.api import validation
 from zwang.errors import ShapeError
-from zwang.mechanism.geometry import Geometry, Mesh, Plane
+from zwang.mechanism.geometry import Geometry, HeightField, Mesh, Plane
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.tree import Placement
 from zwang.recording.dataset import coordinate_units, mechanism_of
@@ -246,6 +246,11 @@ def _shapes(m: Mechanism, meshes: dict[Any, Any]) -> Iterator[dict[str, Any]]:
                 "hidden": hidden,
                 "body": body,
             }
+            if isinstance(g, HeightField):
+                vertices, faces = g.surface_triangles()
+                mesh = {"vertices": vertices, "faces": faces}
+                key = (g.heights, g.extent)
+                shape["kind"], (shape["mesh"], _) = "mesh", meshes.setdefault(key, (len(meshes), mesh))
             if isinstance(g, Mesh):
                 mesh = {"vertices": np.asarray(g.vertices, dtype=float), "faces": np.asarray(g.faces)}
                 shape["mesh"], _ = meshes.setdefault((g.vertices, g.faces), (len(meshes), mesh))
@@ -253,7 +258,7 @@ def _shapes(m: Mechanism, meshes: dict[Any, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _drawable(g: Geometry) -> bool:
-    return len(g.faces) > 0 if isinstance(g, Mesh) else bool(g.sizes) or isinstance(g, Plane)
+    return len(g.faces) > 0 if isinstance(g, Mesh) else bool(g.sizes) or isinstance(g, Plane | HeightField)
 
 
 def _color(g: Geometry, body: int) -> list[float]:

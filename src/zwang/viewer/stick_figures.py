@@ -13,7 +13,7 @@ from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import Distance
 from zwang.mechanism.force_elements import PointSpring
-from zwang.mechanism.geometry import Mesh
+from zwang.mechanism.geometry import HeightField, Mesh
 from zwang.mechanism.joints import Free
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Placement
@@ -46,6 +46,8 @@ def _radius(g: Any) -> float:
     """The radius [m] of a sphere around a shape's origin that approximately bounds it."""
     if isinstance(g, Mesh):
         return float(np.linalg.norm(np.asarray(g.vertices), axis=1).max()) if len(g.vertices) else 0.0
+    if isinstance(g, HeightField):
+        return float(np.linalg.norm(g.box, axis=1).max())
     return max((float(getattr(g, s)) for s in g.sizes), default=0.0) / 2
 
 

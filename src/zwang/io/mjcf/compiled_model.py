@@ -109,6 +109,15 @@ class MjcfModel:
             raise UnsupportedError(f"{location}: {what} is not supported; strict=False omits it")
         self.note("unsupported", f"{what} is omitted", location)
 
+    def inexact(self, what: str, instead: str, where: str) -> None:
+        """Report a feature whose meaning here is not that in MuJoCo.
+
+        Raises UnsupportedError if strict; else what it has instead is noted.
+        """
+        if self.strict:
+            raise UnsupportedError(f"{where}: {what}, is not supported; with strict=False it {instead}")
+        self.note("unsupported", f"{what}, {instead}", where)
+
     @contextmanager
     def at(self, kind: str, index: int) -> Iterator[None]:
         """Context in which a DescriptionError becomes a LoadError with the location of the element."""
@@ -126,7 +135,6 @@ def compile_model(files: Files, strict: bool) -> MjcfModel:
     with _recorded_warnings(messages):
         spec = _parsed(files, text)
         _delete_elements_without_effect(spec, files, notes)
-        _delete_height_fields(spec, files, strict, notes)
         _spare_unused_meshes(spec)
         try:
             model = spec.compile()
@@ -195,24 +203,6 @@ def _delete_elements_without_effect(spec: Any, files: Files, notes: list[Note]) 
     ranges = spec.compiler.LRopt  # the length ranges of muscles, which MuJoCo determines by simulation
     ranges.inttotal, ranges.interval = min(ranges.inttotal, 10.0), min(ranges.interval, 2.0)
     ranges.timestep = max(ranges.timestep, 1e-3)
-
-
-def _delete_height_fields(spec: Any, files: Files, strict: bool, notes: list[Note]) -> None:
-    """Delete height fields, whose files are never opened.
-
-    Raises UnsupportedError for those with contacts if strict.
-    """
-    for geom in [g for g in spec.geoms if g.type == mujoco.mjtGeom.mjGEOM_HFIELD]:
-        line = re.search(r"line (\d+)", geom.info or "")
-        where = files.location("geom", geom.name) or f"{files.source}, line {line[1] if line else 0}"
-        what = f"the height field of geom {geom.name!r}"
-        collides = bool(geom.contype or geom.conaffinity)
-        if collides and strict:
-            raise UnsupportedError(f"{where}: {what} is not supported; strict=False omits it")
-        notes.append(Note("unsupported" if collides else "ignored", f"{what} is omitted", where))
-        delete_element(spec, geom)
-    for heights in list(spec.hfields):
-        delete_element(spec, heights)
 
 
 def _spare_unused_meshes(spec: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -30,7 +31,7 @@ _STRING_ATTRIBUTES = {
     "dclass", "texture",
 }  # fmt: skip
 _CHECKED_FORMATS = {".stl", ".obj"}
-_IGNORED_FILES = {"texture", "skin", "hfield"}  # elements whose files are never opened
+_IGNORED_FILES = {"texture", "skin"}  # elements whose files are never opened
 
 
 @dataclass
@@ -152,7 +153,10 @@ class _FileReader:
             if path.suffix.lower() in _CHECKED_FORMATS:
                 # MuJoCo never reads a damaged file; it completes points to their convex hull
                 read_mesh(path, f"{element.location}: {element.title}", points=True)
-            self.files.assets[key] = read_bytes(path, element.location, largest=LARGEST_MESH)
+            data = read_bytes(path, element.location, largest=LARGEST_MESH)
+            if element.name == "hfield":
+                _check_heights(element, data)
+            self.files.assets[key] = data
 
     def _find(self, element: Element, name: str, folder: PurePosixPath) -> Path:
         where = f"{element.location}: {element.title}"
@@ -251,6 +255,25 @@ def _check_sizes(element: Element) -> None:
             raise element.error(
                 f"{element.title} has a count of {points} points: too large; the limit is {MOST_COPIES}"
             )
+
+
+def _check_heights(element: Element, data: bytes) -> None:
+    """Raises LoadError for the file of a height field that is neither an image in the PNG format nor, as
+    MuJoCo has it, the numbers of rows and columns and then the heights, or that has too many samples.
+    """
+    title, png = element.title, data[:8] == b"\x89PNG\r\n\x1a\n"
+    if len(data) < (24 if png else 8):
+        raise element.error(f"{title}: its file has only {len(data)} bytes: it is damaged")
+    rows, columns = struct.unpack(">II", data[16:24]) if png else struct.unpack("<ii", data[:8])
+    if not (rows > 0 and columns > 0 and rows * columns <= MOST_SAMPLES):
+        raise element.error(
+            f"{title}: its file has {rows} x {columns} samples: it is damaged or too large; the limit is "
+            f"{MOST_SAMPLES}"
+        )
+    if not png and len(data) != 8 + 4 * rows * columns:
+        raise element.error(
+            f"{title}: its file has {len(data)} bytes, and not those of {rows} x {columns} samples"
+        )
 
 
 def to_text(element: Element, without: frozenset[str]) -> str:

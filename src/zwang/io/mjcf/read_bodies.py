@@ -18,6 +18,7 @@ from zwang.mechanism.geometry import (
     Cylinder,
     Ellipsoid,
     Geometry,
+    HeightField,
     Mesh,
     Plane,
     Sphere,
@@ -223,6 +224,8 @@ def _of_kind(m: Any, g: int, kind: int, size: list[float], common: dict[str, Any
             return Box(x=2 * size[0], y=2 * size[1], z=2 * size[2], **common)
         case GEOM.mjGEOM_ELLIPSOID:
             return Ellipsoid(x=size[0], y=size[1], z=size[2], **common)
+    if kind == GEOM.mjGEOM_HFIELD:
+        return _height_field(m, int(m.geom_dataid[g]), common)
     mesh = int(m.geom_dataid[g])
     first, count = int(m.mesh_vertadr[mesh]), int(m.mesh_vertnum[mesh])
     face, faces = int(m.mesh_faceadr[mesh]), int(m.mesh_facenum[mesh])
@@ -234,6 +237,15 @@ def _of_kind(m: Any, g: int, kind: int, size: list[float], common: dict[str, Any
         file=m.mesh(mesh).name,
         **common,
     )
+
+
+def _height_field(m: Any, field: int, common: dict[str, Any]) -> HeightField:
+    """The height field with this number; the data of MuJoCo are relative to the largest elevation."""
+    x, y, top, base = (float(size) for size in m.hfield_size[field])
+    rows, columns = int(m.hfield_nrow[field]), int(m.hfield_ncol[field])
+    first = int(m.hfield_adr[field])
+    heights: Any = top * np.array(m.hfield_data[first : first + rows * columns], float).reshape(rows, columns)
+    return HeightField(heights=heights, extent=(x, y), base=base, **common)
 
 
 def _color(m: Any, g: int) -> Any:

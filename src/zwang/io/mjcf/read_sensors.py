@@ -131,8 +131,8 @@ class SensorReader:
         for g in range(m.ngeom):
             material = int(m.geom_matid[g])
             opacity = m.mat_rgba[material][3] if material >= 0 else m.geom_rgba[g][3]
-            if m.geom_bodyid[g] != own and opacity and m.geom_type[g] in (GEOM.mjGEOM_MESH, GEOM.mjGEOM_SDF):
-                return "in a model with meshes, which its rays cannot meet"
+            if m.geom_bodyid[g] != own and opacity and m.geom_type[g] == GEOM.mjGEOM_SDF:
+                return "in a model with signed distance fields, which its rays cannot meet"
         return ""
 
     # ------------------------------------------------------------------------------------------------ sensors

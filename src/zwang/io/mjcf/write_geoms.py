@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from zwang.mechanism.geometry import (
     Cylinder,
     Ellipsoid,
     Geometry,
+    HeightField,
     Mesh,
     Plane,
     Sphere,
@@ -27,6 +29,7 @@ VISUAL_GROUP = 1  # of shapes without contacts, as MuJoCo's own reader of URDF h
 LEAST_VERTICES = 4
 LARGEST_MASK = 2**31 - 1
 SURFACE = Surface()
+MOST_SAMPLES = 1_000_000  # of a height field that is written as text
 NUMBERS = (
     "friction", "condim", "contype", "conaffinity", "priority", "solref", "solimp", "solmix", "margin", "gap",
     "group",
@@ -41,6 +44,8 @@ def shape_title(body: str, shape: Geometry) -> str:
 
 def geom_node(out: MjcfOutput, body: str, shape: Geometry, name: str | None) -> Node | None:
     """The element <geom> of a shape, or None if MJCF does not have it."""
+    if isinstance(shape, HeightField):
+        shape = _from_zero(shape)
     size = _size(out, body, shape)
     if size is None:
         return None
@@ -75,6 +80,13 @@ def _size(out: MjcfOutput, body: str, shape: Geometry) -> dict[str, Any] | None:
                 _omit(out, body, shape, "a plane of MJCF is fixed to the world")
                 return None
             return {"type": "plane", "size": (*shape.extent, 1)}
+        case HeightField():
+            if shape.grid[0] * shape.grid[1] > MOST_SAMPLES:
+                _omit(out, body, shape, f"it has more than {MOST_SAMPLES} samples")
+                return None
+            key = (shape.heights, shape.extent, shape.base)
+            file = out.height_fields.setdefault(key, f"heights{len(out.height_fields)}")
+            return {"type": "hfield", "hfield": file}
         case Mesh():
             if 0 < len(shape.vertices) < LEAST_VERTICES:
                 _omit(out, body, shape, f"a mesh of MJCF has at least {LEAST_VERTICES} vertices")
@@ -85,6 +97,15 @@ def _size(out: MjcfOutput, body: str, shape: Geometry) -> dict[str, Any] | None:
             else:
                 _omit(out, body, shape, f"its triangles were not read (file {shape.file!r})")
     return None
+
+
+def _from_zero(shape: HeightField) -> HeightField:
+    """The same solid, in a frame in which the least height is 0, as MuJoCo has it."""
+    heights = np.asarray(shape.heights, float)
+    least = float(heights.min())
+    position = np.array(shape.position) + least * np.array(shape.orientation)[:, 2]
+    moved: Any = heights - least
+    return replace(shape, heights=moved, base=shape.base + least, position=tuple(position.tolist()))
 
 
 def _omit(out: MjcfOutput, body: str, shape: Geometry, why: str) -> None:
@@ -129,6 +150,13 @@ def asset_node(out: MjcfOutput) -> Node:
     for (vertices, _), file in out.meshes.files.items():
         flat = thickness(np.asarray(vertices)) < FLAT
         assets.add("mesh", name=file, file=f"{file}.obj", inertia="shell" if flat else None)
+    for (heights, extent, base), file in out.height_fields.items():
+        values = np.asarray(heights, float)
+        top = float(values.max()) or 1.0
+        size = (*extent, top, base)
+        rows, columns = values.shape
+        elevation = values[::-1].ravel().tolist()  # the first row of a file is the farthest one
+        assets.add("hfield", name=file, nrow=rows, ncol=columns, size=size, elevation=elevation)
     return assets
 
 

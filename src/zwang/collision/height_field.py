@@ -1,0 +1,112 @@
+"""Contacts of height fields: one contact point for each prism of the grid under the other shape.
+
+Each cell of the grid is two triangles, and under each of them is a prism down to the base. The prisms under
+the bounding box of the other shape, in the axes of the field, are convex shapes of their own. A pair with a
+height field is therefore replaced by several pairs, one for each prism that the box may cover at once; which
+prism of the grid each of them is follows from where the other shape is. Source: MuJoCo documentation,
+Computation, "Collision detection", and XML reference, "asset/hfield".
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
+from zwang.collision.convex import nearest_points
+from zwang.collision.shapes import PlacedShape
+from zwang.collision.support_functions import convex_shape_of
+from zwang.mechanism.geometry import HeightField
+from zwang.scalar import (
+    MutableArray,
+    cond,
+    empty,
+    equal,
+    floor,
+    fori_loop,
+    less,
+    less_equal,
+    logical_and,
+    maximum,
+    minimum,
+    table,
+    where,
+    without_derivatives,
+)
+
+CORNERS = (((1, 0), (0, 0), (1, 1)), ((0, 0), (1, 1), (0, 1)))
+"""The corners (row, column) of the two triangles of a cell, relative to its first corner."""
+
+
+class Bounds(NamedTuple):
+    """The least and the largest coordinates (3,) of a shape in the axes of a height field."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+
+def stored_heights(field: HeightField) -> MutableArray:
+    """The heights (rows columns,) of a field as an array, row by row."""
+    values = np.asarray(field.heights, float).ravel()
+    rows = table(values)
+    return fori_loop(0, len(values), lambda k, heights: heights.set(k, rows[k]), empty(len(values)))
+
+
+def may_be_near(field: HeightField, radius: Any, a: PlacedShape, b: PlacedShape) -> Any:
+    """Whether the sphere around b with this radius meets the box around a field."""
+    p = a.R.T @ (b.p - a.p)
+    near: Any = True
+    for x, low, high in zip(p, *field.box, strict=True):
+        near = logical_and(near, logical_and(less_equal(low - radius, x), less_equal(x, high + radius)))
+    return near
+
+
+def prism_contact(field: HeightField, kind: str, a: PlacedShape, b: PlacedShape) -> ContactPoint:
+    """The contact point of a shape b with one prism, whose number under the shape is in the sizes of a."""
+    bounds = without_derivatives(lambda *parts: _bounds(kind, *parts), *a[1:3], b)
+    exists, corners = _prism(field, a, bounds)
+    middle = corners.sum(axis=0) / 6
+    nothing = [FAR, *b.p, *np.eye(3).ravel()]
+
+    def contact() -> list[Any]:
+        prism = PlacedShape(corners - middle, a.R, a.p + a.R @ middle)
+        found = nearest_points(convex_shape_of("prism", prism), convex_shape_of(kind, b))
+        frame = contact_frame(found.normal)
+        return [found.distance, *(found.first + found.second) / 2, *frame.ravel()]
+
+    values = cond(exists, contact, lambda: [1.0 * x for x in nothing])
+    return ContactPoint(values[0], np.array(values[1:4]), np.array(values[4:]).reshape(3, 3))
+
+
+def _bounds(kind: str, R: np.ndarray, p: np.ndarray, b: PlacedShape) -> Bounds:
+    """The bounds of shape b in the axes R at p."""
+    shape = convex_shape_of(kind, b)
+    ends = [
+        [axis @ (shape.support(sign * axis) - p) + sign * shape.radius for axis in R.T] for sign in (-1, 1)
+    ]
+    return Bounds(np.array(ends[0]), np.array(ends[1]))
+
+
+def _prism(field: HeightField, a: PlacedShape, bounds: Bounds) -> tuple[Any, np.ndarray]:
+    """Whether there is such a prism under the shape, and its corners (6, 3) in the axes of the field."""
+    rows, columns = field.grid
+    dx, dy = (2 * half / (n - 1) for half, n in zip(field.extent, (columns, rows), strict=True))
+    r, c, side = a.sizes
+    first, inside = [], True
+    for k, (number, half, step, n) in enumerate(
+        ((c, field.extent[0], dx, columns), (r, field.extent[1], dy, rows))
+    ):
+        low = maximum(0.0, floor((bounds.low[k] + half) / step))
+        end = minimum(1.0 * (n - 1), -floor(-(bounds.high[k] + half) / step))
+        inside = logical_and(inside, less(low + number, end))
+        first.append(minimum(low + number, n - 2.0))
+    top, bottom = [], []
+    for one, two in zip(*CORNERS, strict=True):
+        row, column = (first[1 - k] + where(equal(side, 0), one[k], two[k]) for k in (0, 1))
+        x, y = column * dx - field.extent[0], row * dy - field.extent[1]
+        assert a.heights is not None
+        top.append([x, y, a.heights.gather(row * columns + column)])
+        bottom.append([x, y, -field.base])
+    reached = maximum(maximum(top[0][2], top[1][2]), top[2][2])
+    return logical_and(inside, less_equal(bounds.low[2], reached)), np.array(bottom + top)
