@@ -61,6 +61,8 @@ def contact_points_between(pair: Pair, a: PlacedShape, b: PlacedShape) -> tuple[
     """`contact_points` for shapes already placed in the world."""
     if isinstance(pair.a.shape, HeightField):
         return (prism_contact(pair.a.shape, pair.b.kind, a, b),)
+    if pair.in_order and pair.kinds == ("plane", "box"):
+        return plane_shapes.plane_box_in_order(a, b)
     if pair.kinds not in FUNCTIONS:
         raise UnsupportedError(
             f"the contact of {pair.a.name!r} with {pair.b.name!r}: {' with '.join(pair.kinds)} is not "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class CollisionShape:
 class Pair:
     """Two shapes that may touch, and the parameters of their contact; friction: sliding twice, torsional,
     rolling twice. single: whether shapes without a closed form have one contact point, instead of a manifold.
+    explicit: whether the mechanism names the pair. in_order: whether the order of its points matters, as
+    it does for the noslip solver.
     """
 
     a: CollisionShape
@@ -59,6 +61,8 @@ class Pair:
     gap: Any
     name: str = ""
     single: bool = False
+    explicit: bool = False
+    in_order: bool = False
 
     @property
     def kinds(self) -> tuple[str, str]:
@@ -121,11 +125,14 @@ def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
             if _may_touch(mechanism, first, second, parent_links):
                 pairs.append(_mixed_pair(*_ordered(first, second)))
     pairs = [_with_flags(pair, mechanism.options.disabled) for pair in pairs]
+    if mechanism.options.noslip_iterations:
+        pairs = [replace(pair, in_order=True) for pair in pairs]
     found = []
     for pair in pairs:
         found += _prism_pairs(pair) if isinstance(pair.a.shape, HeightField) else [pair]
     numbers = {"world": 0, **{body.name: k + 1 for k, body in enumerate(mechanism.bodies)}}
-    return tuple(sorted(found, key=lambda pair: _sort_key(numbers, pair)))
+    order = _Order(numbers, _shape_counts(mechanism), "midphase" not in mechanism.options.disabled)
+    return tuple(sorted(found, key=order.key))
 
 
 def _with_flags(pair: Pair, disabled: Names) -> Pair:
@@ -139,10 +146,31 @@ def _with_flags(pair: Pair, disabled: Names) -> Pair:
     return replace(pair, single=True) if "multiccd" in disabled else pair
 
 
-def _sort_key(numbers: dict[str, int], pair: Pair) -> tuple[int, ...]:
-    """Numbers of the bodies, then of the shapes."""
-    bodies = sorted((numbers[pair.a.body], numbers[pair.b.body]))
-    return (*bodies, *sorted((pair.a.index, pair.b.index)))
+class _Order(NamedTuple):
+    """MuJoCo's order of contacts. bodies: their numbers; shapes: how many each has; midphase: whether the
+    shapes of two bodies are found by their bounding boxes, and then sorted.
+    """
+
+    bodies: dict[str, int]
+    shapes: dict[str, int]
+    midphase: bool
+
+    def key(self, pair: Pair) -> tuple[int, ...]:
+        """By the bodies; then explicit pairs first, in their order; then by the shapes, where those of two
+        bodies with several shapes are in the order of the kinds.
+        """
+        bodies = sorted((self.bodies[pair.a.body], self.bodies[pair.b.body]))
+        if pair.explicit:
+            return (*bodies, 0, 0, 0)
+        shapes = [pair.a.index, pair.b.index]
+        several = any(self.shapes[shape.body] > 1 for shape in (pair.a, pair.b))
+        return (*bodies, 1, *(shapes if self.midphase and several else sorted(shapes)))
+
+
+def _shape_counts(mechanism: Mechanism) -> dict[str, int]:
+    """The number of shapes of every body."""
+    found = {body.name: len(body.geometry) for body in mechanism.bodies}
+    return {**found, "world": len(mechanism.geometry)}
 
 
 def _may_touch(
@@ -215,6 +243,7 @@ def _explicit(pair: ContactPair, shapes: tuple[CollisionShape, ...]) -> Pair:
         pair.margin,
         pair.gap,
         pair.name,
+        explicit=True,
     )
 
 

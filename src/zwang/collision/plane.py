@@ -83,6 +83,10 @@ def plane_cylinder(plane: PlacedShape, cylinder: PlacedShape, reach: Any) -> tup
     return tuple(_sphere_contact(plane, point, 0, frame) for point in points)
 
 
+CORNERS = ((-1, -1, -1), (1, -1, -1), (-1, 1, -1), (1, 1, -1))
+"""The first four corners of a box; the others are opposite to them."""
+
+
 def plane_box(plane: PlacedShape, box: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:
     """Four contact points: the lower one of each two opposite corners."""
     n = plane.R[:, 2]
@@ -93,6 +97,32 @@ def plane_box(plane: PlacedShape, box: PlacedShape, reach: Any) -> tuple[Contact
         lower = where(less(0, n @ corner), -1, 1)
         points.append(_sphere_contact(plane, box.p + lower * corner, 0, frame))
     return tuple(points)
+
+
+def plane_box_in_order(plane: PlacedShape, box: PlacedShape) -> tuple[ContactPoint, ...]:
+    """The points of `plane_box` in the order of the corners (x fastest, then y, then z), as MuJoCo has them.
+
+    Corner k or its opposite 7 - k is the lower one: those of the first kind come first, then the others in
+    reverse order.
+    """
+    points = plane_box(plane, box, 0)
+    n = plane.R[:, 2]
+    opposite = [where(less(0, n @ (box.R @ (np.array(s) * np.array(box.sizes)))), 1.0, 0.0) for s in CORNERS]
+    first = 4 - sum(opposite)
+    places = [
+        where(x > 0, first + sum(opposite[k + 1 :], start=0.0), k - sum(opposite[:k], start=0.0))
+        for k, x in enumerate(opposite)
+    ]
+    found = []
+    for place in range(4):
+        chosen = points[0]
+        for at, point in zip(places[1:], points[1:], strict=True):
+            here = equal(at, place)
+            position = [where(here, x, y) for x, y in zip(point.position, chosen.position, strict=True)]
+            distance = where(here, point.distance, chosen.distance)
+            chosen = ContactPoint(distance, np.array(position), point.frame)
+        found.append(chosen)
+    return tuple(found)
 
 
 def plane_mesh(plane: PlacedShape, mesh: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:

@@ -64,8 +64,8 @@ def contact_states(context: RowContext, rows: Rows | None, solution: Solution) -
     """The states of `contact_labels`, from the constraint rows and the solution of Gauss's problem; on any
     scalar.
 
-    Forces of soft contacts follow from the residual of their rows, that is from the acceleration; those of
-    hard ones are multipliers, which need the rows.
+    Forces of soft contacts follow from the residual of their rows, that is from the acceleration, unless the
+    noslip solver has changed them; those of hard ones are multipliers. Both need the rows.
     """
     mechanism = context.mechanism
     pairs = candidate_pairs(mechanism) if contact_enabled(mechanism) else ()
@@ -77,8 +77,8 @@ def contact_states(context: RowContext, rows: Rows | None, solution: Solution) -
     link_v, link_a = screws.spatial_velocities(v), screws.spatial_velocities(a)
     starts, active = ({}, {}) if rows is None else (rows.starts, rows.active_by_name)
     for pair in pairs:
-        if is_hard_contact(pair):
-            yield from _hard_contacts(context, pair, starts, active, solution)
+        if is_hard_contact(pair) or mechanism.options.noslip_iterations:
+            yield from _contacts_with_rows(context, pair, starts, active, solution)
             continue
         link = max(pair.a.placement.link, pair.b.placement.link)
         fixed = WORLD in (pair.a.placement.link, pair.b.placement.link)
@@ -86,20 +86,26 @@ def contact_states(context: RowContext, rows: Rows | None, solution: Solution) -
         yield from _soft_contacts(context._replace(v=own[0]), pair, own[1])
 
 
-def _hard_contacts(
+def _contacts_with_rows(
     context: RowContext,
     pair: Pair,
     starts: dict[str, int],
     active_by_name: dict[str, Any],
     solution: Solution,
 ) -> Iterator[ContactState]:
-    """The contacts of a pair with hard rows, which are found by name; contacts without rows are inactive."""
+    """The contacts of a pair whose forces are those of its rows, which are found by name; contacts without
+    rows are inactive.
+    """
+    pyramid = context.mechanism.options.cone == "pyramidal" and not is_hard_contact(pair)
+    count = 2 * (pair.condim - 1) if pyramid and pair.condim > 1 else pair.condim
     for k, point in enumerate(contact_points(pair, context.poses)):
         name, force, active = contact_name(pair, k), np.zeros(WRENCH), 0.0
         if name in starts:
             active = where(active_by_name[name], 1.0, 0.0)
-            own = np.array([solution.force_of(starts[name] + i) for i in range(pair.condim)])
-            force = wrench_components(pair, own, pyramid=False)
+            own = np.array([solution.force_of(starts[name] + i) for i in range(count)])
+            force = np.array(
+                [where(active > 0, x, 0.0) for x in wrench_components(pair, own, pyramid=pyramid)]
+            )
         yield ContactState(active, point.distance, point.position, point.frame, force)
 
 
