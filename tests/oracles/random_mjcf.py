@@ -98,7 +98,7 @@ class RandomModel:
         return f"<geom type='{kind}' {size} {pose} {self._surface()}/>"
 
     def _joints(self) -> str:
-        """One or two joints; MuJoCo's connect and weld have an inexact derivative where one body has a ball and
+        """One or two joints. MuJoCo's connect and weld have an inexact Jdot v where one body has a ball and
         another joint.
         """
         first = self._joint(JOINTS)
