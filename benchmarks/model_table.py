@@ -43,10 +43,11 @@ differences tells the error that remains without contacts.
 
 `python -m tests.oracles.random_mjcf 300` compares 300 random models, of trees with all kinds of joints and
 shapes, actuators, tendons, equalities, sensors and options. The models that differ have overlaps so deep that
-there are several ways apart (a box or a mesh beyond about a tenth of its size), contacts of cylinders and boxes
-that nearly lie on each other, or curved shapes, whose contacts MuJoCo finds by iteration. Two differences are
-those of MuJoCo, where zwang is exact: the term Jdot v of connect and weld constraints on a body that has a ball
-joint and another joint, and the depth of boxes and meshes in height fields, which strict loading refuses.
+there are several ways apart (a box or a mesh beyond about a tenth of its size), cylinders that nearly lie on
+another shape, where MuJoCo has one more point, or curved shapes, whose contacts MuJoCo finds by iteration.
+Two differences are those of MuJoCo, where zwang is exact: the term Jdot v of connect and weld constraints on a
+body that has a ball joint and another joint, and the depth of boxes and meshes in height fields, which strict
+loading refuses.
 """
 WIDTH = 100
 

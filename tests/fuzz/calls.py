@@ -172,6 +172,7 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
             "Plane": {},
             "Cylinder": {"radius": 0.1, "length": 1},
             "Ellipsoid": {"x": 0.1, "y": 0.1, "z": 0.1},
+            "HeightField": {"heights": ((0.1, 0.2), (0.3, 0.1))},
             "Mesh": {
                 "vertices": [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)],
                 "faces": [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)],

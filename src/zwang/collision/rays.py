@@ -251,7 +251,7 @@ def _height_field(shape: HeightField, p: np.ndarray, d: np.ndarray) -> RayHit:
         """The cells of a row, if the ray meets the box around them."""
         size = np.array([half[0], steps[1] / 2, tops[r] / 2 + 1e-9]) * (1 + 1e-9)
         centre = np.array([0, steps[1] * (1.0 * r + 0.5) - half[1], tops[r] / 2])
-        near = meets(_nearest(box_faces(size, p - centre, d)).distance)
+        near = meets(_nearest(box_faces([*size], p - centre, d)).distance)
         return cond(near, lambda hit: cells_of(r, hit), lambda hit: hit, hit)
 
     hit = fori_loop(0, rows - 1, strip, hit)

@@ -163,8 +163,10 @@ def without_inactive_rows(rows: Rows) -> Rows:
     """The active rows in one table, where it is known which are active, as on floats; else all rows."""
     if rows.compacted is not None:
         return rows
-    known = [*rows.active, *(group.any_active for group in rows.row_groups)]
-    return rows.only_active() if all(value_is_constant(active) for active in known) else rows
+    groups = rows.row_groups
+    known = all(value_is_constant(active) for active in [*rows.active, *(g.any_active for g in groups)])
+    known = known and all(value_is_constant(g.active[k]) for g in groups for k in range(len(g.names)))
+    return rows.only_active() if known else rows
 
 
 def solution_of_rows(
