@@ -80,6 +80,24 @@ def test_many_sweeps_hold_a_box_on_a_slope_and_softness_alone_lets_it_creep():
     assert slips[0] > 1e-4 and slips[1] < 1e-2 * slips[0]
 
 
+def test_sensors_have_the_forces_of_the_noslip_solver():
+    text = """<mujoco><option noslip_iterations="2"/><worldbody>
+    <geom type="plane" size="3 3 .1" euler="9 7 0"/>
+    <body name="b" pos="0 0 .09"><freejoint/><geom type="box" size=".1 .1 .1"/><site name="s" size=".3"/>
+    <body pos=".2 0 0"><joint axis="0 1 0"/><geom size=".1"/><site name="t"/></body></body></worldbody>
+    <equality><connect body1="b" anchor="0 0 .1"/></equality>
+    <sensor><touch site="s"/><force site="t"/><torque site="t"/><accelerometer site="s"/>
+    <force site="s"/></sensor>
+    </mujoco>"""
+    model = mujoco.MjModel.from_xml_string(text)
+    model.opt.tolerance, model.opt.iterations = 1e-15, 300
+    data = after_steps(model, 5)
+    m = read_mjcf("sensors.xml", text=text)
+    found = zw.sensors(m, data.qpos, data.qvel, np.zeros(model.nv))
+    assert data.ncon
+    np.testing.assert_allclose(np.concatenate(list(found.values())), data.sensordata, rtol=1e-9, atol=1e-9)
+
+
 def test_hard_constraints_are_refused():
     text, _ = scene()
     m = read_mjcf("scene.xml", text=text)

@@ -117,15 +117,15 @@ def weld_torques(context: RowContext, solution: Solution) -> dict[str, np.ndarra
 def forces_of_constraints(context: RowContext, solution: Solution) -> Iterator[tuple[Any, np.ndarray]]:
     """Each constraint with the forces of its rows.
 
-    Soft ones follow from the residual of their rows; hard ones are multipliers, which precede all others in
-    the order of the constraints.
+    Soft ones follow from the residual of their rows, unless the noslip solver has changed the acceleration;
+    hard ones are multipliers, which precede all others in the order of the constraints.
     """
     at = 0
     for c in context.mechanism.constraints if equality_enabled(context.mechanism) else ():
         if isinstance(c, NonIdeal | CoulombFriction):
             continue
         count = len(c.expressions) if isinstance(c, Holonomic) else ROW_COUNTS.get(type(c), 1)
-        if is_hard_constraint(c):
+        if is_hard_constraint(c) or context.mechanism.options.noslip_iterations:
             yield c, solution.force[at : at + count]
         else:
             yield c, _soft_forces(context, c, solution.acceleration)
