@@ -229,7 +229,10 @@ def test_compiled_manifolds_are_those_on_floats(name):
     slow = np.array([values(np.array(x)) for x in states], float).reshape(fast.shape)
     exists = slow[..., 0] < FAR
     assert (exists == (fast[..., 0] < FAR)).all() and exists.sum() > len(states)
-    assert np.abs(fast - slow)[exists].max() < 1e-6
+    # rounding may decide with which corner of the common polygon the list begins
+    both = [np.array([p[np.lexsort(np.round(p[:, :4].T, 6))] for p in points]) for points in (fast, slow)]
+    exists = both[1][..., 0] < FAR
+    assert np.abs(both[0] - both[1])[exists].max() < 1e-6
     assert np.isfinite(fast).all()
     for lanes in (1, 2):
         other = CompiledFunction(compiled.program, lanes=lanes, threads=1, cache=False)(np.array(states))

@@ -44,6 +44,9 @@ DISTINCT = 1e-9  # distance of two points, relative to a shape's size, below whi
 PARALLEL = 1e-9  # sine of the angle below which two flat directions are parallel
 CONVERGED = 1e-6  # change of the normal in a step of Newton's method, below which the next is the last
 NEWTON_STEPS = 6  # at most, before the last
+RESIDUAL = (
+    1e-6  # distance of the points off the normal, relative to the size, above which it has not converged
+)
 LARGEST_TURN = 0.01  # [rad] of the normal that a step may correct, and of the points relative to the size
 
 
@@ -237,6 +240,30 @@ def refined(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> NearestPoin
 def _with_unknowns(found: NearestPoints, unknowns: tuple[np.ndarray, ...]) -> NearestPoints:
     n, first, second = unknowns
     return NearestPoints(n, found.a._replace(point=first), found.b._replace(point=second))
+
+
+def converged_or_start(
+    a: ConvexShape, b: ConvexShape, found: NearestPoints, start: NearestPoints
+) -> NearestPoints:
+    """The nearest points after Newton's method, or those before it, held, where it has not converged.
+
+    It may not where the normal is within about 1e-4 rad of the axis of a cylinder and the point near the
+    rim: the rim point turns by 180 degrees with the sign of that angle.
+    """
+    n, scale = found.normal, a.size + b.size
+    gap = point_along(b, found.b, -n) - point_along(a, found.a, n)
+    aside = gap - inner(gap, n) * n
+    failed = less((RESIDUAL * scale) * (RESIDUAL * scale), inner(aside, aside))
+
+    def held(after: TouchingFeature, before: TouchingFeature) -> TouchingFeature:
+        return TouchingFeature(
+            select(failed, before.point, after.point),
+            tuple(logical_or(h, failed) for h in after.held),
+            after.directions,
+            tuple(f if f is False else logical_and(f, logical_not(failed)) for f in after.flat),
+        )
+
+    return NearestPoints(select(failed, start.normal, n), held(found.a, start.a), held(found.b, start.b))
 
 
 def newton_step(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> NearestPoints:

@@ -1,9 +1,10 @@
 """Contact point of two convex shapes by their support functions, for pairs without a closed form.
 
 The distance of separate shapes is found by the algorithm of Gilbert, Johnson and Keerthi. Overlapping
-shapes are moved apart along a direction; the direction of their nearest points is then a better one. At a
-fixed point of this iteration the penetration depth has a local minimum. Steps of Newton's method on the
-optimality conditions end both iterations, and give the derivatives of their result.
+shapes are moved apart along a direction; the direction of their nearest points is then a better one, and a
+search along the turn from the one to the other finds a still better one. At a fixed point of this iteration
+the penetration depth has a local minimum. Steps of Newton's method on the optimality conditions end both
+iterations, and give the derivatives of their result.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.rotations import cross
 from zwang.collision.contact_optimality import (
     NearestPoints,
+    converged_or_start,
     newton_step,
     point_along,
     refined,
@@ -22,18 +23,16 @@ from zwang.collision.contact_optimality import (
 )
 from zwang.collision.contact_point import ContactPoint, contact_frame, unit
 from zwang.collision.gjk import OVERLAP, closest_to_origin, inner, select
+from zwang.collision.least_overlap import direction_along_turn, initial_direction
 from zwang.collision.shapes import PlacedShape
 from zwang.collision.support_functions import (
-    PRISM_EDGES,
     ConvexShape,
     convex_shape_of,
-    prism_normals,
     without_derivatives_of_shapes,
 )
 from zwang.scalar import (
     cond,
     equal,
-    for_each,
     less,
     less_equal,
     logical_and,
@@ -43,7 +42,7 @@ from zwang.scalar import (
     while_loop,
 )
 
-SEPARATION = 1e-3  # distance to which overlapping shapes are moved apart, relative to their size
+SEPARATION = 1e-2  # distance to which overlapping shapes are moved apart, relative to their size
 PENETRATION_ITERATIONS = 50
 NEXT = 1e-3  # [rad] between directions whose points are nearly the same
 PROGRESS = 1e-12  # of the depth in an iteration, relative to the size of the shapes
@@ -106,15 +105,12 @@ def _iterated(a: ConvexShape, b: ConvexShape) -> NearestPoints:
 
     found = cond(less(OVERLAP * scale, length), apart, lambda _: penetration_of(a, b, scale), length)
     first, second = found.weights @ found.A, found.weights @ found.B
-    return refined(
-        a,
-        b,
-        NearestPoints(
-            found.normal,
-            touching_feature(a, first, found.normal, found.A, found.weights),
-            touching_feature(b, second, -found.normal, found.B, found.weights),
-        ),
+    start = NearestPoints(
+        found.normal,
+        touching_feature(a, first, found.normal, found.A, found.weights),
+        touching_feature(b, second, -found.normal, found.B, found.weights),
     )
+    return converged_or_start(a, b, refined(a, b, start), start)
 
 
 # ---------------------------------------------------------------------------------------------- overlapping
@@ -122,7 +118,7 @@ def _iterated(a: ConvexShape, b: ConvexShape) -> NearestPoints:
 
 def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any) -> Contacting:
     """Normal of least penetration (a local minimum), and the points of a and b on it."""
-    n, depth = _initial_direction(a, b)
+    n, depth = initial_direction(a, b, scale)
     nothing = Contacting(n, np.zeros((4, 3)) * 1.0, np.zeros((4, 3)) * 1.0, np.zeros(4) * 1.0)
 
     def iterate(state: Any) -> Any:
@@ -130,11 +126,11 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any) -> Contacting:
         shift = best.normal * (depth + SEPARATION * scale)
         simplex = closest_to_origin(a, b.moved(shift), scale)
         n = unit(simplex.nearest)[0]
-        shorter = _overlap(a, b, n)
+        turned, shorter = direction_along_turn(a, b, best.normal, n)
         accepted = less_equal(shorter, depth + PROGRESS * scale)
         more = less(shorter, depth * (1 - 1e-13) - PROGRESS * scale)
         new = Contacting(n, simplex.A, simplex.A + simplex.W - shift, simplex.weights)
-        normal = select(accepted, n, best.normal)
+        normal = select(accepted, turned, best.normal)
         # points of a direction next to the best one are on that, too: they have been moved apart along it
         beside = less(1 - NEXT * NEXT / 2, inner(n, best.normal))
         kept = logical_or(accepted, logical_or(beside, equal(directions, 0)))
@@ -147,55 +143,3 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any) -> Contacting:
         iterate,
         (nothing, depth, True, 0.0),
     )[0]
-
-
-def _overlap(a: ConvexShape, b: ConvexShape, n: np.ndarray) -> Any:
-    """The displacement of b along n that separates it from a."""
-    return inner(n, a.support(n) - b.support(-n))
-
-
-def _initial_direction(a: ConvexShape, b: ConvexShape) -> tuple[np.ndarray, Any]:
-    """Direction of least overlap among the axes of the shapes, their cross products, and the line of the
-    centres.
-
-    For meshes the face normals and uniformly distributed directions are tested too. In a deep overlap of
-    meshes (over about a tenth of their size) another direction may have less overlap.
-    """
-    n = unit(b.centre - a.centre)[0]
-    depth = _overlap(a, b, n)
-    directions = [sides[:, k] for sides in (a.sides, b.sides) for k in range(3)]
-    directions += [unit(cross(a.sides[:, i], b.sides[:, j]), n)[0] for i in range(3) for j in range(3)]
-
-    def shorter(direction: np.ndarray, best: Any) -> Any:
-        n, depth = best
-        new = _overlap(a, b, direction)
-        iterate = less(new, depth)
-        return select(iterate, direction * 1.0, n), where(iterate, new, depth)
-
-    for shape, other in ((a, b), (b, a)):
-        if shape.kind == "prism":
-            corners = shape.placed.sizes
-            edges = [corners[end] - corners[start] for start, end in PRISM_EDGES]
-            directions += [shape.sides @ normal for normal in prism_normals(corners)]
-            directions += [unit(cross(shape.sides @ e, axis), n)[0] for e in edges for axis in other.sides.T]
-    best = n, depth
-    for direction in (*directions, *(-direction for direction in directions)):
-        best = shorter(direction, best)
-    for shape, sign in ((a, 1), (b, -1)):
-        if len(shape.faces):
-            best = for_each(
-                shape.faces, lambda row, best, R=shape.sides, s=sign: shorter(s * (R @ row), best), best
-            )
-    if len(a.faces) or len(b.faces):
-        best = for_each(_SPHERE_DIRECTIONS, shorter, best)
-    return best
-
-
-def _sphere_directions(count: int) -> np.ndarray:
-    """Uniformly distributed unit vectors (count, 3), on a golden-angle spiral."""
-    z = 1 - (2 * np.arange(count) + 1) / count
-    angle = np.arange(count) * np.pi * (3 - 5**0.5)
-    return np.stack([np.sqrt(1 - z * z) * np.cos(angle), np.sqrt(1 - z * z) * np.sin(angle), z], axis=1)
-
-
-_SPHERE_DIRECTIONS = _sphere_directions(64)

@@ -1,0 +1,150 @@
+"""Distances and penetration depths of convex shapes over thousands of random poses and sizes, against bounds
+that need no iteration, and a search over all directions.
+"""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from tests.collision.test_convex_contacts import support
+from zwang.collision.convex import nearest_points
+from zwang.collision.shapes import PlacedShape
+from zwang.collision.support_functions import convex_shape_of
+from zwang.compiler.pipeline import trace_and_optimise
+from zwang.compiler.runtime.compiled_function import CompiledFunction
+
+KINDS = [
+    ("ellipsoid", "box"),
+    ("ellipsoid", "ellipsoid"),
+    ("ellipsoid", "cylinder"),
+    ("cylinder", "cylinder"),
+]
+SIZES = {"ellipsoid": 3, "box": 3, "cylinder": 2}
+SPREADS = ((0.0, 0.6), (0.5, 0.6), (1.0, 0.8))  # of the logarithm of the sizes, and of the positions
+
+
+class Poses:
+    """Random shapes of two kinds, with their signed distance, normal and nearest points, compiled."""
+
+    def __init__(self, kinds, spread, distance, count, seed):
+        rng = np.random.default_rng(seed)
+        self.kinds = kinds
+        self.sizes = [0.3 * np.exp(spread * rng.normal(size=(count, SIZES[kind]))) for kind in kinds]
+        self.R = [Rotation.random(count, random_state=rng).as_matrix() for _ in kinds]
+        self.p = [np.zeros((count, 3)), distance * rng.normal(size=(count, 3))]
+        self.scale = self.sizes[0].sum(axis=1) + self.sizes[1].sum(axis=1)
+
+    def found(self):
+        """Distance (count,), normal and nearest points (count, 3)."""
+
+        def values(*x):
+            shapes = [PlacedShape(tuple(x[k]), x[k + 1].reshape(3, 3), x[k + 2]) for k in (0, 3)]
+            found = nearest_points(*map(convex_shape_of, self.kinds, shapes))
+            return np.array([found.distance, *found.normal, *found.first, *found.second])
+
+        arrays = [x for k in (0, 1) for x in (self.sizes[k], self.R[k].reshape(-1, 9), self.p[k])]
+        inputs = {f"x{k}": x.shape[1] for k, x in enumerate(arrays)}
+        out = np.asarray(CompiledFunction(trace_and_optimise(values, inputs), threads=1)(*arrays))
+        return out[:, 0], out[:, 1:4], out[:, 4:7], out[:, 7:10]
+
+    def overlap(self, D, chosen):
+        """The overlap along the unit vectors D (n, 3) of the chosen poses (n,)."""
+        out = 0
+        for k, sign in ((0, 1), (1, -1)):
+            local = np.einsum("nij,ni->nj", self.R[k][chosen], sign * D)
+            sizes = self.sizes[k][chosen]
+            zero = PlacedShape(np.ones(3), np.eye(3), np.zeros(3))
+            if self.kinds[k] == "ellipsoid":  # of a unit ball, and of a unit cube
+                out = out + support("ellipsoid", zero, local * sizes)
+            elif self.kinds[k] == "box":
+                out = out + support("box", zero, local * sizes)
+            else:
+                out = out + sizes[:, 0] * np.hypot(*local[:, :2].T) + sizes[:, 1] * abs(local[:, 2])
+            out = out + sign * np.sum(D * self.p[k][chosen], axis=1)
+        return out
+
+    def inside(self, k, X):
+        """The points X (n, 3), or points of the shape k near them where they are outside."""
+        x, s = np.einsum("nij,ni->nj", self.R[k], X - self.p[k]), self.sizes[k]
+        if self.kinds[k] == "box":
+            x = np.clip(x, -s, s)
+        elif self.kinds[k] == "ellipsoid":
+            x = x / np.maximum(np.linalg.norm(x / s, axis=1), 1)[:, None]
+        else:
+            radial = np.minimum(s[:, 0] / np.hypot(x[:, 0], x[:, 1]), 1)
+            x = np.column_stack([x[:, 0] * radial, x[:, 1] * radial, np.clip(x[:, 2], -s[:, 1], s[:, 1])])
+        return self.p[k] + np.einsum("nij,nj->ni", self.R[k], x)
+
+    def searched(self, D, chosen, widths, rng):
+        """The least overlap (n,) at and around D (n, 3), by random steps of the widths."""
+        D, least = D.copy(), self.overlap(D, chosen)
+        for width in widths:
+            new = D + width * rng.normal(size=D.shape)
+            new /= np.linalg.norm(new, axis=1)[:, None]
+            overlap = self.overlap(new, chosen)
+            better = overlap < least
+            D[better], least = new[better], np.minimum(least, overlap)
+        return least
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+def test_distances_are_between_bounds_that_meet(kinds):
+    """Two points of the shapes are at least as far apart as the shapes, and the separation along a direction
+    is at most their distance; here the bounds meet. An overlap along the normal is the depth.
+    """
+    for spread, distance in SPREADS:
+        poses = Poses(kinds, spread, distance, 20_000, 1)
+        signed, n, first, second = poses.found()
+        scale, everything = poses.scale, np.arange(20_000)
+        apart, off = signed > 0, np.abs((signed + poses.overlap(n, everything)) / scale)
+        assert off[apart].max() < 1e-9 and off.max() < 1e-7
+        assert apart.sum() > 5_000
+        first, second = poses.inside(0, first), poses.inside(1, second)
+        between = np.linalg.norm(second - first, axis=1)
+        assert np.abs((between - signed) / scale)[apart].max() < 1e-10
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+def test_depths_are_least_among_the_directions_around_the_normal(kinds):
+    """Also where the curvature of the shapes nearly equals the depth, so that the least depth is flat, and
+    from a direction at which the overlap is stationary but not least.
+    """
+    rng, compared = np.random.default_rng(2), 0
+    for spread, distance in (*SPREADS, (0.0, 0.3)):
+        poses = Poses(kinds, spread, distance, 20_000, 3)
+        signed, n, _, _ = poses.found()
+        chosen = np.flatnonzero(signed < 0)
+        least = poses.searched(n[chosen], chosen, np.repeat(10.0 ** np.arange(-2, -6, -1), 25), rng)
+        assert ((-signed[chosen] - least) / poses.scale[chosen]).max() < 1e-10
+        compared += len(chosen)
+    assert compared > 20_000
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+def test_depths_are_least_among_all_directions(kinds):
+    """Shallow ones everywhere. Of deep ones, where two minima are nearly equal, few are at the other one."""
+    rng = np.random.default_rng(4)
+    z = 1 - (2 * np.arange(150) + 1) / 150
+    sphere = Rotation.from_rotvec(np.outer(np.arange(150) * np.pi * (3 - 5**0.5), [0, 0, 1])).apply(
+        np.stack([np.sqrt(1 - z * z), 0 * z, z], axis=1)
+    )
+    worse = total = 0
+    for spread, distance in SPREADS:
+        poses = Poses(kinds, spread, distance, 6_000, 5)
+        signed, *_ = poses.found()
+        chosen = np.flatnonzero(signed < 0)
+        tried = [np.broadcast_to(d, (len(chosen), 3)) for d in sphere]
+        tried += [s * poses.R[k][chosen][:, :, j] for k in (0, 1) for j in range(3) for s in (1, -1)]
+        values = np.array([poses.overlap(d, chosen) for d in tried])
+        order, least = np.argsort(values, axis=0), np.inf
+        widths = np.repeat(10.0 ** np.linspace(-0.7, -5, 8), 10)
+        for pick in (0, 2, 8):
+            start = np.array([tried[o][i] for i, o in enumerate(order[pick])])
+            least = np.minimum(least, poses.searched(start, chosen, widths, rng))
+        excess = (-signed[chosen] - least) / poses.scale[chosen]
+        shallow = least < 0.02 * poses.scale[chosen]
+        assert shallow.sum() > 20
+        assert excess[shallow].max() < 1e-8
+        assert excess.max() < 1e-2
+        worse, total = worse + np.sum(excess > 1e-8), total + len(chosen)
+    assert worse < 0.006 * total
