@@ -14,7 +14,8 @@ import pytest
 
 import zwang as zw
 from zwang.api import memory_limit, validation
-from zwang.errors import CompileError, SimulationError
+from zwang.collision import candidate_count, candidate_pairs
+from zwang.errors import CompileError, SimulationError, UnsupportedError
 from zwang.mechanism.samples import double_pendulum
 from zwang.viewer.html_page import page_html
 
@@ -129,6 +130,71 @@ def test_the_counted_size_is_that_of_the_mass_matrix():
         patch.setattr(validation, "MOST_SPEEDS", 7)
         with pytest.raises(CompileError, match="nv = 8 speeds"):
             validation.check_compilable(m)
+
+
+# ----------------------------------------------------------------------------- without machine code, contacts
+
+
+def shapes_on_bodies(bodies: int, shapes: int, **surface: int) -> zw.Mechanism:
+    """Free bodies with several spheres each."""
+    spheres = [zw.Sphere(0.01, position=(k, 0, 0), surface=zw.Surface(**surface)) for k in range(shapes)]
+    return zw.Mechanism(
+        "cloud",
+        [
+            zw.Body(f"body {k}", zw.Free(f"joint {k}"), mass=1, inertia=(1, 1, 1), geometry=spheres)
+            for k in range(bodies)
+        ],
+    )
+
+
+def test_steps_of_a_long_chain_in_python_are_linear_in_its_length():
+    def work(count: int) -> Callable[[], Any]:
+        m = chain(count).replace(options=zw.Options(contact=False))
+        m.tree  # noqa: B018  which is kept
+        return lambda: zw.simulate(m, duration=0.001, step=0.001, compiled=False, progress=False)
+
+    work(50)()
+    assert calls(work(1000)) < 11 * calls(work(100))
+
+
+def test_what_is_too_large_to_step_in_python_is_rejected_at_once(long_chain):
+    uncompiled = {"duration": 1, "compiled": False, "progress": False}
+    for m, words in (
+        (long_chain, r"'chain of 10000' has 49,995,000 pairs of shapes .* at most 5,000 .* compiled=True"),
+        (shapes_on_bodies(3_334, 1, contype=0), r"nv = 20,004 speeds; .* about 8 s a step"),
+        (chain(450, limits=(-1, 1)), r"a mass matrix of 101,475 elements .* at most 100,000"),
+        (shapes_on_bodies(101, 1), r"5,050 pairs of shapes"),
+    ):
+        with pytest.raises(SimulationError, match=words):
+            zw.simulate(m, **uncompiled)
+
+        def refused(m: zw.Mechanism = m) -> None:
+            with pytest.raises(SimulationError):
+                zw.simulate(m, **uncompiled)
+
+        assert calls(refused) < 60 * len(m.bodies)
+
+
+def test_too_many_pairs_of_shapes_are_rejected_before_they_are_built():
+    m = shapes_on_bodies(3, 500)
+    for call in (
+        lambda: candidate_pairs(m),
+        lambda: zw.simulate(m, duration=1, progress=False),
+        lambda: zw.contacts(m, m.neutral, np.zeros(m.nv), np.zeros(m.nv)),
+    ):
+        with pytest.raises(
+            UnsupportedError, match=r"1,500 shapes, of which 750,000 pairs may touch; .*600,000"
+        ):
+            call()
+
+
+def test_shapes_on_one_link_and_with_other_bits_are_no_candidates():
+    """Shapes that cannot touch each other take no time, and the count is that of the pairs."""
+    assert candidate_count(shapes_on_bodies(1, 3_000)) == 0
+    assert candidate_count(shapes_on_bodies(20, 100, contype=0)) == 0
+    m = shapes_on_bodies(4, 3)
+    assert candidate_count(m) == len(candidate_pairs(m)) == 6 * 9
+    assert candidate_count(m.replace(options=zw.Options(contact=False))) == 0
 
 
 # -------------------------------------------------------------------------------------------------- memory

@@ -34,7 +34,7 @@ from zwang.api.termination import (
     warn_of_penetrations,
     warn_of_violations,
 )
-from zwang.api.validation import check_compilable, is_restrained
+from zwang.api.validation import check_compilable, check_interpretable, is_restrained
 from zwang.deprecation import renamed_arguments
 from zwang.errors import SimulationInterrupted, SimulationWarning, TraceError
 from zwang.integrator.adaptive_step import Adaptive
@@ -132,11 +132,14 @@ def simulate(
     `termination_time` and `failure_reason` record it, and the other worlds continue. Raises
     SimulationError, ShapeError, StateError, ParameterError or UnknownNameError for invalid arguments,
     SimulationError if the recording does not fit into memory, and CompileError, at once, for a mechanism
-    that is too large for machine code (5,000 generalised velocities). Raises SimulationInterrupted, a
+    that is too large for machine code (5,000 generalised velocities). With compiled=False SimulationError is
+    raised for more than 20,000 velocities or 5,000 pairs of shapes. Raises SimulationInterrupted, a
     KeyboardInterrupt, if it is interrupted (Ctrl-C); its `recording` is the recording up to there.
     """
     if compiled and isinstance(mechanism, Mechanism):
         check_compilable(mechanism, "the constraint solver" if is_restrained(mechanism) else "")
+    elif isinstance(mechanism, Mechanism):
+        check_interpretable(mechanism)
     initial = initial_state(mechanism, q0, v0, worlds, params)
     plan = simulation_settings(
         mechanism, initial.worlds, duration, step, integrator, record, stabilization, coordinate_reduction

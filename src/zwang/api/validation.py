@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from zwang.collision import candidate_count
 from zwang.errors import (
     ArgumentError,
     CompileError,
     ParameterError,
     ShapeError,
+    SimulationError,
     StateError,
     WriteError,
     ZwangError,
@@ -123,6 +125,8 @@ unrolled.
 """
 MOST_PAIRS = 100_000
 """The largest number of nonzero elements of the mass matrix in unrolled code."""
+MOST_SPEEDS_IN_PYTHON, SECONDS_IN_PYTHON = 20_000, 4e-4  # a step, for each velocity
+MOST_CANDIDATES_IN_PYTHON = 5_000
 SECONDS, MEGABYTES = 0.025, 0.25  # compile time on one core, and memory, of one velocity of a chain
 
 
@@ -132,14 +136,7 @@ def check_compilable(mechanism: Mechanism, matrix: str = "") -> None:
     matrix: the function, if its code contains every element of the mass matrix. The check takes only the
     sizes.
     """
-    depths: dict[str, int] = {}
-    nv = pairs = 0
-    for body in mechanism.bodies:
-        own = sum(joint.nv for joint in body.joints)
-        above = depths.get(body.parent, 0)
-        depths[body.name] = above + own
-        nv += own
-        pairs += own * above + own * (own + 1) // 2
+    nv, pairs = _sizes(mechanism)
     if nv > MOST_SPEEDS:
         raise CompileError(
             f"mechanism {mechanism.name!r} has nv = {nv:,} speeds; machine code is made for at most "
@@ -158,6 +155,43 @@ def check_compilable(mechanism: Mechanism, matrix: str = "") -> None:
             "longest chains; what needs no mass matrix, such as forward_dynamics without constraints "
             "and limits, is compiled for larger ones"
         )
+
+
+def check_interpretable(mechanism: Mechanism) -> None:
+    """Raises SimulationError, with size and estimated cost, for a mechanism whose steps take more than about
+    ten seconds each without machine code. The check takes only the sizes.
+    """
+    nv, elements = _sizes(mechanism)
+    name, remedy = mechanism.name, "simulate it with compiled=True, or split it"
+    if nv > MOST_SPEEDS_IN_PYTHON:
+        raise SimulationError(
+            f"mechanism {name!r} has nv = {nv:,} speeds; with compiled=False every step evaluates each joint "
+            f"in Python, about {nv * SECONDS_IN_PYTHON:.0f} s a step, and at most {MOST_SPEEDS_IN_PYTHON:,} "
+            "are simulated so: split the mechanism"
+        )
+    if elements > MOST_PAIRS and is_restrained(mechanism):
+        raise SimulationError(
+            f"mechanism {name!r} has a mass matrix of {elements:,} elements that are not zero, and its "
+            f"constraints need it: with compiled=False it may have at most {MOST_PAIRS:,}; split it"
+        )
+    if (candidates := candidate_count(mechanism)) > MOST_CANDIDATES_IN_PYTHON:
+        raise SimulationError(
+            f"mechanism {name!r} has {candidates:,} pairs of shapes that may touch; with compiled=False each "
+            f"step tests all in Python, and at most {MOST_CANDIDATES_IN_PYTHON:,} are simulated so: {remedy}"
+        )
+
+
+def _sizes(mechanism: Mechanism) -> tuple[int, int]:
+    """nv, and the number of elements of the mass matrix at and below the diagonal that are not zero."""
+    depths: dict[str, int] = {}
+    nv = elements = 0
+    for body in mechanism.bodies:
+        own = sum(joint.nv for joint in body.joints)
+        above = depths.get(body.parent, 0)
+        depths[body.name] = above + own
+        nv += own
+        elements += own * above + own * (own + 1) // 2
+    return nv, elements
 
 
 def is_restrained(mechanism: Mechanism) -> bool:

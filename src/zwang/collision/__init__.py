@@ -27,7 +27,7 @@ from zwang.collision.broad_phase import bounding_spheres_overlap, passes_broad_p
 from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
 from zwang.collision.narrow_phase import contact_points, contact_points_between
 from zwang.collision.pair_groups import PairGroup, StoredPlacements, is_fixed_to_world, pair_groups
-from zwang.collision.pairs import CollisionShape, Pair, candidate_pairs
+from zwang.collision.pairs import CollisionShape, Pair, candidate_count, candidate_pairs
 from zwang.collision.shapes import PlacedShape
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "PlacedShape",
     "StoredPlacements",
     "bounding_spheres_overlap",
+    "candidate_count",
     "candidate_pairs",
     "contact_frame",
     "contact_points",
