@@ -20,6 +20,7 @@ import sympy as sp
 import xarray as xr
 
 import zwang as zw
+from tests.fuzz.client_calls import TIME, client_calls, motion, torques
 from tests.fuzz.trial import outcome_of
 from zwang.mechanism.mechanism import Mechanism
 
@@ -489,7 +490,7 @@ def argument_names() -> tuple[tuple[str, str], ...]:
 
 @cache
 def _all_functions() -> dict[str, Any]:
-    return _functions()
+    return _functions() | client_calls()
 
 
 def _parameters(function: Any) -> list[str]:
@@ -527,4 +528,8 @@ def outcome(misuse: Misuse, folder: Path) -> tuple[str, str]:
         model.write_text(arm().to_json())
     if not kept.exists():
         zw.save(recording(), kept)
+    if not (table := folder / "motion.csv").exists():
+        header = "time,q_shoulder,q_wrist,tau_shoulder,tau_wrist"
+        rows = np.column_stack([TIME, motion(), torques()])
+        np.savetxt(table, rows, delimiter=",", header=header, comments="")
     return outcome_of(misuse.call)

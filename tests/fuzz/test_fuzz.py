@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import zwang as zw
-from tests.fuzz import calls
+from tests.fuzz import calls, client_calls
 from tests.fuzz.__main__ import run
 from tests.fuzz.corpus import bases
 from tests.fuzz.mutate import mutant
@@ -29,7 +29,8 @@ def test_every_public_name_has_a_valid_call(tmp_path: Path, monkeypatch: pytest.
     named = {name.split()[0] for name, _ in calls.argument_names()}
     public = {name: getattr(zw, name) for name in zw.__all__}
     assert {k for k, x in public.items() if callable(x) and not isinstance(x, EnumType)} <= named
-    for name in calls.PARTS:
+    assert client_calls.public_client_names() <= named
+    for name in (*calls.PARTS, *client_calls.client_calls()):
         assert calls.outcome(calls.made(name, {}), tmp_path)[0] == "accepted", name
 
 

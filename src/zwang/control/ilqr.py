@@ -13,14 +13,17 @@ differential dynamic programming" (ICRA 2014), Sections II and III.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from zwang.api import validation
 from zwang.api.compiled import CompiledMechanism
 from zwang.errors import ArgumentError, ShapeError, SimulationError
+from zwang.mechanism.type_validation import validated_arguments
 
 STEP_SIZES = 2.0 ** -np.arange(0, 11)  # alpha
 SMALLEST_REGULARISATION, LARGEST_REGULARISATION = 1e-8, 1e10
@@ -89,6 +92,7 @@ class _Policy(NamedTuple):
     decrease: tuple[float, float]
 
 
+@validated_arguments()
 def ilqr(
     fast: CompiledMechanism,
     q0: npt.ArrayLike,
@@ -109,18 +113,26 @@ def ilqr(
     (steps, nu): the guess. step, integrator: as for `CompiledMechanism.step`. bounds: the lowest and highest
     controls, each a number or (nu,). iterations: at most. tolerance: of the relative decrease of the cost at
     which the method ends.
-    Raises ShapeError, ArgumentError for bounds without room, SimulationError for a guess that fails, and what
-    `step_derivatives` raises.
+    Raises ShapeError, StateError, ArgumentError for bounds without room, SimulationError for a guess that
+    fails, and what `step_derivatives` raises.
     """
-    u = np.array(control, dtype=float)
+    u = validation.array(control, "control")
     if u.ndim != 2:
         raise ShapeError(f"control must have the shape (steps, inputs); its shape is {u.shape}")
-    lowest, highest = (-np.inf, np.inf) if bounds is None else (np.asarray(x, dtype=float) for x in bounds)
+    lowest, highest = (-np.inf, np.inf) if bounds is None else checked_bounds(bounds, u.shape[1])
     if not np.all(lowest < highest):
         raise ArgumentError(f"bounds are {bounds!r}; every lowest control must be below the highest one")
-    start = tuple(np.array(x, dtype=float) for x in (q0, v0, activation))
-    weights = _weights(cost, 2 * fast.mechanism.nv + start[2].size, u.shape[1])
-    h = fast.mechanism.options.timestep if step is None else step
+    m = fast.mechanism
+    start = (
+        validation.vector(q0, m.nq, "q0", "nq"),
+        validation.vector(v0, m.nv, "v0", "nv"),
+        validation.array(activation, "activation"),
+    )
+    if start[2].ndim != 1:
+        raise ShapeError(f"activation must have the shape (nz,); its shape is {start[2].shape}")
+    validation.vector(cost.q, m.nq, "q of the cost", "nq")
+    weights = _weights(cost, 2 * m.nv + start[2].size, u.shape[1])
+    h = m.options.timestep if step is None else step
     times, options = h * np.arange(len(u)), {"step": step, "integrator": integrator}
     problem = _Problem(fast, cost, weights, times, options, lowest, highest)
     best = problem.rollout(start, np.clip(u, lowest, highest))
@@ -151,13 +163,28 @@ def ilqr(
     )
 
 
+def checked_bounds(bounds: Sequence[npt.ArrayLike], nu: int) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest controls, each a number or (nu,). Raises ShapeError or StateError."""
+    found = [validation.array(x, "bounds") for x in bounds]
+    if any(x.shape not in ((), (nu,)) for x in found):
+        raise ShapeError(
+            f"bounds must be two numbers or arrays of the shape ({nu},); their shapes are "
+            f"{', '.join(str(x.shape) for x in found)}"
+        )
+    return found[0], found[1]
+
+
 def _weights(cost: Quadratic, n: int, nu: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The weights W (n,), R (nu,) and W at the end (n,). Raises ShapeError."""
     found = []
     for name, size in (("state", n), ("control", nu), ("final", n)):
-        weights = np.asarray(getattr(cost, name), dtype=float)
+        weights = validation.array(getattr(cost, name), f"{name} of the cost")
         if weights.shape != (size,):
             raise ShapeError(f"{name} of the cost must have the shape ({size},); it is {weights.shape}")
+        if not (np.isfinite(weights) & (weights >= 0)).all():
+            raise ArgumentError(
+                f"{name} of the cost is {weights.tolist()}; weights must be finite and not negative"
+            )
         found.append(weights)
     return found[0], found[1], found[2]
 

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
+from zwang.api import validation
 from zwang.api.linearize import LinearModel
 from zwang.errors import ShapeError, SolveError
+from zwang.mechanism.type_validation import validated_arguments
 
 
 class Regulator(NamedTuple):
@@ -23,12 +25,14 @@ class Regulator(NamedTuple):
     poles: np.ndarray
 
 
+@validated_arguments()
 def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
     """The feedback that minimises the integral, or the sum over all steps, of y^T Q y + u^T R u.
 
     model: continuous or discrete. Q: (n, n), or its diagonal (n,). R: (m, m), or its diagonal (m,), positive.
-    Raises ShapeError, and SolveError where no feedback stabilises the model. Source: SciPy's solutions of the
-    algebraic Riccati equations; Anderson, Moore, Optimal Control (1990), Chapters 2 and 3.
+    Raises ArgumentError, StateError, ShapeError, and SolveError where no feedback stabilises the model.
+    Source: SciPy's solutions of the algebraic Riccati equations; Anderson, Moore, Optimal Control
+    (1990), Chapters 2 and 3.
     """
     n, m = model.B.shape
     q, r = _weight(Q, n, "Q"), _weight(R, m, "R")
@@ -49,8 +53,8 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
 
 
 def _weight(W: npt.ArrayLike, size: int, name: str) -> np.ndarray:
-    array = np.asarray(W, dtype=float)
+    array = validation.array(W, name)
     array = np.diag(array) if array.ndim == 1 else array
     if array.shape != (size, size):
-        raise ShapeError(f"{name} must have the shape ({size}, {size}) or ({size},); it is {np.shape(W)}")
+        raise ShapeError(f"{name} must have the shape ({size}, {size}) or ({size},); it is {array.shape}")
     return array

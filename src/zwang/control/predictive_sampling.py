@@ -14,8 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from zwang.api import validation
 from zwang.api.compiled import CompiledMechanism
+from zwang.api.memory_limit import check_memory
+from zwang.control.ilqr import checked_bounds
 from zwang.errors import ArgumentError, ShapeError
+from zwang.mechanism.type_validation import short_repr, validated_arguments
 
 
 class SampledPlan(NamedTuple):
@@ -29,6 +33,7 @@ class SampledPlan(NamedTuple):
     least: float
 
 
+@validated_arguments()
 def predictive_sampling(
     fast: CompiledMechanism,
     q: npt.ArrayLike,
@@ -54,9 +59,10 @@ def predictive_sampling(
     (samples, steps, nu). noise: the standard deviation of the knots, a number or (nu,). temperature: in the
     unit of the cost, relative to the spread of the samples' costs. seed: of the noise, or a generator that
     goes on. bounds: the lowest and highest controls.
-    Samples that fail count as infinitely bad. Raises ShapeError and ArgumentError.
+    Samples that fail count as infinitely bad. Raises ShapeError, StateError, ArgumentError, and
+    SimulationError for rollouts that do not fit into memory.
     """
-    plan = np.array(knots, dtype=float)
+    plan = validation.array(knots, "knots")
     if plan.ndim != 2 or len(plan) < 2:
         raise ShapeError(f"knots must have the shape (2 or more, inputs); its shape is {plan.shape}")
     if samples < 1 or steps < 1 or temperature < 0:
@@ -64,9 +70,20 @@ def predictive_sampling(
             f"samples ({samples}) and steps ({steps}) must be positive, and temperature ({temperature}) not "
             "negative"
         )
-    rng = np.random.default_rng(seed)
-    lowest, highest = (-np.inf, np.inf) if bounds is None else bounds
-    changes = rng.normal(size=(samples, *plan.shape)) * np.asarray(noise, dtype=float)
+    m, nu = fast.mechanism, plan.shape[1]
+    check_memory(samples, steps, m.nq + m.nv + nu)
+    start = validation.vector(q, m.nq, "q", "nq"), validation.vector(v, m.nv, "v", "nv")
+    deviation = validation.array(noise, "noise")
+    if deviation.shape not in ((), (nu,)) or not (deviation >= 0).all():
+        raise ShapeError(f"noise is {short_repr(noise)}; give a number or {nu} numbers, not negative")
+    try:
+        rng = np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"seed is {short_repr(seed)}; give an integer from 0 on, or a numpy.random.Generator"
+        ) from error
+    lowest, highest = (-np.inf, np.inf) if bounds is None else checked_bounds(bounds, nu)
+    changes = rng.normal(size=(samples, *plan.shape)) * deviation
     changes[0] = 0
     tried = np.clip(plan + changes, lowest, highest)
     weights = _interpolation(len(plan), steps)
@@ -74,9 +91,9 @@ def predictive_sampling(
 
     def costs_of(candidates: np.ndarray) -> np.ndarray:
         u = np.einsum("sk,nku->nsu", weights, candidates)
-        q0, v0 = (np.broadcast_to(np.asarray(x, float), (len(u), np.size(x))) for x in (q, v))
+        q0, v0 = (np.broadcast_to(x, (len(u), x.size)) for x in start)
         run = fast.rollout(q0, v0, u, steps=steps, **options)
-        found = np.asarray(cost(run[0], run[1], u), dtype=float)
+        found = validation.array(cost(run[0], run[1], u), "the result of cost")
         if found.shape != (len(u),):
             raise ShapeError(f"cost must return the shape ({len(u)},); it returned {found.shape}")
         return np.where(np.isfinite(found), found, np.inf)

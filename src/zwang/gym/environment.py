@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,6 +92,11 @@ class Environment:
 
         Raises the errors of `zw.Worlds`.
         """
+        if not isinstance(threads, Hashable) or not isinstance(dtype, Hashable):
+            raise ArgumentError(
+                f"threads is {short_repr(threads)} and dtype {short_repr(dtype)}; give an integer, and "
+                '"float64" or "float32"'
+            )
         first = self._compiled.get((dtype, threads))
         if first is not None:
             return first.with_count(count, params=self.params)

@@ -11,6 +11,7 @@ import numpy as np
 from zwang.api.worlds import Worlds
 from zwang.errors import ArgumentError, SimulationError
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import short_repr
 
 SIZE = 480  # width and height of a picture [pixels], as in Gymnasium
 ENV_MODES, VECTOR_MODES = ("human", "rgb_array"), ("rgb_array",)
@@ -27,9 +28,15 @@ class Rendering:
     def __init__(
         self, mode: str | None, modes: tuple[str, ...], worlds: Worlds, dt: float, size: tuple[int, int]
     ):
-        if mode is not None and mode not in modes:
-            live = '; for a live page use zwang.gym.Env with render_mode="human"' if mode == "human" else ""
-            raise ArgumentError(f"render_mode is {mode!r}; it must be None or one of {list(modes)}{live}")
+        if mode is not None and not (isinstance(mode, str) and mode in modes):
+            live = (
+                '; for a live page use zwang.gym.Env with render_mode="human"'
+                if isinstance(mode, str) and mode == "human"
+                else ""
+            )
+            raise ArgumentError(
+                f"render_mode is {short_repr(mode)}; it must be None or one of {list(modes)}{live}"
+            )
         self.mode, self.size, self._worlds, self._dt = mode, size, worlds, dt
         self.metadata: dict[str, Any] = {"render_modes": list(modes), "render_fps": max(1, round(1 / dt))}
         self._renderers: dict[int, tuple[Any, Any]] = {}

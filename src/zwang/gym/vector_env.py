@@ -19,6 +19,7 @@ from zwang.gym.environment import Environment
 from zwang.gym.episodes import FAILURE, Episodes
 from zwang.gym.rendering import SIZE, VECTOR_MODES, Rendering
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import short_repr
 
 Infos = dict[str, Any]
 
@@ -67,6 +68,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         self.environment = environment_of(mechanism, observation, reward, terminated, fields)
         self.max_episode_steps = _step_limit(max_episode_steps)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
+        if not isinstance(copy, bool | np.bool_):
+            raise ArgumentError(f"copy is {short_repr(copy)}; it must be True or False")
         self.copy, self.num_envs = copy, num_envs
         self._episodes = Episodes(self.environment, num_envs, dtype=dtype, threads=threads)
         self.single_action_space = self.environment.action_space
@@ -238,7 +241,7 @@ def observation_space(episodes: Episodes) -> spaces.Box:
 def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
     try:
         return AutoresetMode(mode)
-    except ValueError:
+    except (TypeError, ValueError):
         modes = [mode.value for mode in AutoresetMode]
         raise ArgumentError(f"autoreset_mode is {mode!r}; it must be one of {modes}") from None
 

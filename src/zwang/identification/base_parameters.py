@@ -22,7 +22,7 @@ import numpy as np
 from zwang.api.validation import checked_mechanism
 from zwang.errors import DescriptionError, SolveError, StateError
 from zwang.identification.closed_loops import loop_closure
-from zwang.identification.parameters import Parameter, parameters_of
+from zwang.identification.parameters import Parameter, kinds_of, parameters_of
 from zwang.identification.regressor import compiled_functions, reduced
 from zwang.identification.symbolic_combinations import (
     random_values,
@@ -141,7 +141,12 @@ def base_parameters(
     m = checked_mechanism(mechanism)
     if not 0 < tolerance < 1:
         raise StateError(f"tolerance is {tolerance}; it must be between 0 and 1")
-    names = None if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
+    if seed < 0:
+        raise StateError(f"seed is {seed}; it must be 0 or a positive integer")
+    tolerance, names = float(tolerance), None if kinds is None else kinds_of(kinds)
+    if not parameters_of(m, names):
+        kinds_asked = "of inverse dynamics" if names is None else ", ".join(names) or "(none)"
+        raise DescriptionError(f"mechanism {m.name!r} has no parameters of the kinds {kinds_asked}")
     if m.symbols:
         if independent is not None:
             raise DescriptionError(

@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from zwang.api import validation
 from zwang.api.validation import numeric_mechanism
 from zwang.errors import DescriptionError, ShapeError, SolveError, StateError
 from zwang.identification.base_parameters import base_parameters
 from zwang.identification.excitation_search import STAGES, Criterion, Limits, Search, random_motion
 from zwang.identification.fourier_series import FourierSeries
+from zwang.identification.parameters import kinds_of
 from zwang.identification.regressor import compiled_functions
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
@@ -98,13 +100,13 @@ def excitation(
     Sources: Swevers et al. (1997); Gautier, Khalil (1992).
     """
     began = time.perf_counter()
-    m = numeric_mechanism(mechanism)
+    m, duration = numeric_mechanism(mechanism), float(duration)
     _check_settings(m, duration, harmonics, margin)
     for name, count, least in (("starts", starts, 1), ("perturbations", perturbations, 0)):
         if count < least:
             raise StateError(f"{name} is {count}; it must be at least {least}")
-    limits = _limits_of(m, margin, velocity_limits, acceleration_limits, effort_limits)
-    names = None if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
+    limits = _limits_of(m, float(margin), velocity_limits, acceleration_limits, effort_limits)
+    names, margin = None if kinds is None else kinds_of(kinds), float(margin)
     base = base_parameters(m, kinds=names)
     count = SAMPLES * harmonics
     search, dense, checked = (
@@ -198,7 +200,7 @@ def _limits_of(m: Mechanism, margin: float, velocity: Any, acceleration: Any, ef
             values = [getattr(j, field, None) if field else None for j in joints]
             x = np.array([default if not value else float(value) for value in values])
         else:
-            x = np.asarray(given, dtype=float)
+            x = validation.array(given, name)
             if x.shape != (m.nv,):
                 raise ShapeError(f"{name} must have the shape ({m.nv},); its shape is {x.shape}")
         if not (x > 0).all():

@@ -20,7 +20,7 @@ from zwang.identification.linear_estimation import Estimator, LinearEstimate, Lo
 from zwang.identification.lmi_fit import parameters_by_lmi
 from zwang.identification.measurements import Measurements
 from zwang.identification.nonlinear_estimation import estimate_forces
-from zwang.identification.parameters import INERTIAL_KINDS, Parameter
+from zwang.identification.parameters import INERTIAL_KINDS, Parameter, pairs_of
 from zwang.identification.pseudo_inertia import is_consistent
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
@@ -247,7 +247,7 @@ def _with_priors(base: BaseParameters, found: LinearEstimate, model: np.ndarray,
     """
     B, information = base.matrix, np.linalg.inv(found.covariance)
     precision, value = np.zeros(len(model)), model.copy()
-    for name, (mean, deviation) in priors.items():
+    for name, (mean, deviation) in pairs_of(priors, "priors"):
         if not deviation > 0:
             raise StateError(f"the standard deviation of the prior of {name!r} is {deviation}; give one > 0")
         k = _index(base.parameters, name)
@@ -268,7 +268,7 @@ def _bounds_of(parameters: tuple[Parameter, ...], bounds: Bounds, consistent: bo
     for k, p in enumerate(parameters):
         if consistent and p.is_nonnegative:
             lower[k] = 0
-    for name, (low, high) in bounds.items():
+    for name, (low, high) in pairs_of(bounds, "bounds"):
         k = _index(parameters, name)
         if not low < high:
             raise StateError(f"the bounds of {name!r} are ({low}, {high}); the first must be the smaller one")

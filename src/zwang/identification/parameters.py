@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from zwang.errors import DescriptionError, UnknownNameError
+from zwang.errors import ArgumentError, DescriptionError, StateError, UnknownNameError
 from zwang.mechanism.force_elements import Damper, GravityCompensation, PointSpring, Spring, Wrench
 from zwang.mechanism.joint_index import JointIndex
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY
-from zwang.scalar import is_zero
+from zwang.mechanism.type_validation import short_repr
+from zwang.scalar import is_zero, real_array
 
 KINDS = ("inertia", "armature", "damping", "friction", "offset", "stiffness")
 """The kinds of parameters. "inertia" stands for the ten inertial parameters of every moving body."""
@@ -97,10 +98,7 @@ def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> t
                 "force is not linear in the parameters alone; subtract it from tau, and leave it out with "
                 "mechanism.replace(forces=...)"
             )
-    wanted = KINDS if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
-    for kind in wanted:
-        if kind not in KINDS:
-            raise UnknownNameError("kind of parameter", kind, KINDS)
+    wanted = KINDS if kinds is None else kinds_of(kinds)
     every = kinds is not None
     found: list[Parameter] = []
     if "inertia" in wanted:
@@ -206,3 +204,28 @@ def _force(index: JointIndex) -> str:
 
 def _ends(spring: PointSpring) -> str:
     return f"{spring.a[0]}, {spring.b[0]}"
+
+
+def kinds_of(kinds: Any) -> tuple[str, ...]:
+    """Kinds of parameters by name. Raises UnknownNameError, and ArgumentError for other than names."""
+    found = (kinds,) if isinstance(kinds, str) else tuple(kinds) if isinstance(kinds, Iterable) else (kinds,)
+    for kind in found:
+        if not isinstance(kind, str):
+            raise ArgumentError(f"kinds is {short_repr(kinds)}; give names out of {', '.join(KINDS)}")
+        if kind not in KINDS:
+            raise UnknownNameError("kind of parameter", kind, KINDS)
+    return found
+
+
+def pairs_of(given: Mapping[str, Any], what: str) -> list[tuple[str, tuple[float, float]]]:
+    """The pairs of numbers of a dictionary, by name. Raises StateError for other values."""
+    found = []
+    for name, pair in given.items():
+        try:
+            first, second = (float(x) for x in real_array(pair))
+        except (TypeError, ValueError, OverflowError):
+            raise StateError(
+                f"{what}[{short_repr(name)}] is {short_repr(pair)}; it must be two numbers"
+            ) from None
+        found.append((name, (first, second)))
+    return found

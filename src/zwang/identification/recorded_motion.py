@@ -97,7 +97,10 @@ class RecordedMotion:
         """The standard deviations (nv,) of the errors of q."""
         nv = self.m.nv
         if given is not None:
-            found = np.broadcast_to(validation.array(given, "deviation"), (nv,))
+            found = validation.array(given, "deviation")
+            if found.shape not in ((), (nv,)):
+                raise ShapeError(f"deviation must be a number or ({nv},) numbers; its shape is {found.shape}")
+            found = np.broadcast_to(found, (nv,))
             if not (found > 0).all():
                 raise StateError(f"deviation is {found.tolist()}; it must be positive")
             return found

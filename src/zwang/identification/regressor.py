@@ -18,13 +18,13 @@ from zwang.dynamics.generalised_forces import passive_forces_of
 from zwang.dynamics.regressor import inertial_regressor
 from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError
 from zwang.identification.closed_loops import loop_closure
-from zwang.identification.parameters import Parameter, body_origins, parameters_of
+from zwang.identification.parameters import Parameter, body_origins, kinds_of, parameters_of
 from zwang.kinematics import configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import Tendon
-from zwang.mechanism.type_validation import validated_arguments
-from zwang.scalar import are_constant, sign
+from zwang.mechanism.type_validation import short_repr, validated_arguments
+from zwang.scalar import are_constant, is_scalar, sign
 
 
 @validated_arguments()
@@ -61,8 +61,8 @@ def regressor(
     Source: Atkeson, An, Hollerbach (1986); for loops Khalil, Dombre (2002), Section 12.6.
     """
     mechanism = validation.checked_mechanism(mechanism)
-    names = None if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
-    given = [np.asarray(x) for x in (q, v, a)]
+    names = None if kinds is None else kinds_of(kinds)
+    given = [_scalars(x, name) for x, name in zip((q, v, a), "qva", strict=True)]
     if any(x.dtype == object and not are_constant(*x.flat) for x in given):
         if independent is not None:
             raise DescriptionError(
@@ -218,3 +218,14 @@ def _compiled(same: IdentityKey, kinds: tuple[str, ...] | None) -> CompiledRegre
         lambda q, v, a: symbolic_regressor(m, chosen, q, v, a), {"q": m.nq, "v": m.nv, "a": m.nv}
     )
     return CompiledRegressor(m, chosen, function, [])
+
+
+def _scalars(values: Any, name: str) -> np.ndarray:
+    """Numbers or SymPy expressions as an array. Raises StateError for other values."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        array = np.array([None])
+    if array.dtype == object and not all(is_scalar(x) for x in array.flat):
+        raise StateError(f"{name} is {short_repr(values)}; it must hold numbers or SymPy expressions")
+    return array

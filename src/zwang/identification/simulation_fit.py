@@ -17,14 +17,14 @@ from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameEr
 from zwang.identification.consistent_fit import Divergence
 from zwang.identification.linear_estimation import Loss
 from zwang.identification.output_error import Iterate, OutputError, Target
-from zwang.identification.parameters import Parameter
+from zwang.identification.parameters import Parameter, pairs_of
 from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, pseudo_inertia
 from zwang.identification.recorded_motion import RecordedMotion
 from zwang.identification.sensitivities import Simulator, Windows
 from zwang.identification.simulation_intervals import KnownCombinations, known_combinations
 from zwang.identification.unknowns import Unknowns, unknowns_of
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.type_validation import validated_arguments
+from zwang.mechanism.type_validation import short_repr, validated_arguments
 
 INSIDE = 0.98  # fraction of the range of a joint within which its limits do not act
 GROWING = (4, 16)  # samples of the windows of the first fits, whose problems are nearly linear
@@ -147,17 +147,25 @@ def fit_by_simulation(
     """
     m = validation.checked_mechanism(mechanism)
     chosen = (kinds,) if isinstance(kinds, str) else tuple(kinds)
-    given = tuple((str(name), float(value)) for name, value in (guess or {}).items())
+    given = tuple(
+        (str(name), validation.real(value, f"guess[{short_repr(name)}]", "a number"))
+        for name, value in (guess or {}).items()
+    )
+    bounds, priors = (dict(pairs_of(x or {}, name)) for x, name in ((bounds, "bounds"), (priors, "priors")))
     named_bodies = None if bodies is None else tuple(bodies)
     key = (IdentityKey(m), chosen, named_bodies, given)
     unknowns, model = _unknowns(*key)
     record = RecordedMotion.checked(unknowns.model, model, time, q, control, v)
     options = unknowns.model.options
+    if seed < 0:
+        raise StateError(f"seed is {seed}; it must be 0 or a positive integer")
     away = frozenset(j.name for j in unknowns.model.joints if _is_away(j, record.q))
-    h = float(options.timestep if step is None else step)
+    h = validation.real(options.timestep if step is None else step, "step", "positive")
+    if not h > 0:
+        raise StateError(f"step is {h}; it must be positive")
     simulator = _simulator(key, away, h, integrator or options.integrator)
     deviations = record.deviations(model, deviation)
-    prior, named = _prior(unknowns, spread, bounds or {}), _named(unknowns, priors or {})
+    prior, named = _prior(unknowns, spread, bounds), _named(unknowns, priors)
 
     search = _Search(simulator, model, prior, 1 / spread**2, named, loss, v is None, deviations, iterations)
     rng = np.random.default_rng(seed)
@@ -299,8 +307,8 @@ def _named(unknowns: Unknowns, priors: Mapping[str, tuple[float, float]]
 
 def _prior(unknowns: Unknowns, spread: float, bounds: Mapping[str, tuple[float, float]]) -> Divergence:
     """The divergence from the model, with the bounds of the scalars."""
-    if not spread > 0:
-        raise StateError(f"spread is {spread}; it must be positive")
+    if not 0 < spread < np.inf:
+        raise StateError(f"spread is {spread}; it must be positive and finite")
     n = unknowns.inertial
     lower = np.array([0.0 if p.is_nonnegative else -np.inf for p in unknowns.parameters[n:]])
     upper = np.full(len(lower), np.inf)

@@ -18,6 +18,7 @@ from zwang.interop.bound_function import BoundFunction, bound_function
 from zwang.interop.casadi_library import IDENTITY, write_library
 from zwang.interop.column_function import ColumnFunction, column_function
 from zwang.interop.scalar_expressions import scalar_expressions
+from zwang.mechanism.type_validation import short_repr
 
 try:
     import casadi
@@ -88,9 +89,9 @@ def _check(bound: BoundFunction, name: str, symbolic: bool, alone: bool) -> None
             f"{bound.function.name} computes in {bound.function.dtype.name}, and CasADi in float64: give "
             'zw.compile(mechanism, dtype="float64")'
         )
-    if not casadi.Function.check_name(name):
+    if not isinstance(name, str) or not casadi.Function.check_name(name):
         raise ArgumentError(
-            f"name is {name!r}; a function of CasADi has letters, digits and single underscores in its name, "
+            f"name is {short_repr(name)}; a function of CasADi has letters, digits and single underscores in its name, "
             "and begins with a letter"
         )
     if symbolic and not alone:

@@ -12,7 +12,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
 
@@ -196,6 +196,9 @@ def _check_of_alternative(part: str, namespace: Mapping[str, Any]) -> TypeCheck 
     if head == "Callable":
         return TypeCheck(callable, "a function")
     kind = namespace.get(part)
+    if get_origin(kind) is Literal:  # an alias
+        names = get_args(kind)
+        return TypeCheck(lambda x: isinstance(x, str) and x in names, " or ".join(map(repr, names)))
     if isinstance(kind, type) and kind is not Any:
         return TypeCheck(lambda x: isinstance(x, kind), _DESCRIPTIONS.get(part, f"a {part}"))
     if isinstance(kind, types.GenericAlias):

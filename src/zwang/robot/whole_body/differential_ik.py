@@ -95,6 +95,11 @@ def problem_of(
     if not 0 < damping < np.inf:
         raise DescriptionError(f"damping is {damping}; it must be positive, such as {DEFAULT_DAMPING}")
     chosen = tuple(tasks) if isinstance(tasks, (list, tuple)) else (tasks,)
+    for task in chosen:
+        if not isinstance(task, WeightedTask):
+            raise DescriptionError(
+                f"tasks has a {type(task).__name__}; give zw.robot.FrameTask, ComTask or PostureTask"
+            )
     kept = tuple(avoid) if isinstance(avoid, (list, tuple)) else (avoid,)
     for item in kept:
         if not isinstance(item, CollisionAvoidance):

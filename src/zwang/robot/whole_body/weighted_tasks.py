@@ -15,7 +15,9 @@ import numpy as np
 
 from zwang.errors import DescriptionError
 from zwang.mechanism.type_validation import validated
+from zwang.scalar import real_array
 
+LARGEST_WEIGHT = 1e12
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 
@@ -147,17 +149,18 @@ WeightedTask = FrameTask | ComTask | PostureTask
 def _weights(value: Any, size: int | None, what: str) -> float | tuple[float, ...]:
     """A weight or a tuple of weights, checked."""
     try:
-        weights = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+        weights = real_array(value)
+    except (TypeError, ValueError, OverflowError):
         weights = np.array(np.nan)
     sizes = "numbers" if size is None else f"{size} numbers"
     if weights.ndim > 1 or (weights.ndim == 1 and size is not None and len(weights) != size):
         raise DescriptionError(
             f"weight of the {what} has the shape {weights.shape}; give one number or {sizes}"
         )
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights > 0).any()):
+    if not ((weights <= LARGEST_WEIGHT).all() and (weights >= 0).all() and (weights > 0).any()):
         raise DescriptionError(
-            f"weight of the {what} is {value!r}; weights are 0 or positive, and one of them is positive"
+            f"weight of the {what} is {value!r}; weights are 0 or positive, up to {LARGEST_WEIGHT:g}, and "
+            "one of them is positive"
         )
     return float(weights) if weights.ndim == 0 else tuple(float(w) for w in weights)
 

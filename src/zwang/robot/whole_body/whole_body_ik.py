@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from zwang.api import validation
 from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.type_validation import validated_arguments
+from zwang.mechanism.type_validation import short_repr, validated_arguments
 from zwang.robot.ik_solution import Residual
 from zwang.robot.sampling import random_configurations
 from zwang.robot.task_space import configurations
@@ -22,6 +22,7 @@ from zwang.robot.whole_body.task_targets import TargetArrays, read_targets
 from zwang.robot.whole_body.weighted_tasks import CollisionAvoidance, WeightedTask
 from zwang.robot.whole_body.whole_body_functions import SearchArrays, WholeBodyFunctions
 
+MOST = 1_000_000  # iterations, restarts
 LOOP_TOLERANCE = 1e-6  # [m, rad] violation of loops and couplings
 DISTANCE_TOLERANCE = 1e-6  # [m] of distances to be kept
 STEP_TOLERANCE = 1e-8  # [rad, m] a search ends at a step of this size
@@ -111,11 +112,12 @@ def whole_body_ik(
     m = validation.numeric_mechanism(mechanism)
     problem = problem_of(m, tasks, damping, limits, False, avoid)
     for name, value in (("iterations", iterations), ("restarts", restarts), ("seed", seed)):
-        if value < 0:
-            raise DescriptionError(f"{name} is {value}; it must be 0 or a positive integer")
-    position, orientation = tolerance if isinstance(tolerance, (tuple, list)) else (tolerance, tolerance)
-    if not min(position, orientation) > 0:
-        raise DescriptionError(f"tolerance is {tolerance!r}; give positive numbers [m] and [rad]")
+        if value < 0 or (value > MOST and name != "seed"):
+            raise DescriptionError(f"{name} is {short_repr(value)}; it must be from 0 to {MOST:,}")
+    both = validation.array(tolerance, "tolerance")
+    if both.shape not in ((), (2,)) or not (both > 0).all():
+        raise DescriptionError(f"tolerance is {short_repr(tolerance)}; give positive numbers [m] and [rad]")
+    position, orientation = np.broadcast_to(both, 2).tolist()
     settings = WholeBodySettings(position, orientation, STEP_TOLERANCE, iterations)
     start = configurations(m, (m.home or m.neutral) if q0 is None else q0)
     found = read_targets(m, problem.tasks, targets, start)
