@@ -20,6 +20,8 @@ from zwang.errors import (
     ZwangError,
 )
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import short_repr as short_repr
+from zwang.mechanism.type_validation import validated_arguments as validated_arguments
 from zwang.scalar import are_constant, real_array
 from zwang.scalar.real import remedy_for
 

@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from zwang.api import validation
 from zwang.api.compiled import CompiledMechanism
+from zwang.api.validation import validated_arguments
 from zwang.errors import ArgumentError, ShapeError, SimulationError
-from zwang.mechanism.type_validation import validated_arguments
 
 STEP_SIZES = 2.0 ** -np.arange(0, 11)  # alpha
 SMALLEST_REGULARISATION, LARGEST_REGULARISATION = 1e-8, 1e10

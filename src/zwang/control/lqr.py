@@ -10,8 +10,8 @@ import scipy.linalg
 
 from zwang.api import validation
 from zwang.api.linearize import LinearModel
+from zwang.api.validation import validated_arguments
 from zwang.errors import ShapeError, SolveError
-from zwang.mechanism.type_validation import validated_arguments
 
 
 class Regulator(NamedTuple):

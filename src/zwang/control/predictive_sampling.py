@@ -17,9 +17,9 @@ import numpy.typing as npt
 from zwang.api import validation
 from zwang.api.compiled import CompiledMechanism
 from zwang.api.memory_limit import check_memory
+from zwang.api.validation import short_repr, validated_arguments
 from zwang.control.ilqr import checked_bounds
 from zwang.errors import ArgumentError, ShapeError
-from zwang.mechanism.type_validation import short_repr, validated_arguments
 
 
 class SampledPlan(NamedTuple):
