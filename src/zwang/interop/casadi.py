@@ -91,8 +91,8 @@ def _check(bound: BoundFunction, name: str, symbolic: bool, alone: bool) -> None
         )
     if not isinstance(name, str) or not casadi.Function.check_name(name):
         raise ArgumentError(
-            f"name is {short_repr(name)}; a function of CasADi has letters, digits and single underscores in its name, "
-            "and begins with a letter"
+            f"name is {short_repr(name)}; a function of CasADi has letters, digits and single underscores in "
+            "its name, and begins with a letter"
         )
     if symbolic and not alone:
         raise ArgumentError(
