@@ -18,6 +18,7 @@ NOT_COUNTED = frozenset(
     {
         "const",
         "input",
+        "input_array",
         "index",
         "true",
         "false",

@@ -97,7 +97,7 @@ class Stage(NamedTuple):
 class StepResult(NamedTuple):
     """The state after a step, its status, and the statuses of the constraint rows for the next warm start.
 
-    status: NONE if the state is valid, see `simulation.status`. row_status: empty for solvers without a
+    status: NONE if the state is valid, see `simulation.status`. row_status: None for solvers without a
     warm start. solver_status: the worst one of all stages, see `simulation.solver_status`. motion: the
     constrained motion at the beginning of the step, None for an unconstrained mechanism. motions: the
     constrained motions of all stages, where the step is not divided. last_stage: that
@@ -107,7 +107,7 @@ class StepResult(NamedTuple):
 
     state: State
     status: Any
-    row_status: Sequence[Any] = ()
+    row_status: MutableArray | None = None
     solver_status: Any = CONVERGED
     motion: ConstrainedMotion | None = None
     motions: Sequence[ConstrainedMotion] = ()
@@ -214,14 +214,11 @@ def _integrated(
 
     end = STEPPERS[s.integrator](derivative, state_space(s.mechanism), state, h)
     row_status = stages[-1].row_status
-    kept = [] if row_status is None else [row_status[k] for k in range(row_status.shape[0])]
     motions = [stage.motion for stage in stages if stage.motion is not None]
     solver = worst_solver_status(motion.solver_status for motion in motions)
     status = worst_status(stage.status for stage in stages)
-    return (
-        StepResult(end, status, kept, solver, stages[0].motion, motions, evaluated[-1]),
-        stages[0].friction,
-    )
+    result = StepResult(end, status, row_status, solver, stages[0].motion, motions, evaluated[-1])
+    return result, stages[0].friction
 
 
 def _with_impacts(
@@ -239,7 +236,7 @@ def _with_impacts(
 
     space = state_space(s.mechanism)
     end = step_with_impacts(model, s.integrator, part, space, state, t, evaluation)
-    return StepResult(end.state, end.status, [], end.solver, switching=end.switching)
+    return StepResult(end.state, end.status, None, end.solver, switching=end.switching)
 
 
 def _divided_at_stops(s: StepSettings, state: State, control: Any, t: Any, warm_start: Any) -> StepResult:
@@ -255,7 +252,7 @@ def _divided_at_stops(s: StepSettings, state: State, control: Any, t: Any, warm_
 
     end = step_with_stops(substep, speeds, sliding_signs, state, s.h)
     incomplete = status_if(logical_not(end.is_complete), NOT_CONVERGED)
-    return StepResult(end.state, worst_status([end.status, incomplete]), [])
+    return StepResult(end.state, worst_status([end.status, incomplete]))
 
 
 def state_derivative(

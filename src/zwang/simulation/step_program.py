@@ -6,7 +6,7 @@ reason. `state_after_step` is the step of a compiled mechanism: the state of a w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -26,6 +26,7 @@ from zwang.scalar import (
     logical_not,
     value_is_constant,
     where,
+    zeros,
 )
 from zwang.simulation.controls import ControlFunction
 from zwang.simulation.settings import CoordinateReduction
@@ -46,7 +47,7 @@ class CarriedState(Protocol):
         """`size` numbers, as the previous step kept them; zeros in the first step."""
         ...
 
-    def keep(self, numbers: Sequence[Any]) -> None:
+    def keep(self, numbers: MutableArray) -> None:
         """Keep the numbers for the next step."""
         ...
 
@@ -100,11 +101,12 @@ class StepProgram:
         def unchanged() -> StepResult:
             nothing = np.zeros(0 if settings.constraint_model is None else len(v))
             last = None if stage is None else Stage(t, state, nothing)
-            return StepResult(state, NONE, [0.0] * (carried.size if carried else 0), last_stage=last)
+            kept = zeros(carried.size) if carried and carried.size else None
+            return StepResult(state, NONE, kept, last_stage=last)
 
         # the constraint solver iterates until all worlds have converged: worlds that have failed are excluded
         after = advanced() if settings.constraint_model is None else cond(runs, advanced, unchanged)
-        if carried:
+        if carried and after.row_status is not None:
             carried.keep(after.row_status)
         found = _advance_running(clock, cause, state, after, runs)
         if stage is not None:
@@ -135,7 +137,7 @@ def state_after_step(
         start = state_derivative(settings, *state, control, 0 if t is None else t)
         result = result._replace(motion=start.motion)
     after, status = result.state, result.status
-    if carried:
+    if carried and result.row_status is not None:
         carried.keep(result.row_status)
     if not value_is_constant(status):
         after = State(*(where(equal(status, NONE), x, np.nan) for x in after))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from zwang.compiler.ir.program import Block, Instruction, Program, blocks_of
+from zwang.compiler.ir.program import Block, Instruction, Program, blocks_of, merged_arrays
 
-CREATORS = ("array", "empty", "compact")
-"""The instructions that define a new array; every other array value is a version of one of these."""
+CREATORS = ("array", "empty", "input_array", "compact")
+"""The instructions that define a new array, beside a `cond` with `merged_arrays`; every other array value is a
+version of one of these.
+"""
 
 Interval = tuple[int, int]
 
@@ -23,40 +25,50 @@ class ArrayStorage:
 
 def array_length(instruction: Instruction) -> int:
     """The number of elements that an array of the C code has; that of active indices has their count too."""
+    if instruction.op == "input_array":
+        return instruction.data[2]
     return instruction.data + 1 if instruction.op == "compact" else max(instruction.data, 1)
 
 
 def array_storage(program: Program, longest_on_stack: int) -> ArrayStorage:
     """A place in the workspace for each array of more than `longest_on_stack` elements, by first fit."""
     storage = ArrayStorage()
-    _place(program.body, {}, [], longest_on_stack, storage)
+    _place(program, program.body, {}, [], longest_on_stack, storage)
     return storage
 
 
 def _place(
-    block: Block, outer: dict[int, int], taken: list[Interval], longest: int, storage: ArrayStorage
-) -> None:
+    program: Program, block: Block, outer: dict[int, int], taken: list[Interval], longest: int,
+    storage: ArrayStorage,
+) -> None:  # fmt: skip
     """Place the arrays of a block, and of the blocks inside it, beside the intervals that are taken.
 
     outer: for each array value from outside the array that it is a version of.
     """
-    created = _versions(block, outer)
+    created = _versions(program, block, outer)
     last = _last_uses(block, created)
     alive: dict[int, Interval] = {}
     for position, instruction in enumerate(block.instructions):
-        if instruction.op in CREATORS and array_length(instruction) > longest:
-            root, length = instruction.out[0], array_length(instruction)
-            start = _first_fit([*taken, *alive.values()], length)
-            storage.offsets[root] = start
-            storage.size = max(storage.size, start + length)
-            alive[root] = (start, start + length)
+        for root, length in _created_arrays(program, instruction):
+            if length > longest:
+                start = _first_fit([*taken, *alive.values()], length)
+                storage.offsets[root] = start
+                storage.size = max(storage.size, start + length)
+                alive[root] = (start, start + length)
         for inner in blocks_of(instruction):
-            _place(inner, _with_parameters(instruction, inner, created), [*taken, *alive.values()],
+            _place(program, inner, _with_parameters(instruction, inner, created), [*taken, *alive.values()],
                    longest, storage)  # fmt: skip
         alive = {root: place for root, place in alive.items() if last[root] > position}
 
 
-def _versions(block: Block, outer: dict[int, int]) -> dict[int, int]:
+def _created_arrays(program: Program, instruction: Instruction) -> list[tuple[int, int]]:
+    """The number and length of each array that an instruction creates."""
+    if instruction.op == "cond":
+        return [(out, max(program.lengths[out], 1)) for out in merged_arrays(program, instruction)]
+    return [(instruction.out[0], array_length(instruction))] if instruction.op in CREATORS else []
+
+
+def _versions(program: Program, block: Block, outer: dict[int, int]) -> dict[int, int]:
     """For each array value of a block the number of the array that it is a version of."""
     roots = dict(outer)
     for instruction in block.instructions:
@@ -69,9 +81,9 @@ def _versions(block: Block, outer: dict[int, int]) -> dict[int, int]:
             roots |= {out: roots[start] for out, start in pairs if start in roots}
         elif instruction.op == "cond":
             then = instruction.data.then
-            inner = _versions(then, _with_parameters(instruction, then, roots))
-            pairs = zip(instruction.out, then.results, strict=True)
-            roots |= {out: inner[result] for out, result in pairs if result in inner}
+            inner = _versions(program, then, _with_parameters(instruction, then, roots))
+            pairs, merged = zip(instruction.out, then.results, strict=True), merged_arrays(program, instruction)
+            roots |= {out: out if out in merged else inner[result] for out, result in pairs if result in inner}
     return roots
 
 

@@ -16,7 +16,7 @@ from string import Template
 import numpy as np
 
 from zwang.compiler.backends.array_storage import ArrayStorage, array_length, array_storage
-from zwang.compiler.ir.program import Block, Instruction, Port, Program
+from zwang.compiler.ir.program import Block, Instruction, Port, Program, merged_arrays
 from zwang.compiler.passes.expand import expand
 from zwang.errors import CompileError
 
@@ -115,9 +115,9 @@ def c_function(
     text = _CWriter(program, dtype, inputs, tables, placed.offsets)
     text.block(program.body, [])
     starts = np.cumsum([0, *(port.size for port in program.outputs)])
+    elements = text.elements(program.body.results)
     for output, port, start in zip(outputs, program.outputs, starts, strict=False):
-        for k in range(port.size):
-            text.line(f"{output}[{k}] = {text.names[program.body.results[start + k]]};")
+        text.store_output(output, elements[start : start + port.size])
     pointers = [f"const {text.real} *{x}" for x in inputs if x]
     pointers += [f"{text.real} *{x}" for x in outputs if x] + [f"{text.real} *work"] * bool(placed.size)
     empty = [x for x, port in zip(outputs, program.outputs, strict=True) if port.size == 0]
@@ -243,6 +243,33 @@ class _CWriter:
         number, element = instruction.data
         self._define(instruction, f"{self.inputs[number]}[{element}]")
 
+    def _input_array(self, instruction: Instruction, args: list[str]) -> None:
+        self._declare_array(instruction)
+        number, first, length = instruction.data
+        source = f"{self.inputs[number]}[{first} + i]"
+        self.line(f"for (int i = 0; i < {length}; ++i) a{instruction.out[0]}[i] = {source};")
+
+    def elements(self, values: Sequence[int]) -> list[tuple[str, int | None]]:
+        """The expression of each value and None; for an array, its name and number of each of its elements."""
+        found: list[tuple[str, int | None]] = []
+        for value in values:
+            name = self.names[value]
+            if self.program.kinds[value] == "array":
+                found += [(name, i) for i in range(self.program.lengths[value])]
+            else:
+                found.append((name, None))
+        return found
+
+    def store_output(self, output: str, elements: Sequence[tuple[str, int | None]]) -> None:
+        """Store the elements of one output; those of an array that fills it in a loop."""
+        names = {name for name, i in elements if i is not None}
+        if len(names) == 1 and [i for _, i in elements] == list(range(len(elements))):
+            self.variables += 1
+            self.line(f"for (int i = 0; i < {len(elements)}; ++i) {output}[i] = {names.pop()}[i];")
+            return
+        for k, (name, i) in enumerate(elements):
+            self.line(f"{output}[{k}] = {name if i is None else f'{name}[{i}]'};")
+
     def _table(self, instruction: Instruction, args: list[str]) -> None:
         numbers = [number_text(x, self.dtype) for x in instruction.data]
         self._define(instruction, f"{self._constants('real', instruction.data, numbers)}[{args[0]}]")
@@ -272,14 +299,16 @@ class _CWriter:
 
     def _declare_array(self, instruction: Instruction) -> None:
         """Declare an array on the stack, or a pointer to its place in the workspace."""
-        out = instruction.out[0]
+        self._declare(instruction.out[0], array_length(instruction))
+
+    def _declare(self, out: int, length: int) -> None:
         self.names[out] = f"a{out}"
         self.variables += 2  # the pointer, and the index of a loop over the array
         if out in self.places:
             self.line(f"real *const a{out} = work + {self.places[out]};")
             return
-        self.stack_elements += array_length(instruction)
-        self.line(f"real a{out}[{array_length(instruction)}];")
+        self.stack_elements += length
+        self.line(f"real a{out}[{length}];")
 
     def _compact(self, instruction: Instruction, args: list[str]) -> None:
         self._declare_array(instruction)
@@ -379,6 +408,8 @@ class _CWriter:
         self.variables += len(reals)
         for out in reals:
             self.line(f"{'real' if self.program.kinds[out] == 'real' else 'int'} v{out};")
+        for out in merged_arrays(self.program, instruction):
+            self._declare(out, max(self.program.lengths[out], 1))
         self.line(f"if ({args[0]}) {{")
         self._branch(instruction, data.then, args[1:])
         self.line("} else {")
@@ -387,9 +418,13 @@ class _CWriter:
 
     def _branch(self, instruction: Instruction, block: Block, captured: Sequence[str]) -> None:
         self.depth += 1
-        values = self.block(block, captured)
+        values, merged = self.block(block, captured), merged_arrays(self.program, instruction)
         for out, value in zip(instruction.out, values, strict=True):
-            self.names[out] = value if self.program.kinds[out] == "array" else f"v{out}"
+            if out in merged:
+                self.names[out] = f"a{out}"
+                self.line(f"for (int i = 0; i < {self.program.lengths[out]}; ++i) a{out}[i] = {value}[i];")
+            else:
+                self.names[out] = value if self.program.kinds[out] == "array" else f"v{out}"
             if self.program.kinds[out] != "array":
                 self.line(f"v{out} = {value};")
         self.depth -= 1

@@ -52,7 +52,17 @@ class PointerSignature:
     def store_output(self, writer: FunctionWriter, position: int, operand: str) -> None:
         writer.line(f"store {writer.lanes.real} {operand}, {self._address(writer, *self._outputs[position])}")
 
-    def _address(self, writer: FunctionWriter, port: int, element: int) -> str:
+    def load_input_at(self, writer: FunctionWriter, element: InputElement, index: str) -> str:
+        number = writer.assign(f"add i64 {index}, {element.element}")
+        address = self._address(writer, self._input_numbers[element.port], number)
+        return writer.assign(f"load {writer.lanes.real}, {address}, !invariant.load !1")
+
+    def store_output_at(self, writer: FunctionWriter, position: int, index: str, operand: str) -> None:
+        port, element = self._outputs[position]
+        number = writer.assign(f"add i64 {index}, {element}")
+        writer.line(f"store {writer.lanes.real} {operand}, {self._address(writer, port, number)}")
+
+    def _address(self, writer: FunctionWriter, port: int, element: int | str) -> str:
         offset = writer.assign(f"mul i64 %stride{port}, {element}")
         address = writer.assign(
             f"getelementptr {writer.lanes.real}, ptr addrspace(1) %base{port}, i64 {offset}"

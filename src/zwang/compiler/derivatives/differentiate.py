@@ -137,6 +137,10 @@ def _reachable(outputs: Iterable[Any], inputs: dict[Node, int]) -> list[Node]:
 
 def _sources(node: Node) -> tuple[Node, ...]:
     """The nodes that a node reads, including those that the bodies of a loop or branch read."""
+    if node.op == "input_array":
+        number, first, length = node.data
+        elements = range(first, first + length)
+        return tuple(node.graph.make(Real, "input", (), (number, k)) for k in elements)
     if not isinstance(node, Control):
         return node.args
     bodies = node.data[1:2] if node.op == "for" else node.data
@@ -144,7 +148,7 @@ def _sources(node: Node) -> tuple[Node, ...]:
 
 
 def _check_smooth(node: Node) -> None:
-    if node.op in ("result", "load", "store", "gather", "scatter") or isinstance(node, Control):
+    if node.op in ("result", "input_array", "load", "store", "gather", "scatter") or isinstance(node, Control):
         raise TraceError(
             f"{user_line()}: the result of a loop, branch or array ({node.op}) depends on an input of the "
             "derivative, but only straight-line code can be differentiated: unroll the loop "

@@ -10,7 +10,7 @@ import numpy as np
 
 from zwang import scalar
 from zwang.compiler.frontend import traced_control_flow
-from zwang.compiler.ir.graph import RULES, Graph, Index, Real, Truth, number_or_real, user_line
+from zwang.compiler.ir.graph import RULES, Graph, Index, Node, Real, Truth, number_or_real, user_line
 from zwang.compiler.ir.lower import lower
 from zwang.compiler.ir.node_rules import bounds, check_bounds, gather_table
 from zwang.compiler.ir.program import Port, Program
@@ -155,7 +155,7 @@ class CarriedValues:
     def __init__(self, graph: Graph, port: int) -> None:
         self._graph, self._port = graph, port
         self.size = 0
-        self.stored: list[Any] = []
+        self.stored: Any = ()
 
     def warm_start(self, size: int) -> scalar.MutableArray:
         """The `size` values that the previous step stored with `keep`. Raises TraceError at a second call."""
@@ -170,8 +170,8 @@ class CarriedValues:
         return values
 
     def keep(self, values: Any) -> None:
-        """Store `size` values for the next step."""
-        self.stored = list(values)
+        """Store `size` values for the next step: a mutable array, which is copied as a whole, or a list."""
+        self.stored = values
 
 
 def trace(
@@ -206,18 +206,18 @@ def trace(
         _check_carried(carried, values, shapes, outputs)
         shapes, outputs = {**shapes, carried: (values.size,)}, {**outputs, carried: values.stored}
     arrays_of = {name: _array(value) for name, value in outputs.items()}
-    results = [_output(graph, name, element) for name, array in arrays_of.items() for element in array.flat]
+    results = [node for name, array in arrays_of.items() for node in _output_nodes(graph, name, array)]
     return lower(
         graph,
         [Port(name, math.prod(shape), shape) for name, shape in shapes.items()],
-        [Port(name, array.size, array.shape) for name, array in arrays_of.items()],
+        [Port(name, math.prod(array.shape), array.shape) for name, array in arrays_of.items()],
         results,
     )
 
 
 def _check_carried(name: str, carried: CarriedValues, *others: Mapping[str, Any]) -> None:
     """Raise TraceError if a step stores another number of values than it reads, or if their name is taken."""
-    stored = _array(carried.stored).size
+    stored = math.prod(_array(carried.stored).shape)
     if stored != carried.size:
         raise TraceError(
             f"the carried values {name!r} are {carried.size} at the start of a step, "
@@ -251,8 +251,19 @@ def named_outputs(returned: Any) -> dict[str, Any]:
     return {"out": returned}
 
 
-def _array(value: Any) -> np.ndarray:
-    return np.asarray(value, dtype=object)
+def _array(value: Any) -> np.ndarray | traced_control_flow.TracedArray:
+    is_mutable = isinstance(value, traced_control_flow.TracedArray)
+    return value if is_mutable else np.asarray(value, dtype=object)
+
+
+def _output_nodes(graph: Graph, name: str, values: Any) -> list[Node]:
+    """The nodes of the elements of an output, or that of the mutable array that has them."""
+    if isinstance(values, traced_control_flow.TracedArray):
+        elements = values.known_elements()
+        if elements is None:
+            return [values.as_node()]
+        return [_output(graph, name, element) for element in elements]
+    return [_output(graph, name, element) for element in values.flat]
 
 
 def _output(graph: Graph, name: str, element: Any) -> Real:

@@ -64,6 +64,10 @@ class TracedArray(MutableArray):
         if self.node is None:
             graph, elements = self.graph, self._elements or []
             length = len(elements)
+            if (source := _input_elements(elements)) is not None:
+                node = array_node(graph, "input_array", (), source, length, self.scope)
+                self.node, self._elements = node, None
+                return node
             # no zero fill where every element is stored anyway
             uninitialised = None in elements or all(type(x) is Real or x != 0 for x in elements)
             node = array_node(graph, "empty" if uninitialised else "array", (), length, length, self.scope)
@@ -73,6 +77,10 @@ class TracedArray(MutableArray):
                     node = array_node(graph, "store", args, None, length, self.scope)
             self.node, self._elements = node, None
         return self.node
+
+    def known_elements(self) -> list[Any] | None:
+        """The elements of an array that is a list of scalars and numbers; None for a node of the program."""
+        return None if self.node is not None or None in (self._elements or []) else self._elements
 
     def consume(self) -> Array:
         """The node of this version, which becomes invalid."""
@@ -154,6 +162,16 @@ class TracedArray(MutableArray):
             )
         if not self.scope.open:
             raise TraceError(f"{user_line()}: an array created inside a loop or branch is used outside it")
+
+
+def _input_elements(elements: Sequence[Any]) -> tuple[int, int, int] | None:
+    """(number of an input, its first element, length) if these are consecutive elements of one input."""
+    if not elements or not all(type(x) is Real and x.op == "input" for x in elements):
+        return None
+    number, first = elements[0].data
+    consecutive = [(number, first + k) for k in range(len(elements))]
+    same = number >= 0 and [x.data for x in elements] == consecutive
+    return (number, first, len(elements)) if same else None
 
 
 def uniform_index(position: Any) -> Any:
@@ -389,7 +407,7 @@ def cond(graph: Graph, predicate: Truth, then: Callable, otherwise: Callable, op
             f"{user_line()}: the two branches of cond() have to return the same structure: "
             f"{structure_of(taken[0])} and {structure_of(not_taken[0])}"
         )
-    kinds = _common_kinds(leaves_of(taken[0]), leaves_of(not_taken[0]))
+    kinds = _common_kinds(leaves_of(taken[0]), leaves_of(not_taken[0]), arrays)
     bodies = [_close_branch(graph, branch, kinds) for branch in (taken, not_taken)]
     returned = {leaf.origin for leaf in leaves_of(taken[0]) if isinstance(leaf, TracedArray)}
     for array in arrays:
@@ -419,13 +437,25 @@ def _branch(graph: Graph, function: Callable, operands: tuple, arrays: Sequence[
     return returned, scope, nodes, results
 
 
-def _common_kinds(taken: Sequence[Any], not_taken: Sequence[Any]) -> list[type[Node]]:
+def _are_new(a: TracedArray, b: TracedArray, operands: Sequence[TracedArray]) -> bool:
+    """Whether two arrays of one shape were created in the branches that return them."""
+    origins = [array.origin for array in operands]
+    return a.shape == b.shape and a.origin not in origins and b.origin not in origins
+
+
+def _common_kinds(
+    taken: Sequence[Any], not_taken: Sequence[Any], operands: Sequence[TracedArray]
+) -> list[type[Node]]:
     """The kind of each result, given the leaves of both branches. Raises TraceError for different arrays."""
     kinds: list[type[Node]] = []
     for a, b in zip(taken, not_taken, strict=True):
         if isinstance(a, TracedArray) or isinstance(b, TracedArray):
-            if not (isinstance(a, TracedArray) and isinstance(b, TracedArray) and a.origin is b.origin):
-                raise TraceError(f"{user_line()}: both branches of cond() have to return the same array")
+            both = isinstance(a, TracedArray) and isinstance(b, TracedArray)
+            if not both or not (a.origin is b.origin or _are_new(a, b, operands)):
+                raise TraceError(
+                    f"{user_line()}: both branches of cond() have to return the same array, or new ones of the "
+                    "same shape"
+                )
             kinds.append(Array)
         else:
             kinds.append(Truth if _is_truth(a) and _is_truth(b) else Real)

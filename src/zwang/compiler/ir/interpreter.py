@@ -35,7 +35,8 @@ def evaluate(program: Program, inputs: Mapping[str, Any], dtype: Any = "float64"
     for lane in range(lanes or 1):
         rows = [array[lane] if array.ndim == 2 else array for array in arrays.values()]
         machine = _Machine([row.astype(dtype).tolist() for row in rows], dtype)
-        results.append(machine.run(program.body, ()))
+        found = machine.run(program.body, ())
+        results.append([x for result in found for x in (result if isinstance(result, list) else [result])])
     table = np.array(results, dtype=dtype).reshape(lanes or 1, -1)
     out, start = {}, 0
     for port in program.outputs:
@@ -178,6 +179,10 @@ class _Machine:
 
     def _input(self, data: tuple[int, int]) -> list[float]:
         return [self.inputs[data[0]][data[1]]]
+
+    def _input_array(self, data: tuple[int, int, int]) -> list[list[float]]:
+        number, first, length = data
+        return [self.inputs[number][first : first + length]]
 
     def _table(self, data: tuple, i: int) -> list[float]:
         return [self.round(data[i])]

@@ -13,6 +13,7 @@ Kinds of values
 Operations, written as `arguments -> result`, with the instruction's `data`
     const            () -> real             data: float
     input            () -> real             data: (input number, element number)
+    input_array      () -> array            data: (input number, first element, length); a copy of these
     add sub mul div  (a, b) -> real
     fma fms fnma     (a, b, c) -> real      a*b+c, a*b-c, c-a*b, each rounded once
     neg abs sqrt floor   (a) -> real
@@ -147,7 +148,7 @@ class Program:
     """A function from flat inputs to flat outputs, evaluated for one world per lane.
 
     `body` has no parameters, since inputs are read by `input` instructions. Its results are the elements
-    of all outputs in order. `kinds` maps each value to its kind and `lengths` each array to its length.
+    of all outputs in order, where an array stands for all of its own. `kinds` maps each value to its kind and `lengths` each array to its length.
     """
 
     inputs: tuple[Port, ...]
@@ -181,6 +182,38 @@ def with_blocks(instruction: Instruction, change: Callable[[Block], Block]) -> I
     if isinstance(data, For):
         return replace(instruction, data=replace(data, body=change(data.body)))
     return instruction
+
+
+def captured_origin(block: Block, value: int) -> int | None:
+    """The number of the block's parameter of which an array is a later version, or None for a new array."""
+    while value not in block.parameters:
+        producer = next(i for i in block.instructions if value in i.out)
+        if producer.op in ("store", "scatter"):
+            value = producer.args[0]
+        elif producer.op in ("for", "while"):
+            value = producer.args[producer.out.index(value)]
+        elif producer.op == "cond":
+            n, branches = producer.out.index(value), (producer.data.then, producer.data.otherwise)
+            first, second = (captured_origin(branch, branch.results[n]) for branch in branches)
+            if first is None or first != second:
+                return None
+            value = producer.args[1 + first]
+        else:
+            return None
+    return block.parameters.index(value)
+
+
+def merged_arrays(program: Program, instruction: Instruction) -> list[int]:
+    """The array results of a `cond` that are no later version of one captured array: they get the elements of
+    the array that the branch returns.
+    """
+    branches, found = blocks_of(instruction), []
+    for n, out in enumerate(instruction.out):
+        if program.kinds[out] == "array":
+            origins = {captured_origin(branch, branch.results[n]) for branch in branches}
+            if None in origins or len(origins) > 1:
+                found.append(out)
+    return found
 
 
 def nonempty_ports(program: Program) -> tuple[tuple[Port, ...], tuple[Port, ...]]:

@@ -25,7 +25,7 @@ SIGNATURES: dict[str, tuple[tuple[Kind, ...], Kind]] = {
     **dict.fromkeys(("iadd", "isub", "imul"), ((_I, _I), _I)),
     "table": ((_I,), _R),
     "index_table": ((_I,), _I),
-    **dict.fromkeys(("array", "empty"), ((), _A)),
+    **dict.fromkeys(("array", "empty", "input_array"), ((), _A)),
     "compact": ((_A, _I), _A),
     "active_index": ((_A, _I), _I),
     "active_count": ((_A,), _I),
@@ -47,9 +47,8 @@ def verify(program: Program) -> Program:
     checker = _Checker(program)
     checker.block(program.body, ())
     size = sum(port.size for port in program.outputs)
-    checker.require(
-        len(program.body.results) == size, f"{len(program.body.results)} results for {size} outputs"
-    )
+    found = sum(program.lengths[r] if program.kinds[r] == _A else 1 for r in program.body.results)
+    checker.require(found == size, f"{found} results for {size} outputs")
     return program
 
 

@@ -20,6 +20,11 @@ from zwang.errors import CompileError
 OPTIMISATION = 2  # level of LLVM's code generator, 0 to 3
 LARGE = 10_000_000  # number of characters of LLVM IR from which on that level takes too long
 LOW_OPTIMISATION = 0  # the level for such text
+OPTIONS = ("-dag-maps-huge-region=100", "-dag-maps-reduction-size=50")
+"""Options of LLVM's instruction schedulers: from this number of memory accesses of a basic block on, the exact
+dependencies between them are simplified. With LLVM's 1,000 and 500, the time for long blocks grows with the
+square of their length.
+"""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class Processor:
         """A text that differs whenever processor or LLVM version lead to different code."""
         version = ".".join(map(str, llvm.llvm_version_info))
         versions = f"llvmlite {llvmlite.__version__} llvm {version}"
-        return f"{self.triple} {self.name} {self.features} {versions} {OPTIMISATION}"
+        return f"{self.triple} {self.name} {self.features} {versions} {OPTIMISATION} {' '.join(OPTIONS)}"
 
 
 @cache
@@ -76,6 +81,8 @@ def host() -> Processor:
 def _initialize() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    for option in OPTIONS:
+        llvm.set_option("", option)
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zwang.compiler.backends.llvm.straight_line_emitter import StraightLineEmitter
-from zwang.compiler.backends.llvm.writer import ArraySlot, FunctionWriter
+from zwang.compiler.backends.llvm.writer import ArraySlot, FunctionWriter, InputElement
 from zwang.compiler.ir.program import Instruction
 
 
@@ -47,6 +47,27 @@ class ArrayEmitter(StraightLineEmitter):
         array = self.frame.array(instruction.data)
         self.allocated_in[array.offset] = writer, writer.mask
         writer.define(instruction.out[0], array)
+
+    def _op_input_array(self, writer: FunctionWriter, instruction: Instruction) -> None:
+        number, first, length = instruction.data
+        array, source = self.frame.array(length), InputElement(number, first)
+
+        def copy(index: str) -> None:
+            operand = self.signature.load_input_at(writer, source, index)
+            writer.line(f"store {self.lanes.real} {operand}, ptr {writer.element_address(array, index)}")
+
+        self._for_each_element(writer, length, copy)
+        self.allocated_in[array.offset] = writer, writer.mask
+        writer.define(instruction.out[0], array)
+
+    def export_array(self, writer: FunctionWriter, array: ArraySlot, position: int) -> None:
+        """Store all elements of an array in the output, from this position on."""
+
+        def copy(index: str) -> None:
+            operand = writer.assign(f"load {self.lanes.real}, ptr {writer.element_address(array, index)}")
+            self.signature.store_output_at(writer, position, index, operand)
+
+        self._for_each_element(writer, array.length, copy)
 
     def _op_compact(self, writer: FunctionWriter, instruction: Instruction) -> None:
         """The list of active indices has a number in its first lane per entry; the last entry is their

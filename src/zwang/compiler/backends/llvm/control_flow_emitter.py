@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from zwang.compiler.backends.llvm.array_emitter import ArrayEmitter
 from zwang.compiler.backends.llvm.writer import ArraySlot, FunctionWriter, Location, StackSlot
-from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, While
+from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, While, captured_origin
 
 
 class ControlFlowEmitter(ArrayEmitter):
@@ -33,7 +33,7 @@ class ControlFlowEmitter(ArrayEmitter):
         """The location of an array that both branches return: in place if both return the same array, else a
         new one.
         """
-        origins = [_captured_origin(block, block.results[n]) for block in (cond.then, cond.otherwise)]
+        origins = [captured_origin(block, block.results[n]) for block in (cond.then, cond.otherwise)]
         locations = [None if origin is None else captured[origin] for origin in origins]
         if isinstance(locations[0], ArraySlot) and locations[0] == locations[1]:
             return locations[0]
@@ -213,25 +213,6 @@ class ControlFlowEmitter(ArrayEmitter):
     def _forbid_index(self, kinds: Sequence[Kind], op: str) -> None:
         if "index" in kinds:
             raise ValueError(f"an index is the same in all lanes, so {op!r} cannot return one; use a real")
-
-
-def _captured_origin(block: Block, value: int) -> int | None:
-    """The number of the block's parameter of which an array is a later version, or None for a new array."""
-    while value not in block.parameters:
-        producer = next(i for i in block.instructions if value in i.out)
-        if producer.op in ("store", "scatter"):
-            value = producer.args[0]
-        elif producer.op in ("for", "while"):
-            value = producer.args[producer.out.index(value)]
-        elif producer.op == "cond":
-            n, branches = producer.out.index(value), (producer.data.then, producer.data.otherwise)
-            first, second = (_captured_origin(branch, branch.results[n]) for branch in branches)
-            if first is None or first != second:
-                return None
-            value = producer.args[1 + first]
-        else:
-            return None
-    return block.parameters.index(value)
 
 
 class _LoopCarry:

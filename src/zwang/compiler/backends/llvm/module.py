@@ -51,6 +51,17 @@ class BufferSignature:
         address = writer.assign(f"getelementptr inbounds {real}, ptr %out, i64 {position}")
         writer.line(f"store {real} {operand}, ptr {address}")
 
+    def load_input_at(self, writer: FunctionWriter, element: InputElement, index: str) -> str:
+        position = writer.assign(f"add i64 {index}, {self.starts[element.port] + element.element}")
+        real = writer.lanes.real
+        address = writer.assign(f"getelementptr inbounds {real}, ptr %in, i64 {position}")
+        return writer.assign(f"load {real}, ptr {address}")
+
+    def store_output_at(self, writer: FunctionWriter, position: int, index: str, operand: str) -> None:
+        real, position_at = writer.lanes.real, writer.assign(f"add i64 {index}, {position}")
+        address = writer.assign(f"getelementptr inbounds {real}, ptr %out, i64 {position_at}")
+        writer.line(f"store {real} {operand}, ptr {address}")
+
 
 def input_starts(ports: Sequence[Port], lanes: Lanes) -> list[int]:
     """The position of each port in the input buffer, in lane vectors, and the length of the buffer.

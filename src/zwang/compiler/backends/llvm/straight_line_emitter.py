@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.writer import (
+    ArraySlot,
     FunctionSignature,
     FunctionWriter,
     InputElement,
@@ -90,10 +91,17 @@ class StraightLineEmitter:
         writer = FunctionWriter(self.lanes, self.signature, {})
         writer.lines.extend(prologue)
         writer.label = label
-        block = self.program.body
-        for position, result in enumerate(block.results):
-            writer.exports.setdefault(result, []).append(position)
+        block, arrays, position = self.program.body, list[tuple[int, int]](), 0
+        for result in block.results:
+            if self._kind(result) == "array":
+                arrays.append((result, position))
+                position += self.program.lengths[result]
+            else:
+                writer.exports.setdefault(result, []).append(position)
+                position += 1
         self.block(writer, block)
+        for result, position in arrays:
+            self.export_array(writer, writer.array(result), position)
         self._finish(writer, head)
 
     def text(self) -> str:
@@ -103,6 +111,10 @@ class StraightLineEmitter:
         weights = '!0 = !{!"branch_weights", i32 1, i32 100000}'
         attributes = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
         return "\n".join([*tables, *self.functions, *declared, attributes, weights, "!1 = !{}", ""])
+
+    def export_array(self, writer: FunctionWriter, array: ArraySlot, position: int) -> None:
+        """Store all elements of an array in the output, from this position on."""
+        raise NotImplementedError
 
     def _finish(self, writer: FunctionWriter, head: str) -> None:
         """Store the values that are still to be exported, and complete the function."""

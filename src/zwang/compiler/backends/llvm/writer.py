@@ -77,6 +77,14 @@ class FunctionSignature(Protocol):
 
     def store_output(self, writer: FunctionWriter, position: int, operand: str) -> None: ...
 
+    def load_input_at(self, writer: FunctionWriter, element: InputElement, index: str) -> str:
+        """The element that follows `element` by this number."""
+        ...
+
+    def store_output_at(self, writer: FunctionWriter, position: int, index: str, operand: str) -> None:
+        """Store an operand at the position that follows `position` by this number, in the same output."""
+        ...
+
 
 class FunctionWriter:
     """The text of one LLVM function: lines, current basic block, mask of active lanes, and locations of
