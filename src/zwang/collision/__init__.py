@@ -20,7 +20,8 @@ axes is frame @ (J_b - J_a) v, with the Jacobians of the point `position` fixed 
 
 `contact_points` works on every scalar. `passes_broad_phase(pair, poses)` is false where the pair cannot
 touch. `contact_points_between` and `bounding_spheres_overlap` are the same for shapes already placed in the
-world, such as those of a `PairGroup`: the pairs of one type, in one loop.
+world, such as those of a `PairGroup`: the pairs of one type, in one loop. `over_near_pairs` is a loop over those that
+may be near each other.
 """
 
 from zwang.collision.broad_phase import bounding_spheres_overlap, passes_broad_phase
@@ -29,6 +30,7 @@ from zwang.collision.narrow_phase import contact_points, contact_points_between
 from zwang.collision.pair_groups import PairGroup, StoredPlacements, is_fixed_to_world, pair_groups
 from zwang.collision.pairs import CollisionShape, Pair, candidate_count, candidate_pairs
 from zwang.collision.shapes import PlacedShape
+from zwang.collision.sweep import over_near_pairs
 
 __all__ = [
     "FAR",
@@ -45,6 +47,7 @@ __all__ = [
     "contact_points",
     "contact_points_between",
     "is_fixed_to_world",
+    "over_near_pairs",
     "pair_groups",
     "passes_broad_phase",
 ]

@@ -18,6 +18,7 @@ from zwang.collision import (
     bounding_spheres_overlap,
     contact_points_between,
     is_fixed_to_world,
+    over_near_pairs,
     pair_groups,
 )
 from zwang.collision.penetration import with_search_margin
@@ -35,7 +36,7 @@ from zwang.constraint.contact_bias import LinkMotion, contact_biases, link_motio
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import HARD, STORED, Cone, RowGroup, Rows, no_rows
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.scalar import ActiveIndices, MutableArray, are_constant, cond, empty, fori_loop
+from zwang.scalar import ActiveIndices, MutableArray, are_constant, cond, empty, zeros
 from zwang.scalar.stacked_pytree import StackedPytree
 
 UNROLLED_PAIRS = 2  # up to this many pairs the loop over a group is unrolled
@@ -196,8 +197,6 @@ def _row_group(
     n, count, hard = len(template), len(group) * first.count, any(template.hard)
 
     def visit(number: Any, arrays: _GroupArrays) -> _GroupArrays:
-        for k in points:
-            arrays = arrays._replace(active=arrays.active.set(number * first.count + k, 0.0))
         return over_active_contacts(
             context, group, kinematics, number, lambda t, *point: store_rows(t, number, *point), arrays
         )
@@ -218,8 +217,10 @@ def _row_group(
         )
 
     values = {name: empty((count, n)) for name in STORED if not (hard and name in HARD)}
-    start = _GroupArrays(empty(count), empty((count, n * width)), values, any_active=False)
-    filled = fori_loop(0, len(group), visit, start, unroll=len(group) <= UNROLLED_PAIRS)
+    start = _GroupArrays(zeros(count), empty((count, n * width)), values, any_active=False)
+    filled = over_near_pairs(
+        group, kinematics.shapes, visit, start, unroll=len(group) <= UNROLLED_PAIRS
+    )
     return RowGroup(
         template.kinds, tuple(contact_name(pair, k) for pair in group.pairs for k in points),
         tuple(places[id(pair)] + k for pair in group.pairs for k in points),

@@ -125,7 +125,10 @@ def _of_body(
     J = placement_jacobian(
         mechanism.tree, poses, Placement(base.link, base.R, base.p + base.R @ np.array(com))
     )
-    diagonal = [row @ inverse @ row for row in J]
+    # the other velocities do not move the body
+    own = [k for i in mechanism.tree.path(base.link) for k in range(mechanism.nv)[mechanism.tree.links[i].v]]
+    own_inverse = inverse[np.ix_(own, own)]
+    diagonal = [row @ own_inverse @ row for row in J[:, own]]
     return sum(diagonal[:3]) / 3, sum(diagonal[3:]) / 3
 
 

@@ -228,7 +228,7 @@ class ArrayBackend(Backend):
         return frozenset().union(*(symbols_of(element) for element in x.flat))
 
     def is_zero(self, x: Any) -> bool:
-        return all(is_zero(element) for element in x.flat)
+        return not x.any() if x.dtype != object else all(is_zero(element) for element in x.flat)
 
 
 def elementwise(primitive: Callable, *values: Any) -> np.ndarray:

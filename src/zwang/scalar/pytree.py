@@ -13,10 +13,22 @@ from zwang.scalar.arrays import MutableArray
 
 def leaves_of(tree: Any) -> list[Any]:
     """The leaves of a pytree in order: scalars and mutable arrays."""
-    if isinstance(tree, np.ndarray):
-        return list(tree.flat)
-    children = _children(tree)
-    return [tree] if children is None else [leaf for child in children for leaf in leaves_of(child)]
+    found: list[Any] = []
+    _collect_leaves(tree, found)
+    return found
+
+
+def _collect_leaves(tree: Any, found: list[Any]) -> None:
+    """Append the leaves of a pytree; plain numbers, which are most, are told first."""
+    if type(tree) is float or type(tree) is int:
+        found.append(tree)
+    elif isinstance(tree, np.ndarray):
+        found.extend(tree.flat)
+    elif (children := _children(tree)) is None:
+        found.append(tree)
+    else:
+        for child in children:
+            _collect_leaves(child, found)
 
 
 def rebuild(tree: Any, leaves: Sequence[Any]) -> Any:

@@ -7,16 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from zwang.scalar.arrays import Table
 from zwang.scalar.control_flow import empty, table
 from zwang.scalar.primitives import are_constant
 from zwang.scalar.pytree import leaves_of, rebuild
+
+LARGEST_TABLE = 10_000  # entries of a table up to which an index would cost more than it saves
 
 
 class StackedPytree:
     """Pytrees that differ only in their leaves: `stacked[i]` is pytree i, where i may be a traced index.
 
     A leaf that is the same in all pytrees stays a plain number, so that it folds away. Other constant leaves
-    become a table, and other scalars an array, with a row for each pytree.
+    become a table, and other scalars an array, with a row for each pytree. Of a large table, columns that
+    take few different values together are stored once for each of these, and read through an index: pairs of
+    bodies repeat the numbers of each body.
     """
 
     def __init__(self, pytrees: Sequence[Any]) -> None:
@@ -39,9 +44,10 @@ class StackedPytree:
 
 def _kind(column: list[Any]) -> str:
     """How the values of one leaf are stored: "same", "whole" or "real" constants, or "scalars"."""
-    if not are_constant(*column):
+    if not set(map(type, column)) <= {int, float} and not are_constant(*column):
         return "scalars"
-    if all(value == column[0] for value in column):
+    first = column[0]
+    if all(value == first for value in column):
         return "same"
     return "whole" if all(isinstance(value, (int, np.integer)) for value in column) else "real"
 
@@ -57,5 +63,32 @@ def _reader(columns: list[list[Any]]) -> Callable[[Any, int], Any]:
             for k, value in enumerate(row):
                 array = array.set((i, k), value)
         return lambda index, column: array[index, column]
-    entries = table(np.array(rows, int if kind == "whole" else float))
+    values = np.array(rows, int if kind == "whole" else float)
+    if values.size > LARGEST_TABLE:
+        parts = _factors(values)
+        return lambda index, column: parts[column](index)
+    entries = table(values)
     return lambda index, column: entries[index, column]
+
+
+def _factors(values: np.ndarray) -> list[Callable[[Any], Any]]:
+    """For each column of a table the function that reads it; columns that are functions of one index share
+    it.
+    """
+    indices: list[tuple[np.ndarray, np.ndarray, Table]] = []  # first places, index of each row, as a table
+    readers: list[Callable[[Any], Any]] = []
+    for column in values.T:
+        bits = np.ascontiguousarray(column).view(np.int64)  # which tells 0.0 from -0.0
+        known = next((i for i in indices if np.array_equal(bits[i[0]][i[1]], bits)), None)
+        if known is None:
+            _, first, index = np.unique(bits, return_index=True, return_inverse=True)
+            known = first, index, table(index)
+            if 2 * len(first) <= len(column):
+                indices.append(known)
+        first, _, places = known
+        if 2 * len(first) <= len(column):
+            entries = table(column[first])
+            readers.append(lambda index, entries=entries, places=places: entries[places[index]])
+        else:
+            readers.append(lambda index, entries=table(column): entries[index])
+    return readers

@@ -18,7 +18,7 @@ from zwang.compiler.runtime.threads import LLVM_LOCK, run_on_llvm_thread
 from zwang.errors import CompileError
 
 OPTIMISATION = 2  # level of LLVM's code generator, 0 to 3
-LARGE = 10_000_000  # number of characters of LLVM IR from which on that level takes too long
+LARGE = 10_000_000  # characters of LLVM IR, without tables, from which on that level takes too long
 LOW_OPTIMISATION = 0  # the level for such text
 OPTIONS = ("-dag-maps-huge-region=100", "-dag-maps-reduction-size=50")
 """Options of LLVM's instruction schedulers: from this number of memory accesses of a basic block on, the exact
@@ -103,7 +103,8 @@ def _target_machine(processor: Processor, optimisation: int = OPTIMISATION) -> A
 
 def assemble(text: str, processor: Processor | None = None) -> bytes:
     """The object code of LLVM IR. Raises CompileError for invalid IR."""
-    optimisation = OPTIMISATION if len(text) < LARGE else LOW_OPTIMISATION
+    code_length = len(text) - max(text.find("\ndefine"), 0)  # tables come first
+    optimisation = OPTIMISATION if code_length < LARGE else LOW_OPTIMISATION
 
     def make() -> bytes:
         with _exclusive_llvm():
