@@ -8,10 +8,16 @@ import numpy as np
 
 from zwang.constraint.rows import Rows, WarmStart, array
 from zwang.dynamics.gauss import GaussProblem
-from zwang.scalar import MutableArray, equal, logical_and, logical_not, zeros
+from zwang.scalar import MutableArray, equal, logical_and, logical_not
 from zwang.solver.primal_cost import PrimalCost, RowBlock
 from zwang.solver.solution import Solution, max_abs
-from zwang.solver.warm_start import as_warm_start, decode_status, encode_status, status_code
+from zwang.solver.warm_start import (
+    StatusStorage,
+    as_warm_start,
+    decode_status,
+    encode_status,
+    status_code,
+)
 
 LINE_SEARCH_TOLERANCE = (
     0.01  # of the slope, relative to its initial value, as in MuJoCo; the last step has length 1
@@ -41,6 +47,11 @@ class PrimalForm(NamedTuple):
     count: int
 
     @property
+    def storage(self) -> StatusStorage:
+        """How the row status is kept for the next problem."""
+        return StatusStorage.of(self.primal)
+
+    @property
     def is_warm(self) -> bool:
         """Whether the row status of a similar problem is known."""
         return self.warm_start is not None
@@ -48,9 +59,9 @@ class PrimalForm(NamedTuple):
     def initial(self) -> tuple[_Point, MutableArray]:
         """The initial point, and the row status there or that of the warm start."""
         primal = self.primal
-        y, none = primal.residual(self.start), zeros(primal.block_count)
-        known = None if self.warm_start is None else self.warm_start(primal.block_count)
-        return _Point(self.start, y), encode_status(primal, y, none, known)
+        y, storage = primal.residual(self.start), self.storage
+        known = None if self.warm_start is None else storage.known(primal, self.warm_start(storage.size))
+        return _Point(self.start, y), encode_status(primal, y, storage.unknown(), known)
 
     def has_no_rows(self) -> Any:
         """Whether no row is active."""
@@ -101,7 +112,8 @@ class PrimalForm(NamedTuple):
     def solution(self, point: _Point, status: MutableArray) -> Solution:
         """The acceleration, and the force and the status of every row."""
         f = self.primal.forces(point.a)
-        own, row_status = array([f[i] for i in range(self.count)]), status if self.is_warm else None
+        own = array([f[i] for i in range(self.count)])
+        row_status = self.storage.kept(self.primal, status) if self.is_warm else None
         return Solution(point.a, own, 0.0, True, row_status=row_status, row_force=f)
 
 

@@ -12,16 +12,20 @@ one more than the number whose digits are the status of its rows:
     friction        0: linear; 1: upper (at the bound); 2: lower (at minus the bound)
     cone            one digit for all rows, 0: inactive; 1: linear. In the middle region, where the cost
                     is not quadratic, no status is stored (code 0)
+
+From step to step a world keeps one number for each block, or, where most blocks are inactive, as with many
+bodies, a list: for each block with a status its number plus one, ascending, and the status. A list is ended by
+a zero; blocks beyond its length start without a status.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from zwang.constraint.rows import Cone, WarmStart, array
-from zwang.scalar import MutableArray, equal, floor, where
+from zwang.scalar import MutableArray, cond, empty, equal, floor, logical_and, where, while_loop, zeros
 from zwang.solver.cones import cone_force, cone_status
 from zwang.solver.primal_cost import ForceLaw, PrimalCost, RowBlock, diagonal
 
@@ -31,11 +35,77 @@ BASES = {  # the base of each kind's digit: powers of two, so that no digit is l
     "contact": 2,
     "friction": 4,
 }
+LISTED_PER_VELOCITY = 2  # length of the list of a world; a sphere on others has one block per velocity
 
 
 def as_warm_start(start: Any) -> WarmStart | None:
     """`start` if it is a warm start, else None."""
     return cast(WarmStart, start) if callable(start) else None
+
+
+class StatusStorage(NamedTuple):
+    """How the status of this number of blocks is kept for the next step: a list of `capacity`, or all of
+    them.
+    """
+
+    blocks: int
+    capacity: int
+
+    @staticmethod
+    def of(primal: PrimalCost) -> StatusStorage:
+        """The storage for the blocks of a problem."""
+        return StatusStorage(primal.block_count, LISTED_PER_VELOCITY * primal.nv)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether a list is the shorter one."""
+        return 2 * self.capacity < self.blocks
+
+    @property
+    def size(self) -> int:
+        """The number of numbers that are kept."""
+        return 2 * self.capacity if self.is_list else self.blocks
+
+    def known(self, primal: PrimalCost, kept: MutableArray) -> MutableArray:
+        """The status (blocks,) that was kept, defined for active blocks."""
+        if not self.is_list:
+            return kept
+
+        def read(block: RowBlock, carry: tuple[MutableArray, Any]) -> tuple[MutableArray, Any]:
+            status, place = carry
+            own = 1.0 * block.number + 1
+
+            def is_before(place: Any) -> Any:
+                number = kept.gather(place)
+                return logical_and(place < self.capacity, logical_and(number > 0, number < own))
+
+            place = while_loop(is_before, lambda place: place + 1, place)
+            found = logical_and(place < self.capacity, equal(kept.gather(place), own))
+            code = where(found, kept.gather(self.capacity + place), 0.0)
+            return status.set(block.number, code), place
+
+        return primal.over_active_blocks(read, (empty(self.blocks), 0.0))[0]
+
+    def kept(self, primal: PrimalCost, status: MutableArray) -> MutableArray:
+        """The numbers to be kept for the status (blocks,) of the active blocks."""
+        if not self.is_list:
+            return status
+
+        def append(block: RowBlock, carry: tuple[MutableArray, Any]) -> tuple[MutableArray, Any]:
+            code, own = status[block.number], 1.0 * block.number + 1
+
+            def with_block(kept: MutableArray, count: Any) -> tuple[MutableArray, Any]:
+                kept = kept.scatter(count, own).scatter(self.capacity + count, code)
+                return kept, count + 1
+
+            is_kept = logical_and(code > 0, carry[1] < self.capacity)
+            return cond(is_kept, with_block, lambda *carry: carry, *carry)
+
+        return primal.over_active_blocks(append, (zeros(2 * self.capacity), 0.0))[0]
+
+    def unknown(self) -> MutableArray:
+        """The status (blocks,) before that of the active blocks is stored."""
+        return (empty if self.is_list else zeros)(self.blocks)
 
 
 def encode_status(

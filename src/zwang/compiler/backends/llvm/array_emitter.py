@@ -8,6 +8,8 @@ from zwang.compiler.backends.llvm.straight_line_emitter import StraightLineEmitt
 from zwang.compiler.backends.llvm.writer import ArraySlot, FunctionWriter, InputElement
 from zwang.compiler.ir.program import Instruction
 
+FLAGS_AT_A_TIME = 8  # that are tested together for zeros
+
 
 class ArrayEmitter(StraightLineEmitter):
     """The emitter extended by tables and arrays. An array is updated in place, in the active lanes only."""
@@ -79,13 +81,23 @@ class ArrayEmitter(StraightLineEmitter):
             self.frame.array(length + 1),
             self.lanes,
         )
-        before, head, inside, after = writer.label, *(writer.new_label() for _ in range(3))
-        index, next_index, count, next_count = (writer.new_name() for _ in range(4))
+        before, head, skip, inside, after = writer.label, *(writer.new_label() for _ in range(4))
+        index, next_index, count, next_count, beyond = (writer.new_name() for _ in range(5))
         writer.jump(head)
         writer.begin_block(head)
-        writer.line(f"{index} = phi i64 [ 0, %{before} ], [ {next_index}, %{inside} ]")
-        writer.line(f"{count} = phi i64 [ 0, %{before} ], [ {next_count}, %{inside} ]")
-        writer.branch(writer.assign(f"icmp slt i64 {index}, {end}"), inside, after)
+        writer.line(
+            f"{index} = phi i64 [ 0, %{before} ], [ {next_index}, %{inside} ], [ {beyond}, %{skip} ]"
+        )
+        writer.line(
+            f"{count} = phi i64 [ 0, %{before} ], [ {next_count}, %{inside} ], [ {count}, %{skip} ]"
+        )
+        is_inside = writer.assign(f"icmp slt i64 {index}, {end}")
+        look = writer.new_label()
+        writer.branch(is_inside, look, after)
+        writer.begin_block(look)
+        writer.branch(self._only_zeros(writer, flags, index, beyond, inside), skip, inside)
+        writer.begin_block(skip)
+        writer.jump(head)
         writer.begin_block(inside)
         flag = writer.assign(f"load {lanes.real}, ptr {writer.element_address(flags, index)}")
         is_active = writer.any_lane(
@@ -100,6 +112,28 @@ class ArrayEmitter(StraightLineEmitter):
         number = writer.assign(f"uitofp i64 {count} to {lanes.scalar}")
         writer.line(f"store {lanes.scalar} {number}, ptr {writer.element_address(active_list, str(length))}")
         writer.define(instruction.out[0], active_list)
+
+    def _only_zeros(
+        self, writer: FunctionWriter, flags: ArraySlot, index: str, beyond: str, inside: str
+    ) -> str:
+        """Whether none of the next flags, up to the index `beyond`, is positive, as i1; branches to `inside`
+        where this is not worth a test. Most flags of a long array are zero.
+        """
+        writer.line(f"{beyond} = add i64 {index}, {FLAGS_AT_A_TIME}")
+        is_complete = writer.assign(f"icmp sle i64 {beyond}, {flags.length}")
+        rest = writer.assign(f"and i64 {index}, {FLAGS_AT_A_TIME - 1}")
+        is_first = writer.assign(f"icmp eq i64 {rest}, 0")
+        test = writer.new_label()
+        writer.branch(writer.assign(f"and i1 {is_complete}, {is_first}"), test, inside)
+        writer.begin_block(test)
+        count, scalar = FLAGS_AT_A_TIME * self.lanes.width, self.lanes.scalar
+        address = writer.element_address(flags, index)
+        loaded = writer.assign(
+            f"load <{count} x {scalar}>, ptr {address}, align {self.lanes.scalar_bytes}"
+        )
+        positive = writer.assign(f"fcmp ogt <{count} x {scalar}> {loaded}, zeroinitializer")
+        packed = writer.assign(f"bitcast <{count} x i1> {positive} to i{count}")
+        return writer.assign(f"icmp eq i{count} {packed}, 0")
 
     def _op_active_index(self, writer: FunctionWriter, instruction: Instruction) -> None:
         active_list, position = writer.array(instruction.args[0]), writer.operand(instruction.args[1])
