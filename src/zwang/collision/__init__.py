@@ -20,8 +20,8 @@ axes is frame @ (J_b - J_a) v, with the Jacobians of the point `position` fixed 
 
 `contact_points` works on every scalar. `passes_broad_phase(pair, poses)` is false where the pair cannot
 touch. `contact_points_between` and `bounding_spheres_overlap` are the same for shapes already placed in the
-world, such as those of a `PairGroup`: the pairs of one type, in one loop. `over_near_pairs` is a loop over those that
-may be near each other.
+world, such as those of a `PairGroup`: the pairs of one type, in one loop. `over_near_pairs` is a loop over
+those that may be near each other.
 """
 
 from zwang.collision.broad_phase import bounding_spheres_overlap, passes_broad_phase

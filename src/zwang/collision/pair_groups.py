@@ -41,7 +41,6 @@ class StoredPlacements:
         x = [self._entries[number, k] for k in range(_POSE_SIZE)]
         return np.array(x[:9]).reshape(3, 3), np.array(x[9:])
 
-
     def position(self, number: Any) -> np.ndarray:
         """p (3,) in the world of the shape with this index in `numbers`."""
         return np.array([self._entries[number, k] for k in range(_POSE_SIZE - 3, _POSE_SIZE)])

@@ -1,9 +1,10 @@
-"""Sweep of a pair-type group: the pairs whose shapes share a cell along one axis, without a test of every pair.
+"""Sweep of a pair-type group: the pairs whose shapes share a cell, without a test of every pair.
 
-Along the axis on which the centres have the largest variance, space is divided into cells as wide as the
-largest shape. Shapes are visited in their order; each one meets those before it that lie in the same cells,
-and is then put into these cells. So the cost is that of the pairs that share a cell, and the pairs are found
-in the order of their numbers. Source: Ericson, Real-Time Collision Detection (2005), Sec. 7.1 and 7.5.
+Space is divided into cells as wide as the largest shape. Shapes are visited in their order; each one meets
+those before it that lie in the same slices along the axis on which the centres have the largest variance, and
+is then put into these slices. So the cost is that of the pairs that share a slice, and the pairs that share a
+cell are found in the order of their numbers. Source: Ericson, Real-Time Collision Detection (2005), Sec. 7.1
+and 7.5.
 
 A pair is found if it shares a cell in some world of a vector register. Which other pairs are found does not
 change the result of a world, because the narrow phase discards them there.
@@ -12,6 +13,7 @@ change the result of a world, because the narrow phase discards them there.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,14 +44,16 @@ Visit = Callable[[Any, Any], Any]
 
 
 def over_near_pairs(
-    group: PairGroup, stored: StoredPlacements, visit: Visit, carry: Any, *, unroll: bool = False
-) -> Any:
+    group: PairGroup, stored: StoredPlacements, visit: Visit, carry: Any, *, beyond_margin: bool = False,
+    unroll: bool = False,
+) -> Any:  # fmt: skip
     """The carry after `carry = visit(number, carry)` for the pairs of a group that may be near each other, in
     the order of their numbers; for all pairs of a small group, or of one with planes.
 
-    unroll: whether the loop over all pairs of a small group is unrolled.
+    beyond_margin: whether pairs act at any distance, as hard contacts do, so that all are visited. unroll: whether the loop over all pairs of a small group is unrolled.
     """
-    if len(group) < FEWEST_PAIRS or "plane" in group.first.kinds or not _is_ordered(group):
+    is_swept = len(group) >= FEWEST_PAIRS and "plane" not in group.first.kinds and not beyond_margin
+    if not is_swept or not _is_ordered(group):
         return fori_loop(0, len(group), visit, carry, unroll=unroll)
     return _Sweep(group, stored).over_pairs(visit, carry)
 
@@ -62,7 +66,7 @@ def _key(pair: Pair) -> tuple[int, int]:
 def _is_ordered(group: PairGroup) -> bool:
     """Whether the pairs are in the order of their shapes, and no two have the same ones."""
     keys = [_key(pair) for pair in group.pairs]
-    return all(a < b for a, b in zip(keys, keys[1:], strict=False))
+    return all(a < b for a, b in pairwise(keys))
 
 
 class _Shapes(NamedTuple):
@@ -75,14 +79,16 @@ class _Shapes(NamedTuple):
 
 
 class _NearPairs(NamedTuple):
-    """The pairs found so far: how many there are with each lower shape, and their numbers in its row. Of every cell the number of shapes in it, and these; of every shape the first cell.
+    """The pairs found so far: how many there are with each lower shape, and their numbers in its row. Of
+    every slice the number of shapes in it, and these; of every shape the first and the last cell along the three
+    axes.
     """
 
     counts: MutableArray
     pairs: MutableArray
     sizes: MutableArray
     members: MutableArray
-    first_cells: MutableArray
+    ranges: MutableArray
 
 
 class _Sweep:
@@ -121,12 +127,14 @@ class _Sweep:
     def _near_pairs(self) -> _NearPairs:
         """The pairs that share a cell."""
         n = self.count
-        axis, mean = self._axis()
-        start = _NearPairs(zeros(n), empty((n, n)), zeros(n), empty((n, n)), empty(n))
+        axes, mean = self._axes()
+        start = _NearPairs(zeros(n), empty((n, n)), zeros(n), empty((n, n)), empty((n, 6)))
 
         def add(shape: Any, found: _NearPairs) -> _NearPairs:
-            lower, upper = self._cells(shape, axis, mean)
-            found = found._replace(first_cells=found.first_cells.set(shape, 1.0 * lower))
+            cells = self._cells(shape, axes, mean)
+            lower, upper = cells[:2]
+            for k, cell in enumerate(cells):
+                found = found._replace(ranges=found.ranges.set((shape, k), 1.0 * cell))
 
             def meet(cell: Any, found: _NearPairs) -> _NearPairs:
                 def with_member(k: Any, found: _NearPairs) -> _NearPairs:
@@ -142,24 +150,33 @@ class _Sweep:
         return fori_loop(0, n, add, start, unroll=False)
 
     def _with_pair(self, found: _NearPairs, low: Any, high: Any, cell: Any) -> _NearPairs:
-        """The pairs with that of two shapes in a cell, where it is the first cell that they share."""
-        number = self.numbers[low, high]
-        both = maximum(found.first_cells[low], found.first_cells[high])
-        is_first = logical_and(equal(both, 1.0 * cell), 1.0 * number < self.most)
+        """The pairs with that of two shapes in a slice, where it is the first one that they share, and where
+        they overlap on the other axes too.
+        """
+        one, two = ([found.ranges[shape, k] for k in range(6)] for shape in (low, high))
+        overlap = equal(maximum(one[0], two[0]), 1.0 * cell)
+        for k in (2, 4):
+            overlap = logical_and(overlap, logical_and(one[k] <= two[k + 1], two[k] <= one[k + 1]))
 
         def append(found: _NearPairs) -> _NearPairs:
+            number = self.numbers[low, high]
+            return cond(1.0 * number < self.most, with_number, lambda _, found: found, number, found)
+
+        def with_number(number: Any, found: _NearPairs) -> _NearPairs:
             count = found.counts[low]
             pairs = found.pairs.set((low, lane_maximum(count, self.count - 1)), 1.0 * number)
             return found._replace(pairs=pairs, counts=found.counts.set(low, count + 1))
 
-        return cond(is_first, append, lambda found: found, found)
+        return cond(overlap, append, lambda found: found, found)
 
     def _centre(self, shape: Any) -> np.ndarray:
         """The position of a shape (3,) in the world."""
         return self.stored.position(self.shapes[shape].placements)
 
-    def _axis(self) -> tuple[np.ndarray, Any]:
-        """The coordinate axis (3,) along which the centres have the largest variance, and their mean on it."""
+    def _axes(self) -> tuple[np.ndarray, Any]:
+        """The coordinate axes (3, 3) in cyclic order, first that along which the centres have the largest
+        variance, and the mean of the centres.
+        """
 
         def add(shape: Any, sums: tuple[Any, Any]) -> tuple[Any, Any]:
             p = self._centre(shape)
@@ -173,18 +190,19 @@ class _Sweep:
         along_y = logical_and(y > x, y >= z)
         axis = np.array([where(along_x, 1.0, 0.0), where(along_y, 1.0, 0.0), 0.0])
         axis[2] = 1 - axis[0] - axis[1]
-        return axis, mean @ axis
+        return np.array([np.roll(axis, k) for k in range(3)]), mean
 
-    def _cells(self, shape: Any, axis: np.ndarray, mean: Any) -> tuple[Any, Any]:
-        """The first and the last cell that a shape touches in some world; those beyond the ends count as the
-        ends.
+    def _cells(self, shape: Any, axes: np.ndarray, mean: Any) -> list[Any]:
+        """Along each axis the first and the last cell that a shape touches in some world; those beyond the
+        ends count as the ends.
         """
-        x, last = self._centre(shape) @ axis - mean, self.count - 1
-        half_width = self.shapes[shape].half_widths
-        lower, upper = (
-            floor((x + side * half_width) / self.width) + float(self.count // 2) for side in (-1, 1)
-        )
-        return last - lane_maximum(last - lower, last), lane_maximum(upper, last)
+        last, half_width, cells = self.count - 1, self.shapes[shape].half_widths, []
+        for x in axes @ (self._centre(shape) - mean):
+            lower, upper = (
+                floor((x + side * half_width) / self.width) + float(self.count // 2) for side in (-1, 1)
+            )
+            cells += [last - lane_maximum(last - lower, last), lane_maximum(upper, last)]
+        return cells
 
 
 def _largest(values: list[Any]) -> Any:

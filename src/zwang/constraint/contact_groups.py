@@ -219,8 +219,9 @@ def _row_group(
     values = {name: empty((count, n)) for name in STORED if not (hard and name in HARD)}
     start = _GroupArrays(zeros(count), empty((count, n * width)), values, any_active=False)
     filled = over_near_pairs(
-        group, kinematics.shapes, visit, start, unroll=len(group) <= UNROLLED_PAIRS
-    )
+        group, kinematics.shapes, visit, start,
+        beyond_margin=is_hard_contact(first), unroll=len(group) <= UNROLLED_PAIRS,
+    )  # fmt: skip
     return RowGroup(
         template.kinds, tuple(contact_name(pair, k) for pair in group.pairs for k in points),
         tuple(places[id(pair)] + k for pair in group.pairs for k in points),

@@ -14,8 +14,8 @@ one more than the number whose digits are the status of its rows:
                     is not quadratic, no status is stored (code 0)
 
 From step to step a world keeps one number for each block, or, where most blocks are inactive, as with many
-bodies, a list: for each block with a status its number plus one, ascending, and the status. A list is ended by
-a zero; blocks beyond its length start without a status.
+bodies, a list: for each block with a status its number plus one, ascending, and the status. A list is ended
+by a zero; blocks beyond its length start without a status.
 """
 
 from __future__ import annotations

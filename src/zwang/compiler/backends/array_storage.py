@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from zwang.compiler.ir.program import Block, Instruction, Program, blocks_of, merged_arrays
 
 CREATORS = ("array", "empty", "input_array", "compact")
-"""The instructions that define a new array, beside a `cond` with `merged_arrays`; every other array value is a
-version of one of these.
+"""The instructions that define a new array, beside a `cond` with `merged_arrays`; every other array value is
+a version of one of these.
 """
 
 Interval = tuple[int, int]
@@ -82,8 +82,13 @@ def _versions(program: Program, block: Block, outer: dict[int, int]) -> dict[int
         elif instruction.op == "cond":
             then = instruction.data.then
             inner = _versions(program, then, _with_parameters(instruction, then, roots))
-            pairs, merged = zip(instruction.out, then.results, strict=True), merged_arrays(program, instruction)
-            roots |= {out: out if out in merged else inner[result] for out, result in pairs if result in inner}
+            pairs, merged = (
+                zip(instruction.out, then.results, strict=True),
+                merged_arrays(program, instruction),
+            )
+            roots |= {
+                out: out if out in merged else inner[result] for out, result in pairs if result in inner
+            }
     return roots
 
 

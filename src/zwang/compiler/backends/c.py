@@ -250,7 +250,7 @@ class _CWriter:
         self.line(f"for (int i = 0; i < {length}; ++i) a{instruction.out[0]}[i] = {source};")
 
     def elements(self, values: Sequence[int]) -> list[tuple[str, int | None]]:
-        """The expression of each value and None; for an array, its name and number of each of its elements."""
+        """The expression of each value and None; for an array, its name and the number of each element."""
         found: list[tuple[str, int | None]] = []
         for value in values:
             name = self.names[value]

@@ -147,8 +147,13 @@ def _sources(node: Node) -> tuple[Node, ...]:
     return (*node.args, *(result for body in bodies for result in body.results))
 
 
+_NOT_SMOOTH = frozenset({"result", "input_array", "load", "store", "gather", "scatter"})
+
+
 def _check_smooth(node: Node) -> None:
-    if node.op in ("result", "input_array", "load", "store", "gather", "scatter") or isinstance(node, Control):
+    if node.op in ("result", "input_array", "load", "store", "gather", "scatter") or isinstance(
+        node, Control
+    ):
         raise TraceError(
             f"{user_line()}: the result of a loop, branch or array ({node.op}) depends on an input of the "
             "derivative, but only straight-line code can be differentiated: unroll the loop "

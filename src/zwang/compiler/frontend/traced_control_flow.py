@@ -453,8 +453,8 @@ def _common_kinds(
             both = isinstance(a, TracedArray) and isinstance(b, TracedArray)
             if not both or not (a.origin is b.origin or _are_new(a, b, operands)):
                 raise TraceError(
-                    f"{user_line()}: both branches of cond() have to return the same array, or new ones of the "
-                    "same shape"
+                    f"{user_line()}: both branches of cond() have to return the same array, or new ones of "
+                    "one shape"
                 )
             kinds.append(Array)
         else:

@@ -148,7 +148,8 @@ class Program:
     """A function from flat inputs to flat outputs, evaluated for one world per lane.
 
     `body` has no parameters, since inputs are read by `input` instructions. Its results are the elements
-    of all outputs in order, where an array stands for all of its own. `kinds` maps each value to its kind and `lengths` each array to its length.
+    of all outputs in order, where an array stands for all of its own. `kinds` maps each value to its kind
+    and `lengths` each array to its length.
     """
 
     inputs: tuple[Port, ...]

@@ -21,7 +21,7 @@ OPTIMISATION = 2  # level of LLVM's code generator, 0 to 3
 LARGE = 10_000_000  # characters of LLVM IR, without tables, from which on that level takes too long
 LOW_OPTIMISATION = 0  # the level for such text
 OPTIONS = ("-dag-maps-huge-region=100", "-dag-maps-reduction-size=50")
-"""Options of LLVM's instruction schedulers: from this number of memory accesses of a basic block on, the exact
+"""Options of LLVM's instruction schedulers: from this number of memory accesses of a basic block on, the
 dependencies between them are simplified. With LLVM's 1,000 and 500, the time for long blocks grows with the
 square of their length.
 """

@@ -85,12 +85,8 @@ class ArrayEmitter(StraightLineEmitter):
         index, next_index, count, next_count, beyond = (writer.new_name() for _ in range(5))
         writer.jump(head)
         writer.begin_block(head)
-        writer.line(
-            f"{index} = phi i64 [ 0, %{before} ], [ {next_index}, %{inside} ], [ {beyond}, %{skip} ]"
-        )
-        writer.line(
-            f"{count} = phi i64 [ 0, %{before} ], [ {next_count}, %{inside} ], [ {count}, %{skip} ]"
-        )
+        writer.line(f"{index} = phi i64 [ 0, %{before} ], [ {next_index}, %{inside} ], [ {beyond}, %{skip} ]")
+        writer.line(f"{count} = phi i64 [ 0, %{before} ], [ {next_count}, %{inside} ], [ {count}, %{skip} ]")
         is_inside = writer.assign(f"icmp slt i64 {index}, {end}")
         look = writer.new_label()
         writer.branch(is_inside, look, after)
@@ -128,9 +124,7 @@ class ArrayEmitter(StraightLineEmitter):
         writer.begin_block(test)
         count, scalar = FLAGS_AT_A_TIME * self.lanes.width, self.lanes.scalar
         address = writer.element_address(flags, index)
-        loaded = writer.assign(
-            f"load <{count} x {scalar}>, ptr {address}, align {self.lanes.scalar_bytes}"
-        )
+        loaded = writer.assign(f"load <{count} x {scalar}>, ptr {address}, align {self.lanes.scalar_bytes}")
         positive = writer.assign(f"fcmp ogt <{count} x {scalar}> {loaded}, zeroinitializer")
         packed = writer.assign(f"bitcast <{count} x i1> {positive} to i{count}")
         return writer.assign(f"icmp eq i{count} {packed}, 0")
