@@ -50,7 +50,8 @@ def over_near_pairs(
     """The carry after `carry = visit(number, carry)` for the pairs of a group that may be near each other, in
     the order of their numbers; for all pairs of a small group, or of one with planes.
 
-    beyond_margin: whether pairs act at any distance, as hard contacts do, so that all are visited. unroll: whether the loop over all pairs of a small group is unrolled.
+    beyond_margin: whether pairs act at any distance, as hard contacts do, so that all are visited.
+    unroll: whether the loop over all pairs of a small group is unrolled.
     """
     is_swept = len(group) >= FEWEST_PAIRS and "plane" not in group.first.kinds and not beyond_margin
     if not is_swept or not _is_ordered(group):
@@ -80,8 +81,8 @@ class _Shapes(NamedTuple):
 
 class _NearPairs(NamedTuple):
     """The pairs found so far: how many there are with each lower shape, and their numbers in its row. Of
-    every slice the number of shapes in it, and these; of every shape the first and the last cell along the three
-    axes.
+    every slice the number of shapes in it, and these; of every shape the first and the last cell along the
+    three axes.
     """
 
     counts: MutableArray
