@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.collision.broad_phase import radius
 from zwang.collision.pair_groups import PairGroup, StoredPlacements
-from zwang.collision.pairs import CollisionShape, Pair
-from zwang.collision.shapes import PlacedShape
+from zwang.collision.pairs import Pair
+from zwang.collision.shapes import radius
 from zwang.scalar import (
     MutableArray,
     cond,
@@ -101,7 +100,7 @@ class _Sweep:
         position = {shape.index: k for k, shape in enumerate(ordered)}
         self.count, self.most, self.stored = len(ordered), len(group), stored
         margin = _largest([maximum(pair.margin, 0) for pair in group.pairs])
-        half_widths = [_radius(shape) + margin for shape in ordered]
+        half_widths = [radius(shape.kind, shape.sizes) + margin for shape in ordered]
         self.width = 2 * _largest(half_widths)
         self.shapes = StackedPytree(
             [_Shapes(stored.numbers[s.index], r) for s, r in zip(ordered, half_widths, strict=True)]
@@ -212,8 +211,3 @@ def _largest(values: list[Any]) -> Any:
     for value in dict.fromkeys(values[1:]):
         largest = maximum(largest, value)
     return largest
-
-
-def _radius(shape: CollisionShape) -> Any:
-    """Radius [m] of a shape's bounding sphere."""
-    return radius(shape.kind, PlacedShape(shape.sizes, np.eye(3), np.zeros(3)))
