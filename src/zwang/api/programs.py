@@ -39,21 +39,24 @@ from zwang.dynamics.base_parameters import with_base_parameters
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.errors import DescriptionError, UnknownNameError
-from zwang.integrator.fixed_step import State
 from zwang.kinematics import configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
-from zwang.simulation.solver_status import advanced_monitor, initial_monitor, is_recorded
-from zwang.simulation.step import step_settings
-from zwang.simulation.step_program import state_after_step
+from zwang.simulation.solver_status import initial_monitor
+from zwang.simulation.step_program import StepProgram
 
 PARAMETERS = "parameters"
 WARM_START = "warm_start"
 """The names of the inputs for the values of the symbols, and for the row statuses that a rollout carries
 along.
 """
+
+STEP_PORTS = {
+    "q": "q", "v": "v", "z": "activation", "u": "control", "time": "time", "solver": "solver_status",
+}  # fmt: skip
+"""The arguments and results of a `StepProgram` by the names that they have in a compiled mechanism."""
 
 Key = Any
 """The key of a program: the name of a function, or a tuple of the name and its options."""
@@ -243,19 +246,14 @@ def _step_text(mechanism: Mechanism, name: str, options: list[Any], outputs: tup
     inputs: dict[str, Any] = _step_inputs(mechanism)
     rollout = name.startswith("rollout")
     if rollout and outputs:
-        outputs = ("solver_status", *(name for name in outputs if name != "solver_status"))
+        outputs = tuple(name for name in outputs if name != "solver_status")
         inputs["solver_status"] = len(initial_monitor(1))
 
     def traced(m: Mechanism, _: Any, values: Mapping[str, Any], carried: Any = None) -> Any:
-        settings = step_settings(m, h, integrator, coordinate_reduction=bool(reduction) and reduction[0])
-        state = State(values["q"], values["v"], values["activation"])
-        t = values["time"][0] if "time" in values else None
-        monitor = values.get("solver_status")
-        recorded = True if monitor is None else is_recorded(monitor)
-        after = state_after_step(settings, state, values["control"], t, carried, outputs, recorded)
-        if monitor is not None:
-            after["solver_status"] = advanced_monitor(monitor, after["solver_status"][0])
-        return after
+        reduced = bool(reduction) and reduction[0]
+        program = StepProgram(m, h, integrator, coordinate_reduction=reduced, outputs=outputs)
+        given = {name: values[port] for name, port in STEP_PORTS.items() if port in values}
+        return {STEP_PORTS.get(name, name): x for name, x in program(**given, carried=carried).items()}
 
     return _with_parameters(mechanism, traced, inputs, {"q"}, WARM_START if rollout else "")
 

@@ -1,7 +1,6 @@
 """The program of one step of one world, as a function of arrays that is evaluated on floats or compiled.
 
-`StepProgram` is the step of a simulation: a world that fails keeps its last valid state and its failure
-reason. `state_after_step` is the step of a compiled mechanism: the state of a world that fails is NaN.
+The step of a simulation, of `zw.Worlds`, of a compiled mechanism and of exported C code is this program.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from zwang.scalar import (
 )
 from zwang.simulation.controls import ControlFunction
 from zwang.simulation.settings import CoordinateReduction
-from zwang.simulation.solver_status import advanced_monitor
+from zwang.simulation.solver_status import NO_SOLUTION, advanced_monitor, is_recorded
 from zwang.simulation.status import INVALID_CONTROL, NONE, OUT_OF_BOUNDS, status_if, worst_status
 from zwang.simulation.step import Stage, StepResult, StepSettings, state_derivative, step, step_settings
 from zwang.simulation.step_outputs import step_outputs
@@ -54,16 +53,14 @@ class CarriedState(Protocol):
 
 @dataclass(frozen=True)
 class StepProgram:
-    """One step of one world as a function of arrays: clock (1,), cause (1,), q, v, z, u, and one for each
-    parameter.
+    """One step of one world as a function of arrays; the method of the step is `simulation.step`.
 
-    It returns clock, cause, q, v and z at the end of the step. The clock counts the steps of a world; the
-    cause is its status. `solver`, if it is given, is the monitor (3,) of the solver's status (see
-    `simulation.solver_status`), and is returned too. `stage`, if it is given, is the array of the
-    `Stage` of the last state derivative, and is returned too. With a `controller` the control u
-    is computed by it at the beginning of the step, and not read.
+    mechanism, h [s], integrator, stabilization, coordinate_reduction: as for `step_settings`. controller: if
+    it is given, it computes the control at the beginning of the step. outputs: what the step returns beside
+    the state, see `step_outputs`.
 
-    Raises SimulationError for a `stage` of steps that are divided at impacts or stops of sliding.
+    A world with a status, as in a simulation, keeps its last valid state when it fails, and is not advanced
+    any more. Without a status, as in the step of a compiled mechanism, the state after a failure is NaN.
     """
 
     mechanism: Mechanism
@@ -72,46 +69,57 @@ class StepProgram:
     controller: ControlFunction | None = None
     stabilization: str = "projection"
     coordinate_reduction: CoordinateReduction = False
+    outputs: tuple[str, ...] = ()
 
     def __call__(
-        self,
-        clock: Any,
-        cause: Any,
-        q: Any,
-        v: Any,
-        z: Any,
-        u: Any,
-        params: Mapping[str, Any] | None = None,
-        carried: CarriedState | None = None,
-        solver: Any = None,
+        self, q: Any, v: Any, z: Any, u: Any, *, clock: Any = None, cause: Any = None, time: Any = None,
+        params: Mapping[str, Any] | None = None, carried: CarriedState | None = None, solver: Any = None,
         stage: Any = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any]:  # fmt: skip
+        """The state after the step, by the names of the arguments, and the outputs.
+
+        q (nq,), v (nv,), z (nz,): the state. u (nu,): the control; not read with a controller. clock (1,):
+        the number of steps so far, from which the time follows; cause (1,): the status of the world (see
+        `simulation.status`); both are given, or neither. time (1,) [s]: of a step without a clock. params:
+        an array (1,) for each symbol. carried: the row statuses of the warm start. solver (3,): the monitor
+        of the solver's status, see `simulation.solver_status`. stage: the array of the `Stage` of the last
+        state derivative, for worlds with a status. Clock, cause, time, solver and stage are returned if they
+        are given.
+
+        Raises SimulationError for outputs of a world with a status, for a `stage` of steps that are divided
+        at impacts or stops of sliding, and without clock and time if a constraint depends on time.
+        """
+        if self.outputs and cause is not None:
+            raise SimulationError("a step of a world with a status has no outputs; leave out clock and cause")
         settings = self._settings({name: x[0] for name, x in params.items()}) if params else self._numeric
-        state, t, runs = State(q, v, z), clock[0] * self.h, equal(cause[0], NONE)
+        state, model = State(q, v, z), settings.constraint_model
+        t = clock[0] * self.h if clock is not None else None if time is None else time[0]
+        runs = cause is None or equal(cause[0], NONE)
 
         def advanced() -> StepResult:
             control = u if self.controller is None else self.controller(t, q, v)
             after = step(settings, state, control, t, carried.warm_start if carried else None)
-            statuses = [after.status, status_if(logical_not(are_finite(control)), INVALID_CONTROL)]
-            out_of_bounds = status_if(logical_not(in_bounds(after.state)), OUT_OF_BOUNDS)
-            last = None if stage is None else _last_stage(after)
-            status = worst_status([*statuses, out_of_bounds])
-            return after._replace(status=status, motion=None, motions=(), last_stage=last)
+            if cause is None:
+                return _with_motion(settings, state, control, t, after) if self.outputs else after
+            return _checked(after, control, stage is not None)
 
         def unchanged() -> StepResult:
-            nothing = np.zeros(0 if settings.constraint_model is None else len(v))
-            last = None if stage is None else Stage(t, state, nothing)
+            last = None if stage is None else Stage(t, state, np.zeros(0 if model is None else len(v)))
             kept = zeros(carried.size) if carried and carried.size else None
             return StepResult(state, NONE, kept, last_stage=last)
 
         # the constraint solver iterates until all worlds have converged: worlds that have failed are excluded
-        after = advanced() if settings.constraint_model is None else cond(runs, advanced, unchanged)
+        after = advanced() if cause is None or model is None else cond(runs, advanced, unchanged)
         if carried and after.row_status is not None:
             carried.keep(after.row_status)
-        found = _advance_running(clock, cause, state, after, runs)
+        found = _valid_or_nan(after) if cause is None else _valid_or_before(clock, cause, state, after, runs)
         if stage is not None:
             found["stage"] = _advance_stage(stage, after, runs)
-        return found if solver is None else {**found, "solver": advanced_monitor(solver, after.solver_status)}
+        if solver is not None:
+            found["solver"] = advanced_monitor(solver, NO_SOLUTION if model is None else after.solver_status)
+        recorded = True if solver is None else is_recorded(solver)
+        found |= step_outputs(settings.mechanism, model, after, self.outputs, recorded)
+        return found if time is None else {**found, "time": np.array([time[0] + self.h])}
 
     @cached_property
     def _numeric(self) -> StepSettings:
@@ -124,29 +132,37 @@ class StepProgram:
         )
 
 
-def state_after_step(
-    settings: StepSettings, state: State, control: Any, t: Any = None, carried: CarriedState | None = None,
-    outputs: tuple[str, ...] = (), recorded: Any = True,
-) -> dict[str, Any]:  # fmt: skip
-    """q, v and activation one step later, NaN if the step fails; with the time (1,) if t [s] is given, and
-    the `outputs` (see `step_outputs`), of which forces are computed where they are `recorded`.
+def _with_motion(
+    settings: StepSettings, state: State, control: Any, t: Any, result: StepResult
+) -> StepResult:
+    """A result with the motion at the beginning of the step, of which the outputs are.
+
+    The parts of a step between impacts or stops of sliding are solved in a loop, and their motions are lost.
     """
-    result = step(settings, state, control, t, carried.warm_start if carried else None)
-    # parts of a step between impacts or stops of sliding are solved in a loop
-    if outputs and result.motion is None and settings.constraint_model is not None:
-        start = state_derivative(settings, *state, control, 0 if t is None else t)
-        result = result._replace(motion=start.motion)
-    after, status = result.state, result.status
-    if carried and result.row_status is not None:
-        carried.keep(result.row_status)
-    if not value_is_constant(status):
-        after = State(*(where(equal(status, NONE), x, np.nan) for x in after))
-    found = {"q": after.q, "v": after.v, "activation": after.z}
-    found |= step_outputs(settings.mechanism, settings.constraint_model, result, outputs, recorded)
-    return found if t is None else {**found, "time": np.array([t + settings.h])}
+    if result.motion is not None or settings.constraint_model is None:
+        return result
+    start = state_derivative(settings, *state, control, 0 if t is None else t)
+    return result._replace(motion=start.motion)
 
 
-def _advance_running(clock: Any, cause: Any, before: State, after: StepResult, runs: Any) -> dict[str, Any]:
+def _checked(after: StepResult, control: Any, with_stage: bool) -> StepResult:
+    """A result whose status tells of an invalid control and of a state out of bounds too, without motions."""
+    invalid = status_if(logical_not(are_finite(control)), INVALID_CONTROL)
+    out_of_bounds = status_if(logical_not(in_bounds(after.state)), OUT_OF_BOUNDS)
+    last = _last_stage(after) if with_stage else None
+    status = worst_status([after.status, invalid, out_of_bounds])
+    return after._replace(status=status, motion=None, motions=(), last_stage=last)
+
+
+def _valid_or_nan(after: StepResult) -> dict[str, Any]:
+    """The state after a step; NaN if the step fails."""
+    state = after.state
+    if not value_is_constant(after.status):
+        state = State(*(where(equal(after.status, NONE), x, np.nan) for x in state))
+    return {"q": state.q, "v": state.v, "z": state.z}
+
+
+def _valid_or_before(clock: Any, cause: Any, before: State, after: StepResult, runs: Any) -> dict[str, Any]:
     """The state after a step and the clock plus one; for a world that fails now, or failed before, the state
     before.
     """
