@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
+V = TypeVar("V")
 
 
 def warn_of_rename(old: str, new: str, stacklevel: int = 3) -> None:
@@ -74,6 +75,23 @@ def renamed_attributes(**renamed: str) -> Callable[[C], C]:
         return cls
 
     return decorate
+
+
+class RenamedKeys(dict[str, V]):
+    """A dictionary whose keys `old: new` of `renamed` can still be read by their old names.
+
+    of: the function that returned it, for the warning.
+    """
+
+    def __init__(self, items: Mapping[str, V], of: str, renamed: Mapping[str, str]):
+        super().__init__(items)
+        self._of, self._renamed = of, renamed
+
+    def __missing__(self, name: str) -> V:
+        if name not in self._renamed:
+            raise KeyError(name)
+        warn_of_rename(f"the key {name!r} of the result of {self._of}()", repr(self._renamed[name]))
+        return self[self._renamed[name]]
 
 
 def _alias(owner: str, old: str, new: str) -> property:

@@ -134,7 +134,7 @@ def test_forces_of_soft_constraints_are_recorded(build):
     at = run.isel(world=0, time=0)
     found = zw.constrained_dynamics(m, q, v, np.zeros(m.nv))
     name = m.constraints[0].name
-    assert np.linalg.norm(at.force.sel(acting=at.acting_kind == "constraint")) == pytest.approx(
+    assert np.linalg.norm(at.force.sel(point_force=at.point_force_kind == "constraint")) == pytest.approx(
         np.linalg.norm(found.forces[name]), rel=1e-9
     )
     np.testing.assert_allclose(at.generalised_constraint_force, found.rows.J.T @ found.force, atol=1e-9)

@@ -80,8 +80,8 @@ def test_units_say_what_each_element_has():
     alone = zw.simulate(zw.Mechanism(bodies=[link]), duration=0.002)
     assert [alone[name].attrs["units"] for name in ("q", "v", "tau")] == ["rad", "rad/s", "N m"]
     both = zw.simulate(zw.Mechanism(bodies=[link, cart]), duration=0.002)
-    assert both.tau.attrs["units"] == "see effort_unit"
-    assert both.effort_unit.values.tolist() == ["N m", "N"]
+    assert both.tau.attrs["units"] == "see force_unit"
+    assert both.force_unit.values.tolist() == ["N m", "N"]
 
 
 def test_the_recorded_energy_equals_the_reference(run):

@@ -129,8 +129,8 @@ def test_a_nonideal_law_without_a_solution(way):
     assert causes(run) == ["none", "no_working_force"]
     if "integrator" not in way:
         wanted = {"record": {"constraints": True, "zwang": True}}
-        efforts = run_of(case, "Painleve", **way, **wanted).generalised_constraint_force.values
-        assert np.isfinite(efforts[0]).all() and np.isnan(efforts[1]).all(), (
+        generalised_forces = run_of(case, "Painleve", **way, **wanted).generalised_constraint_force.values
+        assert np.isfinite(generalised_forces[0]).all() and np.isnan(generalised_forces[1]).all(), (
             "no force is reported where none exists"
         )
     assert np.array_equal(run.q.values[0], alone(case, 0, **way).q.values[0])

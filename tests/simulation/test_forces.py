@@ -78,12 +78,15 @@ CASES = {
 }
 
 
-def efforts(m: zw.Mechanism, run, k: int) -> np.ndarray:
+def generalised_forces(m: zw.Mechanism, run, k: int) -> np.ndarray:
     """The generalised force of the recorded forces, by the Jacobians of the bodies that they act on."""
     q, total = run.q.values[0, k], np.zeros(m.nv)
-    for a in range(run.sizes["acting"]):
+    for a in range(run.sizes["point_force"]):
         p, f = run.force_position.values[0, k, a], run.force.values[0, k, a]
-        for body, push in ((str(run.acting_on.values[a]), f), (str(run.acting_from.values[a]), -f)):
+        for body, push in (
+            (str(run.point_force_body.values[a]), f),
+            (str(run.point_force_other_body.values[a]), -f),
+        ):
             if body == "world" or not f.any():
                 continue
             J, origin = zw.frame_jacobian(m, q, body), zw.frame_pose(m, q, body)[1]
@@ -98,10 +101,12 @@ def test_forces_at_their_points_give_the_generalised_constraint_forces(name):
     run = zw.simulate(
         m, q, v, duration=0.1, step=0.005, record={"forces": True, "constraints": True}, compiled=False
     )
-    assert run.sizes["acting"] and np.abs(run.force.values).max() > 0.1
+    assert run.sizes["point_force"] and np.abs(run.force.values).max() > 0.1
     for k in range(0, run.sizes["time"], 4):
         held = run.generalised_constraint_force.values[0, k]
-        np.testing.assert_allclose(efforts(m, run, k), held, atol=1e-8 * max(1, np.abs(held).max()))
+        np.testing.assert_allclose(
+            generalised_forces(m, run, k), held, atol=1e-8 * max(1, np.abs(held).max())
+        )
 
 
 @pytest.mark.filterwarnings("ignore::zwang.errors.SimulationWarning")
@@ -110,7 +115,10 @@ def test_compiled_code_records_the_same_forces(name):
     m, q, v = CASES[name]
     settings = {"duration": 0.05, "step": 0.005, "record": {"forces": True}}
     run, slow = (zw.simulate(m, q, v, compiled=compiled, **settings) for compiled in (True, False))
-    assert run.attrs["path"] == "compiled" and run.acting.values.tolist() == slow.acting.values.tolist()
+    assert (
+        run.attrs["path"] == "compiled"
+        and run.point_force.values.tolist() == slow.point_force.values.tolist()
+    )
     np.testing.assert_allclose(run.force, slow.force, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(run.force_position, slow.force_position, rtol=1e-7, atol=1e-9)
 
@@ -120,7 +128,7 @@ def test_recorded_forces_equal_those_of_constrained_dynamics():
     run = zw.simulate(m, q, v, duration=0.02, step=0.002, record={"forces": True}, compiled=False)
     found = zw.constrained_dynamics(m, run.q.values[0, 3], run.v.values[0, 3], np.zeros(m.nv))
     here = run.isel(world=0, time=3)
-    sizes = {str(a): np.linalg.norm(here.force.sel(acting=a)) for a in run.acting.values}
+    sizes = {str(a): np.linalg.norm(here.force.sel(point_force=a)) for a in run.point_force.values}
     told = {name: np.linalg.norm(f) for name, f in found.forces.items() if f.any()}
     assert len(told) == 3 and told == pytest.approx({name: size for name, size in sizes.items() if size})
 
@@ -132,10 +140,12 @@ def test_the_contact_forces_of_a_box_at_rest_balance_its_weight():
         m, [0, 0, 0.2, 1, 0, 0, 0], duration=1.5, step=0.005, record={"forces": True, "every": 10}
     )
     end = run.isel(world=0, time=-1)
-    np.testing.assert_allclose(end.force.sum("acting"), (0, 0, 2 * G), atol=1e-3)
+    np.testing.assert_allclose(end.force.sum("point_force"), (0, 0, 2 * G), atol=1e-3)
     np.testing.assert_allclose(abs(end.force_position.sel(axis=["x", "y"])), 0.2, atol=1e-6)
-    assert run.acting_kind.values.tolist() == ["contact"] * 4 and set(run.acting_on.values) == {"box"}
-    assert set(run.acting_from.values) == {"world"}
+    assert run.point_force_kind.values.tolist() == ["contact"] * 4 and set(run.point_force_body.values) == {
+        "box"
+    }
+    assert set(run.point_force_other_body.values) == {"world"}
 
 
 def test_only_contacts_with_a_force_are_recorded_and_points_without_one_are_nan():
@@ -147,7 +157,7 @@ def test_only_contacts_with_a_force_are_recorded_and_points_without_one_are_nan(
     ]
     m = zw.Mechanism("balls", balls, geometry=[zw.Plane()])
     run = zw.simulate(m, duration=0.2, step=0.005, record={"forces": True}, compiled=False)
-    assert run.acting_on.values.tolist() == ["ball 0"]
+    assert run.point_force_body.values.tolist() == ["ball 0"]
     idle = ~run.force.values.any(axis=-1)
     assert idle.any() and not idle.all()
     np.testing.assert_array_equal(np.isnan(run.force_position.values).all(axis=-1), idle)

@@ -85,8 +85,11 @@ def newton_euler(m, run, k, applied=()):
             force -= f
             arm = zw.frame_pose(m, q, other).p - p - c  # the joints are at the origins of their bodies
             torque -= sign * reaction.reaction_torque.values + np.cross(arm, f)
-        for n in range(at.sizes.get("acting", 0)):
-            for name, sign in ((at.acting_on[n].item(), 1.0), (at.acting_from[n].item(), -1.0)):
+        for n in range(at.sizes.get("point_force", 0)):
+            for name, sign in (
+                (at.point_force_body[n].item(), 1.0),
+                (at.point_force_other_body[n].item(), -1.0),
+            ):
                 f = sign * at.force.values[n]
                 if name == body.name and f.any():
                     force -= f

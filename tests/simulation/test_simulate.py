@@ -251,8 +251,8 @@ def test_recorded_constraint_forces_give_the_acceleration(compiled):
     q, v = run.q.values[0], run.v.values[0]
     a = (v[11] - v[9]) / (2 * h)
     M, bias = zw.mass_matrix(linkage, q[10]), zw.bias_forces(linkage, q[10], v[10])
-    efforts = run.tau.values[0, 10] + run.generalised_constraint_force.values[0, 10]
-    np.testing.assert_allclose(M @ a + bias, efforts, atol=1e-4)
+    generalised_forces = run.tau.values[0, 10] + run.generalised_constraint_force.values[0, 10]
+    np.testing.assert_allclose(M @ a + bias, generalised_forces, atol=1e-4)
     assert np.abs(run.generalised_constraint_force).max() > 0.1
 
 

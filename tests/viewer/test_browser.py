@@ -262,7 +262,7 @@ def test_constraint_forces_are_arrows_and_paths_can_be_hidden(show):
     np.testing.assert_allclose(force, run.force.values[0, k, 0], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(point, run.force_position.values[0, k, 0], atol=1e-6)
     assert (
-        len(others) == run.sizes["acting"] - 1
+        len(others) == run.sizes["point_force"] - 1
         and browser.run("zwang.playback.forces(0, 0.2, 'contact')") == []
     )
     words = browser.run("[...document.querySelectorAll('#options button')].map(b => b.textContent)")

@@ -73,7 +73,7 @@ ARGUMENTS = {
         Argument("a", NV_VECTOR, "rad/s^2, m/s^2", "generalised accelerations"),
         Argument("tau", NV_VECTOR, "N m, N", "generalised forces in addition to the passive forces"),
         Argument("dt", TIME, "s", "a time in seconds"),
-        Argument("control", CONTROL, "as driven", "inputs, or tau without inputs; default 0"),
+        Argument("control", CONTROL, "unit of each input", "inputs, or tau without inputs; default 0"),
         Argument("activation", ACTIVATION, "1", "activations of actuators; default 0"),
         Argument("time", TIME, "s", "time; default 0"),
     )
@@ -331,7 +331,10 @@ _FUNCTIONS = (
         ("q", "v", "tau", "a"),
         (
             Result(
-                "parts", "a dictionary", "W/s", 'by body, and of generalised forces and rotors as "efforts"'
+                "parts",
+                "a dictionary",
+                "W/s",
+                'by body; "generalised forces" with rotors',
             ),
         ),
         "The part of each body in Gauss's measure Z(a).",

@@ -15,9 +15,11 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.recording.dataset import (
     NAMES_OF_VERSION_0_1,
+    POINT_FORCE,
     derived_variables,
     mechanism_of,
     name_units,
+    old_labels,
     with_current_names,
 )
 from zwang.simulation.initial_state import InitialState
@@ -53,7 +55,8 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
     chosen = wanted or DEFAULT_QUANTITIES
     if "reactions" in chosen:
         check_reactions(m)
-    settings = with_current_names(run).attrs
+    run = with_current_names(run)
+    settings = run.attrs
     stabilization = str(settings.get("stabilization", "projection"))
     quantities = RecordedQuantities(
         constraints="constraints" in chosen,
@@ -71,7 +74,7 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
             m, quantities, _observed(m, initial, quantities, motion, compiled)
         )
     failed = np.isnan(run["q"].values).any(axis=-1)
-    units = {**coordinates, "effort_unit": ("speed", run["effort_unit"].values)}
+    units = {**coordinates, "force_unit": ("speed", run["force_unit"].values)}
     found: dict[str, Any] = {}
     for name, (dims, values, long_name, unit) in variables.items():
         attributes = {"long_name": long_name, "units": unit}
@@ -79,7 +82,8 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
         missing = failed.reshape(failed.shape + (1,) * len(dims))
         found[name] = (("world", "time", *dims), np.where(missing, np.nan, values), attributes)
     found |= {old: found[new] for old, new in NAMES_OF_VERSION_0_1.items() if new in found}
-    replaced = {"acting": "forces", "sensor_name": "sensors"}
+    coordinates |= old_labels(coordinates)
+    replaced = {POINT_FORCE: "forces", "sensor_name": "sensors"}
     fresh = run.drop_dims([d for d, name in replaced.items() if name in chosen and d in run.dims])
     return fresh.assign_coords(coordinates).assign(found)
 

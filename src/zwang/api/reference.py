@@ -16,6 +16,7 @@ import numpy.typing as npt
 from zwang.api.function_table import ARGUMENTS, documented, evaluate, floats
 from zwang.api.sensor_functions import BodyQuantities, by_sensor
 from zwang.api.validation import checked_mechanism
+from zwang.deprecation import RenamedKeys
 from zwang.dynamics.energy import Energy
 from zwang.errors import StateError
 from zwang.kinematics.poses import Pose
@@ -143,7 +144,8 @@ def zwang_by_body(
 ) -> dict[str, float]:
     """The part of each body in Gauss's measure Z(a)."""
     parts = evaluate("zwang_by_body", mechanism, q, v, tau, a)
-    return {name: float(part) for name, part in parts.items()}
+    found = {name: float(part) for name, part in parts.items()}
+    return RenamedKeys(found, "zwang_by_body", {"efforts": "generalised forces"})
 
 
 @validated_arguments()

@@ -178,12 +178,12 @@ def kinetic_energy_by_body(tree: Tree, q: Any, v: Any) -> dict[str, Any]:
 
 def zwang_by_body(tree: Tree, q: Any, v: Any, tau: Any, a: Any) -> dict[str, Any]:
     """Part of each body in Gauss's measure Z(a) [kg m^2/s^4], and that of generalised forces and rotors as
-    "efforts".
+    "generalised forces".
 
     A body's free acceleration is that of gravity and of its own gyroscopic torque. With the deviations d =
     a_c - g and e = wd + I^-1 (w x I w) the part is 1/2 (m d^2 + e^T I e), less the terms that do not depend
-    on a. The entry "efforts" is sum(1/2 armature a^2 - tau a). The parts add up to `zwang_of`. Source:
-    Gauss's principle for a tree of rigid bodies, V(qdd), with J^T w = tau.
+    on a. The entry "generalised forces" is sum(1/2 armature a^2 - tau a). The parts add up to
+    `zwang_of`. Source: Gauss's principle for a tree of rigid bodies, V(qdd), with J^T w = tau.
     """
     parts: dict[str, Any] = {}
     for body in tree.rigid_bodies:
@@ -195,7 +195,7 @@ def zwang_by_body(tree: Tree, q: Any, v: Any, tau: Any, a: Any) -> dict[str, Any
         rotation = wd @ (I @ wd) / 2 + wd @ n  # without the constant 1/2 n^T I^-1 n
         parts[body.body] = body.mass * (d @ d) / 2 + rotation
     forces = -sum((t * x for t, x in zip(tau, a, strict=True)), start=0)
-    parts["efforts"] = forces + rotor_energy(tree, a)
+    parts["generalised forces"] = forces + rotor_energy(tree, a)
     return parts
 
 

@@ -38,6 +38,8 @@ from zwang.simulation.solver_status import SolverStatus
 from zwang.simulation.status import FAILURE_REASONS, NONE, TERMINAL_EVENT
 
 FORMAT = "zwang run 1"
+POINT_FORCE = "point_force"
+"""The dimension of the forces at points, of constraints and contacts."""
 _LENGTHS = ("prismatic",)
 _UNITS = {"angle": "rad", "displacement": "m", "x": "m", "y": "m", "z": "m", "vx": "m", "vy": "m", "vz": "m",
           "wx": "rad", "wy": "rad", "wz": "rad", "first": "rad", "second": "rad"}  # fmt: skip
@@ -60,9 +62,9 @@ def recording_of(
             ("speed",),
             observed["tau"],
             "applied generalised force of springs, dampers and actuators",
-            "effort_unit",
+            "force_unit",
         ),
-        "control": (("input",), motion.u, "control", "as driven"),
+        "control": (("input",), motion.u, "control", "unit of each input"),
         "kinetic_energy": ((), observed["energies"][..., 0], "kinetic energy", "J"),
         "potential_energy": (
             (),
@@ -82,6 +84,7 @@ def recording_of(
             values = np.where(missing.reshape(missing.shape + (1,) * len(dims)), np.nan, values)
         variables[name] = (("world", "time", *dims), values, {"long_name": long_name, "units": units})
     coordinates |= _coordinates(mechanism, initial, settings, motion)
+    coordinates |= old_labels(coordinates)
     for _, _, described in variables.values():
         name_units(described, coordinates)
     variables |= {old: variables[new] for old, new in NAMES_OF_VERSION_0_1.items() if new in variables}
@@ -163,11 +166,32 @@ NAMES_OF_VERSION_0_1 = {
 }
 """The names of variables that version 0.1 used; both are stored for one release."""
 
+LABELS_OF_VERSION_0_1 = {
+    "effort_unit": "force_unit",
+    "acting": POINT_FORCE,
+    "acting_kind": "point_force_kind",
+    "acting_on": "point_force_body",
+    "acting_from": "point_force_other_body",
+}
+"""The names of coordinates that version 0.1 used; both are stored for one release."""
+
 ATTRIBUTES_OF_VERSION_0_1 = {"drift": "stabilization", "embedding": "coordinate_reduction"}
 
 
+def old_labels(coordinates: Mapping[str, Any]) -> dict[str, Any]:
+    """The coordinates that version 0.1 named otherwise, by their old names."""
+    return {old: coordinates[new] for old, new in LABELS_OF_VERSION_0_1.items() if new in coordinates}
+
+
 def with_current_names(run: xr.Dataset) -> xr.Dataset:
-    """A recording with the current names of variables and attributes beside those of version 0.1."""
+    """A recording with the current names of variables, coordinates and attributes beside those of version
+    0.1. The dimension `acting` of version 0.1 becomes `point_force`.
+    """
+    if "acting" in run.dims:
+        run = run.rename_dims(acting=POINT_FORCE).reset_index("acting", drop=False)
+    renamed = LABELS_OF_VERSION_0_1.items()
+    labels = {new: run[old].variable for old, new in renamed if old in run and new not in run}
+    run = run.assign_coords(labels) if labels else run
     new = {new: run[old] for old, new in NAMES_OF_VERSION_0_1.items() if old in run and new not in run}
     attributes = {
         new: run.attrs[old]
@@ -207,11 +231,14 @@ def derived_variables(
         found["frame"] = ("frame", _texts(wanted.frames))
     if wanted.constraints:
         text = "generalised force of constraints, limits, friction and contacts"
-        per["generalised_constraint_force"] = (("speed",), observed["constraints"], text, "effort_unit")
+        per["generalised_constraint_force"] = (("speed",), observed["constraints"], text, "force_unit")
     if wanted.forces:
         held = _forces(mechanism, observed["forces"], per)
-        names = {"acting": "name", "acting_kind": "kind", "acting_on": "body", "acting_from": "other"}
-        found |= {label: ("acting", _texts(getattr(a, part) for a in held)) for label, part in names.items()}
+        names = {POINT_FORCE: "name", "point_force_kind": "kind", "point_force_body": "body",
+                 "point_force_other_body": "other"}  # fmt: skip
+        found |= {
+            label: (POINT_FORCE, _texts(getattr(a, part) for a in held)) for label, part in names.items()
+        }
     if wanted.reactions:
         both = observed["reactions"].reshape(*observed["reactions"].shape[:2], len(mechanism.joints), 2, 3)
         text = "forces of joints on the bodies that they carry, with motors, springs and limits"
@@ -251,9 +278,14 @@ def _forces(
     ever = np.asarray(active.any(axis=(0, 1)))
     kept = [k for k, a in enumerate(everything) if a.kind == CONSTRAINT or ever[k]]
     positions = np.where(active[..., None], both[..., 0, :], np.nan)[:, :, kept]
-    text = "forces of constraints between points, and of contacts, on the bodies `acting_on`"
-    per["force"] = (("acting", "axis"), both[:, :, kept, 1], text, "N")
-    per["force_position"] = (("acting", "axis"), positions, "points of application; NaN without a force", "m")
+    text = "forces of constraints between points, and of contacts, on the bodies `point_force_body`"
+    per["force"] = ((POINT_FORCE, "axis"), both[:, :, kept, 1], text, "N")
+    per["force_position"] = (
+        (POINT_FORCE, "axis"),
+        positions,
+        "points of application; NaN without a force",
+        "m",
+    )
     return tuple(everything[k] for k in kept)
 
 
@@ -265,7 +297,7 @@ def _zwang(mechanism: Mechanism, observed: dict[str, np.ndarray], per: dict[str,
     text = "parts of Z of the deviation from the unconstrained motion, of bodies and rotors"
     per["constraint_zwang"] = (("constraint_zwang_part",), observed["held"], text, "W/s")
     return {
-        "zwang_part": ("zwang_part", _texts([*bodies, "efforts"])),
+        "zwang_part": ("zwang_part", _texts([*bodies, "generalised forces"])),
         "constraint_zwang_part": ("constraint_zwang_part", _texts([*bodies, "rotors"])),
     }
 
@@ -307,7 +339,7 @@ def _coordinates(
         "input": ("input", _texts(control_names(mechanism))),
         "coordinate_unit": ("coordinate", _texts(coordinate_units(mechanism))),
         "speed_unit": ("speed", _texts(speed_units(mechanism))),
-        "effort_unit": ("speed", _texts("N" if u == "m/s" else "N m" for u in speed_units(mechanism))),
+        "force_unit": ("speed", _texts("N" if u == "m/s" else "N m" for u in speed_units(mechanism))),
         "coordinate_joint": ("coordinate", _texts([j.name for j in joints for _ in j.coordinates])),
         "speed_joint": ("speed", _texts([j.name for j in joints for _ in j.speeds])),
         "coordinate_body": ("coordinate", _texts([j.body for j in joints for _ in j.coordinates])),

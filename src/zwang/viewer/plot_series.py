@@ -113,7 +113,7 @@ def _time_histories(run: xr.Dataset) -> Iterator[Series]:
     )
     yield from _by_unit(run, "v", "speed", "speed_unit", {"rad/s": "angular velocities", "m/s": "velocities"})
     applied = {"N m": "applied torques (passive and actuator)", "N": "applied forces (passive and actuator)"}
-    yield from _by_unit(run, "tau", "speed", "effort_unit", applied)
+    yield from _by_unit(run, "tau", "speed", "force_unit", applied)
     yield Series("control inputs", "unit of the input", run["control"].values, _strings(run["input"]))
     if "activation" in run:
         yield Series("activation", "1", run["activation"].values, _strings(run["actuator"]))
@@ -184,10 +184,10 @@ def _forces(run: xr.Dataset) -> Iterator[Series]:
     if "generalised_constraint_force" not in run:
         _require(run, "force", "forces")
     if "force" in run:
-        kinds, on = np.array(_strings(run["acting_kind"])), np.array(_strings(run["acting_on"]))
+        kinds, on = np.array(_strings(run["point_force_kind"])), np.array(_strings(run["point_force_body"]))
         force, names = (
-            run["force"].transpose("world", "time", "acting", "axis").values,
-            _strings(run["acting"]),
+            run["force"].transpose("world", "time", "point_force", "axis").values,
+            _strings(run["point_force"]),
         )
         each = np.flatnonzero(kinds == "constraint")
         sizes = np.linalg.norm(force[:, :, each], axis=-1)
@@ -200,7 +200,7 @@ def _forces(run: xr.Dataset) -> Iterator[Series]:
             )
     if "generalised_constraint_force" in run:
         titles = {"N m": "generalised constraint forces (torques)", "N": "generalised constraint forces"}
-        yield from _by_unit(run, "generalised_constraint_force", "speed", "effort_unit", titles)
+        yield from _by_unit(run, "generalised_constraint_force", "speed", "force_unit", titles)
 
 
 def _zwang(run: xr.Dataset) -> Iterator[Series]:

@@ -143,10 +143,10 @@ def _forces(run: xr.Dataset, scale: float) -> dict[str, Any]:
     """Forces and their points of application (worlds, times, forces, 3); scale: the drawn length of one
     newton [m].
     """
-    order = ("world", "time", "acting", "axis")
+    order = ("world", "time", "point_force", "axis")
     return {
-        "names": [str(name) for name in run["acting"].values],
-        "kinds": [str(kind) for kind in run["acting_kind"].values],
+        "names": [str(name) for name in run["point_force"].values],
+        "kinds": [str(kind) for kind in run["point_force_kind"].values],
         "position": run["force_position"].transpose(*order).values,
         "force": run["force"].transpose(*order).values,
         "scale": scale,
